@@ -1,0 +1,15 @@
+/* Element types inside the core: single elements by dtype, and the 16-bit formats by their bits. */
+#ifndef PE_DTYPE_H
+#define PE_DTYPE_H
+
+#include "core/posenc.h"
+
+double pe_element(enum pe_dtype dtype, const void *src, size_t i);        /* src[i], exact but for 64-bit integers */
+void pe_store(enum pe_dtype dtype, void *dst, size_t i, double x);        /* dst[i] = x, one rounding */
+
+uint16_t pe_f16_round(double x);  /* bits of the nearest f16, ties to even */
+uint16_t pe_bf16_round(double x); /* bits of the nearest bf16 */
+double pe_f16_value(uint16_t bits);
+double pe_bf16_value(uint16_t bits);
+
+#endif

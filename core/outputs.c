@@ -1,0 +1,192 @@
+/* From output rows and the names asked for to shaped tensors with their sources. */
+#include "core/outputs.h"
+#include "core/shape.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUTPUT_ROWS_MAX = 32 };
+
+enum pe_status pe_outputs_alloc(struct pe_plan *plan, size_t n, struct pe_error *err)
+{
+    plan->outputs = calloc(n, sizeof *plan->outputs);
+    plan->sources = calloc(n, sizeof *plan->sources);
+    return plan->outputs && plan->sources ? PE_OK : pe_no_memory(err);
+}
+
+void pe_outputs_drop(struct pe_plan *plan)
+{
+    for (size_t i = 0; plan->sources && i < plan->n_outputs; i++) {
+        pe_waves_free(plan->sources[i].waves);
+        free(plan->sources[i].recipe);
+    }
+    free(plan->outputs);
+    free(plan->sources);
+}
+
+/* ---- Which ---- */
+
+static bool available(const struct pe_plan *plan, const struct pe_output_row *row)
+{
+    return pe_when_holds(row->when, plan->scheme->info.params, plan->config);
+}
+
+enum pe_status pe_output_unknown(const struct pe_plan *plan, size_t asked, const char *name, const char *const *names,
+                                 struct pe_error *err)
+{
+    char pointer[48], allowed[256] = "";
+    snprintf(pointer, sizeof pointer, "/outputs/%zu", asked);
+    for (size_t i = 0; names[i] && strlen(allowed) + strlen(names[i]) + 4 < sizeof allowed; i++)
+        strcat(strcat(allowed, i ? ", " : ""), names[i]);
+    const char *nearest = pe_nearest(name, names);
+    if (nearest)
+        return pe_fail(err, pointer, "%s has no output \"%.64s\"; nearest: \"%s\"", plan->scheme->info.name, name, nearest);
+    return pe_fail(err, pointer, "%s has no output \"%.64s\"; allowed: %s", plan->scheme->info.name, name, allowed);
+}
+
+enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_error *err)
+{
+    for (size_t i = 0; i < request->n_outputs; i++)
+        for (size_t j = 0; j < i; j++)
+            if (strcmp(request->outputs[i], request->outputs[j]) == 0) {
+                char pointer[48];
+                snprintf(pointer, sizeof pointer, "/outputs/%zu", i);
+                return pe_fail(err, pointer, "output \"%.64s\" is asked for twice", request->outputs[i]);
+            }
+    return PE_OK;
+}
+
+/* The row of that name which is answered under this config, or an error with what is. */
+static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const char *name, size_t *id, struct pe_error *err)
+{
+    const struct pe_output_row *rows = plan->scheme->info.outputs, *hidden = NULL;
+    const char *names[OUTPUT_ROWS_MAX + 1];
+    size_t n = 0;
+    for (size_t i = 0; rows[i].name; i++) {
+        bool named = strcmp(rows[i].name, name) == 0;
+        if (named && available(plan, &rows[i])) {
+            *id = i;
+            return PE_OK;
+        }
+        if (named)
+            hidden = &rows[i];
+        else if (available(plan, &rows[i]))
+            names[n++] = rows[i].name;
+    }
+    names[n] = NULL;
+    if (!hidden)
+        return pe_output_unknown(plan, asked, name, names, err);
+    char pointer[48];
+    snprintf(pointer, sizeof pointer, "/outputs/%zu", asked);
+    return pe_fail(err, pointer, "output \"%s\" is not answered here: it needs %s", name, hidden->when);
+}
+
+static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    const struct pe_output_row *rows = plan->scheme->info.outputs;
+    for (size_t i = 0; i < request->n_outputs; i++) {
+        enum pe_status status = find_row(plan, i, request->outputs[i], &plan->sources[i].id, err);
+        if (status)
+            return status;
+        plan->n_outputs++;
+    }
+    if (plan->n_outputs)
+        return PE_OK;
+    for (size_t i = 0; rows[i].name; i++)
+        if (!rows[i].on_request && available(plan, &rows[i]))
+            plan->sources[plan->n_outputs++].id = i;
+    return PE_OK;
+}
+
+/* ---- Their shapes ---- */
+
+static bool look_up(const void *context, const char *name, size_t n, int64_t *value)
+{
+    const struct pe_plan *plan = context;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } sizes[] = {{"n", plan->seq.k.n}, {"q_len", plan->seq.q.n}, {"k_len", plan->seq.k.n}, {"axes", 1}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (strncmp(sizes[i].name, name, n) == 0 && sizes[i].name[n] == '\0') {
+            *value = (int64_t)sizes[i].value;
+            return true;
+        }
+    return pe_param_integer(plan->scheme->info.params, plan->config, name, n, value);
+}
+
+static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_error *err)
+{
+    struct pe_output *output = &plan->outputs[i];
+    const struct pe_output_row *row = &plan->scheme->info.outputs[plan->sources[i].id];
+    output->name = row->name;
+    output->dtype = row->dtype == PE_DTYPE_NONE ? plan->dtype : row->dtype;
+    if (plan->scheme->dtype)
+        output->dtype = plan->scheme->dtype(plan, plan->sources[i].id, output->dtype);
+    pe_shape_parse(row->shape, look_up, plan, output->shape, &output->rank);
+    unsigned leading = output->rank > row->row_axes ? output->rank - row->row_axes : 0;
+    uint64_t total;
+    bool fits = pe_shape_count(output->shape, leading, &output->n_rows) &&
+                pe_shape_count(output->shape + leading, output->rank - leading, &output->row_len) &&
+                pe_shape_count(output->shape, output->rank, &total) && total <= INT64_MAX / sizeof(double);
+    if (fits)
+        return PE_OK;
+    pe_fail(err, "", "output %s would have more than 2^60 elements", output->name);
+    return err->status = PE_TOO_LARGE;
+}
+
+/* ---- Their sources ---- */
+
+enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave *columns, size_t n, struct pe_error *err)
+{
+    double fastest = 0, farthest = fmax(pe_positions_largest(&plan->seq.q), pe_positions_largest(&plan->seq.k));
+    for (size_t i = 0; i < n; i++)
+        fastest = fmax(fastest, fabs(columns[i].fh));
+    if (fastest * farthest < PE_PHASE_MAX)
+        return PE_OK;
+    return pe_fail(err, "", "the largest angle is %.3g quarter turns (position %.17g, frequency %.3g); allowed: below 2^51; "
+                            "choose smaller positions or frequencies",
+                   fastest * farthest, farthest, fastest);
+}
+
+static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *err)
+{
+    struct pe_source *from = &plan->sources[i];
+    size_t n = (size_t)plan->outputs[i].row_len;
+    if (!plan->scheme->columns)
+        return PE_OK;
+    if (n > PE_DIM_MAX * (size_t)4)
+        return PE_OK; /* longer than any table of waves: a row of positions */
+    struct pe_wave *columns = calloc(n ? n : 1, sizeof *columns);
+    if (!columns)
+        return pe_no_memory(err);
+    enum pe_status status = PE_OK;
+    if (plan->scheme->columns(plan, from->id, columns)) {
+        status = pe_check_phases(plan, columns, n, err);
+        if (!status && plan->arith == PE_ARITH_FLOAT32) {
+            from->recipe = columns;
+            return PE_OK;
+        }
+        if (!status && (status = pe_waves_new(columns, n, &from->waves)))
+            pe_no_memory(err);
+    }
+    free(columns);
+    return status;
+}
+
+enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    size_t room = request->n_outputs > OUTPUT_ROWS_MAX ? request->n_outputs : OUTPUT_ROWS_MAX;
+    enum pe_status status = pe_outputs_twice(request, err);
+    if (!status)
+        status = pe_outputs_alloc(plan, room, err);
+    if (!status)
+        status = choose(plan, request, err);
+    for (size_t i = 0; !status && i < plan->n_outputs; i++) {
+        status = shape(plan, i, err);
+        if (!status)
+            status = source(plan, i, err);
+    }
+    return status;
+}

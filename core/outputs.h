@@ -1,0 +1,22 @@
+/* Which outputs a plan answers, and their shapes. */
+#ifndef PE_OUTPUTS_H
+#define PE_OUTPUTS_H
+
+#include "core/scheme.h"
+
+/* Chooses the outputs of an encoding plan whose config and sequence are resolved, and makes their sources. */
+enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+
+/* Room for n outputs and their sources in the plan. */
+enum pe_status pe_outputs_alloc(struct pe_plan *plan, size_t n, struct pe_error *err);
+void pe_outputs_drop(struct pe_plan *plan);
+
+/* Refuses an output name that is not among names, or was asked for twice. */
+enum pe_status pe_output_unknown(const struct pe_plan *plan, size_t asked, const char *name, const char *const *names,
+                                 struct pe_error *err);
+enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_error *err);
+
+/* Refuses columns whose phases would pass 2^51 quarter turns at the plan's positions: the reduction would lose the quadrant. */
+enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave *columns, size_t n, struct pe_error *err);
+
+#endif

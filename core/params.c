@@ -1,0 +1,410 @@
+/* Reading, checking and printing the parameters that rows describe. */
+#include "core/params.h"
+#include "core/dtype.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_MAX = 96 };
+
+/* ---- What was found, for messages ---- */
+
+static void show_value(const struct pe_value *v, char *out, size_t room)
+{
+    switch (v->kind) {
+    case PE_NULL: snprintf(out, room, "null"); break;
+    case PE_BOOLEAN: snprintf(out, room, "%s", v->boolean ? "true" : "false"); break;
+    case PE_INTEGER: snprintf(out, room, "%lld", (long long)v->integer); break;
+    case PE_REAL: snprintf(out, room, "%.17g", v->real); break;
+    case PE_STRING: snprintf(out, room, strlen(v->string) > 40 ? "\"%.40s…\"" : "\"%s\"", v->string); break;
+    case PE_LIST: snprintf(out, room, "a list of %zu", v->list.n); break;
+    case PE_OBJECT: snprintf(out, room, "an object"); break;
+    case PE_ARRAY: snprintf(out, room, "an array of rank %u", v->array.rank); break;
+    }
+}
+
+static void show_number(double x, char *out, size_t room)
+{
+    if (x == floor(x) && fabs(x) < 1e16)
+        snprintf(out, room, "%.0f", x);
+    else
+        snprintf(out, room, "%.10g", x);
+}
+
+static void show_range(const struct pe_param *row, char *out, size_t room)
+{
+    char low[32], high[32];
+    show_number(row->min, low, sizeof low);
+    show_number(row->max, high, sizeof high);
+    const char *what = row->type == PE_T_INT ? "an integer" : row->type == PE_T_REALS ? "numbers" : "a number";
+    if (row->max >= 1e300)
+        snprintf(out, room, row->min <= -1e300 ? "%s" : "%s of at least %s", what, low);
+    else
+        snprintf(out, room, "%s from %s to %s", what, low, high);
+}
+
+static void show_words(const char *const *words, char *out, size_t room)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (; *words && used + 1 < room; words++) {
+        int n = snprintf(out + used, room - used, "%s\"%s\"", used ? ", " : "", *words);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void show_allowed(const struct pe_param *row, char *out, size_t room)
+{
+    switch (row->type) {
+    case PE_T_INT:
+    case PE_T_REAL:
+    case PE_T_REALS: show_range(row, out, room); break;
+    case PE_T_BOOL: snprintf(out, room, "true or false"); break;
+    case PE_T_WORD: show_words(row->words, out, room); break;
+    case PE_T_OBJECT: snprintf(out, room, "an object"); break;
+    }
+}
+
+static enum pe_status refuse(const struct pe_param *row, const struct pe_value *v, const char *pointer, struct pe_error *err)
+{
+    char found[SHOWN_MAX], allowed[256];
+    show_value(v, found, sizeof found);
+    show_allowed(row, allowed, sizeof allowed);
+    const char *nearest = row->type == PE_T_WORD && v->kind == PE_STRING ? pe_nearest(v->string, row->words) : NULL;
+    if (nearest)
+        return pe_fail(err, pointer, "%s is %s; allowed: %s; nearest: \"%s\"", row->name, found, allowed, nearest);
+    return pe_fail(err, pointer, "%s is %s; allowed: %s (%s)", row->name, found, allowed, row->text);
+}
+
+/* ---- One value into its field ---- */
+
+static bool value_number(const struct pe_value *v, double *out)
+{
+    if (v->kind == PE_INTEGER)
+        *out = (double)v->integer;
+    else if (v->kind == PE_REAL)
+        *out = v->real;
+    else
+        return false;
+    return true;
+}
+
+/* NaN compares false, so it is never in range. */
+static bool in_range(const struct pe_param *row, double x)
+{
+    return x >= row->min && x <= row->max;
+}
+
+static bool read_integer(const struct pe_param *row, const struct pe_value *v, int64_t *field)
+{
+    double x;
+    if (!value_number(v, &x) || !in_range(row, x) || x != floor(x))
+        return false;
+    *field = v->kind == PE_INTEGER ? v->integer : (int64_t)x;
+    return true;
+}
+
+static bool read_word(const struct pe_param *row, const struct pe_value *v, int *field)
+{
+    if (v->kind != PE_STRING)
+        return false;
+    for (int i = 0; row->words[i]; i++)
+        if (strcmp(row->words[i], v->string) == 0) {
+            *field = i;
+            return true;
+        }
+    return false;
+}
+
+double pe_real_at(const struct pe_reals *list, uint64_t i)
+{
+    return pe_element(list->array.dtype, list->array.data, i);
+}
+
+static enum pe_status read_reals(const struct pe_param *row, const struct pe_value *v, struct pe_reals *field,
+                                 const char *pointer, struct pe_error *err)
+{
+    if (v->kind == PE_LIST && v->list.n == 0)
+        return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name, row->text);
+    uint64_t n;
+    if (v->kind != PE_ARRAY || v->array.rank == 0 || !pe_shape_count(v->array.shape, v->array.rank, &n) || n == 0)
+        return refuse(row, v, pointer, err);
+    struct pe_reals list = {.array = v->array, .n = n};
+    for (uint64_t i = 0; i < n; i++) {
+        double x = pe_real_at(&list, i);
+        if (in_range(row, x))
+            continue;
+        char allowed[96];
+        show_range(row, allowed, sizeof allowed);
+        return pe_fail(err, pointer, "%s has %.17g at index %llu; allowed: %s", row->name, x, (unsigned long long)i, allowed);
+    }
+    *field = list;
+    return PE_OK;
+}
+
+static enum pe_status read_value(const struct pe_param *row, void *config, const struct pe_value *v, const char *pointer,
+                                 struct pe_error *err)
+{
+    void *field = (char *)config + row->offset;
+    bool fits = false;
+    switch (row->type) {
+    case PE_T_INT: fits = read_integer(row, v, field); break;
+    case PE_T_REAL: {
+        double x;
+        fits = value_number(v, &x) && in_range(row, x);
+        if (fits)
+            *(double *)field = x;
+        break;
+    }
+    case PE_T_BOOL:
+        fits = v->kind == PE_BOOLEAN;
+        if (fits)
+            *(bool *)field = v->boolean;
+        break;
+    case PE_T_WORD: fits = read_word(row, v, field); break;
+    case PE_T_REALS: return read_reals(row, v, field, pointer, err);
+    case PE_T_OBJECT: fits = v->kind == PE_OBJECT; break;
+    }
+    return fits ? PE_OK : refuse(row, v, pointer, err);
+}
+
+static void set_default(const struct pe_param *row, void *config)
+{
+    void *field = (char *)config + row->offset;
+    bool unset = isnan(row->fallback);
+    switch (row->type) {
+    case PE_T_INT: *(int64_t *)field = unset ? PE_UNSET_INT : (int64_t)row->fallback; break;
+    case PE_T_REAL: *(double *)field = row->fallback; break;
+    case PE_T_BOOL: *(bool *)field = row->fallback != 0; break;
+    case PE_T_WORD: *(int *)field = (int)row->fallback; break;
+    case PE_T_REALS: *(struct pe_reals *)field = (struct pe_reals){.n = 0}; break;
+    case PE_T_OBJECT: break;
+    }
+}
+
+/* ---- All rows ---- */
+
+const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name)
+{
+    for (; rows->name; rows++)
+        if (strcmp(rows->name, name) == 0 || (rows->alias && strcmp(rows->alias, name) == 0))
+            return rows;
+    return NULL;
+}
+
+void pe_pointer_join(char *out, size_t room, const char *prefix, const char *name)
+{
+    size_t used = (size_t)snprintf(out, room, "%s/", prefix);
+    for (; *name && used + 3 < room; name++) {
+        if (*name == '~' || *name == '/') {
+            out[used++] = '~';
+            out[used++] = *name == '~' ? '0' : '1';
+        } else {
+            out[used++] = *name;
+        }
+    }
+    out[used < room ? used : room - 1] = '\0';
+}
+
+/* Is word one of the alternatives "a|b|c"? */
+static bool among(const char *alternatives, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = alternatives; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
+        if (strncmp(p, word, n) == 0 && (p[n] == '|' || p[n] == '\0'))
+            return true;
+    return false;
+}
+
+static enum pe_status check_when(const struct pe_param *rows, const struct pe_param *row, const void *config,
+                                 const char *pointer, struct pe_error *err)
+{
+    if (pe_when_holds(row->when, rows, config))
+        return PE_OK;
+    return pe_fail(err, pointer, "%s is not used here: it needs %s", row->name, row->when);
+}
+
+static enum pe_status check_excludes(const struct pe_param *rows, const struct pe_param *row, const struct pe_field *fields,
+                                     size_t n_fields, const char *pointer, struct pe_error *err)
+{
+    for (size_t i = 0; row->excludes && i < n_fields; i++) {
+        const struct pe_param *other = pe_param_find(rows, fields[i].name);
+        if (other && among(row->excludes, other->name))
+            return pe_fail(err, pointer, "%s and %s exclude each other; give one", row->name, other->name);
+    }
+    return PE_OK;
+}
+
+static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v, const char *pointer,
+                                  struct pe_error *err);
+
+/* Reads the one row that fields[i] is meant for, if there is one. */
+static enum pe_status read_field(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t i,
+                                 bool *taken, const char *prefix, struct pe_error *err)
+{
+    const struct pe_param *row = pe_param_find(rows, fields[i].name);
+    if (!row)
+        return PE_OK;
+    char pointer[PE_POINTER_MAX];
+    pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
+    for (size_t j = 0; j < i; j++)
+        if (pe_param_find(rows, fields[j].name) == row)
+            return pe_fail(err, pointer, "%s and %s are two words for the same; give one", fields[j].name, fields[i].name);
+    taken[i] = true;
+    enum pe_status status = read_value(row, config, &fields[i].value, pointer, err);
+    if (!status && row->type == PE_T_OBJECT)
+        status = read_object(row, config, &fields[i].value, pointer, err);
+    return status;
+}
+
+static enum pe_status unknown_field(const struct pe_param *row, const char *name, const char *pointer, struct pe_error *err)
+{
+    const char *names[65];
+    size_t n = 0;
+    for (const struct pe_param *f = row->fields; f->name && n < 64; f++)
+        names[n++] = f->name;
+    names[n] = NULL;
+    const char *nearest = pe_nearest(name, names);
+    char allowed[256];
+    show_words(names, allowed, sizeof allowed);
+    if (nearest)
+        return pe_fail(err, pointer, "unknown field \"%.64s\" in %s; nearest: \"%s\"", name, row->name, nearest);
+    return pe_fail(err, pointer, "unknown field \"%.64s\" in %s; allowed: %s", name, row->name, allowed);
+}
+
+enum { NESTED_FIELDS_MAX = 256 };
+
+static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v, const char *pointer,
+                                  struct pe_error *err)
+{
+    bool taken[NESTED_FIELDS_MAX] = {false};
+    size_t n = v->object.n;
+    if (n > NESTED_FIELDS_MAX)
+        return pe_fail(err, pointer, "%s has %zu fields; allowed: at most %d", row->name, n, NESTED_FIELDS_MAX);
+    enum pe_status status = pe_params_read(row->fields, config, v->object.fields, n, taken, pointer, err);
+    for (size_t i = 0; !status && i < n; i++)
+        if (!taken[i]) {
+            char at[PE_POINTER_MAX];
+            pe_pointer_join(at, sizeof at, pointer, v->object.fields[i].name);
+            status = unknown_field(row, v->object.fields[i].name, at, err);
+        }
+    return status;
+}
+
+static void set_defaults(const struct pe_param *rows, void *config)
+{
+    for (; rows->name; rows++) {
+        set_default(rows, config);
+        if (rows->type == PE_T_OBJECT)
+            set_defaults(rows->fields, config);
+    }
+}
+
+/* Two passes: conditions can be judged only when all words have been read. */
+enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
+                              bool *taken, const char *prefix, struct pe_error *err)
+{
+    set_defaults(rows, config);
+    for (size_t i = 0; i < n_fields; i++) {
+        enum pe_status status = read_field(rows, config, fields, i, taken, prefix, err);
+        if (status)
+            return status;
+    }
+    for (size_t i = 0; i < n_fields; i++) {
+        const struct pe_param *row = pe_param_find(rows, fields[i].name);
+        char pointer[PE_POINTER_MAX];
+        pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
+        if (row && (check_when(rows, row, config, pointer, err) ||
+                    check_excludes(rows, row, fields, n_fields, pointer, err)))
+            return err->status;
+    }
+    return PE_OK;
+}
+
+bool pe_when_holds(const char *when, const struct pe_param *rows, const void *config)
+{
+    if (!when)
+        return true;
+    const char *equals = strchr(when, '=');
+    for (; rows->name; rows++)
+        if (strncmp(rows->name, when, (size_t)(equals - when)) == 0 && rows->name[equals - when] == '\0')
+            return among(equals + 1, rows->words[*(const int *)((const char *)config + rows->offset)]);
+    return false;
+}
+
+bool pe_param_integer(const struct pe_param *rows, const void *config, const char *name, size_t n, int64_t *value)
+{
+    for (; rows->name; rows++)
+        if (rows->type == PE_T_INT && strncmp(rows->name, name, n) == 0 && rows->name[n] == '\0') {
+            *value = *(const int64_t *)((const char *)config + rows->offset);
+            return *value != PE_UNSET_INT;
+        }
+    return false;
+}
+
+static bool print_value(const struct pe_param *row, const void *config, struct pe_value *v, struct pe_field **nested)
+{
+    const void *field = (const char *)config + row->offset;
+    switch (row->type) {
+    case PE_T_INT:
+        *v = (struct pe_value){.kind = PE_INTEGER, .integer = *(const int64_t *)field};
+        return v->integer != PE_UNSET_INT;
+    case PE_T_REAL:
+        *v = (struct pe_value){.kind = PE_REAL, .real = *(const double *)field};
+        return !isnan(v->real);
+    case PE_T_BOOL: *v = (struct pe_value){.kind = PE_BOOLEAN, .boolean = *(const bool *)field}; return true;
+    case PE_T_WORD: *v = (struct pe_value){.kind = PE_STRING, .string = row->words[*(const int *)field]}; return true;
+    case PE_T_REALS:
+        *v = (struct pe_value){.kind = PE_ARRAY, .array = ((const struct pe_reals *)field)->array};
+        return ((const struct pe_reals *)field)->n > 0;
+    case PE_T_OBJECT: {
+        struct pe_field *fields = *nested;
+        *nested += pe_params_count(row->fields);
+        size_t n = pe_params_print(row->fields, config, fields, nested);
+        *v = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+        return true;
+    }
+    }
+    return false;
+}
+
+/* Set aside by another parameter that is set and excludes it? */
+static bool is_excluded(const struct pe_param *rows, const struct pe_param *row, const void *config)
+{
+    for (const struct pe_param *other = rows; other->name; other++) {
+        struct pe_value v;
+        if (other->excludes && among(other->excludes, row->name) && print_value(other, config, &v, NULL))
+            return true;
+    }
+    return false;
+}
+
+size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields, struct pe_field **nested)
+{
+    size_t n = 0;
+    for (const struct pe_param *row = rows; row->name; row++)
+        if (pe_when_holds(row->when, rows, config) && !is_excluded(rows, row, config) &&
+            print_value(row, config, &fields[n].value, nested))
+            fields[n++].name = row->name;
+    return n;
+}
+
+size_t pe_params_count(const struct pe_param *rows)
+{
+    size_t n = 0;
+    for (; rows->name; rows++)
+        n += 1 + (rows->type == PE_T_OBJECT ? pe_params_count(rows->fields) : 0);
+    return n;
+}
+
+enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why, struct pe_error *err)
+{
+    char pointer[PE_POINTER_MAX];
+    pe_pointer_join(pointer, sizeof pointer, "", name);
+    if (list->array.rank != 1)
+        return pe_fail(err, pointer, "%s has %u dimensions; allowed: one list of numbers", name, list->array.rank);
+    if (list->n != n)
+        return pe_fail(err, pointer, "%s has %llu numbers; needed: %llu, %s", name, (unsigned long long)list->n,
+                       (unsigned long long)n, why);
+    return PE_OK;
+}

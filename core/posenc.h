@@ -1,0 +1,221 @@
+/* libposenc: what a caller of the mathematics sees. Values in, plans, rows out.
+ *
+ * In three calls: pe_plan_new() checks a request and decides everything that decides a number; pe_fill() writes any
+ * elements of any output of the plan; pe_plan_free() ends it. Nothing here knows JSON, HTTP, threads, files or clocks.
+ *
+ * Ownership is said in three words: "makes" (the caller frees it with the named function), "borrowed until …" (the
+ * pointed-to memory must outlive that moment) and "takes" (the callee frees it). A function that fails leaves its
+ * outputs untouched and fills *err. */
+#ifndef PE_POSENC_H
+#define PE_POSENC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PE_VERSION "0.1.0"
+
+/* ---- Errors ---------------------------------------------------------------------------------------------------- */
+
+enum pe_status {
+    PE_OK = 0,
+    PE_INVALID,   /* the request is wrong; err says where, what was found and what is allowed */
+    PE_TOO_LARGE, /* the request is right but passes a ceiling; err names it */
+    PE_NO_MEMORY  /* an allocation failed; nothing was changed */
+};
+
+enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640 };
+
+struct pe_error {
+    enum pe_status status;
+    char pointer[PE_POINTER_MAX]; /* JSON pointer (RFC 6901) of the field at fault, "" for the whole request */
+    char detail[PE_DETAIL_MAX];   /* one sentence for the user: found, allowed, nearest right name */
+};
+
+/* Fill *err and return its status: a failing function ends with `return pe_fail(err, …)`. pe_fail names the field by
+ * its pointer; pe_no_memory needs none. */
+enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+enum pe_status pe_no_memory(struct pe_error *err);
+
+/* The entry of names (NULL-terminated) nearest to word by edit distance, or NULL if none is near enough to be meant. */
+const char *pe_nearest(const char *word, const char *const *names);
+
+/* ---- Tensors --------------------------------------------------------------------------------------------------- */
+
+enum pe_dtype {
+    PE_F32, PE_F64, PE_F16, PE_BF16, /* the four an answer may be asked in */
+    PE_I32, PE_I64, PE_I16, PE_I8, PE_U8, PE_U16, PE_U32, PE_U64, PE_BOOL,
+    PE_N_DTYPES,
+    PE_DTYPE_NONE = -1
+};
+
+enum { PE_RANK_MAX = 8 };
+
+/* A view of a row-major little-endian tensor; data is aligned to its element only. */
+struct pe_tensor {
+    enum pe_dtype dtype;
+    unsigned rank;
+    uint64_t shape[PE_RANK_MAX];
+    const void *data;
+};
+
+size_t pe_dtype_size(enum pe_dtype dtype);           /* bytes of one element */
+const char *pe_dtype_name(enum pe_dtype dtype);      /* "f32", … as on the wire */
+enum pe_dtype pe_dtype_find(const char *name);       /* PE_DTYPE_NONE if there is none of that name */
+bool pe_dtype_is_real(enum pe_dtype dtype);          /* f32, f64, f16, bf16 */
+/* Elements of a shape; false if the product passes 2^63. */
+bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count);
+/* dst[i] = src[i] in another dtype, i < n, one rounding (to nearest, ties to even). Integers saturate. NaN becomes 0 in
+ * an integer. src and dst may not overlap. */
+void pe_convert(enum pe_dtype to, void *dst, enum pe_dtype from, const void *src, size_t n);
+
+/* ---- Values: a request without its JSON ------------------------------------------------------------------------ */
+
+enum pe_kind { PE_NULL, PE_BOOLEAN, PE_INTEGER, PE_REAL, PE_STRING, PE_LIST, PE_OBJECT, PE_ARRAY };
+
+struct pe_field;
+
+struct pe_value {
+    enum pe_kind kind;
+    bool from_text; /* PE_ARRAY: f64 numbers read from JSON text with no dtype stated; a tensor of them is f32 */
+    union {
+        bool boolean;
+        int64_t integer;
+        double real; /* the double nearest the number's text */
+        const char *string; /* UTF-8, NUL-terminated */
+        struct { const struct pe_value *items; size_t n; } list; /* what is not all numbers */
+        struct { const struct pe_field *fields; size_t n; } object;
+        struct pe_tensor array; /* any list (of lists …) of numbers, and any tensor sent */
+    };
+};
+
+struct pe_field {
+    const char *name;
+    struct pe_value value;
+};
+
+/* ---- Parameter rows: one table row is a parameter's name, type, default, range and text ------------------------ */
+
+enum pe_type { PE_T_INT, PE_T_REAL, PE_T_BOOL, PE_T_WORD, PE_T_REALS, PE_T_OBJECT };
+
+#define PE_UNSET_INT INT64_MIN /* an integer that was not given and has no constant default; a real is NaN then */
+
+/* A list of numbers: borrowed from the request. For lists of any dtype; read by pe_real_at(). v.n = 0: not given. */
+struct pe_reals {
+    struct pe_tensor array;
+    uint64_t n;
+};
+double pe_real_at(const struct pe_reals *list, uint64_t i); /* element i, counted flat */
+
+struct pe_param {
+    const char *name;  /* the JSON key and the config struct's field */
+    const char *alias; /* another word accepted for it, or NULL */
+    enum pe_type type;
+    size_t offset; /* of the field in its config struct: int64_t, double, bool, int (index into words), struct pe_reals */
+    double fallback;               /* default; NaN: none, the field stays unset and the plan may derive it */
+    double min, max;               /* inclusive; for PE_T_REALS of each element */
+    const char *const *words;      /* PE_T_WORD: the allowed words, NULL-terminated */
+    const char *when;              /* used only when, as in "form=asymmetric|key" (a word parameter of the same rows) */
+    const char *excludes;          /* may not stand beside these, as in "base|scaling"; where it is set, they are not used */
+    const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
+    const char *text;              /* what it means, unit, and its default where that is derived */
+};
+
+/* Reads the fields of an object that rows name into config (of which every row's field is set: to its default or to the
+ * value given). taken[i] is set to true for every fields[i] that a row has used. prefix starts the pointers of
+ * errors ("" at the top). Rows end with .name = NULL. */
+enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
+                              bool *taken, const char *prefix, struct pe_error *err);
+
+/* ---- Schemes: the catalogue ------------------------------------------------------------------------------------ */
+
+enum pe_operation { PE_ENCODE, PE_ROTATE, PE_N_OPERATIONS };
+
+struct pe_output_row {
+    const char *name;
+    const char *shape;     /* expression over n, q_len, k_len and integer parameters: "n,rotary_dim/2"; "" is a scalar */
+    unsigned row_axes;     /* how many trailing axes make one row: 1, or more where a position owns a small block */
+    enum pe_dtype dtype;   /* PE_DTYPE_NONE: the dtype asked for */
+    bool on_request;       /* answered only if asked for by name */
+    const char *when;      /* as in struct pe_param */
+    const char *text;
+};
+
+struct pe_input_row {
+    const char *name;
+    const char *shape;
+    enum pe_operation operation; /* which operation takes it */
+    const char *text;
+};
+
+struct pe_scheme_info {
+    const char *name, *family, *summary;
+    const char *paper;   /* where the formula stands */
+    const char *example; /* a whole request as JSON text that answers 200 */
+    const struct pe_param *params;       /* end with .name = NULL, like the two below */
+    const struct pe_output_row *outputs; /* of PE_ENCODE */
+    const struct pe_input_row *inputs;   /* tensors, NULL if none */
+    unsigned operations;                 /* bit 1 << enum pe_operation for each it can do */
+};
+
+size_t pe_n_schemes(void);
+const struct pe_scheme_info *pe_scheme_at(size_t i);
+const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none */
+const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
+
+/* ---- Plans ----------------------------------------------------------------------------------------------------- */
+
+struct pe_request {
+    enum pe_operation operation;
+    const struct pe_field *fields; /* scheme, its parameters, the sequence, tensors; borrowed until pe_plan_free */
+    size_t n_fields;
+    enum pe_dtype dtype;              /* of real outputs; PE_DTYPE_NONE: that of the tensor sent, else f32 */
+    const char *const *outputs;       /* names of outputs wanted, in order; borrowed until pe_plan_new returns */
+    size_t n_outputs;                 /* 0: the scheme's own */
+    const char *const *caller_fields; /* names the caller understands itself, for "nearest" only; NULL-terminated or NULL */
+};
+
+/* One tensor of a plan: n_rows × row_len elements. A row is the last axis; where a position owns a small block of
+ * trailing axes (complex pairs, 2×2 matrices) the row is that block. */
+struct pe_output {
+    const char *name;
+    enum pe_dtype dtype;
+    unsigned rank;
+    uint64_t shape[PE_RANK_MAX];
+    uint64_t n_rows, row_len;
+};
+
+struct pe_plan; /* immutable once made; any number of threads may fill from it at once */
+
+/* Makes *plan (free with pe_plan_free) from a request, or says in *err what is wrong with it. */
+enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
+void pe_plan_free(struct pe_plan *plan); /* NULL is accepted */
+
+const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan);
+size_t pe_plan_n_outputs(const struct pe_plan *plan);
+const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i); /* borrowed until pe_plan_free */
+/* Every parameter resolved, as an object: posted again with the sequence it gives the same bytes. Borrowed likewise. */
+const struct pe_value *pe_plan_config(const struct pe_plan *plan);
+
+/* Writes elements first … first+n-1 of output i, counted flat in row-major order, to dst (n elements of its dtype, aligned
+ * to 8 bytes). Cannot fail. The bytes depend on plan, output and element only: any split of a tensor into calls gives the same. Whole
+ * rows, in multiples of 32, are the fast case. */
+void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
+
+/* ---- The instruction set the kernels use ------------------------------------------------------------------------ */
+
+enum pe_isa { PE_ISA_BASE, PE_ISA_AVX2, PE_ISA_AVX512, PE_N_ISAS }; /* base: plain x86-64, or arm64 with NEON */
+enum pe_isa pe_isa(void);            /* the one in use; the best of the machine unless pe_isa_use() chose */
+bool pe_isa_use(enum pe_isa isa);    /* false, and no change, if the machine lacks it. Before any thread fills. */
+const char *pe_isa_name(enum pe_isa isa); /* "base", "avx2", "avx512" */
+
+/* Values so near a rounding boundary that double-double arithmetic could not decide them, since the process began. */
+uint64_t pe_undecided_count(void);
+
+/* ---- The one door to BLAS --------------------------------------------------------------------------------------- */
+
+/* Makes the BLAS library run on the calling thread only: our workers are the parallelism. Call once, before any thread. */
+void pe_gemm_setup(void);
+
+#endif

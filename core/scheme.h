@@ -1,0 +1,83 @@
+/* What a scheme is: one descriptor, the last thing in its file. A scheme sees this header and its family's, no other scheme.
+ *
+ * Order of life: rows are read into the config → plan() judges rules of two or more parameters, derives what was not given
+ * and makes tables → outputs are chosen and shaped → columns() or fill() writes any part of them, from any thread. */
+#ifndef PE_SCHEME_H
+#define PE_SCHEME_H
+
+#include "core/dd.h"
+#include "core/freq.h"
+#include "core/limits.h"
+#include "core/params.h"
+#include "core/sequence.h"
+#include "core/waves.h"
+
+/* A rectangle of an output: rows row0 … , columns col0 … of each; the destination is dense, [n_rows, n_cols]. */
+struct pe_block {
+    uint64_t row0, n_rows, col0, n_cols;
+};
+
+/* How a rotary scheme pairs and turns the channels of a head. */
+struct pe_rotation {
+    size_t head_dim, n_pairs;
+    size_t offset;          /* first rotated channel */
+    size_t pair_step;       /* from one pair's first channel to the next pair's: 1 (half), 2 (interleaved) */
+    size_t partner;         /* from a pair's first channel to its second: n_pairs (half), 1 (interleaved) */
+};
+
+/* Whether the scheme computes as the frameworks do in float32 rather than exactly: the common parameter `arith`. */
+enum pe_arith { PE_ARITH_EXACT, PE_ARITH_FLOAT32 };
+extern const char *const pe_arith_words[];
+#define PE_P_ARITH(S)                                                                                                    \
+    PE_P_WORD(S, arith, pe_arith_words,                                                                                  \
+              "exact: angles in double or better, rounded once; float32: each step of the frameworks' recipe rounded to f32")
+
+/* Where the values of one output of a plan come from. */
+struct pe_source {
+    size_t id;              /* row of the scheme's outputs (of its inputs, when rotating) */
+    struct pe_waves *waves; /* its columns, where it is a table of waves … */
+    struct pe_wave *recipe; /* … or these under arith float32; both NULL: the scheme's fill() writes it */
+};
+
+struct pe_plan {
+    const struct pe_scheme *scheme;
+    enum pe_operation operation;
+    void *config; /* the scheme's config struct */
+    void *tables; /* what plan() precomputed, freed by drop() */
+    struct pe_sequence seq;
+    enum pe_dtype dtype; /* of real outputs */
+    enum pe_arith arith;
+    struct pe_output *outputs;
+    struct pe_source *sources; /* of the outputs, in the same order */
+    size_t n_outputs;
+    struct pe_value resolved; /* the config as an object */
+    struct pe_field *resolved_fields;
+    struct pe_rotator *rotator; /* PE_ROTATE: tensors, layout, tables (core/rotate.c) */
+};
+
+struct pe_scheme {
+    struct pe_scheme_info info;
+    size_t config_bytes;
+    bool is_pairwise; /* compares queries with keys; else it encodes one sequence */
+
+    enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* sets plan->arith; may be NULL */
+    void (*drop)(struct pe_plan *plan);                                 /* frees plan->tables; may be NULL */
+
+    /* Columns of output id, row_len of them, where it is a table of waves; false where it is not. May be NULL. Under
+     * `arith: float32` F is the recipe's frequency in radians, a float (core/recipe.h). */
+    bool (*columns)(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
+
+    /* Writes a block of output id, elements of plan's output dtype, for outputs that are no table of waves. */
+    void (*fill)(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block, void *dst);
+
+    /* The dtype of output id where it depends on the request (positions: i64, f64 where fractional); may be NULL. */
+    enum pe_dtype (*dtype)(const struct pe_plan *plan, size_t id, enum pe_dtype usual);
+
+    /* Describes the rotation; then, where columns is not NULL, the waves of the cosines of all pairs and of the sines of all
+     * pairs: 2 · n_pairs. Only schemes that can rotate. */
+    void (*rotate)(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns);
+};
+
+const struct pe_scheme *pe_scheme_get(const char *name); /* NULL if none */
+
+#endif

@@ -1,0 +1,231 @@
+/* ALiBi, attention with linear biases (Press et al. 2021, arXiv 2108.12409): the farther a key, the lower its logit, with a
+ * slope per head.
+ *
+ *     n = 2^⌊log2 num_heads⌋;   slope[h] = 2^(-bias_max·(h+1)/n), h < n
+ *     slope[n+t] = 2^(-bias_max·(2t+1)/(2n)):  the odd terms of the sequence for 2n heads, appended
+ *     bias[h, i, j] = -slope[h] · |q_pos - k_pos|      (symmetric; the other forms below) */
+#include "core/schemes/bias.h"
+#include "core/dtype.h"
+
+#include <stdlib.h>
+
+enum form { SYMMETRIC, RELATIVE, ASYMMETRIC, KEY, KEY_END, KEY_MASK };
+
+struct alibi {
+    struct pe_bias_fields bias;
+    int64_t num_heads;
+    int form;
+    struct pe_reals slopes, slopes_left, slopes_right;
+    double bias_max;
+    bool bias_scaled;
+    int arith;
+};
+
+static const char *const form_words[] = {[SYMMETRIC] = "symmetric", [RELATIVE] = "relative", [ASYMMETRIC] = "asymmetric",
+                                         [KEY] = "key",             [KEY_END] = "key_end",   [KEY_MASK] = "key_mask", NULL};
+
+#define SLOPES(field, when_, text_)                                                                                      \
+    {.name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(alibi, field, struct pe_reals), .min = -1e12, .max = 1e12,  \
+     .when = when_, .text = text_}
+
+static const struct pe_param params[] = {
+    PE_P_INT(alibi, num_heads, 8, 1, PE_HEADS_MAX, "attention heads"),
+    PE_P_WORD(alibi, form, form_words,
+              "symmetric: both sides fall (encoders); relative: left falls, right 0; asymmetric: own slopes per side; key: slope·k "
+              "(fairseq); key_end: slope·(k - last) (MPT); key_mask: slope·(seen keys before it) (BLOOM)"),
+    SLOPES(slopes, NULL, "slope per head: [num_heads]; default the paper's"),
+    SLOPES(slopes_left, "form=asymmetric", "slope towards earlier keys: [num_heads]; default slopes"),
+    SLOPES(slopes_right, "form=asymmetric", "slope towards later keys: [num_heads]; default slopes"),
+    PE_P_REAL(alibi, bias_max, 8, 1e-3, 1024, "exponent of the flattest slope, 2^-bias_max; MPT-StoryWriter has 16"),
+    PE_P_BOOL(alibi, bias_scaled, false,
+              "Falcon: attention multiplies the bias by softmax_scale too; the tensor bias itself stays unscaled"),
+    PE_P_ARITH(alibi),
+    PE_BIAS_PARAMS,
+    PE_P_END,
+};
+
+enum output { BIAS, SLOPES };
+
+static const struct pe_output_row outputs[] = {
+    [BIAS] = {"bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "added to the scaled logits"},
+    [SLOPES] = {"slopes", "num_heads", 1, PE_DTYPE_NONE, false, NULL, "slope of each head"},
+    {.name = NULL},
+};
+
+enum side { LEFT, RIGHT };
+
+struct tables {
+    struct pe_bias bias;
+    double *counts;        /* KEY_MASK: seen keys before key j, 0 where it is not seen itself: [k_len]; else NULL */
+    struct pe_dd slopes[]; /* [3, num_heads]: slopes, to the left, to the right */
+};
+
+static struct pe_dd slope(const struct pe_plan *plan, size_t head, enum side side)
+{
+    const struct alibi *c = plan->config;
+    const struct tables *t = plan->tables;
+    return t->slopes[(size_t)c->num_heads * (1 + (size_t)side) + head];
+}
+
+/* ---- Slopes ---- */
+
+/* 2^e: exact where e is an integer, as all slopes of 1, 2, 4, 8 heads are. */
+static struct pe_dd power_of_two(struct pe_dd e)
+{
+    static const struct pe_dd ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
+    if (e.lo == 0 && e.hi == floor(e.hi))
+        return dd(ldexp(1, (int)e.hi));
+    return dd_exp(dd_mul(e, ln2));
+}
+
+static void set_default_slopes(const struct alibi *c, struct pe_dd *slopes)
+{
+    int64_t n = 1;
+    while (2 * n <= c->num_heads)
+        n *= 2;
+    for (int64_t h = 0; h < c->num_heads; h++) {
+        double numerator = h < n ? (double)(h + 1) : (double)(2 * (h - n) + 1), denominator = h < n ? (double)n : 2 * (double)n;
+        struct pe_dd e = dd_two_prod(-c->bias_max, numerator); /* the denominator is a power of two: dividing is exact */
+        slopes[h] = power_of_two((struct pe_dd){e.hi / denominator, e.lo / denominator});
+    }
+}
+
+static enum pe_status copy_slopes(const struct alibi *c, const struct pe_reals *given, const char *name, struct pe_dd *slopes,
+                                  struct pe_error *err)
+{
+    if (!given->n)
+        return PE_OK;
+    enum pe_status status = pe_reals_expect(given, (uint64_t)c->num_heads, name, "one per head: num_heads", err);
+    for (int64_t h = 0; !status && h < c->num_heads; h++)
+        slopes[h] = dd(pe_real_at(given, (uint64_t)h));
+    return status;
+}
+
+static enum pe_status set_slopes(const struct alibi *c, struct tables *t, struct pe_error *err)
+{
+    size_t n = (size_t)c->num_heads;
+    set_default_slopes(c, t->slopes);
+    enum pe_status status = copy_slopes(c, &c->slopes, "slopes", t->slopes, err);
+    for (size_t h = 0; !status && h < n; h++)
+        t->slopes[n + h] = t->slopes[2 * n + h] = t->slopes[h];
+    if (!status)
+        status = copy_slopes(c, &c->slopes_left, "slopes_left", t->slopes + n, err);
+    if (!status)
+        status = copy_slopes(c, &c->slopes_right, "slopes_right", t->slopes + 2 * n, err);
+    for (size_t h = 0; !status && c->arith == PE_ARITH_FLOAT32 && h < 3 * n; h++)
+        t->slopes[h] = dd((double)(float)dd_round_odd(t->slopes[h]));
+    return status;
+}
+
+/* ---- The bias ---- */
+
+/* relative, symmetric, asymmetric: distances left of the query, then right of it. */
+static void distance(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out)
+{
+    const struct alibi *c = plan->config;
+    size_t left = rel >= 0 ? 0 : -rel < (double)n ? (size_t)-rel : n;
+    struct pe_dd right = c->form == RELATIVE ? dd(0) : slope(plan, head, RIGHT);
+    pe_bias_products(slope(plan, head, LEFT), -rel, -1, left, dtype, out);
+    pe_bias_products(right, rel + (double)left, 1, n - left, dtype, (char *)out + left * pe_dtype_size(dtype));
+}
+
+/* The distance of two reals may need two doubles. */
+static struct pe_dd distance_pair(const struct pe_plan *plan, const struct pe_glance *g)
+{
+    const struct alibi *c = plan->config;
+    struct pe_dd rel = dd_two_sum(g->k_pos, -g->q_pos);
+    if (rel.hi > 0)
+        return c->form == RELATIVE ? dd(0) : dd_neg(dd_mul(slope(plan, g->head, RIGHT), rel));
+    return dd_mul(slope(plan, g->head, LEFT), rel);
+}
+
+static struct pe_dd key_pair(const struct pe_plan *plan, const struct pe_glance *g)
+{
+    const struct alibi *c = plan->config;
+    const struct tables *t = plan->tables;
+    struct pe_dd place = dd(g->k_pos);
+    if (c->form == KEY_END)
+        place = dd_two_sum(g->k_pos, -pe_position_at(&plan->seq.k, plan->seq.k.n - 1));
+    else if (c->form == KEY_MASK)
+        place = dd(t->counts ? t->counts[g->key] : (double)g->key);
+    return dd_mul(slope(plan, g->head, LEFT), place);
+}
+
+static const struct pe_bias_rule rules[] = {
+    [SYMMETRIC] = {distance, distance_pair, false}, [RELATIVE] = {distance, distance_pair, false},
+    [ASYMMETRIC] = {distance, distance_pair, false}, [KEY] = {NULL, key_pair, true},
+    [KEY_END] = {NULL, key_pair, true},             [KEY_MASK] = {NULL, key_pair, true},
+};
+
+/* BLOOM's count restarts at the first seen key: (cumsum(mask) - 1) · mask. */
+static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    uint64_t n = plan->seq.k.n;
+    const struct alibi *c = plan->config;
+    if (c->form != KEY_MASK || !t->bias.seen)
+        return PE_OK;
+    t->counts = malloc(n * sizeof *t->counts);
+    if (!t->counts)
+        return pe_no_memory(err);
+    double before = 0;
+    for (uint64_t j = 0; j < n; j++) {
+        t->counts[j] = t->bias.seen[j] ? before : 0;
+        before += t->bias.seen[j];
+    }
+    return PE_OK;
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct alibi *c = plan->config;
+    struct tables *t = plan->tables = calloc(1, sizeof *t + 3 * (size_t)c->num_heads * sizeof *t->slopes);
+    if (!t)
+        return pe_no_memory(err);
+    plan->arith = (enum pe_arith)c->arith;
+    t->bias.rule = rules[c->form];
+    enum pe_status status = set_slopes(c, t, err);
+    if (!status)
+        status = pe_bias_init(&t->bias, plan, &c->bias, err);
+    return status ? status : count_keys(plan, t, err);
+}
+
+static void drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (t) {
+        pe_bias_drop(&t->bias);
+        free(t->counts);
+    }
+    free(t);
+}
+
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b, void *dst)
+{
+    const struct tables *t = plan->tables;
+    if (id == BIAS)
+        pe_bias_fill(plan, output, b, dst);
+    else
+        for (size_t j = 0; j < b->n_cols; j++) {
+            struct pe_dd m = t->slopes[b->col0 + j];
+            pe_store(output->dtype, dst, j, output->dtype == PE_F64 ? m.hi : dd_round_odd(m));
+        }
+}
+
+const struct pe_scheme pe_scheme_alibi = {
+    .info =
+        {
+            .name = "alibi",
+            .family = "bias",
+            .summary = "a bias on the logits that falls linearly with the distance, with a slope per head",
+            .paper = "Press et al. 2021, arXiv 2108.12409",
+            .example = "{\"scheme\":\"alibi\",\"num_heads\":2,\"len\":4}",
+            .params = params,
+            .outputs = outputs,
+            .operations = 1U << PE_ENCODE,
+        },
+    .config_bytes = sizeof(struct alibi),
+    .is_pairwise = true,
+    .plan = plan,
+    .drop = drop,
+    .fill = fill,
+};

@@ -1,0 +1,211 @@
+/* The bias family: masks, Toeplitz rows, and products rounded once. */
+#include "core/schemes/bias.h"
+#include "core/dtype.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Who sees whom ---- */
+
+enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_bias_fields *fields,
+                            struct pe_error *err)
+{
+    bool windowed = fields->window != PE_UNSET_INT, right = fields->window_right != PE_UNSET_INT;
+    bias->causal = fields->causal;
+    bias->reach_left = windowed ? (double)fields->window : (double)INFINITY;
+    bias->reach_right = right ? (double)fields->window_right + 1 : bias->reach_left;
+    if (!fields->key_mask.n)
+        return PE_OK;
+    uint64_t n = plan->seq.k.n;
+    enum pe_status status = pe_reals_expect(&fields->key_mask, n, "key_mask", "one per key", err);
+    if (status)
+        return status;
+    bias->seen = malloc(n);
+    if (!bias->seen)
+        return pe_no_memory(err);
+    for (uint64_t j = 0; j < n; j++) {
+        double seen = pe_real_at(&fields->key_mask, j);
+        if (seen != 0 && seen != 1)
+            return pe_fail(err, "/key_mask", "key_mask has %.10g at index %llu; allowed: 0 and 1", seen, (unsigned long long)j);
+        bias->seen[j] = seen != 0;
+    }
+    return PE_OK;
+}
+
+void pe_bias_drop(struct pe_bias *bias)
+{
+    free(bias->seen);
+}
+
+static bool sees(const struct pe_bias *bias, double rel)
+{
+    return -rel < bias->reach_left && rel < bias->reach_right && !(bias->causal && rel > 0);
+}
+
+/* ---- Storing ---- */
+
+/* One exact value, rounded once; never -0. */
+static void store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v)
+{
+    union {
+        double f64;
+        float f32;
+        uint16_t bits;
+    } zero = {0};
+    size_t size = pe_dtype_size(dtype);
+    char *at = (char *)dst + i * size;
+    pe_store(dtype, dst, i, dtype == PE_F64 ? v.hi : dd_round_odd(v));
+    if (pe_element(dtype, dst, i) == 0)
+        memcpy(at, &zero, size);
+}
+
+static void store_unseen(enum pe_dtype dtype, void *dst, size_t i)
+{
+    pe_store(dtype, dst, i, -(double)INFINITY);
+}
+
+/* ---- Products ---- */
+
+enum { RUN = 64 };
+
+/* The fast case: n ≤ RUN products in double, narrowed to f32. Their error is below two units of the last place of a double (the
+ * product's rounding, and the slope's low part), so a value farther than that from the middle between two floats is rounded
+ * right. False if one is not, or is too small for a normal float. */
+static bool products_f32(struct pe_dd slope, double first, double step, size_t n, float *out)
+{
+    uint32_t doubtful = 0;
+    for (size_t i = 0; i < n; i++) {
+        union {
+            double d;
+            uint64_t u;
+        } p = {.d = 0 - slope.hi * (first + step * (double)i)};
+        uint32_t low = (uint32_t)p.u & 0x1fffffff; /* the 29 bits a float has not */
+        double size = fabs(p.d);
+        doubtful |= low - (0x10000000 - 4) <= 8;
+        doubtful |= (size < 0x1p-126) & (size > 0);
+        out[i] = (float)p.d;
+    }
+    return !doubtful;
+}
+
+void pe_bias_products(struct pe_dd slope, double first, double step, size_t n, enum pe_dtype dtype, void *out)
+{
+    for (size_t at = 0; at < n; at += RUN) {
+        size_t m = n - at < RUN ? n - at : RUN;
+        double start = first + step * (double)at;
+        if (dtype == PE_F32 && products_f32(slope, start, step, m, (float *)out + at))
+            continue;
+        for (size_t i = 0; i < m; i++)
+            store(dtype, out, at + i, dd_neg(dd_mul_d(slope, start + step * (double)i)));
+    }
+}
+
+/* ---- Blocks ---- */
+
+/* A part of one head's map: rows i0 … (queries), columns j0 … (keys). */
+struct tile {
+    const struct pe_plan *plan;
+    enum pe_dtype dtype;
+    size_t head;
+    uint64_t i0, j0;
+    size_t n_rows, n_cols;
+    char *dst;
+    size_t stride; /* bytes from a row to the next */
+};
+
+static void hide_keys(const struct pe_bias *bias, const struct tile *t)
+{
+    for (size_t i = 0; bias->seen && i < t->n_rows; i++)
+        for (size_t j = 0; j < t->n_cols; j++)
+            if (!bias->seen[t->j0 + j])
+                store_unseen(t->dtype, t->dst + i * t->stride, j);
+}
+
+/* Entries of the vector of a tile: as many as the scratch holds of the widest type. */
+enum { VECTOR_MAX = PE_SCRATCH_BYTES / sizeof(double) };
+
+/* Both sequences are runs: the tile's rows are windows of one vector over distances. Row i starts i entries before row 0. */
+static void fill_windows(const struct pe_bias *bias, const struct tile *t)
+{
+    _Alignas(64) char vector[PE_SCRATCH_BYTES];
+    const struct pe_sequence *seq = &t->plan->seq;
+    size_t n = t->n_cols + t->n_rows - 1, size = pe_dtype_size(t->dtype);
+    double rel = (seq->k.start + (double)t->j0) - (seq->q.start + (double)(t->i0 + t->n_rows - 1));
+    bias->rule.distance(t->plan, t->head, rel, n, t->dtype, vector);
+    for (size_t m = 0; m < n; m++)
+        if (!sees(bias, rel + (double)m))
+            store_unseen(t->dtype, vector, m);
+    for (size_t i = 0; i < t->n_rows; i++)
+        memcpy(t->dst + i * t->stride, vector + (t->n_rows - 1 - i) * size, t->n_cols * size);
+    hide_keys(bias, t);
+}
+
+/* Any positions, any rule: pair by pair. k - q may need two doubles, so the mask compares rather than subtracts. */
+static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
+{
+    const struct pe_sequence *seq = &t->plan->seq;
+    for (size_t i = 0; i < t->n_rows; i++)
+        for (size_t j = 0; j < t->n_cols; j++) {
+            struct pe_glance g = {t->head, pe_position_at(&seq->q, t->i0 + i), pe_position_at(&seq->k, t->j0 + j), t->j0 + j};
+            char *row = t->dst + i * t->stride;
+            if (sees(bias, g.k_pos - g.q_pos))
+                store(t->dtype, row, j, bias->rule.pair(t->plan, &g));
+            else
+                store_unseen(t->dtype, row, j);
+        }
+    hide_keys(bias, t);
+}
+
+/* Every row the same but for the mask. */
+static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
+{
+    _Alignas(64) char vector[PE_SCRATCH_BYTES];
+    const struct pe_sequence *seq = &t->plan->seq;
+    size_t size = pe_dtype_size(t->dtype);
+    for (size_t j = 0; j < t->n_cols; j++) {
+        struct pe_glance g = {t->head, 0, pe_position_at(&seq->k, t->j0 + j), t->j0 + j};
+        store(t->dtype, vector, j, bias->rule.pair(t->plan, &g));
+    }
+    for (size_t i = 0; i < t->n_rows; i++) {
+        char *row = t->dst + i * t->stride;
+        memcpy(row, vector, t->n_cols * size);
+        for (size_t j = 0; j < t->n_cols; j++)
+            if (!sees(bias, pe_position_at(&seq->k, t->j0 + j) - pe_position_at(&seq->q, t->i0 + i)))
+                store_unseen(t->dtype, row, j);
+    }
+    hide_keys(bias, t);
+}
+
+static void fill_tile(const struct pe_bias *bias, const struct tile *t)
+{
+    const struct pe_sequence *seq = &t->plan->seq;
+    if (bias->rule.distance && !seq->q.list && !seq->k.list)
+        fill_windows(bias, t);
+    else if (bias->rule.key_only)
+        fill_key_rows(bias, t);
+    else
+        fill_pairs(bias, t);
+}
+
+/* A quarter of the vector for rows, the rest for columns: the vector is then at most a third longer than a row of the tile. */
+void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *b, void *dst)
+{
+    enum { TILE_ROWS = VECTOR_MAX / 4, TILE_COLS = VECTOR_MAX - TILE_ROWS };
+    const struct pe_bias *bias = plan->tables;
+    uint64_t q_len = plan->seq.q.n, end = b->row0 + b->n_rows;
+    size_t size = pe_dtype_size(output->dtype), stride = b->n_cols * size;
+    struct tile t = {.plan = plan, .dtype = output->dtype, .stride = stride};
+    for (uint64_t row = b->row0; row < end; row += t.n_rows) {
+        uint64_t left_in_head = q_len - row % q_len, left = end - row;
+        t.head = (size_t)(row / q_len);
+        t.i0 = row % q_len;
+        t.n_rows = (size_t)(left < left_in_head ? left : left_in_head);
+        t.n_rows = t.n_rows < TILE_ROWS ? t.n_rows : TILE_ROWS;
+        for (uint64_t col = 0; col < b->n_cols; col += t.n_cols) {
+            t.n_cols = b->n_cols - col < TILE_COLS ? (size_t)(b->n_cols - col) : TILE_COLS;
+            t.j0 = b->col0 + col;
+            t.dst = (char *)dst + (row - b->row0) * stride + col * size;
+            fill_tile(bias, &t);
+        }
+    }
+}

@@ -1,0 +1,5 @@
+/* Every scheme, one line each, in the order of the catalogue: the only line two schemes share. */
+SCHEME(none)
+SCHEME(sinusoidal)
+SCHEME(rope)
+SCHEME(alibi)

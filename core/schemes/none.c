@@ -1,0 +1,44 @@
+/* No position information: an encoding of zeros. The control of every experiment. */
+#include "core/scheme.h"
+
+#include <string.h>
+
+struct none {
+    int64_t dim;
+    int arith;
+};
+
+static const struct pe_param params[] = {
+    PE_P_INT(none, dim, 512, 1, PE_DIM_MAX, "channels of the encoding"),
+    PE_P_ARITH(none),
+    PE_P_END,
+};
+
+static const struct pe_output_row outputs[] = {
+    {.name = "encoding", .shape = "n,dim", .row_axes = 1, .dtype = PE_DTYPE_NONE, .text = "zeros"},
+    {.name = NULL},
+};
+
+/* PE(p, j) = 0 */
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b, void *dst)
+{
+    (void)plan;
+    (void)id;
+    memset(dst, 0, b->n_rows * b->n_cols * pe_dtype_size(output->dtype));
+}
+
+const struct pe_scheme pe_scheme_none = {
+    .info =
+        {
+            .name = "none",
+            .family = "absolute",
+            .summary = "no position information: zeros",
+            .paper = "Haviv et al. 2022, arXiv 2203.16634 (language models without positional encodings)",
+            .example = "{\"scheme\":\"none\",\"len\":8,\"dim\":16}",
+            .params = params,
+            .outputs = outputs,
+            .operations = 1U << PE_ENCODE,
+        },
+    .config_bytes = sizeof(struct none),
+    .fill = fill,
+};
