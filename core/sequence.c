@@ -123,6 +123,19 @@ static enum pe_status check_list(const struct pe_reals *list, const char *name, 
     return pe_fail(err, pointer, "%s has %u dimensions; allowed: a flat list", name, list->array.rank);
 }
 
+/* A list of consecutive integers is a run, and runs are the fast case. (Not with a fraction: 0.1 + 1 need not be the double 1.1.) */
+static void recognise_run(struct pe_positions *p)
+{
+    double first = p->list[0];
+    if (first != floor(first))
+        return;
+    for (uint64_t i = 1; i < p->n; i++)
+        if (p->list[i] != first + (double)i)
+            return;
+    p->start = first;
+    p->list = NULL;
+}
+
 static enum pe_status list(struct pe_positions *p, const struct pe_reals *from, const char *name, double **owned,
                            struct pe_error *err)
 {
@@ -139,6 +152,7 @@ static enum pe_status list(struct pe_positions *p, const struct pe_reals *from, 
         pe_convert(PE_F64, *owned, from->array.dtype, from->array.data, from->n);
         p->list = *owned;
     }
+    recognise_run(p);
     return PE_OK;
 }
 

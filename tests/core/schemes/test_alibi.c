@@ -96,8 +96,10 @@ static void masks(void **unused)
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3,\"window\":2,\"causal\":true", both, 9);
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3,\"window_right\":0", right, 9);
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3,\"key_mask\":[1,0,1]", keys, 9);
-    /* as a list of positions: the same, by another path */
+    /* lists that are no runs: the same, by another path */
+    const double apart[] = {0, -INF, -INF, -2, 0, -INF, -INF, -1, 0};
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"positions\":[4,5,6],\"window\":2,\"causal\":true", both, 9);
+    assert_bias("\"num_heads\":1,\"slopes\":[1],\"positions\":[4,6,7],\"window\":3,\"causal\":true", apart, 9);
     const double key_causal[] = {0, -INF, -INF, 0, 1, -INF, 0, 1, 2};
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3,\"form\":\"key\",\"causal\":true", key_causal, 9);
 }
@@ -109,10 +111,9 @@ static void alignment(void **unused)
     const double end[] = {-2, -1, 0, -1}, start[] = {0, -1, -2, -3};
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_len\":1,\"k_len\":4,\"q_offset\":2", end, 4);
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_len\":1,\"k_len\":4,\"q_offset\":0", start, 4);
-    const double usual[] = {-3, -2, -1, 0}, lists[] = {-.5, -1.75, 0, -1.25};
+    const double usual[] = {-3, -2, -1, 0};
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_len\":1,\"k_len\":4", usual, 4);
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_positions\":[0.25,2],\"k_positions\":[0.75,2]", (const double[]){-.5, -1.75, -1.25, 0}, 4);
-    (void)lists;
 }
 
 /* Every f32 is the float nearest to the exact product; here by comparison in long double with an irrational slope. */
