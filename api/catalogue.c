@@ -1,0 +1,222 @@
+/* GET /schemes and /schemes/{name}: what the descriptors of the core say, as JSON. */
+#include "api/routes.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Members ---- */
+
+static void add_member(struct api_text *text, const char *name, const char *value)
+{
+    api_text_format(text, ",\"%s\":", name);
+    api_text_string(text, value);
+}
+
+static void add_optional(struct api_text *text, const char *name, const char *value)
+{
+    if (value)
+        add_member(text, name, value);
+}
+
+static void add_words(struct api_text *text, const char *const *words)
+{
+    api_text_put(text, ",\"values\":[");
+    for (size_t i = 0; words[i]; i++) {
+        api_text_add(text, ",", i > 0);
+        api_text_string(text, words[i]);
+    }
+    api_text_put(text, "]");
+}
+
+/* ---- Parameters ---- */
+
+/* The words of JSON Schema. */
+static const char *type_name(enum pe_type type)
+{
+    switch (type) {
+    case PE_T_INT: return "integer";
+    case PE_T_REAL: return "number";
+    case PE_T_BOOL: return "boolean";
+    case PE_T_WORD: return "string";
+    case PE_T_REALS: return "array";
+    case PE_T_OBJECT: break;
+    }
+    return "object";
+}
+
+static void add_number(struct api_text *text, enum pe_type type, double x)
+{
+    if (type == PE_T_INT && fabs(x) < 9e18)
+        api_text_integer(text, (int64_t)x);
+    else
+        api_text_real(text, x);
+}
+
+/* null: what is not given is derived, and the summary says from what. */
+static void add_default(struct api_text *text, const struct pe_param *row)
+{
+    api_text_put(text, ",\"default\":");
+    if (row->type == PE_T_OBJECT || row->type == PE_T_REALS || isnan(row->fallback))
+        api_text_put(text, "null");
+    else if (row->type == PE_T_BOOL)
+        api_text_put(text, row->fallback != 0 ? "true" : "false");
+    else if (row->type == PE_T_WORD)
+        api_text_string(text, row->words[(int)row->fallback]);
+    else
+        add_number(text, row->type, row->fallback);
+}
+
+/* A bound that no number passes is not worth saying. */
+static void add_range(struct api_text *text, const struct pe_param *row)
+{
+    if (row->type != PE_T_INT && row->type != PE_T_REAL && row->type != PE_T_REALS)
+        return;
+    if (row->min > -1e300) {
+        api_text_put(text, ",\"min\":");
+        add_number(text, row->type, row->min);
+    }
+    if (row->max < 1e300) {
+        api_text_put(text, ",\"max\":");
+        add_number(text, row->type, row->max);
+    }
+}
+
+static void add_params(struct api_text *text, const char *name, const struct pe_param *rows);
+
+static void add_param(struct api_text *text, const struct pe_param *row)
+{
+    api_text_put(text, "{\"name\":");
+    api_text_string(text, row->name);
+    add_optional(text, "alias", row->alias);
+    add_member(text, "type", type_name(row->type));
+    add_default(text, row);
+    add_range(text, row);
+    if (row->type == PE_T_WORD)
+        add_words(text, row->words);
+    add_optional(text, "when", row->when);
+    add_member(text, "summary", row->text ? row->text : "");
+    if (row->type == PE_T_OBJECT)
+        add_params(text, "parameters", row->fields);
+    api_text_put(text, "}");
+}
+
+static void add_params(struct api_text *text, const char *name, const struct pe_param *rows)
+{
+    api_text_format(text, ",\"%s\":[", name);
+    for (const struct pe_param *row = rows; row && row->name; row++) {
+        api_text_add(text, ",", row != rows);
+        add_param(text, row);
+    }
+    api_text_put(text, "]");
+}
+
+/* ---- Schemes ---- */
+
+static const char *const endpoints[PE_N_OPERATIONS] = {[PE_ENCODE] = "/encode", [PE_ROTATE] = "/rotate"};
+
+static void add_endpoints(struct api_text *text, unsigned operations)
+{
+    bool first = true;
+    api_text_put(text, ",\"endpoints\":[");
+    for (unsigned i = 0; i < PE_N_OPERATIONS; i++) {
+        if (!(operations & 1U << i))
+            continue;
+        api_text_add(text, ",", !first);
+        api_text_string(text, endpoints[i]);
+        first = false;
+    }
+    api_text_put(text, "]");
+}
+
+static void add_inputs(struct api_text *text, const struct pe_input_row *rows)
+{
+    api_text_put(text, ",\"inputs\":[");
+    for (const struct pe_input_row *row = rows; row && row->name; row++) {
+        api_text_put(text, row == rows ? "{\"name\":" : ",{\"name\":");
+        api_text_string(text, row->name);
+        add_member(text, "shape", row->shape);
+        add_member(text, "endpoint", endpoints[row->operation]);
+        add_member(text, "summary", row->text ? row->text : "");
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]");
+}
+
+static void add_outputs(struct api_text *text, const struct pe_output_row *rows)
+{
+    api_text_put(text, ",\"outputs\":[");
+    for (const struct pe_output_row *row = rows; row && row->name; row++) {
+        api_text_put(text, row == rows ? "{\"name\":" : ",{\"name\":");
+        api_text_string(text, row->name);
+        add_member(text, "shape", row->shape);
+        add_member(text, "dtype", row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype));
+        api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
+        add_optional(text, "when", row->when);
+        add_member(text, "summary", row->text ? row->text : "");
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]");
+}
+
+/* What the list says of each scheme, and each scheme's own page begins with. */
+static void add_head(struct api_text *text, const struct pe_scheme_info *info)
+{
+    api_text_put(text, "{\"name\":");
+    api_text_string(text, info->name);
+    add_member(text, "family", info->family);
+    add_member(text, "summary", info->summary);
+    add_optional(text, "paper", info->paper);
+    add_endpoints(text, info->operations);
+}
+
+struct api_reply *api_schemes(const struct api_asked *asked)
+{
+    (void)asked;
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, "{\"schemes\":[");
+    for (size_t i = 0; i < pe_n_schemes(); i++) {
+        api_text_add(&text, ",", i > 0);
+        add_head(&text, pe_scheme_at(i));
+        api_text_put(&text, "}");
+    }
+    api_text_put(&text, "]}");
+    return api_reply_text(200, api_json_type, &text);
+}
+
+/* The example is JSON text already. */
+static struct api_reply *scheme_reply(const struct pe_scheme_info *info)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    add_head(&text, info);
+    add_params(&text, "parameters", info->params);
+    add_inputs(&text, info->inputs);
+    add_outputs(&text, info->outputs);
+    api_text_put(&text, ",\"example\":");
+    api_text_put(&text, info->example);
+    api_text_put(&text, "}");
+    return api_reply_text(200, api_json_type, &text);
+}
+
+static struct api_reply *unknown_scheme(const char *name)
+{
+    const char *names[128];
+    size_t n = 0;
+    for (; n < pe_n_schemes() && n + 1 < sizeof names / sizeof names[0]; n++)
+        names[n] = pe_scheme_at(n)->name;
+    names[n] = NULL;
+    const char *nearest = pe_nearest(name, names);
+    struct api_problem problem;
+    if (nearest)
+        api_fail(&problem, 404, "", "unknown scheme \"%.64s\"; nearest: \"%s\"", name, nearest);
+    else
+        api_fail(&problem, 404, "", "unknown scheme \"%.64s\"; GET /schemes lists them", name);
+    return api_reply_problem(&problem);
+}
+
+struct api_reply *api_scheme(const struct api_asked *asked)
+{
+    const struct pe_scheme_info *info = pe_scheme_find(asked->name);
+    return info ? scheme_reply(info) : unknown_scheme(asked->name);
+}

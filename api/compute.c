@@ -1,0 +1,131 @@
+/* POST /encode and /rotate, from the received bytes to the reply: fields, form, plan, format, in this order. Every refusal
+ * happens here; the pieces of the reply cannot fail. */
+#include "api/inputs/input.h"
+#include "api/negotiate.h"
+#include "api/query.h"
+#include "api/routes.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct computation {
+    const struct api_host *host;
+    const struct api_call *call;
+    struct api_work *work;
+    struct api_form form;
+    const struct api_format *format;
+    struct api_problem *problem;
+};
+
+static bool fail_empty(const struct computation *c)
+{
+    return api_fail(c->problem, 400, "",
+                    "the request is empty; send a JSON object, as in curl -d '{\"scheme\":\"rope\",\"len\":8}', or names in the query");
+}
+
+static bool read_fields(struct computation *c)
+{
+    const struct api_call *call = c->call;
+    bool has_query = call->query && *call->query;
+    if (!call->body_bytes && !has_query)
+        return fail_empty(c);
+    struct api_request *request = &c->work->request;
+    if (call->body_bytes && !api_body_read(request, call->content_type, call->body, call->body_bytes, c->problem))
+        return false;
+    return !has_query || api_query_read(request, call->query, c->problem);
+}
+
+static bool choose_format(struct computation *c)
+{
+    c->format = c->form.format ? c->form.format : api_negotiate(c->call->accept);
+    if (c->format)
+        return api_form_check(&c->form, c->format, c->problem);
+    char offered[256];
+    api_formats_print(offered, sizeof offered);
+    return api_fail(c->problem, 406, "", "nothing that Accept names can be sent; offered: %s", offered);
+}
+
+static bool make_plan(struct computation *c)
+{
+    struct api_request *request = &c->work->request;
+    struct pe_error err;
+    struct pe_request core = {
+        .operation = request->operation,
+        .fields = request->fields,
+        .n_fields = request->n_fields,
+        .dtype = c->form.dtype,
+        .outputs = c->form.outputs,
+        .n_outputs = c->form.n_outputs,
+        .caller_fields = api_form_names(),
+    };
+    return pe_plan_new(&core, &c->work->plan, &err) == PE_OK || api_fail_core(c->problem, &err);
+}
+
+/* Bytes of an output; UINT64_MAX if they pass it. */
+static uint64_t output_bytes(const struct pe_output *output)
+{
+    uint64_t bytes;
+    if (__builtin_mul_overflow(output->n_rows, output->row_len, &bytes) ||
+        __builtin_mul_overflow(bytes, pe_dtype_size(output->dtype), &bytes))
+        return UINT64_MAX;
+    return bytes;
+}
+
+static bool check_size(const struct computation *c)
+{
+    uint64_t bytes = 0;
+    if (pe_plan_n_outputs(c->work->plan) > API_OUTPUTS_MAX)
+        return api_fail(c->problem, 413, "/outputs", "the answer has more than %d tensors", API_OUTPUTS_MAX);
+    if (!c->form.data)
+        return true;
+    for (size_t i = 0; i < pe_plan_n_outputs(c->work->plan); i++)
+        if (__builtin_add_overflow(bytes, output_bytes(pe_plan_output(c->work->plan, i)), &bytes))
+            bytes = UINT64_MAX;
+    if (bytes <= c->host->max_answer)
+        return true;
+    return api_fail(c->problem, 413, "",
+                    "the tensors of the answer have %s%" PRIu64 " bytes; allowed: at most %" PRIu64
+                    " (the limit --max-answer of this server)",
+                    bytes == UINT64_MAX ? "more than " : "", bytes, c->host->max_answer);
+}
+
+static bool open_stream(struct computation *c, struct api_opening *opening)
+{
+    struct api_text config;
+    api_text_init(&config, API_TEXT_MAX);
+    api_text_value(&config, pe_plan_config(c->work->plan));
+    *opening = (struct api_opening){.plan = c->work->plan,
+                                    .form = &c->form,
+                                    .arena = &c->work->request.arena,
+                                    .config = config.bytes,
+                                    .config_bytes = config.n,
+                                    .stream = &c->work->stream};
+    bool fine = config.state ? api_fail_text(c->problem, &config) : api_stream_open(c->format, opening, c->problem);
+    api_text_drop(&config);
+    return fine;
+}
+
+static struct api_reply *compute(const struct api_asked *asked, enum pe_operation operation)
+{
+    struct api_problem problem;
+    struct api_opening opening;
+    struct computation c = {
+        .host = asked->host, .call = asked->call, .work = api_work_new(operation), .problem = &problem};
+    if (!c.work)
+        api_fail_memory(&problem);
+    else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) && make_plan(&c) &&
+             check_size(&c) && open_stream(&c, &opening))
+        return api_reply_stream(c.work, opening.header, opening.header_value);
+    api_work_free(c.work);
+    return api_reply_problem(&problem);
+}
+
+struct api_reply *api_encode(const struct api_asked *asked)
+{
+    return compute(asked, PE_ENCODE);
+}
+
+struct api_reply *api_rotate(const struct api_asked *asked)
+{
+    return compute(asked, PE_ROTATE);
+}

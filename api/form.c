@@ -1,0 +1,122 @@
+/* The form of an answer, read by parameter rows as a scheme's parameters are. */
+#include "api/form.h"
+#include "api/formats/format.h"
+#include "api/numbers.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+struct fields {
+    int dtype, format; /* -1: not given */
+    int64_t digits;
+    bool data;
+};
+
+static const char *const dtypes[] = {"f32", "f64", "f16", "bf16", NULL}; /* in the order of enum pe_dtype */
+
+enum { NOT_GIVEN = -1 };
+
+static const struct pe_param rows[] = {
+    {.name = "dtype", .type = PE_T_WORD, .offset = offsetof(struct fields, dtype), .fallback = NOT_GIVEN, .words = dtypes,
+     .text = "element type of real outputs; default that of the tensor sent, else f32"},
+    {.name = "format", .type = PE_T_WORD, .offset = offsetof(struct fields, format), .fallback = NOT_GIVEN,
+     .words = api_format_names, .text = "how the answer is written; default from the Accept header, else json"},
+    {.name = "digits", .type = PE_T_INT, .offset = offsetof(struct fields, digits), .fallback = (double)NAN, .min = 0,
+     .max = API_DIGITS_MAX, .text = "digits after the point in JSON; default the shortest text that reads back the same"},
+    {.name = "data", .type = PE_T_BOOL, .offset = offsetof(struct fields, data), .fallback = true,
+     .text = "false leaves the numbers out of JSON: configuration and shapes at once"},
+    {.name = NULL},
+};
+
+static const char *const names[] = {"dtype", "format", "digits", "data", "outputs", NULL};
+
+const struct pe_param *api_form_params(void)
+{
+    return rows;
+}
+
+const char *const *api_form_names(void)
+{
+    return names;
+}
+
+/* ---- outputs ---- */
+
+static bool fail_outputs(struct api_problem *problem)
+{
+    return api_fail(problem, 422, "/outputs", "outputs must be a list of 1 to %d names of outputs, as [\"cos\",\"sin\"]",
+                    API_OUTPUTS_MAX);
+}
+
+static bool add_output(struct api_form *form, const struct pe_value *item, struct api_problem *problem)
+{
+    if (item->kind != PE_STRING)
+        return fail_outputs(problem);
+    for (size_t i = 0; i < form->n_outputs; i++)
+        if (strcmp(form->outputs[i], item->string) == 0)
+            return api_fail(problem, 422, "/outputs", "outputs names \"%.64s\" twice", item->string);
+    form->outputs[form->n_outputs++] = item->string;
+    return true;
+}
+
+static bool read_outputs(const struct pe_value *value, struct api_form *form, struct api_problem *problem)
+{
+    if (value->kind != PE_LIST || value->list.n == 0 || value->list.n > API_OUTPUTS_MAX)
+        return fail_outputs(problem);
+    for (size_t i = 0; i < value->list.n; i++)
+        if (!add_output(form, &value->list.items[i], problem))
+            return false;
+    return true;
+}
+
+/* ---- The whole ---- */
+
+static void remove_taken(struct api_request *request, const bool *taken)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (!taken[i])
+            request->fields[kept++] = request->fields[i];
+    request->n_fields = kept;
+}
+
+static void set(struct api_form *form, const struct fields *fields)
+{
+    form->dtype = fields->dtype == NOT_GIVEN ? PE_DTYPE_NONE : (enum pe_dtype)fields->dtype;
+    form->format = fields->format == NOT_GIVEN ? NULL : api_format_at((size_t)fields->format);
+    form->digits = fields->digits == PE_UNSET_INT ? API_DIGITS_SHORTEST : (int)fields->digits;
+    form->data = fields->data;
+}
+
+bool api_form_read(struct api_request *request, struct api_form *form, struct api_problem *problem)
+{
+    struct fields fields;
+    struct pe_error err;
+    bool taken[API_FIELDS_MAX] = {false};
+    *form = (struct api_form){0};
+    if (pe_params_read(rows, &fields, request->fields, request->n_fields, taken, "", &err))
+        return api_fail_core(problem, &err);
+    set(form, &fields);
+    for (size_t i = 0; i < request->n_fields; i++) {
+        if (strcmp(request->fields[i].name, "outputs") != 0)
+            continue;
+        taken[i] = true;
+        if (!read_outputs(&request->fields[i].value, form, problem))
+            return false;
+    }
+    remove_taken(request, taken);
+    return true;
+}
+
+/* A field without effect is refused like an unknown one: its sender expects something. */
+bool api_form_check(const struct api_form *form, const struct api_format *format, struct api_problem *problem)
+{
+    if (format->is_text)
+        return true;
+    if (form->digits != API_DIGITS_SHORTEST)
+        return api_fail(problem, 422, "/digits", "digits has no meaning in the format %s; it belongs to json", format->name);
+    if (!form->data)
+        return api_fail(problem, 422, "/data", "data has no meaning in the format %s; it belongs to json", format->name);
+    return true;
+}

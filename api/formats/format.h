@@ -1,0 +1,81 @@
+/* A format turns the outputs of a plan into bytes, piece by piece. Each has one file and one line in list.h. */
+#ifndef API_FORMATS_FORMAT_H
+#define API_FORMATS_FORMAT_H
+
+#include "api/arena.h"
+#include "api/form.h"
+#include "api/problem.h"
+
+/* A stretch of a body: text as it stands, or all elements of an output. */
+struct api_segment {
+    const char *text;               /* NULL: elements */
+    const struct pe_output *output; /* else NULL */
+    size_t index;                   /* of the output in its plan */
+    uint64_t count;                 /* bytes of text, or elements */
+    size_t width;                   /* most bytes of one of them */
+    size_t step;                    /* how many make a piece; the last may be shorter */
+    uint64_t first_piece, n_pieces;
+};
+
+enum { API_SEGMENTS_MAX = 2 * API_OUTPUTS_MAX + 1 };
+
+/* A body that does not exist yet. Immutable once opened; any number of threads may make pieces of it. */
+struct api_stream {
+    const struct api_format *format;
+    const struct pe_plan *plan;
+    int digits;
+    bool joined; /* one piece holds everything */
+    bool is_light;
+    uint64_t length; /* of the body; API_LENGTH_UNKNOWN where only the text decides */
+    uint64_t n_pieces;
+    size_t piece_max;
+    struct api_segment segments[API_SEGMENTS_MAX];
+    size_t n_segments;
+};
+
+/* What a format's open() works with. */
+struct api_opening {
+    const struct pe_plan *plan;
+    const struct api_form *form;
+    struct api_arena *arena;     /* for what the stream needs; lives as long as the stream */
+    const char *config;          /* the resolved configuration as JSON text */
+    size_t config_bytes;
+    struct api_stream *stream;   /* to be given its segments */
+    const char *header;          /* one more header of the answer, NULL if none */
+    const char *header_value;    /* in the arena */
+};
+
+struct api_format {
+    const char *name, *media_type; /* "raw", "application/octet-stream" */
+    bool is_text;                  /* numbers as text: digits and data apply, the length is known only when made */
+    /* Gives the stream its segments by api_stream_text and api_stream_output, or says why this plan has no such form. */
+    bool (*open)(struct api_opening *opening, struct api_problem *problem);
+    /* Most bytes of one element with all that surrounds it, scratch included. */
+    size_t (*width)(const struct api_stream *stream, const struct pe_output *output);
+    /* Writes n elements from `first` on to dst (room for n × width + 64, aligned to 8 where the format has no text)
+     * and returns the bytes written. */
+    size_t (*print)(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n, char *dst);
+};
+
+size_t api_n_formats(void);
+const struct api_format *api_format_at(size_t i); /* in order of preference */
+const struct api_format *api_format_find(const char *name);
+extern const char *const api_format_names[]; /* NULL-terminated */
+void api_formats_print(char *out, size_t room); /* "application/json (json), …" for messages */
+
+/* For open(): the next stretch of the body. text is borrowed for the stream's life. */
+void api_stream_text(struct api_stream *stream, const char *text, size_t n);
+void api_stream_output(struct api_stream *stream, size_t index);
+/* Takes a finished text into the arena and adds it as a stretch; says why if it cannot. */
+bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
+
+/* Opens *stream in arena over the plan in the form's outputs. format fits form (api_form_check). */
+bool api_stream_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);
+/* As api_reply_piece. */
+size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst);
+
+/* Shared by the formats that send elements as their bytes. */
+size_t api_bytes_width(const struct api_stream *stream, const struct pe_output *output);
+size_t api_bytes_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n, char *dst);
+
+#endif

@@ -1,0 +1,89 @@
+/* {"scheme":…,"config":{…},"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}}: text around the numbers of each output. */
+#include "api/elements.h"
+#include "api/formats/format.h"
+#include "api/numbers.h"
+
+/* Opens the tensor's object up to its numbers. */
+static void begin_tensor(struct api_text *text, const struct pe_output *output, size_t index)
+{
+    api_text_add(text, ",", index > 0);
+    api_text_string(text, output->name);
+    api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", pe_dtype_name(output->dtype));
+    api_text_shape(text, output->shape, output->rank);
+}
+
+/* The numbers are the only part that is not text yet, so what has been gathered goes out before them. */
+static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t index, struct api_problem *problem)
+{
+    const struct pe_output *output = pe_plan_output(opening->plan, index);
+    api_text_put(text, ",\"data\":");
+    if (output->n_rows == 0 || output->row_len == 0) {
+        api_text_put(text, "[]");
+        return true;
+    }
+    if (!api_stream_take(opening, text, problem))
+        return false;
+    api_stream_output(opening->stream, index);
+    return true;
+}
+
+static void begin_answer(const struct api_opening *opening, struct api_text *text)
+{
+    api_text_put(text, "{\"scheme\":");
+    api_text_string(text, pe_plan_scheme(opening->plan)->name);
+    api_text_put(text, ",\"config\":");
+    api_text_add(text, opening->config, opening->config_bytes);
+    api_text_put(text, ",\"tensors\":{");
+}
+
+static bool open(struct api_opening *opening, struct api_problem *problem)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    begin_answer(opening, &text);
+    for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++) {
+        begin_tensor(&text, pe_plan_output(opening->plan, i), i);
+        if (opening->form->data && !add_numbers(opening, &text, i, problem))
+            return false; /* the text has been dropped */
+        api_text_put(&text, "}");
+    }
+    api_text_put(&text, "}}");
+    return api_stream_take(opening, &text, problem);
+}
+
+static struct api_elements elements_of(const struct api_stream *stream, const struct pe_output *output)
+{
+    struct api_elements elements;
+    int digits = pe_dtype_is_real(output->dtype) ? stream->digits : API_DIGITS_SHORTEST;
+    api_elements_init(&elements, output->dtype, output->shape, output->rank, digits);
+    return elements;
+}
+
+/* An element's values wait behind the text of their piece until they are printed. */
+static size_t width(const struct api_stream *stream, const struct pe_output *output)
+{
+    return elements_of(stream, output).width + pe_dtype_size(output->dtype);
+}
+
+static void *aligned(char *p)
+{
+    return p + (-(uintptr_t)p & 63);
+}
+
+static size_t print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n, char *dst)
+{
+    struct api_elements elements = elements_of(stream, segment->output);
+    void *values = aligned(dst + n * elements.width);
+    pe_fill(stream->plan, segment->index, first, n, values);
+    return api_elements_print(&elements, values, first, n, dst);
+}
+
+const struct api_format api_format_json;
+const struct api_format api_format_json = {
+    .name = "json",
+    .media_type = "application/json",
+    .is_text = true,
+    .open = open,
+    .width = width,
+    .print = print,
+};

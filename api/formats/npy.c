@@ -1,0 +1,74 @@
+/* One tensor as a NumPy .npy file, version 1.0: magic, the length of a Python dict, the dict, the elements. */
+#include "api/formats/format.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* numpy's letters; bf16 has none, and what ml_dtypes writes for it loads as raw bytes. */
+static const char *const descriptors[PE_N_DTYPES] = {
+    [PE_F32] = "<f4", [PE_F64] = "<f8", [PE_F16] = "<f2", [PE_I32] = "<i4", [PE_I64] = "<i8", [PE_I16] = "<i2",
+    [PE_I8] = "|i1",  [PE_U8] = "|u1",  [PE_U16] = "<u2", [PE_U32] = "<u4", [PE_U64] = "<u8", [PE_BOOL] = "|b1",
+};
+
+static bool fail_several(const struct pe_plan *plan, struct api_problem *problem)
+{
+    char list[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < pe_plan_n_outputs(plan) && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", pe_plan_output(plan, i)->name);
+    return api_fail(problem, 406, "/outputs",
+                    "npy holds exactly one tensor and this answer has %zu: %s; choose one in outputs, or another format "
+                    "(safetensors holds all)",
+                    pe_plan_n_outputs(plan), list);
+}
+
+static void add_dict(struct api_text *text, const struct pe_output *output)
+{
+    api_text_format(text, "{'descr': '%s', 'fortran_order': False, 'shape': (", descriptors[output->dtype]);
+    for (unsigned i = 0; i < output->rank; i++)
+        api_text_format(text, i ? ", %" PRIu64 : "%" PRIu64, output->shape[i]);
+    api_text_put(text, output->rank == 1 ? ",), }" : "), }");
+}
+
+/* At most 8 axes of 20 digits: the header always fits version 1.0's 16 bits. Padded so that the elements start at a
+ * multiple of 64. */
+static bool add_header(struct api_opening *opening, const struct pe_output *output, struct api_problem *problem)
+{
+    enum { PREFIX = 10, MULTIPLE = 64 };
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_add(&text, "\x93NUMPY\x01\x00\x00\x00", PREFIX);
+    add_dict(&text, output);
+    while (!text.state && (text.n + 1) % MULTIPLE)
+        api_text_put(&text, " ");
+    api_text_put(&text, "\n");
+    if (!text.state) {
+        text.bytes[8] = (char)((text.n - PREFIX) & 0xff);
+        text.bytes[9] = (char)((text.n - PREFIX) >> 8);
+    }
+    return api_stream_take(opening, &text, problem);
+}
+
+static bool open(struct api_opening *opening, struct api_problem *problem)
+{
+    if (pe_plan_n_outputs(opening->plan) != 1)
+        return fail_several(opening->plan, problem);
+    const struct pe_output *output = pe_plan_output(opening->plan, 0);
+    if (!descriptors[output->dtype])
+        return api_fail(problem, 406, "/dtype", "NumPy has no dtype %s, so npy cannot hold it; safetensors can",
+                        pe_dtype_name(output->dtype));
+    if (!add_header(opening, output, problem))
+        return false;
+    api_stream_output(opening->stream, 0);
+    return true;
+}
+
+const struct api_format api_format_npy;
+const struct api_format api_format_npy = {
+    .name = "npy",
+    .media_type = "application/x-npy",
+    .open = open,
+    .width = api_bytes_width,
+    .print = api_bytes_print,
+};

@@ -1,0 +1,93 @@
+/* All tensors as a safetensors file: the length of a JSON header, the header, the tensors without gaps. */
+#include "api/formats/format.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Names and order of the reference writer: larger rank first, so that every tensor is aligned to its elements. */
+static const struct {
+    const char *name;
+    int rank;
+} dtypes[PE_N_DTYPES] = {
+    [PE_BOOL] = {"BOOL", 0}, [PE_U8] = {"U8", 1},     [PE_I8] = {"I8", 2},   [PE_I16] = {"I16", 3}, [PE_U16] = {"U16", 4},
+    [PE_F16] = {"F16", 5},   [PE_BF16] = {"BF16", 6}, [PE_I32] = {"I32", 7}, [PE_U32] = {"U32", 8}, [PE_F32] = {"F32", 9},
+    [PE_F64] = {"F64", 10},  [PE_I64] = {"I64", 11},  [PE_U64] = {"U64", 12},
+};
+
+struct entry {
+    const struct pe_output *output;
+    size_t index;
+};
+
+static int compare(const void *left, const void *right)
+{
+    const struct pe_output *a = ((const struct entry *)left)->output, *b = ((const struct entry *)right)->output;
+    int ranks = dtypes[b->dtype].rank - dtypes[a->dtype].rank;
+    return ranks ? ranks : strcmp(a->name, b->name);
+}
+
+static void add_entry(struct api_text *text, const struct pe_output *output, uint64_t begin, uint64_t end)
+{
+    api_text_put(text, ",");
+    api_text_string(text, output->name);
+    api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", dtypes[output->dtype].name);
+    api_text_shape(text, output->shape, output->rank);
+    api_text_format(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
+}
+
+/* "pt" tells the usual loaders that the tensors are plain row-major ones. */
+static void add_metadata(struct api_text *text, const struct api_opening *opening)
+{
+    api_text_put(text, "{\"__metadata__\":{\"format\":\"pt\",\"scheme\":");
+    api_text_string(text, pe_plan_scheme(opening->plan)->name);
+    api_text_put(text, ",\"config\":");
+    api_text_string_n(text, opening->config, opening->config_bytes);
+    api_text_put(text, "}");
+}
+
+/* Closes the header, pads it with spaces to a multiple of 8 and writes its length in front. */
+static void finish_header(struct api_text *text)
+{
+    enum { PREFIX = 8 };
+    api_text_put(text, "}");
+    while (!text->state && text->n % 8)
+        api_text_put(text, " ");
+    for (unsigned i = 0; i < PREFIX && !text->state; i++)
+        text->bytes[i] = (char)((text->n - PREFIX) >> 8 * i & 0xff);
+}
+
+static bool open(struct api_opening *opening, struct api_problem *problem)
+{
+    struct entry entries[API_OUTPUTS_MAX];
+    size_t n = pe_plan_n_outputs(opening->plan);
+    for (size_t i = 0; i < n; i++)
+        entries[i] = (struct entry){.output = pe_plan_output(opening->plan, i), .index = i};
+    qsort(entries, n, sizeof entries[0], compare);
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_add(&text, "\0\0\0\0\0\0\0", 8);
+    add_metadata(&text, opening);
+    uint64_t end = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct pe_output *output = entries[i].output;
+        uint64_t begin = end;
+        end += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
+        add_entry(&text, output, begin, end);
+    }
+    finish_header(&text);
+    if (!api_stream_take(opening, &text, problem))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        api_stream_output(opening->stream, entries[i].index);
+    return true;
+}
+
+const struct api_format api_format_safetensors;
+const struct api_format api_format_safetensors = {
+    .name = "safetensors",
+    .media_type = "application/vnd.safetensors",
+    .open = open,
+    .width = api_bytes_width,
+    .print = api_bytes_print,
+};

@@ -1,0 +1,210 @@
+/* Bodies cut into pieces. Where a piece begins follows from its number by arithmetic, so pieces can be made in any order. */
+#include "api/api.h"
+#include "api/formats/format.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- The table of formats ---- */
+
+#define FORMAT(name) extern const struct api_format api_format_##name;
+#include "api/formats/list.h"
+#undef FORMAT
+
+static const struct api_format *const formats[] = {
+#define FORMAT(name) &api_format_##name,
+#include "api/formats/list.h"
+#undef FORMAT
+};
+
+const char *const api_format_names[] = {
+#define FORMAT(name) #name,
+#include "api/formats/list.h"
+#undef FORMAT
+    NULL,
+};
+
+enum { N_FORMATS = sizeof formats / sizeof formats[0] };
+
+size_t api_n_formats(void)
+{
+    return N_FORMATS;
+}
+
+const struct api_format *api_format_at(size_t i)
+{
+    return formats[i];
+}
+
+const struct api_format *api_format_find(const char *name)
+{
+    for (size_t i = 0; i < N_FORMATS; i++)
+        if (strcmp(formats[i]->name, name) == 0)
+            return formats[i];
+    return NULL;
+}
+
+void api_formats_print(char *out, size_t room)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < N_FORMATS && used < room; i++)
+        used += (size_t)snprintf(out + used, room - used, "%s%s (%s)", i ? ", " : "", formats[i]->media_type, formats[i]->name);
+}
+
+/* ---- Segments ---- */
+
+static void add_segment(struct api_stream *stream, struct api_segment segment)
+{
+    assert(stream->n_segments < API_SEGMENTS_MAX);
+    if (segment.count)
+        stream->segments[stream->n_segments++] = segment;
+}
+
+void api_stream_text(struct api_stream *stream, const char *text, size_t n)
+{
+    add_segment(stream, (struct api_segment){.text = text, .count = n, .width = 1, .step = API_PIECE_BYTES});
+}
+
+/* Whole rows in multiples of API_ROWS_UNIT if they fit a piece, else whole rows, else a part of a row. */
+static size_t elements_step(const struct pe_output *output, size_t width)
+{
+    size_t fits = API_PIECE_BYTES / width;
+    size_t rows = output->row_len <= fits ? fits / (size_t)output->row_len : 0;
+    if (rows >= API_ROWS_UNIT)
+        rows -= rows % API_ROWS_UNIT;
+    return rows ? rows * (size_t)output->row_len : fits;
+}
+
+void api_stream_output(struct api_stream *stream, size_t index)
+{
+    const struct pe_output *output = pe_plan_output(stream->plan, index);
+    uint64_t count = output->n_rows * output->row_len;
+    if (count == 0)
+        return;
+    size_t width = stream->format->width(stream, output);
+    add_segment(stream, (struct api_segment){.output = output,
+                                             .index = index,
+                                             .count = count,
+                                             .width = width,
+                                             .step = elements_step(output, width)});
+}
+
+bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
+{
+    char *bytes = text->state ? NULL : api_arena_string(opening->arena, text->bytes, text->n);
+    bool fine = bytes || (text->state ? api_fail_text(problem, text) : api_fail_memory(problem));
+    if (fine)
+        api_stream_text(opening->stream, bytes, text->n);
+    api_text_drop(text);
+    return fine;
+}
+
+/* ---- Pieces ---- */
+
+/* What print() may use beyond n × width: to align its scratch. */
+enum { SLACK = 64 };
+
+static size_t room_of(const struct api_segment *segment, size_t n)
+{
+    return n * segment->width + (segment->text ? 0 : SLACK);
+}
+
+/* An upper bound of the body's bytes, or anything above API_LIGHT_BYTES if it is above. */
+static size_t light_bound(const struct api_stream *stream)
+{
+    size_t bound = 0;
+    for (size_t i = 0; i < stream->n_segments; i++) {
+        const struct api_segment *segment = &stream->segments[i];
+        if (segment->count > API_LIGHT_BYTES)
+            return API_LIGHT_BYTES + 1;
+        bound += room_of(segment, (size_t)segment->count);
+    }
+    return bound;
+}
+
+static void number_pieces(struct api_stream *stream)
+{
+    for (size_t i = 0; i < stream->n_segments; i++) {
+        struct api_segment *segment = &stream->segments[i];
+        size_t most = segment->count < segment->step ? (size_t)segment->count : segment->step;
+        size_t room = room_of(segment, most);
+        segment->first_piece = stream->n_pieces;
+        segment->n_pieces = (segment->count - 1) / segment->step + 1;
+        stream->n_pieces += segment->n_pieces;
+        stream->piece_max = room > stream->piece_max ? room : stream->piece_max;
+    }
+}
+
+static uint64_t exact_length(const struct api_stream *stream)
+{
+    uint64_t length = 0;
+    for (size_t i = 0; i < stream->n_segments; i++) {
+        const struct api_segment *segment = &stream->segments[i];
+        if (!segment->text && stream->format->is_text)
+            return API_LENGTH_UNKNOWN;
+        length += segment->count * segment->width;
+    }
+    return length;
+}
+
+bool api_stream_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem)
+{
+    struct api_stream *stream = opening->stream;
+    *stream = (struct api_stream){.format = format, .plan = opening->plan, .digits = opening->form->digits};
+    if (!format->open(opening, problem))
+        return false;
+    size_t bound = light_bound(stream);
+    stream->is_light = bound <= API_LIGHT_BYTES;
+    stream->length = exact_length(stream);
+    number_pieces(stream);
+    if (stream->is_light && format->is_text) { /* text has no alignment to keep */
+        stream->joined = true;
+        stream->n_pieces = 1;
+        stream->piece_max = bound;
+    }
+    return true;
+}
+
+static size_t segment_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+                            char *dst)
+{
+    if (!segment->text)
+        return stream->format->print(stream, segment, first, n, dst);
+    memcpy(dst, segment->text + first, n);
+    return n;
+}
+
+static size_t whole_body(const struct api_stream *stream, char *dst)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < stream->n_segments; i++)
+        used += segment_print(stream, &stream->segments[i], 0, (size_t)stream->segments[i].count, dst + used);
+    return used;
+}
+
+size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst)
+{
+    assert(i < stream->n_pieces);
+    if (stream->joined)
+        return whole_body(stream, dst);
+    const struct api_segment *segment = stream->segments;
+    while (i >= segment->first_piece + segment->n_pieces)
+        segment++;
+    uint64_t first = (i - segment->first_piece) * segment->step, left = segment->count - first;
+    return segment_print(stream, segment, first, left < segment->step ? (size_t)left : segment->step, dst);
+}
+
+/* ---- Elements as bytes ---- */
+
+size_t api_bytes_width(const struct api_stream *stream, const struct pe_output *output)
+{
+    (void)stream;
+    return pe_dtype_size(output->dtype);
+}
+
+size_t api_bytes_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n, char *dst)
+{
+    pe_fill(stream->plan, segment->index, first, n, dst);
+    return n * segment->width;
+}

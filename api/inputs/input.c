@@ -1,0 +1,69 @@
+/* Which reader a body belongs to. */
+#include "api/inputs/input.h"
+#include "api/json_in.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct api_input inputs[] = {
+#define INPUT(media_type, name) {media_type, api_##name##_read},
+#include "api/inputs/list.h"
+#undef INPUT
+};
+
+enum { N_INPUTS = sizeof inputs / sizeof inputs[0] };
+
+void api_inputs_print(char *out, size_t room)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < N_INPUTS && used < room; i++)
+        used += (size_t)snprintf(out + used, room - used, "%s%s", i ? ", " : "", inputs[i].media_type);
+}
+
+bool api_fail_media_type(struct api_problem *problem, const char *pointer, const char *what)
+{
+    char list[256];
+    api_inputs_print(list, sizeof list);
+    api_fail(problem, 415, pointer, "%s; bodies are read as: %s", what, list);
+    api_problem_header(problem, "Accept-Post", list);
+    return false;
+}
+
+static const struct api_input *input_find(const char *content_type)
+{
+    const char *start = content_type + strspn(content_type, " \t");
+    size_t n = strcspn(start, "; \t");
+    for (size_t i = 0; i < N_INPUTS; i++)
+        if (strlen(inputs[i].media_type) == n && strncasecmp(inputs[i].media_type, start, n) == 0)
+            return &inputs[i];
+    return &inputs[0];
+}
+
+bool api_body_read(struct api_request *request, const char *content_type, const char *bytes, size_t n,
+                   struct api_problem *problem)
+{
+    const char *type = content_type ? content_type : "", *semicolon = strchr(type, ';');
+    struct api_body body = {.bytes = bytes, .n = n, .parameters = semicolon ? semicolon + 1 : ""};
+    return input_find(type)->read(request, &body, problem);
+}
+
+/* Tensors sent under a type that says nothing (curl's default is a form's) would be JSON errors of little help. */
+bool api_json_body_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+{
+    if (api_npy_looks_like(body->bytes, body->n))
+        return api_fail_media_type(problem, "", "the body is a .npy file but its Content-Type is not application/x-npy");
+    if (api_safetensors_looks_like(body->bytes, body->n))
+        return api_fail_media_type(problem, "",
+                                   "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
+    return api_json_read(request, body->bytes, body->n, "", problem);
+}
+
+bool api_octets_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+{
+    if (api_npy_looks_like(body->bytes, body->n))
+        return api_npy_read(request, body, problem);
+    if (api_safetensors_looks_like(body->bytes, body->n))
+        return api_safetensors_read(request, body, problem);
+    return api_fail_media_type(problem, "", "application/octet-stream must begin as a .npy or a safetensors file does");
+}

@@ -1,0 +1,6 @@
+/* All content types with their readers. What is none of them is read as the first. */
+INPUT("application/json", json_body)
+INPUT("multipart/form-data", multipart)
+INPUT("application/vnd.safetensors", safetensors)
+INPUT("application/x-npy", npy)
+INPUT("application/octet-stream", octets)

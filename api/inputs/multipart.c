@@ -1,0 +1,257 @@
+/* multipart/form-data (RFC 7578), split in place: the part "request" is JSON, every other part a .npy file under the name of
+ * its tensor. */
+#define _GNU_SOURCE /* memmem */
+#include "api/inputs/input.h"
+#include "api/json_in.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* "\r\n--boundary" */
+struct delimiter {
+    char bytes[API_BOUNDARY_MAX + 5];
+    size_t n;
+};
+
+/* What is left of the body. */
+struct rest {
+    const char *p, *end;
+};
+
+struct part {
+    const char *header, *header_end; /* lines, each with its CRLF */
+    const char *bytes;
+    size_t n;
+    const char *name; /* in the request's arena */
+};
+
+static bool fail_body(struct api_problem *problem, const char *what)
+{
+    return api_fail(problem, 400, "", "not multipart/form-data: %s", what);
+}
+
+/* ---- Parameters: name=value; name="value" ---- */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t';
+}
+
+/* A quoted string's content, backslashes undone. Returns where it ends, NULL if it does not or has no room. */
+static const char *read_quoted(const char *p, const char *end, char *out, size_t room)
+{
+    size_t n = 0;
+    for (p++; p < end && *p != '"' && n + 1 < room; p++) {
+        if (*p == '\\' && end - p > 1)
+            p++;
+        out[n++] = *p;
+    }
+    out[n] = '\0';
+    return p < end && *p == '"' ? p + 1 : NULL;
+}
+
+static const char *read_token(const char *p, const char *end, char *out, size_t room)
+{
+    size_t n = 0;
+    for (; p < end && *p != ';' && !is_space(*p) && *p != '\r' && n + 1 < room; p++)
+        out[n++] = *p;
+    out[n] = '\0';
+    return p == end || *p == ';' || is_space(*p) || *p == '\r' ? p : NULL;
+}
+
+static const char *read_value(const char *p, const char *end, char *out, size_t room)
+{
+    return p < end && *p == '"' ? read_quoted(p, end, out, room) : read_token(p, end, out, room);
+}
+
+/* Finds the parameter of this name in a list that ends before end. False: not there, or broken before it is reached. */
+static bool find_parameter(const char *p, const char *end, const char *name, char *out, size_t room)
+{
+    size_t n = strlen(name);
+    while (p && p < end) {
+        while (p < end && (is_space(*p) || *p == ';'))
+            p++;
+        const char *equals = memchr(p, '=', (size_t)(end - p));
+        if (!equals)
+            return false;
+        if ((size_t)(equals - p) == n && strncasecmp(p, name, n) == 0)
+            return read_value(equals + 1, end, out, room) != NULL;
+        char other[API_PART_HEADER_MAX];
+        p = read_value(equals + 1, end, other, sizeof other);
+    }
+    return false;
+}
+
+static bool read_boundary(const char *parameters, struct delimiter *delimiter, struct api_problem *problem)
+{
+    char boundary[API_BOUNDARY_MAX + 1];
+    if (!find_parameter(parameters, parameters + strlen(parameters), "boundary", boundary, sizeof boundary) || !boundary[0])
+        return fail_body(problem, "its Content-Type has no boundary of 1 to 70 characters");
+    delimiter->n = (size_t)snprintf(delimiter->bytes, sizeof delimiter->bytes, "\r\n--%s", boundary);
+    return true;
+}
+
+/* ---- Splitting ---- */
+
+/* What follows a delimiter: "--" ends the body, spaces and CRLF begin a part, anything else was no delimiter. */
+enum mark { MARK_NONE, MARK_PART, MARK_END };
+
+static enum mark read_mark(const char **p, const char *end)
+{
+    const char *q = *p;
+    if (end - q >= 2 && memcmp(q, "--", 2) == 0)
+        return MARK_END;
+    while (q < end && is_space(*q))
+        q++;
+    if (end - q < 2 || memcmp(q, "\r\n", 2) != 0)
+        return MARK_NONE;
+    *p = q + 2;
+    return MARK_PART;
+}
+
+/* Moves rest behind the next delimiter; *stop is where it began. */
+static enum mark next_mark(struct rest *rest, const struct delimiter *delimiter, const char **stop)
+{
+    const char *found = rest->p;
+    while ((found = memmem(found, (size_t)(rest->end - found), delimiter->bytes, delimiter->n))) {
+        const char *p = found + delimiter->n;
+        enum mark mark = read_mark(&p, rest->end);
+        *stop = found;
+        rest->p = p;
+        if (mark)
+            return mark;
+        found += delimiter->n;
+    }
+    return MARK_NONE;
+}
+
+/* The first delimiter may stand at the very start, without its CRLF. */
+static enum mark first_mark(struct rest *rest, const struct delimiter *delimiter)
+{
+    size_t n = delimiter->n - 2;
+    const char *stop;
+    if ((size_t)(rest->end - rest->p) >= n && memcmp(rest->p, delimiter->bytes + 2, n) == 0) {
+        const char *p = rest->p + n;
+        enum mark mark = read_mark(&p, rest->end);
+        if (mark) {
+            rest->p = p;
+            return mark;
+        }
+    }
+    return next_mark(rest, delimiter, &stop);
+}
+
+/* The part's header ends with an empty line; a header without any line is that line alone. */
+static bool split_part(const char *p, const char *stop, struct part *part, struct api_problem *problem)
+{
+    size_t n = (size_t)(stop - p), window = n < API_PART_HEADER_MAX ? n : API_PART_HEADER_MAX;
+    const char *blank = n >= 2 && memcmp(p, "\r\n", 2) == 0 ? p : memmem(p, window, "\r\n\r\n", 4);
+    if (!blank)
+        return fail_body(problem, n > API_PART_HEADER_MAX ? "a part has a header of over 8192 bytes"
+                                                          : "a part has no empty line after its header");
+    *part = (struct part){.header = p, .header_end = blank == p ? p : blank + 2};
+    part->bytes = blank == p ? p + 2 : blank + 4;
+    part->n = (size_t)(stop - part->bytes);
+    return true;
+}
+
+/* ---- Part headers ---- */
+
+/* The value of a header line, NULL if there is no such line. */
+static const char *find_line(const struct part *part, const char *name, const char **end)
+{
+    size_t n = strlen(name);
+    for (const char *p = part->header; p < part->header_end;) {
+        const char *stop = memmem(p, (size_t)(part->header_end - p), "\r\n", 2);
+        if ((size_t)(stop - p) > n && strncasecmp(p, name, n) == 0 && p[n] == ':') {
+            *end = stop;
+            return p + n + 1;
+        }
+        p = stop + 2;
+    }
+    return NULL;
+}
+
+static bool read_name(struct api_request *request, struct part *part, struct api_problem *problem)
+{
+    char name[API_PART_HEADER_MAX];
+    const char *end, *line = find_line(part, "content-disposition", &end);
+    const char *semicolon = line ? memchr(line, ';', (size_t)(end - line)) : NULL;
+    if (!semicolon || !find_parameter(semicolon + 1, end, "name", name, sizeof name))
+        return fail_body(problem, "a part has no Content-Disposition: form-data; name=\"…\"");
+    part->name = api_arena_string(&request->arena, name, strlen(name));
+    return part->name || api_fail_memory(problem);
+}
+
+/* RFC 7578 has done away with encodings of parts; base64 read as .npy would be a riddle. */
+static bool check_encoding(const struct part *part, const char *pointer, struct api_problem *problem)
+{
+    static const char *const identities[] = {"binary", "8bit", "7bit"};
+    const char *end, *line = find_line(part, "content-transfer-encoding", &end);
+    if (!line)
+        return true;
+    while (line < end && is_space(*line))
+        line++;
+    for (size_t i = 0; i < sizeof identities / sizeof identities[0]; i++)
+        if ((size_t)(end - line) == strlen(identities[i]) && strncasecmp(line, identities[i], (size_t)(end - line)) == 0)
+            return true;
+    return api_fail(problem, 415, pointer, "part \"%.64s\" has a Content-Transfer-Encoding; send its bytes as they are", part->name);
+}
+
+static bool read_tensor(struct api_request *request, const struct part *part, const char *pointer, struct api_problem *problem)
+{
+    char what[96];
+    snprintf(what, sizeof what, "part \"%.64s\"", part->name);
+    struct api_npy_file file = {.bytes = part->bytes, .n = part->n, .what = what, .pointer = pointer};
+    struct pe_tensor tensor;
+    if (!api_npy_looks_like(part->bytes, part->n))
+        return api_fail(problem, 415, pointer,
+                        "part \"%.64s\" is not a .npy file; a part is either \"request\", the JSON, or a tensor as .npy", part->name);
+    return api_npy_parse(&request->arena, &file, &tensor, problem) &&
+           api_request_add_tensor(request, part->name, &tensor, problem);
+}
+
+static bool read_part(struct api_request *request, struct part *part, bool *has_request, struct api_problem *problem)
+{
+    char pointer[PE_POINTER_MAX] = "";
+    if (!read_name(request, part, problem))
+        return false;
+    bool is_request = strcmp(part->name, "request") == 0;
+    if (!is_request)
+        api_pointer_push(pointer, part->name, strlen(part->name));
+    if (!check_encoding(part, pointer, problem))
+        return false;
+    if (!is_request)
+        return read_tensor(request, part, pointer, problem);
+    if (*has_request)
+        return fail_body(problem, "it has two parts \"request\"");
+    *has_request = true;
+    return api_json_read(request, part->bytes, part->n, "part \"request\": ", problem);
+}
+
+bool api_multipart_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+{
+    struct delimiter delimiter;
+    struct rest rest = {.p = body->bytes, .end = body->bytes + body->n};
+    bool has_request = false;
+    if (!read_boundary(body->parameters, &delimiter, problem))
+        return false;
+    enum mark mark = first_mark(&rest, &delimiter);
+    for (unsigned n = 0; mark == MARK_PART; n++) {
+        struct part part;
+        const char *start = rest.p, *stop;
+        /* The CRLF that ended the delimiter's line may begin the next one: a part of no bytes at all. */
+        rest.p -= 2;
+        mark = next_mark(&rest, &delimiter, &stop);
+        if (mark && stop < start)
+            return fail_body(problem, "a part has no empty line after its header");
+        if (!mark)
+            break;
+        if (n == API_PARTS_MAX)
+            return api_fail(problem, 413, "", "the multipart body has more than %d parts", API_PARTS_MAX);
+        if (!split_part(start, stop, &part, problem) || !read_part(request, &part, &has_request, problem))
+            return false;
+    }
+    return mark == MARK_END || fail_body(problem, "its closing boundary is missing; the body is cut short or has no CRLF line ends");
+}

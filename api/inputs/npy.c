@@ -1,0 +1,278 @@
+/* NumPy's .npy files, versions 1 to 3: a Python dict in ASCII, then the elements in either order of axes and of bytes. */
+#include "api/inputs/input.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char magic[] = "\x93NUMPY";
+enum { MAGIC_BYTES = 6 };
+
+bool api_npy_looks_like(const char *bytes, size_t n)
+{
+    return n >= MAGIC_BYTES && memcmp(bytes, magic, MAGIC_BYTES) == 0;
+}
+
+/* ---- The dict: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } ---- */
+
+struct header {
+    char descr[16];
+    bool has_descr, has_order, has_shape;
+    bool fortran_order;
+    unsigned rank;
+    uint64_t shape[PE_RANK_MAX];
+};
+
+struct cursor {
+    const char *p, *end;
+};
+
+static void skip_space(struct cursor *c)
+{
+    while (c->p < c->end && (*c->p == ' ' || *c->p == '\n' || *c->p == '\t' || *c->p == '\r'))
+        c->p++;
+}
+
+/* Passes the character if it comes next. */
+static bool take(struct cursor *c, char expected)
+{
+    skip_space(c);
+    if (c->p == c->end || *c->p != expected)
+        return false;
+    c->p++;
+    return true;
+}
+
+static bool take_word(struct cursor *c, const char *word)
+{
+    size_t n = strlen(word);
+    skip_space(c);
+    if ((size_t)(c->end - c->p) < n || memcmp(c->p, word, n) != 0)
+        return false;
+    c->p += n;
+    return true;
+}
+
+/* A Python string without escapes, cut to fit. */
+static bool read_string(struct cursor *c, char *out, size_t room)
+{
+    skip_space(c);
+    char quote = c->p < c->end ? *c->p : '\0';
+    if (quote != '\'' && quote != '"')
+        return false;
+    const char *start = ++c->p, *stop = memchr(start, quote, (size_t)(c->end - start));
+    if (!stop)
+        return false;
+    snprintf(out, room, "%.*s", (int)(stop - start), start);
+    c->p = stop + 1;
+    return true;
+}
+
+static bool read_axis(struct cursor *c, uint64_t *axis)
+{
+    skip_space(c);
+    const char *start = c->p;
+    for (*axis = 0; c->p < c->end && *c->p >= '0' && *c->p <= '9'; c->p++)
+        if (__builtin_mul_overflow(*axis, 10, axis) || __builtin_add_overflow(*axis, (uint64_t)(*c->p - '0'), axis))
+            return false;
+    return c->p > start;
+}
+
+/* A Python tuple of integers; one alone needs its comma. */
+static bool read_shape(struct cursor *c, struct header *h)
+{
+    if (!take(c, '('))
+        return false;
+    bool comma = true;
+    for (h->rank = 0; !take(c, ')'); h->rank++) {
+        if (!comma || h->rank == PE_RANK_MAX || !read_axis(c, &h->shape[h->rank]))
+            return false;
+        comma = take(c, ',');
+    }
+    return h->rank != 1 || comma;
+}
+
+static bool read_order(struct cursor *c, struct header *h)
+{
+    h->fortran_order = take_word(c, "True");
+    return h->fortran_order || take_word(c, "False");
+}
+
+/* One key with its value; each key once. */
+static bool read_entry(struct cursor *c, struct header *h)
+{
+    char key[16];
+    if (!read_string(c, key, sizeof key) || !take(c, ':'))
+        return false;
+    bool *has = strcmp(key, "descr") == 0           ? &h->has_descr
+                : strcmp(key, "fortran_order") == 0 ? &h->has_order
+                : strcmp(key, "shape") == 0         ? &h->has_shape
+                                                    : NULL;
+    if (!has || *has)
+        return false;
+    *has = true;
+    return has == &h->has_descr   ? read_string(c, h->descr, sizeof h->descr)
+           : has == &h->has_order ? read_order(c, h)
+                                  : read_shape(c, h);
+}
+
+static bool read_dict(struct cursor *c, struct header *h)
+{
+    *h = (struct header){0};
+    if (!take(c, '{'))
+        return false;
+    for (bool comma = true; !take(c, '}'); comma = take(c, ','))
+        if (!comma || !read_entry(c, h))
+            return false;
+    skip_space(c);
+    return c->p == c->end && h->has_descr && h->has_order && h->has_shape;
+}
+
+/* ---- Types ---- */
+
+static const struct {
+    const char *name; /* without the order of bytes */
+    enum pe_dtype dtype;
+} types[] = {
+    {"f4", PE_F32}, {"f8", PE_F64}, {"f2", PE_F16}, {"i1", PE_I8},  {"i2", PE_I16}, {"i4", PE_I32},
+    {"i8", PE_I64}, {"u1", PE_U8},  {"u2", PE_U16}, {"u4", PE_U32}, {"u8", PE_U64}, {"b1", PE_BOOL},
+};
+
+/* '<' and '>' state the order of bytes, '=' is the writer's own (little-endian here), '|' none at all. */
+static bool find_type(const char *descr, enum pe_dtype *dtype, bool *swapped)
+{
+    *swapped = descr[0] == '>';
+    if (!descr[0] || !strchr("<>=|", descr[0]))
+        return false;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        if (strcmp(types[i].name, descr + 1) == 0) {
+            *dtype = types[i].dtype;
+            return descr[0] != '|' || pe_dtype_size(*dtype) == 1;
+        }
+    return false;
+}
+
+/* ---- The file ---- */
+
+static bool fail_file(const struct api_npy_file *file, const char *what, struct api_problem *problem)
+{
+    return api_fail(problem, 400, file->pointer, "%s is not a .npy file: %s", file->what, what);
+}
+
+/* Finds the dict: after magic and version a length of 2 bytes (version 1) or 4 (2 and 3). */
+static bool find_dict(const struct api_npy_file *file, struct cursor *dict, struct api_problem *problem)
+{
+    const unsigned char *b = (const unsigned char *)file->bytes;
+    if (!api_npy_looks_like(file->bytes, file->n) || file->n < MAGIC_BYTES + 2)
+        return fail_file(file, "it does not begin with \\x93NUMPY and a version", problem);
+    if (b[6] < 1 || b[6] > 3 || b[7] != 0)
+        return fail_file(file, "its version is not 1.0, 2.0 or 3.0", problem);
+    size_t prefix = b[6] == 1 ? 10 : 12, length = 0;
+    if (file->n < prefix)
+        return fail_file(file, "it ends within its header", problem);
+    for (size_t i = prefix; i-- > MAGIC_BYTES + 2;)
+        length = length << 8 | b[i];
+    if (length > API_NPY_HEADER_MAX)
+        return fail_file(file, "its header is over 10000 bytes", problem);
+    if (length > file->n - prefix)
+        return fail_file(file, "it ends within its header", problem);
+    *dict = (struct cursor){.p = file->bytes + prefix, .end = file->bytes + prefix + length};
+    return true;
+}
+
+static bool check_size(const struct api_npy_file *file, const struct header *h, enum pe_dtype dtype, const char *data,
+                       struct api_problem *problem)
+{
+    uint64_t count, bytes, have = (uint64_t)(file->bytes + file->n - data);
+    if (!pe_shape_count(h->shape, h->rank, &count) || __builtin_mul_overflow(count, pe_dtype_size(dtype), &bytes))
+        return fail_file(file, "its shape has more elements than memory", problem);
+    if (bytes == have)
+        return true;
+    char what[128];
+    snprintf(what, sizeof what, "its shape needs %" PRIu64 " bytes of data, it has %" PRIu64, bytes, have);
+    return fail_file(file, what, problem);
+}
+
+/* ---- Other orders ---- */
+
+static void copy_element(char *dst, const char *src, size_t size, bool swapped)
+{
+    if (!swapped) {
+        memcpy(dst, src, size);
+        return;
+    }
+    for (size_t i = 0; i < size; i++)
+        dst[i] = src[size - 1 - i];
+}
+
+/* Walks the elements in our order (last axis fastest) and keeps, axis by axis, the place in the file's: there, with
+ * fortran_order, the first axis is fastest. */
+static void reorder(char *dst, const char *src, const struct header *h, size_t size, bool swapped, uint64_t count)
+{
+    uint64_t strides[PE_RANK_MAX] = {0}, index[PE_RANK_MAX] = {0}, step = size, at = 0;
+    for (unsigned i = 0; i < h->rank; i++) {
+        unsigned axis = h->fortran_order ? i : h->rank - 1 - i;
+        strides[axis] = step;
+        step *= h->shape[axis];
+    }
+    for (uint64_t i = 0; i < count; i++, dst += size) {
+        copy_element(dst, src + at, size, swapped);
+        for (unsigned axis = h->rank; axis-- > 0;) {
+            at += strides[axis];
+            if (++index[axis] < h->shape[axis])
+                break;
+            at -= strides[axis] * h->shape[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+static bool set_data(struct api_arena *arena, const struct header *h, bool swapped, const char *data, struct pe_tensor *tensor,
+                     struct api_problem *problem)
+{
+    size_t size = pe_dtype_size(tensor->dtype);
+    tensor->data = data;
+    if (!(swapped && size > 1) && !(h->fortran_order && h->rank > 1))
+        return true;
+    uint64_t count = 0;
+    pe_shape_count(h->shape, h->rank, &count);
+    char *copy = api_arena_array(arena, (size_t)count, size);
+    if (!copy)
+        return api_fail_memory(problem);
+    reorder(copy, data, h, size, swapped, count);
+    tensor->data = copy;
+    return true;
+}
+
+bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, struct pe_tensor *tensor, struct api_problem *problem)
+{
+    struct cursor dict = {0};
+    struct header h;
+    bool swapped;
+    if (!find_dict(file, &dict, problem))
+        return false;
+    const char *data = dict.end;
+    if (!read_dict(&dict, &h))
+        return fail_file(file, "its header is not a dict of exactly descr (a plain dtype), fortran_order and shape (at most 8 axes)",
+                         problem);
+    *tensor = (struct pe_tensor){.rank = h.rank};
+    memcpy(tensor->shape, h.shape, sizeof h.shape);
+    if (!find_type(h.descr, &tensor->dtype, &swapped))
+        return api_fail(problem, 422, file->pointer,
+                        "%s has the dtype '%s'; allowed: f2, f4, f8, i1 to i8, u1 to u8, b1 (bfloat16: send safetensors)",
+                        file->what, h.descr);
+    return check_size(file, &h, tensor->dtype, data, problem) && set_data(arena, &h, swapped, data, tensor, problem);
+}
+
+/* A body of one .npy file: the tensor that the endpoint is about, the rest of the request stands in the query. */
+bool api_npy_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+{
+    static const struct {
+        const char *name, *pointer;
+    } tensors[PE_N_OPERATIONS] = {[PE_ENCODE] = {"x", "/x"}, [PE_ROTATE] = {"q", "/q"}};
+    struct api_npy_file file = {
+        .bytes = body->bytes, .n = body->n, .what = "the body", .pointer = tensors[request->operation].pointer};
+    struct pe_tensor tensor;
+    return api_npy_parse(&request->arena, &file, &tensor, problem) &&
+           api_request_add_tensor(request, tensors[request->operation].name, &tensor, problem);
+}

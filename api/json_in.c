@@ -1,0 +1,242 @@
+/* JSON to values: the scan lifts the lists of numbers, jansson reads what is left, and its tree becomes pe_values. */
+#include "api/json_in.h"
+#include "api/json_scan.h"
+#include "api/tensor_in.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the conversion of one document carries along. */
+struct reader {
+    struct api_request *request;
+    const struct api_scan *scan;
+    const double *numbers; /* owned by the request's arena by now */
+    const char *where;
+    struct api_problem *problem;
+    char pointer[PE_POINTER_MAX]; /* of the value being converted */
+};
+
+/* ---- jansson's errors ---- */
+
+/* Valid JSON that jansson cannot hold is the request's fault, not the syntax's. */
+static int status_of(enum json_error_code code)
+{
+    return code == json_error_numeric_overflow || code == json_error_null_character || code == json_error_null_byte_in_key ? 422
+                                                                                                                          : 400;
+}
+
+/* jansson gives up without a word when an allocation fails. */
+static bool is_no_memory(const json_error_t *error)
+{
+    return error->text[0] == '\0' || json_error_code(error) == json_error_out_of_memory;
+}
+
+static bool fail_json(const json_error_t *error, struct api_place place, const char *where, struct api_problem *problem)
+{
+    if (is_no_memory(error))
+        return api_fail_memory(problem);
+    int status = status_of(json_error_code(error));
+    return api_fail(problem, status, "", "%s%s at line %zu, column %zu: %s", where,
+                    status == 400 ? "not JSON" : "JSON that cannot be read", place.line, place.column, error->text);
+}
+
+/* jansson's position is behind the token at fault, so the character before it is part of it. */
+static size_t last_byte(const json_error_t *error)
+{
+    return error->position > 0 ? (size_t)error->position - 1 : 0;
+}
+
+enum { FLAGS = JSON_REJECT_DUPLICATES };
+
+bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem)
+{
+    json_error_t error;
+    json_t *root = json_loadb(text, n, FLAGS | JSON_DECODE_ANY, &error);
+    if (!root)
+        return fail_json(&error, api_place_of(text, n, last_byte(&error)), where, problem);
+    json_decref(root);
+    return true;
+}
+
+/* ---- Values ---- */
+
+static bool convert(struct reader *r, const json_t *json, struct pe_value *value);
+
+/* A list of exactly one integer is a stand-in (json_scan.h). */
+static const struct api_lifted *lifted_of(const struct reader *r, const json_t *list)
+{
+    const json_t *only = json_array_size(list) == 1 ? json_array_get(list, 0) : NULL;
+    if (!json_is_integer(only))
+        return NULL;
+    size_t k = (size_t)json_integer_value(only);
+    assert(k < r->scan->n_lifted);
+    return &r->scan->lifted[k];
+}
+
+static struct pe_value array_of(const struct reader *r, const struct api_lifted *lifted)
+{
+    struct pe_value value = {.kind = PE_ARRAY, .from_text = true};
+    value.array = (struct pe_tensor){.dtype = PE_F64, .rank = lifted->rank, .data = r->numbers + lifted->first};
+    memcpy(value.array.shape, lifted->shape, sizeof value.array.shape);
+    return value;
+}
+
+static bool convert_list(struct reader *r, const json_t *list, struct pe_value *value)
+{
+    const struct api_lifted *lifted = lifted_of(r, list);
+    if (lifted) {
+        *value = array_of(r, lifted);
+        return true;
+    }
+    size_t n = json_array_size(list), depth = strlen(r->pointer);
+    struct pe_value *items = api_arena_array(&r->request->arena, n, sizeof *items);
+    if (!items)
+        return api_fail_memory(r->problem);
+    for (size_t i = 0; i < n; i++) {
+        char number[24];
+        api_pointer_push(r->pointer, number, (size_t)snprintf(number, sizeof number, "%zu", i));
+        if (!convert(r, json_array_get(list, i), &items[i]))
+            return false;
+        r->pointer[depth] = '\0';
+    }
+    *value = (struct pe_value){.kind = PE_LIST, .list = {.items = items, .n = n}};
+    return true;
+}
+
+/* Members that are null are left out: null means not given. */
+static bool convert_members(struct reader *r, const json_t *object, struct pe_field *fields, size_t *n)
+{
+    size_t depth = strlen(r->pointer);
+    *n = 0;
+    /* The iterator's calls take a mutable object, which they do not change. */
+    json_t *mutable = (json_t *)(uintptr_t)object;
+    for (void *at = json_object_iter(mutable); at; at = json_object_iter_next(mutable, at)) {
+        if (json_is_null(json_object_iter_value(at)))
+            continue;
+        const char *name = json_object_iter_key(at);
+        api_pointer_push(r->pointer, name, strlen(name));
+        fields[*n].name = name;
+        if (!convert(r, json_object_iter_value(at), &fields[*n].value))
+            return false;
+        r->pointer[depth] = '\0';
+        ++*n;
+    }
+    return true;
+}
+
+static bool convert_object(struct reader *r, const json_t *object, struct pe_value *value)
+{
+    struct pe_field *fields = api_arena_array(&r->request->arena, json_object_size(object), sizeof *fields);
+    if (!fields)
+        return api_fail_memory(r->problem);
+    size_t n;
+    if (!convert_members(r, object, fields, &n))
+        return false;
+    *value = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
+    /* Only a tensor has a member of this name; the request's own `data` is not inside an object of the request. */
+    if (json_object_get(object, "data"))
+        return api_tensor_read(&r->request->arena, value, r->pointer, r->problem);
+    return true;
+}
+
+/* Recursion is bounded by the scan's check of depth. */
+static bool convert(struct reader *r, const json_t *json, struct pe_value *value)
+{
+    switch (json_typeof(json)) {
+    case JSON_OBJECT: return convert_object(r, json, value);
+    case JSON_ARRAY: return convert_list(r, json, value);
+    case JSON_STRING: *value = (struct pe_value){.kind = PE_STRING, .string = json_string_value(json)}; break;
+    case JSON_INTEGER: *value = (struct pe_value){.kind = PE_INTEGER, .integer = json_integer_value(json)}; break;
+    case JSON_REAL: *value = (struct pe_value){.kind = PE_REAL, .real = json_real_value(json)}; break;
+    case JSON_TRUE:
+    case JSON_FALSE: *value = (struct pe_value){.kind = PE_BOOLEAN, .boolean = json_is_true(json)}; break;
+    case JSON_NULL: *value = (struct pe_value){.kind = PE_NULL}; break;
+    }
+    return true;
+}
+
+/* ---- The document ---- */
+
+static bool fail_kind(const struct reader *r)
+{
+    return api_fail(r->problem, 422, "", "%sthe request is JSON but not an object, which looks like {\"scheme\":\"rope\",\"len\":8}",
+                    r->where);
+}
+
+/* A document that is a string or number alone is JSON, though jansson reads no such thing unless told to. */
+static bool is_scalar(const char *text, size_t n)
+{
+    json_t *json = json_loadb(text, n, JSON_DECODE_ANY, NULL);
+    bool scalar = json && !json_is_object(json) && !json_is_array(json);
+    json_decref(json);
+    return scalar;
+}
+
+static bool add_members(struct reader *r, const json_t *root)
+{
+    if (!json_is_object(root))
+        return fail_kind(r);
+    size_t n = json_object_size(root);
+    if (n > API_FIELDS_MAX)
+        return api_fail(r->problem, 422, "", "%sthe request has %zu names; allowed: at most %d", r->where, n, API_FIELDS_MAX);
+    struct pe_field *fields = api_arena_array(&r->request->arena, n, sizeof *fields);
+    if (!fields)
+        return api_fail_memory(r->problem);
+    if (!convert_members(r, root, fields, &n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!api_request_add(r->request, fields[i].name, &fields[i].value, r->problem))
+            return false;
+    return true;
+}
+
+static void root_drop(void *root)
+{
+    json_decref(root);
+}
+
+/* Names and strings stay in jansson's tree, numbers in the scan's list: the request takes both. */
+static bool take(struct api_request *request, struct api_scan *scan, json_t *root)
+{
+    double *numbers = scan->numbers.values;
+    scan->numbers = (struct api_doubles){0};
+    if (numbers && !api_arena_own(&request->arena, numbers, free)) {
+        json_decref(root);
+        return false;
+    }
+    return api_arena_own(&request->arena, root, root_drop);
+}
+
+static bool read_skeleton(struct reader *r, struct api_scan *scan, const char *text, size_t n)
+{
+    json_error_t error;
+    const char *skeleton = scan->skeleton.bytes ? scan->skeleton.bytes : "";
+    json_t *root = json_loadb(skeleton, scan->skeleton.n, FLAGS, &error);
+    if (!root) {
+        if (is_scalar(skeleton, scan->skeleton.n))
+            return fail_kind(r);
+        size_t at = api_scan_origin(scan, last_byte(&error));
+        return fail_json(&error, api_place_of(text, n, at), r->where, r->problem);
+    }
+    r->numbers = scan->numbers.values;
+    if (!take(r->request, scan, root))
+        return api_fail_memory(r->problem);
+    if (scan->too_deep.status) {
+        *r->problem = scan->too_deep;
+        return false;
+    }
+    return add_members(r, root);
+}
+
+bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where, struct api_problem *problem)
+{
+    struct api_scan scan;
+    api_scan_init(&scan);
+    struct reader r = {.request = request, .scan = &scan, .where = where, .problem = problem};
+    bool fine = api_scan_text(&scan, text, n, where, problem) && read_skeleton(&r, &scan, text, n);
+    api_scan_drop(&scan);
+    return fine;
+}

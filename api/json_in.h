@@ -1,0 +1,14 @@
+/* A JSON object's members as fields of a request. */
+#ifndef API_JSON_IN_H
+#define API_JSON_IN_H
+
+#include "api/request.h"
+
+/* Adds the members of the JSON object that text holds to request, without those that are null. where begins the messages: "" or
+ * "part \"request\": ". Not JSON is 400 with line and column, JSON of another kind than an object 422. */
+bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where, struct api_problem *problem);
+
+/* Is text one JSON value and nothing else? If not, *problem says so, with `where` in front. */
+bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem);
+
+#endif

@@ -1,0 +1,54 @@
+/* Every ceiling of the language with its reason. Sizes of bodies and answers are the host's (api.h), not here. */
+#ifndef API_LIMITS_H
+#define API_LIMITS_H
+
+/* Levels of a JSON document: conversion recurses once a level, and no request needs ten. */
+enum { API_DEPTH_MAX = 64 };
+
+/* JSON that is left when its lists of numbers are taken out, bytes. jansson's tree is up to forty times its text, so
+ * this, not the body, bounds the tree: 40 MiB. The longest model configuration known has 10 KiB. */
+enum { API_SKELETON_MAX = 1 << 20 };
+
+/* Lists of numbers in one JSON document; each costs a record of about a hundred bytes. */
+enum { API_ARRAYS_MAX = 1 << 16 };
+
+/* Members of one request, tensors included: names are compared in pairs, which must stay cheap. */
+enum { API_FIELDS_MAX = 256 };
+
+/* Parts of a multipart body: more than there are tensor names. */
+enum { API_PARTS_MAX = 64 };
+
+/* Header of one part: three short lines in practice. */
+enum { API_PART_HEADER_MAX = 8192 };
+
+/* RFC 2046 §5.1.1. */
+enum { API_BOUNDARY_MAX = 70 };
+
+/* Python dict in front of a .npy file; what NumPy's own reader accepts. */
+enum { API_NPY_HEADER_MAX = 10000 };
+
+/* JSON in front of a safetensors file. The format allows 100 MB; our names need a few hundred bytes, and the tree of it
+ * is bounded like that of a request. */
+enum { API_SAFETENSORS_HEADER_MAX = API_SKELETON_MAX };
+
+/* Outputs that one request may name; no scheme has ten, and a name may not stand twice. */
+enum { API_OUTPUTS_MAX = 32 };
+
+/* Bytes of one piece of a streamed body: half a millisecond of the slowest fill, and it stays in the second-level cache
+ * between being made and being sent. */
+enum { API_PIECE_BYTES = 512 * 1024 };
+
+/* Rows of one piece come in multiples of this where they fit: the unit in which kernels restart their recurrences. */
+enum { API_ROWS_UNIT = 32 };
+
+/* Bodies of at most this many bytes are made in place by whoever asks: some tens of microseconds. */
+enum { API_LIGHT_BYTES = 64 * 1024 };
+
+/* Text of a configuration, a catalogue page or an error. A configuration repeats the lists of its request (a key mask of
+ * a million keys is 4 MB), so it has much room. */
+enum { API_TEXT_MAX = 64 << 20 };
+
+_Static_assert((int)API_LIGHT_BYTES <= (int)API_PIECE_BYTES, "a light body fits one piece");
+_Static_assert(API_PIECE_BYTES % 4096 == 0, "pieces of a body keep the alignment of its start");
+
+#endif

@@ -1,0 +1,10 @@
+/* Which format an Accept header asks for (RFC 9110 §12.5.1). */
+#ifndef API_NEGOTIATE_H
+#define API_NEGOTIATE_H
+
+#include "api/formats/format.h"
+
+/* The format that accept prefers; NULL if it takes none of ours. No header (NULL or empty) is anything, and anything is JSON. */
+const struct api_format *api_negotiate(const char *accept);
+
+#endif

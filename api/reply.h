@@ -1,0 +1,42 @@
+/* Replies: the outside of api.h's struct and what it owns. */
+#ifndef API_REPLY_H
+#define API_REPLY_H
+
+#include "api/api.h"
+#include "api/formats/format.h"
+#include "api/problem.h"
+#include "api/request.h"
+
+/* What a handler is asked. */
+struct api_asked {
+    const struct api_host *host;
+    const struct api_call *call;
+    const char *name; /* what stands for {name} in the route's pattern, "" if it has none */
+};
+
+/* A reply of a text, made in one piece; takes text, and becomes the error's reply if text or memory has failed. */
+struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text);
+/* The same of bytes that free() frees; NULL is a failed allocation. */
+struct api_reply *api_reply_bytes(int status, const char *content_type, char *bytes, size_t n);
+struct api_reply *api_reply_problem(const struct api_problem *problem);
+
+/* A request on its way to its reply: what the reply will own. */
+struct api_work {
+    struct api_request request;
+    struct pe_plan *plan;
+    struct api_stream stream;
+};
+struct api_work *api_work_new(enum pe_operation operation); /* NULL without memory */
+void api_work_free(struct api_work *work);                  /* NULL is accepted */
+/* A 200 reply streaming what work holds; takes work. */
+struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value);
+
+/* Adds a header; false, and no change, without memory. value is copied. */
+bool api_reply_header(struct api_reply *reply, const char *name, const char *value);
+
+/* Names the route for log and metrics; returns reply. */
+struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route);
+
+extern const char api_json_type[]; /* "application/json" */
+
+#endif

@@ -1,0 +1,59 @@
+/* A request without its wire form. */
+#include "api/request.h"
+
+#include <string.h>
+
+void api_request_init(struct api_request *request, enum pe_operation operation)
+{
+    request->operation = operation;
+    request->arena = (struct api_arena){0};
+    request->n_fields = 0;
+}
+
+void api_request_drop(struct api_request *request)
+{
+    api_arena_drop(&request->arena);
+    request->n_fields = 0;
+}
+
+const struct pe_value *api_request_find(const struct api_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (strcmp(request->fields[i].name, name) == 0)
+            return &request->fields[i].value;
+    return NULL;
+}
+
+bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value, struct api_problem *problem)
+{
+    char pointer[PE_POINTER_MAX] = "";
+    api_pointer_push(pointer, name, strlen(name));
+    if (api_request_find(request, name))
+        return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query", name);
+    if (request->n_fields == API_FIELDS_MAX)
+        return api_fail(problem, 422, pointer, "the request has more than %d names", API_FIELDS_MAX);
+    request->fields[request->n_fields++] = (struct pe_field){.name = name, .value = *value};
+    return true;
+}
+
+static bool is_aligned(const void *data, size_t size)
+{
+    return (uintptr_t)data % size == 0;
+}
+
+bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
+                            struct api_problem *problem)
+{
+    struct pe_value value = {.kind = PE_ARRAY, .array = *tensor};
+    size_t size = pe_dtype_size(tensor->dtype);
+    if (!is_aligned(tensor->data, size)) {
+        uint64_t count;
+        pe_shape_count(tensor->shape, tensor->rank, &count); /* fits: the bytes are there */
+        void *copy = api_arena_array(&request->arena, (size_t)count, size);
+        if (!copy)
+            return api_fail_memory(problem);
+        memcpy(copy, tensor->data, (size_t)count * size);
+        value.array.data = copy;
+    }
+    return api_request_add(request, name, &value, problem);
+}

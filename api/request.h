@@ -1,0 +1,30 @@
+/* A request without its wire form: named values, whatever body and query they came from. */
+#ifndef API_REQUEST_H
+#define API_REQUEST_H
+
+#include "api/arena.h"
+#include "api/limits.h"
+#include "api/problem.h"
+
+/* One owner: all that the fields point to ends with api_request_drop, except slices of the received body, which are
+ * borrowed from the caller until then. */
+struct api_request {
+    enum pe_operation operation;
+    struct api_arena arena;
+    struct pe_field fields[API_FIELDS_MAX];
+    size_t n_fields;
+};
+
+void api_request_init(struct api_request *request, enum pe_operation operation);
+void api_request_drop(struct api_request *request);
+
+/* Adds a field; name and what value points to are borrowed until api_request_drop. A name that is there already is 400. */
+bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value, struct api_problem *problem);
+
+/* Adds a tensor of the received bytes: data is borrowed, or copied if its address does not suit its elements. */
+bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
+                            struct api_problem *problem);
+
+const struct pe_value *api_request_find(const struct api_request *request, const char *name); /* NULL if there is none */
+
+#endif

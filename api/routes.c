@@ -1,0 +1,151 @@
+/* The table of endpoints, and the two calls that begin every answer: what can be refused from the head alone, and the answer
+ * itself. */
+#include "api/routes.h"
+#include "api/json_in.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+enum method { GET = 1, POST = 2 };
+
+static const struct {
+    const char *name;
+    enum method method;
+} methods[] = {{"GET", GET}, {"HEAD", GET}, {"POST", POST}};
+
+struct route {
+    const char *pattern; /* may end in /{name}: one more step of the path */
+    enum method method;
+    struct api_reply *(*handle)(const struct api_asked *asked);
+};
+
+static const struct route routes[] = {
+    {"/encode", POST, api_encode},
+    {"/rotate", POST, api_rotate},
+    {"/schemes", GET, api_schemes},
+    {"/schemes/{name}", GET, api_scheme},
+    {"/healthz", GET, api_healthz},
+    {"/readyz", GET, api_readyz},
+    {"/metrics", GET, api_metrics},
+    {"/version", GET, api_version},
+};
+
+enum { N_ROUTES = sizeof routes / sizeof routes[0] };
+
+void api_setup(void)
+{
+    json_object_seed(0); /* random, so that nobody can prepare names that collide; the order of members is that of the text */
+}
+
+/* ---- Finding ---- */
+
+/* The part of path that stands for {name}, "" if the pattern has none; NULL if path does not match. */
+static const char *match(const char *pattern, const char *path)
+{
+    const char *brace = strchr(pattern, '{');
+    if (!brace)
+        return strcmp(pattern, path) == 0 ? "" : NULL;
+    size_t n = (size_t)(brace - pattern);
+    return strncmp(pattern, path, n) == 0 && path[n] && !strchr(path + n, '/') ? path + n : NULL;
+}
+
+static const struct route *route_find(const char *path, const char **name)
+{
+    for (size_t i = 0; i < N_ROUTES; i++)
+        if ((*name = match(routes[i].pattern, path)))
+            return &routes[i];
+    return NULL;
+}
+
+static bool allows(const struct route *route, const char *method)
+{
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (strcmp(methods[i].name, method) == 0)
+            return methods[i].method == route->method;
+    return false;
+}
+
+/* ---- Refusals ---- */
+
+static bool fail_path(const char *path, struct api_problem *problem)
+{
+    const char *patterns[N_ROUTES + 1];
+    char list[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < N_ROUTES; i++) {
+        patterns[i] = routes[i].pattern;
+        if (used < sizeof list)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", routes[i].pattern);
+    }
+    patterns[N_ROUTES] = NULL;
+    const char *nearest = pe_nearest(path, patterns);
+    if (nearest)
+        return api_fail(problem, 404, "", "nothing is at %.128s; nearest: %s", path, nearest);
+    return api_fail(problem, 404, "", "nothing is at %.128s; there are: %s", path, list);
+}
+
+static bool fail_method(const struct route *route, const char *method, struct api_problem *problem)
+{
+    const char *allowed = route->method == GET ? "GET, HEAD" : "POST";
+    api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, method, allowed);
+    api_problem_header(problem, "Allow", allowed);
+    return false;
+}
+
+static bool check_coding(const char *coding, struct api_problem *problem)
+{
+    if (!coding || !*coding || strcasecmp(coding, "identity") == 0)
+        return true;
+    api_fail(problem, 415, "", "the content coding \"%.32s\" is not read; send the body as it is", coding);
+    api_problem_header(problem, "Accept-Encoding", "identity");
+    return false;
+}
+
+static bool check_length(const struct api_host *host, uint64_t n, struct api_problem *problem)
+{
+    if (n == API_LENGTH_UNKNOWN || n <= host->max_body)
+        return true;
+    return api_fail(problem, 413, "", "the body has %" PRIu64 " bytes; allowed: at most %" PRIu64 " (the limit --max-body of this server)",
+                    n, host->max_body);
+}
+
+/* What the head decides, in the order in which a client would want to know. */
+static bool check_head(const struct api_host *host, const struct api_call *call, const struct route *route, uint64_t n,
+                       struct api_problem *problem)
+{
+    if (!route)
+        return fail_path(call->path, problem);
+    if (!allows(route, call->method))
+        return fail_method(route, call->method, problem);
+    return check_coding(call->content_encoding, problem) && check_length(host, n, problem);
+}
+
+/* ---- The two calls ---- */
+
+static struct api_reply *of_route(struct api_reply *reply, const struct route *route)
+{
+    return api_reply_set_route(reply, route ? route->pattern : "");
+}
+
+struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes)
+{
+    const char *name;
+    const struct route *route = route_find(call->path, &name);
+    struct api_problem problem;
+    if (check_head(host, call, route, declared_bytes, &problem))
+        return NULL;
+    return of_route(api_reply_problem(&problem), route);
+}
+
+struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
+{
+    struct api_asked asked = {.host = host, .call = call};
+    const struct route *route = route_find(call->path, &asked.name);
+    struct api_problem problem;
+    if (!check_head(host, call, route, call->body_bytes, &problem))
+        return of_route(api_reply_problem(&problem), route);
+    return of_route(route->handle(&asked), route);
+}

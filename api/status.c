@@ -1,0 +1,55 @@
+/* What operators ask: /healthz, /readyz, /metrics, /version. */
+#include "api/routes.h"
+
+#include <stdlib.h>
+
+/* A state of the moment: no cache may keep it. */
+static struct api_reply *uncached(struct api_reply *reply)
+{
+    if (api_reply_header(reply, "Cache-Control", "no-store"))
+        return reply;
+    api_reply_free(reply);
+    return api_reply_bytes(503, api_json_type, NULL, 0);
+}
+
+static struct api_reply *state_reply(const char *state)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_format(&text, "{\"status\":\"%s\"}", state);
+    return uncached(api_reply_text(200, api_json_type, &text));
+}
+
+struct api_reply *api_healthz(const struct api_asked *asked)
+{
+    (void)asked;
+    return state_reply("ok");
+}
+
+struct api_reply *api_readyz(const struct api_asked *asked)
+{
+    if (asked->host->is_ready(asked->host->self))
+        return state_reply("ready");
+    return api_refusal(503, "the server takes no new work: it is starting or shutting down");
+}
+
+struct api_reply *api_metrics(const struct api_asked *asked)
+{
+    size_t n = 0;
+    char *bytes = asked->host->metrics_print(asked->host->self, &n);
+    return uncached(api_reply_bytes(200, "text/plain; version=0.0.4; charset=utf-8", bytes, n));
+}
+
+struct api_reply *api_version(const struct api_asked *asked)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, "{\"name\":\"posenc\",\"version\":");
+    api_text_string(&text, PE_VERSION);
+    api_text_put(&text, ",\"commit\":");
+    api_text_string(&text, asked->host->commit ? asked->host->commit : "unknown");
+    api_text_put(&text, ",\"isa\":");
+    api_text_string(&text, pe_isa_name(pe_isa()));
+    api_text_put(&text, "}");
+    return api_reply_text(200, api_json_type, &text);
+}

@@ -1,0 +1,34 @@
+/* Text that grows, and JSON written into it: every JSON document of ours but the numbers of tensors comes from here. */
+#ifndef API_TEXT_H
+#define API_TEXT_H
+
+#include "core/posenc.h"
+
+/* Failures stick: add everything, then ask once. */
+enum api_text_state { API_TEXT_FINE, API_TEXT_FULL, API_TEXT_NO_MEMORY };
+
+struct api_text {
+    char *bytes; /* not NUL-terminated; NULL while empty */
+    size_t n, room, max;
+    enum api_text_state state;
+};
+
+/* Starts empty; it never grows beyond max bytes. Ends with api_text_drop, or bytes is taken (freed with free). */
+void api_text_init(struct api_text *text, size_t max);
+void api_text_drop(struct api_text *text);
+
+void api_text_add(struct api_text *text, const char *bytes, size_t n);
+void api_text_put(struct api_text *text, const char *string);
+void api_text_format(struct api_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Room for n bytes more, to be written by hand and then counted with text->n += …; NULL without it. */
+char *api_text_room(struct api_text *text, size_t n);
+
+/* JSON. Strings are escaped, and what is not UTF-8 in them becomes U+FFFD: they may quote a client's bytes. */
+void api_text_string(struct api_text *text, const char *string);
+void api_text_string_n(struct api_text *text, const char *bytes, size_t n);
+void api_text_integer(struct api_text *text, int64_t x);
+void api_text_real(struct api_text *text, double x); /* always with a point or an exponent; non-finite in quotes */
+void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank);
+void api_text_value(struct api_text *text, const struct pe_value *value); /* of trusted depth: configurations */
+
+#endif

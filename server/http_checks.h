@@ -1,0 +1,49 @@
+/* What the server checks in the head of a request before anything else looks at it, on plain strings. Two programs that read
+ * the same head differently can be played against each other, so whatever can be read in two ways is refused. */
+#ifndef SERVER_HTTP_CHECKS_H
+#define SERVER_HTTP_CHECKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Headers the server or the language wants, in the order of http_head.first. */
+enum http_header {
+    HTTP_HOST,
+    HTTP_CONTENT_LENGTH,
+    HTTP_TRANSFER_ENCODING,
+    HTTP_CONTENT_TYPE,
+    HTTP_CONTENT_ENCODING,
+    HTTP_ACCEPT,
+    HTTP_REQUEST_ID,
+    HTTP_TRACEPARENT,
+    HTTP_N_HEADERS
+};
+
+struct http_head {
+    const char *version;               /* "HTTP/1.1" */
+    const char *first[HTTP_N_HEADERS]; /* value of the first such header, NULL if there is none; borrowed */
+    unsigned n[HTTP_N_HEADERS];        /* how many there are */
+};
+
+/* Takes one header of the request; names this file does not know are passed over. */
+void http_head_take(struct http_head *head, const char *name, const char *value);
+
+/* A refusal: status and sentence, or {0, NULL} if the head is sound. */
+struct http_refusal {
+    int status;
+    const char *detail;
+};
+struct http_refusal http_head_check(const struct http_head *head);
+
+/* Bytes of the body as declared, UINT64_MAX if it is chunked or none is declared. Only after http_head_check. */
+uint64_t http_head_length(const struct http_head *head);
+
+/* Splits a request target, as received ("/encode?len=4", "http://host/encode"), in place: *path becomes the decoded path and
+ * *query what follows the ?, still encoded, or NULL. */
+struct http_refusal http_target_split(char *target, const char **path, const char **query);
+
+bool http_id_is_valid(const char *id);            /* [A-Za-z0-9._-]{1,128} */
+bool http_traceparent_is_valid(const char *text); /* W3C trace context, any version but ff */
+
+#endif

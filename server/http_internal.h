@@ -1,0 +1,66 @@
+/* Shared by http.c (the daemon and its connections) and http_exchange.c (one request and its answer), by nobody else. */
+#ifndef SERVER_HTTP_INTERNAL_H
+#define SERVER_HTTP_INTERNAL_H
+
+#include "server/http.h"
+#include "server/pool.h"
+
+#include <microhttpd.h>
+
+struct exchange;
+
+/* Where a connection stands; decides which deadline it has. */
+enum http_phase {
+    HTTP_PHASE_NEW,    /* nothing received yet */
+    HTTP_PHASE_IDLE,   /* kept open after an answer */
+    HTTP_PHASE_HEAD,   /* request line received */
+    HTTP_PHASE_BODY,   /* head received, body arriving */
+    HTTP_PHASE_ANSWER, /* ours to do; a client that does not read is the daemon's own timeout's business */
+};
+
+struct http_connection {
+    struct http *http;
+    struct http_connection *prev, *next;
+    int fd;
+    enum http_phase phase;
+    uint64_t deadline; /* ns, of the phases before the answer */
+    struct exchange *exchange; /* the request at hand, NULL between requests */
+};
+
+struct http {
+    const struct options *options;
+    const struct api_host *host;
+    struct jobs *jobs;
+    struct pool *pool;
+    struct MHD_Daemon *daemon;
+    struct jobs_driven driven;
+    struct http_connection *connections;
+    size_t n_connections, n_suspended;
+    struct jobs_timer *sweep, *watch;
+    bool is_draining, is_stopping;
+    uint64_t id_seed, n_ids; /* request ids */
+};
+
+/* Moves the connection to a phase and gives it that phase's time. */
+void http_phase(struct http *http, struct http_connection *connection, enum http_phase phase);
+
+/* Sets aside a connection whose answer needs time, and wakes it up. Only for the exchange. */
+void http_suspend(struct http *http, struct MHD_Connection *mhd);
+void http_resume(struct http *http, struct MHD_Connection *mhd);
+
+/* Callbacks of the daemon, in the order of a request's life. */
+void *exchange_begin(void *http, const char *uri, struct MHD_Connection *mhd);
+enum MHD_Result exchange_receive(void *http, struct MHD_Connection *mhd, const char *url, const char *method,
+                                 const char *version, const char *upload, size_t *n_upload, void **request);
+void exchange_end(void *http, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code);
+
+bool exchange_is_suspended(const struct exchange *exchange);
+/* Whether its answer has begun: a client that has closed its sending side may then still be reading. */
+bool exchange_is_sending(const struct exchange *exchange);
+/* The client is gone, or has to go: no further work, the connection closes at the next turn. */
+void exchange_leave(struct exchange *exchange);
+/* The client is too slow with its request: says so (408), past the daemon, if nothing has been answered yet. exchange may be
+ * NULL: no request line has come. */
+void exchange_refuse_slow(struct exchange *exchange, struct http_connection *connection);
+
+#endif

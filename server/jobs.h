@@ -1,0 +1,72 @@
+/* The event loop of one I/O thread and the worker threads behind it. The only file that knows libuv is jobs.c.
+ *
+ * Everything here is called from the loop's thread, and every callback runs on it, except where "worker" is said. One
+ * struct jobs is one loop; the workers are shared by all loops of the process. */
+#ifndef SERVER_JOBS_H
+#define SERVER_JOBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct jobs;
+struct jobs_timer;
+
+/* Says how many workers there are. First thing in main, before any other library starts: read once, at the first job. */
+void jobs_set_workers(unsigned n_workers);
+
+struct jobs *jobs_new(void); /* NULL: no memory or no file descriptor left */
+void jobs_run(struct jobs *jobs);  /* returns after jobs_stop */
+void jobs_stop(struct jobs *jobs);
+void jobs_free(struct jobs *jobs); /* after jobs_run has returned; waits for jobs still at work; NULL is accepted */
+
+/* A piece of work: work() on a worker, then done() on the loop. Embedded in the object that owns it, which must live until
+ * done() is called; it may be submitted again from there. */
+enum { JOBS_REQUEST_BYTES = 256 };
+
+struct job {
+    void (*work)(struct job *job); /* worker */
+    void (*done)(struct job *job);
+    bool is_first;  /* the first job of a request: it counts as waiting while it is queued */
+    uint64_t queue_ns, work_ns; /* how long it waited and worked; set when done() is called */
+    /* private: */
+    struct jobs *jobs;
+    uint64_t submitted_at;
+    _Alignas(16) char uv_request[JOBS_REQUEST_BYTES]; /* libuv's own record, kept out of this header */
+};
+
+void jobs_submit(struct jobs *jobs, struct job *job);
+
+/* Figures of the workers, of the whole process. Any thread. */
+struct jobs_figures {
+    uint64_t n_queued;   /* submitted, not begun */
+    uint64_t n_waiting;  /* of these, first jobs: requests nobody works on yet */
+    uint64_t n_busy;     /* workers at work */
+    uint64_t n_done;     /* jobs finished since the start */
+    uint64_t busy_ns;    /* time spent in work() since the start */
+};
+struct jobs_figures jobs_figures(void);
+
+/* Something with a pollable descriptor that wants to run inside the loop. run() is called when fd is readable, when its
+ * time is up, and once more before the loop sleeps if wants_run was set (by run itself, or by anything it owns). */
+struct jobs_driven {
+    int fd;
+    void *self;
+    void (*run)(void *self);
+    bool (*timeout)(void *self, uint64_t *ms); /* true: call run() again within *ms */
+    bool wants_run;
+};
+bool jobs_drive(struct jobs *jobs, struct jobs_driven *driven); /* borrowed until jobs_free; one for each loop */
+
+/* Called before the loop sleeps, when all that was ready has been served. */
+void jobs_before_sleep(struct jobs *jobs, void (*hook)(void *self), void *self);
+
+/* A timer, stopped at first; lives until jobs_free. NULL: no memory. */
+struct jobs_timer *jobs_timer_new(struct jobs *jobs, void (*fire)(void *self), void *self);
+void jobs_timer_start(struct jobs_timer *timer, uint64_t first_ms, uint64_t repeat_ms); /* repeat_ms = 0: once */
+void jobs_timer_stop(struct jobs_timer *timer);
+
+/* Calls fire() on the loop each time the process receives the signal. False: no memory. */
+bool jobs_on_signal(struct jobs *jobs, int signum, void (*fire)(void *self, int signum), void *self);
+
+#endif

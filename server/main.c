@@ -1,0 +1,239 @@
+/* posencd: reads the options, puts the parts together, serves until a signal says otherwise. */
+#include "api/api.h"
+#include "core/posenc.h"
+#include "server/clock.h"
+#include "server/http.h"
+#include "server/jobs.h"
+#include "server/log.h"
+#include "server/metrics.h"
+#include "server/options.h"
+#include "server/process.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef POSENC_COMMIT
+#define POSENC_COMMIT "unknown" /* the build says which */
+#endif
+
+extern char **environ;
+
+enum { EXIT_USAGE = 2, DRAIN_LOOK_MS = 20, LOG_GRACE_MS = 1000, FDS_BESIDE_CONNECTIONS = 64 };
+
+/* The stages of the end, in their order; each waits for a time or for the last connection. */
+enum stage { STAGE_SERVING, STAGE_DELAY, STAGE_DRAINING, STAGE_STOPPED };
+
+struct server {
+    struct options options;
+    struct api_host host;
+    struct jobs *jobs;
+    struct http *http;
+    struct jobs_timer *drain;
+    enum stage stage;
+    uint64_t stage_ends_at;
+};
+
+/* ---- The end --------------------------------------------------------------------------------------------------- */
+
+static void enter_stage(struct server *server, enum stage stage, uint64_t seconds)
+{
+    server->stage = stage;
+    server->stage_ends_at = clock_now() + seconds * CLOCK_SECOND;
+}
+
+static void stop(struct server *server)
+{
+    size_t n = http_n_connections(server->http);
+    if (n > 0)
+        log_warn("--drain-seconds are over; cutting %zu connections", n);
+    enter_stage(server, STAGE_STOPPED, 0);
+    jobs_timer_stop(server->drain);
+    http_stop(server->http);
+    jobs_stop(server->jobs);
+}
+
+static void look_at_drain(void *self)
+{
+    struct server *server = self;
+    bool is_over = clock_now() >= server->stage_ends_at;
+    if (server->stage == STAGE_DELAY && is_over) {
+        enter_stage(server, STAGE_DRAINING, server->options.drain_seconds);
+        http_drain(server->http);
+    } else if (server->stage == STAGE_DRAINING && (is_over || http_n_connections(server->http) == 0)) {
+        stop(server);
+    }
+}
+
+static void on_end_signal(void *self, int signum)
+{
+    struct server *server = self;
+    if (server->stage != STAGE_SERVING) {
+        log_warn("second signal: ending at once");
+        log_flush_all(LOG_GRACE_MS);
+        _exit(128 + signum);
+    }
+    log_info("signal %d: draining, %zu connections open", signum, http_n_connections(server->http));
+    enter_stage(server, STAGE_DELAY, server->options.drain_delay);
+    jobs_timer_start(server->drain, 0, DRAIN_LOOK_MS);
+}
+
+static void on_hangup(void *self, int signum)
+{
+    (void)self, (void)signum;
+    log_info("SIGHUP: nothing to read again");
+}
+
+/* ---- What the language asks of the machine --------------------------------------------------------------------- */
+
+/* Both are called on the loop, or on a worker for a request with a large body; stage is one word and only ever grows. */
+static bool is_ready(void *self)
+{
+    const struct server *server = self;
+    return __atomic_load_n(&server->stage, __ATOMIC_RELAXED) == STAGE_SERVING;
+}
+
+static char *print_metrics(void *self, size_t *n_bytes)
+{
+    (void)self;
+    return metrics_print(n_bytes);
+}
+
+/* ---- The start ------------------------------------------------------------------------------------------------- */
+
+static bool choose_isa(int option)
+{
+    static const enum pe_isa isas[] = {
+        [OPTIONS_ISA_BASE] = PE_ISA_BASE, [OPTIONS_ISA_AVX2] = PE_ISA_AVX2, [OPTIONS_ISA_AVX512] = PE_ISA_AVX512};
+    if (option == OPTIONS_ISA_AUTO || pe_isa_use(isas[option]))
+        return true;
+    log_error("--isa %s: this machine does not have it; the best it has is %s", pe_isa_name(isas[option]),
+              pe_isa_name(pe_isa()));
+    return false;
+}
+
+/* Few arenas, and large blocks always as mappings of their own: what a big request has used then goes back to the system when it
+ * is freed, instead of staying with whichever thread happened to free it. */
+static void tame_heap(void)
+{
+    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_MMAP_THRESHOLD, 256 * 1024);
+}
+
+static void limit_connections(struct options *options)
+{
+    uint64_t n_fds = process_raise_fds(options->max_connections + FDS_BESIDE_CONNECTIONS);
+    if (n_fds >= options->max_connections + FDS_BESIDE_CONNECTIONS)
+        return;
+    uint64_t n = n_fds > 2 * FDS_BESIDE_CONNECTIONS ? n_fds - FDS_BESIDE_CONNECTIONS : FDS_BESIDE_CONNECTIONS;
+    log_warn("only %llu file descriptors allowed (ulimit -n): at most %llu connections", (unsigned long long)n_fds,
+             (unsigned long long)n);
+    options->max_connections = n;
+}
+
+/* Before any thread runs and any library that counts processors starts. */
+static bool set_up_process(struct server *server)
+{
+    struct options *options = &server->options;
+    if (options->workers == 0)
+        options->workers = process_n_cores();
+    jobs_set_workers((unsigned)options->workers);
+    tame_heap();
+    signal(SIGPIPE, SIG_IGN);
+    pe_gemm_setup();
+    api_setup();
+    limit_connections(options);
+    if (!choose_isa(options->isa))
+        return false;
+    metrics_setup(PE_VERSION, POSENC_COMMIT, pe_isa_name(pe_isa()));
+    server->host = (struct api_host){
+        .max_body = options->max_body,
+        .max_answer = options->max_answer,
+        .commit = POSENC_COMMIT,
+        .self = server,
+        .is_ready = is_ready,
+        .metrics_print = print_metrics,
+    };
+    return true;
+}
+
+static void flush_log(void *self)
+{
+    (void)self;
+    log_flush();
+}
+
+static bool set_up_loop(struct server *server)
+{
+    server->jobs = jobs_new();
+    if (!server->jobs)
+        return false;
+    jobs_before_sleep(server->jobs, flush_log, NULL);
+    server->drain = jobs_timer_new(server->jobs, look_at_drain, server);
+    return server->drain && jobs_on_signal(server->jobs, SIGTERM, on_end_signal, server) &&
+           jobs_on_signal(server->jobs, SIGINT, on_end_signal, server) &&
+           jobs_on_signal(server->jobs, SIGHUP, on_hangup, server);
+}
+
+static bool start_serving(struct server *server)
+{
+    char url[HTTP_URL_BYTES], error[OPTIONS_TEXT_BYTES];
+    int fd = http_listen(server->options.host, (unsigned)server->options.port, url, error, sizeof error);
+    if (fd < 0) {
+        log_error("%s", error);
+        return false;
+    }
+    server->http = http_new(&server->options, &server->host, server->jobs, fd);
+    if (!server->http)
+        return false;
+    log_listening(url);
+    return true;
+}
+
+static int serve(struct server *server)
+{
+    log_setup((enum log_format)server->options.log_format, (enum log_level)server->options.log_level, STDERR_FILENO);
+    options_log(&server->options);
+    if (*server->options.warning)
+        log_warn("%s", server->options.warning);
+    bool is_serving = set_up_process(server) && set_up_loop(server) && start_serving(server);
+    if (is_serving)
+        jobs_run(server->jobs);
+    http_stop(server->http);
+    jobs_free(server->jobs);
+    http_free(server->http);
+    if (is_serving)
+        log_info("ended");
+    log_flush_all(LOG_GRACE_MS);
+    return is_serving ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    static struct server server;
+    char error[OPTIONS_TEXT_BYTES];
+    int code = EXIT_SUCCESS;
+    switch (options_read(&server.options, argc, argv, environ, error)) {
+    case OPTIONS_RUN:
+        code = serve(&server);
+        break;
+    case OPTIONS_PRINT_CONFIG:
+        options_print_config(&server.options, stdout);
+        break;
+    case OPTIONS_HELP:
+        options_print_help(stdout);
+        break;
+    case OPTIONS_VERSION:
+        printf("posencd %s (%s)\n", PE_VERSION, POSENC_COMMIT);
+        break;
+    case OPTIONS_ERROR:
+        fprintf(stderr, "posencd: %s\n", error);
+        code = EXIT_USAGE;
+        break;
+    }
+    options_drop(&server.options);
+    return code;
+}

@@ -1,0 +1,43 @@
+/* What the process counts, and its text for Prometheus (format 0.0.4). Every function may be called from any thread. */
+#ifndef SERVER_METRICS_H
+#define SERVER_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Simple figures the server adds to as things happen; each has a row in metrics.c. */
+enum metrics_id {
+    METRICS_CONNECTIONS, /* open now */
+    METRICS_IN_FLIGHT,   /* requests begun and not ended */
+    METRICS_STREAMS,     /* answers being streamed */
+    METRICS_POOL_BYTES,  /* piece buffers mapped */
+    METRICS_SENT_BYTES,
+    METRICS_RECEIVED_BYTES,
+    METRICS_CANCELLED,
+    METRICS_REJECTED_QUEUE,   /* refused by the machine, not by the language: queue full, */
+    METRICS_REJECTED_TIMEOUT, /* client too slow, */
+    METRICS_REJECTED_HEAD,    /* head that could be understood in two ways, */
+    METRICS_REJECTED_MEMORY,  /* no memory */
+    METRICS_N_IDS
+};
+
+void metrics_add(enum metrics_id id, int64_t change);
+void metrics_set(enum metrics_id id, int64_t value);
+
+/* One finished request. The names are constant strings (of api_reply) or "". */
+struct metrics_request {
+    const char *route, *scheme, *format;
+    int status;
+    uint64_t total_ns, queue_ns, work_ns;
+    uint64_t n_bytes; /* of the answer's body, sent */
+};
+void metrics_request(const struct metrics_request *request);
+
+/* Figures that others own, read when the text is made. */
+void metrics_setup(const char *version, const char *commit, const char *isa);
+
+/* Makes the whole text (free with free). NULL: no memory. */
+char *metrics_print(size_t *n_bytes);
+
+#endif

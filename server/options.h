@@ -1,0 +1,44 @@
+/* The server's options: one table row is an option's flag, type, default, range and text; environment variable and key of
+ * the configuration file follow from the flag (--max-body, POSENC_MAX_BODY, max_body). */
+#ifndef SERVER_OPTIONS_H
+#define SERVER_OPTIONS_H
+
+#include "server/log.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { OPTIONS_ISA_AUTO, OPTIONS_ISA_BASE, OPTIONS_ISA_AVX2, OPTIONS_ISA_AVX512 };
+
+enum { OPTIONS_MAX = 32, OPTIONS_TEXT_BYTES = 512 };
+
+/* Every option resolved. Texts are owned, until options_drop. Times are in seconds, sizes in bytes. */
+struct options {
+    char *config, *host;
+    uint64_t port, workers, max_connections, max_queue;
+    uint64_t max_body, max_answer, buffer_memory;
+    uint64_t connection_timeout, header_timeout, drain_seconds, drain_delay;
+    int log_format; /* enum log_format */
+    int log_level;  /* enum log_level */
+    int isa;        /* OPTIONS_ISA_… */
+    const char *sources[OPTIONS_MAX]; /* of each row: "default", "file", "environment", "flag" */
+    char warning[OPTIONS_TEXT_BYTES]; /* something to tell the user once the log works; "": nothing */
+};
+
+enum options_action { OPTIONS_RUN, OPTIONS_PRINT_CONFIG, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR };
+
+/* Resolves flag before environment before file before default. What to do then; OPTIONS_ERROR: error[] (of
+ * OPTIONS_TEXT_BYTES) says what was found, what is allowed, and the nearest right name. */
+enum options_action options_read(struct options *options, int argc, char *const *argv, char *const *environment,
+                                 char *error);
+void options_drop(struct options *options);
+
+void options_print_help(FILE *out);
+void options_print_config(const struct options *options, FILE *out); /* JSON that --config reads back */
+void options_log(const struct options *options);                     /* each one that is not left at its default */
+
+/* "512", "64KiB", "256MiB", "2GiB" → bytes. */
+bool options_bytes_parse(const char *text, uint64_t *n_bytes);
+
+#endif

@@ -1,0 +1,23 @@
+/* What the operating system knows of this process and this machine. */
+#ifndef SERVER_PROCESS_H
+#define SERVER_PROCESS_H
+
+#include <stdint.h>
+
+struct process_figures {
+    double cpu_seconds, started_at; /* user + system; seconds since the epoch */
+    uint64_t resident_bytes, virtual_bytes, n_fds, fds_max;
+};
+
+void process_read(struct process_figures *figures); /* what cannot be read is 0 */
+
+/* Processors this process may use: those it is allowed to run on, less if its control group has a smaller quota. ≥ 1. */
+unsigned process_n_cores(void);
+
+/* The quota of a control group's cpu.max ("200000 100000"): processors, rounded up; 0: none ("max 100000") or not readable. */
+unsigned process_quota_parse(const char *text);
+
+/* Raises the limit of open descriptors to n if it is lower; returns how many there may be now. */
+uint64_t process_raise_fds(uint64_t n);
+
+#endif

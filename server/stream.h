@@ -1,0 +1,40 @@
+/* A long answer on its way: a window of pieces made by workers ahead of the reader, in the order of need.
+ *
+ * All calls from the loop's thread. At most STREAM_WINDOW pieces exist at a time, whatever the length of the answer. */
+#ifndef SERVER_STREAM_H
+#define SERVER_STREAM_H
+
+#include "api/api.h"
+#include "server/jobs.h"
+#include "server/pool.h"
+
+/* Two at work and one ready keep two cores busy; more only takes memory, since pieces leave in order. */
+enum { STREAM_WINDOW = 3 };
+
+struct stream;
+
+/* What the stream tells its owner, on the loop. */
+struct stream_events {
+    void *self;
+    void (*ready)(void *self); /* the piece the reader waits for is there, or will never be (stream_failed) */
+    void (*idle)(void *self);  /* cancelled, and the last worker has let go: the stream may be freed */
+};
+
+/* Starts making pieces 0, 1, … of reply (borrowed until stream_free). NULL: no memory. */
+struct stream *stream_new(struct jobs *jobs, struct pool *pool, const struct api_reply *reply,
+                          struct stream_events events);
+
+/* Copies the next bytes, as many as are ready, at most room. 0: nothing ready; events.ready will be called. */
+size_t stream_read(struct stream *stream, char *dst, size_t room);
+bool stream_at_end(const struct stream *stream);
+bool stream_failed(const struct stream *stream); /* there was no memory for even one buffer */
+
+/* Time its workers have spent and its first piece has waited for a worker. */
+uint64_t stream_work_ns(const struct stream *stream);
+uint64_t stream_queue_ns(const struct stream *stream);
+
+/* No further piece is begun, running ones finish. True: none runs, free it now; false: events.idle will be called. */
+bool stream_cancel(struct stream *stream);
+void stream_free(struct stream *stream); /* with no piece at work; NULL is accepted */
+
+#endif

@@ -1,0 +1,104 @@
+/* For the tests of api/: a host, and answers as strings. Each test program is one file, so this is one header. */
+#ifndef TESTS_API_ASK_H
+#define TESTS_API_ASK_H
+
+#include "api/api.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool is_ready(void *self)
+{
+    return self == NULL;
+}
+
+static char *metrics_print(void *self, size_t *n_bytes)
+{
+    (void)self;
+    char *text = malloc(8);
+    if (text)
+        memcpy(text, "m_sum 1\n", *n_bytes = 8);
+    return text;
+}
+
+static const struct api_host host = {.max_body = 1 << 20,
+                                     .max_answer = 1 << 26,
+                                     .commit = "abc",
+                                     .is_ready = is_ready,
+                                     .metrics_print = metrics_print};
+
+/* A reply with its pieces put together. */
+struct answer {
+    struct api_reply *reply;
+    int status;
+    char *body; /* NUL-terminated */
+    size_t n;
+};
+
+static inline struct answer gather(struct api_reply *reply)
+{
+    struct answer a = {.reply = reply, .status = reply->status};
+    char *piece = aligned_alloc(64, (reply->piece_max + 64) / 64 * 64);
+    assert_non_null(piece);
+    for (uint64_t i = 0; i < reply->n_pieces; i++) {
+        size_t n = api_reply_piece(reply, i, piece);
+        assert_true(n >= 1 && n <= reply->piece_max);
+        a.body = realloc(a.body, a.n + n + 1);
+        memcpy(a.body + a.n, piece, n);
+        a.n += n;
+    }
+    a.body = a.body ? a.body : calloc(1, 1);
+    a.body[a.n] = '\0';
+    free(piece);
+    if (reply->length != API_LENGTH_UNKNOWN)
+        assert_int_equal(a.n, reply->length);
+    return a;
+}
+
+static inline void answer_drop(struct answer *a)
+{
+    free(a->body);
+    api_reply_free(a->reply);
+}
+
+/* POST of a JSON body. */
+static inline struct answer post(const char *path, const char *json)
+{
+    struct api_call call = {.method = "POST", .path = path, .body = json, .body_bytes = strlen(json)};
+    return gather(api_answer(&host, &call));
+}
+
+static inline struct answer get(const char *path)
+{
+    struct api_call call = {.method = "GET", .path = path};
+    return gather(api_answer(&host, &call));
+}
+
+static inline const char *header_of(const struct answer *a, const char *name)
+{
+    for (size_t i = 0; i < a->reply->n_headers; i++)
+        if (strcmp(a->reply->headers[i].name, name) == 0)
+            return a->reply->headers[i].value;
+    return NULL;
+}
+
+/* Asserts status and that the body has each of the words (NULL ends them). */
+static inline void assert_answer(struct answer a, int status, const char *const *words)
+{
+    if (a.status != status)
+        fail_msg("status %d, not %d: %.300s", a.status, status, a.body);
+    for (; words && *words; words++)
+        if (!strstr(a.body, *words))
+            fail_msg("no %s in %.600s", *words, a.body);
+    answer_drop(&a);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+#endif
