@@ -1,5 +1,5 @@
-/* POST /encode and /rotate, from the received bytes to the reply: fields, form, plan, format, in this order. Every refusal
- * happens here; the pieces of the reply cannot fail. */
+/* POST /encode and /rotate, from the received bytes to the reply: fields, form, plan, format, in this order. Every
+ * refusal happens here; the pieces of the reply cannot fail. */
 #include "api/inputs/input.h"
 #include "api/negotiate.h"
 #include "api/query.h"
@@ -20,7 +20,8 @@ struct computation {
 static bool fail_empty(const struct computation *c)
 {
     return api_fail(c->problem, 400, "",
-                    "the request is empty; send a JSON object, as in curl -d '{\"scheme\":\"rope\",\"len\":8}', or names in the query");
+                    "the request is empty; send a JSON object, as in curl -d '{\"scheme\":\"rope\",\"len\":8}', or "
+                    "names in the query");
 }
 
 static bool read_fields(struct computation *c)
@@ -113,19 +114,13 @@ static struct api_reply *compute(const struct api_asked *asked, enum pe_operatio
         .host = asked->host, .call = asked->call, .work = api_work_new(operation), .problem = &problem};
     if (!c.work)
         api_fail_memory(&problem);
-    else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) && make_plan(&c) &&
-             check_size(&c) && open_stream(&c, &opening))
+    else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) &&
+             make_plan(&c) && check_size(&c) && open_stream(&c, &opening))
         return api_reply_stream(c.work, opening.header, opening.header_value);
     api_work_free(c.work);
     return api_reply_problem(&problem);
 }
 
-struct api_reply *api_encode(const struct api_asked *asked)
-{
-    return compute(asked, PE_ENCODE);
-}
+struct api_reply *api_encode(const struct api_asked *asked) { return compute(asked, PE_ENCODE); }
 
-struct api_reply *api_rotate(const struct api_asked *asked)
-{
-    return compute(asked, PE_ROTATE);
-}
+struct api_reply *api_rotate(const struct api_asked *asked) { return compute(asked, PE_ROTATE); }

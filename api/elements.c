@@ -1,9 +1,10 @@
-/* Elements of a tensor as nested JSON lists. Which brackets stand around element i follows from i alone, so that any range
- * can be printed without the ones before it. */
+/* Elements of a tensor as nested JSON lists. Which brackets stand around element i follows from i alone, so that any
+ * range can be printed without the ones before it. */
 #include "api/elements.h"
 #include "api/numbers.h"
 
-void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const uint64_t *shape, unsigned rank, int digits)
+void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const uint64_t *shape, unsigned rank,
+                       int digits)
 {
     *elements = (struct api_elements){.dtype = dtype, .digits = digits, .rank = rank, .count = 1};
     for (unsigned axis = rank; axis-- > 0;) {
@@ -13,8 +14,8 @@ void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const
     elements->width = api_number_width(dtype, digits) + 1 + 2 * (size_t)rank;
 }
 
-/* Lists that begin with element i are those that end before it: i is a multiple of their size. Sizes divide one another,
- * from the row outwards, so the first that does not fit ends the search. */
+/* Lists that begin with element i are those that end before it: i is a multiple of their size. Sizes divide one
+ * another, from the row outwards, so the first that does not fit ends the search. */
 static unsigned n_lists_at(const struct api_elements *elements, uint64_t i)
 {
     unsigned n = 0;

@@ -14,10 +14,11 @@ struct api_elements {
 };
 
 /* digits as in api_numbers_print(). The shape's product must fit uint64_t. */
-void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const uint64_t *shape, unsigned rank, int digits);
+void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const uint64_t *shape, unsigned rank,
+                       int digits);
 
-/* Writes elements first … first+n-1 (n ≥ 1), whose values start at src, to dst (room for n × width) and returns the bytes
- * written. The texts of consecutive ranges, one after the other, are the text of the whole. */
+/* Writes elements first … first+n-1 (n ≥ 1), whose values start at src, to dst (room for n × width) and returns the
+ * bytes written. The texts of consecutive ranges, one after the other, are the text of the whole. */
 size_t api_elements_print(const struct api_elements *elements, const void *src, uint64_t first, size_t n, char *dst);
 
 #endif

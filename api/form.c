@@ -17,36 +17,34 @@ static const char *const dtypes[] = {"f32", "f64", "f16", "bf16", NULL}; /* in t
 
 enum { NOT_GIVEN = -1 };
 
+#define ROW(field, TYPE, ...)                                                                                          \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_##TYPE, .offset = offsetof(struct fields, field), __VA_ARGS__                     \
+    }
+
 static const struct pe_param rows[] = {
-    {.name = "dtype", .type = PE_T_WORD, .offset = offsetof(struct fields, dtype), .fallback = NOT_GIVEN, .words = dtypes,
-     .text = "element type of real outputs; default that of the tensor sent, else f32"},
-    {.name = "format", .type = PE_T_WORD, .offset = offsetof(struct fields, format), .fallback = NOT_GIVEN,
-     .words = api_format_names, .text = "how the answer is written; default from the Accept header, else json"},
-    {.name = "digits", .type = PE_T_INT, .offset = offsetof(struct fields, digits), .fallback = (double)NAN, .min = 0,
-     .max = API_DIGITS_MAX, .text = "digits after the point in JSON; default the shortest text that reads back the same"},
-    {.name = "data", .type = PE_T_BOOL, .offset = offsetof(struct fields, data), .fallback = true,
-     .text = "false leaves the numbers out of JSON: configuration and shapes at once"},
+    ROW(dtype, WORD, .fallback = NOT_GIVEN, .words = dtypes,
+        .text = "element type of real outputs; default that of the tensor sent, else f32"),
+    ROW(format, WORD, .fallback = NOT_GIVEN, .words = api_format_names,
+        .text = "how the answer is written; default from the Accept header, else json"),
+    ROW(digits, INT, .fallback = (double)NAN, .min = 0, .max = API_DIGITS_MAX,
+        .text = "digits after the point in JSON; default the shortest text that reads back the same"),
+    ROW(data, BOOL, .fallback = true, .text = "false leaves the numbers out of JSON: configuration and shapes at once"),
     {.name = NULL},
 };
 
 static const char *const names[] = {"dtype", "format", "digits", "data", "outputs", NULL};
 
-const struct pe_param *api_form_params(void)
-{
-    return rows;
-}
+const struct pe_param *api_form_params(void) { return rows; }
 
-const char *const *api_form_names(void)
-{
-    return names;
-}
+const char *const *api_form_names(void) { return names; }
 
 /* ---- outputs ---- */
 
 static bool fail_outputs(struct api_problem *problem)
 {
-    return api_fail(problem, 422, "/outputs", "outputs must be a list of 1 to %d names of outputs, as [\"cos\",\"sin\"]",
-                    API_OUTPUTS_MAX);
+    return api_fail(problem, 422, "/outputs",
+                    "outputs must be a list of 1 to %d names of outputs, as [\"cos\",\"sin\"]", API_OUTPUTS_MAX);
 }
 
 static bool add_output(struct api_form *form, const struct pe_value *item, struct api_problem *problem)
@@ -115,8 +113,10 @@ bool api_form_check(const struct api_form *form, const struct api_format *format
     if (format->is_text)
         return true;
     if (form->digits != API_DIGITS_SHORTEST)
-        return api_fail(problem, 422, "/digits", "digits has no meaning in the format %s; it belongs to json", format->name);
+        return api_fail(problem, 422, "/digits", "digits has no meaning in the format %s; it belongs to json",
+                        format->name);
     if (!form->data)
-        return api_fail(problem, 422, "/data", "data has no meaning in the format %s; it belongs to json", format->name);
+        return api_fail(problem, 422, "/data", "data has no meaning in the format %s; it belongs to json",
+                        format->name);
     return true;
 }

@@ -21,7 +21,7 @@ bool api_form_read(struct api_request *request, struct api_form *form, struct ap
 /* Does the form fit the format that was decided on? */
 bool api_form_check(const struct api_form *form, const struct api_format *format, struct api_problem *problem);
 
-const struct pe_param *api_form_params(void);   /* its rows, for the catalogue and the query */
-const char *const *api_form_names(void);        /* its field names, NULL-terminated: for guesses at misspelt ones */
+const struct pe_param *api_form_params(void); /* its rows, for the catalogue and the query */
+const char *const *api_form_names(void);      /* its field names, NULL-terminated: for guesses at misspelt ones */
 
 #endif

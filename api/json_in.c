@@ -1,10 +1,10 @@
 /* JSON to values: the scan lifts the lists of numbers, jansson reads what is left, and its tree becomes pe_values. */
 #include "api/json_in.h"
+#include "api/json_load.h"
 #include "api/json_scan.h"
 #include "api/tensor_in.h"
 
 #include <assert.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,42 +21,22 @@ struct reader {
 
 /* ---- jansson's errors ---- */
 
-/* Valid JSON that jansson cannot hold is the request's fault, not the syntax's. */
-static int status_of(enum json_error_code code)
+static bool fail_json(const struct api_json_error *error, struct api_place place, const char *where,
+                      struct api_problem *problem)
 {
-    return code == json_error_numeric_overflow || code == json_error_null_character || code == json_error_null_byte_in_key ? 422
-                                                                                                                          : 400;
-}
-
-/* jansson gives up without a word when an allocation fails. */
-static bool is_no_memory(const json_error_t *error)
-{
-    return error->text[0] == '\0' || json_error_code(error) == json_error_out_of_memory;
-}
-
-static bool fail_json(const json_error_t *error, struct api_place place, const char *where, struct api_problem *problem)
-{
-    if (is_no_memory(error))
+    if (error->no_memory)
         return api_fail_memory(problem);
-    int status = status_of(json_error_code(error));
-    return api_fail(problem, status, "", "%s%s at line %zu, column %zu: %s", where,
-                    status == 400 ? "not JSON" : "JSON that cannot be read", place.line, place.column, error->text);
+    return api_fail(problem, error->status, "", "%s%s at line %zu, column %zu: %s", where,
+                    error->status == 400 ? "not JSON" : "JSON that cannot be read", place.line, place.column,
+                    error->text);
 }
-
-/* jansson's position is behind the token at fault, so the character before it is part of it. */
-static size_t last_byte(const json_error_t *error)
-{
-    return error->position > 0 ? (size_t)error->position - 1 : 0;
-}
-
-enum { FLAGS = JSON_REJECT_DUPLICATES };
 
 bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem)
 {
-    json_error_t error;
-    json_t *root = json_loadb(text, n, FLAGS | JSON_DECODE_ANY, &error);
+    struct api_json_error error;
+    json_t *root = api_json_load(text, n, JSON_DECODE_ANY, &error);
     if (!root)
-        return fail_json(&error, api_place_of(text, n, last_byte(&error)), where, problem);
+        return fail_json(&error, api_place_of(text, n, error.at), where, problem);
     json_decref(root);
     return true;
 }
@@ -162,14 +142,16 @@ static bool convert(struct reader *r, const json_t *json, struct pe_value *value
 
 static bool fail_kind(const struct reader *r)
 {
-    return api_fail(r->problem, 422, "", "%sthe request is JSON but not an object, which looks like {\"scheme\":\"rope\",\"len\":8}",
+    return api_fail(r->problem, 422, "",
+                    "%sthe request is JSON but not an object, which looks like {\"scheme\":\"rope\",\"len\":8}",
                     r->where);
 }
 
 /* A document that is a string or number alone is JSON, though jansson reads no such thing unless told to. */
 static bool is_scalar(const char *text, size_t n)
 {
-    json_t *json = json_loadb(text, n, JSON_DECODE_ANY, NULL);
+    struct api_json_error error;
+    json_t *json = api_json_load(text, n, JSON_DECODE_ANY, &error);
     bool scalar = json && !json_is_object(json) && !json_is_array(json);
     json_decref(json);
     return scalar;
@@ -181,7 +163,8 @@ static bool add_members(struct reader *r, const json_t *root)
         return fail_kind(r);
     size_t n = json_object_size(root);
     if (n > API_FIELDS_MAX)
-        return api_fail(r->problem, 422, "", "%sthe request has %zu names; allowed: at most %d", r->where, n, API_FIELDS_MAX);
+        return api_fail(r->problem, 422, "", "%sthe request has %zu names; allowed: at most %d", r->where, n,
+                        API_FIELDS_MAX);
     struct pe_field *fields = api_arena_array(&r->request->arena, n, sizeof *fields);
     if (!fields)
         return api_fail_memory(r->problem);
@@ -193,10 +176,7 @@ static bool add_members(struct reader *r, const json_t *root)
     return true;
 }
 
-static void root_drop(void *root)
-{
-    json_decref(root);
-}
+static void root_drop(void *root) { json_decref(root); }
 
 /* Names and strings stay in jansson's tree, numbers in the scan's list: the request takes both. */
 static bool take(struct api_request *request, struct api_scan *scan, json_t *root)
@@ -212,14 +192,13 @@ static bool take(struct api_request *request, struct api_scan *scan, json_t *roo
 
 static bool read_skeleton(struct reader *r, struct api_scan *scan, const char *text, size_t n)
 {
-    json_error_t error;
+    struct api_json_error error;
     const char *skeleton = scan->skeleton.bytes ? scan->skeleton.bytes : "";
-    json_t *root = json_loadb(skeleton, scan->skeleton.n, FLAGS, &error);
+    json_t *root = api_json_load(skeleton, scan->skeleton.n, 0, &error);
     if (!root) {
-        if (is_scalar(skeleton, scan->skeleton.n))
+        if (!error.no_memory && is_scalar(skeleton, scan->skeleton.n))
             return fail_kind(r);
-        size_t at = api_scan_origin(scan, last_byte(&error));
-        return fail_json(&error, api_place_of(text, n, at), r->where, r->problem);
+        return fail_json(&error, api_place_of(text, n, api_scan_origin(scan, error.at)), r->where, r->problem);
     }
     r->numbers = scan->numbers.values;
     if (!take(r->request, scan, root))
@@ -231,7 +210,8 @@ static bool read_skeleton(struct reader *r, struct api_scan *scan, const char *t
     return add_members(r, root);
 }
 
-bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where, struct api_problem *problem)
+bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
+                   struct api_problem *problem)
 {
     struct api_scan scan;
     api_scan_init(&scan);

@@ -4,9 +4,10 @@
 
 #include "api/request.h"
 
-/* Adds the members of the JSON object that text holds to request, without those that are null. where begins the messages: "" or
- * "part \"request\": ". Not JSON is 400 with line and column, JSON of another kind than an object 422. */
-bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where, struct api_problem *problem);
+/* Adds the members of the JSON object that text holds to request, without those that are null. where begins the
+ * messages: "" or "part \"request\": ". Not JSON is 400 with line and column, JSON that is no object 422. */
+bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
+                   struct api_problem *problem);
 
 /* Is text one JSON value and nothing else? If not, *problem says so, with `where` in front. */
 bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem);

@@ -1,5 +1,5 @@
-/* One pass over JSON text: lists of numbers go to our own reader, everything else is copied. The pass follows strings, brackets
- * and names just far enough for that and for saying where it is. */
+/* One pass over JSON text: lists of numbers go to our own reader, everything else is copied. The pass follows strings,
+ * brackets and names just far enough for that and for saying where it is. */
 #include "api/json_scan.h"
 #include "api/limits.h"
 
@@ -23,7 +23,7 @@ struct scanner {
     struct level levels[API_DEPTH_MAX + 1]; /* [0] is outside of everything */
     const char *string;                     /* the last string passed: a key, if ':' follows */
     size_t string_bytes;
-    bool in_string;                       /* the text ends within one */
+    bool in_string;                        /* the text ends within one */
     char overflow_pointer[PE_POINTER_MAX]; /* where the skeleton became too large */
 };
 
@@ -143,8 +143,8 @@ static bool open_bracket(struct scanner *s, struct api_problem *problem)
     return true;
 }
 
-/* A list: lifted if it is all numbers, entered if not. A list under "tokens" with a string in it was read as numbers only
- * because its strings are the names of non-finite ones; it is given back. */
+/* A list: lifted if it is all numbers, entered if not. A list under "tokens" with a string in it was read as numbers
+ * only because its strings are the names of non-finite ones; it is given back. */
 static bool take_list(struct scanner *s, struct api_problem *problem)
 {
     struct api_lifted lifted = {.text_at = (size_t)(s->p - s->text), .first = s->scan->numbers.n};
@@ -152,7 +152,8 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
     switch (api_numbers_read(&p, s->end, &s->scan->numbers, lifted.shape, &lifted.rank)) {
     case API_READ_NO_MEMORY: return api_fail_memory(problem);
     case API_READ_RAGGED:
-        return fail_here(s, 422, "this list is ragged: its rows have different lengths, or numbers stand beside rows", problem);
+        return fail_here(s, 422, "this list is ragged: its rows have different lengths, or numbers stand beside rows",
+                         problem);
     case API_READ_DEEP:
         if (!s->scan->too_deep.status)
             fail_here(s, 422, "this list has more than 8 levels; allowed: at most 8", &s->scan->too_deep);
@@ -190,8 +191,8 @@ static void take_key(struct scanner *s)
         return;
     level->key = s->string;
     level->key_bytes = s->string_bytes;
-    level->in_tokens = s->levels[s->depth - 1].in_tokens ||
-                       (s->string_bytes == 6 && memcmp(s->string, "tokens", 6) == 0);
+    level->in_tokens =
+        s->levels[s->depth - 1].in_tokens || (s->string_bytes == 6 && memcmp(s->string, "tokens", 6) == 0);
 }
 
 static void pass_mark(struct scanner *s, char c)
@@ -235,10 +236,11 @@ static bool check_full(struct scanner *s, struct api_problem *problem)
         return true;
     if (s->depth || s->in_string)
         return fail_here(s, 400, "not JSON: the text ends before it is complete", problem);
-    return api_fail(problem, 413, s->overflow_pointer,
-                    "%sthe JSON beside its lists of numbers is over %d bytes; a list with anything but numbers in it, or with a "
-                    "number no double can hold, counts here",
-                    s->where, API_SKELETON_MAX);
+    return api_fail(
+        problem, 413, s->overflow_pointer,
+        "%sthe JSON beside its lists of numbers is over %d bytes; a list with anything but numbers in it, or with a "
+        "number no double can hold, counts here",
+        s->where, API_SKELETON_MAX);
 }
 
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem)

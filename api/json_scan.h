@@ -21,12 +21,13 @@ struct api_scan {
     struct api_doubles numbers; /* of all lists, one after the other */
     struct api_lifted *lifted;
     size_t n_lifted, lifted_room;
-    struct api_problem too_deep; /* of the first list with too many levels; status 0: none. A fault only if all is JSON. */
+    struct api_problem
+        too_deep; /* of the first list with too many levels; status 0: none. A fault only if all is JSON. */
 };
 
-/* Initialize scan with api_scan_init. where begins the messages ("" or "part \"request\": "). Lists under the name "tokens" that hold
- * strings are left in place: there "NaN" is a word. Syntax is the JSON library's to judge; refused here are depth, ragged
- * and too deep lists, and too much of anything. */
+/* Initialize scan with api_scan_init. where begins the messages ("" or "part \"request\": "). Lists under the name
+ * "tokens" that hold strings are left in place: there "NaN" is a word. Syntax is the JSON library's to judge; refused
+ * here are depth, ragged and too deep lists, and too much of anything. */
 void api_scan_init(struct api_scan *scan);
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem);
 void api_scan_drop(struct api_scan *scan);

@@ -44,8 +44,8 @@ enum { API_ROWS_UNIT = 32 };
 /* Bodies of at most this many bytes are made in place by whoever asks: some tens of microseconds. */
 enum { API_LIGHT_BYTES = 64 * 1024 };
 
-/* Text of a configuration, a catalogue page or an error. A configuration repeats the lists of its request (a key mask of
- * a million keys is 4 MB), so it has much room. */
+/* Text of a configuration, a catalogue page or an error. A configuration repeats the lists of its request (a key mask
+ * of a million keys is 4 MB), so it has much room. */
 enum { API_TEXT_MAX = 64 << 20 };
 
 _Static_assert((int)API_LIGHT_BYTES <= (int)API_PIECE_BYTES, "a light body fits one piece");

@@ -1,5 +1,6 @@
-/* Accept: a list of media ranges with weights. For each of our formats the most specific range that covers it decides its
- * weight; the greatest weight wins, and of equals the more specific, then the one named earlier, then the one listed first. */
+/* Accept: a list of media ranges with weights. For each of our formats the most specific range that covers it decides
+ * its weight; the greatest weight wins, and of equals the more specific, then the one named earlier, then the one
+ * listed first. */
 #include "api/negotiate.h"
 
 #include <string.h>
@@ -18,13 +19,10 @@ struct range {
 struct score {
     int weight;
     unsigned specificity; /* 0: not covered */
-    unsigned place; /* in the header, from 0 */
+    unsigned place;       /* in the header, from 0 */
 };
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
+static bool is_space(char c) { return c == ' ' || c == '\t'; }
 
 /* The end of an element: a separator outside of quotes, or the end of the text. */
 static const char *element_end(const char *p, const char *end, char separator)

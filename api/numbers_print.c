@@ -29,7 +29,7 @@ static const uint64_t tens[20] = {
 
 /* The eight digits of x < 10^8, one a byte, the first in the lowest: halves, then pairs, then single digits are split off in
  * all lanes at once by multiplying with a reciprocal. */
-static inline uint64_t digits_of(uint64_t x)
+IN_LOOP uint64_t digits_of(uint64_t x)
 {
     uint64_t four = x / 10000, v = four | (x - 10000 * four) << 32;
     uint64_t two = v * 10486 >> 20 & UINT64_C(0x0000007f0000007f);
@@ -49,7 +49,7 @@ static inline int digit_count(uint64_t x) /* x > 0 */
     return guess + (x >= tens[guess]);
 }
 
-static inline char *word_print(char *dst, uint64_t x) /* x < 10^8 */
+IN_LOOP char *word_print(char *dst, uint64_t x) /* x < 10^8 */
 {
     uint64_t word = digits_of(x);
     int zeros = word ? __builtin_ctzll(word) / 8 : 7;
@@ -82,23 +82,25 @@ struct digits {
     int n, exponent;
 };
 
-/* From 0.0001 to below 10^16. The digits of a small number stand behind as much of "0.000" as it has zeros; those of a large one
- * at its start, and again, without the whole ones, behind the point. One path for both, for whether a number is below one
- * no processor can guess. The words are ASCII in one 128-bit number: shifting it by whole digits moves them in the text. */
-static inline char *layout_plain(char *dst, const struct digits *d, unsigned __int128 text)
+/* From 0.0001 on. The digits of a small number stand behind as much of "0.000" as it has zeros; those of a large one at its
+ * start, and again, without the whole ones, behind the point. One path for both, for whether a number is below one no processor
+ * can guess. The words are ASCII in one 128-bit number: shifting it by whole digits moves them in the text. is_short (a
+ * constant): the first word is enough, as for nine digits below 10^8. */
+IN_LOOP char *layout_plain(char *dst, const struct digits *d, unsigned __int128 text, bool is_short)
 {
     int e = d->exponent, start = e < 0 ? 1 - e : 0, whole = e < 0 ? 0 : e;
     int n_small = start + d->n, n_large = d->n > e + 1 ? d->n + 1 : e + 3;
-    unsigned __int128 fraction = text >> 8 * whole;
+    unsigned __int128 fraction = is_short ? (uint64_t)text >> 8 * whole : text >> 8 * whole;
+    size_t n_bytes = is_short ? 8 : 16;
     memcpy(dst, "0.000000", 8);
     dst[start] = (char)('0' + d->first);
-    memcpy(dst + start + 1, &text, sizeof text);
+    memcpy(dst + start + 1, &text, n_bytes);
     dst[whole + 1] = '.';
-    memcpy(dst + (e < 0 ? -e : e) + 2, &fraction, sizeof fraction);
+    memcpy(dst + (e < 0 ? -e : e) + 2, &fraction, n_bytes);
     return dst + (e < 0 ? n_small : n_large);
 }
 
-static char *layout_exponent(char *dst, const struct digits *d, unsigned __int128 text)
+IN_LOOP char *layout_exponent(char *dst, const struct digits *d, unsigned __int128 text)
 {
     unsigned size = (unsigned)(d->exponent < 0 ? -d->exponent : d->exponent);
     dst[0] = (char)('0' + d->first);
@@ -112,12 +114,12 @@ static char *layout_exponent(char *dst, const struct digits *d, unsigned __int12
     return word_print(dst, size);
 }
 
-/* The form changes where that of Python's repr does. */
-static inline char *layout(char *dst, const struct digits *d)
+/* All the forms, which change where those of Python's repr do. */
+static char *layout_any(char *dst, struct digits d)
 {
-    unsigned __int128 text = (unsigned __int128)(d->words[1] | ASCII_ZEROS) << 64 | d->words[0] | ASCII_ZEROS;
-    bool is_plain = d->exponent >= -4 && d->exponent < 16;
-    return is_plain ? layout_plain(dst, d, text) : layout_exponent(dst, d, text);
+    unsigned __int128 text = (unsigned __int128)(d.words[1] | ASCII_ZEROS) << 64 | d.words[0] | ASCII_ZEROS;
+    bool is_plain = d.exponent >= -4 && d.exponent < 16;
+    return is_plain ? layout_plain(dst, &d, text, false) : layout_exponent(dst, &d, text);
 }
 
 static inline int trailing_used(uint64_t word) /* digits of a word without its trailing zeros; word > 0 */
@@ -125,22 +127,25 @@ static inline int trailing_used(uint64_t word) /* digits of a word without its t
     return 8 - __builtin_clzll(word) / 8;
 }
 
-static inline char *wide_print(char *dst, struct decimal x)
+IN_LOOP char *wide_print(char *dst, struct decimal x)
 {
     int n = digit_count(x.digits);
     uint64_t all = x.digits * tens[17 - n], first = all / tens[16], rest = all % tens[16];
     struct digits d = {first, {digits_of(rest / tens[8]), digits_of(rest % tens[8])}, 1, x.exponent + n - 1};
     d.n += d.words[1] ? 8 + trailing_used(d.words[1]) : d.words[0] ? trailing_used(d.words[0]) : 0;
-    return layout(dst, &d);
+    unsigned __int128 text = (unsigned __int128)(d.words[1] | ASCII_ZEROS) << 64 | d.words[0] | ASCII_ZEROS;
+    bool is_usual = d.exponent >= -4 && d.exponent < 16;
+    return is_usual ? layout_plain(dst, &d, text, false) : layout_any(dst, d);
 }
 
-static inline char *narrow_print(char *dst, struct decimal x) /* at most nine digits */
+IN_LOOP char *narrow_print(char *dst, struct decimal x) /* at most nine digits */
 {
     int n = digit_count(x.digits);
     uint64_t all = x.digits * tens[9 - n], first = all / tens[8];
     struct digits d = {first, {digits_of(all - first * tens[8]), 0}, 1, x.exponent + n - 1};
     d.n += d.words[0] ? trailing_used(d.words[0]) : 0;
-    return layout(dst, &d);
+    bool is_usual = d.exponent >= -4 && d.exponent < 8;
+    return is_usual ? layout_plain(dst, &d, d.words[0] | ASCII_ZEROS, true) : layout_any(dst, d);
 }
 
 /* ---- The four real formats ------------------------------------------------------------------------------------- */
@@ -151,7 +156,7 @@ struct real {
 };
 
 /* Takes apart an IEEE 754 number of fraction_bits and exponent_bits; these are constants where it is inlined. */
-static inline struct real real_of(uint64_t bits, int fraction_bits, int exponent_bits)
+IN_LOOP struct real real_of(uint64_t bits, int fraction_bits, int exponent_bits)
 {
     uint64_t hidden = UINT64_C(1) << fraction_bits, fraction = bits & (hidden - 1);
     int top = (1 << exponent_bits) - 1, field = (int)(bits >> fraction_bits) & top;
@@ -165,42 +170,42 @@ static inline struct real real_of(uint64_t bits, int fraction_bits, int exponent
     };
 }
 
-static inline struct real load_f32(const void *src, size_t i)
+IN_LOOP struct real load_f32(const void *src, size_t i)
 {
     uint32_t bits;
     memcpy(&bits, (const char *)src + i * sizeof bits, sizeof bits);
     return real_of(bits, 23, 8);
 }
 
-static inline struct real load_f64(const void *src, size_t i)
+IN_LOOP struct real load_f64(const void *src, size_t i)
 {
     uint64_t bits;
     memcpy(&bits, (const char *)src + i * sizeof bits, sizeof bits);
     return real_of(bits, 52, 11);
 }
 
-static inline struct real load_f16(const void *src, size_t i)
+IN_LOOP struct real load_f16(const void *src, size_t i)
 {
     return real_of(((const uint16_t *)src)[i], 10, 5);
 }
 
-static inline struct real load_bf16(const void *src, size_t i)
+IN_LOOP struct real load_bf16(const void *src, size_t i)
 {
     return real_of(((const uint16_t *)src)[i], 7, 8);
 }
 
-static char *special_print(char *dst, const struct real *x)
+static char *special_print(char *dst, struct real x)
 {
-    const char *text = x->size.c ? "\"NaN\"" : x->negative ? "\"-Infinity\"" : "\"Infinity\"";
+    const char *text = x.size.c ? "\"NaN\"" : x.negative ? "\"-Infinity\"" : "\"Infinity\"";
     size_t n = strlen(text);
     memcpy(dst, text, n);
     return dst + n;
 }
 
-static inline char *shortest_print(char *dst, struct real x, bool is_wide)
+IN_LOOP char *shortest_print(char *dst, struct real x, bool is_wide)
 {
     if (__builtin_expect(!x.finite, 0))
-        return special_print(dst, &x);
+        return special_print(dst, x);
     *dst = '-';
     dst += x.negative;
     if (x.size.c == 0) {
@@ -213,7 +218,7 @@ static inline char *shortest_print(char *dst, struct real x, bool is_wide)
 /* ---- Fixed digits ---------------------------------------------------------------------------------------------- */
 
 /* The fraction, scaled to an integer of `digits` digits; the point of digits = 0 is followed by a zero all the same. */
-static inline char *fraction_print(char *dst, uint64_t fraction, int digits)
+IN_LOOP char *fraction_print(char *dst, uint64_t fraction, int digits)
 {
     if (digits <= 8) {
         store(dst, digits_of(fraction * tens[8 - digits]) | ASCII_ZEROS);
@@ -227,21 +232,21 @@ static inline char *fraction_print(char *dst, uint64_t fraction, int digits)
 }
 
 /* Numbers without a fraction. From 2^64 on libc writes the exact digits; they are hundreds and hardly ever asked for. */
-static char *whole_print(char *dst, const struct real *x, int digits)
+static char *whole_print(char *dst, struct real x, int digits)
 {
     *dst = '-';
-    dst += x->negative && x->size.c;
-    if (x->size.q <= 11 && (x->size.q == 0 || x->size.c >> (64 - x->size.q) == 0))
-        dst = natural_print(dst, x->size.c << x->size.q);
+    dst += x.negative && x.size.c;
+    if (x.size.q <= 11 && (x.size.q == 0 || x.size.c >> (64 - x.size.q) == 0))
+        dst = natural_print(dst, x.size.c << x.size.q);
     else
-        dst += snprintf(dst, 1 + 309 + 1, "%.0f", ldexp((double)x->size.c, x->size.q));
+        dst += snprintf(dst, 1 + 309 + 1, "%.0f", ldexp((double)x.size.c, x.size.q));
     *dst++ = '.';
     return fraction_print(dst, 0, digits);
 }
 
 /* fraction / 2^s · 10^digits to the nearest integer, ties to the even neighbour where `odd` says that rounding down leaves
  * an odd number. Exact: fraction < 2^53 and 10^17 < 2^57 fit 128 bits together. */
-static inline uint64_t scaled_round(uint64_t fraction, int s, int digits, bool odd)
+IN_LOOP uint64_t scaled_round(uint64_t fraction, int s, int digits, bool odd)
 {
     unsigned __int128 product = (unsigned __int128)fraction * tens[digits];
     if (s >= 128)
@@ -251,13 +256,13 @@ static inline uint64_t scaled_round(uint64_t fraction, int s, int digits, bool o
     return down + (rest > half || (rest == half && (digits ? down & 1 : odd)));
 }
 
-static inline char *fixed_print(char *dst, struct real x, int digits)
+IN_LOOP char *fixed_print(char *dst, struct real x, int digits)
 {
     int s = -x.size.q;
     if (!x.finite)
-        return special_print(dst, &x);
+        return special_print(dst, x);
     if (s <= 0)
-        return whole_print(dst, &x, digits);
+        return whole_print(dst, x, digits);
     uint64_t whole = s < 64 ? x.size.c >> s : 0, fraction = x.size.c - (s < 64 ? whole << s : 0);
     uint64_t scaled = scaled_round(fraction, s, digits, whole & 1);
     whole += scaled == tens[digits];

@@ -79,12 +79,11 @@ static inline bool is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-/* A bit in the top of each byte that is no ASCII digit: xor makes digits 0 to 9, and adding 0x76 lifts what is above into the
- * top bit, without a carry since that bit is added apart. */
-static inline uint64_t not_digits(uint64_t word)
+/* Whether eight bytes are all digits: their high halves are 3, and adding 6 to the low ones does not carry into these. */
+static inline bool are_digits(uint64_t word)
 {
-    uint64_t v = word ^ UINT64_C(0x3030303030303030);
-    return (((v & UINT64_C(0x7f7f7f7f7f7f7f7f)) + UINT64_C(0x7676767676767676)) | v) & UINT64_C(0x8080808080808080);
+    const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0), sixes = UINT64_C(0x0606060606060606);
+    return ((word & high) | ((word + sixes) & high) >> 4) == UINT64_C(0x3333333333333333);
 }
 
 /* Eight ASCII digits, the first in the lowest byte: neighbours are joined to pairs, these to fours, these to eight. */
@@ -95,25 +94,17 @@ static inline uint64_t eight_value(uint64_t word)
     return (word & UINT64_C(0x0000ffff0000ffff)) * (UINT64_C(10000) << 32 | 1) >> 32;
 }
 
-/* Appends the digits at p to *digits; returns their end. The last, incomplete, word is shifted until its digits are the last of
- * eight: how many they are no processor can guess, so a loop over them would cost more. */
+/* Appends the digits at p to *digits; returns their end. */
 static inline const char *digits_read(const char *p, const char *end, uint64_t *digits)
 {
-    static const uint64_t tens[8] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
-    while (end - p >= 8) {
-        uint64_t word, others;
-        memcpy(&word, p, sizeof word);
-        others = not_digits(word);
-        if (others) {
-            int n = __builtin_ctzll(others) / 8;
-            *digits = *digits * tens[n] + eight_value(word << 8 << 8 * (7 - n)); /* twice: n may be 0 */
-            return p + n;
-        }
-        *digits = *digits * 100000000 + eight_value(word);
+    uint64_t word, value = *digits;
+    while (end - p >= 8 && (memcpy(&word, p, sizeof word), are_digits(word))) {
+        value = value * 100000000 + eight_value(word);
         p += 8;
     }
     for (; p < end && is_digit(*p); p++)
-        *digits = *digits * 10 + (uint64_t)(*p - '0');
+        value = value * 10 + (uint64_t)(*p - '0');
+    *digits = value;
     return p;
 }
 
@@ -128,7 +119,7 @@ static const char *exponent_read(const char *p, const char *end, int64_t *expone
         return NULL;
     for (; p < end && is_digit(*p); p++)
         value = value < large ? value * 10 + (*p - '0') : large;
-    *exponent += negative ? -value : value;
+    *exponent = negative ? -value : value;
     return p;
 }
 
@@ -149,7 +140,12 @@ static inline const char *decimal_read(const char *p, const char *end, struct de
             return NULL;
     }
     d->to = p;
-    return p < end && (*p == 'e' || *p == 'E') ? exponent_read(p + 1, end, &d->exponent) : p;
+    if (p == end || (*p != 'e' && *p != 'E'))
+        return p;
+    int64_t exponent = 0; /* a variable of its own lets *d live in registers */
+    p = exponent_read(p + 1, end, &exponent);
+    d->exponent += exponent;
+    return p;
 }
 
 /* ---- More digits than a word holds ------------------------------------------------------------------------------- */
@@ -197,18 +193,18 @@ static double library_value(const struct decimal *d)
     return strtod(text, NULL);
 }
 
-static double long_value(const struct decimal *d)
+static double long_value(struct decimal d)
 {
     char first[DIGITS_WORD];
     int64_t exponent;
     bool more;
     uint64_t digits = 0;
-    size_t n = leading_digits(d, first, DIGITS_WORD, &exponent, &more);
+    size_t n = leading_digits(&d, first, DIGITS_WORD, &exponent, &more);
     digits_read(first, first + n, &digits);
     double below = api_decimal_value(digits, exponent);
     if (!more || below == api_decimal_value(digits + 1, exponent))
         return below;
-    return library_value(d);
+    return library_value(&d);
 }
 
 /* ---- One element: a number or a quoted name of what JSON has no number for ---------------------------------------- */
@@ -239,7 +235,7 @@ static inline const char *element_read(const char *p, const char *end, double *x
     p = decimal_read(p + negative, end, &d);
     if (p == NULL)
         return NULL;
-    double size = d.n_digits <= DIGITS_WORD ? api_decimal_value(d.digits, d.exponent) : long_value(&d);
+    double size = d.n_digits <= DIGITS_WORD ? api_decimal_value(d.digits, d.exponent) : long_value(d);
     *x = negative ? -size : size;
     return isinf(size) ? NULL : p;
 }

@@ -9,6 +9,10 @@
 #include <math.h>
 #include <stdbool.h>
 
+/* Inlined even where the compiler finds it large: the small structs below then live in registers. Passed through memory, field by
+ * field in and in whole words out, each would wait for the store before it, which costs more than all the arithmetic. */
+#define IN_LOOP static inline __attribute__((always_inline))
+
 /* A positive finite number of some binary format: c · 2^q. Reals nearer to it than to its neighbours round to it; its lower
  * neighbour is half a step away, not a whole one, if lower_near (c is the least of its binade). */
 struct binary {
@@ -40,7 +44,7 @@ static inline int interval_power(const struct binary *b)
 /* The multiple of 10^(k+1) inside if there is one, for that saves a digit. Else, of the two multiples of 10^k around the value,
  * the one inside; if both are, the nearer, ties to the even digit. Below ten units a decimal has one digit already. Both are computed and
  * one is chosen, because which it is no processor can guess. */
-static inline struct decimal fine_pick(const struct interval *v)
+IN_LOOP struct decimal fine_pick(const struct interval *v)
 {
     uint64_t ones = v->value / 4, middle = 4 * ones + 2;
     bool below = v->low <= 4 * ones, above = 4 * ones + 4 <= v->high;
@@ -48,7 +52,7 @@ static inline struct decimal fine_pick(const struct interval *v)
     return (struct decimal){ones + (below != above ? above : up), v->k};
 }
 
-static inline struct decimal pick(const struct interval *v)
+IN_LOOP struct decimal pick(const struct interval *v)
 {
     uint64_t tens = v->value / 40;
     bool below = v->low <= 40 * tens, above = 40 * tens + 40 <= v->high;
@@ -73,7 +77,7 @@ static inline uint64_t scale_narrow(uint64_t power, uint32_t quarters)
 }
 
 /* Shortest for f64; nearest to the value among the shortest, as David Gay's mode 0 and so Python's repr. */
-static inline struct decimal shortest_wide(const struct binary *b)
+IN_LOOP struct decimal shortest_wide(const struct binary *b)
 {
     int k = interval_power(b), h = b->q + api_log2_of_power(-k) + 1;
     const struct api_power *power = api_power_of_ten(-k);
@@ -98,7 +102,7 @@ static inline bool is_read_as_end(const struct binary *b, struct decimal d)
 /* Shortest for c < 2^24 and the exponents of f32 among the decimals that give the number back both if read directly into its
  * format and if read as a double first. Only the coarse pick can lie that near an end: the fine one keeps half a unit
  * away, and the end is further. */
-static inline struct decimal shortest_narrow(const struct binary *b)
+IN_LOOP struct decimal shortest_narrow(const struct binary *b)
 {
     int k = interval_power(b), h = b->q + api_log2_of_power(-k) + 1;
     uint64_t power = api_power_of_ten(-k)->high + (api_power_of_ten(-k)->low != 0);

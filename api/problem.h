@@ -5,9 +5,9 @@
 #include "api/text.h"
 
 struct api_problem {
-    int status; /* of HTTP */
-    struct pe_error error;    /* its pointer and detail; the status in it is not used */
-    const char *header;       /* one more header that the status calls for (Allow, Accept-Post …), NULL if none */
+    int status;            /* of HTTP */
+    struct pe_error error; /* its pointer and detail; the status in it is not used */
+    const char *header;    /* one more header that the status calls for (Allow, Accept-Post …), NULL if none */
     char header_value[256];
 };
 
@@ -16,7 +16,8 @@ bool api_fail(struct api_problem *problem, int status, const char *pointer, cons
     __attribute__((format(printf, 4, 5)));
 bool api_fail_memory(struct api_problem *problem);
 bool api_fail_core(struct api_problem *problem, const struct pe_error *err); /* what the core has refused */
-bool api_fail_text(struct api_problem *problem, const struct api_text *text); /* a text that is full or without memory */
+bool api_fail_text(struct api_problem *problem,
+                   const struct api_text *text); /* a text that is full or without memory */
 
 /* Adds the header that the status calls for. The value is cut at a whole entry if it has no room. */
 void api_problem_header(struct api_problem *problem, const char *name, const char *value);

@@ -3,7 +3,6 @@
 #include "api/form.h"
 #include "api/json_in.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +39,8 @@ static const struct pe_param *row_find(const struct pe_param *rows, const char *
     return NULL;
 }
 
-/* Names of two schemes may mean two things, so the scheme asked for decides; it may stand anywhere in the query or body. */
+/* Names of two schemes may mean two things, so the scheme asked for decides; it may stand anywhere in the query or
+ * body. */
 static enum meaning meaning_of(const char *name, const struct pe_scheme_info *scheme)
 {
     if (strcmp(name, "scheme") == 0)
@@ -55,12 +55,41 @@ static enum meaning meaning_of(const char *name, const struct pe_scheme_info *sc
 
 /* ---- Values as JSON ---- */
 
+static const char *pass_digits(const char *p, const char *end)
+{
+    while (p < end && *p >= '0' && *p <= '9')
+        p++;
+    return p;
+}
+
+/* Digits after a sign that is there or not; NULL without any. */
+static const char *pass_signed(const char *p, const char *end, const char *signs)
+{
+    const char *first = p < end && strchr(signs, *p) ? p + 1 : p, *last = pass_digits(first, end);
+    return last > first ? last : NULL;
+}
+
+/* Has JSON a number like this? (Not "+1", "01", ".5", "1.".) */
+static bool is_number(const char *p, const char *end)
+{
+    const char *digits = p < end && *p == '-' ? p + 1 : p;
+    if (end - digits > 1 && *digits == '0' && digits[1] >= '0' && digits[1] <= '9')
+        return false;
+    p = pass_signed(p, end, "-");
+    if (p && p < end && *p == '.')
+        p = pass_signed(p + 1, end, "");
+    if (p && p < end && (*p | 0x20) == 'e')
+        p = pass_signed(p + 1, end, "+-");
+    return p == end;
+}
+
 static bool is_scalar(const char *bytes, size_t n)
 {
-    json_t *json = json_loadb(bytes, n, JSON_DECODE_ANY, NULL);
-    bool scalar = json && (json_is_number(json) || json_is_boolean(json) || json_is_null(json));
-    json_decref(json);
-    return scalar;
+    static const char *const words[] = {"true", "false", "null"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i]) == n && memcmp(bytes, words[i], n) == 0)
+            return true;
+    return is_number(bytes, bytes + n);
 }
 
 static void put_scalar(struct api_text *text, const char *bytes, size_t n)
@@ -181,7 +210,8 @@ static bool add_pair(struct api_request *request, const struct pair *pair, struc
 }
 
 /* Reads the pairs whose name is "scheme" (or is not): the scheme first, since it decides what other names mean. */
-static bool read_pairs(struct api_request *request, const char *query, char *buffer, bool scheme, struct api_problem *problem)
+static bool read_pairs(struct api_request *request, const char *query, char *buffer, bool scheme,
+                       struct api_problem *problem)
 {
     for (const char *p = query; *p;) {
         size_t n = strcspn(p, "&");

@@ -17,10 +17,9 @@ struct reply {
 /* ---- Without memory ---- */
 
 /* Said when there is no memory to say anything else. */
-static const char no_memory_body[] =
-    "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
-    "\"detail\":\"not enough memory for this request; try again later\","
-    "\"error\":\"not enough memory for this request; try again later\"}";
+static const char no_memory_body[] = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
+                                     "\"detail\":\"not enough memory for this request; try again later\","
+                                     "\"error\":\"not enough memory for this request; try again later\"}";
 static char one_second[] = "1", no_store[] = "no-store";
 
 static struct reply no_memory = {
@@ -152,9 +151,11 @@ bool api_reply_header(struct api_reply *reply, const char *name, const char *val
     if (reply == &no_memory.face)
         return true; /* it has what it needs, and never changes */
     assert(reply->n_headers < API_HEADERS_MAX);
-    char *copy = strdup(value);
+    size_t n = strlen(value) + 1;
+    char *copy = malloc(n);
     if (!copy)
         return false;
+    memcpy(copy, value, n);
     reply->headers[reply->n_headers++] = (struct api_header){.name = name, .value = copy};
     return true;
 }

@@ -24,22 +24,21 @@ const struct pe_value *api_request_find(const struct api_request *request, const
     return NULL;
 }
 
-bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value, struct api_problem *problem)
+bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
+                     struct api_problem *problem)
 {
     char pointer[PE_POINTER_MAX] = "";
     api_pointer_push(pointer, name, strlen(name));
     if (api_request_find(request, name))
-        return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query", name);
+        return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query",
+                        name);
     if (request->n_fields == API_FIELDS_MAX)
         return api_fail(problem, 422, pointer, "the request has more than %d names", API_FIELDS_MAX);
     request->fields[request->n_fields++] = (struct pe_field){.name = name, .value = *value};
     return true;
 }
 
-static bool is_aligned(const void *data, size_t size)
-{
-    return (uintptr_t)data % size == 0;
-}
+static bool is_aligned(const void *data, size_t size) { return (uintptr_t)data % size == 0; }
 
 bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
                             struct api_problem *problem)

@@ -18,13 +18,15 @@ struct api_request {
 void api_request_init(struct api_request *request, enum pe_operation operation);
 void api_request_drop(struct api_request *request);
 
-/* Adds a field; name and what value points to are borrowed until api_request_drop. A name that is there already is 400. */
-bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value, struct api_problem *problem);
+/* Adds a field; name and what value points to are borrowed until api_request_drop. A name given already is 400. */
+bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
+                     struct api_problem *problem);
 
 /* Adds a tensor of the received bytes: data is borrowed, or copied if its address does not suit its elements. */
 bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
                             struct api_problem *problem);
 
-const struct pe_value *api_request_find(const struct api_request *request, const char *name); /* NULL if there is none */
+const struct pe_value *api_request_find(const struct api_request *request,
+                                        const char *name); /* NULL if there is none */
 
 #endif

@@ -1,10 +1,9 @@
-/* The table of endpoints, and the two calls that begin every answer: what can be refused from the head alone, and the answer
- * itself. */
+/* The table of endpoints, and the two calls that begin every answer: what can be refused from the head alone, and the
+ * answer itself. */
 #include "api/routes.h"
-#include "api/json_in.h"
+#include "api/json_load.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -23,22 +22,14 @@ struct route {
 };
 
 static const struct route routes[] = {
-    {"/encode", POST, api_encode},
-    {"/rotate", POST, api_rotate},
-    {"/schemes", GET, api_schemes},
-    {"/schemes/{name}", GET, api_scheme},
-    {"/healthz", GET, api_healthz},
-    {"/readyz", GET, api_readyz},
-    {"/metrics", GET, api_metrics},
-    {"/version", GET, api_version},
+    {"/encode", POST, api_encode},        {"/rotate", POST, api_rotate},  {"/schemes", GET, api_schemes},
+    {"/schemes/{name}", GET, api_scheme}, {"/healthz", GET, api_healthz}, {"/readyz", GET, api_readyz},
+    {"/metrics", GET, api_metrics},       {"/version", GET, api_version},
 };
 
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
 
-void api_setup(void)
-{
-    json_object_seed(0); /* random, so that nobody can prepare names that collide; the order of members is that of the text */
-}
+void api_setup(void) { api_json_setup(); }
 
 /* ---- Finding ---- */
 
@@ -108,7 +99,9 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
 {
     if (n == API_LENGTH_UNKNOWN || n <= host->max_body)
         return true;
-    return api_fail(problem, 413, "", "the body has %" PRIu64 " bytes; allowed: at most %" PRIu64 " (the limit --max-body of this server)",
+    return api_fail(problem, 413, "",
+                    "the body has %" PRIu64 " bytes; allowed: at most %" PRIu64
+                    " (the limit --max-body of this server)",
                     n, host->max_body);
 }
 

@@ -26,8 +26,8 @@ static bool fail_unknown(const struct draft *d, const char *name)
 {
     char what[PE_DETAIL_MAX];
     const char *nearest = pe_nearest(name, member_names);
-    snprintf(what, sizeof what, "unknown member \"%.64s\" of a tensor; %s%s", name, nearest ? "nearest: " : "allowed: dtype, shape, data",
-             nearest ? nearest : "");
+    snprintf(what, sizeof what, "unknown member \"%.64s\" of a tensor; %s%s", name,
+             nearest ? "nearest: " : "allowed: dtype, shape, data", nearest ? nearest : "");
     return fail_member(d, name, what);
 }
 
@@ -68,7 +68,8 @@ static bool read_data(const struct draft *d, struct api_arena *arena, struct pe_
     else if (data->kind == PE_REAL)
         *number = data->real;
     else
-        return fail_member(d, "data", "data must be numbers, in a list or in lists of equal length (booleans as 0 and 1)");
+        return fail_member(d, "data",
+                           "data must be numbers, in a list or in lists of equal length (booleans as 0 and 1)");
     return true;
 }
 
@@ -120,7 +121,8 @@ static bool apply_shape(const struct draft *d, struct pe_tensor *tensor)
         return fail_member(d, "shape", what);
     }
     if (tensor->rank > 1 && !same_shape(tensor, &stated))
-        return fail_member(d, "shape", "shape differs from that of the nested data; give the data flat, or leave shape out");
+        return fail_member(d, "shape",
+                           "shape differs from that of the nested data; give the data flat, or leave shape out");
     tensor->rank = stated.rank;
     memcpy(tensor->shape, stated.shape, sizeof stated.shape);
     return true;
@@ -132,10 +134,12 @@ static bool read_dtype(const struct draft *d, enum pe_dtype *dtype)
     if (*dtype != PE_DTYPE_NONE)
         return true;
     char what[PE_DETAIL_MAX];
-    int used = snprintf(what, sizeof what, "dtype is %s%.32s%s; allowed:", d->dtype->kind == PE_STRING ? "\"" : "",
-                        d->dtype->kind == PE_STRING ? d->dtype->string : "no word", d->dtype->kind == PE_STRING ? "\"" : "");
+    int used =
+        snprintf(what, sizeof what, "dtype is %s%.32s%s; allowed:", d->dtype->kind == PE_STRING ? "\"" : "",
+                 d->dtype->kind == PE_STRING ? d->dtype->string : "no word", d->dtype->kind == PE_STRING ? "\"" : "");
     for (int i = 0; i < PE_N_DTYPES; i++)
-        used += snprintf(what + used, sizeof what - (size_t)used, "%s %s", i ? "," : "", pe_dtype_name((enum pe_dtype)i));
+        used +=
+            snprintf(what + used, sizeof what - (size_t)used, "%s %s", i ? "," : "", pe_dtype_name((enum pe_dtype)i));
     return fail_member(d, "dtype", what);
 }
 
@@ -163,8 +167,8 @@ static bool check_integers(const struct draft *d, enum pe_dtype dtype, const dou
     for (size_t i = 0; i < n; i++)
         if (!fits_integer(dtype, data[i])) {
             char what[160];
-            snprintf(what, sizeof what, "data has %.17g at index %zu; allowed: what %s holds (in JSON up to 2^53)", data[i], i,
-                     pe_dtype_name(dtype));
+            snprintf(what, sizeof what, "data has %.17g at index %zu; allowed: what %s holds (in JSON up to 2^53)",
+                     data[i], i, pe_dtype_name(dtype));
             return fail_member(d, "data", what);
         }
     return true;

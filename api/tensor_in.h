@@ -5,8 +5,8 @@
 #include "api/arena.h"
 #include "api/problem.h"
 
-/* Turns *value, an object with a member "data", into the dense array it describes; memory from arena. dtype left out: f32;
- * shape left out: that of the data. pointer names the object in errors. */
+/* Turns *value, an object with a member "data", into the dense array it describes; memory from arena. dtype left out:
+ * f32; shape left out: that of the data. pointer names the object in errors. */
 bool api_tensor_read(struct api_arena *arena, struct pe_value *value, const char *pointer, struct api_problem *problem);
 
 #endif

@@ -10,10 +10,7 @@
 
 enum { FIRST_ROOM = 1024 };
 
-void api_text_init(struct api_text *text, size_t max)
-{
-    *text = (struct api_text){.max = max};
-}
+void api_text_init(struct api_text *text, size_t max) { *text = (struct api_text){.max = max}; }
 
 void api_text_drop(struct api_text *text)
 {
@@ -59,10 +56,7 @@ void api_text_add(struct api_text *text, const char *bytes, size_t n)
     text->n += n;
 }
 
-void api_text_put(struct api_text *text, const char *string)
-{
-    api_text_add(text, string, strlen(string));
-}
+void api_text_put(struct api_text *text, const char *string) { api_text_add(text, string, strlen(string)); }
 
 void api_text_format(struct api_text *text, const char *format, ...)
 {
@@ -119,10 +113,7 @@ static void add_escaped(struct api_text *text, unsigned char c)
     }
 }
 
-static bool is_plain(unsigned char c)
-{
-    return c >= 0x20 && c != '"' && c != '\\' && c < 0x7f;
-}
+static bool is_plain(unsigned char c) { return c >= 0x20 && c != '"' && c != '\\' && c < 0x7f; }
 
 void api_text_string_n(struct api_text *text, const char *bytes, size_t n)
 {
@@ -149,10 +140,7 @@ void api_text_string_n(struct api_text *text, const char *bytes, size_t n)
     api_text_add(text, "\"", 1);
 }
 
-void api_text_string(struct api_text *text, const char *string)
-{
-    api_text_string_n(text, string, strlen(string));
-}
+void api_text_string(struct api_text *text, const char *string) { api_text_string_n(text, string, strlen(string)); }
 
 /* ---- JSON values ---- */
 

@@ -1,5 +1,5 @@
-/* Owns body buffers: the heap for small ones, their own pages for large ones, which can then grow without copying and go
- * back to the system at once. */
+/* Owns body buffers: the heap for small ones, their own pages for large ones, which can then grow without copying and
+ * go back to the system at once. */
 #define _GNU_SOURCE /* mremap */
 #include "server/body.h"
 
@@ -7,13 +7,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Where pages of one's own begin to pay: a mapping costs a few system calls, a heap block of this size may stay resident. */
+/* Where pages of one's own begin to pay: a mapping costs a few system calls, a heap block of this size may stay
+ * resident. */
 enum { MAPPED_MIN = 256 * 1024, FIRST_ROOM = 4096 };
 
-static bool is_mapped(size_t room)
-{
-    return room >= MAPPED_MIN;
-}
+static bool is_mapped(size_t room) { return room >= MAPPED_MIN; }
 
 static char *map_new(size_t room)
 {

@@ -15,9 +15,6 @@ static inline uint64_t clock_now(void)
     return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
 }
 
-static inline double clock_to_ms(uint64_t ns)
-{
-    return (double)ns / (double)CLOCK_MS;
-}
+static inline double clock_to_ms(uint64_t ns) { return (double)ns / (double)CLOCK_MS; }
 
 #endif

@@ -1,5 +1,5 @@
-/* Owns the syntax of the configuration file: strict JSON (RFC 8259), but flat. A nested value has no meaning for an option,
- * so nothing here recurses. */
+/* Owns the syntax of the configuration file: strict JSON (RFC 8259), but flat. A nested value has no meaning for an
+ * option, so nothing here recurses. */
 #include "server/config_file.h"
 
 #include <stdarg.h>
@@ -79,10 +79,7 @@ static bool read_string(struct reader *reader, char *dst)
     return true;
 }
 
-static const char *skip_digits(const char *s)
-{
-    return s + strspn(s, "0123456789");
-}
+static const char *skip_digits(const char *s) { return s + strspn(s, "0123456789"); }
 
 /* Whether the whole word is a JSON number: -? (0 | 1-9 digits) (. digits)? (e ±? digits)? */
 static bool is_number(const char *s)

@@ -1,7 +1,7 @@
 /* Owns the HTTP daemon of one loop and its connections: start and end, deadlines, clients that leave.
  *
- * The daemon (libmicrohttpd 0.9.75) has no threads here: its epoll descriptor is watched by our loop, every callback runs on
- * the loop's thread. The comments that begin with "0.9.75" say where that version needs care. */
+ * The daemon (libmicrohttpd 0.9.75) has no threads here: its epoll descriptor is watched by our loop, every callback
+ * runs on the loop's thread. The comments that begin with "0.9.75" say where that version needs care. */
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "server/http_internal.h"
 
@@ -31,12 +31,10 @@ static uint64_t phase_seconds(const struct options *options, enum http_phase pha
 {
     switch (phase) {
     case HTTP_PHASE_NEW:
-    case HTTP_PHASE_HEAD:
-        return options->header_timeout;
+    case HTTP_PHASE_HEAD: return options->header_timeout;
     case HTTP_PHASE_IDLE:
     case HTTP_PHASE_BODY:
-    case HTTP_PHASE_ANSWER:
-        break;
+    case HTTP_PHASE_ANSWER: break;
     }
     return options->connection_timeout;
 }
@@ -96,9 +94,9 @@ static void on_connection(void *self, struct MHD_Connection *mhd, void **context
 
 /* ---- Clients that leave ---------------------------------------------------------------------------------------- */
 
-/* Calls gone() for every connection that pick() chooses and on which one of the events it asks for, an error or a reset has
- * been seen. One poll() over all of them costs less than a watcher for each, which would be set up and taken down with
- * every suspension, and those are often shorter than a millisecond. */
+/* Calls gone() for every connection that pick() chooses and on which one of the events it asks for, an error or a reset
+ * has been seen. One poll() over all of them costs less than a watcher for each, which would be set up and taken down
+ * with every suspension, and those are often shorter than a millisecond. */
 typedef bool pick_connection(const struct http_connection *connection, short *events);
 typedef void gone_connection(struct http_connection *connection);
 
@@ -120,9 +118,9 @@ static void poll_connections(struct http *http, pick_connection *pick, gone_conn
     free(owners);
 }
 
-/* 0.9.75 does not look at a suspended connection at all. While its request waits to be computed, a client that has closed its
- * sending side counts as gone. Once the answer flows it may have closed only that side: then only a reset counts, which
- * our own bytes provoke if it is really gone. */
+/* 0.9.75 does not look at a suspended connection at all. While its request waits to be computed, a client that has
+ * closed its sending side counts as gone. Once the answer flows it may have closed only that side: then only a reset
+ * counts, which our own bytes provoke if it is really gone. */
 static bool is_suspended(const struct http_connection *connection, short *events)
 {
     const struct exchange *exchange = connection->exchange;
@@ -132,10 +130,7 @@ static bool is_suspended(const struct http_connection *connection, short *events
     return true;
 }
 
-static void leave(struct http_connection *connection)
-{
-    exchange_leave(connection->exchange);
-}
+static void leave(struct http_connection *connection) { exchange_leave(connection->exchange); }
 
 static void watch(void *self)
 {
@@ -146,7 +141,8 @@ static void watch(void *self)
         poll_connections(http, is_suspended, leave);
 }
 
-/* 0.9.75 takes a short read for the end of what has arrived; if the client's end had arrived with it, that is never seen. */
+/* 0.9.75 takes a short read for the end of what has arrived; if the client's end had arrived with it, that is never
+ * seen. */
 static bool is_receiving(const struct http_connection *connection, short *events)
 {
     *events = POLLRDHUP;
@@ -167,14 +163,15 @@ static void close_if_drained(struct http_connection *connection)
 
 static void give_up(struct http_connection *connection)
 {
-    /* A kept connection that has been silent is simply closed: its client may be about to send, and would take a 408 for
-     * the answer to that. */
+    /* A kept connection that has been silent is simply closed: its client may be about to send, and would take a 408
+     * for the answer to that. */
     if (connection->phase != HTTP_PHASE_IDLE)
         exchange_refuse_slow(connection->exchange, connection);
     shutdown(connection->fd, SHUT_RDWR); /* the daemon sees the end and closes */
 }
 
-/* 0.9.75 restarts its timeout at every byte, so that a client could send a head for ever; these deadlines do not move. */
+/* 0.9.75 restarts its timeout at every byte, so that a client could send a head for ever; these deadlines do not move.
+ */
 static void sweep(void *self)
 {
     struct http *http = self;
@@ -223,7 +220,8 @@ static bool daemon_timeout(void *self, uint64_t *ms)
     return true;
 }
 
-/* What the daemon says while it starts explains a failure. Later it only tells of broken clients, as our request lines do. */
+/* What the daemon says while it starts explains a failure. Later it only tells of broken clients, as our request lines
+ * do. */
 static void on_daemon_message(void *self, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 
 static void on_daemon_message(void *self, const char *format, va_list arguments)
@@ -237,23 +235,30 @@ static void on_daemon_message(void *self, const char *format, va_list arguments)
     log_error("HTTP daemon: %s", text);
 }
 
+/* The daemon calls this when its own state is broken and then expects the process to end. */
+static void on_panic(void *self, const char *file, unsigned line, const char *reason)
+{
+    (void)self;
+    log_error("HTTP daemon: panic in %s:%u: %s", file, line, reason ? reason : "no reason given");
+    log_flush_all(1000);
+    abort();
+}
+
 static struct MHD_Daemon *start_daemon(struct http *http, int listen_fd)
 {
     const struct options *options = http->options;
+    MHD_set_panic_func(on_panic, NULL);
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    return MHD_start_daemon(
-        flags, 0, NULL, NULL, exchange_receive, http,
-        MHD_OPTION_EXTERNAL_LOGGER, on_daemon_message, http, /* 0.9.75: must come first */
-        MHD_OPTION_LISTEN_SOCKET, listen_fd,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->max_connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)options->connection_timeout + TIMEOUT_MARGIN_S,
-        MHD_OPTION_STRICT_FOR_CLIENT, -1, /* 0.9.75: the only value that refuses "Name :", which hides a header */
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1,
-        MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, http,
-        MHD_OPTION_NOTIFY_COMPLETED, exchange_end, http,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
-        MHD_OPTION_END);
+    return MHD_start_daemon(flags, 0, NULL, NULL, exchange_receive, http, MHD_OPTION_EXTERNAL_LOGGER, on_daemon_message,
+                            http, /* 0.9.75: must come first */
+                            MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            (size_t)CONNECTION_MEMORY, MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->max_connections,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)options->connection_timeout + TIMEOUT_MARGIN_S,
+                            MHD_OPTION_STRICT_FOR_CLIENT,
+                            -1, /* 0.9.75: the only value that refuses "Name :", which hides a header */
+                            MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, http,
+                            MHD_OPTION_NOTIFY_COMPLETED, exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION,
+                            on_connection, http, MHD_OPTION_END);
 }
 
 static bool start(struct http *http, int listen_fd)
@@ -267,7 +272,8 @@ static bool start(struct http *http, int listen_fd)
     if (!http->daemon)
         return false;
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    http->driven = (struct jobs_driven){.fd = info->epoll_fd, .self = http, .run = run_daemon, .timeout = daemon_timeout};
+    http->driven =
+        (struct jobs_driven){.fd = info->epoll_fd, .self = http, .run = run_daemon, .timeout = daemon_timeout};
     jobs_timer_start(http->sweep, SWEEP_MS, SWEEP_MS);
     return jobs_drive(http->jobs, &http->driven);
 }
@@ -292,10 +298,7 @@ struct http *http_new(const struct options *options, const struct api_host *host
     return NULL;
 }
 
-size_t http_n_connections(const struct http *http)
-{
-    return http->n_connections;
-}
+size_t http_n_connections(const struct http *http) { return http->n_connections; }
 
 void http_drain(struct http *http)
 {

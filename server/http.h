@@ -8,21 +8,21 @@
 
 struct http;
 
-/* Serves on listen_fd (taken) from within the loop of jobs. options, host and jobs are borrowed until http_free. NULL: it could
- * not start, the log says why. */
+/* Serves on listen_fd (taken) from within the loop of jobs. options, host and jobs are borrowed until http_free. NULL:
+ * it could not start, the log says why. */
 struct http *http_new(const struct options *options, const struct api_host *host, struct jobs *jobs, int listen_fd);
 
 size_t http_n_connections(const struct http *http);
 
-/* Ends in three steps. http_drain: no new connections, idle ones are closed, running requests go on and their answers say
- * "Connection: close". http_stop: everything still running is cut off. Then jobs_free, which waits for workers, and last
- * http_free (NULL is accepted). */
+/* Ends in three steps. http_drain: no new connections, idle ones are closed, running requests go on and their answers
+ * say "Connection: close". http_stop: everything still running is cut off. Then jobs_free, which waits for workers, and
+ * last http_free (NULL is accepted). */
 void http_drain(struct http *http);
 void http_stop(struct http *http);
 void http_free(struct http *http);
 
-/* Opens a listening socket on host and port (0: a free one) and writes its URL, with the port it has, to url. -1: error[] of
- * n_error bytes says why. */
+/* Opens a listening socket on host and port (0: a free one) and writes its URL, with the port it has, to url. -1:
+ * error[] of n_error bytes says why. */
 enum { HTTP_URL_BYTES = 300 };
 int http_listen(const char *host, unsigned port, char *url, char *error, size_t n_error);
 

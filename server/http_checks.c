@@ -1,5 +1,5 @@
-/* Owns the checks of a request's head. The daemon below accepts more than it should (several lengths, unknown codings, zero
- * bytes in paths, a missing Host); this is where that ends. */
+/* Owns the checks of a request's head. The daemon below accepts more than it should (several lengths, unknown codings,
+ * zero bytes in paths, a missing Host); this is where that ends. */
 #include "server/http_checks.h"
 
 #include <ctype.h>
@@ -29,10 +29,7 @@ void http_head_take(struct http_head *head, const char *name, const char *value)
     }
 }
 
-static bool are_digits(const char *text)
-{
-    return *text && text[strspn(text, "0123456789")] == '\0';
-}
+static bool are_digits(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
 
 /* A host is a name, an IPv4 address or [IPv6], then perhaps a port; empty is allowed by RFC 9110 where there is no
  * authority. Only the alphabet matters here: the name chooses nothing. */
@@ -86,8 +83,8 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Decodes in place; false at a bad escape or a zero byte, which would end the C string early: the checks would see another
- * path than the one asked for. */
+/* Decodes in place; false at a bad escape or a zero byte, which would end the C string early: the checks would see
+ * another path than the one asked for. */
 static bool path_decode(char *path)
 {
     char *to = path;
@@ -106,7 +103,8 @@ static bool path_decode(char *path)
     return true;
 }
 
-/* Length of "http://host" in the absolute form, which every server must accept (RFC 9112, 3.2.2); 0 if it is not that. */
+/* Length of "http://host" in the absolute form, which every server must accept (RFC 9112, 3.2.2); 0 if it is not that.
+ */
 static size_t authority_length(const char *target)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -154,7 +152,8 @@ bool http_traceparent_is_valid(const char *text)
     if (n < 55 || n > 128 || text[2] != '-' || text[35] != '-' || text[52] != '-')
         return false;
     bool is_version_0 = strncmp(text, "00", 2) == 0;
-    if (strncmp(text, "ff", 2) == 0 || strspn(text, "0123456789abcdef-") != n || (n > 55 && (is_version_0 || text[55] != '-')))
+    if (strncmp(text, "ff", 2) == 0 || strspn(text, "0123456789abcdef-") != n ||
+        (n > 55 && (is_version_0 || text[55] != '-')))
         return false;
     return is_hex_field(text + 3, 32) && is_hex_field(text + 36, 16) && strcspn(text, "-") == 2 &&
            strspn(text + 53, "0123456789abcdef") >= 2;

@@ -1,5 +1,5 @@
-/* What the server checks in the head of a request before anything else looks at it, on plain strings. Two programs that read
- * the same head differently can be played against each other, so whatever can be read in two ways is refused. */
+/* What the server checks in the head of a request before anything else looks at it, on plain strings. Two programs that
+ * read the same head differently can be played against each other, so whatever can be read in two ways is refused. */
 #ifndef SERVER_HTTP_CHECKS_H
 #define SERVER_HTTP_CHECKS_H
 
@@ -39,8 +39,8 @@ struct http_refusal http_head_check(const struct http_head *head);
 /* Bytes of the body as declared, UINT64_MAX if it is chunked or none is declared. Only after http_head_check. */
 uint64_t http_head_length(const struct http_head *head);
 
-/* Splits a request target, as received ("/encode?len=4", "http://host/encode"), in place: *path becomes the decoded path and
- * *query what follows the ?, still encoded, or NULL. */
+/* Splits a request target, as received ("/encode?len=4", "http://host/encode"), in place: *path becomes the decoded
+ * path and *query what follows the ?, still encoded, or NULL. */
 struct http_refusal http_target_split(char *target, const char **path, const char **query);
 
 bool http_id_is_valid(const char *id);            /* [A-Za-z0-9._-]{1,128} */

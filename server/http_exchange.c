@@ -1,8 +1,8 @@
-/* Owns one request from its first line to its log line: receives the body, has it answered here or by a worker, sends the
- * answer from memory or as a stream.
+/* Owns one request from its first line to its log line: receives the body, has it answered here or by a worker, sends
+ * the answer from memory or as a stream.
  *
- * An exchange has several owners: the daemon until exchange_end, a worker that answers it, its stream while a piece is at
- * work. It is freed when the last lets go, which may be after its connection has been closed and used again. */
+ * An exchange has several owners: the daemon until exchange_end, a worker that answers it, its stream while a piece is
+ * at work. It is freed when the last lets go, which may be after its connection has been closed and used again. */
 #include "server/http_internal.h"
 
 #include "server/body.h"
@@ -60,15 +60,9 @@ struct exchange {
     uint64_t queue_ns, answer_ns, pieces_ns;
 };
 
-bool exchange_is_suspended(const struct exchange *x)
-{
-    return x->is_suspended;
-}
+bool exchange_is_suspended(const struct exchange *x) { return x->is_suspended; }
 
-bool exchange_is_sending(const struct exchange *x)
-{
-    return x->state == STATE_SENDING;
-}
+bool exchange_is_sending(const struct exchange *x) { return x->state == STATE_SENDING; }
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */
 
@@ -133,10 +127,7 @@ static void resume(struct exchange *x)
     http_resume(x->http, x->mhd);
 }
 
-static bool is_gone(const struct exchange *x)
-{
-    return atomic_load_explicit(&x->is_gone, memory_order_relaxed);
-}
+static bool is_gone(const struct exchange *x) { return atomic_load_explicit(&x->is_gone, memory_order_relaxed); }
 
 void exchange_leave(struct exchange *x)
 {
@@ -175,8 +166,8 @@ static bool add_headers(struct exchange *x, struct MHD_Response *response)
     return done && add_header(response, "X-Request-Id", x->id) && add_timing(x, response);
 }
 
-/* Makes all pieces of a small answer one after the other. Each is made in a pooled buffer, which is aligned and large enough
- * for the longest, and copied: the answer itself is often a hundredth of that. NULL: no memory. */
+/* Makes all pieces of a small answer one after the other. Each is made in a pooled buffer, which is aligned and large
+ * enough for the longest, and copied: the answer itself is often a hundredth of that. NULL: no memory. */
 static char *make_all(struct exchange *x, size_t *n_bytes)
 {
     const struct api_reply *reply = x->reply;
@@ -234,17 +225,12 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
     return 0;
 }
 
-static void stream_ready(void *self)
-{
-    resume(self);
-}
+static void stream_ready(void *self) { resume(self); }
 
-static void stream_idle(void *self)
-{
-    drop(self);
-}
+static void stream_idle(void *self) { drop(self); }
 
-/* The block is the daemon's, so a short answer takes a short one. For HEAD the reader is never called, and no piece made. */
+/* The block is the daemon's, so a short answer takes a short one. For HEAD the reader is never called, and no piece
+ * made. */
 static struct MHD_Response *stream_response(struct exchange *x)
 {
     const struct api_reply *reply = x->reply;
@@ -263,10 +249,7 @@ static struct MHD_Response *stream_response(struct exchange *x)
     return MHD_create_response_from_callback(is_known ? reply->length : MHD_SIZE_UNKNOWN, block, read_stream, x, NULL);
 }
 
-static bool queue_is_full(const struct exchange *x)
-{
-    return jobs_figures().n_waiting >= x->http->options->max_queue;
-}
+static bool queue_is_full(const struct exchange *x) { return jobs_figures().n_waiting >= x->http->options->max_queue; }
 
 static void refuse(struct exchange *x, int status, const char *detail)
 {
@@ -280,10 +263,7 @@ static void refuse_queue(struct exchange *x)
     refuse(x, 503, "too many requests are waiting to be computed (--max-queue); try again later");
 }
 
-static bool is_streamed(const struct exchange *x)
-{
-    return x->reply->n_pieces > 0 && !x->reply->is_light;
-}
+static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }
 
 /* A 503 says when to come back; the language cannot know, the machine guesses. */
 static bool add_retry(struct exchange *x, struct MHD_Response *response)
@@ -377,8 +357,9 @@ static enum MHD_Result answer_by_worker(struct exchange *x)
 
 enum { RAW_BODY_MAX = 4096 };
 
-/* The daemon takes no response before a request is complete, and closes a slow connection without a word. As nothing has been
- * sent on the connection since its last answer ended, a refusal can be written to its socket; it is then closed. */
+/* The daemon takes no response before a request is complete, and closes a slow connection without a word. As nothing
+ * has been sent on the connection since its last answer ended, a refusal can be written to its socket; it is then
+ * closed. */
 static void send_raw(int fd, const char *id, const struct api_reply *reply)
 {
     _Alignas(64) char body[RAW_BODY_MAX];
@@ -386,11 +367,11 @@ static void send_raw(int fd, const char *id, const struct api_reply *reply)
     size_t n_body = 0;
     if (reply->n_pieces == 1 && reply->piece_max <= sizeof body)
         n_body = api_reply_piece(reply, 0, body);
-    int n_head = snprintf(head, sizeof head,
-                          "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                          "X-Request-Id: %s\r\nConnection: close\r\n\r\n",
-                          reply->status, MHD_get_reason_phrase_for((unsigned)reply->status), reply->content_type, n_body,
-                          id);
+    int n_head =
+        snprintf(head, sizeof head,
+                 "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+                 "X-Request-Id: %s\r\nConnection: close\r\n\r\n",
+                 reply->status, MHD_get_reason_phrase_for((unsigned)reply->status), reply->content_type, n_body, id);
     send(fd, head, (size_t)n_head, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
     send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -535,7 +516,8 @@ static enum MHD_Result receive_end(struct exchange *x)
     return send_reply(x);
 }
 
-/* The daemon calls this once with the head, then for each part of the body, then with none; and again after a resume. */
+/* The daemon calls this once with the head, then for each part of the body, then with none; and again after a resume.
+ */
 enum MHD_Result exchange_receive(void *self, struct MHD_Connection *mhd, const char *url, const char *method,
                                  const char *version, const char *upload, size_t *n_upload, void **request)
 {
@@ -545,16 +527,11 @@ enum MHD_Result exchange_receive(void *self, struct MHD_Connection *mhd, const c
         return MHD_NO;
     size_t n = *n_upload;
     switch (x->state) {
-    case STATE_HEAD:
-        return receive_head(x, method, version);
-    case STATE_BODY:
-        *n_upload = 0;
-        return n ? receive_body(x, upload, n) : receive_end(x);
-    case STATE_DECIDED:
-        return send_reply(x);
+    case STATE_HEAD: return receive_head(x, method, version);
+    case STATE_BODY: *n_upload = 0; return n ? receive_body(x, upload, n) : receive_end(x);
+    case STATE_DECIDED: return send_reply(x);
     case STATE_WORKING:
-    case STATE_SENDING:
-        break;
+    case STATE_SENDING: break;
     }
     return MHD_YES;
 }

@@ -1,4 +1,5 @@
-/* Shared by http.c (the daemon and its connections) and http_exchange.c (one request and its answer), by nobody else. */
+/* Shared by http.c (the daemon and its connections) and http_exchange.c (one request and its answer), by nobody else.
+ */
 #ifndef SERVER_HTTP_INTERNAL_H
 #define SERVER_HTTP_INTERNAL_H
 
@@ -23,7 +24,7 @@ struct http_connection {
     struct http_connection *prev, *next;
     int fd;
     enum http_phase phase;
-    uint64_t deadline; /* ns, of the phases before the answer */
+    uint64_t deadline;         /* ns, of the phases before the answer */
     struct exchange *exchange; /* the request at hand, NULL between requests */
 };
 
@@ -59,8 +60,8 @@ bool exchange_is_suspended(const struct exchange *exchange);
 bool exchange_is_sending(const struct exchange *exchange);
 /* The client is gone, or has to go: no further work, the connection closes at the next turn. */
 void exchange_leave(struct exchange *exchange);
-/* The client is too slow with its request: says so (408), past the daemon, if nothing has been answered yet. exchange may be
- * NULL: no request line has come. */
+/* The client is too slow with its request: says so (408), past the daemon, if nothing has been answered yet. exchange
+ * may be NULL: no request line has come. */
 void exchange_refuse_slow(struct exchange *exchange, struct http_connection *connection);
 
 #endif

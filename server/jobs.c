@@ -38,8 +38,8 @@ struct jobs {
     struct jobs_signal *signals;
 };
 
-/* Worker figures: written by workers and loops, read by whoever prints the metrics. Relaxed order: nothing depends on two
- * of them agreeing. */
+/* Worker figures: written by workers and loops, read by whoever prints the metrics. Relaxed order: nothing depends on
+ * two of them agreeing. */
 static struct {
     atomic_uint_fast64_t n_queued, n_waiting, n_busy, n_done, busy_ns;
 } figures;
@@ -49,10 +49,7 @@ static void count(atomic_uint_fast64_t *counter, uint64_t change)
     atomic_fetch_add_explicit(counter, change, memory_order_relaxed);
 }
 
-static uint64_t counted(atomic_uint_fast64_t *counter)
-{
-    return atomic_load_explicit(counter, memory_order_relaxed);
-}
+static uint64_t counted(atomic_uint_fast64_t *counter) { return atomic_load_explicit(counter, memory_order_relaxed); }
 
 struct jobs_figures jobs_figures(void)
 {
@@ -128,15 +125,9 @@ static void on_readable(uv_poll_t *handle, int status, int events)
     drive(handle->data);
 }
 
-static void on_alarm(uv_timer_t *handle)
-{
-    drive(handle->data);
-}
+static void on_alarm(uv_timer_t *handle) { drive(handle->data); }
 
-static void on_again(uv_idle_t *handle)
-{
-    drive(handle->data);
-}
+static void on_again(uv_idle_t *handle) { drive(handle->data); }
 
 /* An idle handle makes the loop poll without sleeping, and is called on every turn. */
 static void keep_awake(struct jobs *jobs, bool awake)
@@ -147,9 +138,9 @@ static void keep_awake(struct jobs *jobs, bool awake)
         uv_idle_stop(&jobs->again);
 }
 
-/* The daemon's sockets are edge-triggered: data it has not read yet makes no second event, so its own timeout (0: call me
- * again) must be obeyed, and a connection that was resumed or closed makes no event at all (wants_run). A few rounds are
- * enough for what one round sets off; the rest may wait until the loop has looked at its other descriptors. */
+/* The daemon's sockets are edge-triggered: data it has not read yet makes no second event, so its own timeout (0: call
+ * me again) must be obeyed, and a connection that was resumed or closed makes no event at all (wants_run). A few rounds
+ * are enough for what one round sets off; the rest may wait until the loop has looked at its other descriptors. */
 static void settle(struct jobs *jobs)
 {
     enum { ROUNDS_MAX = 4 };
@@ -217,10 +208,7 @@ void jobs_timer_start(struct jobs_timer *timer, uint64_t first_ms, uint64_t repe
     uv_timer_start(&timer->handle, on_timer, first_ms, repeat_ms);
 }
 
-void jobs_timer_stop(struct jobs_timer *timer)
-{
-    uv_timer_stop(&timer->handle);
-}
+void jobs_timer_stop(struct jobs_timer *timer) { uv_timer_stop(&timer->handle); }
 
 static void on_signal(uv_signal_t *handle, int signum)
 {
@@ -244,10 +232,7 @@ bool jobs_on_signal(struct jobs *jobs, int signum, void (*fire)(void *self, int 
 
 /* ---- The loop -------------------------------------------------------------------------------------------------- */
 
-static void on_stop(uv_async_t *handle)
-{
-    uv_stop(handle->loop);
-}
+static void on_stop(uv_async_t *handle) { uv_stop(handle->loop); }
 
 struct jobs *jobs_new(void)
 {
@@ -267,15 +252,9 @@ struct jobs *jobs_new(void)
     return jobs;
 }
 
-void jobs_run(struct jobs *jobs)
-{
-    uv_run(&jobs->loop, UV_RUN_DEFAULT);
-}
+void jobs_run(struct jobs *jobs) { uv_run(&jobs->loop, UV_RUN_DEFAULT); }
 
-void jobs_stop(struct jobs *jobs)
-{
-    uv_async_send(&jobs->stop);
-}
+void jobs_stop(struct jobs *jobs) { uv_async_send(&jobs->stop); }
 
 static void close_handle(uv_handle_t *handle, void *unused)
 {

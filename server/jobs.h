@@ -12,22 +12,23 @@
 struct jobs;
 struct jobs_timer;
 
-/* Says how many workers there are. First thing in main, before any other library starts: read once, at the first job. */
+/* Says how many workers there are. First thing in main, before any other library starts: read once, at the first job.
+ */
 void jobs_set_workers(unsigned n_workers);
 
-struct jobs *jobs_new(void); /* NULL: no memory or no file descriptor left */
-void jobs_run(struct jobs *jobs);  /* returns after jobs_stop */
+struct jobs *jobs_new(void);      /* NULL: no memory or no file descriptor left */
+void jobs_run(struct jobs *jobs); /* returns after jobs_stop */
 void jobs_stop(struct jobs *jobs);
 void jobs_free(struct jobs *jobs); /* after jobs_run has returned; waits for jobs still at work; NULL is accepted */
 
-/* A piece of work: work() on a worker, then done() on the loop. Embedded in the object that owns it, which must live until
- * done() is called; it may be submitted again from there. */
+/* A piece of work: work() on a worker, then done() on the loop. Embedded in the object that owns it, which must live
+ * until done() is called; it may be submitted again from there. */
 enum { JOBS_REQUEST_BYTES = 256 };
 
 struct job {
     void (*work)(struct job *job); /* worker */
     void (*done)(struct job *job);
-    bool is_first;  /* the first job of a request: it counts as waiting while it is queued */
+    bool is_first;              /* the first job of a request: it counts as waiting while it is queued */
     uint64_t queue_ns, work_ns; /* how long it waited and worked; set when done() is called */
     /* private: */
     struct jobs *jobs;
@@ -39,11 +40,11 @@ void jobs_submit(struct jobs *jobs, struct job *job);
 
 /* Figures of the workers, of the whole process. Any thread. */
 struct jobs_figures {
-    uint64_t n_queued;   /* submitted, not begun */
-    uint64_t n_waiting;  /* of these, first jobs: requests nobody works on yet */
-    uint64_t n_busy;     /* workers at work */
-    uint64_t n_done;     /* jobs finished since the start */
-    uint64_t busy_ns;    /* time spent in work() since the start */
+    uint64_t n_queued;  /* submitted, not begun */
+    uint64_t n_waiting; /* of these, first jobs: requests nobody works on yet */
+    uint64_t n_busy;    /* workers at work */
+    uint64_t n_done;    /* jobs finished since the start */
+    uint64_t busy_ns;   /* time spent in work() since the start */
 };
 struct jobs_figures jobs_figures(void);
 

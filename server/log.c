@@ -11,10 +11,11 @@
 #include <unistd.h>
 
 enum {
-    LINE_MAX_BYTES = 2048,         /* a line is cut here; fields that hold a client's text come short of it */
-    VALUE_MAX_BYTES = 512,         /* of one text field */
-    WRITE_MAX_BYTES = 4096,        /* PIPE_BUF: a pipe takes this much at once, unmixed with other writers, or reports "full" */
-    BUFFER_BYTES = 256 * 1024      /* lines waiting for a slow reader */
+    LINE_MAX_BYTES = 2048, /* a line is cut here; fields that hold a client's text come short of it */
+    VALUE_MAX_BYTES = 512, /* of one text field */
+    WRITE_MAX_BYTES =
+        4096, /* PIPE_BUF: a pipe takes this much at once, unmixed with other writers, or reports "full" */
+    BUFFER_BYTES = 256 * 1024 /* lines waiting for a slow reader */
 };
 
 static struct {
@@ -52,13 +53,10 @@ static void put(struct line *line, const char *text, size_t n)
     line->n += n;
 }
 
-static void put_text(struct line *line, const char *text)
-{
-    put(line, text, strlen(text));
-}
+static void put_text(struct line *line, const char *text) { put(line, text, strlen(text)); }
 
-/* Length of the well-formed UTF-8 sequence of two or more bytes at s, 0 if there is none. Surrogates, overlong forms and
- * values past U+10FFFF are not well-formed. */
+/* Length of the well-formed UTF-8 sequence of two or more bytes at s, 0 if there is none. Surrogates, overlong forms
+ * and values past U+10FFFF are not well-formed. */
 static size_t utf8_length(const unsigned char *s)
 {
     size_t n = s[0] >= 0xc2 && s[0] <= 0xdf ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : s[0] >= 0xf0 && s[0] <= 0xf4 ? 4 : 0;
@@ -71,8 +69,8 @@ static size_t utf8_length(const unsigned char *s)
     return n;
 }
 
-/* One character or escape of a quoted text at s; returns how many bytes of s it took. Both formats use JSON's escapes, so
- * that a client cannot forge a line or colour a terminal. A byte that is not UTF-8 is shown as U+FFFD. */
+/* One character or escape of a quoted text at s; returns how many bytes of s it took. Both formats use JSON's escapes,
+ * so that a client cannot forge a line or colour a terminal. A byte that is not UTF-8 is shown as U+FFFD. */
 static size_t put_quoted_character(struct line *line, const unsigned char *s)
 {
     if (*s == '"' || *s == '\\') {

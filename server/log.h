@@ -1,5 +1,5 @@
-/* The log: one line per event on standard error, as text or as a JSON object. Lines never interleave, and a reader that has
- * stopped reading never stops the server: what does not fit is dropped and counted.
+/* The log: one line per event on standard error, as text or as a JSON object. Lines never interleave, and a reader that
+ * has stopped reading never stops the server: what does not fit is dropped and counted.
  *
  * log_line and the message functions may be called from any thread; log_flush from the loop. */
 #ifndef SERVER_LOG_H
@@ -12,7 +12,8 @@
 enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO };
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
-void log_setup(enum log_format format, enum log_level level, int fd); /* before the first line; text, info, 2 otherwise */
+void log_setup(enum log_format format, enum log_level level,
+               int fd); /* before the first line; text, info, 2 otherwise */
 
 enum log_kind { LOG_KIND_TEXT, LOG_KIND_COUNT, LOG_KIND_MS, LOG_KIND_FLAG };
 
@@ -27,10 +28,22 @@ struct log_field {
     };
 };
 
-#define LOG_TEXT(name_, value_) {.name = (name_), .kind = LOG_KIND_TEXT, .text = (value_)}
-#define LOG_COUNT(name_, value_) {.name = (name_), .kind = LOG_KIND_COUNT, .count = (value_)}
-#define LOG_MS(name_, value_) {.name = (name_), .kind = LOG_KIND_MS, .ms = (value_)}
-#define LOG_FLAG(name_, value_) {.name = (name_), .kind = LOG_KIND_FLAG, .flag = (value_)}
+#define LOG_TEXT(name_, value_)                                                                                        \
+    {                                                                                                                  \
+        .name = (name_), .kind = LOG_KIND_TEXT, .text = (value_)                                                       \
+    }
+#define LOG_COUNT(name_, value_)                                                                                       \
+    {                                                                                                                  \
+        .name = (name_), .kind = LOG_KIND_COUNT, .count = (value_)                                                     \
+    }
+#define LOG_MS(name_, value_)                                                                                          \
+    {                                                                                                                  \
+        .name = (name_), .kind = LOG_KIND_MS, .ms = (value_)                                                           \
+    }
+#define LOG_FLAG(name_, value_)                                                                                        \
+    {                                                                                                                  \
+        .name = (name_), .kind = LOG_KIND_FLAG, .flag = (value_)                                                       \
+    }
 
 /* One event with its fields. event is a constant word: "request", "option". */
 void log_line(enum log_level level, const char *event, const struct log_field *fields, size_t n_fields);
@@ -43,7 +56,7 @@ void log_info(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The one line of text mode without time and level, which programs that start the server look for. */
 void log_listening(const char *url);
 
-void log_flush(void);              /* writes what can be written without waiting */
+void log_flush(void);                /* writes what can be written without waiting */
 void log_flush_all(unsigned max_ms); /* before the end of the process: waits for the reader, but not longer than this */
 
 uint64_t log_n_dropped(void);

@@ -89,7 +89,8 @@ static void on_hangup(void *self, int signum)
 
 /* ---- What the language asks of the machine --------------------------------------------------------------------- */
 
-/* Both are called on the loop, or on a worker for a request with a large body; stage is one word and only ever grows. */
+/* Both are called on the loop, or on a worker for a request with a large body; stage is one word and only ever grows.
+ */
 static bool is_ready(void *self)
 {
     const struct server *server = self;
@@ -115,8 +116,8 @@ static bool choose_isa(int option)
     return false;
 }
 
-/* Few arenas, and large blocks always as mappings of their own: what a big request has used then goes back to the system when it
- * is freed, instead of staying with whichever thread happened to free it. */
+/* Few arenas, and large blocks always as mappings of their own: what a big request has used then goes back to the
+ * system when it is freed, instead of staying with whichever thread happened to free it. */
 static void tame_heap(void)
 {
     mallopt(M_ARENA_MAX, 2);
@@ -217,18 +218,10 @@ int main(int argc, char **argv)
     char error[OPTIONS_TEXT_BYTES];
     int code = EXIT_SUCCESS;
     switch (options_read(&server.options, argc, argv, environ, error)) {
-    case OPTIONS_RUN:
-        code = serve(&server);
-        break;
-    case OPTIONS_PRINT_CONFIG:
-        options_print_config(&server.options, stdout);
-        break;
-    case OPTIONS_HELP:
-        options_print_help(stdout);
-        break;
-    case OPTIONS_VERSION:
-        printf("posencd %s (%s)\n", PE_VERSION, POSENC_COMMIT);
-        break;
+    case OPTIONS_RUN: code = serve(&server); break;
+    case OPTIONS_PRINT_CONFIG: options_print_config(&server.options, stdout); break;
+    case OPTIONS_HELP: options_print_help(stdout); break;
+    case OPTIONS_VERSION: printf("posencd %s (%s)\n", PE_VERSION, POSENC_COMMIT); break;
     case OPTIONS_ERROR:
         fprintf(stderr, "posencd: %s\n", error);
         code = EXIT_USAGE;

@@ -20,10 +20,7 @@ void metrics_add(enum metrics_id id, int64_t change)
     atomic_fetch_add_explicit(&values[id], change, memory_order_relaxed);
 }
 
-void metrics_set(enum metrics_id id, int64_t value)
-{
-    atomic_store_explicit(&values[id], value, memory_order_relaxed);
-}
+void metrics_set(enum metrics_id id, int64_t value) { atomic_store_explicit(&values[id], value, memory_order_relaxed); }
 
 /* ---- Requests by label ----------------------------------------------------------------------------------------- */
 
@@ -38,8 +35,8 @@ struct histogram {
     double sum;
 };
 
-/* Requests of one (route, scheme, status). Histograms are by route alone: a product of labels with a dozen buckets each would
- * cost the reader of the metrics more than it tells. */
+/* Requests of one (route, scheme, status). Histograms are by route alone: a product of labels with a dozen buckets each
+ * would cost the reader of the metrics more than it tells. */
 struct series {
     const char *route, *scheme;
     int status;
@@ -58,8 +55,8 @@ struct sum_series { /* a sum by one label */
 
 enum { ROUTES_MAX = 64, LABELS_MAX = 128 };
 
-/* Labels come from the api's own tables, so the lists stay short; should they ever be full, the rest is counted in the last
- * row under "other". */
+/* Labels come from the api's own tables, so the lists stay short; should they ever be full, the rest is counted in the
+ * last row under "other". */
 static struct {
     pthread_mutex_t lock;
     struct series series[SERIES_MAX];
@@ -71,10 +68,7 @@ static struct {
     struct histogram queue_seconds;
 } requests = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static bool is_same(const char *a, const char *b)
-{
-    return a == b || strcmp(a, b) == 0;
-}
+static bool is_same(const char *a, const char *b) { return a == b || strcmp(a, b) == 0; }
 
 static struct series *series_find(const struct metrics_request *request)
 {
@@ -128,10 +122,7 @@ static void histogram_add(struct histogram *histogram, const double *bounds, siz
 
 #define N_OF(array) (sizeof(array) / sizeof *(array))
 
-static double seconds(uint64_t ns)
-{
-    return (double)ns / (double)CLOCK_SECOND;
-}
+static double seconds(uint64_t ns) { return (double)ns / (double)CLOCK_SECOND; }
 
 void metrics_request(const struct metrics_request *request)
 {
@@ -166,10 +157,7 @@ static void print_head(FILE *out, const char *name, const char *type, const char
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-static double value_of(enum metrics_id id)
-{
-    return (double)atomic_load_explicit(&values[id], memory_order_relaxed);
-}
+static double value_of(enum metrics_id id) { return (double)atomic_load_explicit(&values[id], memory_order_relaxed); }
 
 /* Everything a simple row may show, gathered once per page. */
 struct snapshot {
@@ -177,8 +165,8 @@ struct snapshot {
     struct process_figures process;
 };
 
-/* A row of the page without labels of its own, or one value of a family that has a label: `family` rows in a row share the
- * head of the first. */
+/* A row of the page without labels of its own, or one value of a family that has a label: `family` rows in a row share
+ * the head of the first. */
 struct row {
     const char *name, *type, *help;
     const char *labels; /* "" or {reason="…"} */
@@ -222,7 +210,8 @@ SEEN(n_fds, now->process.n_fds)
 SEEN(fds_max, now->process.fds_max)
 SEEN(started_at, now->process.started_at)
 
-#define REJECTED "posenc_rejected_total", "counter", "Requests refused for the state of the machine or the form of their head."
+#define REJECTED                                                                                                       \
+    "posenc_rejected_total", "counter", "Requests refused for the state of the machine or the form of their head."
 static const struct row rows[] = {
     {"posenc_connections", "gauge", "Open connections.", "", connections},
     {"posenc_in_flight_requests", "gauge", "Requests begun and not ended.", "", in_flight},
@@ -240,7 +229,8 @@ static const struct row rows[] = {
     {"posenc_busy_workers", "gauge", "Workers at work.", "", workers_busy},
     {"posenc_jobs_total", "counter", "Pieces of work done.", "", jobs_done},
     {"posenc_worker_busy_seconds_total", "counter", "Time the workers have worked.", "", busy_seconds},
-    {"posenc_undecided_values_total", "counter", "Values nearer to a rounding boundary than double-double can tell.", "", undecided},
+    {"posenc_undecided_values_total", "counter", "Values nearer to a rounding boundary than double-double can tell.",
+     "", undecided},
     {"posenc_log_dropped_total", "counter", "Log lines lost because their reader was too slow.", "", log_dropped},
     {"process_cpu_seconds_total", "counter", "User and system time of the process.", "", cpu_seconds},
     {"process_resident_memory_bytes", "gauge", "Resident memory.", "", resident_bytes},
@@ -300,7 +290,8 @@ static void print_sums(FILE *out, const char *name, const char *help, const char
 
 static void print_requests(FILE *out)
 {
-    print_head(out, "posenc_requests_total", "counter", "Requests ended; status 499: the client left before the answer.");
+    print_head(out, "posenc_requests_total", "counter",
+               "Requests ended; status 499: the client left before the answer.");
     for (size_t i = 0; i < requests.n_series; i++) {
         const struct series *series = &requests.series[i];
         fprintf(out, "posenc_requests_total{route=\"%s\",scheme=\"%s\",status=\"%d\"} %llu\n", series->route,

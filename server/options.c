@@ -35,20 +35,31 @@ static const char *const level_words[] = {"error", "warn", "info", NULL};
 
 static const struct option rows[] = {
     {"config", TYPE_TEXT, AT(config), "", 0, 0, NULL, "FILE", "JSON file with options: {\"max_body\": \"1GiB\"}"},
-    {"host", TYPE_TEXT, AT(host), "127.0.0.1", 0, 0, NULL, "ADDRESS", "address or name to listen on; 0.0.0.0 or :: for all"},
+    {"host", TYPE_TEXT, AT(host), "127.0.0.1", 0, 0, NULL, "ADDRESS",
+     "address or name to listen on; 0.0.0.0 or :: for all"},
     {"port", TYPE_COUNT, AT(port), "8080", 0, 65535, NULL, "PORT", "port to listen on; 0 takes a free one"},
     {"max-body", TYPE_BYTES, AT(max_body), "256MiB", KIB, 1024 * GIB, NULL, "BYTES", "largest request body"},
     {"max-answer", TYPE_BYTES, AT(max_answer), "64GiB", KIB, 1048576 * GIB, NULL, "BYTES", "largest answer"},
-    {"workers", TYPE_COUNT, AT(workers), "0", 0, 1024, NULL, "N", "threads that compute; 0: one for each processor allowed"},
-    {"max-connections", TYPE_COUNT, AT(max_connections), "4096", 1, 1000000, NULL, "N", "open connections; further ones wait"},
-    {"max-queue", TYPE_COUNT, AT(max_queue), "1024", 1, 1000000, NULL, "N", "requests that may wait for a worker; then 503"},
-    {"buffer-memory", TYPE_BYTES, AT(buffer_memory), "128MiB", MIB, 1024 * GIB, NULL, "BYTES", "memory for pieces of streamed answers"},
-    {"connection-timeout", TYPE_SECONDS, AT(connection_timeout), "30", 1, 86400, NULL, "SECONDS", "silence after which a connection is closed"},
-    {"header-timeout", TYPE_SECONDS, AT(header_timeout), "10", 1, 86400, NULL, "SECONDS", "time to send a request's head"},
-    {"drain-seconds", TYPE_SECONDS, AT(drain_seconds), "30", 0, 86400, NULL, "SECONDS", "time for running answers after SIGTERM"},
-    {"drain-delay", TYPE_SECONDS, AT(drain_delay), "0", 0, 3600, NULL, "SECONDS", "time connections are still taken after SIGTERM"},
-    {"log-format", TYPE_WORD, AT(log_format), "text", 0, 0, format_words, "FORMAT", "form of the log on standard error"},
-    {"log-level", TYPE_WORD, AT(log_level), "info", 0, 0, level_words, "LEVEL", "least weight of an event to be logged"},
+    {"workers", TYPE_COUNT, AT(workers), "0", 0, 1024, NULL, "N",
+     "threads that compute; 0: one for each processor allowed"},
+    {"max-connections", TYPE_COUNT, AT(max_connections), "4096", 1, 1000000, NULL, "N",
+     "open connections; further ones wait"},
+    {"max-queue", TYPE_COUNT, AT(max_queue), "1024", 1, 1000000, NULL, "N",
+     "requests that may wait for a worker; then 503"},
+    {"buffer-memory", TYPE_BYTES, AT(buffer_memory), "128MiB", MIB, 1024 * GIB, NULL, "BYTES",
+     "memory for pieces of streamed answers"},
+    {"connection-timeout", TYPE_SECONDS, AT(connection_timeout), "30", 1, 86400, NULL, "SECONDS",
+     "silence after which a connection is closed"},
+    {"header-timeout", TYPE_SECONDS, AT(header_timeout), "10", 1, 86400, NULL, "SECONDS",
+     "time to send a request's head"},
+    {"drain-seconds", TYPE_SECONDS, AT(drain_seconds), "30", 0, 86400, NULL, "SECONDS",
+     "time for running answers after SIGTERM"},
+    {"drain-delay", TYPE_SECONDS, AT(drain_delay), "0", 0, 3600, NULL, "SECONDS",
+     "time connections are still taken after SIGTERM"},
+    {"log-format", TYPE_WORD, AT(log_format), "text", 0, 0, format_words, "FORMAT",
+     "form of the log on standard error"},
+    {"log-level", TYPE_WORD, AT(log_level), "info", 0, 0, level_words, "LEVEL",
+     "least weight of an event to be logged"},
     {"isa", TYPE_WORD, AT(isa), "auto", 0, 0, isa_words, "ISA", "instruction set; the numbers are the same with each"},
 };
 
@@ -93,10 +104,7 @@ static void print_variable(char *dst, const struct option *row)
 
 typedef void print_name(char *dst, const struct option *row);
 
-static void print_flag(char *dst, const struct option *row)
-{
-    snprintf(dst, NAME_BYTES, "%s", row->flag);
-}
+static void print_flag(char *dst, const struct option *row) { snprintf(dst, NAME_BYTES, "%s", row->flag); }
 
 static const struct option *row_find(print_name *print, const char *name, size_t n)
 {
@@ -133,7 +141,8 @@ static bool fail_unknown(char *error, const char *what, print_name *print, const
 {
     char nearest[NAME_BYTES + 16];
     print_nearest(nearest, sizeof nearest, print, name);
-    snprintf(error, CONFIG_FILE_ERROR_BYTES, "unknown %s %s%.60s%s", what, print == print_flag ? "--" : "", name, nearest);
+    snprintf(error, CONFIG_FILE_ERROR_BYTES, "unknown %s %s%.60s%s", what, print == print_flag ? "--" : "", name,
+             nearest);
     return false;
 }
 
@@ -268,8 +277,8 @@ static bool read_flags(struct given *given, int argc, char *const *argv, enum op
     return true;
 }
 
-/* A Kubernetes service named "posenc" puts variables of its own into every container, POSENC_PORT=tcp://… among them. They are
- * not meant for us, and must not keep the server from starting. */
+/* A Kubernetes service named "posenc" puts variables of its own into every container, POSENC_PORT=tcp://… among them.
+ * They are not meant for us, and must not keep the server from starting. */
 static bool is_from_kubernetes(const char *variable, const char *value)
 {
     return strncmp(variable, "POSENC_SERVICE_", 15) == 0 || strncmp(variable, "POSENC_PORT_", 12) == 0 ||

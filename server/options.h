@@ -1,5 +1,5 @@
-/* The server's options: one table row is an option's flag, type, default, range and text; environment variable and key of
- * the configuration file follow from the flag (--max-body, POSENC_MAX_BODY, max_body). */
+/* The server's options: one table row is an option's flag, type, default, range and text; environment variable and key
+ * of the configuration file follow from the flag (--max-body, POSENC_MAX_BODY, max_body). */
 #ifndef SERVER_OPTIONS_H
 #define SERVER_OPTIONS_H
 
@@ -19,9 +19,9 @@ struct options {
     uint64_t port, workers, max_connections, max_queue;
     uint64_t max_body, max_answer, buffer_memory;
     uint64_t connection_timeout, header_timeout, drain_seconds, drain_delay;
-    int log_format; /* enum log_format */
-    int log_level;  /* enum log_level */
-    int isa;        /* OPTIONS_ISA_… */
+    int log_format;                   /* enum log_format */
+    int log_level;                    /* enum log_level */
+    int isa;                          /* OPTIONS_ISA_… */
     const char *sources[OPTIONS_MAX]; /* of each row: "default", "file", "environment", "flag" */
     char warning[OPTIONS_TEXT_BYTES]; /* something to tell the user once the log works; "": nothing */
 };

@@ -7,7 +7,7 @@
 
 enum {
     UNIT_BYTES = 64 * 1024, /* sizes are rounded up to this, so that the few piece sizes of the formats share buffers */
-    N_KEPT_MAX = 16         /* idle buffers kept mapped: enough for five streams at full speed, 8 MiB of 512 KiB pieces */
+    N_KEPT_MAX = 16 /* idle buffers kept mapped: enough for five streams at full speed, 8 MiB of 512 KiB pieces */
 };
 
 struct kept {
@@ -47,10 +47,7 @@ void pool_free(struct pool *pool)
     free(pool);
 }
 
-static size_t round_up(size_t n_bytes)
-{
-    return (n_bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES;
-}
+static size_t round_up(size_t n_bytes) { return (n_bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES; }
 
 /* Last in, first out: the buffer used last is the one most likely still in the cache. */
 static char *take_kept(struct pool *pool, size_t n_bytes)
@@ -97,7 +94,4 @@ void pool_put(struct pool *pool, char *buffer, size_t n_bytes)
     pool->kept_bytes += n_bytes;
 }
 
-uint64_t pool_bytes(const struct pool *pool)
-{
-    return pool->used_bytes + pool->kept_bytes;
-}
+uint64_t pool_bytes(const struct pool *pool) { return pool->used_bytes + pool->kept_bytes; }

@@ -39,10 +39,7 @@ static void read_fds(struct process_figures *figures)
     closedir(directory);
 }
 
-static double to_seconds(struct timeval t)
-{
-    return (double)t.tv_sec + (double)t.tv_usec * 1e-6;
-}
+static double to_seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
 
 /* The process's start, field 22 of its stat line, counts ticks since the boot; the boot is now less the time since. The
  * fields are counted from behind the name, which stands in parentheses and may hold anything. */

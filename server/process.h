@@ -11,10 +11,12 @@ struct process_figures {
 
 void process_read(struct process_figures *figures); /* what cannot be read is 0 */
 
-/* Processors this process may use: those it is allowed to run on, less if its control group has a smaller quota. ≥ 1. */
+/* Processors this process may use: those it is allowed to run on, less if its control group has a smaller quota. ≥ 1.
+ */
 unsigned process_n_cores(void);
 
-/* The quota of a control group's cpu.max ("200000 100000"): processors, rounded up; 0: none ("max 100000") or not readable. */
+/* The quota of a control group's cpu.max ("200000 100000"): processors, rounded up; 0: none ("max 100000") or not
+ * readable. */
 unsigned process_quota_parse(const char *text);
 
 /* Raises the limit of open descriptors to n if it is lower; returns how many there may be now. */

@@ -68,8 +68,8 @@ static void piece_done(struct job *job)
     }
 }
 
-/* Begins pieces until the window is full or the pool says no. A stream with nothing in its window gets a buffer whatever the
- * budget: otherwise clients that read slowly would keep all others waiting. */
+/* Begins pieces until the window is full or the pool says no. A stream with nothing in its window gets a buffer
+ * whatever the budget: otherwise clients that read slowly would keep all others waiting. */
 static void begin_pieces(struct stream *stream)
 {
     while (stream->next_begun < stream->reply->n_pieces && stream->next_begun < stream->next_read + STREAM_WINDOW) {
@@ -136,25 +136,13 @@ size_t stream_read(struct stream *stream, char *dst, size_t room)
     return n;
 }
 
-bool stream_at_end(const struct stream *stream)
-{
-    return stream->next_read == stream->reply->n_pieces;
-}
+bool stream_at_end(const struct stream *stream) { return stream->next_read == stream->reply->n_pieces; }
 
-bool stream_failed(const struct stream *stream)
-{
-    return stream->failed;
-}
+bool stream_failed(const struct stream *stream) { return stream->failed; }
 
-uint64_t stream_work_ns(const struct stream *stream)
-{
-    return stream->work_ns;
-}
+uint64_t stream_work_ns(const struct stream *stream) { return stream->work_ns; }
 
-uint64_t stream_queue_ns(const struct stream *stream)
-{
-    return stream->queue_ns;
-}
+uint64_t stream_queue_ns(const struct stream *stream) { return stream->queue_ns; }
 
 bool stream_cancel(struct stream *stream)
 {

@@ -37,30 +37,32 @@ struct api_stream {
 struct api_opening {
     const struct pe_plan *plan;
     const struct api_form *form;
-    struct api_arena *arena;     /* for what the stream needs; lives as long as the stream */
-    const char *config;          /* the resolved configuration as JSON text */
+    struct api_arena *arena; /* for what the stream needs; lives as long as the stream */
+    const char *config;      /* the resolved configuration as JSON text */
     size_t config_bytes;
-    struct api_stream *stream;   /* to be given its segments */
-    const char *header;          /* one more header of the answer, NULL if none */
-    const char *header_value;    /* in the arena */
+    struct api_stream *stream; /* to be given its segments */
+    const char *header;        /* one more header of the answer, NULL if none */
+    const char *header_value;  /* in the arena */
 };
 
 struct api_format {
     const char *name, *media_type; /* "raw", "application/octet-stream" */
     bool is_text;                  /* numbers as text: digits and data apply, the length is known only when made */
-    /* Gives the stream its segments by api_stream_text and api_stream_output, or says why this plan has no such form. */
+    /* Gives the stream its segments by api_stream_text and api_stream_output, or says why this plan has no such form.
+     */
     bool (*open)(struct api_opening *opening, struct api_problem *problem);
     /* Most bytes of one element with all that surrounds it, scratch included. */
     size_t (*width)(const struct api_stream *stream, const struct pe_output *output);
     /* Writes n elements from `first` on to dst (room for n × width + 64, aligned to 8 where the format has no text)
      * and returns the bytes written. */
-    size_t (*print)(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n, char *dst);
+    size_t (*print)(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+                    char *dst);
 };
 
 size_t api_n_formats(void);
 const struct api_format *api_format_at(size_t i); /* in order of preference */
 const struct api_format *api_format_find(const char *name);
-extern const char *const api_format_names[]; /* NULL-terminated */
+extern const char *const api_format_names[];    /* NULL-terminated */
 void api_formats_print(char *out, size_t room); /* "application/json (json), …" for messages */
 
 /* For open(): the next stretch of the body. text is borrowed for the stream's life. */
@@ -76,6 +78,7 @@ size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst);
 
 /* Shared by the formats that send elements as their bytes. */
 size_t api_bytes_width(const struct api_stream *stream, const struct pe_output *output);
-size_t api_bytes_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n, char *dst);
+size_t api_bytes_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+                       char *dst);
 
 #endif

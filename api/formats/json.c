@@ -1,4 +1,5 @@
-/* {"scheme":…,"config":{…},"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}}: text around the numbers of each output. */
+/* {"scheme":…,"config":{…},"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}}: text around the numbers of each
+ * output. */
 #include "api/elements.h"
 #include "api/formats/format.h"
 #include "api/numbers.h"
@@ -65,12 +66,10 @@ static size_t width(const struct api_stream *stream, const struct pe_output *out
     return elements_of(stream, output).width + pe_dtype_size(output->dtype);
 }
 
-static void *aligned(char *p)
-{
-    return p + (-(uintptr_t)p & 63);
-}
+static void *aligned(char *p) { return p + (-(uintptr_t)p & 63); }
 
-static size_t print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n, char *dst)
+static size_t print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+                    char *dst)
 {
     struct api_elements elements = elements_of(stream, segment->output);
     void *values = aligned(dst + n * elements.width);

@@ -17,10 +17,11 @@ static bool fail_several(const struct pe_plan *plan, struct api_problem *problem
     size_t used = 0;
     for (size_t i = 0; i < pe_plan_n_outputs(plan) && used < sizeof list; i++)
         used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", pe_plan_output(plan, i)->name);
-    return api_fail(problem, 406, "/outputs",
-                    "npy holds exactly one tensor and this answer has %zu: %s; choose one in outputs, or another format "
-                    "(safetensors holds all)",
-                    pe_plan_n_outputs(plan), list);
+    return api_fail(
+        problem, 406, "/outputs",
+        "npy holds exactly one tensor and this answer has %zu: %s; choose one in outputs, or another format "
+        "(safetensors holds all)",
+        pe_plan_n_outputs(plan), list);
 }
 
 static void add_dict(struct api_text *text, const struct pe_output *output)

@@ -10,9 +10,10 @@ static const struct {
     const char *name;
     int rank;
 } dtypes[PE_N_DTYPES] = {
-    [PE_BOOL] = {"BOOL", 0}, [PE_U8] = {"U8", 1},     [PE_I8] = {"I8", 2},   [PE_I16] = {"I16", 3}, [PE_U16] = {"U16", 4},
-    [PE_F16] = {"F16", 5},   [PE_BF16] = {"BF16", 6}, [PE_I32] = {"I32", 7}, [PE_U32] = {"U32", 8}, [PE_F32] = {"F32", 9},
-    [PE_F64] = {"F64", 10},  [PE_I64] = {"I64", 11},  [PE_U64] = {"U64", 12},
+    [PE_BOOL] = {"BOOL", 0}, [PE_U8] = {"U8", 1},   [PE_I8] = {"I8", 2},     [PE_I16] = {"I16", 3},
+    [PE_U16] = {"U16", 4},   [PE_F16] = {"F16", 5}, [PE_BF16] = {"BF16", 6}, [PE_I32] = {"I32", 7},
+    [PE_U32] = {"U32", 8},   [PE_F32] = {"F32", 9}, [PE_F64] = {"F64", 10},  [PE_I64] = {"I64", 11},
+    [PE_U64] = {"U64", 12},
 };
 
 struct entry {

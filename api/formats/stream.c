@@ -1,4 +1,5 @@
-/* Bodies cut into pieces. Where a piece begins follows from its number by arithmetic, so pieces can be made in any order. */
+/* Bodies cut into pieces. Where a piece begins follows from its number by arithmetic, so pieces can be made in any
+ * order. */
 #include "api/api.h"
 #include "api/formats/format.h"
 
@@ -27,15 +28,9 @@ const char *const api_format_names[] = {
 
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
-size_t api_n_formats(void)
-{
-    return N_FORMATS;
-}
+size_t api_n_formats(void) { return N_FORMATS; }
 
-const struct api_format *api_format_at(size_t i)
-{
-    return formats[i];
-}
+const struct api_format *api_format_at(size_t i) { return formats[i]; }
 
 const struct api_format *api_format_find(const char *name)
 {
@@ -49,7 +44,8 @@ void api_formats_print(char *out, size_t room)
 {
     size_t used = 0;
     for (size_t i = 0; i < N_FORMATS && used < room; i++)
-        used += (size_t)snprintf(out + used, room - used, "%s%s (%s)", i ? ", " : "", formats[i]->media_type, formats[i]->name);
+        used += (size_t)snprintf(out + used, room - used, "%s%s (%s)", i ? ", " : "", formats[i]->media_type,
+                                 formats[i]->name);
 }
 
 /* ---- Segments ---- */
@@ -83,11 +79,10 @@ void api_stream_output(struct api_stream *stream, size_t index)
     if (count == 0)
         return;
     size_t width = stream->format->width(stream, output);
-    add_segment(stream, (struct api_segment){.output = output,
-                                             .index = index,
-                                             .count = count,
-                                             .width = width,
-                                             .step = elements_step(output, width)});
+    add_segment(
+        stream,
+        (struct api_segment){
+            .output = output, .index = index, .count = count, .width = width, .step = elements_step(output, width)});
 }
 
 bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
@@ -166,8 +161,8 @@ bool api_stream_open(const struct api_format *format, struct api_opening *openin
     return true;
 }
 
-static size_t segment_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
-                            char *dst)
+static size_t segment_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first,
+                            size_t n, char *dst)
 {
     if (!segment->text)
         return stream->format->print(stream, segment, first, n, dst);
@@ -203,7 +198,8 @@ size_t api_bytes_width(const struct api_stream *stream, const struct pe_output *
     return pe_dtype_size(output->dtype);
 }
 
-size_t api_bytes_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n, char *dst)
+size_t api_bytes_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+                       char *dst)
 {
     pe_fill(stream->plan, segment->index, first, n, dst);
     return n * segment->width;

@@ -52,10 +52,11 @@ bool api_body_read(struct api_request *request, const char *content_type, const 
 bool api_json_body_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
 {
     if (api_npy_looks_like(body->bytes, body->n))
-        return api_fail_media_type(problem, "", "the body is a .npy file but its Content-Type is not application/x-npy");
-    if (api_safetensors_looks_like(body->bytes, body->n))
         return api_fail_media_type(problem, "",
-                                   "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
+                                   "the body is a .npy file but its Content-Type is not application/x-npy");
+    if (api_safetensors_looks_like(body->bytes, body->n))
+        return api_fail_media_type(
+            problem, "", "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
     return api_json_read(request, body->bytes, body->n, "", problem);
 }
 

@@ -1,4 +1,4 @@
-/* An input reads the bytes of one content type into the fields of a request. Each has one file and one line in list.h. */
+/* An input reads bodies of one content type into the fields of a request. Each has one file and one line in list.h. */
 #ifndef API_INPUTS_INPUT_H
 #define API_INPUTS_INPUT_H
 
@@ -24,19 +24,21 @@ void api_inputs_print(char *out, size_t room); /* "application/json, multipart/f
 /* Fails with 415 and the list of what is read. */
 bool api_fail_media_type(struct api_problem *problem, const char *pointer, const char *what);
 
-/* A .npy file to a tensor, its data a slice of bytes or, where order of bytes or axes differ from ours, in the request's
- * arena. what names the file in messages. pointer is the field's. */
+/* A .npy file to a tensor, its data a slice of bytes or, where order of bytes or axes differ from ours, in the
+ * request's arena. what names the file in messages. pointer is the field's. */
 struct api_npy_file {
     const char *bytes;
     size_t n;
     const char *what, *pointer;
 };
-bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, struct pe_tensor *tensor, struct api_problem *problem);
+bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, struct pe_tensor *tensor,
+                   struct api_problem *problem);
 bool api_npy_looks_like(const char *bytes, size_t n);
 bool api_safetensors_looks_like(const char *bytes, size_t n);
 
 /* The readers of list.h. */
-#define INPUT(media_type, name) bool api_##name##_read(struct api_request *, const struct api_body *, struct api_problem *);
+#define INPUT(media_type, name)                                                                                        \
+    bool api_##name##_read(struct api_request *, const struct api_body *, struct api_problem *);
 #include "api/inputs/list.h"
 #undef INPUT
 

@@ -1,5 +1,5 @@
-/* multipart/form-data (RFC 7578), split in place: the part "request" is JSON, every other part a .npy file under the name of
- * its tensor. */
+/* multipart/form-data (RFC 7578), split in place: the part "request" is JSON, every other part a .npy file under the
+ * name of its tensor. */
 #define _GNU_SOURCE /* memmem */
 #include "api/inputs/input.h"
 #include "api/json_in.h"
@@ -33,10 +33,7 @@ static bool fail_body(struct api_problem *problem, const char *what)
 
 /* ---- Parameters: name=value; name="value" ---- */
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t';
-}
+static bool is_space(char c) { return c == ' ' || c == '\t'; }
 
 /* A quoted string's content, backslashes undone. Returns where it ends, NULL if it does not or has no room. */
 static const char *read_quoted(const char *p, const char *end, char *out, size_t room)
@@ -86,7 +83,8 @@ static bool find_parameter(const char *p, const char *end, const char *name, cha
 static bool read_boundary(const char *parameters, struct delimiter *delimiter, struct api_problem *problem)
 {
     char boundary[API_BOUNDARY_MAX + 1];
-    if (!find_parameter(parameters, parameters + strlen(parameters), "boundary", boundary, sizeof boundary) || !boundary[0])
+    if (!find_parameter(parameters, parameters + strlen(parameters), "boundary", boundary, sizeof boundary) ||
+        !boundary[0])
         return fail_body(problem, "its Content-Type has no boundary of 1 to 70 characters");
     delimiter->n = (size_t)snprintf(delimiter->bytes, sizeof delimiter->bytes, "\r\n--%s", boundary);
     return true;
@@ -194,20 +192,25 @@ static bool check_encoding(const struct part *part, const char *pointer, struct 
     while (line < end && is_space(*line))
         line++;
     for (size_t i = 0; i < sizeof identities / sizeof identities[0]; i++)
-        if ((size_t)(end - line) == strlen(identities[i]) && strncasecmp(line, identities[i], (size_t)(end - line)) == 0)
+        if ((size_t)(end - line) == strlen(identities[i]) &&
+            strncasecmp(line, identities[i], (size_t)(end - line)) == 0)
             return true;
-    return api_fail(problem, 415, pointer, "part \"%.64s\" has a Content-Transfer-Encoding; send its bytes as they are", part->name);
+    return api_fail(problem, 415, pointer, "part \"%.64s\" has a Content-Transfer-Encoding; send its bytes as they are",
+                    part->name);
 }
 
-static bool read_tensor(struct api_request *request, const struct part *part, const char *pointer, struct api_problem *problem)
+static bool read_tensor(struct api_request *request, const struct part *part, const char *pointer,
+                        struct api_problem *problem)
 {
     char what[96];
     snprintf(what, sizeof what, "part \"%.64s\"", part->name);
     struct api_npy_file file = {.bytes = part->bytes, .n = part->n, .what = what, .pointer = pointer};
     struct pe_tensor tensor;
     if (!api_npy_looks_like(part->bytes, part->n))
-        return api_fail(problem, 415, pointer,
-                        "part \"%.64s\" is not a .npy file; a part is either \"request\", the JSON, or a tensor as .npy", part->name);
+        return api_fail(
+            problem, 415, pointer,
+            "part \"%.64s\" is not a .npy file; a part is either \"request\", the JSON, or a tensor as .npy",
+            part->name);
     return api_npy_parse(&request->arena, &file, &tensor, problem) &&
            api_request_add_tensor(request, part->name, &tensor, problem);
 }
@@ -253,5 +256,6 @@ bool api_multipart_read(struct api_request *request, const struct api_body *body
         if (!split_part(start, stop, &part, problem) || !read_part(request, &part, &has_request, problem))
             return false;
     }
-    return mark == MARK_END || fail_body(problem, "its closing boundary is missing; the body is cut short or has no CRLF line ends");
+    return mark == MARK_END ||
+           fail_body(problem, "its closing boundary is missing; the body is cut short or has no CRLF line ends");
 }

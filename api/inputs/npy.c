@@ -1,4 +1,4 @@
-/* NumPy's .npy files, versions 1 to 3: a Python dict in ASCII, then the elements in either order of axes and of bytes. */
+/* NumPy's .npy files, versions 1 to 3: a Python dict in ASCII, then the elements, axes and bytes in either order. */
 #include "api/inputs/input.h"
 
 #include <inttypes.h>
@@ -227,8 +227,8 @@ static void reorder(char *dst, const char *src, const struct header *h, size_t s
     }
 }
 
-static bool set_data(struct api_arena *arena, const struct header *h, bool swapped, const char *data, struct pe_tensor *tensor,
-                     struct api_problem *problem)
+static bool set_data(struct api_arena *arena, const struct header *h, bool swapped, const char *data,
+                     struct pe_tensor *tensor, struct api_problem *problem)
 {
     size_t size = pe_dtype_size(tensor->dtype);
     tensor->data = data;
@@ -244,7 +244,8 @@ static bool set_data(struct api_arena *arena, const struct header *h, bool swapp
     return true;
 }
 
-bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, struct pe_tensor *tensor, struct api_problem *problem)
+bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, struct pe_tensor *tensor,
+                   struct api_problem *problem)
 {
     struct cursor dict = {0};
     struct header h;
@@ -253,14 +254,16 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
         return false;
     const char *data = dict.end;
     if (!read_dict(&dict, &h))
-        return fail_file(file, "its header is not a dict of exactly descr (a plain dtype), fortran_order and shape (at most 8 axes)",
-                         problem);
+        return fail_file(
+            file, "its header is not a dict of exactly descr (a plain dtype), fortran_order and shape (at most 8 axes)",
+            problem);
     *tensor = (struct pe_tensor){.rank = h.rank};
     memcpy(tensor->shape, h.shape, sizeof h.shape);
     if (!find_type(h.descr, &tensor->dtype, &swapped))
-        return api_fail(problem, 422, file->pointer,
-                        "%s has the dtype '%s'; allowed: f2, f4, f8, i1 to i8, u1 to u8, b1 (bfloat16: send safetensors)",
-                        file->what, h.descr);
+        return api_fail(
+            problem, 422, file->pointer,
+            "%s has the dtype '%s'; allowed: f2, f4, f8, i1 to i8, u1 to u8, b1 (bfloat16: send safetensors)",
+            file->what, h.descr);
     return check_size(file, &h, tensor->dtype, data, problem) && set_data(arena, &h, swapped, data, tensor, problem);
 }
 

@@ -1,10 +1,10 @@
-/* safetensors files: the length of a JSON header, the header, the data. Every rule of the reference reader is held: entries
- * sorted by offset cover the data without hole, overlap or rest. */
+/* safetensors files: the length of a JSON header, the header, the data. Every rule of the reference reader is held:
+ * entries sorted by offset cover the data without hole, overlap or rest. */
 #include "api/inputs/input.h"
 #include "api/json_in.h"
+#include "api/json_load.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,8 +60,9 @@ static const struct {
     const char *name;
     enum pe_dtype dtype;
 } dtypes[] = {
-    {"F32", PE_F32}, {"F64", PE_F64}, {"F16", PE_F16}, {"BF16", PE_BF16}, {"I64", PE_I64}, {"I32", PE_I32}, {"I16", PE_I16},
-    {"I8", PE_I8},   {"U8", PE_U8},   {"U16", PE_U16}, {"U32", PE_U32},   {"U64", PE_U64}, {"BOOL", PE_BOOL},
+    {"F32", PE_F32}, {"F64", PE_F64}, {"F16", PE_F16},   {"BF16", PE_BF16}, {"I64", PE_I64},
+    {"I32", PE_I32}, {"I16", PE_I16}, {"I8", PE_I8},     {"U8", PE_U8},     {"U16", PE_U16},
+    {"U32", PE_U32}, {"U64", PE_U64}, {"BOOL", PE_BOOL},
 };
 
 static bool read_dtype(const json_t *json, enum pe_dtype *dtype)
@@ -120,7 +121,8 @@ static bool read_metadata(struct file *f, const json_t *metadata)
     if (!json_is_object(metadata))
         return fail_file(f, "__metadata__ is not an object");
     json_t *mutable = (json_t *)(uintptr_t)metadata; /* only read */
-    json_object_foreach (mutable, key, value) {
+    json_object_foreach(mutable, key, value)
+    {
         if (!json_is_string(value))
             return fail_file(f, "__metadata__ has a value that is not a string");
         if (strcmp(key, "request") == 0)
@@ -133,7 +135,8 @@ static bool read_members(struct file *f, json_t *root)
 {
     const char *name;
     json_t *value;
-    json_object_foreach (root, name, value) {
+    json_object_foreach(root, name, value)
+    {
         bool is_metadata = strcmp(name, "__metadata__") == 0;
         if (is_metadata ? !read_metadata(f, value) : !read_entry(f, name, value))
             return false;
@@ -141,19 +144,17 @@ static bool read_members(struct file *f, json_t *root)
     return true;
 }
 
-static void root_drop(void *root)
-{
-    json_decref(root);
-}
+static void root_drop(void *root) { json_decref(root); }
 
 static bool read_header(struct file *f, struct api_arena *arena)
 {
-    json_error_t error;
-    json_t *root = json_loadb(f->header, f->header_bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!root && (error.text[0] == '\0' || json_error_code(&error) == json_error_out_of_memory))
+    struct api_json_error error;
+    json_t *root = api_json_load(f->header, f->header_bytes, 0, &error);
+    if (!root && error.no_memory)
         return api_fail_memory(f->problem);
     if (!root)
-        return api_fail(f->problem, 400, "", "not a safetensors file: its header, at byte %d: %s", error.position, error.text);
+        return api_fail(f->problem, 400, "", "not a safetensors file: its header, at byte %zu: %s", error.at,
+                        error.text);
     if (!api_arena_own(arena, root, root_drop)) /* names and the request are borrowed from the tree */
         return api_fail_memory(f->problem);
     if (!json_is_object(root))
@@ -173,7 +174,8 @@ static bool find_header(struct file *f, const struct api_body *body)
     if (f->header_bytes > body->n - PREFIX)
         return fail_file(f, "it ends within its header");
     if (f->header_bytes > API_SAFETENSORS_HEADER_MAX)
-        return api_fail(f->problem, 413, "", "the header of the safetensors file has %" PRIu64 " bytes; allowed: at most %d",
+        return api_fail(f->problem, 413, "",
+                        "the header of the safetensors file has %" PRIu64 " bytes; allowed: at most %d",
                         f->header_bytes, API_SAFETENSORS_HEADER_MAX);
     if (f->header_bytes == 0 || f->header[0] != '{')
         return fail_file(f, "its header does not begin with {");

@@ -1,6 +1,48 @@
 /* The inner loops: plain pointers in, plain pointers out. Each is compiled once per instruction set with a suffix
- * (_base, _avx2, _avx512) and has a naive reference (_ref) beside it as the truth; the chooser is core/isa.c. */
+ * (_base, _avx2, _avx512); core/isa.c chooses the table of them. */
 #ifndef PE_KERNELS_H
 #define PE_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The name of a kernel for the instruction set being compiled: PE_ISA_SUFFIX comes from the build. */
+#define PE_KERNEL_JOIN(name, suffix) name##_##suffix
+#define PE_KERNEL_NAME(name, suffix) PE_KERNEL_JOIN(name, suffix)
+#define PE_KERNEL(name) PE_KERNEL_NAME(name, PE_ISA_SUFFIX)
+
+/* Columns are worked on this many at a time; arrays of columns are padded to a multiple of it. */
+enum { PE_WAVES_LANES = 8 };
+
+/* values[j] = a_j · sin(π/2·(p·F_j + quarter_j)), F = fh + fl, a = ah + al (looked at only if scaled), for j < n rounded up to
+ * PE_WAVES_LANES. bounds[j]: the exact value lies within it of values[j]; it is large where nothing is known. |p·F| < 2^51. */
+typedef void pe_waves_fn(double p, const double *fh, const double *fl, const double *ah, const double *al, const int64_t *quarter,
+                         bool scaled, size_t n, double *values, double *bounds);
+
+/* One head at one position: for c < n_pairs turns the pair x[c·step], x[c·step + partner] into y. */
+typedef void pe_rotate_f32_fn(const double *cosines, const double *sines, const float *x, float *y, size_t n_pairs, size_t step,
+                              size_t partner);
+typedef void pe_rotate_f64_fn(const double *cosines, const double *sines, const double *x, double *y, size_t n_pairs, size_t step,
+                              size_t partner);
+
+/* All kernels of one instruction set. */
+struct pe_kernels {
+    pe_waves_fn *waves;
+    pe_rotate_f32_fn *rotate_f32;
+    pe_rotate_f64_fn *rotate_f64;
+};
+const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
+
+#define PE_KERNELS_OF(isa)                                                                                               \
+    pe_waves_fn pe_waves_##isa;                                                                                          \
+    pe_rotate_f32_fn pe_rotate_f32_##isa;                                                                                \
+    pe_rotate_f64_fn pe_rotate_f64_##isa;
+PE_KERNELS_OF(base)
+#if defined(__x86_64__)
+PE_KERNELS_OF(avx2)
+PE_KERNELS_OF(avx512)
+#endif
+#undef PE_KERNELS_OF
 
 #endif

@@ -13,10 +13,7 @@
 
 #include <cmocka.h>
 
-static bool is_ready(void *self)
-{
-    return self == NULL;
-}
+static bool is_ready(void *self) { return self == NULL; }
 
 static char *metrics_print(void *self, size_t *n_bytes)
 {
@@ -27,11 +24,8 @@ static char *metrics_print(void *self, size_t *n_bytes)
     return text;
 }
 
-static const struct api_host host = {.max_body = 1 << 20,
-                                     .max_answer = 1 << 26,
-                                     .commit = "abc",
-                                     .is_ready = is_ready,
-                                     .metrics_print = metrics_print};
+static const struct api_host host = {
+    .max_body = 1 << 20, .max_answer = 1 << 26, .commit = "abc", .is_ready = is_ready, .metrics_print = metrics_print};
 
 /* A reply with its pieces put together. */
 struct answer {

@@ -1,4 +1,5 @@
-/* JSON to fields: lists of numbers are lifted, positions of errors are those of the original text, tensors are checked. */
+/* JSON to fields: lists of numbers are lifted, positions of errors are those of the original text, tensors are checked.
+ */
 #include "api/json_in.h"
 #include "api/json_scan.h"
 #include "tests/api/ask.h"
@@ -35,7 +36,8 @@ static void assert_refused(const char *text, int status, const char *pointer, co
 static void test_kinds(void **state)
 {
     (void)state;
-    assert_true(read_json("{\"i\":-3,\"r\":2.5,\"s\":\"a\\u00e9\",\"t\":true,\"o\":{\"x\":1,\"y\":null},\"l\":[\"a\",null],\"e\":[],\"z\":null}"));
+    assert_true(read_json("{\"i\":-3,\"r\":2.5,\"s\":\"a\\u00e9\",\"t\":true,\"o\":{\"x\":1,\"y\":null},\"l\":[\"a\","
+                          "null],\"e\":[],\"z\":null}"));
     assert_int_equal(request.n_fields, 7); /* null is not given */
     assert_int_equal(field("i")->integer, -3);
     assert_true(field("r")->real == 2.5);
@@ -52,7 +54,8 @@ static void test_kinds(void **state)
 static void test_lifting(void **state)
 {
     (void)state;
-    assert_true(read_json(" {\"a\":[1,2.5,\"NaN\"],\"b\":[7],\"c\":[[1,2],[3,4],[5,6]],\"d\":{\"x\":[8]},\"m\":[[9],\"w\",[10]]}"));
+    assert_true(read_json(
+        " {\"a\":[1,2.5,\"NaN\"],\"b\":[7],\"c\":[[1,2],[3,4],[5,6]],\"d\":{\"x\":[8]},\"m\":[[9],\"w\",[10]]}"));
     const struct pe_value *a = field("a"), *c = field("c"), *m = field("m");
     assert_int_equal(a->kind, PE_ARRAY);
     assert_true(a->from_text);
@@ -87,7 +90,7 @@ static void test_positions_of_errors(void **state)
 {
     (void)state;
     assert_refused("{\"a\":[1,2,3,4,5],\n \"b\":[[1,2],[3,4]],\n  \"c\" 1}", 400, "", "line 3, column 7");
-    assert_refused("{\"a\":[1,2,3] [4,5]}", 400, "", "line 1, column 14"); /* at the second list */
+    assert_refused("{\"a\":[1,2,3] [4,5]}", 400, "", "line 1, column 14");    /* at the second list */
     assert_refused("{\"\xc3\xa9\":[10,20],x}", 400, "", "line 1, column 14"); /* characters, not bytes */
     assert_refused("{\"a\":[1,2", 400, "", "not JSON");
     assert_refused("{\"a\":\"x", 400, "", "not JSON");
@@ -120,9 +123,10 @@ static void test_refused(void **state)
 static void test_tensors(void **state)
 {
     (void)state;
-    assert_true(read_json("{\"q\":{\"dtype\":\"f16\",\"shape\":[2,2],\"data\":[1,2,3,65504]},\"k\":{\"data\":[[1],[2]]},"
-                          "\"i\":{\"dtype\":\"i8\",\"data\":[-128,127]},\"s\":{\"shape\":[],\"dtype\":\"f64\",\"data\":3},"
-                          "\"z\":{\"shape\":[0,4],\"data\":[]},\"data\":false}"));
+    assert_true(
+        read_json("{\"q\":{\"dtype\":\"f16\",\"shape\":[2,2],\"data\":[1,2,3,65504]},\"k\":{\"data\":[[1],[2]]},"
+                  "\"i\":{\"dtype\":\"i8\",\"data\":[-128,127]},\"s\":{\"shape\":[],\"dtype\":\"f64\",\"data\":3},"
+                  "\"z\":{\"shape\":[0,4],\"data\":[]},\"data\":false}"));
     const struct pe_tensor *q = &field("q")->array, *k = &field("k")->array;
     assert_int_equal(q->dtype, PE_F16);
     assert_int_equal(q->rank, 2);
@@ -158,7 +162,8 @@ static char *repeated(const char *before, const char *text, size_t n, const char
     return all;
 }
 
-static void refuse_repeated(const char *before, const char *text, size_t n, const char *after, int status, const char *words)
+static void refuse_repeated(const char *before, const char *text, size_t n, const char *after, int status,
+                            const char *words)
 {
     char *all = repeated(before, text, n, after);
     if (read_json(all))
@@ -211,7 +216,8 @@ static void test_origin(void **state)
     assert_true(api_scan_text(&scan, text, strlen(text), "", &problem));
     assert_int_equal(scan.skeleton.n, 17);
     assert_memory_equal(scan.skeleton.bytes, "{\"a\":[0],\"b\":[1]}", 17);
-    static const size_t places[][2] = {{0, 0}, {5, 5}, {6, 5}, {7, 5}, {8, 12}, {9, 13}, {13, 17}, {14, 17}, {16, 26}, {17, 27}};
+    static const size_t places[][2] = {{0, 0},  {5, 5},   {6, 5},   {7, 5},   {8, 12},
+                                       {9, 13}, {13, 17}, {14, 17}, {16, 26}, {17, 27}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         assert_int_equal(api_scan_origin(&scan, places[i][0]), places[i][1]);
     api_scan_drop(&scan);
@@ -220,9 +226,15 @@ static void test_origin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),    cmocka_unit_test(test_lifting),           cmocka_unit_test(test_tokens_are_words),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_positions_of_errors), cmocka_unit_test(test_tensors),
-        cmocka_unit_test(test_origin),   cmocka_unit_test(test_large_list),        cmocka_unit_test(test_adversarial),
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_lifting),
+        cmocka_unit_test(test_tokens_are_words),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_positions_of_errors),
+        cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_origin),
+        cmocka_unit_test(test_large_list),
+        cmocka_unit_test(test_adversarial),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

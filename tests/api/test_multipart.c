@@ -39,7 +39,9 @@ static void test_boundaries(void **state)
         {"multipart/form-data; boundary=\"X\\X\"", JSON_PART "--XX--"},
         /* what only begins like the boundary is none */
         {TYPE, "--XX\r\n" NAME("request") "\r\n{\"scheme\":\"rope\"\r\n\r\n}\r\n--XX--\r\n"},
-        {TYPE, "--XX\r\nA: b\r\ncontent-DISPOSITION:form-data;filename=\"x;name=y\";name=request\r\n\r\n{\"scheme\":\"rope\"}\r\n--XX--"},
+        {TYPE, "--XX\r\nA: "
+               "b\r\ncontent-DISPOSITION:form-data;filename=\"x;name=y\";name=request\r\n\r\n{\"scheme\":\"rope\"}\r\n-"
+               "-XX--"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (!read_text(cases[i].type, cases[i].body))
@@ -54,8 +56,9 @@ static void test_boundaries(void **state)
 static void test_tensor_part(void **state)
 {
     (void)state;
-    static const char head[] = "--XX\r\n" NAME("q") "Content-Type: application/octet-stream\r\n\r\n\x93NUMPY\x01\x00\x3d\x00"
-                               "{'descr': '|u1', 'fortran_order': False, 'shape': (12,), }   \n";
+    static const char head[] =
+        "--XX\r\n" NAME("q") "Content-Type: application/octet-stream\r\n\r\n\x93NUMPY\x01\x00\x3e\x00"
+                             "{'descr': '|u1', 'fortran_order': False, 'shape': (12,), }   \n";
     static const char data[] = "\r\n--XXY\r\n\r\n-", tail[] = "\r\n" JSON_PART "--XX--\r\n";
     char body[400];
     size_t n = 0;
@@ -92,8 +95,8 @@ static void test_refused(void **state)
         {"multipart/form-data; boundary=", JSON_PART "--XX--", 400, "boundary"},
         {"multipart/form-data; boundary=\"XX", JSON_PART "--XX--", 400, "boundary"},
         {"multipart/form-data; boundary=YY", JSON_PART "--XX--", 400, "boundary"},
-        {"multipart/form-data; boundary=0123456789012345678901234567890123456789012345678901234567890123456789X", JSON_PART, 400,
-         "boundary"},
+        {"multipart/form-data; boundary=0123456789012345678901234567890123456789012345678901234567890123456789X",
+         JSON_PART, 400, "boundary"},
         {TYPE, "--XX\n" NAME("request") "\n{}\n--XX--", 400, "CRLF"},
         {TYPE, "--XX\r\n" NAME("request") "{}\r\n--XX--", 400, "empty line"},
         {TYPE, "--XX\r\n--XX--", 400, "empty line"},
@@ -104,7 +107,8 @@ static void test_refused(void **state)
         {TYPE, "--XX\r\n" NAME("q") "\r\n[1,2]\r\n--XX--", 415, "not a .npy file"},
         {TYPE, "--XX\r\n" NAME("q") "\r\n\x93NUMPY\x01\r\n--XX--", 400, "part \"q\""},
         {TYPE, "--XX\r\n" NAME("q") "Content-Transfer-Encoding: base64\r\n\r\nk05VTVBZ\r\n--XX--", 415, "Encoding"},
-        {TYPE, "--XX\r\n" NAME("request") "\r\n{\"a\":1,}\r\n--XX--", 400, "part \"request\": not JSON at line 1, column 8"},
+        {TYPE, "--XX\r\n" NAME("request") "\r\n{\"a\":1,}\r\n--XX--", 400,
+         "part \"request\": not JSON at line 1, column 8"},
         {TYPE, "--XX\r\n" NAME("request") "\r\n\r\n--XX--", 400, "not JSON"},
         {TYPE, "", 400, "boundary"},
     };

@@ -17,18 +17,18 @@ static const struct {
     {"text/html", NULL},
     {"text/html, */*;q=0.1", "json"},
     {"text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8", "json"},
-    {"application/x-npy, */*", "npy"},                                    /* the more specific of equals */
-    {"application/x-npy, application/octet-stream", "npy"},               /* the earlier of equals */
+    {"application/x-npy, */*", "npy"},                      /* the more specific of equals */
+    {"application/x-npy, application/octet-stream", "npy"}, /* the earlier of equals */
     {"application/octet-stream, application/x-npy", "raw"},
     {"application/x-npy;q=0.5, application/octet-stream;q=0.6", "raw"},
     {"application/x-npy;q=0.501,application/octet-stream;q=0.5", "npy"},
-    {"application/json;q=0, */*", "raw"},                                 /* q=0 excludes */
+    {"application/json;q=0, */*", "raw"}, /* q=0 excludes */
     {"application/*;q=0, */*", NULL},
     {"*/*;q=0", NULL},
-    {"application/json;q=0.5, application/*;q=0.2, */*;q=0.9", "json"},   /* the specific range decides, not the best */
+    {"application/json;q=0.5, application/*;q=0.2, */*;q=0.9", "json"}, /* the specific range decides, not the best */
     {"application/json ; q=0.2 , application/x-npy ; q=0.3", "npy"},
     {"application/json;profile=\"a,b;q=0\";q=0.4, application/x-npy;q=0.3", "json"}, /* quoted separators */
-    {"application/json;q=2, application/x-npy;q=0.1", "npy"},             /* no such weight: the range is void */
+    {"application/json;q=2, application/x-npy;q=0.1", "npy"}, /* no such weight: the range is void */
     {"application/json;q=0.1234, application/x-npy;q=0.1", "npy"},
     {"application/json;q=, application/x-npy;q=0.1", "npy"},
     {"application/json;Q=0.0, application/x-npy;q=1.000", "npy"},

@@ -50,7 +50,8 @@ static void test_versions(void **state)
 {
     (void)state;
     for (int version = 1; version <= 3; version++) {
-        assert_true(parse_dict(version, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n", six, sizeof six));
+        assert_true(
+            parse_dict(version, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }   \n", six, sizeof six));
         assert_six(six);
     }
     assert_true(parse_dict(1, "{\"shape\":(2,3),\"fortran_order\":False,\"descr\":\"<f4\"}", six, sizeof six));
@@ -66,7 +67,8 @@ static void test_orders(void **state)
     unsigned char swapped[sizeof six];
     for (size_t i = 0; i < sizeof six; i++)
         swapped[i] = ((const unsigned char *)six)[i ^ 3];
-    assert_true(parse_dict(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }\n", swapped, sizeof swapped));
+    assert_true(
+        parse_dict(1, "{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3), }\n", swapped, sizeof swapped));
     assert_six(six);
     for (size_t i = 0; i < sizeof six; i++)
         swapped[i] = ((const unsigned char *)columns)[i ^ 3];
@@ -110,9 +112,9 @@ static void test_refused_headers(void **state)
         const char *dict;
         int status;
     } cases[] = {
-        {DICT("'<f4'", "False", "(2,)"), 400},       /* wrong size: 24 bytes are sent */
+        {DICT("'<f4'", "False", "(2,)"), 400}, /* wrong size: 24 bytes are sent */
         {DICT("'<f4'", "False", "(7,)"), 400},
-        {DICT("'<f4'", "False", "(6)"), 400},        /* no tuple */
+        {DICT("'<f4'", "False", "(6)"), 400}, /* no tuple */
         {DICT("'<f4'", "False", "(6,,)"), 400},
         {DICT("'<f4'", "False", "(-6,)"), 400},
         {DICT("'<f4'", "False", "(99999999999999999999,)"), 400},

@@ -2,6 +2,8 @@
 #include "api/query.h"
 #include "tests/api/ask.h"
 
+#include <stdio.h>
+
 static struct api_request request;
 static struct api_problem problem;
 
@@ -22,8 +24,9 @@ static const struct pe_value *field(const char *name)
 static void test_meanings(void **state)
 {
     (void)state;
-    assert_true(read_query("len=8&base=1e4&bias_scaled=true&outputs=cos,sin&positions=1,2.5&inv_freq=5&form=key&scheme=alibi"
-                           "&slopes=[1,2]&scaling=%7B%22type%22%3A%22linear%22%7D&other=text&list=1,2&digits=x&tokens=NaN,1"));
+    assert_true(
+        read_query("len=8&base=1e4&bias_scaled=true&outputs=cos,sin&positions=1,2.5&inv_freq=5&form=key&scheme=alibi"
+                   "&slopes=[1,2]&scaling=%7B%22type%22%3A%22linear%22%7D&other=text&list=1,2&digits=x&tokens=NaN,1"));
     assert_int_equal(field("len")->integer, 8);
     assert_true(field("base")->real == 1e4);
     assert_true(field("bias_scaled")->boolean);
@@ -48,6 +51,27 @@ static void test_one_number_is_a_list_where_a_list_is_meant(void **state)
     assert_int_equal(field("slopes")->array.rank, 1);
     assert_int_equal(field("outputs")->list.n, 1);
     api_request_drop(&request);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {"0", "-0", "10", "1.5", "1e5", "1E%2B5", "-1.25e-3"};
+    static const char *const words[] = {"%2B1", "01", "-01", ".5",   "1.",  "1e",  "1e%2B", "-",
+                                        "",     "1x", "0x1", "True", "nan", "--1", "1.-5"};
+    char query[64];
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        snprintf(query, sizeof query, "a=%s", numbers[i]);
+        assert_true(read_query(query));
+        assert_true(field("a")->kind == PE_INTEGER || field("a")->kind == PE_REAL);
+        api_request_drop(&request);
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        snprintf(query, sizeof query, "a=%s", words[i]);
+        assert_true(read_query(query));
+        assert_int_equal(field("a")->kind, PE_STRING);
+        api_request_drop(&request);
+    }
 }
 
 static void test_decoding(void **state)
@@ -100,11 +124,9 @@ static void test_null_is_not_given(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_meanings),
-        cmocka_unit_test(test_one_number_is_a_list_where_a_list_is_meant),
-        cmocka_unit_test(test_decoding),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_null_is_not_given),
+        cmocka_unit_test(test_meanings), cmocka_unit_test(test_one_number_is_a_list_where_a_list_is_meant),
+        cmocka_unit_test(test_decoding), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_null_is_not_given),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,11 +31,12 @@ static void test_read(void **state)
     /* Lengths of padding shift the data over every alignment; misaligned tensors are copied. */
     for (int pad = 0; pad < 8; pad++) {
         char header[400], file[600];
-        snprintf(header, sizeof header,
-                 "{\"k\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[16,19]},\"e\":{\"dtype\":\"F64\",\"shape\":[0],"
-                 "\"data_offsets\":[16,16]},\"q\":{\"dtype\":\"F64\",\"shape\":[1,2],\"data_offsets\":[0,16]},"
-                 "\"__metadata__\":{\"request\":\"{\\\"scheme\\\":\\\"rope\\\"}\",\"format\":\"pt\"}}%*s",
-                 pad, "");
+        snprintf(
+            header, sizeof header,
+            "{\"k\":{\"dtype\":\"U8\",\"shape\":[3],\"data_offsets\":[16,19]},\"e\":{\"dtype\":\"F64\",\"shape\":[0],"
+            "\"data_offsets\":[16,16]},\"q\":{\"dtype\":\"F64\",\"shape\":[1,2],\"data_offsets\":[0,16]},"
+            "\"__metadata__\":{\"request\":\"{\\\"scheme\\\":\\\"rope\\\"}\",\"format\":\"pt\"}}%*s",
+            pad, "");
         size_t n = build(file, header, 19);
         assert_true(read_bytes(file, n));
         assert_int_equal(request.n_fields, 4);
@@ -49,7 +50,9 @@ static void test_read(void **state)
     }
 }
 
-#define ENTRY(dtype, shape, offsets) "\"" "q\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+#define ENTRY(dtype, shape, offsets)                                                                                   \
+    "\""                                                                                                               \
+    "q\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}"
 #define SECOND(offsets) ",\"r\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" offsets "}"
 
 static void test_refused(void **state)
@@ -59,7 +62,8 @@ static void test_refused(void **state)
         const char *header;
         int status;
         const char *words;
-    } cases[] = { /* each with 8 bytes of data */
+    } cases[] = {
+        /* each with 8 bytes of data */
         {"{" ENTRY("\"F32\"", "[2]", "[0,4]") "}", 400, "shape"},
         {"{" ENTRY("\"F32\"", "[1]", "[0,4]") "}", 400, "behind its last"},
         {"{" ENTRY("\"F32\"", "[3]", "[0,12]") "}", 400, "pass the end"},

@@ -36,10 +36,10 @@ static void test_strings(void **state)
         {"", "\"\""},
         {"a\"b\\c/\n\r\t\x01\x7f", "\"a\\\"b\\\\c/\\n\\r\\t\\u0001\\u007f\""},
         {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
-        {"a\xff", "\"a\xef\xbf\xbd\""},                                      /* no lead byte */
-        {"\xc0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                        /* overlong */
-        {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},        /* surrogate */
-        {"\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                        /* cut short */
+        {"a\xff", "\"a\xef\xbf\xbd\""},                                               /* no lead byte */
+        {"\xc0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                                 /* overlong */
+        {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},                 /* surrogate */
+        {"\xe2\x82", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                                 /* cut short */
         {"\xf4\x90\x80\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* beyond U+10FFFF */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -66,12 +66,14 @@ static void test_values(void **state)
     const struct pe_value object = {.kind = PE_OBJECT, .object = {fields, sizeof fields / sizeof fields[0]}};
     api_text_init(&text, 10000);
     api_text_value(&text, &object);
-    assert_text("{\"i\":-7,\"r\":10000.0,\"b\":true,\"l\":[\"x\",null],\"e\":[],\"a\":[[1.0,2.5],[3.0,-0.125]],\"o\":{}}");
+    assert_text(
+        "{\"i\":-7,\"r\":10000.0,\"b\":true,\"l\":[\"x\",null],\"e\":[],\"a\":[[1.0,2.5],[3.0,-0.125]],\"o\":{}}");
 }
 
 static void assert_elements(const uint64_t *shape, unsigned rank, const char *expected)
 {
-    static const int32_t values[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
+    static const int32_t values[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11,
+                                     12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23};
     struct api_elements e;
     api_elements_init(&e, PE_I32, shape, rank, API_DIGITS_SHORTEST);
     for (size_t step = 1; step <= e.count; step++) {

@@ -68,7 +68,7 @@ static void slopes_of_the_paper(void **unused)
     done(&d);
 }
 
-#define INF INFINITY
+#define INF ((double)INFINITY)
 
 /* one head of slope 1, three positions */
 static void forms(void **unused)
@@ -152,7 +152,7 @@ static void wide_maps_are_consistent(void **unused)
         for (int i = 0; i < 3; i++)
             for (int j = 0; j < 9000; j++) {
                 double rel = j - (8997.0 + i), slope = h ? 0.1 : 0.3;
-                double expected = -rel < 5000 && rel < 5000 ? (double)(float)(-slope * fabs(rel)) : -INFINITY;
+                double expected = -rel < 5000 && rel < 5000 ? (double)(float)(-slope * fabs(rel)) : -INF;
                 double got = a.bias[(h * 3 + i) * 9000 + j], ulp = fabs(expected) * 0x1p-23;
                 assert_true(got == expected || fabs(got - expected) <= ulp);
             }

@@ -1,0 +1,239 @@
+# posenc: builds three archives and the server, runs every test. `make help` lists the targets.
+#
+# BUILD=build/clang CC=clang builds beside the default; SANITIZE=address,undefined adds sanitizers. The archives are
+# linked in the order server, api, core, so a lower layer cannot call a higher one.
+
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+BUILD    ?= build
+SANITIZE ?=
+WERROR   ?= -Werror
+CFLAGS   ?= -g
+JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX   ?= /usr/local
+PYTHON   ?= /usr/bin/python3
+HOST     ?= 127.0.0.1
+PORT     ?= 8080
+export PYTHON
+
+# ---- Flags -----------------------------------------------------------------------------------------------------------
+
+WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wdouble-promotion -Wstrict-prototypes -Wmissing-prototypes -Wvla \
+            -Wformat=2 $(WERROR)
+BASE     := -std=gnu11 -I. $(WARNINGS) -pthread -MMD -MP
+OPTIMISE := -O2
+# Contraction would make a value depend on the instruction set; errno and traps are not looked at.
+CORE     := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
+ifneq ($(SANITIZE),)
+BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
+endif
+
+# What pkg-config knows, else Debian's names.
+pkg       = $(shell pkg-config $(1) $(2) 2>/dev/null || echo $(3))
+BLAS_INC := $(patsubst -I%,-isystem %,$(call pkg,--cflags,openblas,))
+LIB_BLAS := $(call pkg,--libs,openblas,-lopenblas) -lm
+LIB_JSON := $(call pkg,--libs,jansson,-ljansson)
+LIB_HTTP := $(call pkg,--libs,libmicrohttpd libuv,-lmicrohttpd -luv)
+
+# Kernels are compiled once per instruction set; core/isa.c chooses among them at run time.
+MACHINE      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
+ISAS         := base
+ifeq ($(MACHINE),x86_64)
+ISAS         += avx2 avx512
+endif
+FLAGS_base   :=
+FLAGS_avx2   := -march=x86-64-v3
+FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
+
+# ---- Files -----------------------------------------------------------------------------------------------------------
+
+CORE_C    := $(wildcard core/*.c core/schemes/*.c)
+KERNEL_C  := $(wildcard core/kernels/*.c)
+API_C     := $(wildcard api/*.c api/*/*.c)
+SERVER_C  := $(filter-out server/main.c,$(wildcard server/*.c))
+SUPPORT_C := $(filter-out tests/support/replay.c,$(wildcard tests/support/*.c))
+FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] api/*.[ch] api/*/*.[ch] server/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
+
+objects    = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+KERNEL_O  := $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNEL_C)))
+LIB_CORE  := $(BUILD)/libposenc.a
+LIB_API   := $(BUILD)/libposenc-api.a
+LIB_SERVER:= $(BUILD)/libposenc-server.a
+SUPPORT   := $(BUILD)/libsupport.a
+
+programs   = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
+TESTS_CORE   := $(call programs,tests/core/test_*.c tests/core/*/test_*.c)
+TESTS_API    := $(call programs,tests/api/test_*.c tests/api/*/test_*.c)
+TESTS_SERVER := $(call programs,tests/server/test_*.c)
+TESTS        := $(TESTS_CORE) $(TESTS_API) $(TESTS_SERVER)
+FUZZERS      := $(call programs,tests/fuzz/fuzz_*.c)
+REPLAYS      := $(patsubst %,%.replay,$(FUZZERS))
+SLOW         := $(call programs,tests/slow/*.c)
+BENCHES      := $(call programs,tests/bench/*.c)
+TOOLS        := $(BUILD)/tests/tools/scheme_table
+
+# ---- Building --------------------------------------------------------------------------------------------------------
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SECONDARY:
+.PHONY: all libraries tests programs run serve test check c-tests replay http asan tsan slow bench fuzz lint format docs \
+        image install help clean FORCE
+
+all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
+tests: $(TESTS) $(REPLAYS)
+programs: $(SLOW) $(BENCHES) $(TOOLS)
+
+# Says in one sentence what is missing; costs a few milliseconds when nothing is.
+libraries:
+	@deploy/packages.sh check
+
+$(BUILD)/obj/%.o: %.c | libraries
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(BASE) $(OPTIMISE) $(CFLAGS) -c $< -o $@
+
+$(BUILD)/obj/core/%.o: OPTIMISE := $(CORE)
+$(BUILD)/obj/core/gemm.o: CPPFLAGS += $(BLAS_INC)
+
+define kernel_rule
+$(BUILD)/obj/core/kernels/%.$(1).o: core/kernels/%.c | libraries
+	@mkdir -p $$(@D)
+	$$(CC) $$(CPPFLAGS) $$(BASE) $$(OPTIMISE) $$(CFLAGS) -DPE_ISA_SUFFIX=$(1) $$(FLAGS_$(1)) -c $$< -o $$@
+endef
+$(foreach isa,$(ISAS),$(eval $(call kernel_rule,$(isa))))
+
+# Only main.c says which commit this is, and is made anew when that changes.
+COMMIT ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+$(BUILD)/commit: FORCE
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' >$@
+$(BUILD)/obj/server/main.o: $(BUILD)/commit
+$(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
+
+# Appended, not replaced: two folders may hold objects of one name.
+%.a:
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) qcs $@ $(filter %.o,$^)
+
+$(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O)
+$(LIB_API): $(call objects,$(API_C))
+$(LIB_SERVER): $(call objects,$(SERVER_C))
+$(SUPPORT): $(call objects,$(SUPPORT_C))
+
+# A file that went away makes no object newer; the list of members does.
+MEMBERS := $(CORE_C) $(KERNEL_O) $(API_C) $(SERVER_C) $(SUPPORT_C)
+$(BUILD)/members: FORCE
+	@mkdir -p $(@D)
+	@echo '$(MEMBERS)' | cmp -s - $@ || echo '$(MEMBERS)' >$@
+$(LIB_CORE) $(LIB_API) $(LIB_SERVER) $(SUPPORT): $(BUILD)/members
+
+link = @mkdir -p $(@D) && echo "$(CC) … -o $@" && $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
+
+$(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
+	$(link) $^ $(LIB_HTTP) $(LIB_JSON) $(LIB_BLAS) -o $@
+
+# ---- Tests: each sees its own layer and those below, nothing above. ----------------------------------------------------
+
+# Allocations go through tests/support/alloc.c, which can make the n-th one fail.
+WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
+$(TESTS_CORE): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_CORE)
+	$(link) $(WRAP) $^ -lcmocka $(LIB_BLAS) -o $@
+
+$(TESTS_API): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_API) $(LIB_CORE)
+	$(link) $(WRAP) $^ -lcmocka $(LIB_JSON) $(LIB_BLAS) -o $@
+
+$(TESTS_SERVER): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
+	$(link) $(WRAP) $^ -lcmocka $(LIB_HTTP) $(LIB_JSON) $(LIB_BLAS) -o $@
+
+$(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
+	$(link) $^ $(LIB_JSON) $(LIB_BLAS) -o $@
+
+$(REPLAYS): %.replay: $(BUILD)/obj/tests/support/replay.o $(LIB_API) $(LIB_CORE)
+$(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o
+	$(link) $^ $(LIB_API) $(LIB_CORE) $(LIB_JSON) $(LIB_BLAS) -o $@
+
+$(FUZZERS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
+	$(link) -fsanitize=fuzzer $^ $(LIB_JSON) $(LIB_BLAS) -o $@
+
+RUN_TESTS := BUILD=$(BUILD) tests/support/run_tests.sh
+
+c-tests: ## only the tests in C
+	@$(MAKE) --no-print-directory -j$(JOBS) tests
+	@$(RUN_TESTS) c replay
+
+http: all ## only the tests over a socket (T=test_rotate.py for one file)
+	@T='$(T)' $(RUN_TESTS) http
+
+test: ## install what is missing, build, run every test, print totals
+	@deploy/packages.sh install test
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests $(TOOLS)
+	@$(RUN_TESTS) lint c replay http
+
+check: ## what every commit passes, under a minute: both compilers, lint, unit tests, server tests
+	@deploy/packages.sh install test
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests programs
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests programs BUILD=$(BUILD)/clang CC=clang
+	@$(RUN_TESTS) lint c replay http
+
+asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/asan SANITIZE=address,undefined
+	@BUILD=$(BUILD)/asan POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
+
+tsan: ## every test under ThreadSanitizer
+	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/tsan SANITIZE=thread
+	@BUILD=$(BUILD)/tsan POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
+
+slow: all ## exhaustive checks that take minutes
+	@$(MAKE) --no-print-directory -j$(JOBS) $(SLOW)
+	@$(RUN_TESTS) slow
+
+bench: ## speeds as ratios (B=bench_waves for one)
+	@$(MAKE) --no-print-directory -j$(JOBS) $(BENCHES)
+	@for b in $(if $(B),$(BUILD)/tests/bench/$(B),$(BENCHES)); do echo "== $$b"; $$b || exit 1; done
+
+FUZZ_SECONDS ?= 30
+fuzz: ## FUZZ_SECONDS (30) of libFuzzer on every reader of foreign bytes
+	@$(MAKE) --no-print-directory fuzz-run BUILD=$(BUILD)/fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined
+.PHONY: fuzz-run
+fuzz-run: $(FUZZERS)
+	@for f in $(FUZZERS); do name=$${f##*/fuzz_}; echo "== $$name"; mkdir -p $(BUILD)/corpus/$$name; \
+	    $$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+	        -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$$name tests/fuzz/corpus/$$name || exit 1; done
+
+# ---- Text, look, documents ---------------------------------------------------------------------------------------------
+
+lint: all $(TOOLS) ## layers, calls, format, generated text, folder guides, shell scripts
+	@BUILD=$(BUILD) CC=$(CC) tests/lint/run.sh $(FORMATTED)
+
+format: ## settle the look
+	@clang-format -i $(FORMATTED)
+
+docs: all $(TOOLS) ## renew the generated parts of README.md
+	@BUILD=$(BUILD) tests/lint/generated.sh write
+
+# ---- Running -----------------------------------------------------------------------------------------------------------
+
+run: ## install what is missing, build, serve on 127.0.0.1:8080 (HOST=, PORT= change that)
+	@deploy/packages.sh install build
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@exec $(BUILD)/posencd --host $(HOST) --port $(PORT)
+
+image: ## the container image posenc (needs Docker)
+	docker build --build-arg COMMIT=$(COMMIT) -t posenc .
+
+install: all ## copy to DESTDIR/PREFIX (/usr/local)
+	install -D -m 755 $(BUILD)/posencd $(DESTDIR)$(PREFIX)/bin/posencd
+	install -D -m 644 $(LIB_CORE) $(DESTDIR)$(PREFIX)/lib/libposenc.a
+	install -D -m 644 core/posenc.h $(DESTDIR)$(PREFIX)/include/posenc.h
+	install -D -m 644 deploy/posenc.service $(DESTDIR)$(PREFIX)/share/posenc/posenc.service
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+clean: ## remove build/
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

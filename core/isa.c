@@ -1,0 +1,63 @@
+/* Which instruction set the kernels use. */
+#include "core/kernels/kernels.h"
+#include "core/posenc.h"
+
+#include <stdatomic.h>
+
+#define TABLE(isa) {pe_waves_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa}
+
+static const struct pe_kernels tables[PE_N_ISAS] = {
+    [PE_ISA_BASE] = TABLE(base),
+#if defined(__x86_64__)
+    [PE_ISA_AVX2] = TABLE(avx2),
+    [PE_ISA_AVX512] = TABLE(avx512),
+#endif
+};
+
+static bool machine_has(enum pe_isa isa)
+{
+    switch (isa) {
+    case PE_ISA_BASE: return true;
+#if defined(__x86_64__)
+    case PE_ISA_AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    case PE_ISA_AVX512:
+        return machine_has(PE_ISA_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+#endif
+    default: return false;
+    }
+}
+
+enum { NOT_CHOSEN = -1 };
+static atomic_int chosen = NOT_CHOSEN; /* every thread that finds it so comes to the same choice */
+
+enum pe_isa pe_isa(void)
+{
+    int isa = atomic_load_explicit(&chosen, memory_order_relaxed);
+    if (isa == NOT_CHOSEN) {
+        isa = PE_N_ISAS - 1;
+        while (!machine_has((enum pe_isa)isa))
+            isa--;
+        atomic_store_explicit(&chosen, isa, memory_order_relaxed);
+    }
+    return (enum pe_isa)isa;
+}
+
+bool pe_isa_use(enum pe_isa isa)
+{
+    if (isa >= PE_N_ISAS || !machine_has(isa))
+        return false;
+    atomic_store_explicit(&chosen, (int)isa, memory_order_relaxed);
+    return true;
+}
+
+const char *pe_isa_name(enum pe_isa isa)
+{
+    static const char *const names[PE_N_ISAS] = {"base", "avx2", "avx512"};
+    return names[isa];
+}
+
+const struct pe_kernels *pe_kernels(void)
+{
+    return &tables[pe_isa()];
+}

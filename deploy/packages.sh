@@ -1,0 +1,71 @@
+#!/bin/sh
+# What posenc needs from the system.
+#   packages.sh check           stops with one sentence if a library to build with is missing
+#   packages.sh install build   installs what building needs and is not there (Debian), else checks
+#   packages.sh install test    the same, and what the tests need
+# Touches neither the network nor anything else when all is there.
+set -eu
+
+build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libopenblas-dev"
+test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-numpy python3-mpmath
+    python3-hypothesis curl"
+libraries="libmicrohttpd libuv jansson openblas"
+
+fail() {
+    echo "posenc: $*" >&2
+    exit 1
+}
+
+check() {
+    command -v pkg-config >/dev/null ||
+        fail "pkg-config is missing; 'make run' installs it on Debian, elsewhere use your package manager"
+    pkg-config --exists $libraries && return
+    for library in $libraries; do
+        pkg-config --exists "$library" || missing="${missing:-}${missing:+, }$library"
+    done
+    fail "missing development files of: $missing; 'make run' installs them on Debian, elsewhere use your package manager"
+}
+
+# The packages of a list that are not installed.
+absent() {
+    for package in "$@"; do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+    done
+}
+
+# One query for all; the names one by one only if that finds fewer than asked for.
+missing_of() {
+    found=$(dpkg-query -W -f '${db:Status-Status}\n' "$@" 2>/dev/null | grep -c '^installed' || true)
+    [ "$found" -ge $# ] || absent "$@"
+}
+
+install() {
+    case $1 in
+    build) packages=$build_packages why="to build" ;;
+    test) packages=$test_packages why="to build and test" ;;
+    *) fail "install what? build or test" ;;
+    esac
+    if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+        check
+        return
+    fi
+    missing=$(missing_of $packages | tr '\n' ' ')
+    missing=${missing% }
+    [ -n "$missing" ] || return 0
+    command="apt-get install -y --no-install-recommends $missing"
+    sudo=
+    if [ "$(id -u)" != 0 ]; then
+        command -v sudo >/dev/null || fail "needed $why and missing: $missing; as root run: $command"
+        sudo=sudo
+    fi
+    echo "posenc: installing what is needed $why: $missing"
+    export DEBIAN_FRONTEND=noninteractive
+    # The lists of a fresh system are empty, those of an old one out of date: refresh them when the first try fails.
+    $sudo $command || { $sudo apt-get update && $sudo $command; } || fail "apt-get could not install: $missing"
+}
+
+case ${1-} in
+check) check ;;
+install) install "${2-}" ;;
+*) fail "usage: packages.sh check | install build | install test" ;;
+esac

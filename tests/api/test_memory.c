@@ -1,0 +1,89 @@
+/* Every allocation of a request fails once: the answer is then 503, or the usual one, and nothing leaks. */
+#include "tests/api/ask.h"
+#include "tests/support/alloc.h"
+
+static const char multipart[] =
+    "--B\r\nContent-Disposition: form-data; name=\"request\"\r\n\r\n{\"scheme\":\"rope\"}\r\n"
+    "--B\r\nContent-Disposition: form-data; name=\"q\"\r\n\r\n"
+    "\x93NUMPY\x01\x00\x3b\x00{'descr': '>f4', 'fortran_order': True, 'shape': (1, 2), }\n"
+    "\0\0\0\0\0\0\0\0\r\n--B--";
+
+static const struct {
+    const char *method, *path, *query, *type;
+    const char *body;
+    size_t n; /* 0: a string */
+    int status;
+} calls[] = {
+    {"POST", "/encode", NULL, NULL, "{\"scheme\":\"rope\",\"len\":2,\"head_dim\":4,\"outputs\":[\"sin\",\"inv_freq\"]}",
+     0, 200},
+    {"POST", "/encode", NULL, NULL,
+     "{\"scheme\":\"alibi\",\"num_heads\":2,\"slopes\":[1,2],\"positions\":[1,5],\"format\":\"raw\"}", 0, 200},
+    {"POST", "/encode", "format=safetensors&scheme=rope&len=4", NULL, "", 0, 200},
+    {"POST", "/encode", "format=npy&outputs=cos&scheme=rope&scaling={}", NULL, "{\"len\":4}", 0, 200},
+    {"POST", "/rotate", NULL, NULL,
+     "{\"scheme\":\"rope\",\"q\":{\"dtype\":\"f16\",\"shape\":[1,2],\"data\":[1,2]},\"k\":[[1,2]]}", 0, 200},
+    {"POST", "/rotate", NULL, "multipart/form-data; boundary=B", multipart, sizeof multipart - 1, 200},
+    {"POST", "/encode", NULL, NULL, "{\"scheme\":\"rop\"}", 0, 422},
+    {"POST", "/encode", NULL, NULL, "{\"scheme\"", 0, 400},
+    {"POST", "/encode", NULL, NULL, "{\"q\":[[1],[2,3]]}", 0, 422},
+    {"GET", "/schemes/rope", NULL, NULL, "", 0, 200},
+    {"GET", "/schemes", NULL, NULL, "", 0, 200},
+    {"GET", "/healthz", NULL, NULL, "", 0, 200},
+    {"GET", "/metrics", NULL, NULL, "", 0, 200},
+    {"PUT", "/encode", NULL, NULL, "", 0, 405},
+};
+
+static struct api_reply *answer_call(size_t i)
+{
+    size_t n = calls[i].n ? calls[i].n : strlen(calls[i].body);
+    struct api_call call = {.method = calls[i].method,
+                            .path = calls[i].path,
+                            .query = calls[i].query,
+                            .content_type = calls[i].type,
+                            .body = n ? calls[i].body : NULL,
+                            .body_bytes = n};
+    return api_answer(&host, &call);
+}
+
+static void test_each_allocation_fails(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        long before = alloc_count();
+        struct api_reply *reply = answer_call(i);
+        long n = alloc_count() - before;
+        struct answer whole = gather(reply);
+        assert_answer(whole, calls[i].status, NULL);
+        assert_true(n > 0);
+        for (long k = 1; k <= n; k++) {
+            alloc_fail_at(k);
+            reply = answer_call(i);
+            alloc_fail_at(-1);
+            if (reply->status != 503 && reply->status != calls[i].status)
+                fail_msg("call %zu, allocation %ld: %d", i, k, reply->status);
+            struct answer a = gather(reply);
+            assert_true(a.n > 0);
+            answer_drop(&a);
+        }
+    }
+}
+
+/* The reply made without any memory at all. */
+static void test_no_memory(void **state)
+{
+    (void)state;
+    alloc_fail_at(1);
+    struct api_reply *reply = answer_call(11);
+    alloc_fail_at(-1);
+    assert_answer(gather(reply), 503, WORDS("not enough memory"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_allocation_fails),
+        cmocka_unit_test(test_no_memory),
+    };
+    api_setup(); /* jansson then allocates through us, and so can be made to fail */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

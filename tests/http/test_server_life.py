@@ -1,0 +1,570 @@
+"""The life of the server: connections, clients that leave or dawdle, hostile heads, limits, the drain.
+
+What is asked for plays no part here; the answers are read through plain sockets, so that the tests see what is on the wire.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import struct
+import threading
+import time
+
+import pytest
+
+from conftest import start_server
+
+SMALL = b'{"scheme":"alibi","num_heads":2,"len":4,"format":"raw"}'
+SMALL_BYTES = 2 * 4 * 4 * 4
+MEDIUM = b'{"scheme":"alibi","num_heads":8,"len":1024,"format":"raw"}'
+MEDIUM_BYTES = 8 * 1024 * 1024 * 4
+HUGE = b'{"scheme":"alibi","num_heads":32,"len":8192,"format":"raw"}'
+HUGE_BYTES = 32 * 8192 * 8192 * 4
+
+
+class Client:
+    """One connection; requests as bytes, answers as (status, headers, body)."""
+
+    def __init__(self, server, receive_buffer=None):
+        self.socket = socket.socket()
+        if receive_buffer:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self.socket.settimeout(30)
+        self.socket.connect((server.host, server.port))
+        self.file = self.socket.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.socket.close()
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+    def head(self):
+        line = self.file.readline()
+        assert line, "the server closed without an answer"
+        headers = {}
+        for line_ in iter(self.file.readline, b"\r\n"):
+            name, _, value = line_.partition(b":")
+            headers[name.decode().lower()] = value.strip().decode()
+        return int(line.split()[1]), headers
+
+    def answer(self):
+        status, headers = self.head()
+        while status == 100:
+            status, headers = self.head()
+        if "content-length" in headers:
+            n = int(headers["content-length"])
+            body = self.file.read(n)
+            assert len(body) == n
+        elif headers.get("transfer-encoding") == "chunked":
+            body = b""
+            while n := int(self.file.readline(), 16):
+                body += self.file.read(n)
+                self.file.readline()
+            self.file.readline()
+        else:
+            body = self.file.read()
+        return status, headers, body
+
+    def is_closed(self):
+        """Whether the server ends the connection without another byte."""
+        try:
+            return self.file.read(1) == b""
+        except ConnectionResetError:
+            return True
+
+    def reset(self):
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.__exit__()
+
+
+def get(path, *headers):
+    return "\r\n".join([f"GET {path} HTTP/1.1", "Host: x", *headers, "", ""]).encode()
+
+
+def post(body, path="/encode", *headers):
+    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def metric(server, name):
+    with Client(server) as client:
+        client.send(get("/metrics"))
+        text = client.answer()[2].decode()
+    found = re.search(rf"^{re.escape(name)} (\S+)$", text, re.M)
+    assert found, f"no {name} in /metrics"
+    return float(found[1])
+
+
+def wait_until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def is_quiet(server):
+    """No stream, job or request is left but the one that asks."""
+    return (
+        metric(server, "posenc_streams") == 0
+        and metric(server, "posenc_in_flight_requests") == 1
+        and metric(server, "posenc_queued_jobs") == 0
+        and metric(server, "posenc_busy_workers") == 0
+    )
+
+
+# ---- Connections ------------------------------------------------------------------------------------------------------
+
+
+def test_keep_alive_and_pipelining(server):
+    with Client(server) as client:
+        client.send(get("/healthz") + post(SMALL) + post(MEDIUM) + get("/healthz") + post(SMALL))
+        sizes = [len(client.answer()[2]) for _ in range(5)]
+    assert sizes == [15, SMALL_BYTES, MEDIUM_BYTES, 15, SMALL_BYTES]
+
+
+def test_pipelined_answers_are_those_of_single_requests(server):
+    with Client(server) as client:
+        client.send(post(MEDIUM))
+        alone = client.answer()[2]
+        client.send(post(MEDIUM) * 3)
+        assert all(client.answer()[2] == alone for _ in range(3))
+
+
+def test_http_1_0_closes(server):
+    with Client(server) as client:
+        client.send(b"GET /healthz HTTP/1.0\r\n\r\n")
+        status, _, body = client.answer()
+        assert (status, json.loads(body)) == (200, {"status": "ok"})
+        assert client.is_closed()
+
+
+def test_connection_close_is_obeyed(server):
+    with Client(server) as client:
+        client.send(post(MEDIUM, "/encode", "Connection: close"))
+        assert len(client.answer()[2]) == MEDIUM_BYTES
+        assert client.is_closed()
+
+
+def test_head_gives_the_headers_only(server):
+    with Client(server) as client:
+        client.send(b"HEAD /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        status, headers = client.head()
+        assert status == 200 and headers["content-length"] == "15"
+        client.send(get("/healthz"))
+        assert client.answer()[0] == 200
+
+
+def test_half_closed_client_gets_its_answer(server):
+    with Client(server) as client:
+        client.send(post(MEDIUM))
+        client.socket.shutdown(socket.SHUT_WR)
+        assert len(client.answer()[2]) == MEDIUM_BYTES
+
+
+def test_expect_continue(server):
+    with Client(server) as client:
+        head, body = post(SMALL, "/encode", "Expect: 100-continue").split(b"\r\n\r\n")
+        client.send(head + b"\r\n\r\n")
+        assert client.head()[0] == 100
+        client.send(body)
+        assert len(client.answer()[2]) == SMALL_BYTES
+
+
+def test_a_refused_body_is_not_asked_for(server):
+    with Client(server) as client:
+        client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999\r\nExpect: 100-continue\r\n\r\n")
+        assert client.head()[0] == 413
+
+
+# ---- Names of requests ------------------------------------------------------------------------------------------------
+
+
+def test_request_id_and_traceparent_are_echoed(server):
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    with Client(server) as client:
+        client.send(get("/healthz", "X-Request-Id: my.id-1", f"traceparent: {trace}"))
+        headers = client.answer()[1]
+        assert (headers["x-request-id"], headers["traceparent"]) == ("my.id-1", trace)
+        client.send(get("/nowhere", "X-Request-Id: on-errors-too"))
+        assert client.answer()[1]["x-request-id"] == "on-errors-too"
+
+
+@pytest.mark.parametrize("bad", ["", "a b", 'x"y', "x" * 129, "ä"])
+def test_other_request_ids_are_replaced(server, bad):
+    with Client(server) as client:
+        client.send(get("/healthz", f"X-Request-Id: {bad}", "traceparent: 00-nonsense"))
+        headers = client.answer()[1]
+    assert re.fullmatch(r"[0-9a-f]{16}", headers["x-request-id"])
+    assert "traceparent" not in headers
+
+
+def test_server_timing(server):
+    with Client(server) as client:
+        client.send(post(SMALL))
+        small = client.answer()[1]["server-timing"]
+        client.send(post(MEDIUM))
+        medium = client.answer()[1]["server-timing"]
+    assert re.fullmatch(r"queue;dur=[\d.]+, compute;dur=[\d.]+, encode;dur=[\d.]+", small)
+    assert re.fullmatch(r"queue;dur=[\d.]+", medium)
+
+
+# ---- Heads that must not pass -----------------------------------------------------------------------------------------
+
+HEADS = [
+    (501, "POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"),
+    (501, "POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n"),
+    (400, "POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n0\r\n\r\n"),
+    (400, "POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{} "),
+    (400, "POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length : 2\r\n\r\n{}"),
+    (400, "GET /healthz HTTP/1.1\r\n\r\n"),
+    (400, "GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"),
+    (400, "GET /health%00z HTTP/1.1\r\nHost: a\r\n\r\n"),
+    (400, "GET /health%zz HTTP/1.1\r\nHost: a\r\n\r\n"),
+    (400, "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"),
+    (505, "GET /healthz HTTP/2.0\r\nHost: a\r\n\r\n"),
+    (431, "GET /healthz HTTP/1.1\r\nHost: a\r\n" + "X-Y: z\r\n" * 20000 + "\r\n"),
+]
+
+
+@pytest.mark.parametrize("status,head", HEADS, ids=lambda x: repr(x)[:60])
+def test_ambiguous_heads_are_refused_and_the_connection_closed(server, status, head):
+    with Client(server) as client:
+        try:
+            client.send(head.encode())
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused while we were still sending
+        assert client.answer()[0] == status
+        if head.startswith("POST"):  # where the next request would begin is in doubt
+            assert client.is_closed()
+
+
+def test_content_length_that_is_no_number(server):
+    with Client(server) as client:  # answered by the HTTP library itself, which is not pretty but right
+        client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: two\r\n\r\n{}")
+        assert client.head()[0] == 400
+
+
+def test_absolute_form(server):
+    with Client(server) as client:
+        client.send(get("http://example.com/healthz"))
+        assert client.answer()[0] == 200
+
+
+def test_garbage_does_not_disturb(server):
+    for garbage in [b"\0" * 1000, b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"\r\n" * 100, os.urandom(5000)]:
+        with Client(server) as client:
+            client.send(garbage)
+            client.reset()
+    with Client(server) as client:
+        client.send(get("/healthz"))
+        assert client.answer()[0] == 200
+
+
+# ---- Bodies -----------------------------------------------------------------------------------------------------------
+
+
+def chunked(body, size):
+    parts = [body[i : i + size] for i in range(0, len(body), size)]
+    return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_chunked_bodies(server, size):
+    with Client(server) as client:
+        client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked(SMALL, size))
+        assert len(client.answer()[2]) == SMALL_BYTES
+
+
+def test_large_bodies_are_answered_by_a_worker(server):
+    padded = SMALL[:-1] + b" " * 3_000_000 + b"}"
+    with Client(server) as client:
+        client.send(post(padded))
+        status, headers, body = client.answer()
+    assert (status, len(body)) == (200, SMALL_BYTES)
+    assert re.search(r"queue;dur=0\.000\b", headers["server-timing"]) is None
+
+
+@pytest.mark.parametrize("n", [1_200_000, 20_000_000])
+def test_body_over_the_limit(n):
+    with start_server("--max-body", "1MiB") as server:
+        with Client(server) as client:
+            client.send(post(b"")[:-2].replace(b"Length: 0", b"Length: %d" % n) + b"\r\n")
+            status, headers, body = client.answer()
+            assert status == 413 and b"--max-body" in body
+            assert headers["content-type"] == "application/problem+json"
+        with Client(server) as client:
+            client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            try:
+                client.send(chunked(b" " * n, 65536))
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # cut, but only after the answer was sent
+            status, _, body = client.answer()
+            assert status == 413 and b"--max-body" in body
+        assert metric(server, "posenc_in_flight_requests") == 1
+
+
+# ---- Clients that leave, clients that dawdle --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [0, 100_000, 5_000_000])
+@pytest.mark.parametrize("how", ["close", "reset"])
+def test_leaving_a_download_cancels_its_work(server, n, how):
+    before = metric(server, "posenc_cancelled_total")
+    client = Client(server)
+    client.send(post(HUGE))
+    assert wait_until(lambda: metric(server, "posenc_streams") == 1)  # a reset would take the request along
+    for _ in range(n // 100_000):
+        client.socket.recv(100_000)
+    (client.reset if how == "reset" else client.__exit__)()
+    assert wait_until(lambda: metric(server, "posenc_cancelled_total") > before)
+    assert wait_until(lambda: is_quiet(server))
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+def test_leaving_an_upload(server, how):
+    before = metric(server, "posenc_cancelled_total")
+    client = Client(server)
+    client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n" + b"{" * 100_000)
+    assert wait_until(lambda: metric(server, "posenc_in_flight_requests") == 2)
+    (client.reset if how == "reset" else client.__exit__)()
+    assert wait_until(lambda: metric(server, "posenc_cancelled_total") > before)
+    assert wait_until(lambda: is_quiet(server))
+
+
+def test_slow_readers_hold_up_nobody():
+    with start_server("--buffer-memory", "1MiB") as server:
+        slow = [Client(server, receive_buffer=4096) for _ in range(20)]
+        for client in slow:
+            client.send(post(HUGE))
+        begun = time.monotonic()
+        with Client(server) as client:
+            for _ in range(3):
+                client.send(post(MEDIUM))
+                assert len(client.answer()[2]) == MEDIUM_BYTES
+        assert time.monotonic() - begun < 10
+        for client in slow:
+            client.reset()
+        assert wait_until(lambda: is_quiet(server))
+
+
+def test_slow_heads_and_bodies_get_408():
+    with start_server("--header-timeout", "1", "--connection-timeout", "2") as server:
+        clients = [Client(server) for _ in range(4)]
+        silent, head, body, kept = clients
+        head.send(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
+        body.send(post(SMALL)[:-5])
+        kept.send(get("/healthz"))
+        assert kept.answer()[0] == 200
+        stop = threading.Event()
+
+        def dribble():  # a byte now and then does not help
+            while not stop.wait(0.2):
+                try:
+                    head.send(b"X")
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        begun = time.monotonic()
+        assert head.answer()[0] == 408
+        stop.set()
+        thread.join()
+        assert silent.answer()[0] == 408
+        status, headers, text = body.answer()
+        assert status == 408 and headers["content-type"] == "application/problem+json"
+        assert json.loads(text)["status"] == 408
+        assert kept.is_closed()  # without a word
+        assert time.monotonic() - begun < 6
+        for client in clients:
+            client.__exit__()
+        assert metric(server, 'posenc_rejected_total{reason="timeout"}') == 3
+
+
+def test_full_queue_is_503():
+    with start_server("--workers", "1", "--max-queue", "1") as server:
+        clients = [Client(server, receive_buffer=4096) for _ in range(40)]
+        padded = post(SMALL[:-1] + b" " * 2_000_000 + b"}")
+
+        def run(client, statuses):
+            try:
+                client.send(padded)
+                statuses.append(client.answer())
+            except OSError:
+                pass
+
+        answers = []
+        threads = [threading.Thread(target=run, args=(client, answers)) for client in clients]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        statuses = {status for status, _, _ in answers}
+        assert 200 in statuses and statuses <= {200, 503}
+        for status, headers, body in answers:
+            if status == 503:
+                assert headers["retry-after"] and b"--max-queue" in body
+        for client in clients:
+            client.__exit__()
+        assert wait_until(lambda: is_quiet(server))
+
+
+# ---- The end ----------------------------------------------------------------------------------------------------------
+
+
+def has_exited(server):
+    try:
+        with open(f"/proc/{server.pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
+def test_sigterm_finishes_streams_and_refuses_new_connections():
+    with start_server() as server:
+        streams = [Client(server, receive_buffer=65536) for _ in range(3)]
+        idle, fresh = Client(server), Client(server)
+        idle.send(get("/healthz"))
+        idle.answer()
+        for client in streams:
+            client.send(post(MEDIUM))
+        heads = [client.head() for client in streams]
+        os.kill(server.pid, signal.SIGTERM)
+        assert idle.is_closed() and fresh.is_closed()
+        with pytest.raises(OSError):
+            Client(server)
+        for client, (status, headers) in zip(streams, heads):
+            assert status == 200
+            assert len(client.file.read(MEDIUM_BYTES)) == int(headers["content-length"]) == MEDIUM_BYTES
+            assert client.is_closed()
+        assert wait_until(lambda: has_exited(server))
+        assert "draining" in server.stderr_text()
+
+
+def test_drain_delay_goes_on_taking_requests_but_is_not_ready():
+    with start_server("--drain-delay", "1") as server:
+        with Client(server) as client:
+            client.send(get("/readyz"))
+            assert client.answer()[0] == 200
+        os.kill(server.pid, signal.SIGTERM)
+        time.sleep(0.2)
+        with Client(server) as client:
+            client.send(get("/readyz") + post(SMALL))
+            assert client.answer()[0] == 503
+            assert client.answer()[0] == 200
+        assert wait_until(lambda: has_exited(server), 5)
+
+
+def test_drain_seconds_cut_what_does_not_end():
+    with start_server("--drain-seconds", "1") as server:
+        with Client(server, receive_buffer=4096) as client:
+            client.send(post(HUGE))
+            client.head()
+            os.kill(server.pid, signal.SIGTERM)
+            assert wait_until(lambda: has_exited(server), 5)
+        assert "cancelled=true" in server.stderr_text()
+
+
+def test_second_signal_ends_at_once():
+    with start_server() as server:
+        with Client(server, receive_buffer=4096) as client:
+            client.send(post(HUGE))
+            client.head()
+            os.kill(server.pid, signal.SIGTERM)
+            time.sleep(0.3)
+            assert not has_exited(server)
+            os.kill(server.pid, signal.SIGINT)
+            assert wait_until(lambda: has_exited(server), 2)
+
+
+def test_sighup_is_survived(server):
+    os.kill(server.pid, signal.SIGHUP)
+    with Client(server) as client:
+        client.send(get("/healthz"))
+        assert client.answer()[0] == 200
+
+
+# ---- Log and metrics --------------------------------------------------------------------------------------------------
+
+
+def test_one_json_line_for_each_event():
+    with start_server("--log-format", "json", "--max-queue", "7") as server:
+        with Client(server) as client:
+            client.send(post(SMALL, "/encode", "X-Request-Id: first") + get("/%22%0a<x>", "X-Request-Id: second"))
+            client.answer()
+            client.answer()
+        assert wait_until(lambda: "second" in server.stderr_text())
+        events = [json.loads(line) for line in server.stderr_text().splitlines()]
+    options = {event["name"]: event for event in events if event["event"] == "option"}
+    assert options["max-queue"]["value"] == "7" and options["max-queue"]["source"] == "flag"
+    assert "max-body" not in options
+    first, second = [event for event in events if event["event"] == "request"][-2:]
+    assert (first["id"], first["method"], first["path"], first["scheme"]) == ("first", "POST", "/encode", "alibi")
+    assert (first["status"], first["bytes"]) == (200, SMALL_BYTES)
+    assert {"receive_ms", "queue_ms", "compute_ms", "send_ms", "total_ms"} <= first.keys()
+    assert (second["path"], second["status"]) == ('/"\n<x>', 404)
+
+
+def test_metrics_count(server):
+    labels = '{route="/encode",scheme="alibi",status="200"}'
+    with Client(server) as client:
+        client.send(post(SMALL))
+        client.answer()
+    before = metric(server, "posenc_requests_total" + labels)
+    sent = metric(server, "posenc_sent_bytes_total")
+    with Client(server) as client:
+        client.send(post(SMALL) * 5)
+        for _ in range(5):
+            client.answer()
+    assert wait_until(lambda: metric(server, "posenc_requests_total" + labels) == before + 5)
+    assert metric(server, "posenc_sent_bytes_total") >= sent + 5 * SMALL_BYTES
+    assert metric(server, 'posenc_request_seconds_bucket{route="/encode",le="+Inf"}') == metric(
+        server, 'posenc_request_seconds_count{route="/encode"}'
+    )
+
+
+# ---- All at once ------------------------------------------------------------------------------------------------------
+
+
+def test_many_clients_of_all_kinds(server):
+    end, problems = time.monotonic() + 3, []
+
+    def whole():
+        with Client(server) as client:
+            client.send(post(SMALL) + post(MEDIUM) + get("/healthz"))
+            assert [len(client.answer()[2]) for _ in range(3)] == [SMALL_BYTES, MEDIUM_BYTES, 15]
+
+    def leaves():
+        client = Client(server)
+        client.send(post(HUGE))
+        client.socket.recv(10_000)
+        client.reset()
+
+    def uploads():
+        with Client(server) as client:
+            client.send(post(SMALL[:-1] + b" " * 200_000 + b"}"))
+            assert client.answer()[0] == 200
+
+    def worker(kind):
+        try:
+            while time.monotonic() < end:
+                kind()
+        except Exception as problem:  # pylint: disable=broad-except
+            problems.append(repr(problem))
+
+    threads = [threading.Thread(target=worker, args=(kind,)) for kind in [whole, leaves, uploads] * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not problems
+    assert wait_until(lambda: is_quiet(server))

@@ -1,0 +1,16 @@
+#!/bin/sh
+# The generated parts of README.md, between their markers: the scheme table from the registry, the options from --help.
+#   BUILD=build generated.sh check|write
+set -eu
+BUILD=${BUILD:-build}
+PYTHON=${PYTHON:-/usr/bin/python3}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+"$BUILD"/tests/tools/scheme_table >"$folder/schemes"
+{
+    echo '```text'
+    "$BUILD"/posencd --help
+    echo '```'
+} >"$folder/options"
+"$PYTHON" tests/lint/splice.py "$1" README.md schemes="$folder/schemes" options="$folder/options"

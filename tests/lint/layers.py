@@ -1,0 +1,160 @@
+"""Holds the layers: who may include what, and who may call what.
+
+    python3 tests/lint/layers.py [--cc gcc] [--root .]                   includes
+    python3 tests/lint/layers.py --calls [--build build] [--root .]      calls, from the objects' undefined symbols
+
+Includes are judged twice: by the compiler's -M output, which sees everything a file reaches through other headers, and by
+the file's own #include lines, which say what it asks for itself. Prints one line per violation; status 1 if there is one.
+"""
+import argparse
+import fnmatch
+import pathlib
+import re
+import subprocess
+import sys
+
+C_LIBRARY = {"assert.h", "complex.h", "ctype.h", "errno.h", "fenv.h", "float.h", "inttypes.h", "iso646.h", "limits.h",
+             "locale.h", "math.h", "setjmp.h", "stdalign.h", "stdarg.h", "stdatomic.h", "stdbool.h", "stddef.h", "stdint.h",
+             "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h", "strings.h", "tgmath.h", "wchar.h", "wctype.h"}
+INTRINSICS = {"immintrin.h", "arm_neon.h", "x86intrin.h"}
+
+# Each outside library enters by one door.
+DOORS = {
+    "cblas.h": ["core/gemm.c"],
+    "jansson.h": ["api/*.c", "api/*.h"],
+    "microhttpd.h": ["server/http*.c", "server/http*.h"],
+    "uv.h": ["server/jobs.c", "server/main.c"],
+}
+
+# folder: (our own headers a file may reach, system headers it may name besides the C library; None: any)
+LAYERS = {
+    "core": (["core/*.h", "core/schemes/list.h", "core/kernels/kernels.h"], set()),
+    "core/schemes": (["core/*.h", "core/schemes/*.h"], set()),
+    "core/kernels": (["core/kernels/*.h"], INTRINSICS),
+    "api": (["api/*.h", "core/posenc.h"], set()),
+    "server": (["server/*.h", "api/api.h", "core/posenc.h"], None),
+}
+# The door's own header is no layer's business.
+NO_CLOCK = {"time.h", "sys/time.h"}
+
+FORBIDDEN_CALLS = {
+    "core": r"(secure_)?getenv|setlocale|f?open(64)?|fdopen|freopen|creat|read|write|v?f?printf|f?put[cs]|putchar|fwrite|perror"
+            r"|stdout|stderr|stdin|pthread_\w+|thrd_\w+|time|clock|clock_gettime|gettimeofday|rand|random|srand|exit|abort|signal"
+            r"|socket|json_\w+|MHD_\w+|uv_\w+",
+    "api": r"(secure_)?getenv|setlocale|f?open(64)?|fdopen|creat|v?f?printf|stdout|stderr|pthread_\w+|time|clock|clock_gettime"
+           r"|gettimeofday|exit|signal|socket|bind|listen|accept4?|recv\w*|send\w*|MHD_\w+|uv_\w+",
+    "server": r"json_\w+|sincosf?|sinf?|cosf?|tanf?|expf?|exp2f?|powf?|logf?|log2f?|cblas_\w+|openblas_\w+",
+}
+
+
+def folder_of(path):
+    """The layer a file belongs to: core, core/schemes, core/kernels, api, server."""
+    parts = pathlib.PurePath(path).parts
+    two = "/".join(parts[:2])
+    return two if two in LAYERS else parts[0]
+
+
+def matches(path, patterns):
+    return any(fnmatch.fnmatch(path, p) for p in patterns)
+
+
+def own_lines(text):
+    """(how, header) of every #include line."""
+    return re.findall(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', text, re.M)
+
+
+def reached(root, cc, path):
+    """Every header a file reaches, ours as paths from the root, the system's as absolute paths."""
+    flags = ["-DPE_ISA_SUFFIX=base"] if folder_of(path) == "core/kernels" else []
+    run = subprocess.run([cc, "-std=gnu11", "-I.", *flags, "-M", path], cwd=root, capture_output=True, text=True)
+    if run.returncode:
+        raise RuntimeError(f"{path}: does not preprocess: {run.stderr.strip().splitlines()[:1]}")
+    words = run.stdout.replace("\\\n", " ").split()[1:]
+    return [w for w in words if w.endswith(".h")]
+
+
+def scheme_names(root):
+    """The schemes' files; what else is in core/schemes is a family helper."""
+    listed = root / "core/schemes/list.h"
+    return set(re.findall(r"SCHEME\((\w+)\)", listed.read_text())) if listed.exists() else set()
+
+
+def check_scheme(path, names, schemes):
+    """A scheme asks for scheme.h and its family's header, never for another scheme."""
+    for how, header in names:
+        if how == "<":
+            continue
+        helper = pathlib.PurePath(header).stem
+        if not (header == "core/scheme.h" or (header.startswith("core/schemes/") and helper not in schemes)):
+            yield f"{path}: includes {header}; a scheme may include core/scheme.h and its family's header"
+
+
+def check_own(path, text, schemes):
+    """What a file's own lines may ask for."""
+    layer = folder_of(path)
+    system = LAYERS[layer][1]
+    names = own_lines(text)
+    for how, header in names:
+        if how == "<" and header in DOORS:
+            continue # judged by what is reached
+        if how == "<" and system is not None and header not in C_LIBRARY | system:
+            yield f"{path}: includes <{header}>; {layer}/ may include the C library only"
+        if header in NO_CLOCK and layer != "server":
+            yield f"{path}: includes <{header}>; {layer}/ reads no clock"
+    if layer == "core/schemes" and path.endswith(".c"):
+        yield from check_scheme(path, names, schemes)
+
+
+def check_reached(path, headers):
+    """What a file may reach through any number of headers."""
+    layer = folder_of(path)
+    for header in headers:
+        door = next((d for d in DOORS if header == d or header.endswith("/" + d)), None)
+        if door and not matches(path, DOORS[door]):
+            yield f"{path}: reaches {door}; only {' and '.join(DOORS[door])} may"
+        ours = not header.startswith("/")
+        if ours and not door and not matches(header, LAYERS[layer][0]):
+            yield f"{path}: reaches {header}; {layer}/ may see {', '.join(LAYERS[layer][0])}"
+
+
+def check_includes(root, cc):
+    schemes = scheme_names(root)
+    for top in ("core", "api", "server"):
+        for file in sorted((root / top).rglob("*.[ch]")):
+            path = file.relative_to(root).as_posix()
+            yield from check_own(path, file.read_text(), schemes)
+            yield from check_reached(path, reached(root, cc, path))
+
+
+def undefined(build, layer):
+    """(object, symbol) for everything the objects of a layer leave to be linked."""
+    for file in sorted((build / "obj" / layer).rglob("*.o")):
+        out = subprocess.run(["nm", "-u", file], capture_output=True, text=True, check=True).stdout
+        for line in out.splitlines():
+            yield file.relative_to(build / "obj").as_posix(), line.split()[-1].split("@")[0]
+
+
+def check_calls(root, build):
+    for layer, pattern in FORBIDDEN_CALLS.items():
+        doors = {"core/gemm.o"}
+        for obj, symbol in undefined(build, layer):
+            source = root / re.sub(r"(\.(base|avx2|avx512))?\.o$", ".c", obj)
+            if obj not in doors and source.exists() and re.fullmatch(pattern, symbol):
+                yield f"{obj}: calls {symbol}, which {layer}/ may not"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
+    parser.add_argument("--cc", default="gcc")
+    parser.add_argument("--calls", action="store_true")
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    args = parser.parse_args()
+    found = check_calls(args.root, args.build) if args.calls else check_includes(args.root, args.cc)
+    bad = list(dict.fromkeys(found))
+    print("\n".join(bad), end="\n" if bad else "")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()

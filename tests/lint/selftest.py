@@ -1,0 +1,92 @@
+"""A checker that cannot fail checks nothing: feeds layers.py trees that break one rule each, and one that breaks none."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+CHECKER = pathlib.Path(__file__).with_name("layers.py")
+
+CLEAN = {
+    "core/posenc.h": "#include <stddef.h>\n",
+    "core/scheme.h": '#include "core/posenc.h"\n',
+    "core/plan.c": '#include "core/scheme.h"\n#include <math.h>\n',
+    "core/schemes/list.h": "SCHEME(rope)\nSCHEME(xpos)\n",
+    "core/schemes/rotary.h": '#include "core/scheme.h"\n',
+    "core/schemes/rope.c": '#include "core/schemes/rotary.h"\n',
+    "core/kernels/kernels.h": "#include <stdint.h>\n",
+    "core/kernels/waves.c": '#include "core/kernels/kernels.h"\n',
+    "api/api.h": '#include "core/posenc.h"\n',
+    "api/reply.c": '#include "api/api.h"\n',
+    "server/http.c": '#include "api/api.h"\n',
+    "server/log.c": '#include "api/api.h"\n#include <unistd.h>\n',
+    # Stand-ins for the outside libraries, so that no test of this needs them.
+    "include/jansson.h": "", "include/uv.h": "", "include/microhttpd.h": "", "include/cblas.h": "",
+}
+
+# what is added to the clean tree, and the words the checker must say (None: it must be content)
+CASES = [
+    ({}, None),
+    ({"core/gemm.c": "#include <cblas.h>\n"}, None),
+    ({"core/plan.c": '#include "include/cblas.h"\n'}, "core/plan.c: reaches cblas.h"),
+    ({"core/plan.c": '#include "include/jansson.h"\n'}, "core/plan.c: reaches jansson.h"),
+    ({"core/plan.c": '#include "api/api.h"\n'}, "core/plan.c: reaches api/api.h"),
+    ({"core/posenc.h": '#include "include/jansson.h"\n'}, "server/log.c: reaches jansson.h"),
+    ({"core/plan.c": "#include <pthread.h>\n"}, "core/plan.c: includes <pthread.h>"),
+    ({"core/plan.c": "#include <time.h>\n"}, "core/plan.c: includes <time.h>"),
+    ({"core/plan.c": "#include <unistd.h>\n"}, "core/plan.c: includes <unistd.h>"),
+    ({"core/schemes/rope.c": '#include "core/dtype.h"\n', "core/dtype.h": ""}, "a scheme may include"),
+    ({"core/schemes/xpos.h": "", "core/schemes/rope.c": '#include "core/schemes/xpos.h"\n'}, "a scheme may include"),
+    ({"core/kernels/waves.c": '#include "core/scheme.h"\n'}, "core/kernels/waves.c: reaches core/scheme.h"),
+    ({"api/reply.c": '#include "core/scheme.h"\n'}, "api/reply.c: reaches core/scheme.h"),
+    ({"api/reply.c": '#include "server/log.h"\n', "server/log.h": ""}, "api/reply.c: reaches server/log.h"),
+    ({"api/reply.c": "#include <sys/socket.h>\n"}, "api/reply.c: includes <sys/socket.h>"),
+    ({"server/log.c": '#include "include/microhttpd.h"\n'}, "server/log.c: reaches microhttpd.h"),
+    ({"server/http.c": '#include "include/uv.h"\n'}, "server/http.c: reaches uv.h"),
+    ({"server/http.c": '#include "api/reply.h"\n', "api/reply.h": ""}, "server/http.c: reaches api/reply.h"),
+]
+
+
+def write(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def run(root, *flags):
+    done = subprocess.run([sys.executable, CHECKER, "--root", root, *flags], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def check_includes(extra, words):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        write(root, CLEAN | extra)
+        status, said = run(root)
+    ok = status == 0 and not said if words is None else status == 1 and words in said
+    return ok, f"{extra}: expected {words!r}, got status {status}: {said.strip()}"
+
+
+def check_calls(call, allowed):
+    """An object that calls something, in a tree of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        write(root, {"core/plan.c": f"extern void {call}(void);\nvoid f(void);\nvoid f(void) {{ {call}(); }}\n"})
+        (root / "build/obj/core").mkdir(parents=True)
+        subprocess.run(["gcc", "-fno-builtin", "-c", root / "core/plan.c", "-o", root / "build/obj/core/plan.o"], check=True)
+        status, said = run(root, "--calls", "--build", root / "build")
+    return (status == 0) == allowed, f"core calling {call}: status {status}: {said.strip()}"
+
+
+def main():
+    results = [check_includes(extra, words) for extra, words in CASES]
+    results += [check_calls(call, allowed) for call, allowed in
+                [("getenv", False), ("fopen", False), ("pthread_create", False), ("json_loads", False), ("sin", True)]]
+    for ok, text in results:
+        if not ok:
+            print(f"selftest: {text}")
+    sys.exit(0 if all(ok for ok, _ in results) else 1)
+
+
+if __name__ == "__main__":
+    main()

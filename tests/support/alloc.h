@@ -1,0 +1,12 @@
+/* Allocations that fail on demand. Test programs are linked with --wrap for malloc, calloc and realloc, so every call of
+ * our code (not of shared libraries) passes here. */
+#ifndef TESTS_ALLOC_H
+#define TESTS_ALLOC_H
+
+/* The n-th allocation from now on fails, once: 0 is the next one. -1: none does. */
+void alloc_fail_at(long n);
+
+/* Allocations tried since the process began; the difference of two calls says how many a piece of code makes. */
+long alloc_count(void);
+
+#endif

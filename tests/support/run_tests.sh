@@ -1,0 +1,98 @@
+#!/bin/sh
+# Runs kinds of tests, each runner printing its own summary, then one line of totals. Status 1 if anything failed.
+#   BUILD=build run_tests.sh [lint] [c] [replay] [http] [slow]
+# T=test_rotate.py runs one file of the http tests. PYTEST_FLAGS go to pytest.
+set -u
+
+BUILD=${BUILD:-build}
+PYTHON=${PYTHON:-/usr/bin/python3}
+passed=0 failed=0 skipped=0
+failures=
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+# The sum of the numbers before or after a text in the log, as in "[  PASSED  ] 3 test(s)." or "12 passed".
+sum() {
+    grep -oE "$1" "$log" | grep -oE '[0-9]+' | awk '{ n += $1 } END { print n + 0 }'
+}
+
+# Runs a command into the log and onto the screen; its status is the command's.
+run() {
+    { "$@" 2>&1; echo $? >"$log.rc"; } | tee "$log"
+    rc=$(cat "$log.rc")
+    rm -f "$log.rc"
+    return "$rc"
+}
+
+add() { # passed failed name status
+    passed=$((passed + $1))
+    failed=$((failed + $2))
+    if [ "$4" -ne 0 ] || [ "$2" -gt 0 ]; then
+        [ "$2" -gt 0 ] || failed=$((failed + 1)) # it crashed, or failed before its first test
+        failures="$failures $3"
+    fi
+}
+
+run_lint() {
+    echo "== lint"
+    run make --no-print-directory lint BUILD="$BUILD"
+    status=$?
+    add "$(sum '^[0-9]+ checks passed')" "$(sum ', [0-9]+ failed')" lint $status
+}
+
+run_cmocka() {
+    for program in $(find "$BUILD"/tests/core "$BUILD"/tests/api "$BUILD"/tests/server -type f -name 'test_*' 2>/dev/null | sort); do
+        [ -f "${program#"$BUILD"/}.c" ] || continue # its source is gone
+        echo "== $program"
+        run "$program"
+        status=$?
+        add "$(sum '\[  PASSED  \] [0-9]+')" "$(sum '\[  FAILED  \] [0-9]+ test')" "$program" $status
+    done
+}
+
+run_replay() {
+    for program in "$BUILD"/tests/fuzz/fuzz_*.replay; do
+        [ -f "$program" ] || continue
+        name=${program##*/fuzz_} name=${name%.replay}
+        echo "== fuzz corpus $name"
+        run "$program" tests/fuzz/corpus/"$name"
+        status=$?
+        add $((status == 0)) 0 "$program" $status
+    done
+}
+
+run_http() {
+    echo "== tests over a socket"
+    POSENCD=$(cd "$BUILD" && pwd)/posencd
+    export POSENCD
+    run "$PYTHON" -m pytest -q -p no:cacheprovider ${PYTEST_FLAGS-} tests/http/"${T-}"
+    status=$?
+    add "$(sum '[0-9]+ passed')" "$(($(sum '[0-9]+ failed') + $(sum '[0-9]+ error')))" pytest $status
+    skipped=$((skipped + $(sum '[0-9]+ skipped') + $(sum '[0-9]+ deselected')))
+}
+
+run_slow() {
+    for source in tests/slow/*.c; do
+        program=$BUILD/${source%.c}
+        echo "== $program"
+        run "$program"
+        status=$?
+        add "$(sum '[0-9]+ passed')" "$(sum '[0-9]+ failed')" "$program" $status
+    done
+    PYTEST_FLAGS='-m slow'
+    run_http
+}
+
+for kind in "$@"; do
+    case $kind in
+    lint) run_lint ;;
+    c) run_cmocka ;;
+    replay) run_replay ;;
+    http) run_http ;;
+    slow) run_slow ;;
+    *) echo "run_tests.sh: unknown kind $kind; there are lint, c, replay, http, slow" >&2; exit 2 ;;
+    esac
+done
+
+echo "== total: $passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped left to make slow")"
+[ -z "$failures" ] || { echo "failed:$failures"; exit 1; }
