@@ -1,56 +1,65 @@
-/* Numbers as JSON text, both ways, without a library's tree: the fast path for arrays of a million numbers. */
+/* Numbers as JSON text, both ways, without a library's tree: the fast path for arrays of a million
+ * numbers. */
 #ifndef API_NUMBERS_H
 #define API_NUMBERS_H
 
 #include "core/posenc.h"
 
 enum {
-    API_NUMBER_MAX = 40,      /* room that api_real_print and api_integer_print want; the text has at most 24 characters */
+    API_NUMBER_MAX = 40, /* room that api_real_print and api_integer_print want; the text has at most 24 characters */
     API_DIGITS_SHORTEST = -1, /* digits: the shortest text that reads back to the same value of its dtype */
     API_DIGITS_MAX = 17
 };
 
-/* Most characters one number of this dtype may take with this many digits after the point (or API_DIGITS_SHORTEST). */
+/* Most characters one number of this dtype may take with this many digits after the point (or
+ * API_DIGITS_SHORTEST). */
 size_t api_number_width(enum pe_dtype dtype, int digits);
 
-/* Writes n numbers of src, separated by commas without spaces, at dst (room for n × (api_number_width + 1), all of which may be
- * overwritten); returns the end of the text. No NUL is added.
- * Reals, shortest: as Python's repr writes them, with a point or an exponent always there: "1.0", "-0.0", "1e-05",
- * "9.999833e-05", "1e+16". Of the decimals in the number's rounding interval those with the fewest digits, of these the
- * nearest; for f32, f16 and bf16 also one that gives the number back when it is read as a double first and then rounded.
- * Reals, fixed: `digits` digits after the point, exactly as printf("%.*f") rounds; a result of only zeros loses its sign
- * ("0.00"). digits = 0 rounds to an integer and writes it as "3.0", since a real always has a point or an exponent.
- * Non-finite: "Infinity", "-Infinity", "NaN" in double quotes. Integers plain; booleans true, false. */
+/* Writes n numbers of src, separated by commas without spaces, at dst (room for n ×
+ * (api_number_width + 1), all of which may be overwritten); returns the end of the text. No NUL is
+ * added.
+ * Reals, shortest: as Python's repr writes them, with a point or an exponent always there: "1.0",
+ * "-0.0", "1e-05", "9.999833e-05", "1e+16". Of the decimals in the number's rounding interval those
+ * with the fewest digits, of these the nearest; for f32, f16 and bf16 also one that gives the
+ * number back when it is read as a double first and then rounded.
+ * Reals, fixed: `digits` digits after the point, exactly as printf("%.*f") rounds; a result of only
+ * zeros loses its sign ("0.00"). digits = 0 rounds to an integer and writes it as "3.0", since a
+ * real always has a point or an exponent.
+ * Non-finite: "Infinity", "-Infinity", "NaN" in double quotes. Integers plain; booleans true,
+ * false. */
 char *api_numbers_print(char *dst, enum pe_dtype dtype, const void *src, size_t n, int digits);
-char *api_real_print(char *dst, double x);       /* one double, shortest; room for API_NUMBER_MAX, no NUL */
-char *api_integer_print(char *dst, int64_t x);   /* likewise */
+char *api_real_print(char *dst, double x);     /* one double, shortest; room for API_NUMBER_MAX, no NUL */
+char *api_integer_print(char *dst, int64_t x); /* likewise */
 
 /* Result of reading an array. */
 enum api_read {
     API_READ_OK,
-    API_READ_OTHER,     /* not an array of only numbers (and nested arrays of them): leave it to the JSON parser */
-    API_READ_RAGGED,    /* only numbers and arrays, but its rows differ in length, or numbers stand beside arrays */
-    API_READ_DEEP,      /* more than PE_RANK_MAX levels */
+    API_READ_OTHER,  /* not an array of only numbers (and nested arrays of them): leave it to the JSON parser */
+    API_READ_RAGGED, /* only numbers and arrays, but its rows differ in length, or numbers stand beside arrays */
+    API_READ_DEEP,   /* more than PE_RANK_MAX levels */
     API_READ_NO_MEMORY
 };
 
-/* A growable list of doubles; init to zeros, freed with free(values). It never grows beyond what the rest of the text can
- * fill: a number needs two bytes. */
+/* A growable list of doubles; init to zeros, freed with free(values). It never grows beyond what
+ * the rest of the text can fill: a number needs two bytes. */
 struct api_doubles {
     double *values;
     size_t n, room;
 };
 
-/* Reads the JSON array that starts at *text ('[') and ends before end: numbers, the strings "Infinity", "-Infinity", "NaN",
- * and nested arrays of these, all rows of one length. Appends its numbers to *out (the double nearest each text, ties to
- * even; 1e-400 is 0.0, -0 is -0.0), its shape to shape[] and *rank, and moves *text behind the closing ']'. In every other
- * case *text, *rank and the numbers of *out are as before. A number that overflows a double (1e400), bad JSON, an empty array
- * ([]), or one with any other content gives API_READ_OTHER.
+/* Reads the JSON array that starts at *text ('[') and ends before end: numbers, the strings
+ * "Infinity", "-Infinity", "NaN", and nested arrays of these, all rows of one length. Appends its
+ * numbers to *out (the double nearest each text, ties to even; 1e-400 is 0.0, -0 is -0.0), its
+ * shape to shape[] and *rank, and moves *text behind the closing ']'. In every other case *text,
+ * *rank and the numbers of *out are as before. A number that overflows a double (1e400), bad JSON,
+ * an empty array ([]), or one with any other content gives API_READ_OTHER.
  *
- * Cost: linear in the bytes looked at, which end at the closing ']' or at the first thing that is no number, no array of
- * numbers, or lies deeper than PE_RANK_MAX. A caller who after OTHER, RAGGED or DEEP goes inside and calls once at each inner '['
- * therefore has every byte read at most PE_RANK_MAX times, whatever the text: a call reads only what is within
- * PE_RANK_MAX levels of its own bracket, and a byte has no more enclosing brackets than that so near. */
-enum api_read api_numbers_read(const char **text, const char *end, struct api_doubles *out, uint64_t *shape, unsigned *rank);
+ * Cost: linear in the bytes looked at, which end at the closing ']' or at the first thing that is
+ * no number, no array of numbers, or lies deeper than PE_RANK_MAX. A caller who after OTHER, RAGGED
+ * or DEEP goes inside and calls once at each inner '[' therefore has every byte read at most
+ * PE_RANK_MAX + 1 times, whatever the text: a call reads only what is within that many levels of its
+ * own bracket. */
+enum api_read api_numbers_read(const char **text, const char *end, struct api_doubles *out, uint64_t *shape,
+                               unsigned *rank);
 
 #endif

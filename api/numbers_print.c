@@ -1,8 +1,10 @@
-/* Numbers to JSON text: arrays of any dtype, shortest or with fixed digits. Digits are made eight at a time in a 64-bit word.
+/* Numbers to JSON text: arrays of any dtype, shortest or with fixed digits. Digits are made eight
+ * at a time in a 64-bit word.
  *
- * The printers of one number write whole words, so they may touch up to WINDOW bytes from their start or 16 behind their
- * end; api_numbers_print keeps that inside the caller's room. A vector version prints groups of numbers: its place is that of
- * a row function, which is why those take arrays. */
+ * The printers of one number write whole words, so they may touch up to WINDOW bytes from their
+ * start or 16 behind their end; api_numbers_print keeps that inside the caller's room. A vector
+ * version prints groups of numbers: its place is that of a row function, which is why those take
+ * arrays. */
 #include "api/numbers.h"
 #include "api/numbers_shortest.h"
 
@@ -18,17 +20,34 @@ enum { WINDOW = 36, LONGEST = 1 + 309 + 1 + API_DIGITS_MAX, N_BUFFERED = 2 };
 _Static_assert(API_NUMBER_MAX >= (int)WINDOW, "api_real_print and api_integer_print write words");
 
 static const uint64_t tens[20] = {
-    1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
-    1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000,
-    100000000000000000, 1000000000000000000, 10000000000000000000u,
+    1,
+    10,
+    100,
+    1000,
+    10000,
+    100000,
+    1000000,
+    10000000,
+    100000000,
+    1000000000,
+    10000000000,
+    100000000000,
+    1000000000000,
+    10000000000000,
+    100000000000000,
+    1000000000000000,
+    10000000000000000,
+    100000000000000000,
+    1000000000000000000,
+    10000000000000000000u,
 };
 
 #define ASCII_ZEROS UINT64_C(0x3030303030303030)
 
 /* ---- Digits ---------------------------------------------------------------------------------------------------- */
 
-/* The eight digits of x < 10^8, one a byte, the first in the lowest: halves, then pairs, then single digits are split off in
- * all lanes at once by multiplying with a reciprocal. */
+/* The eight digits of x < 10^8, one a byte, the first in the lowest: halves, then pairs, then
+ * single digits are split off in all lanes at once by multiplying with a reciprocal. */
 IN_LOOP uint64_t digits_of(uint64_t x)
 {
     uint64_t four = x / 10000, v = four | (x - 10000 * four) << 32;
@@ -38,10 +57,7 @@ IN_LOOP uint64_t digits_of(uint64_t x)
     return one | (v - 10 * one) << 8;
 }
 
-static inline void store(char *dst, uint64_t word)
-{
-    memcpy(dst, &word, sizeof word);
-}
+static inline void store(char *dst, uint64_t word) { memcpy(dst, &word, sizeof word); }
 
 static inline int digit_count(uint64_t x) /* x > 0 */
 {
@@ -75,17 +91,18 @@ char *api_integer_print(char *dst, int64_t x)
 
 /* ---- Shortest form --------------------------------------------------------------------------------------------- */
 
-/* Seventeen digits, the first apart and the others in two words of raw digits, n of them before the trailing zeros, the first
- * worth 10^exponent. */
+/* Seventeen digits, the first apart and the others in two words of raw digits, n of them before the
+ * trailing zeros, the first worth 10^exponent. */
 struct digits {
     uint64_t first, words[2];
     int n, exponent;
 };
 
-/* From 0.0001 on. The digits of a small number stand behind as much of "0.000" as it has zeros; those of a large one at its
- * start, and again, without the whole ones, behind the point. One path for both, for whether a number is below one no processor
- * can guess. The words are ASCII in one 128-bit number: shifting it by whole digits moves them in the text. is_short (a
- * constant): the first word is enough, as for nine digits below 10^8. */
+/* From 0.0001 on. The digits of a small number stand behind as much of "0.000" as it has zeros;
+ * those of a large one at its start, and again, without the whole ones, behind the point. One path
+ * for both, for whether a number is below one no processor can guess. The words are ASCII in one
+ * 128-bit number: shifting it by whole digits moves them in the text. is_short (a constant): the
+ * first word is enough, as for nine digits below 10^8. */
 IN_LOOP char *layout_plain(char *dst, const struct digits *d, unsigned __int128 text, bool is_short)
 {
     int e = d->exponent, start = e < 0 ? 1 - e : 0, whole = e < 0 ? 0 : e;
@@ -155,7 +172,8 @@ struct real {
     struct binary size; /* c = 0: zero; not finite: c > 0 is NaN */
 };
 
-/* Takes apart an IEEE 754 number of fraction_bits and exponent_bits; these are constants where it is inlined. */
+/* Takes apart an IEEE 754 number of fraction_bits and exponent_bits; these are constants where it
+ * is inlined. */
 IN_LOOP struct real real_of(uint64_t bits, int fraction_bits, int exponent_bits)
 {
     uint64_t hidden = UINT64_C(1) << fraction_bits, fraction = bits & (hidden - 1);
@@ -184,15 +202,9 @@ IN_LOOP struct real load_f64(const void *src, size_t i)
     return real_of(bits, 52, 11);
 }
 
-IN_LOOP struct real load_f16(const void *src, size_t i)
-{
-    return real_of(((const uint16_t *)src)[i], 10, 5);
-}
+IN_LOOP struct real load_f16(const void *src, size_t i) { return real_of(((const uint16_t *)src)[i], 10, 5); }
 
-IN_LOOP struct real load_bf16(const void *src, size_t i)
-{
-    return real_of(((const uint16_t *)src)[i], 7, 8);
-}
+IN_LOOP struct real load_bf16(const void *src, size_t i) { return real_of(((const uint16_t *)src)[i], 7, 8); }
 
 static char *special_print(char *dst, struct real x)
 {
@@ -217,7 +229,8 @@ IN_LOOP char *shortest_print(char *dst, struct real x, bool is_wide)
 
 /* ---- Fixed digits ---------------------------------------------------------------------------------------------- */
 
-/* The fraction, scaled to an integer of `digits` digits; the point of digits = 0 is followed by a zero all the same. */
+/* The fraction, scaled to an integer of `digits` digits; the point of digits = 0 is followed by a
+ * zero all the same. */
 IN_LOOP char *fraction_print(char *dst, uint64_t fraction, int digits)
 {
     if (digits <= 8) {
@@ -231,7 +244,8 @@ IN_LOOP char *fraction_print(char *dst, uint64_t fraction, int digits)
     return dst + digits;
 }
 
-/* Numbers without a fraction. From 2^64 on libc writes the exact digits; they are hundreds and hardly ever asked for. */
+/* Numbers without a fraction. From 2^64 on libc writes the exact digits; they are hundreds and
+ * hardly ever asked for. */
 static char *whole_print(char *dst, struct real x, int digits)
 {
     *dst = '-';
@@ -244,8 +258,9 @@ static char *whole_print(char *dst, struct real x, int digits)
     return fraction_print(dst, 0, digits);
 }
 
-/* fraction / 2^s · 10^digits to the nearest integer, ties to the even neighbour where `odd` says that rounding down leaves
- * an odd number. Exact: fraction < 2^53 and 10^17 < 2^57 fit 128 bits together. */
+/* fraction / 2^s · 10^digits to the nearest integer, ties to the even neighbour where `odd` says
+ * that rounding down leaves an odd number. Exact: fraction < 2^53 and 10^17 < 2^57 fit 128 bits
+ * together. */
 IN_LOOP uint64_t scaled_round(uint64_t fraction, int s, int digits, bool odd)
 {
     unsigned __int128 product = (unsigned __int128)fraction * tens[digits];
@@ -307,19 +322,26 @@ ROW(row_u32, natural_print(dst, ((const uint32_t *)src)[i]))
 ROW(row_u64, natural_print(dst, ((const uint64_t *)src)[i]))
 ROW(row_bool, ((const uint8_t *)src)[i] ? stpcpy(dst, "true") : stpcpy(dst, "false"))
 
-/* width: of the shortest form, or of an integer; whole: most digits before the point in the fixed form, 0 for integers.
- * f32 at its longest is -1234567900000000.0, not a small number; f16 is "-Infinity" in its quotes. */
+/* width: of the shortest form, or of an integer; whole: most digits before the point in the fixed
+ * form, 0 for integers. f32 at its longest is -1234567900000000.0, not a small number; f16 is
+ * "-Infinity" in its quotes. */
 static const struct {
     row_print *shortest, *fixed;
     unsigned char width;
     unsigned short whole;
 } forms[PE_N_DTYPES] = {
-    [PE_F32] = {shortest_f32, fixed_f32, 19, 39},   [PE_F64] = {shortest_f64, fixed_f64, 24, 309},
-    [PE_F16] = {shortest_f16, fixed_f16, 11, 5},    [PE_BF16] = {shortest_bf16, fixed_bf16, 19, 39},
-    [PE_I8] = {row_i8, row_i8, 4, 0},               [PE_I16] = {row_i16, row_i16, 6, 0},
-    [PE_I32] = {row_i32, row_i32, 11, 0},           [PE_I64] = {row_i64, row_i64, 20, 0},
-    [PE_U8] = {row_u8, row_u8, 3, 0},               [PE_U16] = {row_u16, row_u16, 5, 0},
-    [PE_U32] = {row_u32, row_u32, 10, 0},           [PE_U64] = {row_u64, row_u64, 20, 0},
+    [PE_F32] = {shortest_f32, fixed_f32, 19, 39},
+    [PE_F64] = {shortest_f64, fixed_f64, 24, 309},
+    [PE_F16] = {shortest_f16, fixed_f16, 11, 5},
+    [PE_BF16] = {shortest_bf16, fixed_bf16, 19, 39},
+    [PE_I8] = {row_i8, row_i8, 4, 0},
+    [PE_I16] = {row_i16, row_i16, 6, 0},
+    [PE_I32] = {row_i32, row_i32, 11, 0},
+    [PE_I64] = {row_i64, row_i64, 20, 0},
+    [PE_U8] = {row_u8, row_u8, 3, 0},
+    [PE_U16] = {row_u16, row_u16, 5, 0},
+    [PE_U32] = {row_u32, row_u32, 10, 0},
+    [PE_U64] = {row_u64, row_u64, 20, 0},
     [PE_BOOL] = {row_bool, row_bool, 5, 0},
 };
 
@@ -335,7 +357,8 @@ size_t api_number_width(enum pe_dtype dtype, int digits)
     return width > QUOTED ? width : QUOTED;
 }
 
-/* The last numbers go through a buffer: there the window of a word behind the text would pass the caller's room. */
+/* The last numbers go through a buffer: there the window of a word behind the text would pass the
+ * caller's room. */
 char *api_numbers_print(char *dst, enum pe_dtype dtype, const void *src, size_t n, int digits)
 {
     assert(dtype >= 0 && dtype < PE_N_DTYPES && digits >= API_DIGITS_SHORTEST && digits <= API_DIGITS_MAX);
@@ -351,7 +374,4 @@ char *api_numbers_print(char *dst, enum pe_dtype dtype, const void *src, size_t 
     return dst + n_bytes;
 }
 
-char *api_real_print(char *dst, double x)
-{
-    return shortest_print(dst, load_f64(&x, 0), true);
-}
+char *api_real_print(char *dst, double x) { return shortest_print(dst, load_f64(&x, 0), true); }

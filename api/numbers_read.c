@@ -1,9 +1,10 @@
 /* JSON text to numbers: arrays of them, nested, and the nearest double of one decimal.
  *
- * Three routes to the same, correctly rounded, double: up to 19 digits by one or two products with a 128-bit power of ten
- * (Daniel Lemire, "Number parsing at a gigabyte per second"; Mushtak and Lemire, "Fast number parsing without fallback",
- * for why that always decides); more digits by the same with their first 19 and these plus one, if both
- * agree; else libc on at most as many digits as can matter. */
+ * Three routes to the same, correctly rounded, double: up to 19 digits by one or two products with
+ * a 128-bit power of ten (Daniel Lemire, "Number parsing at a gigabyte per second"; Mushtak and
+ * Lemire, "Fast number parsing without fallback", for why that always decides); more digits by the
+ * same with their first 19 and these plus one, if both agree; else libc on at most as many digits
+ * as can matter. */
 #include "api/numbers.h"
 #include "api/numbers_powers.h"
 
@@ -20,8 +21,9 @@ static double double_of(uint64_t bits)
     return x;
 }
 
-/* The leading 128 bits of w · 10^exponent, w with its top bit set. The second product is needed only if the first leaves the
- * bits below a double's 53 and its two rounding bits all ones, so that a carry could still arrive. */
+/* The leading 128 bits of w · 10^exponent, w with its top bit set. The second product is needed
+ * only if the first leaves the bits below a double's 53 and its two rounding bits all ones, so that
+ * a carry could still arrive. */
 static unsigned __int128 power_product(uint64_t w, int exponent)
 {
     const struct api_power *power = api_power_of_ten(exponent);
@@ -31,7 +33,8 @@ static unsigned __int128 power_product(uint64_t w, int exponent)
     return product;
 }
 
-/* Below the normal range the last bit has a fixed place: the shift is larger. m holds one bit more than a double. */
+/* Below the normal range the last bit has a fixed place: the shift is larger. m holds one bit more
+ * than a double. */
 static double subnormal_round(uint64_t m, int shift)
 {
     if (shift > 63)
@@ -54,8 +57,9 @@ double api_decimal_value(uint64_t digits, int64_t exponent)
     int biased = api_log2_of_power(e) + 63 + top - zeros + 1023; /* exponent field of a double */
     if (biased <= 0)
         return subnormal_round(m, 1 - biased);
-    /* A tie is possible only where 5^|exponent| divides or is divided within 64 bits. m odd asks to round up; if nothing lies
-     * below, and rounding down gives an even result, that is the neighbour to take. */
+    /* A tie is possible only where 5^|exponent| divides or is divided within 64 bits. m odd asks to
+     * round up; if nothing lies below, and rounding down gives an even result, that is the
+     * neighbour to take. */
     if (low <= 1 && e >= -4 && e <= 23 && (m & 3) == 1 && m << shift == high)
         m--;
     m = (m + (m & 1)) >> 1;
@@ -67,26 +71,25 @@ double api_decimal_value(uint64_t digits, int64_t exponent)
 
 /* A number as it stands in the text. */
 struct decimal {
-    const char *from;   /* its first digit */
-    const char *to;     /* behind its last digit, before any e; from … to may have one point */
-    uint64_t digits;    /* all of them, modulo 2^64 */
-    int64_t n_digits;   /* leading zeros included */
-    int64_t exponent;   /* of the last digit */
+    const char *from; /* its first digit */
+    const char *to;   /* behind its last digit, before any e; from … to may have one point */
+    uint64_t digits;  /* all of them, modulo 2^64 */
+    int64_t n_digits; /* leading zeros included */
+    int64_t exponent; /* of the last digit */
 };
 
-static inline bool is_digit(char c)
-{
-    return (unsigned char)(c - '0') < 10;
-}
+static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
-/* Whether eight bytes are all digits: their high halves are 3, and adding 6 to the low ones does not carry into these. */
+/* Whether eight bytes are all digits: their high halves are 3, and adding 6 to the low ones does
+ * not carry into these. */
 static inline bool are_digits(uint64_t word)
 {
     const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0), sixes = UINT64_C(0x0606060606060606);
     return ((word & high) | ((word + sixes) & high) >> 4) == UINT64_C(0x3333333333333333);
 }
 
-/* Eight ASCII digits, the first in the lowest byte: neighbours are joined to pairs, these to fours, these to eight. */
+/* Eight ASCII digits, the first in the lowest byte: neighbours are joined to pairs, these to fours,
+ * these to eight. */
 static inline uint64_t eight_value(uint64_t word)
 {
     word = (word & UINT64_C(0x0f0f0f0f0f0f0f0f)) * (10 << 8 | 1) >> 8;
@@ -108,7 +111,8 @@ static inline const char *digits_read(const char *p, const char *end, uint64_t *
     return p;
 }
 
-/* What follows e or E; NULL if that is no integer. Values no text is long enough to make up for stand for all larger ones. */
+/* What follows e or E; NULL if that is no integer. Values no text is long enough to make up for
+ * stand for all larger ones. */
 static const char *exponent_read(const char *p, const char *end, int64_t *exponent)
 {
     const int64_t large = INT64_C(1) << 56;
@@ -150,12 +154,12 @@ static inline const char *decimal_read(const char *p, const char *end, struct de
 
 /* ---- More digits than a word holds ------------------------------------------------------------------------------- */
 
-/* Two neighbouring doubles have a middle of at most 767 digits. A digit behind those can only say "and a little more", which
- * one more digit says as well. */
+/* Two neighbouring doubles have a middle of at most 767 digits. A digit behind those can only say
+ * "and a little more", which one more digit says as well. */
 enum { DIGITS_WORD = 19, DIGITS_THAT_MATTER = 768 };
 
-/* The first `most` digits from the first that is not zero; *exponent is made that of the last one written, *more says whether
- * anything but zeros was left out. */
+/* The first `most` digits from the first that is not zero; *exponent is made that of the last one
+ * written, *more says whether anything but zeros was left out. */
 static size_t leading_digits(const struct decimal *d, char *dst, size_t most, int64_t *exponent, bool *more)
 {
     size_t n = 0;
@@ -174,7 +178,8 @@ static size_t leading_digits(const struct decimal *d, char *dst, size_t most, in
     return n;
 }
 
-/* libc sees an integer with an exponent: no point, whose character would depend on the locale, and a bounded length. */
+/* libc sees an integer with an exponent: no point, whose character would depend on the locale, and
+ * a bounded length. */
 static double library_value(const struct decimal *d)
 {
     char text[DIGITS_THAT_MATTER + 1 + sizeof "e-10000"];
@@ -207,7 +212,8 @@ static double long_value(struct decimal d)
     return library_value(&d);
 }
 
-/* ---- One element: a number or a quoted name of what JSON has no number for ---------------------------------------- */
+/* ---- One element: a number or a quoted name of what JSON has no number for ----------------------------------------
+ */
 
 static const char *word_read(const char *p, const char *end, double *x)
 {
@@ -242,11 +248,12 @@ static inline const char *element_read(const char *p, const char *end, double *x
 
 /* ---- Arrays ------------------------------------------------------------------------------------------------------ */
 
-/* What is known of the array so far. Depth counts open brackets; the array at depth i+1 has counts[i] elements yet. */
+/* What is known of the array so far. Depth counts open brackets; the array at depth i+1 has
+ * counts[i] elements yet. */
 struct reader {
     struct api_doubles *out;
     const char *end;
-    unsigned depth, rank;        /* rank: depth of the first number, 0 before it */
+    unsigned depth, rank; /* rank: depth of the first number, 0 before it */
     uint64_t counts[PE_RANK_MAX];
     uint64_t shape[PE_RANK_MAX]; /* 0: no array of that depth has ended yet */
     bool ragged;
@@ -273,8 +280,8 @@ static bool grow(struct api_doubles *out, size_t left)
     return true;
 }
 
-/* Appends the elements from p on until something else than a comma follows one; p is behind the last element then. NULL:
- * *why. A loop of its own because here the millions are. */
+/* Appends the elements from p on until something else than a comma follows one; p is behind the
+ * last element then. NULL: *why. A loop of its own because here the millions are. */
 static const char *elements_read(struct reader *r, const char *p, enum api_read *why)
 {
     struct api_doubles *out = r->out;
@@ -328,7 +335,8 @@ static const char *begin_read(struct reader *r, const char *p, enum api_read *wh
     return elements_read(r, p, why);
 }
 
-/* The whole array. Each turn reads "[ [ 1, 2" and then the "] ]" behind; a comma between arrays begins the next turn. */
+/* The whole array. Each turn reads "[ [ 1, 2" and then the "] ]" behind; a comma between arrays
+ * begins the next turn. */
 static const char *array_read(struct reader *r, const char *p, enum api_read *why)
 {
     for (;;) {
@@ -348,7 +356,8 @@ static const char *array_read(struct reader *r, const char *p, enum api_read *wh
     }
 }
 
-enum api_read api_numbers_read(const char **text, const char *end, struct api_doubles *out, uint64_t *shape, unsigned *rank)
+enum api_read api_numbers_read(const char **text, const char *end, struct api_doubles *out, uint64_t *shape,
+                               unsigned *rank)
 {
     struct reader r = {.out = out, .end = end};
     size_t n = out->n;

@@ -6,6 +6,7 @@
 #define PE_SCHEME_H
 
 #include "core/dd.h"
+#include "core/dtype.h"
 #include "core/freq.h"
 #include "core/limits.h"
 #include "core/params.h"

@@ -1,6 +1,8 @@
 /* Owns standard error: prints events as lines, keeps them until the loop is idle, writes them without ever waiting. */
 #include "server/log.h"
 
+#include "server/clock.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -120,7 +122,7 @@ static void put_value(struct line *line, enum log_format format, const struct lo
     if (field->kind == LOG_KIND_COUNT)
         snprintf(number, sizeof number, "%llu", (unsigned long long)field->count);
     else if (field->kind == LOG_KIND_MS)
-        snprintf(number, sizeof number, "%.3f", field->ms);
+        clock_print_ms(number, field->ns);
     put_text(line, number);
 }
 
@@ -161,14 +163,19 @@ size_t log_print(char *dst, size_t n_bytes, enum log_format format, enum log_lev
     return line.n;
 }
 
+/* The part up to the seconds is made once a second, by each thread for itself. */
 static void print_time(char *dst, size_t n_bytes)
 {
+    static _Thread_local time_t made_for = -1;
+    static _Thread_local char seconds[32];
     struct timespec now;
-    struct tm parts;
-    char seconds[32];
     clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
+    if (now.tv_sec != made_for) {
+        struct tm parts;
+        gmtime_r(&now.tv_sec, &parts);
+        strftime(seconds, sizeof seconds, "%Y-%m-%dT%H:%M:%S", &parts);
+        made_for = now.tv_sec;
+    }
     snprintf(dst, n_bytes, "%s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
 }
 

@@ -15,7 +15,7 @@ enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 void log_setup(enum log_format format, enum log_level level,
                int fd); /* before the first line; text, info, 2 otherwise */
 
-enum log_kind { LOG_KIND_TEXT, LOG_KIND_COUNT, LOG_KIND_MS, LOG_KIND_FLAG };
+enum log_kind { LOG_KIND_TEXT, LOG_KIND_COUNT, LOG_KIND_MS, LOG_KIND_FLAG }; /* MS: given in ns, printed in ms */
 
 struct log_field {
     const char *name;
@@ -23,7 +23,7 @@ struct log_field {
     union {
         const char *text; /* any bytes; what is not printable ASCII or UTF-8 is escaped; NULL or "": field left out */
         uint64_t count;
-        double ms;
+        uint64_t ns;
         bool flag; /* false: field left out */
     };
 };
@@ -38,7 +38,7 @@ struct log_field {
     }
 #define LOG_MS(name_, value_)                                                                                          \
     {                                                                                                                  \
-        .name = (name_), .kind = LOG_KIND_MS, .ms = (value_)                                                           \
+        .name = (name_), .kind = LOG_KIND_MS, .ns = (value_)                                                           \
     }
 #define LOG_FLAG(name_, value_)                                                                                        \
     {                                                                                                                  \

@@ -75,19 +75,21 @@ static inline struct pair sine(vd r, vd rl, vd z)
     return sum(p, product_error(r, h, p) + (r * low + rl * high) + r * z * t);
 }
 
-/* cos(π/2·(r + rl)): relative error 2^-64.6. */
+/* cos(π/2·(r + rl)) = 1 + z·C1 + z²·…: relative error 2^-64.6; the first two terms are summed exactly. */
 static inline struct pair cosine(vd r, vd rl, vd z)
 {
-    const double second = -0x1.3bd3cc9be45dep+0;
+    vd second = {0}, one = {0};
+    second += -0x1.3bd3cc9be45dep+0;
+    one += 1;
     vd zl = product_error(r, r, z) + 2 * (r * rl);
     vd t = -0x1.b2586bc3c2c6ep-28 * z + 0x1.f9cc15d5b0993p-22;
     t = t * z - 0x1.a6d1ec3d48e0cp-16;
     t = t * z + 0x1.e1f5068303f38p-11;
     t = t * z - 0x1.55d3c7e3c8d5cp-6;
     t = t * z + 0x1.03c1f081b5aaap-2;
-    vd one = {0};
-    one += 1;
-    return sum(one, z * second + (zl * second + z * z * t));
+    vd a = z * second;
+    struct pair head = sum(one, a);
+    return sum(head.high, head.low + (product_error(z, second, a) + zl * second) + z * z * t);
 }
 
 static inline vd choose(vi mask, vd yes, vd no)

@@ -5,7 +5,6 @@
  *     slope[n+t] = 2^(-bias_max·(2t+1)/(2n)):  the odd terms of the sequence for 2n heads, appended
  *     bias[h, i, j] = -slope[h] · |q_pos - k_pos|      (symmetric; the other forms below) */
 #include "core/schemes/bias.h"
-#include "core/dtype.h"
 
 #include <stdlib.h>
 

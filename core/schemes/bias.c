@@ -1,6 +1,5 @@
 /* The bias family: masks, Toeplitz rows, and products rounded once. */
 #include "core/schemes/bias.h"
-#include "core/dtype.h"
 
 #include <stdlib.h>
 #include <string.h>

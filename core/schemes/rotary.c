@@ -1,6 +1,5 @@
 /* The rotary family: its outputs in every form, and its rotation. */
 #include "core/schemes/rotary.h"
-#include "core/dtype.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Printing numbers: against libc with a search for the shortest precision, against what Python prints, and for staying in the
- * promised room. */
+/* Printing numbers: against libc with a search for the shortest precision, against what Python
+ * prints, and for staying in the promised room. */
 #include "api/numbers.h"
 
 #include <math.h>
@@ -36,7 +36,8 @@ static float float_of(uint32_t bits)
     return x;
 }
 
-/* One number, NUL-terminated; the room is exactly what the header asks for, and a guard stands behind it. */
+/* One number, NUL-terminated; the room is exactly what the header asks for, and a guard stands
+ * behind it. */
 static const char *print_one(enum pe_dtype dtype, const void *src, int digits)
 {
     static char text[TEXT_MAX];
@@ -64,7 +65,8 @@ static int digits_in(const char *text)
     return n - zeros;
 }
 
-/* Whether libc's nearest decimal of n digits gives x back; for a float both read as a float and as a double first. */
+/* Whether libc's nearest decimal of n digits gives x back; for a float both read as a float and as
+ * a double first. */
 static bool are_enough(int n, double x, bool is_float)
 {
     char text[40];
@@ -79,7 +81,8 @@ static void real_constants(void **unused)
         uint64_t bits;
         const char *text;
     } cases[] = {
-        /* what Python prints: the ends of the range, powers of two (the lower neighbour is near), ties, changes of form */
+        /* what Python prints: the ends of the range, powers of two (the lower neighbour is near),
+         * ties, changes of form */
         {0x0000000000000000, "0.0"},
         {0x8000000000000000, "-0.0"},
         {0x0000000000000001, "5e-324"},
@@ -144,19 +147,29 @@ static void float_constants(void **unused)
         uint32_t bits;
         const char *text;
     } cases[] = {
-        {0x80000000, "-0.0"},           {0x00000001, "1e-45"},          {0x00800000, "1.1754944e-38"},
-        {0x7f7fffff, "3.4028235e+38"},  {0x3dcccccd, "0.1"},            {0x3f0a5140, "0.5403023"},
-        {0x4b800000, "16777216.0"},     {0x5a0e1bc9, "9999999000000000.0"}, {0x5a0e1bca, "1e+16"},
-        {0x3c23d657, "0.009999833"},    {0x3727c5ac, "1e-05"},          {0xff800000, "\"-Infinity\""},
-        /* 7.038531e-26 lies inside the interval of this number, but the double nearest it is the interval's end */
+        {0x80000000, "-0.0"},
+        {0x00000001, "1e-45"},
+        {0x00800000, "1.1754944e-38"},
+        {0x7f7fffff, "3.4028235e+38"},
+        {0x3dcccccd, "0.1"},
+        {0x3f0a5140, "0.5403023"},
+        {0x4b800000, "16777216.0"},
+        {0x5a0e1bc9, "9999999000000000.0"},
+        {0x5a0e1bca, "1e+16"},
+        {0x3c23d657, "0.009999833"},
+        {0x3727c5ac, "1e-05"},
+        {0xff800000, "\"-Infinity\""},
+        /* 7.038531e-26 lies inside the interval of this number, but the double nearest it is the
+         * interval's end */
         {0x15ae43fd, "7.0385307e-26"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_string_equal(print_one(PE_F32, &cases[i].bits, API_DIGITS_SHORTEST), cases[i].text);
 }
 
-/* The text gives x back, a digit less does not, and the digits are libc's: the nearest of their number. Only below a power of
- * two, where the interval is shorter on one side, there may be a text that libc's nearest of that length is not. */
+/* The text gives x back, a digit less does not, and the digits are libc's: the nearest of their
+ * number. Only below a power of two, where the interval is shorter on one side, there may be a text
+ * that libc's nearest of that length is not. */
 static void assert_shortest(const char *text, double x, bool is_float, bool lower_near)
 {
     int n = digits_in(text);
@@ -200,7 +213,8 @@ static uint16_t narrow(enum pe_dtype dtype, const char *text)
     return bits;
 }
 
-/* Every pattern of a 16-bit format gives itself back, and libc's decimals with a digit less do not. */
+/* Every pattern of a 16-bit format gives itself back, and libc's decimals with a digit less do
+ * not. */
 static void assert_all_shortest(enum pe_dtype dtype, uint16_t infinity, uint16_t fraction)
 {
     for (uint32_t pattern = 0; pattern < 65536; pattern++) {
@@ -252,7 +266,8 @@ static void fixed_digits(void **unused)
 {
     (void)unused;
     for (int i = 0; i < N_RANDOM / 4; i++) {
-        double wide = double_of(random_bits()), near = ldexp((double)(int64_t)random_bits(), -(int)(random_bits() % 100));
+        double wide = double_of(random_bits()),
+               near = ldexp((double)(int64_t)random_bits(), -(int)(random_bits() % 100));
         double tie = (double)(random_bits() % 4096) / (double)(1 << random_bits() % 13); /* ends in 5 at some digit */
         float single = float_of((uint32_t)random_bits());
         int digits = i % (API_DIGITS_MAX + 1);
@@ -302,8 +317,8 @@ static void integers(void **unused)
     assert_string_equal(text, "-42");
 }
 
-/* Rows of every dtype and length in exactly the promised room (a sanitizer or the guard sees a byte too many), and the same
- * whether printed at once or one by one. */
+/* Rows of every dtype and length in exactly the promised room (a sanitizer or the guard sees a byte
+ * too many), and the same whether printed at once or one by one. */
 static void rows_stay_in_their_room(void **unused)
 {
     (void)unused;
@@ -333,16 +348,11 @@ static void rows_stay_in_their_room(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(real_constants),
-        cmocka_unit_test(float_constants),
-        cmocka_unit_test(random_doubles),
-        cmocka_unit_test(random_floats),
-        cmocka_unit_test(every_f16),
-        cmocka_unit_test(every_bf16),
-        cmocka_unit_test(fixed_digits),
-        cmocka_unit_test(fixed_constants),
-        cmocka_unit_test(integers),
-        cmocka_unit_test(rows_stay_in_their_room),
+        cmocka_unit_test(real_constants), cmocka_unit_test(float_constants),
+        cmocka_unit_test(random_doubles), cmocka_unit_test(random_floats),
+        cmocka_unit_test(every_f16),      cmocka_unit_test(every_bf16),
+        cmocka_unit_test(fixed_digits),   cmocka_unit_test(fixed_constants),
+        cmocka_unit_test(integers),       cmocka_unit_test(rows_stay_in_their_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
-/* Reading numbers: single ones against strtod, arrays for their shapes and refusals, and the cost of hostile text. */
+/* Reading numbers: single ones against strtod, arrays for their shapes and refusals, and the cost
+ * of hostile text. */
 #include "api/numbers.h"
+#include "tests/support/alloc.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -71,27 +73,66 @@ static void hard_numbers(void **unused)
 {
     (void)unused;
     static const char *const cases[] = {
-        "0", "-0", "0.0", "-0.0e5", "0e999999999999999999999", "1", "-1.5E+3", "1e-400", "-1e-400", "1e400", "-1e309",
-        "1.7976931348623157e308", "1.7976931348623158e308", "1.7976931348623159e308", "179769313486231580793728971405e279",
+        "0",
+        "-0",
+        "0.0",
+        "-0.0e5",
+        "0e999999999999999999999",
+        "1",
+        "-1.5E+3",
+        "1e-400",
+        "-1e-400",
+        "1e400",
+        "-1e309",
+        "1.7976931348623157e308",
+        "1.7976931348623158e308",
+        "1.7976931348623159e308",
+        "179769313486231580793728971405e279",
         /* ends and middles of the subnormal range */
-        "5e-324", "2.4703282292062327e-324", "2.4703282292062328e-324", "2.2250738585072011e-308",
-        "2.2250738585072012e-308", "2.225073858507201e-308", "4.9406564584124654e-324", "7.4109846876186981e-324",
+        "5e-324",
+        "2.4703282292062327e-324",
+        "2.4703282292062328e-324",
+        "2.2250738585072011e-308",
+        "2.2250738585072012e-308",
+        "2.225073858507201e-308",
+        "4.9406564584124654e-324",
+        "7.4109846876186981e-324",
         /* ties of doubles, exactly and by a hair */
-        "9007199254740993", "9007199254740993.0", "9007199254740993.00000000000000000000000001",
-        "9007199254740992.99999999999999999999999999", "9007199254740995", "900719925474099.3e1", "9007199254740993e0",
-        "18014398509481990", "1.00000000000000011102230246251565404236316680908203125",
-        "1.00000000000000011102230246251565404236316680908203124", "45035996273704985e-1", "45035996273704985e-10",
-        "0.500000000000000166533453693773481063544750213623046875", "8.5e22", "1e23", "1e22", "9.5e-23",
+        "9007199254740993",
+        "9007199254740993.0",
+        "9007199254740993.00000000000000000000000001",
+        "9007199254740992.99999999999999999999999999",
+        "9007199254740995",
+        "900719925474099.3e1",
+        "9007199254740993e0",
+        "18014398509481990",
+        "1.00000000000000011102230246251565404236316680908203125",
+        "1.00000000000000011102230246251565404236316680908203124",
+        "45035996273704985e-1",
+        "45035996273704985e-10",
+        "0.500000000000000166533453693773481063544750213623046875",
+        "8.5e22",
+        "1e23",
+        "1e22",
+        "9.5e-23",
         /* many digits, leading and trailing zeros */
-        "0.000000000000000000000000000000000000000000001234567890123456789", "12345678901234567890", "12345678901234567891234",
-        "100000000000000000000000000000", "1000000000000000000000000000000000000001e-39", "123456789012345678901234567890e-320",
-        "0.00000000000000000000000000000000000000000000000000000000000000000000e308", "6.02214076e23", "0.1", "3.14159265358979",
+        "0.000000000000000000000000000000000000000000001234567890123456789",
+        "12345678901234567890",
+        "12345678901234567891234",
+        "100000000000000000000000000000",
+        "1000000000000000000000000000000000000001e-39",
+        "123456789012345678901234567890e-320",
+        "0.00000000000000000000000000000000000000000000000000000000000000000000e308",
+        "6.02214076e23",
+        "0.1",
+        "3.14159265358979",
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_reads_as_strtod(cases[i]);
 }
 
-/* The exact middle between a double and the next, and that with a last digit more: the longest there are have 767 digits. */
+/* The exact middle between a double and the next, and that with a last digit more: the longest
+ * there are have 767 digits. */
 static void middles(void **unused)
 {
     (void)unused;
@@ -120,14 +161,16 @@ static void random_texts(void **unused)
             continue;
         snprintf(text, sizeof text, "%.*e", (int)(random_bits() % 25), x);
         assert_reads_as_strtod(text);
-        snprintf(text, sizeof text, "%" PRIu64 "e%d", random_bits() >> random_bits() % 64, (int)(random_bits() % 700) - 360);
+        snprintf(text, sizeof text, "%" PRIu64 "e%d", random_bits() >> random_bits() % 64,
+                 (int)(random_bits() % 700) - 360);
         assert_reads_as_strtod(text);
         snprintf(text, sizeof text, "%.*f", i % 25, ldexp((double)(uint32_t)random_bits(), -(i % 64)));
         assert_reads_as_strtod(text);
     }
 }
 
-/* A million digits are read in one pass, and a million zeros before or behind the point are no reason for a wrong exponent. */
+/* A million digits are read in one pass, and a million zeros before or behind the point are no
+ * reason for a wrong exponent. */
 static void very_long_numbers(void **unused)
 {
     (void)unused;
@@ -156,9 +199,12 @@ static void wrong_numbers(void **unused)
 {
     (void)unused;
     static const char *const cases[] = {
-        "", " ", "+1", ".5", "1.", "1.e5", "01", "-01", "00", "-", "--1", "1e", "1e+", "1E-", "0x10", "1_0", "1a", "Infinity", "NaN",
-        "nan", "inf", "\"nan\"", "\"Inf\"", "\"+Infinity\"", "\" NaN\"", "\"NaN", "\"1\"", "null", "true", "{}", "[]", "1,", ",1", "1,,2",
-        "1 2", "[1", "[1],", "1;2", "\f1", "1\v", "1e400", "\"Infinity", "\"\"",
+        "",         " ",          "+1",    ".5",   "1.",   "1.e5",    "01",      "-01",
+        "00",       "-",          "--1",   "1e",   "1e+",  "1E-",     "0x10",    "1_0",
+        "1a",       "Infinity",   "NaN",   "nan",  "inf",  "\"nan\"", "\"Inf\"", "\"+Infinity\"",
+        "\" NaN\"", "\"NaN",      "\"1\"", "null", "true", "{}",      "[]",      "1,",
+        ",1",       "1,,2",       "1 2",   "[1",   "[1],", "1;2",     "\f1",     "1\v",
+        "1e400",    "\"Infinity", "\"\"",
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double x;
@@ -236,7 +282,8 @@ static void arrays(void **unused)
     free(out.values);
 }
 
-/* What a caller who goes inside after a refusal makes of nested brackets around a long row: no more than eight passes. */
+/* What a caller who goes inside after a refusal makes of nested brackets around a long row: no more
+ * than eight passes. */
 static void going_inside_stays_linear(void **unused)
 {
     (void)unused;
@@ -257,6 +304,32 @@ static void going_inside_stays_linear(void **unused)
     free(text);
 }
 
+/* A list that cannot grow is the list it was, with the numbers of the arrays before. */
+static void failed_growth_changes_nothing(void **unused)
+{
+    (void)unused;
+    enum { N = 5000 };
+    char text[2 * N + 2] = "[";
+    for (int i = 0; i < N; i++)
+        memcpy(text + 1 + 2 * i, "7,", 2);
+    text[2 * N] = ']';
+    struct api_doubles out = {0};
+    uint64_t shape[PE_RANK_MAX] = {99};
+    unsigned rank = 99;
+    const char *first = "[1,2]", *p = text;
+    assert_int_equal(api_numbers_read(&first, first + 5, &out, shape, &rank), API_READ_OK);
+    for (int k = 0; k < 2; k++) {
+        alloc_fail_at(k);
+        assert_int_equal(api_numbers_read(&p, text + 2 * N + 1, &out, shape, &rank), API_READ_NO_MEMORY);
+        alloc_fail_at(-1);
+        assert_true(p == text && rank == 1 && shape[0] == 2);
+        assert_true(out.n == 2 && out.values[0] == 1 && out.values[1] == 2);
+    }
+    assert_int_equal(api_numbers_read(&p, text + 2 * N + 1, &out, shape, &rank), API_READ_OK);
+    assert_true(out.n == 2 + N && out.values[1 + N] == 7 && out.room <= 2 + N + 1);
+    free(out.values);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +340,7 @@ int main(void)
         cmocka_unit_test(wrong_numbers),
         cmocka_unit_test(every_prefix_is_refused),
         cmocka_unit_test(arrays),
+        cmocka_unit_test(failed_growth_changes_nothing),
         cmocka_unit_test(going_inside_stays_linear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* How fast numbers become text and text numbers, beside libc and jansson, in one process and in turn. Prints the median over the
- * rounds of millions of numbers per second of thread CPU time. Link with api/numbers_*.c, core/dtype.c, jansson, m. */
+/* How fast numbers become text and text numbers, beside libc and jansson, in one process and in
+ * turn. Prints the median over the rounds of millions of numbers per second of thread CPU time.
+ * Link with api/numbers_*.c, core/dtype.c, jansson, m. */
 #include "api/numbers.h"
 
 #include <jansson.h>
@@ -11,7 +12,7 @@
 
 enum { POSITIONS = 512, DIM = 128, N = POSITIONS * DIM, N_ROUNDS = 15, TEXT_BYTES = N * 32 };
 
-static float table[N];   /* a sinusoidal table: what the service prints most */
+static float table[N];    /* a sinusoidal table: what the service prints most */
 static double doubles[N]; /* 17 digits each */
 static char text[TEXT_BYTES], json_f32[TEXT_BYTES], json_f64[TEXT_BYTES], json_fixed[TEXT_BYTES];
 static volatile double sink;
@@ -60,7 +61,8 @@ static void print_jansson(void)
     json_decref(array);
 }
 
-/* Into memory that is there already, like strtod; what the first touch of fresh pages costs is the kernel's. */
+/* Into memory that is there already, like strtod; what the first touch of fresh pages costs is the
+ * kernel's. */
 static void read_ours(const char *json)
 {
     static struct api_doubles out;

@@ -1,5 +1,6 @@
-/* Arbitrary bytes as an array of numbers, with jansson as the judge of JSON and strtod as that of values; what was read is then printed
- * in every real format and must come back. libFuzzer entry; build with -fsanitize=fuzzer,address,undefined. */
+/* Arbitrary bytes as an array of numbers, with jansson as the judge of JSON and strtod as that of
+ * values; what was read is then printed in every real format and must come back. libFuzzer entry;
+ * build with -fsanitize=fuzzer,address,undefined. */
 #include "api/numbers.h"
 
 #include <jansson.h>
@@ -59,7 +60,8 @@ static bool agrees(struct judge *judge, const json_t *array, const uint64_t *sha
     return true;
 }
 
-/* Only numbers and arrays that are not empty, at most so many levels: what api_numbers_read may not call OTHER. */
+/* Only numbers and arrays that are not empty, at most so many levels: what api_numbers_read may not
+ * call OTHER. */
 static bool is_numeric(const json_t *array, unsigned levels)
 {
     double x;
@@ -99,7 +101,8 @@ static void print_and_read(enum pe_dtype dtype, const struct api_doubles *values
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* An escape could spell Infinity to jansson, not to us; and jansson 2.14 passes over a NUL behind a number. */
+    /* An escape could spell Infinity to jansson, not to us; and jansson 2.14 passes over a NUL
+     * behind a number. */
     if (size == 0 || data[0] != '[' || memchr(data, '\\', size) || memchr(data, '\0', size))
         return 0;
     const char *text = (const char *)data, *p = text;
@@ -108,7 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     unsigned rank = 0;
     enum api_read result = api_numbers_read(&p, text + size, &out, shape, &rank);
     size_t n_read = result == API_READ_OK ? (size_t)(p - text) : size;
-    json_t *array = json_loadb(text, n_read, JSON_DECODE_INT_AS_REAL | (result == API_READ_OK ? 0 : JSON_DISABLE_EOF_CHECK), NULL);
+    json_t *array =
+        json_loadb(text, n_read, JSON_DECODE_INT_AS_REAL | (result == API_READ_OK ? 0 : JSON_DISABLE_EOF_CHECK), NULL);
     struct judge judge = {.values = &out};
     if (result == API_READ_OK) {
         require(agrees(&judge, array, shape, rank) && judge.next == out.n);

@@ -20,7 +20,7 @@ static void text_and_json(void **state)
     (void)state;
     const struct log_field fields[] = {
         LOG_TEXT("id", "a-1"),       LOG_TEXT("path", "/a b"),    LOG_TEXT("scheme", ""),   LOG_COUNT("status", 200),
-        LOG_MS("total_ms", 1.23456), LOG_FLAG("cancelled", true), LOG_FLAG("other", false), LOG_TEXT("none", NULL)};
+        LOG_MS("total_ms", 1234567), LOG_FLAG("cancelled", true), LOG_FLAG("other", false), LOG_TEXT("none", NULL)};
     char line[512];
     log_print(line, sizeof line, LOG_FORMAT_TEXT, LOG_INFO, "request", NOW, fields, N_OF(fields));
     assert_string_equal(line, NOW " info request id=a-1 path=\"/a b\" status=200 total_ms=1.235 cancelled=true\n");

@@ -1,9 +1,11 @@
-/* Every finite f32 pattern: its shortest text gives it back, read as a float and as a double first, and no text with a digit less
- * does. Run as `numbers_exhaustive [stride [start]]`: stride 1 takes all 2139095040 non-negative patterns, a few minutes; larger
- * odd ones are samples. The sign is printed apart and needs no pattern of its own.
+/* Every finite f32 pattern: its shortest text gives it back, read as a float and as a double first,
+ * and no text with a digit less does. Run as `numbers_exhaustive [stride [start]]`: stride 1 takes
+ * all 2139095040 non-negative patterns, a few minutes; larger odd ones are samples. The sign is
+ * printed apart and needs no pattern of its own.
  *
- * Texts are read by our own reader, which its tests hold against strtod; libc, ten times slower, is asked where only it can tell
- * (a double that is the middle of two floats) and as a control of one pattern in a thousand. */
+ * Texts are read by our own reader, which its tests hold against strtod; libc, ten times slower, is
+ * asked where only it can tell (a double that is the middle of two floats) and as a control of one
+ * pattern in a thousand. */
 #include "api/numbers.h"
 #include "api/numbers_powers.h"
 
@@ -13,7 +15,8 @@
 
 enum { N_FINITE = 0x7f800000, TEXT_MAX = 40 };
 
-/* The significant digits of text without trailing zeros, and the power of ten that the last one counts. */
+/* The significant digits of text without trailing zeros, and the power of ten that the last one
+ * counts. */
 static uint64_t digits_of(const char *text, int *exponent)
 {
     uint64_t digits = 0;
@@ -41,8 +44,8 @@ static bool libc_gives(uint64_t digits, int exponent, float x)
     return strtof(text, NULL) == x && (float)strtod(text, NULL) == x;
 }
 
-/* Whether digits × 10^exponent is read as x both ways. Rounding twice differs from rounding once only in the middle of two
- * floats, where the low half of a double is zeros. */
+/* Whether digits × 10^exponent is read as x both ways. Rounding twice differs from rounding once
+ * only in the middle of two floats, where the low half of a double is zeros. */
 static bool gives(uint64_t digits, int exponent, float x, bool control)
 {
     double value = api_decimal_value(digits, exponent);
@@ -53,7 +56,8 @@ static bool gives(uint64_t digits, int exponent, float x, bool control)
     return (float)value == x;
 }
 
-/* The two neighbours of the digits, cut by one place, are the only candidates: any other is further from x. */
+/* The two neighbours of the digits, cut by one place, are the only candidates: any other is further
+ * from x. */
 static bool is_right(uint32_t pattern)
 {
     char text[API_NUMBER_MAX];

@@ -1,0 +1,70 @@
+/* One request and its answer, as http_exchange.c (receiving, answering, the end) and http_reply.c (sending) share it.
+ */
+#ifndef SERVER_HTTP_EXCHANGE_H
+#define SERVER_HTTP_EXCHANGE_H
+
+#include "server/body.h"
+#include "server/http_checks.h"
+#include "server/http_internal.h"
+#include "server/stream.h"
+
+#include <stdatomic.h>
+
+enum exchange_state {
+    EXCHANGE_HEAD,    /* waiting for the daemon's first call */
+    EXCHANGE_BODY,    /* receiving; a refusal may already be decided */
+    EXCHANGE_WORKING, /* a worker makes the reply */
+    EXCHANGE_DECIDED, /* the reply is there, not yet handed to the daemon */
+    EXCHANGE_SENDING
+};
+
+struct exchange {
+    struct http *http;
+    struct http_connection *connection; /* NULL after the end */
+    struct MHD_Connection *mhd;
+    unsigned n_owners;
+    enum exchange_state state;
+    bool is_suspended, is_counted_stream;
+    atomic_bool is_gone; /* read by the worker before it begins */
+    char *target;        /* as received, then split into path and query */
+    char *strings;       /* copies of the headers the call borrows, which must outlive the connection */
+    struct api_call call;
+    struct http_head head;
+    struct http_refusal target_refusal;
+    struct body body;
+    uint64_t n_dropped; /* bytes of a body over the limit */
+    char id[129], traceparent[129];
+    struct job job;
+    struct api_reply *made; /* by the worker, which alone touches these two until it is done */
+    uint64_t made_ns;
+    struct api_reply *reply;
+    struct stream *stream;
+    int raw_status; /* of a refusal sent past the daemon */
+    uint64_t n_sent;
+    uint64_t begun_at, received_at, decided_at; /* ns */
+    uint64_t queue_ns, answer_ns, pieces_ns;
+};
+
+/* ---- http_exchange.c ------------------------------------------------------------------------------------------- */
+
+void exchange_make_id(struct http *http, char *id); /* 17 bytes */
+void exchange_drop(struct exchange *x);             /* one owner less; the last one frees it */
+void exchange_suspend(struct exchange *x);
+void exchange_resume(struct exchange *x); /* nothing to do if it is not suspended */
+bool exchange_is_gone(const struct exchange *x);
+
+/* ---- http_reply.c ---------------------------------------------------------------------------------------------- */
+
+/* Hands x->reply to the daemon. MHD_NO closes the connection: without memory there is nothing better. */
+enum MHD_Result exchange_send(struct exchange *x);
+
+/* Puts a refusal of the machine in the place of the reply, if any. */
+void exchange_refuse(struct exchange *x, int status, const char *detail);
+void exchange_refuse_queue(struct exchange *x);
+enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail);
+bool exchange_queue_is_full(const struct exchange *x);
+
+/* Writes a refusal to the socket itself; the caller closes the connection. */
+void exchange_send_raw(int fd, const char *id, const struct api_reply *reply);
+
+#endif

@@ -1,0 +1,227 @@
+/* Owns the sending of answers: their headers, light ones from memory, others as streams, refusals past the daemon. */
+#define _GNU_SOURCE /* stpcpy */
+#include "server/http_exchange.h"
+
+#include "server/clock.h"
+#include "server/metrics.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    BLOCK_BYTES = 512 * 1024,     /* what the daemon sends at a time: below 256 KiB throughput falls */
+    CHUNK_BLOCK_BYTES = 64 * 1024 /* where the length is unknown; chunks are made in the connection's memory anyway */
+};
+
+/* ---- Headers --------------------------------------------------------------------------------------------------- */
+
+static bool add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+static char *print_timing(char *at, const char *name, uint64_t ns) { return clock_print_ms(stpcpy(at, name), ns); }
+
+/* What is known before the first byte. A stream's pieces are still to come, so it can only say how long it waited. */
+static bool add_timing(struct exchange *x, struct MHD_Response *response)
+{
+    char text[128], *at = print_timing(text, "queue;dur=", x->queue_ns);
+    if (!x->stream) {
+        at = print_timing(at, ", compute;dur=", x->answer_ns);
+        print_timing(at, ", encode;dur=", x->pieces_ns);
+    }
+    return add_header(response, "Server-Timing", text);
+}
+
+static bool add_headers(struct exchange *x, struct MHD_Response *response)
+{
+    const struct api_reply *reply = x->reply;
+    bool done = !reply->content_type || add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    for (size_t i = 0; i < reply->n_headers; i++)
+        done = done && add_header(response, reply->headers[i].name, reply->headers[i].value);
+    if (*x->traceparent)
+        done = done && add_header(response, "traceparent", x->traceparent);
+    if (x->http->is_draining)
+        done = done && add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    return done && add_header(response, "X-Request-Id", x->id) && add_timing(x, response);
+}
+
+/* Makes all pieces of a small answer one after the other. Each is made in a pooled buffer, which is aligned and large
+ * enough for the longest, and copied: the answer itself is often a hundredth of that. NULL: no memory. */
+static char *make_all(struct exchange *x, size_t *n_bytes)
+{
+    const struct api_reply *reply = x->reply;
+    uint64_t begun_at = clock_now();
+    char *all = NULL, *piece = pool_get(x->http->pool, reply->piece_max, true);
+    *n_bytes = 0;
+    for (uint64_t i = 0; piece && i < reply->n_pieces; i++) {
+        size_t n = api_reply_piece(reply, i, piece);
+        char *longer = realloc(all, *n_bytes + n);
+        if (!longer) {
+            free(all);
+            all = NULL;
+            break;
+        }
+        all = longer;
+        memcpy(all + *n_bytes, piece, n);
+        *n_bytes += n;
+    }
+    if (piece)
+        pool_put(x->http->pool, piece, reply->piece_max);
+    x->pieces_ns = clock_now() - begun_at;
+    return all;
+}
+
+static struct MHD_Response *light_response(struct exchange *x)
+{
+    size_t n = 0;
+    char *all = x->reply->n_pieces ? make_all(x, &n) : NULL;
+    if (x->reply->n_pieces && !all)
+        return NULL;
+    bool is_head = strcmp(x->call.method, "HEAD") == 0;
+    x->n_sent = is_head ? 0 : n;
+    struct MHD_Response *response = MHD_create_response_from_buffer(n, all, MHD_RESPMEM_MUST_FREE);
+    if (!response)
+        free(all);
+    return response;
+}
+
+/* 0.9.75: a reader that returns 0 without suspending is called again at once, for ever. */
+static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
+{
+    struct exchange *x = self;
+    (void)pos;
+    if (exchange_is_gone(x))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    size_t n = stream_read(x->stream, dst, room);
+    x->n_sent += n;
+    if (n > 0)
+        return (ssize_t)n;
+    if (stream_at_end(x->stream))
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (stream_failed(x->stream))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    exchange_suspend(x);
+    return 0;
+}
+
+static void stream_ready(void *self) { exchange_resume(self); }
+
+static void stream_idle(void *self) { exchange_drop(self); }
+
+/* The block is the daemon's, so a short answer takes a short one. For HEAD the reader is never called, and no piece
+ * made. */
+static struct MHD_Response *stream_response(struct exchange *x)
+{
+    const struct api_reply *reply = x->reply;
+    if (strcmp(x->call.method, "HEAD") != 0) {
+        struct stream_events events = {.self = x, .ready = stream_ready, .idle = stream_idle};
+        x->stream = stream_new(x->http->jobs, x->http->pool, reply, events);
+        if (!x->stream)
+            return NULL;
+        x->is_counted_stream = true;
+        metrics_add(METRICS_STREAMS, 1);
+    }
+    bool is_known = reply->length != API_LENGTH_UNKNOWN;
+    size_t block = is_known ? BLOCK_BYTES : CHUNK_BLOCK_BYTES;
+    if (reply->length < block)
+        block = (size_t)reply->length;
+    return MHD_create_response_from_callback(is_known ? reply->length : MHD_SIZE_UNKNOWN, block, read_stream, x, NULL);
+}
+
+bool exchange_queue_is_full(const struct exchange *x)
+{
+    return jobs_figures().n_waiting >= x->http->options->max_queue;
+}
+
+void exchange_refuse(struct exchange *x, int status, const char *detail)
+{
+    api_reply_free(x->reply);
+    x->reply = api_refusal(status, detail);
+}
+
+void exchange_refuse_queue(struct exchange *x)
+{
+    metrics_add(METRICS_REJECTED_QUEUE, 1);
+    exchange_refuse(x, 503, "too many requests are waiting to be computed (--max-queue); try again later");
+}
+
+static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }
+
+/* A 503 says when to come back; the language cannot know, the machine guesses. */
+static bool add_retry(struct exchange *x, struct MHD_Response *response)
+{
+    if (x->reply->status != 503 && x->reply->status != 429)
+        return true;
+    for (size_t i = 0; i < x->reply->n_headers; i++)
+        if (strcmp(x->reply->headers[i].name, "Retry-After") == 0)
+            return true;
+    return add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+}
+
+enum MHD_Result exchange_send(struct exchange *x)
+{
+    if (x->http->is_stopping || exchange_is_gone(x))
+        return MHD_NO;
+    if (is_streamed(x) && exchange_queue_is_full(x))
+        exchange_refuse_queue(x);
+    x->decided_at = clock_now();
+    x->received_at = x->received_at ? x->received_at : x->decided_at; /* refused before all of it came */
+    x->state = EXCHANGE_SENDING;
+    http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
+    struct MHD_Response *response = is_streamed(x) ? stream_response(x) : light_response(x);
+    enum MHD_Result sent = MHD_NO;
+    if (response && add_headers(x, response) && add_retry(x, response))
+        sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
+    else
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+    if (response)
+        MHD_destroy_response(response);
+    return sent;
+}
+
+enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail)
+{
+    exchange_refuse(x, status, detail);
+    return exchange_send(x);
+}
+
+/* ---- Refusals past the daemon ---------------------------------------------------------------------------------- */
+
+enum { RAW_BODY_MAX = 4096 };
+
+/* The daemon takes no response before a request is complete, and closes a slow connection without a word. As nothing
+ * has been sent on the connection since its last answer ended, a refusal can be written to its socket; it is then
+ * closed. */
+void exchange_send_raw(int fd, const char *id, const struct api_reply *reply)
+{
+    _Alignas(64) char body[RAW_BODY_MAX];
+    char head[512];
+    size_t n_body = 0;
+    if (reply->n_pieces == 1 && reply->piece_max <= sizeof body)
+        n_body = api_reply_piece(reply, 0, body);
+    int n_head =
+        snprintf(head, sizeof head,
+                 "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+                 "X-Request-Id: %s\r\nConnection: close\r\n\r\n",
+                 reply->status, MHD_get_reason_phrase_for((unsigned)reply->status), reply->content_type, n_body, id);
+    send(fd, head, (size_t)n_head, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
+    send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void exchange_refuse_slow(struct exchange *x, struct http_connection *connection)
+{
+    if (x && (x->state > EXCHANGE_BODY || x->raw_status))
+        return;
+    char id[17];
+    exchange_make_id(connection->http, id);
+    struct api_reply *reply =
+        api_refusal(408, "the request took too long to arrive (--header-timeout, --connection-timeout)");
+    exchange_send_raw(connection->fd, x ? x->id : id, reply);
+    if (x)
+        x->raw_status = reply->status;
+    api_reply_free(reply);
+    metrics_add(METRICS_REJECTED_TIMEOUT, 1);
+}

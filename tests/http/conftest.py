@@ -1,0 +1,150 @@
+"""A real server and a small client: what every test of this folder stands on.
+
+The fixture `server` is one posencd for the whole session (path in POSENCD, default build/posencd) on a free port.
+start_server(*flags) starts another for tests that need flags of their own or that end it."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+POSENCD = os.environ.get("POSENCD", str(ROOT / "build/posencd"))
+SANITIZED = "POSENC_SANITIZED" in os.environ  # ten times slower and larger: measures of time and memory mean nothing
+START_SECONDS = 20
+REQUEST_SECONDS = 120
+
+
+class Response:
+    def __init__(self, status, headers, body):
+        self.status, self.headers, self.body = status, headers, body
+
+    def json(self):
+        return json.loads(self.body)
+
+    def __repr__(self):
+        return f"<{self.status} {self.headers.get('Content-Type')} {self.body[:300]!r}>"
+
+
+class Server:
+    def __init__(self, process, log_path):
+        self.process, self.log_path, self.pid = process, log_path, process.pid
+        self.host, self.port = self._wait_until_listening()
+        self.url = f"http://{self.host}:{self.port}"
+
+    def _wait_until_listening(self):
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            found = re.search(r"listening on http://(\S+):(\d+)", self.stderr_text())
+            if found:
+                return found[1].strip("[]"), int(found[2])
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.01)
+        raise RuntimeError(f"posencd does not listen (status {self.process.poll()}):\n{self.stderr_text()}")
+
+    def stderr_text(self):
+        return pathlib.Path(self.log_path).read_text(errors="replace")
+
+    def request(self, method, path, body=None, headers=None):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=REQUEST_SECONDS)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return Response(answer.status, answer.headers, answer.read())
+        finally:
+            connection.close()
+
+    def get(self, path, headers=None):
+        return self.request("GET", path, headers=headers)
+
+    def post(self, path, body, headers=None):
+        """body: bytes as they are, anything else as JSON."""
+        if not isinstance(body, (bytes, bytearray)):
+            body = json.dumps(body).encode()
+            headers = {"Content-Type": "application/json", **(headers or {})}
+        return self.request("POST", path, body, headers)
+
+    def ask(self, path="/encode", headers=None, **fields):
+        """A request that must be answered 200."""
+        response = self.post(path, fields, headers)
+        assert response.status == 200, f"{fields}: {response}"
+        return response
+
+    def memory(self, field="VmHWM"):
+        """Bytes of resident memory: VmRSS now, VmHWM at most so far."""
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
+        return int(re.search(rf"{field}:\s+(\d+) kB", status)[1]) * 1024
+
+    def is_alive(self):
+        return self.process.poll() is None
+
+    def stop(self):
+        if self.is_alive():
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout=40)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+
+def without_posenc(env):
+    """The environment, without options that whoever runs the tests may have set."""
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_")}
+    return {**clean, **(env or {})}
+
+
+@contextlib.contextmanager
+def start_server(*flags, env=None):
+    """posencd with these flags on a free port; ended with SIGTERM when the block is left."""
+    with tempfile.NamedTemporaryFile(suffix=".log") as log:
+        process = subprocess.Popen([POSENCD, "--port", "0", *flags], stderr=log, stdout=subprocess.DEVNULL,
+                                   env=without_posenc(env))
+        try:
+            server = Server(process, log.name)
+            yield server
+            server.stop()
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+@pytest.fixture(scope="session")
+def session_server():
+    with start_server() as server:
+        yield server
+        assert server.is_alive(), server.stderr_text()[-4000:]
+        assert server.stop() == 0, server.stderr_text()[-4000:]
+        assert "Sanitizer" not in server.stderr_text(), server.stderr_text()[-8000:]
+
+
+@pytest.fixture
+def server(session_server):
+    """The session's server; a test that ends it fails itself, not only those after it."""
+    yield session_server
+    assert session_server.is_alive(), session_server.stderr_text()[-4000:]
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: takes minutes; run by `make slow` only")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("-m"):
+        return
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    config.hook.pytest_deselected(items=slow)
+    items[:] = [item for item in items if item not in slow]

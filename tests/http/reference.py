@@ -1,0 +1,148 @@
+"""The formulas, written once more from the papers: mpmath where a value must be the nearest one, NumPy in float64 where many
+values must be near. Nothing here comes from the C code."""
+import math
+
+import mpmath
+import numpy as np
+from mpmath import mpf
+
+mpmath.mp.prec = 220  # positions of 41 bits, frequencies and angles of 2^-160 error: enough to round to 53 bits and know it
+
+# significant bits, exponent of the smallest subnormal, of the largest power of two
+FORMATS = {"f16": (11, -24, 15), "bf16": (8, -133, 127), "f32": (24, -149, 127), "f64": (53, -1074, 1023)}
+
+
+def nearest(x, dtype):
+    """The value of a dtype nearest to a real, ties to even, as a Python float (which holds all of them)."""
+    bits, smallest, largest = FORMATS[dtype]
+    x = mpf(x)
+    if x == 0:
+        return 0.0
+    exponent = int(mpmath.floor(mpmath.log(abs(x), 2)))
+    exponent += (abs(x) >= mpf(2) ** (exponent + 1)) - (abs(x) < mpf(2) ** exponent)
+    quantum = max(exponent - bits + 1, smallest)
+    value = mpmath.nint(x / mpf(2) ** quantum) * mpf(2) ** quantum
+    if abs(value) >= mpf(2) ** (largest + 1):
+        return math.copysign(math.inf, float(mpmath.sign(x)))
+    return float(value)
+
+
+def ulp(x, dtype="f64"):
+    bits, smallest, _ = FORMATS[dtype]
+    return 2.0 ** max(math.frexp(x)[1] - bits, smallest)
+
+
+# ---- Sinusoids and rotary angles -------------------------------------------------------------------------------------
+
+
+def frequency(base, i, denominator):
+    """base^(-i/denominator), exact but for 2^-200."""
+    return mpmath.power(mpf(base), -mpf(i) / mpf(denominator))
+
+
+def rope_frequency(c, rotary_dim=64, base=10000.0):
+    return frequency(base, 2 * c, rotary_dim)
+
+
+def rope_angle(p, c, rotary_dim=64, base=10000.0, direction=1):
+    return direction * mpf(p) * rope_frequency(c, rotary_dim, base)
+
+
+def sinusoidal_columns(dim, base=10000.0, layout="interleaved", freq_shift=0, odd="paper", flip_sin_to_cos=False,
+                       angle_scale=1.0):
+    """What each column holds: ("sin" or "cos", frequency), or None for the zero column of an odd width padded."""
+    width = dim + 1 if dim % 2 and odd == "truncate" else dim
+    half = width // 2
+    n_sines, n_cosines = (half + 1, half) if width % 2 and odd == "paper" else (half, half)
+    if freq_shift:
+        denominator = mpf(half) - mpf(freq_shift)
+    else:
+        denominator = mpf(width) / 2 if odd == "paper" else mpf(half)
+    sines = [("sin", mpf(angle_scale) * (frequency(base, i, denominator) if i else mpf(1))) for i in range(n_sines)]
+    cosines = [("cos", w) for _, w in sines[:n_cosines]]
+    columns = interleave(sines, cosines, flip_sin_to_cos) if layout == "interleaved" else \
+        (cosines + sines if flip_sin_to_cos else sines + cosines)
+    return (columns + [None] * dim)[:dim]
+
+
+def interleave(sines, cosines, flip):
+    out = []
+    for i, sine in enumerate(sines):
+        pair = [sine, cosines[i]] if i < len(cosines) else [sine]
+        out += pair[::-1] if flip else pair
+    return out
+
+
+def wave(column, p):
+    if column is None:
+        return mpf(0)
+    function = mpmath.sin if column[0] == "sin" else mpmath.cos
+    return function(mpf(p) * column[1])
+
+
+def sinusoidal(positions, dim, **parameters):
+    """[n, dim] in float64."""
+    columns = sinusoidal_columns(dim, **parameters)
+    out = np.zeros((len(positions), dim))
+    for j, column in enumerate(columns):
+        if column:
+            angle = np.asarray(positions, float) * float(column[1])
+            out[:, j] = np.sin(angle) if column[0] == "sin" else np.cos(angle)
+    return out
+
+
+# ---- Rotation ----------------------------------------------------------------------------------------------------------
+
+
+def pairs(rotary_dim, layout):
+    """The two channels of each pair, counted from the first rotated one."""
+    c = np.arange(rotary_dim // 2)
+    return (2 * c, 2 * c + 1) if layout == "interleaved" else (c, c + rotary_dim // 2)
+
+
+def rotate(x, positions, base=10000.0, layout="interleaved", rotary_dim=None, rotary_offset=0, direction=1):
+    """x [..., n, head_dim] in float64: pairs turned counter-clockwise by position times frequency."""
+    x = np.asarray(x, float)
+    r = rotary_dim or x.shape[-1]
+    angle = direction * np.asarray(positions, float)[:, None] * base ** (-2.0 * np.arange(r // 2) / r)
+    cos, sin = np.cos(angle), np.sin(angle)
+    first, second = (rotary_offset + channels for channels in pairs(r, layout))
+    out = x.copy()
+    out[..., first] = x[..., first] * cos - x[..., second] * sin
+    out[..., second] = x[..., second] * cos + x[..., first] * sin
+    return out
+
+
+# ---- ALiBi -------------------------------------------------------------------------------------------------------------
+
+
+def alibi_slopes(num_heads, bias_max=8):
+    """As reals: powers of two of exact exponents; the odd terms of the sequence twice as long are appended."""
+    n = 1 << (num_heads.bit_length() - 1)
+    exponents = [mpf(bias_max) * (h + 1) / n for h in range(n)]
+    exponents += [mpf(bias_max) * (2 * t + 1) / (2 * n) for t in range(num_heads - n)]
+    return [mpf(2) ** -e for e in exponents]
+
+
+def sees(q, k, causal=False, window=None, window_right=None):
+    """Whether the query at q sees the key at k."""
+    left = math.inf if window is None else window
+    right = window_right + 1 if window_right is not None else left
+    return q - k < left and k - q < right and not (causal and k > q)
+
+
+def alibi(form, slope, q_positions, k_positions, key_mask=None, slope_right=None, **mask):
+    """One head's bias [q, k] in float64."""
+    q, k = np.asarray(q_positions, float)[:, None], np.asarray(k_positions, float)[None, :]
+    keep = np.ones(k.shape[1], bool) if key_mask is None else np.asarray(key_mask, bool)
+    rel = k - q
+    bias = {
+        "symmetric": lambda: -slope * np.abs(rel),
+        "relative": lambda: np.where(rel <= 0, slope * rel, 0.0),
+        "asymmetric": lambda: np.where(rel <= 0, slope * rel, -(slope if slope_right is None else slope_right) * rel),
+        "key": lambda: slope * k + 0 * q,
+        "key_end": lambda: slope * (k - k[0, -1]) + 0 * q,
+        "key_mask": lambda: slope * ((np.cumsum(keep) - 1) * keep)[None, :] + 0 * q,
+    }[form]()
+    seen = np.array([[sees(a, b, **mask) for b in k[0]] for a in q[:, 0]]) & keep[None, :]
+    return np.where(seen, bias, -np.inf)

@@ -1,0 +1,292 @@
+"""POST /rotate: every way in and out, layouts, partial rotation, shapes, dtypes."""
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+import pytest
+
+import reference
+import safetensors_reader
+from tensors import from_json, from_npy, from_raw, from_safetensors, multipart, npy, rotate_files
+
+LAYOUTS = ["interleaved", "half"]
+
+
+def normal(*shape, seed=0, dtype="f4"):
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def rotated(server, **fields):
+    return from_json(server.ask("/rotate", **fields))
+
+
+def near(got, expected, tolerance=1e-6):
+    assert got.shape == expected.shape
+    np.testing.assert_allclose(got.astype(float), expected, rtol=0, atol=tolerance)
+
+
+# ---- Values of the specification ---------------------------------------------------------------------------------------
+
+
+def test_the_documented_answer(server):
+    """SCHEMES §2: one pair turned by one radian."""
+    answer = server.ask("/rotate", scheme="rope", offset=1, q=[[1, 0]]).json()
+    assert answer["tensors"] == {"q": {"dtype": "f32", "shape": [1, 2], "data": [[0.5403023, 0.84147096]]}}
+    assert answer["config"]["head_dim"] == 2
+
+
+@pytest.mark.parametrize("layout,expected", [
+    ("interleaved", [2.20151073479, -0.391599903737, 2.7963341041, 4.14493854939]),
+    ("half", [3.16043500945, 1.79758384371, -0.107937718273, 4.09495938012])])
+def test_reference_values(server, layout, expected):
+    q = {"dtype": "f64", "shape": [1, 4], "data": [1, 2, 3, 4]}
+    near(rotated(server, scheme="rope", layout=layout, offset=5, q=q)["q"], np.array([expected]), 6e-12)
+
+
+# ---- The main job ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_large_tensors_by_curl(server, layout, tmp_path):
+    """q and k of 33 MB each as .npy files, back as safetensors."""
+    q, k = normal(1, 32, 2048, 128, seed=1), normal(1, 32, 2048, 128, seed=2)
+    np.save(tmp_path / "q.npy", q)
+    np.save(tmp_path / "k.npy", k)
+    request = json.dumps({"scheme": "rope", "layout": layout, "format": "safetensors"})
+    subprocess.run(["curl", "-sS", "--fail", "-F", f"request={request}", "-F", f"q=@{tmp_path}/q.npy",
+                    "-F", f"k=@{tmp_path}/k.npy", server.url + "/rotate", "-o", tmp_path / "out"], check=True, timeout=100)
+    out = from_safetensors(pathlib_response(tmp_path / "out"))
+    for name, sent in (("q", q), ("k", k)):
+        assert out[name].dtype == np.float32
+        near(out[name], reference.rotate(sent, np.arange(2048), layout=layout))
+
+
+def pathlib_response(path):
+    class File:
+        body = pathlib.Path(path).read_bytes()
+    return File
+
+
+# ---- Ways in -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small():
+    return {"q": normal(2, 3, 5, 8, seed=3), "k": normal(2, 3, 5, 8, seed=4)}
+
+
+def same_everywhere(server, path, body, headers, expected):
+    response = server.post(path, body, headers)
+    assert response.status == 200, response
+    got = from_safetensors(response)
+    assert list(got) == list(expected) or set(got) == set(expected)
+    for name in expected:
+        assert got[name].tobytes() == expected[name].tobytes(), name
+
+
+def test_every_way_in_gives_the_same_bytes(server, small):
+    request = {"scheme": "rope", "layout": "half", "offset": 7, "format": "safetensors"}
+    expected = rotate_files(server, request, **small)
+    for name in small:
+        near(expected[name], reference.rotate(small[name], np.arange(7, 12), layout="half"))
+
+    inline = {**request, **{name: a.tolist() for name, a in small.items()}}
+    same_everywhere(server, "/rotate", inline, None, expected)
+    flat = {**request, **{name: {"dtype": "f32", "shape": list(a.shape), "data": a.ravel().tolist()} for name, a in small.items()}}
+    same_everywhere(server, "/rotate", flat, None, expected)
+    nested = {**request, **{name: {"dtype": "f32", "shape": list(a.shape), "data": a.tolist()} for name, a in small.items()}}
+    same_everywhere(server, "/rotate", nested, None, expected)
+    file = safetensors_reader.dumps(small, {"request": json.dumps(request)})
+    for content_type in ("application/vnd.safetensors", "application/octet-stream"):
+        same_everywhere(server, "/rotate", file, {"Content-Type": content_type}, expected)
+
+
+def test_one_npy_with_the_request_in_the_query(server, small):
+    expected = rotate_files(server, {"scheme": "rope", "offset": 2}, q=small["q"])
+    query = "/rotate?scheme=rope&offset=2&format=safetensors"
+    for content_type in ("application/x-npy", "application/octet-stream"):
+        same_everywhere(server, query, npy(small["q"]), {"Content-Type": content_type}, expected)
+
+
+def test_fortran_order_and_old_versions_of_npy(server, small):
+    expected = rotate_files(server, {"scheme": "rope"}, q=small["q"])
+    got = rotate_files(server, {"scheme": "rope"}, q=np.asfortranarray(small["q"]))
+    assert got["q"].tobytes() == expected["q"].tobytes()
+    for version in ((1, 0), (2, 0), (3, 0)):
+        body, headers = multipart(request='{"scheme":"rope","format":"safetensors"}', q=npy_of_version(small["q"], version))
+        same_everywhere(server, "/rotate", body, headers, expected)
+
+
+def npy_of_version(array, version):
+    import io
+    out = io.BytesIO()
+    np.lib.format.write_array(out, array, version=version)
+    return out.getvalue()
+
+
+def test_lists_as_parts(server):
+    """A numeric list field may come as a part too."""
+    q = normal(4, 8)
+    positions = np.array([3, 1, 4, 1], "i8")
+    got = rotate_files(server, {"scheme": "rope"}, q=q, positions=positions)
+    near(got["q"], reference.rotate(q, positions))
+
+
+def test_chunked_upload(server, small):
+    """A body whose length is not declared."""
+    body, headers = multipart(request='{"scheme":"rope","format":"safetensors"}', **{n: npy(a) for n, a in small.items()})
+    blocks = [body[i:i + 100] for i in range(0, len(body), 100)]
+    response = server.request("POST", "/rotate", iter(blocks), {**headers, "Transfer-Encoding": "chunked"})
+    assert response.status == 200, response
+    expected = rotate_files(server, {"scheme": "rope"}, **small)
+    assert all(from_safetensors(response)[n].tobytes() == expected[n].tobytes() for n in small)
+
+
+# ---- Ways out ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_way_out(server, small):
+    expected = rotate_files(server, {"scheme": "rope"}, **small)
+    sent = {name: a.tolist() for name, a in small.items()}
+    for name in small:
+        assert from_json(server.ask("/rotate", scheme="rope", **sent))[name].tobytes() == expected[name].tobytes()
+        assert from_raw(server.ask("/rotate", scheme="rope", format="raw", **sent))[name].tobytes() == expected[name].tobytes()
+        one = server.ask("/rotate", scheme="rope", format="npy", outputs=[name], **sent)
+        assert from_npy(one).tobytes() == expected[name].tobytes()
+
+
+# ---- Parameters --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("rotary_dim,rotary_offset", [(16, 0), (8, 0), (8, 8), (6, 3), (2, 14)])
+def test_partial_rotation(server, layout, rotary_dim, rotary_offset):
+    q = normal(3, 7, 16)
+    parameters = dict(layout=layout, rotary_dim=rotary_dim, rotary_offset=rotary_offset)
+    got = rotate_files(server, {"scheme": "rope", **parameters}, q=q)["q"]
+    near(got, reference.rotate(q, np.arange(7), **parameters))
+    untouched = np.r_[0:rotary_offset, rotary_offset + rotary_dim:16].astype(int)
+    assert got[..., untouched].tobytes() == q[..., untouched].tobytes()  # passes through bit for bit
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_other_direction_undoes(server, layout):
+    q = normal(2, 4, 33, 64, dtype="f8")
+    there = rotate_files(server, {"scheme": "rope", "layout": layout, "offset": 100}, q=q)["q"]
+    assert there.dtype == np.float64 and np.abs(there - q).max() > 0.1
+    back = rotate_files(server, {"scheme": "rope", "layout": layout, "offset": 100, "direction": -1}, q=there)["q"]
+    near(back, q, 1e-14)
+
+
+def test_base_and_positions(server):
+    q = normal(2, 5, 32)
+    positions = [0, -3, 2.5, 100, 7]
+    got = rotate_files(server, {"scheme": "rope", "base": 500000, "positions": positions}, q=q)["q"]
+    near(got, reference.rotate(q, positions, base=500000.0))
+
+
+def test_attention_factor_scales_only_what_turns(server):
+    q = normal(4, 8)
+    got = rotate_files(server, {"scheme": "rope", "rotary_dim": 4, "attention_factor": 2}, q=q)["q"]
+    plain = reference.rotate(q, np.arange(4), rotary_dim=4)
+    near(got, np.concatenate([2 * plain[:, :4], plain[:, 4:]], -1))
+
+
+# ---- Shapes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(5, 8), (3, 5, 8), (2, 3, 5, 8), (1, 1, 1, 2)])
+def test_leading_axes_may_be_missing(server, shape):
+    q = normal(*shape)
+    near(rotate_files(server, {"scheme": "rope"}, q=q)["q"], reference.rotate(q, np.arange(shape[-2])))
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 3, 8), (5, 3, 8)])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_positions_before_heads(server, shape, layout):
+    q = normal(*shape)
+    got = rotate_files(server, {"scheme": "rope", "layout": layout, "tensor_layout": "bnhd"}, q=q)["q"]
+    near(got, np.swapaxes(reference.rotate(np.swapaxes(q, -3, -2), np.arange(5), layout=layout), -3, -2))
+
+
+def test_keys_with_fewer_heads(server):
+    q, k = normal(2, 8, 5, 16), normal(2, 2, 5, 16, seed=9)
+    got = rotate_files(server, {"scheme": "rope"}, q=q, k=k)
+    near(got["q"], reference.rotate(q, np.arange(5)))
+    near(got["k"], reference.rotate(k, np.arange(5)))
+
+
+def test_decoding_with_a_cache(server):
+    """Keys from 0 on, the queries are the last."""
+    q, k = normal(4, 2, 16), normal(4, 9, 16, seed=5)
+    got = rotate_files(server, {"scheme": "rope"}, q=q, k=k)
+    near(got["q"], reference.rotate(q, np.arange(7, 9)))
+    near(got["k"], reference.rotate(k, np.arange(9)))
+    cross = rotate_files(server, {"scheme": "rope", "q_offset": 0, "offset": 3}, q=q, k=k)
+    near(cross["q"], reference.rotate(q, np.arange(3, 5)))
+    near(cross["k"], reference.rotate(k, np.arange(3, 12)))
+
+
+def test_one_alone(server):
+    k = normal(3, 4, 8)
+    got = rotate_files(server, {"scheme": "rope", "offset": 11}, k=k)
+    assert list(got) == ["k"]
+    near(got["k"], reference.rotate(k, np.arange(11, 15)))
+
+
+# ---- Dtypes ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype,tolerance", [("f8", 1e-14), ("f4", 1e-6), ("f2", 4e-3)])
+def test_the_answer_has_the_dtype_sent(server, dtype, tolerance):
+    q = normal(2, 6, 32, dtype=dtype)
+    got = rotate_files(server, {"scheme": "rope", "layout": "half"}, q=q)["q"]
+    assert got.dtype == np.dtype(dtype)
+    near(got, reference.rotate(q, np.arange(6), layout="half"), tolerance)
+
+
+def test_bf16_comes_and_goes(server):
+    q = safetensors_reader.widen_bf16(safetensors_reader.narrow_bf16(normal(2, 6, 32)))
+    file = safetensors_reader.dumps({"q": q}, {"request": '{"scheme":"rope","format":"safetensors"}'}, bf16=["q"])
+    response = server.post("/rotate", file, {"Content-Type": "application/vnd.safetensors"})
+    assert response.status == 200, response
+    tensors, _, dtypes = safetensors_reader.loads(response.body)
+    assert dtypes == {"q": "BF16"}
+    exact = reference.rotate(q, np.arange(6))
+    assert np.all(np.abs(tensors["q"] - exact) <= np.abs(exact) * 2.0 ** -8 + 1e-30)
+
+
+def test_another_dtype_may_be_asked_for(server):
+    q = normal(6, 8)
+    got = rotate_files(server, {"scheme": "rope", "dtype": "f64"}, q=q)["q"]
+    assert got.dtype == np.float64
+    near(got, reference.rotate(q, np.arange(6)), 1e-15)
+    narrow = rotate_files(server, {"scheme": "rope", "dtype": "f16"}, q=q)["q"]
+    near(narrow, reference.rotate(q, np.arange(6)), 2e-3)
+
+
+def test_integers_are_tensors_too(server):
+    q = np.arange(12, dtype="i4").reshape(3, 4)
+    got = rotate_files(server, {"scheme": "rope"}, q=q)["q"]
+    assert got.dtype == np.float32
+    near(got, reference.rotate(q, np.arange(3)), 2e-6)
+
+
+def test_infinities_and_nan_pass_through(server):
+    q = normal(2, 8)
+    q[0, 6], q[1, 7] = np.inf, np.nan
+    got = rotate_files(server, {"scheme": "rope", "rotary_dim": 4}, q=q)["q"]
+    assert np.isposinf(got[0, 6]) and np.isnan(got[1, 7])
+    answer = server.ask("/rotate", scheme="rope", rotary_dim=2, q=[[1, 0, "Infinity", "-Infinity", "NaN", 2]])
+    assert answer.json()["tensors"]["q"]["data"][0][2:] == ["Infinity", "-Infinity", "NaN", 2.0]
+
+
+def test_scores_depend_on_the_distance_only(server):
+    q, k = normal(1, 64, dtype="f8"), normal(1, 64, seed=8, dtype="f8")
+    scores = []
+    for m, n in ((0, 5), (17, 22), (1000, 1005), (-40, -35)):
+        a = rotate_files(server, {"scheme": "rope", "positions": [m]}, q=q)["q"]
+        b = rotate_files(server, {"scheme": "rope", "positions": [n]}, k=k)["k"]
+        scores.append(float((a * b).sum()))
+    assert max(scores) - min(scores) < 1e-12
