@@ -60,7 +60,7 @@ KERNEL_O  := $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERN
 LIB_CORE  := $(BUILD)/libposenc.a
 LIB_API   := $(BUILD)/libposenc-api.a
 LIB_SERVER:= $(BUILD)/libposenc-server.a
-SUPPORT   := $(BUILD)/libsupport.a
+SUPPORT   := $(call objects,$(SUPPORT_C))
 
 programs   = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
 TESTS_CORE   := $(call programs,tests/core/test_*.c tests/core/*/test_*.c)
@@ -120,14 +120,13 @@ $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 $(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O)
 $(LIB_API): $(call objects,$(API_C))
 $(LIB_SERVER): $(call objects,$(SERVER_C))
-$(SUPPORT): $(call objects,$(SUPPORT_C))
 
 # A file that went away makes no object newer; the list of members does.
-MEMBERS := $(CORE_C) $(KERNEL_O) $(API_C) $(SERVER_C) $(SUPPORT_C)
+MEMBERS := $(CORE_C) $(KERNEL_O) $(API_C) $(SERVER_C)
 $(BUILD)/members: FORCE
 	@mkdir -p $(@D)
 	@echo '$(MEMBERS)' | cmp -s - $@ || echo '$(MEMBERS)' >$@
-$(LIB_CORE) $(LIB_API) $(LIB_SERVER) $(SUPPORT): $(BUILD)/members
+$(LIB_CORE) $(LIB_API) $(LIB_SERVER): $(BUILD)/members
 
 link = @mkdir -p $(@D) && echo "$(CC) … -o $@" && $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
 

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#define TABLE(isa) {pe_waves_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa}
+#define TABLE(isa) {pe_waves_##isa, pe_run_f32_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa}
 
 static const struct pe_kernels tables[PE_N_ISAS] = {
     [PE_ISA_BASE] = TABLE(base),

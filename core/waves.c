@@ -1,54 +1,79 @@
-/* Tables of waves: a kernel's doubles with their bounds, rounded where the bound decides, else decided in double-double. */
+/* Tables of waves: doubles from the kernels with a bound of their error; a value is rounded where the bound decides how, and
+ * found again in double-double where it does not. So the answer is the same whatever kernel made the doubles. */
 #include "core/waves.h"
-#include "core/dd.h"
 #include "core/dtype.h"
 #include "core/kernels/kernels.h"
+#include "core/wave_value.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* Columns as the kernels want them, each array padded to whole groups of PE_WAVES_LANES. */
 struct pe_waves {
     size_t n;
-    bool scaled; /* some amplitude is not 1 */
-    double *fh, *fl, *ah, *al; /* [n, padded]; one allocation, as is quarter */
-    int64_t *quarter;
+    bool scaled;           /* some amplitude is not 1 */
+    double *fh, *fl;       /* frequencies; fh is also the one allocation of all */
+    double *ah, *al;       /* amplitudes */
+    double *cosine, *sine; /* of one step */
+    double *reach;         /* how far a run moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|) */
+    int64_t *quarter, *next_quarter;
 };
 
-static atomic_uint_fast64_t n_undecided;
-
-uint64_t pe_undecided_count(void)
-{
-    return atomic_load_explicit(&n_undecided, memory_order_relaxed);
-}
+enum { N_DOUBLES = 7, N_INTEGERS = 2 };
 
 /* ---- Making ---- */
 
-static size_t padded(size_t n)
+static void lay_out(struct pe_waves *w, double *all, size_t room)
 {
-    return (n + PE_WAVES_LANES - 1) / PE_WAVES_LANES * PE_WAVES_LANES;
+    double **const doubles[N_DOUBLES] = {&w->fh, &w->fl, &w->ah, &w->al, &w->cosine, &w->sine, &w->reach};
+    for (size_t i = 0; i < N_DOUBLES; i++)
+        *doubles[i] = all + i * room;
+    w->quarter = (int64_t *)(void *)(all + N_DOUBLES * room);
+    w->next_quarter = w->quarter + room;
 }
 
-enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_waves **out)
+static void set_columns(struct pe_waves *w, const struct pe_wave *columns, size_t n)
 {
-    size_t room = padded(n) + PE_WAVES_LANES; /* a range of columns may begin anywhere, and is read in whole groups */
-    struct pe_waves *w = malloc(sizeof *w);
-    double *all = w ? calloc(room, 4 * sizeof(double) + sizeof(int64_t)) : NULL;
-    if (!all) {
-        free(w);
-        return PE_NO_MEMORY;
-    }
-    *w = (struct pe_waves){.n = n, .fh = all, .fl = all + room, .ah = all + 2 * room, .al = all + 3 * room};
-    w->quarter = (int64_t *)(void *)(all + 4 * room);
     for (size_t j = 0; j < n; j++) {
         w->fh[j] = columns[j].fh;
         w->fl[j] = columns[j].fl;
         w->ah[j] = columns[j].ah;
         w->al[j] = columns[j].al;
         w->quarter[j] = columns[j].quarter;
+        w->next_quarter[j] = columns[j].quarter + 1;
         w->scaled |= columns[j].ah != 1 || columns[j].al != 0;
     }
+}
+
+/* Cosine and sine of one step: the kernel at position 1, for the quarters 1 and 0 of every column. reach is free until then. */
+static void set_steps(struct pe_waves *w, size_t room)
+{
+    int64_t *quarter = (int64_t *)(void *)w->reach;
+    for (size_t j = 0; j < room; j++)
+        quarter[j] = 1;
+    pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, quarter, false, room, w->cosine, w->sine);
+    memset(quarter, 0, room * sizeof *quarter);
+    double *bounds = w->reach; /* written behind the quarters that the kernel has read */
+    pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, quarter, false, room, w->sine, bounds);
+    for (size_t j = 0; j < room; j++)
+        w->reach[j] = fmin(1, PE_RUN_HALF * fabs(w->sine[j]));
+}
+
+enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_waves **out)
+{
+    /* A range of columns may begin anywhere and is read in whole groups, so there is one group more than needed. */
+    size_t room = (n / PE_WAVES_LANES + 2) * PE_WAVES_LANES;
+    struct pe_waves *w = calloc(1, sizeof *w);
+    double *all = w ? calloc(room, N_DOUBLES * sizeof(double) + N_INTEGERS * sizeof(int64_t)) : NULL;
+    if (!all) {
+        free(w);
+        return PE_NO_MEMORY;
+    }
+    w->n = n;
+    lay_out(w, all, room);
+    set_columns(w, columns, n);
+    set_steps(w, room);
     *out = w;
     return PE_OK;
 }
@@ -60,64 +85,28 @@ void pe_waves_free(struct pe_waves *waves)
     free(waves);
 }
 
-/* ---- One value in double-double ---- */
-
-static struct pe_dd dd_sum3(double a, double b, double c)
+static struct pe_wave column(const struct pe_waves *w, size_t j)
 {
-    struct pe_dd s = dd_two_sum(a, b);
-    return dd_add(s, dd(c));
+    return (struct pe_wave){w->fh[j], w->fl[j], w->ah[j], w->al[j], (int)w->quarter[j]};
 }
 
-/* sin(x) or cos(x), |x| ≤ π/4, by the series. */
-static struct pe_dd series(struct pe_dd x, bool cosine)
-{
-    struct pe_dd square = dd_neg(dd_mul(x, x)), sum = {0, 0};
-    for (int n = cosine ? 28 : 29; n > 1; n -= 2)
-        sum = dd_mul(dd_div(square, dd((double)n * (n - 1))), dd_add(dd(1), sum));
-    sum = dd_add(dd(1), sum);
-    return cosine ? sum : dd_mul(x, sum);
-}
-
-/* a·sin(π/2·(p·F + quarter)); *is_exact where p·F is 0. Relative error 2^-96 or so, and |p·F|·2^-100 absolute from the phase. */
-static struct pe_dd value_dd(const struct pe_waves *w, size_t j, double p, double *phase)
-{
-    static const struct pe_dd half_pi = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
-    struct pe_dd high = dd_two_prod(w->fh[j], p), low = dd_two_prod(w->fl[j], p);
-    double turns = nearbyint(high.hi);
-    struct pe_dd r = dd_add(dd_sum3(high.hi - turns, high.lo, low.hi), dd(low.lo));
-    int64_t q = (int64_t)turns + w->quarter[j];
-    struct pe_dd v = series(dd_mul(r, half_pi), q & 1);
-    v = dd_mul(v, (struct pe_dd){w->ah[j], w->al[j]});
-    *phase = fabs(high.hi);
-    return q & 2 ? dd_sub(dd(0), v) : v;
-}
-
-static bool rounds_alike(enum pe_dtype dtype, double a, double b)
-{
-    switch (dtype) {
-    case PE_F32: return (float)a == (float)b;
-    case PE_F16: return pe_f16_round(a) == pe_f16_round(b);
-    default: return pe_bf16_round(a) == pe_bf16_round(b);
-    }
-}
-
-/* What the kernel could not decide. */
 static double decide(const struct pe_waves *w, enum pe_dtype dtype, size_t j, double p)
 {
-    double phase;
-    struct pe_dd v = value_dd(w, j, p, &phase);
-    double error = fabs(v.hi) * 0x1p-95 + phase * fabs(w->ah[j]) * 0x1p-100;
-    double least = dd_round_odd(dd_sub(v, dd(error))), most = dd_round_odd(dd_add(v, dd(error)));
-    if (phase > 0 && !rounds_alike(dtype, least, most))
-        atomic_fetch_add_explicit(&n_undecided, 1, memory_order_relaxed);
-    return dd_round_odd(v);
+    struct pe_wave wave = column(w, j);
+    return pe_wave_decide(&wave, dtype, p);
 }
 
-/* ---- Filling ---- */
+/* ---- Any positions: the kernel at each ---- */
 
-enum { GROUP = 256 }; /* columns at a time: two arrays of doubles on the stack */
+enum { GROUP = 256 }; /* columns at a time: a few KiB of doubles on the stack */
+_Static_assert(GROUP % PE_WAVES_LANES == 0, "a group is whole lanes");
 
-/* Rounds a group of values; where the two ends of a value's interval round differently, it is decided anew. */
+static void evaluate(const struct pe_waves *w, const int64_t *quarter, double p, size_t col, size_t n, double *values, double *bounds)
+{
+    pe_kernels()->waves(p, w->fh + col, w->fl + col, w->ah + col, w->al + col, quarter + col, w->scaled, n, values, bounds);
+}
+
+/* Rounds values; where the two ends of a value's interval round differently, it is decided. */
 static void store_f32(const struct pe_waves *w, size_t col, double p, const double *v, const double *b, size_t n, float *dst)
 {
     unsigned undecided = 0;
@@ -131,50 +120,156 @@ static void store_f32(const struct pe_waves *w, size_t col, double p, const doub
             dst[j] = (float)decide(w, PE_F32, col + j, p);
 }
 
-static void store_half(const struct pe_waves *w, enum pe_dtype dtype, size_t col, double p, const double *v, const double *b, size_t n,
-                       uint16_t *dst)
-{
-    uint16_t (*round_to)(double) = dtype == PE_F16 ? pe_f16_round : pe_bf16_round;
-    for (size_t j = 0; j < n; j++) {
-        uint16_t low = round_to(v[j] - b[j]), high = round_to(v[j] + b[j]);
-        dst[j] = low == high ? low : round_to(decide(w, dtype, col + j, p));
-    }
-}
-
 static void fill_row(const struct pe_waves *w, enum pe_dtype dtype, double p, size_t col0, size_t n_cols, char *dst)
 {
     _Alignas(64) double v[GROUP], b[GROUP];
     for (size_t at = 0; at < n_cols; at += GROUP) {
         size_t col = col0 + at, n = n_cols - at < GROUP ? n_cols - at : GROUP;
-        pe_kernels()->waves(p, w->fh + col, w->fl + col, w->ah + col, w->al + col, w->quarter + col, w->scaled, n, v, b);
+        evaluate(w, w->quarter, p, col, n, v, b);
         char *to = dst + at * pe_dtype_size(dtype);
         if (dtype == PE_F32)
             store_f32(w, col, p, v, b, n, (float *)(void *)to);
-        else if (dtype == PE_F64)
-            memcpy(to, v, n * sizeof *v);
         else
-            store_half(w, dtype, col, p, v, b, n, (uint16_t *)(void *)to);
+            memcpy(to, v, n * sizeof *v);
     }
+}
+
+/* ---- Runs of positions, f32: blocks around an anchor ---- */
+
+/* A block: PE_RUN_ROWS rows of PE_WAVES_LANES columns, of which n_rows and n_cols are wanted. */
+struct block {
+    const struct pe_waves *w;
+    double anchor; /* position of row PE_RUN_HALF */
+    size_t col, n_rows, n_cols;
+    float *dst;
+    size_t stride;
+};
+
+/* The same recurrence for one column; its error is within the same bound. Values too near a middle are decided. */
+static void redo_column(const struct block *b, size_t j, double x, double y, double error)
+{
+    const struct pe_waves *w = b->w;
+    double rows[PE_RUN_ROWS], twice = 2 * w->cosine[b->col + j];
+    rows[PE_RUN_HALF] = x;
+    rows[PE_RUN_HALF - 1] = x * w->cosine[b->col + j] - y * w->sine[b->col + j];
+    for (int n = PE_RUN_HALF + 1; n < PE_RUN_ROWS; n++)
+        rows[n] = twice * rows[n - 1] - rows[n - 2];
+    for (int n = PE_RUN_HALF - 2; n >= 0; n--)
+        rows[n] = twice * rows[n + 1] - rows[n + 2];
+    for (size_t n = 0; n < b->n_rows; n++) {
+        float low = (float)(rows[n] - error), high = (float)(rows[n] + error);
+        double p = b->anchor + ((double)n - PE_RUN_HALF);
+        b->dst[n * b->stride + j] = low == high ? low : (float)decide(w, PE_F32, b->col + j, p);
+    }
+}
+
+/* Below this, f32 is subnormal and its middles are elsewhere than the kernel looks. */
+static const double TINY = 0x1p-100;
+
+static void check_columns(const struct block *b, const double *x, const double *y, const double *bx, const double *by,
+                          const double *nearest)
+{
+    for (size_t j = 0; j < b->n_cols; j++) {
+        double reach = b->w->reach[b->col + j], most = fabs(x[j]) + fabs(y[j]) * reach;
+        double error = PE_RUN_ERROR * most + bx[j] + by[j] * reach;
+        if (!(nearest[j] > error && most > TINY) && most > 0)
+            redo_column(b, j, x[j], y[j], error);
+    }
+}
+
+static void fill_block(const struct block *b, const double *x, const double *y, const double *bx, const double *by)
+{
+    _Alignas(64) double nearest[PE_WAVES_LANES];
+    _Alignas(64) float scratch[PE_RUN_ROWS * PE_WAVES_LANES];
+    bool whole = b->n_rows == PE_RUN_ROWS && b->n_cols == PE_WAVES_LANES;
+    const struct pe_waves *w = b->w;
+    pe_kernels()->run_f32(x, y, w->cosine + b->col, w->sine + b->col, PE_WAVES_LANES, whole ? b->dst : scratch,
+                          whole ? b->stride : PE_WAVES_LANES, nearest);
+    for (size_t n = 0; !whole && n < b->n_rows; n++)
+        memcpy(b->dst + n * b->stride, scratch + n * PE_WAVES_LANES, b->n_cols * sizeof *scratch);
+    check_columns(b, x, y, bx, by, nearest);
+}
+
+/* n_rows ≤ PE_RUN_ROWS rows from position p on. */
+static void fill_rows(const struct pe_waves *w, double p, size_t n_rows, size_t col0, size_t n_cols, float *dst, size_t stride)
+{
+    _Alignas(64) double x[GROUP], y[GROUP], bx[GROUP], by[GROUP];
+    for (size_t at = 0; at < n_cols; at += GROUP) {
+        size_t n = n_cols - at < GROUP ? n_cols - at : GROUP;
+        size_t padded = (n + PE_WAVES_LANES - 1) / PE_WAVES_LANES * PE_WAVES_LANES;
+        evaluate(w, w->quarter, p + PE_RUN_HALF, col0 + at, padded, x, bx);
+        evaluate(w, w->next_quarter, p + PE_RUN_HALF, col0 + at, padded, y, by);
+        for (size_t j = 0; j < n; j += PE_WAVES_LANES) {
+            struct block b = {.w = w, .anchor = p + PE_RUN_HALF, .col = col0 + at + j, .n_rows = n_rows};
+            b.n_cols = n - j < PE_WAVES_LANES ? n - j : PE_WAVES_LANES;
+            b.dst = dst + at + j;
+            b.stride = stride;
+            fill_block(&b, x + j, y + j, bx + j, by + j);
+        }
+    }
+}
+
+/* Fewer rows than this are cheaper one by one than as a block. */
+enum { RUN_ROWS_MIN = 8 };
+
+/* A run of integers, so that no row's position is rounded. Returns how many rows it has filled. */
+static size_t fill_run(const struct pe_waves *w, const struct pe_positions *positions, uint64_t row0, size_t n_rows, size_t col0,
+                       size_t n_cols, float *dst, size_t stride)
+{
+    size_t done = 0;
+    if (positions->list || positions->start != floor(positions->start))
+        return 0;
+    while (n_rows - done >= RUN_ROWS_MIN) {
+        size_t m = n_rows - done < PE_RUN_ROWS ? n_rows - done : PE_RUN_ROWS;
+        fill_rows(w, pe_position_at(positions, row0 + done), m, col0, n_cols, dst + done * stride, stride);
+        done += m;
+    }
+    return done;
+}
+
+/* f32 or f64 */
+static void fill_wide(const struct pe_waves *w, enum pe_dtype dtype, const struct pe_positions *positions, uint64_t row0,
+                      size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
+{
+    size_t i = dtype == PE_F32 ? fill_run(w, positions, row0, n_rows, col0, n_cols, dst, stride) : 0;
+    for (; i < n_rows; i++)
+        fill_row(w, dtype, pe_position_at(positions, row0 + i), col0, n_cols, (char *)dst + i * stride * pe_dtype_size(dtype));
+}
+
+/* ---- f16 and bf16: from the right f32 ---- */
+
+/* The right f32 rounds to 16 bits as the exact value does, for every middle between two 16-bit numbers is an f32: only an f32
+ * that is such a middle itself leaves open on which side the exact value lies. */
+static void narrow_row(const struct pe_waves *w, enum pe_dtype dtype, double p, size_t col, const float *from, size_t n,
+                       uint16_t *to)
+{
+    bool undecided = dtype == PE_F16 ? pe_f16_narrow(from, n, to) : pe_bf16_narrow(from, n, to);
+    for (size_t j = 0; undecided && j < n; j++)
+        if (dtype == PE_F16 ? pe_f16_is_middle(from[j]) : pe_bf16_is_middle(from[j])) {
+            double v = decide(w, dtype, col + j, p);
+            to[j] = dtype == PE_F16 ? pe_f16_round(v) : pe_bf16_round(v);
+        }
+}
+
+static void fill_narrow(const struct pe_waves *w, enum pe_dtype dtype, const struct pe_positions *positions, uint64_t row0,
+                        size_t n_rows, size_t col0, size_t n_cols, uint16_t *dst, size_t stride)
+{
+    _Alignas(64) float wide[PE_RUN_ROWS * GROUP];
+    for (size_t i = 0; i < n_rows; i += PE_RUN_ROWS)
+        for (size_t at = 0; at < n_cols; at += GROUP) {
+            size_t m = n_rows - i < PE_RUN_ROWS ? n_rows - i : PE_RUN_ROWS, n = n_cols - at < GROUP ? n_cols - at : GROUP;
+            fill_wide(w, PE_F32, positions, row0 + i, m, col0 + at, n, wide, n);
+            for (size_t k = 0; k < m; k++)
+                narrow_row(w, dtype, pe_position_at(positions, row0 + i + k), col0 + at, wide + k * n, n,
+                           dst + (i + k) * stride + at);
+        }
 }
 
 void pe_waves_fill(const struct pe_waves *waves, enum pe_dtype dtype, const struct pe_positions *positions, uint64_t row0,
                    size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
 {
-    for (size_t i = 0; i < n_rows; i++)
-        fill_row(waves, dtype, pe_position_at(positions, row0 + i), col0, n_cols,
-                 (char *)dst + i * stride * pe_dtype_size(dtype));
-}
-
-void pe_sincos_f32(double angle, float *cos_out, float *sin_out)
-{
-    static const struct pe_wave one_radian[2] = {{0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55, 1, 0, 1},
-                                                 {0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55, 1, 0, 0}};
-    double fh[PE_WAVES_LANES] = {one_radian[0].fh, one_radian[1].fh}, fl[PE_WAVES_LANES] = {one_radian[0].fl, one_radian[1].fl};
-    double ah[PE_WAVES_LANES] = {1, 1}, al[PE_WAVES_LANES] = {0};
-    int64_t quarter[PE_WAVES_LANES] = {1, 0};
-    const struct pe_waves w = {.n = 2, .fh = fh, .fl = fl, .ah = ah, .al = al, .quarter = quarter};
-    float values[2];
-    fill_row(&w, PE_F32, angle, 0, 2, (char *)values);
-    *cos_out = values[0];
-    *sin_out = values[1];
+    if (dtype == PE_F16 || dtype == PE_BF16)
+        fill_narrow(waves, dtype, positions, row0, n_rows, col0, n_cols, dst, stride);
+    else
+        fill_wide(waves, dtype, positions, row0, n_rows, col0, n_cols, dst, stride);
 }

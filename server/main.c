@@ -41,7 +41,7 @@ struct server {
 
 static void enter_stage(struct server *server, enum stage stage, uint64_t seconds)
 {
-    server->stage = stage;
+    __atomic_store_n(&server->stage, stage, __ATOMIC_RELAXED); /* is_ready may look from a worker */
     server->stage_ends_at = clock_now() + seconds * CLOCK_SECOND;
 }
 

@@ -1,0 +1,73 @@
+"""The README's commands work as printed: every curl in an ```sh block is run against a server, and the Python too."""
+import json
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from conftest import ROOT
+
+README = ROOT / "README.md"
+
+
+def blocks(language):
+    text = README.read_text() if README.exists() else ""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+
+
+CURLS = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("curl ")]
+
+
+def here(text, server):
+    return text.replace("localhost:8080", f"{server.host}:{server.port}")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with the files that the commands send."""
+    for name in ("q", "k"):
+        np.save(tmp_path / f"{name}.npy", np.ones((1, 2, 8, 64), "f4"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", CURLS)
+def test_every_curl(server, folder, command):
+    done = subprocess.run(["sh", "-c", here(command, server) + " -sS -w '%{stderr}%{http_code}'"], cwd=folder,
+                          capture_output=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    expected = 422 if '"rop"' in command else 200
+    assert int(done.stderr.split()[-1]) == expected, done.stdout[:500]
+    words = shlex.split(command)
+    if "-o" in words:
+        assert (folder / words[words.index("-o") + 1]).stat().st_size > 0
+
+
+def test_the_python(server, folder):
+    for block in blocks("python"):
+        (folder / "example.py").write_text(here(block, server))
+        done = subprocess.run([sys.executable, "example.py"], cwd=folder, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_answers_printed_are_the_answers_given(server):
+    """Each ```json block that is whole must come back for some curl above it, white space apart."""
+    said = [re.sub(r"\s+", "", b) for b in blocks("json") if "…" not in b]
+    answers = []
+    for command in CURLS:
+        body = re.search(r"-d '([^']*)'", command)
+        if body and "-o" not in command:
+            path = re.search(r"localhost:8080(\S*)", command)[1]
+            answers.append(re.sub(r"\s+", "", server.post(path, json.loads(body[1])).body.decode()))
+    for text in said:
+        assert text in answers, text
+
+
+def test_links_lead_somewhere():
+    if not README.exists():
+        pytest.skip("no README yet")
+    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text()):
+        assert target.startswith("http") or (pathlib.Path(README).parent / target).exists(), target

@@ -1,0 +1,130 @@
+"""Large answers: constant memory, and the same bytes whatever the workers and the instruction set."""
+import hashlib
+import http.client
+import json
+import os
+import time
+
+import pytest
+
+from conftest import SANITIZED, start_server
+
+GIB, MIB = 1 << 30, 1 << 20
+HUGE = {"scheme": "alibi", "num_heads": 32, "len": 8192, "format": "raw", "outputs": ["bias"]}
+BLOCK = 4 * MIB
+
+
+class Stream:
+    """An answer read block by block into one buffer, which a client must not hold whole."""
+
+    def __init__(self, server, fields):
+        self.connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+        self.connection.request("POST", "/encode", json.dumps(fields))
+        self.answer = self.connection.getresponse()
+        assert self.answer.status == 200, self.answer.read()
+        self.length = int(self.answer.headers["Content-Length"])
+        self.buffer = memoryview(bytearray(BLOCK))
+
+    def read(self, n_bytes, seconds=60.0, look=lambda block: None):
+        """At most n_bytes, for at most that long; how many arrived."""
+        n, end = 0, time.monotonic() + seconds
+        while n < n_bytes and time.monotonic() < end:
+            got = self.answer.readinto(self.buffer[:min(BLOCK, n_bytes - n)])
+            if got == 0:
+                break
+            look(self.buffer[:got])
+            n += got
+        return n
+
+    def close(self):
+        self.connection.close()
+
+
+def check_memory(n_bytes, seconds):
+    with start_server() as server:
+        stream = Stream(server, HUGE)
+        assert stream.length == 8 * GIB
+        began = time.monotonic()
+        n = stream.read(n_bytes, seconds)
+        rate = n / (time.monotonic() - began) / GIB
+        peak = server.memory()
+        stream.close()
+        print(f"{n / GIB:.2f} GiB at {rate:.2f} GiB/s, peak {peak / MIB:.1f} MiB")
+        assert n == n_bytes or time.monotonic() - began >= seconds, "the stream ended early"
+        assert SANITIZED or peak < 64 * MIB, f"peak resident memory {peak / MIB:.1f} MiB"
+        assert server.get("/healthz").status == 200
+
+
+def test_a_part_of_8_gib_takes_little_memory():
+    check_memory(GIB if not SANITIZED else GIB // 8, 60)
+
+
+@pytest.mark.slow
+def test_8_gib_take_little_memory():
+    check_memory(8 * GIB, 60)
+
+
+def test_json_takes_little_memory_too():
+    with start_server() as server:
+        connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+        connection.request("POST", "/encode", json.dumps({"scheme": "sinusoidal", "len": 50_000}))
+        answer = connection.getresponse()
+        n = 0
+        while n < 64 * MIB and (block := answer.read(MIB)):
+            n += len(block)
+        connection.close()
+        assert n >= 64 * MIB
+        assert SANITIZED or server.memory() < 64 * MIB
+
+
+def test_a_slow_client_holds_little():
+    """Pieces made ahead are few: a client that reads nothing costs a window, not the answer."""
+    with start_server() as server:
+        before = server.memory("VmRSS")
+        streams = [Stream(server, HUGE) for _ in range(8)]
+        time.sleep(1)
+        grown = server.memory("VmRSS") - before
+        for stream in streams:
+            stream.close()
+        assert SANITIZED or grown < 64 * MIB, f"{grown / MIB:.1f} MiB for 8 clients"
+
+
+def digest(server, fields):
+    stream, sha = Stream(server, fields), hashlib.sha256()
+    assert stream.read(stream.length, 60, sha.update) == stream.length
+    stream.close()
+    return sha.hexdigest()
+
+
+REQUESTS = [
+    {"scheme": "sinusoidal", "dim": 384, "len": 20_000, "offset": -5, "format": "raw"},
+    {"scheme": "sinusoidal", "dim": 77, "positions": [i * 1.37 for i in range(3000)], "format": "raw", "dtype": "f64"},
+    {"scheme": "rope", "head_dim": 128, "len": 30_000, "base": 5e5, "format": "raw", "form": "expanded", "dtype": "bf16"},
+    {"scheme": "rope", "offset": 2 ** 33, "len": 10_000, "format": "raw", "dtype": "f16"},
+    {"scheme": "alibi", "num_heads": 12, "len": 1024, "causal": True, "format": "raw"},
+]
+
+
+def test_same_bytes_with_any_workers_and_instruction_set():
+    """Base, AVX2, AVX-512; one worker, two, four: no value depends on who computed it."""
+    def digests(*flags):
+        with start_server(*flags) as server:
+            return [digest(server, fields) for fields in REQUESTS], server.get("/version").json()["isa"]
+
+    expected, best = digests()
+    for workers in (1, 2, 4):
+        assert digests("--workers", str(workers))[0] == expected
+    for isa in ["base", "avx2", "avx512"][:["base", "avx2", "avx512"].index(best) + 1]:
+        got, used = digests("--isa", isa)
+        assert used == isa and got == expected, isa
+
+
+@pytest.mark.skipif(SANITIZED or (os.cpu_count() or 1) < 2, reason="a measure of speed")
+def test_a_stream_is_not_slow():
+    """Far below what the machine can do, so that only a collapse fails: the measure itself is `make bench`."""
+    with start_server() as server:
+        stream = Stream(server, HUGE)
+        began = time.monotonic()
+        n = stream.read(256 * MIB)
+        stream.close()
+        assert n / (time.monotonic() - began) > 50 * MIB
