@@ -1,4 +1,4 @@
-# posenc: builds three archives and the server, runs every test. `make help` lists the targets.
+# posenc: builds three archives and the server, runs every test. `make help` lists the targets, V=1 shows commands.
 #
 # BUILD=build/clang CC=clang builds beside the default; SANITIZE=address,undefined adds sanitizers. The archives are
 # linked in the order server, api, core, so a lower layer cannot call a higher one.
@@ -85,13 +85,18 @@ all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library bu
 tests: $(TESTS) $(REPLAYS)
 programs: $(SLOW) $(BENCHES) $(TOOLS)
 
+# V=1 shows whole commands.
+Q   := $(if $(V),,@)
+say  = $(if $(V),,@echo "  $(1)    $(2)")
+
 # Says in one sentence what is missing; costs a few milliseconds when nothing is.
 libraries:
 	@deploy/packages.sh check
 
 $(BUILD)/obj/%.o: %.c | libraries
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(BASE) $(OPTIMISE) $(CFLAGS) -c $< -o $@
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
 $(BUILD)/obj/core/%.o: OPTIMISE := $(CORE)
 $(BUILD)/obj/core/gemm.o: CPPFLAGS += $(BLAS_INC)
@@ -99,7 +104,8 @@ $(BUILD)/obj/core/gemm.o: CPPFLAGS += $(BLAS_INC)
 define kernel_rule
 $(BUILD)/obj/core/kernels/%.$(1).o: core/kernels/%.c | libraries
 	@mkdir -p $$(@D)
-	$$(CC) $$(CPPFLAGS) $$(BASE) $$(OPTIMISE) $$(CFLAGS) -DPE_ISA_SUFFIX=$(1) $$(FLAGS_$(1)) -c $$< -o $$@
+	$$(call say,CC,$$< $(1))
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(BASE) $$(OPTIMISE) $$(CFLAGS) -DPE_ISA_SUFFIX=$(1) $$(FLAGS_$(1)) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(eval $(call kernel_rule,$(isa))))
 
@@ -115,7 +121,8 @@ $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 %.a:
 	@mkdir -p $(@D)
 	@rm -f $@
-	$(AR) qcs $@ $(filter %.o,$^)
+	$(call say,AR,$@)
+	$(Q)$(AR) qcs $@ $(filter %.o,$^)
 
 $(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O)
 $(LIB_API): $(call objects,$(API_C))
@@ -128,7 +135,7 @@ $(BUILD)/members: FORCE
 	@echo '$(MEMBERS)' | cmp -s - $@ || echo '$(MEMBERS)' >$@
 $(LIB_CORE) $(LIB_API) $(LIB_SERVER): $(BUILD)/members
 
-link = @mkdir -p $(@D) && echo "$(CC) … -o $@" && $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
+link = $(Q)mkdir -p $(@D) && $(if $(V),,echo "  LD    $@" &&) $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
 
 $(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_HTTP) $(LIB_JSON) $(LIB_BLAS) -o $@

@@ -159,7 +159,8 @@ static void redo_column(const struct block *b, size_t j, double x, double y, dou
     for (size_t n = 0; n < b->n_rows; n++) {
         float low = (float)(rows[n] - error), high = (float)(rows[n] + error);
         double p = b->anchor + ((double)n - PE_RUN_HALF);
-        b->dst[n * b->stride + j] = low == high ? low : (float)decide(w, PE_F32, b->col + j, p);
+        bool decided = low == high && low != 0; /* -0 and +0 are equal, and not the same answer */
+        b->dst[n * b->stride + j] = decided ? low : (float)decide(w, PE_F32, b->col + j, p);
     }
 }
 

@@ -116,6 +116,7 @@ def start_server(*flags, env=None):
             server = Server(process, log.name)
             yield server
             server.stop()
+            assert "Sanitizer" not in server.stderr_text(), server.stderr_text()[-8000:]
         finally:
             if process.poll() is None:
                 process.kill()
@@ -128,7 +129,6 @@ def session_server():
         yield server
         assert server.is_alive(), server.stderr_text()[-4000:]
         assert server.stop() == 0, server.stderr_text()[-4000:]
-        assert "Sanitizer" not in server.stderr_text(), server.stderr_text()[-8000:]
 
 
 @pytest.fixture

@@ -12,17 +12,11 @@ folder=${keep:-$(mktemp -d /var/tmp/posenc-bootstrap.XXXXXX)}
 build=$folder/build run=$folder/run
 [ "$(id -u)" = 0 ] || { echo "bootstrap_check: must be root" >&2; exit 1; }
 
-release() {
-    for system in "$build" "$run"; do
-        for mount in proc dev; do
-            umount "$system/$mount" 2>/dev/null || true
-        done
-    done
-}
-
+# Only /proc is mounted into the systems (their /dev is their own), and nothing is removed while it is.
 finish() {
-    release
-    [ -n "$keep" ] || rm -rf "$folder"
+    umount "$build/proc" 2>/dev/null || true
+    umount "$run/proc" 2>/dev/null || true
+    [ -n "$keep" ] || rm -rf --one-file-system "$folder"
 }
 trap finish EXIT
 
@@ -33,8 +27,7 @@ fresh() { # a system like debian:12-slim
     for proxy in /etc/apt/apt.conf.d/*; do # a proxy of this machine's is needed there too
         grep -qsi 'proxy' "$proxy" && cp "$proxy" "$1/etc/apt/apt.conf.d/"
     done
-    mount -t proc proc "$1/proc"
-    mount --rbind /dev "$1/dev" && mount --make-rslave "$1/dev"
+    mountpoint -q "$1/proc" || mount -t proc proc "$1/proc"
 }
 
 # The commands of a stage's RUN lines, continuation lines joined.
