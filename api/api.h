@@ -1,7 +1,7 @@
 /* The language: bytes of a request in, bytes of an answer out. What server/ sees of api/.
  *
- * api_answer() turns one received HTTP request into a reply whose body is cut into pieces; every refusal has happened when
- * it returns. The pieces are pure functions of the reply and their number: they may be made in any order, on any
+ * api_answer() turns one received HTTP request into a reply whose body is cut into pieces; every refusal has happened
+ * when it returns. The pieces are pure functions of the reply and their number: they may be made in any order, on any
  * thread, several at once, and cannot fail. api/ opens no socket, starts no thread, reads no clock. */
 #ifndef API_API_H
 #define API_API_H
@@ -11,12 +11,13 @@
 /* What the language needs to know of the machine that runs it. One per process, owned by the server, never changes but
  * through the callbacks. Callbacks may be called from any thread. */
 struct api_host {
-    uint64_t max_body;   /* bytes of a request body; named in the 413 together with its flag --max-body */
-    uint64_t max_answer; /* bytes of the tensors of one answer; --max-answer */
-    const char *commit;  /* for /version */
-    void *self;          /* handed to the callbacks */
-    bool (*is_ready)(void *self);             /* for /readyz */
-    char *(*metrics_print)(void *self, size_t *n_bytes); /* makes the text of /metrics (freed with free), NULL: no memory */
+    uint64_t max_body;            /* bytes of a request body; named in the 413 together with its flag --max-body */
+    uint64_t max_answer;          /* bytes of the tensors of one answer; --max-answer */
+    const char *commit;           /* for /version */
+    void *self;                   /* handed to the callbacks */
+    bool (*is_ready)(void *self); /* for /readyz */
+    char *(*metrics_print)(void *self,
+                           size_t *n_bytes); /* makes the text of /metrics (freed with free), NULL: no memory */
 };
 
 /* One request as received. All pointers are borrowed until the reply is freed; NULL means the header is absent. */
@@ -27,7 +28,7 @@ struct api_call {
     const char *content_type; /* headers */
     const char *content_encoding;
     const char *accept;
-    const char *body;         /* NULL when empty */
+    const char *body; /* NULL when empty */
     size_t body_bytes;
 };
 
@@ -53,17 +54,17 @@ struct api_reply {
     const char *format; /* "json", "raw", …; a constant string */
 };
 
-/* Decides from the head alone (body and body_bytes not looked at; declared_bytes is Content-Length, or API_LENGTH_UNKNOWN
- * if chunked or none) whether to refuse before the body is received: unknown path, wrong method, body too large, a content
- * coding. NULL: go on and receive it. Makes the reply otherwise. */
+/* Decides from the head alone (body and body_bytes not looked at; declared_bytes is Content-Length, or
+ * API_LENGTH_UNKNOWN if chunked or none) whether to refuse before the body is received: unknown path, wrong method,
+ * body too large, a content coding. NULL: go on and receive it. Makes the reply otherwise. */
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes);
 
 /* Makes the reply to a whole request; never NULL (without memory it is a constant 503 that api_reply_free ignores).
  * Cost: a few microseconds plus reading the body; for a body of many megabytes call it from a worker. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
 
-/* Makes a refusal the server itself has decided on (408, 429, 431, 500, 503 …) in the error form of the contract. detail
- * is copied. */
+/* Makes a refusal the server itself has decided on (408, 429, 431, 500, 503 …) in the error form of the contract.
+ * detail is copied. */
 struct api_reply *api_refusal(int status, const char *detail);
 
 /* Writes piece i to dst (room for piece_max bytes, aligned to 64) and returns its length ≥ 1. Any thread. */

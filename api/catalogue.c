@@ -94,6 +94,7 @@ static void add_param(struct api_text *text, const struct pe_param *row)
     if (row->type == PE_T_WORD)
         add_words(text, row->words);
     add_optional(text, "when", row->when);
+    add_optional(text, "excludes", row->excludes);
     add_member(text, "summary", row->text ? row->text : "");
     if (row->type == PE_T_OBJECT)
         add_params(text, "parameters", row->fields);
@@ -158,8 +159,8 @@ static void add_outputs(struct api_text *text, const struct pe_output_row *rows)
     api_text_put(text, "]");
 }
 
-/* What the list says of each scheme, and each scheme's own page begins with. */
-static void add_head(struct api_text *text, const struct pe_scheme_info *info)
+/* All there is to know of a scheme. Its example is JSON text already. */
+static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, info->name);
@@ -167,6 +168,12 @@ static void add_head(struct api_text *text, const struct pe_scheme_info *info)
     add_member(text, "summary", info->summary);
     add_optional(text, "paper", info->paper);
     add_endpoints(text, info->operations);
+    add_params(text, "parameters", info->params);
+    add_inputs(text, info->inputs);
+    add_outputs(text, info->outputs);
+    api_text_put(text, ",\"example\":");
+    api_text_put(text, info->example);
+    api_text_put(text, "}");
 }
 
 struct api_reply *api_schemes(const struct api_asked *asked)
@@ -177,25 +184,17 @@ struct api_reply *api_schemes(const struct api_asked *asked)
     api_text_put(&text, "{\"schemes\":[");
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         api_text_add(&text, ",", i > 0);
-        add_head(&text, pe_scheme_at(i));
-        api_text_put(&text, "}");
+        add_scheme(&text, pe_scheme_at(i));
     }
     api_text_put(&text, "]}");
     return api_reply_text(200, api_json_type, &text);
 }
 
-/* The example is JSON text already. */
 static struct api_reply *scheme_reply(const struct pe_scheme_info *info)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    add_head(&text, info);
-    add_params(&text, "parameters", info->params);
-    add_inputs(&text, info->inputs);
-    add_outputs(&text, info->outputs);
-    api_text_put(&text, ",\"example\":");
-    api_text_put(&text, info->example);
-    api_text_put(&text, "}");
+    add_scheme(&text, info);
     return api_reply_text(200, api_json_type, &text);
 }
 

@@ -15,8 +15,8 @@ static struct pe_dd expm1_series(struct pe_dd r)
     return dd_mul(r, dd_add(dd(1), sum));
 }
 
-/* e^a = 2^k · e^r with |r| ≤ ln2/2; then e^r - 1 by halving r eight times and doubling back with (1+p)² - 1 = 2p + p², which keeps
- * the relative error of p small. */
+/* e^a = 2^k · e^r with |r| ≤ ln2/2; then e^r - 1 by halving r eight times and doubling back with (1+p)² - 1 = 2p + p²,
+ * which keeps the relative error of p small. */
 struct pe_dd dd_exp(struct pe_dd a)
 {
     enum { HALVINGS = 8 };
@@ -31,8 +31,8 @@ struct pe_dd dd_exp(struct pe_dd a)
     return (struct pe_dd){ldexp(p.hi, (int)k), ldexp(p.lo, (int)k)};
 }
 
-/* Newton's method of third order on e^y = a: y += 2(a - e^y)/(a + e^y). It starts from a float, so that machines whose libraries
- * differ in the last bit of log() start alike; one step gives 70 bits, two give all. */
+/* Newton's method of third order on e^y = a: y += 2(a - e^y)/(a + e^y). It starts from a float, so that machines whose
+ * libraries differ in the last bit of log() start alike; one step gives 70 bits, two give all. */
 struct pe_dd dd_log(struct pe_dd a)
 {
     struct pe_dd y = dd((double)(float)log(a.hi));

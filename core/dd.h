@@ -1,5 +1,6 @@
 /* Double-double arithmetic: a number is the unevaluated sum hi + lo with |lo| ≤ ulp(hi)/2, about 106 bits. Plain C with
- * error-free transformations (Dekker, Knuth); correct only without contraction and reassociation (-ffp-contract=off). */
+ * error-free transformations (Dekker, Knuth); correct only without contraction and reassociation (-ffp-contract=off).
+ */
 #ifndef PE_DD_H
 #define PE_DD_H
 
@@ -9,10 +10,7 @@ struct pe_dd {
     double hi, lo;
 };
 
-static inline struct pe_dd dd(double x)
-{
-    return (struct pe_dd){x, 0};
-}
+static inline struct pe_dd dd(double x) { return (struct pe_dd){x, 0}; }
 
 /* a + b exactly, for any a, b (Knuth). */
 static inline struct pe_dd dd_two_sum(double a, double b)
@@ -28,8 +26,8 @@ static inline struct pe_dd dd_quick_sum(double a, double b)
     return (struct pe_dd){s, b - (s - a)};
 }
 
-/* a · b exactly (while no part under- or overflows): Dekker's product by Veltkamp's split, so that the value is the same with
- * and without a fused multiply-add in the machine. */
+/* a · b exactly (while no part under- or overflows): Dekker's product by Veltkamp's split, so that the value is the
+ * same with and without a fused multiply-add in the machine. */
 static inline struct pe_dd dd_two_prod(double a, double b)
 {
     double p = a * b;
@@ -38,10 +36,7 @@ static inline struct pe_dd dd_two_prod(double a, double b)
     return (struct pe_dd){p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
 }
 
-static inline struct pe_dd dd_neg(struct pe_dd a)
-{
-    return (struct pe_dd){-a.hi, -a.lo};
-}
+static inline struct pe_dd dd_neg(struct pe_dd a) { return (struct pe_dd){-a.hi, -a.lo}; }
 
 static inline struct pe_dd dd_add(struct pe_dd a, struct pe_dd b)
 {
@@ -50,10 +45,7 @@ static inline struct pe_dd dd_add(struct pe_dd a, struct pe_dd b)
     return dd_quick_sum(s.hi, s.lo + t.lo);
 }
 
-static inline struct pe_dd dd_sub(struct pe_dd a, struct pe_dd b)
-{
-    return dd_add(a, dd_neg(b));
-}
+static inline struct pe_dd dd_sub(struct pe_dd a, struct pe_dd b) { return dd_add(a, dd_neg(b)); }
 
 static inline struct pe_dd dd_mul(struct pe_dd a, struct pe_dd b)
 {

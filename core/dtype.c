@@ -10,10 +10,10 @@ static const struct {
     size_t size;
     bool is_real;
 } dtypes[PE_N_DTYPES] = {
-    [PE_F32] = {"f32", 4, true},   [PE_F64] = {"f64", 8, true},   [PE_F16] = {"f16", 2, true},
-    [PE_BF16] = {"bf16", 2, true}, [PE_I32] = {"i32", 4, false},  [PE_I64] = {"i64", 8, false},
-    [PE_I16] = {"i16", 2, false},  [PE_I8] = {"i8", 1, false},    [PE_U8] = {"u8", 1, false},
-    [PE_U16] = {"u16", 2, false},  [PE_U32] = {"u32", 4, false},  [PE_U64] = {"u64", 8, false},
+    [PE_F32] = {"f32", 4, true},    [PE_F64] = {"f64", 8, true},  [PE_F16] = {"f16", 2, true},
+    [PE_BF16] = {"bf16", 2, true},  [PE_I32] = {"i32", 4, false}, [PE_I64] = {"i64", 8, false},
+    [PE_I16] = {"i16", 2, false},   [PE_I8] = {"i8", 1, false},   [PE_U8] = {"u8", 1, false},
+    [PE_U16] = {"u16", 2, false},   [PE_U32] = {"u32", 4, false}, [PE_U64] = {"u64", 8, false},
     [PE_BOOL] = {"bool", 1, false},
 };
 
@@ -29,10 +29,7 @@ const char *pe_dtype_name(enum pe_dtype dtype)
     return dtypes[dtype].name;
 }
 
-bool pe_dtype_is_real(enum pe_dtype dtype)
-{
-    return dtype >= 0 && dtype < PE_N_DTYPES && dtypes[dtype].is_real;
-}
+bool pe_dtype_is_real(enum pe_dtype dtype) { return dtype >= 0 && dtype < PE_N_DTYPES && dtypes[dtype].is_real; }
 
 enum pe_dtype pe_dtype_find(const char *name)
 {
@@ -57,9 +54,9 @@ union float_bits {
     uint32_t u;
 };
 
-/* f16 from a float: add a half of the last kept bit less one, and the bit itself (round half to even); what is below the normal
- * range is rounded by the adder of a float whose ulp is f16's smallest step, 2^-24. All cases are computed and one chosen, so that
- * loops over it vectorise. */
+/* f16 from a float: add a half of the last kept bit less one, and the bit itself (round half to even); what is below
+ * the normal range is rounded by the adder of a float whose ulp is f16's smallest step, 2^-24. All cases are computed
+ * and one chosen, so that loops over it vectorise. */
 static inline uint16_t f16_of_float(float x)
 {
     union float_bits v = {.f = x}, a = {.u = v.u & 0x7fffffff}, tiny = {.f = a.f + 0.5f};
@@ -74,7 +71,8 @@ static inline uint16_t bf16_of_float(float x)
 {
     union float_bits v = {.f = x};
     uint32_t bits = (v.u + 0x7fff + (v.u >> 16 & 1)) >> 16;
-    return (uint16_t)((v.u & 0x7fffffff) > 0x7f800000 ? v.u >> 16 | 0x40 : bits); /* NaN stays NaN whatever its low bits */
+    return (uint16_t)((v.u & 0x7fffffff) > 0x7f800000 ? v.u >> 16 | 0x40
+                                                      : bits); /* NaN stays NaN whatever its low bits */
 }
 
 /* Below the normal range a middle is an odd multiple of 2^-25: what remains beside the next lower multiple of 2^-24. */
@@ -91,15 +89,9 @@ static inline bool bf16_is_middle(float x)
     return (v.u & 0xffff) == 0x8000;
 }
 
-bool pe_f16_is_middle(float x)
-{
-    return f16_is_middle(x);
-}
+bool pe_f16_is_middle(float x) { return f16_is_middle(x); }
 
-bool pe_bf16_is_middle(float x)
-{
-    return bf16_is_middle(x);
-}
+bool pe_bf16_is_middle(float x) { return bf16_is_middle(x); }
 
 bool pe_f16_narrow(const float *from, size_t n, uint16_t *to)
 {
@@ -137,15 +129,9 @@ static float odd_float(double x)
     return v.f;
 }
 
-uint16_t pe_f16_round(double x)
-{
-    return f16_of_float(odd_float(x));
-}
+uint16_t pe_f16_round(double x) { return f16_of_float(odd_float(x)); }
 
-uint16_t pe_bf16_round(double x)
-{
-    return bf16_of_float(odd_float(x));
-}
+uint16_t pe_bf16_round(double x) { return bf16_of_float(odd_float(x)); }
 
 double pe_f16_value(uint16_t bits)
 {
@@ -166,12 +152,12 @@ double pe_bf16_value(uint16_t bits)
 }
 
 /* Reads element i of src as type T whatever its alignment. */
-#define LOAD(T, name)                                                                              \
-    static double name(const void *src, size_t i)                                                  \
-    {                                                                                              \
-        T v;                                                                                       \
-        memcpy(&v, (const char *)src + i * sizeof v, sizeof v);                                    \
-        return (double)v;                                                                          \
+#define LOAD(T, name)                                                                                                  \
+    static double name(const void *src, size_t i)                                                                      \
+    {                                                                                                                  \
+        T v;                                                                                                           \
+        memcpy(&v, (const char *)src + i * sizeof v, sizeof v);                                                        \
+        return (double)v;                                                                                              \
     }
 LOAD(float, load_f32)
 LOAD(double, load_f64)
@@ -198,29 +184,23 @@ static double load_bf16(const void *src, size_t i)
     return pe_bf16_value(v);
 }
 
-static double load_bool(const void *src, size_t i)
-{
-    return ((const uint8_t *)src)[i] != 0;
-}
+static double load_bool(const void *src, size_t i) { return ((const uint8_t *)src)[i] != 0; }
 
 static double (*const loads[PE_N_DTYPES])(const void *, size_t) = {
-    [PE_F32] = load_f32,   [PE_F64] = load_f64, [PE_F16] = load_f16, [PE_BF16] = load_bf16,
-    [PE_I32] = load_i32,   [PE_I64] = load_i64, [PE_I16] = load_i16, [PE_I8] = load_i8,
-    [PE_U8] = load_u8,     [PE_U16] = load_u16, [PE_U32] = load_u32, [PE_U64] = load_u64,
-    [PE_BOOL] = load_bool,
+    [PE_F32] = load_f32, [PE_F64] = load_f64, [PE_F16] = load_f16,   [PE_BF16] = load_bf16, [PE_I32] = load_i32,
+    [PE_I64] = load_i64, [PE_I16] = load_i16, [PE_I8] = load_i8,     [PE_U8] = load_u8,     [PE_U16] = load_u16,
+    [PE_U32] = load_u32, [PE_U64] = load_u64, [PE_BOOL] = load_bool,
 };
 
-double pe_element(enum pe_dtype dtype, const void *src, size_t i)
-{
-    return loads[dtype](src, i);
-}
+double pe_element(enum pe_dtype dtype, const void *src, size_t i) { return loads[dtype](src, i); }
 
-/* Stores x as an integer of type T, saturating; NaN is 0. The bounds are compared as doubles: 2^63 is one, INT64_MAX is not. */
-#define STORE_INTEGER(T, name, lowest, highest, beyond)                                            \
-    static void name(void *dst, size_t i, double x)                                                \
-    {                                                                                              \
-        T v = isnan(x) ? 0 : x <= (double)(lowest) ? (lowest) : x >= (beyond) ? (highest) : (T)x;  \
-        memcpy((char *)dst + i * sizeof v, &v, sizeof v);                                          \
+/* Stores x as an integer of type T, saturating; NaN is 0. The bounds are compared as doubles: 2^63 is one, INT64_MAX is
+ * not. */
+#define STORE_INTEGER(T, name, lowest, highest, beyond)                                                                \
+    static void name(void *dst, size_t i, double x)                                                                    \
+    {                                                                                                                  \
+        T v = isnan(x) ? 0 : x <= (double)(lowest) ? (lowest) : x >= (beyond) ? (highest) : (T)x;                      \
+        memcpy((char *)dst + i * sizeof v, &v, sizeof v);                                                              \
     }
 STORE_INTEGER(int32_t, store_i32, INT32_MIN, INT32_MAX, 2147483648.0)
 STORE_INTEGER(int64_t, store_i64, INT64_MIN, INT64_MAX, 9223372036854775808.0)
@@ -237,10 +217,7 @@ static void store_f32(void *dst, size_t i, double x)
     memcpy((char *)dst + 4 * i, &v, 4);
 }
 
-static void store_f64(void *dst, size_t i, double x)
-{
-    memcpy((char *)dst + 8 * i, &x, 8);
-}
+static void store_f64(void *dst, size_t i, double x) { memcpy((char *)dst + 8 * i, &x, 8); }
 
 static void store_f16(void *dst, size_t i, double x)
 {
@@ -254,22 +231,15 @@ static void store_bf16(void *dst, size_t i, double x)
     memcpy((char *)dst + 2 * i, &v, 2);
 }
 
-static void store_bool(void *dst, size_t i, double x)
-{
-    ((uint8_t *)dst)[i] = x != 0;
-}
+static void store_bool(void *dst, size_t i, double x) { ((uint8_t *)dst)[i] = x != 0; }
 
 static void (*const stores[PE_N_DTYPES])(void *, size_t, double) = {
-    [PE_F32] = store_f32,   [PE_F64] = store_f64, [PE_F16] = store_f16, [PE_BF16] = store_bf16,
-    [PE_I32] = store_i32,   [PE_I64] = store_i64, [PE_I16] = store_i16, [PE_I8] = store_i8,
-    [PE_U8] = store_u8,     [PE_U16] = store_u16, [PE_U32] = store_u32, [PE_U64] = store_u64,
-    [PE_BOOL] = store_bool,
+    [PE_F32] = store_f32, [PE_F64] = store_f64, [PE_F16] = store_f16,   [PE_BF16] = store_bf16, [PE_I32] = store_i32,
+    [PE_I64] = store_i64, [PE_I16] = store_i16, [PE_I8] = store_i8,     [PE_U8] = store_u8,     [PE_U16] = store_u16,
+    [PE_U32] = store_u32, [PE_U64] = store_u64, [PE_BOOL] = store_bool,
 };
 
-void pe_store(enum pe_dtype dtype, void *dst, size_t i, double x)
-{
-    stores[dtype](dst, i, x);
-}
+void pe_store(enum pe_dtype dtype, void *dst, size_t i, double x) { stores[dtype](dst, i, x); }
 
 void pe_convert(enum pe_dtype to, void *dst, enum pe_dtype from, const void *src, size_t n)
 {

@@ -4,8 +4,8 @@
 
 #include "core/posenc.h"
 
-double pe_element(enum pe_dtype dtype, const void *src, size_t i);        /* src[i], exact but for 64-bit integers */
-void pe_store(enum pe_dtype dtype, void *dst, size_t i, double x);        /* dst[i] = x, one rounding */
+double pe_element(enum pe_dtype dtype, const void *src, size_t i); /* src[i], exact but for 64-bit integers */
+void pe_store(enum pe_dtype dtype, void *dst, size_t i, double x); /* dst[i] = x, one rounding */
 
 uint16_t pe_f16_round(double x);  /* bits of the nearest f16, ties to even */
 uint16_t pe_bf16_round(double x); /* bits of the nearest bf16 */

@@ -33,7 +33,8 @@ static size_t min3(size_t a, size_t b, size_t c)
     return m < c ? m : c;
 }
 
-/* Edit distance (insert, delete, replace: 1 each), row by row of the usual table; words longer than WORD_MAX are far from all. */
+/* Edit distance (insert, delete, replace: 1 each), row by row of the usual table; words longer than WORD_MAX are far
+ * from all. */
 static size_t edit_distance(const char *a, const char *b)
 {
     size_t n = strlen(a), m = strlen(b);

@@ -4,7 +4,10 @@
 
 #include <stdatomic.h>
 
-#define TABLE(isa) {pe_waves_##isa, pe_run_f32_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa}
+#define TABLE(isa)                                                                                                     \
+    {                                                                                                                  \
+        pe_waves_##isa, pe_run_f32_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa                                     \
+    }
 
 static const struct pe_kernels tables[PE_N_ISAS] = {
     [PE_ISA_BASE] = TABLE(base),
@@ -19,10 +22,12 @@ static bool machine_has(enum pe_isa isa)
     switch (isa) {
     case PE_ISA_BASE: return true;
 #if defined(__x86_64__)
-    case PE_ISA_AVX2: return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    case PE_ISA_AVX2:
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
     case PE_ISA_AVX512:
         return machine_has(PE_ISA_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512cd");
 #endif
     default: return false;
     }
@@ -57,7 +62,4 @@ const char *pe_isa_name(enum pe_isa isa)
     return names[isa];
 }
 
-const struct pe_kernels *pe_kernels(void)
-{
-    return &tables[pe_isa()];
-}
+const struct pe_kernels *pe_kernels(void) { return &tables[pe_isa()]; }

@@ -12,7 +12,8 @@
 /* Channels of one row: a plan holds some hundred bytes per column, so this bounds it to a few MiB. */
 enum { PE_DIM_MAX = 65536 };
 
-/* Channels of one head: a row must fit a thread's stack as doubles (32 KiB) when it is rotated. Models have at most 512. */
+/* Channels of one head: a row must fit a thread's stack as doubles (32 KiB) when it is rotated. Models have at most
+ * 512. */
 enum { PE_HEAD_DIM_MAX = 4096 };
 
 /* Attention heads; the largest published model has 128. */

@@ -41,7 +41,8 @@ enum pe_status pe_output_unknown(const struct pe_plan *plan, size_t asked, const
         strcat(strcat(allowed, i ? ", " : ""), names[i]);
     const char *nearest = pe_nearest(name, names);
     if (nearest)
-        return pe_fail(err, pointer, "%s has no output \"%.64s\"; nearest: \"%s\"", plan->scheme->info.name, name, nearest);
+        return pe_fail(err, pointer, "%s has no output \"%.64s\"; nearest: \"%s\"", plan->scheme->info.name, name,
+                       nearest);
     return pe_fail(err, pointer, "%s has no output \"%.64s\"; allowed: %s", plan->scheme->info.name, name, allowed);
 }
 
@@ -58,7 +59,8 @@ enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_erro
 }
 
 /* The row of that name which is answered under this config, or an error with what is. */
-static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const char *name, size_t *id, struct pe_error *err)
+static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const char *name, size_t *id,
+                               struct pe_error *err)
 {
     const struct pe_output_row *rows = plan->scheme->info.outputs, *hidden = NULL;
     const char *names[OUTPUT_ROWS_MAX + 1];
@@ -138,15 +140,17 @@ static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_error *err
 
 /* ---- Their sources ---- */
 
-enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave *columns, size_t n, struct pe_error *err)
+enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave *columns, size_t n,
+                               struct pe_error *err)
 {
     double fastest = 0, farthest = fmax(pe_positions_largest(&plan->seq.q), pe_positions_largest(&plan->seq.k));
     for (size_t i = 0; i < n; i++)
         fastest = fmax(fastest, fabs(columns[i].fh));
     if (fastest * farthest < PE_PHASE_MAX)
         return PE_OK;
-    return pe_fail(err, "", "the largest angle is %.3g quarter turns (position %.17g, frequency %.3g); allowed: below 2^51; "
-                            "choose smaller positions or frequencies",
+    return pe_fail(err, "",
+                   "the largest angle is %.3g quarter turns (position %.17g, frequency %.3g); allowed: below 2^51; "
+                   "choose smaller positions or frequencies",
                    fastest * farthest, farthest, fastest);
 }
 

@@ -16,7 +16,9 @@ enum pe_status pe_output_unknown(const struct pe_plan *plan, size_t asked, const
                                  struct pe_error *err);
 enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_error *err);
 
-/* Refuses columns whose phases would pass 2^51 quarter turns at the plan's positions: the reduction would lose the quadrant. */
-enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave *columns, size_t n, struct pe_error *err);
+/* Refuses columns whose phases would pass 2^51 quarter turns at the plan's positions: the reduction would lose the
+ * quadrant. */
+enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave *columns, size_t n,
+                               struct pe_error *err);
 
 #endif

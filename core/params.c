@@ -36,7 +36,9 @@ static void show_range(const struct pe_param *row, char *out, size_t room)
     char low[32], high[32];
     show_number(row->min, low, sizeof low);
     show_number(row->max, high, sizeof high);
-    const char *what = row->type == PE_T_INT ? "an integer" : row->type == PE_T_REALS ? "numbers" : "a number";
+    const char *what = row->type == PE_T_INT     ? "an integer"
+                       : row->type == PE_T_REALS ? "a list of numbers"
+                                                 : "a number";
     if (row->max >= 1e300)
         snprintf(out, room, row->min <= -1e300 ? "%s" : "%s of at least %s", what, low);
     else
@@ -65,7 +67,8 @@ static void show_allowed(const struct pe_param *row, char *out, size_t room)
     }
 }
 
-static enum pe_status refuse(const struct pe_param *row, const struct pe_value *v, const char *pointer, struct pe_error *err)
+static enum pe_status refuse(const struct pe_param *row, const struct pe_value *v, const char *pointer,
+                             struct pe_error *err)
 {
     char found[SHOWN_MAX], allowed[256];
     show_value(v, found, sizeof found);
@@ -90,10 +93,7 @@ static bool value_number(const struct pe_value *v, double *out)
 }
 
 /* NaN compares false, so it is never in range. */
-static bool in_range(const struct pe_param *row, double x)
-{
-    return x >= row->min && x <= row->max;
-}
+static bool in_range(const struct pe_param *row, double x) { return x >= row->min && x <= row->max; }
 
 static bool read_integer(const struct pe_param *row, const struct pe_value *v, int64_t *field)
 {
@@ -136,14 +136,15 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
             continue;
         char allowed[96];
         show_range(row, allowed, sizeof allowed);
-        return pe_fail(err, pointer, "%s has %.17g at index %llu; allowed: %s", row->name, x, (unsigned long long)i, allowed);
+        return pe_fail(err, pointer, "%s has %.17g at index %llu; allowed: %s", row->name, x, (unsigned long long)i,
+                       allowed);
     }
     *field = list;
     return PE_OK;
 }
 
-static enum pe_status read_value(const struct pe_param *row, void *config, const struct pe_value *v, const char *pointer,
-                                 struct pe_error *err)
+static enum pe_status read_value(const struct pe_param *row, void *config, const struct pe_value *v,
+                                 const char *pointer, struct pe_error *err)
 {
     void *field = (char *)config + row->offset;
     bool fits = false;
@@ -224,8 +225,9 @@ static enum pe_status check_when(const struct pe_param *rows, const struct pe_pa
     return pe_fail(err, pointer, "%s is not used here: it needs %s", row->name, row->when);
 }
 
-static enum pe_status check_excludes(const struct pe_param *rows, const struct pe_param *row, const struct pe_field *fields,
-                                     size_t n_fields, const char *pointer, struct pe_error *err)
+static enum pe_status check_excludes(const struct pe_param *rows, const struct pe_param *row,
+                                     const struct pe_field *fields, size_t n_fields, const char *pointer,
+                                     struct pe_error *err)
 {
     for (size_t i = 0; row->excludes && i < n_fields; i++) {
         const struct pe_param *other = pe_param_find(rows, fields[i].name);
@@ -235,8 +237,8 @@ static enum pe_status check_excludes(const struct pe_param *rows, const struct p
     return PE_OK;
 }
 
-static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v, const char *pointer,
-                                  struct pe_error *err);
+static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
+                                  const char *pointer, struct pe_error *err);
 
 /* Reads the one row that fields[i] is meant for, if there is one. */
 static enum pe_status read_field(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t i,
@@ -249,7 +251,8 @@ static enum pe_status read_field(const struct pe_param *rows, void *config, cons
     pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
     for (size_t j = 0; j < i; j++)
         if (pe_param_find(rows, fields[j].name) == row)
-            return pe_fail(err, pointer, "%s and %s are two words for the same; give one", fields[j].name, fields[i].name);
+            return pe_fail(err, pointer, "%s and %s are two words for the same; give one", fields[j].name,
+                           fields[i].name);
     taken[i] = true;
     enum pe_status status = read_value(row, config, &fields[i].value, pointer, err);
     if (!status && row->type == PE_T_OBJECT)
@@ -257,7 +260,8 @@ static enum pe_status read_field(const struct pe_param *rows, void *config, cons
     return status;
 }
 
-static enum pe_status unknown_field(const struct pe_param *row, const char *name, const char *pointer, struct pe_error *err)
+static enum pe_status unknown_field(const struct pe_param *row, const char *name, const char *pointer,
+                                    struct pe_error *err)
 {
     const char *names[65];
     size_t n = 0;
@@ -274,8 +278,8 @@ static enum pe_status unknown_field(const struct pe_param *row, const char *name
 
 enum { NESTED_FIELDS_MAX = 256 };
 
-static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v, const char *pointer,
-                                  struct pe_error *err)
+static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
+                                  const char *pointer, struct pe_error *err)
 {
     bool taken[NESTED_FIELDS_MAX] = {false};
     size_t n = v->object.n;
@@ -314,8 +318,8 @@ enum pe_status pe_params_read(const struct pe_param *rows, void *config, const s
         const struct pe_param *row = pe_param_find(rows, fields[i].name);
         char pointer[PE_POINTER_MAX];
         pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
-        if (row && (check_when(rows, row, config, pointer, err) ||
-                    check_excludes(rows, row, fields, n_fields, pointer, err)))
+        if (row &&
+            (check_when(rows, row, config, pointer, err) || check_excludes(rows, row, fields, n_fields, pointer, err)))
             return err->status;
     }
     return PE_OK;
@@ -349,9 +353,7 @@ static bool print_value(const struct pe_param *row, const void *config, struct p
     case PE_T_INT:
         *v = (struct pe_value){.kind = PE_INTEGER, .integer = *(const int64_t *)field};
         return v->integer != PE_UNSET_INT;
-    case PE_T_REAL:
-        *v = (struct pe_value){.kind = PE_REAL, .real = *(const double *)field};
-        return !isnan(v->real);
+    case PE_T_REAL: *v = (struct pe_value){.kind = PE_REAL, .real = *(const double *)field}; return !isnan(v->real);
     case PE_T_BOOL: *v = (struct pe_value){.kind = PE_BOOLEAN, .boolean = *(const bool *)field}; return true;
     case PE_T_WORD: *v = (struct pe_value){.kind = PE_STRING, .string = row->words[*(const int *)field]}; return true;
     case PE_T_REALS:
@@ -379,7 +381,8 @@ static bool is_excluded(const struct pe_param *rows, const struct pe_param *row,
     return false;
 }
 
-size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields, struct pe_field **nested)
+size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields,
+                       struct pe_field **nested)
 {
     size_t n = 0;
     for (const struct pe_param *row = rows; row->name; row++)
@@ -397,7 +400,8 @@ size_t pe_params_count(const struct pe_param *rows)
     return n;
 }
 
-enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why, struct pe_error *err)
+enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
+                               struct pe_error *err)
 {
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, "", name);

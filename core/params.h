@@ -6,34 +6,55 @@
 
 #include <math.h>
 
-/* A row names a field of a config struct: the JSON key is the field's name and the row does not compile if the field has
- * another type. PE_FIELD is 0 for a field of the right type and a negative array size for any other. */
-#define PE_OFFSET(S, field, T) (offsetof(struct S, field) + 0 * sizeof(char[_Generic(((struct S *)0)->field, T: 1, default: -1)]))
+/* A row names a field of a config struct: the JSON key is the field's name and the row does not compile if the field
+ * has another type. PE_FIELD is 0 for a field of the right type and a negative array size for any other. */
+#define PE_OFFSET(S, field, T)                                                                                         \
+    (offsetof(struct S, field) + 0 * sizeof(char[_Generic(((struct S *)0)->field, T : 1, default : -1)]))
 
-#define PE_P_INT(S, field, fallback_, min_, max_, text_)                                                                 \
-    {.name = #field, .type = PE_T_INT, .offset = PE_OFFSET(S, field, int64_t), .fallback = (fallback_), .min = (min_),   \
-     .max = (max_), .text = text_}
-#define PE_P_REAL(S, field, fallback_, min_, max_, text_)                                                                \
-    {.name = #field, .type = PE_T_REAL, .offset = PE_OFFSET(S, field, double), .fallback = (fallback_), .min = (min_),   \
-     .max = (max_), .text = text_}
-#define PE_P_BOOL(S, field, fallback_, text_)                                                                            \
-    {.name = #field, .type = PE_T_BOOL, .offset = PE_OFFSET(S, field, bool), .fallback = (fallback_), .max = 1, .text = text_}
-#define PE_P_WORD(S, field, words_, text_)                                                                               \
-    {.name = #field, .type = PE_T_WORD, .offset = PE_OFFSET(S, field, int), .words = (words_), .text = text_}
-#define PE_P_WORD_AT(S, path, name_, words_, text_) /* a field of an object inside the config */                         \
-    {.name = name_, .type = PE_T_WORD, .offset = PE_OFFSET(S, path, int), .words = (words_), .text = text_}
-#define PE_P_OBJECT(name_, rows_, text_) {.name = name_, .type = PE_T_OBJECT, .fields = (rows_), .text = text_}
-#define PE_P_REALS(S, field, min_, max_, text_)                                                                          \
-    {.name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(S, field, struct pe_reals), .min = (min_), .max = (max_),   \
-     .text = text_}
-#define PE_P_END {.name = NULL}
+#define PE_P_INT(S, field, fallback_, min_, max_, text_)                                                               \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_INT, .offset = PE_OFFSET(S, field, int64_t), .fallback = (fallback_),             \
+        .min = (min_), .max = (max_), .text = text_                                                                    \
+    }
+#define PE_P_REAL(S, field, fallback_, min_, max_, text_)                                                              \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_REAL, .offset = PE_OFFSET(S, field, double), .fallback = (fallback_),             \
+        .min = (min_), .max = (max_), .text = text_                                                                    \
+    }
+#define PE_P_BOOL(S, field, fallback_, text_)                                                                          \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_BOOL, .offset = PE_OFFSET(S, field, bool), .fallback = (fallback_), .max = 1,     \
+        .text = text_                                                                                                  \
+    }
+#define PE_P_WORD(S, field, words_, text_)                                                                             \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_WORD, .offset = PE_OFFSET(S, field, int), .words = (words_), .text = text_        \
+    }
+#define PE_P_WORD_AT(S, path, name_, words_, text_) /* a field of an object inside the config */                       \
+    {                                                                                                                  \
+        .name = name_, .type = PE_T_WORD, .offset = PE_OFFSET(S, path, int), .words = (words_), .text = text_          \
+    }
+#define PE_P_OBJECT(name_, rows_, text_)                                                                               \
+    {                                                                                                                  \
+        .name = name_, .type = PE_T_OBJECT, .fields = (rows_), .text = text_                                           \
+    }
+#define PE_P_REALS(S, field, min_, max_, text_)                                                                        \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(S, field, struct pe_reals), .min = (min_),             \
+        .max = (max_), .text = text_                                                                                   \
+    }
+#define PE_P_END                                                                                                       \
+    {                                                                                                                  \
+        .name = NULL                                                                                                   \
+    }
 
 #define PE_UNSET ((double)NAN) /* fallback of a parameter that the plan derives, or that stays away */
 
 /* out = prefix/name as a JSON pointer (RFC 6901: "~" is written ~0 and "/" ~1), cut to room. */
 void pe_pointer_join(char *out, size_t room, const char *prefix, const char *name);
 
-const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name); /* by name or alias; NULL if none */
+const struct pe_param *pe_param_find(const struct pe_param *rows,
+                                     const char *name); /* by name or alias; NULL if none */
 
 /* Whether a condition such as "form=asymmetric|key" holds in config (NULL always does). */
 bool pe_when_holds(const char *when, const struct pe_param *rows, const void *config);
@@ -41,12 +62,14 @@ bool pe_when_holds(const char *when, const struct pe_param *rows, const void *co
 /* The value of the integer parameter called name; false if rows have none or it is unset. */
 bool pe_param_integer(const struct pe_param *rows, const void *config, const char *name, size_t n, int64_t *value);
 
-/* Writes the config as fields, in the order of rows, leaving out what is unset or not in use. Returns how many; fields has
- * room for all rows, and nested has for the fields of objects inside. */
-size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields, struct pe_field **nested);
+/* Writes the config as fields, in the order of rows, leaving out what is unset or not in use. Returns how many; fields
+ * has room for all rows, and nested has for the fields of objects inside. */
+size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields,
+                       struct pe_field **nested);
 size_t pe_params_count(const struct pe_param *rows); /* rows, and rows of the objects inside */
 
 /* A list of exactly n numbers in one dimension, or an error that names both lengths and why it is n. */
-enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why, struct pe_error *err);
+enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
+                               struct pe_error *err);
 
 #endif

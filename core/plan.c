@@ -51,8 +51,8 @@ static enum pe_status find_scheme(const struct pe_request *request, bool *taken,
         if (!*scheme)
             return scheme_unknown(v->string, err);
         if (!((*scheme)->info.operations & 1U << request->operation))
-            return pe_fail(err, "/scheme", "scheme \"%s\" cannot %s; schemes of the rotary family can, as \"rope\"", v->string,
-                           verbs[request->operation]);
+            return pe_fail(err, "/scheme", "scheme \"%s\" cannot %s; schemes of the rotary family can, as \"rope\"",
+                           v->string, verbs[request->operation]);
         return PE_OK;
     }
     return scheme_missing(err);
@@ -85,7 +85,8 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
         return pe_fail(err, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
     if (nearest) /* a tensor this operation does not take */
         return pe_fail(err, pointer, "\"%s\" is not used by this endpoint", name);
-    return pe_fail(err, pointer, "unknown field \"%.64s\"; GET /schemes/%s lists the fields of %s", name, scheme, scheme);
+    return pe_fail(err, pointer, "unknown field \"%.64s\"; GET /schemes/%s lists the fields of %s", name, scheme,
+                   scheme);
 }
 
 static enum pe_status check_all_taken(const struct pe_plan *plan, const struct pe_request *request, const bool *taken,
@@ -188,15 +189,9 @@ void pe_plan_free(struct pe_plan *plan)
 
 /* ---- What a plan says ---- */
 
-const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan)
-{
-    return &plan->scheme->info;
-}
+const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan) { return &plan->scheme->info; }
 
-size_t pe_plan_n_outputs(const struct pe_plan *plan)
-{
-    return plan->n_outputs;
-}
+size_t pe_plan_n_outputs(const struct pe_plan *plan) { return plan->n_outputs; }
 
 const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i)
 {
@@ -204,10 +199,7 @@ const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i)
     return &plan->outputs[i];
 }
 
-const struct pe_value *pe_plan_config(const struct pe_plan *plan)
-{
-    return &plan->resolved;
-}
+const struct pe_value *pe_plan_config(const struct pe_plan *plan) { return &plan->resolved; }
 
 /* ---- Filling ---- */
 

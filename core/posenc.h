@@ -44,8 +44,19 @@ const char *pe_nearest(const char *word, const char *const *names);
 /* ---- Tensors --------------------------------------------------------------------------------------------------- */
 
 enum pe_dtype {
-    PE_F32, PE_F64, PE_F16, PE_BF16, /* the four an answer may be asked in */
-    PE_I32, PE_I64, PE_I16, PE_I8, PE_U8, PE_U16, PE_U32, PE_U64, PE_BOOL,
+    PE_F32,
+    PE_F64,
+    PE_F16,
+    PE_BF16, /* the four an answer may be asked in */
+    PE_I32,
+    PE_I64,
+    PE_I16,
+    PE_I8,
+    PE_U8,
+    PE_U16,
+    PE_U32,
+    PE_U64,
+    PE_BOOL,
     PE_N_DTYPES,
     PE_DTYPE_NONE = -1
 };
@@ -60,10 +71,10 @@ struct pe_tensor {
     const void *data;
 };
 
-size_t pe_dtype_size(enum pe_dtype dtype);           /* bytes of one element */
-const char *pe_dtype_name(enum pe_dtype dtype);      /* "f32", … as on the wire */
-enum pe_dtype pe_dtype_find(const char *name);       /* PE_DTYPE_NONE if there is none of that name */
-bool pe_dtype_is_real(enum pe_dtype dtype);          /* f32, f64, f16, bf16 */
+size_t pe_dtype_size(enum pe_dtype dtype);      /* bytes of one element */
+const char *pe_dtype_name(enum pe_dtype dtype); /* "f32", … as on the wire */
+enum pe_dtype pe_dtype_find(const char *name);  /* PE_DTYPE_NONE if there is none of that name */
+bool pe_dtype_is_real(enum pe_dtype dtype);     /* f32, f64, f16, bf16 */
 /* Elements of a shape; false if the product passes 2^63. */
 bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count);
 /* dst[i] = src[i] in another dtype, i < n, one rounding (to nearest, ties to even). Integers saturate. NaN becomes 0 in
@@ -82,10 +93,16 @@ struct pe_value {
     union {
         bool boolean;
         int64_t integer;
-        double real; /* the double nearest the number's text */
+        double real;        /* the double nearest the number's text */
         const char *string; /* UTF-8, NUL-terminated */
-        struct { const struct pe_value *items; size_t n; } list; /* what is not all numbers */
-        struct { const struct pe_field *fields; size_t n; } object;
+        struct {
+            const struct pe_value *items;
+            size_t n;
+        } list; /* what is not all numbers */
+        struct {
+            const struct pe_field *fields;
+            size_t n;
+        } object;
         struct pe_tensor array; /* any list (of lists …) of numbers, and any tensor sent */
     };
 };
@@ -112,12 +129,13 @@ struct pe_param {
     const char *name;  /* the JSON key and the config struct's field */
     const char *alias; /* another word accepted for it, or NULL */
     enum pe_type type;
-    size_t offset; /* of the field in its config struct: int64_t, double, bool, int (index into words), struct pe_reals */
-    double fallback;               /* default; NaN: none, the field stays unset and the plan may derive it */
-    double min, max;               /* inclusive; for PE_T_REALS of each element */
-    const char *const *words;      /* PE_T_WORD: the allowed words, NULL-terminated */
-    const char *when;              /* used only when, as in "form=asymmetric|key" (a word parameter of the same rows) */
-    const char *excludes;          /* may not stand beside these, as in "base|scaling"; where it is set, they are not used */
+    size_t
+        offset; /* of the field in its config struct: int64_t, double, bool, int (index into words), struct pe_reals */
+    double fallback;          /* default; NaN: none, the field stays unset and the plan may derive it */
+    double min, max;          /* inclusive; for PE_T_REALS of each element */
+    const char *const *words; /* PE_T_WORD: the allowed words, NULL-terminated */
+    const char *when;         /* used only when, as in "form=asymmetric|key" (a word parameter of the same rows) */
+    const char *excludes;     /* may not stand beside these, as in "base|scaling"; where it is set, they are not used */
     const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
     const char *text;              /* what it means, unit, and its default where that is derived */
 };
@@ -134,11 +152,11 @@ enum pe_operation { PE_ENCODE, PE_ROTATE, PE_N_OPERATIONS };
 
 struct pe_output_row {
     const char *name;
-    const char *shape;     /* expression over n, q_len, k_len and integer parameters: "n,rotary_dim/2"; "" is a scalar */
-    unsigned row_axes;     /* how many trailing axes make one row: 1, or more where a position owns a small block */
-    enum pe_dtype dtype;   /* PE_DTYPE_NONE: the dtype asked for */
-    bool on_request;       /* answered only if asked for by name */
-    const char *when;      /* as in struct pe_param */
+    const char *shape;   /* expression over n, q_len, k_len and integer parameters: "n,rotary_dim/2"; "" is a scalar */
+    unsigned row_axes;   /* how many trailing axes make one row: 1, or more where a position owns a small block */
+    enum pe_dtype dtype; /* PE_DTYPE_NONE: the dtype asked for */
+    bool on_request;     /* answered only if asked for by name */
+    const char *when;    /* as in struct pe_param */
     const char *text;
 };
 
@@ -151,8 +169,8 @@ struct pe_input_row {
 
 struct pe_scheme_info {
     const char *name, *family, *summary;
-    const char *paper;   /* where the formula stands */
-    const char *example; /* a whole request as JSON text that answers 200 */
+    const char *paper;                   /* where the formula stands */
+    const char *example;                 /* a whole request as JSON text that answers 200 */
     const struct pe_param *params;       /* end with .name = NULL, like the two below */
     const struct pe_output_row *outputs; /* of PE_ENCODE */
     const struct pe_input_row *inputs;   /* tensors, NULL if none */
@@ -170,10 +188,11 @@ struct pe_request {
     enum pe_operation operation;
     const struct pe_field *fields; /* scheme, its parameters, the sequence, tensors; borrowed until pe_plan_free */
     size_t n_fields;
-    enum pe_dtype dtype;              /* of real outputs; PE_DTYPE_NONE: that of the tensor sent, else f32 */
-    const char *const *outputs;       /* names of outputs wanted, in order; borrowed until pe_plan_new returns */
-    size_t n_outputs;                 /* 0: the scheme's own */
-    const char *const *caller_fields; /* names the caller understands itself, for "nearest" only; NULL-terminated or NULL */
+    enum pe_dtype dtype;        /* of real outputs; PE_DTYPE_NONE: that of the tensor sent, else f32 */
+    const char *const *outputs; /* names of outputs wanted, in order; borrowed until pe_plan_new returns */
+    size_t n_outputs;           /* 0: the scheme's own */
+    const char *const
+        *caller_fields; /* names the caller understands itself, for "nearest" only; NULL-terminated or NULL */
 };
 
 /* One tensor of a plan: n_rows × row_len elements. A row is the last axis; where a position owns a small block of
@@ -198,16 +217,16 @@ const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i); /*
 /* Every parameter resolved, as an object: posted again with the sequence it gives the same bytes. Borrowed likewise. */
 const struct pe_value *pe_plan_config(const struct pe_plan *plan);
 
-/* Writes elements first … first+n-1 of output i, counted flat in row-major order, to dst (n elements of its dtype, aligned
- * to 8 bytes). Cannot fail. The bytes depend on plan, output and element only: any split of a tensor into calls gives the same. Whole
- * rows, in multiples of 32, are the fast case. */
+/* Writes elements first … first+n-1 of output i, counted flat in row-major order, to dst (n elements of its dtype,
+ * aligned to 8 bytes). Cannot fail. The bytes depend on plan, output and element only: any split of a tensor into calls
+ * gives the same. Whole rows, in multiples of 32, are the fast case. */
 void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
 
 /* ---- The instruction set the kernels use ------------------------------------------------------------------------ */
 
 enum pe_isa { PE_ISA_BASE, PE_ISA_AVX2, PE_ISA_AVX512, PE_N_ISAS }; /* base: plain x86-64, or arm64 with NEON */
-enum pe_isa pe_isa(void);            /* the one in use; the best of the machine unless pe_isa_use() chose */
-bool pe_isa_use(enum pe_isa isa);    /* false, and no change, if the machine lacks it. Before any thread fills. */
+enum pe_isa pe_isa(void);                 /* the one in use; the best of the machine unless pe_isa_use() chose */
+bool pe_isa_use(enum pe_isa isa);         /* false, and no change, if the machine lacks it. Before any thread fills. */
 const char *pe_isa_name(enum pe_isa isa); /* "base", "avx2", "avx512" */
 
 /* Values so near a rounding boundary that double-double arithmetic could not decide them, since the process began. */
@@ -215,7 +234,8 @@ uint64_t pe_undecided_count(void);
 
 /* ---- The one door to BLAS --------------------------------------------------------------------------------------- */
 
-/* Makes the BLAS library run on the calling thread only: our workers are the parallelism. Call once, before any thread. */
+/* Makes the BLAS library run on the calling thread only: our workers are the parallelism. Call once, before any thread.
+ */
 void pe_gemm_setup(void);
 
 #endif

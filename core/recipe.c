@@ -10,8 +10,8 @@ static float recipe_value(const struct pe_wave *wave, float position)
     return wave->quarter & 2 ? 0.0f - value : value; /* 0 - 0 is +0 */
 }
 
-void pe_recipe_fill(const struct pe_wave *columns, enum pe_dtype dtype, const struct pe_positions *positions, uint64_t row0,
-                    size_t n_rows, size_t n_cols, void *dst, size_t stride)
+void pe_recipe_fill(const struct pe_wave *columns, enum pe_dtype dtype, const struct pe_positions *positions,
+                    uint64_t row0, size_t n_rows, size_t n_cols, void *dst, size_t stride)
 {
     for (size_t i = 0; i < n_rows; i++) {
         float position = (float)pe_position_at(positions, row0 + i);

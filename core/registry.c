@@ -15,15 +15,9 @@ static const struct pe_scheme *const schemes[] = {
 
 const char *const pe_arith_words[] = {[PE_ARITH_EXACT] = "exact", [PE_ARITH_FLOAT32] = "float32", NULL};
 
-size_t pe_n_schemes(void)
-{
-    return sizeof schemes / sizeof *schemes;
-}
+size_t pe_n_schemes(void) { return sizeof schemes / sizeof *schemes; }
 
-const struct pe_scheme_info *pe_scheme_at(size_t i)
-{
-    return &schemes[i]->info;
-}
+const struct pe_scheme_info *pe_scheme_at(size_t i) { return &schemes[i]->info; }
 
 const struct pe_scheme *pe_scheme_get(const char *name)
 {

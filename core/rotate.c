@@ -71,9 +71,11 @@ static enum pe_status check_tensor(const struct pe_field *field, const char *poi
     const struct pe_tensor *t = &field->value.array;
     uint64_t count;
     if (field->value.kind != PE_ARRAY)
-        return pe_fail(err, pointer, "%s is not a tensor; send nested lists of numbers, a .npy part or safetensors", field->name);
+        return pe_fail(err, pointer, "%s is not a tensor; send nested lists of numbers, a .npy part or safetensors",
+                       field->name);
     if (t->rank < 2 || t->rank > 4)
-        return pe_fail(err, pointer, "%s has %u dimensions; allowed: [batch, heads, n, head_dim], where leading axes may be missing",
+        return pe_fail(err, pointer,
+                       "%s has %u dimensions; allowed: [batch, heads, n, head_dim], where leading axes may be missing",
                        field->name, t->rank);
     if (!pe_shape_count(t->shape, t->rank, &count) || count == 0)
         return pe_fail(err, pointer, "%s has no elements", field->name);
@@ -107,8 +109,8 @@ static enum pe_status fix_head_dim(struct pe_plan *plan, const struct pe_request
     size_t at;
     bool is_first = op == plan->rotator->operands;
     if (*head_dim != fixed && find_field(request, "head_dim", &at))
-        return pe_fail(err, "/head_dim", "head_dim is %lld, the last axis of %s is %lld; leave head_dim out", (long long)*head_dim,
-                       op->name, (long long)fixed);
+        return pe_fail(err, "/head_dim", "head_dim is %lld, the last axis of %s is %lld; leave head_dim out",
+                       (long long)*head_dim, op->name, (long long)fixed);
     if (*head_dim != fixed && !is_first) {
         char pointer[16] = "/";
         strncat(pointer, op->name, 8);
@@ -137,7 +139,8 @@ static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request
     return fix_head_dim(plan, request, op, err);
 }
 
-enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *request, bool *taken, struct pe_error *err)
+enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                               struct pe_error *err)
 {
     struct rotate_fields fields;
     struct pe_rotator *rotator = plan->rotator = calloc(1, sizeof *rotator);
@@ -155,7 +158,8 @@ enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *re
         status = read_operand(plan, request, field, id, err);
     }
     if (!status && rotator->n_operands == 0)
-        return pe_fail(err, "/q", "there is nothing to rotate; send q, k or both, of shape [batch, heads, n, head_dim]");
+        return pe_fail(err, "/q",
+                       "there is nothing to rotate; send q, k or both, of shape [batch, heads, n, head_dim]");
     return status;
 }
 
@@ -300,7 +304,8 @@ struct window {
     double values[PE_SCRATCH_BYTES / sizeof(double)]; /* [n, 2 · n_pairs] */
 };
 
-static const double *cosines_at(const struct pe_plan *plan, const struct operand *op, uint64_t position, struct window *w)
+static const double *cosines_at(const struct pe_plan *plan, const struct operand *op, uint64_t position,
+                                struct window *w)
 {
     size_t width = 2 * plan->rotator->rotation.n_pairs;
     if (op->table)
@@ -315,25 +320,25 @@ static const double *cosines_at(const struct pe_plan *plan, const struct operand
 }
 
 /* One row from a tensor of any dtype to one of any real dtype, in double. */
-static void rotate_any(const struct pe_rotation *rot, const double *cosines, enum pe_dtype from, const char *x, enum pe_dtype to,
-                       char *y)
+static void rotate_any(const struct pe_rotation *rot, const double *cosines, enum pe_dtype from, const char *x,
+                       enum pe_dtype to, char *y)
 {
     double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX];
     pe_convert(PE_F64, in, from, x, rot->head_dim);
     memcpy(out, in, rot->head_dim * sizeof *out);
-    pe_kernels()->rotate_f64(cosines, cosines + rot->n_pairs, in + rot->offset, out + rot->offset, rot->n_pairs, rot->pair_step,
-                             rot->partner);
+    pe_kernels()->rotate_f64(cosines, cosines + rot->n_pairs, in + rot->offset, out + rot->offset, rot->n_pairs,
+                             rot->pair_step, rot->partner);
     pe_convert(to, y, PE_F64, out, rot->head_dim);
 }
 
-static void rotate_row(const struct pe_rotation *rot, const double *cosines, enum pe_dtype from, const void *x, enum pe_dtype to,
-                       void *y)
+static void rotate_row(const struct pe_rotation *rot, const double *cosines, enum pe_dtype from, const void *x,
+                       enum pe_dtype to, void *y)
 {
     if (from == PE_F32 && to == PE_F32) {
         if (2 * rot->n_pairs < rot->head_dim)
             memcpy(y, x, rot->head_dim * sizeof(float));
-        pe_kernels()->rotate_f32(cosines, cosines + rot->n_pairs, (const float *)x + rot->offset, (float *)y + rot->offset,
-                                 rot->n_pairs, rot->pair_step, rot->partner);
+        pe_kernels()->rotate_f32(cosines, cosines + rot->n_pairs, (const float *)x + rot->offset,
+                                 (float *)y + rot->offset, rot->n_pairs, rot->pair_step, rot->partner);
         return;
     }
     rotate_any(rot, cosines, from, x, to, y);
@@ -355,7 +360,8 @@ void pe_rotator_fill(const struct pe_plan *plan, size_t i, const struct pe_block
             rotate_row(&rotator->rotation, cosines, op->tensor.dtype, x, to, at);
             continue;
         }
-        _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* a part of a row: pairs may reach outside it, so the whole row is made */
+        _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* a part of a row: pairs may reach outside it, so
+                                                                        the whole row is made */
         rotate_row(&rotator->rotation, cosines, op->tensor.dtype, x, to, row);
         memcpy(at, row + b->col0 * size, b->n_cols * size);
     }

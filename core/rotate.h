@@ -6,7 +6,8 @@
 
 /* Takes the tensors and the field tensor_layout out of the request; fixes head_dim in the config by the tensors'. Makes
  * plan->rotator. */
-enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *request, bool *taken, struct pe_error *err);
+enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                               struct pe_error *err);
 struct pe_sequence_sizes pe_rotator_sizes(const struct pe_plan *plan);
 
 /* Makes the outputs (q, k as sent) and the tables, once sequence and config are resolved. */

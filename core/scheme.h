@@ -1,7 +1,9 @@
-/* What a scheme is: one descriptor, the last thing in its file. A scheme sees this header and its family's, no other scheme.
+/* What a scheme is: one descriptor, the last thing in its file. A scheme sees this header and its family's, no other
+ * scheme.
  *
- * Order of life: rows are read into the config → plan() judges rules of two or more parameters, derives what was not given
- * and makes tables → outputs are chosen and shaped → columns() or fill() writes any part of them, from any thread. */
+ * Order of life: rows are read into the config → plan() judges rules of two or more parameters, derives what was not
+ * given and makes tables → outputs are chosen and shaped → columns() or fill() writes any part of them, from any
+ * thread. */
 #ifndef PE_SCHEME_H
 #define PE_SCHEME_H
 
@@ -21,17 +23,18 @@ struct pe_block {
 /* How a rotary scheme pairs and turns the channels of a head. */
 struct pe_rotation {
     size_t head_dim, n_pairs;
-    size_t offset;          /* first rotated channel */
-    size_t pair_step;       /* from one pair's first channel to the next pair's: 1 (half), 2 (interleaved) */
-    size_t partner;         /* from a pair's first channel to its second: n_pairs (half), 1 (interleaved) */
+    size_t offset;    /* first rotated channel */
+    size_t pair_step; /* from one pair's first channel to the next pair's: 1 (half), 2 (interleaved) */
+    size_t partner;   /* from a pair's first channel to its second: n_pairs (half), 1 (interleaved) */
 };
 
 /* Whether the scheme computes as the frameworks do in float32 rather than exactly: the common parameter `arith`. */
 enum pe_arith { PE_ARITH_EXACT, PE_ARITH_FLOAT32 };
 extern const char *const pe_arith_words[];
-#define PE_P_ARITH(S)                                                                                                    \
-    PE_P_WORD(S, arith, pe_arith_words,                                                                                  \
-              "exact: angles in double or better, rounded once; float32: each step of the frameworks' recipe rounded to f32")
+#define PE_P_ARITH(S)                                                                                                  \
+    PE_P_WORD(S, arith, pe_arith_words,                                                                                \
+              "exact: angles in double or better, rounded once; float32: each step of the frameworks' recipe rounded " \
+              "to f32")
 
 /* Where the values of one output of a plan come from. */
 struct pe_source {
@@ -69,13 +72,14 @@ struct pe_scheme {
     bool (*columns)(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
 
     /* Writes a block of output id, elements of plan's output dtype, for outputs that are no table of waves. */
-    void (*fill)(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block, void *dst);
+    void (*fill)(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
+                 void *dst);
 
     /* The dtype of output id where it depends on the request (positions: i64, f64 where fractional); may be NULL. */
     enum pe_dtype (*dtype)(const struct pe_plan *plan, size_t id, enum pe_dtype usual);
 
-    /* Describes the rotation; then, where columns is not NULL, the waves of the cosines of all pairs and of the sines of all
-     * pairs: 2 · n_pairs. Only schemes that can rotate. */
+    /* Describes the rotation; then, where columns is not NULL, the waves of the cosines of all pairs and of the sines
+     * of all pairs: 2 · n_pairs. Only schemes that can rotate. */
     void (*rotate)(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns);
 };
 

@@ -8,8 +8,10 @@
 
 static const struct pe_param rows[] = {
     PE_P_INT(pe_sequence_fields, len, PE_UNSET, 1, PE_POSITION_MAX, "number of positions, from offset on"),
-    PE_P_INT(pe_sequence_fields, offset, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX, "first position of a run; default 0"),
-    PE_P_REALS(pe_sequence_fields, positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions as given, integer or real: [n]"),
+    PE_P_INT(pe_sequence_fields, offset, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX,
+             "first position of a run; default 0"),
+    PE_P_REALS(pe_sequence_fields, positions, -PE_POSITION_MAX, PE_POSITION_MAX,
+               "positions as given, integer or real: [n]"),
     PE_P_INT(pe_sequence_fields, q_len, PE_UNSET, 1, PE_POSITION_MAX, "number of queries; alone it sets k_len too"),
     PE_P_INT(pe_sequence_fields, k_len, PE_UNSET, 1, PE_POSITION_MAX, "number of keys; alone it sets q_len too"),
     PE_P_INT(pe_sequence_fields, q_offset, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX,
@@ -19,10 +21,7 @@ static const struct pe_param rows[] = {
     PE_P_END,
 };
 
-const struct pe_param *pe_sequence_params(void)
-{
-    return rows;
-}
+const struct pe_param *pe_sequence_params(void) { return rows; }
 
 double pe_position_at(const struct pe_positions *positions, uint64_t i)
 {
@@ -47,10 +46,7 @@ double pe_positions_largest(const struct pe_positions *positions)
     return largest;
 }
 
-static bool given(int64_t field)
-{
-    return field != PE_UNSET_INT;
-}
+static bool given(int64_t field) { return field != PE_UNSET_INT; }
 
 /* ---- Rules about which fields go together ---- */
 
@@ -64,9 +60,10 @@ static enum pe_status check_kind(const struct pe_sequence_fields *f, struct pe_e
                                                : NULL;
     if (!pointer)
         return PE_OK;
-    return pe_fail(err, pointer,
-                   "%s is for schemes that compare queries with keys; this one encodes one sequence: give len or positions",
-                   pointer + 1);
+    return pe_fail(
+        err, pointer,
+        "%s is for schemes that compare queries with keys; this one encodes one sequence: give len or positions",
+        pointer + 1);
 }
 
 static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fixed, struct pe_error *err)
@@ -74,28 +71,33 @@ static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fix
     int ways = given(f->len) + (f->positions.n > 0) + (given(f->q_len) || given(f->k_len)) +
                (f->q_positions.n || f->k_positions.n);
     if (ways == 0 && !fixed)
-        return pe_fail(err, "/len", "the sequence is missing; give one of len, positions, q_len and k_len, q_positions and "
-                                    "k_positions, as in \"len\":2048");
+        return pe_fail(err, "/len",
+                       "the sequence is missing; give one of len, positions, q_len and k_len, q_positions and "
+                       "k_positions, as in \"len\":2048");
     if (ways > 1)
-        return pe_fail(err, f->positions.n ? "/positions" : "/len",
-                       "the sequence is given in %d ways; give exactly one of len, positions, q_len and k_len, q_positions "
-                       "and k_positions",
-                       ways);
+        return pe_fail(
+            err, f->positions.n ? "/positions" : "/len",
+            "the sequence is given in %d ways; give exactly one of len, positions, q_len and k_len, q_positions "
+            "and k_positions",
+            ways);
     bool listed = f->positions.n || f->q_positions.n || f->k_positions.n;
     if (listed && given(f->offset))
         return pe_fail(err, "/offset", "offset goes with a run of positions; positions in a list are taken as given");
     if (listed && given(f->q_offset))
-        return pe_fail(err, "/q_offset", "q_offset goes with a run of positions; positions in a list are taken as given");
+        return pe_fail(err, "/q_offset",
+                       "q_offset goes with a run of positions; positions in a list are taken as given");
     return PE_OK;
 }
 
 /* A length that tensors fix need not be given, but may not be contradicted. */
-static enum pe_status check_size(const char *pointer, uint64_t n, uint64_t fixed, const char *tensor, struct pe_error *err)
+static enum pe_status check_size(const char *pointer, uint64_t n, uint64_t fixed, const char *tensor,
+                                 struct pe_error *err)
 {
     if (!fixed || n == fixed)
         return PE_OK;
-    return pe_fail(err, pointer, "%s says %llu positions, the tensor %s has %llu; give the same number, or leave %s out",
-                   pointer + 1, (unsigned long long)n, tensor, (unsigned long long)fixed, pointer + 1);
+    return pe_fail(err, pointer,
+                   "%s says %llu positions, the tensor %s has %llu; give the same number, or leave %s out", pointer + 1,
+                   (unsigned long long)n, tensor, (unsigned long long)fixed, pointer + 1);
 }
 
 /* ---- Runs and lists ---- */
@@ -104,8 +106,9 @@ static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, con
 {
     double first = (double)start, last = first + (double)(n - 1);
     if (first < -PE_POSITION_MAX || last > PE_POSITION_MAX)
-        return pe_fail(err, pointer, "the positions run from %.0f to %.0f; allowed: magnitudes up to 2^40 (1099511627776)",
-                       first, last);
+        return pe_fail(err, pointer,
+                       "the positions run from %.0f to %.0f; allowed: magnitudes up to 2^40 (1099511627776)", first,
+                       last);
     *p = (struct pe_positions){.n = n, .start = first};
     return PE_OK;
 }
@@ -123,7 +126,8 @@ static enum pe_status check_list(const struct pe_reals *list, const char *name, 
     return pe_fail(err, pointer, "%s has %u dimensions; allowed: a flat list", name, list->array.rank);
 }
 
-/* A list of consecutive integers is a run, and runs are the fast case. (Not with a fraction: 0.1 + 1 need not be the double 1.1.) */
+/* A list of consecutive integers is a run, and runs are the fast case. (Not with a fraction: 0.1 + 1 need not be the
+ * double 1.1.) */
 static void recognise_run(struct pe_positions *p)
 {
     double first = p->list[0];
@@ -157,8 +161,8 @@ static enum pe_status list(struct pe_positions *p, const struct pe_reals *from, 
 }
 
 /* One list for queries and keys. */
-static enum pe_status init_positions(struct pe_sequence *seq, const struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
-                                     struct pe_error *err)
+static enum pe_status init_positions(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                     struct pe_sequence_sizes sizes, struct pe_error *err)
 {
     enum pe_status status = check_size("/positions", f->positions.n, sizes.q, "q", err);
     if (!status)
@@ -199,8 +203,8 @@ static enum pe_status run_lengths(const struct pe_sequence_fields *f, struct pe_
 }
 
 /* Key j stands at offset + j, query i at offset + q_offset + i. */
-static enum pe_status init_runs(struct pe_sequence *seq, const struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
-                                struct pe_error *err)
+static enum pe_status init_runs(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                struct pe_sequence_sizes sizes, struct pe_error *err)
 {
     uint64_t q_len, k_len;
     enum pe_status status = run_lengths(f, sizes, &q_len, &k_len, err);
@@ -212,8 +216,8 @@ static enum pe_status init_runs(struct pe_sequence *seq, const struct pe_sequenc
     return status ? status : run(&seq->q, offset + q_offset, q_len, given(f->q_offset) ? "/q_offset" : "/offset", err);
 }
 
-enum pe_status pe_sequence_init(struct pe_sequence *seq, const struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
-                                struct pe_sequence_sizes sizes, struct pe_error *err)
+enum pe_status pe_sequence_init(struct pe_sequence *seq, const struct pe_sequence_fields *fields,
+                                enum pe_sequence_kind kind, struct pe_sequence_sizes sizes, struct pe_error *err)
 {
     *seq = (struct pe_sequence){0};
     enum pe_status status = kind == PE_ONE_SEQUENCE ? check_kind(fields, err) : PE_OK;

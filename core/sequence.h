@@ -31,8 +31,8 @@ struct pe_sequence {
 
 /* Resolves fields into *seq (pe_sequence_drop afterwards, also after a failure). Lists of doubles are borrowed from the
  * request, others converted. */
-enum pe_status pe_sequence_init(struct pe_sequence *seq, const struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
-                                struct pe_sequence_sizes sizes, struct pe_error *err);
+enum pe_status pe_sequence_init(struct pe_sequence *seq, const struct pe_sequence_fields *fields,
+                                enum pe_sequence_kind kind, struct pe_sequence_sizes sizes, struct pe_error *err);
 void pe_sequence_drop(struct pe_sequence *seq);
 
 bool pe_positions_are_integers(const struct pe_positions *positions);

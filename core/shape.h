@@ -7,8 +7,8 @@
 /* Looks a name of length n up; false if there is none. */
 typedef bool (*pe_lookup_fn)(const void *context, const char *name, size_t n, int64_t *value);
 
-/* Writes the axes of expression to shape and their number to *rank. The expression is ours, so a name that is not found or
- * bad syntax is a programming error (assert). Operators * / + - apply from left to right. */
+/* Writes the axes of expression to shape and their number to *rank. The expression is ours, so a name that is not found
+ * or bad syntax is a programming error (assert). Operators * / + - apply from left to right. */
 void pe_shape_parse(const char *expression, pe_lookup_fn lookup, const void *context, uint64_t *shape, unsigned *rank);
 
 #endif

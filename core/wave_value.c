@@ -7,13 +7,10 @@
 
 static atomic_uint_fast64_t n_undecided;
 
-uint64_t pe_undecided_count(void)
-{
-    return atomic_load_explicit(&n_undecided, memory_order_relaxed);
-}
+uint64_t pe_undecided_count(void) { return atomic_load_explicit(&n_undecided, memory_order_relaxed); }
 
-/* sin(x) or cos(x), |x| ≤ π/4, by the series: 1 - x²/(1·2)·(1 - x²/(3·4)·(…)), or x·(1 - x²/(2·3)·(…)). The last factor is
- * below 2^-110 of the first. */
+/* sin(x) or cos(x), |x| ≤ π/4, by the series: 1 - x²/(1·2)·(1 - x²/(3·4)·(…)), or x·(1 - x²/(2·3)·(…)). The last factor
+ * is below 2^-110 of the first. */
 static struct pe_dd series(struct pe_dd x, bool cosine)
 {
     struct pe_dd square = dd_neg(dd_mul(x, x)), sum = {1, 0};

@@ -1,5 +1,6 @@
-/* Tables of waves: doubles from the kernels with a bound of their error; a value is rounded where the bound decides how, and
- * found again in double-double where it does not. So the answer is the same whatever kernel made the doubles. */
+/* Tables of waves: doubles from the kernels with a bound of their error; a value is rounded where the bound decides
+ * how, and found again in double-double where it does not. So the answer is the same whatever kernel made the doubles.
+ */
 #include "core/waves.h"
 #include "core/dtype.h"
 #include "core/kernels/kernels.h"
@@ -46,7 +47,8 @@ static void set_columns(struct pe_waves *w, const struct pe_wave *columns, size_
     }
 }
 
-/* Cosine and sine of one step: the kernel at position 1, for the quarters 1 and 0 of every column. reach is free until then. */
+/* Cosine and sine of one step: the kernel at position 1, for the quarters 1 and 0 of every column. reach is free until
+ * then. */
 static void set_steps(struct pe_waves *w, size_t room)
 {
     int64_t *quarter = (int64_t *)(void *)w->reach;
@@ -101,13 +103,16 @@ static double decide(const struct pe_waves *w, enum pe_dtype dtype, size_t j, do
 enum { GROUP = 256 }; /* columns at a time: a few KiB of doubles on the stack */
 _Static_assert(GROUP % PE_WAVES_LANES == 0, "a group is whole lanes");
 
-static void evaluate(const struct pe_waves *w, const int64_t *quarter, double p, size_t col, size_t n, double *values, double *bounds)
+static void evaluate(const struct pe_waves *w, const int64_t *quarter, double p, size_t col, size_t n, double *values,
+                     double *bounds)
 {
-    pe_kernels()->waves(p, w->fh + col, w->fl + col, w->ah + col, w->al + col, quarter + col, w->scaled, n, values, bounds);
+    pe_kernels()->waves(p, w->fh + col, w->fl + col, w->ah + col, w->al + col, quarter + col, w->scaled, n, values,
+                        bounds);
 }
 
 /* Rounds values; where the two ends of a value's interval round differently, it is decided. */
-static void store_f32(const struct pe_waves *w, size_t col, double p, const double *v, const double *b, size_t n, float *dst)
+static void store_f32(const struct pe_waves *w, size_t col, double p, const double *v, const double *b, size_t n,
+                      float *dst)
 {
     unsigned undecided = 0;
     for (size_t j = 0; j < n; j++) {
@@ -192,7 +197,8 @@ static void fill_block(const struct block *b, const double *x, const double *y, 
 }
 
 /* n_rows ≤ PE_RUN_ROWS rows from position p on. */
-static void fill_rows(const struct pe_waves *w, double p, size_t n_rows, size_t col0, size_t n_cols, float *dst, size_t stride)
+static void fill_rows(const struct pe_waves *w, double p, size_t n_rows, size_t col0, size_t n_cols, float *dst,
+                      size_t stride)
 {
     _Alignas(64) double x[GROUP], y[GROUP], bx[GROUP], by[GROUP];
     for (size_t at = 0; at < n_cols; at += GROUP) {
@@ -214,8 +220,8 @@ static void fill_rows(const struct pe_waves *w, double p, size_t n_rows, size_t 
 enum { RUN_ROWS_MIN = 8 };
 
 /* A run of integers, so that no row's position is rounded. Returns how many rows it has filled. */
-static size_t fill_run(const struct pe_waves *w, const struct pe_positions *positions, uint64_t row0, size_t n_rows, size_t col0,
-                       size_t n_cols, float *dst, size_t stride)
+static size_t fill_run(const struct pe_waves *w, const struct pe_positions *positions, uint64_t row0, size_t n_rows,
+                       size_t col0, size_t n_cols, float *dst, size_t stride)
 {
     size_t done = 0;
     if (positions->list || positions->start != floor(positions->start))
@@ -229,18 +235,19 @@ static size_t fill_run(const struct pe_waves *w, const struct pe_positions *posi
 }
 
 /* f32 or f64 */
-static void fill_wide(const struct pe_waves *w, enum pe_dtype dtype, const struct pe_positions *positions, uint64_t row0,
-                      size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
+static void fill_wide(const struct pe_waves *w, enum pe_dtype dtype, const struct pe_positions *positions,
+                      uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
 {
     size_t i = dtype == PE_F32 ? fill_run(w, positions, row0, n_rows, col0, n_cols, dst, stride) : 0;
     for (; i < n_rows; i++)
-        fill_row(w, dtype, pe_position_at(positions, row0 + i), col0, n_cols, (char *)dst + i * stride * pe_dtype_size(dtype));
+        fill_row(w, dtype, pe_position_at(positions, row0 + i), col0, n_cols,
+                 (char *)dst + i * stride * pe_dtype_size(dtype));
 }
 
 /* ---- f16 and bf16: from the right f32 ---- */
 
-/* The right f32 rounds to 16 bits as the exact value does, for every middle between two 16-bit numbers is an f32: only an f32
- * that is such a middle itself leaves open on which side the exact value lies. */
+/* The right f32 rounds to 16 bits as the exact value does, for every middle between two 16-bit numbers is an f32: only
+ * an f32 that is such a middle itself leaves open on which side the exact value lies. */
 static void narrow_row(const struct pe_waves *w, enum pe_dtype dtype, double p, size_t col, const float *from, size_t n,
                        uint16_t *to)
 {
@@ -252,13 +259,14 @@ static void narrow_row(const struct pe_waves *w, enum pe_dtype dtype, double p, 
         }
 }
 
-static void fill_narrow(const struct pe_waves *w, enum pe_dtype dtype, const struct pe_positions *positions, uint64_t row0,
-                        size_t n_rows, size_t col0, size_t n_cols, uint16_t *dst, size_t stride)
+static void fill_narrow(const struct pe_waves *w, enum pe_dtype dtype, const struct pe_positions *positions,
+                        uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, uint16_t *dst, size_t stride)
 {
     _Alignas(64) float wide[PE_RUN_ROWS * GROUP];
     for (size_t i = 0; i < n_rows; i += PE_RUN_ROWS)
         for (size_t at = 0; at < n_cols; at += GROUP) {
-            size_t m = n_rows - i < PE_RUN_ROWS ? n_rows - i : PE_RUN_ROWS, n = n_cols - at < GROUP ? n_cols - at : GROUP;
+            size_t m = n_rows - i < PE_RUN_ROWS ? n_rows - i : PE_RUN_ROWS,
+                   n = n_cols - at < GROUP ? n_cols - at : GROUP;
             fill_wide(w, PE_F32, positions, row0 + i, m, col0 + at, n, wide, n);
             for (size_t k = 0; k < m; k++)
                 narrow_row(w, dtype, pe_position_at(positions, row0 + i + k), col0 + at, wide + k * n, n,
@@ -266,8 +274,8 @@ static void fill_narrow(const struct pe_waves *w, enum pe_dtype dtype, const str
         }
 }
 
-void pe_waves_fill(const struct pe_waves *waves, enum pe_dtype dtype, const struct pe_positions *positions, uint64_t row0,
-                   size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
+void pe_waves_fill(const struct pe_waves *waves, enum pe_dtype dtype, const struct pe_positions *positions,
+                   uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
 {
     if (dtype == PE_F16 || dtype == PE_BF16)
         fill_narrow(waves, dtype, positions, row0, n_rows, col0, n_cols, dst, stride);

@@ -15,27 +15,29 @@
 /* Columns are worked on this many at a time; arrays of columns are padded to a multiple of it. */
 enum { PE_WAVES_LANES = 32 };
 
-/* values[j] = a_j · sin(π/2·(p·F_j + quarter_j)), F = fh + fl, a = ah + al (looked at only if scaled), for j < n rounded up to
- * PE_WAVES_LANES. bounds[j]: the exact value lies within it of values[j]; it is large where nothing is known. |p·F| < 2^51. */
-typedef void pe_waves_fn(double p, const double *fh, const double *fl, const double *ah, const double *al, const int64_t *quarter,
-                         bool scaled, size_t n, double *values, double *bounds);
+/* values[j] = a_j · sin(π/2·(p·F_j + quarter_j)), F = fh + fl, a = ah + al (looked at only if scaled), for j < n
+ * rounded up to PE_WAVES_LANES. bounds[j]: the exact value lies within it of values[j]; it is large where nothing is
+ * known. |p·F| < 2^51. */
+typedef void pe_waves_fn(double p, const double *fh, const double *fl, const double *ah, const double *al,
+                         const int64_t *quarter, bool scaled, size_t n, double *values, double *bounds);
 
 /* Rows of a run, in blocks around an anchor: row n of the block is position p + n - PE_RUN_HALF. */
 enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
 
-/* Writes columns j < n (rounded up to PE_WAVES_LANES) of PE_RUN_ROWS rows to out, PE_RUN_ROWS × stride floats. x[j] and y[j] are
- * the column's value and its next quarter at the anchor, cosines[j] and sines[j] those of one step. nearest[j]: how near any
- * of the doubles before rounding came to the middle between two floats. Their error is at most
- * pe_run_error · (|x| + |y|·min(1, PE_RUN_HALF·|sine|)) where x, y, cosine and sine are right to 2^-52 of themselves. */
-typedef void pe_run_f32_fn(const double *x, const double *y, const double *cosines, const double *sines, size_t n, float *out,
-                           size_t stride, double *nearest);
+/* Writes columns j < n (rounded up to PE_WAVES_LANES) of PE_RUN_ROWS rows to out, PE_RUN_ROWS × stride floats. x[j] and
+ * y[j] are the column's value and its next quarter at the anchor, cosines[j] and sines[j] those of one step.
+ * nearest[j]: how near any of the doubles before rounding came to the middle between two floats. Their error is at most
+ * pe_run_error · (|x| + |y|·min(1, PE_RUN_HALF·|sine|)) where x, y, cosine and sine are right to 2^-52 of themselves.
+ */
+typedef void pe_run_f32_fn(const double *x, const double *y, const double *cosines, const double *sines, size_t n,
+                           float *out, size_t stride, double *nearest);
 #define PE_RUN_ERROR 0x1.c2p-44
 
 /* One head at one position: for c < n_pairs turns the pair x[c·step], x[c·step + partner] into y. */
-typedef void pe_rotate_f32_fn(const double *cosines, const double *sines, const float *x, float *y, size_t n_pairs, size_t step,
-                              size_t partner);
-typedef void pe_rotate_f64_fn(const double *cosines, const double *sines, const double *x, double *y, size_t n_pairs, size_t step,
-                              size_t partner);
+typedef void pe_rotate_f32_fn(const double *cosines, const double *sines, const float *x, float *y, size_t n_pairs,
+                              size_t step, size_t partner);
+typedef void pe_rotate_f64_fn(const double *cosines, const double *sines, const double *x, double *y, size_t n_pairs,
+                              size_t step, size_t partner);
 
 /* All kernels of one instruction set. */
 struct pe_kernels {
@@ -46,10 +48,10 @@ struct pe_kernels {
 };
 const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
 
-#define PE_KERNELS_OF(isa)                                                                                               \
-    pe_waves_fn pe_waves_##isa;                                                                                          \
-    pe_run_f32_fn pe_run_f32_##isa;                                                                                      \
-    pe_rotate_f32_fn pe_rotate_f32_##isa;                                                                                \
+#define PE_KERNELS_OF(isa)                                                                                             \
+    pe_waves_fn pe_waves_##isa;                                                                                        \
+    pe_run_f32_fn pe_run_f32_##isa;                                                                                    \
+    pe_rotate_f32_fn pe_rotate_f32_##isa;                                                                              \
     pe_rotate_f64_fn pe_rotate_f64_##isa;
 PE_KERNELS_OF(base)
 #if defined(__x86_64__)

@@ -1,4 +1,5 @@
-/* A register of doubles, as wide as the instruction set has, and the few operations that the language's vectors lack. */
+/* A register of doubles, as wide as the instruction set has, and the few operations that the language's vectors lack.
+ */
 #ifndef PE_LANES_H
 #define PE_LANES_H
 
@@ -34,15 +35,9 @@ static inline vd all_lanes(double x)
     return v + x;
 }
 
-static inline vd magnitude(vd x)
-{
-    return (vd)((vi)x & INT64_MAX);
-}
+static inline vd magnitude(vd x) { return (vd)((vi)x & INT64_MAX); }
 
-static inline vd choose(vi mask, vd yes, vd no)
-{
-    return (vd)(((vi)yes & mask) | ((vi)no & ~mask));
-}
+static inline vd choose(vi mask, vd yes, vd no) { return (vd)(((vi)yes & mask) | ((vi)no & ~mask)); }
 
 /* The smaller of two, lane by lane; which one where a NaN is, is not said. */
 static inline vd smaller(vd a, vd b)
@@ -56,7 +51,8 @@ static inline vd smaller(vd a, vd b)
 #endif
 }
 
-/* a·b - c, rounded once where the machine can, twice elsewhere: only for what is covered by an error bound either way. */
+/* a·b - c, rounded once where the machine can, twice elsewhere: only for what is covered by an error bound either way.
+ */
 static inline vd product_minus(vd a, vd b, vd c)
 {
 #if defined(__AVX512F__)
@@ -68,8 +64,8 @@ static inline vd product_minus(vd a, vd b, vd c)
 #endif
 }
 
-/* a·b - p for p = a·b rounded: what the rounding lost, exactly. With a fused operation, or by Dekker's splits; the value is
- * the same. */
+/* a·b - p for p = a·b rounded: what the rounding lost, exactly. With a fused operation, or by Dekker's splits; the
+ * value is the same. */
 static inline vd product_error(vd a, vd b, vd p)
 {
 #if defined(__AVX2__) && defined(__FMA__)

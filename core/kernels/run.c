@@ -1,9 +1,10 @@
-/* Runs of positions: x(n+1) = 2cos(w)·x(n) - x(n-1), one multiplication a value, outwards both ways from an anchor in the middle
- * of 32 rows.
+/* Runs of positions: x(n+1) = 2cos(w)·x(n) - x(n-1), one multiplication a value, outwards both ways from an anchor in
+ * the middle of 32 rows.
  *
- * Error, in units u = 2^-53 and with M the largest |x| of the block: a step adds at most 6u·M (its one or two roundings, and a
- * coefficient right to 2.6u), a later value sees it times its distance, so 16 steps give 6u·M·136. The first step's own roundings,
- * the anchor's and those of x(-1) add less than 84u·M. M is at most |x| + |y|·min(1, 16|sin w|). In all 900u·M = 1.758·2^-44·M. */
+ * Error, in units u = 2^-53 and with M the largest |x| of the block: a step adds at most 6u·M (its one or two
+ * roundings, and a coefficient right to 2.6u), a later value sees it times its distance, so 16 steps give 6u·M·136. The
+ * first step's own roundings, the anchor's and those of x(-1) add less than 84u·M. M is at most |x| + |y|·min(1, 16|sin
+ * w|). In all 900u·M = 1.758·2^-44·M. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 
@@ -57,8 +58,8 @@ static inline void run_columns(const double *x, const double *y, const double *c
     memcpy(nearest, near, sizeof near);
 }
 
-void PE_KERNEL(pe_run_f32)(const double *x, const double *y, const double *cosines, const double *sines, size_t n, float *out,
-                           size_t stride, double *nearest)
+void PE_KERNEL(pe_run_f32)(const double *x, const double *y, const double *cosines, const double *sines, size_t n,
+                           float *out, size_t stride, double *nearest)
 {
     _Static_assert(PE_WAVES_LANES % (SIDE * LANES) == 0, "padding holds whole groups");
     for (size_t j = 0; j < n; j += SIDE * LANES)

@@ -1,5 +1,5 @@
-/* Sines of many columns at one position, in double, each with a bound of its error. Every lane does the same operations in the
- * same order on every machine: no contraction, and the one error-free product is exact however it is made.
+/* Sines of many columns at one position, in double, each with a bound of its error. Every lane does the same operations
+ * in the same order on every machine: no contraction, and the one error-free product is exact however it is made.
  *
  * In quarter turns: m + e = p·F exactly enough, q = the nearest integer, r = m - q + e in [-1/2, 1/2]; then the sine or
  * cosine of r, by a polynomial of r² with first-order terms for what r and its square lost. */
@@ -45,8 +45,8 @@ static inline struct pair cosine(vd r, vd rl, vd z)
     return sum(head.high, head.low + (product_error(z, second, a) + zl * second) + z * z * t);
 }
 
-void PE_KERNEL(pe_waves)(double p, const double *fh, const double *fl, const double *ah, const double *al, const int64_t *quarter,
-                         bool scaled, size_t n, double *values, double *bounds)
+void PE_KERNEL(pe_waves)(double p, const double *fh, const double *fl, const double *ah, const double *al,
+                         const int64_t *quarter, bool scaled, size_t n, double *values, double *bounds)
 {
     const double magic = 0x1.8p52; /* added, it leaves the nearest integer in the low bits */
     vd position = all_lanes(p);
@@ -66,8 +66,8 @@ void PE_KERNEL(pe_waves)(double p, const double *fh, const double *fl, const dou
             v = product + low;
         }
         v = (vd)((vi)v ^ sign) + 0.0; /* -0 + 0 = +0 */
-        /* 2^-50 covers the polynomials and roundings, several times; next to a zero the phase's own error (2^-101 of p·F)
-         * counts, and where it could matter nothing is promised. */
+        /* 2^-50 covers the polynomials and roundings, several times; next to a zero the phase's own error (2^-101 of
+         * p·F) counts, and where it could matter nothing is promised. */
         vd bound = magnitude(v) * 0x1p-50;
         vi lost = (magnitude(r) < magnitude(m) * 0x1p-48) & (magnitude(m) > 0);
         vd anywhere = scaled ? 2 * magnitude(load(ah + j)) : all_lanes(2);

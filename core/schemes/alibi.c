@@ -1,5 +1,5 @@
-/* ALiBi, attention with linear biases (Press et al. 2021, arXiv 2108.12409): the farther a key, the lower its logit, with a
- * slope per head.
+/* ALiBi, attention with linear biases (Press et al. 2021, arXiv 2108.12409): the farther a key, the lower its logit,
+ * with a slope per head.
  *
  *     n = 2^⌊log2 num_heads⌋;   slope[h] = 2^(-bias_max·(h+1)/n), h < n
  *     slope[n+t] = 2^(-bias_max·(2t+1)/(2n)):  the odd terms of the sequence for 2n heads, appended
@@ -20,17 +20,25 @@ struct alibi {
     int arith;
 };
 
-static const char *const form_words[] = {[SYMMETRIC] = "symmetric", [RELATIVE] = "relative", [ASYMMETRIC] = "asymmetric",
-                                         [KEY] = "key",             [KEY_END] = "key_end",   [KEY_MASK] = "key_mask", NULL};
+static const char *const form_words[] = {[SYMMETRIC] = "symmetric",
+                                         [RELATIVE] = "relative",
+                                         [ASYMMETRIC] = "asymmetric",
+                                         [KEY] = "key",
+                                         [KEY_END] = "key_end",
+                                         [KEY_MASK] = "key_mask",
+                                         NULL};
 
-#define SLOPES(field, when_, text_)                                                                                      \
-    {.name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(alibi, field, struct pe_reals), .min = -1e12, .max = 1e12,  \
-     .when = when_, .text = text_}
+#define SLOPES(field, when_, text_)                                                                                    \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(alibi, field, struct pe_reals), .min = -1e12,          \
+        .max = 1e12, .when = when_, .text = text_                                                                      \
+    }
 
 static const struct pe_param params[] = {
     PE_P_INT(alibi, num_heads, 8, 1, PE_HEADS_MAX, "attention heads"),
     PE_P_WORD(alibi, form, form_words,
-              "symmetric: both sides fall (encoders); relative: left falls, right 0; asymmetric: own slopes per side; key: slope·k "
+              "symmetric: both sides fall (encoders); relative: left falls, right 0; asymmetric: own slopes per side; "
+              "key: slope·k "
               "(fairseq); key_end: slope·(k - last) (MPT); key_mask: slope·(seen keys before it) (BLOOM)"),
     SLOPES(slopes, NULL, "slope per head: [num_heads]; default the paper's"),
     SLOPES(slopes_left, "form=asymmetric", "slope towards earlier keys: [num_heads]; default slopes"),
@@ -83,14 +91,16 @@ static void set_default_slopes(const struct alibi *c, struct pe_dd *slopes)
     while (2 * n <= c->num_heads)
         n *= 2;
     for (int64_t h = 0; h < c->num_heads; h++) {
-        double numerator = h < n ? (double)(h + 1) : (double)(2 * (h - n) + 1), denominator = h < n ? (double)n : 2 * (double)n;
-        struct pe_dd e = dd_two_prod(-c->bias_max, numerator); /* the denominator is a power of two: dividing is exact */
+        double numerator = h < n ? (double)(h + 1) : (double)(2 * (h - n) + 1),
+               denominator = h < n ? (double)n : 2 * (double)n;
+        struct pe_dd e =
+            dd_two_prod(-c->bias_max, numerator); /* the denominator is a power of two: dividing is exact */
         slopes[h] = power_of_two((struct pe_dd){e.hi / denominator, e.lo / denominator});
     }
 }
 
-static enum pe_status copy_slopes(const struct alibi *c, const struct pe_reals *given, const char *name, struct pe_dd *slopes,
-                                  struct pe_error *err)
+static enum pe_status copy_slopes(const struct alibi *c, const struct pe_reals *given, const char *name,
+                                  struct pe_dd *slopes, struct pe_error *err)
 {
     if (!given->n)
         return PE_OK;
@@ -151,9 +161,12 @@ static struct pe_dd key_pair(const struct pe_plan *plan, const struct pe_glance 
 }
 
 static const struct pe_bias_rule rules[] = {
-    [SYMMETRIC] = {distance, distance_pair, false}, [RELATIVE] = {distance, distance_pair, false},
-    [ASYMMETRIC] = {distance, distance_pair, false}, [KEY] = {NULL, key_pair, true},
-    [KEY_END] = {NULL, key_pair, true},             [KEY_MASK] = {NULL, key_pair, true},
+    [SYMMETRIC] = {distance, distance_pair, false},
+    [RELATIVE] = {distance, distance_pair, false},
+    [ASYMMETRIC] = {distance, distance_pair, false},
+    [KEY] = {NULL, key_pair, true},
+    [KEY_END] = {NULL, key_pair, true},
+    [KEY_MASK] = {NULL, key_pair, true},
 };
 
 /* BLOOM's count restarts at the first seen key: (cumsum(mask) - 1) · mask. */
@@ -198,7 +211,8 @@ static void drop(struct pe_plan *plan)
     free(t);
 }
 
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b, void *dst)
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
 {
     const struct tables *t = plan->tables;
     if (id == BIAS)

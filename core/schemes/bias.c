@@ -25,16 +25,14 @@ enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, co
     for (uint64_t j = 0; j < n; j++) {
         double seen = pe_real_at(&fields->key_mask, j);
         if (seen != 0 && seen != 1)
-            return pe_fail(err, "/key_mask", "key_mask has %.10g at index %llu; allowed: 0 and 1", seen, (unsigned long long)j);
+            return pe_fail(err, "/key_mask", "key_mask has %.10g at index %llu; allowed: 0 and 1", seen,
+                           (unsigned long long)j);
         bias->seen[j] = seen != 0;
     }
     return PE_OK;
 }
 
-void pe_bias_drop(struct pe_bias *bias)
-{
-    free(bias->seen);
-}
+void pe_bias_drop(struct pe_bias *bias) { free(bias->seen); }
 
 static bool sees(const struct pe_bias *bias, double rel)
 {
@@ -58,18 +56,15 @@ static void store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v)
         memcpy(at, &zero, size);
 }
 
-static void store_unseen(enum pe_dtype dtype, void *dst, size_t i)
-{
-    pe_store(dtype, dst, i, -(double)INFINITY);
-}
+static void store_unseen(enum pe_dtype dtype, void *dst, size_t i) { pe_store(dtype, dst, i, -(double)INFINITY); }
 
 /* ---- Products ---- */
 
 enum { RUN = 64 };
 
-/* The fast case: n ≤ RUN products in double, narrowed to f32. Their error is below two units of the last place of a double (the
- * product's rounding, and the slope's low part), so a value farther than that from the middle between two floats is rounded
- * right. False if one is not, or is too small for a normal float. */
+/* The fast case: n ≤ RUN products in double, narrowed to f32. Their error is below two units of the last place of a
+ * double (the product's rounding, and the slope's low part), so a value farther than that from the middle between two
+ * floats is rounded right. False if one is not, or is too small for a normal float. */
 static bool products_f32(struct pe_dd slope, double first, double step, size_t n, float *out)
 {
     uint32_t doubtful = 0;
@@ -123,7 +118,8 @@ static void hide_keys(const struct pe_bias *bias, const struct tile *t)
 /* Entries of the vector of a tile: as many as the scratch holds of the widest type. */
 enum { VECTOR_MAX = PE_SCRATCH_BYTES / sizeof(double) };
 
-/* Both sequences are runs: the tile's rows are windows of one vector over distances. Row i starts i entries before row 0. */
+/* Both sequences are runs: the tile's rows are windows of one vector over distances. Row i starts i entries before row
+ * 0. */
 static void fill_windows(const struct pe_bias *bias, const struct tile *t)
 {
     _Alignas(64) char vector[PE_SCRATCH_BYTES];
@@ -145,7 +141,8 @@ static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     for (size_t i = 0; i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++) {
-            struct pe_glance g = {t->head, pe_position_at(&seq->q, t->i0 + i), pe_position_at(&seq->k, t->j0 + j), t->j0 + j};
+            struct pe_glance g = {t->head, pe_position_at(&seq->q, t->i0 + i), pe_position_at(&seq->k, t->j0 + j),
+                                  t->j0 + j};
             char *row = t->dst + i * t->stride;
             if (sees(bias, g.k_pos - g.q_pos))
                 store(t->dtype, row, j, bias->rule.pair(t->plan, &g));
@@ -186,7 +183,8 @@ static void fill_tile(const struct pe_bias *bias, const struct tile *t)
         fill_pairs(bias, t);
 }
 
-/* A quarter of the vector for rows, the rest for columns: the vector is then at most a third longer than a row of the tile. */
+/* A quarter of the vector for rows, the rest for columns: the vector is then at most a third longer than a row of the
+ * tile. */
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *b, void *dst)
 {
     enum { TILE_ROWS = VECTOR_MAX / 4, TILE_COLS = VECTOR_MAX - TILE_ROWS };

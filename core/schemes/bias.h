@@ -1,6 +1,6 @@
-/* The bias family: schemes that add a number to each scaled logit. Output `bias` [num_heads, q_len, k_len]; what a query may not
- * see is -inf. With runs of positions a bias of the distance is Toeplitz: row i is a window of one vector per head, so
- * rows are copies and nothing of the size of the map is ever kept.
+/* The bias family: schemes that add a number to each scaled logit. Output `bias` [num_heads, q_len, k_len]; what a
+ * query may not see is -inf. With runs of positions a bias of the distance is Toeplitz: row i is a window of one vector
+ * per head, so rows are copies and nothing of the size of the map is ever kept.
  *
  * A scheme of the family puts struct pe_bias_fields first in its config struct, PE_BIAS_PARAMS last among its rows and
  * a struct pe_bias first in its tables. */
@@ -15,12 +15,13 @@ struct pe_bias_fields {
     struct pe_reals key_mask;
 };
 
-#define PE_BIAS_PARAMS                                                                                                   \
-    PE_P_BOOL(pe_bias_fields, causal, false, "true: -inf where the key comes after the query"),                          \
-    PE_P_INT(pe_bias_fields, window, PE_UNSET, 1, PE_POSITION_MAX, "keys seen to the left, oneself included; default all"), \
-    PE_P_INT(pe_bias_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX,                                                 \
-             "keys seen to the right; default window - 1, with causal 0"),                                               \
-    PE_P_REALS(pe_bias_fields, key_mask, 0, 1, "1 for keys that are seen, 0 for padding: [k_len]")
+#define PE_BIAS_PARAMS                                                                                                 \
+    PE_P_BOOL(pe_bias_fields, causal, false, "true: -inf where the key comes after the query"),                        \
+        PE_P_INT(pe_bias_fields, window, PE_UNSET, 1, PE_POSITION_MAX,                                                 \
+                 "keys seen to the left, oneself included; default all"),                                              \
+        PE_P_INT(pe_bias_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX,                                           \
+                 "keys seen to the right; default window - 1, with causal 0"),                                         \
+        PE_P_REALS(pe_bias_fields, key_mask, 0, 1, "1 for keys that are seen, 0 for padding: [k_len]")
 
 /* One query looking at one key. */
 struct pe_glance {
@@ -31,8 +32,8 @@ struct pe_glance {
 
 /* What the scheme adds, before any mask. Exactly one of distance and pair may be missing. */
 struct pe_bias_rule {
-    /* Biases of one head at the integer distances rel, rel+1, … (rel = k_pos - q_pos), n of them, stored as dtype. NULL where
-     * the bias is no function of the distance. */
+    /* Biases of one head at the integer distances rel, rel+1, … (rel = k_pos - q_pos), n of them, stored as dtype. NULL
+     * where the bias is no function of the distance. */
     void (*distance)(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out);
     /* The bias of one pair. */
     struct pe_dd (*pair)(const struct pe_plan *plan, const struct pe_glance *glance);

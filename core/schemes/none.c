@@ -20,7 +20,8 @@ static const struct pe_output_row outputs[] = {
 };
 
 /* PE(p, j) = 0 */
-static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b, void *dst)
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
 {
     (void)plan;
     (void)id;

@@ -1,5 +1,5 @@
-/* RoPE, rotary position embedding (Su et al. 2021, arXiv 2104.09864): channels are turned in pairs by an angle that grows with
- * the position, so that the score of a query with a key depends on their distance only.
+/* RoPE, rotary position embedding (Su et al. 2021, arXiv 2104.09864): channels are turned in pairs by an angle that
+ * grows with the position, so that the score of a query with a key depends on their distance only.
  *
  *     inv_freq[c] = base^(-2c/rotary_dim),   c = 0 … rotary_dim/2 - 1
  *     angle[p, c] = direction · p · inv_freq[c]
@@ -45,7 +45,8 @@ static const struct pe_param params[] = {
      .max = 1,
      .excludes = "rotary_dim",
      .text = "rotary_dim as a share of head_dim, rounded down"},
-    PE_P_INT(rope, rotary_offset, 0, 0, PE_HEAD_DIM_MAX, "first rotated channel; DeepSeek rotates its last 64 of 192: 128"),
+    PE_P_INT(rope, rotary_offset, 0, 0, PE_HEAD_DIM_MAX,
+             "first rotated channel; DeepSeek rotates its last 64 of 192: 128"),
     {.name = "base",
      .alias = "rope_theta",
      .type = PE_T_REAL,
@@ -55,7 +56,8 @@ static const struct pe_param params[] = {
      .max = 1e12,
      .text = "wavelength base; not 1"},
     PE_P_WORD(rope, layout, pe_rotary_layouts,
-              "interleaved: neighbours are a pair (paper, Meta, GPT-J); half: first half with second half (transformers, GPT-NeoX)"),
+              "interleaved: neighbours are a pair (paper, Meta, GPT-J); half: first half with second half "
+              "(transformers, GPT-NeoX)"),
     PE_P_INT(rope, direction, 1, -1, 1, "1: counter-clockwise, as every library; -1: the inverse rotation"),
     {.name = "inv_freq",
      .type = PE_T_REALS,
@@ -66,8 +68,9 @@ static const struct pe_param params[] = {
      .text = "explicit frequencies, radians per position: [rotary_dim/2]"},
     PE_P_OBJECT("scaling", scaling_params, "how frequencies are changed for longer contexts"),
     PE_P_REAL(rope, attention_factor, PE_UNSET, 1e-6, 1e6, "factor on cos and sin; default 1"),
-    PE_P_WORD(rope, form, pe_rotary_forms,
-              "pairs: cos, sin per pair; expanded: per channel; concat: cos_sin; complex: freqs_cis; matrix: 2×2 rotations"),
+    PE_P_WORD(
+        rope, form, pe_rotary_forms,
+        "pairs: cos, sin per pair; expanded: per channel; concat: cos_sin; complex: freqs_cis; matrix: 2×2 rotations"),
     PE_P_ARITH(rope),
     PE_P_END,
 };
@@ -90,12 +93,13 @@ static enum pe_status resolve_width(struct rope *c, struct pe_error *err)
     if (r < 2)
         return pe_fail(err, pointer, "rotary_dim would be %lld; needed: at least one pair of channels, 2", r);
     if (r % 2)
-        return pe_fail(err, pointer, "%s makes rotary_dim %lld, which is odd: channels are rotated in pairs; write %lld or %lld%s",
+        return pe_fail(err, pointer,
+                       "%s makes rotary_dim %lld, which is odd: channels are rotated in pairs; write %lld or %lld%s",
                        pointer + 1, r, r - 1, r + 1, pointer[1] == 'h' ? ", or give an even rotary_dim" : "");
     if (c->rotary_offset + r > c->head_dim)
         return pe_fail(err, c->rotary_offset ? "/rotary_offset" : pointer,
-                       "rotary_offset %lld + rotary_dim %lld is %lld; allowed: at most head_dim, %lld", (long long)c->rotary_offset, r,
-                       (long long)c->rotary_offset + r, (long long)c->head_dim);
+                       "rotary_offset %lld + rotary_dim %lld is %lld; allowed: at most head_dim, %lld",
+                       (long long)c->rotary_offset, r, (long long)c->rotary_offset + r, (long long)c->head_dim);
     return PE_OK;
 }
 
@@ -104,9 +108,12 @@ static enum pe_status check(const struct rope *c, struct pe_error *err)
     if (c->direction == 0)
         return pe_fail(err, "/direction", "direction is 0; allowed: 1 (counter-clockwise) or -1 (the inverse)");
     if (c->base == 1)
-        return pe_fail(err, "/base", "base is 1, which gives every pair the same frequency; allowed: any other number from 0.001 to 1e12");
+        return pe_fail(
+            err, "/base",
+            "base is 1, which gives every pair the same frequency; allowed: any other number from 0.001 to 1e12");
     if (c->inv_freq.n)
-        return pe_reals_expect(&c->inv_freq, (uint64_t)c->rotary_dim / 2, "inv_freq", "one per pair: rotary_dim/2", err);
+        return pe_reals_expect(&c->inv_freq, (uint64_t)c->rotary_dim / 2, "inv_freq", "one per pair: rotary_dim/2",
+                               err);
     return PE_OK;
 }
 

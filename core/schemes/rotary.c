@@ -5,9 +5,9 @@
 #include <string.h>
 
 const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved", [PE_LAYOUT_HALF] = "half", NULL};
-const char *const pe_rotary_forms[] = {[PE_FORM_PAIRS] = "pairs",     [PE_FORM_EXPANDED] = "expanded",
-                                       [PE_FORM_CONCAT] = "concat",   [PE_FORM_COMPLEX] = "complex",
-                                       [PE_FORM_MATRIX] = "matrix",   NULL};
+const char *const pe_rotary_forms[] = {
+    [PE_FORM_PAIRS] = "pairs",     [PE_FORM_EXPANDED] = "expanded", [PE_FORM_CONCAT] = "concat",
+    [PE_FORM_COMPLEX] = "complex", [PE_FORM_MATRIX] = "matrix",     NULL};
 
 enum output { COS, SIN, COS_EXPANDED, SIN_EXPANDED, COS_SIN, FREQS_CIS, MATRIX, INV_FREQ, POSITIONS };
 
@@ -19,9 +19,12 @@ const struct pe_output_row pe_rotary_outputs[] = {
     [SIN_EXPANDED] = {"sin", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=expanded",
                       "sine for each channel, in the order of the layout"},
     [COS_SIN] = {"cos_sin", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=concat", "cosines of all pairs, then sines"},
-    [FREQS_CIS] = {"freqs_cis", "n,rotary_dim/2,2", 2, PE_DTYPE_NONE, false, "form=complex", "complex e^(i·angle): cos, sin"},
-    [MATRIX] = {"matrix", "n,rotary_dim/2,2,2", 3, PE_DTYPE_NONE, false, "form=matrix", "[[cos, -sin], [sin, cos]] of each pair"},
-    [INV_FREQ] = {"inv_freq", "rotary_dim/2", 1, PE_F64, true, NULL, "angular frequency of each pair, radians per position"},
+    [FREQS_CIS] = {"freqs_cis", "n,rotary_dim/2,2", 2, PE_DTYPE_NONE, false, "form=complex",
+                   "complex e^(i·angle): cos, sin"},
+    [MATRIX] = {"matrix", "n,rotary_dim/2,2,2", 3, PE_DTYPE_NONE, false, "form=matrix",
+                "[[cos, -sin], [sin, cos]] of each pair"},
+    [INV_FREQ] = {"inv_freq", "rotary_dim/2", 1, PE_F64, true, NULL,
+                  "angular frequency of each pair, radians per position"},
     [POSITIONS] = {"positions", "axes,n", 1, PE_I64, true, NULL, "the positions used; f64 where one is fractional"},
     {.name = NULL},
 };
@@ -40,10 +43,7 @@ struct pe_rotary *pe_rotary_new(size_t n_pairs)
     return rotary;
 }
 
-void pe_rotary_drop(struct pe_plan *plan)
-{
-    free(plan->tables);
-}
+void pe_rotary_drop(struct pe_plan *plan) { free(plan->tables); }
 
 /* ---- Columns ---- */
 
@@ -112,7 +112,8 @@ enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dty
     return id == POSITIONS && !pe_positions_are_integers(&plan->seq.k) ? PE_F64 : usual;
 }
 
-void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b, void *dst)
+void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                    void *dst)
 {
     const struct pe_rotary *r = plan->tables;
     for (size_t j = 0; j < b->n_cols; j++) /* both have one row */

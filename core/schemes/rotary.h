@@ -4,8 +4,8 @@
  *     angle[n, c] = direction · pos[n] · inv_freq[c],   c = 0 … C-1,  C = rotary_dim/2
  *     y1 = x1·cos - x2·sin,   y2 = x2·cos + x1·sin       (counter-clockwise; RoFormer, arXiv 2104.09864, equation 34)
  *
- * A scheme of the family keeps a struct pe_rotary in its plan's tables, puts PE_ROTARY_OUTPUTS and PE_ROTARY_INPUTS in its
- * descriptor and uses the functions below as its own. */
+ * A scheme of the family keeps a struct pe_rotary in its plan's tables, puts PE_ROTARY_OUTPUTS and PE_ROTARY_INPUTS in
+ * its descriptor and uses the functions below as its own. */
 #ifndef PE_ROTARY_H
 #define PE_ROTARY_H
 
@@ -30,7 +30,8 @@ struct pe_rotary *pe_rotary_new(size_t n_pairs); /* NULL: no memory */
 void pe_rotary_drop(struct pe_plan *plan);
 
 bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
-void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block, void *dst);
+void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
+                    void *dst);
 enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dtype usual);
 void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns);
 

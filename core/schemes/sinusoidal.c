@@ -1,10 +1,12 @@
-/* Sinusoidal encoding (Vaswani et al. 2017, arXiv 1706.03762, section 3.5), one axis, in the conventions of its libraries.
+/* Sinusoidal encoding (Vaswani et al. 2017, arXiv 1706.03762, section 3.5), one axis, in the conventions of its
+ * libraries.
  *
  *     PE(p, sin i) = sin(angle_scale · p · w_i),   PE(p, cos i) = cos(angle_scale · p · w_i)
  *     w_i = base^(-2i/dim)                     freq_shift 0: the paper
  *     w_i = base^(-i/(h - freq_shift))         h = ⌊dim/2⌋; freq_shift 1: fairseq, tensor2tensor, Whisper, diffusers
  *
- * Columns: interleaved s0 c0 s1 c1 …, or half s0 s1 … c0 c1 …. An odd width has no single answer in the libraries (`odd`). */
+ * Columns: interleaved s0 c0 s1 c1 …, or half s0 s1 … c0 c1 …. An odd width has no single answer in the libraries
+ * (`odd`). */
 #include "core/scheme.h"
 
 #include <stdlib.h>
@@ -33,7 +35,8 @@ static const struct pe_param params[] = {
     PE_P_REAL(sinusoidal, freq_shift, 0, 0, PE_DIM_MAX,
               "0: base^(-2i/dim), the paper; s: base^(-i/(h-s)) with h = dim/2 rounded down; fairseq and Whisper: 1"),
     PE_P_WORD(sinusoidal, odd, odd_words,
-              "odd dim: paper: one sine more than cosines; pad: dim-1 columns and a zero; truncate: dim+1 columns, the last cut"),
+              "odd dim: paper: one sine more than cosines; pad: dim-1 columns and a zero; truncate: dim+1 columns, the "
+              "last cut"),
     PE_P_BOOL(sinusoidal, flip_sin_to_cos, false, "cosines before sines, as diffusers' option of that name"),
     PE_P_REAL(sinusoidal, angle_scale, 1, -1e3, 1e3, "multiplies every angle; diffusers calls it scale"),
     PE_P_ARITH(sinusoidal),
@@ -45,7 +48,8 @@ static const struct pe_output_row outputs[] = {
     {.name = NULL},
 };
 
-/* How the columns are laid out: the width computed (dim, or dim + 1 where the last is cut), and how many are sines, cosines. */
+/* How the columns are laid out: the width computed (dim, or dim + 1 where the last is cut), and how many are sines,
+ * cosines. */
 struct arrangement {
     size_t n_sines, n_cosines;
     double denominator; /* w_i = base^(-i/denominator) */
@@ -59,7 +63,9 @@ static struct arrangement arrange(const struct sinusoidal *c)
     if (odd && c->odd == PAPER)
         a.n_sines = h + 1;
     /* The paper's exponent 2i/dim keeps the odd dim; the others count from the even width they compute. */
-    a.denominator = c->freq_shift > 0 ? (double)h - c->freq_shift : odd && c->odd == PAPER ? (double)dim / 2 : (double)h;
+    a.denominator = c->freq_shift > 0        ? (double)h - c->freq_shift
+                    : odd && c->odd == PAPER ? (double)dim / 2
+                                             : (double)h;
     return a;
 }
 
@@ -67,11 +73,14 @@ static enum pe_status check(const struct sinusoidal *c, struct pe_error *err)
 {
     struct arrangement a = arrange(c);
     if (c->base == 1)
-        return pe_fail(err, "/base", "base is 1, which gives every channel the same frequency; allowed: any other number from 0.001 to 1e12");
+        return pe_fail(
+            err, "/base",
+            "base is 1, which gives every channel the same frequency; allowed: any other number from 0.001 to 1e12");
     /* One frequency is base^0 whatever the denominator: tensor2tensor's rule for dim 2, where others divide by zero. */
     if (a.n_sines > 1 && a.denominator <= 0)
-        return pe_fail(err, "/freq_shift", "freq_shift is %.10g with dim %lld, so the exponent's denominator dim/2 - freq_shift is %.10g; "
-                                           "allowed: freq_shift below %lld",
+        return pe_fail(err, "/freq_shift",
+                       "freq_shift is %.10g with dim %lld, so the exponent's denominator dim/2 - freq_shift is %.10g; "
+                       "allowed: freq_shift below %lld",
                        c->freq_shift, (long long)c->dim, a.denominator, (long long)(c->dim / 2));
     return PE_OK;
 }
@@ -114,7 +123,8 @@ static struct place place_of(const struct sinusoidal *c, const struct arrangemen
     return (struct place){j < first ? j : j - first, (j < first) == c->flip_sin_to_cos};
 }
 
-static void set_columns(const struct sinusoidal *c, const struct arrangement *a, const struct pe_dd *freq, struct pe_wave *columns)
+static void set_columns(const struct sinusoidal *c, const struct arrangement *a, const struct pe_dd *freq,
+                        struct pe_wave *columns)
 {
     for (size_t j = 0; j < (size_t)c->dim; j++) {
         if (j >= a->n_sines + a->n_cosines) { /* pad: sin(0·p) = 0 */
@@ -140,10 +150,7 @@ static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *colum
     return true;
 }
 
-static void drop(struct pe_plan *plan)
-{
-    free(plan->tables);
-}
+static void drop(struct pe_plan *plan) { free(plan->tables); }
 
 const struct pe_scheme pe_scheme_sinusoidal = {
     .info =

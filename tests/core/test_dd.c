@@ -1,4 +1,5 @@
-/* Double-double: exactness of the error-free steps, exponential and logarithm against mpmath (300 bits, cut to two doubles). */
+/* Double-double: exactness of the error-free steps, exponential and logarithm against mpmath (300 bits, cut to two
+ * doubles). */
 #include "core/dd.h"
 #include "core/freq.h"
 
@@ -8,7 +9,8 @@
 
 #include <cmocka.h>
 
-static const double exponentials_of[][4] = { /* a.hi, a.lo, e^a */
+static const double exponentials_of[][4] = {
+    /* a.hi, a.lo, e^a */
     {0x0.0p+0, 0x0.0p+0, 0x1.0000000000000p+0, 0x0.0p+0},
     {0x1.5555555555555p-2, 0x1.5aaaaaaaaaaabp-56, 0x1.6546db1ba2d13p+0, 0x1.11f0e65510b05p-56},
     {-0x1.5555555555555p-2, -0x1.5aaaaaaaaaaabp-56, 0x1.6edd3122f2ea5p-1, -0x1.7a0cb58bc0e19p-56},
@@ -30,7 +32,8 @@ static const double exponentials_of[][4] = { /* a.hi, a.lo, e^a */
     {-0x1.6f0e843ba9a11p+3, -0x1.5b118f6643fbep-51, 0x1.5e1419f95f261p-17, 0x1.fb38c75eb963fp-72},
     {-0x1.5d421b4538bc8p+3, -0x1.5d421b4538bc8p-57, 0x1.31465ffd318efp-16, 0x1.4f6fdefb5ae5ep-70},
 };
-static const double logarithms_of[][3] = { /* a, ln a */
+static const double logarithms_of[][3] = {
+    /* a, ln a */
     {0x1.3880000000000p+13, 0x1.26bb1bbb55516p+3, -0x1.f48ad494ea3e9p-51},
     {0x1.e848000000000p+18, 0x1.a3ea669a05c01p+3, 0x1.43d1720303e20p-51},
     {0x1.e848000000000p+19, 0x1.ba18a998fffa0p+3, 0x1.112fc120a0a22p-51},
@@ -42,7 +45,8 @@ static const double logarithms_of[][3] = { /* a, ln a */
     {0x1.7d78400000000p+25, 0x1.1ba3fa3bd8346p+4, 0x1.26301ee23b0adp-53},
     {0x1.8000000000000p+1, 0x1.193ea7aad030bp+0, -0x1.a256f99caabebp-54},
 };
-static const double rungs[][5] = { /* base, denominator, i, base^(-i/denominator) */
+static const double rungs[][5] = {
+    /* base, denominator, i, base^(-i/denominator) */
     {0x1.3880000000000p+13, 0x1.0000000000000p+6, 1, 0x1.bb5fad00ab22cp-1, 0x1.a1cecee7dcb25p-58},
     {0x1.3880000000000p+13, 0x1.0000000000000p+6, 63, 0x1.e459c57e28a47p-14, -0x1.0c68548856221p-68},
     {0x1.e848000000000p+18, 0x1.0000000000000p+6, 37, 0x1.09fb7de6f8595p-11, -0x1.b2e6cab93e465p-65},
@@ -56,10 +60,7 @@ static const double rungs[][5] = { /* base, denominator, i, base^(-i/denominator
 };
 
 /* |a - b| of two sums of doubles that agree to about 100 bits: exact, for their high parts are equal or neighbours. */
-static double distance(struct pe_dd a, struct pe_dd b)
-{
-    return fabs((a.hi - b.hi) + (a.lo - b.lo));
-}
+static double distance(struct pe_dd a, struct pe_dd b) { return fabs((a.hi - b.hi) + (a.lo - b.lo)); }
 
 static void exponentials(void **unused)
 {
@@ -117,8 +118,11 @@ static void odd_rounding_breaks_ties(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exponentials), cmocka_unit_test(logarithms), cmocka_unit_test(ladders),
-        cmocka_unit_test(products_and_sums_are_exact), cmocka_unit_test(odd_rounding_breaks_ties),
+        cmocka_unit_test(exponentials),
+        cmocka_unit_test(logarithms),
+        cmocka_unit_test(ladders),
+        cmocka_unit_test(products_and_sums_are_exact),
+        cmocka_unit_test(odd_rounding_breaks_ties),
     };
     return cmocka_run_group_tests_name("double-double", tests, NULL, NULL);
 }

@@ -32,8 +32,8 @@ static void every_bf16_reads_back(void **unused)
     }
 }
 
-/* The middle between neighbours goes to the even one, and the nearest doubles beside the middle to their own side: rounding
- * through float would get these wrong. */
+/* The middle between neighbours goes to the even one, and the nearest doubles beside the middle to their own side:
+ * rounding through float would get these wrong. */
 static void assert_middles(uint16_t (*round_to)(double), double (*value)(uint16_t), uint16_t last)
 {
     for (uint16_t bits = 0; bits < last; bits++) {

@@ -1,5 +1,5 @@
-/* What must hold for every scheme of the registry, whoever adds it: its example plans, any chunking gives the whole, each failed
- * allocation is survived, its resolved config gives the same bytes, and no text is missing. */
+/* What must hold for every scheme of the registry, whoever adds it: its example plans, any chunking gives the whole,
+ * each failed allocation is survived, its resolved config gives the same bytes, and no text is missing. */
 #include "tests/support/alloc.h"
 #include "tests/support/request.h"
 

@@ -1,4 +1,5 @@
-/* The door to BLAS: products against plain loops in double, with strides, several threads' worth of calls single-threaded. */
+/* The door to BLAS: products against plain loops in double, with strides, several threads' worth of calls
+ * single-threaded. */
 #include "core/gemm.h"
 #include "core/posenc.h"
 

@@ -34,8 +34,10 @@ static const char *const refused[][3] = {
     {"{\"scheme\":\"rope\",\"len\":2,\"head_dim\":63}", "/head_dim", "62 or 64"},
     {"{\"scheme\":\"rope\",\"len\":2,\"head_dim\":8,\"rotary_dim\":3}", "/rotary_dim", "odd"},
     {"{\"scheme\":\"rope\",\"len\":2,\"head_dim\":8,\"rotary_dim\":10}", "/rotary_dim", "at most head_dim, 8"},
-    {"{\"scheme\":\"rope\",\"len\":2,\"head_dim\":8,\"rotary_dim\":4,\"rotary_offset\":6}", "/rotary_offset", "head_dim, 8"},
-    {"{\"scheme\":\"rope\",\"len\":2,\"rotary_dim\":4,\"partial_rotary_factor\":0.5}", "/partial_rotary_factor", "exclude"},
+    {"{\"scheme\":\"rope\",\"len\":2,\"head_dim\":8,\"rotary_dim\":4,\"rotary_offset\":6}", "/rotary_offset",
+     "head_dim, 8"},
+    {"{\"scheme\":\"rope\",\"len\":2,\"rotary_dim\":4,\"partial_rotary_factor\":0.5}", "/partial_rotary_factor",
+     "exclude"},
     {"{\"scheme\":\"rope\",\"len\":2,\"partial_rotary_factor\":0.01}", "/partial_rotary_factor", "at least one pair"},
     {"{\"scheme\":\"rope\",\"len\":2,\"layout\":\"halff\"}", "/layout", "nearest: \"half\""},
     {"{\"scheme\":\"rope\",\"len\":2,\"layout\":\"gptq-neox\"}", "/layout", "\"interleaved\", \"half\""},
@@ -89,7 +91,8 @@ static void nearest_needs_to_be_near(void **unused)
     assert_string_equal(pe_nearest("Rope", names), "rope");
     assert_string_equal(pe_nearest("sinusodial", names), "sinusoidal");
     assert_null(pe_nearest("banana", names));
-    assert_null(pe_nearest("a word of very many letters, longer than any name that we could ever have given to a thing", names));
+    assert_null(pe_nearest("a word of very many letters, longer than any name that we could ever have given to a thing",
+                           names));
 }
 
 static void outputs_are_chosen_by_name(void **unused)

@@ -26,7 +26,8 @@ static double expected(const float *x, size_t d, size_t j, double p)
     return j < d / 2 ? x1 * cos(angle) - x2 * sin(angle) : x2 * cos(angle) + x1 * sin(angle);
 }
 
-static struct pe_plan *plan_for(struct test_request *r, const char *fields, const struct pe_tensor *q, enum pe_dtype dtype)
+static struct pe_plan *plan_for(struct test_request *r, const char *fields, const struct pe_tensor *q,
+                                enum pe_dtype dtype)
 {
     char json[256];
     struct pe_plan *plan = NULL;
@@ -133,7 +134,8 @@ static void every_dtype(void **unused)
 static void answer_has_the_tensors_dtype(void **unused)
 {
     (void)unused;
-    static const enum pe_dtype pairs[][2] = {{PE_F16, PE_F16}, {PE_BF16, PE_BF16}, {PE_F64, PE_F64}, {PE_F32, PE_F32}, {PE_I32, PE_F32}};
+    static const enum pe_dtype pairs[][2] = {
+        {PE_F16, PE_F16}, {PE_BF16, PE_BF16}, {PE_F64, PE_F64}, {PE_F32, PE_F32}, {PE_I32, PE_F32}};
     for (size_t i = 0; i < 5; i++) {
         struct test_request r;
         double zeros[4] = {0};
@@ -148,8 +150,10 @@ static void answer_has_the_tensors_dtype(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_orders_of_axes), cmocka_unit_test(windows_and_parts),
-        cmocka_unit_test(every_dtype),         cmocka_unit_test(answer_has_the_tensors_dtype),
+        cmocka_unit_test(both_orders_of_axes),
+        cmocka_unit_test(windows_and_parts),
+        cmocka_unit_test(every_dtype),
+        cmocka_unit_test(answer_has_the_tensors_dtype),
     };
     return cmocka_run_group_tests_name("rotate", tests, NULL, NULL);
 }

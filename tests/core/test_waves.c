@@ -1,5 +1,5 @@
-/* Tables of waves: correctly rounded in every narrow dtype, within an ulp in f64, the same by every kernel, split and kind of
- * position. */
+/* Tables of waves: correctly rounded in every narrow dtype, within an ulp in f64, the same by every kernel, split and
+ * kind of position. */
 #include "core/dtype.h"
 #include "core/kernels/kernels.h"
 #include "core/wave_value.h"
@@ -45,7 +45,8 @@ static void for_all(void (*check)(const struct wave_table *, const struct pe_wav
     assert_true(pe_isa_use(best));
 }
 
-static void check_narrow(const struct wave_table *table, const struct pe_waves *waves, const struct pe_positions *positions)
+static void check_narrow(const struct wave_table *table, const struct pe_waves *waves,
+                         const struct pe_positions *positions)
 {
     static float f32[ROWS * COLS_MAX];
     static uint16_t f16[ROWS * COLS_MAX], bf16[ROWS * COLS_MAX];
@@ -72,7 +73,8 @@ static void narrow_values_are_correctly_rounded(void **unused)
     assert_int_equal(pe_undecided_count(), 0);
 }
 
-static void check_double(const struct wave_table *table, const struct pe_waves *waves, const struct pe_positions *positions)
+static void check_double(const struct wave_table *table, const struct pe_waves *waves,
+                         const struct pe_positions *positions)
 {
     static double f64[ROWS * COLS_MAX];
     size_t n = 2 * table->n;
@@ -133,7 +135,8 @@ static void odd_columns(void **unused)
     (void)unused;
     struct pe_wave columns[40];
     struct pe_dd w[10];
-    const double list[] = {0.5, -0.25, 1e-3, 123456.789, 0, 1099511627775.75, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, -1e-30};
+    const double list[] = {0.5, -0.25, 1e-3, 123456.789, 0,     1099511627775.75, 3, 4, 5, 6, 7, 8, 9,
+                           10,  11,    12,   13,         -1e-30};
     enum { N = sizeof list / sizeof *list };
     pe_ladder(10000, 10, 10, w);
     for (int j = 0; j < 40; j++) {
@@ -161,7 +164,8 @@ static void odd_columns(void **unused)
                 double p = pe_position_at(&positions[k], i), phase;
                 double odd = dd_round_odd(pe_wave_value(&columns[j], p, &phase));
                 if (f32[i * 40 + j] != (float)odd || f16[i * 40 + j] != pe_f16_round(odd))
-                    fail_msg("column %zu at %.17g: %a and %#x, not %a", j, p, (double)f32[i * 40 + j], f16[i * 40 + j], odd);
+                    fail_msg("column %zu at %.17g: %a and %#x, not %a", j, p, (double)f32[i * 40 + j], f16[i * 40 + j],
+                             odd);
                 if (p == 0 || columns[j].fh == 0)
                     assert_true(columns[j].quarter % 2 || !signbit(f32[i * 40 + j])); /* a sine of nothing is +0 */
             }
@@ -169,8 +173,8 @@ static void odd_columns(void **unused)
     pe_waves_free(waves);
 }
 
-/* The bound that runs are tested against holds for the recurrence itself, in plain C, with room to spare; and it is not so
- * wide that every value fails the test. */
+/* The bound that runs are tested against holds for the recurrence itself, in plain C, with room to spare; and it is not
+ * so wide that every value fails the test. */
 static void run_bound_holds(void **unused)
 {
     (void)unused;
@@ -183,7 +187,8 @@ static void run_bound_holds(void **unused)
                 double c = (double)wave_truth(turns, 1, 1), s = (double)wave_truth(turns, 1, 0);
                 double most = fabs(x) + fabs(y) * fmin(1, PE_RUN_HALF * fabs(s)), before = x * c - y * s, now = x;
                 for (int n = 0; n < PE_RUN_HALF; n++) {
-                    worst = fmax(worst, fabs((double)((long double)now - wave_truth(turns, p + n, 0))) / (PE_RUN_ERROR * most));
+                    worst = fmax(worst, fabs((double)((long double)now - wave_truth(turns, p + n, 0))) /
+                                            (PE_RUN_ERROR * most));
                     double next = 2 * c * now - before;
                     before = now;
                     now = next;
@@ -200,7 +205,8 @@ static void sincos_of_floats(void **unused)
         float c, s;
         pe_sincos_f32((double)angle, &c, &s);
         assert_true(fabsl((long double)c - cosl((long double)angle)) <= 0x1.001p-25L);
-        assert_true(fabsl((long double)s - sinl((long double)angle)) <= 0x1.001p-25L * fminl(1, (long double)angle * 2));
+        assert_true(fabsl((long double)s - sinl((long double)angle)) <=
+                    0x1.001p-25L * fminl(1, (long double)angle * 2));
         pe_sincos_f32(-(double)angle, &c, &s);
         assert_true(fabsl((long double)s + sinl((long double)angle)) <= 0x1.001p-25L);
     }
@@ -209,9 +215,12 @@ static void sincos_of_floats(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(narrow_values_are_correctly_rounded), cmocka_unit_test(doubles_are_within_an_ulp),
-        cmocka_unit_test(parts_and_lists_are_the_whole),       cmocka_unit_test(odd_columns),
-        cmocka_unit_test(run_bound_holds),                     cmocka_unit_test(sincos_of_floats),
+        cmocka_unit_test(narrow_values_are_correctly_rounded),
+        cmocka_unit_test(doubles_are_within_an_ulp),
+        cmocka_unit_test(parts_and_lists_are_the_whole),
+        cmocka_unit_test(odd_columns),
+        cmocka_unit_test(run_bound_holds),
+        cmocka_unit_test(sincos_of_floats),
     };
     return cmocka_run_group_tests_name("waves", tests, NULL, NULL);
 }

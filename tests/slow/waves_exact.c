@@ -1,5 +1,6 @@
-/* Correct rounding on many values: tables in every narrow dtype, by every instruction set, against 128-bit phases and the C
- * library's long double. Argument: how many values of each dtype (default 10^8). Takes about a minute for each 10^8. */
+/* Correct rounding on many values: tables in every narrow dtype, by every instruction set, against 128-bit phases and
+ * the C library's long double. Argument: how many values of each dtype (default 10^8). Takes about a minute for each
+ * 10^8. */
 #include "core/dtype.h"
 #include "tests/support/wave_truth.h"
 
@@ -55,11 +56,13 @@ int main(int argc, char **argv)
         int bits = (int)(round % 41); /* starts of every size up to 2^40 */
         int64_t start = (int64_t)(seed >> (63 - bits)) - (round % 3 == 0 ? ROWS / 2 : 0);
         pe_isa_use((enum pe_isa)(round % PE_N_ISAS));
-        table_at(&wave_tables[round % N_WAVE_TABLES], waves[round % N_WAVE_TABLES], start < (1LL << 40) - ROWS ? start : 0);
+        table_at(&wave_tables[round % N_WAVE_TABLES], waves[round % N_WAVE_TABLES],
+                 start < (1LL << 40) - ROWS ? start : 0);
     }
     for (size_t t = 0; t < N_WAVE_TABLES; t++)
         pe_waves_free(waves[t]);
-    printf("too near a middle for long double: %" PRIu64 ", undecided in double-double: %" PRIu64 "\n", unjudged, pe_undecided_count());
+    printf("too near a middle for long double: %" PRIu64 ", undecided in double-double: %" PRIu64 "\n", unjudged,
+           pe_undecided_count());
     printf("%" PRIu64 " passed, %" PRIu64 " failed\n", passed, failed);
     return failed > 0;
 }

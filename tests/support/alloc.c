@@ -17,32 +17,14 @@ void *__wrap_realloc(void *block, size_t size);
 static atomic_long count;
 static atomic_long fails_at = -1; /* a value of count */
 
-void alloc_fail_at(long n)
-{
-    atomic_store(&fails_at, n < 0 ? -1 : atomic_load(&count) + n);
-}
+void alloc_fail_at(long n) { atomic_store(&fails_at, n < 0 ? -1 : atomic_load(&count) + n); }
 
-long alloc_count(void)
-{
-    return atomic_load(&count);
-}
+long alloc_count(void) { return atomic_load(&count); }
 
-static bool fails(void)
-{
-    return atomic_fetch_add(&count, 1) == atomic_load(&fails_at);
-}
+static bool fails(void) { return atomic_fetch_add(&count, 1) == atomic_load(&fails_at); }
 
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
+void *__wrap_malloc(size_t size) { return fails() ? NULL : __real_malloc(size); }
 
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
+void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
 
-void *__wrap_realloc(void *block, size_t size)
-{
-    return fails() ? NULL : __real_realloc(block, size);
-}
+void *__wrap_realloc(void *block, size_t size) { return fails() ? NULL : __real_realloc(block, size); }

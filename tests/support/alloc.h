@@ -1,5 +1,5 @@
-/* Allocations that fail on demand. Test programs are linked with --wrap for malloc, calloc and realloc, so every call of
- * our code (not of shared libraries) passes here. */
+/* Allocations that fail on demand. Test programs are linked with --wrap for malloc, calloc and realloc, so every call
+ * of our code (not of shared libraries) passes here. */
 #ifndef TESTS_ALLOC_H
 #define TESTS_ALLOC_H
 

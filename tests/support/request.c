@@ -9,10 +9,7 @@
 
 #include <cmocka.h>
 
-static char *past_blanks(char *p)
-{
-    return p + strspn(p, " \n\t,:");
-}
+static char *past_blanks(char *p) { return p + strspn(p, " \n\t,:"); }
 
 static char *read_string(char *p, const char **out)
 {
@@ -61,7 +58,8 @@ static char *read_array(char *p, struct pe_value *v, double **next)
         }
     } while (depth);
     uint64_t n = (uint64_t)(*next - first);
-    *v = (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = first}};
+    *v = (struct pe_value){
+        .kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = first}};
     if (nested) {
         v->array.rank = 2;
         v->array.shape[0] = rows;

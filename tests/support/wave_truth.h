@@ -1,5 +1,6 @@
-/* Tables of waves computed another way: the phase exactly, in 128-bit fractions of a turn from mpmath's frequencies, the sine by the
- * C library's long double (64 bits and more of fraction). Shares no formula and no constant with the core. */
+/* Tables of waves computed another way: the phase exactly, in 128-bit fractions of a turn from mpmath's frequencies,
+ * the sine by the C library's long double (64 bits and more of fraction). Shares no formula and no constant with the
+ * core. */
 #ifndef TESTS_WAVE_TRUTH_H
 #define TESTS_WAVE_TRUTH_H
 
@@ -26,7 +27,8 @@ static inline long double wave_truth(const uint64_t turns[2], int64_t p, int qua
         q++;
         rest = 0 - rest;
     }
-    long double angle = ((long double)(uint64_t)(rest >> 64) * 0x1p-64L + (long double)(uint64_t)rest * 0x1p-128L) * half_pi;
+    long double angle =
+        ((long double)(uint64_t)(rest >> 64) * 0x1p-64L + (long double)(uint64_t)rest * 0x1p-128L) * half_pi;
     if (back)
         angle = -angle;
     if (p < 0) {
@@ -50,8 +52,8 @@ static inline void wave_columns(const struct wave_table *table, struct pe_wave *
     }
 }
 
-/* 1: value is the double-rounded-to-odd of truth for formats of up to 30 bits, and truth is far enough from every middle of a
- * float (2^-60 of itself) that long double may judge; 0: it may not. */
+/* 1: value is the double-rounded-to-odd of truth for formats of up to 30 bits, and truth is far enough from every
+ * middle of a float (2^-60 of itself) that long double may judge; 0: it may not. */
 static inline bool wave_judge(long double truth, double *odd)
 {
     double d = (double)truth;

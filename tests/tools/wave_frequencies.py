@@ -1,6 +1,6 @@
 """Makes tests/support/wave_frequencies.h: frequencies of some tables as 128-bit fractions of a turn, by mpmath.
 
-    python3 tests/tools/wave_frequencies.py > tests/support/wave_frequencies.h
+    python3 tests/tools/wave_frequencies.py > tests/support/wave_frequencies.h && make format
 """
 import mpmath as mp
 

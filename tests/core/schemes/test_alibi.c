@@ -1,4 +1,5 @@
-/* ALiBi: slopes of the specification, every form, masks, alignment, rounding, and the law that the bias depends on distance only. */
+/* ALiBi: slopes of the specification, every form, masks, alignment, rounding, and the law that the bias depends on
+ * distance only. */
 #include "tests/support/request.h"
 
 #include <math.h>
@@ -50,8 +51,9 @@ static void assert_bias(const char *fields, const double *expected, size_t n)
 static void slopes_of_the_paper(void **unused)
 {
     (void)unused;
-    const double six[] = {.25, .0625, .015625, .00390625, .5, .125}, three[] = {0x1p-4, 0x1p-8, 0x1p-2}, one[] = {0x1p-8};
-    const double twelve[] = {.5,       .25,        .125,         .0625,        .03125,       .015625,
+    const double six[] = {.25, .0625, .015625, .00390625, .5, .125}, three[] = {0x1p-4, 0x1p-8, 0x1p-2},
+                 one[] = {0x1p-8};
+    const double twelve[] = {.5,       .25,       .125,        .0625,       .03125,      .015625,
                              .0078125, .00390625, .7071067812, .3535533906, .1767766953, .0883883476};
     struct answer a = ask("\"num_heads\":6,\"len\":1"), b = ask("\"num_heads\":12,\"len\":1");
     struct answer c = ask("\"num_heads\":3,\"len\":1"), d = ask("\"num_heads\":1,\"len\":1");
@@ -79,7 +81,8 @@ static void forms(void **unused)
     const double key_end[] = {-2, -1, 0, -2, -1, 0, -2, -1, 0}, masked[] = {-INF, 0, 1, -INF, 0, 1, -INF, 0, 1};
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3", symmetric, 9);
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3,\"form\":\"relative\"", relative, 9);
-    assert_bias("\"num_heads\":1,\"form\":\"asymmetric\",\"slopes_left\":[2],\"slopes_right\":[3],\"len\":3", asymmetric, 9);
+    assert_bias("\"num_heads\":1,\"form\":\"asymmetric\",\"slopes_left\":[2],\"slopes_right\":[3],\"len\":3",
+                asymmetric, 9);
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3,\"offset\":5,\"form\":\"key\"", key, 9);
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3,\"offset\":5,\"form\":\"key_end\"", key_end, 9);
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"len\":3,\"form\":\"key_mask\",\"key_mask\":[0,1,1]", masked, 9);
@@ -113,7 +116,8 @@ static void alignment(void **unused)
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_len\":1,\"k_len\":4,\"q_offset\":0", start, 4);
     const double usual[] = {-3, -2, -1, 0};
     assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_len\":1,\"k_len\":4", usual, 4);
-    assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_positions\":[0.25,2],\"k_positions\":[0.75,2]", (const double[]){-.5, -1.75, -1.25, 0}, 4);
+    assert_bias("\"num_heads\":1,\"slopes\":[1],\"q_positions\":[0.25,2],\"k_positions\":[0.75,2]",
+                (const double[]){-.5, -1.75, -1.25, 0}, 4);
 }
 
 /* Every f32 is the float nearest to the exact product; here by comparison in long double with an irrational slope. */
@@ -132,7 +136,8 @@ static void products_are_rounded_once(void **unused)
 static void depends_on_distance_only(void **unused)
 {
     (void)unused;
-    struct answer a = ask("\"num_heads\":3,\"len\":40,\"offset\":1000000,\"window\":17"), b = ask("\"num_heads\":3,\"len\":40,\"window\":17");
+    struct answer a = ask("\"num_heads\":3,\"len\":40,\"offset\":1000000,\"window\":17"),
+                  b = ask("\"num_heads\":3,\"len\":40,\"window\":17");
     for (int h = 0; h < 3; h++)
         for (int i = 1; i < 40; i++)
             for (int j = 1; j < 40; j++) {
@@ -162,9 +167,12 @@ static void wide_maps_are_consistent(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slopes_of_the_paper),      cmocka_unit_test(forms),
-        cmocka_unit_test(masks),                    cmocka_unit_test(alignment),
-        cmocka_unit_test(products_are_rounded_once), cmocka_unit_test(depends_on_distance_only),
+        cmocka_unit_test(slopes_of_the_paper),
+        cmocka_unit_test(forms),
+        cmocka_unit_test(masks),
+        cmocka_unit_test(alignment),
+        cmocka_unit_test(products_are_rounded_once),
+        cmocka_unit_test(depends_on_distance_only),
         cmocka_unit_test(wide_maps_are_consistent),
     };
     return cmocka_run_group_tests_name("alibi", tests, NULL, NULL);

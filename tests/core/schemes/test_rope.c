@@ -62,8 +62,10 @@ static void partial_rotary_passes_the_rest(void **unused)
     const double first[] = {cos(3) - 2 * sin(3), 2 * cos(3) + sin(3), 3, 4};
     const double last[] = {1, 2, 3 * cos(3) - 4 * sin(3), 4 * cos(3) + 3 * sin(3)};
     assert_rotated("{\"scheme\":\"rope\",\"offset\":3,\"rotary_dim\":2,\"q\":[[1,2,3,4]]}", first, 4, 1e-14);
-    assert_rotated("{\"scheme\":\"rope\",\"offset\":3,\"partial_rotary_factor\":0.5,\"q\":[[1,2,3,4]]}", first, 4, 1e-14);
-    assert_rotated("{\"scheme\":\"rope\",\"offset\":3,\"rotary_dim\":2,\"rotary_offset\":2,\"q\":[[1,2,3,4]]}", last, 4, 1e-14);
+    assert_rotated("{\"scheme\":\"rope\",\"offset\":3,\"partial_rotary_factor\":0.5,\"q\":[[1,2,3,4]]}", first, 4,
+                   1e-14);
+    assert_rotated("{\"scheme\":\"rope\",\"offset\":3,\"rotary_dim\":2,\"rotary_offset\":2,\"q\":[[1,2,3,4]]}", last, 4,
+                   1e-14);
 }
 
 /* Decoding: with five keys and one query the query stands at the last key's position. */
@@ -118,8 +120,9 @@ static void forms_agree(void **unused)
         double *v[5][2] = {{NULL}};
         static const char *const forms[] = {"pairs", "expanded", "concat", "complex", "matrix"};
         for (int f = 0; f < 5; f++) {
-            snprintf(json, sizeof json, "{\"scheme\":\"rope\",\"head_dim\":6,\"len\":%d,\"offset\":-2,\"layout\":\"%s\",\"form\":\"%s\"}", N,
-                     layouts[half], forms[f]);
+            snprintf(json, sizeof json,
+                     "{\"scheme\":\"rope\",\"head_dim\":6,\"len\":%d,\"offset\":-2,\"layout\":\"%s\",\"form\":\"%s\"}",
+                     N, layouts[half], forms[f]);
             plans[f] = test_plan(&r[f], json);
             size_t n;
             for (size_t i = 0; i < pe_plan_n_outputs(plans[f]); i++)
@@ -182,9 +185,12 @@ static void laws(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_values),         cmocka_unit_test(direction_minus_one_undoes),
-        cmocka_unit_test(partial_rotary_passes_the_rest), cmocka_unit_test(queries_stand_at_the_end),
-        cmocka_unit_test(frequencies),              cmocka_unit_test(forms_agree),
+        cmocka_unit_test(reference_values),
+        cmocka_unit_test(direction_minus_one_undoes),
+        cmocka_unit_test(partial_rotary_passes_the_rest),
+        cmocka_unit_test(queries_stand_at_the_end),
+        cmocka_unit_test(frequencies),
+        cmocka_unit_test(forms_agree),
         cmocka_unit_test(laws),
     };
     return cmocka_run_group_tests_name("rope", tests, NULL, NULL);

@@ -53,10 +53,7 @@ static void reference_values(void **unused)
 }
 
 /* w_i of a width: written out from the formulas, with the C library's pow. */
-static double w(double i, double denominator)
-{
-    return pow(10000, -i / denominator);
-}
+static double w(double i, double denominator) { return pow(10000, -i / denominator); }
 
 static void odd_widths(void **unused)
 {
@@ -135,8 +132,8 @@ static void recipe_is_the_frameworks(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reference_values),       cmocka_unit_test(odd_widths),
-        cmocka_unit_test(shifted_flipped_scaled), cmocka_unit_test(shift_is_linear),
+        cmocka_unit_test(reference_values),         cmocka_unit_test(odd_widths),
+        cmocka_unit_test(shifted_flipped_scaled),   cmocka_unit_test(shift_is_linear),
         cmocka_unit_test(recipe_is_the_frameworks),
     };
     return cmocka_run_group_tests_name("sinusoidal", tests, NULL, NULL);
