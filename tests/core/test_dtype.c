@@ -40,7 +40,7 @@ static void assert_middles(uint16_t (*round_to)(double), double (*value)(uint16_
         double low = value(bits), high = value((uint16_t)(bits + 1)), middle = low + (high - low) / 2;
         assert_int_equal(round_to(middle), bits % 2 ? bits + 1 : bits);
         assert_int_equal(round_to(nextafter(middle, -1)), bits);
-        assert_int_equal(round_to(nextafter(middle, INFINITY)), bits + 1);
+        assert_int_equal(round_to(nextafter(middle, (double)INFINITY)), bits + 1);
         assert_int_equal(round_to(-middle), 0x8000 | (bits % 2 ? bits + 1 : bits));
     }
 }
@@ -60,7 +60,7 @@ static void middles_go_to_even(void **unused)
 static void integers_saturate(void **unused)
 {
     (void)unused;
-    const double from[] = {1e30, -1e30, NAN, 2.9, -2.9};
+    const double from[] = {1e30, -1e30, (double)NAN, 2.9, -2.9};
     int64_t i64[5];
     uint8_t u8[5];
     int8_t i8[5];
