@@ -56,6 +56,9 @@ void pe_pointer_join(char *out, size_t room, const char *prefix, const char *nam
 const struct pe_param *pe_param_find(const struct pe_param *rows,
                                      const char *name); /* by name or alias; NULL if none */
 
+/* Whether word is one of the alternatives "a|b|c". */
+bool pe_is_among(const char *alternatives, const char *word);
+
 /* Whether a condition such as "form=asymmetric|key" holds in config (NULL always does). */
 bool pe_when_holds(const char *when, const struct pe_param *rows, const void *config);
 

@@ -18,10 +18,10 @@ struct pe_waves {
     double *ah, *al;       /* amplitudes */
     double *cosine, *sine; /* of one step */
     double *reach;         /* how far a run moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|) */
-    int64_t *quarter, *next_quarter;
+    int64_t *quarter;
 };
 
-enum { N_DOUBLES = 7, N_INTEGERS = 2 };
+enum { N_DOUBLES = 7 };
 
 /* ---- Making ---- */
 
@@ -31,33 +31,31 @@ static void lay_out(struct pe_waves *w, double *all, size_t room)
     for (size_t i = 0; i < N_DOUBLES; i++)
         *doubles[i] = all + i * room;
     w->quarter = (int64_t *)(void *)(all + N_DOUBLES * room);
-    w->next_quarter = w->quarter + room;
 }
 
-static void set_columns(struct pe_waves *w, const struct pe_wave *columns, size_t n)
+static void set_frequencies(struct pe_waves *w, const struct pe_wave *columns, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
         w->fh[j] = columns[j].fh;
         w->fl[j] = columns[j].fl;
+    }
+}
+
+static void set_amplitudes(struct pe_waves *w, const struct pe_wave *columns, size_t n)
+{
+    for (size_t j = 0; j < n; j++) {
         w->ah[j] = columns[j].ah;
         w->al[j] = columns[j].al;
         w->quarter[j] = columns[j].quarter;
-        w->next_quarter[j] = columns[j].quarter + 1;
         w->scaled |= columns[j].ah != 1 || columns[j].al != 0;
     }
 }
 
-/* Cosine and sine of one step: the kernel at position 1, for the quarters 1 and 0 of every column. reach is free until
- * then. */
+/* Sine and cosine of one step: the kernel at position 1, quarter 0 and the next. reach holds the kernel's bounds until
+ * then; the quarters are all 0 as long as the columns have not been set. */
 static void set_steps(struct pe_waves *w, size_t room)
 {
-    int64_t *quarter = (int64_t *)(void *)w->reach;
-    for (size_t j = 0; j < room; j++)
-        quarter[j] = 1;
-    pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, quarter, false, room, w->cosine, w->sine);
-    memset(quarter, 0, room * sizeof *quarter);
-    double *bounds = w->reach; /* written behind the quarters that the kernel has read */
-    pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, quarter, false, room, w->sine, bounds);
+    pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, w->quarter, false, room, w->sine, w->cosine, w->reach);
     for (size_t j = 0; j < room; j++)
         w->reach[j] = fmin(1, PE_RUN_HALF * fabs(w->sine[j]));
 }
@@ -67,15 +65,16 @@ enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_w
     /* A range of columns may begin anywhere and is read in whole groups, so there is one group more than needed. */
     size_t room = (n / PE_WAVES_LANES + 2) * PE_WAVES_LANES;
     struct pe_waves *w = calloc(1, sizeof *w);
-    double *all = w ? calloc(room, N_DOUBLES * sizeof(double) + N_INTEGERS * sizeof(int64_t)) : NULL;
+    double *all = w ? calloc(room, N_DOUBLES * sizeof(double) + sizeof(int64_t)) : NULL;
     if (!all) {
         free(w);
         return PE_NO_MEMORY;
     }
     w->n = n;
     lay_out(w, all, room);
-    set_columns(w, columns, n);
+    set_frequencies(w, columns, n);
     set_steps(w, room);
+    set_amplitudes(w, columns, n);
     *out = w;
     return PE_OK;
 }
@@ -103,11 +102,11 @@ static double decide(const struct pe_waves *w, enum pe_dtype dtype, size_t j, do
 enum { GROUP = 256 }; /* columns at a time: a few KiB of doubles on the stack */
 _Static_assert(GROUP % PE_WAVES_LANES == 0, "a group is whole lanes");
 
-static void evaluate(const struct pe_waves *w, const int64_t *quarter, double p, size_t col, size_t n, double *values,
+static void evaluate(const struct pe_waves *w, double p, size_t col, size_t n, double *values, double *nexts,
                      double *bounds)
 {
-    pe_kernels()->waves(p, w->fh + col, w->fl + col, w->ah + col, w->al + col, quarter + col, w->scaled, n, values,
-                        bounds);
+    pe_kernels()->waves(p, w->fh + col, w->fl + col, w->ah + col, w->al + col, w->quarter + col, w->scaled, n, values,
+                        nexts, bounds);
 }
 
 /* Rounds values; where the two ends of a value's interval round differently, it is decided. */
@@ -130,7 +129,7 @@ static void fill_row(const struct pe_waves *w, enum pe_dtype dtype, double p, si
     _Alignas(64) double v[GROUP], b[GROUP];
     for (size_t at = 0; at < n_cols; at += GROUP) {
         size_t col = col0 + at, n = n_cols - at < GROUP ? n_cols - at : GROUP;
-        evaluate(w, w->quarter, p, col, n, v, b);
+        evaluate(w, p, col, n, v, NULL, b);
         char *to = dst + at * pe_dtype_size(dtype);
         if (dtype == PE_F32)
             store_f32(w, col, p, v, b, n, (float *)(void *)to);
@@ -172,18 +171,25 @@ static void redo_column(const struct block *b, size_t j, double x, double y, dou
 /* Below this, f32 is subnormal and its middles are elsewhere than the kernel looks. */
 static const double TINY = 0x1p-100;
 
-static void check_columns(const struct block *b, const double *x, const double *y, const double *bx, const double *by,
+/* Nearly every block has no column to redo, so the first pass only asks whether there is one. */
+static void check_columns(const struct block *b, const double *x, const double *y, const double *bounds,
                           const double *nearest)
 {
+    double errors[PE_WAVES_LANES];
+    int doubtful = 0;
     for (size_t j = 0; j < b->n_cols; j++) {
-        double reach = b->w->reach[b->col + j], most = fabs(x[j]) + fabs(y[j]) * reach;
-        double error = PE_RUN_ERROR * most + bx[j] + by[j] * reach;
-        if (!(nearest[j] > error && most > TINY) && most > 0)
-            redo_column(b, j, x[j], y[j], error);
+        double most = fabs(x[j]) + fabs(y[j]) * b->w->reach[b->col + j];
+        errors[j] = most > TINY ? PE_RUN_ERROR * most + bounds[j]
+                    : most > 0  ? HUGE_VAL
+                                : -1; /* -1: a column of zeros */
+        doubtful |= !(nearest[j] > errors[j]);
     }
+    for (size_t j = 0; doubtful && j < b->n_cols; j++)
+        if (!(nearest[j] > errors[j]))
+            redo_column(b, j, x[j], y[j], errors[j]);
 }
 
-static void fill_block(const struct block *b, const double *x, const double *y, const double *bx, const double *by)
+static void fill_block(const struct block *b, const double *x, const double *y, const double *bounds)
 {
     _Alignas(64) double nearest[PE_WAVES_LANES];
     _Alignas(64) float scratch[PE_RUN_ROWS * PE_WAVES_LANES];
@@ -193,25 +199,24 @@ static void fill_block(const struct block *b, const double *x, const double *y, 
                           whole ? b->stride : PE_WAVES_LANES, nearest);
     for (size_t n = 0; !whole && n < b->n_rows; n++)
         memcpy(b->dst + n * b->stride, scratch + n * PE_WAVES_LANES, b->n_cols * sizeof *scratch);
-    check_columns(b, x, y, bx, by, nearest);
+    check_columns(b, x, y, bounds, nearest);
 }
 
 /* n_rows ≤ PE_RUN_ROWS rows from position p on. */
 static void fill_rows(const struct pe_waves *w, double p, size_t n_rows, size_t col0, size_t n_cols, float *dst,
                       size_t stride)
 {
-    _Alignas(64) double x[GROUP], y[GROUP], bx[GROUP], by[GROUP];
+    _Alignas(64) double x[GROUP], y[GROUP], bounds[GROUP];
     for (size_t at = 0; at < n_cols; at += GROUP) {
         size_t n = n_cols - at < GROUP ? n_cols - at : GROUP;
         size_t padded = (n + PE_WAVES_LANES - 1) / PE_WAVES_LANES * PE_WAVES_LANES;
-        evaluate(w, w->quarter, p + PE_RUN_HALF, col0 + at, padded, x, bx);
-        evaluate(w, w->next_quarter, p + PE_RUN_HALF, col0 + at, padded, y, by);
+        evaluate(w, p + PE_RUN_HALF, col0 + at, padded, x, y, bounds);
         for (size_t j = 0; j < n; j += PE_WAVES_LANES) {
             struct block b = {.w = w, .anchor = p + PE_RUN_HALF, .col = col0 + at + j, .n_rows = n_rows};
             b.n_cols = n - j < PE_WAVES_LANES ? n - j : PE_WAVES_LANES;
             b.dst = dst + at + j;
             b.stride = stride;
-            fill_block(&b, x + j, y + j, bx + j, by + j);
+            fill_block(&b, x + j, y + j, bounds + j);
         }
     }
 }

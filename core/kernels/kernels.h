@@ -16,10 +16,10 @@
 enum { PE_WAVES_LANES = 32 };
 
 /* values[j] = a_j · sin(π/2·(p·F_j + quarter_j)), F = fh + fl, a = ah + al (looked at only if scaled), for j < n
- * rounded up to PE_WAVES_LANES. bounds[j]: the exact value lies within it of values[j]; it is large where nothing is
- * known. |p·F| < 2^51. */
+ * rounded up to PE_WAVES_LANES; nexts[j], where nexts is not NULL, the same a quarter on. bounds[j]: the exact value
+ * lies within it of values[j]; it is 2·a_j where nothing is known. |p·F| < 2^51. */
 typedef void pe_waves_fn(double p, const double *fh, const double *fl, const double *ah, const double *al,
-                         const int64_t *quarter, bool scaled, size_t n, double *values, double *bounds);
+                         const int64_t *quarter, bool scaled, size_t n, double *values, double *nexts, double *bounds);
 
 /* Rows of a run, in blocks around an anchor: row n of the block is position p + n - PE_RUN_HALF. */
 enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
@@ -27,7 +27,7 @@ enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
 /* Writes columns j < n (rounded up to PE_WAVES_LANES) of PE_RUN_ROWS rows to out, PE_RUN_ROWS × stride floats. x[j] and
  * y[j] are the column's value and its next quarter at the anchor, cosines[j] and sines[j] those of one step.
  * nearest[j]: how near any of the doubles before rounding came to the middle between two floats. Their error is at most
- * pe_run_error · (|x| + |y|·min(1, PE_RUN_HALF·|sine|)) where x, y, cosine and sine are right to 2^-52 of themselves.
+ * PE_RUN_ERROR · (|x| + |y|·min(1, PE_RUN_HALF·|sine|)) where x, y, cosine and sine are right to 2^-52 of themselves.
  */
 typedef void pe_run_f32_fn(const double *x, const double *y, const double *cosines, const double *sines, size_t n,
                            float *out, size_t stride, double *nearest);

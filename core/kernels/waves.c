@@ -45,34 +45,46 @@ static inline struct pair cosine(vd r, vd rl, vd z)
     return sum(head.high, head.low + (product_error(z, second, a) + zl * second) + z * z * t);
 }
 
+/* The wave's value from the sine and the cosine of its remainder: which of the two, and its sign, are told by the
+ * quarter. */
+static inline vd wave(struct pair s, struct pair c, vi q, bool scaled, vd ah, vd al)
+{
+    vi odd = -(q & 1), sign = (q & 2) << 62;
+    vd v = choose(odd, c.high, s.high);
+    if (scaled) {
+        vd low = choose(odd, c.low, s.low), product = v * ah;
+        v = product + (product_error(v, ah, product) + (low * ah + v * al));
+    }
+    return (vd)((vi)v ^ sign) + 0.0; /* -0 + 0 = +0 */
+}
+
 void PE_KERNEL(pe_waves)(double p, const double *fh, const double *fl, const double *ah, const double *al,
-                         const int64_t *quarter, bool scaled, size_t n, double *values, double *bounds)
+                         const int64_t *quarter, bool scaled, size_t n, double *values, double *nexts, double *bounds)
 {
     const double magic = 0x1.8p52; /* added, it leaves the nearest integer in the low bits */
     vd position = all_lanes(p);
     for (size_t j = 0; j < n; j += LANES) {
-        vd f = load(fh + j), m = f * position;
+        vd f = load(fh + j), m = f * position, a = {0}, b = {0};
         vd e = product_error(f, position, m) + load(fl + j) * position;
         vd t = m + magic, rh = m - (t - magic), r = rh + e, rl = (rh - r) + e, z = r * r;
         vi q;
         memcpy(&q, quarter + j, sizeof q);
         q += (vi)t;
-        struct pair s = sine(r, rl, z), c = cosine(r, rl, z);
-        vi odd = -(q & 1), sign = (q & 2) << 62;
-        vd v = choose(odd, c.high, s.high), low = choose(odd, c.low, s.low);
         if (scaled) {
-            vd a = load(ah + j), product = v * a;
-            low = product_error(v, a, product) + (low * a + v * load(al + j));
-            v = product + low;
+            a = load(ah + j);
+            b = load(al + j);
         }
-        v = (vd)((vi)v ^ sign) + 0.0; /* -0 + 0 = +0 */
+        struct pair s = sine(r, rl, z), c = cosine(r, rl, z);
+        vd v = wave(s, c, q, scaled, a, b);
         /* 2^-50 covers the polynomials and roundings, several times; next to a zero the phase's own error (2^-101 of
          * p·F) counts, and where it could matter nothing is promised. */
-        vd bound = magnitude(v) * 0x1p-50;
         vi lost = (magnitude(r) < magnitude(m) * 0x1p-48) & (magnitude(m) > 0);
-        vd anywhere = scaled ? 2 * magnitude(load(ah + j)) : all_lanes(2);
-        bound = choose(lost, anywhere, bound);
+        vd bound = choose(lost, scaled ? 2 * magnitude(a) : all_lanes(2), magnitude(v) * 0x1p-50);
         memcpy(values + j, &v, sizeof v);
         memcpy(bounds + j, &bound, sizeof bound);
+        if (nexts) {
+            v = wave(s, c, q + 1, scaled, a, b);
+            memcpy(nexts + j, &v, sizeof v);
+        }
     }
 }

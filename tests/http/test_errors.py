@@ -190,6 +190,8 @@ def test_rotate_fields(server, fields, pointer, words):
     (b'{"scheme":"r\xff","len":2}', 400, []),
     (b'{"scheme":"rope\\u0000","len":2}', (400, 422), []),
     (b"\x00\x01\x02", 400, []),
+    (b'{"scheme":"rope","len":2\x00}', 400, ["line 1, column 25", "NUL"]),   # jansson alone would take it
+    (b'{"scheme":"rope","positions":[3\x00,1]}', 400, ["NUL"]),
     (b"[1,2]", 422, ["object"]),
     (b'["a"]', 422, ["object"]),
     (b'"rope"', (400, 422), []),

@@ -1,0 +1,89 @@
+/* Walks over a config that has been read: conditions, single values, and the config as it was resolved. */
+#include "core/params.h"
+
+#include <string.h>
+
+/* Is word one of the alternatives "a|b|c"? */
+bool pe_is_among(const char *alternatives, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *p = alternatives; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
+        if (strncmp(p, word, n) == 0 && (p[n] == '|' || p[n] == '\0'))
+            return true;
+    return false;
+}
+
+bool pe_when_holds(const char *when, const struct pe_param *rows, const void *config)
+{
+    if (!when)
+        return true;
+    const char *equals = strchr(when, '=');
+    for (; rows->name; rows++)
+        if (strncmp(rows->name, when, (size_t)(equals - when)) == 0 && rows->name[equals - when] == '\0')
+            return pe_is_among(equals + 1, rows->words[*(const int *)((const char *)config + rows->offset)]);
+    return false;
+}
+
+bool pe_param_integer(const struct pe_param *rows, const void *config, const char *name, size_t n, int64_t *value)
+{
+    for (; rows->name; rows++)
+        if (rows->type == PE_T_INT && strncmp(rows->name, name, n) == 0 && rows->name[n] == '\0') {
+            *value = *(const int64_t *)((const char *)config + rows->offset);
+            return *value != PE_UNSET_INT;
+        }
+    return false;
+}
+
+static bool print_value(const struct pe_param *row, const void *config, struct pe_value *v, struct pe_field **nested)
+{
+    const void *field = (const char *)config + row->offset;
+    switch (row->type) {
+    case PE_T_INT:
+        *v = (struct pe_value){.kind = PE_INTEGER, .integer = *(const int64_t *)field};
+        return v->integer != PE_UNSET_INT;
+    case PE_T_REAL: *v = (struct pe_value){.kind = PE_REAL, .real = *(const double *)field}; return !isnan(v->real);
+    case PE_T_BOOL: *v = (struct pe_value){.kind = PE_BOOLEAN, .boolean = *(const bool *)field}; return true;
+    case PE_T_WORD: *v = (struct pe_value){.kind = PE_STRING, .string = row->words[*(const int *)field]}; return true;
+    case PE_T_REALS:
+        *v = (struct pe_value){.kind = PE_ARRAY, .array = ((const struct pe_reals *)field)->array};
+        return ((const struct pe_reals *)field)->n > 0;
+    case PE_T_OBJECT: {
+        struct pe_field *fields = *nested;
+        *nested += pe_params_count(row->fields);
+        size_t n = pe_params_print(row->fields, config, fields, nested);
+        *v = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+        return true;
+    }
+    }
+    return false;
+}
+
+/* Set aside by another parameter that is set and excludes it? */
+static bool is_excluded(const struct pe_param *rows, const struct pe_param *row, const void *config)
+{
+    for (const struct pe_param *other = rows; other->name; other++) {
+        struct pe_value v;
+        if (other->excludes && pe_is_among(other->excludes, row->name) && print_value(other, config, &v, NULL))
+            return true;
+    }
+    return false;
+}
+
+size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields,
+                       struct pe_field **nested)
+{
+    size_t n = 0;
+    for (const struct pe_param *row = rows; row->name; row++)
+        if (pe_when_holds(row->when, rows, config) && !is_excluded(rows, row, config) &&
+            print_value(row, config, &fields[n].value, nested))
+            fields[n++].name = row->name;
+    return n;
+}
+
+size_t pe_params_count(const struct pe_param *rows)
+{
+    size_t n = 0;
+    for (; rows->name; rows++)
+        n += 1 + (rows->type == PE_T_OBJECT ? pe_params_count(rows->fields) : 0);
+    return n;
+}
