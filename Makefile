@@ -71,14 +71,14 @@ FUZZERS      := $(call programs,tests/fuzz/fuzz_*.c)
 REPLAYS      := $(patsubst %,%.replay,$(FUZZERS))
 SLOW         := $(call programs,tests/slow/*.c)
 BENCHES      := $(call programs,tests/bench/*.c)
-TOOLS        := $(BUILD)/tests/tools/scheme_table
+TOOLS        := $(call programs,tests/tools/*.c)
 
 # ---- Building --------------------------------------------------------------------------------------------------------
 
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all libraries tests programs run serve test check c-tests replay http asan tsan slow bench fuzz lint format docs \
+.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http asan tsan slow bench fuzz lint format docs \
         image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
@@ -196,6 +196,9 @@ slow: all ## exhaustive checks that take minutes
 	@$(MAKE) --no-print-directory -j$(JOBS) $(SLOW)
 	@$(RUN_TESTS) slow
 
+arm64: $(TOOLS) ## the core on emulated arm64 gives this machine's bytes (needs a cross compiler and qemu)
+	@BUILD=$(BUILD) tests/tools/arm64_check.sh
+
 bench: ## speeds as ratios (B=bench_waves for one)
 	@$(MAKE) --no-print-directory -j$(JOBS) $(BENCHES)
 	@for b in $(if $(B),$(BUILD)/tests/bench/$(B),$(BENCHES)); do echo "== $$b"; $$b || exit 1; done
@@ -237,7 +240,7 @@ install: all ## copy to DESTDIR/PREFIX (/usr/local)
 	install -D -m 644 deploy/posenc.service $(DESTDIR)$(PREFIX)/share/posenc/posenc.service
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
 clean: ## remove build/
 	rm -rf $(BUILD)
