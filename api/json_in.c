@@ -217,7 +217,8 @@ static bool check_nul(const char *text, size_t n, const char *where, struct api_
     if (!nul)
         return true;
     struct api_place place = api_place_of(text, n, (size_t)(nul - text));
-    return api_fail(problem, 400, "", "%snot JSON at line %zu, column %zu: a NUL byte", where, place.line, place.column);
+    return api_fail(problem, 400, "", "%snot JSON at line %zu, column %zu: a NUL byte", where, place.line,
+                    place.column);
 }
 
 bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
