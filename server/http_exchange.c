@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    INLINE_BODY_MAX = 64 * 1024,     /* bodies up to this are read and planned on the loop: tens of microseconds */
+    INLINE_BODY_MAX = 16 * 1024,     /* bodies up to this are read and planned on the loop: tens of microseconds */
     DRAIN_BODY_MAX = 8 * 1024 * 1024 /* of a chunked body over the limit, read and dropped so that its 413 arrives */
 };
 

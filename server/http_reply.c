@@ -12,6 +12,7 @@
 
 enum {
     BLOCK_BYTES = 512 * 1024,     /* what the daemon sends at a time: below 256 KiB throughput falls */
+    FAIR_BLOCK_MIN = 16 * 1024,   /* with many connections each turn of the loop gives everyone less */
     CHUNK_BLOCK_BYTES = 64 * 1024 /* where the length is unknown; chunks are made in the connection's memory anyway */
 };
 
@@ -88,6 +89,15 @@ static struct MHD_Response *light_response(struct exchange *x)
     return response;
 }
 
+/* One turn of the loop serves every connection that can take bytes; the more there are, the less each gets, so that a
+ * new one need not wait for seconds. */
+static size_t fair_room(const struct exchange *x, size_t room)
+{
+    size_t fair = BLOCK_BYTES / (1 + x->http->n_connections / 8);
+    fair = fair > FAIR_BLOCK_MIN ? fair : FAIR_BLOCK_MIN;
+    return room < fair ? room : fair;
+}
+
 /* 0.9.75: a reader that returns 0 without suspending is called again at once, for ever. */
 static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
 {
@@ -95,7 +105,7 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
     (void)pos;
     if (exchange_is_gone(x))
         return MHD_CONTENT_READER_END_WITH_ERROR;
-    size_t n = stream_read(x->stream, dst, room);
+    size_t n = stream_read(x->stream, dst, fair_room(x, room));
     x->n_sent += n;
     if (n > 0)
         return (ssize_t)n;

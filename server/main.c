@@ -9,6 +9,7 @@
 #include "server/options.h"
 #include "server/process.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -212,9 +213,21 @@ static int serve(struct server *server)
     return is_serving ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
+/* A daemon may be started with its standard streams closed; the next descriptors opened would then be taken for them,
+ * and log lines written into the event loop's own. */
+static void fill_standard_streams(void)
+{
+    int fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO)
+        fd = open("/dev/null", O_RDWR);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
 int main(int argc, char **argv)
 {
     static struct server server;
+    fill_standard_streams();
     char error[OPTIONS_TEXT_BYTES];
     int code = EXIT_SUCCESS;
     switch (options_read(&server.options, argc, argv, environ, error)) {

@@ -91,6 +91,9 @@ static void nearest_needs_to_be_near(void **unused)
     assert_string_equal(pe_nearest("Rope", names), "rope");
     assert_string_equal(pe_nearest("sinusodial", names), "sinusoidal");
     assert_null(pe_nearest("banana", names));
+    char endless[1000] = "";
+    memset(endless, 'k', sizeof endless - 1);
+    assert_null(pe_nearest(endless, names));
     assert_null(pe_nearest("a word of very many letters, longer than any name that we could ever have given to a thing",
                            names));
 }
