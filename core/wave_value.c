@@ -50,6 +50,11 @@ static bool rounds_alike(enum pe_dtype dtype, double a, double b)
 
 double pe_wave_decide(const struct pe_wave *wave, enum pe_dtype dtype, double p)
 {
+    /* No phase: the sines are +0, the cosines the amplitude. Every run that meets position 0 asks this of each sine. */
+    if (p == 0 || wave->fh == 0) {
+        double size = wave->quarter & 1 ? dd_round_odd((struct pe_dd){wave->ah, wave->al}) : 0;
+        return wave->quarter & 2 ? 0 - size : size;
+    }
     double phase;
     struct pe_dd v = pe_wave_value(wave, p, &phase);
     double error = fabs(v.hi) * 0x1p-95 + phase * fabs(wave->ah) * 0x1p-100;
