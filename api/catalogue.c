@@ -28,6 +28,23 @@ static void add_words(struct api_text *text, const char *const *words)
     api_text_put(text, "]");
 }
 
+/* "a|b" as a list. */
+static void add_aliases(struct api_text *text, const char *aliases)
+{
+    if (!aliases)
+        return;
+    api_text_put(text, ",\"aliases\":[");
+    for (const char *p = aliases;;) {
+        size_t n = strcspn(p, "|");
+        api_text_string_n(text, p, n);
+        if (!p[n])
+            break;
+        api_text_put(text, ",");
+        p += n + 1;
+    }
+    api_text_put(text, "]");
+}
+
 /* ---- Parameters ---- */
 
 /* The words of JSON Schema. */
@@ -40,6 +57,7 @@ static const char *type_name(enum pe_type type)
     case PE_T_WORD: return "string";
     case PE_T_REALS: return "array";
     case PE_T_OBJECT: break;
+    case PE_T_VALUE: return "any";
     }
     return "object";
 }
@@ -56,7 +74,7 @@ static void add_number(struct api_text *text, enum pe_type type, double x)
 static void add_default(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, ",\"default\":");
-    if (row->type == PE_T_OBJECT || row->type == PE_T_REALS || isnan(row->fallback))
+    if (row->type == PE_T_OBJECT || row->type == PE_T_REALS || row->type == PE_T_VALUE || isnan(row->fallback))
         api_text_put(text, "null");
     else if (row->type == PE_T_BOOL)
         api_text_put(text, row->fallback != 0 ? "true" : "false");
@@ -87,7 +105,7 @@ static void add_param(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, row->name);
-    add_optional(text, "alias", row->alias);
+    add_aliases(text, row->alias);
     add_member(text, "type", type_name(row->type));
     add_default(text, row);
     add_range(text, row);

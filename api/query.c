@@ -23,20 +23,13 @@ static enum meaning meaning_of_row(const struct pe_param *row)
     switch (row->type) {
     case PE_T_WORD: return WORD;
     case PE_T_REALS: return NUMBERS;
-    case PE_T_OBJECT: return JSON;
+    case PE_T_OBJECT:
+    case PE_T_VALUE: return JSON;
     case PE_T_INT:
     case PE_T_REAL:
     case PE_T_BOOL: break;
     }
     return SCALAR;
-}
-
-static const struct pe_param *row_find(const struct pe_param *rows, const char *name)
-{
-    for (; rows->name; rows++)
-        if (strcmp(rows->name, name) == 0 || (rows->alias && strcmp(rows->alias, name) == 0))
-            return rows;
-    return NULL;
 }
 
 /* Names of two schemes may mean two things, so the scheme asked for decides; it may stand anywhere in the query or
@@ -47,9 +40,9 @@ static enum meaning meaning_of(const char *name, const struct pe_scheme_info *sc
         return WORD;
     if (strcmp(name, "outputs") == 0 || strcmp(name, "tokens") == 0)
         return WORDS;
-    const struct pe_param *row = row_find(api_form_params(), name);
-    row = row ? row : row_find(pe_sequence_params(), name);
-    row = row || !scheme ? row : row_find(scheme->params, name);
+    const struct pe_param *row = pe_param_find(api_form_params(), name);
+    row = row ? row : pe_param_find(pe_sequence_params(), name);
+    row = row || !scheme ? row : pe_param_find(scheme->params, name);
     return row ? meaning_of_row(row) : ANY;
 }
 

@@ -63,7 +63,8 @@ static void show_allowed(const struct pe_param *row, char *out, size_t room)
     case PE_T_REALS: show_range(row, out, room); break;
     case PE_T_BOOL: snprintf(out, room, "true or false"); break;
     case PE_T_WORD: show_words(row->words, out, room); break;
-    case PE_T_OBJECT: snprintf(out, room, "an object"); break;
+    case PE_T_OBJECT:
+    case PE_T_VALUE: snprintf(out, room, "an object"); break;
     }
 }
 
@@ -165,6 +166,10 @@ static enum pe_status read_value(const struct pe_param *row, void *config, const
     case PE_T_WORD: fits = read_word(row, v, field); break;
     case PE_T_REALS: return read_reals(row, v, field, pointer, err);
     case PE_T_OBJECT: fits = v->kind == PE_OBJECT; break;
+    case PE_T_VALUE:
+        *(const struct pe_value **)field = v;
+        fits = true;
+        break;
     }
     return fits ? PE_OK : refuse(row, v, pointer, err);
 }
@@ -180,6 +185,7 @@ static void set_default(const struct pe_param *row, void *config)
     case PE_T_WORD: *(int *)field = (int)row->fallback; break;
     case PE_T_REALS: *(struct pe_reals *)field = (struct pe_reals){.n = 0}; break;
     case PE_T_OBJECT: break;
+    case PE_T_VALUE: *(const struct pe_value **)field = NULL; break;
     }
 }
 
@@ -188,7 +194,7 @@ static void set_default(const struct pe_param *row, void *config)
 const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name)
 {
     for (; rows->name; rows++)
-        if (strcmp(rows->name, name) == 0 || (rows->alias && strcmp(rows->alias, name) == 0))
+        if (strcmp(rows->name, name) == 0 || pe_is_among(rows->alias, name))
             return rows;
     return NULL;
 }

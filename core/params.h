@@ -43,6 +43,10 @@
         .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(S, field, struct pe_reals), .min = (min_),             \
         .max = (max_), .text = text_                                                                                   \
     }
+#define PE_P_VALUE(S, field, text_) /* any value; the plan judges it */                                                \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_VALUE, .offset = PE_OFFSET(S, field, const struct pe_value *), .text = text_      \
+    }
 #define PE_P_END                                                                                                       \
     {                                                                                                                  \
         .name = NULL                                                                                                   \
@@ -53,11 +57,8 @@
 /* out = prefix/name as a JSON pointer (RFC 6901: "~" is written ~0 and "/" ~1), cut to room. */
 void pe_pointer_join(char *out, size_t room, const char *prefix, const char *name);
 
-const struct pe_param *pe_param_find(const struct pe_param *rows,
-                                     const char *name); /* by name or alias; NULL if none */
-
 /* Whether word is one of the alternatives "a|b|c". */
-bool pe_is_among(const char *alternatives, const char *word);
+bool pe_is_among(const char *alternatives, const char *word); /* alternatives may be NULL: false */
 
 /* Whether a condition such as "form=asymmetric|key" holds in config (NULL always does). */
 bool pe_when_holds(const char *when, const struct pe_param *rows, const void *config);

@@ -47,6 +47,10 @@ static bool print_value(const struct pe_param *row, const void *config, struct p
     case PE_T_REALS:
         *v = (struct pe_value){.kind = PE_ARRAY, .array = ((const struct pe_reals *)field)->array};
         return ((const struct pe_reals *)field)->n > 0;
+    case PE_T_VALUE:
+        if (*(const struct pe_value *const *)field)
+            *v = **(const struct pe_value *const *)field;
+        return *(const struct pe_value *const *)field != NULL;
     case PE_T_OBJECT: {
         struct pe_field *fields = *nested;
         *nested += pe_params_count(row->fields);

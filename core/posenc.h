@@ -114,7 +114,7 @@ struct pe_field {
 
 /* ---- Parameter rows: one table row is a parameter's name, type, default, range and text ------------------------ */
 
-enum pe_type { PE_T_INT, PE_T_REAL, PE_T_BOOL, PE_T_WORD, PE_T_REALS, PE_T_OBJECT };
+enum pe_type { PE_T_INT, PE_T_REAL, PE_T_BOOL, PE_T_WORD, PE_T_REALS, PE_T_OBJECT, PE_T_VALUE };
 
 #define PE_UNSET_INT INT64_MIN /* an integer that was not given and has no constant default; a real is NaN then */
 
@@ -127,10 +127,10 @@ double pe_real_at(const struct pe_reals *list, uint64_t i); /* element i, counte
 
 struct pe_param {
     const char *name;  /* the JSON key and the config struct's field */
-    const char *alias; /* another word accepted for it, or NULL */
+    const char *alias; /* other words accepted for it, "a|b", or NULL */
     enum pe_type type;
-    size_t
-        offset; /* of the field in its config struct: int64_t, double, bool, int (index into words), struct pe_reals */
+    size_t offset; /* of the field in its config struct: int64_t, double, bool, int (index into words), struct pe_reals,
+                      const struct pe_value * (PE_T_VALUE: any value, borrowed from the request; NULL: not given) */
     double fallback;          /* default; NaN: none, the field stays unset and the plan may derive it */
     double min, max;          /* inclusive; for PE_T_REALS of each element */
     const char *const *words; /* PE_T_WORD: the allowed words, NULL-terminated */
@@ -139,6 +139,9 @@ struct pe_param {
     const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
     const char *text;              /* what it means, unit, and its default where that is derived */
 };
+
+/* The row of that name or alias; NULL if none. */
+const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name);
 
 /* Reads the fields of an object that rows name into config (of which every row's field is set: to its default or to the
  * value given). taken[i] is set to true for every fields[i] that a row has used. prefix starts the pointers of
@@ -181,6 +184,38 @@ size_t pe_n_schemes(void);
 const struct pe_scheme_info *pe_scheme_at(size_t i);
 const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none */
 const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
+
+/* ---- Presets: public models by name ----------------------------------------------------------------------------- */
+
+/* How sure a row is. */
+enum pe_certainty {
+    PE_SEEN_CHECKPOINT, /* read in the checkpoint's config or the vendor's code */
+    PE_CLASS_DEFAULT,   /* read as the class default of a library */
+    PE_UNVERIFIED       /* from memory; confirm before relying on it */
+};
+const char *pe_certainty_name(enum pe_certainty certainty); /* "checkpoint", "class default", "unverified" */
+
+/* Models whose layers differ have one of these for each layer type, the default first. */
+struct pe_preset_layer {
+    const char
+        *layer_type; /* as in transformers' layer_types: "full_attention", "sliding_attention"; NULL: all layers */
+    const struct pe_field *fields; /* scheme and its parameters, as a request would write them */
+    size_t n_fields;
+};
+
+struct pe_preset {
+    const char *name;    /* "llama-3.1" */
+    const char *aliases; /* names of single checkpoints, "llama-3.1-8b|llama-3.1-70b", or NULL */
+    const char *source;  /* where the numbers were read */
+    enum pe_certainty certainty;
+    const char *note; /* what else a porter must know (layout of other weights, layers without position, …), or NULL */
+    const struct pe_preset_layer *layers;
+    size_t n_layers;
+};
+
+size_t pe_n_presets(void);
+const struct pe_preset *pe_preset_at(size_t i);
+const struct pe_preset *pe_preset_find(const char *name); /* by name or alias; NULL if none */
 
 /* ---- Plans ----------------------------------------------------------------------------------------------------- */
 

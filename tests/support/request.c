@@ -1,4 +1,4 @@
-/* A reader of flat JSON objects for tests. */
+/* A reader of JSON for tests: numbers, words, lists of numbers, objects, lists of objects. */
 #include "tests/support/request.h"
 
 #include <setjmp.h>
@@ -34,48 +34,70 @@ static char *read_number(char *p, struct pe_value *v)
     return end;
 }
 
-/* A list of numbers, flat or of equally long rows. */
-static char *read_array(char *p, struct pe_value *v, double **next)
+/* A list of numbers, or of equally long rows of equally long rows …: p is past the first bracket. */
+static char *read_axis(struct test_request *r, char *p, struct pe_tensor *array, unsigned depth)
 {
-    double *first = *next;
-    uint64_t rows = 0;
-    bool nested = *past_blanks(p + 1) == '[';
-    unsigned depth = 0;
-    do {
-        p = past_blanks(p);
+    uint64_t n = 0;
+    array->rank = depth + 1 > array->rank ? depth + 1 : array->rank;
+    for (p = past_blanks(p); *p != ']'; p = past_blanks(p), n++) {
         if (*p == '[') {
-            depth++;
-            rows += depth == 2;
-            p++;
-        } else if (*p == ']') {
-            depth--;
-            p++;
-        } else {
-            char *end;
-            *(*next)++ = strtod(p, &end);
-            assert_true(end > p);
-            p = end;
+            p = read_axis(r, p + 1, array, depth + 1);
+            continue;
         }
-    } while (depth);
-    uint64_t n = (uint64_t)(*next - first);
-    *v = (struct pe_value){
-        .kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = first}};
-    if (nested) {
-        v->array.rank = 2;
-        v->array.shape[0] = rows;
-        v->array.shape[1] = n / rows;
+        char *end;
+        r->numbers[r->n_numbers++] = strtod(p, &end);
+        assert_true(end > p);
+        p = end;
     }
-    return p;
+    array->shape[depth] = n;
+    return p + 1;
 }
 
-static char *read_value(char *p, struct pe_value *v, double **next)
+static char *read_value(struct test_request *r, char *p, struct pe_value *v);
+
+static char *read_object(struct test_request *r, char *p, struct pe_value *v)
 {
+    struct pe_field *fields = r->nested[r->n_nested++];
+    size_t n = 0;
+    for (p = past_blanks(p + 1); *p != '}'; p = past_blanks(p)) {
+        assert_true(n < TEST_FIELDS_MAX);
+        struct pe_field *field = &fields[n++];
+        p = past_blanks(read_string(p, &field->name));
+        p = read_value(r, p, &field->value);
+    }
+    *v = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+    return p + 1;
+}
+
+static char *read_list(struct test_request *r, char *p, struct pe_value *v)
+{
+    char *inside = past_blanks(p + 1);
+    if (*inside != '{' && *inside != '"') {
+        *v = (struct pe_value){
+            .kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .data = r->numbers + r->n_numbers}};
+        return read_axis(r, inside, &v->array, 0);
+    }
+    struct pe_value *items = r->items[r->n_items++];
+    size_t n = 0;
+    for (p = inside; *p != ']'; p = past_blanks(p)) {
+        assert_true(n < TEST_FIELDS_MAX);
+        p = read_value(r, p, &items[n++]);
+    }
+    *v = (struct pe_value){.kind = PE_LIST, .list = {items, n}};
+    return p + 1;
+}
+
+static char *read_value(struct test_request *r, char *p, struct pe_value *v)
+{
+    assert_true(r->n_nested < TEST_NESTED_MAX && r->n_items < TEST_NESTED_MAX);
     if (*p == '"') {
         v->kind = PE_STRING;
         return read_string(p, &v->string);
     }
     if (*p == '[')
-        return read_array(p, v, next);
+        return read_list(r, p, v);
+    if (*p == '{')
+        return read_object(r, p, v);
     if (strncmp(p, "true", 4) == 0 || strncmp(p, "false", 5) == 0) {
         *v = (struct pe_value){.kind = PE_BOOLEAN, .boolean = *p == 't'};
         return p + (*p == 't' ? 4 : 5);
@@ -90,13 +112,10 @@ void test_request_parse(struct test_request *r, const char *json)
     r->numbers = malloc((strlen(json) + 1) * sizeof *r->numbers);
     assert_non_null(r->text);
     assert_non_null(r->numbers);
-    double *next = r->numbers;
-    for (char *p = past_blanks(r->text + 1); *p != '}'; p = past_blanks(p)) {
-        assert_true(r->n < TEST_FIELDS_MAX);
-        struct pe_field *field = &r->fields[r->n++];
-        p = past_blanks(read_string(p, &field->name));
-        p = read_value(p, &field->value, &next);
-    }
+    struct pe_value whole;
+    read_object(r, past_blanks(r->text), &whole);
+    r->n = whole.object.n;
+    memcpy(r->fields, whole.object.fields, r->n * sizeof *r->fields);
     r->request = (struct pe_request){.fields = r->fields, .n_fields = r->n, .dtype = PE_DTYPE_NONE};
 }
 

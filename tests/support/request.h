@@ -1,11 +1,11 @@
-/* Requests for the core's tests, which see no JSON library: a flat JSON object of numbers, words and flat number lists
- * becomes fields. Test code: exits the process on text it does not understand. */
+/* Requests for the core's tests, which see no JSON library: JSON text becomes fields. Test code: fails the test on text
+ * it does not understand. Strings hold no escapes; there is no null. */
 #ifndef TESTS_REQUEST_H
 #define TESTS_REQUEST_H
 
 #include "core/posenc.h"
 
-enum { TEST_FIELDS_MAX = 32 };
+enum { TEST_FIELDS_MAX = 32, TEST_NESTED_MAX = 16 };
 
 struct test_request {
     struct pe_field fields[TEST_FIELDS_MAX];
@@ -13,6 +13,9 @@ struct test_request {
     struct pe_request request; /* .fields and .n_fields point here; the rest is the test's to change */
     char *text;                /* owned copies of strings and lists */
     double *numbers;
+    size_t n_numbers, n_nested, n_items;
+    struct pe_field nested[TEST_NESTED_MAX][TEST_FIELDS_MAX];
+    struct pe_value items[TEST_NESTED_MAX][TEST_FIELDS_MAX];
 };
 
 void test_request_parse(struct test_request *r, const char *json);

@@ -1,0 +1,72 @@
+/* The rules that stretch a rotary scheme's context: field `scaling`, written as posenc's own or as the rope_scaling or
+ * rope_parameters object of a Hugging Face config (names as in transformers' modeling_rope_utils.py). */
+#ifndef PE_SCALING_H
+#define PE_SCALING_H
+
+#include "core/dd.h"
+#include "core/params.h"
+
+enum pe_scaling_type {
+    PE_SCALING_DEFAULT,
+    PE_SCALING_LINEAR,
+    PE_SCALING_NTK,
+    PE_SCALING_DYNAMIC,
+    PE_SCALING_YARN,
+    PE_SCALING_LONGROPE,
+    PE_SCALING_LLAMA3,
+    PE_SCALING_PROPORTIONAL,
+    PE_SCALING_SU,   /* old word for longrope; becomes it in pe_scaling_resolve */
+    PE_SCALING_MROPE /* Qwen2-VL's word for default with an mrope_section; becomes default */
+};
+
+/* Where public libraries disagree on the same configuration. */
+enum pe_scaling_convention { PE_CONVENTION_TRANSFORMERS, PE_CONVENTION_VLLM, PE_CONVENTION_TGI, PE_CONVENTION_MLX };
+
+/* The object's fields as read, then as resolved. Unset reals are NaN, unset integers PE_UNSET_INT. */
+struct pe_scaling {
+    int type;
+    int convention;
+    double factor;
+    double max_position_embeddings, original_max_position_embeddings;
+    double seq_len; /* dynamic, longrope: given, else derived from the largest position */
+    double beta_fast, beta_slow, mscale, mscale_all_dim, extrapolation_factor;
+    bool truncate;
+    double low_freq_factor, high_freq_factor;
+    struct pe_reals short_factor, long_factor;
+    double short_mscale, long_mscale;
+    int list; /* longrope: which list is in use: auto, short, long */
+    double partial_rotary_factor;
+    double attention_factor;
+    double softmax_scale_factor; /* what DeepSeek-style models multiply the softmax scale by: m(s, mscale_all_dim)^2 */
+    double rope_theta;           /* pasted along; moved to base by the scheme */
+    struct pe_reals mrope_section;
+    bool mrope_interleaved;
+    double attn_factor; /* read by vLLM only */
+    bool finetuned;     /* pasted along, without effect */
+};
+
+/* Its rows. Offsets count from a config struct whose first member is the struct pe_scaling. */
+extern const struct pe_param pe_scaling_params[];
+
+/* What the rules need to know of the scheme. */
+struct pe_scaling_use {
+    double base;
+    double dim;      /* the ladder's denominator: w_c = base^(-2c/dim) */
+    double seq_len;  /* floor(largest position) + 1 of the request */
+    double head_dim; /* proportional */
+    bool float32;    /* arith: float32 - each step as torch does it in f32 */
+};
+
+/* Checks the rules of two or more fields (pointers "/scaling/…"), and sets what was not given: factor, seq_len, list,
+ * attention_factor (of every type; 1 where the type has none), softmax_scale_factor where it is not 1. n_pairs: length
+ * that short_factor and long_factor must have. Fields without effect on the type in use are unset, so that the printed
+ * config is the resolved one. */
+enum pe_status pe_scaling_resolve(struct pe_scaling *s, const struct pe_scaling_use *use, size_t n_pairs,
+                                  struct pe_error *err);
+
+/* inv_freq[c] for c < n_pairs under resolved rules, radians per position, relative error below 2^-96 (arith float32: an
+ * f32). */
+void pe_scaling_ladder(const struct pe_scaling *s, const struct pe_scaling_use *use, size_t n_pairs,
+                       struct pe_dd *inv_freq);
+
+#endif
