@@ -74,7 +74,8 @@ static void add_number(struct api_text *text, enum pe_type type, double x)
 static void add_default(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, ",\"default\":");
-    if (row->type == PE_T_OBJECT || row->type == PE_T_REALS || row->type == PE_T_VALUE || isnan(row->fallback))
+    if (row->type == PE_T_OBJECT || row->type == PE_T_REALS || row->type == PE_T_VALUE || isnan(row->fallback) ||
+        (row->type == PE_T_WORD && row->fallback < 0))
         api_text_put(text, "null");
     else if (row->type == PE_T_BOOL)
         api_text_put(text, row->fallback != 0 ? "true" : "false");
@@ -99,7 +100,7 @@ static void add_range(struct api_text *text, const struct pe_param *row)
     }
 }
 
-static void add_params(struct api_text *text, const char *name, const struct pe_param *rows);
+static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more);
 
 static void add_param(struct api_text *text, const struct pe_param *row)
 {
@@ -115,16 +116,23 @@ static void add_param(struct api_text *text, const struct pe_param *row)
     add_optional(text, "excludes", row->excludes);
     add_member(text, "summary", row->text ? row->text : "");
     if (row->type == PE_T_OBJECT)
-        add_params(text, "parameters", row->fields);
+        add_params(text, row->fields, NULL);
     api_text_put(text, "}");
 }
 
-static void add_params(struct api_text *text, const char *name, const struct pe_param *rows)
+/* The rows of two tables as one list; more may be NULL. */
+static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more)
 {
-    api_text_format(text, ",\"%s\":[", name);
-    for (const struct pe_param *row = rows; row && row->name; row++) {
-        api_text_add(text, ",", row != rows);
+    bool first = true;
+    api_text_put(text, ",\"parameters\":[");
+    for (const struct pe_param *row = rows; row->name || more; row++) {
+        if (!row->name) {
+            row = more;
+            more = NULL;
+        }
+        api_text_add(text, ",", !first);
         add_param(text, row);
+        first = false;
     }
     api_text_put(text, "]");
 }
@@ -147,17 +155,25 @@ static void add_endpoints(struct api_text *text, unsigned operations)
     api_text_put(text, "]");
 }
 
-static void add_inputs(struct api_text *text, const struct pe_input_row *rows)
+static void add_input(struct api_text *text, const struct pe_input_row *row, bool first)
 {
+    api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
+    api_text_string(text, row->name);
+    add_member(text, "shape", row->shape);
+    add_member(text, "endpoint", endpoints[row->operation]);
+    add_member(text, "summary", row->text ? row->text : "");
+    api_text_put(text, "}");
+}
+
+static void add_inputs(struct api_text *text, const struct pe_scheme_info *info)
+{
+    static const struct pe_input_row x = {"x", "...,n,dim", PE_ENCODE, true, "embeddings; the answer is `combined`"};
     api_text_put(text, ",\"inputs\":[");
-    for (const struct pe_input_row *row = rows; row && row->name; row++) {
-        api_text_put(text, row == rows ? "{\"name\":" : ",{\"name\":");
-        api_text_string(text, row->name);
-        add_member(text, "shape", row->shape);
-        add_member(text, "endpoint", endpoints[row->operation]);
-        add_member(text, "summary", row->text ? row->text : "");
-        api_text_put(text, "}");
-    }
+    if (info->is_additive)
+        add_input(text, &x, true);
+    bool first = !info->is_additive;
+    for (const struct pe_input_row *row = info->inputs; row && row->name; row++, first = false)
+        add_input(text, row, first);
     api_text_put(text, "]");
 }
 
@@ -186,8 +202,8 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     add_member(text, "summary", info->summary);
     add_optional(text, "paper", info->paper);
     add_endpoints(text, info->operations);
-    add_params(text, "parameters", info->params);
-    add_inputs(text, info->inputs);
+    add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL);
+    add_inputs(text, info);
     add_outputs(text, info->outputs);
     api_text_put(text, ",\"example\":");
     api_text_put(text, info->example);

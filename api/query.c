@@ -36,13 +36,15 @@ static enum meaning meaning_of_row(const struct pe_param *row)
  * body. */
 static enum meaning meaning_of(const char *name, const struct pe_scheme_info *scheme)
 {
-    if (strcmp(name, "scheme") == 0)
+    if (strcmp(name, "scheme") == 0 || strcmp(name, "preset") == 0 || strcmp(name, "layer_type") == 0)
         return WORD;
     if (strcmp(name, "outputs") == 0 || strcmp(name, "tokens") == 0)
         return WORDS;
     const struct pe_param *row = pe_param_find(api_form_params(), name);
     row = row ? row : pe_param_find(pe_sequence_params(), name);
     row = row || !scheme ? row : pe_param_find(scheme->params, name);
+    if (!row && scheme && scheme->is_additive)
+        row = pe_param_find(pe_absolute_params(), name);
     return row ? meaning_of_row(row) : ANY;
 }
 
@@ -179,10 +181,23 @@ static bool pair_decode(const char *in, size_t n, char *buffer, struct pair *pai
     return true;
 }
 
+static const char *word_of(const struct api_request *request, const char *name)
+{
+    const struct pe_value *value = api_request_find(request, name);
+    return value && value->kind == PE_STRING ? value->string : NULL;
+}
+
+/* The scheme that the request or its preset names. */
 static const struct pe_scheme_info *scheme_of(const struct api_request *request)
 {
-    const struct pe_value *value = api_request_find(request, "scheme");
-    return value && value->kind == PE_STRING ? pe_scheme_find(value->string) : NULL;
+    const char *scheme = word_of(request, "scheme"), *name = word_of(request, "preset");
+    const struct pe_preset *preset = name ? pe_preset_find(name) : NULL;
+    if (scheme || !preset)
+        return scheme ? pe_scheme_find(scheme) : NULL;
+    for (size_t i = 0; i < preset->layers->n_fields; i++)
+        if (strcmp(preset->layers->fields[i].name, "scheme") == 0)
+            return pe_scheme_find(preset->layers->fields[i].value.string);
+    return NULL;
 }
 
 static bool add_pair(struct api_request *request, const struct pair *pair, struct api_problem *problem)
@@ -202,7 +217,10 @@ static bool add_pair(struct api_request *request, const struct pair *pair, struc
     return fine;
 }
 
-/* Reads the pairs whose name is "scheme" (or is not): the scheme first, since it decides what other names mean. */
+static bool names_scheme(const char *name) { return strcmp(name, "scheme") == 0 || strcmp(name, "preset") == 0; }
+
+/* Reads the pairs that name the scheme (or those that do not): it comes first, since it decides what other names
+ * mean. */
 static bool read_pairs(struct api_request *request, const char *query, char *buffer, bool scheme,
                        struct api_problem *problem)
 {
@@ -211,7 +229,7 @@ static bool read_pairs(struct api_request *request, const char *query, char *buf
         struct pair pair;
         if (n && !pair_decode(p, n, buffer, &pair, problem))
             return false;
-        if (n && (strcmp(pair.name, "scheme") == 0) == scheme && !add_pair(request, &pair, problem))
+        if (n && names_scheme(pair.name) == scheme && !add_pair(request, &pair, problem))
             return false;
         p += n + (p[n] == '&');
     }

@@ -17,7 +17,7 @@ enum pe_status pe_outputs_alloc(struct pe_plan *plan, size_t n, struct pe_error 
 
 void pe_outputs_drop(struct pe_plan *plan)
 {
-    for (size_t i = 0; plan->sources && i < plan->n_outputs; i++) {
+    for (size_t i = 0; plan->sources && i < plan->n_sources; i++) {
         pe_waves_free(plan->sources[i].waves);
         free(plan->sources[i].recipe);
     }
@@ -58,13 +58,25 @@ enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_erro
     return PE_OK;
 }
 
+static enum pe_status hidden_row(const struct pe_output_row *row, size_t asked, struct pe_error *err)
+{
+    char pointer[48];
+    snprintf(pointer, sizeof pointer, "/outputs/%zu", asked);
+    return pe_fail(err, pointer, "output \"%s\" is not answered here: it needs %s", row->name, row->when);
+}
+
 /* The row of that name which is answered under this config, or an error with what is. */
 static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const char *name, size_t *id,
                                struct pe_error *err)
 {
     const struct pe_output_row *rows = plan->scheme->info.outputs, *hidden = NULL;
-    const char *names[OUTPUT_ROWS_MAX + 1];
+    const char *names[OUTPUT_ROWS_MAX + 2];
     size_t n = 0;
+    if (pe_absolute_has_x(plan))
+        names[n++] = "combined";
+    *id = PE_COMBINED;
+    if (n && strcmp(name, "combined") == 0)
+        return PE_OK;
     for (size_t i = 0; rows[i].name; i++) {
         bool named = strcmp(rows[i].name, name) == 0;
         if (named && available(plan, &rows[i])) {
@@ -77,27 +89,37 @@ static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const c
             names[n++] = rows[i].name;
     }
     names[n] = NULL;
-    if (!hidden)
-        return pe_output_unknown(plan, asked, name, names, err);
-    char pointer[48];
-    snprintf(pointer, sizeof pointer, "/outputs/%zu", asked);
-    return pe_fail(err, pointer, "output \"%s\" is not answered here: it needs %s", name, hidden->when);
+    return hidden ? hidden_row(hidden, asked, err) : pe_output_unknown(plan, asked, name, names, err);
 }
 
+/* The encoding that `combined` is made of stands behind the outputs. */
+static void add_hidden_encoding(struct pe_plan *plan)
+{
+    const struct pe_output_row *rows = plan->scheme->info.outputs;
+    size_t id = 0;
+    while (strcmp(rows[id].name, "encoding") != 0)
+        id++;
+    plan->sources[plan->n_sources++].id = id;
+}
+
+/* Those asked for, else the scheme's own; with x, `combined`. */
 static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     const struct pe_output_row *rows = plan->scheme->info.outputs;
-    for (size_t i = 0; i < request->n_outputs; i++) {
-        enum pe_status status = find_row(plan, i, request->outputs[i], &plan->sources[i].id, err);
+    size_t n = 0;
+    for (; n < request->n_outputs; n++) {
+        enum pe_status status = find_row(plan, n, request->outputs[n], &plan->sources[n].id, err);
         if (status)
             return status;
-        plan->n_outputs++;
     }
-    if (plan->n_outputs)
-        return PE_OK;
-    for (size_t i = 0; rows[i].name; i++)
+    if (n == 0 && pe_absolute_has_x(plan))
+        plan->sources[n++].id = PE_COMBINED;
+    for (size_t i = 0, own = n; own == 0 && rows[i].name; i++)
         if (!rows[i].on_request && available(plan, &rows[i]))
-            plan->sources[plan->n_outputs++].id = i;
+            plan->sources[n++].id = i;
+    plan->n_outputs = plan->n_sources = n;
+    if (pe_absolute_has_x(plan))
+        add_hidden_encoding(plan);
     return PE_OK;
 }
 
@@ -109,13 +131,31 @@ static bool look_up(const void *context, const char *name, size_t n, int64_t *va
     const struct {
         const char *name;
         uint64_t value;
-    } sizes[] = {{"n", plan->seq.k.n}, {"q_len", plan->seq.q.n}, {"k_len", plan->seq.k.n}, {"axes", 1}};
+    } sizes[] = {
+        {"n", plan->seq.k->n}, {"q_len", plan->seq.q->n}, {"k_len", plan->seq.k->n}, {"axes", plan->seq.n_axes}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (strncmp(sizes[i].name, name, n) == 0 && sizes[i].name[n] == '\0') {
             *value = (int64_t)sizes[i].value;
             return true;
         }
     return pe_param_integer(plan->scheme->info.params, plan->config, name, n, value);
+}
+
+static enum pe_status too_large(const struct pe_output *output, struct pe_error *err)
+{
+    pe_fail(err, "", "output %s would have more than 2^60 elements", output->name);
+    return err->status = PE_TOO_LARGE;
+}
+
+/* [n, dim] becomes [dim, ...grid]; a row is then one channel over the whole grid. */
+static void put_channels_first(const struct pe_plan *plan, struct pe_output *output)
+{
+    uint64_t n = output->n_rows, width = output->row_len;
+    output->rank = 1 + plan->seq.n_grid;
+    output->shape[0] = width;
+    memcpy(output->shape + 1, plan->seq.grid, plan->seq.n_grid * sizeof *output->shape);
+    output->n_rows = width;
+    output->row_len = n;
 }
 
 static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_error *err)
@@ -132,10 +172,16 @@ static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_error *err
     bool fits = pe_shape_count(output->shape, leading, &output->n_rows) &&
                 pe_shape_count(output->shape + leading, output->rank - leading, &output->row_len) &&
                 pe_shape_count(output->shape, output->rank, &total) && total <= INT64_MAX / sizeof(double);
-    if (fits)
-        return PE_OK;
-    pe_fail(err, "", "output %s would have more than 2^60 elements", output->name);
-    return err->status = PE_TOO_LARGE;
+    return fits ? PE_OK : too_large(output, err);
+}
+
+/* The shape of `combined`, whose encoding is the last source. */
+static enum pe_status shape_combined(struct pe_plan *plan, size_t i, struct pe_error *err)
+{
+    struct pe_output *output = &plan->outputs[i];
+    output->name = "combined";
+    output->dtype = plan->dtype;
+    return pe_absolute_shape(plan, output, plan->outputs[plan->n_sources - 1].row_len, err);
 }
 
 /* ---- Their sources ---- */
@@ -143,9 +189,14 @@ static enum pe_status shape(struct pe_plan *plan, size_t i, struct pe_error *err
 enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave *columns, size_t n,
                                struct pe_error *err)
 {
-    double fastest = 0, farthest = fmax(pe_positions_largest(&plan->seq.q), pe_positions_largest(&plan->seq.k));
+    double reach[PE_AXES_MAX], fastest = 0, farthest = 0;
+    for (unsigned a = 0; a < plan->seq.n_axes; a++)
+        reach[a] = fmax(pe_positions_largest(&plan->seq.q[a]), pe_positions_largest(&plan->seq.k[a]));
     for (size_t i = 0; i < n; i++)
-        fastest = fmax(fastest, fabs(columns[i].fh));
+        if (columns[i].quarter != PE_LINEAR && fabs(columns[i].fh) * reach[columns[i].axis] >= fastest * farthest) {
+            fastest = fabs(columns[i].fh);
+            farthest = reach[columns[i].axis];
+        }
     if (fastest * farthest < PE_PHASE_MAX)
         return PE_OK;
     return pe_fail(err, "",
@@ -158,7 +209,7 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *er
 {
     struct pe_source *from = &plan->sources[i];
     size_t n = (size_t)plan->outputs[i].row_len;
-    if (!plan->scheme->columns)
+    if (!plan->scheme->columns || from->id == PE_COMBINED)
         return PE_OK;
     if (n > PE_DIM_MAX * (size_t)4)
         return PE_OK; /* longer than any table of waves: a row of positions */
@@ -179,18 +230,40 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *er
     return status;
 }
 
+static enum pe_status shape_all(struct pe_plan *plan, struct pe_error *err)
+{
+    enum pe_status status = PE_OK;
+    for (size_t i = 0; !status && i < plan->n_sources; i++)
+        if (plan->sources[i].id != PE_COMBINED)
+            status = shape(plan, i, err);
+    for (size_t i = 0; !status && i < plan->n_outputs; i++)
+        if (plan->sources[i].id == PE_COMBINED)
+            status = shape_combined(plan, i, err);
+    return status;
+}
+
+static void transpose(struct pe_plan *plan)
+{
+    for (size_t i = 0; pe_absolute_channels_first(plan) && i < plan->n_outputs; i++)
+        if (strcmp(plan->outputs[i].name, "encoding") == 0) {
+            plan->sources[i].transposed = true;
+            put_channels_first(plan, &plan->outputs[i]);
+        }
+}
+
 enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
-    size_t room = request->n_outputs > OUTPUT_ROWS_MAX ? request->n_outputs : OUTPUT_ROWS_MAX;
+    size_t room = 1 + (request->n_outputs > OUTPUT_ROWS_MAX ? request->n_outputs : OUTPUT_ROWS_MAX);
     enum pe_status status = pe_outputs_twice(request, err);
     if (!status)
         status = pe_outputs_alloc(plan, room, err);
     if (!status)
         status = choose(plan, request, err);
-    for (size_t i = 0; !status && i < plan->n_outputs; i++) {
-        status = shape(plan, i, err);
-        if (!status)
-            status = source(plan, i, err);
-    }
+    if (!status)
+        status = shape_all(plan, err);
+    for (size_t i = 0; !status && i < plan->n_sources; i++)
+        status = source(plan, i, err);
+    if (!status)
+        transpose(plan);
     return status;
 }

@@ -53,6 +53,7 @@
     }
 
 #define PE_UNSET ((double)NAN) /* fallback of a parameter that the plan derives, or that stays away */
+#define PE_UNSET_WORD (-1)     /* the same of a word: its field holds an index into words */
 
 /* out = prefix/name as a JSON pointer (RFC 6901: "~" is written ~0 and "/" ~1), cut to room. */
 void pe_pointer_join(char *out, size_t room, const char *prefix, const char *name);

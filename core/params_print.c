@@ -13,6 +13,11 @@ bool pe_is_among(const char *alternatives, const char *word)
     return false;
 }
 
+static bool word_is_among(const struct pe_param *row, int index, const char *alternatives)
+{
+    return index != PE_UNSET_WORD && pe_is_among(alternatives, row->words[index]);
+}
+
 bool pe_when_holds(const char *when, const struct pe_param *rows, const void *config)
 {
     if (!when)
@@ -20,7 +25,7 @@ bool pe_when_holds(const char *when, const struct pe_param *rows, const void *co
     const char *equals = strchr(when, '=');
     for (; rows->name; rows++)
         if (strncmp(rows->name, when, (size_t)(equals - when)) == 0 && rows->name[equals - when] == '\0')
-            return pe_is_among(equals + 1, rows->words[*(const int *)((const char *)config + rows->offset)]);
+            return word_is_among(rows, *(const int *)((const char *)config + rows->offset), equals + 1);
     return false;
 }
 
@@ -43,7 +48,11 @@ static bool print_value(const struct pe_param *row, const void *config, struct p
         return v->integer != PE_UNSET_INT;
     case PE_T_REAL: *v = (struct pe_value){.kind = PE_REAL, .real = *(const double *)field}; return !isnan(v->real);
     case PE_T_BOOL: *v = (struct pe_value){.kind = PE_BOOLEAN, .boolean = *(const bool *)field}; return true;
-    case PE_T_WORD: *v = (struct pe_value){.kind = PE_STRING, .string = row->words[*(const int *)field]}; return true;
+    case PE_T_WORD:
+        if (*(const int *)field == PE_UNSET_WORD)
+            return false;
+        *v = (struct pe_value){.kind = PE_STRING, .string = row->words[*(const int *)field]};
+        return true;
     case PE_T_REALS:
         *v = (struct pe_value){.kind = PE_ARRAY, .array = ((const struct pe_reals *)field)->array};
         return ((const struct pe_reals *)field)->n > 0;

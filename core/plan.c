@@ -7,62 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A request has some dozen fields; each is compared with the others and with every row. */
-enum { FIELDS_MAX = 256 };
-
-/* ---- Which scheme ---- */
-
-static enum pe_status scheme_missing(struct pe_error *err)
-{
-    char names[512] = "";
-    for (size_t i = 0; i < pe_n_schemes(); i++)
-        strcat(strcat(names, i ? ", " : ""), pe_scheme_at(i)->name);
-    return pe_fail(err, "/scheme", "the scheme is missing; one of: %s", names);
-}
-
-static enum pe_status scheme_unknown(const char *name, struct pe_error *err)
-{
-    const char *names[64];
-    size_t n = 0;
-    for (; n < pe_n_schemes() && n < 63; n++)
-        names[n] = pe_scheme_at(n)->name;
-    names[n] = NULL;
-    const char *nearest = pe_nearest(name, names);
-    if (nearest)
-        return pe_fail(err, "/scheme", "unknown scheme \"%.64s\"; nearest: \"%s\"", name, nearest);
-    scheme_missing(err); /* for its list of names */
-    char known[PE_DETAIL_MAX];
-    strcpy(known, strstr(err->detail, "one of"));
-    return pe_fail(err, "/scheme", "unknown scheme \"%.64s\"; %s", name, known);
-}
-
-static enum pe_status find_scheme(const struct pe_request *request, bool *taken, const struct pe_scheme **scheme,
-                                  struct pe_error *err)
-{
-    static const char *const verbs[PE_N_OPERATIONS] = {[PE_ENCODE] = "encode", [PE_ROTATE] = "rotate"};
-    for (size_t i = 0; i < request->n_fields; i++) {
-        if (strcmp(request->fields[i].name, "scheme") != 0)
-            continue;
-        const struct pe_value *v = &request->fields[i].value;
-        if (v->kind != PE_STRING)
-            return pe_fail(err, "/scheme", "scheme is not a string; write a name, as in \"scheme\":\"rope\"");
-        *scheme = pe_scheme_get(v->string);
-        taken[i] = true;
-        if (!*scheme)
-            return scheme_unknown(v->string, err);
-        if (!((*scheme)->info.operations & 1U << request->operation))
-            return pe_fail(err, "/scheme", "scheme \"%s\" cannot %s; schemes of the rotary family can, as \"rope\"",
-                           v->string, verbs[request->operation]);
-        return PE_OK;
-    }
-    return scheme_missing(err);
-}
-
 /* ---- What no row has used ---- */
 
 static size_t gather(const struct pe_param *rows, const char **names, size_t n)
 {
-    for (; rows->name && n < FIELDS_MAX; rows++)
+    for (; rows->name && n < PE_FIELDS_MAX; rows++)
         names[n++] = rows->name;
     return n;
 }
@@ -70,12 +19,17 @@ static size_t gather(const struct pe_param *rows, const char **names, size_t n)
 static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_request *request, const char *name,
                                     struct pe_error *err)
 {
-    const char *names[FIELDS_MAX + 1], *scheme = plan->scheme->info.name;
+    static const char *const own[] = {"scheme", "preset", "hf_config", "layer_type"};
+    const char *names[PE_FIELDS_MAX + 1], *scheme = plan->scheme->info.name;
     size_t n = gather(plan->scheme->info.params, names, 0);
     n = gather(pe_sequence_params(), names, n);
-    for (const struct pe_input_row *row = plan->scheme->info.inputs; row && row->name && n < FIELDS_MAX; row++)
+    if (plan->scheme->info.is_additive)
+        n = gather(pe_absolute_params(), names, n);
+    for (size_t i = 0; i < sizeof own / sizeof *own && n < PE_FIELDS_MAX; i++)
+        names[n++] = own[i];
+    for (const struct pe_input_row *row = plan->scheme->info.inputs; row && row->name && n < PE_FIELDS_MAX; row++)
         names[n++] = row->name;
-    for (const char *const *p = request->caller_fields; p && *p && n < FIELDS_MAX; p++)
+    for (const char *const *p = request->caller_fields; p && *p && n < PE_FIELDS_MAX; p++)
         names[n++] = *p;
     names[n] = NULL;
     char pointer[PE_POINTER_MAX];
@@ -100,18 +54,28 @@ static enum pe_status check_all_taken(const struct pe_plan *plan, const struct p
 
 /* ---- The resolved config ---- */
 
+static size_t count_rows(const struct pe_param *rows)
+{
+    size_t n = 0;
+    while (rows[n].name)
+        n++;
+    return n;
+}
+
+/* scheme, its parameters, how it meets x, and the rules of its sequence; posted again with the sequence it is the same
+ * request. */
 static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
 {
-    size_t room = 1 + pe_params_count(plan->scheme->info.params);
-    struct pe_field *fields = calloc(room, sizeof *fields);
+    const struct pe_param *rows = plan->scheme->info.params, *rules = pe_sequence_rules();
+    size_t top = 1 + count_rows(rows) + count_rows(rules) + PE_ABSOLUTE_FIELDS_MAX;
+    struct pe_field *fields = calloc(top + pe_params_count(rows), sizeof *fields);
     if (!fields)
         return pe_no_memory(err);
-    size_t top = 1;
-    for (const struct pe_param *row = plan->scheme->info.params; row->name; row++)
-        top++;
     struct pe_field *nested = fields + top; /* objects' fields stand behind the top level's */
     fields[0] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = plan->scheme->info.name}};
-    size_t n = 1 + pe_params_print(plan->scheme->info.params, plan->config, fields + 1, &nested);
+    size_t n = 1 + pe_params_print(rows, plan->config, fields + 1, &nested);
+    n += pe_absolute_print(plan, fields + n);
+    n += pe_params_print(rules, &plan->sequence, fields + n, &nested);
     plan->resolved_fields = fields;
     plan->resolved = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
     return PE_OK;
@@ -120,52 +84,99 @@ static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
 /* ---- The steps of making ---- */
 
 static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                                  struct pe_sequence_fields *sequence, struct pe_error *err)
+                                  struct pe_error *err)
 {
     const struct pe_field *fields = request->fields;
     size_t n = request->n_fields;
     enum pe_status status = pe_params_read(plan->scheme->info.params, plan->config, fields, n, taken, "", err);
     if (!status)
-        status = pe_params_read(pe_sequence_params(), sequence, fields, n, taken, "", err);
+        status = pe_params_read(pe_sequence_params(), &plan->sequence, fields, n, taken, "", err);
+    if (!status)
+        status = pe_weights_init(plan, request, taken, err);
+    if (!status && plan->scheme->info.is_additive)
+        status = pe_absolute_read(plan, request, taken, err);
     if (!status && request->operation == PE_ROTATE)
         status = pe_rotator_read(plan, request, taken, err);
     return status ? status : check_all_taken(plan, request, taken, err);
 }
 
-static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *request, bool *taken, struct pe_error *err)
+static enum pe_status check_axes(const struct pe_plan *plan, struct pe_error *err)
 {
-    struct pe_sequence_fields sequence;
-    struct pe_sequence_sizes sizes = {0, 0};
+    const struct pe_sequence_fields *f = &plan->sequence;
+    const char *pointer = f->grid.n        ? "/grid"
+                          : f->segments    ? "/segments"
+                          : f->positions.n ? "/positions"
+                                           : "/q_positions";
+    if (plan->seq.n_axes == 1 || plan->scheme->has_axes)
+        return PE_OK;
+    return pe_fail(err, pointer, "%s gives %u axes, %s has one; give len or positions [n]", pointer + 1,
+                   plan->seq.n_axes, plan->scheme->info.name);
+}
+
+static enum pe_status resolve_sequence(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_sequence_sizes sizes = {.q = 0, .k = pe_absolute_n(plan)};
     bool two = plan->scheme->is_pairwise || plan->operation == PE_ROTATE;
-    enum pe_status status = read_fields(plan, request, taken, &sequence, err);
-    if (!status && plan->rotator)
+    if (plan->rotator)
         sizes = pe_rotator_sizes(plan);
+    enum pe_status status =
+        pe_sequence_init(&plan->seq, &plan->sequence, two ? PE_TWO_SEQUENCES : PE_ONE_SEQUENCE, sizes, err);
+    return status ? status : check_axes(plan, err);
+}
+
+static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    bool taken[PE_FIELDS_MAX] = {false};
+    enum pe_status status = read_fields(plan, request, taken, err);
     if (!status)
-        status = pe_sequence_init(&plan->seq, &sequence, two ? PE_TWO_SEQUENCES : PE_ONE_SEQUENCE, sizes, err);
+        status = resolve_sequence(plan, err);
+    if (!status && !plan->rotator)
+        plan->dtype = pe_absolute_dtype(plan, request->dtype);
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
+    if (!status && plan->absolute)
+        status = pe_absolute_check(plan, err);
     if (!status)
         status = plan->rotator ? pe_rotator_init(plan, request, err) : pe_outputs_init(plan, request, err);
     return status ? status : print_config(plan, err);
 }
 
-enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **out, struct pe_error *err)
+static enum pe_status check_operation(const struct pe_scheme *scheme, enum pe_operation operation, struct pe_error *err)
 {
-    bool taken[FIELDS_MAX] = {false};
-    const struct pe_scheme *scheme = NULL;
-    if (request->n_fields > FIELDS_MAX)
-        return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", request->n_fields, FIELDS_MAX);
-    enum pe_status status = find_scheme(request, taken, &scheme, err);
-    if (status)
-        return status;
-    struct pe_plan *plan = calloc(1, sizeof *plan);
-    if (!plan)
-        return pe_no_memory(err);
-    plan->scheme = scheme;
+    static const char *const verbs[PE_N_OPERATIONS] = {[PE_ENCODE] = "encode", [PE_ROTATE] = "rotate"};
+    if (scheme->info.operations & 1U << operation)
+        return PE_OK;
+    return pe_fail(err, "/scheme", "scheme \"%s\" cannot %s; schemes of the rotary family can, as \"rope\"",
+                   scheme->info.name, verbs[operation]);
+}
+
+/* A plan whose request has been merged with the model it names. */
+static enum pe_status plan_merged(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    struct pe_request merged = *request;
+    merged.fields = plan->inheritance->fields;
+    merged.n_fields = plan->inheritance->n;
+    plan->request = &merged;
+    plan->scheme = plan->inheritance->scheme;
     plan->operation = request->operation;
     plan->dtype = request->dtype == PE_DTYPE_NONE ? PE_F32 : request->dtype;
-    plan->config = calloc(1, scheme->config_bytes);
-    status = plan->config ? resolve(plan, request, taken, err) : pe_no_memory(err);
+    enum pe_status status = check_operation(plan->scheme, plan->operation, err);
+    if (!status && !(plan->config = calloc(1, plan->scheme->config_bytes)))
+        status = pe_no_memory(err);
+    if (!status)
+        status = resolve(plan, &merged, err);
+    plan->request = NULL;
+    return status;
+}
+
+enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **out, struct pe_error *err)
+{
+    struct pe_plan *plan = calloc(1, sizeof *plan);
+    if (plan)
+        plan->inheritance = calloc(1, sizeof *plan->inheritance);
+    enum pe_status status = plan && plan->inheritance ? pe_inherit(plan->inheritance, request, err) : pe_no_memory(err);
+    if (!status)
+        status = plan_merged(plan, request, err);
     if (status)
         pe_plan_free(plan);
     else
@@ -179,12 +190,33 @@ void pe_plan_free(struct pe_plan *plan)
         return;
     pe_outputs_drop(plan);
     pe_rotator_drop(plan);
-    if (plan->scheme->drop)
+    if (plan->scheme && plan->scheme->drop)
         plan->scheme->drop(plan);
+    pe_weights_drop(plan);
+    pe_absolute_drop(plan);
     pe_sequence_drop(&plan->seq);
     free(plan->resolved_fields);
     free(plan->config);
+    free(plan->inheritance);
     free(plan);
+}
+
+static bool gave(const struct pe_plan *plan, size_t n, const char *name)
+{
+    const struct pe_param *row = pe_param_find(plan->scheme->info.params, name);
+    for (size_t i = 0; i < n; i++) {
+        const char *given = plan->request->fields[i].name;
+        if (strcmp(given, name) == 0 || (row && pe_param_find(plan->scheme->info.params, given) == row))
+            return true;
+    }
+    return false;
+}
+
+bool pe_plan_gave(const struct pe_plan *plan, const char *name) { return gave(plan, plan->request->n_fields, name); }
+
+bool pe_plan_gave_itself(const struct pe_plan *plan, const char *name)
+{
+    return gave(plan, plan->inheritance->n_own, name);
 }
 
 /* ---- What a plan says ---- */
@@ -203,18 +235,59 @@ const struct pe_value *pe_plan_config(const struct pe_plan *plan) { return &plan
 
 /* ---- Filling ---- */
 
-static void fill_block(const struct pe_plan *plan, size_t i, struct pe_block b, void *dst)
+void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *b, void *dst)
 {
     const struct pe_source *from = &plan->sources[i];
-    const struct pe_output *output = &plan->outputs[i];
+    const struct pe_positions *axes = plan->seq.k;
+    if (from->waves) {
+        pe_waves_fill(from->waves, dtype, axes, b->row0, b->n_rows, b->col0, b->n_cols, dst, b->n_cols);
+    } else if (from->recipe) {
+        pe_recipe_fill(from->recipe + b->col0, dtype, axes, b->row0, b->n_rows, b->n_cols, dst, b->n_cols);
+    } else {
+        struct pe_output output = plan->outputs[i];
+        output.dtype = dtype;
+        plan->scheme->fill(plan, &output, from->id, b, dst);
+    }
+}
+
+enum { TILE_SIDE = 64 }; /* elements; 32 KiB of doubles */
+
+/* to[col, row] = from[row, col] for elements of the given size; rows of `to` are stride elements apart. */
+static void turn(const char *from, size_t n_rows, size_t n_cols, size_t size, char *to, size_t stride)
+{
+    for (size_t j = 0; j < n_cols; j++)
+        for (size_t i = 0; i < n_rows; i++)
+            memcpy(to + (j * stride + i) * size, from + (i * n_cols + j) * size, size);
+}
+
+/* A block of the transposed table, made in tiles of the table itself. */
+static void fill_transposed(const struct pe_plan *plan, size_t i, const struct pe_block *b, char *dst)
+{
+    _Alignas(64) double tile[TILE_SIDE * TILE_SIDE];
+    enum pe_dtype dtype = plan->outputs[i].dtype;
+    size_t size = pe_dtype_size(dtype);
+    for (uint64_t r = 0; r < b->n_rows; r += TILE_SIDE)
+        for (uint64_t c = 0; c < b->n_cols; c += TILE_SIDE) {
+            struct pe_block t = {.row0 = b->col0 + c, .n_rows = TILE_SIDE, .col0 = b->row0 + r, .n_cols = TILE_SIDE};
+            if (t.n_rows > b->n_cols - c)
+                t.n_rows = b->n_cols - c;
+            if (t.n_cols > b->n_rows - r)
+                t.n_cols = b->n_rows - r;
+            pe_plan_fill_source(plan, i, dtype, &t, tile);
+            turn((const char *)tile, t.n_rows, t.n_cols, size, dst + (r * b->n_cols + c) * size, b->n_cols);
+        }
+}
+
+static void fill_block(const struct pe_plan *plan, size_t i, struct pe_block b, void *dst)
+{
     if (plan->rotator)
         pe_rotator_fill(plan, i, &b, dst);
-    else if (from->waves)
-        pe_waves_fill(from->waves, output->dtype, &plan->seq.k, b.row0, b.n_rows, b.col0, b.n_cols, dst, b.n_cols);
-    else if (from->recipe)
-        pe_recipe_fill(from->recipe + b.col0, output->dtype, &plan->seq.k, b.row0, b.n_rows, b.n_cols, dst, b.n_cols);
+    else if (plan->sources[i].id == PE_COMBINED)
+        pe_absolute_combine(plan, plan->n_sources - 1, &plan->outputs[i], &b, dst);
+    else if (plan->sources[i].transposed)
+        fill_transposed(plan, i, &b, dst);
     else
-        plan->scheme->fill(plan, output, from->id, &b, dst);
+        pe_plan_fill_source(plan, i, plan->outputs[i].dtype, &b, dst);
 }
 
 /* Elements first … first+n-1 are: the end of a row, whole rows, the start of a row; each may be missing. */

@@ -167,6 +167,7 @@ struct pe_input_row {
     const char *name;
     const char *shape;
     enum pe_operation operation; /* which operation takes it */
+    bool is_operand;             /* what the operation works on (q, k); else weights */
     const char *text;
 };
 
@@ -178,12 +179,14 @@ struct pe_scheme_info {
     const struct pe_output_row *outputs; /* of PE_ENCODE */
     const struct pe_input_row *inputs;   /* tensors, NULL if none */
     unsigned operations;                 /* bit 1 << enum pe_operation for each it can do */
+    bool is_additive;                    /* an encoding that is added to embeddings: /encode takes x as well */
 };
 
 size_t pe_n_schemes(void);
 const struct pe_scheme_info *pe_scheme_at(size_t i);
 const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none */
 const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
+const struct pe_param *pe_absolute_params(void);               /* combine, x_scale, … common to additive schemes */
 
 /* ---- Presets: public models by name ----------------------------------------------------------------------------- */
 

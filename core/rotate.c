@@ -28,8 +28,8 @@ struct operand {
     struct pe_tensor tensor;
     void *owned; /* the tensor's data where it was converted */
     uint64_t n, inner;
-    const struct pe_positions *positions;
-    double *table; /* [n, 2 · n_pairs]: cosines, then sines; NULL: made while filling */
+    const struct pe_positions *positions; /* [axes] */
+    double *table;                        /* [n, 2 · n_pairs]: cosines, then sines; NULL: made while filling */
 };
 
 enum { OPERANDS_MAX = 2 };
@@ -225,9 +225,12 @@ static void fill_table(const struct pe_plan *plan, const struct pe_positions *po
         pe_waves_fill(rotator->waves, PE_F64, positions, row0, n_rows, 0, width, table, width);
 }
 
-static bool same_positions(const struct pe_positions *a, const struct pe_positions *b)
+static bool same_positions(const struct pe_plan *plan, const struct pe_positions *a, const struct pe_positions *b)
 {
-    return a->n == b->n && a->list == b->list && a->start == b->start;
+    for (unsigned axis = 0; axis < plan->seq.n_axes; axis++)
+        if (!pe_positions_same(&a[axis], &b[axis]))
+            return false;
+    return true;
 }
 
 /* A table is kept where several heads share each position and it is not too large. */
@@ -236,9 +239,9 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     struct pe_rotator *rotator = plan->rotator;
     struct operand *op = &rotator->operands[i];
     uint64_t n_rows, row_bytes = 2 * rotator->rotation.n_pairs * sizeof(double);
-    op->positions = op->name[0] == 'q' ? &plan->seq.q : &plan->seq.k;
+    op->positions = op->name[0] == 'q' ? plan->seq.q : plan->seq.k;
     pe_shape_count(op->tensor.shape, op->tensor.rank - 1, &n_rows);
-    if (i > 0 && same_positions(op->positions, rotator->operands[0].positions) && rotator->operands[0].table) {
+    if (i > 0 && same_positions(plan, op->positions, rotator->operands[0].positions) && rotator->operands[0].table) {
         op->table = rotator->operands[0].table;
         return PE_OK;
     }

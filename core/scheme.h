@@ -7,13 +7,16 @@
 #ifndef PE_SCHEME_H
 #define PE_SCHEME_H
 
+#include "core/absolute.h"
 #include "core/dd.h"
 #include "core/dtype.h"
 #include "core/freq.h"
+#include "core/inherit.h"
 #include "core/limits.h"
 #include "core/params.h"
 #include "core/sequence.h"
 #include "core/waves.h"
+#include "core/weights.h"
 
 /* A rectangle of an output: rows row0 … , columns col0 … of each; the destination is dense, [n_rows, n_cols]. */
 struct pe_block {
@@ -38,23 +41,31 @@ extern const char *const pe_arith_words[];
 
 /* Where the values of one output of a plan come from. */
 struct pe_source {
-    size_t id;              /* row of the scheme's outputs (of its inputs, when rotating) */
+    size_t id;              /* row of the scheme's outputs (of its inputs, when rotating); PE_COMBINED */
+    bool transposed;        /* channels first: the output is [dim, n], the scheme's table [n, dim] */
     struct pe_waves *waves; /* its columns, where it is a table of waves … */
     struct pe_wave *recipe; /* … or these under arith float32; both NULL: the scheme's fill() writes it */
 };
 
+#define PE_COMBINED SIZE_MAX /* the id of the output `combined`, which is no row of the scheme */
+
 struct pe_plan {
     const struct pe_scheme *scheme;
     enum pe_operation operation;
+    const struct pe_request *request; /* merged with what the model it names says; only while planning */
+    struct pe_inheritance *inheritance;
     void *config; /* the scheme's config struct */
     void *tables; /* what plan() precomputed, freed by drop() */
     struct pe_sequence seq;
-    enum pe_dtype dtype; /* of real outputs */
+    struct pe_sequence_fields sequence; /* its fields; the rules in use stand in the resolved config */
+    struct pe_weights *weights;         /* [inputs of the scheme] */
+    struct pe_absolute *absolute;       /* additive schemes: how the encoding meets x */
+    enum pe_dtype dtype;                /* of real outputs */
     enum pe_arith arith;
     struct pe_output *outputs;
-    struct pe_source *sources; /* of the outputs, in the same order */
-    size_t n_outputs;
-    struct pe_value resolved; /* the config as an object */
+    struct pe_source *sources;   /* of the outputs, in the same order */
+    size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */
+    struct pe_value resolved;    /* the config as an object */
     struct pe_field *resolved_fields;
     struct pe_rotator *rotator; /* PE_ROTATE: tensors, layout, tables (core/rotate.c) */
 };
@@ -63,6 +74,7 @@ struct pe_scheme {
     struct pe_scheme_info info;
     size_t config_bytes;
     bool is_pairwise; /* compares queries with keys; else it encodes one sequence */
+    bool has_axes;    /* takes sequences of several axes */
 
     enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* sets plan->arith; may be NULL */
     void (*drop)(struct pe_plan *plan);                                 /* frees plan->tables; may be NULL */
@@ -84,5 +96,13 @@ struct pe_scheme {
 };
 
 const struct pe_scheme *pe_scheme_get(const char *name); /* NULL if none */
+
+/* Writes a block of source i of the plan, in dtype. */
+void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *block,
+                         void *dst);
+
+/* Has the request given this parameter, under any of its names? Only while planning. */
+bool pe_plan_gave(const struct pe_plan *plan, const char *name);        /* or the model it names */
+bool pe_plan_gave_itself(const struct pe_plan *plan, const char *name); /* in its own fields */
 
 #endif

@@ -1,50 +1,61 @@
-/* From the fields len, offset, positions, q_len, … to positions. */
+/* From the fields len, offset, positions, grid, … to positions on one axis or several. */
 #include "core/sequence.h"
 #include "core/dtype.h"
 #include "core/limits.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum order { ROW_MAJOR, MERGE };
+static const char *const orders[] = {[ROW_MAJOR] = "row_major", [MERGE] = "merge", NULL};
+
+#define F pe_sequence_fields
+#define RULE(name_, TYPE, CTYPE, fallback_, min_, max_, ...)                                                           \
+    {                                                                                                                  \
+        .name = #name_, .type = PE_T_##TYPE, .offset = PE_OFFSET(F, name_, CTYPE), .fallback = (fallback_),            \
+        .min = (min_), .max = (max_), __VA_ARGS__                                                                      \
+    }
+
 static const struct pe_param rows[] = {
-    PE_P_INT(pe_sequence_fields, len, PE_UNSET, 1, PE_POSITION_MAX, "number of positions, from offset on"),
-    PE_P_INT(pe_sequence_fields, offset, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX,
-             "first position of a run; default 0"),
-    PE_P_REALS(pe_sequence_fields, positions, -PE_POSITION_MAX, PE_POSITION_MAX,
-               "positions as given, integer or real: [n]"),
-    PE_P_INT(pe_sequence_fields, q_len, PE_UNSET, 1, PE_POSITION_MAX, "number of queries; alone it sets k_len too"),
-    PE_P_INT(pe_sequence_fields, k_len, PE_UNSET, 1, PE_POSITION_MAX, "number of keys; alone it sets q_len too"),
-    PE_P_INT(pe_sequence_fields, q_offset, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX,
+    PE_P_INT(F, len, PE_UNSET, 1, PE_POSITION_MAX, "number of positions, from offset on"),
+    PE_P_INT(F, offset, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX, "first position of a run; default 0"),
+    PE_P_REALS(F, positions, -PE_POSITION_MAX, PE_POSITION_MAX,
+               "positions as given, integer or real: [n], or [axes][n]"),
+    PE_P_REALS(F, grid, 1, PE_POSITION_MAX,
+               "lengths of the axes, [h,w] or [t,h,w] …: positions from 0 on each axis, the last axis fastest"),
+    PE_P_REALS(F, lens, 1, PE_POSITION_MAX, "lengths of packed sequences: each begins again at offset"),
+    PE_P_VALUE(F, segments,
+               "a multimodal sequence in reading order: a list of {\"type\":\"text\",\"len\":n}, "
+               "{\"type\":\"image\",\"grid\":[t,h,w]}, video, audio, audio_in_video"),
+    PE_P_VALUE(F, tokens, "a list of words; as many positions, from 0 on"),
+    PE_P_INT(F, q_len, PE_UNSET, 1, PE_POSITION_MAX, "number of queries; alone it sets k_len too"),
+    PE_P_INT(F, k_len, PE_UNSET, 1, PE_POSITION_MAX, "number of keys; alone it sets q_len too"),
+    PE_P_INT(F, q_offset, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX,
              "first query's place counted from the first key; default k_len - q_len"),
-    PE_P_REALS(pe_sequence_fields, q_positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions of the queries: [q_len]"),
-    PE_P_REALS(pe_sequence_fields, k_positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions of the keys: [k_len]"),
+    PE_P_REALS(F, q_positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions of the queries: [q_len]"),
+    PE_P_REALS(F, k_positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions of the keys: [k_len]"),
+    RULE(order, WORD, int, PE_UNSET_WORD, 0, 0, .words = orders,
+         .text =
+             "of a grid: row_major (default), or merge: block after block of spatial_merge_size, as Qwen-VL's towers"),
+    RULE(position_style, WORD, int, PE_UNSET_WORD, 0, 0, .words = pe_position_styles,
+         .text = "whose rule gives the segments' ids; default qwen2_5_vl"),
+    RULE(spatial_merge_size, INT, int64_t, PE_UNSET, 1, 1024,
+         .text = "patches that become one token along each side; default 2"),
+    RULE(tokens_per_second, REAL, double, PE_UNSET, 1e-6, 1e6,
+         .text = "qwen2_5_vl: ids per second of video; default 2 (released checkpoints; class default 4)"),
+    RULE(position_id_per_seconds, REAL, double, PE_UNSET, 1e-6, 1e6,
+         .text = "Omni models: ids per second; default 25 (Qwen3-Omni's checkpoint: 13)"),
+    RULE(seconds_per_chunk, REAL, double, PE_UNSET, 1e-6, 1e6,
+         .text = "qwen2_5_omni: seconds of video and audio that alternate; default 2"),
+    RULE(temporal_scale, REAL, double, PE_UNSET, 0, 1e6,
+         .text = "videorope: ids from one frame to the next; default 2"),
     PE_P_END,
 };
 
 const struct pe_param *pe_sequence_params(void) { return rows; }
 
-double pe_position_at(const struct pe_positions *positions, uint64_t i)
-{
-    return positions->list ? positions->list[i] : positions->start + (double)i;
-}
-
-bool pe_positions_are_integers(const struct pe_positions *positions)
-{
-    for (uint64_t i = 0; positions->list && i < positions->n; i++)
-        if (positions->list[i] != floor(positions->list[i]))
-            return false;
-    return true;
-}
-
-double pe_positions_largest(const struct pe_positions *positions)
-{
-    if (!positions->list)
-        return fmax(fabs(positions->start), fabs(positions->start + (double)(positions->n - 1)));
-    double largest = 0;
-    for (uint64_t i = 0; i < positions->n; i++)
-        largest = fmax(largest, fabs(positions->list[i]));
-    return largest;
-}
+const struct pe_param *pe_sequence_rules(void) { return pe_param_find(rows, "order"); }
 
 static bool given(int64_t field) { return field != PE_UNSET_INT; }
 
@@ -66,26 +77,74 @@ static enum pe_status check_kind(const struct pe_sequence_fields *f, struct pe_e
         pointer + 1);
 }
 
+/* Ways of giving a sequence, each with the field that names it. */
+static int count_ways(const struct pe_sequence_fields *f, const char **last)
+{
+    const struct {
+        bool is_given;
+        const char *pointer;
+    } ways[] = {
+        {given(f->len), "/len"},
+        {f->positions.n > 0, "/positions"},
+        {f->grid.n > 0, "/grid"},
+        {f->lens.n > 0, "/lens"},
+        {f->segments != NULL, "/segments"},
+        {f->tokens != NULL, "/tokens"},
+        {given(f->q_len) || given(f->k_len), given(f->q_len) ? "/q_len" : "/k_len"},
+        {f->q_positions.n || f->k_positions.n, f->q_positions.n ? "/q_positions" : "/k_positions"},
+    };
+    int n = 0;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (ways[i].is_given) {
+            *last = ways[i].pointer;
+            n++;
+        }
+    return n;
+}
+
+#define WAYS "len, positions, grid, lens, segments, tokens, q_len and k_len, q_positions and k_positions"
+
 static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fixed, struct pe_error *err)
 {
-    int ways = given(f->len) + (f->positions.n > 0) + (given(f->q_len) || given(f->k_len)) +
-               (f->q_positions.n || f->k_positions.n);
-    if (ways == 0 && !fixed)
-        return pe_fail(err, "/len",
-                       "the sequence is missing; give one of len, positions, q_len and k_len, q_positions and "
-                       "k_positions, as in \"len\":2048");
-    if (ways > 1)
-        return pe_fail(
-            err, f->positions.n ? "/positions" : "/len",
-            "the sequence is given in %d ways; give exactly one of len, positions, q_len and k_len, q_positions "
-            "and k_positions",
-            ways);
-    bool listed = f->positions.n || f->q_positions.n || f->k_positions.n;
-    if (listed && given(f->offset))
-        return pe_fail(err, "/offset", "offset goes with a run of positions; positions in a list are taken as given");
-    if (listed && given(f->q_offset))
-        return pe_fail(err, "/q_offset",
-                       "q_offset goes with a run of positions; positions in a list are taken as given");
+    const char *way = "/len";
+    int n = count_ways(f, &way);
+    if (n == 0 && !fixed)
+        return pe_fail(err, "/len", "the sequence is missing; give one of %s, as in \"len\":2048", WAYS);
+    if (n > 1)
+        return pe_fail(err, way, "the sequence is given in %d ways; give exactly one of %s", n, WAYS);
+    bool run = !f->positions.n && !f->grid.n && !f->segments && !f->tokens && !f->q_positions.n && !f->k_positions.n;
+    if (!run && given(f->offset))
+        return pe_fail(err, "/offset", "offset goes with a run of positions; %s says itself where they are", way + 1);
+    if ((!run || f->lens.n) && given(f->q_offset))
+        return pe_fail(err, "/q_offset", "q_offset goes with a run of positions; %s says itself where they are",
+                       way + 1);
+    return PE_OK;
+}
+
+static enum pe_status unused_rule(const char *name, const char *needs, struct pe_error *err)
+{
+    char pointer[64] = "/";
+    strncat(pointer, name, sizeof pointer - 2);
+    return pe_fail(err, pointer, "%s is not used here: it needs %s", name, needs);
+}
+
+static enum pe_status check_rules(const struct pe_sequence_fields *f, struct pe_error *err)
+{
+    const struct {
+        const char *name;
+        bool is_given;
+    } of_segments[] = {{"position_style", f->position_style != PE_UNSET_WORD},
+                       {"tokens_per_second", !isnan(f->tokens_per_second)},
+                       {"position_id_per_seconds", !isnan(f->position_id_per_seconds)},
+                       {"seconds_per_chunk", !isnan(f->seconds_per_chunk)},
+                       {"temporal_scale", !isnan(f->temporal_scale)}};
+    for (size_t i = 0; !f->segments && i < sizeof of_segments / sizeof *of_segments; i++)
+        if (of_segments[i].is_given)
+            return unused_rule(of_segments[i].name, "segments", err);
+    if (f->order != PE_UNSET_WORD && !f->grid.n)
+        return unused_rule("order", "a grid", err);
+    if (given(f->spatial_merge_size) && !f->segments && f->order != MERGE)
+        return unused_rule("spatial_merge_size", "segments, or a grid in order merge", err);
     return PE_OK;
 }
 
@@ -100,7 +159,14 @@ static enum pe_status check_size(const char *pointer, uint64_t n, uint64_t fixed
                    (unsigned long long)n, tensor, (unsigned long long)fixed, pointer + 1);
 }
 
-/* ---- Runs and lists ---- */
+/* A sequence that is the same for queries and keys. */
+static enum pe_status check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    enum pe_status status = check_size(pointer, n, sizes.q, "q", err);
+    return status ? status : check_size(pointer, n, sizes.k, "k", err);
+}
+
+/* ---- Runs ---- */
 
 static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, const char *pointer, struct pe_error *err)
 {
@@ -111,84 +177,6 @@ static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, con
                        last);
     *p = (struct pe_positions){.n = n, .start = first};
     return PE_OK;
-}
-
-/* [n], or [1][n] as a list of one axis. */
-static enum pe_status check_list(const struct pe_reals *list, const char *name, struct pe_error *err)
-{
-    char pointer[32] = "/";
-    strcat(pointer, name);
-    if (list->array.rank == 1 || (list->array.rank == 2 && list->array.shape[0] == 1))
-        return PE_OK;
-    if (list->array.rank == 2)
-        return pe_fail(err, pointer, "%s has %llu axes; this scheme has one: give a flat list", name,
-                       (unsigned long long)list->array.shape[0]);
-    return pe_fail(err, pointer, "%s has %u dimensions; allowed: a flat list", name, list->array.rank);
-}
-
-/* A list of consecutive integers is a run, and runs are the fast case. (Not with a fraction: 0.1 + 1 need not be the
- * double 1.1.) */
-static void recognise_run(struct pe_positions *p)
-{
-    double first = p->list[0];
-    if (first != floor(first))
-        return;
-    for (uint64_t i = 1; i < p->n; i++)
-        if (p->list[i] != first + (double)i)
-            return;
-    p->start = first;
-    p->list = NULL;
-}
-
-static enum pe_status list(struct pe_positions *p, const struct pe_reals *from, const char *name, double **owned,
-                           struct pe_error *err)
-{
-    enum pe_status status = check_list(from, name, err);
-    if (status)
-        return status;
-    p->n = from->n;
-    p->start = 0;
-    p->list = from->array.data;
-    if (from->array.dtype != PE_F64) {
-        *owned = malloc(from->n * sizeof **owned);
-        if (!*owned)
-            return pe_no_memory(err);
-        pe_convert(PE_F64, *owned, from->array.dtype, from->array.data, from->n);
-        p->list = *owned;
-    }
-    recognise_run(p);
-    return PE_OK;
-}
-
-/* One list for queries and keys. */
-static enum pe_status init_positions(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                     struct pe_sequence_sizes sizes, struct pe_error *err)
-{
-    enum pe_status status = check_size("/positions", f->positions.n, sizes.q, "q", err);
-    if (!status)
-        status = check_size("/positions", f->positions.n, sizes.k, "k", err);
-    if (!status)
-        status = list(&seq->k, &f->positions, "positions", &seq->owned[0], err);
-    seq->q = seq->k;
-    return status;
-}
-
-/* Two lists; one alone stands for both. */
-static enum pe_status init_two_lists(struct pe_sequence *seq, const struct pe_sequence_fields *f,
-                                     struct pe_sequence_sizes sizes, struct pe_error *err)
-{
-    const struct pe_reals *q = f->q_positions.n ? &f->q_positions : &f->k_positions;
-    const struct pe_reals *k = f->k_positions.n ? &f->k_positions : &f->q_positions;
-    enum pe_status status = check_size("/q_positions", q->n, sizes.q, "q", err);
-    if (!status)
-        status = check_size("/k_positions", k->n, sizes.k, "k", err);
-    if (!status)
-        status = list(&seq->q, q, "q_positions", &seq->owned[0], err);
-    if (!status && q == k)
-        seq->k = seq->q;
-    else if (!status)
-        status = list(&seq->k, k, "k_positions", &seq->owned[1], err);
-    return status;
 }
 
 /* How many queries and keys: from the tensors, from len, or from q_len and k_len. */
@@ -212,28 +200,317 @@ static enum pe_status init_runs(struct pe_sequence *seq, const struct pe_sequenc
         return status;
     int64_t offset = given(f->offset) ? f->offset : 0;
     int64_t q_offset = given(f->q_offset) ? f->q_offset : (int64_t)k_len - (int64_t)q_len;
-    status = run(&seq->k, offset, k_len, "/offset", err);
-    return status ? status : run(&seq->q, offset + q_offset, q_len, given(f->q_offset) ? "/q_offset" : "/offset", err);
+    status = run(&seq->k[0], offset, k_len, "/offset", err);
+    return status ? status
+                  : run(&seq->q[0], offset + q_offset, q_len, given(f->q_offset) ? "/q_offset" : "/offset", err);
 }
 
-enum pe_status pe_sequence_init(struct pe_sequence *seq, const struct pe_sequence_fields *fields,
-                                enum pe_sequence_kind kind, struct pe_sequence_sizes sizes, struct pe_error *err)
+/* ---- Lists ---- */
+
+/* A list of consecutive integers is a run, and runs are the fast case. (Not with a fraction: 0.1 + 1 need not be the
+ * double 1.1.) */
+static void recognise_run(struct pe_positions *p)
 {
-    *seq = (struct pe_sequence){0};
+    double first = p->list[0];
+    if (first != floor(first))
+        return;
+    for (uint64_t i = 1; i < p->n; i++)
+        if (p->list[i] != first + (double)i)
+            return;
+    p->start = first;
+    p->list = NULL;
+}
+
+/* [n], or [axes][n]. */
+static enum pe_status check_list(const struct pe_reals *list, const char *name, struct pe_error *err)
+{
+    char pointer[32] = "/";
+    strncat(pointer, name, sizeof pointer - 2);
+    if (list->array.rank > 2)
+        return pe_fail(err, pointer, "%s has %u dimensions; allowed: [n], or [axes][n]", name, list->array.rank);
+    if (list->array.rank == 2 && list->array.shape[0] > PE_AXES_MAX)
+        return pe_fail(err, pointer, "%s has %llu axes of %llu positions; allowed: [axes][n] with at most %d axes",
+                       name, (unsigned long long)list->array.shape[0], (unsigned long long)list->array.shape[1],
+                       PE_AXES_MAX);
+    return PE_OK;
+}
+
+/* Fills p[axis] for each axis of the list; *owned holds the doubles where they had to be made. */
+static enum pe_status read_list(struct pe_positions *p, unsigned *n_axes, const struct pe_reals *from, const char *name,
+                                double **owned, struct pe_error *err)
+{
+    enum pe_status status = check_list(from, name, err);
+    if (status)
+        return status;
+    const double *data = from->array.data;
+    if (from->array.dtype != PE_F64) {
+        *owned = malloc(from->n * sizeof **owned);
+        if (!*owned)
+            return pe_no_memory(err);
+        pe_convert(PE_F64, *owned, from->array.dtype, from->array.data, from->n);
+        data = *owned;
+    }
+    *n_axes = from->array.rank == 2 ? (unsigned)from->array.shape[0] : 1;
+    uint64_t n = from->n / *n_axes;
+    for (unsigned a = 0; a < *n_axes; a++) {
+        p[a] = (struct pe_positions){.n = n, .list = data + a * n};
+        recognise_run(&p[a]);
+    }
+    return PE_OK;
+}
+
+static void share(struct pe_sequence *seq) { memcpy(seq->q, seq->k, sizeof seq->q); }
+
+/* One list for queries and keys. */
+static enum pe_status init_positions(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                     struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    enum pe_status status = read_list(seq->k, &seq->n_axes, &f->positions, "positions", &seq->owned[0], err);
+    share(seq);
+    return status ? status : check_sizes("/positions", seq->k->n, sizes, err);
+}
+
+/* Two lists; one alone stands for both. */
+static enum pe_status init_two_lists(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                     struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    const struct pe_reals *q = f->q_positions.n ? &f->q_positions : &f->k_positions;
+    const struct pe_reals *k = f->k_positions.n ? &f->k_positions : &f->q_positions;
+    unsigned q_axes = 1;
+    enum pe_status status = read_list(seq->q, &q_axes, q, "q_positions", &seq->owned[0], err);
+    if (!status && q == k)
+        memcpy(seq->k, seq->q, sizeof seq->k);
+    else if (!status)
+        status = read_list(seq->k, &seq->n_axes, k, "k_positions", &seq->owned[1], err);
+    if (!status && q == k)
+        seq->n_axes = q_axes;
+    if (!status && q_axes != seq->n_axes)
+        return pe_fail(err, "/q_positions", "q_positions has %u axes, k_positions %u; give the same", q_axes,
+                       seq->n_axes);
+    if (!status)
+        status = check_size("/q_positions", seq->q->n, sizes.q, "q", err);
+    return status ? status : check_size("/k_positions", seq->k->n, sizes.k, "k", err);
+}
+
+/* ---- Grids ---- */
+
+static enum pe_status read_grid(struct pe_sequence *seq, const struct pe_reals *grid, uint64_t *n, struct pe_error *err)
+{
+    if (grid->array.rank != 1 || grid->n > PE_AXES_MAX)
+        return pe_fail(err, "/grid", "grid has %u dimensions and %llu lengths; allowed: one list of up to %d",
+                       grid->array.rank, (unsigned long long)grid->n, PE_AXES_MAX);
+    *n = 1;
+    for (unsigned a = 0; a < grid->n; a++) {
+        double x = pe_real_at(grid, a);
+        if (x != floor(x))
+            return pe_fail(err, "/grid", "grid has %.17g at index %u; allowed: integers of at least 1", x, a);
+        seq->grid[a] = (uint64_t)x;
+        if ((double)*n * x > PE_POSITION_MAX)
+            return pe_fail(err, "/grid", "grid has more than 2^40 (1099511627776) positions");
+        *n *= (uint64_t)x;
+    }
+    seq->n_axes = seq->n_grid = (unsigned)grid->n;
+    return PE_OK;
+}
+
+/* Row-major: an index of axis a is repeated for all positions of the axes behind it. */
+static void lay_out_rows(struct pe_sequence *seq, uint64_t n)
+{
+    uint64_t inner = 1;
+    for (unsigned a = seq->n_axes; a-- > 0; inner *= seq->grid[a])
+        seq->k[a] = (struct pe_positions){.n = n, .inner = inner, .size = seq->grid[a]};
+}
+
+/* The last two axes in blocks of m by m, visited row by row; inside a block row by row again. */
+static enum pe_status lay_out_blocks(struct pe_sequence *seq, uint64_t m, struct pe_error *err)
+{
+    if (seq->n_axes < 2)
+        return pe_fail(err, "/order", "order merge needs a grid of at least two axes");
+    struct pe_positions *row = &seq->k[seq->n_axes - 2], *col = &seq->k[seq->n_axes - 1];
+    if (row->size % m || col->size % m)
+        return pe_fail(err, "/grid",
+                       "the last two axes of grid are %llu and %llu; order merge needs multiples of "
+                       "spatial_merge_size, %llu",
+                       (unsigned long long)row->size, (unsigned long long)col->size, (unsigned long long)m);
+    row->inner = col->size * m;
+    row->step = m;
+    col->inner = m * m;
+    col->step = 1;
+    row->size /= m;
+    col->size /= m;
+    row->merge = col->merge = m;
+    return PE_OK;
+}
+
+static enum pe_status init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
+                                struct pe_error *err)
+{
+    uint64_t n = 0;
+    enum pe_status status = read_grid(seq, &f->grid, &n, err);
+    if (!status)
+        status = check_sizes("/grid", n, sizes, err);
+    if (status)
+        return status;
+    lay_out_rows(seq, n);
+    if (f->order == MERGE && !given(f->spatial_merge_size))
+        f->spatial_merge_size = 2;
+    if (f->order == MERGE)
+        status = lay_out_blocks(seq, (uint64_t)f->spatial_merge_size, err);
+    share(seq);
+    return status;
+}
+
+/* ---- Packed sequences, segments, tokens ---- */
+
+static enum pe_status count_lens(const struct pe_reals *lens, uint64_t *n, struct pe_error *err)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < lens->n; i++) {
+        double x = pe_real_at(lens, i);
+        if (x != floor(x))
+            return pe_fail(err, "/lens", "lens has %.17g at index %llu; allowed: integers of at least 1", x,
+                           (unsigned long long)i);
+        sum += x;
+    }
+    if (sum > PE_LISTED_POSITIONS_MAX) {
+        pe_fail(err, "/lens", "lens add up to %.0f; allowed: at most %d", sum, PE_LISTED_POSITIONS_MAX);
+        return err->status = PE_TOO_LARGE;
+    }
+    *n = (uint64_t)sum;
+    return PE_OK;
+}
+
+static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    uint64_t n = 0, at = 0;
+    double offset = given(f->offset) ? (double)f->offset : 0;
+    enum pe_status status = count_lens(&f->lens, &n, err);
+    if (!status)
+        status = check_sizes("/lens", n, sizes, err);
+    if (status)
+        return status;
+    double *list = seq->owned[0] = malloc(n * sizeof *list);
+    if (!list)
+        return pe_no_memory(err);
+    for (uint64_t i = 0; i < f->lens.n; i++)
+        for (uint64_t j = 0, m = (uint64_t)pe_real_at(&f->lens, i); j < m; j++)
+            list[at++] = offset + (double)j;
+    seq->k[0] = (struct pe_positions){.n = n, .list = list};
+    recognise_run(&seq->k[0]);
+    share(seq);
+    return PE_OK;
+}
+
+static double or_default(double field, double fallback) { return isnan(field) ? fallback : field; }
+
+/* Rules that the style reads get their defaults; the others must not have been given. */
+static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_segment_rules *rules)
+{
+    if (f->position_style == PE_UNSET_WORD)
+        f->position_style = PE_QWEN2_5_VL;
+    if (!given(f->spatial_merge_size))
+        f->spatial_merge_size = 2;
+    f->tokens_per_second = or_default(f->tokens_per_second, 2);
+    f->position_id_per_seconds = or_default(f->position_id_per_seconds, 25);
+    f->seconds_per_chunk = or_default(f->seconds_per_chunk, 2);
+    f->temporal_scale = or_default(f->temporal_scale, 2);
+    *rules = (struct pe_segment_rules){.style = (enum pe_position_style)f->position_style,
+                                       .spatial_merge_size = f->spatial_merge_size,
+                                       .tokens_per_second = f->tokens_per_second,
+                                       .position_id_per_seconds = f->position_id_per_seconds,
+                                       .seconds_per_chunk = f->seconds_per_chunk,
+                                       .temporal_scale = f->temporal_scale};
+    return PE_OK;
+}
+
+static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_fields *f,
+                                    struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    struct pe_segment_rules rules;
+    set_segment_rules(f, &rules);
+    enum pe_status status = pe_segments_init(&seq->segments, f->segments, &rules, err);
+    if (!status)
+        status = check_sizes("/segments", seq->segments.n, sizes, err);
+    if (status)
+        return status;
+    seq->has_segments = true;
+    seq->n_axes = 3;
+    for (unsigned a = 0; a < 3; a++) {
+        seq->k[a] = (struct pe_positions){.n = seq->segments.n, .list = seq->segments.ids[a]};
+        recognise_run(&seq->k[a]);
+    }
+    share(seq);
+    return PE_OK;
+}
+
+static enum pe_status init_tokens(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                  struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    const struct pe_value *t = f->tokens;
+    if (t->kind != PE_LIST || t->list.n == 0)
+        return pe_fail(err, "/tokens", "tokens must be a list of at least one word");
+    for (size_t i = 0; i < t->list.n; i++)
+        if (t->list.items[i].kind != PE_STRING)
+            return pe_fail(err, "/tokens", "tokens has something else than a word at index %zu", i);
+    seq->k[0] = (struct pe_positions){.n = t->list.n};
+    share(seq);
+    return check_sizes("/tokens", t->list.n, sizes, err);
+}
+
+/* ---- The whole ---- */
+
+static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
+                               struct pe_error *err)
+{
+    if (f->positions.n)
+        return init_positions(seq, f, sizes, err);
+    if (f->grid.n)
+        return init_grid(seq, f, sizes, err);
+    if (f->lens.n)
+        return init_lens(seq, f, sizes, err);
+    if (f->segments)
+        return init_segments(seq, f, sizes, err);
+    if (f->tokens)
+        return init_tokens(seq, f, sizes, err);
+    if (f->q_positions.n || f->k_positions.n)
+        return init_two_lists(seq, f, sizes, err);
+    return init_runs(seq, f, sizes, err);
+}
+
+enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
+                                struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    *seq = (struct pe_sequence){.n_axes = 1};
     enum pe_status status = kind == PE_ONE_SEQUENCE ? check_kind(fields, err) : PE_OK;
     if (!status)
         status = check_one_way(fields, sizes.q || sizes.k, err);
-    if (status)
-        return status;
-    if (fields->positions.n)
-        return init_positions(seq, fields, sizes, err);
-    if (fields->q_positions.n || fields->k_positions.n)
-        return init_two_lists(seq, fields, sizes, err);
-    return init_runs(seq, fields, sizes, err);
+    if (!status)
+        status = check_rules(fields, err);
+    return status ? status : init_way(seq, fields, sizes, err);
 }
 
 void pe_sequence_drop(struct pe_sequence *seq)
 {
     free(seq->owned[0]);
     free(seq->owned[1]);
+    pe_segments_drop(&seq->segments);
+}
+
+void pe_sequence_spread(struct pe_sequence *seq, unsigned n_axes)
+{
+    for (unsigned a = 1; seq->n_axes == 1 && a < n_axes; a++) {
+        seq->q[a] = seq->q[0];
+        seq->k[a] = seq->k[0];
+    }
+    if (seq->n_axes == 1)
+        seq->n_axes = n_axes;
+}
+
+double pe_sequence_reach(const struct pe_sequence *seq)
+{
+    double last = pe_positions_last(&seq->k[0]);
+    for (unsigned a = 0; a < seq->n_axes; a++)
+        last = fmax(last, fmax(pe_positions_last(&seq->q[a]), pe_positions_last(&seq->k[a])));
+    return floor(last) + 1;
 }

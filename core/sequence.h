@@ -2,15 +2,20 @@
 #ifndef PE_SEQUENCE_H
 #define PE_SEQUENCE_H
 
-#include "core/params.h"
-#include "core/waves.h"
+#include "core/positions.h"
+#include "core/segments.h"
 
 /* The fields as given. */
 struct pe_sequence_fields {
     int64_t len, offset;
-    struct pe_reals positions;
+    struct pe_reals positions, grid, lens;
+    const struct pe_value *segments, *tokens;
     int64_t q_len, k_len, q_offset;
     struct pe_reals q_positions, k_positions;
+    /* Rules of grids and segments; they stand in the resolved config. */
+    int order, position_style;
+    int64_t spatial_merge_size;
+    double tokens_per_second, position_id_per_seconds, seconds_per_chunk, temporal_scale;
 };
 
 /* What the operation makes of them. */
@@ -25,17 +30,29 @@ struct pe_sequence_sizes {
 };
 
 struct pe_sequence {
-    struct pe_positions q, k; /* the same where there is one sequence; k is then the one to use */
-    double *owned[2];         /* lists that had to be converted to doubles; freed by pe_sequence_drop */
+    unsigned n_axes;
+    struct pe_positions q[PE_AXES_MAX], k[PE_AXES_MAX]; /* [n_axes]; where there is one sequence, k is the one to use */
+    unsigned n_grid;                                    /* axes of the grid the positions come from; 0: none */
+    uint64_t grid[PE_AXES_MAX];
+    bool has_segments;
+    struct pe_segments segments;
+    double *owned[2]; /* lists that had to be made; freed by pe_sequence_drop */
 };
 
+/* The rows of the rules alone, as pe_sequence_init left them: those in use are set. */
+const struct pe_param *pe_sequence_rules(void);
+
 /* Resolves fields into *seq (pe_sequence_drop afterwards, also after a failure). Lists of doubles are borrowed from the
- * request, others converted. */
-enum pe_status pe_sequence_init(struct pe_sequence *seq, const struct pe_sequence_fields *fields,
-                                enum pe_sequence_kind kind, struct pe_sequence_sizes sizes, struct pe_error *err);
+ * request, others converted. Rules that are in use are set to their
+ * defaults in *fields. */
+enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
+                                struct pe_sequence_sizes sizes, struct pe_error *err);
 void pe_sequence_drop(struct pe_sequence *seq);
 
-bool pe_positions_are_integers(const struct pe_positions *positions);
-double pe_positions_largest(const struct pe_positions *positions); /* the largest magnitude */
+/* A sequence of one axis stands on n_axes of them. */
+void pe_sequence_spread(struct pe_sequence *seq, unsigned n_axes);
+
+/* floor(largest position) + 1 over all axes: what dynamic scalings call the sequence's length. */
+double pe_sequence_reach(const struct pe_sequence *seq);
 
 #endif

@@ -9,35 +9,31 @@
 #define PE_WAVES_H
 
 #include "core/posenc.h"
+#include "core/positions.h"
 
-/* One column. F is in quarter turns per unit of position, as an unevaluated sum fh + fl (double-double, relative error
- * about 2^-101 at most); so is the amplitude. F may be 0 or negative, of any size with |p · F| < 2^51. */
+/* One column: amplitude · sin(π/2 · (p · F + quarter)) with p the row's position on the column's axis, or, where
+ * quarter is PE_LINEAR, amplitude · p · F. F is in quarter turns per unit of position, as an unevaluated sum fh + fl
+ * (double-double, relative error about 2^-101 at most); so is the amplitude. F may be 0 or negative, of any size with
+ * |p · F| < 2^51. */
 struct pe_wave {
     double fh, fl;
     double ah, al;
-    int quarter; /* 0 sin, 1 cos, 2 -sin, 3 -cos */
+    int quarter; /* 0 sin, 1 cos, 2 -sin, 3 -cos, or PE_LINEAR */
+    unsigned axis;
 };
-
-/* Positions of the rows: start, start+1, … or, where list is not NULL, list[0], list[1], … (finite doubles, any order).
- */
-struct pe_positions {
-    uint64_t n;
-    double start;
-    const double *list; /* borrowed */
-};
-double pe_position_at(const struct pe_positions *positions, uint64_t i);
+enum { PE_LINEAR = 4 };
 
 struct pe_waves; /* prepared columns; immutable, shared by threads */
 
-/* Makes *waves from n columns (copied). PE_NO_MEMORY is its only failure. */
+/* Makes *waves from n >= 1 columns (copied), of axes below PE_AXES_MAX. PE_NO_MEMORY is its only failure. */
 enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_waves **waves);
 void pe_waves_free(struct pe_waves *waves);
 
-/* Writes rows row0 … row0+n_rows-1, columns col0 … col0+n_cols-1, to dst: element (i, j) at dst + (i · stride + j)
- * elements of dtype (f32, f64, f16, bf16; stride ≥ n_cols). dst is aligned to its element. Cannot fail; no allocation;
- * any thread. */
-void pe_waves_fill(const struct pe_waves *waves, enum pe_dtype dtype, const struct pe_positions *positions,
-                   uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride);
+/* axes: the positions on each axis that a column names, all of the same n. Writes rows row0 … row0+n_rows-1, columns
+ * col0 … col0+n_cols-1, to dst: element (i, j) at dst + (i · stride + j) elements of dtype (f32, f64, f16, bf16; stride
+ * ≥ n_cols). dst is aligned to its element. Cannot fail; no allocation; any thread. */
+void pe_waves_fill(const struct pe_waves *waves, enum pe_dtype dtype, const struct pe_positions *axes, uint64_t row0,
+                   size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride);
 
 /* cos and sin of an exact angle in radians, both correctly rounded to f32 (|angle| < 2^40). For `arith: float32`. */
 void pe_sincos_f32(double angle, float *cos_out, float *sin_out);

@@ -154,7 +154,7 @@ static struct pe_dd key_pair(const struct pe_plan *plan, const struct pe_glance 
     const struct tables *t = plan->tables;
     struct pe_dd place = dd(g->k_pos);
     if (c->form == KEY_END)
-        place = dd_two_sum(g->k_pos, -pe_position_at(&plan->seq.k, plan->seq.k.n - 1));
+        place = dd_two_sum(g->k_pos, -pe_position_at(plan->seq.k, plan->seq.k->n - 1));
     else if (c->form == KEY_MASK)
         place = dd(t->counts ? t->counts[g->key] : (double)g->key);
     return dd_mul(slope(plan, g->head, LEFT), place);
@@ -172,7 +172,7 @@ static const struct pe_bias_rule rules[] = {
 /* BLOOM's count restarts at the first seen key: (cumsum(mask) - 1) · mask. */
 static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
-    uint64_t n = plan->seq.k.n;
+    uint64_t n = plan->seq.k->n;
     const struct alibi *c = plan->config;
     if (c->form != KEY_MASK || !t->bias.seen)
         return PE_OK;

@@ -15,7 +15,7 @@ enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, co
     bias->reach_right = right ? (double)fields->window_right + 1 : bias->reach_left;
     if (!fields->key_mask.n)
         return PE_OK;
-    uint64_t n = plan->seq.k.n;
+    uint64_t n = plan->seq.k->n;
     enum pe_status status = pe_reals_expect(&fields->key_mask, n, "key_mask", "one per key", err);
     if (status)
         return status;
@@ -125,7 +125,7 @@ static void fill_windows(const struct pe_bias *bias, const struct tile *t)
     _Alignas(64) char vector[PE_SCRATCH_BYTES];
     const struct pe_sequence *seq = &t->plan->seq;
     size_t n = t->n_cols + t->n_rows - 1, size = pe_dtype_size(t->dtype);
-    double rel = (seq->k.start + (double)t->j0) - (seq->q.start + (double)(t->i0 + t->n_rows - 1));
+    double rel = (seq->k->start + (double)t->j0) - (seq->q->start + (double)(t->i0 + t->n_rows - 1));
     bias->rule.distance(t->plan, t->head, rel, n, t->dtype, vector);
     for (size_t m = 0; m < n; m++)
         if (!sees(bias, rel + (double)m))
@@ -141,7 +141,7 @@ static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     for (size_t i = 0; i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++) {
-            struct pe_glance g = {t->head, pe_position_at(&seq->q, t->i0 + i), pe_position_at(&seq->k, t->j0 + j),
+            struct pe_glance g = {t->head, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0 + j),
                                   t->j0 + j};
             char *row = t->dst + i * t->stride;
             if (sees(bias, g.k_pos - g.q_pos))
@@ -159,14 +159,14 @@ static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     size_t size = pe_dtype_size(t->dtype);
     for (size_t j = 0; j < t->n_cols; j++) {
-        struct pe_glance g = {t->head, 0, pe_position_at(&seq->k, t->j0 + j), t->j0 + j};
+        struct pe_glance g = {t->head, 0, pe_position_at(seq->k, t->j0 + j), t->j0 + j};
         store(t->dtype, vector, j, bias->rule.pair(t->plan, &g));
     }
     for (size_t i = 0; i < t->n_rows; i++) {
         char *row = t->dst + i * t->stride;
         memcpy(row, vector, t->n_cols * size);
         for (size_t j = 0; j < t->n_cols; j++)
-            if (!sees(bias, pe_position_at(&seq->k, t->j0 + j) - pe_position_at(&seq->q, t->i0 + i)))
+            if (!sees(bias, pe_position_at(seq->k, t->j0 + j) - pe_position_at(seq->q, t->i0 + i)))
                 store_unseen(t->dtype, row, j);
     }
     hide_keys(bias, t);
@@ -175,7 +175,7 @@ static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
 static void fill_tile(const struct pe_bias *bias, const struct tile *t)
 {
     const struct pe_sequence *seq = &t->plan->seq;
-    if (bias->rule.distance && !seq->q.list && !seq->k.list)
+    if (bias->rule.distance && !seq->q->list && !seq->k->list)
         fill_windows(bias, t);
     else if (bias->rule.key_only)
         fill_key_rows(bias, t);
@@ -189,7 +189,7 @@ void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, co
 {
     enum { TILE_ROWS = VECTOR_MAX / 4, TILE_COLS = VECTOR_MAX - TILE_ROWS };
     const struct pe_bias *bias = plan->tables;
-    uint64_t q_len = plan->seq.q.n, end = b->row0 + b->n_rows;
+    uint64_t q_len = plan->seq.q->n, end = b->row0 + b->n_rows;
     size_t size = pe_dtype_size(output->dtype), stride = b->n_cols * size;
     struct tile t = {.plan = plan, .dtype = output->dtype, .stride = stride};
     for (uint64_t row = b->row0; row < end; row += t.n_rows) {

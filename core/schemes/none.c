@@ -39,6 +39,7 @@ const struct pe_scheme pe_scheme_none = {
             .params = params,
             .outputs = outputs,
             .operations = 1U << PE_ENCODE,
+            .is_additive = true,
         },
     .config_bytes = sizeof(struct none),
     .fill = fill,

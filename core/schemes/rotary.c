@@ -30,8 +30,8 @@ const struct pe_output_row pe_rotary_outputs[] = {
 };
 
 const struct pe_input_row pe_rotary_inputs[] = {
-    {"q", "batch,num_heads,n,head_dim", PE_ROTATE, "queries; leading axes may be missing"},
-    {"k", "batch,num_heads,n,head_dim", PE_ROTATE, "keys; may have fewer heads"},
+    {"q", "batch,num_heads,n,head_dim", PE_ROTATE, true, "queries; leading axes may be missing"},
+    {"k", "batch,num_heads,n,head_dim", PE_ROTATE, true, "keys; may have fewer heads"},
     {.name = NULL},
 };
 
@@ -55,7 +55,7 @@ static struct pe_wave wave(const struct pe_rotary *r, size_t c, enum quarter qua
     struct pe_dd f = r->float32 ? r->inv_freq[c] : pe_quarter_turns(r->inv_freq[c]);
     if (r->direction < 0 && quarter != COSINE)
         quarter = quarter == SINE ? MINUS_SINE : SINE;
-    return (struct pe_wave){f.hi, f.lo, r->attention_factor.hi, r->attention_factor.lo, (int)quarter};
+    return (struct pe_wave){f.hi, f.lo, r->attention_factor.hi, r->attention_factor.lo, (int)quarter, 0};
 }
 
 /* The two channels that pair c turns, counted from the first rotated one. */
@@ -109,7 +109,7 @@ bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *co
 
 enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dtype usual)
 {
-    return id == POSITIONS && !pe_positions_are_integers(&plan->seq.k) ? PE_F64 : usual;
+    return id == POSITIONS && !pe_positions_are_integers(plan->seq.k) ? PE_F64 : usual;
 }
 
 void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
@@ -118,7 +118,7 @@ void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, 
     const struct pe_rotary *r = plan->tables;
     for (size_t j = 0; j < b->n_cols; j++) /* both have one row */
         pe_store(output->dtype, dst, j,
-                 id == INV_FREQ ? r->inv_freq[b->col0 + j].hi : pe_position_at(&plan->seq.k, b->col0 + j));
+                 id == INV_FREQ ? r->inv_freq[b->col0 + j].hi : pe_position_at(plan->seq.k, b->col0 + j));
 }
 
 void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns)

@@ -163,6 +163,7 @@ const struct pe_scheme pe_scheme_sinusoidal = {
             .params = params,
             .outputs = outputs,
             .operations = 1U << PE_ENCODE,
+            .is_additive = true,
         },
     .config_bytes = sizeof(struct sinusoidal),
     .plan = plan,

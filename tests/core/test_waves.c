@@ -141,7 +141,7 @@ static void odd_columns(void **unused)
     pe_ladder(10000, 10, 10, w);
     for (int j = 0; j < 40; j++) {
         struct pe_dd f = pe_quarter_turns(w[j / 4]);
-        columns[j] = (struct pe_wave){f.hi, f.lo, j % 3 ? 1 : 1.3465735902799727, j % 3 ? 0 : 0x1.8p-55, j % 4};
+        columns[j] = (struct pe_wave){f.hi, f.lo, j % 3 ? 1 : 1.3465735902799727, j % 3 ? 0 : 0x1.8p-55, j % 4, 0};
     }
     columns[8].fh = columns[8].fl = 0;
     columns[9].fh = columns[9].fl = 0;

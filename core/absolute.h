@@ -1,0 +1,41 @@
+/* What all absolute schemes share: combining the encoding with embeddings `x`, and grids with the channels first. */
+#ifndef PE_ABSOLUTE_H
+#define PE_ABSOLUTE_H
+
+#include "core/posenc.h"
+
+struct pe_plan;
+struct pe_block;
+
+/* How an encoding meets the embeddings; plan->absolute of schemes that are additive. */
+struct pe_absolute;
+
+/* Takes the fields and the tensor x out of the request; x fixes dim. */
+enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                                struct pe_error *err);
+uint64_t pe_absolute_n(const struct pe_plan *plan); /* positions that x fixes; 0: none */
+
+/* Once the scheme has planned: judges the fields together. */
+enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err);
+
+/* The dtype of real outputs: that asked for, else that of x, else f32. */
+enum pe_dtype pe_absolute_dtype(const struct pe_plan *plan, enum pe_dtype asked);
+
+bool pe_absolute_has_x(const struct pe_plan *plan);
+/* Fills the shape of the output `combined`, whose encoding has `width` channels. */
+enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, uint64_t width,
+                                 struct pe_error *err);
+bool pe_absolute_channels_first(const struct pe_plan *plan);
+void pe_absolute_prefer_channels_first(struct pe_plan *plan); /* the default of DETR's encodings; before the check */
+
+/* Writes a block of `combined`; `source` is the encoding's index among the plan's sources. */
+void pe_absolute_combine(const struct pe_plan *plan, size_t source, const struct pe_output *combined,
+                         const struct pe_block *block, void *dst);
+
+/* The fields as resolved, for the config; returns how many (at most PE_ABSOLUTE_FIELDS_MAX). */
+enum { PE_ABSOLUTE_FIELDS_MAX = 4 };
+size_t pe_absolute_print(const struct pe_plan *plan, struct pe_field *fields);
+
+void pe_absolute_drop(struct pe_plan *plan);
+
+#endif

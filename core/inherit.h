@@ -1,0 +1,24 @@
+/* What a request inherits from the model it names: `preset`, or `hf_config`, with `layer_type`. The request's own
+ * fields win, nested objects as a whole. */
+#ifndef PE_INHERIT_H
+#define PE_INHERIT_H
+
+#include "core/models/models.h"
+
+enum { PE_FIELDS_MAX = 256 }; /* of one request; each is compared with the others and with every row */
+
+struct pe_scheme;
+
+/* The request's own fields (without preset, hf_config, layer_type), then those inherited. */
+struct pe_inheritance {
+    struct pe_field fields[PE_FIELDS_MAX];
+    size_t n, n_own;
+    const struct pe_scheme *scheme;
+    const struct pe_preset *preset; /* NULL: none named */
+    struct pe_model_fields model;   /* what hf_config says; fields may point into it */
+};
+
+/* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */
+enum pe_status pe_inherit(struct pe_inheritance *out, const struct pe_request *request, struct pe_error *err);
+
+#endif

@@ -1,0 +1,51 @@
+/* Tensors that a scheme needs: sent with the request, or made from `seed`.
+ *
+ * Seeded: element i of the tensor NAME is std · Φ⁻¹((k + 1/2) / 2^53), rounded to f32, where Φ is the normal
+ * distribution, k the upper 53 bits of m(h + (i+1)·g), h = seed·g xor FNV-1a(NAME), g = 0x9E3779B97F4A7C15, m the
+ * finalizer of SplitMix64 (Steele, Lea, Flood 2014), all modulo 2^64. Φ⁻¹ is Wichura's algorithm AS 241 (1988, PPND16).
+ * So an element depends on seed, name and i only, and is the same on every machine. */
+#ifndef PE_WEIGHTS_H
+#define PE_WEIGHTS_H
+
+#include "core/posenc.h"
+
+struct pe_plan;
+
+/* One tensor of the scheme's inputs. */
+struct pe_weights {
+    struct pe_tensor tensor; /* as sent; seeded: shape and dtype f32, without data; rank 0 and no data: not there */
+    uint64_t hash;           /* of seed and name */
+    double std;
+    bool is_seeded;
+};
+
+/* Takes the tensors out of the request that the operation's input rows name: plan->weights, one for each input row. */
+enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                               struct pe_error *err);
+void pe_weights_drop(struct pe_plan *plan);
+
+/* For the plan of a scheme. Input row id must be there with this shape: checks the tensor sent, or seeds one where the
+ * scheme's config has a `seed` that is set, or tells the three ways to give weights. */
+enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
+                               struct pe_error *err);
+bool pe_weights_sent(const struct pe_plan *plan, size_t id);
+/* Length of an axis of a tensor that was sent; 0 where it was not, or has fewer axes. */
+uint64_t pe_weights_axis(const struct pe_plan *plan, size_t id, unsigned axis);
+
+/* n elements from `first` on, counted flat, as doubles. Any thread; cannot fail. */
+void pe_weights_read(const struct pe_weights *weights, uint64_t first, size_t n, double *out);
+
+/* The same of any seed, name and std: the generator itself. */
+uint64_t pe_seed_hash(int64_t seed, const char *name);
+double pe_seed_normal(uint64_t hash, uint64_t i); /* Φ⁻¹, before std and rounding */
+
+/* Sets the integer parameter called name to the size that a tensor fixes, unless the request says another. */
+enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size, const char *tensor,
+                           struct pe_error *err);
+
+/* Rows for the config struct of a scheme with weights. */
+#define PE_P_SEED(S)                                                                                                   \
+    PE_P_INT(S, seed, PE_UNSET, 0, 0x1p53, "weights at random: N(0, std^2), the same on every machine"),               \
+        PE_P_REAL(S, std, 0.02, 0, 1e6, "standard deviation of seeded weights")
+
+#endif
