@@ -23,8 +23,8 @@ static enum meaning meaning_of_row(const struct pe_param *row)
     switch (row->type) {
     case PE_T_WORD: return WORD;
     case PE_T_REALS: return NUMBERS;
-    case PE_T_OBJECT:
-    case PE_T_VALUE: return JSON;
+    case PE_T_OBJECT: return JSON;
+    case PE_T_VALUE: return ANY;
     case PE_T_INT:
     case PE_T_REAL:
     case PE_T_BOOL: break;

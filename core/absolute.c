@@ -74,7 +74,8 @@ enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *r
         }
     if (scheme_owns(plan, "pe_scale"))
         a->fields.pe_scale = NULL;
-    if (status || !a->x.rank || a->fields.combine == CONCAT || !pe_param_find(plan->scheme->info.params, "dim"))
+    bool is_free = a->fields.combine == CONCAT && pe_plan_gave(plan, "dim");
+    if (status || !a->x.rank || is_free || !pe_param_find(plan->scheme->info.params, "dim"))
         return status;
     return pe_fix_size(plan, "dim", a->x.shape[a->x.rank - 1], "x", err);
 }

@@ -10,9 +10,9 @@ static struct pe_dd rung(struct pe_dd log_base, double i, double denominator)
     return dd_exp(dd_neg(dd_mul(dd_div(dd(i), dd(denominator)), log_base)));
 }
 
-void pe_ladder(double base, double denominator, size_t n, struct pe_dd *out)
+void pe_ladder_dd(struct pe_dd log_base, double denominator, size_t n, struct pe_dd *out)
 {
-    struct pe_dd log_base = dd_log(dd(base)), step = {1, 0};
+    struct pe_dd step = {1, 0};
     if (n > 1)
         step = rung(log_base, 1, denominator);
     for (size_t i = 0; i < n; i++) {
@@ -25,14 +25,22 @@ void pe_ladder(double base, double denominator, size_t n, struct pe_dd *out)
     }
 }
 
+void pe_ladder(double base, double denominator, size_t n, struct pe_dd *out)
+{
+    pe_ladder_dd(dd_log(dd(base)), denominator, n, out);
+}
+
+float pe_power_float32(struct pe_dd log_base, size_t i, double denominator)
+{
+    float exponent = i ? (float)((double)i / denominator) : 0;
+    return (float)dd_round_odd(dd_exp(dd_mul_d(log_base, (double)exponent)));
+}
+
 void pe_ladder_float32(double base, double denominator, size_t n, struct pe_dd *out)
 {
     struct pe_dd log_base = dd_log(dd((double)(float)base));
-    for (size_t i = 0; i < n; i++) {
-        float exponent = i ? (float)((double)i / denominator) : 0;
-        float power = (float)dd_round_odd(dd_exp(dd_mul_d(log_base, (double)exponent)));
-        out[i] = dd((double)(1.0f / power));
-    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = dd((double)(1.0f / pe_power_float32(log_base, i, denominator)));
 }
 
 struct pe_dd pe_quarter_turns(struct pe_dd radians)

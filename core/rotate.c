@@ -214,15 +214,22 @@ static void shape_outputs(struct pe_plan *plan, const struct pe_request *request
     }
 }
 
-static void fill_table(const struct pe_plan *plan, const struct pe_positions *positions, uint64_t row0, size_t n_rows,
+/* Cosines and sines of n_rows positions; for operands whose size depends on the position (xPos), that too. */
+static void fill_table(const struct pe_plan *plan, const struct operand *op, uint64_t row0, size_t n_rows,
                        double *table)
 {
     const struct pe_rotator *rotator = plan->rotator;
-    size_t width = 2 * rotator->rotation.n_pairs;
+    size_t pairs = rotator->rotation.n_pairs, width = 2 * pairs;
     if (plan->arith == PE_ARITH_FLOAT32)
-        pe_recipe_fill(rotator->columns, PE_F64, positions, row0, n_rows, width, table, width);
+        pe_recipe_fill(rotator->columns, PE_F64, op->positions, row0, n_rows, width, table, width);
     else
-        pe_waves_fill(rotator->waves, PE_F64, positions, row0, n_rows, 0, width, table, width);
+        pe_waves_fill(rotator->waves, PE_F64, op->positions, row0, n_rows, 0, width, table, width);
+    for (size_t i = 0; plan->scheme->magnitude && i < n_rows; i++) {
+        double factors[PE_HEAD_DIM_MAX / 2], *row = table + i * width;
+        plan->scheme->magnitude(plan, op->id, op->positions, row0 + i, 1, factors);
+        for (size_t c = 0; c < width; c++)
+            row[c] *= factors[c % pairs];
+    }
 }
 
 static bool same_positions(const struct pe_plan *plan, const struct pe_positions *a, const struct pe_positions *b)
@@ -241,7 +248,8 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     uint64_t n_rows, row_bytes = 2 * rotator->rotation.n_pairs * sizeof(double);
     op->positions = op->name[0] == 'q' ? plan->seq.q : plan->seq.k;
     pe_shape_count(op->tensor.shape, op->tensor.rank - 1, &n_rows);
-    if (i > 0 && same_positions(plan, op->positions, rotator->operands[0].positions) && rotator->operands[0].table) {
+    if (i > 0 && !plan->scheme->magnitude && same_positions(plan, op->positions, rotator->operands[0].positions) &&
+        rotator->operands[0].table) {
         op->table = rotator->operands[0].table;
         return PE_OK;
     }
@@ -250,7 +258,7 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     op->table = rotator->tables[i] = malloc(op->n * row_bytes);
     if (!op->table)
         return pe_no_memory(err);
-    fill_table(plan, op->positions, 0, op->n, op->table);
+    fill_table(plan, op, 0, op->n, op->table);
     return PE_OK;
 }
 
@@ -317,9 +325,31 @@ static const double *cosines_at(const struct pe_plan *plan, const struct operand
         uint64_t room = sizeof w->values / sizeof *w->values / width, left = op->n - position;
         w->first = position;
         w->n = left < room ? left : room;
-        fill_table(plan, op->positions, w->first, (size_t)w->n, w->values);
+        fill_table(plan, op, w->first, (size_t)w->n, w->values);
     }
     return w->values + (position - w->first) * width;
+}
+
+/* V-JEPA 2's rotation, which is none: channel i of a block of C pairs takes the cosine and sine of pair i mod C. */
+static void rotate_tiled(const struct pe_rotation_block *b, const double *cosines, const double *sines, const double *x,
+                         double *y)
+{
+    for (size_t i = 0; i < 2 * b->n_pairs; i++) {
+        double cosine = cosines[b->pair0 + i % b->n_pairs], sine = sines[b->pair0 + i % b->n_pairs];
+        y[b->first + i] = i % 2 ? x[b->first + i] * cosine + x[b->first + i - 1] * sine
+                                : x[b->first + i] * cosine - x[b->first + i + 1] * sine;
+    }
+}
+
+/* Pairs of neighbours are written as halves: transformers' rope_interleave of DeepSeek. */
+static void move_to_halves(size_t n_pairs, double *y)
+{
+    double turned[PE_HEAD_DIM_MAX];
+    memcpy(turned, y, 2 * n_pairs * sizeof *y);
+    for (size_t c = 0; c < n_pairs; c++) {
+        y[c] = turned[2 * c];
+        y[n_pairs + c] = turned[2 * c + 1];
+    }
 }
 
 /* One row from a tensor of any dtype to one of any real dtype, in double. */
@@ -327,24 +357,43 @@ static void rotate_any(const struct pe_rotation *rot, const double *cosines, enu
                        enum pe_dtype to, char *y)
 {
     double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX];
+    const double *sines = cosines + rot->n_pairs;
     pe_convert(PE_F64, in, from, x, rot->head_dim);
     memcpy(out, in, rot->head_dim * sizeof *out);
-    pe_kernels()->rotate_f64(cosines, cosines + rot->n_pairs, in + rot->offset, out + rot->offset, rot->n_pairs,
-                             rot->pair_step, rot->partner);
+    for (size_t i = 0; i < rot->n_blocks; i++) {
+        const struct pe_rotation_block *b = &rot->blocks[i];
+        size_t first = rot->offset + b->first;
+        if (rot->is_tiled)
+            rotate_tiled(b, cosines, sines, in + rot->offset, out + rot->offset);
+        else
+            pe_kernels()->rotate_f64(cosines + b->pair0, sines + b->pair0, in + first, out + first, b->n_pairs, b->step,
+                                     b->partner);
+    }
+    if (rot->to_half)
+        move_to_halves(rot->n_pairs, out + rot->offset);
     pe_convert(to, y, PE_F64, out, rot->head_dim);
+}
+
+static void rotate_floats(const struct pe_rotation *rot, const double *cosines, const float *x, float *y)
+{
+    const double *sines = cosines + rot->n_pairs;
+    if (2 * rot->n_pairs < rot->head_dim)
+        memcpy(y, x, rot->head_dim * sizeof *y);
+    for (size_t i = 0; i < rot->n_blocks; i++) {
+        const struct pe_rotation_block *b = &rot->blocks[i];
+        size_t first = rot->offset + b->first;
+        pe_kernels()->rotate_f32(cosines + b->pair0, sines + b->pair0, x + first, y + first, b->n_pairs, b->step,
+                                 b->partner);
+    }
 }
 
 static void rotate_row(const struct pe_rotation *rot, const double *cosines, enum pe_dtype from, const void *x,
                        enum pe_dtype to, void *y)
 {
-    if (from == PE_F32 && to == PE_F32) {
-        if (2 * rot->n_pairs < rot->head_dim)
-            memcpy(y, x, rot->head_dim * sizeof(float));
-        pe_kernels()->rotate_f32(cosines, cosines + rot->n_pairs, (const float *)x + rot->offset,
-                                 (float *)y + rot->offset, rot->n_pairs, rot->pair_step, rot->partner);
-        return;
-    }
-    rotate_any(rot, cosines, from, x, to, y);
+    if (from == PE_F32 && to == PE_F32 && !rot->is_tiled && !rot->to_half)
+        rotate_floats(rot, cosines, x, y);
+    else
+        rotate_any(rot, cosines, from, x, to, y);
 }
 
 void pe_rotator_fill(const struct pe_plan *plan, size_t i, const struct pe_block *b, void *dst)

@@ -23,12 +23,22 @@ struct pe_block {
     uint64_t row0, n_rows, col0, n_cols;
 };
 
+/* Consecutive pairs that stand together in a head: pair pair0 + i is at channels first + i·step and that + partner,
+ * counted from the first rotated channel. */
+struct pe_rotation_block {
+    size_t pair0, n_pairs, first;
+    size_t step;    /* 1 (half), 2 (interleaved) */
+    size_t partner; /* n_pairs (half), 1 (interleaved) */
+};
+
 /* How a rotary scheme pairs and turns the channels of a head. */
 struct pe_rotation {
     size_t head_dim, n_pairs;
-    size_t offset;    /* first rotated channel */
-    size_t pair_step; /* from one pair's first channel to the next pair's: 1 (half), 2 (interleaved) */
-    size_t partner;   /* from a pair's first channel to its second: n_pairs (half), 1 (interleaved) */
+    size_t offset; /* first rotated channel */
+    size_t n_blocks;
+    struct pe_rotation_block blocks[PE_AXES_MAX];
+    bool to_half;  /* neighbours are read, the pair is written to c and c + n_pairs */
+    bool is_tiled; /* V-JEPA 2: channel i of a block takes the cosine and sine of pair i mod n_pairs */
 };
 
 /* Whether the scheme computes as the frameworks do in float32 rather than exactly: the common parameter `arith`. */
@@ -93,6 +103,11 @@ struct pe_scheme {
     /* Describes the rotation; then, where columns is not NULL, the waves of the cosines of all pairs and of the sines
      * of all pairs: 2 · n_pairs. Only schemes that can rotate. */
     void (*rotate)(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns);
+
+    /* Factors on cos and sin that depend on the position and on which input (id) is rotated: rows row0 … of
+     * [n_rows, n_pairs]. NULL: there are none. */
+    void (*magnitude)(const struct pe_plan *plan, size_t id, const struct pe_positions *positions, uint64_t row0,
+                      size_t n_rows, double *factors);
 };
 
 const struct pe_scheme *pe_scheme_get(const char *name); /* NULL if none */

@@ -57,6 +57,10 @@ double pe_wave_decide(const struct pe_wave *wave, enum pe_dtype dtype, double p)
     }
     double phase;
     struct pe_dd v = pe_wave_value(wave, p, &phase);
+    /* Too near zero to tell from it is zero: frequencies that are rational multiples of π (Fourier features, DINOv3)
+     * meet whole turns, and their rounding to double-double is all that is left. */
+    if (fabs(v.hi) <= phase * fabs(wave->ah) * 0x1p-100)
+        return 0;
     double error = fabs(v.hi) * 0x1p-95 + phase * fabs(wave->ah) * 0x1p-100;
     double least = dd_round_odd(dd_sub(v, dd(error))), most = dd_round_odd(dd_add(v, dd(error)));
     if (phase > 0 && !rounds_alike(dtype, least, most)) /* with no phase v is exact, and may be a tie */

@@ -2,4 +2,5 @@
 SCHEME(none)
 SCHEME(sinusoidal)
 SCHEME(rope)
+SCHEME(xpos)
 SCHEME(alibi)

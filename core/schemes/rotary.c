@@ -1,33 +1,18 @@
-/* The rotary family: its outputs in every form, and its rotation. */
+/* The rotary family: parameters resolved, its outputs in every form, and its rotation. */
 #include "core/schemes/rotary.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved", [PE_LAYOUT_HALF] = "half", NULL};
+const char *const pe_rotary_layouts[] = {[PE_LAYOUT_INTERLEAVED] = "interleaved",
+                                         [PE_LAYOUT_HALF] = "half",
+                                         [PE_LAYOUT_HALF_PER_AXIS] = "half_per_axis",
+                                         [PE_LAYOUT_INTERLEAVED_TO_HALF] = "interleaved_to_half",
+                                         [PE_LAYOUT_VJEPA2] = "vjepa2",
+                                         NULL};
 const char *const pe_rotary_forms[] = {
     [PE_FORM_PAIRS] = "pairs",     [PE_FORM_EXPANDED] = "expanded", [PE_FORM_CONCAT] = "concat",
     [PE_FORM_COMPLEX] = "complex", [PE_FORM_MATRIX] = "matrix",     NULL};
-
-enum output { COS, SIN, COS_EXPANDED, SIN_EXPANDED, COS_SIN, FREQS_CIS, MATRIX, INV_FREQ, POSITIONS };
-
-const struct pe_output_row pe_rotary_outputs[] = {
-    [COS] = {"cos", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, "form=pairs", "cosine of each pair's angle"},
-    [SIN] = {"sin", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, "form=pairs", "sine of each pair's angle"},
-    [COS_EXPANDED] = {"cos", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=expanded",
-                      "cosine for each channel, in the order of the layout"},
-    [SIN_EXPANDED] = {"sin", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=expanded",
-                      "sine for each channel, in the order of the layout"},
-    [COS_SIN] = {"cos_sin", "n,rotary_dim", 1, PE_DTYPE_NONE, false, "form=concat", "cosines of all pairs, then sines"},
-    [FREQS_CIS] = {"freqs_cis", "n,rotary_dim/2,2", 2, PE_DTYPE_NONE, false, "form=complex",
-                   "complex e^(i·angle): cos, sin"},
-    [MATRIX] = {"matrix", "n,rotary_dim/2,2,2", 3, PE_DTYPE_NONE, false, "form=matrix",
-                "[[cos, -sin], [sin, cos]] of each pair"},
-    [INV_FREQ] = {"inv_freq", "rotary_dim/2", 1, PE_F64, true, NULL,
-                  "angular frequency of each pair, radians per position"},
-    [POSITIONS] = {"positions", "axes,n", 1, PE_I64, true, NULL, "the positions used; f64 where one is fractional"},
-    {.name = NULL},
-};
 
 const struct pe_input_row pe_rotary_inputs[] = {
     {"q", "batch,num_heads,n,head_dim", PE_ROTATE, true, "queries; leading axes may be missing"},
@@ -35,70 +20,228 @@ const struct pe_input_row pe_rotary_inputs[] = {
     {.name = NULL},
 };
 
-struct pe_rotary *pe_rotary_new(size_t n_pairs)
+/* ---- The parameters ---- */
+
+/* A pasted rope_parameters object says more than how to scale: that moves to where it belongs. */
+static enum pe_status unpack_scaling(struct pe_plan *plan, struct pe_error *err)
 {
-    struct pe_rotary *rotary = calloc(1, sizeof *rotary + n_pairs * sizeof *rotary->inv_freq);
-    if (rotary)
-        rotary->n_pairs = n_pairs;
-    return rotary;
+    struct pe_rotary_fields *c = plan->config;
+    struct pe_scaling *s = &c->scaling;
+    if (!isnan(s->rope_theta)) {
+        if (pe_plan_gave(plan, "base") && c->base != s->rope_theta)
+            return pe_fail(err, "/scaling/rope_theta", "rope_theta is %.17g, base is %.17g; give one", s->rope_theta,
+                           c->base);
+        c->base = s->rope_theta;
+        s->rope_theta = PE_UNSET;
+    }
+    bool own = !isnan(c->partial_rotary_factor) || c->rotary_dim != PE_UNSET_INT;
+    if (!isnan(s->partial_rotary_factor) && s->type != PE_SCALING_PROPORTIONAL) {
+        if (!own)
+            c->partial_rotary_factor = s->partial_rotary_factor;
+        s->partial_rotary_factor = PE_UNSET;
+    }
+    return PE_OK;
 }
 
-void pe_rotary_drop(struct pe_plan *plan) { free(plan->tables); }
+/* rotary_dim from head_dim or its share; int() as the libraries do: 0.3 · 80 = 24. */
+static enum pe_status resolve_width(struct pe_rotary_fields *c, struct pe_error *err)
+{
+    const char *pointer = "/rotary_dim";
+    if (!isnan(c->partial_rotary_factor)) {
+        c->rotary_dim = (int64_t)((double)c->head_dim * c->partial_rotary_factor);
+        c->partial_rotary_factor = PE_UNSET;
+        pointer = "/partial_rotary_factor";
+    } else if (c->rotary_dim == PE_UNSET_INT) {
+        c->rotary_dim = c->head_dim;
+        pointer = "/head_dim";
+    }
+    long long r = c->rotary_dim;
+    if (r < 2)
+        return pe_fail(err, pointer, "rotary_dim would be %lld; needed: at least one pair of channels, 2", r);
+    if (r % 2)
+        return pe_fail(err, pointer,
+                       "%s makes rotary_dim %lld, which is odd: channels are rotated in pairs; write %lld or %lld%s",
+                       pointer + 1, r, r - 1, r + 1, pointer[1] == 'h' ? ", or give an even rotary_dim" : "");
+    if (c->rotary_offset + r > c->head_dim)
+        return pe_fail(err, c->rotary_offset ? "/rotary_offset" : pointer,
+                       "rotary_offset %lld + rotary_dim %lld is %lld; allowed: at most head_dim, %lld",
+                       (long long)c->rotary_offset, r, (long long)c->rotary_offset + r, (long long)c->head_dim);
+    return PE_OK;
+}
+
+static enum pe_status check(const struct pe_rotary_fields *c, struct pe_error *err)
+{
+    if (c->direction == 0)
+        return pe_fail(err, "/direction", "direction is 0; allowed: 1 (counter-clockwise) or -1 (the inverse)");
+    if (c->base == 1)
+        return pe_fail(
+            err, "/base",
+            "base is 1, which gives every pair the same frequency; allowed: any other number from 0.001 to 1e12");
+    if (c->scaling.type == PE_SCALING_PROPORTIONAL && c->rotary_dim != c->head_dim)
+        return pe_fail(err, "/rotary_dim",
+                       "rotary_dim is %lld; scaling proportional turns every channel of the head (those it leaves out "
+                       "by angle 0): leave rotary_dim out",
+                       (long long)c->rotary_dim);
+    if (c->inv_freq.n)
+        return pe_reals_expect(&c->inv_freq, (uint64_t)c->rotary_dim / 2, "inv_freq", "one per pair: rotary_dim/2",
+                               err);
+    return PE_OK;
+}
+
+/* ---- The plan ---- */
+
+static struct pe_rotary *rotary_new(const struct pe_rotary_fields *c)
+{
+    size_t n = (size_t)c->rotary_dim / 2;
+    struct pe_rotary *r = calloc(1, sizeof *r + n * (sizeof *r->inv_freq + sizeof *r->axis));
+    if (!r)
+        return NULL;
+    r->inv_freq = (struct pe_dd *)(void *)(r + 1);
+    r->axis = (unsigned char *)(r->inv_freq + n);
+    r->n_pairs = n;
+    r->head_dim = (size_t)c->head_dim;
+    r->rotary_offset = (size_t)c->rotary_offset;
+    r->layout = (enum pe_rotary_layout)c->layout;
+    r->form = (enum pe_rotary_form)c->form;
+    r->direction = (int)c->direction;
+    r->float32 = c->arith == PE_ARITH_FLOAT32;
+    return r;
+}
+_Static_assert(sizeof(struct pe_rotary) % _Alignof(struct pe_dd) == 0, "the frequencies stand behind the struct");
+
+/* The factor of the request itself beats the scaling's. */
+static void resolve_factor(struct pe_rotary_fields *c, struct pe_rotary *r)
+{
+    double scalings = c->inv_freq.n ? 1 : c->scaling.attention_factor;
+    if (isnan(c->attention_factor))
+        c->attention_factor = isnan(scalings) ? 1 : scalings;
+    c->scaling.attention_factor = PE_UNSET;
+    r->attention_factor = dd(c->attention_factor);
+}
+
+static enum pe_status make(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_rotary_fields *c = plan->config;
+    struct pe_scaling_use use = {.base = c->base,
+                                 .dim = (double)c->rotary_dim,
+                                 .seq_len = pe_sequence_reach(&plan->seq),
+                                 .head_dim = (double)c->head_dim,
+                                 .float32 = c->arith == PE_ARITH_FLOAT32};
+    struct pe_rotary *r = plan->tables = rotary_new(c);
+    if (!r)
+        return pe_no_memory(err);
+    enum pe_status status = c->inv_freq.n ? PE_OK : pe_scaling_resolve(&c->scaling, &use, r->n_pairs, err);
+    if (!status)
+        status = pe_rotary_set_pairs(plan, r, &use, err);
+    if (!status)
+        status = pe_rotary_set_coords(plan, r, err);
+    if (!status)
+        resolve_factor(c, r);
+    return status;
+}
+
+enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_rotary_fields *c = plan->config;
+    plan->arith = (enum pe_arith)c->arith;
+    enum pe_status status = unpack_scaling(plan, err);
+    if (!status)
+        status = pe_rotary_choose_axes(plan, err);
+    if (!status)
+        status = resolve_width(c, err);
+    if (!status)
+        status = check(c, err);
+    return status ? status : make(plan, err);
+}
+
+void pe_rotary_drop(struct pe_plan *plan)
+{
+    struct pe_rotary *r = plan->tables;
+    if (r) {
+        free(r->coords);
+        free(r->extra);
+    }
+    free(r);
+}
 
 /* ---- Columns ---- */
 
 enum quarter { SINE, COSINE, MINUS_SINE };
 
-/* The wave of pair c; turning the other way only changes the sign of the sines. */
+/* The wave of pair c; turning the other way only changes the sign of the sines. The unit of the axis's coordinates is
+ * taken into the frequency, so that positions stay exact. */
 static struct pe_wave wave(const struct pe_rotary *r, size_t c, enum quarter quarter)
 {
-    struct pe_dd f = r->float32 ? r->inv_freq[c] : pe_quarter_turns(r->inv_freq[c]);
+    struct pe_dd f = r->float32 ? r->inv_freq[c] : pe_quarter_turns(dd_mul(r->inv_freq[c], r->unit[r->axis[c]]));
     if (r->direction < 0 && quarter != COSINE)
         quarter = quarter == SINE ? MINUS_SINE : SINE;
-    return (struct pe_wave){f.hi, f.lo, r->attention_factor.hi, r->attention_factor.lo, (int)quarter, 0};
+    return (struct pe_wave){f.hi, f.lo, r->attention_factor.hi, r->attention_factor.lo, (int)quarter, r->axis[c]};
 }
 
-/* The two channels that pair c turns, counted from the first rotated one. */
+/* The block that pair c belongs to: its first pair, and how many it has. */
+static size_t block_of(const struct pe_rotary *r, size_t c, size_t *pairs)
+{
+    size_t first = 0, b = 0;
+    for (; c >= first + r->block_pairs[b]; b++)
+        first += r->block_pairs[b];
+    *pairs = r->block_pairs[b];
+    return first;
+}
+
+/* Where an expanded table has pair c twice, counted from the first rotated channel. */
 static void channels_of(const struct pe_rotary *r, size_t c, size_t channels[2])
 {
-    bool half = r->layout == PE_LAYOUT_HALF;
-    channels[0] = half ? c : 2 * c;
-    channels[1] = half ? c + r->n_pairs : 2 * c + 1;
+    size_t pairs, first;
+    switch (r->layout) {
+    case PE_LAYOUT_INTERLEAVED:
+        channels[0] = 2 * c;
+        channels[1] = 2 * c + 1;
+        return;
+    case PE_LAYOUT_HALF:
+    case PE_LAYOUT_INTERLEAVED_TO_HALF:
+        channels[0] = c;
+        channels[1] = c + r->n_pairs;
+        return;
+    case PE_LAYOUT_HALF_PER_AXIS:
+    case PE_LAYOUT_VJEPA2:
+        first = block_of(r, c, &pairs);
+        channels[0] = first + c;
+        channels[1] = first + c + pairs;
+    }
 }
 
 static void pair_columns(const struct pe_rotary *r, size_t id, size_t c, struct pe_wave *columns)
 {
-    size_t channels[2];
-    switch ((enum output)id) {
-    case COS: columns[c] = wave(r, c, COSINE); break;
-    case SIN: columns[c] = wave(r, c, SINE); break;
-    case COS_EXPANDED:
-    case SIN_EXPANDED:
+    size_t channels[2] = {0, 0};
+    switch (id) {
+    case PE_COS: columns[c] = wave(r, c, COSINE); break;
+    case PE_SIN: columns[c] = wave(r, c, SINE); break;
+    case PE_COS_EXPANDED:
+    case PE_SIN_EXPANDED:
         channels_of(r, c, channels);
-        columns[channels[0]] = columns[channels[1]] = wave(r, c, id == COS_EXPANDED ? COSINE : SINE);
+        columns[channels[0]] = columns[channels[1]] = wave(r, c, id == PE_COS_EXPANDED ? COSINE : SINE);
         break;
-    case COS_SIN:
+    case PE_COS_SIN:
         columns[c] = wave(r, c, COSINE);
         columns[r->n_pairs + c] = wave(r, c, SINE);
         break;
-    case FREQS_CIS:
+    case PE_FREQS_CIS:
         columns[2 * c] = wave(r, c, COSINE);
         columns[2 * c + 1] = wave(r, c, SINE);
         break;
-    case MATRIX:
+    case PE_MATRIX:
         columns[4 * c] = columns[4 * c + 3] = wave(r, c, COSINE);
         columns[4 * c + 1] = wave(r, c, MINUS_SINE);
         columns[4 * c + 2] = wave(r, c, SINE);
         break;
-    case INV_FREQ:
-    case POSITIONS: break;
+    default: break;
     }
 }
 
 bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns)
 {
     const struct pe_rotary *r = plan->tables;
-    if (id == INV_FREQ || id == POSITIONS)
+    if (id >= PE_INV_FREQ)
         return false;
     for (size_t c = 0; c < r->n_pairs; c++)
         pair_columns(r, id, c, columns);
@@ -107,29 +250,75 @@ bool pe_rotary_columns(const struct pe_plan *plan, size_t id, struct pe_wave *co
 
 /* ---- The outputs that are no waves ---- */
 
+static bool positions_are_integers(const struct pe_plan *plan)
+{
+    const struct pe_rotary *r = plan->tables;
+    for (unsigned a = 0; a < plan->seq.n_axes; a++)
+        if (!pe_positions_are_integers(&plan->seq.k[a]) || r->unit[a].hi != 1)
+            return false;
+    return true;
+}
+
 enum pe_dtype pe_rotary_dtype(const struct pe_plan *plan, size_t id, enum pe_dtype usual)
 {
-    return id == POSITIONS && !pe_positions_are_integers(plan->seq.k) ? PE_F64 : usual;
+    return id == PE_POSITIONS && !positions_are_integers(plan) ? PE_F64 : usual;
+}
+
+/* A coordinate, rounded once. */
+static double coordinate(const struct pe_plan *plan, uint64_t axis, uint64_t i)
+{
+    const struct pe_rotary *r = plan->tables;
+    return dd_mul_d(r->unit[axis], pe_position_at(&plan->seq.k[axis], i)).hi;
+}
+
+static double rope_delta(const struct pe_plan *plan)
+{
+    if (plan->seq.has_segments)
+        return (double)plan->seq.segments.rope_delta;
+    return pe_sequence_reach(&plan->seq) - (double)plan->seq.k->n;
 }
 
 void pe_rotary_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
                     void *dst)
 {
     const struct pe_rotary *r = plan->tables;
-    for (size_t j = 0; j < b->n_cols; j++) /* both have one row */
-        pe_store(output->dtype, dst, j,
-                 id == INV_FREQ ? r->inv_freq[b->col0 + j].hi : pe_position_at(plan->seq.k, b->col0 + j));
+    for (uint64_t i = 0; i < b->n_rows; i++)
+        for (uint64_t j = 0; j < b->n_cols; j++) {
+            double v = id == PE_INV_FREQ    ? r->inv_freq[b->col0 + j].hi
+                       : id == PE_POSITIONS ? coordinate(plan, b->row0 + i, b->col0 + j)
+                                            : rope_delta(plan);
+            pe_store(output->dtype, dst, (size_t)(i * b->n_cols + j), v);
+        }
+}
+
+/* ---- Rotation ---- */
+
+static struct pe_rotation_block block(const struct pe_rotary *r, size_t pair0, size_t n_pairs)
+{
+    bool neighbours = r->layout == PE_LAYOUT_INTERLEAVED || r->layout == PE_LAYOUT_INTERLEAVED_TO_HALF ||
+                      r->layout == PE_LAYOUT_VJEPA2;
+    return (struct pe_rotation_block){.pair0 = pair0,
+                                      .n_pairs = n_pairs,
+                                      .first = 2 * pair0,
+                                      .step = neighbours ? 2 : 1,
+                                      .partner = neighbours ? 1 : n_pairs};
 }
 
 void pe_rotary_rotate(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns)
 {
     const struct pe_rotary *r = plan->tables;
-    bool half = r->layout == PE_LAYOUT_HALF;
+    bool by_axis = r->layout == PE_LAYOUT_HALF_PER_AXIS || r->layout == PE_LAYOUT_VJEPA2;
     *rotation = (struct pe_rotation){.head_dim = r->head_dim,
                                      .n_pairs = r->n_pairs,
                                      .offset = r->rotary_offset,
-                                     .pair_step = half ? 1 : 2,
-                                     .partner = half ? r->n_pairs : 1};
+                                     .n_blocks = by_axis ? r->n_blocks : 1,
+                                     .to_half = r->layout == PE_LAYOUT_INTERLEAVED_TO_HALF,
+                                     .is_tiled = r->layout == PE_LAYOUT_VJEPA2};
+    for (size_t b = 0, pair0 = 0; b < rotation->n_blocks; b++) {
+        size_t n = by_axis ? r->block_pairs[b] : r->n_pairs;
+        rotation->blocks[b] = block(r, pair0, n);
+        pair0 += n;
+    }
     if (columns)
-        pe_rotary_columns(plan, COS_SIN, columns);
+        pe_rotary_columns(plan, PE_COS_SIN, columns);
 }

@@ -22,27 +22,32 @@ enum pe_scaling_type {
 /* Where public libraries disagree on the same configuration. */
 enum pe_scaling_convention { PE_CONVENTION_TRANSFORMERS, PE_CONVENTION_VLLM, PE_CONVENTION_TGI, PE_CONVENTION_MLX };
 
-/* The object's fields as read, then as resolved. Unset reals are NaN, unset integers PE_UNSET_INT. */
+enum pe_scaling_list { PE_LIST_AUTO, PE_LIST_SHORT, PE_LIST_LONG };
+
+/* The object's fields as read, then as resolved. Unset reals are NaN, unset words -1, unset lists and values empty. */
 struct pe_scaling {
-    int type;
-    int convention;
+    int type;       /* as read: -1 if not given */
+    int rope_type;  /* as read: Hugging Face's later word for type, -1 if not given; resolved: always -1 */
+    int convention; /* resolved: -1 for types that all libraries compute alike */
     double factor;
     double max_position_embeddings, original_max_position_embeddings;
     double seq_len; /* dynamic, longrope: given, else derived from the largest position */
     double beta_fast, beta_slow, mscale, mscale_all_dim, extrapolation_factor;
-    bool truncate;
+    bool truncate;                         /* resolved */
+    const struct pe_value *truncate_given; /* NULL: not given; resolved: set for yarn only */
     double low_freq_factor, high_freq_factor;
     struct pe_reals short_factor, long_factor;
     double short_mscale, long_mscale;
-    int list; /* longrope: which list is in use: auto, short, long */
-    double partial_rotary_factor;
+    int list;                     /* longrope: enum pe_scaling_list, resolved to short or long; -1 for other types */
+    double partial_rotary_factor; /* proportional; of other types left as it came, the scheme may move it */
     double attention_factor;
     double softmax_scale_factor; /* what DeepSeek-style models multiply the softmax scale by: m(s, mscale_all_dim)^2 */
     double rope_theta;           /* pasted along; moved to base by the scheme */
-    struct pe_reals mrope_section;
-    bool mrope_interleaved;
-    double attn_factor; /* read by vLLM only */
-    bool finetuned;     /* pasted along, without effect */
+    struct pe_reals mrope_section; /* pasted along, as mrope_interleaved; the scheme moves both */
+    bool mrope_interleaved;        /* resolved; false if not given */
+    const struct pe_value *mrope_interleaved_given;
+    double attn_factor;               /* read by vLLM only */
+    const struct pe_value *finetuned; /* pasted along, without effect */
 };
 
 /* Its rows. Offsets count from a config struct whose first member is the struct pe_scaling. */
@@ -51,7 +56,7 @@ extern const struct pe_param pe_scaling_params[];
 /* What the rules need to know of the scheme. */
 struct pe_scaling_use {
     double base;
-    double dim;      /* the ladder's denominator: w_c = base^(-2c/dim) */
+    double dim;      /* rotated channels, the ladder's denominator: w_c = base^(-2c/dim) */
     double seq_len;  /* floor(largest position) + 1 of the request */
     double head_dim; /* proportional */
     bool float32;    /* arith: float32 - each step as torch does it in f32 */
@@ -64,8 +69,8 @@ struct pe_scaling_use {
 enum pe_status pe_scaling_resolve(struct pe_scaling *s, const struct pe_scaling_use *use, size_t n_pairs,
                                   struct pe_error *err);
 
-/* inv_freq[c] for c < n_pairs under resolved rules, radians per position, relative error below 2^-96 (arith float32: an
- * f32). */
+/* inv_freq[c] for c < n_pairs under resolved rules, radians per position; error below 2^-96 of the frequency without
+ * scaling (arith float32: an f32, each step rounded as torch rounds it). In core/schemes/scaling_ladder.c. */
 void pe_scaling_ladder(const struct pe_scaling *s, const struct pe_scaling_use *use, size_t n_pairs,
                        struct pe_dd *inv_freq);
 

@@ -27,7 +27,7 @@ static const char *const refused[][3] = {
     {"{\"scheme\":\"rope\",\"len\":4,\"positions\":[1,2]}", "/positions", "exactly one"},
     {"{\"scheme\":\"rope\",\"positions\":[1,2],\"offset\":3}", "/offset", "run"},
     {"{\"scheme\":\"rope\",\"positions\":[1,2e12]}", "/positions", "index 1"},
-    {"{\"scheme\":\"rope\",\"positions\":[[1,2],[3,4]]}", "/positions", "2 axes"},
+    {"{\"scheme\":\"alibi\",\"positions\":[[1,2],[3,4]]}", "/positions", "2 axes"},
     {"{\"scheme\":\"rope\",\"positions\":5}", "/positions", "positions is 5"},
     {"{\"scheme\":\"rope\",\"len\":2,\"offset\":1099511627776}", "/offset", "2^40"},
     {"{\"scheme\":\"rope\",\"q_len\":2}", "/q_len", "one sequence"},
