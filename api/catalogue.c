@@ -6,16 +6,10 @@
 
 /* ---- Members ---- */
 
-static void add_member(struct api_text *text, const char *name, const char *value)
-{
-    api_text_format(text, ",\"%s\":", name);
-    api_text_string(text, value);
-}
-
 static void add_optional(struct api_text *text, const char *name, const char *value)
 {
     if (value)
-        add_member(text, name, value);
+        api_text_member(text, name, value);
 }
 
 static void add_words(struct api_text *text, const char *const *words)
@@ -24,23 +18,6 @@ static void add_words(struct api_text *text, const char *const *words)
     for (size_t i = 0; words[i]; i++) {
         api_text_add(text, ",", i > 0);
         api_text_string(text, words[i]);
-    }
-    api_text_put(text, "]");
-}
-
-/* "a|b" as a list. */
-static void add_aliases(struct api_text *text, const char *aliases)
-{
-    if (!aliases)
-        return;
-    api_text_put(text, ",\"aliases\":[");
-    for (const char *p = aliases;;) {
-        size_t n = strcspn(p, "|");
-        api_text_string_n(text, p, n);
-        if (!p[n])
-            break;
-        api_text_put(text, ",");
-        p += n + 1;
     }
     api_text_put(text, "]");
 }
@@ -106,15 +83,15 @@ static void add_param(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, row->name);
-    add_aliases(text, row->alias);
-    add_member(text, "type", type_name(row->type));
+    api_text_aliases(text, row->alias);
+    api_text_member(text, "type", type_name(row->type));
     add_default(text, row);
     add_range(text, row);
     if (row->type == PE_T_WORD)
         add_words(text, row->words);
     add_optional(text, "when", row->when);
     add_optional(text, "excludes", row->excludes);
-    add_member(text, "summary", row->text ? row->text : "");
+    api_text_member(text, "summary", row->text ? row->text : "");
     if (row->type == PE_T_OBJECT)
         add_params(text, row->fields, NULL);
     api_text_put(text, "}");
@@ -159,9 +136,9 @@ static void add_input(struct api_text *text, const struct pe_input_row *row, boo
 {
     api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
     api_text_string(text, row->name);
-    add_member(text, "shape", row->shape);
-    add_member(text, "endpoint", endpoints[row->operation]);
-    add_member(text, "summary", row->text ? row->text : "");
+    api_text_member(text, "shape", row->shape);
+    api_text_member(text, "endpoint", endpoints[row->operation]);
+    api_text_member(text, "summary", row->text ? row->text : "");
     api_text_put(text, "}");
 }
 
@@ -183,11 +160,11 @@ static void add_outputs(struct api_text *text, const struct pe_output_row *rows)
     for (const struct pe_output_row *row = rows; row && row->name; row++) {
         api_text_put(text, row == rows ? "{\"name\":" : ",{\"name\":");
         api_text_string(text, row->name);
-        add_member(text, "shape", row->shape);
-        add_member(text, "dtype", row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype));
+        api_text_member(text, "shape", row->shape);
+        api_text_member(text, "dtype", row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype));
         api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
         add_optional(text, "when", row->when);
-        add_member(text, "summary", row->text ? row->text : "");
+        api_text_member(text, "summary", row->text ? row->text : "");
         api_text_put(text, "}");
     }
     api_text_put(text, "]");
@@ -198,8 +175,8 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, info->name);
-    add_member(text, "family", info->family);
-    add_member(text, "summary", info->summary);
+    api_text_member(text, "family", info->family);
+    api_text_member(text, "summary", info->summary);
     add_optional(text, "paper", info->paper);
     add_endpoints(text, info->operations);
     add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL);

@@ -8,6 +8,8 @@ struct api_reply *api_encode(const struct api_asked *asked); /* compute.c */
 struct api_reply *api_rotate(const struct api_asked *asked);
 struct api_reply *api_schemes(const struct api_asked *asked); /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
+struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
+struct api_reply *api_preset(const struct api_asked *asked);
 struct api_reply *api_healthz(const struct api_asked *asked); /* status.c */
 struct api_reply *api_readyz(const struct api_asked *asked);
 struct api_reply *api_metrics(const struct api_asked *asked);

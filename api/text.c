@@ -184,6 +184,28 @@ static void add_array(struct api_text *text, const struct pe_tensor *array)
     }
 }
 
+void api_text_member(struct api_text *text, const char *name, const char *value)
+{
+    api_text_format(text, ",\"%s\":", name);
+    api_text_string(text, value);
+}
+
+void api_text_aliases(struct api_text *text, const char *aliases)
+{
+    if (!aliases)
+        return;
+    api_text_put(text, ",\"aliases\":[");
+    for (const char *p = aliases;; p++) {
+        size_t n = strcspn(p, "|");
+        api_text_string_n(text, p, n);
+        p += n;
+        if (!*p)
+            break;
+        api_text_put(text, ",");
+    }
+    api_text_put(text, "]");
+}
+
 static void add_list(struct api_text *text, const struct pe_value *items, size_t n)
 {
     api_text_add(text, "[", 1);

@@ -29,6 +29,9 @@ void api_text_string_n(struct api_text *text, const char *bytes, size_t n);
 void api_text_integer(struct api_text *text, int64_t x);
 void api_text_real(struct api_text *text, double x); /* always with a point or an exponent; non-finite in quotes */
 void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank);
+/* A further member of an object, and the member aliases, "a|b" as a list (NULL: none). */
+void api_text_member(struct api_text *text, const char *name, const char *value);
+void api_text_aliases(struct api_text *text, const char *aliases);
 void api_text_value(struct api_text *text, const struct pe_value *value); /* of trusted depth: configurations */
 
 #endif

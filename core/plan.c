@@ -223,6 +223,8 @@ bool pe_plan_gave_itself(const struct pe_plan *plan, const char *name)
 
 const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan) { return &plan->scheme->info; }
 
+const struct pe_preset *pe_plan_preset(const struct pe_plan *plan) { return plan->inheritance->preset; }
+
 size_t pe_plan_n_outputs(const struct pe_plan *plan) { return plan->n_outputs; }
 
 const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i)

@@ -250,6 +250,8 @@ enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **pl
 void pe_plan_free(struct pe_plan *plan); /* NULL is accepted */
 
 const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan);
+/* The preset that the request named, NULL if none. */
+const struct pe_preset *pe_plan_preset(const struct pe_plan *plan);
 size_t pe_plan_n_outputs(const struct pe_plan *plan);
 const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i); /* borrowed until pe_plan_free */
 /* Every parameter resolved, as an object: posted again with the sequence it gives the same bytes. Borrowed likewise. */

@@ -1,8 +1,9 @@
-/* {"scheme":…,"config":{…},"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}}: text around the numbers of each
- * output. */
+/* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}}: text around the
+ * numbers of each output. */
 #include "api/elements.h"
 #include "api/formats/format.h"
 #include "api/numbers.h"
+#include "api/presets.h"
 
 /* Opens the tensor's object up to its numbers. */
 static void begin_tensor(struct api_text *text, const struct pe_output *output, size_t index)
@@ -34,6 +35,11 @@ static void begin_answer(const struct api_opening *opening, struct api_text *tex
     api_text_string(text, pe_plan_scheme(opening->plan)->name);
     api_text_put(text, ",\"config\":");
     api_text_add(text, opening->config, opening->config_bytes);
+    if (pe_plan_preset(opening->plan)) {
+        api_text_put(text, ",\"preset\":{");
+        api_preset_about(text, pe_plan_preset(opening->plan));
+        api_text_put(text, "}");
+    }
     api_text_put(text, ",\"tensors\":{");
 }
 

@@ -35,7 +35,7 @@ static enum pe_status unpack_scaling(struct pe_plan *plan, struct pe_error *err)
         s->rope_theta = PE_UNSET;
     }
     bool own = !isnan(c->partial_rotary_factor) || c->rotary_dim != PE_UNSET_INT;
-    if (!isnan(s->partial_rotary_factor) && s->type != PE_SCALING_PROPORTIONAL) {
+    if (!isnan(s->partial_rotary_factor) && pe_scaling_rule(s) != PE_SCALING_PROPORTIONAL) {
         if (!own)
             c->partial_rotary_factor = s->partial_rotary_factor;
         s->partial_rotary_factor = PE_UNSET;

@@ -33,12 +33,12 @@ static void unpack_sections(struct pe_rotary_fields *c)
 {
     struct pe_scaling *s = &c->scaling;
     if (s->mrope_section.n && c->channels == PE_UNSET_WORD && !c->axes_dim.n) {
-        c->channels = s->mrope_interleaved ? PE_MROPE_INTERLEAVED : PE_MROPE;
+        c->channels = pe_scaling_interleaves(s) ? PE_MROPE_INTERLEAVED : PE_MROPE;
         if (!c->mrope_section.n)
             c->mrope_section = s->mrope_section;
     }
     s->mrope_section = (struct pe_reals){.n = 0};
-    s->mrope_interleaved = false;
+    s->mrope_interleaved_given = NULL;
 }
 
 static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *field, struct pe_error *err)

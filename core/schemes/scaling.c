@@ -281,6 +281,17 @@ static int rule_of(const struct pe_scaling *s, int word)
     return word;
 }
 
+enum pe_scaling_type pe_scaling_rule(const struct pe_scaling *s)
+{
+    return (enum pe_scaling_type)rule_of(s, s->rope_type != NOT_GIVEN ? s->rope_type : s->type);
+}
+
+bool pe_scaling_interleaves(const struct pe_scaling *s)
+{
+    return s->mrope_interleaved_given && s->mrope_interleaved_given->kind == PE_BOOLEAN &&
+           s->mrope_interleaved_given->boolean;
+}
+
 static enum pe_status resolve_type(struct pe_scaling *s, struct pe_error *err)
 {
     int type = rule_of(s, s->type), rope_type = rule_of(s, s->rope_type);

@@ -3,7 +3,7 @@
 #ifndef PE_SCALING_H
 #define PE_SCALING_H
 
-#include "core/dd.h"
+#include "core/freq.h"
 #include "core/params.h"
 
 enum pe_scaling_type {
@@ -61,6 +61,10 @@ struct pe_scaling_use {
     double head_dim; /* proportional */
     bool float32;    /* arith: float32 - each step as torch does it in f32 */
 };
+
+/* As read: the rule that type or rope_type names; whether a pasted mrope_interleaved is true. */
+enum pe_scaling_type pe_scaling_rule(const struct pe_scaling *s);
+bool pe_scaling_interleaves(const struct pe_scaling *s);
 
 /* Checks the rules of two or more fields (pointers "/scaling/…"), and sets what was not given: factor, seq_len, list,
  * attention_factor (of every type; 1 where the type has none), softmax_scale_factor where it is not 1. n_pairs: length

@@ -1,7 +1,6 @@
 /* Frequencies under a resolved scaling: in double-double, and in float32 with torch's roundings. The order of the
  * float32 steps is that of transformers' modeling_rope_utils.py; a scalar of Python's (a double) is rounded to f32
  * where it meets a tensor, and scalar / tensor is reciprocal(tensor) · scalar there. */
-#include "core/freq.h"
 #include "core/schemes/scaling.h"
 
 #include <float.h>
