@@ -7,15 +7,12 @@
 
 /* ---- Rows ---- */
 
-/* A word that was not given is -1, and so is one without use after resolving: both arrays of words begin one before the
- * first word. rope_type, convention and list have "" there, so that their own condition keeps them out of the printed
- * config; type prints as "default". */
-enum { NOT_GIVEN = -1 };
+enum { NOT_GIVEN = PE_UNSET_WORD };
 
-#define TYPES "default", "linear", "ntk", "dynamic", "yarn", "longrope", "llama3", "proportional", "su", "mrope", NULL
-static const char *const types[] = {"default", TYPES}, *const rope_types[] = {"", TYPES};
-static const char *const conventions[] = {"", "transformers", "vllm", "tgi", "mlx", NULL};
-static const char *const lists[] = {"", "auto", "short", "long", NULL};
+static const char *const types[] = {"default", "linear",       "ntk", "dynamic", "yarn", "longrope",
+                                    "llama3",  "proportional", "su",  "mrope",   NULL};
+static const char *const conventions[] = {"transformers", "vllm", "tgi", "mlx", NULL};
+static const char *const lists[] = {"auto", "short", "long", NULL};
 
 #define LENGTH_MAX 0x1p40
 #define FACTOR_MIN 1e-6
@@ -26,10 +23,10 @@ static const char *const lists[] = {"", "auto", "short", "long", NULL};
 /* Bounds that keep every derived attention_factor within the row of that name: m(s, 1000) < 1400. */
 #define MSCALE_MAX 1000
 
-#define WORD(field, fallback_, words_, when_, text_)                                                                   \
+#define WORD(field, fallback_, words_, text_)                                                                          \
     {                                                                                                                  \
         .name = #field, .type = PE_T_WORD, .offset = PE_OFFSET(pe_scaling, field, int), .fallback = (fallback_),       \
-        .words = (words_) + 1, .when = when_, .text = text_                                                            \
+        .words = (words_), .text = text_                                                                               \
     }
 #define VALUE(name_, field, text_)                                                                                     \
     {                                                                                                                  \
@@ -39,17 +36,15 @@ static const char *const lists[] = {"", "auto", "short", "long", NULL};
 #define REAL(field, fallback_, min_, max_, text_) PE_P_REAL(pe_scaling, field, fallback_, min_, max_, text_)
 
 const struct pe_param pe_scaling_params[] = {
-    WORD(type, NOT_GIVEN, types, NULL,
+    WORD(type, NOT_GIVEN, types,
          "rule that stretches the context. default: none. linear: w/factor (position interpolation). ntk: base becomes "
          "base·factor^(r/(r-2)), r the rotated channels. dynamic: the same with a factor that grows with the sequence. "
          "yarn: a blend per pair by its turns in the original length, and an attention factor. longrope: a divisor per "
          "pair from two lists (Phi-3). llama3: a blend per pair by wavelength. proportional: the lowest frequencies "
          "become 0 (Gemma 4). su is an old word for longrope, mrope for default with an mrope_section"),
-    WORD(rope_type, NOT_GIVEN, rope_types,
-         "rope_type=default|linear|ntk|dynamic|yarn|longrope|llama3|proportional|su|mrope",
-         "Hugging Face's later word for type; both may stand if they name the same rule"),
+    WORD(rope_type, NOT_GIVEN, types, "Hugging Face's later word for type; both may stand if they name the same rule"),
     WORD(
-        convention, PE_CONVENTION_TRANSFORMERS, conventions, "convention=transformers|vllm|tgi|mlx",
+        convention, PE_CONVENTION_TRANSFORMERS, conventions,
         "which library to follow where they compute differently. linear: tgi ignores it. dynamic: vllm makes one table "
         "for factor·max_position_embeddings at every length. yarn: vllm, tgi and mlx read mscale without "
         "mscale_all_dim (as m(factor, mscale)/m(factor, mscale_all_dim) with 1 and 0 for what is missing), vllm "
@@ -89,7 +84,7 @@ const struct pe_param pe_scaling_params[] = {
     REAL(short_mscale, PE_UNSET, 1e-3, 1e3, "longrope: attention_factor while the short list is in use (Phi-3.5-MoE)"),
     REAL(long_mscale, PE_UNSET, 1e-3, 1e3, "longrope: attention_factor while the long list is in use (Phi-3.5-MoE)"),
     WORD(
-        list, PE_LIST_AUTO, lists, "list=auto|short|long",
+        list, PE_LIST_AUTO, lists,
         "longrope: the list for the whole sequence; auto: long where seq_len is above original_max_position_embeddings "
         "(see convention)"),
     REAL(partial_rotary_factor, PE_UNSET, 0, 1,
@@ -152,7 +147,7 @@ static const struct owner {
 };
 enum { N_OWNERS = sizeof owners / sizeof *owners };
 
-static const char *type_name(int type) { return types[type + 1]; }
+static const char *type_name(int type) { return types[type == NOT_GIVEN ? 0 : type]; }
 
 /* "yarn", "yarn and longrope", "linear, ntk and yarn" from bits. */
 static const char *type_names(unsigned used, char *out, size_t room)
