@@ -1,0 +1,198 @@
+"""Presets: every one plans and fills; what they say is held against a table of its own, copied by hand from AR §22; and the request's
+own fields win."""
+import pytest
+
+from asking import refused
+from tensors import encode
+
+CERTAINTY = {"checkpoint", "class default", "unverified"}
+
+
+@pytest.fixture(scope="module")
+def presets(session_server):
+    return session_server.get("/presets").json()["presets"]
+
+
+def sequence_for(config):
+    """A sequence that a model's scheme takes."""
+    scheme, axes = config["scheme"], len(config.get("axes_dim", []))
+    if config.get("channels") in ("pixtral", "dinov3") or config.get("style") in ("detr", "mae", "timm", "vjepa"):
+        return {"grid": [4, 4]}
+    if scheme == "learned" and ("table_grid" in config or config.get("style") == "detr"):
+        return {"grid": [4, 4], "seed": 0}
+    if scheme == "learned":
+        return {"len": 8, "seed": 0}
+    if scheme == "fourier":
+        return {"grid": config.get("max_resolution", [4, 4])}
+    return {"grid": [4] * axes} if axes > 1 else {"len": 8}
+
+
+def requests_of(preset):
+    for layer in preset.get("layers", [{"config": preset["config"]}]):
+        named = {"preset": preset["name"]}
+        if "layer_type" in layer:
+            named["layer_type"] = layer["layer_type"]
+        yield named, layer["config"]
+
+
+def test_every_preset_plans_and_fills(server, presets):
+    assert len(presets) >= 60
+    for preset in presets:
+        assert preset["source"] and preset["certainty"] in CERTAINTY
+        for named, config in requests_of(preset):
+            answer = server.post("/encode", {**named, **sequence_for(config)})
+            assert answer.status == 200, (named, answer)
+            body = answer.json()
+            assert body["scheme"] == config["scheme"] and body["tensors"]
+            assert body["preset"]["certainty"] == preset["certainty"]
+            for name, value in config.items():  # what a preset says is what was computed with
+                if name in ("base", "head_dim", "layout", "dim", "rotary_dim", "rotary_offset"):
+                    assert body["config"][name] == value, (named, name)
+
+
+def test_names_and_aliases_are_unique(presets):
+    names = [n for p in presets for n in [p["name"], *p.get("aliases", [])]]
+    assert len(names) == len(set(names))
+
+
+def test_one_by_name(server, presets):
+    for preset in presets[:5]:
+        for name in [preset["name"], *preset.get("aliases", [])]:
+            assert server.get(f"/presets/{name}").json() == preset
+    answer = server.get("/presets/lama-3.1")
+    assert answer.status == 404 and "llama-3.1" in answer.json()["detail"]
+
+
+# ---- AR §22 by hand: layout, head_dim, rotary_dim, base, scaling type and factor ----
+
+ROTARY = {
+    "llama-1": ("half", 128, 128, 1e4, None), "llama-2": ("half", 128, 128, 1e4, None),
+    "llama-3": ("half", 128, 128, 5e5, None), "llama-3.1": ("half", 128, 128, 5e5, ("llama3", 8)),
+    "llama-3.2-1b": ("half", 64, 64, 5e5, ("llama3", 32)), "llama-3.2-3b": ("half", 128, 128, 5e5, ("llama3", 32)),
+    "llama-4-scout": ("interleaved", 128, 128, 5e5, ("llama3", 16)),
+    "mistral-7b-v0.1": ("half", 128, 128, 1e4, None), "mistral-7b-v0.2": ("half", 128, 128, 1e6, None),
+    "qwen2": ("half", 128, 128, 1e6, None), "qwen3": ("half", 128, 128, 1e6, None),
+    "qwen3-next": ("half", 256, 64, 1e7, None), "phi-2": ("half", 80, 32, 1e4, None),
+    "phi-3-mini-4k": ("half", 96, 96, 1e4, None), "phi-4-mini": ("half", 128, 96, 1e4, ("longrope", None)),
+    "minicpm4-8b": ("half", 128, 128, 1e4, ("longrope", None)), "gemma-2": ("half", 256, 256, 1e4, None),
+    "gemma-3-1b": ("half", 256, 256, 1e6, None), "gemma-3-4b": ("half", 256, 256, 1e6, ("linear", 8)),
+    "deepseek-v3": ("interleaved", 192, 64, 1e4, ("yarn", 40)), "deepseek-v2": ("interleaved", 192, 64, 1e4, ("yarn", 40)),
+    "gpt-oss": ("half", 64, 64, 150000, ("yarn", 32)), "internlm3-8b": ("half", 128, 128, 5e7, ("dynamic", 6)),
+    "gpt-j-6b": ("interleaved", 256, 64, 1e4, None), "gpt-neox-20b": ("half", 96, 24, 1e4, None),
+    "glm-4-9b": ("interleaved", 128, 64, 1e4, None), "smollm3": ("half", 128, 128, 2e6, None),
+    "modernbert": ("half", 64, 64, 160000, None), "roformer": ("interleaved", 64, 64, 1e4, None),
+    "qwen2-vl": ("half", 128, 128, 1e6, None), "qwen2.5-vl": ("half", 128, 128, 1e6, None),
+    "qwen3-vl": ("half", 128, 128, 5e6, None), "flux.1": ("interleaved", 128, 128, 1e4, None),
+    "dinov3": ("half", 64, 64, 100, None),
+}
+
+
+@pytest.mark.parametrize("name", ROTARY)
+def test_rotary(server, name):
+    layout, head_dim, rotary_dim, base, scaling = ROTARY[name]
+    answer = server.get(f"/presets/{name}")
+    assert answer.status == 200, answer
+    config = server.ask("/encode", preset=name, **sequence_for(answer.json()["config"]), data=False).json()["config"]
+    assert (config["layout"], config["head_dim"], config["rotary_dim"], config["base"]) == (layout, head_dim, rotary_dim, base)
+    assert config["scaling"]["type"] == (scaling[0] if scaling else "default")
+    if scaling and scaling[1]:
+        assert config["scaling"]["factor"] == scaling[1]
+
+
+def frequencies(server, **fields):
+    return encode(server, outputs=["inv_freq"], **fields)["inv_freq"]
+
+
+def test_reference_values_by_name(server):
+    llama = frequencies(server, preset="llama-3.1-8b", len=1)
+    assert llama[29] == pytest.approx(0.0021665707635, rel=5e-12) and llama[63] == pytest.approx(3.06892598891e-07, rel=5e-12)
+    oss = frequencies(server, preset="gpt-oss-20b", len=1)
+    assert oss[8] == pytest.approx(0.0508132748155, rel=5e-12) and oss[31] == pytest.approx(3.02351142812e-07, rel=5e-12)
+    deepseek = server.ask("/encode", preset="deepseek-v3", len=1, outputs=["inv_freq"]).json()
+    assert deepseek["tensors"]["inv_freq"]["data"][11] == pytest.approx(0.0390069265671, rel=5e-12)
+    assert deepseek["config"]["scaling"]["softmax_scale_factor"] == pytest.approx(1.87385, rel=1e-5)
+    assert deepseek["config"]["rotary_offset"] == 128 and deepseek["config"]["attention_factor"] == 1
+    phi = server.ask("/encode", preset="phi-3-mini-128k", len=4097, data=False).json()["config"]
+    assert phi["attention_factor"] == pytest.approx(1.19023807142, rel=1e-11) and phi["scaling"]["list"] == "long"
+
+
+def test_layers(server):
+    local = server.ask("/encode", preset="gemma-3-4b", layer_type="sliding_attention", len=2, data=False).json()["config"]
+    assert (local["base"], local["scaling"]["type"]) == (1e4, "default")
+    gemma4 = server.ask("/encode", preset="gemma-4", len=2, outputs=["inv_freq"]).json()
+    w = gemma4["tensors"]["inv_freq"]["data"]
+    assert len(w) == 256 and w[63] == pytest.approx(0.0333762469429, rel=5e-12) and w[64] == 0
+    refused(server, "/layer_type", "sliding_attention", preset="gemma-3-4b", layer_type="sliding", len=2)
+    refused(server, "/layer_type", "preset", scheme="rope", layer_type="full_attention", len=2)
+
+
+# ---- The request's own fields ----
+
+
+def test_own_fields_win(server):
+    def config(**fields):
+        return server.ask("/encode", preset="llama-3.1", len=2, data=False, **fields).json()["config"]
+    assert config(rope_theta=1e4)["base"] == 1e4 and config(base=1e4)["scaling"]["type"] == "llama3"
+    assert config(scaling={"type": "default"})["scaling"] == {"type": "default"}
+    assert config(layout="interleaved")["layout"] == "interleaved"
+    assert config(scheme="rope")["head_dim"] == 128
+    own = config(head_dim=4, inv_freq=[1.0, 0.5])
+    assert own["inv_freq"] == [1.0, 0.5] and "base" not in own and "scaling" not in own
+    neox = server.ask("/encode", preset="gpt-neox-20b", len=2, partial_rotary_factor=0.5, data=False).json()["config"]
+    assert neox["rotary_dim"] == 48
+
+
+def test_presets_refused(server):
+    refused(server, "/scheme", "rope", preset="llama-3.1", scheme="sinusoidal", len=2)
+    refused(server, "/preset", "llama-3.1", preset="lama-3.1", len=2)
+    refused(server, "/preset", "hf_config", preset="llama-3.1", hf_config={"model_type": "llama"}, len=2)
+    refused(server, "/preset", "string", preset=3, len=2)
+    refused(server, "/hed_dim", "head_dim", preset="llama-3.1", hed_dim=2, len=2)
+
+
+def test_the_sizes_of_q_are_the_models(server):
+    refused(server, "/head_dim", "64", path="/rotate", preset="llama-3.1", q=[[0.0] * 64])
+    answer = server.ask("/rotate", preset="llama-3.1", q=[[1.0] * 128], offset=3).json()
+    assert answer["config"]["layout"] == "half" and answer["preset"]["name"] == "llama-3.1"
+
+
+# ---- Whole configs ----
+
+LLAMA = {"architectures": ["LlamaForCausalLM"], "attention_bias": False, "hidden_size": 4096, "max_position_embeddings": 131072,
+         "model_type": "llama", "num_attention_heads": 32, "num_key_value_heads": 8, "rope_theta": 500000.0,
+         "rope_scaling": {"factor": 8.0, "high_freq_factor": 4.0, "low_freq_factor": 1.0,
+                          "original_max_position_embeddings": 8192, "rope_type": "llama3"}, "torch_dtype": "bfloat16",
+         "use_cache": True, "vocab_size": 128256, "pretraining_tp": 1, "bos_token_id": None, "eos_token_id": [128001, 128008]}
+GEMMA3 = {"model_type": "gemma3", "text_config": {
+    "model_type": "gemma3_text", "head_dim": 256, "hidden_size": 2560, "num_attention_heads": 8, "rope_theta": 1000000.0,
+    "rope_local_base_freq": 10000.0, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024,
+    "max_position_embeddings": 131072}}
+PHI3 = {"model_type": "phi3", "hidden_size": 3072, "num_attention_heads": 32, "rope_theta": 10000.0,
+        "max_position_embeddings": 131072, "original_max_position_embeddings": 4096,
+        "rope_scaling": {"type": "su", "short_factor": [1.05] * 48, "long_factor": [2.0] * 48}}
+
+
+def test_hf_config_is_the_preset(server):
+    named = server.ask("/encode", preset="llama-3.1", len=4, outputs=["cos", "inv_freq"]).json()
+    pasted = server.ask("/encode", hf_config=LLAMA, len=4, outputs=["cos", "inv_freq"]).json()
+    assert pasted["tensors"] == named["tensors"] and pasted["config"] == named["config"]
+
+
+def test_hf_config_of_layers(server):
+    def base(**fields):
+        config = server.ask("/encode", hf_config=GEMMA3, len=2, data=False, **fields).json()["config"]
+        return config["base"], config["scaling"]["type"], config["head_dim"]
+    assert base() == (1e6, "linear", 256)
+    assert base(layer_type="full_attention") == base()
+    assert base(layer_type="sliding_attention") == (1e4, "default", 256)
+
+
+def test_hf_config_of_phi3(server):
+    config = server.ask("/encode", hf_config=PHI3, positions=[4096], data=False).json()["config"]
+    assert config["scaling"]["list"] == "long" and config["attention_factor"] == pytest.approx(1.19023807142, rel=1e-11)
+
+
+def test_hf_config_refused(server):
+    refused(server, "/hf_config", hf_config=3, len=2)
+    refused(server, "/hf_config", hf_config={}, len=2)
+    refused(server, "/hf_config", hf_config={"model_type": "llama", "rope_theta": 1e4}, len=2)
