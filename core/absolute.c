@@ -80,10 +80,19 @@ enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *r
     return pe_fix_size(plan, "dim", a->x.shape[a->x.rank - 1], "x", err);
 }
 
+/* Rows in front of the sequence's, where a scheme keeps some: class tokens. */
+static uint64_t n_prefix(const struct pe_plan *plan)
+{
+    int64_t n = 0;
+    pe_param_integer(plan->scheme->info.params, plan->config, "num_prefix", strlen("num_prefix"), &n);
+    return (uint64_t)n;
+}
+
 uint64_t pe_absolute_n(const struct pe_plan *plan)
 {
     const struct pe_absolute *a = plan->absolute;
-    return a && a->x.rank ? a->x.shape[a->x.rank - 2] : 0;
+    uint64_t n = a && a->x.rank ? a->x.shape[a->x.rank - 2] : 0, prefix = n_prefix(plan);
+    return n > prefix ? n - prefix : 0;
 }
 
 bool pe_absolute_has_x(const struct pe_plan *plan) { return plan->absolute && plan->absolute->x.rank; }
@@ -131,6 +140,8 @@ enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err)
         return pe_fail(err, "/channels_first", "channels_first needs a grid");
     if (gave && a->fields.channels_first && a->x.rank)
         return pe_fail(err, "/channels_first", "channels_first and x exclude each other; give one");
+    if (gave && a->fields.channels_first && n_prefix(plan))
+        return pe_fail(err, "/channels_first", "channels_first is not used with num_prefix: those rows are on no grid");
     if (!pe_plan_gave(plan, "channels_first"))
         a->fields.channels_first = a->prefers_channels_first;
     if (!plan->seq.n_grid || a->x.rank)
@@ -197,7 +208,8 @@ static void combine_tile(const struct pe_plan *plan, size_t source, const struct
     const struct pe_absolute *a = plan->absolute;
     double pe[TILE];
     uint64_t x_width = a->x.shape[a->x.rank - 1], shift = a->fields.combine == CONCAT ? x_width : 0;
-    struct pe_block from = {.row0 = row % plan->seq.k->n, .n_rows = n_rows, .col0 = col - shift, .n_cols = n};
+    struct pe_block from = {
+        .row0 = row % plan->outputs[source].n_rows, .n_rows = n_rows, .col0 = col - shift, .n_cols = n};
     pe_plan_fill_source(plan, source, PE_F64, &from, pe);
     for (size_t i = 0; i < n_rows; i++)
         for (size_t j = 0; j < n; j++) {
@@ -226,7 +238,7 @@ void pe_absolute_combine(const struct pe_plan *plan, size_t source, const struct
                          const struct pe_block *b, void *dst)
 {
     const struct pe_absolute *a = plan->absolute;
-    uint64_t first = b->col0, end = b->col0 + b->n_cols, n = plan->seq.k->n;
+    uint64_t first = b->col0, end = b->col0 + b->n_cols, n = plan->outputs[source].n_rows;
     if (a->fields.combine == CONCAT) {
         uint64_t width = a->x.shape[a->x.rank - 1];
         copy_x(plan, out, b, least(width, end), dst);

@@ -198,7 +198,11 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
         return true;
     bool of_grids = strcmp(name, "order") == 0 || strcmp(name, "spatial_merge_size") == 0;
     bool segments = find(in->fields, in->n_own, "segments"), grid = find(in->fields, in->n_own, "grid");
-    return strcmp(name, "order") == 0 ? grid : segments || (of_grids && grid && find(model->fields, model->n, "order"));
+    if (strcmp(name, "order") == 0)
+        return grid;
+    if (of_grids)
+        return segments || (grid && find(model->fields, model->n, "order"));
+    return segments && !find(in->fields, in->n_own, "position_style"); /* another style has other rules */
 }
 
 static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *request, const struct model *model,

@@ -134,6 +134,8 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
         plan->dtype = pe_absolute_dtype(plan, request->dtype);
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
+    if (!status)
+        status = pe_weights_check(plan, err);
     if (!status && plan->absolute)
         status = pe_absolute_check(plan, err);
     if (!status)

@@ -402,20 +402,38 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
     return PE_OK;
 }
 
-static double or_default(double field, double fallback) { return isnan(field) ? fallback : field; }
-
-/* Rules that the style reads get their defaults; the others must not have been given. */
-static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_segment_rules *rules)
+/* A number that some styles read: set to its default under those, and not to be given under others. */
+static enum pe_status set_rule(double *field, double fallback, unsigned styles, int style, const char *name,
+                               struct pe_error *err)
 {
-    if (f->position_style == PE_UNSET_WORD)
-        f->position_style = PE_QWEN2_5_VL;
+    char pointer[64] = "/";
+    strncat(pointer, name, sizeof pointer - 2);
+    if (styles & 1U << style) {
+        *field = isnan(*field) ? fallback : *field;
+        return PE_OK;
+    }
+    return isnan(*field)
+               ? PE_OK
+               : pe_fail(err, pointer, "%s is not used by position_style %s", name, pe_position_styles[style]);
+}
+
+#define STYLE(name) (1U << PE_##name)
+
+static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_segment_rules *rules,
+                                        struct pe_error *err)
+{
+    int style = f->position_style == PE_UNSET_WORD ? PE_QWEN2_5_VL : f->position_style;
+    f->position_style = style;
     if (!given(f->spatial_merge_size))
         f->spatial_merge_size = 2;
-    f->tokens_per_second = or_default(f->tokens_per_second, 2);
-    f->position_id_per_seconds = or_default(f->position_id_per_seconds, 25);
-    f->seconds_per_chunk = or_default(f->seconds_per_chunk, 2);
-    f->temporal_scale = or_default(f->temporal_scale, 2);
-    *rules = (struct pe_segment_rules){.style = (enum pe_position_style)f->position_style,
+    if (set_rule(&f->tokens_per_second, 2, STYLE(QWEN2_5_VL) | STYLE(QWEN2_5_VL_INT_SECONDS), style,
+                 "tokens_per_second", err) ||
+        set_rule(&f->position_id_per_seconds, 25, STYLE(QWEN2_5_OMNI) | STYLE(QWEN3_OMNI), style,
+                 "position_id_per_seconds", err) ||
+        set_rule(&f->seconds_per_chunk, 2, STYLE(QWEN2_5_OMNI), style, "seconds_per_chunk", err) ||
+        set_rule(&f->temporal_scale, 2, STYLE(VIDEOROPE), style, "temporal_scale", err))
+        return err->status;
+    *rules = (struct pe_segment_rules){.style = (enum pe_position_style)style,
                                        .spatial_merge_size = f->spatial_merge_size,
                                        .tokens_per_second = f->tokens_per_second,
                                        .position_id_per_seconds = f->position_id_per_seconds,
@@ -428,8 +446,9 @@ static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_
                                     struct pe_sequence_sizes sizes, struct pe_error *err)
 {
     struct pe_segment_rules rules;
-    set_segment_rules(f, &rules);
-    enum pe_status status = pe_segments_init(&seq->segments, f->segments, &rules, err);
+    enum pe_status status = set_segment_rules(f, &rules, err);
+    if (!status)
+        status = pe_segments_init(&seq->segments, f->segments, &rules, err);
     if (!status)
         status = check_sizes("/segments", seq->segments.n, sizes, err);
     if (status)

@@ -198,13 +198,31 @@ enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *
     }
     if (!find_seed(plan, &seed, &w->std))
         return pe_fail(err, pointer,
-                       "%s needs the tensor %s %s; give it in one of three ways: stored before and named, "
-                       "\"weights\":\"NAME\"; sent with the request, \"%s\":[…]; or made at random, \"seed\":0",
+                       "%s needs the tensor %s %s; send it with the request, \"%s\":[[…]], as a .npy part or in "
+                       "safetensors, or have it made at random, \"seed\":0",
                        plan->scheme->info.name, name, needed, name);
     w->is_seeded = true;
     w->hash = pe_seed_hash(seed, name);
     w->tensor = (struct pe_tensor){.dtype = PE_F32, .rank = rank};
     memcpy(w->tensor.shape, shape, rank * sizeof *shape);
+    return PE_OK;
+}
+
+enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err)
+{
+    static const char *const names[] = {"seed", "std"};
+    bool seeded = false;
+    for (size_t id = 0; plan->weights && id < count_inputs(plan); id++)
+        seeded |= plan->weights[id].is_seeded;
+    for (size_t i = 0; plan->weights && !seeded && i < 2; i++) {
+        const struct pe_param *row = pe_param_find(plan->scheme->info.params, names[i]);
+        char pointer[8] = "/";
+        if (row && pe_plan_gave_itself(plan, names[i]))
+            return pe_fail(err, strcat(pointer, names[i]), "%s is not used here: no tensor is made at random",
+                           names[i]);
+        if (row && row->type == PE_T_REAL)
+            *(double *)((char *)plan->config + row->offset) = PE_UNSET; /* without effect, so not shown */
+    }
     return PE_OK;
 }
 

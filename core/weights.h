@@ -28,6 +28,8 @@ void pe_weights_drop(struct pe_plan *plan);
  * scheme's config has a `seed` that is set, or tells the three ways to give weights. */
 enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
                                struct pe_error *err);
+/* Once the scheme has planned: `seed` and `std` must have had something to make. */
+enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err);
 bool pe_weights_sent(const struct pe_plan *plan, size_t id);
 /* Length of an axis of a tensor that was sent; 0 where it was not, or has fewer axes. */
 uint64_t pe_weights_axis(const struct pe_plan *plan, size_t id, unsigned axis);
