@@ -23,9 +23,13 @@ enum { PE_HEADS_MAX = 4096 };
  * for every head. 64 MiB serve 65536 positions of 64 pairs. */
 #define PE_ROTATION_TABLE_MAX (64ULL << 20)
 
-/* Positions that are kept one by one (packed sequences, multimodal segments), not counted: 32 MiB of doubles an axis.
- */
-enum { PE_LISTED_POSITIONS_MAX = 1 << 22 };
+/* Positions that are kept one by one (packed sequences, multimodal segments): 8 MiB of doubles an axis, and some
+ * milliseconds to lay out. */
+enum { PE_LISTED_POSITIONS_MAX = 1 << 20 };
+
+/* Rows of a learned table that one row of a resized grid is made of: 64 by 64, shrinking each axis sixteenfold. A row
+ * of 1024 channels then takes some ten milliseconds. */
+enum { PE_RESAMPLE_TAPS_MAX = 4096 };
 
 /* Scratch of one fill on the stack, bytes. libuv's workers have 8 MiB of stack, musl's default threads 128 KiB. */
 enum { PE_SCRATCH_BYTES = 32768 };

@@ -7,6 +7,8 @@
 bool pe_is_among(const char *alternatives, const char *word)
 {
     size_t n = strlen(word);
+    if (strchr(word, '|')) /* "a|b" is a piece of the list, not one of it */
+        return false;
     for (const char *p = alternatives; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
         if (strncmp(p, word, n) == 0 && (p[n] == '|' || p[n] == '\0'))
             return true;

@@ -150,7 +150,7 @@ bool api_stream_open(const struct api_format *format, struct api_opening *openin
     if (!format->open(opening, problem))
         return false;
     size_t bound = light_bound(stream);
-    stream->is_light = bound <= API_LIGHT_BYTES;
+    stream->is_light = bound <= (pe_plan_is_slow(opening->plan) ? API_LIGHT_SLOW_BYTES : API_LIGHT_BYTES);
     stream->length = exact_length(stream);
     number_pieces(stream);
     if (stream->is_light && format->is_text) { /* text has no alignment to keep */

@@ -1,26 +1,48 @@
-/* Stub. */
-#include "core/models/models.h"
-size_t pe_n_presets(void) { return 0; }
+/* Presets by name: the tables of rows, one after the other. */
+#include "core/models/field.h"
+#include "core/params.h"
+
+#include <string.h>
+
+/* In the order of GET /presets. */
+static const struct pe_preset_table *const tables[] = {
+    &pe_presets_llama,  &pe_presets_qwen,       &pe_presets_phi,
+    &pe_presets_others, &pe_presets_multimodal, &pe_presets_absolute,
+};
+
+enum { N_TABLES = sizeof tables / sizeof *tables };
+
+size_t pe_n_presets(void)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < N_TABLES; i++)
+        n += tables[i]->n;
+    return n;
+}
+
 const struct pe_preset *pe_preset_at(size_t i)
 {
-    (void)i;
-    return NULL;
+    size_t t = 0;
+    while (i >= tables[t]->n)
+        i -= tables[t++]->n;
+    return &tables[t]->rows[i];
 }
+
 const struct pe_preset *pe_preset_find(const char *name)
 {
-    (void)name;
+    if (strchr(name, '|')) /* which would match a piece of a list of aliases */
+        return NULL;
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        const struct pe_preset *preset = pe_preset_at(i);
+        if (strcmp(preset->name, name) == 0 || pe_is_among(preset->aliases, name))
+            return preset;
+    }
     return NULL;
 }
+
 const char *pe_certainty_name(enum pe_certainty certainty)
 {
-    (void)certainty;
-    return "";
-}
-enum pe_status pe_hf_config_read(const struct pe_value *config, const char *layer_type, struct pe_model_fields *out,
-                                 struct pe_error *err)
-{
-    (void)config;
-    (void)layer_type;
-    (void)out;
-    return pe_fail(err, "/hf_config", "stub");
+    static const char *const names[] = {
+        [PE_SEEN_CHECKPOINT] = "checkpoint", [PE_CLASS_DEFAULT] = "class default", [PE_UNVERIFIED] = "unverified"};
+    return names[certainty];
 }

@@ -241,6 +241,12 @@ static enum pe_status plan_resized(struct pe_plan *plan, struct state *s, struct
     if (!status && (pe_resample_init(&s->taps[0], (enum pe_resample_kind)c->interpolate, h, plan->seq.grid[0]) ||
                     pe_resample_init(&s->taps[1], (enum pe_resample_kind)c->interpolate, w, plan->seq.grid[1])))
         return pe_no_memory(err);
+    if (!status && (uint64_t)s->taps[0].n_taps * s->taps[1].n_taps > PE_RESAMPLE_TAPS_MAX) {
+        pe_fail(err, "/table_grid", "each row would be a sum of %u × %u rows of the table; allowed: at most %d",
+                s->taps[0].n_taps, s->taps[1].n_taps, PE_RESAMPLE_TAPS_MAX);
+        return err->status = PE_TOO_LARGE;
+    }
+    plan->is_slow = true;
     return status;
 }
 

@@ -63,7 +63,7 @@ def test_one_by_name(server, presets):
     assert answer.status == 404 and "llama-3.1" in answer.json()["detail"]
 
 
-# ---- AR §22 by hand: layout, head_dim, rotary_dim, base, scaling type and factor ----
+# ---- AR §22 by hand (smollm3: the checkpoint's base, where AR has the class default): layout, head_dim, rotary_dim, base, scaling type and factor ----
 
 ROTARY = {
     "llama-1": ("half", 128, 128, 1e4, None), "llama-2": ("half", 128, 128, 1e4, None),
@@ -79,7 +79,7 @@ ROTARY = {
     "deepseek-v3": ("interleaved", 192, 64, 1e4, ("yarn", 40)), "deepseek-v2": ("interleaved", 192, 64, 1e4, ("yarn", 40)),
     "gpt-oss": ("half", 64, 64, 150000, ("yarn", 32)), "internlm3-8b": ("half", 128, 128, 5e7, ("dynamic", 6)),
     "gpt-j-6b": ("interleaved", 256, 64, 1e4, None), "gpt-neox-20b": ("half", 96, 24, 1e4, None),
-    "glm-4-9b": ("interleaved", 128, 64, 1e4, None), "smollm3": ("half", 128, 128, 2e6, None),
+    "glm-4-9b": ("interleaved", 128, 64, 1e4, None), "smollm3": ("half", 128, 128, 5e6, None),
     "modernbert": ("half", 64, 64, 160000, None), "roformer": ("interleaved", 64, 64, 1e4, None),
     "qwen2-vl": ("half", 128, 128, 1e6, None), "qwen2.5-vl": ("half", 128, 128, 1e6, None),
     "qwen3-vl": ("half", 128, 128, 5e6, None), "flux.1": ("interleaved", 128, 128, 1e4, None),

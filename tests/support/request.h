@@ -5,7 +5,7 @@
 
 #include "core/posenc.h"
 
-enum { TEST_FIELDS_MAX = 32, TEST_NESTED_MAX = 16 };
+enum { TEST_FIELDS_MAX = 48, TEST_NESTED_MAX = 24 };
 
 struct test_request {
     struct pe_field fields[TEST_FIELDS_MAX];
@@ -26,6 +26,12 @@ struct pe_plan *test_plan(struct test_request *r, const char *json);
 
 /* Plans json and expects a refusal with this pointer whose detail holds word. */
 void test_refused(const char *json, const char *pointer, const char *word);
+
+/* Turns ' into ": JSON in C is easier to read with the former. */
+void test_quotes(char *text);
+
+/* Fails the test unless the n fields are those of the JSON object, in any order (with ' for "). */
+void test_fields_equal(const char *what, const struct pe_field *fields, size_t n, const char *expected);
 
 /* All elements of output i as doubles (free it). */
 double *test_values(const struct pe_plan *plan, size_t i, size_t *n);

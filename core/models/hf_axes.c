@@ -1,0 +1,77 @@
+/* Which axis a pair of channels follows, and how a multimodal sequence is counted: channels, mrope_section,
+ * position_style and its numbers. */
+#include "core/models/hf.h"
+#include "core/params.h"
+
+#include <string.h>
+
+/* Numbers of a position_style, where a config keeps them. */
+struct counted {
+    const char *styles, *name;
+    bool of_vision;    /* in vision_config, else beside text_config */
+    double in_silence; /* transformers' default where the object is there without it; 0: left to the scheme */
+};
+static const struct counted counted[] = {
+    {"qwen2_vl|qwen2_5_vl|qwen2_5_omni|qwen3_vl|qwen3_omni", "spatial_merge_size", true, 0},
+    {"qwen2_5_vl", "tokens_per_second", true, 4}, /* released checkpoints say 2 */
+    {"qwen2_5_omni|qwen3_omni", "position_id_per_seconds", false, 0},
+    {"qwen2_5_omni", "seconds_per_chunk", false, 0},
+};
+
+static enum pe_status put_counted(struct pe_hf_reader *r, const struct counted *row)
+{
+    struct pe_hf_place place = r->around;
+    if (row->of_vision && pe_hf_object(&r->around, "vision_config", &place, r->err))
+        return r->err->status;
+    const struct pe_field *field = pe_hf_find(&place, row->name);
+    double x;
+    if (field && !pe_hf_number(&place, row->name, &x, r->err))
+        pe_hf_put(r->out, row->name, field->value);
+    else if (field)
+        return r->err->status;
+    else if (place.object && row->in_silence != 0)
+        pe_hf_put_number(r->out, row->name, row->in_silence);
+    return PE_OK;
+}
+
+static enum pe_status put_style(struct pe_hf_reader *r)
+{
+    enum pe_status status = PE_OK;
+    const char *style = r->model->style;
+    if (!style)
+        return PE_OK;
+    pe_hf_put_word(r->out, "position_style", style);
+    for (size_t i = 0; !status && i < sizeof counted / sizeof *counted; i++)
+        if (pe_is_among(counted[i].styles, style))
+            status = put_counted(r, &counted[i]);
+    return status;
+}
+
+static enum pe_status put_mrope(struct pe_hf_reader *r, const struct pe_field *section)
+{
+    bool interleaved = r->model->channels && strcmp(r->model->channels, "mrope_interleaved") == 0;
+    enum pe_status status = pe_hf_flag(&r->rope, "mrope_interleaved", &interleaved, r->err);
+    if (status)
+        return status;
+    if (section && section->value.kind != PE_ARRAY)
+        return pe_hf_wrong(&r->rope, section, "three numbers: pairs of channels for time, height and width", r->err);
+    pe_hf_put_word(r->out, "channels", interleaved ? "mrope_interleaved" : "mrope");
+    if (section)
+        pe_hf_put(r->out, "mrope_section", section->value);
+    else if (r->model->section)
+        pe_hf_put_list(r->out, "mrope_section", r->model->section, 3);
+    return put_style(r);
+}
+
+enum pe_status pe_hf_axes(struct pe_hf_reader *r)
+{
+    const struct pe_field *section = pe_hf_find(&r->rope, "mrope_section");
+    const char *channels = r->model->channels;
+    if (section || (channels && strncmp(channels, "mrope", 5) == 0))
+        return put_mrope(r, section);
+    if (channels)
+        pe_hf_put_word(r->out, "channels", channels);
+    if (channels && strcmp(channels, "dinov3") == 0)
+        pe_hf_put_word(r->out, "coords", "normalized");
+    return PE_OK;
+}

@@ -1,0 +1,173 @@
+/* Looking things up in a config: a key under any of its names, with the right kind of value or an error that points at
+ * it; and appending to the fields that come out. */
+#include "core/models/hf.h"
+#include "core/params.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Numbers of a config that a rule here multiplies or adds; no model comes near. */
+static const double integer_max = 1099511627776.0; /* 2^40 */
+
+static const struct pe_field *find_one(const struct pe_value *object, const char *name, size_t n)
+{
+    for (size_t i = 0; i < object->object.n; i++) {
+        const struct pe_field *field = &object->object.fields[i];
+        if (strncmp(field->name, name, n) == 0 && field->name[n] == '\0')
+            return field;
+    }
+    return NULL;
+}
+
+const struct pe_field *pe_hf_find(const struct pe_hf_place *place, const char *names)
+{
+    const struct pe_field *found = NULL;
+    while (place->object && names && !found) {
+        size_t n = strcspn(names, "|");
+        found = find_one(place->object, names, n);
+        names = names[n] ? names + n + 1 : NULL;
+    }
+    return found;
+}
+
+static void show(const struct pe_value *v, char *out, size_t room)
+{
+    switch (v->kind) {
+    case PE_NULL: snprintf(out, room, "null"); break;
+    case PE_BOOLEAN: snprintf(out, room, v->boolean ? "true" : "false"); break;
+    case PE_INTEGER: snprintf(out, room, "%lld", (long long)v->integer); break;
+    case PE_REAL: snprintf(out, room, "%.10g", v->real); break;
+    case PE_STRING: snprintf(out, room, "\"%.40s\"", v->string); break;
+    case PE_LIST:
+    case PE_ARRAY: snprintf(out, room, "a list"); break;
+    case PE_OBJECT: snprintf(out, room, "an object"); break;
+    }
+}
+
+enum pe_status pe_hf_wrong(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
+                           struct pe_error *err)
+{
+    char pointer[PE_POINTER_MAX], found[64];
+    pe_pointer_join(pointer, sizeof pointer, place->at, field->name);
+    show(&field->value, found, sizeof found);
+    return pe_fail(err, pointer, "%.64s is %s; allowed: %s", field->name, found, allowed);
+}
+
+static bool number(const struct pe_value *v, double *out)
+{
+    if (v->kind == PE_INTEGER)
+        *out = (double)v->integer;
+    else if (v->kind == PE_REAL)
+        *out = v->real;
+    else
+        return false;
+    return isfinite(*out);
+}
+
+enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_error *err)
+{
+    const struct pe_field *field = pe_hf_find(place, names);
+    if (field && !number(&field->value, out))
+        return pe_hf_wrong(place, field, "a number", err);
+    return PE_OK;
+}
+
+enum pe_status pe_hf_integer(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_error *err)
+{
+    const struct pe_field *field = pe_hf_find(place, names);
+    double x;
+    if (!field)
+        return PE_OK;
+    if (!number(&field->value, &x) || x != floor(x) || x < 0 || x > integer_max)
+        return pe_hf_wrong(place, field, "an integer from 0 to 2^40", err);
+    *out = (int64_t)x;
+    return PE_OK;
+}
+
+enum pe_status pe_hf_flag(const struct pe_hf_place *place, const char *names, bool *out, struct pe_error *err)
+{
+    const struct pe_field *field = pe_hf_find(place, names);
+    if (field && field->value.kind != PE_BOOLEAN)
+        return pe_hf_wrong(place, field, "true or false", err);
+    if (field)
+        *out = field->value.boolean;
+    return PE_OK;
+}
+
+enum pe_status pe_hf_word(const struct pe_hf_place *place, const char *names, const char **out, struct pe_error *err)
+{
+    const struct pe_field *field = pe_hf_find(place, names);
+    if (field && field->value.kind != PE_STRING)
+        return pe_hf_wrong(place, field, "a word", err);
+    if (field)
+        *out = field->value.string;
+    return PE_OK;
+}
+
+enum pe_status pe_hf_object(const struct pe_hf_place *place, const char *names, struct pe_hf_place *inner,
+                            struct pe_error *err)
+{
+    const struct pe_field *field = pe_hf_find(place, names);
+    struct pe_hf_place found = {.object = NULL}; /* to the side: inner may be place */
+    if (field && field->value.kind != PE_OBJECT)
+        return pe_hf_wrong(place, field, "an object", err);
+    if (field) {
+        found.object = &field->value;
+        pe_pointer_join(found.at, sizeof found.at, place->at, field->name);
+    }
+    *inner = found;
+    return PE_OK;
+}
+
+/* "a|b|c" as "a, b, c" */
+static void spell(const char *names, char *out, size_t room)
+{
+    size_t used = 0;
+    for (; *names && used + 3 < room; names++) {
+        out[used++] = *names == '|' ? ',' : *names;
+        if (*names == '|')
+            out[used++] = ' ';
+    }
+    out[used] = '\0';
+}
+
+enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, const char *what, int64_t *out,
+                            struct pe_error *err)
+{
+    const struct pe_field *field = pe_hf_find(place, names);
+    char spelled[160];
+    spell(names, spelled, sizeof spelled);
+    if (!field)
+        return pe_fail(err, place->at, "%s is missing; looked for %s", what, spelled);
+    enum pe_status status = pe_hf_integer(place, names, out, err);
+    if (!status && *out == 0)
+        return pe_hf_wrong(place, field, "an integer from 1 to 2^40", err);
+    return status;
+}
+
+void pe_hf_put(struct pe_model_fields *out, const char *name, struct pe_value value)
+{
+    out->fields[out->n++] = (struct pe_field){.name = name, .value = value};
+}
+
+void pe_hf_put_word(struct pe_model_fields *out, const char *name, const char *word)
+{
+    pe_hf_put(out, name, (struct pe_value){.kind = PE_STRING, .string = word});
+}
+
+void pe_hf_put_integer(struct pe_model_fields *out, const char *name, int64_t x)
+{
+    pe_hf_put(out, name, (struct pe_value){.kind = PE_INTEGER, .integer = x});
+}
+
+void pe_hf_put_number(struct pe_model_fields *out, const char *name, double x)
+{
+    pe_hf_put(out, name, (struct pe_value){.kind = PE_REAL, .real = x});
+}
+
+void pe_hf_put_list(struct pe_model_fields *out, const char *name, const double *numbers, size_t n)
+{
+    struct pe_tensor array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = numbers};
+    pe_hf_put(out, name, (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = array});
+}

@@ -1,0 +1,119 @@
+/* The field `scaling` from a config's rope_parameters or rope_scaling. Its fields pass through as they stand, so that
+ * the scheme judges them; what moves up to the request's own fields is left behind, and lengths that some models keep
+ * outside are brought in where the type needs them (transformers, modeling_rope_utils.py). */
+#include "core/models/hf.h"
+#include "core/params.h"
+
+#include <string.h>
+
+/* Read elsewhere, or of no effect on cos and sin. */
+static const char not_passed[] = "type|rope_type|rope_theta|mrope_section|mrope_interleaved|finetuned|"
+                                 "llama_4_scaling_beta|max_position_embeddings|original_max_position_embeddings";
+
+/* Old words of a type, and whose. */
+struct word {
+    const char *old, *now;
+    bool phi3_only;
+};
+static const struct word words[] = {
+    {"su", "longrope", false},
+    {"mrope", "default", false},
+    {"yarn", "longrope", true},
+};
+
+static const char *modern(const char *type, const struct pe_hf_model *model)
+{
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i].old, type) == 0 && (!words[i].phi3_only || model->yarn_is_longrope))
+            return words[i].now;
+    return type;
+}
+
+/* Which lengths the rules of a type read. */
+struct need {
+    const char *type;
+    bool length;             /* max_position_embeddings, always */
+    bool length_for_factor;  /* … where there is no factor: it is then a ratio of the two lengths */
+    bool original;           /* original_max_position_embeddings */
+    bool original_is_length; /* … which is max_position_embeddings where the config has none */
+};
+static const struct need needs[] = {
+    {.type = "dynamic", .length = true},
+    {.type = "yarn", .length_for_factor = true, .original = true, .original_is_length = true},
+    {.type = "longrope", .length_for_factor = true, .original = true, .original_is_length = true},
+    {.type = "llama3", .original = true},
+};
+
+static const struct need *need_of(const char *type)
+{
+    static const struct need none = {.type = ""};
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++)
+        if (strcmp(needs[i].type, type) == 0)
+            return &needs[i];
+    return &none;
+}
+
+enum { SCALING_FIELDS_MAX = PE_MODEL_FIELDS_MAX - 4 }; /* room for type, two lengths and a share */
+
+static void add(struct pe_hf_reader *r, size_t *n, const char *name, struct pe_value value)
+{
+    r->out->scaling[(*n)++] = (struct pe_field){.name = name, .value = value};
+}
+
+static void pass_fields(struct pe_hf_reader *r, bool proportional, size_t *n)
+{
+    const struct pe_value *rope = r->rope.object;
+    for (size_t i = 0; i < rope->object.n; i++) {
+        const struct pe_field *field = &rope->object.fields[i];
+        bool is_share = strcmp(field->name, "partial_rotary_factor") == 0;
+        if (!pe_is_among(not_passed, field->name) && (!is_share || proportional))
+            add(r, n, field->name, field->value);
+    }
+}
+
+/* A length from the rope object or, failing that, the config. Phi-3 keeps both outside. */
+static const struct pe_field *length_of(const struct pe_hf_reader *r, const char *names)
+{
+    const struct pe_field *inside = pe_hf_find(&r->rope, names);
+    return inside ? inside : pe_hf_find(&r->config, names);
+}
+
+static void add_lengths(struct pe_hf_reader *r, const struct need *need, size_t *n)
+{
+    const struct pe_field *length = length_of(r, PE_HF_LENGTH);
+    const struct pe_field *original = length_of(r, "original_max_position_embeddings");
+    bool has_factor = pe_hf_find(&r->rope, "factor") != NULL;
+    if (!original && need->original_is_length)
+        original = length;
+    if (length && (need->length || (need->length_for_factor && !has_factor)))
+        add(r, n, "max_position_embeddings", length->value);
+    if (original && need->original)
+        add(r, n, "original_max_position_embeddings", original->value);
+}
+
+enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
+{
+    const char *type = "default";
+    enum pe_status status = pe_hf_word(&r->rope, "rope_type|type", &type, r->err);
+    if (status || !r->rope.object)
+        return status;
+    type = modern(type, r->model);
+    if (strcmp(type, "default") == 0) {
+        if (!pe_hf_find(&r->rope, "rope_type|type") && pe_hf_find(&r->rope, "factor"))
+            return pe_fail(r->err, r->rope.at, "a factor but no rope_type; write \"rope_type\": \"linear\" or so");
+        return PE_OK;
+    }
+    if (r->rope.object->object.n > SCALING_FIELDS_MAX)
+        return pe_fail(r->err, r->rope.at, "%zu fields; allowed: at most %d", r->rope.object->object.n,
+                       SCALING_FIELDS_MAX);
+    bool proportional = strcmp(type, "proportional") == 0;
+    size_t n = 0;
+    add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = type});
+    pass_fields(r, proportional, &n);
+    const struct pe_field *share = pe_hf_find(&r->config, "partial_rotary_factor");
+    if (proportional && share && !pe_hf_find(&r->rope, "partial_rotary_factor"))
+        add(r, &n, share->name, share->value);
+    add_lengths(r, need_of(type), &n);
+    pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, n}});
+    return PE_OK;
+}

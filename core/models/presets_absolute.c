@@ -1,0 +1,120 @@
+/* Models whose positions are added to the input: sinusoidal, Fourier and learned tables (weights not included). */
+#include "core/models/field.h"
+
+#define SINUSOIDAL(dim_, layout_)                                                                                      \
+    PE_WORD("scheme", "sinusoidal"), PE_INT("dim", dim_), PE_NUMBER("base", 1e4), PE_WORD("layout", layout_)
+#define LEARNED(rows_, dim_) PE_WORD("scheme", "learned"), PE_INT("dim", dim_), PE_INT("rows", rows_)
+#define TWO_PI 6.283185307179586
+
+#define WHISPER(name_, dim_)                                                                                           \
+    {                                                                                                                  \
+        .name = "whisper-" name_, .aliases = "whisper-" name_ "-encoder",                                              \
+        .source = "openai/whisper whisper/model.py; widths: arXiv 2212.04356, table 1",                                \
+        .certainty = PE_SEEN_CHECKPOINT,                                                                               \
+        .note = "The encoder: 1500 positions. The decoder has a learned table of 448 rows.",                           \
+        PE_ALL_LAYERS(SINUSOIDAL(dim_, "half"), PE_NUMBER("freq_shift", 1))                                            \
+    }
+
+static const struct pe_preset rows[] = {
+    {.name = "transformer-base",
+     .aliases = "transformer",
+     .source = "Vaswani et al. 2017, arXiv 1706.03762, sections 3.4, 3.5 and table 3",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "Embeddings are multiplied by sqrt(512). tensor2tensor, its code, has layout half and freq_shift 1.",
+     PE_ALL_LAYERS(SINUSOIDAL(512, "interleaved"), PE_WORD("x_scale", "sqrt_dim"))},
+    {.name = "transformer-big",
+     .aliases = NULL,
+     .source = "Vaswani et al. 2017, arXiv 1706.03762, sections 3.4, 3.5 and table 3",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "Embeddings are multiplied by sqrt(1024).",
+     PE_ALL_LAYERS(SINUSOIDAL(1024, "interleaved"), PE_WORD("x_scale", "sqrt_dim"))},
+    {.name = "fairseq-transformer",
+     .aliases = "fairseq|fairseq-sinusoidal",
+     .source = "fairseq modules/sinusoidal_positional_embedding.py, as copied in xuanqing94/FLOATER",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "The first token stands at position 2 (padding_idx + 1): send offset 2; padding gets zeros.",
+     PE_ALL_LAYERS(SINUSOIDAL(512, "half"), PE_NUMBER("freq_shift", 1), PE_WORD("odd", "pad"),
+                   PE_WORD("x_scale", "sqrt_dim"))},
+    WHISPER("tiny", 384),
+    WHISPER("base", 512),
+    WHISPER("small", 768),
+    WHISPER("medium", 1024),
+    WHISPER("large", 1280),
+    {.name = "bert-base",
+     .aliases = "bert|bert-base-uncased|bert-base-cased",
+     .source = TF("bert/configuration_bert.py"),
+     .certainty = PE_CLASS_DEFAULT,
+     .note = NULL,
+     PE_ALL_LAYERS(LEARNED(512, 768))},
+    {.name = "gpt-2",
+     .aliases = "gpt2|gpt2-small",
+     .source = TF("gpt2/configuration_gpt2.py"),
+     .certainty = PE_CLASS_DEFAULT,
+     .note = "The larger sizes have 1024 rows of 1024, 1280 and 1600.",
+     PE_ALL_LAYERS(LEARNED(1024, 768))},
+    {.name = "roberta-base",
+     .aliases = "roberta|xlm-roberta-base",
+     .source = TF("roberta/configuration_roberta.py"),
+     .certainty = PE_CLASS_DEFAULT,
+     .note = "The first token uses row 2 (padding_idx 1, plus 1), so 514 rows serve 512 tokens; padding uses row 1 and "
+             "is not counted.",
+     PE_ALL_LAYERS(LEARNED(514, 768), PE_INT("row_offset", 2))},
+    {.name = "opt-125m",
+     .aliases = "opt",
+     .source = TF("opt/configuration_opt.py, modeling_opt.py"),
+     .certainty = PE_CLASS_DEFAULT,
+     .note = "2048 positions from row 2 on; padding uses row 1. Larger sizes have the same rows of other widths.",
+     PE_ALL_LAYERS(LEARNED(2050, 768), PE_INT("row_offset", 2))},
+    {.name = "bart-large",
+     .aliases = "bart",
+     .source = TF("bart/configuration_bart.py, modeling_bart.py"),
+     .certainty = PE_CLASS_DEFAULT,
+     .note = "1024 positions from row 2 on; bart-base has dim 768.",
+     PE_ALL_LAYERS(LEARNED(1026, 1024), PE_INT("row_offset", 2))},
+    {.name = "vit-b-16",
+     .aliases = "vit|vit-base-patch16-224",
+     .source = TF("vit/configuration_vit.py, modeling_vit.py"),
+     .certainty = PE_CLASS_DEFAULT,
+     .note = "A class token, then 14 x 14 patches; other sizes of image interpolate the patches' rows (timm: "
+             "bicubic_antialias).",
+     PE_ALL_LAYERS(LEARNED(197, 768), PE_WORD("interpolate", "bicubic"), PE_LIST_OF("table_grid", 14, 14),
+                   PE_INT("num_prefix", 1))},
+    {.name = "clip-text",
+     .aliases = "clip-vit-b-32-text",
+     .source = TF("clip/configuration_clip.py"),
+     .certainty = PE_CLASS_DEFAULT,
+     .note = "77 positions; the text tower of ViT-L/14 has dim 768.",
+     PE_ALL_LAYERS(LEARNED(77, 512))},
+    {.name = "detr-sine",
+     .aliases = "detr",
+     .source = "facebookresearch/detr models/position_encoding.py",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "128 channels for y, then 128 for x. Positions count the valid pixels from 1 and are normalized to 2 pi.",
+     PE_ALL_LAYERS(PE_WORD("scheme", "sinusoidal"), PE_INT("dim", 256), PE_WORD("style", "detr"),
+                   PE_NUMBER("temperature", 1e4), PE_FLAG("normalize", true), PE_NUMBER("angle_scale", TWO_PI))},
+    {.name = "detr-learned",
+     .aliases = NULL,
+     .source = "facebookresearch/detr models/position_encoding.py, built with hidden_dim/2",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "Two tables, row_table and col_table [50, 128], uniform in [0, 1) at first; x (column) channels come "
+             "first. The class default is 256 channels each. Grids of at most 50 x 50.",
+     PE_ALL_LAYERS(LEARNED(50, 256))},
+    {.name = "mae-vit-b-16",
+     .aliases = "mae",
+     .source = "facebookresearch/mae util/pos_embed.py",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note =
+         "The table of 197 rows is a row of zeros for the class token, then the grid 14 x 14; the column's channels "
+         "come first.",
+     PE_ALL_LAYERS(PE_WORD("scheme", "sinusoidal"), PE_INT("dim", 768), PE_WORD("style", "mae"),
+                   PE_NUMBER("base", 1e4))},
+    {.name = "perceiver-image",
+     .aliases = "perceiver",
+     .source = TF("perceiver/configuration_perceiver.py, modeling_perceiver.py"),
+     .certainty = PE_CLASS_DEFAULT,
+     .note = "Grid 224 x 224; 2·(2·64 + 1) = 258 channels.",
+     PE_ALL_LAYERS(PE_WORD("scheme", "fourier"), PE_WORD("style", "perceiver"), PE_INT("num_bands", 64),
+                   PE_LIST_OF("max_resolution", 224, 224), PE_FLAG("concat_pos", true))},
+};
+
+const struct pe_preset_table pe_presets_absolute = PE_PRESET_TABLE(rows);

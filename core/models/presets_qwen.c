@@ -1,0 +1,58 @@
+/* Qwen's language models. */
+#include "core/models/rope_rows.h"
+
+#define YARN_CARD "Qwen2.5 model card (rope_scaling to be added by hand), as in verl's documentation"
+
+static const struct pe_preset rows[] = {
+    {.name = "qwen2-0.5b",
+     .aliases = "qwen2.5-0.5b|qwen2.5-coder-0.5b",
+     .source = "config.json of Qwen/Qwen2-0.5B",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "The only size of Qwen2 and Qwen2.5 with 64 channels a head.",
+     PE_ALL_LAYERS(ROPE(HALF, 64, 1e6))},
+    {.name = "qwen2",
+     .aliases = "qwen2-1.5b|qwen2-7b|qwen2-72b",
+     .source = "config.json of Qwen/Qwen2-7B",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "32768 positions; longer with yarn: qwen2.5-yarn-128k.",
+     PE_ALL_LAYERS(ROPE(HALF, 128, 1e6))},
+    {.name = "qwen2.5",
+     .aliases = "qwen2.5-1.5b|qwen2.5-3b|qwen2.5-7b|qwen2.5-14b|qwen2.5-32b|qwen2.5-72b|qwen2.5-coder-1.5b|"
+                "qwen2.5-coder-3b|qwen2.5-coder-7b|qwen2.5-coder-14b|qwen2.5-coder-32b|qwq-32b",
+     .source = "config.json of Qwen/Qwen2.5-7B",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "32768 positions; longer with yarn: qwen2.5-yarn-128k.",
+     PE_ALL_LAYERS(ROPE(HALF, 128, 1e6))},
+    {.name = "qwen2.5-yarn-128k",
+     .aliases = "qwen2-yarn-128k|qwen2.5-7b-yarn-128k",
+     .source = YARN_CARD,
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "The documented way to 131072 positions; the 0.5B models need head_dim 64.",
+     PE_ALL_LAYERS(ROPE(HALF, 128, 1e6), YARN(4, 32768))},
+    {.name = "qwen3",
+     .aliases = "qwen3-0.6b|qwen3-1.7b|qwen3-4b|qwen3-8b|qwen3-14b|qwen3-32b|qwen3-30b-a3b|qwen3-235b-a22b",
+     .source = "config.json of Qwen/Qwen3-8B",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "head_dim is 128 in every size, not hidden_size/num_attention_heads. 40960 positions.",
+     PE_ALL_LAYERS(ROPE(HALF, 128, 1e6))},
+    {.name = "qwen3-yarn-128k",
+     .aliases = NULL,
+     .source = YARN_CARD,
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "The documented way to 131072 positions.",
+     PE_ALL_LAYERS(ROPE(HALF, 128, 1e6), YARN(4, 32768))},
+    {.name = "qwen3-next",
+     .aliases = "qwen3-next-80b-a3b",
+     .source = "config.json of Qwen/Qwen3-Next-80B-A3B-Instruct",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "Full attention layers only (every 4th); the linear ones have no positions. 262144 positions.",
+     PE_ALL_LAYERS(ROPE(HALF, 256, 1e7), ROTARY(64))},
+    {.name = "qwen3-next-yarn-1m",
+     .aliases = NULL,
+     .source = "Qwen3-Next model card",
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "The documented way to 1048576 positions.",
+     PE_ALL_LAYERS(ROPE(HALF, 256, 1e7), ROTARY(64), YARN(4, 262144))},
+};
+
+const struct pe_preset_table pe_presets_qwen = PE_PRESET_TABLE(rows);

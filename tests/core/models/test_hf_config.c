@@ -1,0 +1,387 @@
+/* config.json read for its positions: excerpts of real configs (positions and some of what surrounds them) and the
+ * fields that must come out, which are the models' numbers of AR §22. */
+#include "core/models/models.h"
+#include "tests/support/request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static enum pe_status read_config(struct test_request *r, const char *text, const char *layer_type,
+                                  struct pe_model_fields *out, struct pe_error *err)
+{
+    char *json = strdup(text);
+    assert_non_null(json);
+    test_quotes(json);
+    test_request_parse(r, json);
+    free(json);
+    struct pe_value config = {.kind = PE_OBJECT, .object = {r->fields, r->n}};
+    return pe_hf_config_read(&config, layer_type, out, err);
+}
+
+/* ---- Configs that are read ---- */
+
+#define GEMMA_3                                                                                                        \
+    "{'architectures':['Gemma3ForConditionalGeneration'],'model_type':'gemma3','text_config':{'hidden_size':2560,"     \
+    "'intermediate_size':10240,'model_type':'gemma3_text','num_hidden_layers':34,'rope_scaling':{'factor':8.0,"        \
+    "'rope_type':'linear'},'sliding_window':1024},'vision_config':{'hidden_size':1152,'model_type':"                   \
+    "'siglip_vision_model','num_attention_heads':16}}"
+#define GEMMA_3_V5                                                                                                     \
+    "{'model_type':'gemma3_text','head_dim':256,'hidden_size':1152,'num_attention_heads':4,'layer_types':["            \
+    "'sliding_attention','full_attention'],'rope_parameters':{'full_attention':{'rope_theta':1000000,"                 \
+    "'rope_type':'default'},'sliding_attention':{'rope_theta':10000,'rope_type':'default'}}}"
+#define GEMMA_4                                                                                                        \
+    "{'model_type':'gemma4','text_config':{'model_type':'gemma4_text','global_head_dim':512,'head_dim':256,"           \
+    "'hidden_size':5376,'num_attention_heads':32,'rope_parameters':{'full_attention':{'partial_rotary_factor':0.25,"   \
+    "'rope_theta':1000000.0,'rope_type':'proportional'},'sliding_attention':{'rope_theta':10000.0,'rope_type':"        \
+    "'default'}}}}"
+#define MODERNBERT                                                                                                     \
+    "{'architectures':['ModernBertForMaskedLM'],'model_type':'modernbert','hidden_size':768,'num_attention_heads':12," \
+    "'global_attn_every_n_layers':3,'global_rope_theta':160000.0,'local_attention':128,'local_rope_theta':10000.0,"    \
+    "'max_position_embeddings':8192,'position_embedding_type':'absolute'}"
+#define COHERE_2                                                                                                       \
+    "{'model_type':'cohere2','head_dim':128,'hidden_size':4096,'num_attention_heads':32,'rope_theta':50000,"           \
+    "'sliding_window':4096,'sliding_window_pattern':4}"
+
+struct accepted {
+    const char *config, *layer_type, *fields;
+};
+static const struct accepted accepted[] = {
+    /* Llama 3.1 8B */
+    {"{'architectures':['LlamaForCausalLM'],'attention_bias':false,'hidden_size':4096,'max_position_embeddings':131072,"
+     "'model_type':'llama','num_attention_heads':32,'num_key_value_heads':8,'rope_scaling':{'factor':8.0,"
+     "'low_freq_factor':1.0,'high_freq_factor':4.0,'original_max_position_embeddings':8192,'rope_type':'llama3'},"
+     "'rope_theta':500000.0,'vocab_size':128256}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':500000,'layout':'half','scaling':{'type':'llama3','factor':8,"
+     "'low_freq_factor':1,'high_freq_factor':4,'original_max_position_embeddings':8192}}"},
+    /* Llama 2 7B says no rope_theta */
+    {"{'hidden_size':4096,'max_position_embeddings':4096,'model_type':'llama','num_attention_heads':32}", NULL,
+     "{'scheme':'rope','head_dim':128,'base':10000,'layout':'half'}"},
+    /* Qwen2.5-VL 7B */
+    {"{'architectures':['Qwen2_5_VLForConditionalGeneration'],'hidden_size':3584,'max_position_embeddings':128000,"
+     "'model_type':'qwen2_5_vl','num_attention_heads':28,'num_key_value_heads':4,'rope_theta':1000000.0,"
+     "'sliding_window':32768,'vision_config':{'depth':32,'hidden_size':1280,'num_heads':16,'patch_size':14,"
+     "'spatial_merge_size':2,'tokens_per_second':2,'window_size':112},'rope_scaling':{'type':'mrope','mrope_section':["
+     "16,24,24]}}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','channels':'mrope','mrope_section':[16,24,24],"
+     "'position_style':'qwen2_5_vl','spatial_merge_size':2,'tokens_per_second':2}"},
+    /* The same as later versions save it: both words of the type, a nested text_config */
+    {"{'model_type':'qwen2_5_vl','text_config':{'model_type':'qwen2_5_vl_text','hidden_size':2048,"
+     "'num_attention_heads':16,'rope_scaling':{'mrope_section':[16,24,24],'rope_type':'default','type':'default'},"
+     "'rope_theta':1000000.0},'vision_config':{'model_type':'qwen2_5_vl','spatial_merge_size':2,"
+     "'tokens_per_second':2}}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','channels':'mrope','mrope_section':[16,24,24],"
+     "'position_style':'qwen2_5_vl','spatial_merge_size':2,'tokens_per_second':2}"},
+    /* Qwen2-VL 7B */
+    {"{'model_type':'qwen2_vl','hidden_size':3584,'num_attention_heads':28,'rope_theta':1000000.0,'vision_config':{"
+     "'embed_dim':1280,'spatial_patch_size':14},'rope_scaling':{'type':'mrope','mrope_section':[16,24,24]}}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','channels':'mrope','mrope_section':[16,24,24],"
+     "'position_style':'qwen2_vl'}"},
+    /* Qwen2.5-Omni */
+    {"{'model_type':'qwen2_5_omni','talker_config':{'hidden_size':896},'thinker_config':{'model_type':"
+     "'qwen2_5_omni_thinker','position_id_per_seconds':25,'seconds_per_chunk':2,'text_config':{'model_type':"
+     "'qwen2_5_omni_text','hidden_size':3584,'num_attention_heads':28,'rope_scaling':{'mrope_section':[16,24,24],"
+     "'rope_type':'default','type':'default'},'rope_theta':1000000.0},'vision_config':{'spatial_merge_size':2}}}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','channels':'mrope','mrope_section':[16,24,24],"
+     "'position_style':'qwen2_5_omni','spatial_merge_size':2,'position_id_per_seconds':25,'seconds_per_chunk':2}"},
+    /* Qwen3-VL 8B */
+    {"{'architectures':['Qwen3VLForConditionalGeneration'],'model_type':'qwen3_vl','text_config':{'head_dim':128,"
+     "'hidden_size':4096,'max_position_embeddings':262144,'model_type':'qwen3_vl_text','num_attention_heads':32,"
+     "'rope_scaling':{'mrope_interleaved':true,'mrope_section':[24,20,20],'rope_type':'default'},'rope_theta':5000000},"
+     "'vision_config':{'model_type':'qwen3_vl','spatial_merge_size':2}}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':5000000,'layout':'half','channels':'mrope_interleaved',"
+     "'mrope_section':[24,20,20],'position_style':'qwen3_vl','spatial_merge_size':2}"},
+    /* Qwen3-Omni's thinker, whose text_config does not say the section */
+    {"{'model_type':'qwen3_omni_moe','thinker_config':{'model_type':'qwen3_omni_moe_thinker',"
+     "'position_id_per_seconds':13,'text_config':{'model_type':'qwen3_omni_moe_text','head_dim':128,'hidden_size':2048,"
+     "'num_attention_heads':32,'rope_theta':1000000},'vision_config':{'spatial_merge_size':2}}}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','channels':'mrope_interleaved',"
+     "'mrope_section':[24,20,20],'position_style':'qwen3_omni','spatial_merge_size':2,'position_id_per_seconds':13}"},
+    /* Qwen3.5 in the form of transformers 5 */
+    {"{'model_type':'qwen3_5_text','head_dim':256,'hidden_size':4096,'num_attention_heads':16,'rope_parameters':{"
+     "'mrope_interleaved':true,'mrope_section':[11,11,10],'partial_rotary_factor':0.25,'rope_theta':10000000,"
+     "'rope_type':'default'},'layer_types':['linear_attention','full_attention']}",
+     NULL,
+     "{'scheme':'rope','head_dim':256,'partial_rotary_factor':0.25,'base':10000000,'layout':'half',"
+     "'channels':'mrope_interleaved','mrope_section':[11,11,10],'position_style':'qwen3_vl'}"},
+    /* DeepSeek-V3 */
+    {"{'architectures':['DeepseekV3ForCausalLM'],'hidden_size':7168,'kv_lora_rank':512,'max_position_embeddings':"
+     "163840,'model_type':'deepseek_v3','num_attention_heads':128,'q_lora_rank':1536,'qk_nope_head_dim':128,"
+     "'qk_rope_head_dim':64,'rope_scaling':{'beta_fast':32,'beta_slow':1,'factor':40,'mscale':1.0,'mscale_all_dim':1.0,"
+     "'original_max_position_embeddings':4096,'type':'yarn'},'rope_theta':10000,'v_head_dim':128}",
+     NULL,
+     "{'scheme':'rope','head_dim':192,'rotary_dim':64,'rotary_offset':128,'base':10000,'layout':'interleaved',"
+     "'scaling':{'type':'yarn','beta_fast':32,'beta_slow':1,'factor':40,'mscale':1,'mscale_all_dim':1,"
+     "'original_max_position_embeddings':4096}}"},
+    /* Gemma 3 4B, which leaves most to the class; 1B of transformers 5; Gemma 4 */
+    {GEMMA_3, NULL,
+     "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half','scaling':{'type':'linear','factor':8}}"},
+    {GEMMA_3, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
+    {GEMMA_3_V5, "full_attention", "{'scheme':'rope','head_dim':256,'base':1000000,'layout':'half'}"},
+    {GEMMA_3_V5, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
+    {GEMMA_4, NULL,
+     "{'scheme':'rope','head_dim':512,'base':1000000,'layout':'half','scaling':{'type':'proportional',"
+     "'partial_rotary_factor':0.25}}"},
+    {GEMMA_4, "sliding_attention", "{'scheme':'rope','head_dim':256,'base':10000,'layout':'half'}"},
+    /* Phi-3 128k: lengths stand outside, "su" is longrope; lists cut to four pairs (head_dim 8) */
+    {"{'hidden_size':256,'max_position_embeddings':131072,'model_type':'phi3','num_attention_heads':32,"
+     "'original_max_position_embeddings':4096,'rope_scaling':{'long_factor':[1.03,1.05,1.05,1.08],'short_factor':[1.05,"
+     "1.05,1.05,1.1],'type':'su'},'rope_theta':10000.0,'sliding_window':262144}",
+     NULL,
+     "{'scheme':'rope','head_dim':8,'base':10000,'layout':'half','scaling':{'type':'longrope','long_factor':[1.03,1.05,"
+     "1.05,1.08],'short_factor':[1.05,1.05,1.05,1.1],'max_position_embeddings':131072,"
+     "'original_max_position_embeddings':4096}}"},
+    /* Phi-4-mini, lists cut likewise; Phi-3's "yarn" */
+    {"{'hidden_size':3072,'max_position_embeddings':131072,'model_type':'phi3','num_attention_heads':24,"
+     "'original_max_position_embeddings':4096,'partial_rotary_factor':0.75,'rope_scaling':{'long_factor':[1,1."
+     "118320672]"
+     ",'short_factor':[1.0,1.0],'type':'longrope'},'rope_theta':10000.0}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'partial_rotary_factor':0.75,'base':10000,'layout':'half','scaling':{"
+     "'type':'longrope','long_factor':[1,1.118320672],'short_factor':[1,1],'max_position_embeddings':131072,"
+     "'original_max_position_embeddings':4096}}"},
+    {"{'hidden_size':64,'max_position_embeddings':131072,'model_type':'phi3','num_attention_heads':8,"
+     "'original_max_position_embeddings':4096,'rope_scaling':{'long_factor':[2,2,2,2],'short_factor':[1,1,1,1],"
+     "'type':'yarn'}}",
+     NULL,
+     "{'scheme':'rope','head_dim':8,'base':10000,'layout':'half','scaling':{'type':'longrope','long_factor':[2,2,2,2],"
+     "'short_factor':[1,1,1,1],'max_position_embeddings':131072,'original_max_position_embeddings':4096}}"},
+    /* gpt-oss 20B */
+    {"{'architectures':['GptOssForCausalLM'],'head_dim':64,'hidden_size':2880,'initial_context_length':4096,"
+     "'layer_types':['sliding_attention','full_attention'],'max_position_embeddings':131072,'model_type':'gpt_oss',"
+     "'num_attention_heads':64,'rope_scaling':{'beta_fast':32.0,'beta_slow':1.0,'factor':32.0,"
+     "'original_max_position_embeddings':4096,'rope_type':'yarn','truncate':false},'rope_theta':150000,"
+     "'sliding_window':128}",
+     "sliding_attention",
+     "{'scheme':'rope','head_dim':64,'base':150000,'layout':'half','scaling':{'type':'yarn','beta_fast':32,"
+     "'beta_slow':1,'factor':32,'original_max_position_embeddings':4096,'truncate':false}}"},
+    /* GPT-NeoX-20B, GPT-J-6B */
+    {"{'architectures':['GPTNeoXForCausalLM'],'hidden_size':6144,'max_position_embeddings':2048,'model_type':"
+     "'gpt_neox','num_attention_heads':64,'rotary_emb_base':10000,'rotary_pct':0.25}",
+     NULL, "{'scheme':'rope','head_dim':96,'partial_rotary_factor':0.25,'base':10000,'layout':'half'}"},
+    {"{'architectures':['GPTJForCausalLM'],'model_type':'gptj','n_embd':4096,'n_head':16,'n_positions':2048,"
+     "'rotary':true,'rotary_dim':64}",
+     NULL, "{'scheme':'rope','head_dim':256,'rotary_dim':64,'base':10000,'layout':'interleaved'}"},
+    /* InternLM3 8B: dynamic scaling needs the length outside */
+    {"{'head_dim':128,'hidden_size':4096,'max_position_embeddings':32768,'model_type':'internlm3',"
+     "'num_attention_heads':32,'rope_scaling':{'factor':6.0,'rope_type':'dynamic'},'rope_theta':50000000}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':50000000,'layout':'half','scaling':{'type':'dynamic','factor':6,"
+     "'max_position_embeddings':32768}}"},
+    /* Qwen2.5 with the documented yarn, the length it was trained on left out: max_position_embeddings */
+    {"{'hidden_size':3584,'max_position_embeddings':32768,'model_type':'qwen2','num_attention_heads':28,"
+     "'rope_scaling':{'factor':4.0,'type':'yarn'},'rope_theta':1000000.0}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','scaling':{'type':'yarn','factor':4,"
+     "'original_max_position_embeddings':32768}}"},
+    /* Ministral 3 in the form of transformers 5 */
+    {"{'model_type':'mistral3','text_config':{'model_type':'ministral3','head_dim':128,'hidden_size':4096,"
+     "'max_position_embeddings':262144,'num_attention_heads':32,'rope_parameters':{'beta_fast':32.0,'beta_slow':1.0,"
+     "'factor':16.0,'llama_4_scaling_beta':0.1,'mscale':1.0,'mscale_all_dim':1.0,'original_max_position_embeddings':"
+     "16384,'rope_theta':1000000.0,'rope_type':'yarn','type':'yarn'}}}",
+     NULL,
+     "{'scheme':'rope','head_dim':128,'base':1000000,'layout':'half','scaling':{'type':'yarn','beta_fast':32,"
+     "'beta_slow':1,'factor':16,'mscale':1,'mscale_all_dim':1,'original_max_position_embeddings':16384}}"},
+    /* ModernBERT base */
+    {MODERNBERT, NULL, "{'scheme':'rope','head_dim':64,'base':160000,'layout':'half'}"},
+    {MODERNBERT, "sliding_attention", "{'scheme':'rope','head_dim':64,'base':10000,'layout':'half'}"},
+    /* GLM-4 9B chat as its vendor writes it, and Command R7B's layers with positions */
+    {"{'model_type':'chatglm','hidden_size':4096,'kv_channels':128,'num_attention_heads':32,'rope_ratio':500,"
+     "'seq_length':131072}",
+     NULL, "{'scheme':'rope','head_dim':128,'partial_rotary_factor':0.5,'base':5000000,'layout':'interleaved'}"},
+    {COHERE_2, "sliding_attention", "{'scheme':'rope','head_dim':128,'base':50000,'layout':'interleaved'}"},
+    /* A type nobody knows, with the usual words */
+    {"{'model_type':'brand_new','hidden_size':1024,'num_attention_heads':16,'rope_theta':77777}", NULL,
+     "{'scheme':'rope','head_dim':64,'base':77777,'layout':'half'}"},
+    {"{'hidden_size':1024,'num_attention_heads':16,'rope_parameters':{'rope_theta':5e5,'rope_type':'default'}}", NULL,
+     "{'scheme':'rope','head_dim':64,'base':500000,'layout':'half'}"},
+    /* Tables */
+    {"{'architectures':['BertForMaskedLM'],'hidden_size':768,'max_position_embeddings':512,'model_type':'bert',"
+     "'num_attention_heads':12,'pad_token_id':0,'position_embedding_type':'absolute','type_vocab_size':2}",
+     NULL, "{'scheme':'learned','rows':512,'dim':768}"},
+    {"{'hidden_size':768,'max_position_embeddings':514,'model_type':'roberta','pad_token_id':1}", NULL,
+     "{'scheme':'learned','rows':514,'dim':768,'row_offset':2}"},
+    {"{'hidden_size':768,'max_position_embeddings':2048,'model_type':'opt','word_embed_proj_dim':768}", NULL,
+     "{'scheme':'learned','rows':2050,'dim':768,'row_offset':2}"},
+    {"{'d_model':1024,'max_position_embeddings':1024,'model_type':'bart','scale_embedding':false}", NULL,
+     "{'scheme':'learned','rows':1026,'dim':1024,'row_offset':2}"},
+    {"{'model_type':'gpt2','n_ctx':1024,'n_embd':768,'n_head':12,'n_positions':1024}", NULL,
+     "{'scheme':'learned','rows':1024,'dim':768}"},
+    {"{'model_type':'vit','hidden_size':768,'image_size':224,'patch_size':16}", NULL,
+     "{'scheme':'learned','rows':197,'dim':768,'interpolate':'bicubic','table_grid':[14,14],'num_prefix':1}"},
+    {"{'model_type':'clip','text_config':{'hidden_size':512,'max_position_embeddings':77,'model_type':"
+     "'clip_text_model'},'vision_config':{'hidden_size':768}}",
+     NULL, "{'scheme':'learned','rows':77,'dim':512}"},
+    /* ESM-2 650M is of BERT's family, and rotary */
+    {"{'model_type':'esm','hidden_size':1280,'num_attention_heads':20,'max_position_embeddings':1026,"
+     "'position_embedding_type':'rotary','pad_token_id':1}",
+     NULL, "{'scheme':'rope','head_dim':64,'base':10000,'layout':'half'}"},
+    /* Sinusoids */
+    {"{'model_type':'whisper','d_model':768,'max_source_positions':1500,'scale_embedding':false}", NULL,
+     "{'scheme':'sinusoidal','dim':768,'layout':'half','freq_shift':1}"},
+    {"{'model_type':'m2m_100','d_model':1024,'scale_embedding':true,'max_position_embeddings':1024}", NULL,
+     "{'scheme':'sinusoidal','dim':1024,'layout':'half','freq_shift':1,'odd':'pad','x_scale':'sqrt_dim'}"},
+    {"{'model_type':'marian','d_model':512,'scale_embedding':true}", NULL,
+     "{'scheme':'sinusoidal','dim':512,'layout':'half','freq_shift':0,'x_scale':'sqrt_dim'}"},
+    /* ALiBi */
+    {"{'model_type':'bloom','n_head':112,'hidden_size':14336}", NULL,
+     "{'scheme':'alibi','num_heads':112,'form':'key_mask'}"},
+    {"{'model_type':'mpt','d_model':4096,'n_heads':32,'max_seq_len':65536,'attn_config':{'alibi':true,"
+     "'alibi_bias_max':16}}",
+     NULL, "{'scheme':'alibi','num_heads':32,'form':'key_end','bias_max':16}"},
+    {"{'model_type':'falcon','alibi':true,'hidden_size':2048,'num_attention_heads':32}", NULL,
+     "{'scheme':'alibi','num_heads':32,'form':'key_mask','bias_scaled':true}"},
+    {"{'model_type':'falcon','alibi':false,'hidden_size':4544,'num_attention_heads':71,'rope_theta':10000.0}", NULL,
+     "{'scheme':'rope','head_dim':64,'base':10000,'layout':'half'}"},
+    {"{'model_type':'bert','hidden_size':768,'num_attention_heads':12,'position_embedding_type':'alibi'}", NULL,
+     "{'scheme':'alibi','num_heads':12,'form':'symmetric'}"},
+};
+
+static void configs_give_their_models_numbers(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
+        struct test_request r;
+        struct pe_model_fields out;
+        struct pe_error err = {.detail = ""};
+        if (read_config(&r, accepted[i].config, accepted[i].layer_type, &out, &err))
+            fail_msg("%s: refused at %s: %s", accepted[i].config, err.pointer, err.detail);
+        test_fields_equal(accepted[i].config, out.fields, out.n, accepted[i].fields);
+        test_request_drop(&r);
+    }
+}
+
+/* ---- Refusals ---- */
+
+struct refused {
+    const char *config, *layer_type, *pointer, *word;
+};
+static const struct refused refused[] = {
+    {"{'model_type':'llama','hidden_size':4096}", NULL, "/hf_config", "num_attention_heads"},
+    {"{'model_type':'llama','num_attention_heads':32}", NULL, "/hf_config", "hidden_size"},
+    {"{'model_type':'llama','hidden_size':100,'num_attention_heads':3}", NULL, "/hf_config", "do not divide"},
+    {"{'model_type':'llama','hidden_size':'4096','num_attention_heads':32}", NULL, "/hf_config/hidden_size",
+     "\"4096\"; allowed: an integer"},
+    {"{'model_type':'llama','head_dim':0}", NULL, "/hf_config/head_dim", "is 0"},
+    {"{'model_type':'llama','head_dim':1e300}", NULL, "/hf_config/head_dim", "2^40"},
+    {"{'model_type':'llama','head_dim':64,'rope_theta':'x'}", NULL, "/hf_config/rope_theta", "a number"},
+    {"{'model_type':'llama','head_dim':64,'rope_scaling':2}", NULL, "/hf_config/rope_scaling", "an object"},
+    {"{'model_type':'llama','head_dim':64,'rope_scaling':{'factor':2.0}}", NULL, "/hf_config/rope_scaling",
+     "no rope_type"},
+    {"{'model_type':'llama','head_dim':64,'rope_scaling':{'type':3}}", NULL, "/hf_config/rope_scaling/type", "a word"},
+    {"{'model_type':'x','text_config':{'model_type':'llama','head_dim':true}}", NULL, "/hf_config/text_config/head_dim",
+     "is true"},
+    {"{'model_type':'x','text_config':7}", NULL, "/hf_config/text_config", "an object"},
+    {"{'model_type':3}", NULL, "/hf_config/model_type", "a word"},
+    {"{'model_type':'mamba','hidden_size':2560}", NULL, "/hf_config/model_type", "\"mamba\" is not known"},
+    {"{'hidden_size':2560}", NULL, "/hf_config/model_type", "rope_parameters"},
+    {"{'model_type':'deepseek_v3','qk_rope_head_dim':64}", NULL, "/hf_config", "qk_nope_head_dim"},
+    {"{'model_type':'qwen2_vl','head_dim':128,'rope_scaling':{'type':'mrope','mrope_section':'x'}}", NULL,
+     "/hf_config/rope_scaling/mrope_section", "three numbers"},
+    {"{'model_type':'qwen2_5_vl','head_dim':128,'vision_config':{'tokens_per_second':'2'}}", NULL,
+     "/hf_config/vision_config/tokens_per_second", "a number"},
+    {"{'model_type':'bert','max_position_embeddings':512}", NULL, "/hf_config", "dim is missing"},
+    {"{'model_type':'bert','hidden_size':768}", NULL, "/hf_config", "number of rows is missing"},
+    {"{'model_type':'bert','hidden_size':768,'position_embedding_type':'relative_key'}", NULL,
+     "/hf_config/position_embedding_type", "shaw"},
+    {"{'model_type':'vit','hidden_size':768,'image_size':8,'patch_size':16}", NULL, "/hf_config", "is 0"},
+    {"{'model_type':'bloom','hidden_size':1024}", NULL, "/hf_config", "num_attention_heads"},
+    {"{'model_type':'mpt','d_model':4096,'n_heads':32,'attn_config':{'rope':true}}", NULL,
+     "/hf_config/attn_config/rope", "is true"},
+    {"{'model_type':'deberta-v2','hidden_size':768}", NULL, "/hf_config/model_type", "scheme \"deberta\""},
+    /* Types of layers */
+    {COHERE_2, NULL, "/layer_type", "no positions"},
+    {COHERE_2, "full_attention", "/layer_type", "scheme \"none\""},
+    {GEMMA_3_V5, "chunked_attention", "/layer_type", "chunked_attention"},
+    {"{'model_type':'new','head_dim':64,'layer_types':['full_attention','sliding_attention'],'rope_parameters':{"
+     "'sliding_attention':{'rope_theta':1e4,'rope_type':'default'}}}",
+     NULL, "/layer_type", "no positions"},
+    {"{'model_type':'qwen3_next','rope_theta':1e7}", "linear_attention", "/layer_type", "no positions"},
+    {"{'model_type':'llama','head_dim':64}", "first", "/layer_type", "sliding_attention"},
+    {"{'model_type':'bert','hidden_size':768,'max_position_embeddings':512}", "sliding_attention", "/layer_type",
+     "do not differ"},
+};
+
+static void refusals_name_what_was_looked_for(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        struct test_request r;
+        struct pe_model_fields out;
+        struct pe_error err = {.detail = ""};
+        if (!read_config(&r, refused[i].config, refused[i].layer_type, &out, &err))
+            fail_msg("%s: was accepted", refused[i].config);
+        if (strcmp(err.pointer, refused[i].pointer) != 0 || !strstr(err.detail, refused[i].word))
+            fail_msg("%s: expected \"%s\" at %s, got \"%s\" at %s", refused[i].config, refused[i].word,
+                     refused[i].pointer, err.detail, err.pointer);
+        test_request_drop(&r);
+    }
+}
+
+static void what_is_no_object_is_refused(void **unused)
+{
+    (void)unused;
+    struct pe_value config = {.kind = PE_INTEGER, .integer = 3};
+    struct pe_model_fields out;
+    struct pe_error err;
+    assert_int_equal(pe_hf_config_read(&config, NULL, &out, &err), PE_INVALID);
+    assert_string_equal(err.pointer, "/hf_config");
+}
+
+/* T5's biases have a scheme of their own; until it is there they are refused in words. */
+static void t5_waits_for_its_scheme(void **unused)
+{
+    (void)unused;
+    struct test_request r;
+    struct pe_model_fields out;
+    struct pe_error err = {.detail = ""};
+    enum pe_status status = read_config(&r,
+                                        "{'model_type':'t5','d_model':512,'d_kv':64,'num_heads':8,"
+                                        "'relative_attention_num_buckets':32}",
+                                        NULL, &out, &err);
+    if (!pe_scheme_find("t5")) {
+        assert_int_equal(status, PE_INVALID);
+        assert_non_null(strstr(err.detail, "relative attention biases"));
+    } else {
+        assert_int_equal(status, PE_OK);
+        test_fields_equal("t5", out.fields, out.n, "{'scheme':'t5','num_heads':8,'num_buckets':32,'max_distance':128}");
+    }
+    test_request_drop(&r);
+}
+
+/* A rope object of more fields than the output has room for. */
+static void too_many_fields_are_refused(void **unused)
+{
+    (void)unused;
+    char text[2048] = "{'head_dim':64,'rope_scaling':{'type':'linear'";
+    for (int i = 0; i < PE_MODEL_FIELDS_MAX; i++)
+        snprintf(text + strlen(text), 16, ",'f%d':1", i);
+    strcat(text, "}}");
+    struct test_request r;
+    struct pe_model_fields out;
+    struct pe_error err = {.detail = ""};
+    assert_int_equal(read_config(&r, text, NULL, &out, &err), PE_INVALID);
+    assert_string_equal(err.pointer, "/hf_config/rope_scaling");
+    test_request_drop(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(configs_give_their_models_numbers), cmocka_unit_test(refusals_name_what_was_looked_for),
+        cmocka_unit_test(what_is_no_object_is_refused),      cmocka_unit_test(t5_waits_for_its_scheme),
+        cmocka_unit_test(too_many_fields_are_refused),
+    };
+    return cmocka_run_group_tests_name("hf_config", tests, NULL, NULL);
+}
