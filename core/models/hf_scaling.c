@@ -8,7 +8,7 @@
 
 /* Read elsewhere, or of no effect on cos and sin. */
 static const char not_passed[] = "type|rope_type|rope_theta|mrope_section|mrope_interleaved|finetuned|"
-                                 "llama_4_scaling_beta|max_position_embeddings|original_max_position_embeddings";
+                                 "max_position_embeddings|original_max_position_embeddings";
 
 /* Old words of a type, and whose. */
 struct word {

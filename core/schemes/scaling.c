@@ -102,6 +102,9 @@ const struct pe_param pe_scaling_params[] = {
           "true or false, where a pasted object has it: axes take turns among the pairs"),
     REAL(attn_factor, PE_UNSET, 0.01, 100,
          "yarn with convention vllm: multiplies the derived attention_factor; ignored otherwise, as transformers does"),
+    REAL(llama_4_scaling_beta, PE_UNSET, 0, 1e3,
+         "Ministral 3 multiplies its queries besides by 1 + beta·ln(1 + floor(p/original_max_position_embeddings)); "
+         "not applied here"),
     VALUE("finetuned", finetuned, "ignored; some pasted objects have it"),
     PE_P_END,
 };
@@ -143,6 +146,7 @@ static const struct owner {
     {"partial_rotary_factor", ANY, T(PROPORTIONAL), PE_UNSET, false, ""},
     {"attention_factor", T(YARN) | T(LONGROPE), 0, 1, false, NULL},
     {"convention", T(LINEAR) | T(DYNAMIC) | T(YARN) | T(LONGROPE), 0, PE_UNSET, true, NULL},
+    {"llama_4_scaling_beta", T(YARN), 0, PE_UNSET, true, NULL},
     {"attn_factor", T(YARN), 0, PE_UNSET, true, NULL},
 };
 enum { N_OWNERS = sizeof owners / sizeof *owners };

@@ -46,6 +46,7 @@ struct pe_scaling {
     struct pe_reals mrope_section; /* pasted along, as mrope_interleaved; the scheme moves both */
     bool mrope_interleaved;        /* resolved; false if not given */
     const struct pe_value *mrope_interleaved_given;
+    double llama_4_scaling_beta;      /* Ministral 3: said, not applied */
     double attn_factor;               /* read by vLLM only */
     const struct pe_value *finetuned; /* pasted along, without effect */
 };
