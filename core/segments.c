@@ -98,20 +98,27 @@ static enum pe_status unknown_field(const char *prefix, const char *name, struct
 
 enum { SEGMENT_FIELDS_MAX = 16 };
 
+static enum pe_status check_names(const struct pe_value *v, const char *prefix, struct pe_error *err)
+{
+    bool has_type = false;
+    for (size_t i = 0; i < v->object.n; i++) {
+        const struct pe_param *row = pe_param_find(rows, v->object.fields[i].name);
+        if (!row)
+            return unknown_field(prefix, v->object.fields[i].name, err);
+        has_type |= row == rows;
+    }
+    return has_type ? PE_OK
+                    : fail_at(err, prefix, rows[0].name,
+                              "is missing; one of \"text\", \"image\", \"video\", \"audio\", \"audio_in_video\"");
+}
+
 static enum pe_status read_fields(struct segment *s, const struct pe_value *v, const char *prefix, struct pe_error *err)
 {
     bool taken[SEGMENT_FIELDS_MAX] = {false};
     if (v->kind != PE_OBJECT || v->object.n > SEGMENT_FIELDS_MAX)
         return pe_fail(err, prefix, "a segment must be an object, as {\"type\":\"text\",\"len\":5}");
-    for (size_t i = 0; i < v->object.n; i++)
-        if (!pe_param_find(rows, v->object.fields[i].name))
-            return unknown_field(prefix, v->object.fields[i].name, err);
-    enum pe_status status = pe_params_read(rows, s, v->object.fields, v->object.n, taken, prefix, err);
-    if (!status && s->type == PE_UNSET_WORD)
-        return fail_at(err, prefix, "type",
-                       "is missing; one of \"text\", \"image\", \"video\", \"audio\", "
-                       "\"audio_in_video\"");
-    return status;
+    enum pe_status status = check_names(v, prefix, err);
+    return status ? status : pe_params_read(rows, s, v->object.fields, v->object.n, taken, prefix, err);
 }
 
 static enum pe_status read_grid(struct segment *s, uint64_t merge, const char *prefix, struct pe_error *err)

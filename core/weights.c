@@ -94,6 +94,8 @@ void pe_weights_read(const struct pe_weights *w, uint64_t first, size_t n, doubl
     if (!w->is_seeded) {
         size_t size = pe_dtype_size(w->tensor.dtype);
         pe_convert(PE_F64, out, w->tensor.dtype, (const char *)w->tensor.data + first * size, n);
+        for (size_t i = 0; w->is_text && i < n; i++)
+            out[i] = (double)(float)out[i];
         return;
     }
     for (size_t i = 0; i < n; i++)
@@ -113,6 +115,7 @@ static enum pe_status take(struct pe_weights *w, const struct pe_field *field, s
     if (!pe_shape_count(field->value.array.shape, field->value.array.rank, &count) || count == 0)
         return pe_fail(err, pointer, "%s has no elements", field->name);
     w->tensor = field->value.array;
+    w->is_text = field->value.from_text;
     return PE_OK;
 }
 

@@ -14,6 +14,7 @@ struct pe_plan;
 /* One tensor of the scheme's inputs. */
 struct pe_weights {
     struct pe_tensor tensor; /* as sent; seeded: shape and dtype f32, without data; rank 0 and no data: not there */
+    bool is_text;            /* numbers of JSON without a dtype: a tensor of f32 */
     uint64_t hash;           /* of seed and name */
     double std;
     bool is_seeded;
