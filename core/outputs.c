@@ -138,6 +138,10 @@ static bool look_up(const void *context, const char *name, size_t n, int64_t *va
             *value = (int64_t)sizes[i].value;
             return true;
         }
+    if (plan->scheme->width && strncmp("width", name, n) == 0 && n == strlen("width")) {
+        *value = (int64_t)plan->scheme->width(plan);
+        return true;
+    }
     return pe_param_integer(plan->scheme->info.params, plan->config, name, n, value);
 }
 

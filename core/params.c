@@ -218,7 +218,9 @@ static enum pe_status check_when(const struct pe_param *rows, const struct pe_pa
 {
     if (pe_when_holds(row->when, rows, config))
         return PE_OK;
-    return pe_fail(err, pointer, "%s is not used here: it needs %s", row->name, row->when);
+    size_t n = strlen(row->when); /* without the alternative "unset" */
+    n -= row->when[n - 1] == '|';
+    return pe_fail(err, pointer, "%s is not used here: it needs %.*s", row->name, (int)n, row->when);
 }
 
 static enum pe_status check_excludes(const struct pe_param *rows, const struct pe_param *row,

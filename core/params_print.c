@@ -17,7 +17,7 @@ bool pe_is_among(const char *alternatives, const char *word)
 
 static bool word_is_among(const struct pe_param *row, int index, const char *alternatives)
 {
-    return index != PE_UNSET_WORD && pe_is_among(alternatives, row->words[index]);
+    return pe_is_among(alternatives, index == PE_UNSET_WORD ? "" : row->words[index]);
 }
 
 bool pe_when_holds(const char *when, const struct pe_param *rows, const void *config)

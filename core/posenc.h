@@ -134,8 +134,9 @@ struct pe_param {
     double fallback;          /* default; NaN: none, the field stays unset and the plan may derive it */
     double min, max;          /* inclusive; for PE_T_REALS of each element */
     const char *const *words; /* PE_T_WORD: the allowed words, NULL-terminated */
-    const char *when;         /* used only when, as in "form=asymmetric|key" (a word parameter of the same rows) */
-    const char *excludes;     /* may not stand beside these, as in "base|scaling"; where it is set, they are not used */
+    const char *when;     /* used only when, as in "form=asymmetric|key" (a word parameter of the same rows); an empty
+                             alternative, "style=axial|", is that word unset */
+    const char *excludes; /* may not stand beside these, as in "base|scaling"; where it is set, they are not used */
     const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
     const char *text;              /* what it means, unit, and its default where that is derived */
 };
@@ -155,7 +156,8 @@ enum pe_operation { PE_ENCODE, PE_ROTATE, PE_N_OPERATIONS };
 
 struct pe_output_row {
     const char *name;
-    const char *shape;   /* expression over n, q_len, k_len and integer parameters: "n,rotary_dim/2"; "" is a scalar */
+    const char *shape;   /* expression over n, q_len, k_len, integer parameters and, for a scheme that says it, width:
+                            "n,rotary_dim/2"; "" is a scalar */
     unsigned row_axes;   /* how many trailing axes make one row: 1, or more where a position owns a small block */
     enum pe_dtype dtype; /* PE_DTYPE_NONE: the dtype asked for */
     bool on_request;     /* answered only if asked for by name */

@@ -14,6 +14,7 @@
 #include "core/inherit.h"
 #include "core/limits.h"
 #include "core/params.h"
+#include "core/phases.h"
 #include "core/sequence.h"
 #include "core/waves.h"
 #include "core/weights.h"
@@ -89,6 +90,9 @@ struct pe_scheme {
 
     enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* sets plan->arith; may be NULL */
     void (*drop)(struct pe_plan *plan);                                 /* frees plan->tables; may be NULL */
+
+    /* What "width" in a shape stands for, where no parameter is the number of channels; else NULL. After plan(). */
+    uint64_t (*width)(const struct pe_plan *plan);
 
     /* Columns of output id, row_len of them, where it is a table of waves; false where it is not. May be NULL. Under
      * `arith: float32` F is the recipe's frequency in radians, a float (core/recipe.h). */

@@ -179,6 +179,8 @@ static bool has_shape(const struct pe_tensor *t, const uint64_t *shape, unsigned
 static bool find_seed(const struct pe_plan *plan, int64_t *seed, double *std)
 {
     const struct pe_param *rows = plan->scheme->info.params, *row = pe_param_find(rows, "std");
+    if (!row)
+        row = pe_param_find(rows, "sigma"); /* Gaussian Fourier features' word for it */
     *std = row ? *(const double *)((const char *)plan->config + row->offset) : 1;
     return pe_param_integer(rows, plan->config, "seed", 4, seed);
 }

@@ -1,5 +1,5 @@
-/* Sinusoidal encoding (Vaswani et al. 2017, arXiv 1706.03762, section 3.5), one axis, in the conventions of its
- * libraries.
+/* Sinusoidal encoding (Vaswani et al. 2017, arXiv 1706.03762, section 3.5), in the conventions of its libraries: of one
+ * axis here, of several in sinusoidal_axes.c.
  *
  *     PE(p, sin i) = sin(angle_scale · p · w_i),   PE(p, cos i) = cos(angle_scale · p · w_i)
  *     w_i = base^(-2i/dim)                     freq_shift 0: the paper
@@ -7,38 +7,56 @@
  *
  * Columns: interleaved s0 c0 s1 c1 …, or half s0 s1 … c0 c1 …. An odd width has no single answer in the libraries
  * (`odd`). */
-#include "core/scheme.h"
+#include "core/schemes/sinusoidal_axes.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-enum layout { INTERLEAVED, HALF };
-enum odd { PAPER, PAD, TRUNCATE };
+static const char *const layout_words[] = {[PE_SINES_INTERLEAVED] = "interleaved", [PE_SINES_HALF] = "half", NULL};
+static const char *const odd_words[] = {
+    [PE_ODD_PAPER] = "paper", [PE_ODD_PAD] = "pad", [PE_ODD_TRUNCATE] = "truncate", NULL};
 
-struct sinusoidal {
-    int64_t dim;
-    double base;
-    int layout;
-    double freq_shift;
-    int odd;
-    bool flip_sin_to_cos;
-    double angle_scale;
-    int arith;
-};
-
-static const char *const layout_words[] = {[INTERLEAVED] = "interleaved", [HALF] = "half", NULL};
-static const char *const odd_words[] = {[PAPER] = "paper", [PAD] = "pad", [TRUNCATE] = "truncate", NULL};
+/* A parameter of some styles; "axial|" is the encoding of one axis as well, which has no style. */
+#define OF_STYLE(name_, TYPE, CTYPE, styles, ...)                                                                      \
+    {                                                                                                                  \
+        .name = #name_, .type = PE_T_##TYPE, .offset = PE_OFFSET(sinusoidal, name_, CTYPE), .when = "style=" styles,   \
+        __VA_ARGS__                                                                                                    \
+    }
 
 static const struct pe_param params[] = {
     PE_P_INT(sinusoidal, dim, 512, 1, PE_DIM_MAX, "channels of the encoding"),
-    PE_P_REAL(sinusoidal, base, 10000, 1e-3, 1e12, "wavelength base; not 1"),
-    PE_P_WORD(sinusoidal, layout, layout_words, "interleaved: sin, cos alternate; half: all sines, then all cosines"),
-    PE_P_REAL(sinusoidal, freq_shift, 0, 0, PE_DIM_MAX,
-              "0: base^(-2i/dim), the paper; s: base^(-i/(h-s)) with h = dim/2 rounded down; fairseq and Whisper: 1"),
-    PE_P_WORD(sinusoidal, odd, odd_words,
-              "odd dim: paper: one sine more than cosines; pad: dim-1 columns and a zero; truncate: dim+1 columns, the "
-              "last cut"),
-    PE_P_BOOL(sinusoidal, flip_sin_to_cos, false, "cosines before sines, as diffusers' option of that name"),
-    PE_P_REAL(sinusoidal, angle_scale, 1, -1e3, 1e3, "multiplies every angle; diffusers calls it scale"),
+    PE_P_WORD(sinusoidal, style, pe_sinusoidal_styles,
+              "several axes, or a grid: axial: the axes' encodings side by side; detr; mae: column first; timm: sines "
+              "before cosines; multidim: tatp22's; vjepa: V-JEPA 2's"),
+    OF_STYLE(base, REAL, double, "axial|mae|timm|multidim|vjepa|", .fallback = 10000, .min = 1e-3, .max = 1e12,
+             .text = "wavelength base; not 1"),
+    OF_STYLE(temperature, REAL, double, "detr|timm", .fallback = PE_UNSET, .min = 1e-3, .max = 1e12, .excludes = "base",
+             .text = "detr's and timm's word for base; default 10000"),
+    OF_STYLE(layout, WORD, int, "axial|", .words = layout_words,
+             .text = "interleaved: sin, cos alternate; half: all sines, then all cosines"),
+    OF_STYLE(freq_shift, REAL, double, "axial|", .max = PE_DIM_MAX,
+             .text = "0: base^(-2i/dim), the paper; s: base^(-i/(h-s)) with h = dim/2 rounded down; fairseq and "
+                     "Whisper: 1"),
+    OF_STYLE(odd, WORD, int, "axial|", .words = odd_words,
+             .text = "odd dim: paper: one sine more than cosines; pad: dim-1 columns and a zero; truncate: dim+1 "
+                     "columns, the last cut"),
+    OF_STYLE(flip_sin_to_cos, BOOL, bool, "axial|", .max = 1,
+             .text = "cosines before sines, as diffusers' option of that name"),
+    OF_STYLE(angle_scale, REAL, double, "axial|detr|", .fallback = 1, .min = -1e3, .max = 1e3,
+             .text = "multiplies every angle; diffusers calls it scale; detr: with normalize only, default 2 pi (whose "
+                     "double stands for 2 pi itself)"),
+    OF_STYLE(axes_dim, REALS, struct pe_reals, "axial", .max = PE_DIM_MAX,
+             .text = "columns of each axis, dim in sum; default 2·floor(dim/(2·axes)) each and the rest to the first"),
+    OF_STYLE(axis_order, REALS, struct pe_reals, "axial", .max = PE_AXES_MAX - 1,
+             .text = "the axis of each block, each once; default 0, 1, …"),
+    OF_STYLE(normalize, BOOL, bool, "detr", .max = 1,
+             .text =
+                 "positions of a grid divided by their last and multiplied by angle_scale. A grid's positions begin "
+                 "at 1, positions given are taken as they are"),
+    OF_STYLE(interleave_sin_cos, BOOL, bool, "timm", .max = 1,
+             .text = "sin(h) cos(h) sin(w) cos(w) instead of sin(h) sin(w) cos(h) cos(w)"),
+    OF_STYLE(uniform_power, BOOL, bool, "vjepa", .max = 1,
+             .text = "three axes: equal blocks of 2·ceil(dim/6), cut to dim; else half of dim is time's"),
     PE_P_ARITH(sinusoidal),
     PE_P_END,
 };
@@ -48,105 +66,153 @@ static const struct pe_output_row outputs[] = {
     {.name = NULL},
 };
 
-/* How the columns are laid out: the width computed (dim, or dim + 1 where the last is cut), and how many are sines,
- * cosines. */
-struct arrangement {
-    size_t n_sines, n_cosines;
-    double denominator; /* w_i = base^(-i/denominator) */
-};
+/* ---- One axis ---- */
 
-static struct arrangement arrange(const struct sinusoidal *c)
+struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsigned axis, size_t first, size_t width)
 {
-    bool odd = c->dim % 2;
-    size_t dim = (size_t)c->dim + (odd && c->odd == TRUNCATE), h = dim / 2;
-    struct arrangement a = {.n_sines = h, .n_cosines = h};
-    if (odd && c->odd == PAPER)
-        a.n_sines = h + 1;
+    /* truncate computes a column more, and cuts it. */
+    bool odd = width % 2, half = how->layout == PE_SINES_HALF;
+    size_t computed = width + (odd && how->odd == PE_ODD_TRUNCATE), h = computed / 2;
+    struct pe_sinusoid_block b = {.axis = axis, .n_sines = h, .n_cosines = h, .base = how->base, .scale = how->scale};
+    if (odd && how->odd == PE_ODD_PAPER)
+        b.n_sines = h + 1;
+    b.step = half ? 1 : 2;
+    b.sine0 = b.cosine0 = first;
+    *(how->flip ? &b.sine0 : &b.cosine0) += !half ? 1 : how->flip ? b.n_cosines : b.n_sines;
+    b.last = first + computed - 1; /* where the paper's last sine stands when flipped: it has no cosine before it */
+    b.end = first + width;
     /* The paper's exponent 2i/dim keeps the odd dim; the others count from the even width they compute. */
-    a.denominator = c->freq_shift > 0        ? (double)h - c->freq_shift
-                    : odd && c->odd == PAPER ? (double)dim / 2
-                                             : (double)h;
-    return a;
+    b.denominator = how->freq_shift > 0               ? (double)h - how->freq_shift
+                    : odd && how->odd == PE_ODD_PAPER ? (double)width / 2
+                                                      : (double)h;
+    return b;
 }
 
-static enum pe_status check(const struct sinusoidal *c, struct pe_error *err)
+static enum pe_status one_axis(struct pe_plan *p, struct pe_sinusoid_block *block, struct pe_error *err)
 {
-    struct arrangement a = arrange(c);
-    if (c->base == 1)
-        return pe_fail(
-            err, "/base",
-            "base is 1, which gives every channel the same frequency; allowed: any other number from 0.001 to 1e12");
-    /* One frequency is base^0 whatever the denominator: tensor2tensor's rule for dim 2, where others divide by zero. */
-    if (a.n_sines > 1 && a.denominator <= 0)
-        return pe_fail(err, "/freq_shift",
-                       "freq_shift is %.10g with dim %lld, so the exponent's denominator dim/2 - freq_shift is %.10g; "
-                       "allowed: freq_shift below %lld",
-                       c->freq_shift, (long long)c->dim, a.denominator, (long long)(c->dim / 2));
+    struct sinusoidal *c = p->config;
+    struct pe_sinusoid how = {c->base,
+                              c->freq_shift,
+                              (enum sinusoidal_layout)c->layout,
+                              (enum sinusoidal_odd)c->odd,
+                              c->flip_sin_to_cos,
+                              dd(c->angle_scale)};
+    if (c->style != PE_AXIAL)
+        return pe_fail(err, "/style", "style %s encodes several axes; give a grid, or positions [axes][n]",
+                       pe_sinusoidal_styles[c->style]);
+    if (c->axes_dim.n || c->axis_order.n)
+        return pe_fail(err, c->axes_dim.n ? "/axes_dim" : "/axis_order",
+                       "%s is for several axes; give a grid, or positions [axes][n]",
+                       c->axes_dim.n ? "axes_dim" : "axis_order");
+    c->style = PE_UNSET_WORD;
+    *block = pe_sinusoid_block(&how, 0, 0, (size_t)c->dim);
     return PE_OK;
 }
 
-static enum pe_status make_ladder(struct pe_plan *p, struct pe_error *err)
+/* ---- The plan: all columns ---- */
+
+static enum pe_status check_bases(const struct sinusoidal *c, struct pe_error *err)
+{
+    const char *name = c->base == 1 ? "base" : "temperature";
+    if (c->base != 1 && c->temperature != 1)
+        return PE_OK;
+    return pe_fail(err, c->base == 1 ? "/base" : "/temperature",
+                   "%s is 1, which gives every channel the same frequency; allowed: any other number from 0.001 to "
+                   "1e12",
+                   name);
+}
+
+/* One frequency is base^0 whatever the denominator: tensor2tensor's rule for dim 2, where others divide by zero. */
+static enum pe_status check_block(const struct sinusoidal *c, const struct pe_sinusoid_block *b, struct pe_error *err)
+{
+    long long h = (long long)(b->n_cosines);
+    if (b->n_sines <= 1 || b->denominator > 0)
+        return PE_OK;
+    return pe_fail(err, "/freq_shift",
+                   "freq_shift is %.10g with %lld columns, so the exponent's denominator dim/2 - freq_shift is %.10g; "
+                   "allowed: freq_shift below %lld",
+                   c->freq_shift, h + (long long)b->n_sines, b->denominator, h);
+}
+
+/* A small base with a freq_shift near dim/2 passes every number; elsewhere positions are judged with the frequencies.
+ */
+static enum pe_status check_fastest(const struct sinusoidal *c, const struct pe_dd *freq, size_t n,
+                                    struct pe_error *err)
+{
+    if (n == 0 || freq[n - 1].hi < PE_PHASE_MAX)
+        return PE_OK;
+    return pe_fail(err, "/base", "base %.10g with freq_shift %.10g gives frequencies beyond 2^51; choose a larger base",
+                   c->base, c->freq_shift);
+}
+
+static void put(const struct pe_sinusoid_block *b, size_t column, struct pe_dd f, int quarter, struct pe_wave *columns)
+{
+    size_t at = column < b->last ? column : b->last;
+    if (at < b->end)
+        columns[at] = (struct pe_wave){.fh = f.hi, .fl = f.lo, .ah = 1, .quarter = quarter, .axis = b->axis};
+}
+
+static void put_block(const struct pe_sinusoid_block *b, const struct pe_dd *freq, bool float32,
+                      struct pe_wave *columns)
+{
+    for (size_t i = 0; i < b->n_sines; i++) {
+        struct pe_dd f = float32 ? dd((double)((float)freq[i].hi * (float)b->scale.hi))
+                                 : pe_quarter_turns(dd_mul(freq[i], b->scale));
+        put(b, b->sine0 + i * b->step, f, 0, columns);
+        if (i < b->n_cosines)
+            put(b, b->cosine0 + i * b->step, f, 1, columns);
+    }
+}
+
+static enum pe_status make_block(struct pe_plan *p, const struct pe_sinusoid_block *b, struct pe_error *err)
 {
     const struct sinusoidal *c = p->config;
-    struct arrangement a = arrange(c);
-    struct pe_dd *freq = p->tables = calloc(a.n_sines + 1, sizeof *freq);
+    bool float32 = c->arith == PE_ARITH_FLOAT32;
+    enum pe_status status = check_block(c, b, err);
+    struct pe_dd *freq = status ? NULL : calloc(b->n_sines + 1, sizeof *freq);
     if (!freq)
+        return status ? status : pe_no_memory(err);
+    (float32 ? pe_ladder_float32 : pe_ladder)(b->base, b->denominator, b->n_sines, freq);
+    status = check_fastest(c, freq, b->n_sines, err);
+    if (!status)
+        put_block(b, freq, float32, p->tables);
+    free(freq);
+    return status;
+}
+
+/* What no block fills is an odd width's padding: sin(0·p) = 0. */
+static enum pe_status make_columns(struct pe_plan *p, struct pe_error *err)
+{
+    size_t dim = (size_t)((const struct sinusoidal *)p->config)->dim;
+    struct pe_wave *columns = p->tables = calloc(dim, sizeof *columns);
+    if (!columns)
         return pe_no_memory(err);
-    if (c->arith == PE_ARITH_FLOAT32)
-        pe_ladder_float32(c->base, a.denominator, a.n_sines, freq);
-    else
-        pe_ladder(c->base, a.denominator, a.n_sines, freq);
+    for (size_t j = 0; j < dim; j++)
+        columns[j].ah = 1;
     return PE_OK;
 }
 
 static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     const struct sinusoidal *c = p->config;
+    struct pe_sinusoid_block blocks[PE_AXES_MAX];
+    size_t n = 1;
     p->arith = (enum pe_arith)c->arith;
-    enum pe_status status = check(c, err);
-    return status ? status : make_ladder(p, err);
-}
-
-/* Which sine or cosine column j holds. */
-struct place {
-    size_t i;
-    bool is_cosine;
-};
-
-static struct place place_of(const struct sinusoidal *c, const struct arrangement *a, size_t j)
-{
-    if (c->layout == INTERLEAVED) {
-        bool lone = j == 2 * a->n_cosines; /* the paper's last sine at an odd width has no cosine */
-        return (struct place){j / 2, !lone && (j % 2 != 0) != c->flip_sin_to_cos};
-    }
-    size_t first = c->flip_sin_to_cos ? a->n_cosines : a->n_sines;
-    return (struct place){j < first ? j : j - first, (j < first) == c->flip_sin_to_cos};
-}
-
-static void set_columns(const struct sinusoidal *c, const struct arrangement *a, const struct pe_dd *freq,
-                        struct pe_wave *columns)
-{
-    for (size_t j = 0; j < (size_t)c->dim; j++) {
-        if (j >= a->n_sines + a->n_cosines) { /* pad: sin(0·p) = 0 */
-            columns[j] = (struct pe_wave){.ah = 1};
-            continue;
-        }
-        struct place p = place_of(c, a, j);
-        struct pe_dd w = dd_mul_d(freq[p.i], c->angle_scale);
-        if (c->arith == PE_ARITH_FLOAT32)
-            w = dd((double)((float)freq[p.i].hi * (float)c->angle_scale));
-        else
-            w = pe_quarter_turns(w);
-        columns[j] = (struct pe_wave){.fh = w.hi, .fl = w.lo, .ah = 1, .quarter = p.is_cosine};
-    }
+    enum pe_status status = check_bases(c, err);
+    if (!status)
+        status = p->seq.n_axes > 1 || p->seq.n_grid ? pe_sinusoidal_axes(p, blocks, &n, err) : one_axis(p, blocks, err);
+    if (!status)
+        status = make_columns(p, err);
+    for (size_t i = 0; !status && i < n; i++)
+        status = make_block(p, &blocks[i], err);
+    return status;
 }
 
 static bool columns(const struct pe_plan *plan, size_t id, struct pe_wave *columns)
 {
     const struct sinusoidal *c = plan->config;
-    struct arrangement a = arrange(c);
     (void)id;
-    set_columns(c, &a, plan->tables, columns);
+    memcpy(columns, plan->tables, (size_t)c->dim * sizeof *columns);
     return true;
 }
 
@@ -166,6 +232,7 @@ const struct pe_scheme pe_scheme_sinusoidal = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct sinusoidal),
+    .has_axes = true,
     .plan = plan,
     .drop = drop,
     .columns = columns,

@@ -4,7 +4,7 @@ import re
 import pytest
 
 SCHEMES = {"none": "absolute", "sinusoidal": "absolute", "rope": "rotary", "alibi": "bias"}
-TYPES = {"integer", "number", "boolean", "string", "array", "object"}
+TYPES = {"integer", "number", "boolean", "string", "array", "object", "any"}
 
 
 def listed(server):
