@@ -75,7 +75,7 @@ struct state {
     bool is_resized;                 /* a table resized to the grid */
     struct pe_resample_taps taps[2]; /* rows, columns */
     uint64_t table_width;            /* columns of table_grid */
-    double stretch;                  /* interpolate: table coordinate = id · stretch */
+    double stretch;                  /* interpolate: place in the table = row_offset + position · stretch */
 };
 
 /* ---- Which rows are needed ---- */
@@ -116,10 +116,11 @@ static enum pe_status check_rows(const struct learned *c, const struct pe_positi
     enum pe_status status = check_whole(c, p, err);
     if (status)
         return status;
-    if (c->out_of_range == STRETCH && first < 0)
+    bool below = c->out_of_range == ERROR || c->out_of_range == STRETCH; /* a curve has no rows before its first */
+    if (below && first < 0)
         return fail_row(c, tensor, first, rows, err);
-    if (c->out_of_range == ERROR && first < 0)
-        return fail_row(c, tensor, first, rows, err);
+    if (c->out_of_range == STRETCH && (double)c->row_offset > rows - 1)
+        return fail_row(c, tensor, (double)c->row_offset, rows, err);
     return c->out_of_range == ERROR && last >= rows ? fail_row(c, tensor, last, rows, err) : PE_OK;
 }
 
@@ -169,8 +170,8 @@ static enum pe_status plan_lookup(struct pe_plan *plan, struct state *s, struct 
         return status;
     plan->seq.k[0] = *p;
     c->rows = (int64_t)rows_there(plan, TABLE);
-    double last = pe_positions_last(p) + (double)c->row_offset;
-    s->stretch = last > (double)(c->rows - 1) ? (double)(c->rows - 1) / last : 1;
+    double last = pe_positions_last(p), room = (double)(c->rows - 1 - c->row_offset);
+    s->stretch = last > room ? room / last : 1; /* rows before row_offset are no positions, and stay */
     return check_rows(c, p, "table", (double)c->rows, err);
 }
 
@@ -311,11 +312,12 @@ static void look_up(const struct pe_plan *plan, size_t id, double row, uint64_t 
 }
 
 /* Between two rows of the stretched table. */
-static void look_between(const struct pe_plan *plan, double place, uint64_t col, size_t n, double *out)
+static void look_between(const struct pe_plan *plan, double position, uint64_t col, size_t n, double *out)
 {
     const struct learned *c = plan->config;
     const struct state *s = plan->tables;
-    double next[TILE], at = fmin(place * s->stretch, (double)(c->rows - 1)), row = floor(at), t = at - row;
+    double next[TILE], at = fmin((double)c->row_offset + position * s->stretch, (double)(c->rows - 1));
+    double row = floor(at), t = at - row;
     look_up(plan, TABLE, row, col, n, out);
     if (t == 0)
         return;
@@ -377,7 +379,7 @@ static void row_of(const struct pe_plan *plan, uint64_t i, uint64_t col, size_t 
     else if (s->is_split)
         join(plan, pe_position_at(&k[0], i) + offset, pe_position_at(&k[1], i) + offset, col, n, out);
     else if (c->out_of_range == STRETCH)
-        look_between(plan, pe_position_at(k, i) + offset, col, n, out);
+        look_between(plan, pe_position_at(k, i), col, n, out);
     else
         look_up(plan, TABLE, pe_position_at(k, i) + offset, col, n, out);
 }

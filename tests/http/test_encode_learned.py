@@ -60,6 +60,8 @@ def test_stretched_to_the_sequence(server):
     expected = np.array([[np.interp(p, np.arange(5), table[:, j]) for j in range(4)] for p in places])
     answer = learned(server, table=inline(table), len=9, out_of_range="interpolate", dtype="f64")
     np.testing.assert_allclose(answer, expected, rtol=0, atol=1e-15)
+    opt = learned(server, table=inline(table), len=5, row_offset=2, out_of_range="interpolate", dtype="f64")  # rows 2, 2.5, … 4
+    np.testing.assert_allclose(opt, [table[2], (table[2] + table[3]) / 2, table[3], (table[3] + table[4]) / 2, table[4]], atol=1e-15)
     short = learned(server, table=inline(table), positions=[0, 1.5, 3], out_of_range="interpolate", dtype="f64")
     np.testing.assert_allclose(short, [table[0], (table[1] + table[2]) / 2, table[3]], atol=1e-15)
 
