@@ -1,0 +1,151 @@
+/* The laws of test_every_scheme.c on the styles, ways of giving a sequence and ways of meeting x that one example a
+ * scheme does not show. */
+#include "tests/support/plans.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void hold(const char *const *requests)
+{
+    for (; *requests; requests++)
+        test_assert_laws(*requests);
+}
+
+#define ROPE "{\"scheme\":\"rope\",\"head_dim\":24,"
+
+static void rope_on_several_axes(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        ROPE "\"grid\":[3,5]}",
+        ROPE "\"grid\":[2,3,5],\"axis_order\":[2,0,1],\"layout\":\"half_per_axis\",\"form\":\"expanded\"}",
+        ROPE "\"grid\":[4,6],\"order\":\"merge\",\"axes_dim\":[8,16],\"coords\":\"one_based\",\"form\":\"concat\"}",
+        ROPE "\"grid\":[3,7],\"channels\":\"dinov3\",\"form\":\"complex\"}",
+        ROPE "\"grid\":[3,7],\"channels\":\"dinov3\",\"arith\":\"float32\"}",
+        ROPE "\"grid\":[3,7],\"channels\":\"pixtral\",\"coords\":\"centered\"}",
+        ROPE "\"grid\":[3,7],\"coords\":\"resized\",\"ref_grid\":[16,16]}",
+        ROPE "\"grid\":[3,7],\"coords\":\"pixel\",\"form\":\"matrix\"}",
+        ROPE "\"grid\":[300,2],\"layout\":\"vjepa2\",\"form\":\"expanded\"}",
+        ROPE "\"positions\":[[0,1,2.5],[3,3,3],[-4,70,1000]],\"channels\":\"mrope_interleaved\","
+             "\"mrope_section\":[4,4,4]}",
+        ROPE "\"positions\":[[0,1,2],[3,4,5],[9,9,9]],\"channels\":\"videorope\",\"mrope_section\":[4,4,4]}",
+        NULL,
+    };
+    hold(requests);
+}
+
+static void rope_in_every_scaling(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        ROPE "\"len\":70,\"scaling\":{\"type\":\"linear\",\"factor\":3}}",
+        ROPE "\"len\":70,\"scaling\":{\"rope_type\":\"ntk\",\"factor\":3},\"layout\":\"half\",\"form\":\"expanded\"}",
+        ROPE "\"len\":70,\"scaling\":{\"type\":\"dynamic\",\"factor\":3,\"max_position_embeddings\":32}}",
+        ROPE "\"len\":70,\"scaling\":{\"type\":\"yarn\",\"factor\":3,\"original_max_position_embeddings\":32,"
+             "\"mscale\":0.7,\"mscale_all_dim\":0.5}}",
+        ROPE "\"len\":70,\"scaling\":{\"type\":\"llama3\",\"factor\":8,\"low_freq_factor\":1,\"high_freq_factor\":4,"
+             "\"original_max_position_embeddings\":64}}",
+        ROPE "\"len\":70,\"scaling\":{\"type\":\"proportional\",\"partial_rotary_factor\":0.5}}",
+        ROPE "\"len\":70,\"rotary_dim\":4,\"scaling\":{\"type\":\"su\",\"short_factor\":[1,2],\"long_factor\":[3,4.5],"
+             "\"factor\":2,\"original_max_position_embeddings\":64}}",
+        ROPE "\"len\":9,\"arith\":\"float32\",\"scaling\":{\"type\":\"yarn\",\"factor\":3,"
+             "\"original_max_position_embeddings\":32}}",
+        ROPE "\"len\":9,\"rope_theta\":500,\"partial_rotary_factor\":0.5,\"rotary_offset\":12,\"direction\":-1}",
+        NULL,
+    };
+    hold(requests);
+}
+
+#define SEGMENTS                                                                                                       \
+    "\"segments\":[{\"type\":\"text\",\"len\":40},{\"type\":\"video\",\"grid\":[2,4,6],\"second_per_grid\":0.7},"      \
+    "{\"type\":\"text\",\"len\":3}]"
+
+static void sequences(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        ROPE SEGMENTS "}",
+        ROPE SEGMENTS ",\"position_style\":\"videorope\",\"channels\":\"videorope\",\"mrope_section\":[4,4,4]}",
+        ROPE SEGMENTS ",\"position_style\":\"qwen3_omni\"}",
+        ROPE "\"position_style\":\"qwen2_5_omni\",\"segments\":[{\"type\":\"audio_in_video\",\"grid\":[3,4,4],"
+             "\"second_per_grid\":3,\"mel_frames\":300}]}",
+        ROPE "\"lens\":[3,40,1],\"offset\":-2}",
+        ROPE "\"tokens\":[\"the\",\"dog\",\"chased\",\"another\",\"dog\"]}",
+        "{\"scheme\":\"xpos\",\"head_dim\":8,\"len\":40,\"center\":\"torchscale\"}",
+        "{\"scheme\":\"xpos\",\"head_dim\":8,\"positions\":[0.5,-3,1000],\"center\":\"lucidrains\",\"gamma\":0.1}",
+        "{\"scheme\":\"sinusoidal\",\"dim\":6,\"lens\":[2,50]}",
+        NULL,
+    };
+    hold(requests);
+}
+
+#define TABLE "\"table\":[[1,2,3],[4,5,6.5],[7,8,9],[0.1,11,12]]"
+
+static void learned_tables(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        "{\"scheme\":\"learned\",\"len\":4," TABLE "}",
+        "{\"scheme\":\"learned\",\"len\":40,\"out_of_range\":\"interpolate\"," TABLE "}",
+        "{\"scheme\":\"learned\",\"positions\":[-5,70,1],\"out_of_range\":\"wrap\",\"row_offset\":2," TABLE "}",
+        "{\"scheme\":\"learned\",\"grid\":[5,3],\"table_grid\":[2,2]," TABLE "}",
+        "{\"scheme\":\"learned\",\"grid\":[1,3],\"table_grid\":[1,3],\"num_prefix\":1,\"interpolate\":"
+        "\"bicubic_antialias\"," TABLE "}",
+        "{\"scheme\":\"learned\",\"grid\":[4,6],\"order\":\"merge\",\"table_grid\":[2,2],\"interpolate\":"
+        "\"bilinear_aligned\"," TABLE "}",
+        "{\"scheme\":\"learned\",\"grid\":[2,3],\"row_table\":[[1,2],[3,4]],\"col_table\":[[5,6],[7,8],[9,0]]}",
+        "{\"scheme\":\"learned\",\"grid\":[7,9],\"dim\":6,\"seed\":5}",
+        NULL,
+    };
+    hold(requests);
+}
+
+#define X "\"x\":[[1,2,3,4],[5,6,7,8],[9,10,11,12]]"
+
+static void encodings_that_meet_embeddings(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        "{\"scheme\":\"sinusoidal\"," X "}",
+        "{\"scheme\":\"sinusoidal\",\"x_scale\":\"sqrt_dim\",\"combine\":\"multiply\",\"offset\":7," X "}",
+        "{\"scheme\":\"sinusoidal\",\"pe_scale\":0.5,\"combine\":\"multiply_residual\"," X "}",
+        "{\"scheme\":\"sinusoidal\",\"dim\":6,\"combine\":\"concat\"," X "}",
+        "{\"scheme\":\"none\"," X "}",
+        "{\"scheme\":\"sinusoidal\",\"dim\":70,\"grid\":[9,11],\"channels_first\":true}",
+        NULL,
+    };
+    hold(requests);
+}
+
+static void models(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        "{\"preset\":\"llama-3.1\",\"len\":3}",
+        "{\"preset\":\"phi-3-mini-128k\",\"positions\":[0,5000]}",
+        "{\"preset\":\"gemma-3-4b\",\"layer_type\":\"sliding_attention\",\"len\":3}",
+        "{\"preset\":\"deepseek-v3\",\"len\":3,\"base\":500}",
+        "{\"preset\":\"detr-sine\",\"grid\":[3,4]}",
+        "{\"preset\":\"qwen2.5-vl\"," SEGMENTS "}",
+        "{\"hf_config\":{\"model_type\":\"llama\",\"head_dim\":16,\"rope_theta\":500.0},\"len\":3}",
+        NULL,
+    };
+    hold(requests);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rope_on_several_axes),
+        cmocka_unit_test(rope_in_every_scaling),
+        cmocka_unit_test(sequences),
+        cmocka_unit_test(learned_tables),
+        cmocka_unit_test(encodings_that_meet_embeddings),
+        cmocka_unit_test(models),
+    };
+    return cmocka_run_group_tests_name("every style", tests, NULL, NULL);
+}
