@@ -1,7 +1,7 @@
 """Writes the golden answers anew: python3 tests/golden/make.py
 
 Each case is a request and the tensors that must come back, bit for bit, computed here with mpmath at 220 bits and rounded
-once. The formulas are those of tests/http/reference.py; the C code has no part in it. The refusals' texts are written by
+once. The formulas are those of tests/http/reference*.py; the C code has no part in it. The refusals' texts are written by
 hand, beside their requests."""
 import json
 import pathlib
@@ -13,6 +13,12 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "http"))
 import reference  # noqa: E402  (the path had to be set first)
+import reference_absolute as absolute  # noqa: E402
+import reference_dynamics as dynamics  # noqa: E402
+import reference_resample as resample  # noqa: E402
+import reference_rotary as rotary  # noqa: E402
+import reference_scaling as scalings  # noqa: E402
+import reference_segments as segments  # noqa: E402
 
 NUMPY = {"f32": "f4", "f16": "f2"}
 
@@ -45,6 +51,116 @@ def rope(case, positions, rotary_dim, dtype="f32", base=10000.0):
           sin=rounded([[mpmath.sin(a) for a in row] for row in angles], dtype))
 
 
+def columns_over(case, request, columns, coordinates, dtype="f32"):
+    table = [[absolute.exact(column, row) for column in columns] for row in coordinates]
+    write(case, {**request, "dtype": dtype, "channels_first": False}, encoding=rounded(table, dtype))
+
+
+def sinusoidal_axes(case, grid, dim, columns, coordinates=None, **parameters):
+    columns_over(f"sinusoidal/{case}", {"scheme": "sinusoidal", "grid": grid, "dim": dim, **parameters}, columns,
+                 coordinates or absolute.grid_coordinates(grid))
+
+
+def rope_axes(case, table, rows, width, **request):
+    cos, sin = ([[rotary.exact(f, channel, row) for channel in table] for row in rows] for f in ("cos", "sin"))
+    write(f"rope/{case}", {"scheme": "rope", "head_dim": width, **request}, cos=rounded(cos), sin=rounded(sin))
+
+
+def rope_scaled(case, positions, width, base, scaling):
+    reach = max(positions) + 1
+    w, factor = scalings.inv_freq(scaling, base, width, reach, width), float(scalings.attention_factor(scaling, reach))
+    angles = [[p * x for x in w] for p in positions]
+    write(f"rope/{case}", {"scheme": "rope", "head_dim": width, "base": base, "positions": positions, "scaling": scaling},
+          cos=rounded([[factor * mpmath.cos(a) for a in row] for row in angles]),
+          sin=rounded([[factor * mpmath.sin(a) for a in row] for row in angles]))
+
+
+def several_axes():
+    sinusoidal_axes("axial", [3, 2, 2], 14, absolute.axial(14, 3))
+    sinusoidal_axes("detr", [3, 4], 12, absolute.detr(12), absolute.detr_coordinates([3, 4], True), style="detr", normalize=True)
+    sinusoidal_axes("mae", [2, 3], 16, absolute.mae(16), style="mae")
+    sinusoidal_axes("timm", [2, 3], 16, absolute.timm(16), style="timm")
+    sinusoidal_axes("multidim", [2, 2, 2], 10, absolute.multidim(10, 3), style="multidim")
+    sinusoidal_axes("vjepa", [2, 2, 3], 16, absolute.vjepa(16, 3), style="vjepa")
+    rope_axes("axes", rotary.axial(24, 2), rotary.coordinates([3, 4]), 24, grid=[3, 4])
+    rope_axes("pixtral", rotary.pixtral(16), rotary.coordinates([3, 4]), 16, grid=[3, 4], channels="pixtral")
+    rope_axes("dinov3", rotary.dinov3(16, 100.0), rotary.coordinates([3, 4], "normalized"), 16, grid=[3, 4], channels="dinov3")
+    rope_axes("merge_order", rotary.axial(8, 2), rotary.coordinates([4, 4], order="merge"), 8, grid=[4, 4], order="merge")
+    ids = [[0, 1, 1, 9], [0, 1, 2, 9], [0, 3, 1, 9]]
+    for name in ("mrope", "mrope_interleaved", "videorope"):
+        rope_axes(name, getattr(rotary, name)(16, [4, 2, 2]), list(zip(*ids)), 16, positions=ids, channels=name,
+                  mrope_section=[4, 2, 2])
+
+
+def fourier():
+    columns_over("fourier/nerf", {"scheme": "fourier", "positions": [[0.1, -0.7], [0.25, 3.0]], "num_freqs": 4},
+                 absolute.nerf(2, 4), [(0.1, 0.25), (-0.7, 3.0)])
+    columns_over("fourier/perceiver", {"scheme": "fourier", "style": "perceiver", "grid": [3, 5], "num_bands": 4},
+                 absolute.perceiver([3, 5], 4), absolute.perceiver_coordinates([3, 5]))
+    b = [[0.5, -1.25], [3.0, 0.125], [7.5, -0.0625]]
+    columns_over("fourier/gaussian", {"scheme": "fourier", "style": "gaussian", "b": b, "positions": [[0.1, -0.7], [0.25, 3.0]]},
+                 absolute.gaussian(b), [(0.1, 0.25), (-0.7, 3.0)])
+
+
+def scaled():
+    places = [0, 1, 4095, 131071]
+    rope_scaled("linear", places, 16, 10000.0, {"type": "linear", "factor": 8})
+    rope_scaled("ntk", places, 16, 10000.0, {"type": "ntk", "factor": 4})
+    rope_scaled("dynamic", places, 16, 10000.0, {"type": "dynamic", "factor": 2, "max_position_embeddings": 4096})
+    rope_scaled("yarn", places, 64, 150000.0, {"type": "yarn", "factor": 32, "original_max_position_embeddings": 4096,
+                                               "truncate": False})
+    rope_scaled("llama3", places, 128, 500000.0, {"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4,
+                                                  "original_max_position_embeddings": 8192})
+    rope_scaled("longrope", places, 8, 10000.0, {"type": "longrope", "short_factor": [1, 1.1, 1.2, 1.5], "factor": 32,
+                                                 "long_factor": [1, 5.5, 40, 64.8], "original_max_position_embeddings": 4096})
+    rope_scaled("proportional", places, 16, 1e6, {"type": "proportional", "partial_rotary_factor": 0.5})
+
+
+def absolute_rows():
+    positions = [0, 3, -7, 0.1]
+    for case, parameters in (("scaled", {"pe_scale": 0.3}), ("length", {"normalize": "length"}),
+                             ("length_minus_one", {"normalize": "length_minus_one"})):
+        values = absolute.integer(positions, **parameters)
+        write(f"integer/{case}", {"scheme": "integer", "dim": 3, "positions": positions, **parameters},
+              encoding=rounded([[v] * 3 for v in values]))
+    for case, parameters in (("msb", {}), ("lsb", {"bit_order": "lsb", "low": -1.0})):
+        write(f"binary/{case}", {"scheme": "binary", "dim": 8, "positions": [0, 1, 252, 5], **parameters},
+              encoding=rounded(absolute.binary([0, 1, 252, 5], 8, **parameters).tolist()))
+    table = [[1.5, -2.0], [3.0, 4.25], [5.0, 6.0], [7.0, 8.5]]
+    write("learned/offset", {"scheme": "learned", "table": table, "row_offset": 2, "len": 2}, encoding=rounded(table[2:]))
+    resized = resample.resample_grid("bilinear_aligned", np.array(table).reshape(2, 2, 2), 3, 3)
+    write("learned/resized", {"scheme": "learned", "table": table, "table_grid": [2, 2], "grid": [3, 3],
+                              "interpolate": "bilinear_aligned"}, encoding=rounded(resized.reshape(9, 2).tolist()))
+
+
+def steps():
+    weights = {"w1": [[0.5, -0.25], [0.75, 1.0]], "b1": [0.125, 0.0], "w2": [[1.0, 0.5], [-0.25, 0.5]], "b2": [0.0, -0.5]}
+    table = dynamics.recursive(6, [1.0, -0.5], activation="relu", **weights)
+    write("recursive/relu", {"scheme": "recursive", "p0": [1.0, -0.5], "activation": "relu", "len": 6, **weights},
+          encoding=rounded(table.tolist()))
+    timed = {"w1": [[0.5, -0.25, 1.0], [0.75, 1.0, -0.5]], "b1": [0.125, 0.0], "w2": [[1.0, 0.5, 0.25], [-0.25, 0.5, 1.0]],
+             "b2": [0.0, -0.5]}
+    for method in ("rk4_38", "rk4", "midpoint", "euler"):
+        table = dynamics.floater(5, [1.0, -0.5], dt=0.25, substeps=2, method=method, **timed)
+        write(f"floater/{method}", {"scheme": "floater", "p0": [1.0, -0.5], "dt": 0.25, "substeps": 2, "method": method, "len": 5,
+                                    **timed}, encoding=rounded(table.tolist()))
+
+
+def xpos():
+    places = [0, 100, -3, 5000]
+    scale = [[rotary.xpos_exact(p, c, 16) for c in range(8)] for p in places]
+    write("xpos/scale", {"scheme": "xpos", "head_dim": 16, "positions": places, "outputs": ["scale"]}, scale=rounded(scale))
+
+
+def multimodal():
+    parts = [{"type": "text", "len": 2}, {"type": "video", "grid": [3, 4, 4], "second_per_grid": 0.3}, {"type": "text", "len": 2}]
+    for style in ("qwen2_vl", "qwen2_5_vl", "qwen2_5_omni", "videorope"):
+        ids, delta = segments.positions(parts, position_style=style)
+        write(f"rope/segments_{style}", {"scheme": "rope", "segments": parts, "position_style": style,
+                                         "outputs": ["positions", "rope_delta"]},
+              positions=ids.astype("i8"), rope_delta=np.array(delta, "i8"))
+
+
 def alibi(case, num_heads, q, k, dtype="f32"):
     slopes = reference.alibi_slopes(num_heads)
     bias = [[[-m * abs(mpmath.mpf(a) - mpmath.mpf(b)) for b in k] for a in q] for m in slopes]
@@ -67,6 +183,13 @@ def main():
     alibi("eight_heads", 8, [0, 5, 100], [0, 1, 50, 1000])
     alibi("twelve_heads", 12, [3, 65535], [0, 2, 4097, 10 ** 6])
     alibi("fractions", 5, [0.3, 2 ** 33], [0.1, -7.75])
+    several_axes()
+    fourier()
+    scaled()
+    absolute_rows()
+    steps()
+    xpos()
+    multimodal()
     write("none/small", {"scheme": "none", "len": 3, "dim": 5}, encoding=np.zeros((3, 5), "f4"))
 
 
