@@ -97,20 +97,19 @@ static void add_param(struct api_text *text, const struct pe_param *row)
     api_text_put(text, "}");
 }
 
-/* The rows of two tables as one list; more may be NULL. */
+/* The rows of two tables as one list; more may be NULL. A row of the second is left out where the first has its own. */
 static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more)
 {
-    bool first = true;
     api_text_put(text, ",\"parameters\":[");
-    for (const struct pe_param *row = rows; row->name || more; row++) {
-        if (!row->name) {
-            row = more;
-            more = NULL;
-        }
-        api_text_add(text, ",", !first);
+    for (const struct pe_param *row = rows; row->name; row++) {
+        api_text_add(text, ",", row > rows);
         add_param(text, row);
-        first = false;
     }
+    for (; more && more->name; more++)
+        if (!pe_param_find(rows, more->name)) {
+            api_text_put(text, ",");
+            add_param(text, more);
+        }
     api_text_put(text, "]");
 }
 

@@ -44,7 +44,7 @@ enum { API_ROWS_UNIT = 32 };
 /* Bodies of at most this many bytes are made in place by whoever asks: some tens of microseconds. */
 enum { API_LIGHT_BYTES = 64 * 1024 };
 
-/* The same where an element takes microseconds (pe_plan_is_slow). */
+/* The same where an element takes microseconds (pe_plan_pace). */
 enum { API_LIGHT_SLOW_BYTES = 2048 };
 
 /* Text of a configuration, a catalogue page or an error. A configuration repeats the lists of its request (a key mask

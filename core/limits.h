@@ -34,6 +34,25 @@ enum { PE_RESAMPLE_TAPS_MAX = 4096 };
 /* Scratch of one fill on the stack, bytes. libuv's workers have 8 MiB of stack, musl's default threads 128 KiB. */
 enum { PE_SCRATCH_BYTES = 32768 };
 
+/* Weights of a network that makes rows (recursive, floater), elements: kept as doubles, so 32 MiB a plan. Two square
+ * layers of 1448 channels. */
+enum { PE_NETWORK_WEIGHTS_MAX = 1 << 22 };
+
+/* Work to reach the last row of such a scheme, in multiply-adds (what else a step costs is counted as some): rows
+ * follow from the rows before them, so one row far down may cost a worker all of it at one go, which nothing can
+ * interrupt. 7 s, and 30 s where the weights are larger than the caches. A floater of 512 channels reaches position
+ * 3000. */
+#define PE_STEPS_WORK_MAX 0x1p35
+
+/* Rows of such a scheme that a plan keeps so as to go on from them, bytes. 4096 rows of 512 channels. */
+#define PE_STEPS_KEPT_MAX (16ULL << 20)
+
+/* Threads that can fill from such a plan at once without waiting for each other; a stream of the server has three. */
+enum { PE_STEPS_WALKERS = 8 };
+
+/* Work that may be done in place by whoever serves many clients, in multiply-adds: a few tenths of a millisecond. */
+#define PE_LIGHT_WORK 0x1p18
+
 _Static_assert(PE_HEAD_DIM_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a rotated row fits the scratch");
 
 #endif

@@ -235,7 +235,7 @@ const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i)
     return &plan->outputs[i];
 }
 
-bool pe_plan_is_slow(const struct pe_plan *plan) { return plan->is_slow; }
+enum pe_pace pe_plan_pace(const struct pe_plan *plan) { return plan->pace; }
 
 const struct pe_value *pe_plan_config(const struct pe_plan *plan) { return &plan->resolved; }
 

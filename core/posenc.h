@@ -256,8 +256,10 @@ const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan);
 const struct pe_preset *pe_plan_preset(const struct pe_plan *plan);
 size_t pe_plan_n_outputs(const struct pe_plan *plan);
 const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i); /* borrowed until pe_plan_free */
-/* Whether an element takes microseconds rather than nanoseconds: a few thousand of them keep a thread busy. */
-bool pe_plan_is_slow(const struct pe_plan *plan);
+/* How long filling takes: nanoseconds an element; microseconds; or however long it takes to reach them, because rows
+ * follow from the rows before them (fill from a thread that nobody waits for). */
+enum pe_pace { PE_QUICK, PE_SLOW, PE_HEAVY };
+enum pe_pace pe_plan_pace(const struct pe_plan *plan);
 /* Every parameter resolved, as an object: posted again with the sequence it gives the same bytes. Borrowed likewise. */
 const struct pe_value *pe_plan_config(const struct pe_plan *plan);
 

@@ -73,7 +73,7 @@ struct pe_plan {
     struct pe_absolute *absolute;       /* additive schemes: how the encoding meets x */
     enum pe_dtype dtype;                /* of real outputs */
     enum pe_arith arith;
-    bool is_slow; /* filling takes microseconds an element; set by plan() */
+    enum pe_pace pace; /* set by plan(); quick unless it says so */
     struct pe_output *outputs;
     struct pe_source *sources;   /* of the outputs, in the same order */
     size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */

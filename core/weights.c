@@ -203,8 +203,9 @@ enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *
     }
     if (!find_seed(plan, &seed, &w->std))
         return pe_fail(err, pointer,
-                       "%s needs the tensor %s %s; send it with the request, \"%s\":[[…]], as a .npy part or in "
-                       "safetensors, or have it made at random, \"seed\":0",
+                       "%s needs the tensor %s %s; three ways to give weights: sent with the request, \"%s\":[[…]] "
+                       "(or a .npy part, safetensors); made at random, \"seed\":0; stored and named, "
+                       "\"weights\":\"NAME\" (not in this version yet)",
                        plan->scheme->info.name, name, needed, name);
     w->is_seeded = true;
     w->hash = pe_seed_hash(seed, name);

@@ -105,6 +105,9 @@ static size_t room_of(const struct api_segment *segment, size_t n)
     return n * segment->width + (segment->text ? 0 : SLACK);
 }
 
+/* Bodies of at most this many bytes are made in place. */
+static const size_t light_bytes[] = {[PE_QUICK] = API_LIGHT_BYTES, [PE_SLOW] = API_LIGHT_SLOW_BYTES, [PE_HEAVY] = 0};
+
 /* An upper bound of the body's bytes, or anything above API_LIGHT_BYTES if it is above. */
 static size_t light_bound(const struct api_stream *stream)
 {
@@ -150,7 +153,7 @@ bool api_stream_open(const struct api_format *format, struct api_opening *openin
     if (!format->open(opening, problem))
         return false;
     size_t bound = light_bound(stream);
-    stream->is_light = bound <= (pe_plan_is_slow(opening->plan) ? API_LIGHT_SLOW_BYTES : API_LIGHT_BYTES);
+    stream->is_light = bound <= light_bytes[pe_plan_pace(opening->plan)];
     stream->length = exact_length(stream);
     number_pieces(stream);
     if (stream->is_light && format->is_text) { /* text has no alignment to keep */

@@ -247,7 +247,7 @@ static enum pe_status plan_resized(struct pe_plan *plan, struct state *s, struct
                 s->taps[0].n_taps, s->taps[1].n_taps, PE_RESAMPLE_TAPS_MAX);
         return err->status = PE_TOO_LARGE;
     }
-    plan->is_slow = true;
+    plan->pace = PE_SLOW;
     return status;
 }
 

@@ -1,8 +1,12 @@
 /* Every scheme, one line each, in the order of the catalogue: the only line two schemes share. */
 SCHEME(none)
+SCHEME(integer)
+SCHEME(binary)
 SCHEME(sinusoidal)
 SCHEME(fourier)
 SCHEME(learned)
+SCHEME(recursive)
+SCHEME(floater)
 SCHEME(rope)
 SCHEME(xpos)
 SCHEME(alibi)

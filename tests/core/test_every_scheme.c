@@ -72,16 +72,38 @@ static void texts_are_present(void **unused)
     assert_texts(pe_sequence_params());
 }
 
+/* Has the scheme no output without weights? Then its defaults are answered with a seed. */
+static bool needs_weights(const struct pe_scheme_info *info)
+{
+    static const char *const all[] = {"learned", "recursive", "floater"};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(info->name, all[i]) == 0)
+            return true;
+    return false;
+}
+
 static void defaults_answer(void **unused)
 {
     (void)unused;
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         char json[128];
         struct test_request r;
-        snprintf(json, sizeof json, "{\"scheme\":\"%s\",\"len\":3}", pe_scheme_at(s)->name);
-        struct pe_plan *plan = test_plan(&r, json);
+        struct pe_plan *plan = NULL;
+        struct pe_error err;
+        bool seed = needs_weights(pe_scheme_at(s));
+        snprintf(json, sizeof json, "{\"scheme\":\"%s\",\"len\":3,\"seed\":1}", pe_scheme_at(s)->name);
+        test_request_parse(&r, json);
+        r.request.n_fields -= !seed;
+        if (pe_plan_new(&r.request, &plan, &err))
+            fail_msg("%s: refused at \"%s\": %s", json, err.pointer, err.detail);
         assert_true(pe_plan_n_outputs(plan) > 0);
         pe_plan_free(plan);
+        r.request.n_fields -= seed;
+        if (seed) { /* all ways to give weights are told */
+            assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_INVALID);
+            assert_non_null(strstr(err.detail, "seed"));
+            assert_non_null(strstr(err.detail, "weights"));
+        }
         test_request_drop(&r);
     }
 }

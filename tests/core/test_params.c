@@ -10,7 +10,7 @@
 /* request, pointer, a word of the detail */
 static const char *const refused[][3] = {
     {"{\"scheme\":\"rop\",\"len\":2}", "/scheme", "nearest: \"rope\""},
-    {"{\"scheme\":\"zzzzzzzzzz\",\"len\":2}", "/scheme", "one of: none, sinusoidal"},
+    {"{\"scheme\":\"zzzzzzzzzz\",\"len\":2}", "/scheme", "one of: none, integer"},
     {"{\"scheme\":3,\"len\":2}", "/scheme", "not a string"},
     {"{\"len\":2}", "/scheme", "missing"},
     {"{\"scheme\":\"alibi\",\"q\":[[1,2]]}", "/scheme", "cannot rotate"},

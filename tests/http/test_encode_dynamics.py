@@ -135,16 +135,6 @@ def test_a_run_that_starts_far_down(server, scheme, time_input):
     assert encode_one(server, scheme=scheme, positions=listed, **w).tobytes() == whole[listed].tobytes()
 
 
-@pytest.mark.parametrize("scheme,time_input", [("recursive", False), ("floater", True)])
-def test_slices_far_down(server, scheme, time_input):
-    w = sent({name: a.astype("f4") for name, a in weights(12, 12, seed=9, time_input=time_input, scale=0.5).items()}, "f32")
-    whole = encode_one(server, scheme=scheme, len=LONG, **w)
-    for cut in ([LONG - 10, None], [16380, 16390], [7, LONG, 1999], [0, 1]):
-        part = encode_one(server, scheme=scheme, len=LONG, slice=[cut, None], **w)
-        assert part.tobytes() == whole[slice(*cut)].tobytes(), cut
-    assert encode_one(server, scheme=scheme, len=LONG, slice=[None, [3, 5]], **w).tobytes() == whole[:, 3:5].tobytes()
-
-
 # ---- Random combinations -----------------------------------------------------------------------------------------------
 
 

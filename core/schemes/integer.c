@@ -1,0 +1,126 @@
+/* The position itself in every channel: the counter-example that opens every lesson on positional encoding.
+ *
+ *     PE(p, j) = pe_scale · p          normalize none: grows without bound
+ *     PE(p, j) = pe_scale · p / N      length
+ *     PE(p, j) = pe_scale · p / (N-1)  length_minus_one; 0 where N = 1
+ *
+ * N is how many positions the request has, so a normalised position changes its code with the length. */
+#include "core/scheme.h"
+
+#include <math.h>
+#include <string.h>
+
+enum normalize { NONE, LENGTH, LENGTH_MINUS_ONE };
+
+struct integer {
+    int64_t dim;
+    int normalize;
+    const struct pe_value *pe_scale;
+    struct pe_value scale; /* what pe_scale points to once it is a number */
+    int arith;
+};
+
+static const char *const normalize_words[] = {
+    [NONE] = "none", [LENGTH] = "length", [LENGTH_MINUS_ONE] = "length_minus_one", NULL};
+
+static const struct pe_param params[] = {
+    PE_P_INT(integer, dim, 512, 1, PE_DIM_MAX, "channels of the encoding"),
+    PE_P_WORD(integer, normalize, normalize_words,
+              "none: p; length: p/N, N the number of positions; length_minus_one: p/(N-1), 0 where N is 1"),
+    PE_P_VALUE(integer, pe_scale, "factor, a number from -1e12 to 1e12 or \"sqrt_dim\"; default 1"),
+    PE_P_ARITH(integer),
+    PE_P_END,
+};
+
+static const struct pe_output_row outputs[] = {
+    {.name = "encoding", .shape = "n,dim", .row_axes = 1, .dtype = PE_DTYPE_NONE, .text = "a row per position"},
+    {.name = NULL},
+};
+
+#define SCALE_MAX 1e12 /* with 2^40 as the largest position no product is near a double's ends */
+
+static double scale_of(const struct integer *c)
+{
+    const struct pe_value *v = c->pe_scale;
+    if (!v)
+        return 1;
+    if (v->kind == PE_STRING && strcmp(v->string, "sqrt_dim") == 0)
+        return sqrt((double)c->dim);
+    if (v->kind == PE_INTEGER)
+        return (double)v->integer;
+    return v->kind == PE_REAL ? v->real : (double)NAN;
+}
+
+static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
+{
+    struct integer *c = p->config;
+    double scale = scale_of(c);
+    p->arith = (enum pe_arith)c->arith;
+    if (isnan(scale))
+        return pe_fail(err, "/pe_scale", "pe_scale is neither a number nor \"sqrt_dim\"");
+    if (!(fabs(scale) <= SCALE_MAX))
+        return pe_fail(err, "/pe_scale", "pe_scale is %.17g; allowed: from -1e12 to 1e12", scale);
+    c->scale = (struct pe_value){.kind = PE_REAL, .real = scale};
+    c->pe_scale = &c->scale;
+    return PE_OK;
+}
+
+/* What p is divided by; 0: the value is 0. */
+static double divisor(const struct pe_plan *plan)
+{
+    const struct integer *c = plan->config;
+    double n = (double)plan->seq.k->n;
+    return c->normalize == NONE ? 1 : c->normalize == LENGTH ? n : n - 1;
+}
+
+/* a / b, with what is left over in the place of the lower part. Only its sign counts, and that is exact, so the
+ * quotient is rounded as it should be however near it lies to the middle of two numbers of a narrower format. */
+static struct pe_dd quotient(struct pe_dd a, double b)
+{
+    double q = dd_div(a, dd(b)).hi, left = dd_sub(a, dd_two_prod(q, b)).hi;
+    return (struct pe_dd){q, left};
+}
+
+static double value(const struct pe_plan *plan, enum pe_dtype dtype, double p)
+{
+    const struct integer *c = plan->config;
+    double n = divisor(plan);
+    if (p == 0 || n == 0 || c->scale.real == 0)
+        return 0; /* +0, never -0 */
+    if (plan->arith == PE_ARITH_FLOAT32)
+        return (double)((float)p * (float)c->scale.real / (float)n);
+    struct pe_dd v = dd_two_prod(c->scale.real, p);
+    if (n != 1)
+        v = quotient(v, n);
+    return dtype == PE_F64 ? v.hi : dd_round_odd(v);
+}
+
+/* PE(p, j) as above, the same for all j */
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    (void)id;
+    for (uint64_t i = 0; i < b->n_rows; i++) {
+        double x = value(plan, output->dtype, pe_position_at(plan->seq.k, b->row0 + i));
+        for (uint64_t j = 0; j < b->n_cols; j++)
+            pe_store(output->dtype, dst, (size_t)(i * b->n_cols + j), x);
+    }
+}
+
+const struct pe_scheme pe_scheme_integer = {
+    .info =
+        {
+            .name = "integer",
+            .family = "absolute",
+            .summary = "the position itself, or its share of the length, in every channel",
+            .paper = "no model's: the first idea of every introduction, and its counter-example",
+            .example = "{\"scheme\":\"integer\",\"len\":8,\"dim\":4}",
+            .params = params,
+            .outputs = outputs,
+            .operations = 1U << PE_ENCODE,
+            .is_additive = true,
+        },
+    .config_bytes = sizeof(struct integer),
+    .plan = plan,
+    .fill = fill,
+};

@@ -1,0 +1,45 @@
+/* Small fully connected networks out of a plan's weights: x → activation(W·x + b) → …, as torch.nn.Linear has them.
+ * Family helper of the schemes whose rows a network makes. */
+#ifndef PE_SCHEMES_NETWORK_H
+#define PE_SCHEMES_NETWORK_H
+
+#include "core/scheme.h"
+
+enum pe_activation { PE_TANH, PE_RELU, PE_SIGMOID, PE_GELU, PE_IDENTITY };
+extern const char *const pe_activation_words[];
+#define PE_P_ACTIVATION(S, fallback_)                                                                                  \
+    {                                                                                                                  \
+        .name = "activation", .type = PE_T_WORD, .offset = PE_OFFSET(S, activation, int), .fallback = (fallback_),     \
+        .words = pe_activation_words, .text = "between two layers; gelu: x·Φ(x), by erf"                             \
+    }
+
+enum { PE_LAYERS_MAX = 8 };
+
+struct pe_network;
+
+struct pe_network_form {
+    size_t n_layers;
+    uint64_t widths[PE_LAYERS_MAX + 1];        /* of the input, of each layer's output */
+    size_t w[PE_LAYERS_MAX], b[PE_LAYERS_MAX]; /* rows of the scheme's inputs */
+    bool time_input;                           /* every layer has one more input, the last: the time */
+    enum pe_activation activation;             /* between layers */
+    bool output_activation;                    /* behind the last one too */
+    enum pe_arith arith;                       /* float32: what a layer gives is rounded to f32 */
+};
+
+/* Asks for the weights (tensors sent, or seeded) and makes *network, or says what is missing. */
+enum pe_status pe_network_new(struct pe_plan *plan, const struct pe_network_form *form, struct pe_network **network,
+                              struct pe_error *err);
+void pe_network_free(struct pe_network *network); /* NULL is accepted */
+
+size_t pe_network_scratch(const struct pe_network *network); /* doubles that pe_network_apply needs */
+double pe_network_cost(const struct pe_network *network);    /* of applying it once, in multiply-adds */
+double pe_network_made(const struct pe_network *network);    /* of making its weights, likewise */
+
+/* Reads the weights, unless that was done: call before the first pe_network_apply, from any thread. */
+void pe_network_load(struct pe_network *network);
+
+/* out = network(x, t); out may be x. */
+void pe_network_apply(const struct pe_network *network, double t, const double *x, double *out, double *scratch);
+
+#endif
