@@ -14,6 +14,7 @@
 #include "core/inherit.h"
 #include "core/limits.h"
 #include "core/params.h"
+#include "core/resample.h"
 #include "core/phases.h"
 #include "core/sequence.h"
 #include "core/waves.h"

@@ -4,7 +4,6 @@
  *     PE(p, j) = table[p + row_offset, j]
  *     PE((y, x), j) = [col_table[x], row_table[y]]                      DETR: columns' channels first
  *     PE((y, x), j) = sum over a, b of wy[y, a] wx[x, b] table[num_prefix + a·w + b, j]     resized */
-#include "core/resample.h"
 #include "core/scheme.h"
 
 #include <stdlib.h>

@@ -92,8 +92,8 @@ static void assert_again(const struct test_request *r, const struct pe_plan *pla
     struct pe_error err;
     memcpy(fields, config->object.fields, n * sizeof *fields);
     for (size_t i = 0; i < r->n; i++)
-        if (!names_model(r->fields[i].name) && !has(fields, n, r->fields[i].name) && !pe_param_find(info->params, r->fields[i].name) &&
-            !pe_param_find(pe_absolute_params(), r->fields[i].name))
+        if (!names_model(r->fields[i].name) && !has(fields, n, r->fields[i].name) &&
+            !pe_param_find(info->params, r->fields[i].name) && !pe_param_find(pe_absolute_params(), r->fields[i].name))
             fields[n++] = r->fields[i];
     struct pe_request request = {.fields = fields, .n_fields = n, .dtype = r->request.dtype};
     if (pe_plan_new(&request, &again, &err))
