@@ -26,6 +26,10 @@ enum { PE_HEADS_MAX = 4096 };
 /* Positions that are kept one by one (packed sequences, multimodal segments): 8 MiB of doubles an axis, and some
  * milliseconds to lay out. */
 enum { PE_LISTED_POSITIONS_MAX = 1 << 20 };
+_Static_assert(PE_LISTED_POSITIONS_MAX <= 1 << 24, "every token number is a float32: multimodal ids are");
+
+/* Segments of one sequence: a video of Qwen3-VL takes two a frame. As read they are at most 64 bytes each, 4 MiB. */
+enum { PE_SEGMENTS_MAX = 65536 };
 
 /* Rows of a learned table that one row of a resized grid is made of: 64 by 64, shrinking each axis sixteenfold. A row
  * of 1024 channels then takes some ten milliseconds. */

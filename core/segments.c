@@ -1,453 +1,272 @@
-/* Position ids of multimodal sequences, segment by segment in reading order. The rules are those of get_rope_index in
- * transformers' models of the names in pe_position_styles, and of VideoRoPE (arXiv 2502.05173). Products of frame
- * numbers are taken in float32, as there: 6 · 0.3 · 25 is 45 in float32 and less in double, and ids are cut. */
-#include "core/segments.h"
+/* Position ids of multimodal sequences: lays the tokens of segments out one after another. The rules are those of
+ * get_rope_index in transformers (Qwen2-VL, arXiv 2409.12191; TMRoPE, 2503.20215) and of VideoRoPE (2502.05173), whose
+ * float32 steps are float32 steps here. */
 #include "core/limits.h"
+#include "core/segments_read.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-const char *const pe_position_styles[] = {[PE_QWEN2_5_VL] = "qwen2_5_vl",
-                                          [PE_QWEN2_VL] = "qwen2_vl",
-                                          [PE_QWEN2_5_VL_INT_SECONDS] = "qwen2_5_vl_int_seconds",
-                                          [PE_QWEN3_VL] = "qwen3_vl",
-                                          [PE_QWEN2_5_OMNI] = "qwen2_5_omni",
-                                          [PE_QWEN3_OMNI] = "qwen3_omni",
-                                          [PE_VIDEOROPE] = "videorope",
-                                          NULL};
+/* ---- Time of a frame, counted from the first ---- */
 
-enum kind { TEXT, IMAGE, VIDEO, AUDIO, AUDIO_IN_VIDEO };
-static const char *const kinds[] = {[TEXT] = "text",
-                                    [IMAGE] = "image",
-                                    [VIDEO] = "video",
-                                    [AUDIO] = "audio",
-                                    [AUDIO_IN_VIDEO] = "audio_in_video",
-                                    NULL};
-
-/* One segment: its fields, then what follows from them. */
-struct segment {
-    int type;
-    int64_t len, mel_frames, audio_len;
-    struct pe_reals grid;
-    double second_per_grid;
-    uint64_t frames, rows, cols; /* of tokens, after merging */
-    uint64_t n_plain;            /* tokens of text or audio */
-    uint64_t n;                  /* all its tokens */
-};
-
-#define LENGTH(field, when_, text_)                                                                                    \
-    {                                                                                                                  \
-        .name = #field, .type = PE_T_INT, .offset = PE_OFFSET(segment, field, int64_t), .fallback = PE_UNSET,          \
-        .min = 1, .max = PE_LISTED_POSITIONS_MAX, .when = when_, .text = text_                                         \
-    }
-
-static const struct pe_param rows[] = {
-    {.name = "type",
-     .type = PE_T_WORD,
-     .offset = PE_OFFSET(segment, type, int),
-     .fallback = PE_UNSET_WORD,
-     .words = kinds,
-     .text = "what the segment holds"},
-    LENGTH(len, "type=text|audio", "tokens"),
-    LENGTH(mel_frames, "type=audio|audio_in_video", "frames of 10 ms of the spectrogram; tokens follow"),
-    LENGTH(audio_len, "type=audio_in_video", "tokens of the audio"),
-    {.name = "grid",
-     .type = PE_T_REALS,
-     .offset = PE_OFFSET(segment, grid, struct pe_reals),
-     .min = 1,
-     .max = PE_LISTED_POSITIONS_MAX,
-     .when = "type=image|video|audio_in_video",
-     .text = "frames, rows, columns of patches before merging: [t,h,w]"},
-    {.name = "second_per_grid",
-     .type = PE_T_REAL,
-     .offset = PE_OFFSET(segment, second_per_grid, double),
-     .fallback = 1,
-     .min = 0,
-     .max = 1e6,
-     .when = "type=video|audio_in_video",
-     .text = "seconds from one frame of the grid to the next: temporal_patch_size / fps"},
-    PE_P_END,
-};
-
-/* ---- Reading ---- */
-
-static bool is_omni(const struct pe_segment_rules *rules)
+/* k·seconds·rate as torch does it: an integer tensor times floats is float32 after each product. 6 · 0.3 · 25 is 45
+ * so, and 44.99… in double. */
+static double float32_time(uint64_t k, double seconds, double rate)
 {
-    return rules->style == PE_QWEN2_5_OMNI || rules->style == PE_QWEN3_OMNI;
+    float elapsed = (float)k * (float)seconds;
+    float ids = elapsed * (float)rate;
+    return (double)ids;
 }
 
-static enum pe_status fail_at(struct pe_error *err, const char *prefix, const char *name, const char *why)
+/* k·int(seconds)·rate: integer tensors as long as the rate is an integer too. Half a second is 0, and all frames are at
+ * once. */
+static double whole_seconds_time(uint64_t k, double seconds, double rate)
 {
-    char pointer[PE_POINTER_MAX];
-    pe_pointer_join(pointer, sizeof pointer, prefix, name);
-    return pe_fail(err, pointer, "%s %s", name, why);
+    double whole = trunc(seconds);
+    return rate == floor(rate) ? (double)k * whole * rate : trunc(float32_time(k, whole, rate));
 }
 
-static enum pe_status unknown_field(const char *prefix, const char *name, struct pe_error *err)
+/* T_k of frame k. */
+static double frame_time(const struct pe_segment_rules *rules, const struct pe_segment_block *b, uint64_t k)
 {
-    static const char *const names[] = {"type", "len", "mel_frames", "audio_len", "grid", "second_per_grid", NULL};
-    char pointer[PE_POINTER_MAX];
-    const char *nearest = pe_nearest(name, names);
-    pe_pointer_join(pointer, sizeof pointer, prefix, name);
-    return pe_fail(err, pointer, "unknown field \"%.64s\" of a segment; %s%s", name,
-                   nearest ? "nearest: " : "allowed: ",
-                   nearest ? nearest : "type, len, mel_frames, audio_len, grid, second_per_grid");
-}
-
-enum { SEGMENT_FIELDS_MAX = 16 };
-
-static enum pe_status check_names(const struct pe_value *v, const char *prefix, struct pe_error *err)
-{
-    bool has_type = false;
-    for (size_t i = 0; i < v->object.n; i++) {
-        const struct pe_param *row = pe_param_find(rows, v->object.fields[i].name);
-        if (!row)
-            return unknown_field(prefix, v->object.fields[i].name, err);
-        has_type |= row == rows;
-    }
-    return has_type ? PE_OK
-                    : fail_at(err, prefix, rows[0].name,
-                              "is missing; one of \"text\", \"image\", \"video\", \"audio\", \"audio_in_video\"");
-}
-
-static enum pe_status read_fields(struct segment *s, const struct pe_value *v, const char *prefix, struct pe_error *err)
-{
-    bool taken[SEGMENT_FIELDS_MAX] = {false};
-    if (v->kind != PE_OBJECT || v->object.n > SEGMENT_FIELDS_MAX)
-        return pe_fail(err, prefix, "a segment must be an object, as {\"type\":\"text\",\"len\":5}");
-    enum pe_status status = check_names(v, prefix, err);
-    return status ? status : pe_params_read(rows, s, v->object.fields, v->object.n, taken, prefix, err);
-}
-
-static enum pe_status read_grid(struct segment *s, uint64_t merge, const char *prefix, struct pe_error *err)
-{
-    double n[3];
-    char pointer[PE_POINTER_MAX];
-    pe_pointer_join(pointer, sizeof pointer, prefix, "grid");
-    if (s->grid.array.rank != 1 || s->grid.n != 3)
-        return pe_fail(err, pointer, "grid %s; needed: three lengths [t,h,w] of patches before merging",
-                       s->grid.n ? "has another form" : "is missing");
-    for (uint64_t a = 0; a < 3; a++)
-        if ((n[a] = pe_real_at(&s->grid, a)) != floor(pe_real_at(&s->grid, a)))
-            return pe_fail(err, pointer, "grid has %.17g at index %d; allowed: integers", n[a], (int)a);
-    s->frames = (uint64_t)n[0];
-    s->rows = (uint64_t)n[1] / merge;
-    s->cols = (uint64_t)n[2] / merge;
-    if ((uint64_t)n[1] % merge || (uint64_t)n[2] % merge)
-        return pe_fail(err, pointer,
-                       "grid has %.0f rows and %.0f columns of patches; needed: multiples of "
-                       "spatial_merge_size, %d",
-                       n[1], n[2], (int)merge);
-    return PE_OK;
-}
-
-static int64_t floor_half(int64_t x) { return x >= 0 ? x / 2 : -((1 - x) / 2); }
-
-/* Tokens of n spectrogram frames: two strided convolutions (transformers' Omni feature extractors). */
-static int64_t audio_tokens(int64_t n, enum pe_position_style style)
-{
-    if (style == PE_QWEN2_5_OMNI)
-        return floor_half(floor_half(n - 1) + 1 - 2) + 1;
-    int64_t f = floor_half(n % 100 - 1) + 1;
-    return floor_half(floor_half(f - 1) + 1 - 1) + 1 + n / 100 * 13;
-}
-
-static enum pe_status read_length(struct segment *s, int64_t tokens, const char *name,
-                                  const struct pe_segment_rules *rules, const char *prefix, struct pe_error *err)
-{
-    bool has_tokens = tokens != PE_UNSET_INT, has_frames = s->mel_frames != PE_UNSET_INT;
-    if (has_tokens && has_frames)
-        return fail_at(err, prefix, "mel_frames", "stands beside a number of tokens; give one of them");
-    if (!has_tokens && !has_frames)
-        return fail_at(err, prefix, name, "is missing");
-    s->n_plain = (uint64_t)(has_tokens ? tokens : audio_tokens(s->mel_frames, rules->style));
-    if (s->n_plain < 1 || s->n_plain > PE_LISTED_POSITIONS_MAX)
-        return fail_at(err, prefix, "mel_frames", "is too short for one token of audio");
-    return PE_OK;
-}
-
-static enum pe_status check_style(const struct segment *s, const struct pe_segment_rules *rules, const char *prefix,
-                                  struct pe_error *err)
-{
-    char why[128];
-    if ((s->type == AUDIO || s->type == AUDIO_IN_VIDEO) && !is_omni(rules)) {
-        snprintf(why, sizeof why, "is \"%s\"; the models of position_style %s take no audio", kinds[s->type],
-                 pe_position_styles[rules->style]);
-        return fail_at(err, prefix, "type", why);
-    }
-    if (rules->style == PE_QWEN3_VL && s->frames > 1)
-        return fail_at(err, prefix, "grid",
-                       "has more than one frame; qwen3_vl writes a timestamp as text before each: give every frame as "
-                       "a segment of its own, [1,h,w]");
-    return PE_OK;
-}
-
-static enum pe_status read_segment(struct segment *s, const struct pe_value *v, size_t index,
-                                   const struct pe_segment_rules *rules, struct pe_error *err)
-{
-    char prefix[48];
-    bool has_grid, has_audio;
-    snprintf(prefix, sizeof prefix, "/segments/%zu", index);
-    *s = (struct segment){.n = 0};
-    enum pe_status status = read_fields(s, v, prefix, err);
-    has_grid = !status && (s->type == IMAGE || s->type == VIDEO || s->type == AUDIO_IN_VIDEO);
-    has_audio = !status && s->type == AUDIO_IN_VIDEO;
-    if (has_grid)
-        status = read_grid(s, (uint64_t)rules->spatial_merge_size, prefix, err);
-    if (!status)
-        status = check_style(s, rules, prefix, err);
-    if (!status && (!has_grid || has_audio))
-        status = read_length(s, has_audio ? s->audio_len : s->len, has_audio ? "audio_len" : "len", rules, prefix, err);
-    double cells = (double)s->frames * (double)s->rows * (double)s->cols;
-    double n = cells + (double)s->n_plain + (has_audio ? 4 : 0); /* two start and two end tokens */
-    s->n = n > PE_LISTED_POSITIONS_MAX ? PE_LISTED_POSITIONS_MAX + 1 : (uint64_t)n;
-    return status;
-}
-
-/* ---- Laying out ---- */
-
-/* Ids are written one token after the other; `last_max` is the largest id of what was appended last. */
-struct layout {
-    struct pe_segments *out;
-    const struct pe_segment_rules *rules;
-    uint64_t at;
-    double next;
-    bool is_float32; /* Qwen3-Omni holds ids in float32 */
-};
-
-static void put(struct layout *l, double t, double h, double w)
-{
-    const double id[3] = {t, h, w};
-    for (int a = 0; a < 3; a++)
-        l->out->ids[a][l->at] = l->is_float32 ? (double)(float)id[a] : id[a];
-    l->at++;
-}
-
-/* The largest id of the tokens from `from` on, all three rows. */
-static double largest_since(const struct layout *l, uint64_t from)
-{
-    double largest = -HUGE_VAL;
-    for (int a = 0; a < 3; a++)
-        for (uint64_t i = from; i < l->at; i++)
-            largest = fmax(largest, l->out->ids[a][i]);
-    return largest;
-}
-
-static void lay_text(struct layout *l, uint64_t n)
-{
-    for (uint64_t i = 0; i < n; i++)
-        put(l, l->next + (double)i, l->next + (double)i, l->next + (double)i);
-    l->next += (double)n;
-}
-
-/* T_k: what frame k adds to the time. */
-static double frame_time(const struct pe_segment_rules *rules, const struct segment *s, uint64_t k)
-{
-    float step = (float)s->second_per_grid, seconds = (float)k * step;
-    bool image = s->type == IMAGE;
+    bool still = b->type == PE_IMAGE;
     switch (rules->style) {
     case PE_QWEN2_VL: return (double)k;
-    case PE_QWEN2_5_VL: return image ? 0 : trunc((double)(seconds * (float)rules->tokens_per_second));
-    case PE_QWEN2_5_VL_INT_SECONDS: return image ? 0 : (double)k * trunc(s->second_per_grid) * rules->tokens_per_second;
+    case PE_QWEN2_5_VL: return still ? 0 : trunc(float32_time(k, b->seconds, rules->tokens_per_second));
+    case PE_QWEN2_5_VL_INT_SECONDS: return still ? 0 : whole_seconds_time(k, b->seconds, rules->tokens_per_second);
     case PE_QWEN3_VL: return 0;
-    case PE_QWEN2_5_OMNI: return trunc((double)((image ? (float)k : seconds) * (float)rules->position_id_per_seconds));
-    case PE_QWEN3_OMNI: return (double)((image ? (float)k : seconds) * (float)rules->position_id_per_seconds);
-    case PE_VIDEOROPE: return rules->temporal_scale * (double)k;
+    case PE_QWEN2_5_OMNI: return trunc(float32_time(k, b->seconds, rules->position_id_per_seconds));
+    case PE_QWEN3_OMNI: return float32_time(k, b->seconds, rules->position_id_per_seconds);
+    case PE_VIDEOROPE: return float32_time(k, 1, rules->temporal_scale);
     }
     return 0;
 }
 
-/* VideoRoPE: rows and columns are centred on the time; the next segment follows the last frame's time. */
-static void lay_diagonal(struct layout *l, const struct segment *s)
+/* ---- Laying out ---- */
+
+struct layout {
+    const struct pe_segment_rules *rules;
+    double *ids[3];
+    uint64_t n;     /* tokens so far */
+    double start;   /* first id of the next block */
+    double largest; /* id so far, in the rows that count */
+};
+
+/* Where times are not integers the published ids are float32 tensors, so every sum of them is rounded to float32. */
+static double sum(const struct layout *l, double a, double b)
 {
-    double t = l->next, up = (double)((s->rows - 1) / 2), left = (double)((s->cols - 1) / 2);
-    for (uint64_t k = 0; k < s->frames; k++) {
-        t = l->next + frame_time(l->rules, s, k);
-        for (uint64_t y = 0; y < s->rows; y++)
-            for (uint64_t x = 0; x < s->cols; x++)
-                put(l, t, t + (double)y - up, t + (double)x - left);
-    }
-    l->next = t + 1;
+    bool is_float32 = l->rules->style == PE_QWEN3_OMNI || l->rules->style == PE_VIDEOROPE;
+    return is_float32 ? (double)((float)a + (float)b) : a + b;
 }
 
-/* Token i of a grid, counted from `start`: frames, then rows, then columns. */
-static void put_cell(struct layout *l, const struct segment *s, double start, uint64_t i)
+static void put(struct layout *l, double t, double h, double w)
 {
-    uint64_t cells = s->rows * s->cols;
-    put(l, start + frame_time(l->rules, s, i / cells), start + (double)(i % cells / s->cols),
-        start + (double)(i % s->cols));
+    l->ids[0][l->n] = t;
+    l->ids[1][l->n] = h;
+    l->ids[2][l->n] = w;
+    l->n++;
 }
 
-static void lay_grid(struct layout *l, const struct segment *s)
+static void put_flat(struct layout *l, double id) { put(l, id, id, id); }
+
+/* Tokens from first on: the largest of their ids in the rows before n_rows. */
+static double largest_from(const struct layout *l, uint64_t first, int n_rows)
 {
-    uint64_t from = l->at, n = s->frames * s->rows * s->cols;
-    for (uint64_t i = 0; i < n; i++)
-        put_cell(l, s, l->next, i);
-    l->next = largest_since(l, from) + 1;
+    double largest = l->ids[0][first];
+    for (int row = 0; row < n_rows; row++)
+        for (uint64_t i = first; i < l->n; i++)
+            largest = fmax(largest, l->ids[row][i]);
+    return largest;
+}
+
+/* VideoRoPE goes on from the last frame's time, the others from the largest id in any row. */
+static int rows_that_count(const struct layout *l) { return l->rules->style == PE_VIDEOROPE ? 1 : 3; }
+
+/* The next block starts one after the largest id of the tokens from first on. */
+static void go_on(struct layout *l, uint64_t first)
+{
+    l->start = sum(l, largest_from(l, first, rows_that_count(l)), 1);
+}
+
+/* Text and audio, tokens first … end-1 of a block: t = h = w = start + i. */
+static void lay_flat(struct layout *l, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first; i < end; i++)
+        put_flat(l, sum(l, l->start, (double)i));
+}
+
+/* Token i of a grid, frames one after another, row by row: (start + T_k, start + y, start + x); in VideoRoPE rows and
+ * columns are counted from the middle of the frame, and from its time. (VideoRoPE's code adds the text before a grid
+ * and that text's start one after the other, two roundings; scales such as 2, 0.75 or 1.5 give the same.) */
+static void put_patch(struct layout *l, const struct pe_segment_block *b, uint64_t i)
+{
+    uint64_t area = b->rows * b->cols;
+    double t = sum(l, l->start, frame_time(l->rules, b, i / area));
+    double y = (double)(i % area / b->cols), x = (double)(i % b->cols);
+    if (l->rules->style == PE_VIDEOROPE)
+        put(l, t, sum(l, t, y - (double)((b->rows - 1) / 2)), sum(l, t, x - (double)((b->cols - 1) / 2)));
+    else
+        put(l, t, sum(l, l->start, y), sum(l, l->start, x));
+}
+
+static void lay_patches(struct layout *l, const struct pe_segment_block *b, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first; i < end; i++)
+        put_patch(l, b, i);
 }
 
 /* ---- Audio inside video ---- */
 
-/* One of the two streams, read in chunks. */
-struct stream {
-    const struct segment *video; /* NULL: audio, one id a token */
-    double start;
-    uint64_t at, n;
-    double chunk; /* the number of the next chunk */
-};
-
-static double time_of(const struct layout *l, const struct stream *s, uint64_t i)
+static double patch_time(const struct layout *l, const struct pe_segment_block *b, uint64_t i)
 {
-    if (!s->video)
-        return s->start + (double)i;
-    double t = s->start + frame_time(l->rules, s->video, i / (s->video->rows * s->video->cols));
-    return l->is_float32 ? (double)(float)t : t;
+    return frame_time(l->rules, b, i / (b->rows * b->cols));
 }
 
-static void put_token(struct layout *l, struct stream *s)
+/* Chunk number c (from 1) begins at token first and ends where time reaches c chunks. It takes its first token whatever
+ * that one's time is, so behind a gap chunks are of single tokens until c has caught up: as published, a chunk is
+ * opened at most once a token. */
+static uint64_t patches_end(const struct layout *l, const struct pe_segment_block *b, uint64_t first, uint64_t c)
 {
-    if (s->video)
-        put_cell(l, s->video, s->start, s->at);
-    else
-        put(l, s->start + (double)s->at, s->start + (double)s->at, s->start + (double)s->at);
-    s->at++;
+    double limit = (double)c * pe_segment_chunk_ids(l->rules);
+    uint64_t n = b->frames * b->rows * b->cols, end = first + 1;
+    while (end < n && patch_time(l, b, end) < limit)
+        end++;
+    return end;
 }
 
-/* Up to the first token whose time has left the chunk. As published, a token closes one chunk at most: after a gap of
- * several chunks single tokens follow, each a chunk. */
-static void lay_chunk(struct layout *l, struct stream *s, double ids_per_chunk)
+/* Sound has no gaps: token i is at time i. */
+static uint64_t sound_end(const struct layout *l, const struct pe_segment_block *b, uint64_t c)
 {
-    uint64_t first = s->at;
-    while (s->at < s->n && (s->at == first || time_of(l, s, s->at) - s->start < s->chunk * ids_per_chunk))
-        put_token(l, s);
-    s->chunk++;
+    return (uint64_t)fmin((double)c * pe_segment_chunk_ids(l->rules), (double)b->len);
 }
 
-/* Qwen2.5-Omni: chunks of both streams in turn; what follows counts from the last chunk appended, even where an earlier
- * one had larger ids. */
-static void lay_chunks(struct layout *l, struct stream *video, struct stream *audio)
+/* Qwen2.5-Omni: video chunk, audio chunk, video chunk, … Returns where the last chunk begins: what follows is counted
+ * from that chunk's ids, not from the block's. */
+static uint64_t lay_chunks(struct layout *l, const struct pe_segment_block *b)
 {
-    double ids = trunc(l->rules->position_id_per_seconds * l->rules->seconds_per_chunk);
-    uint64_t from = l->at;
-    while (video->at < video->n || audio->at < audio->n) {
-        struct stream *both[] = {video, audio};
-        for (int i = 0; i < 2; i++) {
-            if (both[i]->at == both[i]->n)
-                continue;
-            from = l->at;
-            lay_chunk(l, both[i], ids);
+    uint64_t n_patches = b->frames * b->rows * b->cols, last = l->n;
+    for (uint64_t c = 1, patch = 0, sound = 0; patch < n_patches || sound < b->len; c++) {
+        if (patch < n_patches) {
+            uint64_t end = patches_end(l, b, patch, c);
+            last = l->n;
+            lay_patches(l, b, patch, end);
+            patch = end;
+        }
+        if (sound < b->len) {
+            uint64_t end = sound_end(l, b, c);
+            last = l->n;
+            lay_flat(l, sound, end);
+            sound = end;
         }
     }
-    l->next = largest_since(l, from) + 1;
+    return last;
 }
 
-/* Qwen3-Omni: token by token in order of time, video first; then the rest of the longer stream. */
-static void lay_merged(struct layout *l, struct stream *video, struct stream *audio)
+/* Qwen3-Omni: by time, video first where both are due; then what is left of one of them, which is what the next id is
+ * counted from. */
+static uint64_t lay_merged(struct layout *l, const struct pe_segment_block *b)
 {
-    while (video->at < video->n && audio->at < audio->n)
-        put_token(l, time_of(l, video, video->at) <= time_of(l, audio, audio->at) ? video : audio);
-    uint64_t from = l->at;
-    while (video->at < video->n)
-        put_token(l, video);
-    while (audio->at < audio->n)
-        put_token(l, audio);
-    l->next = largest_since(l, from) + 1;
-}
-
-/* Two tokens that mark a start or an end: Qwen2.5-Omni gives both one id, Qwen3-Omni one after the other. */
-static void lay_marks(struct layout *l)
-{
-    bool share = l->rules->style == PE_QWEN2_5_OMNI;
-    put(l, l->next, l->next, l->next);
-    l->next += !share;
-    put(l, l->next, l->next, l->next);
-    l->next++;
-}
-
-static void lay_audio_in_video(struct layout *l, const struct segment *s)
-{
-    lay_marks(l);
-    struct stream video = {.video = s, .start = l->next, .n = s->frames * s->rows * s->cols, .chunk = 1};
-    struct stream audio = {.start = l->next, .n = s->n_plain, .chunk = 1};
-    if (l->rules->style == PE_QWEN2_5_OMNI)
-        lay_chunks(l, &video, &audio);
-    else
-        lay_merged(l, &video, &audio);
-    lay_marks(l);
-}
-
-static void lay_segment(struct layout *l, const struct segment *s)
-{
-    if (s->type == TEXT || s->type == AUDIO)
-        lay_text(l, s->n_plain);
-    else if (s->type == AUDIO_IN_VIDEO)
-        lay_audio_in_video(l, s);
-    else if (l->rules->style == PE_VIDEOROPE)
-        lay_diagonal(l, s);
-    else
-        lay_grid(l, s);
-}
-
-/* ---- The whole ---- */
-
-static enum pe_status check_ids(struct pe_segments *out, struct pe_error *err)
-{
-    double largest = -HUGE_VAL;
-    for (uint64_t i = 0; i < 3 * out->n; i++) {
-        double id = out->ids[0][i];
-        largest = fmax(largest, fabs(id));
-        out->is_fractional |= id != floor(id);
+    uint64_t n_patches = b->frames * b->rows * b->cols, patch = 0, sound = 0;
+    while (patch < n_patches && sound < b->len) {
+        if (sum(l, l->start, patch_time(l, b, patch)) <= sum(l, l->start, (double)sound))
+            put_patch(l, b, patch++);
+        else
+            put_flat(l, sum(l, l->start, (double)sound++));
     }
-    if (!(largest <= PE_POSITION_MAX))
-        return pe_fail(err, "/segments", "the segments reach position %.17g; allowed: magnitudes up to 2^40", largest);
-    double most = out->ids[0][0];
-    for (uint64_t i = 0; i < 3 * out->n; i++)
-        most = fmax(most, out->ids[0][i]);
-    out->rope_delta = (int64_t)floor(1 + most) - (int64_t)out->n;
+    uint64_t last = l->n;
+    lay_patches(l, b, patch, n_patches);
+    lay_flat(l, sound, b->len);
+    return last;
+}
+
+/* The two start tokens, and the two end tokens: Qwen2.5-Omni gives both one id, Qwen3-Omni one each. */
+static void lay_ends(struct layout *l)
+{
+    uint64_t first = l->n;
+    for (int i = 0; i < PE_SEGMENT_ENDS; i++)
+        put_flat(l, sum(l, l->start, l->rules->style == PE_QWEN3_OMNI ? i : 0));
+    go_on(l, first);
+}
+
+static void lay_audio_in_video(struct layout *l, const struct pe_segment_block *b)
+{
+    lay_ends(l);
+    go_on(l, l->rules->style == PE_QWEN3_OMNI ? lay_merged(l, b) : lay_chunks(l, b));
+    lay_ends(l);
+}
+
+/* ---- All blocks ---- */
+
+static void lay_block(struct layout *l, const struct pe_segment_block *b)
+{
+    uint64_t first = l->n;
+    switch (b->type) {
+    case PE_TEXT:
+    case PE_AUDIO: lay_flat(l, 0, b->len); break;
+    case PE_IMAGE:
+    case PE_VIDEO: lay_patches(l, b, 0, b->n); break;
+    case PE_AUDIO_IN_VIDEO: lay_audio_in_video(l, b); return;
+    }
+    go_on(l, first);
+}
+
+static enum pe_status lay_blocks(struct layout *l, const struct pe_segment_block *blocks, size_t n,
+                                 struct pe_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t first = l->n;
+        lay_block(l, &blocks[i]);
+        double largest = largest_from(l, first, 3);
+        l->largest = fmax(l->largest, largest_from(l, first, rows_that_count(l)));
+        if (largest <= PE_POSITION_MAX)
+            continue;
+        char pointer[PE_POINTER_MAX];
+        snprintf(pointer, sizeof pointer, "/segments/%zu", i);
+        return pe_fail(err, pointer, "the ids of this segment run up to %.17g; allowed: up to 2^40 (1099511627776)",
+                       largest);
+    }
     return PE_OK;
 }
 
-static enum pe_status lay_out(struct pe_segments *out, const struct segment *segments, size_t n,
-                              const struct pe_segment_rules *rules, struct pe_error *err)
+static bool has_fraction(const double *ids, uint64_t n)
 {
-    for (size_t i = 0; i < n; i++)
-        if ((out->n += segments[i].n) > PE_LISTED_POSITIONS_MAX) {
-            pe_fail(err, "/segments", "the segments have more than %d tokens; allowed: at most that",
-                    PE_LISTED_POSITIONS_MAX);
-            return err->status = PE_TOO_LARGE;
-        }
-    out->ids[0] = malloc(3 * out->n * sizeof *out->ids[0]);
-    if (!out->ids[0])
-        return pe_no_memory(err);
-    out->ids[1] = out->ids[0] + out->n;
-    out->ids[2] = out->ids[1] + out->n;
-    struct layout l = {.out = out, .rules = rules, .is_float32 = rules->style == PE_QWEN3_OMNI};
-    for (size_t i = 0; i < n; i++)
-        lay_segment(&l, &segments[i]);
-    return check_ids(out, err);
+    for (uint64_t i = 0; i < n; i++)
+        if (ids[i] != floor(ids[i]))
+            return true;
+    return false;
 }
 
-enum { SEGMENTS_MAX = 65536 };
+static enum pe_status lay_out(struct pe_segments *out, const struct pe_segment_block *blocks, size_t n_blocks,
+                              uint64_t n, const struct pe_segment_rules *rules, struct pe_error *err)
+{
+    double *ids = malloc(3 * n * sizeof *ids);
+    if (!ids)
+        return pe_no_memory(err);
+    struct layout l = {.rules = rules, .ids = {ids, ids + n, ids + 2 * n}};
+    if (lay_blocks(&l, blocks, n_blocks, err)) {
+        free(ids);
+        return err->status;
+    }
+    *out = (struct pe_segments){.n = n, .ids = {l.ids[0], l.ids[1], l.ids[2]}};
+    out->rope_delta = 1 + (int64_t)floor(l.largest) - (int64_t)n;
+    out->is_fractional = has_fraction(ids, 3 * n);
+    return PE_OK;
+}
 
-enum pe_status pe_segments_init(struct pe_segments *out, const struct pe_value *list,
+enum pe_status pe_segments_init(struct pe_segments *out, const struct pe_value *segments,
                                 const struct pe_segment_rules *rules, struct pe_error *err)
 {
-    *out = (struct pe_segments){.n = 0};
-    if (list->kind != PE_LIST || list->list.n == 0 || list->list.n > SEGMENTS_MAX)
-        return pe_fail(err, "/segments",
-                       "segments must be a list of 1 to %d objects, as [{\"type\":\"text\",\"len\":5}]", SEGMENTS_MAX);
-    struct segment *segments = malloc(list->list.n * sizeof *segments);
-    if (!segments)
-        return pe_no_memory(err);
-    enum pe_status status = PE_OK;
-    for (size_t i = 0; !status && i < list->list.n; i++)
-        status = read_segment(&segments[i], &list->list.items[i], i, rules, err);
+    struct pe_segment_block *blocks;
+    uint64_t n;
+    enum pe_status status = pe_segments_read(segments, rules, &blocks, &n, err);
     if (!status)
-        status = lay_out(out, segments, list->list.n, rules, err);
-    free(segments);
+        status = lay_out(out, blocks, segments->list.n, n, rules, err);
+    free(blocks);
     return status;
 }
 
-void pe_segments_drop(struct pe_segments *segments) { free(segments->ids[0]); }
+void pe_segments_drop(struct pe_segments *segments)
+{
+    free(segments->ids[0]);
+    *segments = (struct pe_segments){0};
+}

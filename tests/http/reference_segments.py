@@ -109,8 +109,8 @@ def glue(segments, rules):
 
 
 def rounded(ids, rules):
-    """Qwen3-Omni keeps ids in float32."""
-    return ids.astype(F).astype(float) if rules["position_style"] == "qwen3_omni" else ids
+    """Qwen3-Omni and VideoRoPE keep ids in float32."""
+    return ids.astype(F).astype(float) if rules["position_style"] in ("qwen3_omni", "videorope") else ids
 
 
 def positions(segments, **rules):
@@ -118,4 +118,5 @@ def positions(segments, **rules):
     rules = {"position_style": "qwen2_5_vl", "spatial_merge_size": 2, "tokens_per_second": 2, "position_id_per_seconds": 25,
              "seconds_per_chunk": 2, "temporal_scale": 2, **rules}
     ids = glue(segments, rules)
-    return ids, int(np.floor(ids.max() + 1)) - ids.shape[1]
+    last = ids[0].max() if rules["position_style"] == "videorope" else ids.max()  # VideoRoPE counts on in time
+    return ids, int(np.floor(last + 1)) - ids.shape[1]
