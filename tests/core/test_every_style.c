@@ -72,7 +72,7 @@ static void sequences(void **unused)
         ROPE SEGMENTS ",\"position_style\":\"videorope\",\"channels\":\"videorope\",\"mrope_section\":[4,4,4]}",
         ROPE SEGMENTS ",\"position_style\":\"qwen3_omni\"}",
         ROPE "\"position_style\":\"qwen2_5_omni\",\"segments\":[{\"type\":\"audio_in_video\",\"grid\":[3,4,4],"
-             "\"second_per_grid\":3,\"mel_frames\":300}]}",
+             "\"second_per_grid\":3,\"audio_len\":70}]}",
         ROPE "\"lens\":[3,40,1],\"offset\":-2}",
         ROPE "\"tokens\":[\"the\",\"dog\",\"chased\",\"another\",\"dog\"]}",
         "{\"scheme\":\"xpos\",\"head_dim\":8,\"len\":40,\"center\":\"torchscale\"}",
