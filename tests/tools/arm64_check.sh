@@ -11,7 +11,7 @@ for tool in aarch64-linux-gnu-gcc qemu-aarch64-static; do
 done
 mkdir -p "$BUILD/arm64"
 # gemm.c apart: nothing here multiplies matrices, and Debian has no OpenBLAS to cross-link with.
-sources=$(ls core/*.c core/schemes/*.c core/kernels/*.c | grep -v core/gemm.c)
+sources=$(ls core/*.c core/schemes/*.c core/models/*.c core/kernels/*.c | grep -v core/gemm.c)
 aarch64-linux-gnu-gcc -std=gnu11 -I. -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math -Wall -Wextra -Werror \
     -DPE_ISA_SUFFIX=base -static tests/tools/table_hashes.c $sources -lm -o "$BUILD/arm64/table_hashes"
 qemu-aarch64-static "$BUILD/arm64/table_hashes" >"$BUILD/arm64/there.txt"

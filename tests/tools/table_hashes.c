@@ -15,15 +15,8 @@ static uint64_t add_bytes(uint64_t hash, const void *bytes, size_t n)
     return hash;
 }
 
-/* Plans a request and hashes all it answers. */
-static uint64_t add_answer(uint64_t hash, const struct pe_request *request)
+static uint64_t add_outputs(uint64_t hash, const struct pe_plan *plan)
 {
-    struct pe_plan *plan;
-    struct pe_error err;
-    if (pe_plan_new(request, &plan, &err)) {
-        fprintf(stderr, "%s: %s\n", err.pointer, err.detail);
-        exit(1);
-    }
     for (size_t i = 0; i < pe_plan_n_outputs(plan); i++) {
         const struct pe_output *output = pe_plan_output(plan, i);
         size_t n = (size_t)(output->n_rows * output->row_len), size = n * pe_dtype_size(output->dtype);
@@ -34,19 +27,51 @@ static uint64_t add_answer(uint64_t hash, const struct pe_request *request)
         hash = add_bytes(hash, values, size);
         free(values);
     }
+    return hash;
+}
+
+/* Plans a request and hashes all it answers; 0 if it is refused. */
+static uint64_t answer(uint64_t hash, const struct pe_request *request)
+{
+    struct pe_plan *plan;
+    struct pe_error err;
+    if (pe_plan_new(request, &plan, &err))
+        return 0;
+    hash = add_outputs(hash, plan);
     pe_plan_free(plan);
     return hash;
 }
 
+#define TEXT(name, s)                                                                                                  \
+    {                                                                                                                  \
+        name, { .kind = PE_STRING, .string = s }                                                                       \
+    }
+#define INTEGER(name, i)                                                                                               \
+    {                                                                                                                  \
+        name, { .kind = PE_INTEGER, .integer = i }                                                                     \
+    }
+#define LIST(name, n, values)                                                                                          \
+    {                                                                                                                  \
+        name,                                                                                                          \
+        {                                                                                                              \
+            .kind = PE_ARRAY, .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = values }                     \
+        }                                                                                                              \
+    }
+
+enum { BASIS = 2 };
+
+/* Far, negative and fractional positions where the scheme takes them; with seeded weights where it needs some. */
 static void print_scheme(const char *scheme, enum pe_dtype dtype)
 {
     static const int64_t offsets[] = {0, -300, 1000000, 1099511627000};
-    uint64_t hash = 14695981039346656037u;
+    uint64_t hash = BASIS;
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
-        struct pe_field fields[] = {{"scheme", {.kind = PE_STRING, .string = scheme}},
-                                    {"len", {.kind = PE_INTEGER, .integer = 211}},
-                                    {"offset", {.kind = PE_INTEGER, .integer = offsets[i]}}};
-        hash = add_answer(hash, &(struct pe_request){.fields = fields, .n_fields = 3, .dtype = dtype});
+        struct pe_field fields[] = {TEXT("scheme", scheme), INTEGER("len", 211), INTEGER("offset", offsets[i]),
+                                    INTEGER("seed", 1)};
+        for (size_t n = 3; n <= 4; n++) {
+            uint64_t next = answer(hash, &(struct pe_request){.fields = fields, .n_fields = n, .dtype = dtype});
+            hash = next ? next : hash;
+        }
     }
     printf("%s %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
 }
@@ -58,10 +83,30 @@ static void print_rotation(const char *scheme, enum pe_dtype dtype)
     for (uint32_t i = 0; i < HEADS * N * D; i++)
         q[i] = (float)(i * 2654435761u >> 8) / 0x1p23f - 1;
     struct pe_field fields[] = {
-        {"scheme", {.kind = PE_STRING, .string = scheme}},
+        TEXT("scheme", scheme),
         {"q", {.kind = PE_ARRAY, .array = {.dtype = PE_F32, .rank = 3, .shape = {HEADS, N, D}, .data = q}}}};
     struct pe_request request = {.operation = PE_ROTATE, .fields = fields, .n_fields = 2, .dtype = dtype};
-    printf("%s rotated %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), add_answer(0, &request));
+    printf("%s rotated %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), answer(BASIS, &request));
+}
+
+/* Every model on each sequence that it takes: a run, fractions, a window of two axes, a clip of three. */
+static void print_preset(const char *name)
+{
+    static const double places[] = {0.25, 7, 100000.5}, window[] = {6, 10}, clip[] = {2, 4, 6};
+    const struct pe_field sequences[] = {INTEGER("len", 77), LIST("positions", 3, places), LIST("grid", 2, window),
+                                         LIST("grid", 3, clip)};
+    uint64_t hash = BASIS;
+    for (size_t i = 0; i < sizeof sequences / sizeof *sequences; i++)
+        for (size_t n = 2; n <= 3; n++) {
+            struct pe_field fields[] = {TEXT("preset", name), sequences[i], INTEGER("seed", 1)};
+            uint64_t next = answer(hash, &(struct pe_request){.fields = fields, .n_fields = n, .dtype = PE_F32});
+            hash = next ? next : hash;
+        }
+    printf("%s %016" PRIx64 "\n", name, hash);
+    if (hash == BASIS) {
+        fprintf(stderr, "%s answers none of the sequences\n", name);
+        exit(1);
+    }
 }
 
 int main(int argc, char **argv)
@@ -75,5 +120,7 @@ int main(int argc, char **argv)
             if (pe_scheme_at(s)->operations & 1U << PE_ROTATE)
                 print_rotation(pe_scheme_at(s)->name, dtype);
         }
+    for (size_t i = 0; i < pe_n_presets(); i++)
+        print_preset(pe_preset_at(i)->name);
     return 0;
 }
