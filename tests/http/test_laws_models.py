@@ -1,0 +1,72 @@
+"""Laws of scalings, several axes and combining (hypothesis), where test_laws.py has those of one plain axis."""
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tensors import encode, encode_one
+from test_laws import laws, positions, turn, vector
+
+scalings = st.sampled_from([
+    {"type": "linear", "factor": 3}, {"type": "ntk", "factor": 2.5},
+    {"type": "yarn", "factor": 16, "original_max_position_embeddings": 512},
+    {"type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 256},
+    {"type": "proportional", "partial_rotary_factor": 0.5},
+    {"type": "longrope", "list": "long", "factor": 4, "original_max_position_embeddings": 64, "short_factor": [1.0] * 8,
+     "long_factor": [1 + i * 1.5 for i in range(8)]}])
+grids = st.lists(st.integers(1, 5), min_size=2, max_size=3)
+
+
+@laws
+@given(m=positions, n=positions, shift=positions, scaling=scalings, layout=st.sampled_from(["half", "interleaved"]))
+def test_scaled_scores_depend_on_the_distance(server, m, n, shift, scaling, layout):
+    q, k, fields = vector(16, 3), vector(16, 4), dict(scaling=scaling, layout=layout)
+    here = turn(server, q, m, **fields) @ turn(server, k, n, **fields)
+    there = turn(server, q, m + shift, **fields) @ turn(server, k, n + shift, **fields)
+    assert abs(here - there) < 1e-11
+
+
+@laws
+@given(p=positions, scaling=scalings)
+def test_every_pair_has_the_attention_factor(server, p, scaling):
+    answer = server.ask("/encode", scheme="rope", head_dim=16, positions=[p], scaling=scaling, dtype="f64").json()
+    cos, sin = (np.array(answer["tensors"][name]["data"]) for name in ("cos", "sin"))
+    np.testing.assert_allclose(np.hypot(cos, sin), answer["config"]["attention_factor"], rtol=1e-15)
+
+
+@laws
+@given(grid=grids, dim=st.integers(1, 6).map(lambda c: 12 * c), layout=st.sampled_from(["half", "interleaved"]))
+def test_an_axis_is_its_own_encoding(server, grid, dim, layout):
+    """Axial: the block of each axis is the encoding of one axis at that coordinate."""
+    table = encode_one(server, scheme="sinusoidal", grid=grid, dim=dim, layout=layout)
+    width, cells = dim // len(grid), np.stack(np.unravel_index(range(int(np.prod(grid))), grid))
+    for axis, places in enumerate(cells):
+        one = encode_one(server, scheme="sinusoidal", positions=places.tolist(), dim=width, layout=layout)
+        assert np.array_equal(table[:, axis * width:(axis + 1) * width], one)
+
+
+@laws
+@given(grid=grids, order=st.sampled_from(["row_major", "merge"]))
+def test_a_grid_is_its_list_of_positions(server, grid, order):
+    grid = [2 * g for g in grid] if order == "merge" else grid
+    asked = encode(server, scheme="rope", head_dim=24, grid=grid, order=order, outputs=["positions", "cos", "sin"])
+    listed = encode(server, scheme="rope", head_dim=24, positions=asked["positions"].tolist(), outputs=["cos", "sin"])
+    assert np.array_equal(asked["cos"], listed["cos"]) and np.array_equal(asked["sin"], listed["sin"])
+    cells = {tuple(c) for c in asked["positions"].T.tolist()}
+    assert cells == {tuple(c) for c in np.ndindex(*grid)}
+
+
+@laws
+@given(lens=st.lists(st.integers(1, 9), min_size=1, max_size=5), offset=st.integers(-99, 99))
+def test_packed_sequences_begin_again(server, lens, offset):
+    packed = encode_one(server, scheme="sinusoidal", dim=8, lens=lens, offset=offset)
+    parts = [encode_one(server, scheme="sinusoidal", dim=8, len=n, offset=offset) for n in lens]
+    assert np.array_equal(packed, np.concatenate(parts))
+
+
+@laws
+@given(n=st.integers(1, 9), dim=st.integers(1, 9), x_scale=st.floats(-4, 4), pe_scale=st.floats(-4, 4), seed=st.integers(0, 9))
+def test_adding_is_linear(server, n, dim, x_scale, pe_scale, seed):
+    x = np.random.default_rng(seed).standard_normal((n, dim))
+    tensor = {"dtype": "f64", "shape": [n, dim], "data": x.ravel().tolist()}
+    both = encode(server, scheme="sinusoidal", x=tensor, x_scale=x_scale, pe_scale=pe_scale, outputs=["encoding", "combined"])
+    np.testing.assert_allclose(both["combined"], x * x_scale + both["encoding"] * pe_scale, rtol=1e-15, atol=1e-15)
