@@ -30,6 +30,7 @@ struct api_call {
     const char *accept;
     const char *body; /* NULL when empty */
     size_t body_bytes;
+    bool is_hurried; /* others wait for the caller: see api_answer */
 };
 
 enum { API_HEADERS_MAX = 8 };
@@ -59,7 +60,8 @@ struct api_reply {
  * body too large, a content coding. NULL: go on and receive it. Makes the reply otherwise. */
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes);
 
-/* Makes the reply to a whole request; never NULL (without memory it is a constant 503 that api_reply_free ignores).
+/* Makes the reply to a whole request (without memory it is a constant 503 that api_reply_free ignores). NULL only if
+ * call->is_hurried and deciding would take more than about a millisecond: ask again from a worker, unhurried.
  * Cost: a few microseconds plus reading the body; for a body of many megabytes call it from a worker. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
 

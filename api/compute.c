@@ -46,11 +46,10 @@ static bool choose_format(struct computation *c)
     return api_fail(c->problem, 406, "", "nothing that Accept names can be sent; offered: %s", offered);
 }
 
-static bool make_plan(struct computation *c)
+static struct pe_request core_request(const struct computation *c)
 {
-    struct api_request *request = &c->work->request;
-    struct pe_error err;
-    struct pe_request core = {
+    const struct api_request *request = &c->work->request;
+    return (struct pe_request){
         .operation = request->operation,
         .fields = request->fields,
         .n_fields = request->n_fields,
@@ -59,6 +58,18 @@ static bool make_plan(struct computation *c)
         .n_outputs = c->form.n_outputs,
         .caller_fields = api_form_names(),
     };
+}
+
+static bool takes_long(const struct computation *c)
+{
+    struct pe_request core = core_request(c);
+    return c->call->is_hurried && pe_request_size(&core) > API_HURRIED_SIZE_MAX;
+}
+
+static bool make_plan(struct computation *c)
+{
+    struct pe_error err;
+    struct pe_request core = core_request(c);
     return pe_plan_new(&core, &c->work->plan, &err) == PE_OK || api_fail_core(c->problem, &err);
 }
 
@@ -112,13 +123,14 @@ static struct api_reply *compute(const struct api_asked *asked, enum pe_operatio
     struct api_opening opening;
     struct computation c = {
         .host = asked->host, .call = asked->call, .work = api_work_new(operation), .problem = &problem};
+    bool later = false;
     if (!c.work)
         api_fail_memory(&problem);
     else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) &&
-             make_plan(&c) && check_size(&c) && open_stream(&c, &opening))
+             !(later = takes_long(&c)) && make_plan(&c) && check_size(&c) && open_stream(&c, &opening))
         return api_reply_stream(c.work, opening.header, opening.header_value);
     api_work_free(c.work);
-    return api_reply_problem(&problem);
+    return later ? NULL : api_reply_problem(&problem);
 }
 
 struct api_reply *api_encode(const struct api_asked *asked) { return compute(asked, PE_ENCODE); }

@@ -47,6 +47,9 @@ enum { API_LIGHT_BYTES = 64 * 1024 };
 /* The same where an element takes microseconds (pe_plan_pace). */
 enum { API_LIGHT_SLOW_BYTES = 2048 };
 
+/* Columns and single positions that a hurried caller waits for (pe_request_size): a millisecond at the most. */
+enum { API_HURRIED_SIZE_MAX = 4096 };
+
 /* Text of a configuration, a catalogue page or an error. A configuration repeats the lists of its request (a key mask
  * of a million keys is 4 MB), so it has much room. */
 enum { API_TEXT_MAX = 64 << 20 };

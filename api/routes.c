@@ -141,5 +141,6 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))
         return of_route(api_reply_problem(&problem), route);
-    return of_route(route->handle(&asked), route);
+    struct api_reply *reply = route->handle(&asked);
+    return reply ? of_route(reply, route) : NULL;
 }

@@ -115,7 +115,7 @@ static enum pe_status check_axes(const struct pe_plan *plan, struct pe_error *er
 
 static enum pe_status resolve_sequence(struct pe_plan *plan, struct pe_error *err)
 {
-    struct pe_sequence_sizes sizes = {.q = 0, .k = pe_absolute_n(plan)};
+    struct pe_sequence_sizes sizes = {.k = pe_absolute_n(plan), .k_tensor = "x"};
     bool two = plan->scheme->is_pairwise || plan->operation == PE_ROTATE;
     if (plan->rotator)
         sizes = pe_rotator_sizes(plan);

@@ -247,6 +247,10 @@ struct pe_output {
 
 struct pe_plan; /* immutable once made; any number of threads may fill from it at once */
 
+/* About how many columns and single positions planning will lay out, a fraction of a microsecond each: told from the
+ * fields alone, right or not. */
+double pe_request_size(const struct pe_request *request);
+
 /* Makes *plan (free with pe_plan_free) from a request, or says in *err what is wrong with it. */
 enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
 void pe_plan_free(struct pe_plan *plan); /* NULL is accepted */

@@ -165,7 +165,7 @@ enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *re
 
 struct pe_sequence_sizes pe_rotator_sizes(const struct pe_plan *plan)
 {
-    struct pe_sequence_sizes sizes = {0, 0};
+    struct pe_sequence_sizes sizes = {.k_tensor = "k"};
     for (size_t i = 0; i < plan->rotator->n_operands; i++) {
         const struct operand *op = &plan->rotator->operands[i];
         *(op->name[0] == 'q' ? &sizes.q : &sizes.k) = op->n;

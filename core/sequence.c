@@ -163,7 +163,7 @@ static enum pe_status check_size(const char *pointer, uint64_t n, uint64_t fixed
 static enum pe_status check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes, struct pe_error *err)
 {
     enum pe_status status = check_size(pointer, n, sizes.q, "q", err);
-    return status ? status : check_size(pointer, n, sizes.k, "k", err);
+    return status ? status : check_size(pointer, n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k", err);
 }
 
 /* ---- Runs ---- */
@@ -187,7 +187,9 @@ static enum pe_status run_lengths(const struct pe_sequence_fields *f, struct pe_
     *q_len = given(q) ? (uint64_t)q : sizes.q ? sizes.q : given(k) ? (uint64_t)k : sizes.k;
     *k_len = given(k) ? (uint64_t)k : sizes.k ? sizes.k : *q_len;
     enum pe_status status = check_size(given(f->len) ? "/len" : "/q_len", *q_len, sizes.q, "q", err);
-    return status ? status : check_size(given(f->len) ? "/len" : "/k_len", *k_len, sizes.k, "k", err);
+    return status ? status
+                  : check_size(given(f->len) ? "/len" : "/k_len", *k_len, sizes.k,
+                               sizes.k_tensor ? sizes.k_tensor : "k", err);
 }
 
 /* Key j stands at offset + j, query i at offset + q_offset + i. */
@@ -289,7 +291,7 @@ static enum pe_status init_two_lists(struct pe_sequence *seq, const struct pe_se
                        seq->n_axes);
     if (!status)
         status = check_size("/q_positions", seq->q->n, sizes.q, "q", err);
-    return status ? status : check_size("/k_positions", seq->k->n, sizes.k, "k", err);
+    return status ? status : check_size("/k_positions", seq->k->n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k", err);
 }
 
 /* ---- Grids ---- */

@@ -27,6 +27,7 @@ enum pe_sequence_kind {
 /* Sizes that tensors fix; 0: not fixed. */
 struct pe_sequence_sizes {
     uint64_t q, k;
+    const char *k_tensor; /* which; NULL: "k" */
 };
 
 struct pe_sequence {

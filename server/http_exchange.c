@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    INLINE_BODY_MAX = 16 * 1024,     /* bodies up to this are read and planned on the loop: tens of microseconds */
+    INLINE_BODY_MAX = 16 * 1024,     /* bodies up to this are read on the loop, and planned there if that is quick */
     DRAIN_BODY_MAX = 8 * 1024 * 1024 /* of a chunked body over the limit, read and dropped so that its 413 arrives */
 };
 
@@ -263,8 +263,12 @@ static enum MHD_Result receive_end(struct exchange *x)
     x->call.body_bytes = x->body.n_bytes;
     if (x->body.n_bytes > INLINE_BODY_MAX)
         return answer_by_worker(x);
+    x->call.is_hurried = true;
     x->reply = answer(x, &x->answer_ns);
-    return exchange_send(x);
+    if (x->reply)
+        return exchange_send(x);
+    x->call.is_hurried = false; /* a small body, and much to decide */
+    return answer_by_worker(x);
 }
 
 /* The daemon calls this once with the head, then for each part of the body, then with none; and again after a resume.

@@ -219,6 +219,19 @@ static enum pe_status check_table_grid(const struct pe_plan *plan, struct pe_err
     return PE_OK;
 }
 
+/* Shrinking with antialias reaches as many rows as there are in between. */
+static enum pe_status check_taps(const struct pe_plan *plan, uint64_t h, uint64_t w, struct pe_error *err)
+{
+    double rows = 4 * fmax(1, (double)h / (double)plan->seq.grid[0]),
+           cols = 4 * fmax(1, (double)w / (double)plan->seq.grid[1]);
+    if (((const struct learned *)plan->config)->interpolate != PE_BICUBIC_ANTIALIAS ||
+        rows * cols <= PE_RESAMPLE_TAPS_MAX)
+        return PE_OK;
+    pe_fail(err, "/table_grid", "each row would be a sum of %.0f × %.0f rows of the table; allowed: at most %d", rows,
+            cols, PE_RESAMPLE_TAPS_MAX);
+    return err->status = PE_TOO_LARGE;
+}
+
 static enum pe_status plan_resized(struct pe_plan *plan, struct state *s, struct pe_error *err)
 {
     struct learned *c = plan->config;
@@ -238,14 +251,11 @@ static enum pe_status plan_resized(struct pe_plan *plan, struct state *s, struct
         status = need(plan, TABLE, rows, (uint64_t)c->dim, err);
     c->rows = (int64_t)rows;
     s->table_width = w;
+    if (!status)
+        status = check_taps(plan, h, w, err);
     if (!status && (pe_resample_init(&s->taps[0], (enum pe_resample_kind)c->interpolate, h, plan->seq.grid[0]) ||
                     pe_resample_init(&s->taps[1], (enum pe_resample_kind)c->interpolate, w, plan->seq.grid[1])))
         return pe_no_memory(err);
-    if (!status && (uint64_t)s->taps[0].n_taps * s->taps[1].n_taps > PE_RESAMPLE_TAPS_MAX) {
-        pe_fail(err, "/table_grid", "each row would be a sum of %u × %u rows of the table; allowed: at most %d",
-                s->taps[0].n_taps, s->taps[1].n_taps, PE_RESAMPLE_TAPS_MAX);
-        return err->status = PE_TOO_LARGE;
-    }
     plan->pace = PE_SLOW;
     return status;
 }

@@ -313,9 +313,41 @@ static void test_config_again(void **state)
     answer_drop(&b);
 }
 
+/* Whoever serves others meanwhile is told to ask again from a worker where planning is long, and only there. */
+static void hurried_callers_do_not_wait(void **unused)
+{
+    (void)unused;
+    static const char *const slow[] = {
+        "{\"scheme\":\"rope\",\"segments\":[{\"type\":\"text\",\"len\":400000}],\"data\":false}",
+        "{\"scheme\":\"rope\",\"segments\":[{\"type\":\"video\",\"grid\":[10,100,100]}],\"data\":false}",
+        "{\"scheme\":\"sinusoidal\",\"dim\":65536,\"len\":1,\"data\":false}",
+        "{\"scheme\":\"rope\",\"lens\":[9000,9000],\"data\":false}",
+    };
+    const char *quick = "{\"scheme\":\"rope\",\"len\":1000000,\"head_dim\":128,\"data\":false}";
+    const struct api_host local = {.max_body = 1 << 20, .max_answer = 1ULL << 40, .commit = "test"};
+    struct api_call call = {.method = "POST", .path = "/encode", .is_hurried = true};
+    for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
+        call.body = slow[i];
+        call.body_bytes = strlen(slow[i]);
+        assert_null(api_answer(&local, &call));
+        call.is_hurried = false;
+        struct api_reply *reply = api_answer(&local, &call);
+        assert_int_equal(reply->status, 200);
+        api_reply_free(reply);
+        call.is_hurried = true;
+    }
+    call.body = quick;
+    call.body_bytes = strlen(quick);
+    struct api_reply *reply = api_answer(&local, &call);
+    assert_non_null(reply);
+    assert_int_equal(reply->status, 200);
+    api_reply_free(reply);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hurried_callers_do_not_wait),
         cmocka_unit_test(test_routes),
         cmocka_unit_test(test_not_ready),
         cmocka_unit_test(test_early_refusals),

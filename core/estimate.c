@@ -1,0 +1,63 @@
+/* What planning a request will cost, told from its fields alone. */
+#include "core/posenc.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Parameters that count columns: each is an exponential or a row of weights at plan time. */
+static const char *const widths[] = {"dim",    "head_dim", "num_freqs", "num_bands",   "num_heads",
+                                     "hidden", "d_model",  "bar_dim",   "num_buckets", NULL};
+
+static double number(const struct pe_value *v)
+{
+    return v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : 0;
+}
+
+static double sum(const struct pe_tensor *list)
+{
+    double total = 0;
+    for (uint64_t i = 0; list->rank == 1 && list->dtype == PE_F64 && i < list->shape[0]; i++)
+        total += ((const double *)list->data)[i];
+    return total;
+}
+
+static double product(const struct pe_tensor *list)
+{
+    double total = 1;
+    for (uint64_t i = 0; list->rank == 1 && list->dtype == PE_F64 && i < list->shape[0]; i++)
+        total *= ((const double *)list->data)[i];
+    return total;
+}
+
+/* Tokens of a segment: its lengths and the patches of its grid. */
+static double tokens(const struct pe_value *segment)
+{
+    double total = 0;
+    for (size_t i = 0; segment->kind == PE_OBJECT && i < segment->object.n; i++) {
+        const struct pe_value *v = &segment->object.fields[i].value;
+        total += v->kind == PE_ARRAY ? product(&v->array) : number(v);
+    }
+    return total;
+}
+
+static double size_of(const struct pe_field *field)
+{
+    double total = 0;
+    const struct pe_value *v = &field->value;
+    for (size_t i = 0; widths[i]; i++)
+        if (strcmp(widths[i], field->name) == 0)
+            return number(v);
+    if (strcmp(field->name, "lens") == 0 && v->kind == PE_ARRAY)
+        return sum(&v->array);
+    for (size_t i = 0; strcmp(field->name, "segments") == 0 && v->kind == PE_LIST && i < v->list.n; i++)
+        total += tokens(&v->list.items[i]);
+    return total;
+}
+
+double pe_request_size(const struct pe_request *request)
+{
+    double total = 0;
+    for (size_t i = 0; i < request->n_fields; i++)
+        total += fmax(size_of(&request->fields[i]), 0);
+    return total;
+}
