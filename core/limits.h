@@ -54,6 +54,16 @@ enum { PE_NETWORK_WEIGHTS_MAX = 1 << 22 };
 /* Threads that can fill from such a plan at once without waiting for each other; a stream of the server has three. */
 enum { PE_STEPS_WALKERS = 8 };
 
+/* Biases a plan keeps for a window, num_heads · rows of its table: each is made once and looked up by every pair of
+ * tokens that stand so, while the map itself, which has the square of the tokens, is never kept. 32 MiB as doubles; a
+ * window of 64 by 64 has 16129 rows, so 260 heads. */
+enum { PE_WINDOW_BIASES_MAX = 1 << 22 };
+
+/* Heads and hidden channels of the network that makes such a table (swinv2: 512 channels in every released model): two
+ * layers stand on the stack of a fill, beside a row of the table. */
+enum { PE_WINDOW_LAYER_MAX = 1024 };
+_Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a window's network fits the scratch");
+
 /* Work that may be done in place by whoever serves many clients, in multiply-adds: a few tenths of a millisecond. */
 #define PE_LIGHT_WORK 0x1p18
 

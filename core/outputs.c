@@ -92,6 +92,12 @@ static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const c
     return hidden ? hidden_row(hidden, asked, err) : pe_output_unknown(plan, asked, name, names, err);
 }
 
+/* Is it answered unasked? */
+static bool is_default(const struct pe_plan *plan, size_t id)
+{
+    return plan->scheme->is_default ? plan->scheme->is_default(plan, id) : !plan->scheme->info.outputs[id].on_request;
+}
+
 /* The encoding that `combined` is made of stands behind the outputs. */
 static void add_hidden_encoding(struct pe_plan *plan)
 {
@@ -115,7 +121,7 @@ static enum pe_status choose(struct pe_plan *plan, const struct pe_request *requ
     if (n == 0 && pe_absolute_has_x(plan))
         plan->sources[n++].id = PE_COMBINED;
     for (size_t i = 0, own = n; own == 0 && rows[i].name; i++)
-        if (!rows[i].on_request && available(plan, &rows[i]))
+        if (is_default(plan, i) && available(plan, &rows[i]))
             plan->sources[n++].id = i;
     plan->n_outputs = plan->n_sources = n;
     if (pe_absolute_has_x(plan))

@@ -58,6 +58,18 @@ static void store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v)
 
 static void store_unseen(enum pe_dtype dtype, void *dst, size_t i) { pe_store(dtype, dst, i, -(double)INFINITY); }
 
+void pe_bias_hide(const struct pe_plan *plan, uint64_t i, uint64_t j0, size_t n, enum pe_dtype dtype, void *row)
+{
+    const struct pe_bias *bias = plan->tables;
+    const struct pe_sequence *seq = &plan->seq;
+    if (!bias->seen && !bias->causal && isinf(bias->reach_left) && isinf(bias->reach_right))
+        return;
+    double q_pos = pe_position_at(seq->q, i);
+    for (size_t j = 0; j < n; j++)
+        if ((bias->seen && !bias->seen[j0 + j]) || !sees(bias, pe_position_at(seq->k, j0 + j) - q_pos))
+            store_unseen(dtype, row, j);
+}
+
 /* ---- Products ---- */
 
 enum { RUN = 64 };

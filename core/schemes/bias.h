@@ -55,6 +55,10 @@ void pe_bias_drop(struct pe_bias *bias);
 /* Writes a block of the output bias. */
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *block, void *dst);
 
+/* Writes -inf over those of the keys j0 … (n of them) that query i may not see: for schemes with a fill of their own.
+ */
+void pe_bias_hide(const struct pe_plan *plan, uint64_t i, uint64_t j0, size_t n, enum pe_dtype dtype, void *row);
+
 /* out[i] = -(slope · (first + step · i)), i < n, every value rounded once; zero is +0. */
 void pe_bias_products(struct pe_dd slope, double first, double step, size_t n, enum pe_dtype dtype, void *out);
 

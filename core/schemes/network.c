@@ -11,8 +11,8 @@ const char *const pe_activation_words[] = {[PE_TANH] = "tanh", [PE_RELU] = "relu
                                            [PE_GELU] = "gelu", [PE_IDENTITY] = "identity", NULL};
 
 struct layer {
-    size_t n_in, n_out; /* n_in with the time */
-    const struct pe_weights *w, *b;
+    size_t n_in, n_out;             /* n_in with the time */
+    const struct pe_weights *w, *b; /* b NULL: none, its row of the table stays 0 */
     double *table; /* [n_in + 1, n_out]: the transpose of W, so that inner loops run over outputs; then b */
 };
 
@@ -35,7 +35,7 @@ static enum pe_status need(struct pe_plan *plan, const struct pe_network_form *f
     for (size_t i = 0; !status && i < f->n_layers; i++) {
         const uint64_t shape[2] = {f->widths[i + 1], f->widths[i] + f->time_input};
         status = pe_weights_need(plan, f->w[i], shape, 2, err);
-        if (!status)
+        if (!status && f->b[i] != PE_NO_BIAS)
             status = pe_weights_need(plan, f->b[i], shape, 1, err);
     }
     return status;
@@ -68,7 +68,7 @@ static enum pe_status alloc(struct pe_plan *plan, const struct pe_network_form *
         struct layer *l = &net->layers[i];
         *l = (struct layer){.n_in = f->widths[i] + f->time_input, .n_out = f->widths[i + 1], .table = table};
         l->w = &plan->weights[f->w[i]];
-        l->b = &plan->weights[f->b[i]];
+        l->b = f->b[i] == PE_NO_BIAS ? NULL : &plan->weights[f->b[i]];
         table += (l->n_in + 1) * l->n_out;
         net->n_rows += l->n_out;
         net->widest = l->n_out > net->widest ? l->n_out : net->widest;
@@ -111,7 +111,8 @@ static void load_row(const struct layer *l, size_t o)
         for (size_t j = 0; j < n; j++)
             l->table[(i + j) * l->n_out + o] = piece[j];
     }
-    pe_weights_read(l->b, o, 1, &l->table[l->n_in * l->n_out + o]);
+    if (l->b)
+        pe_weights_read(l->b, o, 1, &l->table[l->n_in * l->n_out + o]);
 }
 
 void pe_network_load(struct pe_network *net)

@@ -14,13 +14,14 @@ extern const char *const pe_activation_words[];
     }
 
 enum { PE_LAYERS_MAX = 8 };
+#define PE_NO_BIAS SIZE_MAX
 
 struct pe_network;
 
 struct pe_network_form {
     size_t n_layers;
     uint64_t widths[PE_LAYERS_MAX + 1];        /* of the input, of each layer's output */
-    size_t w[PE_LAYERS_MAX], b[PE_LAYERS_MAX]; /* rows of the scheme's inputs */
+    size_t w[PE_LAYERS_MAX], b[PE_LAYERS_MAX]; /* rows of the scheme's inputs; b PE_NO_BIAS: the layer has none */
     bool time_input;                           /* every layer has one more input, the last: the time */
     enum pe_activation activation;             /* between layers */
     bool output_activation;                    /* behind the last one too */

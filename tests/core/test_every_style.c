@@ -137,6 +137,27 @@ static void models(void **unused)
     hold(requests);
 }
 
+static void windows(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        "{\"scheme\":\"swin\",\"grid\":[3,5]}",
+        "{\"scheme\":\"swin\",\"grid\":[2,1],\"table\":[[1,2],[3,-0.1],[5,6]]}",
+        "{\"scheme\":\"swin\",\"grid\":[4,3],\"num_heads\":2,\"seed\":1,\"window\":3,\"causal\":true}",
+        "{\"scheme\":\"swin\",\"len\":90,\"num_heads\":2,\"seed\":1}",
+        "{\"scheme\":\"beit\",\"grid\":[3,5]}",
+        "{\"scheme\":\"beit\",\"grid\":[5,1],\"num_heads\":3,\"seed\":1,\"key_mask\":[1,0,1,1,0,1]}",
+        "{\"scheme\":\"beit\",\"len\":3,\"num_heads\":1,\"seed\":7,\"causal\":true}",
+        "{\"scheme\":\"swinv2\",\"grid\":[3,5]}",
+        "{\"scheme\":\"swinv2\",\"grid\":[3,5],\"num_heads\":5,\"hidden\":17,\"seed\":1,\"std\":3.0,"
+        "\"pretrained_grid\":[6,0]}",
+        "{\"scheme\":\"swinv2\",\"grid\":[2,3],\"arith\":\"float32\",\"w1\":[[1,2],[3,4.5]],\"b1\":[0.1,-1],"
+        "\"w2\":[[1,0.25]],\"window_right\":1}",
+        NULL,
+    };
+    hold(requests);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +166,7 @@ int main(void)
         cmocka_unit_test(sequences),
         cmocka_unit_test(learned_tables),
         cmocka_unit_test(encodings_that_meet_embeddings),
+        cmocka_unit_test(windows),
         cmocka_unit_test(models),
     };
     return cmocka_run_group_tests_name("every style", tests, NULL, NULL);

@@ -19,6 +19,7 @@ import reference_resample as resample  # noqa: E402
 import reference_rotary as rotary  # noqa: E402
 import reference_scaling as scalings  # noqa: E402
 import reference_segments as segments  # noqa: E402
+import reference_window as window  # noqa: E402
 
 NUMPY = {"f32": "f4", "f16": "f2"}
 
@@ -169,6 +170,21 @@ def alibi(case, num_heads, q, k, dtype="f32"):
           bias=rounded(bias, dtype) + 0, slopes=rounded(slopes, dtype))
 
 
+def windows():
+    tables = {"swin": [[(7 * r + h) % 11 - 5.25 for h in range(2)] for r in range(15)],
+              "beit": [[(5 * r + h) % 13 - 6.5 for h in range(2)] for r in range(18)]}
+    for scheme, table in tables.items():
+        bias, index = window.looked_up(scheme, table, 2, 3), window.INDEX[scheme](2, 3)
+        write(f"{scheme}/oblong", {"scheme": scheme, "grid": [2, 3], "table": table, "outputs": ["bias", "index"]},
+              bias=rounded(bias.tolist()), index=index.astype("i4"))
+        write(f"{scheme}/index", {"scheme": scheme, "grid": [3, 2]}, index=window.INDEX[scheme](3, 2).astype("i4"))
+    weights = {"w1": [[0.5, -1.25], [2.0, 0.75], [-1.0, 1.5]], "b1": [0.125, -0.5, 0.25], "w2": [[1.5, -0.75, 0.5], [-2.0, 0.25, 1.0]]}
+    for case, grid, pretrained in (("window", [3, 4], None), ("pretrained", [4, 3], [12, 12]), ("line", [1, 4], None)):
+        bias = window.swinv2_exact(*grid, **weights, pretrained=pretrained)
+        more = {"pretrained_grid": pretrained} if pretrained else {}
+        write(f"swinv2/{case}", {"scheme": "swinv2", "grid": grid, **weights, **more}, bias=rounded(bias))
+
+
 def main():
     sinusoidal("paper", [0, 1, 2, 3, 1000, 1048576], 64)
     sinusoidal("far", [2 ** 40, -2 ** 40, 2 ** 31 + 1, 123456789012], 32)
@@ -183,6 +199,7 @@ def main():
     alibi("eight_heads", 8, [0, 5, 100], [0, 1, 50, 1000])
     alibi("twelve_heads", 12, [3, 65535], [0, 2, 4097, 10 ** 6])
     alibi("fractions", 5, [0.3, 2 ** 33], [0.1, -7.75])
+    windows()
     several_axes()
     fourier()
     scaled()

@@ -1,0 +1,42 @@
+/* BEiT's relative position bias (Bao et al. 2021, arXiv 2106.08254; unilm's beit/modeling_finetune.py): Swin's over all
+ * patches, and a class token in front that has three rows of its own behind the M = (2h-1)·(2w-1) of the patches.
+ *
+ *     index[i, j] = (y_i - y_j + h - 1)·(2w - 1) + (x_i - x_j + w - 1)          patches
+ *     index[0, j] = M;   index[i, 0] = M + 1;   index[0, 0] = M + 2             class to patch, patch to class, itself
+ *     bias[head, i, j] = table[index[i, j], head] */
+#include "core/schemes/window_bias.h"
+
+static const struct pe_param params[] = {
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of the table sent"),
+    PE_WINDOW_PARAMS,
+    PE_P_END,
+};
+
+static const struct pe_input_row inputs[] = {
+    {"table", "(2h-1)*(2w-1)+3,num_heads", PE_ENCODE, false,
+     "relative_position_bias_table: a row per relative place, then class to patch, patch to class, class to class"},
+    {.name = NULL},
+};
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err) { return pe_window_plan(plan, true, err); }
+
+const struct pe_scheme pe_scheme_beit = {
+    .info =
+        {
+            .name = "beit",
+            .family = "bias",
+            .summary = "a learned bias for each relative place of patches, with a class token in front",
+            .paper = "Bao et al. 2021, arXiv 2106.08254",
+            .example = "{\"scheme\":\"beit\",\"grid\":[3,4],\"num_heads\":2,\"seed\":0}",
+            .params = params,
+            .outputs = pe_window_outputs,
+            .inputs = inputs,
+            .operations = 1U << PE_ENCODE,
+        },
+    .config_bytes = sizeof(struct pe_window_fields),
+    .has_axes = true,
+    .plan = plan,
+    .drop = pe_window_drop,
+    .is_default = pe_window_is_default,
+    .fill = pe_window_fill,
+};

@@ -1,0 +1,42 @@
+/* Swin's relative position bias (Liu et al. 2021, arXiv 2103.14030, eq. 4): tokens of a window of h by w, row by row; a
+ * learned number per head for each place of the key relative to the query.
+ *
+ *     index[i, j] = (y_i - y_j + h - 1)·(2w - 1) + (x_i - x_j + w - 1)
+ *     bias[head, i, j] = table[index[i, j], head]
+ *
+ * Shifted windows also have a mask between regions (-100 in Microsoft's code), which is no part of the bias. */
+#include "core/schemes/window_bias.h"
+
+static const struct pe_param params[] = {
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of the table sent"),
+    PE_WINDOW_PARAMS,
+    PE_P_END,
+};
+
+static const struct pe_input_row inputs[] = {
+    {"table", "(2h-1)*(2w-1),num_heads", PE_ENCODE, false, "relative_position_bias_table: a row per relative place"},
+    {.name = NULL},
+};
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err) { return pe_window_plan(plan, false, err); }
+
+const struct pe_scheme pe_scheme_swin = {
+    .info =
+        {
+            .name = "swin",
+            .family = "bias",
+            .summary = "a learned bias for each relative place in a window of h by w",
+            .paper = "Liu et al. 2021, arXiv 2103.14030",
+            .example = "{\"scheme\":\"swin\",\"grid\":[7,7],\"num_heads\":3,\"seed\":0}",
+            .params = params,
+            .outputs = pe_window_outputs,
+            .inputs = inputs,
+            .operations = 1U << PE_ENCODE,
+        },
+    .config_bytes = sizeof(struct pe_window_fields),
+    .has_axes = true,
+    .plan = plan,
+    .drop = pe_window_drop,
+    .is_default = pe_window_is_default,
+    .fill = pe_window_fill,
+};

@@ -1,0 +1,62 @@
+/* Bias of tokens in a window of h by w (Swin and BEiT): one number per head for every place a key can have relative to
+ * a query, so the map is block-Toeplitz and looked up in a table of (2h-1)·(2w-1) rows.
+ *
+ *     index[i, j] = (y_i - y_j + h - 1)·(2w - 1) + (x_i - x_j + w - 1)          query minus key, tokens row by row
+ *     bias[head, i, j] = table[index[i, j], head]
+ *
+ * With a class token in front there are three rows more, M = (2h-1)·(2w-1): index[0, j] = M, index[i, 0] = M + 1,
+ * index[0, 0] = M + 2.
+ *
+ * The plan makes a run of its sequence: token i stands at position i, the class token at 0. So `key_mask` counts the
+ * tokens, and `causal`, `window`, `window_right` compare their numbers, as if the window were read line by line.
+ *
+ * A scheme of the family puts struct pe_window_fields first in its config struct, PE_WINDOW_PARAMS last among its rows
+ * and a struct pe_window first in its tables. Without weights it answers `index`. */
+#ifndef PE_WINDOW_BIAS_H
+#define PE_WINDOW_BIAS_H
+
+#include "core/schemes/bias.h"
+
+#include <stdatomic.h>
+
+struct pe_window_fields {
+    struct pe_bias_fields bias;
+    int64_t num_heads, seed;
+    double std;
+};
+
+#define PE_WINDOW_PARAMS PE_P_SEED(pe_window_fields), PE_BIAS_PARAMS
+
+extern const struct pe_output_row pe_window_outputs[]; /* bias, index */
+
+struct pe_window {
+    struct pe_bias bias;
+    uint64_t h, w;
+    bool has_class;
+    uint64_t n_rows;  /* of the table, those of the class token too */
+    size_t num_heads; /* 0: no weights, no bias */
+    void *table; /* [num_heads, n_rows] of the plan's dtype, rows backwards: keys side by side then stand so here */
+    /* Biases of all heads in a row of the table as the model has it: [num_heads]. */
+    void (*row)(const struct pe_plan *plan, uint64_t row, double *out);
+    /* The first fills make the table: each takes the next rows that nobody has. */
+    atomic_size_t next, made;
+};
+
+/* The window out of the sequence, and who sees whom. */
+enum pe_status pe_window_init(struct pe_window *window, struct pe_plan *plan, bool has_class, struct pe_error *err);
+/* Is there to be a bias: are weights given, or is it asked for by name? */
+bool pe_window_has_bias(const struct pe_plan *plan);
+/* Room for the table, whose rows row() makes with that much work each, in multiply-adds. num_heads is settled. */
+enum pe_status pe_window_keep(struct pe_plan *plan, void (*row)(const struct pe_plan *, uint64_t, double *),
+                              double work, struct pe_error *err);
+
+/* All of the plan where the table is input 0: swin, beit. Makes plan->tables. */
+enum pe_status pe_window_plan(struct pe_plan *plan, bool has_class, struct pe_error *err);
+
+/* The rest of the descriptor. */
+void pe_window_drop(struct pe_plan *plan);
+bool pe_window_is_default(const struct pe_plan *plan, size_t id);
+void pe_window_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
+                    void *dst);
+
+#endif
