@@ -156,10 +156,14 @@ bool pe_absolute_channels_first(const struct pe_plan *plan)
 
 /* ---- The output `combined` ---- */
 
-enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, uint64_t width, struct pe_error *err)
+enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, const struct pe_output *encoding,
+                                 struct pe_error *err)
 {
     struct pe_absolute *a = plan->absolute;
-    uint64_t x_width = a->x.shape[a->x.rank - 1];
+    uint64_t x_width = a->x.shape[a->x.rank - 1], width = encoding->row_len;
+    if (a->x.shape[a->x.rank - 2] != encoding->n_rows)
+        return pe_fail(err, "/x", "x has %llu rows, the encoding %llu; give the same number",
+                       (unsigned long long)a->x.shape[a->x.rank - 2], (unsigned long long)encoding->n_rows);
     bool concat = a->fields.combine == CONCAT;
     if (!concat && x_width != width)
         return pe_fail(err, "/x", "x has %llu channels, the encoding %llu; give the same number, or combine: concat",

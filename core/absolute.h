@@ -22,8 +22,8 @@ enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err);
 enum pe_dtype pe_absolute_dtype(const struct pe_plan *plan, enum pe_dtype asked);
 
 bool pe_absolute_has_x(const struct pe_plan *plan);
-/* Fills the shape of the output `combined`, whose encoding has `width` channels. */
-enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, uint64_t width,
+/* Fills the shape of the output `combined`, whose encoding is `encoding`. */
+enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, const struct pe_output *encoding,
                                  struct pe_error *err);
 bool pe_absolute_channels_first(const struct pe_plan *plan);
 void pe_absolute_prefer_channels_first(struct pe_plan *plan); /* the default of DETR's encodings; before the check */

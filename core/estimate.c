@@ -8,6 +8,9 @@
 static const char *const widths[] = {"dim",    "head_dim", "num_freqs", "num_bands",   "num_heads",
                                      "hidden", "d_model",  "bar_dim",   "num_buckets", NULL};
 
+/* Lists whose numbers add up: positions, or coordinates and taps of each axis. */
+static const char *const sums[] = {"lens", "grid", "table_grid", NULL};
+
 static double number(const struct pe_value *v)
 {
     return v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : 0;
@@ -47,8 +50,9 @@ static double size_of(const struct pe_field *field)
     for (size_t i = 0; widths[i]; i++)
         if (strcmp(widths[i], field->name) == 0)
             return number(v);
-    if (strcmp(field->name, "lens") == 0 && v->kind == PE_ARRAY)
-        return sum(&v->array);
+    for (size_t i = 0; v->kind == PE_ARRAY && sums[i]; i++)
+        if (strcmp(sums[i], field->name) == 0)
+            return sum(&v->array);
     for (size_t i = 0; strcmp(field->name, "segments") == 0 && v->kind == PE_LIST && i < v->list.n; i++)
         total += tokens(&v->list.items[i]);
     return total;

@@ -76,7 +76,8 @@ static enum pe_status find_layer(const struct pe_preset *preset, const char *lay
     for (size_t i = 0; layer_type && i < preset->n_layers; i++) {
         const char *name = preset->layers[i].layer_type;
         *layer = &preset->layers[i];
-        if (!name || strcmp(name, layer_type) == 0)
+        name = name ? name : "full_attention"; /* all layers alike */
+        if (strcmp(name, layer_type) == 0)
             return PE_OK;
         if (strlen(known) + strlen(name) + 3 < sizeof known)
             strcat(strcat(known, *known ? ", " : ""), name);
@@ -185,13 +186,24 @@ static bool condition_holds(const struct pe_inheritance *in, const struct model 
     v = v ? v : find(model->fields, model->n, name);
     if (v)
         return v->kind == PE_STRING && pe_is_among(when + n + 1, v->string);
-    return row && row->fallback >= 0 && pe_is_among(when + n + 1, row->words[(int)row->fallback]);
+    return row && pe_is_among(when + n + 1, row->fallback >= 0 ? row->words[(int)row->fallback] : ""); /* "": unset */
+}
+
+/* Is a grid in merge order: by the request's word, else by the model's? */
+static bool merges(const struct pe_inheritance *in, const struct model *model)
+{
+    const struct pe_value *own = find(in->fields, in->n_own, "order");
+    const struct pe_value *order = own ? own : find(model->fields, model->n, "order");
+    return order && order->kind == PE_STRING && strcmp(order->string, "merge") == 0;
 }
 
 /* A model says more than one request uses: rules of segments and grids where there are none fall away. */
 static bool is_used(const struct pe_inheritance *in, const struct model *model, const char *name)
 {
     const struct pe_param *row = pe_param_find(in->scheme->info.params, name);
+    bool of_coords = strcmp(name, "coords") == 0 || strcmp(name, "ref_grid") == 0;
+    if (row && of_coords && !find(in->fields, in->n_own, "grid"))
+        return false;
     if (row)
         return !row->when || condition_holds(in, model, row->when);
     if (!pe_param_find(pe_sequence_rules(), name))
@@ -201,7 +213,7 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
     if (strcmp(name, "order") == 0)
         return grid;
     if (of_grids)
-        return segments || (grid && find(model->fields, model->n, "order"));
+        return segments || (grid && merges(in, model));
     return segments && !find(in->fields, in->n_own, "position_style"); /* another style has other rules */
 }
 

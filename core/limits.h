@@ -23,17 +23,17 @@ enum { PE_HEADS_MAX = 4096 };
  * for every head. 64 MiB serve 65536 positions of 64 pairs. */
 #define PE_ROTATION_TABLE_MAX (64ULL << 20)
 
-/* Positions that are kept one by one (packed sequences, multimodal segments): 8 MiB of doubles an axis, and some
- * milliseconds to lay out. */
-enum { PE_LISTED_POSITIONS_MAX = 1 << 20 };
+/* Positions that are kept one by one (packed sequences, multimodal segments): 2 MiB of doubles an axis for each answer
+ * on its way; the longest context of a public multimodal model is as long. */
+enum { PE_LISTED_POSITIONS_MAX = 1 << 18 };
 _Static_assert(PE_LISTED_POSITIONS_MAX <= 1 << 24, "every token number is a float32: multimodal ids are");
 
 /* Segments of one sequence: a video of Qwen3-VL takes two a frame. As read they are at most 64 bytes each, 4 MiB. */
 enum { PE_SEGMENTS_MAX = 65536 };
 
-/* Rows of a learned table that one row of a resized grid is made of: 64 by 64, shrinking each axis sixteenfold. A row
- * of 1024 channels then takes some ten milliseconds. */
-enum { PE_RESAMPLE_TAPS_MAX = 4096 };
+/* Rows of a learned table that one row of a resized grid is made of: 22 by 22, shrinking each axis fivefold. A row of
+ * 1024 channels then takes half a millisecond, and ten where the table is seeded. */
+enum { PE_RESAMPLE_TAPS_MAX = 512 };
 
 /* Scratch of one fill on the stack, bytes. libuv's workers have 8 MiB of stack, musl's default threads 128 KiB. */
 enum { PE_SCRATCH_BYTES = 32768 };

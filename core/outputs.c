@@ -191,7 +191,7 @@ static enum pe_status shape_combined(struct pe_plan *plan, size_t i, struct pe_e
     struct pe_output *output = &plan->outputs[i];
     output->name = "combined";
     output->dtype = plan->dtype;
-    return pe_absolute_shape(plan, output, plan->outputs[plan->n_sources - 1].row_len, err);
+    return pe_absolute_shape(plan, output, &plan->outputs[plan->n_sources - 1], err);
 }
 
 /* ---- Their sources ---- */

@@ -392,6 +392,11 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
         status = check_sizes("/lens", n, sizes, err);
     if (status)
         return status;
+    struct pe_positions reach; /* of the longest: within what is allowed? */
+    for (uint64_t i = 0; !status && i < f->lens.n; i++)
+        status = run(&reach, (int64_t)offset, (uint64_t)pe_real_at(&f->lens, i), "/offset", err);
+    if (status)
+        return status;
     double *list = seq->owned[0] = malloc(n * sizeof *list);
     if (!list)
         return pe_no_memory(err);

@@ -31,10 +31,19 @@ static bool belongs(const struct pe_wave *column, unsigned axis, bool linear)
     return column->axis == axis && (column->quarter == PE_LINEAR) == linear;
 }
 
+static size_t count(const struct pe_wave *columns, size_t n, unsigned axis, bool linear)
+{
+    size_t total = 0;
+    for (size_t j = 0; j < n; j++)
+        total += belongs(&columns[j], axis, linear);
+    return total;
+}
+
 static enum pe_status part_init(struct part *part, const struct pe_wave *columns, size_t n, bool linear)
 {
-    part->place = malloc(n * sizeof *part->place);
-    part->columns = malloc(n * sizeof *part->columns);
+    size_t room = count(columns, n, part->axis, linear);
+    part->place = malloc(room * sizeof *part->place);
+    part->columns = malloc(room * sizeof *part->columns);
     if (!part->place || !part->columns)
         return PE_NO_MEMORY;
     part->n = 0;
@@ -46,21 +55,13 @@ static enum pe_status part_init(struct part *part, const struct pe_wave *columns
     return linear ? PE_OK : pe_wave_table_new(part->columns, part->n, &part->table);
 }
 
-static bool any_belongs(const struct pe_wave *columns, size_t n, unsigned axis, bool linear)
-{
-    for (size_t j = 0; j < n; j++)
-        if (belongs(&columns[j], axis, linear))
-            return true;
-    return false;
-}
-
 enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_waves **out)
 {
     struct pe_waves *w = calloc(1, sizeof *w);
     enum pe_status status = w ? PE_OK : PE_NO_MEMORY;
     for (unsigned k = 0; !status && k < PARTS_MAX; k++) {
         unsigned axis = k / 2;
-        if (!any_belongs(columns, n, axis, k % 2))
+        if (count(columns, n, axis, k % 2) == 0)
             continue;
         struct part *part = &w->parts[w->n_parts++];
         part->axis = axis;

@@ -163,6 +163,9 @@ static enum pe_status plan_lookup(struct pe_plan *plan, struct state *s, struct 
                        "by row; these positions have %u axes: send row_table and col_table",
                        plan->seq.n_axes);
     enum pe_status status = fix(plan, TABLE, err);
+    if (!status && (double)rows_for(c, p) > PE_POSITION_MAX)
+        return pe_fail(err, "/row_offset", "row_offset %lld makes the last position row %llu; allowed: up to 2^40",
+                       (long long)c->row_offset, (unsigned long long)rows_for(c, p) - 1);
     if (!status)
         status = need(plan, TABLE, rows_for(c, p), (uint64_t)c->dim, err);
     if (status)

@@ -34,12 +34,18 @@ static enum pe_status unpack_scaling(struct pe_plan *plan, struct pe_error *err)
         c->base = s->rope_theta;
         s->rope_theta = PE_UNSET;
     }
-    bool own = !isnan(c->partial_rotary_factor) || c->rotary_dim != PE_UNSET_INT;
-    if (!isnan(s->partial_rotary_factor) && pe_scaling_rule(s) != PE_SCALING_PROPORTIONAL) {
-        if (!own)
-            c->partial_rotary_factor = s->partial_rotary_factor;
-        s->partial_rotary_factor = PE_UNSET;
-    }
+    if (isnan(s->partial_rotary_factor) || pe_scaling_rule(s) == PE_SCALING_PROPORTIONAL)
+        return PE_OK;
+    double share =
+        c->rotary_dim != PE_UNSET_INT ? (double)c->rotary_dim / (double)c->head_dim : c->partial_rotary_factor;
+    if (!isnan(share) && share != s->partial_rotary_factor)
+        return pe_fail(err, "/scaling/partial_rotary_factor",
+                       "partial_rotary_factor is %.10g, beside scaling it is %.10g; "
+                       "give one",
+                       s->partial_rotary_factor, share);
+    if (c->rotary_dim == PE_UNSET_INT)
+        c->partial_rotary_factor = s->partial_rotary_factor;
+    s->partial_rotary_factor = PE_UNSET;
     return PE_OK;
 }
 

@@ -28,17 +28,50 @@ static bool has_sections(const struct pe_rotary_fields *c)
 
 /* ---- Which axes ---- */
 
-/* Qwen2-VL's rope_scaling carries the sections. */
-static void unpack_sections(struct pe_rotary_fields *c)
+static bool same_list(const struct pe_reals *a, const struct pe_reals *b)
 {
+    bool same = a->n == b->n;
+    for (uint64_t i = 0; same && i < a->n; i++)
+        same = pe_real_at(a, i) == pe_real_at(b, i);
+    return same;
+}
+
+/* Do pasted sections agree with what the request says itself? */
+static enum pe_status check_pasted(const struct pe_plan *plan, struct pe_error *err)
+{
+    const struct pe_rotary_fields *c = plan->config;
+    const char *pointer = "/scaling/mrope_section";
+    bool interleaves = pe_scaling_interleaves(&c->scaling), given = c->channels != PE_UNSET_WORD;
+    if (interleaves && !c->scaling.mrope_section.n && !given)
+        return pe_fail(err, "/scaling/mrope_interleaved", "mrope_interleaved is true without an mrope_section");
+    if (!c->scaling.mrope_section.n)
+        return PE_OK;
+    if (!plan->scheme->has_axes)
+        return pe_fail(err, pointer, "mrope_section is not used: %s has one axis", plan->scheme->info.name);
+    if (c->axes_dim.n || (given && !has_sections(c)))
+        return pe_fail(err, pointer, "mrope_section is not used with %s",
+                       c->axes_dim.n ? "axes_dim" : pe_rotary_channel_words[c->channels]);
+    if (given && interleaves && c->channels != PE_MROPE_INTERLEAVED)
+        return pe_fail(err, pointer, "mrope_interleaved is true, channels is %s; give one",
+                       pe_rotary_channel_words[c->channels]);
+    if (c->mrope_section.n && !same_list(&c->mrope_section, &c->scaling.mrope_section))
+        return pe_fail(err, pointer, "mrope_section differs from that beside scaling; give one");
+    return PE_OK;
+}
+
+/* Qwen2-VL's rope_scaling carries the sections. */
+static enum pe_status unpack_sections(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_rotary_fields *c = plan->config;
     struct pe_scaling *s = &c->scaling;
-    if (s->mrope_section.n && c->channels == PE_UNSET_WORD && !c->axes_dim.n) {
+    enum pe_status status = check_pasted(plan, err);
+    if (!status && s->mrope_section.n && c->channels == PE_UNSET_WORD)
         c->channels = pe_scaling_interleaves(s) ? PE_MROPE_INTERLEAVED : PE_MROPE;
-        if (!c->mrope_section.n)
-            c->mrope_section = s->mrope_section;
-    }
+    if (!status && s->mrope_section.n)
+        c->mrope_section = s->mrope_section;
     s->mrope_section = (struct pe_reals){.n = 0};
     s->mrope_interleaved_given = NULL;
+    return status;
 }
 
 static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *field, struct pe_error *err)
@@ -69,12 +102,14 @@ static enum pe_status check_axes_dim(struct pe_rotary_fields *c, struct pe_error
     if (sum > (double)c->head_dim)
         return pe_fail(err, "/axes_dim", "axes_dim adds up to %.0f; allowed: at most head_dim, %lld", sum,
                        (long long)c->head_dim);
-    if (c->rotary_dim == PE_UNSET_INT && isnan(c->partial_rotary_factor))
-        c->rotary_dim = (int64_t)sum;
-    if (isnan(c->partial_rotary_factor) && sum == (double)c->rotary_dim)
+    int64_t width = c->rotary_dim != PE_UNSET_INT ? c->rotary_dim : (int64_t)sum;
+    if (!isnan(c->partial_rotary_factor))
+        width = (int64_t)((double)c->head_dim * c->partial_rotary_factor);
+    else
+        c->rotary_dim = width;
+    if (sum == (double)width)
         return PE_OK;
-    return pe_fail(err, "/axes_dim", "axes_dim adds up to %.0f; needed: rotary_dim, %lld", sum,
-                   (long long)c->rotary_dim);
+    return pe_fail(err, "/axes_dim", "axes_dim adds up to %.0f; needed: rotary_dim, %lld", sum, (long long)width);
 }
 
 static enum pe_status choose_channels(struct pe_plan *plan, struct pe_error *err)
@@ -95,7 +130,9 @@ static enum pe_status choose_channels(struct pe_plan *plan, struct pe_error *err
 enum pe_status pe_rotary_choose_axes(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_rotary_fields *c = plan->config;
-    unpack_sections(c);
+    enum pe_status status = unpack_sections(plan, err);
+    if (status)
+        return status;
     if (c->channels == PE_UNSET_WORD && plan->seq.has_segments && !c->axes_dim.n)
         c->channels = PE_MROPE;
     if (c->channels != PE_UNSET_WORD)
@@ -104,7 +141,7 @@ enum pe_status pe_rotary_choose_axes(struct pe_plan *plan, struct pe_error *err)
         return pe_fail(err, "/mrope_section",
                        "mrope_section is not used here: it needs channels mrope, mrope_interleaved or videorope");
     if (c->axes_dim.n) {
-        enum pe_status status = check_axes_dim(c, err);
+        status = check_axes_dim(c, err);
         return status ? status : spread(plan, (unsigned)c->axes_dim.n, "axes_dim", err);
     }
     if (c->axis_order.n && plan->seq.n_axes == 1)
@@ -266,7 +303,7 @@ static void set_block(const struct pe_rotary_fields *c, const struct pe_scaling_
     own.dim = r->n_blocks > 1 ? 2 * (double)n : use->dim;
     for (size_t i = 0; i < n; i++)
         r->axis[pair0 + i] = (unsigned char)axis;
-    if (c->inv_freq.n)
+    if (c->inv_freq.n || n == 0)
         return;
     if (c->coords != PE_COORDS_PIXEL)
         pe_scaling_ladder(&c->scaling, &own, n, r->inv_freq + pair0);
@@ -352,6 +389,23 @@ static enum pe_status check_coords(const struct pe_plan *plan, struct pe_error *
     return PE_OK;
 }
 
+/* pixel has frequencies of its own; a ladder would be without effect. */
+static enum pe_status check_pixel(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_rotary_fields *c = plan->config;
+    if (c->coords != PE_COORDS_PIXEL)
+        return PE_OK;
+    if (pe_plan_gave(plan, "base"))
+        return pe_fail(err, "/base",
+                       "base is not used with coords pixel, whose frequencies are pi·linspace(1, max_freq/2)");
+    if (c->scaling.type != PE_SCALING_DEFAULT)
+        return pe_fail(err, "/scaling/type",
+                       "scaling is not used with coords pixel, whose frequencies are "
+                       "pi·linspace(1, max_freq/2)");
+    c->base = PE_UNSET;
+    return PE_OK;
+}
+
 /* The frameworks hold coordinates in f32, so arith float32 lists them; otherwise the unit goes into the frequencies. */
 static enum pe_status list_float32(struct pe_plan *plan, struct pe_rotary *r, struct pe_error *err)
 {
@@ -381,6 +435,8 @@ enum pe_status pe_rotary_set_coords(struct pe_plan *plan, struct pe_rotary *r, s
 {
     struct pe_rotary_fields *c = plan->config;
     enum pe_status status = check_coords(plan, err);
+    if (!status)
+        status = check_pixel(plan, err);
     for (unsigned a = 0; a < PE_AXES_MAX; a++)
         r->unit[a] = dd(1);
     if (!plan->seq.n_grid)

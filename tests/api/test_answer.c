@@ -318,7 +318,7 @@ static void hurried_callers_do_not_wait(void **unused)
 {
     (void)unused;
     static const char *const slow[] = {
-        "{\"scheme\":\"rope\",\"segments\":[{\"type\":\"text\",\"len\":400000}],\"data\":false}",
+        "{\"scheme\":\"rope\",\"segments\":[{\"type\":\"text\",\"len\":200000}],\"data\":false}",
         "{\"scheme\":\"rope\",\"segments\":[{\"type\":\"video\",\"grid\":[10,100,100]}],\"data\":false}",
         "{\"scheme\":\"sinusoidal\",\"dim\":65536,\"len\":1,\"data\":false}",
         "{\"scheme\":\"rope\",\"lens\":[9000,9000],\"data\":false}",

@@ -461,17 +461,17 @@ static void tokens_have_a_ceiling(void **unused)
 {
     (void)unused;
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
-    assert_int_equal(tokens(&rules, "[{\"type\":\"text\",\"len\":1048575},{\"type\":\"text\",\"len\":1}]"), 1 << 20);
-    assert_refused(&rules, "[{\"type\":\"text\",\"len\":1048576},{\"type\":\"text\",\"len\":1}]", PE_TOO_LARGE,
-                   "/segments/1", "1048576");
-    assert_refused(&rules, "[{\"type\":\"video\",\"grid\":[524289,4,2]}]", PE_TOO_LARGE, "/segments/0", "1048576");
+    assert_int_equal(tokens(&rules, "[{\"type\":\"text\",\"len\":262143},{\"type\":\"text\",\"len\":1}]"), 1 << 18);
+    assert_refused(&rules, "[{\"type\":\"text\",\"len\":262144},{\"type\":\"text\",\"len\":1}]", PE_TOO_LARGE,
+                   "/segments/1", "262144");
+    assert_refused(&rules, "[{\"type\":\"video\",\"grid\":[131073,4,2]}]", PE_TOO_LARGE, "/segments/0", "262144");
     /* 2^40 · 2^39 · 2^39 is 2^118: in 64 bits it would come back as 0. */
     assert_refused(&rules, "[{\"type\":\"video\",\"grid\":[1099511627776,1099511627776,1099511627776]}]", PE_TOO_LARGE,
-                   "/segments/0", "1048576");
+                   "/segments/0", "262144");
     assert_refused(&rules, "[{\"type\":\"audio\",\"mel_frames\":1099511627776}]", PE_TOO_LARGE, "/segments/0",
-                   "1048576");
+                   "262144");
     assert_refused(&rules, "[{\"type\":\"audio_in_video\",\"grid\":[1,2,2],\"audio_len\":4194300}]", PE_TOO_LARGE,
-                   "/segments/0", "1048576");
+                   "/segments/0", "262144");
 }
 
 static void segments_have_a_ceiling(void **unused)

@@ -1,0 +1,57 @@
+"""Fields that contradict or have no effect: found by a reviewer's random requests, each once accepted or refused at the wrong place."""
+import pytest
+
+from asking import check_again, refused
+from tensors import encode
+
+Q3 = {"rope_type": "default", "mrope_section": [24, 20, 20]}
+
+REFUSED = [
+    ("/x", ["3 rows", "9"], dict(scheme="learned", seed=0, num_prefix=5, table_grid=[2, 2], grid=[2, 2], x=[[1, 2], [3, 4], [5, 6]])),
+    ("/len", ["tensor x has 3"], dict(scheme="sinusoidal", len=4, x=[[1, 2], [3, 4], [5, 6]])),
+    ("/scaling/mrope_section", ["axes_dim"], dict(scheme="rope", head_dim=128, len=1, axes_dim=[64, 64], scaling=Q3)),
+    ("/scaling/mrope_section", ["pixtral"], dict(scheme="rope", head_dim=128, len=1, channels="pixtral", scaling=Q3)),
+    ("/scaling/mrope_section", ["differs"], dict(scheme="rope", head_dim=128, len=1, channels="mrope", mrope_section=[16, 24, 24],
+                                                 scaling=Q3)),
+    ("/scaling/mrope_section", ["interleaved"], dict(scheme="rope", head_dim=128, len=1, channels="mrope",
+                                                     scaling={**Q3, "mrope_interleaved": True})),
+    ("/scaling/mrope_interleaved", ["without"], dict(scheme="rope", len=1, scaling={"type": "default", "mrope_interleaved": True})),
+    ("/scaling/mrope_section", ["one axis"], dict(scheme="xpos", head_dim=8, len=2, scaling={"type": "default", "mrope_section": [2, 1, 1]})),
+    ("/scaling/partial_rotary_factor", ["0.5", "0.25"], dict(scheme="rope", len=1, partial_rotary_factor=0.25,
+                                                             scaling={"type": "default", "partial_rotary_factor": 0.5})),
+    ("/base", ["pixel"], dict(scheme="rope", head_dim=8, grid=[2, 3], coords="pixel", base=5)),
+    ("/scaling/type", ["pixel"], dict(scheme="rope", head_dim=8, grid=[2, 3], coords="pixel", scaling={"type": "linear", "factor": 2})),
+    ("/offset", ["2^40"], dict(scheme="sinusoidal", dim=4, lens=[100], offset=2 ** 40)),
+    ("/layer_type", ["full_attention"], dict(preset="llama-2", layer_type="foo", len=1)),
+    ("/row_offset", ["2^40"], dict(scheme="learned", dim=2, len=2, offset=2 ** 40 - 6, row_offset=2 ** 40 - 6, seed=0)),
+    ("/mrope_section", ["channels"], dict(scheme="rope", len=1, channels="pixtral", mrope_section=[16, 8, 8])),
+    ("/axes_dim", ["needed: rotary_dim, 4"], dict(scheme="rope", head_dim=8, grid=[1, 1], axes_dim=[4, 4], partial_rotary_factor=0.5)),
+]
+
+
+@pytest.mark.parametrize("pointer,words,fields", REFUSED)
+def test_refused(server, pointer, words, fields):
+    refused(server, pointer, *words, **fields)
+
+
+def config(server, **fields):
+    return server.ask("/encode", data=False, **fields).json()["config"]
+
+
+def test_pasted_sections_serve_the_channels_named(server):
+    asked = config(server, scheme="rope", head_dim=128, len=1, channels="mrope_interleaved", scaling=Q3)
+    assert (asked["channels"], asked["mrope_section"]) == ("mrope_interleaved", [24, 20, 20])
+
+
+def test_what_a_model_says_gives_way(server):
+    assert config(server, preset="qwen3.5", len=1, channels="pixtral")["channels"] == "pixtral"
+    assert "order" in config(server, preset="qwen3-vl-vision", grid=[2, 6], order="row_major")
+    assert config(server, preset="eva-02", positions=[[0.5, 1], [2, 3]])["axes_dim"] == [32, 32]
+    assert config(server, preset="llama-2", layer_type="full_attention", len=1)["base"] == 1e4
+
+
+def test_fewer_pairs_than_axes(server):
+    request = dict(scheme="rope", head_dim=2, grid=[2, 2])
+    check_again(server, request, ["grid"], encode(server, **request))
+    request = dict(scheme="rope", head_dim=8, grid=[2, 3], coords="pixel")
+    check_again(server, request, ["grid"], encode(server, **request))
