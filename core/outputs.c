@@ -27,8 +27,15 @@ void pe_outputs_drop(struct pe_plan *plan)
 
 /* ---- Which ---- */
 
+static bool needs_weights(const struct pe_output_row *row)
+{
+    return row->when && strcmp(row->when, PE_WHEN_WEIGHTS) == 0;
+}
+
 static bool available(const struct pe_plan *plan, const struct pe_output_row *row)
 {
+    if (needs_weights(row))
+        return pe_weights_there(plan);
     return pe_when_holds(row->when, plan->scheme->info.params, plan->config);
 }
 
@@ -85,17 +92,11 @@ static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const c
         }
         if (named)
             hidden = &rows[i];
-        else if (available(plan, &rows[i]))
+        else if (available(plan, &rows[i]) || needs_weights(&rows[i]))
             names[n++] = rows[i].name;
     }
     names[n] = NULL;
     return hidden ? hidden_row(hidden, asked, err) : pe_output_unknown(plan, asked, name, names, err);
-}
-
-/* Is it answered unasked? */
-static bool is_default(const struct pe_plan *plan, size_t id)
-{
-    return plan->scheme->is_default ? plan->scheme->is_default(plan, id) : !plan->scheme->info.outputs[id].on_request;
 }
 
 /* The encoding that `combined` is made of stands behind the outputs. */
@@ -108,10 +109,19 @@ static void add_hidden_encoding(struct pe_plan *plan)
     plan->sources[plan->n_sources++].id = id;
 }
 
+static size_t choose_own(struct pe_plan *plan, bool on_request)
+{
+    const struct pe_output_row *rows = plan->scheme->info.outputs;
+    size_t n = 0;
+    for (size_t i = 0; rows[i].name; i++)
+        if (rows[i].on_request == on_request && available(plan, &rows[i]))
+            plan->sources[n++].id = i;
+    return n;
+}
+
 /* Those asked for, else the scheme's own; with x, `combined`. */
 static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
-    const struct pe_output_row *rows = plan->scheme->info.outputs;
     size_t n = 0;
     for (; n < request->n_outputs; n++) {
         enum pe_status status = find_row(plan, n, request->outputs[n], &plan->sources[n].id, err);
@@ -120,9 +130,10 @@ static enum pe_status choose(struct pe_plan *plan, const struct pe_request *requ
     }
     if (n == 0 && pe_absolute_has_x(plan))
         plan->sources[n++].id = PE_COMBINED;
-    for (size_t i = 0, own = n; own == 0 && rows[i].name; i++)
-        if (is_default(plan, i) && available(plan, &rows[i]))
-            plan->sources[n++].id = i;
+    if (n == 0)
+        n = choose_own(plan, false);
+    if (n == 0) /* what is answered by default needs weights, and there are none */
+        n = choose_own(plan, true);
     plan->n_outputs = plan->n_sources = n;
     if (pe_absolute_has_x(plan))
         add_hidden_encoding(plan);

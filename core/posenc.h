@@ -161,7 +161,8 @@ struct pe_output_row {
     unsigned row_axes;   /* how many trailing axes make one row: 1, or more where a position owns a small block */
     enum pe_dtype dtype; /* PE_DTYPE_NONE: the dtype asked for */
     bool on_request;     /* answered only if asked for by name */
-    const char *when;    /* as in struct pe_param */
+    const char *when; /* as in struct pe_param; "weights": where there are any. What is on request becomes the default
+                         where nothing else is left. */
     const char *text;
 };
 

@@ -92,10 +92,6 @@ struct pe_scheme {
     enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* sets plan->arith; may be NULL */
     void (*drop)(struct pe_plan *plan);                                 /* frees plan->tables; may be NULL */
 
-    /* Whether output id is answered when none is asked for by name, where that depends on the request (a bias whose
-     * weights are there); NULL: the row's own on_request decides. After plan(). */
-    bool (*is_default)(const struct pe_plan *plan, size_t id);
-
     /* What "width" in a shape stands for, where no parameter is the number of channels; else NULL. After plan(). */
     uint64_t (*width)(const struct pe_plan *plan);
 

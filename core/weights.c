@@ -185,6 +185,26 @@ static bool find_seed(const struct pe_plan *plan, int64_t *seed, double *std)
     return pe_param_integer(rows, plan->config, "seed", 4, seed);
 }
 
+bool pe_weights_there(const struct pe_plan *plan)
+{
+    for (size_t id = 0; plan->weights && id < count_inputs(plan); id++)
+        if (plan->weights[id].is_seeded || plan->weights[id].tensor.data)
+            return true;
+    return false;
+}
+
+bool pe_weights_wanted(const struct pe_plan *plan)
+{
+    const struct pe_request *request = plan->request;
+    int64_t seed;
+    double std;
+    for (size_t i = 0; i < request->n_outputs; i++)
+        for (const struct pe_output_row *row = plan->scheme->info.outputs; row->name; row++)
+            if (row->when && strcmp(row->when, PE_WHEN_WEIGHTS) == 0 && strcmp(row->name, request->outputs[i]) == 0)
+                return true;
+    return pe_weights_there(plan) || find_seed(plan, &seed, &std);
+}
+
 enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
                                struct pe_error *err)
 {

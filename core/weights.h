@@ -31,6 +31,12 @@ enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *
                                struct pe_error *err);
 /* Once the scheme has planned: `seed` and `std` must have had something to make. */
 enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err);
+/* `when` of an output row that needs weights. A scheme that has others does without weights unless they are wanted: a
+ * tensor is sent, a seed given, or such an output asked for by name. Its defaults are then the outputs that are left.
+ * Only while planning. */
+#define PE_WHEN_WEIGHTS "weights"
+bool pe_weights_wanted(const struct pe_plan *plan);
+bool pe_weights_there(const struct pe_plan *plan); /* once the scheme has planned: are there any? */
 bool pe_weights_sent(const struct pe_plan *plan, size_t id);
 /* Length of an axis of a tensor that was sent; 0 where it was not, or has fewer axes. */
 uint64_t pe_weights_axis(const struct pe_plan *plan, size_t id, unsigned axis);

@@ -161,12 +161,12 @@ static struct pe_dd key_pair(const struct pe_plan *plan, const struct pe_glance 
 }
 
 static const struct pe_bias_rule rules[] = {
-    [SYMMETRIC] = {distance, distance_pair, false},
-    [RELATIVE] = {distance, distance_pair, false},
-    [ASYMMETRIC] = {distance, distance_pair, false},
-    [KEY] = {NULL, key_pair, true},
-    [KEY_END] = {NULL, key_pair, true},
-    [KEY_MASK] = {NULL, key_pair, true},
+    [SYMMETRIC] = {distance, distance_pair, false, NULL},
+    [RELATIVE] = {distance, distance_pair, false, NULL},
+    [ASYMMETRIC] = {distance, distance_pair, false, NULL},
+    [KEY] = {NULL, key_pair, true, NULL},
+    [KEY_END] = {NULL, key_pair, true, NULL},
+    [KEY_MASK] = {NULL, key_pair, true, NULL},
 };
 
 /* BLOOM's count restarts at the first seen key: (cumsum(mask) - 1) · mask. */

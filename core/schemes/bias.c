@@ -41,8 +41,7 @@ static bool sees(const struct pe_bias *bias, double rel)
 
 /* ---- Storing ---- */
 
-/* One exact value, rounded once; never -0. */
-static void store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v)
+void pe_bias_store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v)
 {
     union {
         double f64;
@@ -54,6 +53,20 @@ static void store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v)
     pe_store(dtype, dst, i, dtype == PE_F64 ? v.hi : dd_round_odd(v));
     if (pe_element(dtype, dst, i) == 0)
         memcpy(at, &zero, size);
+}
+
+bool pe_bias_settle(enum pe_dtype dtype, void *dst, size_t i, double v, double error)
+{
+    double least = v - error, most = v + error;
+    pe_store(dtype, dst, i, v);
+    if (fabs(v) < 0x1p-24) /* may round to zero, whose sign is not v's */
+        return false;
+    switch (dtype) {
+    case PE_F32: return (float)least == (float)most;
+    case PE_F16: return pe_f16_round(least) == pe_f16_round(most);
+    case PE_BF16: return pe_bf16_round(least) == pe_bf16_round(most);
+    default: return false;
+    }
 }
 
 static void store_unseen(enum pe_dtype dtype, void *dst, size_t i) { pe_store(dtype, dst, i, -(double)INFINITY); }
@@ -102,7 +115,7 @@ void pe_bias_products(struct pe_dd slope, double first, double step, size_t n, e
         if (dtype == PE_F32 && products_f32(slope, start, step, m, (float *)out + at))
             continue;
         for (size_t i = 0; i < m; i++)
-            store(dtype, out, at + i, dd_neg(dd_mul_d(slope, start + step * (double)i)));
+            pe_bias_store(dtype, out, at + i, dd_neg(dd_mul_d(slope, start + step * (double)i)));
     }
 }
 
@@ -157,10 +170,25 @@ static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
                                   t->j0 + j};
             char *row = t->dst + i * t->stride;
             if (sees(bias, g.k_pos - g.q_pos))
-                store(t->dtype, row, j, bias->rule.pair(t->plan, &g));
+                pe_bias_store(t->dtype, row, j, bias->rule.pair(t->plan, &g));
             else
                 store_unseen(t->dtype, row, j);
         }
+    hide_keys(bias, t);
+}
+
+/* Any positions, row by row. */
+static void fill_rows(const struct pe_bias *bias, const struct tile *t)
+{
+    const struct pe_sequence *seq = &t->plan->seq;
+    for (size_t i = 0; i < t->n_rows; i++) {
+        char *row = t->dst + i * t->stride;
+        struct pe_glance first = {t->head, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0), t->j0};
+        bias->rule.row(t->plan, &first, t->n_cols, t->dtype, row);
+        for (size_t j = 0; j < t->n_cols; j++)
+            if (!sees(bias, pe_position_at(seq->k, t->j0 + j) - first.q_pos))
+                store_unseen(t->dtype, row, j);
+    }
     hide_keys(bias, t);
 }
 
@@ -172,7 +200,7 @@ static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
     size_t size = pe_dtype_size(t->dtype);
     for (size_t j = 0; j < t->n_cols; j++) {
         struct pe_glance g = {t->head, 0, pe_position_at(seq->k, t->j0 + j), t->j0 + j};
-        store(t->dtype, vector, j, bias->rule.pair(t->plan, &g));
+        pe_bias_store(t->dtype, vector, j, bias->rule.pair(t->plan, &g));
     }
     for (size_t i = 0; i < t->n_rows; i++) {
         char *row = t->dst + i * t->stride;
@@ -189,6 +217,8 @@ static void fill_tile(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     if (bias->rule.distance && !seq->q->list && !seq->k->list)
         fill_windows(bias, t);
+    else if (bias->rule.row)
+        fill_rows(bias, t);
     else if (bias->rule.key_only)
         fill_key_rows(bias, t);
     else

@@ -7,7 +7,9 @@
 #ifndef PE_BIAS_H
 #define PE_BIAS_H
 
+#include "core/near.h"
 #include "core/scheme.h"
+#include "core/wave_value.h"
 
 struct pe_bias_fields {
     bool causal;
@@ -30,14 +32,16 @@ struct pe_glance {
     uint64_t key; /* the key's index */
 };
 
-/* What the scheme adds, before any mask. Exactly one of distance and pair may be missing. */
+/* What the scheme adds, before any mask: distance where positions are runs, else row, else pair. */
 struct pe_bias_rule {
     /* Biases of one head at the integer distances rel, rel+1, … (rel = k_pos - q_pos), n of them, stored as dtype. NULL
      * where the bias is no function of the distance. */
     void (*distance)(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out);
-    /* The bias of one pair. */
+    /* The bias of one pair. NULL where there is row. */
     struct pe_dd (*pair)(const struct pe_plan *plan, const struct pe_glance *glance);
     bool key_only; /* pair does not look at q_pos: every row is the same but for the mask */
+    /* Biases of one query at n keys from first->key on, stored as dtype: where pairs are cheaper together. Or NULL. */
+    void (*row)(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out);
 };
 
 /* Who sees whom; first member of the scheme's tables. */
@@ -58,6 +62,13 @@ void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, co
 /* Writes -inf over those of the keys j0 … (n of them) that query i may not see: for schemes with a fill of their own.
  */
 void pe_bias_hide(const struct pe_plan *plan, uint64_t i, uint64_t j0, size_t n, enum pe_dtype dtype, void *row);
+
+/* dst[i] = v in dtype, rounded once; zero is +0. */
+void pe_bias_store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v);
+
+/* The same of a value that is known to within error, at least 2^-50 of it (f32, f16, bf16). False, and dst[i] not yet
+ * right, if it lies so near the middle between two numbers that the error decides. */
+bool pe_bias_settle(enum pe_dtype dtype, void *dst, size_t i, double v, double error);
 
 /* out[i] = -(slope · (first + step · i)), i < n, every value rounded once; zero is +0. */
 void pe_bias_products(struct pe_dd slope, double first, double step, size_t n, enum pe_dtype dtype, void *out);

@@ -37,6 +37,5 @@ const struct pe_scheme pe_scheme_swin = {
     .has_axes = true,
     .plan = plan,
     .drop = pe_window_drop,
-    .is_default = pe_window_is_default,
     .fill = pe_window_fill,
 };

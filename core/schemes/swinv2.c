@@ -141,7 +141,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     enum pe_status status = pe_window_init(&t->window, plan, false, err);
     if (!status)
         status = resolve_pretrained(c, &t->window, err);
-    return status || !pe_window_has_bias(plan) ? status : plan_network(plan, t, err);
+    return status || !pe_weights_wanted(plan) ? status : plan_network(plan, t, err);
 }
 
 static void drop(struct pe_plan *plan)
@@ -169,6 +169,5 @@ const struct pe_scheme pe_scheme_swinv2 = {
     .has_axes = true,
     .plan = plan,
     .drop = drop,
-    .is_default = pe_window_is_default,
     .fill = pe_window_fill,
 };

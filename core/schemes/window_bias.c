@@ -8,7 +8,7 @@
 enum { BIAS, INDEX };
 
 const struct pe_output_row pe_window_outputs[] = {
-    [BIAS] = {"bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL,
+    [BIAS] = {"bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, PE_WHEN_WEIGHTS,
               "added to the scaled logits; q_len and k_len are the tokens of the window; needs weights"},
     [INDEX] = {"index", "q_len,k_len", 1, PE_I32, true, NULL,
                "row of the table for each pair; what is answered where there are no weights"},
@@ -77,23 +77,6 @@ enum pe_status pe_window_init(struct pe_window *t, struct pe_plan *plan, bool ha
 
 /* ---- Weights ---- */
 
-bool pe_window_has_bias(const struct pe_plan *plan)
-{
-    const struct pe_window_fields *c = plan->config;
-    bool is_given = c->seed != PE_UNSET_INT;
-    for (size_t id = 0; plan->scheme->info.inputs[id].name; id++)
-        is_given |= pe_weights_sent(plan, id);
-    for (size_t i = 0; i < plan->request->n_outputs; i++)
-        is_given |= strcmp(plan->request->outputs[i], pe_window_outputs[BIAS].name) == 0;
-    return is_given;
-}
-
-bool pe_window_is_default(const struct pe_plan *plan, size_t id)
-{
-    const struct pe_window *t = plan->tables;
-    return (id == BIAS) == (t->num_heads > 0);
-}
-
 static enum pe_status too_large(const struct pe_plan *plan, const struct pe_window *t, int64_t num_heads,
                                 struct pe_error *err)
 {
@@ -135,7 +118,7 @@ enum pe_status pe_window_plan(struct pe_plan *plan, bool has_class, struct pe_er
     if (!t)
         return pe_no_memory(err);
     enum pe_status status = pe_window_init(t, plan, has_class, err);
-    if (status || !pe_window_has_bias(plan))
+    if (status || !pe_weights_wanted(plan))
         return status;
     if (pe_weights_axis(plan, TABLE, 1))
         status = pe_fix_size(plan, "num_heads", pe_weights_axis(plan, TABLE, 1), "table", err);

@@ -44,8 +44,6 @@ struct pe_window {
 
 /* The window out of the sequence, and who sees whom. */
 enum pe_status pe_window_init(struct pe_window *window, struct pe_plan *plan, bool has_class, struct pe_error *err);
-/* Is there to be a bias: are weights given, or is it asked for by name? */
-bool pe_window_has_bias(const struct pe_plan *plan);
 /* Room for the table, whose rows row() makes with that much work each, in multiply-adds. num_heads is settled. */
 enum pe_status pe_window_keep(struct pe_plan *plan, void (*row)(const struct pe_plan *, uint64_t, double *),
                               double work, struct pe_error *err);
@@ -55,7 +53,6 @@ enum pe_status pe_window_plan(struct pe_plan *plan, bool has_class, struct pe_er
 
 /* The rest of the descriptor. */
 void pe_window_drop(struct pe_plan *plan);
-bool pe_window_is_default(const struct pe_plan *plan, size_t id);
 void pe_window_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
                     void *dst);
 

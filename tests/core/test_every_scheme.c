@@ -75,7 +75,7 @@ static void texts_are_present(void **unused)
 /* Has the scheme no output without weights? Then its defaults are answered with a seed. */
 static bool needs_weights(const struct pe_scheme_info *info)
 {
-    static const char *const all[] = {"learned", "recursive", "floater"};
+    static const char *const all[] = {"learned", "recursive", "floater", "fire"};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(info->name, all[i]) == 0)
             return true;

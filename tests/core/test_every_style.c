@@ -121,6 +121,28 @@ static void encodings_that_meet_embeddings(void **unused)
     hold(requests);
 }
 
+#define Q_AND_K "\"q_positions\":[5,0.5,-3],\"k_positions\":[0,2,9.25,700]"
+
+static void biases(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        "{\"scheme\":\"t5\",\"q_len\":9,\"k_len\":70,\"num_buckets\":13,\"max_distance\":33}",
+        "{\"scheme\":\"t5\"," Q_AND_K ",\"bidirectional\":false}",
+        "{\"scheme\":\"t5\"," Q_AND_K ",\"seed\":3,\"num_heads\":3,\"table_scale\":0.7}",
+        "{\"scheme\":\"t5\",\"len\":70,\"seed\":3,\"causal\":true,\"arith\":\"float32\"}",
+        "{\"scheme\":\"kerple\",\"q_len\":3,\"k_len\":70,\"r1\":0.3,\"kind\":\"power\",\"r2\":0.5}",
+        "{\"scheme\":\"kerple\"," Q_AND_K ",\"num_heads\":2,\"r1\":[3,0.1],\"r2\":[1e-6,100]}",
+        "{\"scheme\":\"kerple\",\"len\":7,\"arith\":\"float32\",\"window\":3}",
+        "{\"scheme\":\"fire\",\"q_len\":5,\"k_len\":70,\"seed\":1,\"hidden\":5,\"init_l\":2,\"window_right\":2}",
+        "{\"scheme\":\"fire\"," Q_AND_K ",\"seed\":1,\"num_heads\":3,\"c\":1.5}",
+        "{\"scheme\":\"sandwich\",\"q_len\":3,\"k_len\":70,\"bar_dim\":6,\"num_heads\":3}",
+        "{\"scheme\":\"sandwich\"," Q_AND_K ",\"bar_dim\":140,\"base\":50,\"num_heads\":2,\"key_mask\":[1,0,1,1]}",
+        NULL,
+    };
+    hold(requests);
+}
+
 static void models(void **unused)
 {
     (void)unused;
@@ -167,6 +189,7 @@ int main(void)
         cmocka_unit_test(learned_tables),
         cmocka_unit_test(encodings_that_meet_embeddings),
         cmocka_unit_test(windows),
+        cmocka_unit_test(biases),
         cmocka_unit_test(models),
     };
     return cmocka_run_group_tests_name("every style", tests, NULL, NULL);

@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "http"))
 import reference  # noqa: E402  (the path had to be set first)
 import reference_absolute as absolute  # noqa: E402
+import reference_bias as biases  # noqa: E402
 import reference_dynamics as dynamics  # noqa: E402
 import reference_resample as resample  # noqa: E402
 import reference_rotary as rotary  # noqa: E402
@@ -185,6 +186,36 @@ def windows():
         write(f"swinv2/{case}", {"scheme": "swinv2", "grid": grid, **weights, **more}, bias=rounded(bias))
 
 
+def bias_case(case, request, q, k, value, dtype="f32"):
+    """value(head, distance): exact, of heads 0 ... num_heads-1."""
+    table = [[[value(h, biases.distance(a, b)) for b in k] for a in q] for h in range(request["num_heads"])]
+    write(case, {**request, "q_positions": q, "k_positions": k, "dtype": dtype}, bias=rounded(table, dtype) + 0)
+
+
+def bias_schemes():
+    k = [0, 1, 3.5, 100, 4097, 10 ** 6, 2 ** 40]
+    r1, r2 = [1, 0.3], [1, 12.7]
+    bias_case("kerple/log", {"scheme": "kerple", "num_heads": 2, "r1": r1, "r2": r2}, [0, 0.1], k,
+              lambda h, n: biases.kerple_exact("log", r1[h], r2[h], n))
+    power = {"scheme": "kerple", "num_heads": 2, "kind": "power", "r1": 0.5, "r2": [1.5, 0.1]}
+    bias_case("kerple/power", power, [0, 0.1], k, lambda h, n: biases.kerple_exact("power", 0.5, power["r2"][h], n))
+    bias_case("kerple/half_precision", {"scheme": "kerple", "num_heads": 1}, [0, 0.1], k,
+              lambda h, n: biases.kerple_exact("log", 1, 1, n), "f16")
+    bias_case("sandwich/default", {"scheme": "sandwich", "num_heads": 12}, [0, 0.1], k,
+              lambda h, n: biases.sandwich_exact(h, 12, n))
+    bias_case("sandwich/narrow", {"scheme": "sandwich", "num_heads": 1, "bar_dim": 6, "base": 50}, [0, 7], [*range(40)],
+              lambda h, n: biases.sandwich_exact(h, 1, n, 6, 50))
+    run = [*range(150)]
+    for case, shape in (("encoder", {}), ("decoder", {"bidirectional": False}), ("ties", {"num_buckets": 64, "max_distance": 100})):
+        write(f"t5/{case}", {"scheme": "t5", "len": 150, **shape}, buckets=biases.t5_buckets(run, run, **shape))
+    table = [[0.1, -2.5], [0.3, 4.25], [5.0, 6.0], [7.0, -0.7]]
+    write("t5/table", {"scheme": "t5", "table": table, "len": 6},
+          bias=rounded(biases.t5(np.array(table, "f4"), run[:6], run[:6], num_buckets=4).tolist()))
+    w = {"w1": [[1.0], [-0.5]], "b1": [0.0, 0.25], "w2": [[2.0, -3.0], [1.0, 0.5]], "b2": [0.25, -1.0]}
+    write("fire/small", {"scheme": "fire", "len": 5, "offset": 510, **w},
+          bias=rounded(biases.fire(**w, q=range(510, 515), k=range(510, 515)).tolist()))
+
+
 def main():
     sinusoidal("paper", [0, 1, 2, 3, 1000, 1048576], 64)
     sinusoidal("far", [2 ** 40, -2 ** 40, 2 ** 31 + 1, 123456789012], 32)
@@ -200,6 +231,7 @@ def main():
     alibi("twelve_heads", 12, [3, 65535], [0, 2, 4097, 10 ** 6])
     alibi("fractions", 5, [0.3, 2 ** 33], [0.1, -7.75])
     windows()
+    bias_schemes()
     several_axes()
     fourier()
     scaled()

@@ -1,0 +1,187 @@
+/* FIRE, functional interpolation for relative positions (Li et al. 2023, arXiv 2310.04418): a small network of the
+ * distance, which is measured by how far the query itself stands, so that longer sequences stay in the range it has
+ * seen.
+ *
+ *     x = ln(1 + |c·(q - k)|) / (ln(1 + |c·max(q, |l_mult·init_l|)|) + 1e-6)
+ *     bias[h, i, j] = sum over u of w2[h, u] · max(w1[u]·x + b1[u], 0) + b2[h] */
+#include "core/schemes/bias.h"
+
+#include <stdlib.h>
+
+enum input { W1, B1, W2, B2 };
+
+struct fire {
+    struct pe_bias_fields bias;
+    int64_t num_heads, hidden;
+    double c, init_l, l_mult;
+    int64_t seed;
+    double std;
+};
+
+/* The network is kept as doubles: with PE_HEADS_MAX heads 32 MiB. The paper's has 32. */
+enum { HIDDEN_MAX = 1024 };
+_Static_assert(HIDDEN_MAX *PE_HEADS_MAX <= PE_NETWORK_WEIGHTS_MAX, "a plan's weights fit");
+
+static const struct pe_param params[] = {
+    PE_P_INT(fire, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of the w2 sent"),
+    PE_P_INT(fire, hidden, 32, 1, HIDDEN_MAX, "units of the network; those of the w1 sent"),
+    PE_P_REAL(fire, c, 0.1, -1e6, 1e6, "factor on positions inside the logarithm (learned)"),
+    PE_P_REAL(fire, init_l, 512, 0, PE_POSITION_MAX, "threshold: queries before it are measured by it"),
+    PE_P_REAL(fire, l_mult, 1, -1e6, 1e6, "factor on init_l (learned)"),
+    PE_P_SEED(fire),
+    PE_BIAS_PARAMS,
+    PE_P_END,
+};
+
+enum output { BIAS };
+
+static const struct pe_output_row outputs[] = {
+    [BIAS] = {"bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "added to the scaled logits"},
+    {.name = NULL},
+};
+
+static const struct pe_input_row inputs[] = {
+    [W1] = {"w1", "hidden,1", PE_ENCODE, false, "first layer"},
+    [B1] = {"b1", "hidden", PE_ENCODE, false, "its bias"},
+    [W2] = {"w2", "num_heads,hidden", PE_ENCODE, false, "second layer"},
+    [B2] = {"b2", "num_heads", PE_ENCODE, false, "its bias"},
+    {.name = NULL},
+};
+
+struct tables {
+    struct pe_bias bias;
+    size_t hidden;
+    double least;    /* |l_mult·init_l| */
+    double *b1;      /* [hidden], in w */
+    double *w2, *b2; /* [num_heads, hidden], [num_heads], in w */
+    double w[];      /* w1 [hidden], then the others */
+};
+
+/* ---- The bias ---- */
+
+enum { BATCH = 64 };
+
+/* ln(1 + |c·d|) */
+static double log_of(double c, double d) { return pe_near_log1p(dd(fabs(c * d))).hi; }
+
+/* y[j] = network of one head at x[j], j < n ≤ BATCH */
+static void apply(const struct tables *t, size_t head, const double *x, size_t n, double *y)
+{
+    const double *w1 = t->w, *w2 = t->w2 + head * t->hidden;
+    for (size_t j = 0; j < n; j++)
+        y[j] = t->b2[head];
+    for (size_t u = 0; u < t->hidden; u++)
+        for (size_t j = 0; j < n; j++) {
+            double a = w1[u] * x[j] + t->b1[u];
+            y[j] += w2[u] * (a > 0 ? a : 0);
+        }
+}
+
+static void row(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out)
+{
+    const struct fire *f = plan->config;
+    const struct tables *t = plan->tables;
+    double x[BATCH], y[BATCH], whole = log_of(f->c, fmax(first->q_pos, t->least)) + 1e-6;
+    for (size_t at = 0; at < n; at += BATCH) {
+        size_t m = n - at < BATCH ? n - at : BATCH;
+        for (size_t j = 0; j < m; j++)
+            x[j] = log_of(f->c, pe_position_at(plan->seq.k, first->key + at + j) - first->q_pos) / whole;
+        apply(t, first->head, x, m, y);
+        for (size_t j = 0; j < m; j++)
+            pe_bias_store(dtype, out, at + j, dd(y[j]));
+    }
+}
+
+/* ---- The plan ---- */
+
+/* A size that either of two tensors fixes, the first if both are there. */
+static enum pe_status fix(struct pe_plan *plan, const char *name, enum input a, enum input b, struct pe_error *err)
+{
+    enum input id = pe_weights_axis(plan, a, 0) ? a : b;
+    uint64_t size = pe_weights_axis(plan, id, 0);
+    return size ? pe_fix_size(plan, name, size, inputs[id].name, err) : PE_OK;
+}
+
+static enum pe_status need_weights(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct fire *f = plan->config;
+    enum pe_status status = fix(plan, "hidden", W1, B1, err);
+    if (!status)
+        status = fix(plan, "num_heads", W2, B2, err);
+    const uint64_t w1[] = {(uint64_t)f->hidden, 1}, w2[] = {(uint64_t)f->num_heads, (uint64_t)f->hidden};
+    if (!status)
+        status = pe_weights_need(plan, W1, w1, 2, err);
+    if (!status)
+        status = pe_weights_need(plan, B1, w1, 1, err);
+    if (!status)
+        status = pe_weights_need(plan, W2, w2, 2, err);
+    return status ? status : pe_weights_need(plan, B2, w2, 1, err);
+}
+
+static struct tables *read_weights(const struct pe_plan *plan)
+{
+    const struct fire *f = plan->config;
+    size_t hidden = (size_t)f->hidden, heads = (size_t)f->num_heads;
+    struct tables *t = calloc(1, sizeof *t + (2 * hidden + heads * hidden + heads) * sizeof *t->w);
+    if (!t)
+        return NULL;
+    t->hidden = hidden;
+    t->b1 = t->w + hidden;
+    t->w2 = t->b1 + hidden;
+    t->b2 = t->w2 + heads * hidden;
+    pe_weights_read(&plan->weights[W1], 0, hidden, t->w);
+    pe_weights_read(&plan->weights[B1], 0, hidden, t->b1);
+    pe_weights_read(&plan->weights[W2], 0, heads * hidden, t->w2);
+    pe_weights_read(&plan->weights[B2], 0, heads, t->b2);
+    return t;
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct fire *f = plan->config;
+    enum pe_status status = need_weights(plan, err);
+    if (status)
+        return status;
+    struct tables *t = plan->tables = read_weights(plan);
+    if (!t)
+        return pe_no_memory(err);
+    plan->pace = PE_SLOW; /* a logarithm and the network for each element */
+    t->least = fabs(f->l_mult * f->init_l);
+    t->bias.rule = (struct pe_bias_rule){.row = row};
+    return pe_bias_init(&t->bias, plan, &f->bias, err);
+}
+
+static void drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (t)
+        pe_bias_drop(&t->bias);
+    free(t);
+}
+
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    (void)id;
+    pe_bias_fill(plan, output, b, dst);
+}
+
+const struct pe_scheme pe_scheme_fire = {
+    .info =
+        {
+            .name = "fire",
+            .family = "bias",
+            .summary = "a bias from a small network of the distance, measured by the query's own position",
+            .paper = "Li et al. 2023, arXiv 2310.04418",
+            .example = "{\"scheme\":\"fire\",\"num_heads\":2,\"len\":4,\"seed\":0}",
+            .params = params,
+            .outputs = outputs,
+            .inputs = inputs,
+            .operations = 1U << PE_ENCODE,
+        },
+    .config_bytes = sizeof(struct fire),
+    .is_pairwise = true,
+    .plan = plan,
+    .drop = drop,
+    .fill = fill,
+};
