@@ -400,9 +400,15 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
     double *list = seq->owned[0] = malloc(n * sizeof *list);
     if (!list)
         return pe_no_memory(err);
+    seq->piece = f->lens.n > 1 ? malloc(n * sizeof *seq->piece) : NULL;
+    if (f->lens.n > 1 && !seq->piece)
+        return pe_no_memory(err);
     for (uint64_t i = 0; i < f->lens.n; i++)
-        for (uint64_t j = 0, m = (uint64_t)pe_real_at(&f->lens, i); j < m; j++)
-            list[at++] = offset + (double)j;
+        for (uint64_t j = 0, m = (uint64_t)pe_real_at(&f->lens, i); j < m; j++, at++) {
+            list[at] = offset + (double)j;
+            if (seq->piece)
+                seq->piece[at] = (uint32_t)i;
+        }
     seq->k[0] = (struct pe_positions){.n = n, .list = list};
     recognise_run(&seq->k[0]);
     share(seq);
@@ -520,6 +526,7 @@ void pe_sequence_drop(struct pe_sequence *seq)
 {
     free(seq->owned[0]);
     free(seq->owned[1]);
+    free(seq->piece);
     pe_segments_drop(&seq->segments);
 }
 

@@ -37,6 +37,7 @@ struct pe_sequence {
     uint64_t grid[PE_AXES_MAX];
     bool has_segments;
     struct pe_segments segments;
+    uint32_t *piece;  /* [n]: which of several packed sequences a position belongs to; NULL: there is one. Owned. */
     double *owned[2]; /* lists that had to be made; freed by pe_sequence_drop */
 };
 

@@ -132,11 +132,13 @@ struct tile {
     size_t stride; /* bytes from a row to the next */
 };
 
+/* Padding, and keys of another packed sequence. */
 static void hide_keys(const struct pe_bias *bias, const struct tile *t)
 {
-    for (size_t i = 0; bias->seen && i < t->n_rows; i++)
+    const uint32_t *piece = t->plan->seq.piece;
+    for (size_t i = 0; (bias->seen || piece) && i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++)
-            if (!bias->seen[t->j0 + j])
+            if ((bias->seen && !bias->seen[t->j0 + j]) || (piece && piece[t->i0 + i] != piece[t->j0 + j]))
                 store_unseen(t->dtype, t->dst + i * t->stride, j);
 }
 

@@ -139,3 +139,13 @@ def test_a_wide_map_is_exact(server):
             row = [reference.nearest(-m * (n - 1 - j), "f32") for j in range(0, n, 7)]
             assert got[h, 1, ::7].tolist() == row
         assert np.array_equal(got[h, 0, :-1], got[h, 1, 1:])
+
+
+def test_packed_sequences_do_not_see_each_other(server):
+    """lens [3, 4]: two maps on the diagonal, -inf beside them; schemes of distances and of pairs alike."""
+    for fields in ({"scheme": "alibi"}, {"scheme": "alibi", "form": "key"}, {"scheme": "kerple"}, {"scheme": "fire", "seed": 1}):
+        whole = encode_one(server, **fields, num_heads=2, lens=[3, 4], causal=True, outputs=["bias"])
+        for first, n in ((0, 3), (3, 4)):
+            one = encode_one(server, **fields, num_heads=2, len=n, causal=True, outputs=["bias"])
+            assert np.array_equal(whole[:, first:first + n, first:first + n], one), fields
+        assert np.all(np.isneginf(whole[:, :3, 3:])) and np.all(np.isneginf(whole[:, 3:, :3])), fields
