@@ -63,9 +63,22 @@ static enum pe_status put_mrope(struct pe_hf_reader *r, const struct pe_field *s
     return put_style(r);
 }
 
+/* Sections alone do not say which pairs are whose: Ernie 4.5 VL has them as h, w, t, and GLM pairs neighbours. */
+static enum pe_status fail_sections(const struct pe_hf_reader *r)
+{
+    char pointer[PE_POINTER_MAX];
+    pe_pointer_join(pointer, sizeof pointer, r->rope.at, "mrope_section");
+    return pe_fail(r->err, pointer,
+                   "mrope_section of model_type \"%.64s\", which is not known here: write scheme rope with layout, "
+                   "channels and mrope_section",
+                   r->model_type);
+}
+
 enum pe_status pe_hf_axes(struct pe_hf_reader *r)
 {
     const struct pe_field *section = pe_hf_find(&r->rope, "mrope_section");
+    if (section && !r->model->types)
+        return fail_sections(r);
     const char *channels = r->model->channels;
     if (section || (channels && strncmp(channels, "mrope", 5) == 0))
         return put_mrope(r, section);
