@@ -115,7 +115,7 @@ static void add_params(struct api_text *text, const struct pe_param *rows, const
 
 /* ---- Schemes ---- */
 
-static const char *const endpoints[PE_N_OPERATIONS] = {[PE_ENCODE] = "/encode", [PE_ROTATE] = "/rotate"};
+static const char *const endpoints[PE_N_OPERATIONS] = {[PE_ENCODE] = "/encode", [PE_ROTATE] = "/rotate", [PE_ATTEND] = "/attention"};
 
 static void add_endpoints(struct api_text *text, unsigned operations)
 {

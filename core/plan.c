@@ -145,7 +145,7 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
 
 static enum pe_status check_operation(const struct pe_scheme *scheme, enum pe_operation operation, struct pe_error *err)
 {
-    static const char *const verbs[PE_N_OPERATIONS] = {[PE_ENCODE] = "encode", [PE_ROTATE] = "rotate"};
+    static const char *const verbs[PE_N_OPERATIONS] = {[PE_ENCODE] = "encode", [PE_ROTATE] = "rotate", [PE_ATTEND] = "attend"};
     if (scheme->info.operations & 1U << operation)
         return PE_OK;
     return pe_fail(err, "/scheme", "scheme \"%s\" cannot %s; schemes of the rotary family can, as \"rope\"",

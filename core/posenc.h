@@ -152,7 +152,7 @@ enum pe_status pe_params_read(const struct pe_param *rows, void *config, const s
 
 /* ---- Schemes: the catalogue ------------------------------------------------------------------------------------ */
 
-enum pe_operation { PE_ENCODE, PE_ROTATE, PE_N_OPERATIONS };
+enum pe_operation { PE_ENCODE, PE_ROTATE, PE_ATTEND, PE_N_OPERATIONS };
 
 struct pe_output_row {
     const char *name;
@@ -169,7 +169,7 @@ struct pe_output_row {
 struct pe_input_row {
     const char *name;
     const char *shape;
-    enum pe_operation operation; /* which operation takes it */
+    enum pe_operation operation; /* which operation takes it; weights that encode takes, attend takes too */
     bool is_operand;             /* what the operation works on (q, k); else weights */
     const char *text;
 };

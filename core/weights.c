@@ -127,6 +127,13 @@ static size_t count_inputs(const struct pe_plan *plan)
     return n;
 }
 
+/* Weights that encode takes, attend takes too. */
+static bool takes(const struct pe_plan *plan, const struct pe_input_row *row)
+{
+    bool is_there = row->operation == plan->operation || (row->operation == PE_ENCODE && plan->operation == PE_ATTEND);
+    return is_there && !row->is_operand;
+}
+
 enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                struct pe_error *err)
 {
@@ -139,7 +146,7 @@ enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *re
     for (size_t id = 0; id < n; id++)
         for (size_t i = 0; i < request->n_fields; i++) {
             const struct pe_input_row *row = &plan->scheme->info.inputs[id];
-            if (row->operation != plan->operation || row->is_operand || strcmp(row->name, request->fields[i].name) != 0)
+            if (!takes(plan, row) || strcmp(row->name, request->fields[i].name) != 0)
                 continue;
             taken[i] = true;
             enum pe_status status = take(&plan->weights[id], &request->fields[i], err);

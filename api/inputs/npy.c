@@ -272,7 +272,7 @@ bool api_npy_read(struct api_request *request, const struct api_body *body, stru
 {
     static const struct {
         const char *name, *pointer;
-    } tensors[PE_N_OPERATIONS] = {[PE_ENCODE] = {"x", "/x"}, [PE_ROTATE] = {"q", "/q"}};
+    } tensors[PE_N_OPERATIONS] = {[PE_ENCODE] = {"x", "/x"}, [PE_ROTATE] = {"q", "/q"}, [PE_ATTEND] = {"q", "/q"}};
     struct api_npy_file file = {
         .bytes = body->bytes, .n = body->n, .what = "the body", .pointer = tensors[request->operation].pointer};
     struct pe_tensor tensor;
