@@ -48,7 +48,7 @@ FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 
 # ---- Files -----------------------------------------------------------------------------------------------------------
 
-CORE_C    := $(wildcard core/*.c core/schemes/*.c core/models/*.c)
+CORE_C    := $(wildcard core/*.c core/schemes/*.c core/models/*.c core/attention/*.c)
 KERNEL_C  := $(wildcard core/kernels/*.c)
 API_C     := $(wildcard api/*.c api/*/*.c)
 SERVER_C  := $(filter-out server/main.c,$(wildcard server/*.c))

@@ -13,6 +13,7 @@
 struct api_host {
     uint64_t max_body;            /* bytes of a request body; named in the 413 together with its flag --max-body */
     uint64_t max_answer;          /* bytes of the tensors of one answer; --max-answer */
+    uint64_t max_work;            /* multiply-adds of one attention map; --max-work */
     const char *commit;           /* for /version */
     void *self;                   /* handed to the callbacks */
     bool (*is_ready)(void *self); /* for /readyz */
@@ -30,6 +31,8 @@ struct api_call {
     const char *accept;
     const char *body; /* NULL when empty */
     size_t body_bytes;
+    bool body_is_ours; /* the body's memory is writable, and nobody reads it after this call but the reply: tensors may
+                          be moved a few bytes to where their elements are aligned */
     bool is_hurried; /* others wait for the caller: see api_answer */
 };
 

@@ -1,4 +1,4 @@
-/* POST /encode and /rotate, from the received bytes to the reply: fields, form, plan, format, in this order. Every
+/* POST /encode, /rotate and /attention, from the received bytes to the reply: fields, form, plan, format, in this order. Every
  * refusal happens here; the pieces of the reply cannot fail. */
 #include "api/inputs/input.h"
 #include "api/negotiate.h"
@@ -31,6 +31,7 @@ static bool read_fields(struct computation *c)
     if (!call->body_bytes && !has_query)
         return fail_empty(c);
     struct api_request *request = &c->work->request;
+    request->body_is_ours = call->body_is_ours && !call->is_hurried; /* who hurries may ask again */
     if (call->body_bytes && !api_body_read(request, call->content_type, call->body, call->body_bytes, c->problem))
         return false;
     return !has_query || api_query_read(request, call->query, c->problem);
@@ -101,6 +102,16 @@ static bool check_size(const struct computation *c)
                     bytes == UINT64_MAX ? "more than " : "", bytes, c->host->max_answer);
 }
 
+static bool check_work(const struct computation *c)
+{
+    double work = pe_plan_work(c->work->plan);
+    if (work <= (double)c->host->max_work || !c->form.data)
+        return true;
+    return api_fail(c->problem, 413, "",
+                    "the answer takes %.3g multiplications; allowed: at most %.3g (the limit --max-work of this server)",
+                    work, (double)c->host->max_work);
+}
+
 static bool open_stream(struct computation *c, struct api_opening *opening)
 {
     struct api_text config;
@@ -127,7 +138,8 @@ static struct api_reply *compute(const struct api_asked *asked, enum pe_operatio
     if (!c.work)
         api_fail_memory(&problem);
     else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) &&
-             !(later = takes_long(&c)) && make_plan(&c) && check_size(&c) && open_stream(&c, &opening))
+             !(later = takes_long(&c)) && make_plan(&c) && check_size(&c) && check_work(&c) &&
+             open_stream(&c, &opening))
         return api_reply_stream(c.work, opening.header, opening.header_value);
     api_work_free(c.work);
     return later ? NULL : api_reply_problem(&problem);
@@ -136,3 +148,5 @@ static struct api_reply *compute(const struct api_asked *asked, enum pe_operatio
 struct api_reply *api_encode(const struct api_asked *asked) { return compute(asked, PE_ENCODE); }
 
 struct api_reply *api_rotate(const struct api_asked *asked) { return compute(asked, PE_ROTATE); }
+
+struct api_reply *api_attention(const struct api_asked *asked) { return compute(asked, PE_ATTEND); }

@@ -38,6 +38,10 @@ enum { API_OUTPUTS_MAX = 32 };
  * between being made and being sent. */
 enum { API_PIECE_BYTES = 512 * 1024 };
 
+/* The same where elements are made together in large units, the blocks of rows of attention: a part of one would cost
+ * as much as all of it. */
+enum { API_UNIT_BYTES_MAX = 16 << 20 };
+
 /* Rows of one piece come in multiples of this where they fit: the unit in which kernels restart their recurrences. */
 enum { API_ROWS_UNIT = 32 };
 

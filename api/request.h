@@ -10,6 +10,7 @@
  * borrowed from the caller until then. */
 struct api_request {
     enum pe_operation operation;
+    bool body_is_ours; /* tensors may be moved inside the body: api_call.body_is_ours */
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];
     size_t n_fields;
@@ -22,9 +23,10 @@ void api_request_drop(struct api_request *request);
 bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
                      struct api_problem *problem);
 
-/* Adds a tensor of the received bytes: data is borrowed, or copied if its address does not suit its elements. */
+/* Adds a tensor of the received bytes: data is borrowed, or copied if its address does not suit its elements. n_spare:
+ * bytes before it that nobody needs any more; where they are enough and the body is ours, it is moved instead. */
 bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
-                            struct api_problem *problem);
+                            size_t n_spare, struct api_problem *problem);
 
 const struct pe_value *api_request_find(const struct api_request *request,
                                         const char *name); /* NULL if there is none */

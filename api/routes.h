@@ -6,6 +6,7 @@
 
 struct api_reply *api_encode(const struct api_asked *asked); /* compute.c */
 struct api_reply *api_rotate(const struct api_asked *asked);
+struct api_reply *api_attention(const struct api_asked *asked);
 struct api_reply *api_schemes(const struct api_asked *asked); /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */

@@ -97,6 +97,12 @@ uint64_t pe_absolute_n(const struct pe_plan *plan)
 
 bool pe_absolute_has_x(const struct pe_plan *plan) { return plan->absolute && plan->absolute->x.rank; }
 
+void pe_absolute_give_x(struct pe_plan *plan, const struct pe_tensor *x)
+{
+    plan->absolute->x = *x;
+    plan->absolute->x_from_text = false;
+}
+
 void pe_absolute_prefer_channels_first(struct pe_plan *plan) { plan->absolute->prefers_channels_first = true; }
 
 /* ---- Judging ---- */
@@ -146,7 +152,7 @@ enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err)
         a->fields.channels_first = a->prefers_channels_first;
     if (!plan->seq.n_grid || a->x.rank)
         a->fields.channels_first = false;
-    return a->x.rank ? PE_OK : check_unused(plan, err);
+    return a->x.rank || plan->operation == PE_ATTEND ? PE_OK : check_unused(plan, err);
 }
 
 bool pe_absolute_channels_first(const struct pe_plan *plan)

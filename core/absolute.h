@@ -22,6 +22,7 @@ enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err);
 enum pe_dtype pe_absolute_dtype(const struct pe_plan *plan, enum pe_dtype asked);
 
 bool pe_absolute_has_x(const struct pe_plan *plan);
+void pe_absolute_give_x(struct pe_plan *plan, const struct pe_tensor *x); /* made by the operation; borrowed */
 /* Fills the shape of the output `combined`, whose encoding is `encoding`. */
 enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, const struct pe_output *encoding,
                                  struct pe_error *err);

@@ -67,6 +67,14 @@ _Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a 
 /* Work that may be done in place by whoever serves many clients, in multiply-adds: a few tenths of a millisecond. */
 #define PE_LIGHT_WORK 0x1p18
 
+/* Logits that are worked on together stay in the second-level cache … */
+enum { PE_BLOCK_BYTES = 1 << 20 };
+/* … but for 32 rows at least, unless they are enormous: each thread at work has one such block. */
+enum { PE_BLOCK_BYTES_MAX = 32 << 20 };
+
+/* Words of the textbook experiment: each is compared with those before it. */
+enum { PE_TOKENS_MAX = 4096 };
+
 _Static_assert(PE_HEAD_DIM_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a rotated row fits the scratch");
 
 #endif

@@ -27,6 +27,14 @@ void pe_outputs_drop(struct pe_plan *plan)
 
 /* ---- Which ---- */
 
+size_t pe_output_row_find(const struct pe_scheme *scheme, const char *name)
+{
+    for (size_t id = 0; scheme->info.outputs[id].name; id++)
+        if (strcmp(scheme->info.outputs[id].name, name) == 0)
+            return id;
+    return SIZE_MAX;
+}
+
 static bool needs_weights(const struct pe_output_row *row)
 {
     return row->when && strcmp(row->when, PE_WHEN_WEIGHTS) == 0;
@@ -102,11 +110,7 @@ static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const c
 /* The encoding that `combined` is made of stands behind the outputs. */
 static void add_hidden_encoding(struct pe_plan *plan)
 {
-    const struct pe_output_row *rows = plan->scheme->info.outputs;
-    size_t id = 0;
-    while (strcmp(rows[id].name, "encoding") != 0)
-        id++;
-    plan->sources[plan->n_sources++].id = id;
+    plan->sources[plan->n_sources++].id = pe_output_row_find(plan->scheme, "encoding");
 }
 
 static size_t choose_own(struct pe_plan *plan, bool on_request)
@@ -287,4 +291,12 @@ enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *re
     if (!status)
         transpose(plan);
     return status;
+}
+
+enum pe_status pe_outputs_add_encoding(struct pe_plan *plan, size_t *index, struct pe_error *err)
+{
+    size_t i = *index = plan->n_sources;
+    add_hidden_encoding(plan);
+    enum pe_status status = shape(plan, i, err);
+    return status ? status : source(plan, i, err);
 }

@@ -11,6 +11,11 @@ enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *re
 enum pe_status pe_outputs_alloc(struct pe_plan *plan, size_t n, struct pe_error *err);
 void pe_outputs_drop(struct pe_plan *plan);
 
+/* Adds the scheme's encoding as a source behind the outputs, which have room for it; *index: its number. */
+enum pe_status pe_outputs_add_encoding(struct pe_plan *plan, size_t *index, struct pe_error *err);
+
+size_t pe_output_row_find(const struct pe_scheme *scheme, const char *name); /* SIZE_MAX: it has no such output */
+
 /* Refuses an output name that is not among names, or was asked for twice. */
 enum pe_status pe_output_unknown(const struct pe_plan *plan, size_t asked, const char *name, const char *const *names,
                                  struct pe_error *err);

@@ -1,4 +1,5 @@
 /* Plans: a request is checked once, here, and everything that decides a number is decided; filling cannot fail. */
+#include "core/attention/attention.h"
 #include "core/outputs.h"
 #include "core/recipe.h"
 #include "core/rotate.h"
@@ -25,6 +26,8 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
     n = gather(pe_sequence_params(), names, n);
     if (plan->scheme->info.is_additive)
         n = gather(pe_absolute_params(), names, n);
+    if (plan->operation == PE_ATTEND)
+        n = gather(pe_attention_params(), names, n);
     for (size_t i = 0; i < sizeof own / sizeof *own && n < PE_FIELDS_MAX; i++)
         names[n++] = own[i];
     for (const struct pe_input_row *row = plan->scheme->info.inputs; row && row->name && n < PE_FIELDS_MAX; row++)
@@ -67,7 +70,7 @@ static size_t count_rows(const struct pe_param *rows)
 static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_param *rows = plan->scheme->info.params, *rules = pe_sequence_rules();
-    size_t top = 1 + count_rows(rows) + count_rows(rules) + PE_ABSOLUTE_FIELDS_MAX;
+    size_t top = 1 + count_rows(rows) + count_rows(rules) + PE_ABSOLUTE_FIELDS_MAX + PE_ATTENTION_FIELDS_MAX;
     struct pe_field *fields = calloc(top + pe_params_count(rows), sizeof *fields);
     if (!fields)
         return pe_no_memory(err);
@@ -75,6 +78,7 @@ static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
     fields[0] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = plan->scheme->info.name}};
     size_t n = 1 + pe_params_print(rows, plan->config, fields + 1, &nested);
     n += pe_absolute_print(plan, fields + n);
+    n += plan->attention ? pe_attention_print(plan, fields + n) : 0;
     n += pe_params_print(rules, &plan->sequence, fields + n, &nested);
     plan->resolved_fields = fields;
     plan->resolved = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
@@ -97,6 +101,8 @@ static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request 
         status = pe_absolute_read(plan, request, taken, err);
     if (!status && request->operation == PE_ROTATE)
         status = pe_rotator_read(plan, request, taken, err);
+    if (!status && request->operation == PE_ATTEND)
+        status = pe_attention_read(plan, request, taken, err);
     return status ? status : check_all_taken(plan, request, taken, err);
 }
 
@@ -113,15 +119,42 @@ static enum pe_status check_axes(const struct pe_plan *plan, struct pe_error *er
                    plan->seq.n_axes, plan->scheme->info.name);
 }
 
+static bool has_two_sequences(const struct pe_plan *plan)
+{
+    if (plan->attention && plan->scheme->info.is_additive)
+        return pe_attention_has_two_sequences(plan);
+    return plan->scheme->is_pairwise || plan->operation != PE_ENCODE;
+}
+
 static enum pe_status resolve_sequence(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_sequence_sizes sizes = {.k = pe_absolute_n(plan), .k_tensor = "x"};
-    bool two = plan->scheme->is_pairwise || plan->operation == PE_ROTATE;
     if (plan->rotator)
         sizes = pe_rotator_sizes(plan);
-    enum pe_status status =
-        pe_sequence_init(&plan->seq, &plan->sequence, two ? PE_TWO_SEQUENCES : PE_ONE_SEQUENCE, sizes, err);
-    return status ? status : check_axes(plan, err);
+    if (plan->attention)
+        sizes = pe_attention_sizes(plan);
+    enum pe_sequence_kind kind = has_two_sequences(plan) ? PE_TWO_SEQUENCES : PE_ONE_SEQUENCE;
+    enum pe_status status = pe_sequence_init(&plan->seq, &plan->sequence, kind, sizes, err);
+    if (!status)
+        status = check_axes(plan, err);
+    return status;
+}
+
+/* What the operation must know before the scheme plans. */
+static enum pe_status begin(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    if (plan->attention)
+        return pe_attention_begin(plan, request, err);
+    if (!plan->rotator)
+        plan->dtype = pe_absolute_dtype(plan, request->dtype);
+    return PE_OK;
+}
+
+static enum pe_status init_outputs(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    if (plan->attention)
+        return pe_attention_init(plan, request, err);
+    return plan->rotator ? pe_rotator_init(plan, request, err) : pe_outputs_init(plan, request, err);
 }
 
 static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
@@ -130,8 +163,8 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
     enum pe_status status = read_fields(plan, request, taken, err);
     if (!status)
         status = resolve_sequence(plan, err);
-    if (!status && !plan->rotator)
-        plan->dtype = pe_absolute_dtype(plan, request->dtype);
+    if (!status)
+        status = begin(plan, request, err);
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
     if (!status)
@@ -139,7 +172,7 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
     if (!status && plan->absolute)
         status = pe_absolute_check(plan, err);
     if (!status)
-        status = plan->rotator ? pe_rotator_init(plan, request, err) : pe_outputs_init(plan, request, err);
+        status = init_outputs(plan, request, err);
     return status ? status : print_config(plan, err);
 }
 
@@ -192,6 +225,7 @@ void pe_plan_free(struct pe_plan *plan)
         return;
     pe_outputs_drop(plan);
     pe_rotator_drop(plan);
+    pe_attention_drop(plan);
     if (plan->scheme && plan->scheme->drop)
         plan->scheme->drop(plan);
     pe_weights_drop(plan);
@@ -236,6 +270,8 @@ const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i)
 }
 
 enum pe_pace pe_plan_pace(const struct pe_plan *plan) { return plan->pace; }
+
+double pe_plan_work(const struct pe_plan *plan) { return plan->work; }
 
 const struct pe_value *pe_plan_config(const struct pe_plan *plan) { return &plan->resolved; }
 
@@ -302,6 +338,10 @@ void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, voi
     const struct pe_output *output = &plan->outputs[i];
     assert(i < plan->n_outputs && first + n <= output->n_rows * output->row_len);
     char *at = dst;
+    if (plan->attention) {
+        pe_attention_fill(plan, i, first, n, dst);
+        return;
+    }
     while (n > 0) {
         uint64_t row = first / output->row_len, col = first % output->row_len, left = output->row_len - col;
         struct pe_block b = {.row0 = row, .n_rows = 1, .col0 = col, .n_cols = left < n ? left : n};

@@ -190,6 +190,7 @@ const struct pe_scheme_info *pe_scheme_at(size_t i);
 const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none */
 const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
 const struct pe_param *pe_absolute_params(void);               /* combine, x_scale, … common to additive schemes */
+const struct pe_param *pe_attention_params(void);              /* num_heads, causal, … of PE_ATTEND */
 
 /* ---- Presets: public models by name ----------------------------------------------------------------------------- */
 
@@ -244,6 +245,9 @@ struct pe_output {
     unsigned rank;
     uint64_t shape[PE_RANK_MAX];
     uint64_t n_rows, row_len;
+    /* Elements that are made together, where there are such: from each multiple of period on, units of so many (the
+     * last one shorter). Whole units are the fast case. 0: there are none. */
+    uint64_t unit, period;
 };
 
 struct pe_plan; /* immutable once made; any number of threads may fill from it at once */
@@ -265,6 +269,10 @@ const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i); /*
  * follow from the rows before them (fill from a thread that nobody waits for). */
 enum pe_pace { PE_QUICK, PE_SLOW, PE_HEAVY };
 enum pe_pace pe_plan_pace(const struct pe_plan *plan);
+/* Multiply-adds that filling all outputs once takes, where they are many (PE_ATTEND); else 0. */
+double pe_plan_work(const struct pe_plan *plan);
+/* PE_ATTEND: how many queries, over batch and heads, see no key. False for other operations. */
+bool pe_plan_empty_rows(const struct pe_plan *plan, uint64_t *n);
 /* Every parameter resolved, as an object: posted again with the sequence it gives the same bytes. Borrowed likewise. */
 const struct pe_value *pe_plan_config(const struct pe_plan *plan);
 

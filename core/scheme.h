@@ -17,6 +17,7 @@
 #include "core/resample.h"
 #include "core/phases.h"
 #include "core/sequence.h"
+#include "core/sight.h"
 #include "core/waves.h"
 #include "core/weights.h"
 
@@ -70,24 +71,35 @@ struct pe_plan {
     void *tables; /* what plan() precomputed, freed by drop() */
     struct pe_sequence seq;
     struct pe_sequence_fields sequence; /* its fields; the rules in use stand in the resolved config */
+    const struct pe_sight *sight;       /* PE_ATTEND: who sees whom, known when plan() is called; else NULL */
     struct pe_weights *weights;         /* [inputs of the scheme] */
     struct pe_absolute *absolute;       /* additive schemes: how the encoding meets x */
+    struct {
+        const char *name, *tensor;
+    } fixed[8]; /* sizes of the config that tensors have fixed; literals */
+    size_t n_fixed;
     enum pe_dtype dtype;                /* of real outputs */
     enum pe_arith arith;
     enum pe_pace pace; /* set by plan(); quick unless it says so */
+    double work;       /* multiply-adds */
     struct pe_output *outputs;
     struct pe_source *sources;   /* of the outputs, in the same order */
     size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */
     struct pe_value resolved;    /* the config as an object */
     struct pe_field *resolved_fields;
-    struct pe_rotator *rotator; /* PE_ROTATE: tensors, layout, tables (core/rotate.c) */
+    struct pe_rotator *rotator;     /* PE_ROTATE: tensors, layout, tables (core/rotate.c) */
+    struct pe_attention *attention; /* PE_ATTEND (core/attention/) */
 };
+
+struct pe_attend;
 
 struct pe_scheme {
     struct pe_scheme_info info;
     size_t config_bytes;
     bool is_pairwise; /* compares queries with keys; else it encodes one sequence */
     bool has_axes;    /* takes sequences of several axes */
+    bool is_neutral;  /* an encoding that changes nothing: queries and keys are welcome as they are */
+    uint64_t n_class; /* class tokens that tensors have in front of the sequence's */
 
     enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* sets plan->arith; may be NULL */
     void (*drop)(struct pe_plan *plan);                                 /* frees plan->tables; may be NULL */
@@ -114,6 +126,9 @@ struct pe_scheme {
      * [n_rows, n_pairs]. NULL: there are none. */
     void (*magnitude)(const struct pe_plan *plan, size_t id, const struct pe_positions *positions, uint64_t row0,
                       size_t n_rows, double *factors);
+
+    /* What it does in attention beyond that (core/attention/attend.h); may be NULL. */
+    const struct pe_attend *attend;
 };
 
 const struct pe_scheme *pe_scheme_get(const char *name); /* NULL if none */

@@ -1,5 +1,7 @@
 /* Tensors of a request as weights, and weights made from a seed. */
 #include "core/weights.h"
+#include "core/attention/attention.h"
+#include "core/operand.h"
 #include "core/dtype.h"
 #include "core/scheme.h"
 
@@ -104,7 +106,7 @@ void pe_weights_read(const struct pe_weights *w, uint64_t first, size_t n, doubl
 
 /* ---- Tensors of the request ---- */
 
-static enum pe_status take(struct pe_weights *w, const struct pe_field *field, struct pe_error *err)
+enum pe_status pe_weights_take(struct pe_weights *w, const struct pe_field *field, struct pe_error *err)
 {
     char pointer[PE_POINTER_MAX];
     uint64_t count;
@@ -117,6 +119,14 @@ static enum pe_status take(struct pe_weights *w, const struct pe_field *field, s
     w->tensor = field->value.array;
     w->is_text = field->value.from_text;
     return PE_OK;
+}
+
+void pe_weights_seed(struct pe_weights *w, int64_t seed, const char *name, double std, const uint64_t *shape,
+                     unsigned rank)
+{
+    *w = (struct pe_weights){.is_seeded = true, .hash = pe_seed_hash(seed, name), .std = std};
+    w->tensor = (struct pe_tensor){.dtype = PE_F32, .rank = rank};
+    memcpy(w->tensor.shape, shape, rank * sizeof *shape);
 }
 
 static size_t count_inputs(const struct pe_plan *plan)
@@ -149,7 +159,7 @@ enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *re
             if (!takes(plan, row) || strcmp(row->name, request->fields[i].name) != 0)
                 continue;
             taken[i] = true;
-            enum pe_status status = take(&plan->weights[id], &request->fields[i], err);
+            enum pe_status status = pe_weights_take(&plan->weights[id], &request->fields[i], err);
             if (status)
                 return status;
         }
@@ -167,15 +177,6 @@ uint64_t pe_weights_axis(const struct pe_plan *plan, size_t id, unsigned axis)
 {
     const struct pe_tensor *t = &plan->weights[id].tensor;
     return pe_weights_sent(plan, id) && axis < t->rank ? t->shape[axis] : 0;
-}
-
-static void print_shape(const uint64_t *shape, unsigned rank, char *out, size_t room)
-{
-    size_t used = (size_t)snprintf(out, room, "[");
-    for (unsigned i = 0; i < rank && used < room; i++)
-        used += (size_t)snprintf(out + used, room - used, "%s%llu", i ? "," : "", (unsigned long long)shape[i]);
-    if (used < room)
-        snprintf(out + used, room - used, "]");
 }
 
 static bool has_shape(const struct pe_tensor *t, const uint64_t *shape, unsigned rank)
@@ -209,7 +210,7 @@ bool pe_weights_wanted(const struct pe_plan *plan)
         for (const struct pe_output_row *row = plan->scheme->info.outputs; row->name; row++)
             if (row->when && strcmp(row->when, PE_WHEN_WEIGHTS) == 0 && strcmp(row->name, request->outputs[i]) == 0)
                 return true;
-    return pe_weights_there(plan) || find_seed(plan, &seed, &std);
+    return plan->operation == PE_ATTEND || pe_weights_there(plan) || find_seed(plan, &seed, &std);
 }
 
 enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
@@ -220,11 +221,11 @@ enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *
     char pointer[48] = "/", needed[128], sent[128];
     int64_t seed;
     strncat(pointer, name, sizeof pointer - 2);
-    print_shape(shape, rank, needed, sizeof needed);
+    pe_shape_print(shape, rank, needed, sizeof needed);
     if (w->tensor.data && has_shape(&w->tensor, shape, rank))
         return PE_OK;
     if (w->tensor.data) {
-        print_shape(w->tensor.shape, w->tensor.rank, sent, sizeof sent);
+        pe_shape_print(w->tensor.shape, w->tensor.rank, sent, sizeof sent);
         return pe_fail(err, pointer, "%s has the shape %s; needed: %s, %s", name, sent, needed,
                        plan->scheme->info.inputs[id].shape);
     }
@@ -234,10 +235,7 @@ enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *
                        "(or a .npy part, safetensors); made at random, \"seed\":0; stored and named, "
                        "\"weights\":\"NAME\" (not in this version yet)",
                        plan->scheme->info.name, name, needed, name);
-    w->is_seeded = true;
-    w->hash = pe_seed_hash(seed, name);
-    w->tensor = (struct pe_tensor){.dtype = PE_F32, .rank = rank};
-    memcpy(w->tensor.shape, shape, rank * sizeof *shape);
+    pe_weights_seed(w, seed, name, w->std, shape, rank);
     return PE_OK;
 }
 
@@ -250,7 +248,8 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err)
     for (size_t i = 0; plan->weights && !seeded && i < 2; i++) {
         const struct pe_param *row = pe_param_find(plan->scheme->info.params, names[i]);
         char pointer[8] = "/";
-        if (row && pe_plan_gave_itself(plan, names[i]))
+        bool is_used = i == 0 && pe_attention_uses_seed(plan);
+        if (row && pe_plan_gave_itself(plan, names[i]) && !is_used)
             return pe_fail(err, strcat(pointer, names[i]), "%s is not used here: no tensor is made at random",
                            names[i]);
         if (row && row->type == PE_T_REAL)
@@ -261,22 +260,45 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err)
 
 /* ---- Sizes that tensors fix ---- */
 
+/* The tensor that has fixed a size before, NULL: none has. */
+static const char *fixed_by(const struct pe_plan *plan, const char *name)
+{
+    for (size_t i = 0; i < plan->n_fixed; i++)
+        if (strcmp(plan->fixed[i].name, name) == 0)
+            return plan->fixed[i].tensor;
+    return NULL;
+}
+
+static enum pe_status contradicts(const struct pe_plan *plan, const char *name, int64_t size, const char *tensor,
+                                  uint64_t other, struct pe_error *err)
+{
+    const char *before = fixed_by(plan, name);
+    char pointer[48] = "/";
+    strncat(pointer, before ? tensor : name, sizeof pointer - 2);
+    if (before)
+        return pe_fail(err, pointer, "%s makes %s %llu, %s makes it %lld; give the same", tensor, name,
+                       (unsigned long long)other, before, (long long)size);
+    return pe_fail(err, pointer, "%s is %lld, the tensor %s makes it %llu; leave %s out", name, (long long)size, tensor,
+                   (unsigned long long)other, name);
+}
+
 enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size, const char *tensor,
                            struct pe_error *err)
 {
     const struct pe_param *row = pe_param_find(plan->scheme->info.params, name);
     int64_t *field = (int64_t *)((char *)plan->config + row->offset);
-    char pointer[48] = "/";
-    if ((uint64_t)*field != size && pe_plan_gave(plan, name)) {
-        strncat(pointer, name, sizeof pointer - 2);
-        return pe_fail(err, pointer, "%s is %lld, the tensor %s makes it %llu; leave %s out", name, (long long)*field,
-                       tensor, (unsigned long long)size, name);
-    }
+    if ((uint64_t)*field != size && (pe_plan_gave(plan, name) || fixed_by(plan, name)))
+        return contradicts(plan, name, *field, tensor, size, err);
     if ((double)size < row->min || (double)size > row->max) {
+        char pointer[48] = "/";
         strncat(pointer, tensor, sizeof pointer - 2);
         return pe_fail(err, pointer, "%s makes %s %llu; allowed: from %.0f to %.0f", tensor, name,
                        (unsigned long long)size, row->min, row->max);
     }
     *field = (int64_t)size;
+    if (plan->n_fixed < sizeof plan->fixed / sizeof *plan->fixed && !fixed_by(plan, name)) {
+        plan->fixed[plan->n_fixed].name = name;
+        plan->fixed[plan->n_fixed++].tensor = tensor;
+    }
     return PE_OK;
 }

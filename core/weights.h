@@ -41,6 +41,11 @@ bool pe_weights_sent(const struct pe_plan *plan, size_t id);
 /* Length of an axis of a tensor that was sent; 0 where it was not, or has fewer axes. */
 uint64_t pe_weights_axis(const struct pe_plan *plan, size_t id, unsigned axis);
 
+/* The same for tensors that an operation, not the scheme, takes: as sent, or at random. */
+enum pe_status pe_weights_take(struct pe_weights *weights, const struct pe_field *field, struct pe_error *err);
+void pe_weights_seed(struct pe_weights *weights, int64_t seed, const char *name, double std, const uint64_t *shape,
+                     unsigned rank);
+
 /* n elements from `first` on, counted flat, as doubles. Any thread; cannot fail. */
 void pe_weights_read(const struct pe_weights *weights, uint64_t first, size_t n, double *out);
 
@@ -48,7 +53,8 @@ void pe_weights_read(const struct pe_weights *weights, uint64_t first, size_t n,
 uint64_t pe_seed_hash(int64_t seed, const char *name);
 double pe_seed_normal(uint64_t hash, uint64_t i); /* Φ⁻¹, before std and rounding */
 
-/* Sets the integer parameter called name to the size that a tensor fixes, unless the request says another. */
+/* Sets the integer parameter called name to the size that a tensor fixes, unless the request, or another tensor before,
+ * says another. */
 enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size, const char *tensor,
                            struct pe_error *err);
 

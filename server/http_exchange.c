@@ -261,6 +261,7 @@ static enum MHD_Result receive_end(struct exchange *x)
         return exchange_send(x);
     x->call.body = x->body.n_bytes ? x->body.bytes : NULL;
     x->call.body_bytes = x->body.n_bytes;
+    x->call.body_is_ours = true;
     if (x->body.n_bytes > INLINE_BODY_MAX)
         return answer_by_worker(x);
     x->call.is_hurried = true;

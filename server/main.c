@@ -154,6 +154,7 @@ static bool set_up_process(struct server *server)
     server->host = (struct api_host){
         .max_body = options->max_body,
         .max_answer = options->max_answer,
+        .max_work = options->max_work,
         .commit = POSENC_COMMIT,
         .self = server,
         .is_ready = is_ready,

@@ -40,6 +40,8 @@ static const struct option rows[] = {
     {"port", TYPE_COUNT, AT(port), "8080", 0, 65535, NULL, "PORT", "port to listen on; 0 takes a free one"},
     {"max-body", TYPE_BYTES, AT(max_body), "256MiB", KIB, 1024 * GIB, NULL, "BYTES", "largest request body"},
     {"max-answer", TYPE_BYTES, AT(max_answer), "64GiB", KIB, 1048576 * GIB, NULL, "BYTES", "largest answer"},
+    {"max-work", TYPE_COUNT, AT(max_work), "10000000000000", 1, UINT64_C(1) << 62, NULL, "N",
+     "most multiplications of one attention map"},
     {"workers", TYPE_COUNT, AT(workers), "0", 0, 1024, NULL, "N",
      "threads that compute; 0: one for each processor allowed"},
     {"max-connections", TYPE_COUNT, AT(max_connections), "4096", 1, 1000000, NULL, "N",

@@ -13,7 +13,8 @@ struct api_segment {
     size_t index;                   /* of the output in its plan */
     uint64_t count;                 /* bytes of text, or elements */
     size_t width;                   /* most bytes of one of them */
-    size_t step;                    /* how many make a piece; the last may be shorter */
+    size_t step;                    /* how many make a piece; the last of a period may be shorter */
+    uint64_t period;                /* pieces begin anew at each multiple of it */
     uint64_t first_piece, n_pieces;
 };
 

@@ -1,9 +1,11 @@
-/* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}}: text around the
+/* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}[,"empty_rows":n]}: text around the
  * numbers of each output. */
 #include "api/elements.h"
 #include "api/formats/format.h"
 #include "api/numbers.h"
 #include "api/presets.h"
+
+#include <inttypes.h>
 
 /* Opens the tensor's object up to its numbers. */
 static void begin_tensor(struct api_text *text, const struct pe_output *output, size_t index)
@@ -54,7 +56,11 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
             return false; /* the text has been dropped */
         api_text_put(&text, "}");
     }
-    api_text_put(&text, "}}");
+    api_text_put(&text, "}");
+    uint64_t empty_rows;
+    if (pe_plan_empty_rows(opening->plan, &empty_rows))
+        api_text_format(&text, ",\"empty_rows\":%" PRIu64, empty_rows);
+    api_text_put(&text, "}");
     return api_stream_take(opening, &text, problem);
 }
 

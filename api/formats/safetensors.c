@@ -44,6 +44,9 @@ static void add_metadata(struct api_text *text, const struct api_opening *openin
     api_text_string(text, pe_plan_scheme(opening->plan)->name);
     api_text_put(text, ",\"config\":");
     api_text_string_n(text, opening->config, opening->config_bytes);
+    uint64_t empty_rows;
+    if (pe_plan_empty_rows(opening->plan, &empty_rows))
+        api_text_format(text, ",\"empty_rows\":\"%" PRIu64 "\"", empty_rows);
     api_text_put(text, "}");
 }
 

@@ -59,7 +59,7 @@ static void add_segment(struct api_stream *stream, struct api_segment segment)
 
 void api_stream_text(struct api_stream *stream, const char *text, size_t n)
 {
-    add_segment(stream, (struct api_segment){.text = text, .count = n, .width = 1, .step = API_PIECE_BYTES});
+    add_segment(stream, (struct api_segment){.text = text, .count = n, .width = 1, .step = API_PIECE_BYTES, .period = n});
 }
 
 /* Whole rows in multiples of API_ROWS_UNIT if they fit a piece, else whole rows, else a part of a row. */
@@ -72,6 +72,18 @@ static size_t elements_step(const struct pe_output *output, size_t width)
     return rows ? rows * (size_t)output->row_len : fits;
 }
 
+/* Elements that are made together stay together in a piece, as many such units as fit; or several periods of them. */
+static void set_unit_step(struct api_segment *segment, const struct pe_output *output)
+{
+    size_t fits = API_PIECE_BYTES / segment->width;
+    if (output->period <= fits) {
+        segment->step = (size_t)(fits / output->period * output->period);
+    } else if (output->unit <= API_UNIT_BYTES_MAX / segment->width) {
+        segment->step = (size_t)(output->unit < fits ? fits / output->unit * output->unit : output->unit);
+        segment->period = output->period;
+    }
+}
+
 void api_stream_output(struct api_stream *stream, size_t index)
 {
     const struct pe_output *output = pe_plan_output(stream->plan, index);
@@ -79,10 +91,11 @@ void api_stream_output(struct api_stream *stream, size_t index)
     if (count == 0)
         return;
     size_t width = stream->format->width(stream, output);
-    add_segment(
-        stream,
-        (struct api_segment){
-            .output = output, .index = index, .count = count, .width = width, .step = elements_step(output, width)});
+    struct api_segment segment = {.output = output, .index = index, .count = count, .width = width, .period = count};
+    segment.step = elements_step(output, width);
+    if (output->unit)
+        set_unit_step(&segment, output);
+    add_segment(stream, segment);
 }
 
 bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
@@ -128,7 +141,7 @@ static void number_pieces(struct api_stream *stream)
         size_t most = segment->count < segment->step ? (size_t)segment->count : segment->step;
         size_t room = room_of(segment, most);
         segment->first_piece = stream->n_pieces;
-        segment->n_pieces = (segment->count - 1) / segment->step + 1;
+        segment->n_pieces = segment->count / segment->period * ((segment->period - 1) / segment->step + 1);
         stream->n_pieces += segment->n_pieces;
         stream->piece_max = room > stream->piece_max ? room : stream->piece_max;
     }
@@ -189,8 +202,10 @@ size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst)
     const struct api_segment *segment = stream->segments;
     while (i >= segment->first_piece + segment->n_pieces)
         segment++;
-    uint64_t first = (i - segment->first_piece) * segment->step, left = segment->count - first;
-    return segment_print(stream, segment, first, left < segment->step ? (size_t)left : segment->step, dst);
+    uint64_t in_period = (segment->period - 1) / segment->step + 1, number = i - segment->first_piece;
+    uint64_t begin = number / in_period * segment->period, at = number % in_period * segment->step;
+    uint64_t left = segment->period - at;
+    return segment_print(stream, segment, begin + at, left < segment->step ? (size_t)left : segment->step, dst);
 }
 
 /* ---- Elements as bytes ---- */

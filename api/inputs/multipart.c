@@ -211,8 +211,11 @@ static bool read_tensor(struct api_request *request, const struct part *part, co
             problem, 415, pointer,
             "part \"%.64s\" is not a .npy file; a part is either \"request\", the JSON, or a tensor as .npy",
             part->name);
-    return api_npy_parse(&request->arena, &file, &tensor, problem) &&
-           api_request_add_tensor(request, part->name, &tensor, problem);
+    if (!api_npy_parse(&request->arena, &file, &tensor, problem))
+        return false;
+    /* The header in front of the numbers has been read; a copy that was put in order elsewhere is aligned. */
+    size_t n_spare = (size_t)((const char *)tensor.data - part->bytes);
+    return api_request_add_tensor(request, part->name, &tensor, n_spare, problem);
 }
 
 static bool read_part(struct api_request *request, struct part *part, bool *has_request, struct api_problem *problem)

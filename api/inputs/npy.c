@@ -277,5 +277,5 @@ bool api_npy_read(struct api_request *request, const struct api_body *body, stru
         .bytes = body->bytes, .n = body->n, .what = "the body", .pointer = tensors[request->operation].pointer};
     struct pe_tensor tensor;
     return api_npy_parse(&request->arena, &file, &tensor, problem) &&
-           api_request_add_tensor(request, tensors[request->operation].name, &tensor, problem);
+           api_request_add_tensor(request, tensors[request->operation].name, &tensor, 0, problem);
 }

@@ -224,7 +224,7 @@ static bool check_layout(struct file *f)
 static bool add_tensors(const struct file *f, struct api_request *request)
 {
     for (size_t i = 0; i < f->n_entries; i++)
-        if (!api_request_add_tensor(request, f->entries[i].name, &f->entries[i].tensor, f->problem))
+        if (!api_request_add_tensor(request, f->entries[i].name, &f->entries[i].tensor, 0, f->problem))
             return false;
     return true;
 }

@@ -11,7 +11,7 @@
 enum form { SYMMETRIC, RELATIVE, ASYMMETRIC, KEY, KEY_END, KEY_MASK };
 
 struct alibi {
-    struct pe_bias_fields bias;
+    struct pe_sight_fields bias;
     int64_t num_heads;
     int form;
     struct pe_reals slopes, slopes_left, slopes_right;
@@ -47,7 +47,7 @@ static const struct pe_param params[] = {
     PE_P_BOOL(alibi, bias_scaled, false,
               "Falcon: attention multiplies the bias by softmax_scale too; the tensor bias itself stays unscaled"),
     PE_P_ARITH(alibi),
-    PE_BIAS_PARAMS,
+    PE_SIGHT_PARAMS,
     PE_P_END,
 };
 
@@ -63,7 +63,8 @@ enum side { LEFT, RIGHT };
 
 struct tables {
     struct pe_bias bias;
-    double *counts;        /* KEY_MASK: seen keys before key j, 0 where it is not seen itself: [k_len]; else NULL */
+    double *counts;        /* KEY_MASK: seen keys before key j, 0 where it is not seen itself: [n_masks, k_len]; else NULL */
+    uint64_t n_masks;
     struct pe_dd slopes[]; /* [3, num_heads]: slopes, to the left, to the right */
 };
 
@@ -156,7 +157,7 @@ static struct pe_dd key_pair(const struct pe_plan *plan, const struct pe_glance 
     if (c->form == KEY_END)
         place = dd_two_sum(g->k_pos, -pe_position_at(plan->seq.k, plan->seq.k->n - 1));
     else if (c->form == KEY_MASK)
-        place = dd(t->counts ? t->counts[g->key] : (double)g->key);
+        place = dd(t->counts ? t->counts[g->batch % t->n_masks * plan->seq.k->n + g->key] : (double)g->key);
     return dd_mul(slope(plan, g->head, LEFT), place);
 }
 
@@ -172,17 +173,20 @@ static const struct pe_bias_rule rules[] = {
 /* BLOOM's count restarts at the first seen key: (cumsum(mask) - 1) · mask. */
 static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
-    uint64_t n = plan->seq.k->n;
     const struct alibi *c = plan->config;
-    if (c->form != KEY_MASK || !t->bias.seen)
+    const struct pe_sight *sight = plan->sight ? plan->sight : &t->bias.sight;
+    uint64_t n = plan->seq.k->n;
+    if (c->form != KEY_MASK || !sight->seen)
         return PE_OK;
-    t->counts = malloc(n * sizeof *t->counts);
+    t->n_masks = sight->n_masks;
+    t->counts = malloc(t->n_masks * n * sizeof *t->counts);
     if (!t->counts)
         return pe_no_memory(err);
     double before = 0;
-    for (uint64_t j = 0; j < n; j++) {
-        t->counts[j] = t->bias.seen[j] ? before : 0;
-        before += t->bias.seen[j];
+    for (uint64_t j = 0; j < t->n_masks * n; j++) {
+        before = j % n ? before : 0;
+        t->counts[j] = sight->seen[j] ? before : 0;
+        before += sight->seen[j];
     }
     return PE_OK;
 }
@@ -224,6 +228,10 @@ static void fill(const struct pe_plan *plan, const struct pe_output *output, siz
         }
 }
 
+static bool bias_is_scaled(const struct pe_plan *plan) { return ((const struct alibi *)plan->config)->bias_scaled; }
+
+static const struct pe_attend attend = {.bias_at = pe_bias_at, .bias_is_scaled = bias_is_scaled};
+
 const struct pe_scheme pe_scheme_alibi = {
     .info =
         {
@@ -234,11 +242,12 @@ const struct pe_scheme pe_scheme_alibi = {
             .example = "{\"scheme\":\"alibi\",\"num_heads\":2,\"len\":4}",
             .params = params,
             .outputs = outputs,
-            .operations = 1U << PE_ENCODE,
+            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct alibi),
     .is_pairwise = true,
     .plan = plan,
     .drop = drop,
     .fill = fill,
+    .attend = &attend,
 };

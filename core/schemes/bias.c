@@ -6,38 +6,17 @@
 
 /* ---- Who sees whom ---- */
 
-enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_bias_fields *fields,
+enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_sight_fields *fields,
                             struct pe_error *err)
 {
-    bool windowed = fields->window != PE_UNSET_INT, right = fields->window_right != PE_UNSET_INT;
-    bias->causal = fields->causal;
-    bias->reach_left = windowed ? (double)fields->window : (double)INFINITY;
-    bias->reach_right = right ? (double)fields->window_right + 1 : bias->reach_left;
-    if (!fields->key_mask.n)
-        return PE_OK;
-    uint64_t n = plan->seq.k->n;
-    enum pe_status status = pe_reals_expect(&fields->key_mask, n, "key_mask", "one per key", err);
-    if (status)
-        return status;
-    bias->seen = malloc(n);
-    if (!bias->seen)
-        return pe_no_memory(err);
-    for (uint64_t j = 0; j < n; j++) {
-        double seen = pe_real_at(&fields->key_mask, j);
-        if (seen != 0 && seen != 1)
-            return pe_fail(err, "/key_mask", "key_mask has %.10g at index %llu; allowed: 0 and 1", seen,
-                           (unsigned long long)j);
-        bias->seen[j] = seen != 0;
-    }
-    return PE_OK;
+    const struct pe_sight_fields all = {.window = PE_UNSET_INT, .window_right = PE_UNSET_INT};
+    int64_t num_heads = 1;
+    pe_param_integer(plan->scheme->info.params, plan->config, "num_heads", strlen("num_heads"), &num_heads);
+    bias->num_heads = (size_t)num_heads;
+    return pe_sight_init(&bias->sight, plan->operation == PE_ATTEND ? &all : fields, plan->seq.k->n, 0, err);
 }
 
-void pe_bias_drop(struct pe_bias *bias) { free(bias->seen); }
-
-static bool sees(const struct pe_bias *bias, double rel)
-{
-    return -rel < bias->reach_left && rel < bias->reach_right && !(bias->causal && rel > 0);
-}
+void pe_bias_drop(struct pe_bias *bias) { pe_sight_drop(&bias->sight); }
 
 /* ---- Storing ---- */
 
@@ -73,13 +52,13 @@ static void store_unseen(enum pe_dtype dtype, void *dst, size_t i) { pe_store(dt
 
 void pe_bias_hide(const struct pe_plan *plan, uint64_t i, uint64_t j0, size_t n, enum pe_dtype dtype, void *row)
 {
-    const struct pe_bias *bias = plan->tables;
+    const struct pe_sight *sight = &((const struct pe_bias *)plan->tables)->sight;
     const struct pe_sequence *seq = &plan->seq;
-    if (!bias->seen && !bias->causal && isinf(bias->reach_left) && isinf(bias->reach_right))
+    if (!sight->seen && pe_sight_is_far(sight))
         return;
     double q_pos = pe_position_at(seq->q, i);
     for (size_t j = 0; j < n; j++)
-        if ((bias->seen && !bias->seen[j0 + j]) || !sees(bias, pe_position_at(seq->k, j0 + j) - q_pos))
+        if ((sight->seen && !sight->seen[j0 + j]) || !pe_sight_reaches(sight, pe_position_at(seq->k, j0 + j) - q_pos))
             store_unseen(dtype, row, j);
 }
 
@@ -125,7 +104,7 @@ void pe_bias_products(struct pe_dd slope, double first, double step, size_t n, e
 struct tile {
     const struct pe_plan *plan;
     enum pe_dtype dtype;
-    size_t head;
+    size_t head, batch;
     uint64_t i0, j0;
     size_t n_rows, n_cols;
     char *dst;
@@ -135,10 +114,11 @@ struct tile {
 /* Padding, and keys of another packed sequence. */
 static void hide_keys(const struct pe_bias *bias, const struct tile *t)
 {
-    const uint32_t *piece = t->plan->seq.piece;
-    for (size_t i = 0; (bias->seen || piece) && i < t->n_rows; i++)
+    const uint8_t *seen = bias->sight.seen;
+    const uint32_t *piece = t->plan->operation == PE_ATTEND ? NULL : t->plan->seq.piece;
+    for (size_t i = 0; (seen || piece) && i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++)
-            if ((bias->seen && !bias->seen[t->j0 + j]) || (piece && piece[t->i0 + i] != piece[t->j0 + j]))
+            if ((seen && !seen[t->j0 + j]) || (piece && piece[t->i0 + i] != piece[t->j0 + j]))
                 store_unseen(t->dtype, t->dst + i * t->stride, j);
 }
 
@@ -155,7 +135,7 @@ static void fill_windows(const struct pe_bias *bias, const struct tile *t)
     double rel = (seq->k->start + (double)t->j0) - (seq->q->start + (double)(t->i0 + t->n_rows - 1));
     bias->rule.distance(t->plan, t->head, rel, n, t->dtype, vector);
     for (size_t m = 0; m < n; m++)
-        if (!sees(bias, rel + (double)m))
+        if (!pe_sight_reaches(&bias->sight, rel + (double)m))
             store_unseen(t->dtype, vector, m);
     for (size_t i = 0; i < t->n_rows; i++)
         memcpy(t->dst + i * t->stride, vector + (t->n_rows - 1 - i) * size, t->n_cols * size);
@@ -168,10 +148,10 @@ static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     for (size_t i = 0; i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++) {
-            struct pe_glance g = {t->head, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0 + j),
+            struct pe_glance g = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0 + j),
                                   t->j0 + j};
             char *row = t->dst + i * t->stride;
-            if (sees(bias, g.k_pos - g.q_pos))
+            if (pe_sight_reaches(&bias->sight, g.k_pos - g.q_pos))
                 pe_bias_store(t->dtype, row, j, bias->rule.pair(t->plan, &g));
             else
                 store_unseen(t->dtype, row, j);
@@ -185,10 +165,10 @@ static void fill_rows(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     for (size_t i = 0; i < t->n_rows; i++) {
         char *row = t->dst + i * t->stride;
-        struct pe_glance first = {t->head, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0), t->j0};
+        struct pe_glance first = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i), pe_position_at(seq->k, t->j0), t->j0};
         bias->rule.row(t->plan, &first, t->n_cols, t->dtype, row);
         for (size_t j = 0; j < t->n_cols; j++)
-            if (!sees(bias, pe_position_at(seq->k, t->j0 + j) - first.q_pos))
+            if (!pe_sight_reaches(&bias->sight, pe_position_at(seq->k, t->j0 + j) - first.q_pos))
                 store_unseen(t->dtype, row, j);
     }
     hide_keys(bias, t);
@@ -201,14 +181,14 @@ static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
     const struct pe_sequence *seq = &t->plan->seq;
     size_t size = pe_dtype_size(t->dtype);
     for (size_t j = 0; j < t->n_cols; j++) {
-        struct pe_glance g = {t->head, 0, pe_position_at(seq->k, t->j0 + j), t->j0 + j};
+        struct pe_glance g = {t->head, t->batch, 0, pe_position_at(seq->k, t->j0 + j), t->j0 + j};
         pe_bias_store(t->dtype, vector, j, bias->rule.pair(t->plan, &g));
     }
     for (size_t i = 0; i < t->n_rows; i++) {
         char *row = t->dst + i * t->stride;
         memcpy(row, vector, t->n_cols * size);
         for (size_t j = 0; j < t->n_cols; j++)
-            if (!sees(bias, pe_position_at(seq->k, t->j0 + j) - pe_position_at(seq->q, t->i0 + i)))
+            if (!pe_sight_reaches(&bias->sight, pe_position_at(seq->k, t->j0 + j) - pe_position_at(seq->q, t->i0 + i)))
                 store_unseen(t->dtype, row, j);
     }
     hide_keys(bias, t);
@@ -238,7 +218,8 @@ void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, co
     struct tile t = {.plan = plan, .dtype = output->dtype, .stride = stride};
     for (uint64_t row = b->row0; row < end; row += t.n_rows) {
         uint64_t left_in_head = q_len - row % q_len, left = end - row;
-        t.head = (size_t)(row / q_len);
+        t.head = (size_t)(row / q_len) % bias->num_heads;
+        t.batch = (size_t)(row / q_len) / bias->num_heads;
         t.i0 = row % q_len;
         t.n_rows = (size_t)(left < left_in_head ? left : left_in_head);
         t.n_rows = t.n_rows < TILE_ROWS ? t.n_rows : TILE_ROWS;
@@ -250,3 +231,19 @@ void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, co
         }
     }
 }
+
+/* ---- For attention ---- */
+
+/* Positions of packed sequences restart, but inside each they are a run: the distance is that of the indices. */
+bool pe_bias_at(const struct pe_plan *plan, size_t head, double rel, size_t n, double *out)
+{
+    const struct pe_bias *bias = plan->tables;
+    const struct pe_sequence *seq = &plan->seq;
+    bool runs = seq->piece || (!seq->q->list && !seq->k->list);
+    if (!bias->rule.distance || !runs)
+        return false;
+    bias->rule.distance(plan, head, rel, n, PE_F64, out);
+    return true;
+}
+
+const struct pe_attend pe_bias_attend = {.bias_at = pe_bias_at};

@@ -2,32 +2,19 @@
  * query may not see is -inf. With runs of positions a bias of the distance is Toeplitz: row i is a window of one vector
  * per head, so rows are copies and nothing of the size of the map is ever kept.
  *
- * A scheme of the family puts struct pe_bias_fields first in its config struct, PE_BIAS_PARAMS last among its rows and
- * a struct pe_bias first in its tables. */
+ * A scheme of the family puts struct pe_sight_fields first in its config struct, PE_SIGHT_PARAMS last among its rows and
+ * a struct pe_bias first in its tables. In attention the masks are not the bias's: it is asked for biases alone. */
 #ifndef PE_BIAS_H
 #define PE_BIAS_H
 
+#include "core/attention/attend.h"
 #include "core/near.h"
 #include "core/scheme.h"
 #include "core/wave_value.h"
 
-struct pe_bias_fields {
-    bool causal;
-    int64_t window, window_right;
-    struct pe_reals key_mask;
-};
-
-#define PE_BIAS_PARAMS                                                                                                 \
-    PE_P_BOOL(pe_bias_fields, causal, false, "true: -inf where the key comes after the query"),                        \
-        PE_P_INT(pe_bias_fields, window, PE_UNSET, 1, PE_POSITION_MAX,                                                 \
-                 "keys seen to the left, oneself included; default all"),                                              \
-        PE_P_INT(pe_bias_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX,                                           \
-                 "keys seen to the right; default window - 1, with causal 0"),                                         \
-        PE_P_REALS(pe_bias_fields, key_mask, 0, 1, "1 for keys that are seen, 0 for padding: [k_len]")
-
 /* One query looking at one key. */
 struct pe_glance {
-    size_t head;
+    size_t head, batch;
     double q_pos, k_pos;
     uint64_t key; /* the key's index */
 };
@@ -44,24 +31,28 @@ struct pe_bias_rule {
     void (*row)(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out);
 };
 
-/* Who sees whom; first member of the scheme's tables. */
+/* First member of the scheme's tables. */
 struct pe_bias {
-    double reach_left, reach_right; /* a key is seen if q - k < reach_left and k - q < reach_right … */
-    bool causal;                    /* … and, if causal, k <= q … */
-    uint8_t *seen;                  /* … and seen[key]; NULL: all are. Owned. */
+    struct pe_sight sight; /* blind to nothing in attention, which has its own */
+    size_t num_heads;
     struct pe_bias_rule rule;
 };
 
-enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_bias_fields *fields,
+/* The scheme's config is settled; its rule is set. */
+enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_sight_fields *fields,
                             struct pe_error *err);
 void pe_bias_drop(struct pe_bias *bias);
 
-/* Writes a block of the output bias. */
+/* Writes a block of the output bias. In attention rows are numbered across the batch too: [batch, head, query]. */
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *block, void *dst);
 
 /* Writes -inf over those of the keys j0 … (n of them) that query i may not see: for schemes with a fill of their own.
  */
 void pe_bias_hide(const struct pe_plan *plan, uint64_t i, uint64_t j0, size_t n, enum pe_dtype dtype, void *row);
+
+/* For attention: bias_at, and all of it for a scheme with nothing else of its own. */
+extern const struct pe_attend pe_bias_attend;
+bool pe_bias_at(const struct pe_plan *plan, size_t head, double rel, size_t n, double *out);
 
 /* dst[i] = v in dtype, rounded once; zero is +0. */
 void pe_bias_store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v);

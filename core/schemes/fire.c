@@ -11,7 +11,7 @@
 enum input { W1, B1, W2, B2 };
 
 struct fire {
-    struct pe_bias_fields bias;
+    struct pe_sight_fields bias;
     int64_t num_heads, hidden;
     double c, init_l, l_mult;
     int64_t seed;
@@ -29,7 +29,7 @@ static const struct pe_param params[] = {
     PE_P_REAL(fire, init_l, 512, 0, PE_POSITION_MAX, "threshold: queries before it are measured by it"),
     PE_P_REAL(fire, l_mult, 1, -1e6, 1e6, "factor on init_l (learned)"),
     PE_P_SEED(fire),
-    PE_BIAS_PARAMS,
+    PE_SIGHT_PARAMS,
     PE_P_END,
 };
 
@@ -177,7 +177,7 @@ const struct pe_scheme pe_scheme_fire = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
-            .operations = 1U << PE_ENCODE,
+            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct fire),
     .is_pairwise = true,

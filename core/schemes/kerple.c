@@ -10,7 +10,7 @@
 enum kind { LOG, POWER };
 
 struct kerple {
-    struct pe_bias_fields bias;
+    struct pe_sight_fields bias;
     int64_t num_heads;
     int kind;
     const struct pe_value *r1, *r2;
@@ -27,7 +27,7 @@ static const struct pe_param params[] = {
                "scale of the distance (log), its exponent (power, at most 2): a number, or one per head; "
                "default 1"),
     PE_P_ARITH(kerple),
-    PE_BIAS_PARAMS,
+    PE_SIGHT_PARAMS,
     PE_P_END,
 };
 
@@ -209,11 +209,12 @@ const struct pe_scheme pe_scheme_kerple = {
             .example = "{\"scheme\":\"kerple\",\"num_heads\":2,\"r1\":[1,0.5],\"r2\":[1,0.1],\"len\":4}",
             .params = params,
             .outputs = outputs,
-            .operations = 1U << PE_ENCODE,
+            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct kerple),
     .is_pairwise = true,
     .plan = plan,
     .drop = drop,
     .fill = fill,
+    .attend = &pe_bias_attend,
 };

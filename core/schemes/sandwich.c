@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct sandwich {
-    struct pe_bias_fields bias;
+    struct pe_sight_fields bias;
     int64_t num_heads, bar_dim;
     double base;
 };
@@ -20,7 +20,7 @@ static const struct pe_param params[] = {
     PE_P_INT(sandwich, num_heads, 8, 1, PE_HEADS_MAX, "attention heads"),
     PE_P_INT(sandwich, bar_dim, 128, 2, BAR_DIM_MAX, "channels of the encodings multiplied, even"),
     PE_P_REAL(sandwich, base, 10000, 1e-3, 1e12, "their wavelength base"),
-    PE_BIAS_PARAMS,
+    PE_SIGHT_PARAMS,
     PE_P_END,
 };
 
@@ -207,11 +207,12 @@ const struct pe_scheme pe_scheme_sandwich = {
             .example = "{\"scheme\":\"sandwich\",\"num_heads\":2,\"bar_dim\":16,\"len\":4}",
             .params = params,
             .outputs = outputs,
-            .operations = 1U << PE_ENCODE,
+            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct sandwich),
     .is_pairwise = true,
     .plan = plan,
     .drop = drop,
     .fill = fill,
+    .attend = &pe_bias_attend,
 };

@@ -17,7 +17,7 @@
 enum { TABLE };
 
 struct t5 {
-    struct pe_bias_fields bias;
+    struct pe_sight_fields bias;
     int64_t num_heads, num_buckets, max_distance;
     bool bidirectional;
     double table_scale;
@@ -40,7 +40,7 @@ static const struct pe_param params[] = {
     PE_P_WORD(t5, arith, pe_arith_words,
               "where a bucket begins: exact: as the formula says; float32: as transformers' float32 logarithm rounds"),
     PE_P_SEED(t5),
-    PE_BIAS_PARAMS,
+    PE_SIGHT_PARAMS,
     PE_P_END,
 };
 
@@ -287,6 +287,16 @@ static void fill(const struct pe_plan *plan, const struct pe_output *output, siz
         pe_bias_fill(plan, output, b, dst);
 }
 
+/* T5 was trained with unscaled logits. */
+static double softmax_scale(const struct pe_plan *plan, size_t head_dim)
+{
+    (void)plan;
+    (void)head_dim;
+    return 1;
+}
+
+static const struct pe_attend attend = {.softmax_scale = softmax_scale, .bias_at = pe_bias_at};
+
 const struct pe_scheme pe_scheme_t5 = {
     .info =
         {
@@ -298,11 +308,12 @@ const struct pe_scheme pe_scheme_t5 = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
-            .operations = 1U << PE_ENCODE,
+            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct t5),
     .is_pairwise = true,
     .plan = plan,
     .drop = drop,
     .fill = fill,
+    .attend = &attend,
 };

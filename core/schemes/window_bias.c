@@ -94,7 +94,8 @@ enum pe_status pe_window_keep(struct pe_plan *plan, void (*row)(const struct pe_
     const struct pe_window_fields *c = plan->config;
     if ((double)t->n_rows * (double)c->num_heads > PE_WINDOW_BIASES_MAX)
         return too_large(plan, t, c->num_heads, err);
-    t->table = malloc((size_t)t->n_rows * (size_t)c->num_heads * pe_dtype_size(plan->dtype));
+    t->dtype = plan->operation == PE_ATTEND ? PE_F64 : plan->dtype;
+    t->table = malloc((size_t)t->n_rows * (size_t)c->num_heads * pe_dtype_size(t->dtype));
     if (!t->table)
         return pe_no_memory(err);
     t->num_heads = (size_t)c->num_heads;
@@ -155,7 +156,7 @@ static void make_row(const struct pe_plan *plan, struct pe_window *t, size_t row
     double values[PE_HEADS_MAX];
     t->row(plan, row, values);
     for (size_t head = 0; head < t->num_heads; head++)
-        store(plan->dtype, t->table, head * t->n_rows + (t->n_rows - 1 - row), values[head]);
+        store(t->dtype, t->table, head * t->n_rows + (t->n_rows - 1 - row), values[head]);
 }
 
 static void make_table(const struct pe_plan *plan)
@@ -231,7 +232,7 @@ void pe_window_fill(const struct pe_plan *plan, const struct pe_output *output, 
         if (id == INDEX) {
             fill_index(t, i, b->col0, n, (int32_t *)at);
         } else {
-            fill_bias(t, (size_t)(row / plan->seq.q->n), i, b->col0, n, size, at);
+            fill_bias(t, (size_t)(row / plan->seq.q->n) % t->num_heads, i, b->col0, n, size, at);
             pe_bias_hide(plan, i, b->col0, n, output->dtype, at);
         }
     }

@@ -20,12 +20,12 @@
 #include <stdatomic.h>
 
 struct pe_window_fields {
-    struct pe_bias_fields bias;
+    struct pe_sight_fields bias;
     int64_t num_heads, seed;
     double std;
 };
 
-#define PE_WINDOW_PARAMS PE_P_SEED(pe_window_fields), PE_BIAS_PARAMS
+#define PE_WINDOW_PARAMS PE_P_SEED(pe_window_fields), PE_SIGHT_PARAMS
 
 extern const struct pe_output_row pe_window_outputs[]; /* bias, index */
 
@@ -35,7 +35,8 @@ struct pe_window {
     bool has_class;
     uint64_t n_rows;  /* of the table, those of the class token too */
     size_t num_heads; /* 0: no weights, no bias */
-    void *table; /* [num_heads, n_rows] of the plan's dtype, rows backwards: keys side by side then stand so here */
+    enum pe_dtype dtype; /* of the table: the plan's; f64 in attention */
+    void *table; /* [num_heads, n_rows], rows backwards: keys side by side then stand so here */
     /* Biases of all heads in a row of the table as the model has it: [num_heads]. */
     void (*row)(const struct pe_plan *plan, uint64_t row, double *out);
     /* The first fills make the table: each takes the next rows that nobody has. */

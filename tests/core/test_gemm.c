@@ -26,7 +26,7 @@ static void rows_with_rows(void **unused)
     (void)unused;
     enum { M = 33, N = 70, K = 64, A = 66, B = 65, C = 71 };
     float *a = numbers(M * A, 1), *b = numbers(N * B, 2), *c = numbers(M * C, 3), *before = numbers(M * C, 3);
-    pe_gemm_abt(M, N, K, 0.125f, a, A, b, B, c, C);
+    pe_gemm_abt_f32(M, N, K, 0.125, a, A, b, B, 0, c, C);
     for (size_t i = 0; i < M; i++) {
         for (size_t j = 0; j < N; j++) {
             double sum = 0;
@@ -47,7 +47,7 @@ static void rows_with_columns(void **unused)
     (void)unused;
     enum { M = 17, N = 40, K = 129 };
     float *a = numbers(M * K, 4), *b = numbers(K * N, 5), *c = numbers(M * N, 6);
-    pe_gemm_ab(M, N, K, a, K, b, N, c, N);
+    pe_gemm_ab_f32(M, N, K, a, K, b, N, 0, c, N);
     for (size_t i = 0; i < M; i++)
         for (size_t j = 0; j < N; j++) {
             double sum = 0;

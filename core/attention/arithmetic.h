@@ -1,0 +1,40 @@
+/* Attention's arithmetic in one of two precisions: f32, or f64 for f64 tensors and for logits so large that f32 would
+ * not tell neighbours apart. Whoever works on rows calls these and need not know which. */
+#ifndef PE_ARITHMETIC_H
+#define PE_ARITHMETIC_H
+
+#include "core/posenc.h"
+
+struct pe_arithmetic {
+    enum pe_dtype dtype;
+    size_t size; /* bytes of a number */
+    /* Matrix products, as in core/gemm.h. */
+    void (*abt)(size_t m, size_t n, size_t k, double scale, const void *a, size_t a_stride, const void *b,
+                size_t b_stride, double keep, void *c, size_t c_stride);
+    void (*ab)(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
+               double keep, void *c, size_t c_stride);
+    /* Rows of n numbers. */
+    double (*max)(const void *s, size_t n);                             /* NaN if one is; -inf of none */
+    double (*exp)(void *s, size_t n, double max, double *weighted);     /* s = e^(s - max); returns the sum; *weighted,
+                                                                           where not NULL: sum of e^(s-max)·(s-max) */
+    void (*scale)(void *s, size_t n, double factor);                    /* s *= factor */
+    void (*add)(void *s, const void *b, size_t n, double factor);       /* s += factor·b */
+    void (*cap)(void *s, size_t n, double cap);                         /* s = cap·tanh(s/cap) */
+    void (*sigmoid)(const void *s, size_t n, void *out);                /* out = 1/(1 + e^-s) */
+    void (*gather_add)(void *s, const void *table, const int32_t *index, size_t n, double factor);
+};
+
+/* dtype: PE_F32 or PE_F64. */
+const struct pe_arithmetic *pe_arithmetic(enum pe_dtype dtype);
+
+/* The number i of a row. */
+double pe_number(const struct pe_arithmetic *a, const void *row, size_t i);
+void pe_number_set(const struct pe_arithmetic *a, void *row, size_t i, double x);
+void pe_numbers_set(const struct pe_arithmetic *a, void *row, size_t first, size_t end, double x);
+/* Where number i of a row stands. */
+static inline void *pe_numbers_at(const struct pe_arithmetic *a, const void *row, size_t i)
+{
+    return (char *)(uintptr_t)row + i * a->size;
+}
+
+#endif

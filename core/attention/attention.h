@@ -1,0 +1,30 @@
+/* The operation attend: attention maps and outputs of queries and keys under any scheme. What core/plan.c calls. */
+#ifndef PE_ATTENTION_H
+#define PE_ATTENTION_H
+
+#include "core/scheme.h"
+
+/* In the order of planning. */
+
+/* Takes tensors and fields out of the request; fixes sizes in the scheme's config. Makes plan->attention. */
+enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                                 struct pe_error *err);
+/* Do queries and keys have positions of their own? Else the embeddings have one sequence. */
+bool pe_attention_has_two_sequences(const struct pe_plan *plan);
+struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan);
+/* Once the sequence is known: plan->sight and plan->dtype. */
+enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+/* Once the scheme has planned: outputs, tables, working memory. */
+enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+/* Fields of the resolved config that the scheme's rows do not have; at most PE_ATTENTION_FIELDS_MAX. */
+enum { PE_ATTENTION_FIELDS_MAX = 24 };
+size_t pe_attention_print(const struct pe_plan *plan, struct pe_field *fields);
+void pe_attention_drop(struct pe_plan *plan);
+
+/* Elements first … first+n-1 of output i, as pe_fill. */
+void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
+
+/* Is the random seed in use? */
+bool pe_attention_uses_seed(const struct pe_plan *plan);
+
+#endif

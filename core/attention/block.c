@@ -1,0 +1,363 @@
+/* A block of rows, from logits to probabilities and outputs, while it is in the cache.
+ *
+ *     s = softmax_scale · q·k + terms of the scheme;  s = softcap·tanh(s / softcap);  s += bias;  s = -inf where hidden
+ *     p = e^(s - max) / sum                           linear kernel: [R phi(q)]·[R phi(k)] / sum of phi(q)·phi(k) */
+#include "core/attention/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* What is worked on. Numbers stand at block, rows k_len apart. */
+struct block {
+    const struct pe_plan *plan;
+    const struct pe_attention *t;
+    const struct pe_arithmetic *a;
+    struct pe_desk *desk;
+    enum pe_attention_output kind;
+    size_t batch, head, i0, n_rows;
+    size_t first, end; /* keys that any of the rows may see */
+    char *numbers;
+};
+
+static void *number_at(const struct block *b, size_t row, size_t key)
+{
+    return pe_numbers_at(b->a, b->numbers, row * b->t->k_len + key);
+}
+
+/* ---- For schemes ---- */
+
+bool pe_rows_are_runs(const struct pe_plan *plan)
+{
+    return plan->seq.piece || (!plan->seq.q->list && !plan->seq.k->list);
+}
+
+int64_t pe_rows_rel(const struct pe_rows *rows, size_t row, size_t key)
+{
+    const struct pe_sequence *seq = &rows->plan->seq;
+    if (seq->piece)
+        return (int64_t)(rows->j0 + key) - (int64_t)(rows->i0 + row);
+    return (int64_t)pe_position_at(seq->k, rows->j0 + key) - (int64_t)pe_position_at(seq->q, rows->i0 + row);
+}
+
+static struct pe_rows rows_of(const struct block *b)
+{
+    const struct pe_attention *t = b->t;
+    const struct pe_operand *k = &t->k;
+    size_t kv_head = b->head / (t->n_heads / t->n_kv_heads);
+    struct pe_rows rows = {.plan = b->plan, .a = b->a, .batch = b->batch, .head = b->head, .i0 = b->i0};
+    rows.n_rows = b->n_rows;
+    rows.j0 = b->first;
+    rows.n_keys = b->end - b->first;
+    rows.q = b->desk->q;
+    rows.head_dim = t->head_dim;
+    rows.scale = t->scale;
+    rows.logits = number_at(b, 0, b->first);
+    rows.stride = t->k_len;
+    rows.tables = b->desk->tables;
+    rows.scratch = b->desk->scratch;
+    rows.k_stride = b->desk->k ? t->head_dim : k->row_step;
+    const char *keys = b->desk->k ? b->desk->k
+                                  : (const char *)k->tensor.data +
+                                        (b->batch * k->batch_step + kv_head * k->head_step) * b->a->size;
+    rows.k = keys + b->first * rows.k_stride * b->a->size;
+    return rows;
+}
+
+/* ---- Logits ---- */
+
+/* The stretch of keys that the rows of the block see. */
+static void find_reach(struct block *b)
+{
+    struct pe_view view;
+    b->first = b->t->k_len;
+    b->end = 0;
+    for (size_t i = 0; i < b->n_rows; i++) {
+        pe_view_row(b->plan, b->batch, b->i0 + i, b->desk->seen, &view);
+        if (view.first < view.end) {
+            b->first = view.first < b->first ? view.first : b->first;
+            b->end = view.end > b->end ? view.end : b->end;
+        }
+    }
+    if (b->end <= b->first)
+        b->first = b->end = 0;
+    b->desk->first = b->first;
+    b->desk->end = b->end;
+}
+
+static void multiply(const struct block *b)
+{
+    const struct pe_attention *t = b->t;
+    const struct pe_attend *attend = b->plan->scheme->attend;
+    struct pe_rows rows = rows_of(b);
+    double factor = pe_attention_is_linear(t) ? 1 : t->scale;
+    if (attend && attend->cosine)
+        attend->cosine(b->plan, b->head, &factor);
+    b->a->abt(b->n_rows, rows.n_keys, t->head_dim, factor, rows.q, t->head_dim, rows.k, rows.k_stride, 0, rows.logits,
+              rows.stride);
+    if (attend && attend->add_scores)
+        attend->add_scores(&rows);
+}
+
+/* ---- Biases ---- */
+
+/* Fills a head's biases at all distances, from that of the last query and the first key on. False if they are no
+ * function of the distance. */
+static bool load_vector(const struct block *b)
+{
+    const struct pe_attention *t = b->t;
+    const struct pe_sequence *seq = &b->plan->seq;
+    struct pe_desk *desk = b->desk;
+    uint64_t head = 1 + b->head;
+    if (!desk->vector || !pe_rows_are_runs(b->plan))
+        return false;
+    if (desk->bias_head == head)
+        return true;
+    double rel = 1 - (double)t->q_len + (seq->piece ? 0 : seq->k->start - seq->q->start);
+    if (!b->plan->scheme->attend->bias_at(b->plan, b->head, rel, t->q_len + t->k_len - 1, desk->vector))
+        return false;
+    desk->bias_head = head;
+    return true;
+}
+
+static double largest(const double *x, size_t n)
+{
+    double m = -(double)INFINITY;
+    for (size_t i = 0; i < n; i++)
+        m = x[i] > m ? x[i] : m;
+    return isfinite(m) ? m : 0;
+}
+
+/* Probabilities do not change when a row's biases all move. In f32 they are moved so that the largest of a block is 0:
+ * then those that matter are small and keep their digits. */
+static double anchor(const struct block *b, const double *biases, size_t n)
+{
+    bool moves = b->kind == PE_PROBS && b->a->dtype == PE_F32 && !b->t->fields.softcap_after_bias;
+    return moves ? largest(biases, n) : 0;
+}
+
+/* near = (bias - anchor)·factor, as the arithmetic adds it. */
+static void bring_near(const struct block *b, const double *biases, size_t n)
+{
+    double zero = anchor(b, biases, n), factor = b->t->bias_factor;
+    float *f32 = (float *)b->desk->near;
+    double *f64 = (double *)b->desk->near;
+    for (size_t i = 0; i < n; i++)
+        if (b->a->dtype == PE_F32)
+            f32[i] = (float)((biases[i] - zero) * factor);
+        else
+            f64[i] = (biases[i] - zero) * factor;
+}
+
+static void add_row_biases(const struct block *b)
+{
+    const struct pe_attention *t = b->t;
+    struct pe_output output = {.dtype = PE_F64};
+    for (size_t i = 0; i < b->n_rows; i++) {
+        struct pe_block row = {.row0 = (b->batch * t->n_heads + b->head) * t->q_len + b->i0 + i, .n_rows = 1};
+        row.col0 = b->first;
+        row.n_cols = b->end - b->first;
+        b->plan->scheme->fill(b->plan, &output, t->bias_id, &row, b->desk->bias);
+        bring_near(b, b->desk->bias, row.n_cols);
+        b->a->add(number_at(b, i, b->first), b->desk->near, row.n_cols, 1);
+    }
+}
+
+/* Row i of the block adds the window of the vector that begins i entries before row 0's. */
+static void add_windows(const struct block *b)
+{
+    size_t n = b->end - b->first, last = b->i0 + b->n_rows - 1;
+    bring_near(b, b->desk->vector + (b->t->q_len - 1 - last) + b->first, n + b->n_rows - 1);
+    for (size_t i = 0; i < b->n_rows; i++)
+        b->a->add(number_at(b, i, b->first), pe_numbers_at(b->a, b->desk->near, b->n_rows - 1 - i), n, 1);
+}
+
+static void add_biases(const struct block *b)
+{
+    if (b->t->bias_id == SIZE_MAX)
+        return;
+    if (load_vector(b))
+        add_windows(b);
+    else
+        add_row_biases(b);
+}
+
+static void cap(const struct block *b)
+{
+    if (isnan(b->t->fields.softcap))
+        return;
+    for (size_t i = 0; i < b->n_rows; i++)
+        b->a->cap(number_at(b, i, b->first), b->end - b->first, b->t->fields.softcap);
+}
+
+static void cap_and_bias(const struct block *b)
+{
+    if (b->t->fields.softcap_after_bias)
+        add_biases(b);
+    cap(b);
+    if (!b->t->fields.softcap_after_bias)
+        add_biases(b);
+}
+
+/* ---- Masks ---- */
+
+static void hide_row(const struct block *b, size_t i, const struct pe_view *view, double x)
+{
+    void *row = number_at(b, i, 0);
+    pe_numbers_set(b->a, row, 0, view->first, x);
+    pe_numbers_set(b->a, row, view->end, b->t->k_len, x);
+    for (size_t j = view->first; view->seen && j < view->end; j++)
+        if (!view->seen[j])
+            pe_number_set(b->a, row, j, x);
+}
+
+static void hide(const struct block *b, double x)
+{
+    struct pe_view view;
+    for (size_t i = 0; i < b->n_rows; i++) {
+        pe_view_row(b->plan, b->batch, b->i0 + i, b->desk->seen, &view);
+        hide_row(b, i, &view, x);
+    }
+}
+
+/* ---- Probabilities and weights ---- */
+
+/* Entropy of p = e / sum in nats: ln sum - (sum of e·ln e) / sum. */
+static void soften_row(const struct block *b, size_t i, const struct pe_view *view)
+{
+    size_t n = view->end - view->first;
+    void *row = number_at(b, i, view->first);
+    double weighted, *entropy = &b->desk->entropies[i];
+    pe_numbers_set(b->a, number_at(b, i, 0), 0, view->first, 0);
+    pe_numbers_set(b->a, number_at(b, i, 0), view->end, b->t->k_len, 0);
+    *entropy = 0;
+    if (view->is_empty) {
+        pe_numbers_set(b->a, row, 0, n, 0);
+        return;
+    }
+    double sum = b->a->exp(row, n, b->a->max(row, n), b->kind == PE_ROW_ENTROPY ? &weighted : NULL);
+    if (b->kind == PE_ROW_ENTROPY)
+        *entropy = log(sum) - weighted / sum;
+    b->a->scale(row, n, 1 / sum);
+}
+
+static void soften(const struct block *b)
+{
+    struct pe_view view;
+    for (size_t i = 0; i < b->n_rows; i++) {
+        pe_view_row(b->plan, b->batch, b->i0 + i, b->desk->seen, &view);
+        soften_row(b, i, &view);
+    }
+}
+
+/* Denominators are not turned: they stay positive. */
+static void divide(const struct block *b)
+{
+    const struct pe_attention *t = b->t;
+    struct pe_desk *desk = b->desk;
+    struct block denominators = *b;
+    struct pe_view view;
+    if (t->turns) {
+        denominators.numbers = desk->second;
+        b->a->abt(b->n_rows, b->end - b->first, t->head_dim, 1, desk->q_plain, t->head_dim,
+                  pe_numbers_at(b->a, desk->k_plain, b->first * t->head_dim), t->head_dim, 0,
+                  number_at(&denominators, 0, b->first), t->k_len);
+    }
+    for (size_t i = 0; i < b->n_rows; i++) {
+        double sum = 0;
+        pe_view_row(b->plan, b->batch, b->i0 + i, desk->seen, &view);
+        for (size_t j = view.first; j < view.end; j++)
+            if (!view.seen || view.seen[j])
+                sum += pe_number(b->a, number_at(&denominators, i, 0), j);
+        b->a->scale(number_at(b, i, view.first), view.end - view.first, 1 / sum);
+    }
+    hide(b, 0);
+}
+
+/* ---- The block ---- */
+
+static void finish(const struct block *b)
+{
+    const struct pe_attend *attend = b->plan->scheme->attend;
+    if (pe_attention_is_linear(b->t)) {
+        divide(b);
+        return;
+    }
+    cap_and_bias(b);
+    hide(b, -(double)INFINITY);
+    if (attend && attend->add_last && b->first < b->end) {
+        struct pe_rows rows = rows_of(b);
+        attend->add_last(&rows);
+    }
+    if (b->kind != PE_SCORES)
+        soften(b);
+}
+
+void pe_block_make(const struct pe_plan *plan, struct pe_desk *desk, enum pe_attention_output kind, size_t batch,
+                   size_t head, size_t i0, size_t n_rows, void *numbers)
+{
+    const struct pe_attention *t = plan->attention;
+    struct block b = {.plan = plan, .t = t, .a = t->a, .desk = desk, .kind = kind, .batch = batch, .head = head};
+    b.i0 = i0;
+    b.n_rows = n_rows;
+    b.numbers = numbers;
+    pe_desk_load_rows(plan, &t->sides[0], batch, head, i0, n_rows, desk->q, desk->q_plain);
+    if (kind >= PE_TERM) {
+        b.end = t->k_len;
+        struct pe_rows rows = rows_of(&b);
+        plan->scheme->attend->write_term(&rows, (size_t)(kind - PE_TERM));
+        return;
+    }
+    find_reach(&b);
+    if (b.first < b.end)
+        multiply(&b);
+    finish(&b);
+}
+
+/* ---- Outputs ---- */
+
+/* 0 · inf is no number, so where a value is infinite or none the product of matrices would let what is hidden through:
+ * then one by one, what has no weight left out. */
+static void add_values_one_by_one(const struct pe_attention *t, const void *block, size_t n_rows, const char *v,
+                                  size_t v_stride, void *out, size_t out_stride)
+{
+    for (size_t i = 0; i < n_rows; i++)
+        for (size_t c = 0; c < t->v_dim; c++) {
+            double sum = 0;
+            for (size_t j = 0; j < t->k_len; j++) {
+                double p = pe_number(t->a, block, i * t->k_len + j);
+                if (p != 0)
+                    sum += p * pe_number(t->a, v, j * v_stride + c);
+            }
+            pe_number_set(t->a, out, i * out_stride + c, sum);
+        }
+}
+
+void pe_block_output(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head, size_t i0,
+                     size_t n_rows, const void *numbers, void *out, size_t out_stride)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_attend *attend = plan->scheme->attend;
+    const struct pe_operand *op = &t->v;
+    size_t kv_head = head / (t->n_heads / t->n_kv_heads), stride = desk->v ? t->v_dim : op->row_step;
+    const char *v = desk->v ? desk->v
+                            : (const char *)op->tensor.data +
+                                  (batch * op->batch_step + kv_head * op->head_step) * t->a->size;
+    if (desk->first == desk->end)
+        for (size_t i = 0; i < n_rows; i++)
+            pe_numbers_set(t->a, pe_numbers_at(t->a, out, i * out_stride), 0, t->v_dim, 0);
+    else if (t->v_is_finite)
+        t->a->ab(n_rows, t->v_dim, desk->end - desk->first, pe_numbers_at(t->a, numbers, desk->first), t->k_len,
+                 pe_numbers_at(t->a, v, desk->first * stride), stride, 0, out, out_stride);
+    else
+        add_values_one_by_one(t, numbers, n_rows, v, stride, out, out_stride);
+    if (!attend || !attend->add_output)
+        return;
+    struct block b = {.plan = plan, .t = t, .a = t->a, .desk = desk, .kind = PE_PROBS, .batch = batch, .head = head};
+    b.i0 = i0;
+    b.n_rows = n_rows;
+    b.first = desk->first;
+    b.end = desk->end;
+    b.numbers = (char *)(uintptr_t)numbers;
+    struct pe_rows rows = rows_of(&b);
+    attend->add_output(&rows, out, out_stride, t->v_dim);
+}

@@ -1,0 +1,205 @@
+/* Queries, keys and values out of embeddings: y = x·Wᵀ + b, computed in double and rounded once. Embeddings are sent,
+ * or random for the words of the textbook experiment: equal for equal words. */
+#include "core/attention/internal.h"
+#include "core/gemm.h"
+#include "core/outputs.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Words ---- */
+
+/* N(0, 1): channel c of a word depends on seed, word and c only, so a word is the same in every sentence. */
+static void embed_word(int64_t seed, const char *word, size_t dim, float *out)
+{
+    uint64_t hash = pe_seed_hash(seed, "embedding");
+    for (const char *p = word; *p; p++)
+        hash = (hash ^ (unsigned char)*p) * 0x100000001b3; /* FNV-1a goes on */
+    for (size_t c = 0; c < dim; c++)
+        out[c] = (float)pe_seed_normal(hash, c);
+}
+
+static size_t same_word_before(const struct pe_value *words, size_t i)
+{
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(words->list.items[j].string, words->list.items[i].string) == 0)
+            return j;
+    return i;
+}
+
+static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    const struct pe_value *words = plan->sequence.tokens;
+    size_t n = words->list.n;
+    if (n > PE_TOKENS_MAX)
+        return pe_fail(err, "/tokens", "tokens has %zu words; allowed: at most %d", n, PE_TOKENS_MAX);
+    float *table = t->embeddings = calloc(n * dim, sizeof *table);
+    if (!table)
+        return pe_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        size_t j = same_word_before(words, i);
+        if (j < i)
+            memcpy(table + i * dim, table + j * dim, dim * sizeof *table);
+        else
+            embed_word(t->fields.seed, words->list.items[i].string, dim, table + i * dim);
+    }
+    t->x = (struct pe_tensor){.dtype = PE_F32, .rank = 2, .shape = {n, dim}, .data = table};
+    return PE_OK;
+}
+
+/* ---- Rows of embeddings ---- */
+
+enum { TILE_ROWS = 64 };
+
+/* Rows row0 … with the encoding added, as doubles. */
+static void load(const struct pe_plan *plan, size_t row0, size_t n, double *out)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_embeddings *e = &t->embedded;
+    if (plan->scheme->info.is_additive) {
+        struct pe_block b = {.row0 = row0, .n_rows = n, .n_cols = e->dim};
+        pe_absolute_combine(plan, e->encoding, &e->combined, &b, out);
+        return;
+    }
+    const struct pe_tensor *x = &t->x;
+    pe_convert(PE_F64, out, x->dtype, (const char *)x->data + row0 * e->dim * pe_dtype_size(x->dtype), n * e->dim);
+    for (size_t i = 0; t->x_is_text && i < n * e->dim; i++)
+        out[i] = (double)(float)out[i];
+}
+
+/* The scheme's encoding becomes a source behind the outputs. Only now its width is known, and that of the projections. */
+static enum pe_status add_encoding(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    struct pe_embeddings *e = &t->embedded;
+    enum pe_status status = pe_outputs_add_encoding(plan, &e->encoding, err);
+    if (!status && t->has_tokens)
+        status = embed_words(plan, plan->outputs[e->encoding].row_len, err);
+    if (!status && t->has_tokens)
+        pe_absolute_give_x(plan, &t->x);
+    if (!status)
+        status = pe_absolute_shape(plan, &e->combined, &plan->outputs[e->encoding], err);
+    if (status)
+        return status;
+    e->combined.dtype = PE_F64;
+    e->dim = e->combined.row_len;
+    t->fields.dim = (int64_t)e->dim;
+    return pe_attention_need_projections(plan, e->dim, err);
+}
+
+enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    enum pe_status status = PE_OK;
+    t->embedded.dim = (size_t)t->fields.dim;
+    if (plan->scheme->info.is_additive)
+        status = add_encoding(plan, err);
+    else if (t->has_tokens)
+        status = embed_words(plan, t->embedded.dim, err);
+    uint64_t n_rows = 0;
+    pe_shape_count(t->x.shape, t->x.rank ? t->x.rank - 1 : 0, &n_rows);
+    t->embedded.n_rows = n_rows;
+    return status;
+}
+
+/* ---- Projections ---- */
+
+/* All of a projection as doubles; NULL where there is none or no memory. */
+static double *read_weights(const struct pe_weights *w)
+{
+    uint64_t n;
+    if (!w->tensor.rank || !pe_shape_count(w->tensor.shape, w->tensor.rank, &n))
+        return NULL;
+    double *out = malloc(n * sizeof *out);
+    if (out)
+        pe_weights_read(w, 0, n, out);
+    return out;
+}
+
+struct projection {
+    double *w, *b; /* [n_out, dim], [n_out] or NULL */
+    size_t n_out;
+    struct pe_operand *to; /* [rows, n_out] */
+};
+
+static bool open_projection(struct pe_attention *t, enum pe_projection i, struct pe_operand *to, struct projection *p)
+{
+    const struct pe_tensor *w = &t->projections[i].tensor;
+    *p = (struct projection){.to = to};
+    if (!w->rank)
+        return true;
+    p->n_out = w->shape[0];
+    p->w = read_weights(&t->projections[i]);
+    p->b = read_weights(&t->projections[PE_B_Q + i]);
+    return p->w && (p->b || !t->projections[PE_B_Q + i].tensor.rank);
+}
+
+/* The result stands as [batch, n, heads, head_dim]. */
+static bool make_room(const struct pe_attention *t, struct projection *p, enum pe_dtype dtype)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    struct pe_operand *op = p->to;
+    pe_operand_drop(op);
+    *op = (struct pe_operand){.name = names[op - &t->q]};
+    if (!p->n_out)
+        return true;
+    op->owned = malloc(t->embedded.n_rows * p->n_out * pe_dtype_size(dtype));
+    size_t head_dim = (size_t)t->fields.head_dim, n = t->x.shape[t->x.rank - 2];
+    op->tensor = (struct pe_tensor){.dtype = dtype, .data = op->owned};
+    op->n = n;
+    op->n_batches = t->embedded.n_rows / n;
+    op->n_heads = p->n_out / head_dim;
+    op->width = op->head_step = head_dim;
+    op->row_step = p->n_out;
+    op->batch_step = n * p->n_out;
+    return op->owned;
+}
+
+/* y [n, n_out] = x·Wᵀ + b, rows row0 …, converted where they belong. */
+static void project(const struct projection *p, const double *x, size_t dim, size_t row0, size_t n, double *y)
+{
+    if (!p->n_out)
+        return;
+    pe_gemm_abt_f64(n, p->n_out, dim, 1, x, dim, p->w, dim, 0, y, p->n_out);
+    for (size_t i = 0; p->b && i < n; i++)
+        for (size_t c = 0; c < p->n_out; c++)
+            y[i * p->n_out + c] += p->b[c];
+    enum pe_dtype dtype = p->to->tensor.dtype;
+    pe_convert(dtype, (char *)p->to->owned + row0 * p->n_out * pe_dtype_size(dtype), PE_F64, y, n * p->n_out);
+}
+
+static bool project_all(const struct pe_plan *plan, const struct projection p[3])
+{
+    const struct pe_embeddings *e = &plan->attention->embedded;
+    size_t widest = 0;
+    for (size_t i = 0; i < 3; i++)
+        widest = p[i].n_out > widest ? p[i].n_out : widest;
+    double *x = malloc(TILE_ROWS * (e->dim + widest) * sizeof *x);
+    for (size_t row = 0; x && row < e->n_rows; row += TILE_ROWS) {
+        size_t n = e->n_rows - row < TILE_ROWS ? e->n_rows - row : TILE_ROWS;
+        load(plan, row, n, x);
+        for (size_t i = 0; i < 3; i++)
+            project(&p[i], x, e->dim, row, n, x + TILE_ROWS * e->dim);
+    }
+    free(x);
+    return x;
+}
+
+enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    struct projection p[3] = {{0}};
+    struct pe_operand *to[3] = {&t->q, &t->k, &t->v};
+    bool fine = true;
+    for (size_t i = 0; i < 3; i++)
+        fine = fine && open_projection(t, (enum pe_projection)(PE_W_Q + i), to[i], &p[i]) && make_room(t, &p[i], dtype);
+    fine = fine && project_all(plan, p);
+    for (size_t i = 0; i < 3; i++) {
+        free(p[i].w);
+        free(p[i].b);
+    }
+    return fine ? PE_OK : pe_no_memory(err);
+}

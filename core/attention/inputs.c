@@ -1,0 +1,358 @@
+/* What a request gives to attention: q, k, v; or embeddings with projections; or words. Sizes that tensors fix. */
+#include "core/attention/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define F pe_attention_fields
+static const char *const kernels[] = {[PE_SOFTMAX_KERNEL] = "softmax", [PE_LINEAR_KERNEL] = "linear", NULL};
+
+static const struct pe_param rows[] = {
+    PE_P_INT(F, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of q"),
+    PE_P_INT(F, head_dim, PE_UNSET, 1, PE_HEAD_DIM_MAX, "channels of one head; those of q, or rows of w_q / num_heads"),
+    PE_P_INT(F, dim, PE_UNSET, 1, PE_DIM_MAX, "channels of the embeddings; those of x; tokens: 512"),
+    PE_P_REAL(F, softmax_scale, PE_UNSET, -1e12, 1e12,
+              "factor on q·k and on terms that depend on content; default 1/sqrt(head_dim), t5 1, deberta "
+              "1/sqrt(head_dim·(1 + terms))"),
+    PE_P_REAL(F, softcap, PE_UNSET, 1e-12, 1e12, "scaled logits s become softcap·tanh(s/softcap) (Gemma 2: 50)"),
+    PE_P_BOOL(F, softcap_after_bias, false, "true: the bias is added before the cap (x-transformers)"),
+    PE_P_WORD(F, kernel, kernels,
+              "softmax; linear: phi(q)·phi(k) with phi = elu + 1, turned in the numerator only (RoFormer eq. 19)"),
+    PE_P_WORD(F, tensor_layout, pe_tensor_layout_words, "order of the axes batch, heads, positions, head_dim"),
+    PE_P_INT(F, seed, PE_UNSET, 0, 0x1p53, "embeddings of tokens and missing projections at random; tokens: 0"),
+    PE_SIGHT_PARAMS,
+    PE_P_END,
+};
+
+const struct pe_param *pe_attention_params(void) { return rows; }
+
+/* Their standard deviation where they are made at random. */
+#define PROJECTION_STD 0.1
+
+static const char *const projection_names[PE_N_PROJECTIONS] = {"w_q", "w_k", "w_v", "b_q", "b_k", "b_v"};
+
+/* ---- Reading ---- */
+
+static const struct pe_field *find(const struct pe_request *request, const char *name, bool *taken)
+{
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (strcmp(request->fields[i].name, name) == 0) {
+            taken[i] = true;
+            return &request->fields[i];
+        }
+    return NULL;
+}
+
+static enum pe_status read_x(struct pe_attention *t, const struct pe_request *request, bool *taken,
+                             struct pe_error *err)
+{
+    const struct pe_field *field = find(request, "x", taken);
+    uint64_t count;
+    if (!field)
+        return PE_OK;
+    const struct pe_tensor *x = &field->value.array;
+    if (field->value.kind != PE_ARRAY || x->rank < 2 || x->rank > PE_RANK_MAX - 2)
+        return pe_fail(err, "/x", "x is not a tensor of two to %d axes; needed: [..., n, dim]", PE_RANK_MAX - 2);
+    if (!pe_shape_count(x->shape, x->rank, &count) || count == 0)
+        return pe_fail(err, "/x", "x has no elements");
+    t->x = *x;
+    t->x_is_text = field->value.from_text;
+    return PE_OK;
+}
+
+static enum pe_status read_tensors(struct pe_attention *t, const struct pe_request *request, bool *taken,
+                                   struct pe_error *err)
+{
+    enum pe_tensor_layout layout = (enum pe_tensor_layout)t->fields.tensor_layout;
+    enum pe_status status = pe_operand_take(&t->q, request, "q", layout, taken, err);
+    if (!status)
+        status = pe_operand_take(&t->k, request, "k", layout, taken, err);
+    if (!status)
+        status = pe_operand_take(&t->v, request, "v", layout, taken, err);
+    if (!status)
+        status = read_x(t, request, taken, err);
+    for (size_t i = 0; !status && i < PE_N_PROJECTIONS; i++) {
+        const struct pe_field *field = find(request, projection_names[i], taken);
+        if (field)
+            status = pe_weights_take(&t->projections[i], field, err);
+    }
+    return status;
+}
+
+/* ---- Which of the three ways ---- */
+
+static enum pe_status refuse_unused(const struct pe_plan *plan, const struct pe_attention *t, struct pe_error *err)
+{
+    bool used = plan->scheme->attend && plan->scheme->attend->uses_projections;
+    for (size_t i = 0; !used && i < PE_N_PROJECTIONS; i++) {
+        char pointer[8] = "/";
+        if (t->projections[i].tensor.data)
+            return pe_fail(err, strcat(pointer, projection_names[i]),
+                           "%s is not used here: it makes queries, keys or values out of x, and q is there",
+                           projection_names[i]);
+    }
+    return PE_OK;
+}
+
+static enum pe_status check_ways(const struct pe_plan *plan, const struct pe_attention *t, struct pe_error *err)
+{
+    const struct pe_scheme *scheme = plan->scheme;
+    bool q = t->q.tensor.data, k = t->k.tensor.data, v = t->v.tensor.data, x = t->x.rank;
+    if ((q || k || v) + x + t->has_tokens > 1)
+        return pe_fail(err, x ? "/x" : "/tokens", "give q and k, or x, or tokens: one of the three");
+    if (x || t->has_tokens)
+        return PE_OK;
+    if (!q || !k)
+        return pe_fail(err, q ? "/k" : "/q",
+                       "%s is missing; give q and k, [batch, heads, n, head_dim] each, or x with w_q and w_k, or tokens",
+                       q ? "k" : "q");
+    if (scheme->info.is_additive && !scheme->is_neutral)
+        return pe_fail(err, "/q",
+                       "%s is added to embeddings before they are projected; give x with w_q and w_k, or tokens, "
+                       "instead of q and k",
+                       scheme->info.name);
+    return refuse_unused(plan, t, err);
+}
+
+/* ---- Shapes ---- */
+
+/* A rule between two tensors; the message names both shapes. */
+static enum pe_status unfit(const struct pe_operand *a, const struct pe_operand *b, const char *rule,
+                            struct pe_error *err)
+{
+    char pointer[8] = "/", one[96], other[96];
+    strncat(pointer, a->name, 4);
+    pe_shape_print(a->tensor.shape, a->tensor.rank, one, sizeof one);
+    pe_shape_print(b->tensor.shape, b->tensor.rank, other, sizeof other);
+    return pe_fail(err, pointer, "%s has the shape %s, %s %s: %s", a->name, one, b->name, other, rule);
+}
+
+static enum pe_status check_pair(const struct pe_operand *a, const struct pe_operand *b, struct pe_error *err)
+{
+    if (a->tensor.rank != b->tensor.rank)
+        return unfit(a, b, "they need the same number of axes", err);
+    if (a->n_batches != b->n_batches)
+        return unfit(a, b, "they need the same batch", err);
+    return PE_OK;
+}
+
+static enum pe_status check_shapes(const struct pe_attention *t, struct pe_error *err)
+{
+    const struct pe_operand *q = &t->q, *k = &t->k, *v = &t->v;
+    enum pe_status status = check_pair(k, q, err);
+    if (!status && k->width != q->width)
+        return unfit(k, q, "they need the same last axis, head_dim", err);
+    if (!status && q->n_heads % k->n_heads)
+        return unfit(k, q, "the heads of k must divide those of q", err);
+    if (!status && v->tensor.data)
+        status = check_pair(v, k, err);
+    if (!status && v->tensor.data && (v->n != k->n || v->n_heads != k->n_heads))
+        return unfit(v, k, "v needs as many heads and keys as k", err);
+    return status;
+}
+
+/* ---- Sizes ---- */
+
+/* A size of the scheme's config and of the operation's own fields. */
+static enum pe_status fix(struct pe_plan *plan, const char *name, int64_t *own, uint64_t size, const char *tensor,
+                          struct pe_error *err)
+{
+    char pointer[16] = "/";
+    if (pe_plan_gave(plan, name) && *own != PE_UNSET_INT && (uint64_t)*own != size)
+        return pe_fail(err, strncat(pointer, name, 12), "%s is %lld, the tensor %s makes it %llu; leave %s out", name,
+                       (long long)*own, tensor, (unsigned long long)size, name);
+    *own = (int64_t)size;
+    return pe_param_find(plan->scheme->info.params, name) ? pe_fix_size(plan, name, size, tensor, err) : PE_OK;
+}
+
+static enum pe_status fix_by_q(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)
+{
+    enum pe_status status = check_shapes(t, err);
+    if (!status)
+        status = fix(plan, "num_heads", &t->fields.num_heads, t->q.n_heads, "q", err);
+    if (!status)
+        status = fix(plan, "head_dim", &t->fields.head_dim, t->q.width, "q", err);
+    t->n_lead = t->q.tensor.rank == 4;
+    t->lead[0] = t->q.n_batches;
+    t->has_heads = t->q.tensor.rank > 2;
+    return status;
+}
+
+/* A scheme may name these too, with a default of its own: the request's word, then the tensor's, then the default. */
+static int64_t scheme_size(const struct pe_plan *plan, const char *name, int64_t otherwise)
+{
+    int64_t size = otherwise;
+    pe_param_integer(plan->scheme->info.params, plan->config, name, strlen(name), &size);
+    return size;
+}
+
+/* w_q's rows are num_heads · head_dim; without it head_dim is dim / num_heads. */
+static enum pe_status fix_head_dim(struct pe_plan *plan, struct pe_attention *t, uint64_t dim, struct pe_error *err)
+{
+    const struct pe_tensor *w = &t->projections[PE_W_Q].tensor;
+    uint64_t heads = (uint64_t)t->fields.num_heads, rows_of_q = w->data && w->rank == 2 ? w->shape[0] : dim;
+    if (pe_plan_gave(plan, "head_dim") && !w->data)
+        return fix(plan, "head_dim", &t->fields.head_dim, (uint64_t)t->fields.head_dim, "", err);
+    if (rows_of_q % heads)
+        return pe_fail(err, w->data ? "/w_q" : "/num_heads",
+                       "%s has %llu %s, which %llu heads (num_heads) do not divide", w->data ? "w_q" : "the embedding",
+                       (unsigned long long)rows_of_q, w->data ? "rows" : "channels", (unsigned long long)heads);
+    return fix(plan, "head_dim", &t->fields.head_dim, rows_of_q / heads, w->data ? "w_q" : "x", err);
+}
+
+static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)
+{
+    const struct pe_tensor *x = &t->x;
+    t->has_heads = true;
+    t->n_lead = x->rank ? x->rank - 2 : 0;
+    memcpy(t->lead, x->shape, t->n_lead * sizeof *t->lead);
+    t->fields.num_heads = scheme_size(plan, "num_heads", t->fields.num_heads);
+    if (plan->scheme->info.is_additive) /* concat widens x: pe_attention_init knows */
+        return PE_OK;
+    if (x->rank)
+        return fix(plan, "dim", &t->fields.dim, x->shape[x->rank - 1], "x", err);
+    t->fields.dim = scheme_size(plan, "dim", t->fields.dim);
+    if (t->fields.dim == PE_UNSET_INT)
+        t->fields.dim = 512;
+    return PE_OK;
+}
+
+/* ---- The seed ---- */
+
+bool pe_attention_uses_seed(const struct pe_plan *plan) { return plan->attention && plan->attention->has_seed; }
+
+/* Words and missing projections are made of it; words without a seed have seed 0, and so have the scheme's weights. */
+static void settle_seed(struct pe_plan *plan, struct pe_attention *t)
+{
+    const struct pe_param *row = pe_param_find(plan->scheme->info.params, "seed");
+    int64_t *own = &t->fields.seed;
+    if (t->has_tokens && *own == PE_UNSET_INT)
+        *own = 0;
+    if (t->has_tokens && row && row->type == PE_T_INT)
+        *(int64_t *)((char *)plan->config + row->offset) = *own;
+    bool makes = t->has_tokens || (t->x.rank && (!t->projections[PE_W_Q].tensor.data || !t->projections[PE_W_K].tensor.data ||
+                                                (t->wants_output && !t->projections[PE_W_V].tensor.data)));
+    t->has_seed = makes && *own != PE_UNSET_INT;
+}
+
+/* ---- Projections ---- */
+
+static enum pe_status need_projection(struct pe_attention *t, enum pe_projection i, uint64_t n_rows, uint64_t dim,
+                                      struct pe_error *err)
+{
+    struct pe_weights *w = &t->projections[i];
+    const uint64_t shape[2] = {n_rows, dim};
+    char pointer[8] = "/", sent[96], needed[96];
+    strcat(pointer, projection_names[i]);
+    unsigned rank = i < PE_B_Q ? 2 : 1;
+    if (w->tensor.data && w->tensor.rank == rank && memcmp(w->tensor.shape, shape, rank * sizeof *shape) == 0)
+        return PE_OK;
+    pe_shape_print(shape, rank, needed, sizeof needed);
+    if (w->tensor.data) {
+        pe_shape_print(w->tensor.shape, w->tensor.rank, sent, sizeof sent);
+        return pe_fail(err, pointer, "%s has the shape %s; needed: %s, [heads · head_dim%s]", projection_names[i], sent,
+                       needed, rank == 2 ? ", dim" : "");
+    }
+    if (rank == 1)
+        return PE_OK; /* no bias */
+    if (!t->has_seed)
+        return pe_fail(err, pointer, "x needs the tensor %s %s; send it, or \"seed\":0 makes projections at random",
+                       projection_names[i], needed);
+    pe_weights_seed(w, t->fields.seed, projection_names[i], PROJECTION_STD, shape, rank);
+    return PE_OK;
+}
+
+/* Heads of keys and values: as many rows as w_k has. */
+static enum pe_status kv_rows(const struct pe_attention *t, uint64_t *n_rows, struct pe_error *err)
+{
+    const struct pe_tensor *w = &t->projections[PE_W_K].tensor;
+    uint64_t heads = (uint64_t)t->fields.num_heads, head_dim = (uint64_t)t->fields.head_dim;
+    *n_rows = w->data && w->rank == 2 ? w->shape[0] : heads * head_dim;
+    if (*n_rows == 0 || *n_rows % head_dim || heads % (*n_rows / head_dim))
+        return pe_fail(err, "/w_k",
+                       "w_k has %llu rows; needed: heads · head_dim (%llu) with heads that divide num_heads (%llu)",
+                       (unsigned long long)*n_rows, (unsigned long long)head_dim, (unsigned long long)heads);
+    return PE_OK;
+}
+
+enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim, struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    uint64_t n_kv = 0;
+    enum pe_status status = fix_head_dim(plan, t, dim, err);
+    uint64_t n_q = (uint64_t)(t->fields.num_heads * t->fields.head_dim);
+    if (!status)
+        status = kv_rows(t, &n_kv, err);
+    for (size_t i = 0; !status && i < PE_N_PROJECTIONS; i++)
+        if (i % 3 != PE_W_V || t->wants_output || t->projections[i].tensor.data)
+            status = need_projection(t, (enum pe_projection)i, i % 3 == PE_W_Q ? n_q : n_kv, dim, err);
+    return status;
+}
+
+/* ---- The steps that core/plan.c takes ---- */
+
+static bool asks_for(const struct pe_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->n_outputs; i++)
+        if (strcmp(request->outputs[i], name) == 0)
+            return true;
+    return false;
+}
+
+enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                                 struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention = calloc(1, sizeof *t);
+    if (!t)
+        return pe_no_memory(err);
+    t->has_tokens = plan->sequence.tokens != NULL;
+    t->wants_output = asks_for(request, "output");
+    enum pe_status status = pe_params_read(rows, &t->fields, request->fields, request->n_fields, taken, "", err);
+    if (!status)
+        status = read_tensors(t, request, taken, err);
+    if (!status)
+        status = check_ways(plan, t, err);
+    if (status)
+        return status;
+    settle_seed(plan, t);
+    status = t->q.tensor.data ? fix_by_q(plan, t, err) : fix_by_x(plan, t, err);
+    if (status || t->q.tensor.data || plan->scheme->info.is_additive)
+        return status;
+    return pe_attention_need_projections(plan, (uint64_t)t->fields.dim, err);
+}
+
+bool pe_attention_has_two_sequences(const struct pe_plan *plan) { return plan->attention->q.tensor.data != NULL; }
+
+struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan)
+{
+    const struct pe_attention *t = plan->attention;
+    uint64_t n = plan->scheme->n_class;
+    struct pe_sequence_sizes sizes = {.k_tensor = t->x.rank ? "x" : "k"};
+    if (t->q.tensor.data) {
+        sizes.q = t->q.n > n ? t->q.n - n : t->q.n;
+        sizes.k = t->k.n > n ? t->k.n - n : t->k.n;
+    } else if (t->x.rank && !plan->scheme->info.is_additive) {
+        sizes.k = t->x.shape[t->x.rank - 2];
+        sizes.k = sizes.k > n ? sizes.k - n : sizes.k;
+    } else if (t->x.rank) {
+        sizes.k = pe_absolute_n(plan);
+    }
+    return sizes;
+}
+
+/* ---- The config ---- */
+
+size_t pe_attention_print(const struct pe_plan *plan, struct pe_field *fields)
+{
+    struct pe_param mine[sizeof rows / sizeof *rows];
+    struct pe_attention_fields values = plan->attention->fields;
+    size_t n = 0;
+    for (const struct pe_param *row = rows; row->name; row++)
+        if (!pe_param_find(plan->scheme->info.params, row->name))
+            mine[n++] = *row;
+    mine[n] = (struct pe_param){.name = NULL};
+    if (!plan->attention->has_seed)
+        values.seed = PE_UNSET_INT;
+    return pe_params_print(mine, &values, fields, NULL);
+}

@@ -1,0 +1,140 @@
+/* What the files of core/attention share: the operation's state. */
+#ifndef PE_ATTENTION_INTERNAL_H
+#define PE_ATTENTION_INTERNAL_H
+
+#include "core/attention/attend.h"
+#include "core/attention/attention.h"
+#include "core/operand.h"
+#include "core/turn.h"
+
+#include <stdatomic.h>
+
+enum pe_attention_kernel { PE_SOFTMAX_KERNEL, PE_LINEAR_KERNEL };
+
+struct pe_attention_fields {
+    struct pe_sight_fields sight;
+    int64_t num_heads, head_dim, dim, seed;
+    double softmax_scale, softcap;
+    bool softcap_after_bias;
+    int kernel, tensor_layout;
+};
+
+/* What an output is. Terms of the scheme are numbered from PE_TERM on. */
+enum pe_attention_output { PE_SCORES, PE_PROBS, PE_WEIGHTS, PE_OUTPUT, PE_ROW_ENTROPY, PE_TERM };
+
+/* Queries or keys: where they stand, and what turns them. */
+struct pe_side {
+    struct pe_operand *operand;
+    const struct pe_positions *positions; /* [axes] */
+    double *cosines;                      /* [n, 2 · n_pairs]; NULL: not turned, or made while filling */
+    size_t id;                            /* its row among the scheme's inputs, where the scheme turns */
+};
+
+/* Working memory of one thread at a time. It keeps what it has made: keys and values of a head as the arithmetic wants
+ * them, the head's biases, the last unit. */
+struct pe_desk {
+    atomic_bool busy;
+    atomic_uint_fast64_t unit; /* the unit made, as number · 16 + kind; read without the desk to choose among several */
+    uint64_t kv_head, bias_head, table_head; /* loaded: batch · heads + head; NONE */
+    char *memory;
+    char *k, *k_plain, *v; /* [k_len, …]: NULL where the tensors serve as they are */
+    char *q, *q_plain;     /* [block_rows, head_dim] */
+    char *block;           /* [block_rows, k_len]: logits, then probabilities */
+    char *second;          /* the same: denominators of the linear kernel */
+    double *vector;        /* biases at all distances: [q_len + k_len - 1] */
+    double *bias;          /* biases of a row: [k_len] */
+    char *near;            /* biases as the arithmetic adds them: [block_rows + k_len] */
+    uint8_t *seen;         /* of a row: [k_len] */
+    double *entropies;     /* [block_rows] */
+    char *out;             /* [block_rows, heads of a unit, v_dim] */
+    char *tables, *scratch;
+    size_t first, end; /* keys that the block made last sees; the others have no weight */
+};
+
+enum { PE_DESKS_MAX = 4 };
+
+/* Embeddings as they are projected. */
+struct pe_embeddings {
+    size_t n_rows, dim;
+    size_t encoding;           /* source of the encoding that is added, where the scheme is additive */
+    struct pe_output combined; /* x with it, [..., n, dim], f64 */
+};
+
+struct pe_attention {
+    struct pe_attention_fields fields;
+    struct pe_operand q, k, v; /* sent, or made of x */
+    struct pe_tensor x;        /* rank 0: q and k were sent */
+    bool x_is_text, has_tokens, has_seed, wants_output;
+    void *embeddings; /* of tokens; owned */
+    struct pe_embeddings embedded;
+    struct pe_weights projections[6]; /* w_q, w_k, w_v, b_q, b_k, b_v */
+
+    uint64_t lead[PE_RANK_MAX]; /* axes of the batch, as they were sent */
+    unsigned n_lead;
+    bool has_heads; /* the answer has an axis of heads */
+    size_t n_batches, n_heads, n_kv_heads, q_len, k_len, head_dim, v_dim;
+
+    const struct pe_arithmetic *a;
+    double scale;       /* softmax_scale */
+    double bias_factor; /* on the bias */
+    struct pe_sight sight;
+    size_t *piece_first; /* packed sequences: first key of each, then k_len; owned. NULL: there is one */
+    bool by_place;       /* who sees whom goes by place in the sequence, not by position */
+    size_t bias_id;      /* row of the scheme's output `bias`; SIZE_MAX: none */
+    bool turns;
+    struct pe_turn turn;
+    struct pe_side sides[2]; /* queries, keys */
+    double *tables[2];       /* owned */
+    bool v_is_finite;
+    uint64_t empty_rows;
+    double work;
+
+    size_t block_rows; /* queries worked on together: a unit is so many of one head */
+    enum pe_attention_output kinds[PE_TERM + 8]; /* of the outputs */
+    struct pe_desk *desks;
+    size_t n_desks;
+};
+
+/* w_q, w_k, w_v, b_q, b_k, b_v */
+enum pe_projection { PE_W_Q, PE_W_K, PE_W_V, PE_B_Q, PE_B_K, PE_B_V, PE_N_PROJECTIONS };
+
+static inline bool pe_attention_is_linear(const struct pe_attention *t) { return t->fields.kernel == PE_LINEAR_KERNEL; }
+
+/* inputs.c: sizes of the projections of x [..., dim], and those that are missing at random. */
+enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim, struct pe_error *err);
+
+/* embed.c: x, with the scheme's encoding if it is additive; then queries, keys and values out of it, in dtype, which
+ * replace those made before. */
+enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err);
+
+/* view.c: what a query sees. */
+struct pe_view {
+    size_t first, end;   /* only keys in here … */
+    const uint8_t *seen; /* … with 1 here; NULL: all */
+    bool is_empty;
+};
+void pe_view_row(const struct pe_plan *plan, size_t batch, size_t i, uint8_t *scratch, struct pe_view *view);
+enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_error *err); /* sets empty_rows */
+
+/* desk.c */
+enum pe_status pe_desks_init(struct pe_plan *plan, struct pe_error *err);
+void pe_desks_drop(struct pe_attention *t);
+struct pe_desk *pe_desk_borrow(const struct pe_attention *t, uint64_t unit);
+void pe_desk_return(struct pe_desk *desk, uint64_t unit);
+/* Rows row0 … of one head of a side as the arithmetic wants them, turned, and under the linear kernel mapped; plain:
+ * not turned, or NULL. */
+void pe_desk_load_rows(const struct pe_plan *plan, const struct pe_side *side, size_t batch, size_t head, size_t row0,
+                       size_t n, void *dst, void *plain);
+/* Keys (and values) of the head that query head `head` reads. */
+void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head);
+
+/* block.c: logits, probabilities or weights of rows i0 … of a head into block, [n_rows, k_len], as kind says. Keys are
+ * loaded. */
+void pe_block_make(const struct pe_plan *plan, struct pe_desk *desk, enum pe_attention_output kind, size_t batch,
+                   size_t head, size_t i0, size_t n_rows, void *block);
+/* Values weighted by the probabilities in block, to out, rows out_stride apart. */
+void pe_block_output(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head, size_t i0,
+                     size_t n_rows, const void *block, void *out, size_t out_stride);
+
+#endif

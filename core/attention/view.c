@@ -1,0 +1,135 @@
+/* What a query sees: a stretch of keys, and of those the ones that are no padding. */
+#include "core/attention/internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Masks compare positions where each token has one of its own, else places in the sequence (bottom-right): several
+ * axes, class tokens without a position. */
+static bool are_runs(const struct pe_plan *plan)
+{
+    const struct pe_attention *t = plan->attention;
+    return t->by_place || plan->seq.piece || (!plan->seq.q->list && !plan->seq.k->list);
+}
+
+/* Where query i stands if key 0 is at 0. Packed sequences are places too. */
+static double place(const struct pe_plan *plan, size_t i)
+{
+    const struct pe_attention *t = plan->attention;
+    if (t->by_place || plan->seq.piece)
+        return (double)i + (double)t->k_len - (double)t->q_len;
+    return (double)i + (plan->seq.q->start - plan->seq.k->start);
+}
+
+static size_t clamp(double x, size_t low, size_t high)
+{
+    return x <= (double)low ? low : x >= (double)high ? high : (size_t)x;
+}
+
+/* first ≤ key < end where q - k < reach_left, k - q < reach_right, and k ≤ q if causal. */
+static void view_of_run(const struct pe_plan *plan, size_t i, struct pe_view *view)
+{
+    const struct pe_attention *t = plan->attention;
+    double q = place(plan, i);
+    size_t low = 0, high = t->k_len;
+    if (plan->seq.piece) {
+        low = t->piece_first[plan->seq.piece[i]];
+        high = t->piece_first[plan->seq.piece[i] + 1];
+    }
+    double end = fmin(q + t->sight.reach_right, t->sight.causal ? q + 1 : (double)INFINITY);
+    view->first = clamp(q - t->sight.reach_left + 1, low, high);
+    view->end = clamp(end, view->first, high);
+}
+
+static void view_of_list(const struct pe_plan *plan, const uint8_t *mask, size_t i, uint8_t *scratch,
+                         struct pe_view *view)
+{
+    size_t n = plan->attention->k_len;
+    double q = pe_position_at(plan->seq.q, i);
+    for (size_t j = 0; j < n; j++)
+        scratch[j] = (!mask || mask[j]) && pe_sight_reaches(&plan->attention->sight, pe_position_at(plan->seq.k, j) - q);
+    *view = (struct pe_view){.end = n, .seen = scratch};
+}
+
+void pe_view_row(const struct pe_plan *plan, size_t batch, size_t i, uint8_t *scratch, struct pe_view *view)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_sight *sight = &t->sight;
+    const uint8_t *mask = sight->seen ? sight->seen + batch % sight->n_masks * t->k_len : NULL;
+    *view = (struct pe_view){.end = t->k_len, .seen = mask};
+    if (are_runs(plan))
+        view_of_run(plan, i, view);
+    else if (!pe_sight_is_far(sight))
+        view_of_list(plan, mask, i, scratch, view);
+    view->is_empty =
+        view->first == view->end || (view->seen && !memchr(view->seen + view->first, 1, view->end - view->first));
+}
+
+/* ---- How many see nothing ---- */
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Lists: is there a seen key between q - reach_left and q + reach, both exclusive or, if causal, up to q? */
+static bool list_sees(const struct pe_sight *sight, const double *sorted, size_t n, double q)
+{
+    size_t low = 0, high = n; /* the first key with q - k < reach_left */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (q - sorted[middle] < sight->reach_left)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low < n && pe_sight_reaches(sight, sorted[low] - q);
+}
+
+static uint64_t count_list(const struct pe_plan *plan, size_t batch, double *sorted)
+{
+    const struct pe_attention *t = plan->attention;
+    const uint8_t *mask = t->sight.seen ? t->sight.seen + batch % t->sight.n_masks * t->k_len : NULL;
+    size_t n = 0;
+    uint64_t empty = 0;
+    for (size_t j = 0; j < t->k_len; j++)
+        if (!mask || mask[j])
+            sorted[n++] = pe_position_at(plan->seq.k, j);
+    qsort(sorted, n, sizeof *sorted, compare);
+    for (size_t i = 0; i < t->q_len; i++)
+        empty += !list_sees(&t->sight, sorted, n, pe_position_at(plan->seq.q, i));
+    return empty;
+}
+
+/* Runs: the number of seen keys before each key tells how many are in a stretch. */
+static uint64_t count_runs(const struct pe_plan *plan, size_t batch, double *before)
+{
+    const struct pe_attention *t = plan->attention;
+    const uint8_t *mask = t->sight.seen ? t->sight.seen + batch % t->sight.n_masks * t->k_len : NULL;
+    uint64_t empty = 0;
+    before[0] = 0;
+    for (size_t j = 0; j < t->k_len; j++)
+        before[j + 1] = before[j] + (!mask || mask[j]);
+    for (size_t i = 0; i < t->q_len; i++) {
+        struct pe_view view;
+        view_of_run(plan, i, &view);
+        empty += before[view.first] == before[view.end];
+    }
+    return empty;
+}
+
+enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    double *scratch = malloc((t->k_len + 1) * sizeof *scratch);
+    if (!scratch)
+        return pe_no_memory(err);
+    uint64_t n_different = t->sight.seen ? t->sight.n_masks : 1, empty = 0;
+    for (uint64_t batch = 0; batch < n_different; batch++)
+        empty += (are_runs(plan) ? count_runs : count_list)(plan, batch, scratch);
+    t->empty_rows = empty * (t->n_batches / n_different) * t->n_heads;
+    free(scratch);
+    return PE_OK;
+}
