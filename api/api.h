@@ -33,7 +33,7 @@ struct api_call {
     size_t body_bytes;
     bool body_is_ours; /* the body's memory is writable, and nobody reads it after this call but the reply: tensors may
                           be moved a few bytes to where their elements are aligned */
-    bool is_hurried; /* others wait for the caller: see api_answer */
+    bool is_hurried;   /* others wait for the caller: see api_answer */
 };
 
 enum { API_HEADERS_MAX = 8 };

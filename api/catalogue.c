@@ -115,7 +115,8 @@ static void add_params(struct api_text *text, const struct pe_param *rows, const
 
 /* ---- Schemes ---- */
 
-static const char *const endpoints[PE_N_OPERATIONS] = {[PE_ENCODE] = "/encode", [PE_ROTATE] = "/rotate", [PE_ATTEND] = "/attention"};
+static const char *const endpoints[PE_N_OPERATIONS] = {
+    [PE_ENCODE] = "/encode", [PE_ROTATE] = "/rotate", [PE_ATTEND] = "/attention"};
 
 static void add_endpoints(struct api_text *text, unsigned operations)
 {
@@ -138,6 +139,28 @@ static void add_input(struct api_text *text, const struct pe_input_row *row, boo
     api_text_member(text, "shape", row->shape);
     api_text_member(text, "endpoint", endpoints[row->operation]);
     api_text_member(text, "summary", row->text ? row->text : "");
+    api_text_put(text, "}");
+}
+
+/* What POST /attention takes and answers beside the scheme's own. */
+static void add_outputs(struct api_text *text, const struct pe_output_row *rows);
+
+static void add_attention(struct api_text *text, const struct pe_scheme_info *info)
+{
+    const struct pe_input_row *inputs = pe_attention_inputs();
+    bool first = true;
+    api_text_put(text, ",\"attention\":{\"parameters\":[");
+    for (const struct pe_param *row = pe_attention_params(); row->name; row++)
+        if (!pe_param_find(info->params, row->name)) {
+            api_text_add(text, ",", !first);
+            add_param(text, row);
+            first = false;
+        }
+    api_text_put(text, "],\"inputs\":[");
+    for (const struct pe_input_row *row = inputs; row->name; row++)
+        add_input(text, row, row == inputs);
+    api_text_put(text, "]");
+    add_outputs(text, pe_attention_outputs());
     api_text_put(text, "}");
 }
 
@@ -181,6 +204,8 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL);
     add_inputs(text, info);
     add_outputs(text, info->outputs);
+    if (info->operations & 1U << PE_ATTEND)
+        add_attention(text, info);
     api_text_put(text, ",\"example\":");
     api_text_put(text, info->example);
     api_text_put(text, "}");

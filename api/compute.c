@@ -1,5 +1,5 @@
-/* POST /encode, /rotate and /attention, from the received bytes to the reply: fields, form, plan, format, in this order. Every
- * refusal happens here; the pieces of the reply cannot fail. */
+/* POST /encode, /rotate and /attention, from the received bytes to the reply: fields, form, plan, format, in this
+ * order. Every refusal happens here; the pieces of the reply cannot fail. */
 #include "api/inputs/input.h"
 #include "api/negotiate.h"
 #include "api/query.h"
@@ -107,9 +107,10 @@ static bool check_work(const struct computation *c)
     double work = pe_plan_work(c->work->plan);
     if (work <= (double)c->host->max_work || !c->form.data)
         return true;
-    return api_fail(c->problem, 413, "",
-                    "the answer takes %.3g multiplications; allowed: at most %.3g (the limit --max-work of this server)",
-                    work, (double)c->host->max_work);
+    return api_fail(
+        c->problem, 413, "",
+        "the answer takes %.3g multiplications; allowed: at most %.3g (the limit --max-work of this server)", work,
+        (double)c->host->max_work);
 }
 
 static bool open_stream(struct computation *c, struct api_opening *opening)

@@ -22,17 +22,10 @@ struct route {
 };
 
 static const struct route routes[] = {
-    {"/encode", POST, api_encode},
-    {"/rotate", POST, api_rotate},
-    {"/attention", POST, api_attention},
-    {"/schemes", GET, api_schemes},
-    {"/schemes/{name}", GET, api_scheme},
-    {"/presets", GET, api_presets},
-    {"/presets/{name}", GET, api_preset},
-    {"/healthz", GET, api_healthz},
-    {"/readyz", GET, api_readyz},
-    {"/metrics", GET, api_metrics},
-    {"/version", GET, api_version},
+    {"/encode", POST, api_encode},        {"/rotate", POST, api_rotate},        {"/attention", POST, api_attention},
+    {"/schemes", GET, api_schemes},       {"/schemes/{name}", GET, api_scheme}, {"/presets", GET, api_presets},
+    {"/presets/{name}", GET, api_preset}, {"/healthz", GET, api_healthz},       {"/readyz", GET, api_readyz},
+    {"/metrics", GET, api_metrics},       {"/version", GET, api_version},
 };
 
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };

@@ -11,6 +11,9 @@ static const char *const widths[] = {"dim",    "head_dim", "num_freqs", "num_ban
 /* Lists whose numbers add up: positions, or coordinates and taps of each axis. */
 static const char *const sums[] = {"lens", "grid", "table_grid", NULL};
 
+/* Three projections of 512 by 512 at random: tens of milliseconds. */
+#define SIZE_OF_TOKENS 1e5
+
 static double number(const struct pe_value *v)
 {
     return v->kind == PE_INTEGER ? (double)v->integer : v->kind == PE_REAL ? v->real : 0;
@@ -58,9 +61,23 @@ static double size_of(const struct pe_field *field)
     return total;
 }
 
+/* Attention reads its tensors through once to choose a precision; embeddings are projected, words made up. */
+static double attention_size(const struct pe_field *field)
+{
+    const struct pe_value *v = &field->value;
+    uint64_t n = 0;
+    if (strcmp(field->name, "tokens") == 0)
+        return SIZE_OF_TOKENS;
+    if (v->kind == PE_ARRAY && v->array.rank > 1)
+        pe_shape_count(v->array.shape, v->array.rank, &n);
+    return (double)n / (strcmp(field->name, "x") == 0 ? 1 : 32);
+}
+
 double pe_request_size(const struct pe_request *request)
 {
     double total = 0;
+    for (size_t i = 0; request->operation == PE_ATTEND && i < request->n_fields; i++)
+        total += attention_size(&request->fields[i]);
     for (size_t i = 0; i < request->n_fields; i++)
         total += fmax(size_of(&request->fields[i]), 0);
     return total;

@@ -72,6 +72,16 @@ enum { PE_BLOCK_BYTES = 1 << 20 };
 /* … but for 32 rows at least, unless they are enormous: each thread at work has one such block. */
 enum { PE_BLOCK_BYTES_MAX = 32 << 20 };
 
+/* Numbers of a table of relative positions, kept as doubles: DeBERTa-v2-xxlarge has 786432 in each of two. */
+enum { PE_RELATIVE_TABLE_MAX = 1 << 23 };
+
+/* Numbers of a projection of relative encodings, kept as doubles: Transformer-XL has 1024 by 1024. */
+enum { PE_RELATIVE_WEIGHTS_MAX = 1 << 24 };
+
+/* Encodings of distances that are kept for all heads, bytes: 4095 distances of 1024 channels are 16 MiB. Beyond they
+ * are made anew for each head. */
+#define PE_RELATIVE_ENCODING_MAX (64ULL << 20)
+
 /* Words of the textbook experiment: each is compared with those before it. */
 enum { PE_TOKENS_MAX = 4096 };
 

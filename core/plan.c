@@ -178,11 +178,13 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
 
 static enum pe_status check_operation(const struct pe_scheme *scheme, enum pe_operation operation, struct pe_error *err)
 {
-    static const char *const verbs[PE_N_OPERATIONS] = {[PE_ENCODE] = "encode", [PE_ROTATE] = "rotate", [PE_ATTEND] = "attend"};
     if (scheme->info.operations & 1U << operation)
         return PE_OK;
-    return pe_fail(err, "/scheme", "scheme \"%s\" cannot %s; schemes of the rotary family can, as \"rope\"",
-                   scheme->info.name, verbs[operation]);
+    if (operation == PE_ENCODE)
+        return pe_fail(err, "/scheme", "all that %s adds depends on queries and keys; POST /attention computes it",
+                       scheme->info.name);
+    return pe_fail(err, "/scheme", "scheme \"%s\" cannot rotate; schemes of the rotary family can, as \"rope\"",
+                   scheme->info.name);
 }
 
 /* A plan whose request has been merged with the model it names. */

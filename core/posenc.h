@@ -191,6 +191,8 @@ const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none *
 const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
 const struct pe_param *pe_absolute_params(void);               /* combine, x_scale, … common to additive schemes */
 const struct pe_param *pe_attention_params(void);              /* num_heads, causal, … of PE_ATTEND */
+const struct pe_input_row *pe_attention_inputs(void);          /* q, k, v, x, … of PE_ATTEND */
+const struct pe_output_row *pe_attention_outputs(void);        /* scores, probs, … of PE_ATTEND */
 
 /* ---- Presets: public models by name ----------------------------------------------------------------------------- */
 

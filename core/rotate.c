@@ -20,8 +20,8 @@ static const struct pe_param rotate_rows[] = {
 /* One tensor to be rotated. Row r of it is one head at one position, number (r / inner) % n. */
 struct operand {
     struct pe_operand sent;
-    size_t id;      /* its row among the scheme's inputs */
-    uint64_t inner; /* rows that share a position in a row */
+    size_t id;                            /* its row among the scheme's inputs */
+    uint64_t inner;                       /* rows that share a position in a row */
     const struct pe_positions *positions; /* [axes] */
     double *table;                        /* [n, 2 · n_pairs]: cosines, then sines; NULL: made while filling */
 };
@@ -56,8 +56,7 @@ static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request
     struct pe_rotator *rotator = plan->rotator;
     struct operand *op = &rotator->operands[rotator->n_operands];
     op->id = id;
-    enum pe_status status =
-        pe_operand_take(&op->sent, request, plan->scheme->info.inputs[id].name, layout, taken, err);
+    enum pe_status status = pe_operand_take(&op->sent, request, plan->scheme->info.inputs[id].name, layout, taken, err);
     if (!status && !op->sent.tensor.data)
         return PE_OK;
     rotator->n_operands++; /* whoever drops the plan drops it */

@@ -78,7 +78,7 @@ struct pe_plan {
         const char *name, *tensor;
     } fixed[8]; /* sizes of the config that tensors have fixed; literals */
     size_t n_fixed;
-    enum pe_dtype dtype;                /* of real outputs */
+    enum pe_dtype dtype; /* of real outputs */
     enum pe_arith arith;
     enum pe_pace pace; /* set by plan(); quick unless it says so */
     double work;       /* multiply-adds */

@@ -10,8 +10,9 @@ static enum pe_status check_mask(const struct pe_reals *mask, uint64_t k_len, ui
         return PE_OK;
     if (t->rank != 2 || n_batches == 0)
         return pe_reals_expect(mask, k_len, "key_mask", "one per key", err);
-    return pe_fail(err, "/key_mask", "key_mask has the shape [%llu,%llu]; needed: [%llu] or [%llu,%llu], a number for "
-                                     "each key, or for each key of each sequence in the batch",
+    return pe_fail(err, "/key_mask",
+                   "key_mask has the shape [%llu,%llu]; needed: [%llu] or [%llu,%llu], a number for "
+                   "each key, or for each key of each sequence in the batch",
                    (unsigned long long)t->shape[0], (unsigned long long)t->shape[1], (unsigned long long)k_len,
                    (unsigned long long)n_batches, (unsigned long long)k_len);
 }

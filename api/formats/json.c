@@ -1,5 +1,5 @@
-/* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}[,"empty_rows":n]}: text around the
- * numbers of each output. */
+/* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}[,"empty_rows":n]}: text
+ * around the numbers of each output. */
 #include "api/elements.h"
 #include "api/formats/format.h"
 #include "api/numbers.h"

@@ -59,7 +59,8 @@ static void add_segment(struct api_stream *stream, struct api_segment segment)
 
 void api_stream_text(struct api_stream *stream, const char *text, size_t n)
 {
-    add_segment(stream, (struct api_segment){.text = text, .count = n, .width = 1, .step = API_PIECE_BYTES, .period = n});
+    add_segment(stream,
+                (struct api_segment){.text = text, .count = n, .width = 1, .step = API_PIECE_BYTES, .period = n});
 }
 
 /* Whole rows in multiples of API_ROWS_UNIT if they fit a piece, else whole rows, else a part of a row. */

@@ -14,13 +14,13 @@ struct pe_arithmetic {
     void (*ab)(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
                double keep, void *c, size_t c_stride);
     /* Rows of n numbers. */
-    double (*max)(const void *s, size_t n);                             /* NaN if one is; -inf of none */
-    double (*exp)(void *s, size_t n, double max, double *weighted);     /* s = e^(s - max); returns the sum; *weighted,
-                                                                           where not NULL: sum of e^(s-max)·(s-max) */
-    void (*scale)(void *s, size_t n, double factor);                    /* s *= factor */
-    void (*add)(void *s, const void *b, size_t n, double factor);       /* s += factor·b */
-    void (*cap)(void *s, size_t n, double cap);                         /* s = cap·tanh(s/cap) */
-    void (*sigmoid)(const void *s, size_t n, void *out);                /* out = 1/(1 + e^-s) */
+    double (*max)(const void *s, size_t n);                         /* NaN if one is; -inf of none */
+    double (*exp)(void *s, size_t n, double max, double *weighted); /* s = e^(s - max); returns the sum; *weighted,
+                                                                       where not NULL: sum of e^(s-max)·(s-max) */
+    void (*scale)(void *s, size_t n, double factor);                /* s *= factor */
+    void (*add)(void *s, const void *b, size_t n, double factor);   /* s += factor·b */
+    void (*cap)(void *s, size_t n, double cap);                     /* s = cap·tanh(s/cap) */
+    void (*sigmoid)(const void *s, size_t n, void *out);            /* out = 1/(1 + e^-s) */
     void (*gather_add)(void *s, const void *table, const int32_t *index, size_t n, double factor);
 };
 

@@ -15,8 +15,8 @@ struct pe_rows {
     const void *q; /* [n_rows, head_dim], before the scale */
     const void *k; /* [n_keys, head_dim], rows k_stride apart */
     size_t head_dim, k_stride;
-    double scale;    /* softmax_scale: terms are multiplied by it */
-    void *logits;    /* [n_rows, n_keys], rows stride apart: already scale · q·k */
+    double scale; /* softmax_scale: terms are multiplied by it */
+    void *logits; /* [n_rows, n_keys], rows stride apart: already scale · q·k */
     size_t stride;
     const void *tables; /* of this head, made by open_head */
     void *scratch;
@@ -26,6 +26,12 @@ struct pe_rows {
 int64_t pe_rows_rel(const struct pe_rows *rows, size_t row, size_t key);
 /* Does it depend on key - row only? */
 bool pe_rows_are_runs(const struct pe_plan *plan);
+
+/* Channels of the values sent; 0: none are. Their projections of x have head_dim. */
+size_t pe_attention_v_dim(const struct pe_plan *plan);
+/* w_q, w_k, w_v, b_q, b_k, b_v of the request, as it sent them. */
+enum pe_projection { PE_W_Q, PE_W_K, PE_W_V, PE_B_Q, PE_B_K, PE_B_V, PE_N_PROJECTIONS };
+const struct pe_weights *pe_attention_projection(const struct pe_plan *plan, enum pe_projection which);
 
 /* How large a scheme's working memory is, in numbers. */
 struct pe_attend_room {
@@ -56,13 +62,14 @@ struct pe_attend {
     double (*largest)(const struct pe_plan *plan, double q_norm, double k_norm);
     struct pe_attend_room (*room)(const struct pe_plan *plan, size_t n_rows);
     double (*work)(const struct pe_plan *plan);
+    /* Makes what needs the arithmetic, in the scheme's tables, once. May be NULL. */
+    enum pe_status (*open)(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err);
     /* Makes the tables of a head. */
     void (*open_head)(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables);
     void (*add_scores)(const struct pe_rows *rows); /* before cap, bias and mask */
     void (*add_last)(const struct pe_rows *rows);   /* behind the mask; what is -inf stays so */
     /* out [n_rows, v_dim] += the scheme's values, weighted by the probabilities, which stand in rows->logits. */
     void (*add_output)(const struct pe_rows *rows, void *out, size_t out_stride, size_t v_dim);
-    bool (*has_output)(const struct pe_plan *plan); /* NULL: add_output does something if it is there */
 
     /* Outputs of its own, on request: one term of the logits, unscaled, written to rows->logits. */
     const char *const *terms; /* NULL-terminated; NULL: none */

@@ -81,9 +81,9 @@ static enum pe_status check_lengths(const struct pe_plan *plan, struct pe_error 
     const struct pe_attention *t = plan->attention;
     if (plan->scheme->info.is_additive || (plan->seq.q->n == t->q_len && plan->seq.k->n == t->k_len))
         return PE_OK;
-    return pe_fail(err, t->x.rank ? "/x" : "/q", "%s has %zu queries and %zu keys, the sequence %llu and %llu positions",
-                   t->x.rank ? "x" : "q", t->q_len, t->k_len, (unsigned long long)plan->seq.q->n,
-                   (unsigned long long)plan->seq.k->n);
+    return pe_fail(err, t->x.rank ? "/x" : "/q",
+                   "%s has %zu queries and %zu keys, the sequence %llu and %llu positions", t->x.rank ? "x" : "q",
+                   t->q_len, t->k_len, (unsigned long long)plan->seq.q->n, (unsigned long long)plan->seq.k->n);
 }
 
 /* Positions decide who sees whom where every query and key has one; else their places. */
@@ -97,8 +97,8 @@ static void set_scale(struct pe_plan *plan)
 {
     struct pe_attention *t = plan->attention;
     const struct pe_attend *attend = plan->scheme->attend;
-    double usual = attend && attend->softmax_scale ? attend->softmax_scale(plan, t->head_dim)
-                                                   : 1 / sqrt((double)t->head_dim);
+    double usual =
+        attend && attend->softmax_scale ? attend->softmax_scale(plan, t->head_dim) : 1 / sqrt((double)t->head_dim);
     if (isnan(t->fields.softmax_scale) && !pe_attention_is_linear(t))
         t->fields.softmax_scale = usual;
     t->scale = isnan(t->fields.softmax_scale) ? 1 : t->fields.softmax_scale;
@@ -239,6 +239,24 @@ static enum pe_status make_tables(struct pe_plan *plan, struct pe_error *err)
 static const char *const output_names[] = {[PE_SCORES] = "scores",           [PE_PROBS] = "probs",
                                            [PE_WEIGHTS] = "weights",         [PE_OUTPUT] = "output",
                                            [PE_ROW_ENTROPY] = "row_entropy", NULL};
+
+#define MAP "batch,num_heads,q_len,k_len"
+
+const struct pe_output_row *pe_attention_outputs(void)
+{
+    static const struct pe_output_row rows[] = {
+        {"scores", MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax",
+         "logits after scale, cap, bias and mask; what is hidden is -inf"},
+        {"probs", MAP, 1, PE_DTYPE_NONE, false, "kernel=softmax", "each row's softmax; 0 where a row sees nothing"},
+        {"weights", MAP, 1, PE_DTYPE_NONE, false, "kernel=linear", "may be negative; rows need not sum to 1"},
+        {"output", "batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, NULL,
+         "values weighted; needs v, w_v or tokens"},
+        {"row_entropy", "batch,num_heads,q_len", 1, PE_DTYPE_NONE, true, "kernel=softmax",
+         "-sum of p·ln p of each row, nats"},
+        {.name = NULL},
+    };
+    return rows;
+}
 
 static bool is_there(const struct pe_plan *plan, enum pe_attention_output kind)
 {
@@ -381,6 +399,8 @@ static enum pe_status open_tensors(struct pe_plan *plan, struct pe_error *err)
         status = choose_arithmetic(plan, err);
     if (!status)
         take_shapes(t);
+    if (!status && plan->scheme->attend && plan->scheme->attend->open)
+        status = plan->scheme->attend->open(plan, t->a, err);
     return status ? status : make_tables(plan, err);
 }
 

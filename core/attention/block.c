@@ -56,9 +56,9 @@ static struct pe_rows rows_of(const struct block *b)
     rows.tables = b->desk->tables;
     rows.scratch = b->desk->scratch;
     rows.k_stride = b->desk->k ? t->head_dim : k->row_step;
-    const char *keys = b->desk->k ? b->desk->k
-                                  : (const char *)k->tensor.data +
-                                        (b->batch * k->batch_step + kv_head * k->head_step) * b->a->size;
+    const char *keys =
+        b->desk->k ? b->desk->k
+                   : (const char *)k->tensor.data + (b->batch * k->batch_step + kv_head * k->head_step) * b->a->size;
     rows.k = keys + b->first * rows.k_stride * b->a->size;
     return rows;
 }
@@ -339,9 +339,9 @@ void pe_block_output(const struct pe_plan *plan, struct pe_desk *desk, size_t ba
     const struct pe_attend *attend = plan->scheme->attend;
     const struct pe_operand *op = &t->v;
     size_t kv_head = head / (t->n_heads / t->n_kv_heads), stride = desk->v ? t->v_dim : op->row_step;
-    const char *v = desk->v ? desk->v
-                            : (const char *)op->tensor.data +
-                                  (batch * op->batch_step + kv_head * op->head_step) * t->a->size;
+    const char *v =
+        desk->v ? desk->v
+                : (const char *)op->tensor.data + (batch * op->batch_step + kv_head * op->head_step) * t->a->size;
     if (desk->first == desk->end)
         for (size_t i = 0; i < n_rows; i++)
             pe_numbers_set(t->a, pe_numbers_at(t->a, out, i * out_stride), 0, t->v_dim, 0);

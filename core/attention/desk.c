@@ -3,7 +3,6 @@
 #include "core/attention/internal.h"
 
 #include <math.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,11 +81,10 @@ static enum pe_status open_desk(const struct pe_plan *plan, struct pe_desk *desk
 enum pe_status pe_desks_init(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
-    size_t blocks = (t->q_len - 1) / t->block_rows + 1, n = t->n_batches * t->n_heads * blocks;
     t->desks = calloc(PE_DESKS_MAX, sizeof *t->desks);
     if (!t->desks)
         return pe_no_memory(err);
-    t->n_desks = n < PE_DESKS_MAX ? n : PE_DESKS_MAX;
+    t->n_desks = PE_DESKS_MAX;
     enum pe_status status = PE_OK;
     for (size_t i = 0; !status && i < t->n_desks; i++)
         status = open_desk(plan, &t->desks[i], err);
@@ -117,13 +115,13 @@ static struct pe_desk *choose(const struct pe_attention *t, uint64_t unit)
     return any;
 }
 
+/* Goes round only while another thread takes the desk chosen, or has all of them: a stream of the server has three. */
 struct pe_desk *pe_desk_borrow(const struct pe_attention *t, uint64_t unit)
 {
     for (;;) {
         struct pe_desk *desk = choose(t, unit);
         if (desk && !atomic_exchange_explicit(&desk->busy, true, memory_order_acquire))
             return desk;
-        sched_yield();
     }
 }
 
@@ -207,8 +205,8 @@ void pe_desk_load_rows(const struct pe_plan *plan, const struct pe_side *side, s
     const struct pe_attention *t = plan->attention;
     const struct pe_operand *op = side->operand;
     size_t size = pe_dtype_size(op->tensor.dtype), bytes = op->width * t->a->size;
-    const char *from = (const char *)op->tensor.data +
-                       (batch * op->batch_step + head * op->head_step + row0 * op->row_step) * size;
+    const char *from =
+        (const char *)op->tensor.data + (batch * op->batch_step + head * op->head_step + row0 * op->row_step) * size;
     struct angles w;
     w.first = w.n = 0;
     for (size_t i = 0; i < n; i++, from += op->row_step * size) {

@@ -70,7 +70,8 @@ static void load(const struct pe_plan *plan, size_t row0, size_t n, double *out)
         out[i] = (double)(float)out[i];
 }
 
-/* The scheme's encoding becomes a source behind the outputs. Only now its width is known, and that of the projections. */
+/* The scheme's encoding becomes a source behind the outputs. Only now its width is known, and that of the projections.
+ */
 static enum pe_status add_encoding(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;

@@ -27,6 +27,29 @@ static const struct pe_param rows[] = {
 
 const struct pe_param *pe_attention_params(void) { return rows; }
 
+#define TENSOR(name_, shape_, text_)                                                                                   \
+    {                                                                                                                  \
+        .name = name_, .shape = shape_, .operation = PE_ATTEND, .is_operand = true, .text = text_                      \
+    }
+
+const struct pe_input_row *pe_attention_inputs(void)
+{
+    static const struct pe_input_row inputs[] = {
+        TENSOR("q", "batch,num_heads,q_len,head_dim", "queries; leading axes may be missing, then in the answer too"),
+        TENSOR("k", "batch,kv_heads,k_len,head_dim", "keys; kv_heads divides num_heads"),
+        TENSOR("v", "batch,kv_heads,k_len,v_dim", "values, for output"),
+        TENSOR("x", "...,n,dim", "embeddings instead of q, k, v"),
+        TENSOR("w_q", "num_heads*head_dim,dim", "with x: q = x·w_qᵀ + b_q; so are the others"),
+        TENSOR("w_k", "kv_heads*head_dim,dim", "keys"),
+        TENSOR("w_v", "kv_heads*head_dim,dim", "values, for output"),
+        TENSOR("b_q", "num_heads*head_dim", "may be missing"),
+        TENSOR("b_k", "kv_heads*head_dim", "may be missing"),
+        TENSOR("b_v", "kv_heads*head_dim", "may be missing"),
+        {.name = NULL},
+    };
+    return inputs;
+}
+
 /* Their standard deviation where they are made at random. */
 #define PROJECTION_STD 0.1
 
@@ -80,6 +103,13 @@ static enum pe_status read_tensors(struct pe_attention *t, const struct pe_reque
     return status;
 }
 
+size_t pe_attention_v_dim(const struct pe_plan *plan) { return plan->attention->v.width; }
+
+const struct pe_weights *pe_attention_projection(const struct pe_plan *plan, enum pe_projection which)
+{
+    return &plan->attention->projections[which];
+}
+
 /* ---- Which of the three ways ---- */
 
 static enum pe_status refuse_unused(const struct pe_plan *plan, const struct pe_attention *t, struct pe_error *err)
@@ -104,9 +134,10 @@ static enum pe_status check_ways(const struct pe_plan *plan, const struct pe_att
     if (x || t->has_tokens)
         return PE_OK;
     if (!q || !k)
-        return pe_fail(err, q ? "/k" : "/q",
-                       "%s is missing; give q and k, [batch, heads, n, head_dim] each, or x with w_q and w_k, or tokens",
-                       q ? "k" : "q");
+        return pe_fail(
+            err, q ? "/k" : "/q",
+            "%s is missing; give q and k, [batch, heads, n, head_dim] each, or x with w_q and w_k, or tokens",
+            q ? "k" : "q");
     if (scheme->info.is_additive && !scheme->is_neutral)
         return pe_fail(err, "/q",
                        "%s is added to embeddings before they are projected; give x with w_q and w_k, or tokens, "
@@ -231,8 +262,9 @@ static void settle_seed(struct pe_plan *plan, struct pe_attention *t)
         *own = 0;
     if (t->has_tokens && row && row->type == PE_T_INT)
         *(int64_t *)((char *)plan->config + row->offset) = *own;
-    bool makes = t->has_tokens || (t->x.rank && (!t->projections[PE_W_Q].tensor.data || !t->projections[PE_W_K].tensor.data ||
-                                                (t->wants_output && !t->projections[PE_W_V].tensor.data)));
+    bool makes =
+        t->has_tokens || (t->x.rank && (!t->projections[PE_W_Q].tensor.data || !t->projections[PE_W_K].tensor.data ||
+                                        (t->wants_output && !t->projections[PE_W_V].tensor.data)));
     t->has_seed = makes && *own != PE_UNSET_INT;
 }
 

@@ -67,7 +67,7 @@ struct pe_attention {
     bool x_is_text, has_tokens, has_seed, wants_output;
     void *embeddings; /* of tokens; owned */
     struct pe_embeddings embedded;
-    struct pe_weights projections[6]; /* w_q, w_k, w_v, b_q, b_k, b_v */
+    struct pe_weights projections[PE_N_PROJECTIONS];
 
     uint64_t lead[PE_RANK_MAX]; /* axes of the batch, as they were sent */
     unsigned n_lead;
@@ -89,14 +89,11 @@ struct pe_attention {
     uint64_t empty_rows;
     double work;
 
-    size_t block_rows; /* queries worked on together: a unit is so many of one head */
+    size_t block_rows;                           /* queries worked on together: a unit is so many of one head */
     enum pe_attention_output kinds[PE_TERM + 8]; /* of the outputs */
     struct pe_desk *desks;
     size_t n_desks;
 };
-
-/* w_q, w_k, w_v, b_q, b_k, b_v */
-enum pe_projection { PE_W_Q, PE_W_K, PE_W_V, PE_B_Q, PE_B_K, PE_B_V, PE_N_PROJECTIONS };
 
 static inline bool pe_attention_is_linear(const struct pe_attention *t) { return t->fields.kernel == PE_LINEAR_KERNEL; }
 

@@ -48,7 +48,8 @@ static void view_of_list(const struct pe_plan *plan, const uint8_t *mask, size_t
     size_t n = plan->attention->k_len;
     double q = pe_position_at(plan->seq.q, i);
     for (size_t j = 0; j < n; j++)
-        scratch[j] = (!mask || mask[j]) && pe_sight_reaches(&plan->attention->sight, pe_position_at(plan->seq.k, j) - q);
+        scratch[j] =
+            (!mask || mask[j]) && pe_sight_reaches(&plan->attention->sight, pe_position_at(plan->seq.k, j) - q);
     *view = (struct pe_view){.end = n, .seen = scratch};
 }
 

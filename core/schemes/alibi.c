@@ -63,7 +63,7 @@ enum side { LEFT, RIGHT };
 
 struct tables {
     struct pe_bias bias;
-    double *counts;        /* KEY_MASK: seen keys before key j, 0 where it is not seen itself: [n_masks, k_len]; else NULL */
+    double *counts; /* KEY_MASK: seen keys before key j, 0 where it is not seen itself: [n_masks, k_len]; else NULL */
     uint64_t n_masks;
     struct pe_dd slopes[]; /* [3, num_heads]: slopes, to the left, to the right */
 };

@@ -2,8 +2,8 @@
  * query may not see is -inf. With runs of positions a bias of the distance is Toeplitz: row i is a window of one vector
  * per head, so rows are copies and nothing of the size of the map is ever kept.
  *
- * A scheme of the family puts struct pe_sight_fields first in its config struct, PE_SIGHT_PARAMS last among its rows and
- * a struct pe_bias first in its tables. In attention the masks are not the bias's: it is asked for biases alone. */
+ * A scheme of the family puts struct pe_sight_fields first in its config struct, PE_SIGHT_PARAMS last among its rows
+ * and a struct pe_bias first in its tables. In attention the masks are not the bias's: it is asked for biases alone. */
 #ifndef PE_BIAS_H
 #define PE_BIAS_H
 

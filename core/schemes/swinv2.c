@@ -6,7 +6,8 @@
  *     coord = sign(t)·log2(1 + |t|) / log2(8)                       [y, x]; at the end of a window log2(9)/3, not 1
  *     bias[head, i, j] = 16·sigmoid(W2[head]·relu(W1·coord + b1))
  *
- * The cosine attention it is meant for (a learned scale instead of 1/√head_dim) is no part of the bias. */
+ * In attention, where logit_scale is sent (eq. 2): logits are exp(min(logit_scale[head], ln 100))·cos(q, k) + bias, with
+ * a learned scale instead of softmax_scale; without it the usual scaled products. */
 #include "core/schemes/window_bias.h"
 #include "core/schemes/network.h"
 
@@ -31,12 +32,13 @@ static const struct pe_param params[] = {
     PE_P_END,
 };
 
-enum input { W1, B1, W2 };
+enum input { W1, B1, W2, LOGIT_SCALE };
 
 static const struct pe_input_row inputs[] = {
     [W1] = {"w1", "hidden,2", PE_ENCODE, false, "cpb_mlp.0.weight: first layer, of the coordinates [y, x]"},
     [B1] = {"b1", "hidden", PE_ENCODE, false, "cpb_mlp.0.bias"},
     [W2] = {"w2", "num_heads,hidden", PE_ENCODE, false, "cpb_mlp.2.weight: second layer; it has no bias"},
+    [LOGIT_SCALE] = {"logit_scale", "num_heads", PE_ATTEND, false, "cosine attention; may be missing"},
     {.name = NULL},
 };
 
@@ -141,7 +143,12 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     enum pe_status status = pe_window_init(&t->window, plan, false, err);
     if (!status)
         status = resolve_pretrained(c, &t->window, err);
-    return status || !pe_weights_wanted(plan) ? status : plan_network(plan, t, err);
+    if (!status && pe_weights_wanted(plan))
+        status = plan_network(plan, t, err);
+    const uint64_t heads = (uint64_t)c->window.num_heads;
+    if (!status && plan->operation == PE_ATTEND && pe_weights_sent(plan, LOGIT_SCALE))
+        status = pe_weights_need(plan, LOGIT_SCALE, &heads, 1, err);
+    return status;
 }
 
 static void drop(struct pe_plan *plan)
@@ -151,6 +158,19 @@ static void drop(struct pe_plan *plan)
         pe_network_free(t->network);
     pe_window_drop(plan);
 }
+
+/* The clamp is Microsoft's: torch.clamp(logit_scale, max=log(1 / 0.01)).exp(). */
+static bool cosine(const struct pe_plan *plan, size_t head, double *factor)
+{
+    double scale;
+    if (!pe_weights_sent(plan, LOGIT_SCALE))
+        return false;
+    pe_weights_read(&plan->weights[LOGIT_SCALE], head, 1, &scale);
+    *factor = exp(fmin(scale, log(100)));
+    return true;
+}
+
+static const struct pe_attend attend = {.cosine = cosine};
 
 const struct pe_scheme pe_scheme_swinv2 = {
     .info =
@@ -170,4 +190,5 @@ const struct pe_scheme pe_scheme_swinv2 = {
     .plan = plan,
     .drop = drop,
     .fill = pe_window_fill,
+    .attend = &attend,
 };

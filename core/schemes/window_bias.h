@@ -33,10 +33,10 @@ struct pe_window {
     struct pe_bias bias;
     uint64_t h, w;
     bool has_class;
-    uint64_t n_rows;  /* of the table, those of the class token too */
-    size_t num_heads; /* 0: no weights, no bias */
+    uint64_t n_rows;     /* of the table, those of the class token too */
+    size_t num_heads;    /* 0: no weights, no bias */
     enum pe_dtype dtype; /* of the table: the plan's; f64 in attention */
-    void *table; /* [num_heads, n_rows], rows backwards: keys side by side then stand so here */
+    void *table;         /* [num_heads, n_rows], rows backwards: keys side by side then stand so here */
     /* Biases of all heads in a row of the table as the model has it: [num_heads]. */
     void (*row)(const struct pe_plan *plan, uint64_t row, double *out);
     /* The first fills make the table: each takes the next rows that nobody has. */

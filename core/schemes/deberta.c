@@ -1,0 +1,514 @@
+/* DeBERTa's disentangled attention (He et al. 2020, arXiv 2006.03654; v3: 2111.09543): content meets position both
+ * ways, through a table of relative positions that is projected as keys and as queries.
+ *
+ *     index[i, j] = clip(b(q - k) + span, 0, 2·span - 1)
+ *     b(delta) = delta where |delta| ≤ mid or without buckets; else
+ *                sign·(mid + ⌈ln(|delta|/mid) / ln((M - 1)/mid) · (mid - 1)⌉)       mid = ⌊position_buckets/2⌋
+ *     M = max_relative_positions; span = position_buckets, without buckets M
+ *     logit[i, j] = softmax_scale · (q_i·k_j + q_i·pos_key[index[i, j]] + k_j·pos_query[index[i, j]])
+ *     softmax_scale = 1/sqrt(head_dim · (1 + number of terms))
+ *
+ * The third term takes the same row as the second in every released code; the paper's eq. 4 has that of delta(j, i),
+ * with which no weights were trained. Libraries differ for |delta| ≥ M: Microsoft's clamps to M - 1 first
+ * (clamp_first), transformers does not. */
+#include "core/schemes/relative.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum term { C2P, P2C };
+static const char *const term_names[] = {[C2P] = "c2p", [P2C] = "p2c", NULL};
+
+struct deberta {
+    struct pe_relative_fields relative;
+    int64_t position_buckets, max_relative_positions;
+    const struct pe_value *pos_att_type, *norm_rel_ebd;
+    bool share_att_key, clamp_first;
+};
+
+enum { SPAN_MAX = 1 << 16 };
+
+static const struct pe_param params[] = {
+    PE_P_INT(deberta, position_buckets, -1, -1, SPAN_MAX,
+             "far distances share a row, in so many rows for each side; -1: each has its own (v1)"),
+    PE_P_INT(deberta, max_relative_positions, 512, 2, SPAN_MAX,
+             "M: where the buckets end; without them the table's half"),
+    PE_P_VALUE(deberta, pos_att_type, "terms: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"; default both"),
+    PE_P_BOOL(deberta, share_att_key, true, "rel_embeddings are projected by w_q and w_k; false: by w_pos_q, w_pos_k"),
+    PE_P_VALUE(deberta, norm_rel_ebd,
+               "true or \"layer_norm\": rel_embeddings are normalised first, with norm_weight and norm_bias if sent"),
+    PE_P_BOOL(deberta, clamp_first, false,
+              "true: distances are clamped to M - 1 before their bucket (Microsoft's code)"),
+    PE_RELATIVE_PARAMS,
+    PE_P_END,
+};
+
+enum output { INDEX };
+
+static const struct pe_output_row outputs[] = {
+    [INDEX] = {"index", "q_len,k_len", 1, PE_I32, false, NULL, "row of the tables, 0 to 2·span - 1"},
+    {.name = NULL},
+};
+
+enum input {
+    REL_EMBEDDINGS,
+    NORM_WEIGHT,
+    NORM_BIAS,
+    W_POS_Q,
+    W_POS_K,
+    B_POS_Q,
+    B_POS_K,
+    POS_KEY,
+    POS_QUERY,
+};
+
+#define INPUT(name_, shape_, text_)                                                                                    \
+    {                                                                                                                  \
+        .name = name_, .shape = shape_, .operation = PE_ATTEND, .text = text_                                          \
+    }
+static const struct pe_input_row inputs[] = {
+    [REL_EMBEDDINGS] = INPUT("rel_embeddings", "2*span,hidden", "encoder.rel_embeddings.weight; with w_q and w_k"),
+    [NORM_WEIGHT] = INPUT("norm_weight", "hidden", "encoder.LayerNorm.weight; may be missing"),
+    [NORM_BIAS] = INPUT("norm_bias", "hidden", "encoder.LayerNorm.bias; may be missing"),
+    [W_POS_Q] = INPUT("w_pos_q", "num_heads*head_dim,hidden", "unless shared: pos_q_proj.weight"),
+    [W_POS_K] = INPUT("w_pos_k", "num_heads*head_dim,hidden", "unless shared: pos_proj.weight"),
+    [B_POS_Q] = INPUT("b_pos_q", "num_heads*head_dim", "pos_q_proj.bias; may be missing"),
+    [B_POS_K] = INPUT("b_pos_k", "num_heads*head_dim", "may be missing"),
+    [POS_KEY] = INPUT("pos_key", "num_heads,2*span,head_dim", "instead of rel_embeddings: projected already, for c2p"),
+    [POS_QUERY] = INPUT("pos_query", "num_heads,2*span,head_dim", "likewise, for p2c"),
+    {.name = NULL},
+};
+
+struct tables {
+    bool has[2]; /* the terms */
+    int64_t span;
+    double *table[2]; /* pos_key, pos_query: [num_heads, 2·span, head_dim] */
+    int64_t n_buckets;
+    int32_t bucket[]; /* [n_buckets]: b of each distance from 0 on, up to where it stays beyond the table */
+};
+
+/* ---- Buckets ---- */
+
+/* Has |delta| = n passed step k of the logarithmic part, (n/mid)^(mid-1) > ((M-1)/mid)^k? In double-double; what agrees
+ * to 2^-88 is equal, as the last distance is by construction. */
+static bool has_passed(struct pe_dd log_n, struct pe_dd log_m, int64_t mid, int64_t k)
+{
+    struct pe_dd left = dd_mul_d(log_n, (double)(mid - 1)), right = dd_mul_d(log_m, (double)k);
+    double difference = dd_sub(left, right).hi;
+    return difference > right.hi * 0x1p-88;
+}
+
+/* ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉ never falls as n grows: *step goes up with it. */
+static int32_t logarithmic(const struct deberta *c, int64_t n, int64_t *step)
+{
+    int64_t mid = c->position_buckets / 2;
+    struct pe_dd log_mid = dd_log(dd((double)mid));
+    struct pe_dd log_m = dd_sub(dd_log(dd((double)(c->max_relative_positions - 1))), log_mid);
+    struct pe_dd log_n = dd_sub(dd_log(dd((double)n)), log_mid);
+    while (has_passed(log_n, log_m, mid, *step))
+        (*step)++;
+    return (int32_t)(mid + *step);
+}
+
+/* Until the bucket is the last one. */
+static void set_buckets(const struct deberta *c, struct tables *t, int64_t room)
+{
+    int64_t mid = c->position_buckets / 2, step = 0;
+    for (int64_t n = 0; n < room; n++) {
+        bool linear = c->position_buckets <= 0 || n <= mid;
+        t->bucket[t->n_buckets++] = linear ? (int32_t)n : logarithmic(c, n, &step);
+        if (t->bucket[n] >= t->span)
+            return;
+    }
+}
+
+static int32_t row(const struct pe_plan *plan, int64_t rel)
+{
+    const struct deberta *c = plan->config;
+    const struct tables *t = plan->tables;
+    int64_t n = rel < 0 ? -rel : rel, most = c->max_relative_positions - 1;
+    if (c->clamp_first && n > most)
+        n = most;
+    int64_t b = n < t->n_buckets ? t->bucket[n] : t->span;
+    int64_t r = (rel > 0 ? -b : b) + t->span; /* delta = -rel */
+    return (int32_t)(r < 0 ? 0 : r < 2 * t->span ? r : 2 * t->span - 1);
+}
+
+/* ---- What the request says ---- */
+
+static bool set_term(struct tables *t, const char *name, size_t n)
+{
+    for (size_t i = 0; term_names[i]; i++)
+        if (strlen(term_names[i]) == n && memcmp(term_names[i], name, n) == 0)
+            return t->has[i] = true;
+    return false;
+}
+
+/* "c2p|p2c" */
+static bool read_words(struct tables *t, const char *words)
+{
+    for (const char *p = words; *p;) {
+        size_t n = strcspn(p, "|");
+        if (!set_term(t, p, n))
+            return false;
+        p += n + (p[n] == '|');
+    }
+    return true;
+}
+
+static bool read_terms(struct tables *t, const struct pe_value *v)
+{
+    bool fine = v->kind == PE_STRING ? read_words(t, v->string)
+                                     : v->kind == PE_LIST || (v->kind == PE_ARRAY && v->array.shape[0] == 0);
+    for (size_t i = 0; v->kind == PE_LIST && i < v->list.n; i++)
+        fine = fine && v->list.items[i].kind == PE_STRING && read_words(t, v->list.items[i].string);
+    return fine;
+}
+
+static enum pe_status check_terms(struct deberta *c, struct tables *t, struct pe_error *err)
+{
+    static const struct pe_value words[] = {{.kind = PE_STRING, .string = "c2p"}, {.kind = PE_STRING, .string = "p2c"}};
+    static const struct pe_value both = {.kind = PE_LIST, .list = {words, 2}};
+    c->pos_att_type = c->pos_att_type ? c->pos_att_type : &both;
+    if (read_terms(t, c->pos_att_type))
+        return PE_OK;
+    return pe_fail(err, "/pos_att_type", "pos_att_type is neither a list of \"c2p\" and \"p2c\" nor \"c2p|p2c\"");
+}
+
+static enum pe_status check_norm(struct deberta *c, struct pe_error *err)
+{
+    static const struct pe_value no = {.kind = PE_BOOLEAN}, yes = {.kind = PE_BOOLEAN, .boolean = true};
+    const struct pe_value *v = c->norm_rel_ebd ? c->norm_rel_ebd : &no;
+    bool word = v->kind == PE_STRING, norm = word && strcmp(v->string, "layer_norm") == 0;
+    if (v->kind != PE_BOOLEAN && !norm && !(word && strcmp(v->string, "none") == 0))
+        return pe_fail(err, "/norm_rel_ebd", "norm_rel_ebd is none of true, false, \"layer_norm\", \"none\"");
+    c->norm_rel_ebd = norm || (!word && v->boolean) ? &yes : &no;
+    return PE_OK;
+}
+
+static enum pe_status check_buckets(const struct deberta *c, struct pe_error *err)
+{
+    int64_t mid = c->position_buckets / 2;
+    if (c->position_buckets > 0 && (mid < 2 || c->max_relative_positions - 1 <= mid))
+        return pe_fail(
+            err, "/position_buckets",
+            "position_buckets is %lld and max_relative_positions %lld; allowed: at least 4 buckets, and half of "
+            "them below max_relative_positions - 1",
+            (long long)c->position_buckets, (long long)c->max_relative_positions);
+    return PE_OK;
+}
+
+/* ---- Tables ---- */
+
+/* (x - mean)/sqrt(variance + 1e-7)·weight + bias, row by row. */
+static void normalise(const struct pe_plan *plan, double *x, size_t n, size_t width)
+{
+    bool weight = pe_weights_sent(plan, NORM_WEIGHT), bias = pe_weights_sent(plan, NORM_BIAS);
+    for (size_t i = 0; i < n; i++, x += width) {
+        double mean = 0, variance = 0, w = 1, b = 0;
+        for (size_t c = 0; c < width; c++)
+            mean += x[c] / (double)width;
+        for (size_t c = 0; c < width; c++)
+            variance += (x[c] - mean) * (x[c] - mean) / (double)width;
+        for (size_t c = 0; c < width; c++) {
+            if (weight)
+                pe_weights_read(&plan->weights[NORM_WEIGHT], c, 1, &w);
+            if (bias)
+                pe_weights_read(&plan->weights[NORM_BIAS], c, 1, &b);
+            x[c] = (x[c] - mean) / sqrt(variance + 1e-7) * w + b;
+        }
+    }
+}
+
+/* What projects the embeddings for a term: pos_key takes the keys' weights, pos_query the queries'. */
+static const struct pe_weights *projection(const struct pe_plan *plan, enum term term, bool bias)
+{
+    const struct deberta *c = plan->config;
+    if (c->share_att_key && term == C2P)
+        return pe_attention_projection(plan, bias ? PE_B_K : PE_W_K);
+    if (c->share_att_key)
+        return pe_attention_projection(plan, bias ? PE_B_Q : PE_W_Q);
+    return &plan->weights[term == C2P ? (bias ? B_POS_K : W_POS_K) : (bias ? B_POS_Q : W_POS_Q)];
+}
+
+static const char *projection_name(const struct deberta *c, enum term term)
+{
+    static const char *const names[2][2] = {{"w_pos_k", "w_pos_q"}, {"w_k", "w_q"}};
+    return names[c->share_att_key][term];
+}
+
+static enum pe_status check_projection(const struct pe_plan *plan, enum term term, uint64_t hidden,
+                                       struct pe_error *err)
+{
+    const struct deberta *c = plan->config;
+    const struct pe_tensor *w = &projection(plan, term, false)->tensor, *b = &projection(plan, term, true)->tensor;
+    uint64_t n = (uint64_t)(c->relative.num_heads * c->relative.head_dim);
+    const char *name = projection_name(c, term);
+    char pointer[16] = "/";
+    strcat(pointer, name);
+    if (!w->rank)
+        return pe_fail(err, pointer, "rel_embeddings need %s [%llu,%llu], which projects them (share_att_key is %s)",
+                       name, (unsigned long long)n, (unsigned long long)hidden, c->share_att_key ? "true" : "false");
+    if (w->rank != 2 || w->shape[0] != n || w->shape[1] != hidden)
+        return pe_fail(err, pointer, "%s has the shape [%llu,%llu]; needed: [%llu,%llu], [num_heads·head_dim, hidden]",
+                       name, (unsigned long long)w->shape[0], (unsigned long long)(w->rank > 1 ? w->shape[1] : 1),
+                       (unsigned long long)n, (unsigned long long)hidden);
+    if (b->rank && (b->rank != 1 || b->shape[0] != n))
+        return pe_fail(err, pointer, "the bias of %s has %llu numbers; needed: %llu", name,
+                       (unsigned long long)b->shape[0], (unsigned long long)n);
+    return PE_OK;
+}
+
+/* out [num_heads, rows, head_dim] = embeddings·Wᵀ + b */
+static void project(const double *w, const double *b, const double *x, size_t rows, size_t hidden, size_t heads,
+                    size_t d, double *out)
+{
+    const struct pe_arithmetic *a = pe_arithmetic(PE_F64);
+    for (size_t h = 0; h < heads; h++) {
+        double *to = out + h * rows * d;
+        a->abt(rows, d, hidden, 1, x, hidden, w + h * d * hidden, hidden, 0, to, d);
+        for (size_t i = 0; b && i < rows; i++)
+            a->add(to + i * d, b + h * d, d, 1);
+    }
+}
+
+static double *read_all(const struct pe_weights *w)
+{
+    uint64_t n = 0;
+    pe_shape_count(w->tensor.shape, w->tensor.rank, &n);
+    double *out = w->tensor.rank ? malloc(n * sizeof *out) : NULL;
+    if (out)
+        pe_weights_read(w, 0, n, out);
+    return out;
+}
+
+static enum pe_status project_term(const struct pe_plan *plan, struct tables *t, enum term term, const double *x,
+                                   uint64_t hidden, struct pe_error *err)
+{
+    const struct deberta *c = plan->config;
+    size_t rows = 2 * (size_t)t->span, heads = (size_t)c->relative.num_heads, d = (size_t)c->relative.head_dim;
+    enum pe_status status = check_projection(plan, term, hidden, err);
+    if (status)
+        return status;
+    double *w = read_all(projection(plan, term, false)), *b = read_all(projection(plan, term, true));
+    t->table[term] = malloc(heads * rows * d * sizeof *t->table[term]);
+    if (w && t->table[term] && (b || !projection(plan, term, true)->tensor.rank))
+        project(w, b, x, rows, hidden, heads, d, t->table[term]);
+    else
+        status = pe_no_memory(err);
+    free(w);
+    free(b);
+    return status;
+}
+
+static enum pe_status project_embeddings(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    const struct deberta *c = plan->config;
+    const uint64_t hidden = pe_weights_axis(plan, REL_EMBEDDINGS, 1);
+    const uint64_t shape[2] = {2 * (uint64_t)t->span, hidden};
+    enum pe_status status = pe_weights_need(plan, REL_EMBEDDINGS, shape, 2, err);
+    for (enum input i = NORM_WEIGHT; !status && i <= NORM_BIAS; i++)
+        if (pe_weights_sent(plan, i))
+            status = pe_weights_need(plan, i, shape + 1, 1, err);
+    if (status)
+        return status;
+    double *x = pe_relative_read(plan, REL_EMBEDDINGS);
+    if (!x)
+        return pe_no_memory(err);
+    if (c->norm_rel_ebd->boolean)
+        normalise(plan, x, shape[0], hidden);
+    for (enum term term = C2P; !status && term <= P2C; term++)
+        if (t->has[term])
+            status = project_term(plan, t, term, x, hidden, err);
+    free(x);
+    return status;
+}
+
+static enum pe_status read_tables(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    const struct deberta *c = plan->config;
+    const uint64_t shape[3] = {(uint64_t)c->relative.num_heads, 2 * (uint64_t)t->span, (uint64_t)c->relative.head_dim};
+    enum pe_status status = PE_OK;
+    for (enum term term = C2P; !status && term <= P2C; term++) {
+        size_t id = term == C2P ? POS_KEY : POS_QUERY;
+        if (!t->has[term])
+            continue;
+        status = pe_weights_need(plan, id, shape, 3, err);
+        if (!status && !(t->table[term] = pe_relative_read(plan, id)))
+            status = pe_no_memory(err);
+    }
+    return status;
+}
+
+static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    const struct deberta *c = plan->config;
+    double n = 2 * (double)t->span * (double)c->relative.num_heads * (double)c->relative.head_dim;
+    if (n > PE_RELATIVE_TABLE_MAX)
+        return pe_fail(err, "/max_relative_positions",
+                       "the projected table would have %.0f numbers, num_heads·2·span·head_dim; allowed: %d", n,
+                       PE_RELATIVE_TABLE_MAX);
+    return pe_weights_sent(plan, REL_EMBEDDINGS) ? project_embeddings(plan, t, err) : read_tables(plan, t, err);
+}
+
+/* ---- The plan ---- */
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    struct deberta *c = plan->config;
+    int64_t span = c->position_buckets > 0 ? c->position_buckets : c->max_relative_positions;
+    /* Without buckets the span is reached at M; with an even number of them just behind M - 1. */
+    int64_t room = 2 * (int64_t)SPAN_MAX + 2;
+    enum pe_status status = check_buckets(c, err);
+    if (status)
+        return status;
+    if (c->position_buckets <= 0)
+        room = span + 1;
+    else if (c->position_buckets % 2 == 0)
+        room = c->max_relative_positions + 1;
+    struct tables *t = plan->tables = calloc(1, sizeof *t + (size_t)room * sizeof *t->bucket);
+    if (!t)
+        return pe_no_memory(err);
+    t->span = span;
+    set_buckets(c, t, room);
+    status = check_terms(c, t, err);
+    if (!status)
+        status = check_norm(c, err);
+    if (!status)
+        status = pe_relative_check(plan, err);
+    return status || plan->operation != PE_ATTEND ? status : make_tables(plan, t, err);
+}
+
+static void drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (t) {
+        free(t->table[C2P]);
+        free(t->table[P2C]);
+    }
+    free(t);
+}
+
+static void fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                 void *dst)
+{
+    (void)output;
+    (void)id;
+    pe_relative_fill_index(plan, row, b, dst);
+}
+
+/* ---- Attention ---- */
+
+/* Numbers of one head's table. */
+static size_t table_numbers(const struct pe_plan *plan)
+{
+    const struct deberta *c = plan->config;
+    return 2 * (size_t)((const struct tables *)plan->tables)->span * (size_t)c->relative.head_dim;
+}
+
+static size_t n_rows_of(const struct pe_plan *plan) { return 2 * (size_t)((const struct tables *)plan->tables)->span; }
+
+static double softmax_scale(const struct pe_plan *plan, size_t head_dim)
+{
+    const struct tables *t = plan->tables;
+    return 1 / sqrt((double)head_dim * (1 + t->has[C2P] + t->has[P2C]));
+}
+
+static double norm_of(const struct pe_plan *plan, enum term term)
+{
+    const struct deberta *c = plan->config;
+    const struct tables *t = plan->tables;
+    size_t n = (size_t)c->relative.num_heads * n_rows_of(plan);
+    return t->has[term] ? pe_relative_norm(t->table[term], n, (size_t)c->relative.head_dim) : 0;
+}
+
+static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
+{
+    return q_norm * norm_of(plan, C2P) + k_norm * norm_of(plan, P2C);
+}
+
+static struct pe_attend_room room(const struct pe_plan *plan, size_t n_rows)
+{
+    return (struct pe_attend_room){.tables = 2 * table_numbers(plan),
+                                   .scratch = pe_relative_scratch(plan, n_rows, n_rows_of(plan))};
+}
+
+static double work(const struct pe_plan *plan)
+{
+    const struct deberta *c = plan->config;
+    const struct tables *t = plan->tables;
+    double d = (double)c->relative.head_dim;
+    return t->has[C2P] * d * (double)n_rows_of(plan) / (double)plan->seq.k->n + t->has[P2C] * 2 * d;
+}
+
+static void open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
+{
+    const struct tables *t = plan->tables;
+    size_t n = table_numbers(plan);
+    for (enum term term = C2P; term <= P2C; term++)
+        if (t->has[term])
+            pe_convert(a->dtype, pe_numbers_at(a, tables, term * n), PE_F64, t->table[term] + head * n, n);
+}
+
+static void add_term(const struct pe_rows *rows, enum term term, double factor)
+{
+    const void *table = pe_numbers_at(rows->a, rows->tables, term * table_numbers(rows->plan));
+    if (term == C2P)
+        pe_relative_add_by_query(rows, row, table, n_rows_of(rows->plan), factor);
+    else
+        pe_relative_add_by_key(rows, row, table, n_rows_of(rows->plan), factor);
+}
+
+static void add_scores(const struct pe_rows *rows)
+{
+    const struct tables *t = rows->plan->tables;
+    for (enum term term = C2P; term <= P2C; term++)
+        if (t->has[term])
+            add_term(rows, term, rows->scale);
+}
+
+static bool has_term(const struct pe_plan *plan, size_t term)
+{
+    return ((const struct tables *)plan->tables)->has[term];
+}
+
+static void write_term(const struct pe_rows *rows, size_t term)
+{
+    for (size_t i = 0; i < rows->n_rows; i++)
+        pe_numbers_set(rows->a, pe_numbers_at(rows->a, rows->logits, i * rows->stride), 0, rows->n_keys, 0);
+    add_term(rows, (enum term)term, 1);
+}
+
+static const struct pe_attend attend = {
+    .softmax_scale = softmax_scale,
+    .uses_projections = true,
+    .largest = largest,
+    .room = room,
+    .work = work,
+    .open_head = open_head,
+    .add_scores = add_scores,
+    .terms = term_names,
+    .has_term = has_term,
+    .write_term = write_term,
+};
+
+const struct pe_scheme pe_scheme_deberta = {
+    .info =
+        {
+            .name = "deberta",
+            .family = "relative",
+            .summary = "content to position and position to content, through buckets of distances",
+            .paper = "He et al. 2020, arXiv 2006.03654; v3: arXiv 2111.09543",
+            .example = "{\"scheme\":\"deberta\",\"len\":6,\"position_buckets\":4,\"max_relative_positions\":8}",
+            .params = params,
+            .outputs = outputs,
+            .inputs = inputs,
+            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
+        },
+    .config_bytes = sizeof(struct deberta),
+    .is_pairwise = true,
+    .plan = plan,
+    .drop = drop,
+    .fill = fill,
+    .attend = &attend,
+};

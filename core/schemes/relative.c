@@ -1,0 +1,212 @@
+/* The relative family: rows of tables for pairs of positions, and the terms looked up in them. */
+#include "core/schemes/relative.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Positions ---- */
+
+static enum pe_status check_list(const struct pe_positions *p, const char *pointer, const char *scheme,
+                                 struct pe_error *err)
+{
+    for (uint64_t i = 0; p->list && i < p->n; i++)
+        if (p->list[i] != floor(p->list[i]))
+            return pe_fail(err, pointer, "%s has %.17g at index %llu; %s has a row for each integer distance only",
+                           pointer + 1, p->list[i], (unsigned long long)i, scheme);
+    return PE_OK;
+}
+
+enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_error *err)
+{
+    const char *scheme = plan->scheme->info.name;
+    bool one = plan->sequence.positions.n;
+    enum pe_status status = check_list(plan->seq.q, one ? "/positions" : "/q_positions", scheme, err);
+    return status ? status : check_list(plan->seq.k, one ? "/positions" : "/k_positions", scheme, err);
+}
+
+static void ends(const struct pe_positions *p, double *first, double *last)
+{
+    *first = *last = pe_position_at(p, 0);
+    for (uint64_t i = 0; p->list && i < p->n; i++) {
+        *first = fmin(*first, p->list[i]);
+        *last = fmax(*last, p->list[i]);
+    }
+    if (!p->list)
+        *last = pe_position_at(p, p->n - 1);
+}
+
+void pe_relative_reach(const struct pe_plan *plan, int64_t *least, int64_t *most)
+{
+    double q0, q1, k0, k1;
+    ends(plan->seq.q, &q0, &q1);
+    ends(plan->seq.k, &k0, &k1);
+    *least = (int64_t)(k0 - q1);
+    *most = (int64_t)(k1 - q0);
+}
+
+/* ---- The output index ---- */
+
+void pe_relative_fill_index(const struct pe_plan *plan, pe_relative_row_fn *row, const struct pe_block *b, int32_t *dst)
+{
+    const struct pe_positions *q = plan->seq.q, *k = plan->seq.k;
+    for (uint64_t i = 0; i < b->n_rows; i++) {
+        double at = pe_position_at(q, b->row0 + i);
+        bool above = i > 0 && !q->list && !k->list; /* the row above, moved by one key */
+        uint64_t known = above ? b->n_cols - 1 : 0;
+        int32_t *out = dst + i * b->n_cols;
+        if (above)
+            memcpy(out + 1, out - b->n_cols, known * sizeof *out);
+        for (uint64_t j = 0; j < b->n_cols - known; j++)
+            out[j] = row(plan, (int64_t)(pe_position_at(k, b->col0 + j) - at));
+    }
+}
+
+/* ---- Rows of the table for a block ---- */
+
+enum { KEYS = 64 }; /* that the terms by key work on together */
+
+/* Where sequences are runs the rows of a block are windows of one vector over distances; else each is made. */
+struct indices {
+    const struct pe_rows *rows;
+    pe_relative_row_fn *row;
+    int32_t *vector; /* [n_rows + n_keys - 1], or [n_keys] */
+    bool is_run;
+    int32_t first, n; /* rows that occur: indices are counted from the first */
+};
+
+static void open_indices(struct indices *x, const struct pe_rows *rows, pe_relative_row_fn *row, size_t n_table)
+{
+    *x = (struct indices){.rows = rows, .row = row, .vector = rows->scratch, .n = (int32_t)n_table};
+    x->is_run = pe_rows_are_runs(rows->plan);
+    if (!x->is_run)
+        return;
+    size_t n = rows->n_rows + rows->n_keys - 1;
+    int64_t rel = pe_rows_rel(rows, rows->n_rows - 1, 0);
+    int32_t least = INT32_MAX, most = 0;
+    for (size_t m = 0; m < n; m++) {
+        int32_t r = x->vector[m] = row(rows->plan, rel + (int64_t)m);
+        least = r < least ? r : least;
+        most = r > most ? r : most;
+    }
+    for (size_t m = 0; m < n; m++)
+        x->vector[m] -= least;
+    x->first = least;
+    x->n = most - least + 1;
+}
+
+static const int32_t *indices_of(const struct indices *x, size_t i)
+{
+    if (x->is_run)
+        return x->vector + (x->rows->n_rows - 1 - i);
+    for (size_t j = 0; j < x->rows->n_keys; j++)
+        x->vector[j] = x->row(x->rows->plan, pe_rows_rel(x->rows, i, j));
+    return x->vector;
+}
+
+/* ---- Terms ---- */
+
+size_t pe_relative_scratch(const struct pe_plan *plan, size_t n_rows, size_t n_table)
+{
+    size_t vector = n_rows + plan->seq.k->n + 16, by_query = n_rows * n_table, by_key = KEYS * n_table + KEYS;
+    return vector + (by_query > by_key ? by_query : by_key);
+}
+
+/* What stands behind the vector of indices. */
+static void *behind(const struct pe_rows *rows)
+{
+    return pe_numbers_at(rows->a, rows->scratch, rows->n_rows + rows->n_keys);
+}
+
+static void *logits_at(const struct pe_rows *rows, size_t i, size_t j)
+{
+    return pe_numbers_at(rows->a, rows->logits, i * rows->stride + j);
+}
+
+void pe_relative_add_by_query(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
+                              double factor)
+{
+    const struct pe_arithmetic *a = rows->a;
+    struct indices x;
+    open_indices(&x, rows, row, n_table);
+    size_t n = (size_t)x.n, d = rows->head_dim;
+    void *products = behind(rows); /* [n_rows, n] */
+    a->abt(rows->n_rows, n, d, factor, rows->q, d, pe_numbers_at(a, table, (size_t)x.first * d), d, 0, products, n);
+    for (size_t i = 0; i < rows->n_rows; i++)
+        a->gather_add(logits_at(rows, i, 0), pe_numbers_at(a, products, i * n), indices_of(&x, i), rows->n_keys, 1);
+}
+
+/* Keys j0 … (n of them) of all rows: products[r, j] = factor · table[r]·k_j, of which row i takes [row(i, j), j]. */
+static void add_keys(const struct indices *x, const void *table, double factor, size_t j0, size_t n)
+{
+    const struct pe_rows *rows = x->rows;
+    const struct pe_arithmetic *a = rows->a;
+    int32_t least = 0, most = x->n - 1, at[KEYS];
+    for (size_t m = 0; x->is_run && m < n + rows->n_rows - 1; m++) {
+        int32_t r = x->vector[j0 + m];
+        least = m == 0 || r < least ? r : least;
+        most = m == 0 || r > most ? r : most;
+    }
+    size_t d = rows->head_dim;
+    void *products = behind(rows);
+    a->abt((size_t)(most - least + 1), n, d, factor, pe_numbers_at(a, table, (size_t)(x->first + least) * d), d,
+           pe_numbers_at(a, rows->k, j0 * rows->k_stride), rows->k_stride, 0, products, n);
+    for (size_t i = 0; i < rows->n_rows; i++) {
+        const int32_t *index = indices_of(x, i);
+        for (size_t j = 0; j < n; j++)
+            at[j] = (index[j0 + j] - least) * (int32_t)n + (int32_t)j;
+        a->gather_add(logits_at(rows, i, j0), products, at, n, 1);
+    }
+}
+
+void pe_relative_add_by_key(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
+                            double factor)
+{
+    struct indices x;
+    open_indices(&x, rows, row, n_table);
+    for (size_t j = 0; j < rows->n_keys; j += KEYS)
+        add_keys(&x, table, factor, j, rows->n_keys - j < KEYS ? rows->n_keys - j : KEYS);
+}
+
+/* First how much weight each row of the table gets, then one product. */
+void pe_relative_add_values(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
+                            void *out, size_t out_stride, size_t v_dim)
+{
+    const struct pe_arithmetic *a = rows->a;
+    struct indices x;
+    open_indices(&x, rows, row, n_table);
+    void *weights = behind(rows); /* [n_rows, n_table] */
+    pe_numbers_set(a, weights, 0, rows->n_rows * n_table, 0);
+    for (size_t i = 0; i < rows->n_rows; i++) {
+        const int32_t *index = indices_of(&x, i);
+        for (size_t j = 0; j < rows->n_keys; j++) {
+            size_t to = i * n_table + (size_t)(x.first + index[j]);
+            pe_number_set(a, weights, to, pe_number(a, weights, to) + pe_number(a, logits_at(rows, i, j), 0));
+        }
+    }
+    a->ab(rows->n_rows, v_dim, n_table, weights, n_table, table, v_dim, 1, out, out_stride);
+}
+
+/* ---- Tables ---- */
+
+double *pe_relative_read(const struct pe_plan *plan, size_t id)
+{
+    const struct pe_weights *w = &plan->weights[id];
+    uint64_t n = 0;
+    pe_shape_count(w->tensor.shape, w->tensor.rank, &n);
+    double *out = malloc((n ? n : 1) * sizeof *out);
+    if (out)
+        pe_weights_read(w, 0, n, out);
+    return out;
+}
+
+double pe_relative_norm(const double *table, size_t n, size_t width)
+{
+    double most = 0;
+    for (size_t i = 0; i < n; i++) {
+        double sum = 0;
+        for (size_t c = 0; c < width; c++)
+            sum += table[i * width + c] * table[i * width + c];
+        most = fmax(most, sum);
+    }
+    return sqrt(most);
+}

@@ -1,0 +1,57 @@
+/* The relative family: terms of the logits that depend on content and on where a key stands relative to a query, looked
+ * up in a table with a row for each relative position (or each few). Positions are integers.
+ *
+ * The terms are products with the table and a gather (never a tensor of pairs times channels):
+ *
+ *     by query: logits[i, j] += factor · q_i · table[row(k_j - q_i)]       one product q·tableᵀ, each row gathers its
+ * own by key:   logits[i, j] += factor · k_j · table[row(k_j - q_i)]       table·kᵀ for a few keys at a time
+ *
+ * A scheme of the family puts struct pe_relative_fields first in its config struct and PE_RELATIVE_PARAMS among its
+ * rows. */
+#ifndef PE_RELATIVE_H
+#define PE_RELATIVE_H
+
+#include "core/attention/attend.h"
+#include "core/scheme.h"
+
+struct pe_relative_fields {
+    int64_t num_heads, head_dim, seed;
+    double std;
+};
+
+#define PE_RELATIVE_PARAMS                                                                                             \
+    PE_P_INT(pe_relative_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of q"),                        \
+        PE_P_INT(pe_relative_fields, head_dim, 64, 1, PE_HEAD_DIM_MAX, "channels of one head; those of q"),            \
+        PE_P_SEED(pe_relative_fields)
+
+/* Refuses positions with a fraction. */
+enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_error *err);
+
+/* The row of a scheme's table for a relative position rel = k_pos - q_pos. */
+typedef int32_t pe_relative_row_fn(const struct pe_plan *plan, int64_t rel);
+
+/* The smallest and the largest relative position in the sequence. */
+void pe_relative_reach(const struct pe_plan *plan, int64_t *least, int64_t *most);
+
+/* Writes a block of the output index [q_len, k_len]. */
+void pe_relative_fill_index(const struct pe_plan *plan, pe_relative_row_fn *row, const struct pe_block *block,
+                            int32_t *dst);
+
+/* Scratch of the two below, in numbers, for blocks of n_rows queries and a table of n_table rows. */
+size_t pe_relative_scratch(const struct pe_plan *plan, size_t n_rows, size_t n_table);
+
+/* table: [n_table, head_dim], numbers of the arithmetic. */
+void pe_relative_add_by_query(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
+                              double factor);
+void pe_relative_add_by_key(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
+                            double factor);
+/* out [n_rows, v_dim] += sum over j of p[i, j] · table[row(k_j - q_i)], p in rows->logits; table: [n_table, v_dim]. */
+void pe_relative_add_values(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
+                            void *out, size_t out_stride, size_t v_dim);
+
+/* All elements of input id as doubles, made; NULL: no memory. */
+double *pe_relative_read(const struct pe_plan *plan, size_t id);
+/* The largest norm of a row of table [n, width]. */
+double pe_relative_norm(const double *table, size_t n, size_t width);
+
+#endif

@@ -1,0 +1,425 @@
+/* Transformer-XL and its kin: the table of distances, and its term of the logits. */
+#include "core/schemes/relative_sinusoid.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum output { ENCODING, DISTANCES };
+
+const struct pe_output_row pe_rel_sin_outputs[] = {
+    [ENCODING] = {"encoding", "width,d_model", 1, PE_DTYPE_NONE, false, NULL, "R of each distance"},
+    [DISTANCES] = {"distances", "width", 1, PE_I32, false, NULL, "query minus key, descending; not clamped"},
+    {.name = NULL},
+};
+
+struct tables {
+    const struct pe_rel_sin_style *style;
+    double first; /* of the output's distances, or of the attention's */
+    uint64_t n;
+    struct pe_waves *waves;
+    /* Attention. */
+    double *u, *v, *seg, *seg_bias; /* [num_heads, head_dim]; seg: [2, num_heads, head_dim]; NULL: none */
+    double *w;                      /* [num_heads · head_dim, d_model] */
+    uint8_t *types;                 /* [k_len]: token_type_ids, counted from the smallest */
+    void *r;                        /* [n, d_model] of the arithmetic, NULL: made for each head */
+};
+
+static const struct pe_rel_sin_fields *fields(const struct pe_plan *plan) { return plan->config; }
+
+uint64_t pe_rel_sin_width(const struct pe_plan *plan) { return ((const struct tables *)plan->tables)->n; }
+
+/* ---- R ---- */
+
+static double clamped(const struct pe_plan *plan, double delta)
+{
+    const struct tables *t = plan->tables;
+    double limit = (double)fields(plan)->clamp_len;
+    if (limit <= 0)
+        return delta;
+    delta = fmin(delta, limit);
+    return t->style->clamps_both ? fmax(delta, -limit) : delta;
+}
+
+static enum pe_status make_waves(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    const struct pe_rel_sin_fields *c = fields(plan);
+    size_t d = (size_t)c->d_model, h = d / 2;
+    struct pe_dd *freq = calloc(h, sizeof *freq);
+    struct pe_wave *columns = calloc(d, sizeof *columns);
+    enum pe_status status = freq && columns ? PE_OK : pe_no_memory(err);
+    if (!status)
+        pe_ladder(c->base, (double)h, h, freq);
+    for (size_t i = 0; !status && i < h; i++) {
+        struct pe_dd f = pe_quarter_turns(freq[i]);
+        struct pe_wave wave = {.fh = f.hi, .fl = f.lo, .ah = 1};
+        columns[t->style->is_interleaved ? 2 * i : i] = wave;
+        wave.quarter = 1;
+        columns[t->style->is_interleaved ? 2 * i + 1 : h + i] = wave;
+    }
+    if (!status)
+        status = pe_waves_new(columns, d, &t->waves) ? pe_no_memory(err) : PE_OK;
+    free(freq);
+    free(columns);
+    return status;
+}
+
+enum { RUN = 512 }; /* distances laid out at a time */
+
+/* Rows row0 … of R, columns col0 … */
+static void fill_r(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_block *b, char *dst)
+{
+    const struct tables *t = plan->tables;
+    double deltas[RUN];
+    for (uint64_t i = 0, n; i < b->n_rows; i += n) {
+        n = b->n_rows - i < RUN ? b->n_rows - i : RUN;
+        for (uint64_t m = 0; m < n; m++)
+            deltas[m] = clamped(plan, t->first - (double)(b->row0 + i + m));
+        struct pe_positions list = {.n = n, .list = deltas};
+        pe_waves_fill(t->waves, dtype, &list, 0, (size_t)n, (size_t)b->col0, (size_t)b->n_cols,
+                      dst + i * b->n_cols * pe_dtype_size(dtype), (size_t)b->n_cols);
+    }
+}
+
+void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *b,
+                     void *dst)
+{
+    const struct tables *t = plan->tables;
+    if (id == ENCODING)
+        fill_r(plan, output->dtype, b, dst);
+    else
+        for (uint64_t j = 0; j < b->n_cols; j++)
+            ((int32_t *)dst)[j] = (int32_t)(t->first - (double)(b->col0 + j));
+}
+
+/* ---- The plan ---- */
+
+static enum pe_status check(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_rel_sin_fields *c = plan->config;
+    uint64_t sent = plan->weights && pe_weights_axis(plan, PE_REL_W, 1) ? pe_weights_axis(plan, PE_REL_W, 1) : 0;
+    enum pe_status status = sent ? pe_fix_size(plan, "d_model", sent, "w_r", err) : PE_OK;
+    if (status)
+        return status;
+    if (c->d_model == PE_UNSET_INT)
+        c->d_model = c->relative.num_heads * c->relative.head_dim;
+    if (c->d_model % 2)
+        return pe_fail(err, "/d_model", "d_model is %lld; allowed: even numbers, a sine and a cosine each",
+                       (long long)c->d_model);
+    if (c->d_model > PE_DIM_MAX)
+        return pe_fail(err, "/num_heads", "num_heads·head_dim is %lld; give d_model, at most %d", (long long)c->d_model,
+                       PE_DIM_MAX);
+    if (c->same_length && !c->causal)
+        return pe_fail(err, "/same_length", "same_length is the shape of a causal mask; it needs \"causal\":true");
+    return pe_relative_check(plan, err);
+}
+
+/* The distances that the output lists. One sequence has the memory's keys in front of it. */
+static enum pe_status set_list(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    const struct pe_rel_sin_fields *c = fields(plan);
+    uint64_t q_len = plan->seq.q->n, k_len = plan->seq.k->n;
+    if (plan->sequence.k_len == PE_UNSET_INT && plan->sequence.q_len == PE_UNSET_INT)
+        k_len += (uint64_t)c->mem_len;
+    t->style->list(c, q_len, k_len, &t->first, &t->n);
+    if (t->first + (double)t->n > 0x1p31)
+        return pe_fail(err, "/len", "the distances go up to %.0f; allowed: below 2^31", t->first);
+    return PE_OK;
+}
+
+/* Those between any query and any key. */
+static enum pe_status set_reach(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    int64_t least, most;
+    pe_relative_reach(plan, &least, &most);
+    if (plan->seq.piece) { /* packed sequences: places, whose distances are those inside each */
+        most = (int64_t)plan->seq.k->n - 1;
+        least = -most;
+    }
+    t->first = (double)-least;
+    t->n = (uint64_t)(most - least) + 1;
+    bool runs = plan->seq.piece || (!plan->seq.q->list && !plan->seq.k->list);
+    if (!runs && t->n > PE_LISTED_POSITIONS_MAX)
+        return pe_fail(err, "/k_positions", "the positions span %llu distances; allowed: at most %d",
+                       (unsigned long long)t->n, PE_LISTED_POSITIONS_MAX);
+    if (!(fabs(t->first) + (double)t->n < 0x1p31))
+        return pe_fail(err, "/q_offset", "the distances go up to %.0f; allowed: below 2^31", fabs(t->first));
+    return PE_OK;
+}
+
+/* Segment ids of XLNet: one for each key; a query has that of its key. */
+static enum pe_status read_types(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    const struct pe_reals *ids = &fields(plan)->token_type_ids;
+    uint64_t n = plan->seq.k->n;
+    if (!t->style->has_segments)
+        return PE_OK;
+    bool wanted = pe_weights_sent(plan, PE_REL_SEG_EMBED) || pe_weights_sent(plan, PE_REL_SEG_BIAS) || ids->n;
+    if (!wanted)
+        return PE_OK;
+    if (!ids->n)
+        return pe_fail(err, "/token_type_ids", "seg_embed needs token_type_ids, a segment number for each key");
+    enum pe_status status = pe_reals_expect(ids, n, "token_type_ids", "one per key", err);
+    if (!status && plan->seq.q->n > n)
+        return pe_fail(err, "/token_type_ids", "there are %llu queries and %llu keys; a query has the id of its key",
+                       (unsigned long long)plan->seq.q->n, (unsigned long long)n);
+    t->types = status ? NULL : malloc(n);
+    if (!status && !t->types)
+        return pe_no_memory(err);
+    for (uint64_t j = 0; !status && j < n; j++)
+        t->types[j] = (uint8_t)pe_real_at(ids, j);
+    return status;
+}
+
+static enum pe_status need_segments(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct pe_relative_fields *c = plan->config;
+    const uint64_t shape[3] = {2, (uint64_t)c->num_heads, (uint64_t)c->head_dim};
+    enum pe_status status = pe_weights_need(plan, PE_REL_SEG_EMBED, shape, 3, err);
+    return status ? status : pe_weights_need(plan, PE_REL_SEG_BIAS, shape + 1, 2, err);
+}
+
+static enum pe_status read_weights(struct pe_plan *plan, struct tables *t, struct pe_error *err)
+{
+    const struct pe_rel_sin_fields *c = fields(plan);
+    const uint64_t h = (uint64_t)c->relative.num_heads, d = (uint64_t)c->relative.head_dim;
+    const uint64_t bias[2] = {h, d}, w[2] = {h * d, (uint64_t)c->d_model};
+    if ((double)w[0] * (double)w[1] > PE_RELATIVE_WEIGHTS_MAX)
+        return pe_fail(err, "/w_r", "w_r would have %llu by %llu numbers; allowed: %d in all", (unsigned long long)w[0],
+                       (unsigned long long)w[1], PE_RELATIVE_WEIGHTS_MAX);
+    enum pe_status status = pe_weights_need(plan, PE_REL_U, bias, 2, err);
+    if (!status)
+        status = pe_weights_need(plan, PE_REL_V, bias, 2, err);
+    if (!status)
+        status = pe_weights_need(plan, PE_REL_W, w, 2, err);
+    if (!status)
+        status = read_types(plan, t, err);
+    if (!status && t->types)
+        status = need_segments(plan, err);
+    if (status)
+        return status;
+    t->u = pe_relative_read(plan, PE_REL_U);
+    t->v = pe_relative_read(plan, PE_REL_V);
+    t->w = pe_relative_read(plan, PE_REL_W);
+    if (t->types) {
+        t->seg = pe_relative_read(plan, PE_REL_SEG_EMBED);
+        t->seg_bias = pe_relative_read(plan, PE_REL_SEG_BIAS);
+    }
+    return t->u && t->v && t->w && (!t->types || (t->seg && t->seg_bias)) ? PE_OK : pe_no_memory(err);
+}
+
+enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_style *style, struct pe_error *err)
+{
+    struct tables *t = plan->tables = calloc(1, sizeof *t);
+    if (!t)
+        return pe_no_memory(err);
+    t->style = style;
+    enum pe_status status = check(plan, err);
+    bool attends = plan->operation == PE_ATTEND;
+    if (!status)
+        status = attends ? set_reach(plan, t, err) : set_list(plan, t, err);
+    if (!status)
+        status = make_waves(plan, t, err);
+    return status || !attends ? status : read_weights(plan, t, err);
+}
+
+void pe_rel_sin_drop(struct pe_plan *plan)
+{
+    struct tables *t = plan->tables;
+    if (!t)
+        return;
+    pe_waves_free(t->waves);
+    free(t->u);
+    free(t->v);
+    free(t->seg);
+    free(t->seg_bias);
+    free(t->w);
+    free(t->types);
+    free(t->r);
+    free(t);
+}
+
+/* ---- Attention ---- */
+
+/* W_r R for the distances of one head is a table with a row per distance; row 0 is the largest delta, the key that
+ * stands farthest before the query. */
+static int32_t row(const struct pe_plan *plan, int64_t rel)
+{
+    const struct tables *t = plan->tables;
+    return (int32_t)(rel + (int64_t)t->first);
+}
+
+static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err)
+{
+    struct tables *t = plan->tables;
+    uint64_t d = (uint64_t)fields(plan)->d_model;
+    if (t->n * d * a->size > PE_RELATIVE_ENCODING_MAX)
+        return PE_OK;
+    t->r = malloc(t->n * d * a->size);
+    if (!t->r)
+        return pe_no_memory(err);
+    struct pe_block all = {.n_rows = t->n, .n_cols = d};
+    fill_r(plan, a->dtype, &all, t->r);
+    return PE_OK;
+}
+
+/* A head's part of w_r in the arithmetic stands behind its table. Encodings that are not kept are made some rows at a
+ * time, behind that. */
+enum { R_ROWS = 64 };
+
+static size_t table_numbers(const struct pe_plan *plan)
+{
+    return ((const struct tables *)plan->tables)->n * (size_t)fields(plan)->relative.head_dim;
+}
+
+static struct pe_attend_room room(const struct pe_plan *plan, size_t n_rows)
+{
+    const struct tables *t = plan->tables;
+    size_t d = (size_t)fields(plan)->relative.head_dim, d_model = (size_t)fields(plan)->d_model;
+    size_t own = n_rows * d + plan->seq.k->n + d; /* queries with a bias; a row of products with keys; a bias */
+    return (struct pe_attend_room){.tables = table_numbers(plan) + (d + R_ROWS) * d_model,
+                                   .scratch = own + pe_relative_scratch(plan, n_rows, n_rows + plan->seq.k->n) +
+                                              (pe_rows_are_runs(plan) ? 0 : n_rows * t->n)};
+}
+
+static double work(const struct pe_plan *plan)
+{
+    const struct tables *t = plan->tables;
+    double d = (double)fields(plan)->relative.head_dim, q = (double)plan->seq.q->n, k = (double)plan->seq.k->n;
+    return d * (pe_rows_are_runs(plan) ? 1 : (double)t->n / k) +
+           (double)t->n * d * (double)fields(plan)->d_model / q / k;
+}
+
+/* R's rows have the norm sqrt(d_model/2); W_r makes them about as long as its mean row says. */
+static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
+{
+    const struct tables *t = plan->tables;
+    const struct pe_rel_sin_fields *c = fields(plan);
+    size_t d = (size_t)c->relative.head_dim, h = (size_t)c->relative.num_heads, d_model = (size_t)c->d_model;
+    double u = pe_relative_norm(t->u, h, d), v = pe_relative_norm(t->v, h, d);
+    double r = sqrt((double)d_model / 2) * pe_relative_norm(t->w, h, d * d_model) / sqrt((double)d_model) * 3;
+    double seg = t->seg ? pe_relative_norm(t->seg, 2 * h, d) : 0, b = t->seg ? pe_relative_norm(t->seg_bias, h, d) : 0;
+    return u * k_norm + (q_norm + v) * r + (q_norm + b) * seg;
+}
+
+static void open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
+{
+    const struct tables *t = plan->tables;
+    size_t d = (size_t)fields(plan)->relative.head_dim, d_model = (size_t)fields(plan)->d_model;
+    void *w = pe_numbers_at(a, tables, table_numbers(plan)), *r = pe_numbers_at(a, w, d * d_model);
+    pe_convert(a->dtype, w, PE_F64, t->w + head * d * d_model, d * d_model);
+    for (uint64_t i = 0, n; i < t->n; i += n) {
+        n = t->n - i < R_ROWS ? t->n - i : R_ROWS;
+        struct pe_block b = {.row0 = i, .n_rows = n, .n_cols = d_model};
+        if (!t->r)
+            fill_r(plan, a->dtype, &b, r);
+        const void *from = t->r ? pe_numbers_at(a, t->r, i * d_model) : r;
+        /* Row m of the table stands for rel = m - first: ascending keys. R's rows descend from delta = first, which is
+         * rel = -first: the same order. */
+        a->abt((size_t)n, d, d_model, 1, from, d_model, w, d_model, 0, pe_numbers_at(a, tables, i * d), d);
+    }
+}
+
+/* queries + bias of the head, [n_rows, head_dim], to the scratch. */
+static void *queries_with(const struct pe_rows *rows, const double *bias)
+{
+    const struct pe_arithmetic *a = rows->a;
+    size_t d = rows->head_dim;
+    void *sum = rows->scratch, *b = pe_numbers_at(a, sum, rows->n_rows * d);
+    pe_convert(a->dtype, b, PE_F64, bias + rows->head * d, d);
+    pe_convert(a->dtype, sum, a->dtype, rows->q, rows->n_rows * d);
+    for (size_t i = 0; i < rows->n_rows; i++)
+        a->add(pe_numbers_at(a, sum, i * d), b, d, 1);
+    return sum;
+}
+
+static void *logits_at(const struct pe_rows *rows, size_t i)
+{
+    return pe_numbers_at(rows->a, rows->logits, i * rows->stride);
+}
+
+/* scale · u·k_j is the same for all queries. */
+static void add_content_bias(const struct pe_rows *rows)
+{
+    const struct tables *t = rows->plan->tables;
+    const struct pe_arithmetic *a = rows->a;
+    void *u = rows->scratch, *products = pe_numbers_at(a, u, rows->head_dim);
+    pe_convert(a->dtype, u, PE_F64, t->u + rows->head * rows->head_dim, rows->head_dim);
+    a->abt(1, rows->n_keys, rows->head_dim, rows->scale, u, rows->head_dim, rows->k, rows->k_stride, 0, products,
+           rows->n_keys);
+    for (size_t i = 0; i < rows->n_rows; i++)
+        a->add(logits_at(rows, i), products, rows->n_keys, 1);
+}
+
+/* Distances of a block are a run of the table, and row i takes a window of the products. */
+static void add_windows(const struct pe_rows *rows, const void *queries, void *products)
+{
+    const struct pe_arithmetic *a = rows->a;
+    size_t d = rows->head_dim, n = rows->n_keys + rows->n_rows - 1;
+    size_t first = (size_t)row(rows->plan, pe_rows_rel(rows, rows->n_rows - 1, 0));
+    a->abt(rows->n_rows, n, d, rows->scale, queries, d, pe_numbers_at(a, rows->tables, first * d), d, 0, products, n);
+    for (size_t i = 0; i < rows->n_rows; i++)
+        a->add(logits_at(rows, i), pe_numbers_at(a, products, i * n + rows->n_rows - 1 - i), rows->n_keys, 1);
+}
+
+static void add_position(const struct pe_rows *rows)
+{
+    const struct tables *t = rows->plan->tables;
+    struct pe_rows with_v = *rows;
+    with_v.q = queries_with(rows, t->v);
+    with_v.scratch = pe_numbers_at(rows->a, rows->scratch, (rows->n_rows + 1) * rows->head_dim);
+    if (pe_rows_are_runs(rows->plan))
+        add_windows(rows, with_v.q, with_v.scratch);
+    else
+        pe_relative_add_by_query(&with_v, row, rows->tables, t->n, rows->scale);
+}
+
+/* scale · (q + r_s_bias)·seg_embed[s], s = 1 where the segments differ. */
+static void add_segments(const struct pe_rows *rows)
+{
+    const struct tables *t = rows->plan->tables;
+    const struct pe_arithmetic *a = rows->a;
+    size_t d = rows->head_dim, heads = (size_t)fields(rows->plan)->relative.num_heads;
+    size_t shift = rows->plan->seq.k->n - rows->plan->seq.q->n;
+    const double *embed = t->seg + rows->head * d, *bias = t->seg_bias + rows->head * d;
+    for (size_t i = 0; i < rows->n_rows; i++) {
+        double terms[2] = {0};
+        for (size_t c = 0; c < d; c++) {
+            double q = pe_number(a, rows->q, i * d + c) + bias[c];
+            terms[0] += q * embed[c];
+            terms[1] += q * embed[heads * d + c];
+        }
+        for (size_t j = 0; j < rows->n_keys; j++) {
+            bool differ = t->types[rows->i0 + i + shift] != t->types[rows->j0 + j];
+            void *row_of = logits_at(rows, i);
+            pe_number_set(a, row_of, j, pe_number(a, row_of, j) + rows->scale * terms[differ]);
+        }
+    }
+}
+
+static void add_scores(const struct pe_rows *rows)
+{
+    add_content_bias(rows);
+    add_position(rows);
+    if (((const struct tables *)rows->plan->tables)->types)
+        add_segments(rows);
+}
+
+/* Transformer-XL's same_length: with a full memory of mem_len keys every query sees as many. Keys j ≤ i - shift are
+ * hidden, shift = q_len - (k_len - mem_len), or q_len where that is not positive. */
+static double reach_left(const struct pe_plan *plan)
+{
+    const struct pe_rel_sin_fields *c = fields(plan);
+    double q_len = (double)plan->seq.q->n, k_len = (double)plan->seq.k->n, mask_len = k_len - (double)c->mem_len;
+    double shift = mask_len > 0 ? q_len - mask_len : q_len, place = plan->seq.q->start - plan->seq.k->start;
+    return c->same_length ? shift + place : (double)INFINITY;
+}
+
+const struct pe_attend pe_rel_sin_attend = {
+    .reach_left = reach_left,
+    .largest = largest,
+    .room = room,
+    .work = work,
+    .open = open,
+    .open_head = open_head,
+    .add_scores = add_scores,
+};

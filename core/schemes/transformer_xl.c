@@ -1,0 +1,51 @@
+/* Transformer-XL (Dai et al. 2019, arXiv 1901.02860): relative_sinusoid.h with R's sines before its cosines, and
+ * distances clamped from above. A query may look at any key here; the model's own shift leaves garbage above the
+ * diagonal, which its causal mask hides. */
+#include "core/schemes/relative_sinusoid.h"
+
+static const struct pe_param params[] = {
+    PE_REL_SIN_PARAMS,
+    PE_P_END,
+};
+
+static const struct pe_input_row inputs[] = {
+    PE_REL_SIN_INPUTS,
+    {.name = NULL},
+};
+
+/* k_len - 1 … 0: what a causal model can look back at. */
+static void list(const struct pe_rel_sin_fields *c, uint64_t q_len, uint64_t k_len, double *first, uint64_t *n)
+{
+    (void)c;
+    (void)q_len;
+    *first = (double)k_len - 1;
+    *n = k_len;
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    static const struct pe_rel_sin_style style = {.list = list};
+    return pe_rel_sin_plan(plan, &style, err);
+}
+
+const struct pe_scheme pe_scheme_transformer_xl = {
+    .info =
+        {
+            .name = "transformer_xl",
+            .family = "relative",
+            .summary = "a sinusoid of the distance, projected, meets the query; two learned biases stand for it",
+            .paper = "Dai et al. 2019, arXiv 1901.02860, section 3.3",
+            .example = "{\"scheme\":\"transformer_xl\",\"len\":4,\"mem_len\":2,\"num_heads\":2,\"head_dim\":4}",
+            .params = params,
+            .outputs = pe_rel_sin_outputs,
+            .inputs = inputs,
+            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
+        },
+    .config_bytes = sizeof(struct pe_rel_sin_fields),
+    .is_pairwise = true,
+    .plan = plan,
+    .drop = pe_rel_sin_drop,
+    .width = pe_rel_sin_width,
+    .fill = pe_rel_sin_fill,
+    .attend = &pe_rel_sin_attend,
+};

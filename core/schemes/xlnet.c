@@ -1,0 +1,54 @@
+/* XLNet (Yang et al. 2019, arXiv 1906.08237): relative_sinusoid.h with R's sines before its cosines, distances clamped
+ * to both sides, and a term that tells whether two tokens are of one segment:
+ *
+ *     + softmax_scale · (q_i + r_s_bias_h)·seg_embed[token_type_ids differ ? 1 : 0, h] */
+#include "core/schemes/relative_sinusoid.h"
+
+static const struct pe_param params[] = {
+    PE_REL_SIN_PARAMS,
+    PE_P_REALS(pe_rel_sin_fields, token_type_ids, 0, 255, "segment of each key, [k_len]; a query has that of its key"),
+    PE_P_END,
+};
+
+static const struct pe_input_row inputs[] = {
+    PE_REL_SIN_INPUTS,
+    [PE_REL_SEG_EMBED] = {"seg_embed", "2,num_heads,head_dim", PE_ATTEND, false,
+                          "same segment, another; may be missing"},
+    [PE_REL_SEG_BIAS] = {"r_s_bias", "num_heads,head_dim", PE_ATTEND, false, "a query for segments"},
+    {.name = NULL},
+};
+
+/* k_len … -q_len + 1; causal ("uni"): k_len … 0. */
+static void list(const struct pe_rel_sin_fields *c, uint64_t q_len, uint64_t k_len, double *first, uint64_t *n)
+{
+    *first = (double)k_len;
+    *n = c->causal ? k_len + 1 : k_len + q_len;
+}
+
+static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
+{
+    static const struct pe_rel_sin_style style = {.clamps_both = true, .has_segments = true, .list = list};
+    return pe_rel_sin_plan(plan, &style, err);
+}
+
+const struct pe_scheme pe_scheme_xlnet = {
+    .info =
+        {
+            .name = "xlnet",
+            .family = "relative",
+            .summary = "Transformer-XL's term in both directions, and one for tokens of the same segment",
+            .paper = "Yang et al. 2019, arXiv 1906.08237",
+            .example = "{\"scheme\":\"xlnet\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
+            .params = params,
+            .outputs = pe_rel_sin_outputs,
+            .inputs = inputs,
+            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
+        },
+    .config_bytes = sizeof(struct pe_rel_sin_fields),
+    .is_pairwise = true,
+    .plan = plan,
+    .drop = pe_rel_sin_drop,
+    .width = pe_rel_sin_width,
+    .fill = pe_rel_sin_fill,
+    .attend = &pe_rel_sin_attend,
+};
