@@ -67,11 +67,10 @@ static enum pe_status open_desk(const struct pe_plan *plan, struct pe_desk *desk
 {
     struct layout counted = {0}, l = {0};
     lay_out(plan, desk, &counted);
-    if (posix_memalign((void **)&desk->memory, 64, counted.used + 64)) {
-        desk->memory = NULL;
+    desk->memory = malloc(counted.used + 64);
+    if (!desk->memory)
         return pe_no_memory(err);
-    }
-    l.base = desk->memory;
+    l.base = desk->memory + (-(uintptr_t)desk->memory & 63);
     lay_out(plan, desk, &l);
     atomic_init(&desk->busy, false);
     atomic_init(&desk->unit, UINT64_MAX);

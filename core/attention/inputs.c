@@ -380,8 +380,9 @@ size_t pe_attention_print(const struct pe_plan *plan, struct pe_field *fields)
     struct pe_param mine[sizeof rows / sizeof *rows];
     struct pe_attention_fields values = plan->attention->fields;
     size_t n = 0;
+    bool linear = pe_attention_is_linear(plan->attention);
     for (const struct pe_param *row = rows; row->name; row++)
-        if (!pe_param_find(plan->scheme->info.params, row->name))
+        if (!pe_param_find(plan->scheme->info.params, row->name) && !(linear && strncmp(row->name, "soft", 4) == 0))
             mine[n++] = *row;
     mine[n] = (struct pe_param){.name = NULL};
     if (!plan->attention->has_seed)

@@ -6,8 +6,8 @@
  *     coord = sign(t)·log2(1 + |t|) / log2(8)                       [y, x]; at the end of a window log2(9)/3, not 1
  *     bias[head, i, j] = 16·sigmoid(W2[head]·relu(W1·coord + b1))
  *
- * In attention, where logit_scale is sent (eq. 2): logits are exp(min(logit_scale[head], ln 100))·cos(q, k) + bias, with
- * a learned scale instead of softmax_scale; without it the usual scaled products. */
+ * In attention, where logit_scale is sent (eq. 2): logits are exp(min(logit_scale[head], ln 100))·cos(q, k) + bias,
+ * with a learned scale instead of softmax_scale; without it the usual scaled products. */
 #include "core/schemes/window_bias.h"
 #include "core/schemes/network.h"
 

@@ -11,4 +11,8 @@ void test_assert_row(const char *json, uint64_t row, const double *expected, siz
  * any length and every instruction set; and each failed allocation is survived. */
 void test_assert_laws(const char *json);
 
+/* The same of another operation. Attention promises the same bytes for any pieces, but not on any instruction set: BLAS
+ * has its own. */
+void test_assert_laws_of(enum pe_operation operation, const char *json);
+
 #endif
