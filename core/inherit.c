@@ -197,7 +197,22 @@ static bool merges(const struct pe_inheritance *in, const struct model *model)
     return order && order->kind == PE_STRING && strcmp(order->string, "merge") == 0;
 }
 
-/* A model says more than one request uses: rules of segments and grids where there are none fall away. */
+/* Fields that say which positions there are, and not by which rule they are counted. */
+static bool is_of_sequence(const char *name)
+{
+    return pe_param_find(pe_sequence_params(), name) && !pe_param_find(pe_sequence_rules(), name);
+}
+
+static bool gives_sequence(const struct pe_inheritance *in)
+{
+    for (size_t i = 0; i < in->n_own; i++)
+        if (is_of_sequence(in->fields[i].name))
+            return true;
+    return false;
+}
+
+/* A model says more than one request uses: rules of segments and grids where there are none fall away, and so does its
+ * window (Swin's grid) where the request has a sequence of its own. */
 static bool is_used(const struct pe_inheritance *in, const struct model *model, const char *name)
 {
     const struct pe_param *row = pe_param_find(in->scheme->info.params, name);
@@ -206,6 +221,8 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
         return false;
     if (row)
         return !row->when || condition_holds(in, model, row->when);
+    if (is_of_sequence(name))
+        return !gives_sequence(in);
     if (!pe_param_find(pe_sequence_rules(), name))
         return true;
     bool of_grids = strcmp(name, "order") == 0 || strcmp(name, "spatial_merge_size") == 0;

@@ -46,11 +46,17 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
                    scheme);
 }
 
+/* What a model says of attention, which other operations have no use for. The request's own fields must be used. */
+static bool is_idle(const struct pe_plan *plan, const struct pe_request *request, size_t i)
+{
+    return i >= plan->inheritance->n_own && pe_param_find(pe_attention_params(), request->fields[i].name);
+}
+
 static enum pe_status check_all_taken(const struct pe_plan *plan, const struct pe_request *request, const bool *taken,
                                       struct pe_error *err)
 {
     for (size_t i = 0; i < request->n_fields; i++)
-        if (!taken[i])
+        if (!taken[i] && !is_idle(plan, request, i))
             return unknown_field(plan, request, request->fields[i].name, err);
     return PE_OK;
 }

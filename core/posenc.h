@@ -206,8 +206,9 @@ const char *pe_certainty_name(enum pe_certainty certainty); /* "checkpoint", "cl
 
 /* Models whose layers differ have one of these for each layer type, the default first. */
 struct pe_preset_layer {
-    const char
-        *layer_type; /* as in transformers' layer_types: "full_attention", "sliding_attention"; NULL: all layers */
+    /* As in transformers' layer_types, "full_attention", "sliding_attention", or a word of the model's own code where
+     * it has several tables, "encoder", "decoder", "stage1" …; NULL: all layers. */
+    const char *layer_type;
     const struct pe_field *fields; /* scheme and its parameters, as a request would write them */
     size_t n_fields;
 };

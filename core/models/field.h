@@ -64,6 +64,6 @@ struct pe_preset_table {
         .rows = rows_, .n = sizeof rows_ / sizeof *rows_                                                               \
     }
 extern const struct pe_preset_table pe_presets_llama, pe_presets_qwen, pe_presets_phi, pe_presets_others,
-    pe_presets_multimodal, pe_presets_absolute;
+    pe_presets_multimodal, pe_presets_absolute, pe_presets_bias, pe_presets_relative;
 
 #endif

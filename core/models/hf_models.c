@@ -9,7 +9,9 @@
 #define LEARNED .kind = PE_HF_LEARNED
 #define PATCHES .kind = PE_HF_PATCHES
 #define SINUSOIDAL .kind = PE_HF_SINUSOIDAL
-#define ELSEWHERE(scheme_) .kind = PE_HF_ELSEWHERE, .style = scheme_
+#define BUCKETS .kind = PE_HF_BUCKETS
+#define LAYOUTLM .kind = PE_HF_LAYOUTLM, .layers = "rel_pos|rel_pos_x|rel_pos_y"
+#define SWIN(scheme_) .kind = PE_HF_SWIN, .style = scheme_, .layers = "stage1|stage2|stage3|stage4"
 
 static const double section_of_64[] = {24, 20, 20}, section_of_32[] = {11, 11, 10};
 
@@ -78,16 +80,20 @@ static const struct pe_hf_model models[] = {
     /* Biases. */
     {.types = "bloom", .kind = PE_HF_ALIBI, .style = "key_mask"},
     {.types = "mpt", .kind = PE_HF_MPT, .style = "key_end"},
-    {.types = "t5|mt5|umt5|longt5|switch_transformers", .kind = PE_HF_T5, .style = "t5"},
-    {.types = "mpnet|wavlm|layoutlmv2|layoutlmv3", ELSEWHERE("t5")},
-    {.types = "deberta|deberta-v2", ELSEWHERE("deberta")},
-    {.types = "transfo-xl", ELSEWHERE("transformer_xl")},
-    {.types = "xlnet", ELSEWHERE("xlnet")},
-    {.types = "wav2vec2-conformer", ELSEWHERE("conformer")},
-    {.types = "nezha", ELSEWHERE("shaw")},
-    {.types = "swin", ELSEWHERE("swin")},
-    {.types = "swinv2", ELSEWHERE("swinv2")},
-    {.types = "beit", ELSEWHERE("beit")},
+    {.types = "t5|mt5|umt5|longt5|switch_transformers", .kind = PE_HF_T5, .layers = "encoder|decoder", .head_dim = 64},
+    {.types = "mpnet|wavlm", BUCKETS},
+    {.types = "layoutlmv2", LAYOUTLM},
+    {.types = "layoutlmv3", LAYOUTLM, .style = "scaled"},
+    {.types = "swin", SWIN("swin")},
+    {.types = "swinv2", SWIN("swinv2")},
+    {.types = "beit", .kind = PE_HF_BEIT, .extra_rows = 1},
+    /* Terms of distance and content. */
+    {.types = "deberta", .kind = PE_HF_DEBERTA, .style = "own"},
+    {.types = "deberta-v2", .kind = PE_HF_DEBERTA},
+    {.types = "nezha", .kind = PE_HF_NEZHA},
+    {.types = "transfo-xl", .kind = PE_HF_TRANSFO_XL},
+    {.types = "xlnet", .kind = PE_HF_XLNET},
+    {.types = "wav2vec2-conformer", .kind = PE_HF_CONFORMER},
 };
 
 const struct pe_hf_model *pe_hf_model_find(const char *model_type)

@@ -73,16 +73,27 @@ enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, 
     return PE_OK;
 }
 
-enum pe_status pe_hf_integer(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_error *err)
+static enum pe_status read_integer(const struct pe_hf_place *place, const char *names, bool any_sign, int64_t *out,
+                                   struct pe_error *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
     double x;
     if (!field)
         return PE_OK;
-    if (!number(&field->value, &x) || x != floor(x) || x < 0 || x > integer_max)
-        return pe_hf_wrong(place, field, "an integer from 0 to 2^40", err);
+    if (!number(&field->value, &x) || x != floor(x) || fabs(x) > integer_max || (x < 0 && !any_sign))
+        return pe_hf_wrong(place, field, any_sign ? "an integer from -2^40 to 2^40" : "an integer from 0 to 2^40", err);
     *out = (int64_t)x;
     return PE_OK;
+}
+
+enum pe_status pe_hf_integer(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_error *err)
+{
+    return read_integer(place, names, false, out, err);
+}
+
+enum pe_status pe_hf_signed(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_error *err)
+{
+    return read_integer(place, names, true, out, err);
 }
 
 enum pe_status pe_hf_flag(const struct pe_hf_place *place, const char *names, bool *out, struct pe_error *err)
@@ -146,6 +157,22 @@ enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, 
     return status;
 }
 
+enum pe_status pe_hf_divide_width(const struct pe_hf_reader *r, int64_t *head_dim)
+{
+    int64_t width = 0, heads = 0;
+    char found[PE_DETAIL_MAX];
+    if (pe_hf_needed(&r->config, PE_HF_WIDTH, "width", &width, r->err) ||
+        pe_hf_needed(&r->config, PE_HF_HEADS, "number of heads", &heads, r->err)) {
+        snprintf(found, sizeof found, "%.300s", r->err->detail);
+        return pe_fail(r->err, r->err->pointer, "head_dim is missing, and to divide the width by the heads, %s", found);
+    }
+    if (width % heads)
+        return pe_fail(r->err, r->config.at, "head_dim is missing, and %lld channels do not divide into %lld heads",
+                       (long long)width, (long long)heads);
+    *head_dim = width / heads;
+    return PE_OK;
+}
+
 void pe_hf_put(struct pe_model_fields *out, const char *name, struct pe_value value)
 {
     out->fields[out->n++] = (struct pe_field){.name = name, .value = value};
@@ -154,6 +181,11 @@ void pe_hf_put(struct pe_model_fields *out, const char *name, struct pe_value va
 void pe_hf_put_word(struct pe_model_fields *out, const char *name, const char *word)
 {
     pe_hf_put(out, name, (struct pe_value){.kind = PE_STRING, .string = word});
+}
+
+void pe_hf_put_flag(struct pe_model_fields *out, const char *name, bool flag)
+{
+    pe_hf_put(out, name, (struct pe_value){.kind = PE_BOOLEAN, .boolean = flag});
 }
 
 void pe_hf_put_integer(struct pe_model_fields *out, const char *name, int64_t x)
@@ -170,4 +202,19 @@ void pe_hf_put_list(struct pe_model_fields *out, const char *name, const double 
 {
     struct pe_tensor array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = numbers};
     pe_hf_put(out, name, (struct pe_value){.kind = PE_ARRAY, .from_text = true, .array = array});
+}
+
+enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_names)
+{
+    int64_t heads = 0, head_dim = r->model->head_dim;
+    enum pe_status status = pe_hf_needed(&r->config, PE_HF_HEADS, "num_heads", &heads, r->err);
+    if (!status && head_dim_names && pe_hf_find(&r->config, head_dim_names))
+        status = pe_hf_needed(&r->config, head_dim_names, "head_dim", &head_dim, r->err);
+    else if (!status && !head_dim)
+        status = pe_hf_divide_width(r, &head_dim);
+    if (!status) {
+        pe_hf_put_integer(r->out, "num_heads", heads);
+        pe_hf_put_integer(r->out, "head_dim", head_dim);
+    }
+    return status;
 }

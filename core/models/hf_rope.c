@@ -92,22 +92,6 @@ static enum pe_status put_latent_widths(struct pe_hf_reader *r)
     return PE_OK;
 }
 
-static enum pe_status divide_width(struct pe_hf_reader *r, int64_t *head_dim)
-{
-    int64_t width = 0, heads = 0;
-    char found[PE_DETAIL_MAX];
-    if (pe_hf_needed(&r->config, PE_HF_WIDTH, "width", &width, r->err) ||
-        pe_hf_needed(&r->config, PE_HF_HEADS, "number of heads", &heads, r->err)) {
-        snprintf(found, sizeof found, "%.300s", r->err->detail);
-        return pe_fail(r->err, r->err->pointer, "head_dim is missing, and to divide the width by the heads, %s", found);
-    }
-    if (width % heads)
-        return pe_fail(r->err, r->config.at, "head_dim is missing, and %lld channels do not divide into %lld heads",
-                       (long long)width, (long long)heads);
-    *head_dim = width / heads;
-    return PE_OK;
-}
-
 static enum pe_status put_head_dim(struct pe_hf_reader *r)
 {
     /* Gemma 4's full layers have wider heads. */
@@ -117,7 +101,7 @@ static enum pe_status put_head_dim(struct pe_hf_reader *r)
     if (pe_hf_find(&r->config, names))
         status = pe_hf_needed(&r->config, names, "head_dim", &head_dim, r->err);
     else if (!head_dim)
-        status = divide_width(r, &head_dim);
+        status = pe_hf_divide_width(r, &head_dim);
     if (!status)
         pe_hf_put_integer(r->out, "head_dim", head_dim);
     return status;

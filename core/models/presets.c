@@ -6,8 +6,8 @@
 
 /* In the order of GET /presets. */
 static const struct pe_preset_table *const tables[] = {
-    &pe_presets_llama,  &pe_presets_qwen,       &pe_presets_phi,
-    &pe_presets_others, &pe_presets_multimodal, &pe_presets_absolute,
+    &pe_presets_llama,      &pe_presets_qwen,     &pe_presets_phi,  &pe_presets_others,
+    &pe_presets_multimodal, &pe_presets_absolute, &pe_presets_bias, &pe_presets_relative,
 };
 
 enum { N_TABLES = sizeof tables / sizeof *tables };

@@ -1,10 +1,11 @@
-"""Presets: every one plans and fills; what they say is held against a table of its own, copied by hand from AR §22; and the request's
-own fields win."""
+"""Presets: every one plans and fills; what they say is held against a table of its own, copied by hand from AR §22 and BR §15; and the
+request's own fields win."""
 import pytest
 
 from asking import refused
 from tensors import encode
 
+RELATIVE = {"shaw", "deberta", "transformer_xl", "xlnet", "conformer"}
 CERTAINTY = {"checkpoint", "class default", "unverified"}
 
 
@@ -16,6 +17,8 @@ def presets(session_server):
 def sequence_for(config):
     """A sequence that a model's scheme takes."""
     scheme, axes = config["scheme"], len(config.get("axes_dim", []))
+    if "grid" in config:  # the model's own window
+        return {}
     if config.get("channels") in ("pixtral", "dinov3") or config.get("style") in ("detr", "mae", "timm", "vjepa"):
         return {"grid": [4, 4]}
     if scheme == "learned" and ("table_grid" in config or config.get("style") == "detr"):
@@ -46,7 +49,12 @@ def test_every_preset_plans_and_fills(server, presets):
             assert body["scheme"] == config["scheme"] and body["tensors"]
             assert body["preset"]["certainty"] == preset["certainty"]
             for name, value in config.items():  # what a preset says is what was computed with
-                if name in ("base", "head_dim", "layout", "dim", "rotary_dim", "rotary_offset"):
+                if config["scheme"] in RELATIVE and name not in body["config"]:
+                    continue  # attention's, as its index or distances need no heads
+                if name in ("softmax_scale", "head_dim") and config["scheme"] in ("alibi", "t5", "swin", "swinv2", "beit"):
+                    assert name not in body["config"], (named, name)  # attention's
+                elif name in ("base", "head_dim", "layout", "dim", "rotary_dim", "rotary_offset", "num_heads", "form", "bias_max",
+                              "num_buckets", "max_distance", "bidirectional", "table_scale", "bias_scaled", "pretrained_grid"):
                     assert body["config"][name] == value, (named, name)
 
 
@@ -126,6 +134,43 @@ def test_layers(server):
     refused(server, "/layer_type", "preset", scheme="rope", layer_type="full_attention", len=2)
 
 
+# ---- BR §15 and §2, §3, §8 by name ----
+
+
+def test_biases_by_name(server):
+    slopes = encode(server, preset="bloom", len=1, outputs=["slopes"])["slopes"]
+    assert slopes.shape == (112,) and slopes[0] == pytest.approx(0.9170, abs=5e-5) and slopes[64] == pytest.approx(0.9576, abs=5e-5)
+    assert slopes[63] == pytest.approx(0.0039, abs=5e-5) and slopes[111] == pytest.approx(0.0163, abs=5e-5)
+    writer = encode(server, preset="mpt-7b-storywriter", len=1, outputs=["slopes"])["slopes"]
+    assert writer[0] == pytest.approx(2**-0.5, rel=1e-7) and writer[31] == 2**-16
+    falcon = server.ask("/encode", preset="falcon-rw-1b", len=2, data=False).json()
+    assert falcon["config"]["bias_scaled"] is True and falcon["preset"]["certainty"] == "unverified"
+
+
+def test_stacks_of_t5(server):
+    far = [200, 64, 16, 15, 1, 0]  # distances back from a query at 200
+    both = encode(server, preset="t5-small", q_positions=[200], k_positions=[200 - n for n in far], outputs=["buckets"])["buckets"]
+    assert both.tolist() == [[15, 14, 10, 9, 1, 0]]
+    back = encode(server, preset="t5-small", layer_type="decoder", q_positions=[200], k_positions=[200 - n for n in far],
+                  outputs=["buckets"])["buckets"]
+    assert back.tolist() == [[31, 26, 16, 15, 1, 0]]
+    refused(server, "/layer_type", "decoder", preset="t5-small", layer_type="middle", len=2)
+
+
+def test_windows_are_the_models(server):
+    index = encode(server, preset="swin-tiny")["index"]
+    assert index.shape == (49, 49) and index[0, 0] == 84 and index[48, 0] == 168  # 169 rows
+    assert encode(server, preset="swin-base-384", layer_type="stage3")["index"].max() == 528
+    assert encode(server, preset="beit-base-384")["index"].max() == 2211
+    assert encode(server, preset="swin-tiny", grid=[2, 2])["index"].tolist() == [[4, 3, 1, 0], [5, 4, 2, 1], [7, 6, 4, 3], [8, 7, 5, 4]]
+    assert encode(server, preset="swin-tiny", layer_type="stage4", seed=0)["bias"].shape == (24, 49, 49)
+
+
+def test_what_is_attentions_is_idle_only_where_it_is_inherited(server):
+    refused(server, "/head_dim", "head_dim", preset="t5-small", head_dim=64, len=2)
+    refused(server, "/softmax_scale", "softmax_scale", preset="t5-small", softmax_scale=1, len=2)
+
+
 # ---- The request's own fields ----
 
 
@@ -190,6 +235,21 @@ def test_hf_config_of_layers(server):
 def test_hf_config_of_phi3(server):
     config = server.ask("/encode", hf_config=PHI3, positions=[4096], data=False).json()["config"]
     assert config["scaling"]["list"] == "long" and config["attention_factor"] == pytest.approx(1.19023807142, rel=1e-11)
+
+
+def test_hf_config_of_biases(server):
+    def config(hf, **fields):
+        return server.ask("/encode", hf_config=hf, data=False, **fields).json()["config"]
+    t5 = {"model_type": "t5", "d_model": 512, "d_kv": 64, "num_heads": 8, "is_encoder_decoder": True, "n_positions": 512,
+          "relative_attention_num_buckets": 32}
+    assert config(t5, len=2) == config({**t5, "is_decoder": False}, len=2, layer_type="encoder")
+    assert config(t5, len=2)["bidirectional"] and not config(t5, len=2, layer_type="decoder")["bidirectional"]
+    swin = {"model_type": "swinv2", "embed_dim": 128, "image_size": 384, "num_heads": [4, 8, 16, 32], "patch_size": 4,
+            "pretrained_window_sizes": [12, 12, 12, 6], "window_size": 24, "depths": [2, 2, 18, 2]}
+    for stage in ("stage1", "stage4"):
+        named = server.ask("/encode", preset="swinv2-base-w12to24", layer_type=stage).json()
+        assert server.ask("/encode", hf_config=swin, layer_type=stage).json()["tensors"] == named["tensors"]
+        assert config(swin, layer_type=stage) == named["config"]
 
 
 def test_hf_config_refused(server):

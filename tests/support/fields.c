@@ -15,6 +15,7 @@ static bool number(const struct pe_value *v, double *x)
 }
 
 static bool equal_objects(const struct pe_field *a, size_t n_a, const struct pe_field *b, size_t n_b);
+static bool equal_lists(const struct pe_value *a, const struct pe_value *b);
 
 /* 4 and 4.0 are equal; lists of numbers are f64 on both sides. */
 static bool equal_values(const struct pe_value *a, const struct pe_value *b)
@@ -28,11 +29,20 @@ static bool equal_values(const struct pe_value *a, const struct pe_value *b)
     case PE_BOOLEAN: return a->boolean == b->boolean;
     case PE_STRING: return strcmp(a->string, b->string) == 0;
     case PE_OBJECT: return equal_objects(a->object.fields, a->object.n, b->object.fields, b->object.n);
+    case PE_LIST: return equal_lists(a, b);
     case PE_ARRAY:
         return a->array.dtype == PE_F64 && a->array.rank == b->array.rank && a->array.shape[0] == b->array.shape[0] &&
                memcmp(a->array.data, b->array.data, a->array.shape[0] * sizeof(double)) == 0;
     default: return false;
     }
+}
+
+static bool equal_lists(const struct pe_value *a, const struct pe_value *b)
+{
+    for (size_t i = 0; a->list.n == b->list.n && i < a->list.n; i++)
+        if (!equal_values(&a->list.items[i], &b->list.items[i]))
+            return false;
+    return a->list.n == b->list.n;
 }
 
 static const struct pe_field *find(const struct pe_field *fields, size_t n, const char *name)

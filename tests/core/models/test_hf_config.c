@@ -47,6 +47,20 @@ static enum pe_status read_config(struct test_request *r, const char *text, cons
     "{'model_type':'cohere2','head_dim':128,'hidden_size':4096,'num_attention_heads':32,'rope_theta':50000,"           \
     "'sliding_window':4096,'sliding_window_pattern':4}"
 
+#define T5_SMALL                                                                                                       \
+    "{'architectures':['T5ForConditionalGeneration'],'d_ff':2048,'d_kv':64,'d_model':512,'is_encoder_decoder':true,"   \
+    "'model_type':'t5','n_positions':512,'num_heads':8,'num_layers':6,'relative_attention_num_buckets':32}"
+#define LAYOUTLM_V3                                                                                                    \
+    "{'model_type':'layoutlmv3','has_relative_attention_bias':true,'has_spatial_attention_bias':true,'hidden_size':"   \
+    "768,'max_2d_position_embeddings':1024,'max_rel_2d_pos':256,'max_rel_pos':128,'num_attention_heads':12,"           \
+    "'rel_2d_pos_bins':64,'rel_pos_bins':32}"
+#define SWIN_TINY                                                                                                      \
+    "{'model_type':'swin','depths':[2,2,6,2],'embed_dim':96,'hidden_size':768,'image_size':224,'num_heads':["          \
+    "3,6,12,24],'patch_size':4,'window_size':7}"
+#define SWINV2_BASE                                                                                                    \
+    "{'model_type':'swinv2','depths':[2,2,18,2],'embed_dim':128,'image_size':384,'num_heads':[4,8,16,32],"             \
+    "'patch_size':4,'pretrained_window_sizes':[12,12,12,6],'window_size':24}"
+
 struct accepted {
     const char *config, *layer_type, *fields;
 };
@@ -247,6 +261,122 @@ static const struct accepted accepted[] = {
      "{'scheme':'rope','head_dim':64,'base':10000,'layout':'half'}"},
     {"{'model_type':'bert','hidden_size':768,'num_attention_heads':12,'position_embedding_type':'alibi'}", NULL,
      "{'scheme':'alibi','num_heads':12,'form':'symmetric'}"},
+    /* Jina v2 base is a BERT with ALiBi; MPT 7B; Falcon-RW 1B as its vendor writes it */
+    {"{'architectures':['JinaBertForMaskedLM'],'model_type':'bert','hidden_size':768,'num_attention_heads':12,"
+     "'max_position_embeddings':8192,'position_embedding_type':'alibi','feed_forward_type':'geglu'}",
+     NULL, "{'scheme':'alibi','num_heads':12,'form':'symmetric'}"},
+    {"{'model_type':'mpt','d_model':4096,'n_heads':32,'n_layers':32,'max_seq_len':2048,'attn_config':{'alibi':true,"
+     "'alibi_bias_max':8,'attn_type':'multihead_attention'}}",
+     NULL, "{'scheme':'alibi','num_heads':32,'form':'key_end','bias_max':8}"},
+    {"{'model_type':'mpt','d_model':768,'n_heads':12,'max_seq_len':2048,'attn_config':{'alibi':false}}", NULL,
+     "{'scheme':'learned','rows':2048,'dim':768}"},
+    /* T5 small (which says no distance), its decoder, and the decoder alone; mT5 xxl; Flan-T5 base */
+    {T5_SMALL, NULL,
+     "{'scheme':'t5','num_heads':8,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,"
+     "'softmax_scale':1}"},
+    {T5_SMALL, "encoder",
+     "{'scheme':'t5','num_heads':8,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,"
+     "'softmax_scale':1}"},
+    {T5_SMALL, "decoder",
+     "{'scheme':'t5','num_heads':8,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':false,"
+     "'softmax_scale':1}"},
+    {"{'model_type':'t5','d_model':512,'d_kv':64,'num_heads':6,'is_decoder':true,'is_encoder_decoder':false,"
+     "'relative_attention_max_distance':64,'relative_attention_num_buckets':16}",
+     NULL,
+     "{'scheme':'t5','num_heads':6,'head_dim':64,'num_buckets':16,'max_distance':64,'bidirectional':false,"
+     "'softmax_scale':1}"},
+    {"{'architectures':['MT5ForConditionalGeneration'],'model_type':'mt5','d_model':4096,'d_ff':10240,'d_kv':64,"
+     "'is_encoder_decoder':true,'num_heads':64,'num_layers':24,'relative_attention_num_buckets':32}",
+     "decoder",
+     "{'scheme':'t5','num_heads':64,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':false,"
+     "'softmax_scale':1}"},
+    {"{'model_type':'umt5','d_model':512,'d_kv':64,'num_heads':6,'relative_attention_max_distance':128,"
+     "'relative_attention_num_buckets':32,'is_encoder_decoder':true}",
+     NULL,
+     "{'scheme':'t5','num_heads':6,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,"
+     "'softmax_scale':1}"},
+    /* MPNet base, WavLM large, LayoutLMv3 base and LayoutLMv2 */
+    {"{'model_type':'mpnet','hidden_size':768,'max_position_embeddings':514,'num_attention_heads':12,"
+     "'relative_attention_num_buckets':32,'pad_token_id':1}",
+     NULL, "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true}"},
+    {"{'model_type':'wavlm','hidden_size':1024,'num_attention_heads':16,'num_buckets':320,'max_bucket_distance':800}",
+     NULL, "{'scheme':'t5','num_heads':16,'head_dim':64,'num_buckets':320,'max_distance':800,'bidirectional':true}"},
+    {LAYOUTLM_V3, NULL,
+     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':32,'max_distance':128,'bidirectional':true,"
+     "'table_scale':0.125}"},
+    {LAYOUTLM_V3, "rel_pos_y",
+     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':64,'max_distance':256,'bidirectional':true,"
+     "'table_scale':0.125}"},
+    {"{'model_type':'layoutlmv2','hidden_size':768,'num_attention_heads':12}", "rel_pos_x",
+     "{'scheme':'t5','num_heads':12,'head_dim':64,'num_buckets':64,'max_distance':256,'bidirectional':true}"},
+    /* BERT with distances; NEZHA base */
+    {"{'model_type':'bert','hidden_size':768,'num_attention_heads':12,'max_position_embeddings':512,"
+     "'position_embedding_type':'relative_key'}",
+     NULL, "{'scheme':'shaw','num_heads':12,'head_dim':64,'table_style':'relative_key','max_relative':511}"},
+    {"{'model_type':'bert','hidden_size':1024,'num_attention_heads':16,'max_position_embeddings':512,"
+     "'position_embedding_type':'relative_key_query'}",
+     NULL, "{'scheme':'shaw','num_heads':16,'head_dim':64,'table_style':'relative_key_query','max_relative':511}"},
+    {"{'model_type':'nezha','embedding_size':128,'hidden_size':768,'max_position_embeddings':512,"
+     "'max_relative_position':64,'num_attention_heads':12,'use_relative_position':true}",
+     NULL,
+     "{'scheme':'shaw','num_heads':12,'head_dim':64,'table_style':'sinusoidal','max_relative':64,"
+     "'direction':'key_minus_query'}"},
+    /* DeBERTa base, v2 xxlarge and v3 small; without relative attention it is a table */
+    {"{'model_type':'deberta','attention_probs_dropout_prob':0.1,'hidden_size':768,'max_position_embeddings':512,"
+     "'max_relative_positions':-1,'num_attention_heads':12,'pos_att_type':'c2p|p2c','position_biased_input':false,"
+     "'relative_attention':true}",
+     NULL,
+     "{'scheme':'deberta','num_heads':12,'head_dim':64,'position_buckets':-1,'max_relative_positions':512,"
+     "'pos_att_type':'c2p|p2c','share_att_key':false,'norm_rel_ebd':false}"},
+    {"{'model_type':'deberta-v2','attention_head_size':64,'conv_kernel_size':3,'hidden_size':1536,"
+     "'max_position_embeddings':512,'max_relative_positions':-1,'norm_rel_ebd':'layer_norm','num_attention_heads':24,"
+     "'pos_att_type':['p2c','c2p'],'position_biased_input':false,'position_buckets':256,'relative_attention':true,"
+     "'share_att_key':true}",
+     NULL,
+     "{'scheme':'deberta','num_heads':24,'head_dim':64,'position_buckets':256,'max_relative_positions':512,"
+     "'pos_att_type':['p2c','c2p'],'share_att_key':true,'norm_rel_ebd':true}"},
+    {"{'model_type':'deberta-v2','hidden_size':768,'max_position_embeddings':512,'relative_attention':true,"
+     "'position_buckets':256,'norm_rel_ebd':'layer_norm','share_att_key':true,'pos_att_type':'p2c|c2p',"
+     "'max_relative_positions':-1,'position_biased_input':false,'num_attention_heads':12,'vocab_size':128100}",
+     NULL,
+     "{'scheme':'deberta','num_heads':12,'head_dim':64,'position_buckets':256,'max_relative_positions':512,"
+     "'pos_att_type':'p2c|c2p','share_att_key':true,'norm_rel_ebd':true}"},
+    {"{'model_type':'deberta-v2','hidden_size':768,'max_position_embeddings':512,'num_attention_heads':12}", NULL,
+     "{'scheme':'learned','rows':512,'dim':768}"},
+    /* Transformer-XL of WikiText-103; XLNet base (mem_len null), and one that looks back only */
+    {"{'architectures':['TransfoXLLMHeadModel'],'model_type':'transfo-xl','clamp_len':1000,'d_embed':1024,'d_head':64,"
+     "'d_model':1024,'mem_len':1600,'n_head':16,'n_layer':18,'same_length':true,'untie_r':true}",
+     NULL,
+     "{'scheme':'transformer_xl','num_heads':16,'head_dim':64,'d_model':1024,'mem_len':1600,'clamp_len':1000,"
+     "'same_length':true,'causal':true}"},
+    {"{'model_type':'transfo-xl','d_model':512,'n_head':8,'d_head':64,'mem_len':0,'clamp_len':-1,'same_length':false}",
+     NULL, "{'scheme':'transformer_xl','num_heads':8,'head_dim':64,'d_model':512,'clamp_len':-1,'causal':true}"},
+    {"{'architectures':['XLNetLMHeadModel'],'attn_type':'bi','bi_data':false,'clamp_len':-1,'d_head':64,'d_model':768,"
+     "'model_type':'xlnet','n_head':12,'n_layer':12,'same_length':false,'untie_r':true}",
+     NULL, "{'scheme':'xlnet','num_heads':12,'head_dim':64,'d_model':768,'clamp_len':-1}"},
+    {"{'model_type':'xlnet','attn_type':'uni','d_model':1024,'n_head':16,'mem_len':384,'clamp_len':400}", NULL,
+     "{'scheme':'xlnet','num_heads':16,'head_dim':64,'d_model':1024,'mem_len':384,'clamp_len':400,'causal':true}"},
+    {"{'model_type':'wav2vec2-conformer','hidden_size':1024,'num_attention_heads':16,'max_source_positions':5000,"
+     "'position_embeddings_type':'relative','rotary_embedding_base':10000}",
+     NULL, "{'scheme':'conformer','num_heads':16,'head_dim':64,'d_model':1024}"},
+    /* Swin tiny and its last stage; v2 base from 12 to 24, whose last stage has 12 patches; BEiT base, at 384 too */
+    {SWIN_TINY, NULL, "{'scheme':'swin','num_heads':3,'head_dim':32,'grid':[7,7]}"},
+    {SWIN_TINY, "stage4", "{'scheme':'swin','num_heads':24,'head_dim':32,'grid':[7,7]}"},
+    {SWINV2_BASE, "stage1", "{'scheme':'swinv2','num_heads':4,'head_dim':32,'grid':[24,24],'pretrained_grid':[12,12]}"},
+    {SWINV2_BASE, "stage4", "{'scheme':'swinv2','num_heads':32,'head_dim':32,'grid':[12,12],'pretrained_grid':[6,6]}"},
+    {"{'model_type':'swinv2','embed_dim':96,'image_size':256,'num_heads':[3,6,12,24],'patch_size':4,"
+     "'pretrained_window_sizes':[0,0,0,0],'window_size':16}",
+     "stage4", "{'scheme':'swinv2','num_heads':24,'head_dim':32,'grid':[8,8]}"},
+    {"{'model_type':'beit','hidden_size':768,'image_size':224,'num_attention_heads':12,'patch_size':16,"
+     "'use_absolute_position_embeddings':false,'use_relative_position_bias':true,"
+     "'use_shared_relative_position_bias':false}",
+     NULL, "{'scheme':'beit','num_heads':12,'head_dim':64,'grid':[14,14]}"},
+    {"{'model_type':'beit','hidden_size':1024,'image_size':384,'num_attention_heads':16,'patch_size':16,"
+     "'use_relative_position_bias':false,'use_shared_relative_position_bias':true}",
+     NULL, "{'scheme':'beit','num_heads':16,'head_dim':64,'grid':[24,24]}"},
+    {"{'model_type':'beit','hidden_size':768,'image_size':224,'num_attention_heads':12,'patch_size':16,"
+     "'use_absolute_position_embeddings':true,'use_relative_position_bias':false}",
+     NULL, "{'scheme':'learned','rows':197,'dim':768,'interpolate':'bicubic','table_grid':[14,14],'num_prefix':1}"},
 };
 
 static void configs_give_their_models_numbers(void **unused)
@@ -264,6 +394,8 @@ static void configs_give_their_models_numbers(void **unused)
 }
 
 /* ---- Refusals ---- */
+
+#define DEBERTA "'hidden_size':768,'num_attention_heads':12,'relative_attention':true"
 
 struct refused {
     const char *config, *layer_type, *pointer, *word;
@@ -294,13 +426,46 @@ static const struct refused refused[] = {
      "/hf_config/vision_config/tokens_per_second", "a number"},
     {"{'model_type':'bert','max_position_embeddings':512}", NULL, "/hf_config", "dim is missing"},
     {"{'model_type':'bert','hidden_size':768}", NULL, "/hf_config", "number of rows is missing"},
-    {"{'model_type':'bert','hidden_size':768,'position_embedding_type':'relative_key'}", NULL,
-     "/hf_config/position_embedding_type", "shaw"},
+    {"{'model_type':'bert','hidden_size':768,'position_embedding_type':'relative'}", NULL,
+     "/hf_config/position_embedding_type", "relative_key_query"},
+    {"{'model_type':'bert','hidden_size':768,'num_attention_heads':12,'position_embedding_type':'relative_key'}", NULL,
+     "/hf_config", "number of positions is missing"},
     {"{'model_type':'vit','hidden_size':768,'image_size':8,'patch_size':16}", NULL, "/hf_config", "is 0"},
     {"{'model_type':'bloom','hidden_size':1024}", NULL, "/hf_config", "num_attention_heads"},
     {"{'model_type':'mpt','d_model':4096,'n_heads':32,'attn_config':{'rope':true}}", NULL,
      "/hf_config/attn_config/rope", "is true"},
-    {"{'model_type':'deberta-v2','hidden_size':768}", NULL, "/hf_config/model_type", "scheme \"deberta\""},
+    {"{'model_type':'mpnet','hidden_size':512,'num_attention_heads':6}", NULL, "/hf_config", "do not divide"},
+    {"{'model_type':'t5','d_kv':64,'num_heads':8,'relative_attention_num_buckets':'32'}", NULL,
+     "/hf_config/relative_attention_num_buckets", "an integer"},
+    {"{'model_type':'t5','d_kv':64,'num_heads':8,'is_decoder':1}", NULL, "/hf_config/is_decoder", "true or false"},
+    {"{'model_type':'layoutlmv3','hidden_size':768,'num_attention_heads':12,'has_spatial_attention_bias':false}",
+     "rel_pos_x", "/hf_config/has_spatial_attention_bias", "is false"},
+    {"{'model_type':'deberta-v2','hidden_size':768}", NULL, "/hf_config", "number of rows is missing"},
+    {"{'model_type':'deberta-v2'," DEBERTA "}", NULL, "/hf_config", "pos_att_type is missing"},
+    {"{'model_type':'deberta-v2'," DEBERTA ",'pos_att_type':2}", NULL, "/hf_config/pos_att_type", "c2p|p2c"},
+    {"{'model_type':'deberta-v2'," DEBERTA ",'pos_att_type':'c2p','norm_rel_ebd':'batch_norm'}", NULL,
+     "/hf_config/norm_rel_ebd", "none, layer_norm"},
+    {"{'model_type':'deberta-v2'," DEBERTA ",'pos_att_type':'c2p','position_buckets':0.5}", NULL,
+     "/hf_config/position_buckets", "from -2^40"},
+    {"{'model_type':'nezha','hidden_size':768,'num_attention_heads':12,'max_relative_position':-1}", NULL,
+     "/hf_config/max_relative_position", "from 0"},
+    {"{'model_type':'transfo-xl','d_head':64,'n_head':16}", NULL, "/hf_config", "d_model is missing"},
+    {"{'model_type':'xlnet','d_model':768,'n_head':12,'attn_type':'two'}", NULL, "/hf_config/attn_type", "bi, uni"},
+    {"{'model_type':'wav2vec2-conformer','hidden_size':1024,'num_attention_heads':16,'position_embeddings_type':"
+     "'rotary'}",
+     NULL, "/hf_config/position_embeddings_type", "scheme \"rope\""},
+    {"{'model_type':'swin','embed_dim':96,'image_size':224,'patch_size':4,'window_size':7}", NULL, "/hf_config",
+     "num_heads is missing"},
+    {"{'model_type':'swin','embed_dim':96,'image_size':224,'patch_size':4,'window_size':7,'num_heads':3}", NULL,
+     "/hf_config/num_heads", "one for each stage"},
+    {"{'model_type':'swin','embed_dim':96,'image_size':224,'patch_size':4,'window_size':7,'num_heads':[3,0]}", "stage2",
+     "/hf_config/num_heads", "from 1"},
+    {"{'model_type':'swin','embed_dim':96,'image_size':224,'patch_size':4,'window_size':7,'num_heads':[3,6]}", "stage3",
+     "/layer_type", "has 2 stages"},
+    {"{'model_type':'swin','embed_dim':96,'image_size':2,'patch_size':4,'window_size':7,'num_heads':[3,6]}", NULL,
+     "/hf_config", "is 0"},
+    {"{'model_type':'beit','hidden_size':768,'image_size':224,'num_attention_heads':12,'patch_size':16}", NULL,
+     "/hf_config", "no positions"},
     /* Types of layers */
     {COHERE_2, NULL, "/layer_type", "no positions"},
     {COHERE_2, "full_attention", "/layer_type", "scheme \"none\""},
@@ -312,6 +477,8 @@ static const struct refused refused[] = {
     {"{'model_type':'llama','head_dim':64}", "first", "/layer_type", "sliding_attention"},
     {"{'model_type':'bert','hidden_size':768,'max_position_embeddings':512}", "sliding_attention", "/layer_type",
      "do not differ"},
+    {T5_SMALL, "full_attention", "/layer_type", "encoder|decoder"},
+    {SWIN_TINY, "stage5", "/layer_type", "stage1|stage2|stage3|stage4"},
 };
 
 static void refusals_name_what_was_looked_for(void **unused)
@@ -340,27 +507,6 @@ static void what_is_no_object_is_refused(void **unused)
     assert_string_equal(err.pointer, "/hf_config");
 }
 
-/* T5's biases have a scheme of their own; until it is there they are refused in words. */
-static void t5_waits_for_its_scheme(void **unused)
-{
-    (void)unused;
-    struct test_request r;
-    struct pe_model_fields out;
-    struct pe_error err = {.detail = ""};
-    enum pe_status status = read_config(&r,
-                                        "{'model_type':'t5','d_model':512,'d_kv':64,'num_heads':8,"
-                                        "'relative_attention_num_buckets':32}",
-                                        NULL, &out, &err);
-    if (!pe_scheme_find("t5")) {
-        assert_int_equal(status, PE_INVALID);
-        assert_non_null(strstr(err.detail, "relative attention biases"));
-    } else {
-        assert_int_equal(status, PE_OK);
-        test_fields_equal("t5", out.fields, out.n, "{'scheme':'t5','num_heads':8,'num_buckets':32,'max_distance':128}");
-    }
-    test_request_drop(&r);
-}
-
 /* A rope object of more fields than the output has room for. */
 static void too_many_fields_are_refused(void **unused)
 {
@@ -380,8 +526,9 @@ static void too_many_fields_are_refused(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(configs_give_their_models_numbers), cmocka_unit_test(refusals_name_what_was_looked_for),
-        cmocka_unit_test(what_is_no_object_is_refused),      cmocka_unit_test(t5_waits_for_its_scheme),
+        cmocka_unit_test(configs_give_their_models_numbers),
+        cmocka_unit_test(refusals_name_what_was_looked_for),
+        cmocka_unit_test(what_is_no_object_is_refused),
         cmocka_unit_test(too_many_fields_are_refused),
     };
     return cmocka_run_group_tests_name("hf_config", tests, NULL, NULL);

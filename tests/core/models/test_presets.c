@@ -1,5 +1,7 @@
-/* Presets: what every row must have, and the numbers of the models themselves (AR §22 and the sources that the rows
- * name), written here from those sources. */
+/* Presets: what every row must have, and the numbers of the models themselves (AR §22, BR §15 and the sources that the
+ * rows name), written here from those sources. */
+#include "core/models/field.h"
+#include "core/params.h"
 #include "tests/support/request.h"
 
 #include <math.h>
@@ -14,7 +16,9 @@
 
 static bool is_known_scheme(const char *name)
 {
-    static const char *const known[] = {"rope", "sinusoidal", "learned", "fourier"};
+    static const char *const known[] = {"rope",  "sinusoidal", "learned",   "fourier",       "alibi",
+                                        "t5",    "swin",       "swinv2",    "beit",          "shaw",
+                                        "xlnet", "deberta",    "conformer", "transformer_xl"};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i], name) == 0)
             return true;
@@ -39,24 +43,49 @@ static void check_layer(const struct pe_preset *preset, const struct pe_preset_l
             fail_msg("%s: %s stands twice", preset->name, layer->fields[i].name);
 }
 
+/* The default comes first. */
+static bool is_first_type(const char *type)
+{
+    static const char *const first[] = {"full_attention", "encoder", "stage1", "rel_pos"};
+    for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+        if (strcmp(first[i], type) == 0)
+            return true;
+    return false;
+}
+
+static void check_types(const struct pe_preset *preset)
+{
+    const struct pe_preset_layer *layers = preset->layers;
+    if (preset->n_layers == 1) {
+        assert_null(layers[0].layer_type);
+        return;
+    }
+    assert_true(is_first_type(layers[0].layer_type));
+    for (size_t i = 0; i < preset->n_layers; i++)
+        for (size_t j = 0; j < i; j++)
+            assert_string_not_equal(layers[i].layer_type, layers[j].layer_type);
+}
+
+static void check_preset(const struct pe_preset *preset)
+{
+    assert_true(preset->name && preset->name[0]);
+    assert_true(preset->source && preset->source[0]);
+    assert_int_equal(strcspn(preset->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ |/"), strlen(preset->name));
+    assert_true(preset->n_layers > 0);
+    assert_non_null(pe_certainty_name(preset->certainty));
+    for (size_t j = 0; j < preset->n_layers; j++)
+        check_layer(preset, &preset->layers[j]);
+    check_types(preset);
+}
+
 static void every_row_is_whole(void **unused)
 {
     (void)unused;
-    assert_true(pe_n_presets() > 60);
-    for (size_t i = 0; i < pe_n_presets(); i++) {
-        const struct pe_preset *preset = pe_preset_at(i);
-        assert_true(preset->name && preset->name[0]);
-        assert_true(preset->source && preset->source[0]);
-        assert_int_equal(strcspn(preset->name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ |/"), strlen(preset->name));
-        assert_true(preset->n_layers > 0);
-        assert_non_null(pe_certainty_name(preset->certainty));
-        for (size_t j = 0; j < preset->n_layers; j++)
-            check_layer(preset, &preset->layers[j]);
-        if (preset->n_layers == 1)
-            assert_null(preset->layers[0].layer_type);
-        else
-            assert_string_equal(preset->layers[0].layer_type, "full_attention");
-    }
+    assert_in_range(pe_n_presets(), 130, 254); /* lists of names for "nearest" hold 255 */
+    for (size_t i = 0; i < pe_n_presets(); i++)
+        check_preset(pe_preset_at(i));
+    for (size_t i = 0; i < pe_presets_relative.n; i++) /* also while their schemes are not there */
+        check_preset(&pe_presets_relative.rows[i]);
 }
 
 /* Every name and alias leads to its own row, so none stands in two. */
@@ -195,9 +224,21 @@ static const char *const models[][3] = {
      "{'scheme':'fourier','style':'perceiver','num_bands':64,'max_resolution':[224,224],'concat_pos':true}"},
 };
 
-static const struct pe_preset_layer *layer_of(const char *name, const char *type)
+/* Also in the table that waits for its schemes. */
+static const struct pe_preset *preset_of(const char *name)
 {
     const struct pe_preset *preset = pe_preset_find(name);
+    for (size_t i = 0; !preset && i < pe_presets_relative.n; i++) {
+        const struct pe_preset *row = &pe_presets_relative.rows[i];
+        if (strcmp(row->name, name) == 0 || pe_is_among(row->aliases, name))
+            preset = row;
+    }
+    return preset;
+}
+
+static const struct pe_preset_layer *layer_of(const char *name, const char *type)
+{
+    const struct pe_preset *preset = preset_of(name);
     if (!preset)
         fail_msg("no preset \"%s\"", name);
     for (size_t i = 0; i < preset->n_layers; i++)
@@ -214,6 +255,216 @@ static void models_have_their_numbers(void **unused)
         const struct pe_preset_layer *layer = layer_of(models[i][0], models[i][1]);
         test_fields_equal(models[i][0], layer->fields, layer->n_fields, models[i][2]);
     }
+}
+
+/* ---- Models with biases and relative attention: BR §15, a line each ---- */
+
+#define REST 400 /* room for the fields */
+
+struct headed {
+    const char *names; /* of one preset, "a|b" */
+    int heads, head_dim;
+    const char *rest;
+};
+
+#define KEY_MASK "'scheme':'alibi','form':'key_mask','bias_max':8"
+#define KEY_END "'scheme':'alibi','form':'key_end','bias_max':8"
+#define SYMMETRIC "'scheme':'alibi','form':'symmetric','bias_max':8"
+#define T5_32_128 "'scheme':'t5','num_buckets':32,'max_distance':128"
+#define T5_320_800 "'scheme':'t5','num_buckets':320,'max_distance':800,'bidirectional':true"
+#define BEIT(side) "'scheme':'beit','grid':[" side "," side "]"
+#define DEBERTA_V1                                                                                                     \
+    "'scheme':'deberta','position_buckets':-1,'max_relative_positions':512,'pos_att_type':['c2p','p2c'],"              \
+    "'share_att_key':false,'norm_rel_ebd':false"
+#define DEBERTA_V2                                                                                                     \
+    "'scheme':'deberta','position_buckets':256,'max_relative_positions':512,'pos_att_type':['c2p','p2c'],"             \
+    "'share_att_key':true,'norm_rel_ebd':true"
+#define NEZHA "'scheme':'shaw','table_style':'sinusoidal','max_relative':64,'direction':'key_minus_query'"
+
+static const struct headed of_all_layers[] = {
+    {"bloom-560m", 16, 1024 / 16, KEY_MASK},
+    {"bloom-1b1", 16, 1536 / 16, KEY_MASK},
+    {"bloom-1b7", 16, 2048 / 16, KEY_MASK},
+    {"bloom-3b", 32, 2560 / 32, KEY_MASK},
+    {"bloom-7b1", 32, 4096 / 32, KEY_MASK},
+    {"bloom-176b|bloom", 112, 14336 / 112, KEY_MASK},
+    {"mpt-7b", 32, 128, KEY_END},
+    {"mpt-30b", 64, 112, KEY_END},
+    {"mpt-7b-storywriter", 32, 128, "'scheme':'alibi','form':'key_end','bias_max':16"},
+    {"falcon-rw-1b", 32, 64, KEY_MASK ",'bias_scaled':true"},
+    {"falcon-rw-7b", 64, 64, KEY_MASK ",'bias_scaled':true"},
+    {"baichuan-13b", 40, 128, "'scheme':'alibi','form':'key','bias_max':8"},
+    {"jina-embeddings-v2-small-en", 8, 512 / 8, SYMMETRIC},
+    {"jina-embeddings-v2-base-en", 12, 768 / 12, SYMMETRIC},
+    {"mpnet-base", 12, 64, T5_32_128 ",'bidirectional':true"},
+    {"wavlm-base", 12, 64, T5_320_800},
+    {"wavlm-large", 16, 64, T5_320_800},
+    {"beit-base-patch16-224", 12, 64, BEIT("14")},
+    {"beit-base-patch16-384", 12, 64, BEIT("24")},
+    {"beit-large-patch16-224", 16, 64, BEIT("14")},
+    {"beit-large-patch16-384", 16, 64, BEIT("24")},
+    {"deberta-base", 12, 768 / 12, DEBERTA_V1},
+    {"deberta-large|deberta-xlarge", 16, 1024 / 16, DEBERTA_V1},
+    {"deberta-v2-xlarge|deberta-v2-xxlarge", 24, 1536 / 24, DEBERTA_V2},
+    {"deberta-v3-xsmall", 6, 384 / 6, DEBERTA_V2},
+    {"deberta-v3-small|deberta-v3-base|mdeberta-v3-base", 12, 768 / 12, DEBERTA_V2},
+    {"deberta-v3-large", 16, 1024 / 16, DEBERTA_V2},
+    {"transfo-xl-wt103", 16, 64,
+     "'scheme':'transformer_xl','d_model':1024,'mem_len':1600,'clamp_len':1000,'same_length':true,'causal':true"},
+    {"xlnet-base-cased", 12, 64, "'scheme':'xlnet','d_model':768,'clamp_len':-1"},
+    {"xlnet-large-cased", 16, 64, "'scheme':'xlnet','d_model':1024,'clamp_len':-1"},
+    {"wav2vec2-conformer-rel-pos-large", 16, 64, "'scheme':'conformer','d_model':1024"},
+    {"nezha-cn-base", 12, 64, NEZHA},
+    {"nezha-cn-large", 16, 64, NEZHA},
+};
+
+static void check_headed(const char *name, const char *type, int heads, int head_dim, const char *rest)
+{
+    char expected[REST];
+    snprintf(expected, sizeof expected, "{'num_heads':%d,'head_dim':%d,%s}", heads, head_dim, rest);
+    const struct pe_preset_layer *layer = layer_of(name, type);
+    test_fields_equal(name, layer->fields, layer->n_fields, expected);
+}
+
+static void models_of_one_kind_of_layers(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof of_all_layers / sizeof *of_all_layers; i++) {
+        const struct headed *m = &of_all_layers[i];
+        char names[128], *rest = names;
+        snprintf(names, sizeof names, "%s", m->names);
+        for (char *name = strtok_r(names, "|", &rest); name; name = strtok_r(NULL, "|", &rest))
+            check_headed(name, NULL, m->heads, m->head_dim, m->rest);
+    }
+}
+
+/* Both stacks of T5: heads, d_kv. */
+static const struct headed t5_sizes[] = {
+    {"t5-small", 8, 64, NULL},      {"t5-base", 12, 64, NULL},       {"t5-large", 16, 64, NULL},
+    {"t5-3b", 32, 128, NULL},       {"t5-11b", 128, 128, NULL},      {"t5-v1.1-small", 6, 64, NULL},
+    {"t5-v1.1-base", 12, 64, NULL}, {"t5-v1.1-large", 16, 64, NULL}, {"t5-v1.1-xl", 32, 64, NULL},
+    {"t5-v1.1-xxl", 64, 64, NULL},  {"mt5-small", 6, 64, NULL},      {"mt5-base", 12, 64, NULL},
+    {"mt5-large", 16, 64, NULL},    {"mt5-xl", 32, 64, NULL},        {"mt5-xxl", 64, 64, NULL},
+    {"flan-t5-small", 6, 64, NULL}, {"flan-t5-base", 12, 64, NULL},  {"flan-t5-large", 16, 64, NULL},
+    {"flan-t5-xl", 32, 64, NULL},   {"flan-t5-xxl", 64, 64, NULL},
+};
+
+static void tables_of_single_stacks(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof t5_sizes / sizeof *t5_sizes; i++) {
+        const struct headed *m = &t5_sizes[i];
+        check_headed(m->names, "encoder", m->heads, m->head_dim, T5_32_128 ",'bidirectional':true,'softmax_scale':1");
+        check_headed(m->names, "decoder", m->heads, m->head_dim, T5_32_128 ",'bidirectional':false,'softmax_scale':1");
+    }
+    static const char flat[] =
+        "'scheme':'t5','num_buckets':64,'max_distance':256,'bidirectional':true,'table_scale':0.125";
+    check_headed("layoutlmv3-base", "rel_pos", 12, 64, T5_32_128 ",'bidirectional':true,'table_scale':0.125");
+    check_headed("layoutlmv3-base", "rel_pos_x", 12, 64, flat);
+    check_headed("layoutlmv3-base", "rel_pos_y", 12, 64, flat);
+}
+
+/* Swin's stages: heads, the windows of the first three and of the last, the pretrained ones (0: none). */
+struct staged {
+    const char *name;
+    int heads[4], window, last_window, pretrained, last_pretrained;
+};
+static const struct staged stages[] = {
+    {"swin-tiny", {3, 6, 12, 24}, 7, 7, 0, 0},
+    {"swin-small", {3, 6, 12, 24}, 7, 7, 0, 0},
+    {"swin-base", {4, 8, 16, 32}, 7, 7, 0, 0},
+    {"swin-base-384", {4, 8, 16, 32}, 12, 12, 0, 0},
+    {"swin-large", {6, 12, 24, 48}, 7, 7, 0, 0},
+    {"swin-large-384", {6, 12, 24, 48}, 12, 12, 0, 0},
+    {"swinv2-tiny-w8", {3, 6, 12, 24}, 8, 8, 0, 0},
+    {"swinv2-small-w8", {3, 6, 12, 24}, 8, 8, 0, 0},
+    {"swinv2-base-w8", {4, 8, 16, 32}, 8, 8, 0, 0},
+    {"swinv2-tiny-w16", {3, 6, 12, 24}, 16, 8, 0, 0},
+    {"swinv2-small-w16", {3, 6, 12, 24}, 16, 8, 0, 0},
+    {"swinv2-base-w16", {4, 8, 16, 32}, 16, 8, 0, 0},
+    {"swinv2-base-w12to16", {4, 8, 16, 32}, 16, 8, 12, 6},
+    {"swinv2-large-w12to16", {6, 12, 24, 48}, 16, 8, 12, 6},
+    {"swinv2-base-w12to24", {4, 8, 16, 32}, 24, 12, 12, 6},
+    {"swinv2-large-w12to24", {6, 12, 24, 48}, 24, 12, 12, 6},
+};
+
+static void stages_of_swin(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++)
+        for (int stage = 0; stage < 4; stage++) {
+            const struct staged *m = &stages[i];
+            bool v2 = strncmp(m->name, "swinv2", 6) == 0;
+            int window = stage < 3 ? m->window : m->last_window,
+                pretrained = stage < 3 ? m->pretrained : m->last_pretrained;
+            char type[8], rest[REST / 2];
+            snprintf(type, sizeof type, "stage%d", stage + 1);
+            int n = snprintf(rest, sizeof rest, "'scheme':'%s','grid':[%d,%d]%s", v2 ? "swinv2" : "swin", window,
+                             window, v2 ? ",'hidden':512" : "");
+            if (pretrained)
+                snprintf(rest + n, sizeof rest - (size_t)n, ",'pretrained_grid':[%d,%d]", pretrained, pretrained);
+            check_headed(m->name, type, m->heads[stage], 32, rest);
+        }
+}
+
+/* What BR §17 lists as from memory, and nothing else of §15. */
+static void certainty_is_what_was_seen(void **unused)
+{
+    (void)unused;
+    static const char *const from_memory[] = {"mpt-30b",
+                                              "falcon-rw-1b",
+                                              "falcon-rw-7b",
+                                              "baichuan-13b",
+                                              "jina-embeddings-v2-small-en",
+                                              "wav2vec2-conformer-rel-pos-large",
+                                              "nezha-cn-large"};
+    static const struct pe_preset_table *const tables[] = {&pe_presets_bias, &pe_presets_relative};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof from_memory / sizeof *from_memory; i++)
+        assert_int_equal(preset_of(from_memory[i])->certainty, PE_UNVERIFIED);
+    for (size_t t = 0; t < 2; t++)
+        for (size_t i = 0; i < tables[t]->n; i++)
+            n += tables[t]->rows[i].certainty == PE_UNVERIFIED;
+    assert_int_equal(n, sizeof from_memory / sizeof *from_memory);
+}
+
+/* ---- What a preset brings to a request ---- */
+
+/* What attention alone uses is idle elsewhere, but not the request's own words. */
+static void fields_of_attention_are_idle(void **unused)
+{
+    (void)unused;
+    struct test_request r;
+    pe_plan_free(test_plan(&r, "{\"preset\":\"t5-small\",\"layer_type\":\"decoder\",\"len\":3}"));
+    test_request_drop(&r);
+    pe_plan_free(test_plan(&r, "{\"preset\":\"bloom-560m\",\"num_heads\":2,\"len\":3}"));
+    test_request_drop(&r);
+    test_refused("{\"preset\":\"t5-small\",\"head_dim\":64,\"len\":3}", "/head_dim", "head_dim");
+    test_refused("{\"preset\":\"bloom-560m\",\"softmax_scale\":1,\"len\":3}", "/softmax_scale", "unknown field");
+}
+
+static void check_tokens(const char *json, uint64_t tokens)
+{
+    struct test_request r;
+    struct pe_plan *plan = test_plan(&r, json);
+    const struct pe_output *index = pe_plan_output(plan, 0);
+    assert_string_equal(index->name, "index");
+    assert_int_equal(index->shape[0], tokens);
+    pe_plan_free(plan);
+    test_request_drop(&r);
+}
+
+/* The model's window is the sequence where the request has none. */
+static void windows_bring_their_grid(void **unused)
+{
+    (void)unused;
+    check_tokens("{\"preset\":\"swin-tiny\"}", 49);
+    check_tokens("{\"preset\":\"swin-tiny\",\"grid\":[3,5]}", 15);
+    check_tokens("{\"preset\":\"swin-tiny\",\"len\":6}", 6);
+    check_tokens("{\"preset\":\"swinv2-base-w12to24\",\"layer_type\":\"stage4\"}", 144);
+    check_tokens("{\"preset\":\"beit-base\"}", 197);
+    test_refused("{\"preset\":\"swin-tiny\",\"positions\":[1,2]}", "/positions", "one window");
+    test_refused("{\"preset\":\"swin-tiny\",\"layer_type\":\"stage5\"}", "/layer_type", "stage4");
 }
 
 /* ---- Lists: their length, ends and sums (of the decimals in AR §22, added exactly) ---- */
@@ -264,10 +515,11 @@ static void lists_are_copied_right(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_whole),
-        cmocka_unit_test(names_are_found_and_stand_once),
-        cmocka_unit_test(models_have_their_numbers),
-        cmocka_unit_test(lists_are_copied_right),
+        cmocka_unit_test(every_row_is_whole),         cmocka_unit_test(names_are_found_and_stand_once),
+        cmocka_unit_test(models_have_their_numbers),  cmocka_unit_test(models_of_one_kind_of_layers),
+        cmocka_unit_test(tables_of_single_stacks),    cmocka_unit_test(stages_of_swin),
+        cmocka_unit_test(certainty_is_what_was_seen), cmocka_unit_test(fields_of_attention_are_idle),
+        cmocka_unit_test(windows_bring_their_grid),   cmocka_unit_test(lists_are_copied_right),
     };
     return cmocka_run_group_tests_name("presets", tests, NULL, NULL);
 }

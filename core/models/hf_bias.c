@@ -1,0 +1,131 @@
+/* Biases from a config: ALiBi, and buckets of distances (T5 and its relatives). */
+#include "core/models/hf.h"
+#include "core/params.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- ALiBi ---- */
+
+enum pe_status pe_hf_alibi(struct pe_hf_reader *r)
+{
+    int64_t heads = 0;
+    pe_hf_put_word(r->out, "scheme", "alibi");
+    enum pe_status status = pe_hf_needed(&r->config, PE_HF_HEADS, "num_heads", &heads, r->err);
+    if (!status) {
+        pe_hf_put_integer(r->out, "num_heads", heads);
+        pe_hf_put_word(r->out, "form", r->model->style ? r->model->style : "symmetric");
+    }
+    return status;
+}
+
+enum pe_status pe_hf_mpt(struct pe_hf_reader *r)
+{
+    struct pe_hf_place attention;
+    bool alibi = false, rope = false;
+    double bias_max = 8;
+    enum pe_status status = pe_hf_object(&r->config, "attn_config", &attention, r->err);
+    if (!status)
+        status = pe_hf_flag(&attention, "alibi", &alibi, r->err);
+    if (!status)
+        status = pe_hf_flag(&attention, "rope", &rope, r->err);
+    if (!status)
+        status = pe_hf_number(&attention, "alibi_bias_max", &bias_max, r->err);
+    if (status)
+        return status;
+    if (rope)
+        return pe_hf_wrong(&attention, pe_hf_find(&attention, "rope"),
+                           "false: MPT with RoPE is not read; use scheme \"rope\"", r->err);
+    if (!alibi)
+        return pe_hf_learned(r);
+    pe_hf_put_number(r->out, "bias_max", bias_max);
+    return pe_hf_alibi(r);
+}
+
+/* Falcon's bias is multiplied by the softmax scale too. */
+enum pe_status pe_hf_falcon(struct pe_hf_reader *r)
+{
+    bool alibi = false;
+    enum pe_status status = pe_hf_flag(&r->config, "alibi", &alibi, r->err);
+    if (status || !alibi)
+        return status ? status : pe_hf_rope(r);
+    pe_hf_put_flag(r->out, "bias_scaled", true);
+    return pe_hf_alibi(r);
+}
+
+/* ---- Buckets ---- */
+
+/* Where a family of configs keeps the two numbers of a table, and what its class has in silence. */
+struct bucketing {
+    const char *types, *layers; /* NULL: all */
+    const char *buckets, *distance;
+    int64_t n_buckets, max_distance;
+};
+static const struct bucketing bucketings[] = {
+    {"wavlm", NULL, "num_buckets", "max_bucket_distance", 320, 800},
+    {"layoutlmv2|layoutlmv3", "rel_pos_x|rel_pos_y", "rel_2d_pos_bins", "max_rel_2d_pos", 64, 256},
+    {"layoutlmv2|layoutlmv3", NULL, "rel_pos_bins", "max_rel_pos", 32, 128},
+    {NULL, NULL, "relative_attention_num_buckets", "relative_attention_max_distance", 32, 128},
+};
+
+static const struct bucketing *bucketing_of(const struct pe_hf_reader *r)
+{
+    const struct bucketing *row = bucketings;
+    while ((row->types && !pe_is_among(row->types, r->model_type)) ||
+           (row->layers && (!r->layer_type || !pe_is_among(row->layers, r->layer_type))))
+        row++;
+    return row;
+}
+
+static enum pe_status put_buckets(struct pe_hf_reader *r, const char *head_dim_names, bool bidirectional)
+{
+    const struct bucketing *row = bucketing_of(r);
+    int64_t buckets = row->n_buckets, distance = row->max_distance;
+    pe_hf_put_word(r->out, "scheme", "t5");
+    enum pe_status status = pe_hf_put_heads(r, head_dim_names);
+    if (!status)
+        status = pe_hf_integer(&r->config, row->buckets, &buckets, r->err);
+    if (!status)
+        status = pe_hf_integer(&r->config, row->distance, &distance, r->err);
+    pe_hf_put_integer(r->out, "num_buckets", buckets);
+    pe_hf_put_integer(r->out, "max_distance", distance);
+    pe_hf_put_flag(r->out, "bidirectional", bidirectional);
+    return status;
+}
+
+/* T5's logits are not scaled. A config of one stack says is_decoder, one of both is_encoder_decoder. */
+enum pe_status pe_hf_t5(struct pe_hf_reader *r)
+{
+    bool decoder = false, both = false;
+    enum pe_status status = pe_hf_flag(&r->config, "is_decoder", &decoder, r->err);
+    if (!status)
+        status = pe_hf_flag(&r->config, "is_encoder_decoder", &both, r->err);
+    if (!status && r->layer_type)
+        decoder = strcmp(r->layer_type, "decoder") == 0;
+    else
+        decoder = decoder && !both;
+    if (!status)
+        status = put_buckets(r, "d_kv", !decoder);
+    pe_hf_put_number(r->out, "softmax_scale", 1);
+    return status;
+}
+
+enum pe_status pe_hf_buckets(struct pe_hf_reader *r) { return put_buckets(r, NULL, true); }
+
+/* v3 divides the sum of the three biases as it does the logits; v2 adds it as it is. */
+enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r)
+{
+    bool flat = r->layer_type && strcmp(r->layer_type, "rel_pos") != 0, has = true;
+    const char *switched = flat ? "has_spatial_attention_bias" : "has_relative_attention_bias";
+    enum pe_status status = pe_hf_flag(&r->config, switched, &has, r->err);
+    if (!status && !has)
+        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, switched), "true, for this table to exist", r->err);
+    if (!status)
+        status = put_buckets(r, NULL, true);
+    if (!status && r->model->style) {
+        int64_t head_dim = 1;
+        status = pe_hf_divide_width(r, &head_dim);
+        pe_hf_put_number(r->out, "table_scale", 1 / sqrt((double)head_dim));
+    }
+    return status;
+}

@@ -1,0 +1,140 @@
+/* Biases of windows of patches from a config: Swin's stages, which differ in heads and perhaps in window, and BEiT. The
+ * window stands in the field grid. */
+#include "core/models/hf.h"
+#include "core/params.h"
+
+#include <string.h>
+
+/* ---- Lists, an element for each stage ---- */
+
+/* *out stays as it is where the config has no list of that name. */
+static enum pe_status read_element(const struct pe_hf_reader *r, const char *name, uint64_t stage, int64_t low,
+                                   int64_t *out)
+{
+    const struct pe_field *field = pe_hf_find(&r->config, name);
+    if (!field)
+        return PE_OK;
+    struct pe_reals list = {.array = field->value.array};
+    if (field->value.kind != PE_ARRAY || list.array.rank != 1)
+        return pe_hf_wrong(&r->config, field, "a list of integers, one for each stage", r->err);
+    if (stage >= list.array.shape[0])
+        return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; %s of the config has %llu stages",
+                       r->layer_type, name, (unsigned long long)list.array.shape[0]);
+    double x = pe_real_at(&list, stage);
+    if (!(x >= (double)low && x <= PE_HF_SIDE_MAX) || x != (double)(int64_t)x)
+        return pe_hf_wrong(&r->config, field, low ? "integers from 1 to 65536" : "integers from 0 to 65536", r->err);
+    *out = (int64_t)x;
+    return PE_OK;
+}
+
+static enum pe_status needed_element(const struct pe_hf_reader *r, const char *name, uint64_t stage, int64_t *out)
+{
+    if (!pe_hf_find(&r->config, name))
+        return pe_fail(r->err, r->config.at, "%s is missing; needed: a list, one for each stage", name);
+    return read_element(r, name, stage, 1, out);
+}
+
+/* ---- Sizes ---- */
+
+static void put_square(struct pe_hf_reader *r, const char *name, double *numbers, int64_t side)
+{
+    numbers[0] = numbers[1] = (double)side;
+    pe_hf_put_list(r->out, name, numbers, 2);
+}
+
+enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side)
+{
+    int64_t image = 0, patch = 1;
+    enum pe_status status = pe_hf_needed(&r->config, "image_size", "image_size", &image, r->err);
+    if (!status)
+        status = pe_hf_needed(&r->config, "patch_size", "patch_size", &patch, r->err);
+    *side = image / patch;
+    if (!status && (*side < 1 || *side > PE_HF_SIDE_MAX))
+        return pe_fail(r->err, r->config.at, "image_size %lld / patch_size %lld is %lld; allowed: 1 to %d patches",
+                       (long long)image, (long long)patch, (long long)*side, PE_HF_SIDE_MAX);
+    return status;
+}
+
+/* ---- Swin ---- */
+
+/* Patches of a stage are merged two by two, and a window is no larger than what there is of them. */
+static enum pe_status read_window(const struct pe_hf_reader *r, uint64_t stage, int64_t *window)
+{
+    int64_t side = 1;
+    enum pe_status status = pe_hf_needed(&r->config, "window_size", "window_size", window, r->err);
+    if (!status)
+        status = pe_hf_side(r, &side);
+    for (uint64_t i = 0; i < stage; i++)
+        side = (side + 1) / 2;
+    if (*window > side)
+        *window = side;
+    return status;
+}
+
+/* The width doubles from stage to stage. */
+static enum pe_status put_stage_heads(struct pe_hf_reader *r, uint64_t stage)
+{
+    int64_t heads = 1, width = 0;
+    enum pe_status status = needed_element(r, "num_heads", stage, &heads);
+    if (!status)
+        status = pe_hf_needed(&r->config, "embed_dim", "embed_dim", &width, r->err);
+    if (status)
+        return status;
+    width <<= stage;
+    if (width % heads)
+        return pe_fail(r->err, r->config.at, "%lld channels do not divide into %lld heads", (long long)width,
+                       (long long)heads);
+    pe_hf_put_integer(r->out, "num_heads", heads);
+    pe_hf_put_integer(r->out, "head_dim", width / heads);
+    return PE_OK;
+}
+
+/* 0: the window itself. */
+static enum pe_status put_pretrained(struct pe_hf_reader *r, uint64_t stage)
+{
+    int64_t side = 0;
+    enum pe_status status = read_element(r, "pretrained_window_sizes", stage, 0, &side);
+    if (side > 0)
+        put_square(r, "pretrained_grid", r->out->numbers + 2, side);
+    return status;
+}
+
+enum pe_status pe_hf_swin(struct pe_hf_reader *r)
+{
+    uint64_t stage = r->layer_type ? (uint64_t)(r->layer_type[5] - '1') : 0; /* "stage1" … */
+    int64_t window = 0;
+    pe_hf_put_word(r->out, "scheme", r->model->style);
+    enum pe_status status = put_stage_heads(r, stage);
+    if (!status)
+        status = read_window(r, stage, &window);
+    if (!status)
+        put_square(r, "grid", r->out->numbers, window);
+    return status || strcmp(r->model->style, "swinv2") != 0 ? status : put_pretrained(r, stage);
+}
+
+/* ---- BEiT ---- */
+
+/* Tables of distances for each layer, or shared; else one of positions. */
+enum pe_status pe_hf_beit(struct pe_hf_reader *r)
+{
+    bool own = false, shared = false, table = false;
+    int64_t side = 0;
+    enum pe_status status = pe_hf_flag(&r->config, "use_relative_position_bias", &own, r->err);
+    if (!status)
+        status = pe_hf_flag(&r->config, "use_shared_relative_position_bias", &shared, r->err);
+    if (!status)
+        status = pe_hf_flag(&r->config, "use_absolute_position_embeddings", &table, r->err);
+    if (!status && !own && !shared && table)
+        return pe_hf_patches(r);
+    if (!status && !own && !shared)
+        return pe_fail(r->err, r->config.at,
+                       "none of use_relative_position_bias, use_shared_relative_position_bias and "
+                       "use_absolute_position_embeddings is true: the model has no positions");
+    pe_hf_put_word(r->out, "scheme", "beit");
+    if (!status)
+        status = pe_hf_put_heads(r, NULL);
+    if (!status)
+        status = pe_hf_side(r, &side);
+    put_square(r, "grid", r->out->numbers, side);
+    return status;
+}

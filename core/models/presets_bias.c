@@ -1,0 +1,221 @@
+/* Models that add a bias to their logits: ALiBi, T5's buckets, and the windows of Swin and BEiT (tables not included).
+ *
+ * A row says where positions enter, not who sees whom: `causal` is the request's. head_dim and softmax_scale are for
+ * attention alone. Where a model has several tables with numbers of their own, each is a type of layers under the name
+ * the model's code has for it: the stacks of T5, the stages of Swin (which differ in heads and, at the end, in window),
+ * the three tables of LayoutLM. So a checkpoint stays one name, as for Gemma's sliding layers. */
+#include "core/models/field.h"
+
+#define HEADS(n_, head_dim_) PE_INT("num_heads", n_), PE_INT("head_dim", head_dim_)
+
+/* ---- ALiBi ---- */
+
+#define ALIBI(form_, heads_, head_dim_)                                                                                \
+    PE_WORD("scheme", "alibi"), HEADS(heads_, head_dim_), PE_WORD("form", form_), PE_NUMBER("bias_max", 8)
+
+#define BLOOM_NOTE                                                                                                     \
+    "A decoder: send causal true (and key_mask for padding: the count restarts at the first key seen). The code "      \
+    "makes slopes in float32."
+#define BLOOM(name_, aliases_, heads_, head_dim_)                                                                      \
+    {                                                                                                                  \
+        .name = name_, .aliases = aliases_,                                                                            \
+        .source = "config.json of bigscience/" name_ "; form: " TF("bloom/modeling_bloom.py"),                         \
+        .certainty = PE_SEEN_CHECKPOINT, .note = BLOOM_NOTE, PE_ALL_LAYERS(ALIBI("key_mask", heads_, head_dim_))       \
+    }
+
+#define MPT_CODE "; form: mosaicml/llm-foundry layers/attention.py"
+
+#define FALCON_RW(size_, heads_)                                                                                       \
+    {                                                                                                                  \
+        .name = "falcon-rw-" size_, .aliases = NULL,                                                                   \
+        .source = "sizes from memory; form and bias_scaled: " TF("falcon/modeling_falcon.py"),                         \
+        .certainty = PE_UNVERIFIED,                                                                                    \
+        .note = "A decoder: send causal true. Attention scales the bias too, (q·k + bias)/sqrt(64), and slopes and "  \
+                "positions are bfloat16 there. 2048 positions. The other Falcons are rotary.",                         \
+        PE_ALL_LAYERS(ALIBI("key_mask", heads_, 64), PE_FLAG("bias_scaled", true))                                     \
+    }
+
+#define JINA_CODE "; form: text-embeddings-inference's Jina BERT"
+#define JINA_NOTE "An encoder: both sides fall. 8192 tokens."
+
+/* ---- T5's buckets ---- */
+
+#define BUCKETS(heads_, head_dim_, buckets_, distance_, bidirectional_)                                                \
+    PE_WORD("scheme", "t5"), HEADS(heads_, head_dim_), PE_INT("num_buckets", buckets_),                                \
+        PE_INT("max_distance", distance_), PE_FLAG("bidirectional", bidirectional_)
+#define T5_STACK(stack_, heads_, d_kv_, bidirectional_)                                                                \
+    PE_LAYER(stack_, BUCKETS(heads_, d_kv_, 32, 128, bidirectional_), PE_NUMBER("softmax_scale", 1))
+#define T5_NOTE                                                                                                        \
+    "Logits are not divided by sqrt(head_dim). One table for each stack, in its first block and shared by all: "       \
+    "encoder (decoder).block.0.layer.0.SelfAttention.relative_attention_bias.weight [32, num_heads]. The decoder "     \
+    "is causal: send causal true with layer_type decoder. Cross-attention has no bias."
+#define T5(name_, aliases_, source_, heads_, d_kv_)                                                                    \
+    {                                                                                                                  \
+        .name = name_, .aliases = aliases_, .source = source_, .certainty = PE_SEEN_CHECKPOINT, .note = T5_NOTE,       \
+        PE_LAYERS(T5_STACK("encoder", heads_, d_kv_, true), T5_STACK("decoder", heads_, d_kv_, false))                 \
+    }
+#define T5_PAPER "arXiv 1910.10683, sections 2.1 and 3.7; " TF("t5/configuration_t5.py")
+#define T5_V1_1 "T5 v1.1's and mT5's (arXiv 2010.11934) tables of sizes; " TF("t5/configuration_t5.py")
+
+#define WAVLM(size_, aliases_, heads_)                                                                                 \
+    {                                                                                                                  \
+        .name = "wavlm-" size_, .aliases = aliases_, .source = "microsoft/unilm wavlm/modules.py, WavLM.py",           \
+        .certainty = PE_SEEN_CHECKPOINT,                                                                               \
+        .note = "One table, of layer 0: relative_attention_bias.weight [320, num_heads]. Each layer multiplies it by " \
+                "a gate of its input, which is not computed here: g = sigmoid of (x_head·grep_linear + its bias), "   \
+                "summed by fours into a and b; a·(b·grep_a - 1) + 2.",                                                 \
+        PE_ALL_LAYERS(BUCKETS(heads_, 64, 320, 800, true))                                                             \
+    }
+
+/* (bias_1d + bias_x + bias_y)/sqrt(64) */
+#define LAYOUTLM_V3(table_, buckets_, distance_)                                                                       \
+    PE_LAYER(table_, BUCKETS(12, 64, buckets_, distance_, true), PE_NUMBER("table_scale", 0.125))
+
+/* ---- Windows ---- */
+
+#define WINDOW(scheme_, heads_, head_dim_, side_)                                                                      \
+    PE_WORD("scheme", scheme_), HEADS(heads_, head_dim_), PE_LIST_OF("grid", side_, side_)
+#define STAGES(STAGE, h1_, h2_, h3_, h4_)                                                                              \
+    PE_LAYERS(PE_LAYER("stage1", STAGE(1, h1_)), PE_LAYER("stage2", STAGE(2, h2_)), PE_LAYER("stage3", STAGE(3, h3_)), \
+              PE_LAYER("stage4", STAGE(4, h4_)))
+
+#define SWIN_7(stage_, heads_) WINDOW("swin", heads_, 32, 7)
+#define SWIN_12(stage_, heads_) WINDOW("swin", heads_, 32, 12)
+#define SWIN_NOTE                                                                                                      \
+    "A table for each block, attn.relative_position_bias_table [(2·window-1)^2, num_heads]; logits are divided by "   \
+    "sqrt(32). Every second block shifts its windows and adds -100 between regions, which is no part of the bias."
+#define SWIN(name_, aliases_, WINDOW_, ...)                                                                            \
+    {                                                                                                                  \
+        .name = name_, .aliases = aliases_, .source = "microsoft/Swin-Transformer configs/swin; arXiv 2103.14030",     \
+        .certainty = PE_SEEN_CHECKPOINT, .note = SWIN_NOTE, STAGES(WINDOW_, __VA_ARGS__)                               \
+    }
+
+#define SWINV2_WINDOW(heads_, side_) WINDOW("swinv2", heads_, 32, side_), PE_INT("hidden", 512)
+#define SWINV2_FROM(heads_, side_, from_) SWINV2_WINDOW(heads_, side_), PE_LIST_OF("pretrained_grid", from_, from_)
+/* The last stage of a picture of 256 has 8 x 8 patches, of 384 12 x 12: its window is no larger. */
+#define SWINV2_W8(stage_, heads_) SWINV2_WINDOW(heads_, 8)
+#define SWINV2_W16(stage_, heads_) SWINV2_WINDOW(heads_, (stage_) < 4 ? 16 : 8)
+#define SWINV2_W12TO16(stage_, heads_) SWINV2_FROM(heads_, (stage_) < 4 ? 16 : 8, (stage_) < 4 ? 12 : 6)
+#define SWINV2_W12TO24(stage_, heads_) SWINV2_FROM(heads_, (stage_) < 4 ? 24 : 12, (stage_) < 4 ? 12 : 6)
+#define SWINV2_NOTE                                                                                                    \
+    "Attention is by cosines: exp(min(logit_scale, ln 100))·cos(q, k) + bias, logit_scale of each block and head; k " \
+    "has no bias. Of each block: attn.cpb_mlp.0.weight, .0.bias, .2.weight. Every second block shifts its windows "    \
+    "and adds -100 between regions."
+#define SWINV2(name_, aliases_, WINDOW_, ...)                                                                          \
+    {                                                                                                                  \
+        .name = name_, .aliases = aliases_, .source = "microsoft/Swin-Transformer configs/swinv2; arXiv 2111.09883",   \
+        .certainty = PE_SEEN_CHECKPOINT, .note = SWINV2_NOTE, STAGES(WINDOW_, __VA_ARGS__)                             \
+    }
+
+#define BEIT(name_, aliases_, heads_, side_)                                                                           \
+    {                                                                                                                  \
+        .name = name_, .aliases = aliases_, .source = "microsoft/unilm beit; arXiv 2106.08254",                        \
+        .certainty = PE_SEEN_CHECKPOINT,                                                                               \
+        .note = "A class token, then the patches of 16. A table for each layer, "                                      \
+                "attn.relative_position_bias_table [(2·side-1)^2 + 3, num_heads]; in pre-training one for all "       \
+                "(rel_pos_bias). Another size of picture needs a table resized. q and v have biases, k has none.",     \
+        PE_ALL_LAYERS(WINDOW("beit", heads_, 64, side_))                                                               \
+    }
+
+static const struct pe_preset rows[] = {
+    BLOOM("bloom-560m", "bloomz-560m", 16, 64),
+    BLOOM("bloom-1b1", "bloomz-1b1", 16, 96),
+    BLOOM("bloom-1b7", "bloomz-1b7", 16, 128),
+    BLOOM("bloom-3b", "bloomz-3b", 32, 80),
+    BLOOM("bloom-7b1", "bloomz-7b1", 32, 128),
+    BLOOM("bloom", "bloom-176b|bloomz|bloomz-176b", 112, 128),
+    {.name = "mpt-7b",
+     .aliases = "mpt-7b-instruct|mpt-7b-chat",
+     .source = "config.json of mosaicml/mpt-7b" MPT_CODE,
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "A decoder: send causal true. 2048 positions.",
+     PE_ALL_LAYERS(ALIBI("key_end", 32, 128))},
+    {.name = "mpt-7b-storywriter",
+     .aliases = NULL,
+     .source = "config.json of mosaicml/mpt-7b-storywriter" MPT_CODE,
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "A decoder: send causal true. transformers' MptModel does not pass alibi_bias_max and computes with 8. "
+             "65536 positions.",
+     PE_ALL_LAYERS(PE_WORD("scheme", "alibi"), HEADS(32, 128), PE_WORD("form", "key_end"), PE_NUMBER("bias_max", 16))},
+    {.name = "mpt-30b",
+     .aliases = "mpt-30b-instruct|mpt-30b-chat",
+     .source = "sizes from memory" MPT_CODE,
+     .certainty = PE_UNVERIFIED,
+     .note = "A decoder: send causal true. 8192 positions.",
+     PE_ALL_LAYERS(ALIBI("key_end", 64, 112))},
+    FALCON_RW("1b", 32),
+    FALCON_RW("7b", 64),
+    {.name = "baichuan-13b",
+     .aliases = "baichuan-13b-base|baichuan-13b-chat|baichuan2-13b|baichuan2-13b-base|baichuan2-13b-chat",
+     .source = "sizes from memory; form: modeling_baichuan.py (_gen_alibi_mask), in several public copies",
+     .certainty = PE_UNVERIFIED,
+     .note = "A decoder: send causal true. The slopes are multiplied by the key's index, every row alike. "
+             "4096 positions. Baichuan 7B is rotary.",
+     PE_ALL_LAYERS(ALIBI("key", 40, 128))},
+    {.name = "jina-embeddings-v2-small-en",
+     .aliases = "jina-embeddings-v2-small",
+     .source = "sizes from memory" JINA_CODE,
+     .certainty = PE_UNVERIFIED,
+     .note = JINA_NOTE,
+     PE_ALL_LAYERS(ALIBI("symmetric", 8, 64))},
+    {.name = "jina-embeddings-v2-base-en",
+     .aliases = "jina-embeddings-v2-base",
+     .source = "config.json of jinaai/jina-embeddings-v2-base-en" JINA_CODE,
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = JINA_NOTE,
+     PE_ALL_LAYERS(ALIBI("symmetric", 12, 64))},
+
+    T5("t5-small", NULL, T5_PAPER, 8, 64),
+    T5("t5-base", "t5", T5_PAPER, 12, 64),
+    T5("t5-large", NULL, T5_PAPER, 16, 64),
+    T5("t5-3b", NULL, T5_PAPER, 32, 128),
+    T5("t5-11b", NULL, T5_PAPER, 128, 128),
+    T5("t5-v1.1-small", "t5-v1_1-small|flan-t5-small|mt5-small", T5_V1_1, 6, 64),
+    T5("t5-v1.1-base", "t5-v1_1-base|flan-t5-base|mt5-base", T5_V1_1, 12, 64),
+    T5("t5-v1.1-large", "t5-v1_1-large|flan-t5-large|mt5-large", T5_V1_1, 16, 64),
+    T5("t5-v1.1-xl", "t5-v1_1-xl|flan-t5-xl|mt5-xl", T5_V1_1, 32, 64),
+    T5("t5-v1.1-xxl", "t5-v1_1-xxl|flan-t5-xxl|mt5-xxl", T5_V1_1, 64, 64),
+    {.name = "mpnet-base",
+     .aliases = "mpnet",
+     .source = TF("mpnet/configuration_mpnet.py, modeling_mpnet.py"),
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "One table for all layers, encoder.relative_attention_bias.weight [32, 12], added to logits divided by "
+             "sqrt(64). The input also has a learned table of 514 rows, the first token at row 2.",
+     PE_ALL_LAYERS(BUCKETS(12, 64, 32, 128, true))},
+    WAVLM("base", "wavlm-base-plus", 12),
+    WAVLM("large", NULL, 16),
+    {.name = "layoutlmv3-base",
+     .aliases = "layoutlmv3",
+     .source = TF("layoutlmv3/modeling_layoutlmv3.py"),
+     .certainty = PE_SEEN_CHECKPOINT,
+     .note = "Three biases are summed: of the token's place, and of the left and lower edge of its box (positions: "
+             "bbox[0], bbox[3]). The sum is divided by sqrt(64), which table_scale does; LayoutLMv2 does not divide. "
+             "Weights are Linear's, encoder.rel_pos_bias.weight [12, 32], rel_pos_x_bias, rel_pos_y_bias [12, 64]: "
+             "transpose them.",
+     PE_LAYERS(LAYOUTLM_V3("rel_pos", 32, 128), LAYOUTLM_V3("rel_pos_x", 64, 256), LAYOUTLM_V3("rel_pos_y", 64, 256))},
+
+    SWIN("swin-tiny", "swin|swin-small|swin-tiny-patch4-window7-224|swin-small-patch4-window7-224", SWIN_7, 3, 6, 12,
+         24),
+    SWIN("swin-base", "swin-base-patch4-window7-224", SWIN_7, 4, 8, 16, 32),
+    SWIN("swin-base-384", "swin-base-patch4-window12-384", SWIN_12, 4, 8, 16, 32),
+    SWIN("swin-large", "swin-large-patch4-window7-224", SWIN_7, 6, 12, 24, 48),
+    SWIN("swin-large-384", "swin-large-patch4-window12-384", SWIN_12, 6, 12, 24, 48),
+    SWINV2("swinv2-tiny-w8", "swinv2|swinv2-small-w8|swinv2-tiny-patch4-window8-256|swinv2-small-patch4-window8-256",
+           SWINV2_W8, 3, 6, 12, 24),
+    SWINV2("swinv2-tiny-w16", "swinv2-small-w16|swinv2-tiny-patch4-window16-256|swinv2-small-patch4-window16-256",
+           SWINV2_W16, 3, 6, 12, 24),
+    SWINV2("swinv2-base-w8", "swinv2-base-patch4-window8-256", SWINV2_W8, 4, 8, 16, 32),
+    SWINV2("swinv2-base-w16", "swinv2-base-patch4-window16-256", SWINV2_W16, 4, 8, 16, 32),
+    SWINV2("swinv2-base-w12to16", "swinv2-base-patch4-window12to16-192to256-22kto1k-ft", SWINV2_W12TO16, 4, 8, 16, 32),
+    SWINV2("swinv2-base-w12to24", "swinv2-base-patch4-window12to24-192to384-22kto1k-ft", SWINV2_W12TO24, 4, 8, 16, 32),
+    SWINV2("swinv2-large-w12to16", "swinv2-large-patch4-window12to16-192to256-22kto1k-ft", SWINV2_W12TO16, 6, 12, 24,
+           48),
+    SWINV2("swinv2-large-w12to24", "swinv2-large-patch4-window12to24-192to384-22kto1k-ft", SWINV2_W12TO24, 6, 12, 24,
+           48),
+    BEIT("beit-base", "beit|beit-base-patch16-224", 12, 14),
+    BEIT("beit-base-384", "beit-base-patch16-384", 12, 24),
+    BEIT("beit-large", "beit-large-patch16-224", 16, 14),
+    BEIT("beit-large-384", "beit-large-patch16-384", 16, 24),
+};
+
+const struct pe_preset_table pe_presets_bias = PE_PRESET_TABLE(rows);
