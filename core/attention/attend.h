@@ -24,6 +24,8 @@ struct pe_rows {
 
 /* Relative position of a pair, k_pos - q_pos. Positions are integers: the scheme has seen to it. */
 int64_t pe_rows_rel(const struct pe_rows *rows, size_t row, size_t key);
+/* Does the key stand after the query? Positions may be any here. */
+bool pe_rows_is_after(const struct pe_rows *rows, size_t row, size_t key);
 /* Does it depend on key - row only? */
 bool pe_rows_are_runs(const struct pe_plan *plan);
 

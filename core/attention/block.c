@@ -39,6 +39,14 @@ int64_t pe_rows_rel(const struct pe_rows *rows, size_t row, size_t key)
     return (int64_t)pe_position_at(seq->k, rows->j0 + key) - (int64_t)pe_position_at(seq->q, rows->i0 + row);
 }
 
+bool pe_rows_is_after(const struct pe_rows *rows, size_t row, size_t key)
+{
+    const struct pe_sequence *seq = &rows->plan->seq;
+    if (seq->piece)
+        return rows->j0 + key > rows->i0 + row;
+    return pe_position_at(seq->k, rows->j0 + key) > pe_position_at(seq->q, rows->i0 + row);
+}
+
 static struct pe_rows rows_of(const struct block *b)
 {
     const struct pe_attention *t = b->t;

@@ -218,18 +218,18 @@ static int64_t scheme_size(const struct pe_plan *plan, const char *name, int64_t
     return size;
 }
 
-/* w_q's rows are num_heads · head_dim; without it head_dim is dim / num_heads. */
+/* w_q's rows are num_heads · head_dim; without it head_dim is dim / num_heads, rounded down. */
 static enum pe_status fix_head_dim(struct pe_plan *plan, struct pe_attention *t, uint64_t dim, struct pe_error *err)
 {
     const struct pe_tensor *w = &t->projections[PE_W_Q].tensor;
     uint64_t heads = (uint64_t)t->fields.num_heads, rows_of_q = w->data && w->rank == 2 ? w->shape[0] : dim;
     if (pe_plan_gave(plan, "head_dim") && !w->data)
         return fix(plan, "head_dim", &t->fields.head_dim, (uint64_t)t->fields.head_dim, "", err);
-    if (rows_of_q % heads)
-        return pe_fail(err, w->data ? "/w_q" : "/num_heads",
-                       "%s has %llu %s, which %llu heads (num_heads) do not divide", w->data ? "w_q" : "the embedding",
-                       (unsigned long long)rows_of_q, w->data ? "rows" : "channels", (unsigned long long)heads);
-    return fix(plan, "head_dim", &t->fields.head_dim, rows_of_q / heads, w->data ? "w_q" : "x", err);
+    if (w->data && rows_of_q % heads)
+        return pe_fail(err, "/w_q", "w_q has %llu rows, which %llu heads (num_heads) do not divide",
+                       (unsigned long long)rows_of_q, (unsigned long long)heads);
+    uint64_t head_dim = rows_of_q < heads ? 1 : rows_of_q / heads;
+    return fix(plan, "head_dim", &t->fields.head_dim, head_dim, w->data ? "w_q" : "x", err);
 }
 
 static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)

@@ -2,8 +2,10 @@
  * between that count, and how much each counts depends on the query.
  *
  *     g[i, j] = sigmoid(s[i, j]), s: the logits, scaled and masked                      hidden keys count nothing
- *     p[i, j] = min(sum over t ≥ j of g[i, t], npos_max - 1)                            from the key up to the query
- *     s[i, j] += (p - ⌊p⌋)·(q_i·pos_emb[⌈p⌉]) + (1 - (p - ⌊p⌋))·(q_i·pos_emb[⌊p⌋])       what is hidden stays hidden */
+ *     p[i, j] = min(sum over t from j to i of g[i, t], npos_max - 1)                    from the key up to the query
+ *     s[i, j] += (p - ⌊p⌋)·(q_i·pos_emb[⌈p⌉]) + (1 - (p - ⌊p⌋))·(q_i·pos_emb[⌊p⌋])       what is hidden stays hidden
+ *
+ * Without a causal mask keys after the query have position 0 and do not count for those before it. */
 #include "core/schemes/relative.h"
 
 #include <stdlib.h>
@@ -83,12 +85,12 @@ static void open_head(const struct pe_plan *plan, const struct pe_arithmetic *a,
 }
 
 /* One row: z [npos_max] are the query's products with pos_emb. Counted in double: thousands of gates add up. */
-static void add_row(const struct pe_rows *rows, const void *z, const void *gates, void *logits)
+static void add_row(const struct pe_rows *rows, size_t i, const void *z, const void *gates, void *logits)
 {
     const struct pe_arithmetic *a = rows->a;
     double last = (double)n_positions(rows->plan) - 1, count = 0;
     for (size_t j = rows->n_keys; j-- > 0;) {
-        count += pe_number(a, gates, j);
+        count += pe_rows_is_after(rows, i, j) ? 0 : pe_number(a, gates, j);
         double p = fmin(count, last), low = floor(p), part = p - low;
         double term = part * pe_number(a, z, (size_t)ceil(p)) + (1 - part) * pe_number(a, z, (size_t)low);
         pe_number_set(a, logits, j, pe_number(a, logits, j) + term);
@@ -105,7 +107,7 @@ static void add_last(const struct pe_rows *rows)
     for (size_t i = 0; i < rows->n_rows; i++) {
         void *logits = pe_numbers_at(a, rows->logits, i * rows->stride);
         a->sigmoid(logits, rows->n_keys, gates);
-        add_row(rows, pe_numbers_at(a, z, i * p), gates, logits);
+        add_row(rows, i, pe_numbers_at(a, z, i * p), gates, logits);
     }
 }
 

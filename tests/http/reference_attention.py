@@ -155,11 +155,14 @@ def split_heads(x, num_heads):
     return x.reshape(len(x), num_heads, -1).transpose(1, 0, 2)
 
 
-def cope(pos_emb):
-    """BR 7, as the function of scores and q that attend() takes; scores are masked already."""
+def cope(pos_emb, q_pos, k_pos):
+    """BR 7, as the function of scores and q that attend() takes; scores are masked already. The sum goes from the key to
+    the query: keys after it count nothing."""
+    before = np.asarray(k_pos)[None] <= np.asarray(q_pos)[:, None]
+
     def add(scores, q):
         with np.errstate(over="ignore"):
-            gates = 1 / (1 + np.exp(-scores))
+            gates = np.where(before, 1 / (1 + np.exp(-scores)), 0)
         p = np.minimum(np.cumsum(gates[..., ::-1], -1)[..., ::-1], len(pos_emb) - 1)
         z = np.einsum("bhid,nd->bhin", q, pos_emb)
         low, high, part = np.floor(p).astype(int), np.ceil(p).astype(int), p - np.floor(p)

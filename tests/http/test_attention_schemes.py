@@ -139,7 +139,7 @@ def deberta_clamped(q, k, q_pos, k_pos):
 
 def cope(q, k, q_pos, k_pos):
     pos_emb = draw(5, q.shape[3])
-    return Case(tensors={"pos_emb": pos_emb}, last=truth.cope(pos_emb))
+    return Case(tensors={"pos_emb": pos_emb}, last=truth.cope(pos_emb, q_pos, k_pos))
 
 
 NAMES = {alibi_key: "alibi", alibi_scaled: "alibi", shaw_reversed: "shaw", nezha: "shaw", relative_key: "shaw", relative_key_query: "shaw",

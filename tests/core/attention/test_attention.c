@@ -277,7 +277,6 @@ static void refusals(void **unused)
     refused("{\"scheme\":\"sinusoidal\"," Q2 "," K2 "}", NULL, "/q", "give x");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"x\":[[1,2]]}", NULL, "/x", "one of the three");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"w_q\":[[1,2]]}", NULL, "/w_q", "not used");
-    refused("{\"scheme\":\"none\",\"x\":[[1,2]]}", NULL, "/num_heads", "8 heads");
     refused("{\"scheme\":\"none\",\"num_heads\":2,\"x\":[[1,2]]}", NULL, "/w_q", "seed");
     refused("{\"scheme\":\"rope\",\"num_heads\":2,\"x\":[[1,2,3,4]],\"w_q\":[[1,2,3,4]]}", NULL, "/w_q", "2 heads");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"window\":0}", NULL, "/window", "1");
