@@ -29,7 +29,7 @@ def here(text, server):
 @pytest.fixture
 def folder(tmp_path):
     """A folder with the files that the commands send."""
-    for name in ("q", "k"):
+    for name in ("q", "k", "v"):
         np.save(tmp_path / f"{name}.npy", np.ones((1, 2, 8, 64), "f4"))
     return tmp_path
 
@@ -47,10 +47,10 @@ def test_every_curl(server, folder, command):
 
 
 def test_the_python(server, folder):
-    for block in blocks("python"):
-        (folder / "example.py").write_text(here(block, server))
-        done = subprocess.run([sys.executable, "example.py"], cwd=folder, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stderr
+    """Later blocks go on from the ones before."""
+    (folder / "example.py").write_text(here("\n".join(blocks("python")), server))
+    done = subprocess.run([sys.executable, "example.py"], cwd=folder, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_answers_printed_are_the_answers_given(server):
