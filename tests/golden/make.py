@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "http"))
 import reference  # noqa: E402  (the path had to be set first)
 import reference_absolute as absolute  # noqa: E402
+import reference_attention as attention  # noqa: E402
 import reference_bias as biases  # noqa: E402
 import reference_dynamics as dynamics  # noqa: E402
 import reference_resample as resample  # noqa: E402
@@ -216,7 +217,22 @@ def bias_schemes():
           bias=rounded(biases.fire(**w, q=range(510, 515), k=range(510, 515)).tolist()))
 
 
+def relative_schemes():
+    run = [*range(20)]
+    write("shaw/clipped", {"scheme": "shaw", "len": 20, "max_relative": 6}, index=attention.shaw_index(run, run, -6, 6).astype("i4"))
+    write("shaw/reversed", {"scheme": "shaw", "q_len": 3, "k_len": 20, "direction": "query_minus_key"},
+          index=attention.shaw_index(run[17:], run, -4, 4, "query_minus_key").astype("i4"))
+    run = [*range(600)]
+    write("deberta/v3", {"scheme": "deberta", "q_positions": [0, 300, 599], "k_positions": run, "position_buckets": 256},
+          index=attention.deberta_index([0, 300, 599], run, 256))
+    write("deberta/v1", {"scheme": "deberta", "q_positions": [0, 300, 599], "k_positions": run}, index=attention.deberta_index([0, 300, 599], run))
+    for scheme, layout, distances in (("transformer_xl", "half", range(6, -1, -1)), ("xlnet", "half", range(7, -4, -1)), ("conformer", "interleaved", range(6, -4, -1))):
+        rows = [[reference.wave(column, p) for column in reference.sinusoidal_columns(16, layout=layout)] for p in distances]
+        write(f"{scheme}/memory", {"scheme": scheme, "q_len": 4, "k_len": 7, "d_model": 16}, encoding=rounded(rows), distances=np.array(distances, "i4"))
+
+
 def main():
+    relative_schemes()
     sinusoidal("paper", [0, 1, 2, 3, 1000, 1048576], 64)
     sinusoidal("far", [2 ** 40, -2 ** 40, 2 ** 31 + 1, 123456789012], 32)
     sinusoidal("fractions", [0.5, -0.1, 3.14159, 1e-9], 16, layout="half")
