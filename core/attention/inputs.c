@@ -313,9 +313,9 @@ enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim,
     struct pe_attention *t = plan->attention;
     uint64_t n_kv = 0;
     enum pe_status status = fix_head_dim(plan, t, dim, err);
-    uint64_t n_q = (uint64_t)(t->fields.num_heads * t->fields.head_dim);
     if (!status)
         status = kv_rows(t, &n_kv, err);
+    uint64_t n_q = status ? 0 : (uint64_t)(t->fields.num_heads * t->fields.head_dim);
     for (size_t i = 0; !status && i < PE_N_PROJECTIONS; i++)
         if (i % 3 != PE_W_V || t->wants_output || t->projections[i].tensor.data)
             status = need_projection(t, (enum pe_projection)i, i % 3 == PE_W_Q ? n_q : n_kv, dim, err);

@@ -1,4 +1,5 @@
 """POST /attention without positions: softmax, masks, heads, layouts, inputs, outputs, precision, formats, refusals."""
+import http.client
 import json
 
 import numpy as np
@@ -278,3 +279,50 @@ def test_output_alone_keeps_no_map():
     for i in (0, 1, 5000, 16383):
         expected = truth.attend(q[:, :, i:i + 1], k[:, :, :i + 1], v[:, :, :i + 1])["output"]
         assert np.abs(got[:, :, i:i + 1] - expected).max() < 1e-5
+
+
+def test_any_number_of_workers_gives_the_same_bytes():
+    q, k, v = qkv((2, 3, 300, 16), 1, 513, dtype="f4")
+    request = {"scheme": "alibi", "causal": True, "outputs": ["probs", "output"]}
+    answers = []
+    for workers in ("1", "2", "5"):
+        with start_server("--workers", workers) as server:
+            answers.append(attention(server, request, q=q, k=k, v=v))
+    for other in answers[1:]:
+        assert all(other[name].tobytes() == array.tobytes() for name, array in answers[0].items())
+
+
+def stream_map(server, n_bytes):
+    """Reads the first bytes of a map of 16 GiB, [1, 16, 16384, 16384], and compares its first rows."""
+    q, k, _ = qkv((1, 16, 16384, 64), dtype="f4")
+    body, headers = multipart(request=json.dumps({"scheme": "alibi", "causal": True, "format": "raw"}), q=npy(q), k=npy(k))
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=120)
+    connection.request("POST", "/attention", body, headers)
+    answer = connection.getresponse()
+    assert answer.status == 200 and int(answer.headers["Content-Length"]) == 16 << 30
+    first, read = answer.read(40 * 16384 * 4), 40 * 16384 * 4
+    while read < n_bytes:
+        piece = answer.read(4 << 20)
+        assert piece
+        read += len(piece)
+    connection.close()
+    got = np.frombuffer(first, "<f4").reshape(40, 16384)
+    bias = -2.0 ** -0.5 * np.abs(np.subtract.outer(range(40), range(16384)))
+    visible = np.tril(np.ones((40, 16384), bool))
+    expected = truth.attend(q[:, :1, :40], k[:, :1], bias=bias, visible=visible)["probs"][0, 0]
+    assert np.abs(got - expected).max() <= 1e-6
+
+
+@pytest.mark.skipif(SANITIZED, reason="a sanitizer's memory is not the server's")
+def test_a_map_of_16_gib_streams_in_little_memory():
+    """Its first gigabyte; inputs of 128 MiB included. The whole of it: the test below."""
+    with start_server() as server:
+        stream_map(server, 1 << 30)
+        assert server.memory() < 256 << 20
+
+
+@pytest.mark.slow
+def test_all_of_a_map_of_16_gib():
+    with start_server() as server:
+        stream_map(server, 16 << 30)
+        assert server.memory() < 256 << 20
