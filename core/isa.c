@@ -6,7 +6,10 @@
 
 #define TABLE(isa)                                                                                                     \
     {                                                                                                                  \
-        pe_waves_##isa, pe_run_f32_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa                                     \
+        pe_waves_##isa, pe_run_f32_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa, pe_exp_f32_##isa,                  \
+            pe_exp_f64_##isa, pe_max_f32_##isa, pe_max_f64_##isa, pe_scale_f32_##isa, pe_scale_f64_##isa,              \
+            pe_add_f32_##isa, pe_add_f64_##isa, pe_gather_add_f32_##isa, pe_gather_add_f64_##isa, pe_cap_f32_##isa,    \
+            pe_cap_f64_##isa, pe_sigmoid_f32_##isa, pe_sigmoid_f64_##isa                                               \
     }
 
 static const struct pe_kernels tables[PE_N_ISAS] = {

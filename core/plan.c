@@ -38,6 +38,8 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, "", name);
     const char *nearest = pe_nearest(name, names);
+    if (plan->operation != PE_ATTEND && pe_param_find(pe_attention_params(), name))
+        return pe_fail(err, pointer, "\"%s\" is not used here; POST /attention takes it", name);
     if (nearest && strcmp(nearest, name) != 0)
         return pe_fail(err, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
     if (nearest) /* a tensor this operation does not take */

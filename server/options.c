@@ -62,7 +62,7 @@ static const struct option rows[] = {
      "form of the log on standard error"},
     {"log-level", TYPE_WORD, AT(log_level), "info", 0, 0, level_words, "LEVEL",
      "least weight of an event to be logged"},
-    {"isa", TYPE_WORD, AT(isa), "auto", 0, 0, isa_words, "ISA", "instruction set; the numbers are the same with each"},
+    {"isa", TYPE_WORD, AT(isa), "auto", 0, 0, isa_words, "ISA", "instruction set; tables are the same with each"},
 };
 
 enum { N_ROWS = sizeof rows / sizeof *rows };

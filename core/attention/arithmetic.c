@@ -1,67 +1,28 @@
-/* Attention's arithmetic in f32 and in f64. */
+/* Attention's arithmetic in f32 and in f64: BLAS for products, the machine's kernels for rows. */
 #include "core/attention/arithmetic.h"
 #include "core/gemm.h"
+#include "core/kernels/kernels.h"
 
-#include <math.h>
-
-#define ROWS(T, suffix, EXP, TANH)                                                                                     \
-    static double max_##suffix(const void *row, size_t n)                                                              \
+#define ARITHMETIC(T, suffix, dtype_)                                                                                  \
+    static double max_##suffix(const void *s, size_t n) { return (double)pe_kernels()->max_##suffix(s, n); }           \
+    static double exp_##suffix(void *s, size_t n, double max, double *weighted)                                        \
     {                                                                                                                  \
-        const T *s = row;                                                                                              \
-        double m = -(double)INFINITY;                                                                                  \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            m = isnan(m) || (double)s[i] <= m ? m : (double)s[i];                                                      \
-        return m;                                                                                                      \
+        return pe_kernels()->exp_##suffix(s, n, (T)max, weighted);                                                     \
     }                                                                                                                  \
-    static double exp_##suffix(void *row, size_t n, double max, double *weighted)                                      \
+    static void scale_##suffix(void *s, size_t n, double factor) { pe_kernels()->scale_##suffix(s, n, (T)factor); }    \
+    static void add_##suffix(void *s, const void *b, size_t n, double factor)                                          \
     {                                                                                                                  \
-        T *s = row;                                                                                                    \
-        double sum = 0, w = 0;                                                                                         \
-        for (size_t i = 0; i < n; i++) {                                                                               \
-            T x = s[i] - (T)max;                                                                                       \
-            s[i] = EXP(x);                                                                                             \
-            sum += (double)s[i];                                                                                       \
-            w += s[i] == 0 ? 0 : (double)s[i] * (double)x;                                                             \
-        }                                                                                                              \
-        if (weighted)                                                                                                  \
-            *weighted = w;                                                                                             \
-        return sum;                                                                                                    \
+        pe_kernels()->add_##suffix(s, b, n, (T)factor);                                                                \
     }                                                                                                                  \
-    static void scale_##suffix(void *row, size_t n, double factor)                                                     \
+    static void cap_##suffix(void *s, size_t n, double cap) { pe_kernels()->cap_##suffix(s, n, (T)cap); }              \
+    static void sigmoid_##suffix(const void *s, size_t n, void *out) { pe_kernels()->sigmoid_##suffix(s, n, out); }    \
+    static void gather_add_##suffix(void *s, const void *table, const int32_t *index, size_t n, double factor)         \
     {                                                                                                                  \
-        T *s = row;                                                                                                    \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            s[i] *= (T)factor;                                                                                         \
-    }                                                                                                                  \
-    static void add_##suffix(void *row, const void *from, size_t n, double factor)                                     \
-    {                                                                                                                  \
-        T *s = row;                                                                                                    \
-        const T *b = from;                                                                                             \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            s[i] += (T)factor * b[i];                                                                                  \
-    }                                                                                                                  \
-    static void cap_##suffix(void *row, size_t n, double cap)                                                          \
-    {                                                                                                                  \
-        T *s = row;                                                                                                    \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            s[i] = (T)cap * TANH(s[i] / (T)cap);                                                                       \
-    }                                                                                                                  \
-    static void sigmoid_##suffix(const void *row, size_t n, void *out)                                                 \
-    {                                                                                                                  \
-        const T *s = row;                                                                                              \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            ((T *)out)[i] = 1 / (1 + EXP(-s[i]));                                                                      \
-    }                                                                                                                  \
-    static void gather_add_##suffix(void *row, const void *table, const int32_t *index, size_t n, double factor)       \
-    {                                                                                                                  \
-        T *s = row;                                                                                                    \
-        const T *t = table;                                                                                            \
-        for (size_t i = 0; i < n; i++)                                                                                 \
-            s[i] += (T)factor * t[index[i]];                                                                           \
+        pe_kernels()->gather_add_##suffix(s, table, index, n, (T)factor);                                              \
     }                                                                                                                  \
     static const struct pe_arithmetic arithmetic_##suffix = {                                                          \
+        .dtype = dtype_,                                                                                               \
         .size = sizeof(T),                                                                                             \
-        .dtype = sizeof(T) == 4 ? PE_F32 : PE_F64,                                                                     \
         .abt = pe_gemm_abt_##suffix,                                                                                   \
         .ab = pe_gemm_ab_##suffix,                                                                                     \
         .max = max_##suffix,                                                                                           \
@@ -73,8 +34,8 @@
         .gather_add = gather_add_##suffix,                                                                             \
     };
 
-ROWS(float, f32, expf, tanhf)
-ROWS(double, f64, exp, tanh)
+ARITHMETIC(float, f32, PE_F32)
+ARITHMETIC(double, f64, PE_F64)
 
 const struct pe_arithmetic *pe_arithmetic(enum pe_dtype dtype)
 {
@@ -96,6 +57,10 @@ void pe_number_set(const struct pe_arithmetic *a, void *row, size_t i, double x)
 
 void pe_numbers_set(const struct pe_arithmetic *a, void *row, size_t first, size_t end, double x)
 {
-    for (size_t i = first; i < end; i++)
-        pe_number_set(a, row, i, x);
+    if (a->dtype == PE_F64)
+        for (size_t i = first; i < end; i++)
+            ((double *)row)[i] = x;
+    else
+        for (size_t i = first; i < end; i++)
+            ((float *)row)[i] = (float)x;
 }

@@ -39,12 +39,56 @@ typedef void pe_rotate_f32_fn(const double *cosines, const double *sines, const 
 typedef void pe_rotate_f64_fn(const double *cosines, const double *sines, const double *x, double *y, size_t n_pairs,
                               size_t step, size_t partner);
 
+/* Rows of attention, any n and any place of an element's own alignment. exp, cap and sigmoid may differ in last bits
+ * between instruction sets; each element's value is the same wherever in the row it is, each sum's for the same n.
+ *
+ * exp: s[j] = e^(s[j] - max), within an ulp, 0 for -inf; max is a row's largest, or no s[j] is above it by more
+ * than 70. Returns the sum of these; *weighted, where weighted is not NULL, is the sum of e^x·x for x = s[j] - max, in
+ * which 0·-inf is 0. */
+typedef double pe_exp_f32_fn(float *s, size_t n, float max, double *weighted);
+typedef double pe_exp_f64_fn(double *s, size_t n, double max, double *weighted);
+
+/* The largest; NaN if there is one, -inf for n = 0. */
+typedef float pe_max_f32_fn(const float *s, size_t n);
+typedef double pe_max_f64_fn(const double *s, size_t n);
+
+/* s *= factor; s += factor·b; s[j] += factor·table[index[j]]. Two roundings on every machine; nothing overlaps. */
+typedef void pe_scale_f32_fn(float *s, size_t n, float factor);
+typedef void pe_scale_f64_fn(double *s, size_t n, double factor);
+typedef void pe_add_f32_fn(float *s, const float *b, size_t n, float factor);
+typedef void pe_add_f64_fn(double *s, const double *b, size_t n, double factor);
+typedef void pe_gather_add_f32_fn(float *s, const float *table, const int32_t *index, size_t n, float factor);
+typedef void pe_gather_add_f64_fn(double *s, const double *table, const int32_t *index, size_t n, double factor);
+
+/* s = cap·tanh(s/cap); infinities become ±cap. The tanh is within 2.6 ulp; quotient and product add a rounding each,
+ * which brings it to 4.1 at the worst of 5·10^7 values. */
+typedef void pe_cap_f32_fn(float *s, size_t n, float cap);
+typedef void pe_cap_f64_fn(double *s, size_t n, double cap);
+
+/* out = 1/(1 + e^-s), within 2.5 ulp; out may be s. */
+typedef void pe_sigmoid_f32_fn(const float *s, size_t n, float *out);
+typedef void pe_sigmoid_f64_fn(const double *s, size_t n, double *out);
+
 /* All kernels of one instruction set. */
 struct pe_kernels {
     pe_waves_fn *waves;
     pe_run_f32_fn *run_f32;
     pe_rotate_f32_fn *rotate_f32;
     pe_rotate_f64_fn *rotate_f64;
+    pe_exp_f32_fn *exp_f32;
+    pe_exp_f64_fn *exp_f64;
+    pe_max_f32_fn *max_f32;
+    pe_max_f64_fn *max_f64;
+    pe_scale_f32_fn *scale_f32;
+    pe_scale_f64_fn *scale_f64;
+    pe_add_f32_fn *add_f32;
+    pe_add_f64_fn *add_f64;
+    pe_gather_add_f32_fn *gather_add_f32;
+    pe_gather_add_f64_fn *gather_add_f64;
+    pe_cap_f32_fn *cap_f32;
+    pe_cap_f64_fn *cap_f64;
+    pe_sigmoid_f32_fn *sigmoid_f32;
+    pe_sigmoid_f64_fn *sigmoid_f64;
 };
 const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
 
@@ -52,7 +96,21 @@ const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
     pe_waves_fn pe_waves_##isa;                                                                                        \
     pe_run_f32_fn pe_run_f32_##isa;                                                                                    \
     pe_rotate_f32_fn pe_rotate_f32_##isa;                                                                              \
-    pe_rotate_f64_fn pe_rotate_f64_##isa;
+    pe_rotate_f64_fn pe_rotate_f64_##isa;                                                                              \
+    pe_exp_f32_fn pe_exp_f32_##isa;                                                                                    \
+    pe_exp_f64_fn pe_exp_f64_##isa;                                                                                    \
+    pe_max_f32_fn pe_max_f32_##isa;                                                                                    \
+    pe_max_f64_fn pe_max_f64_##isa;                                                                                    \
+    pe_scale_f32_fn pe_scale_f32_##isa;                                                                                \
+    pe_scale_f64_fn pe_scale_f64_##isa;                                                                                \
+    pe_add_f32_fn pe_add_f32_##isa;                                                                                    \
+    pe_add_f64_fn pe_add_f64_##isa;                                                                                    \
+    pe_gather_add_f32_fn pe_gather_add_f32_##isa;                                                                      \
+    pe_gather_add_f64_fn pe_gather_add_f64_##isa;                                                                      \
+    pe_cap_f32_fn pe_cap_f32_##isa;                                                                                    \
+    pe_cap_f64_fn pe_cap_f64_##isa;                                                                                    \
+    pe_sigmoid_f32_fn pe_sigmoid_f32_##isa;                                                                            \
+    pe_sigmoid_f64_fn pe_sigmoid_f64_##isa;
 PE_KERNELS_OF(base)
 #if defined(__x86_64__)
 PE_KERNELS_OF(avx2)

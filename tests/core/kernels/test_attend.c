@@ -1,0 +1,53 @@
+/* The kernels of attention rows, in both types, on every instruction set of this machine: values against the C
+ * library's long double, sums, specials, any length and place of a row. */
+#include "core/kernels/kernels.h"
+#include "core/posenc.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { LONGEST = 150, GUARD = 3, BLOCK = 1 << 12 };
+
+/* Calls check for every instruction set of this machine. */
+static void for_all(void (*check)(const struct pe_kernels *))
+{
+    enum pe_isa best = pe_isa();
+    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
+        if (pe_isa_use(isa))
+            check(pe_kernels());
+    assert_true(pe_isa_use(best));
+}
+
+/* The n-th of numbers that look random in [0, 1). */
+static double chance(uint64_t n)
+{
+    uint64_t x = (n + 1) * 0x9e3779b97f4a7c15ULL;
+    x ^= x >> 31;
+    x *= 0xbf58476d1ce4e5b9ULL;
+    return (double)((x ^ x >> 29) >> 11) / 0x1p53;
+}
+
+typedef float real32;
+typedef double real64;
+#define BITS 32
+#include "tests/core/kernels/attend_cases.h"
+#undef BITS
+#define BITS 64
+#include "tests/core/kernels/attend_cases.h"
+
+#define TEST(name) cmocka_unit_test(name##_32), cmocka_unit_test(name##_64)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(exponentials_are_near), TEST(exponentials_of_specials), TEST(sums),   TEST(any_length_and_place),
+        TEST(largest_of_row),        TEST(plain_arithmetic),         TEST(capped), TEST(gated),
+    };
+    return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
+}
