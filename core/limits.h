@@ -78,8 +78,8 @@ enum { PE_RELATIVE_TABLE_MAX = 1 << 23 };
 /* Numbers of a projection of relative encodings, kept as doubles: Transformer-XL has 1024 by 1024. */
 enum { PE_RELATIVE_WEIGHTS_MAX = 1 << 24 };
 
-/* Encodings of distances that are kept for all heads, bytes: 4095 distances of 1024 channels are 16 MiB. Beyond they
- * are made anew for each head. */
+/* Projected encodings of distances that are kept for all heads, bytes: 4095 distances of 1024 channels are 16 MiB.
+ * Beyond they are made anew for each head, by each thread. */
 #define PE_RELATIVE_ENCODING_MAX (64ULL << 20)
 
 /* Words of the textbook experiment: each is compared with those before it. */

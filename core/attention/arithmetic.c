@@ -42,19 +42,6 @@ const struct pe_arithmetic *pe_arithmetic(enum pe_dtype dtype)
     return dtype == PE_F64 ? &arithmetic_f64 : &arithmetic_f32;
 }
 
-double pe_number(const struct pe_arithmetic *a, const void *row, size_t i)
-{
-    return a->dtype == PE_F64 ? ((const double *)row)[i] : (double)((const float *)row)[i];
-}
-
-void pe_number_set(const struct pe_arithmetic *a, void *row, size_t i, double x)
-{
-    if (a->dtype == PE_F64)
-        ((double *)row)[i] = x;
-    else
-        ((float *)row)[i] = (float)x;
-}
-
 void pe_numbers_set(const struct pe_arithmetic *a, void *row, size_t first, size_t end, double x)
 {
     if (a->dtype == PE_F64)

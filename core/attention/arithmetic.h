@@ -28,8 +28,19 @@ struct pe_arithmetic {
 const struct pe_arithmetic *pe_arithmetic(enum pe_dtype dtype);
 
 /* The number i of a row. */
-double pe_number(const struct pe_arithmetic *a, const void *row, size_t i);
-void pe_number_set(const struct pe_arithmetic *a, void *row, size_t i, double x);
+static inline double pe_number(const struct pe_arithmetic *a, const void *row, size_t i)
+{
+    return a->dtype == PE_F64 ? ((const double *)row)[i] : (double)((const float *)row)[i];
+}
+
+static inline void pe_number_set(const struct pe_arithmetic *a, void *row, size_t i, double x)
+{
+    if (a->dtype == PE_F64)
+        ((double *)row)[i] = x;
+    else
+        ((float *)row)[i] = (float)x;
+}
+
 void pe_numbers_set(const struct pe_arithmetic *a, void *row, size_t first, size_t end, double x);
 /* Where number i of a row stands. */
 static inline void *pe_numbers_at(const struct pe_arithmetic *a, const void *row, size_t i)

@@ -66,8 +66,8 @@ struct pe_attend {
     double (*work)(const struct pe_plan *plan);
     /* Makes what needs the arithmetic, in the scheme's tables, once. May be NULL. */
     enum pe_status (*open)(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err);
-    /* Makes the tables of a head. */
-    void (*open_head)(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables);
+    /* The tables of a head: made in the room given, or such as the plan has already. */
+    const void *(*open_head)(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables);
     void (*add_scores)(const struct pe_rows *rows); /* before cap, bias and mask */
     void (*add_last)(const struct pe_rows *rows);   /* behind the mask; what is -inf stays so */
     /* out [n_rows, v_dim] += the scheme's values, weighted by the probabilities, which stand in rows->logits. */

@@ -61,7 +61,7 @@ static struct pe_rows rows_of(const struct block *b)
     rows.scale = t->scale;
     rows.logits = number_at(b, 0, b->first);
     rows.stride = t->k_len;
-    rows.tables = b->desk->tables;
+    rows.tables = b->desk->head_tables;
     rows.scratch = b->desk->scratch;
     rows.k_stride = b->desk->k ? t->head_dim : k->row_step;
     const char *keys =

@@ -238,7 +238,7 @@ void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t 
         desk->kv_head = kv;
     }
     if (attend && attend->open_head && desk->table_head != 1 + head) {
-        attend->open_head(plan, t->a, head, desk->tables);
+        desk->head_tables = attend->open_head(plan, t->a, head, desk->tables);
         desk->table_head = 1 + head;
     }
 }

@@ -48,7 +48,8 @@ struct pe_desk {
     double *entropies;     /* [block_rows] */
     char *out;             /* [block_rows, heads of a unit, v_dim] */
     char *tables, *scratch;
-    size_t first, end; /* keys that the block made last sees; the others have no weight */
+    const void *head_tables; /* of the head in table_head: in tables, or the plan's own */
+    size_t first, end;       /* keys that the block made last sees; the others have no weight */
 };
 
 enum { PE_DESKS_MAX = 4 };

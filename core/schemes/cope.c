@@ -78,10 +78,11 @@ static double work(const struct pe_plan *plan)
     return (double)n_positions(plan) * (double)head_dim_of(plan) / (double)plan->seq.k->n + 8;
 }
 
-static void open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
+static const void *open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
 {
     (void)head;
     pe_convert(a->dtype, tables, PE_F64, plan->tables, n_positions(plan) * head_dim_of(plan));
+    return tables;
 }
 
 /* One row: z [npos_max] are the query's products with pos_emb. Counted in double: thousands of gates add up. */

@@ -441,13 +441,14 @@ static double work(const struct pe_plan *plan)
     return t->has[C2P] * d * (double)n_rows_of(plan) / (double)plan->seq.k->n + t->has[P2C] * 2 * d;
 }
 
-static void open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
+static const void *open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
 {
     const struct tables *t = plan->tables;
     size_t n = table_numbers(plan);
     for (enum term term = C2P; term <= P2C; term++)
         if (t->has[term])
             pe_convert(a->dtype, pe_numbers_at(a, tables, term * n), PE_F64, t->table[term] + head * n, n);
+    return tables;
 }
 
 static void add_term(const struct pe_rows *rows, enum term term, double factor)

@@ -21,7 +21,7 @@ struct tables {
     double *u, *v, *seg, *seg_bias; /* [num_heads, head_dim]; seg: [2, num_heads, head_dim]; NULL: none */
     double *w;                      /* [num_heads · head_dim, d_model] */
     uint8_t *types;                 /* [k_len]: token_type_ids, counted from the smallest */
-    void *r;                        /* [n, d_model] of the arithmetic, NULL: made for each head */
+    void *projected;                /* [num_heads, n, head_dim] of the arithmetic; NULL: each head's is made anew */
 };
 
 static const struct pe_rel_sin_fields *fields(const struct pe_plan *plan) { return plan->config; }
@@ -234,7 +234,7 @@ void pe_rel_sin_drop(struct pe_plan *plan)
     free(t->seg_bias);
     free(t->w);
     free(t->types);
-    free(t->r);
+    free(t->projected);
     free(t);
 }
 
@@ -248,35 +248,26 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
     return (int32_t)(rel + (int64_t)t->first);
 }
 
-static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err)
-{
-    struct tables *t = plan->tables;
-    uint64_t d = (uint64_t)fields(plan)->d_model;
-    if (t->n * d * a->size > PE_RELATIVE_ENCODING_MAX)
-        return PE_OK;
-    t->r = malloc(t->n * d * a->size);
-    if (!t->r)
-        return pe_no_memory(err);
-    struct pe_block all = {.n_rows = t->n, .n_cols = d};
-    fill_r(plan, a->dtype, &all, t->r);
-    return PE_OK;
-}
-
-/* A head's part of w_r in the arithmetic stands behind its table. Encodings that are not kept are made some rows at a
- * time, behind that. */
-enum { R_ROWS = 64 };
-
 static size_t table_numbers(const struct pe_plan *plan)
 {
     return ((const struct tables *)plan->tables)->n * (size_t)fields(plan)->relative.head_dim;
 }
 
+/* Where a head's table is made anew, its part of w_r and some rows of R stand behind it. */
+enum { R_ROWS = 64 };
+
+static size_t projection_numbers(const struct pe_plan *plan)
+{
+    const struct pe_rel_sin_fields *c = fields(plan);
+    return ((size_t)c->relative.head_dim + R_ROWS) * (size_t)c->d_model;
+}
+
 static struct pe_attend_room room(const struct pe_plan *plan, size_t n_rows)
 {
     const struct tables *t = plan->tables;
-    size_t d = (size_t)fields(plan)->relative.head_dim, d_model = (size_t)fields(plan)->d_model;
+    size_t d = (size_t)fields(plan)->relative.head_dim;
     size_t own = n_rows * d + plan->seq.k->n + d; /* queries with a bias; a row of products with keys; a bias */
-    return (struct pe_attend_room){.tables = table_numbers(plan) + (d + R_ROWS) * d_model,
+    return (struct pe_attend_room){.tables = t->projected ? 0 : table_numbers(plan) + projection_numbers(plan),
                                    .scratch = own + pe_relative_scratch(plan, n_rows, n_rows + plan->seq.k->n) +
                                               (pe_rows_are_runs(plan) ? 0 : n_rows * t->n)};
 }
@@ -289,34 +280,70 @@ static double work(const struct pe_plan *plan)
            (double)t->n * d * (double)fields(plan)->d_model / q / k;
 }
 
-/* R's rows have the norm sqrt(d_model/2); W_r makes them about as long as its mean row says. */
+/* R's rows have the norm sqrt(d_model/2); W_r makes them about as long as its mean column says. */
 static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
 {
     const struct tables *t = plan->tables;
     const struct pe_rel_sin_fields *c = fields(plan);
     size_t d = (size_t)c->relative.head_dim, h = (size_t)c->relative.num_heads, d_model = (size_t)c->d_model;
     double u = pe_relative_norm(t->u, h, d), v = pe_relative_norm(t->v, h, d);
-    double r = sqrt((double)d_model / 2) * pe_relative_norm(t->w, h, d * d_model) / sqrt((double)d_model) * 3;
+    double r = sqrt((double)d_model / 2) * pe_relative_norm(t->w, h, d * d_model) / sqrt((double)d_model) * 1.5;
     double seg = t->seg ? pe_relative_norm(t->seg, 2 * h, d) : 0, b = t->seg ? pe_relative_norm(t->seg_bias, h, d) : 0;
     return u * k_norm + (q_norm + v) * r + (q_norm + b) * seg;
 }
 
-static void open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
+/* table [n, head_dim] = R·W_rᵀ of one head; room: projection_numbers(). Row m of the table stands for rel = m - first:
+ * ascending keys. R's rows descend from delta = first, which is rel = -first: the same order. */
+static void project(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *table, void *room_)
 {
     const struct tables *t = plan->tables;
     size_t d = (size_t)fields(plan)->relative.head_dim, d_model = (size_t)fields(plan)->d_model;
-    void *w = pe_numbers_at(a, tables, table_numbers(plan)), *r = pe_numbers_at(a, w, d * d_model);
+    void *w = room_, *r = pe_numbers_at(a, w, d * d_model);
     pe_convert(a->dtype, w, PE_F64, t->w + head * d * d_model, d * d_model);
     for (uint64_t i = 0, n; i < t->n; i += n) {
         n = t->n - i < R_ROWS ? t->n - i : R_ROWS;
         struct pe_block b = {.row0 = i, .n_rows = n, .n_cols = d_model};
-        if (!t->r)
-            fill_r(plan, a->dtype, &b, r);
-        const void *from = t->r ? pe_numbers_at(a, t->r, i * d_model) : r;
-        /* Row m of the table stands for rel = m - first: ascending keys. R's rows descend from delta = first, which is
-         * rel = -first: the same order. */
-        a->abt((size_t)n, d, d_model, 1, from, d_model, w, d_model, 0, pe_numbers_at(a, tables, i * d), d);
+        fill_r(plan, a->dtype, &b, r);
+        a->abt((size_t)n, d, d_model, 1, r, d_model, w, d_model, 0, pe_numbers_at(a, table, i * d), d);
     }
+}
+
+/* All heads at once where that is not too large: R is made once for all of them, and no two threads make the same. */
+static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err)
+{
+    struct tables *t = plan->tables;
+    size_t heads = (size_t)fields(plan)->relative.num_heads, d = (size_t)fields(plan)->relative.head_dim;
+    size_t d_model = (size_t)fields(plan)->d_model, width = heads * d;
+    if (t->n * width * a->size > PE_RELATIVE_ENCODING_MAX)
+        return PE_OK;
+    void *w = malloc((width + R_ROWS) * d_model * a->size), *rows = malloc(R_ROWS * width * a->size);
+    t->projected = malloc(t->n * width * a->size);
+    if (w && rows && t->projected)
+        pe_convert(a->dtype, w, PE_F64, t->w, width * d_model);
+    void *r = w ? pe_numbers_at(a, w, width * d_model) : NULL;
+    for (uint64_t i = 0, n; w && rows && t->projected && i < t->n; i += n) {
+        n = t->n - i < R_ROWS ? t->n - i : R_ROWS;
+        struct pe_block b = {.row0 = i, .n_rows = n, .n_cols = d_model};
+        fill_r(plan, a->dtype, &b, r);
+        a->abt((size_t)n, width, d_model, 1, r, d_model, w, d_model, 0, rows, width);
+        for (size_t h = 0; h < heads; h++)
+            for (uint64_t m = 0; m < n; m++)
+                memcpy(pe_numbers_at(a, t->projected, (h * t->n + i + m) * d),
+                       pe_numbers_at(a, rows, m * width + h * d), d * a->size);
+    }
+    bool fine = w && rows && t->projected;
+    free(w);
+    free(rows);
+    return fine ? PE_OK : pe_no_memory(err);
+}
+
+static const void *open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
+{
+    const struct tables *t = plan->tables;
+    if (t->projected)
+        return pe_numbers_at(a, t->projected, head * table_numbers(plan));
+    project(plan, a, head, tables, pe_numbers_at(a, tables, table_numbers(plan)));
+    return tables;
 }
 
 /* queries + bias of the head, [n_rows, head_dim], to the scratch. */

@@ -259,7 +259,7 @@ static double work(const struct pe_plan *plan)
     return d * (double)t->n_rows / (double)plan->seq.k->n + (by_key_too(plan) ? 2 * d : 0);
 }
 
-static void open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
+static const void *open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
 {
     const struct tables *t = plan->tables;
     size_t n = t->n_rows * head_dim_of(plan);
@@ -267,6 +267,7 @@ static void open_head(const struct pe_plan *plan, const struct pe_arithmetic *a,
     pe_convert(a->dtype, tables, PE_F64, t->rel_k, n);
     if (t->rel_v)
         pe_convert(a->dtype, pe_numbers_at(a, tables, n), PE_F64, t->rel_v, t->n_rows * t->v_dim);
+    return tables;
 }
 
 static void add_scores(const struct pe_rows *rows)
