@@ -17,6 +17,17 @@ void pe_shape_print(const uint64_t *shape, unsigned rank, char *out, size_t room
         snprintf(out + used, room - used, "]");
 }
 
+static enum pe_status wrong_rank(const struct pe_tensor *t, const char *name, const char *pointer, struct pe_error *err)
+{
+    char shape[128];
+    pe_shape_print(t->shape, t->rank, shape, sizeof shape);
+    return pe_fail(
+        err, pointer,
+        "%s has the shape %s, %u dimensions; allowed: [batch, heads, n, head_dim], where leading axes may be "
+        "missing",
+        name, shape, t->rank);
+}
+
 static enum pe_status check_tensor(const struct pe_field *field, const char *pointer, struct pe_error *err)
 {
     const struct pe_tensor *t = &field->value.array;
@@ -25,9 +36,7 @@ static enum pe_status check_tensor(const struct pe_field *field, const char *poi
         return pe_fail(err, pointer, "%s is not a tensor; send nested lists of numbers, a .npy part or safetensors",
                        field->name);
     if (t->rank < 2 || t->rank > 4)
-        return pe_fail(err, pointer,
-                       "%s has %u dimensions; allowed: [batch, heads, n, head_dim], where leading axes may be missing",
-                       field->name, t->rank);
+        return wrong_rank(t, field->name, pointer, err);
     if (!pe_shape_count(t->shape, t->rank, &count) || count == 0)
         return pe_fail(err, pointer, "%s has no elements", field->name);
     if (t->shape[t->rank - 1] > PE_HEAD_DIM_MAX)

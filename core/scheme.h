@@ -74,9 +74,7 @@ struct pe_plan {
     const struct pe_sight *sight;       /* PE_ATTEND: who sees whom, known when plan() is called; else NULL */
     struct pe_weights *weights;         /* [inputs of the scheme] */
     struct pe_absolute *absolute;       /* additive schemes: how the encoding meets x */
-    struct {
-        const char *name, *tensor;
-    } fixed[8]; /* sizes of the config that tensors have fixed; literals */
+    const char *fixed[8];               /* sizes of the config that tensors have fixed */
     size_t n_fixed;
     enum pe_dtype dtype; /* of real outputs */
     enum pe_arith arith;

@@ -260,26 +260,13 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err)
 
 /* ---- Sizes that tensors fix ---- */
 
-/* The tensor that has fixed a size before, NULL: none has. */
-static const char *fixed_by(const struct pe_plan *plan, const char *name)
+/* Has a tensor fixed this size before? */
+static bool is_fixed(const struct pe_plan *plan, const char *name)
 {
     for (size_t i = 0; i < plan->n_fixed; i++)
-        if (strcmp(plan->fixed[i].name, name) == 0)
-            return plan->fixed[i].tensor;
-    return NULL;
-}
-
-static enum pe_status contradicts(const struct pe_plan *plan, const char *name, int64_t size, const char *tensor,
-                                  uint64_t other, struct pe_error *err)
-{
-    const char *before = fixed_by(plan, name);
-    char pointer[48] = "/";
-    strncat(pointer, before ? tensor : name, sizeof pointer - 2);
-    if (before)
-        return pe_fail(err, pointer, "%s makes %s %llu, %s makes it %lld; give the same", tensor, name,
-                       (unsigned long long)other, before, (long long)size);
-    return pe_fail(err, pointer, "%s is %lld, the tensor %s makes it %llu; leave %s out", name, (long long)size, tensor,
-                   (unsigned long long)other, name);
+        if (strcmp(plan->fixed[i], name) == 0)
+            return true;
+    return false;
 }
 
 enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size, const char *tensor,
@@ -287,18 +274,21 @@ enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size
 {
     const struct pe_param *row = pe_param_find(plan->scheme->info.params, name);
     int64_t *field = (int64_t *)((char *)plan->config + row->offset);
-    if ((uint64_t)*field != size && (pe_plan_gave(plan, name) || fixed_by(plan, name)))
-        return contradicts(plan, name, *field, tensor, size, err);
+    char pointer[48] = "/";
+    if (is_fixed(plan, name))
+        return PE_OK;
+    if ((uint64_t)*field != size && pe_plan_gave(plan, name)) {
+        strncat(pointer, name, sizeof pointer - 2);
+        return pe_fail(err, pointer, "%s is %lld, the tensor %s makes it %llu; leave %s out", name, (long long)*field,
+                       tensor, (unsigned long long)size, name);
+    }
     if ((double)size < row->min || (double)size > row->max) {
-        char pointer[48] = "/";
         strncat(pointer, tensor, sizeof pointer - 2);
         return pe_fail(err, pointer, "%s makes %s %llu; allowed: from %.0f to %.0f", tensor, name,
                        (unsigned long long)size, row->min, row->max);
     }
     *field = (int64_t)size;
-    if (plan->n_fixed < sizeof plan->fixed / sizeof *plan->fixed && !fixed_by(plan, name)) {
-        plan->fixed[plan->n_fixed].name = name;
-        plan->fixed[plan->n_fixed++].tensor = tensor;
-    }
+    if (plan->n_fixed < sizeof plan->fixed / sizeof *plan->fixed)
+        plan->fixed[plan->n_fixed++] = name;
     return PE_OK;
 }

@@ -53,8 +53,8 @@ void pe_weights_read(const struct pe_weights *weights, uint64_t first, size_t n,
 uint64_t pe_seed_hash(int64_t seed, const char *name);
 double pe_seed_normal(uint64_t hash, uint64_t i); /* Φ⁻¹, before std and rounding */
 
-/* Sets the integer parameter called name to the size that a tensor fixes, unless the request, or another tensor before,
- * says another. */
+/* Sets the integer parameter called name (a literal) to the size that a tensor fixes, unless the request says another.
+ * The first tensor counts: the shapes of others are judged by it (pe_weights_need). */
 enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size, const char *tensor,
                            struct pe_error *err);
 

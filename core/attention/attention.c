@@ -117,8 +117,9 @@ static void take_shapes(struct pe_attention *t)
 
 /* ---- Precision ---- */
 
-/* The largest norm of a row, and whether all numbers are finite. */
-static double largest_norm(const struct pe_operand *op, bool *is_finite)
+/* The largest norm of a row, and whether all numbers are finite. Keys that sight hides are left out: what stands
+ * in padding changes nothing. sight may be NULL. */
+static double largest_norm(const struct pe_operand *op, const struct pe_sight *sight, bool *is_finite)
 {
     double x[PE_HEAD_DIM_MAX], most = 0;
     size_t size = pe_dtype_size(op->tensor.dtype);
@@ -128,6 +129,8 @@ static double largest_norm(const struct pe_operand *op, bool *is_finite)
             for (size_t i = 0; i < op->n; i++) {
                 size_t at = b * op->batch_step + h * op->head_step + i * op->row_step;
                 double sum = 0;
+                if (sight && sight->seen && !sight->seen[b % sight->n_masks * op->n + i])
+                    continue;
                 pe_convert(PE_F64, x, op->tensor.dtype, (const char *)op->tensor.data + at * size, op->width);
                 for (size_t c = 0; c < op->width; c++)
                     sum += x[c] * x[c];
@@ -159,7 +162,8 @@ static bool wants_f64(const struct pe_plan *plan)
     bool q_is_finite, k_is_finite;
     if (plan->scheme->magnitude)
         return true;
-    double q = amplitude * largest_norm(&t->q, &q_is_finite), k = amplitude * largest_norm(&t->k, &k_is_finite);
+    double q = amplitude * largest_norm(&t->q, NULL, &q_is_finite);
+    double k = amplitude * largest_norm(&t->k, &t->sight, &k_is_finite);
     if (attend && attend->cosine && attend->cosine(plan, 0, &factor))
         return true;
     double terms = attend && attend->largest ? attend->largest(plan, q, k) : 0;
@@ -183,7 +187,7 @@ static enum pe_status choose_arithmetic(struct pe_plan *plan, struct pe_error *e
     }
     t->a = pe_arithmetic(f64 ? PE_F64 : PE_F32);
     if (!status && t->wants_output)
-        largest_norm(&t->v, &t->v_is_finite);
+        largest_norm(&t->v, NULL, &t->v_is_finite);
     return status;
 }
 

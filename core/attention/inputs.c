@@ -75,8 +75,13 @@ static enum pe_status read_x(struct pe_attention *t, const struct pe_request *re
     if (!field)
         return PE_OK;
     const struct pe_tensor *x = &field->value.array;
-    if (field->value.kind != PE_ARRAY || x->rank < 2 || x->rank > PE_RANK_MAX - 2)
-        return pe_fail(err, "/x", "x is not a tensor of two to %d axes; needed: [..., n, dim]", PE_RANK_MAX - 2);
+    char shape[128];
+    if (field->value.kind != PE_ARRAY)
+        return pe_fail(err, "/x", "x is not a tensor; needed: [..., n, dim]");
+    pe_shape_print(x->shape, x->rank, shape, sizeof shape);
+    if (x->rank < 2 || x->rank > PE_RANK_MAX - 2)
+        return pe_fail(err, "/x", "x has the shape %s; needed: [..., n, dim] of two to %d axes", shape,
+                       PE_RANK_MAX - 2);
     if (!pe_shape_count(x->shape, x->rank, &count) || count == 0)
         return pe_fail(err, "/x", "x has no elements");
     t->x = *x;
@@ -218,18 +223,19 @@ static int64_t scheme_size(const struct pe_plan *plan, const char *name, int64_t
     return size;
 }
 
-/* w_q's rows are num_heads · head_dim; without it head_dim is dim / num_heads, rounded down. */
+/* w_q's rows are num_heads · head_dim; without it head_dim is dim / num_heads. */
 static enum pe_status fix_head_dim(struct pe_plan *plan, struct pe_attention *t, uint64_t dim, struct pe_error *err)
 {
     const struct pe_tensor *w = &t->projections[PE_W_Q].tensor;
     uint64_t heads = (uint64_t)t->fields.num_heads, rows_of_q = w->data && w->rank == 2 ? w->shape[0] : dim;
     if (pe_plan_gave(plan, "head_dim") && !w->data)
         return fix(plan, "head_dim", &t->fields.head_dim, (uint64_t)t->fields.head_dim, "", err);
-    if (w->data && rows_of_q % heads)
-        return pe_fail(err, "/w_q", "w_q has %llu rows, which %llu heads (num_heads) do not divide",
-                       (unsigned long long)rows_of_q, (unsigned long long)heads);
-    uint64_t head_dim = rows_of_q < heads ? 1 : rows_of_q / heads;
-    return fix(plan, "head_dim", &t->fields.head_dim, head_dim, w->data ? "w_q" : "x", err);
+    if (rows_of_q % heads)
+        return pe_fail(err, w->data ? "/w_q" : "/num_heads",
+                       "%s has %llu %s, which %llu heads (num_heads) do not divide%s",
+                       w->data ? "w_q" : "the embedding", (unsigned long long)rows_of_q, w->data ? "rows" : "channels",
+                       (unsigned long long)heads, w->data ? "" : "; give num_heads or head_dim");
+    return fix(plan, "head_dim", &t->fields.head_dim, rows_of_q / heads, w->data ? "w_q" : "x", err);
 }
 
 static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)
@@ -301,11 +307,14 @@ static enum pe_status kv_rows(const struct pe_attention *t, uint64_t *n_rows, st
     const struct pe_tensor *w = &t->projections[PE_W_K].tensor;
     uint64_t heads = (uint64_t)t->fields.num_heads, head_dim = (uint64_t)t->fields.head_dim;
     *n_rows = w->data && w->rank == 2 ? w->shape[0] : heads * head_dim;
-    if (*n_rows == 0 || *n_rows % head_dim || heads % (*n_rows / head_dim))
-        return pe_fail(err, "/w_k",
-                       "w_k has %llu rows; needed: heads · head_dim (%llu) with heads that divide num_heads (%llu)",
-                       (unsigned long long)*n_rows, (unsigned long long)head_dim, (unsigned long long)heads);
-    return PE_OK;
+    char shape[96];
+    pe_shape_print(w->shape, w->rank, shape, sizeof shape);
+    if (*n_rows && *n_rows % head_dim == 0 && heads % (*n_rows / head_dim) == 0)
+        return PE_OK;
+    return pe_fail(
+        err, "/w_k",
+        "w_k has the shape %s; needed: heads · head_dim (%llu) rows, with heads that divide num_heads (%llu)", shape,
+        (unsigned long long)head_dim, (unsigned long long)heads);
 }
 
 enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim, struct pe_error *err)

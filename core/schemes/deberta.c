@@ -84,7 +84,7 @@ struct tables {
     int64_t span;
     double *table[2]; /* pos_key, pos_query: [num_heads, 2·span, head_dim] */
     int64_t n_buckets;
-    int32_t bucket[]; /* [n_buckets]: b of each distance from 0 on, up to where it stays beyond the table */
+    int32_t bucket[]; /* [n_buckets]: b of each distance from 0 on, the span at most */
 };
 
 /* ---- Buckets ---- */
@@ -98,27 +98,34 @@ static bool has_passed(struct pe_dd log_n, struct pe_dd log_m, int64_t mid, int6
     return difference > right.hi * 0x1p-88;
 }
 
-/* ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉ never falls as n grows: *step goes up with it. */
-static int32_t logarithmic(const struct deberta *c, int64_t n, int64_t *step)
+/* mid + ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉, n > mid, or the span if that is less. The quotient in double is near enough
+ * to begin one step before the right one. */
+static int32_t logarithmic(const struct deberta *c, int64_t span, int64_t n)
 {
     int64_t mid = c->position_buckets / 2;
     struct pe_dd log_mid = dd_log(dd((double)mid));
     struct pe_dd log_m = dd_sub(dd_log(dd((double)(c->max_relative_positions - 1))), log_mid);
     struct pe_dd log_n = dd_sub(dd_log(dd((double)n)), log_mid);
-    while (has_passed(log_n, log_m, mid, *step))
-        (*step)++;
-    return (int32_t)(mid + *step);
+    int64_t step = (int64_t)fmin(floor(log_n.hi / log_m.hi * (double)(mid - 1)), (double)span) - 1;
+    step = step > 0 ? step : 0;
+    while (mid + step < span && has_passed(log_n, log_m, mid, step))
+        step++;
+    return (int32_t)(mid + step);
 }
 
-/* Until the bucket is the last one. */
+static int32_t bucket_of(const struct deberta *c, int64_t span, int64_t n)
+{
+    if (c->position_buckets > 0 && n > c->position_buckets / 2)
+        return logarithmic(c, span, n);
+    return (int32_t)(n < span ? n : span);
+}
+
+/* Of each distance up to M, or until the bucket is the last one. */
 static void set_buckets(const struct deberta *c, struct tables *t, int64_t room)
 {
-    int64_t mid = c->position_buckets / 2, step = 0;
-    for (int64_t n = 0; n < room; n++) {
-        bool linear = c->position_buckets <= 0 || n <= mid;
-        t->bucket[t->n_buckets++] = linear ? (int32_t)n : logarithmic(c, n, &step);
-        if (t->bucket[n] >= t->span)
-            return;
+    while (t->n_buckets < room && (t->n_buckets == 0 || t->bucket[t->n_buckets - 1] < t->span)) {
+        t->bucket[t->n_buckets] = bucket_of(c, t->span, t->n_buckets);
+        t->n_buckets++;
     }
 }
 
@@ -129,8 +136,10 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
     int64_t n = rel < 0 ? -rel : rel, most = c->max_relative_positions - 1;
     if (c->clamp_first && n > most)
         n = most;
-    int64_t b = n < t->n_buckets ? t->bucket[n] : t->span;
-    int64_t r = (rel > 0 ? -b : b) + t->span; /* delta = -rel */
+    int64_t b = n < t->n_buckets                         ? t->bucket[n]
+                : t->bucket[t->n_buckets - 1] >= t->span ? t->span
+                                                         : bucket_of(c, t->span, n); /* odd position_buckets only */
+    int64_t r = (rel > 0 ? -b : b) + t->span;                                        /* delta = -rel */
     return (int32_t)(r < 0 ? 0 : r < 2 * t->span ? r : 2 * t->span - 1);
 }
 
@@ -189,7 +198,7 @@ static enum pe_status check_norm(struct deberta *c, struct pe_error *err)
 static enum pe_status check_buckets(const struct deberta *c, struct pe_error *err)
 {
     int64_t mid = c->position_buckets / 2;
-    if (c->position_buckets > 0 && (mid < 2 || c->max_relative_positions - 1 <= mid))
+    if (c->position_buckets == 0 || (c->position_buckets > 0 && (mid < 1 || c->max_relative_positions - 1 <= mid)))
         return pe_fail(
             err, "/position_buckets",
             "position_buckets is %lld and max_relative_positions %lld; allowed: at least 4 buckets, and half of "
@@ -357,15 +366,10 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct deberta *c = plan->config;
     int64_t span = c->position_buckets > 0 ? c->position_buckets : c->max_relative_positions;
-    /* Without buckets the span is reached at M; with an even number of them just behind M - 1. */
-    int64_t room = 2 * (int64_t)SPAN_MAX + 2;
+    int64_t room = c->max_relative_positions + 2;
     enum pe_status status = check_buckets(c, err);
     if (status)
         return status;
-    if (c->position_buckets <= 0)
-        room = span + 1;
-    else if (c->position_buckets % 2 == 0)
-        room = c->max_relative_positions + 1;
     struct tables *t = plan->tables = calloc(1, sizeof *t + (size_t)room * sizeof *t->bucket);
     if (!t)
         return pe_no_memory(err);

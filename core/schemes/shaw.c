@@ -28,8 +28,8 @@ struct shaw {
 enum { DISTANCE_MAX = 1 << 20 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(shaw, p_min, -4, -DISTANCE_MAX, 0, "smallest relative position that has a row of its own"),
-    PE_P_INT(shaw, p_max, 4, 0, DISTANCE_MAX, "largest relative position that has one"),
+    PE_P_INT(shaw, p_min, -4, -DISTANCE_MAX, DISTANCE_MAX, "smallest relative position that has a row of its own"),
+    PE_P_INT(shaw, p_max, 4, -DISTANCE_MAX, DISTANCE_MAX, "largest relative position that has one"),
     {.name = "max_relative",
      .type = PE_T_INT,
      .offset = PE_OFFSET(shaw, max_relative, int64_t),
@@ -82,8 +82,8 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
 
 /* ---- Tables ---- */
 
-/* Rows sent fix what the request leaves open: an odd number is symmetric. */
-static void set_range(struct pe_plan *plan, struct tables *t)
+/* The BERT family's table has a row for each distance there is, so the rows sent say which. */
+static enum pe_status set_range(struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
     struct shaw *c = plan->config;
     uint64_t sent = plan->weights ? pe_weights_axis(plan, REL_K, 0) : 0;
@@ -91,13 +91,17 @@ static void set_range(struct pe_plan *plan, struct tables *t)
     if (c->max_relative != PE_UNSET_INT) {
         c->p_min = -c->max_relative;
         c->p_max = c->max_relative;
-    } else if (!gave && sent % 2 && sent < 2 * DISTANCE_MAX) {
+    } else if (!gave && is_hugging_face(c) && sent % 2 && sent < 2 * DISTANCE_MAX) {
         c->p_max = (int64_t)(sent / 2);
         c->p_min = -c->p_max;
     }
+    if (c->p_min > c->p_max)
+        return pe_fail(err, "/p_min", "p_min is %lld, p_max %lld; p_min is the smaller one", (long long)c->p_min,
+                       (long long)c->p_max);
     t->p_min = c->p_min;
     t->p_max = c->p_max;
     t->n_rows = (size_t)(c->p_max - c->p_min + 1);
+    return PE_OK;
 }
 
 static enum pe_status check_hugging_face(struct pe_plan *plan, const struct tables *t, struct pe_error *err)
@@ -115,7 +119,7 @@ static enum pe_status check_hugging_face(struct pe_plan *plan, const struct tabl
                        (long long)t->p_min, (long long)t->p_max, styles[c->table_style]);
     pe_relative_reach(plan, &least, &most);
     if (plan->seq.piece ? most > t->p_max : most > t->p_max || least < t->p_min)
-        return pe_fail(err, "/max_relative",
+        return pe_fail(err, pe_weights_axis(plan, REL_K, 0) ? "/rel_k" : "/max_relative",
                        "the sequence has distances from %lld to %lld, the table rows for %lld to %lld, and table_style "
                        "%s does not clip; give a shorter sequence or a larger table",
                        (long long)least, (long long)most, (long long)t->p_min, (long long)t->p_max,
@@ -201,10 +205,10 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     if (!t)
         return pe_no_memory(err);
     enum pe_status status = pe_relative_check(plan, err);
-    if (status)
-        return status;
-    set_range(plan, t);
-    status = check_hugging_face(plan, t, err);
+    if (!status)
+        status = set_range(plan, t, err);
+    if (!status)
+        status = check_hugging_face(plan, t, err);
     return status || plan->operation != PE_ATTEND ? status : make_tables(plan, t, err);
 }
 

@@ -243,7 +243,7 @@ REFUSED = [
     (dict(q=Q2, k=Q2, key_mask=[1, 1, 1]), "/key_mask", "2"), (dict(q=[[Q2], [Q2]], k=[[Q2], [Q2]], key_mask=[[1, 1]]), "/key_mask", "[2,2]"),
     (dict(q=Q2, k=Q2, num_heads=2), "/num_heads", "1"), (dict(q=Q2, k=Q2, len=3), "/len", "2"), (dict(q=Q2, k=Q2, softcap=0), "/softcap", "softcap"),
     (dict(q=Q2, k=Q2, kernel="linear", outputs=["scores"]), "/outputs/0", "weights"), (dict(q=Q2, k=Q2, kernel="linear", softmax_scale=1), "/softmax_scale", "linear"),
-    (dict(x=Q2, num_heads=1, w_q=Q2 + [[1, 1]], w_k=Q2), "/w_k", "divide"), (dict(x=Q2, num_heads=2, w_q=Q2 + [[1, 1]], w_k=Q2), "/w_q", "3 rows"), (dict(x=Q2), "/w_q", "seed"), (dict(x=Q2, num_heads=1, w_q=Q2, w_k=[[1, 2], [3, 4], [5, 6]]), "/w_k", "3 rows"),
+    (dict(x=Q2, num_heads=1, w_q=Q2 + [[1, 1]], w_k=Q2), "/w_k", "divide"), (dict(x=Q2, num_heads=2, w_q=Q2 + [[1, 1]], w_k=Q2), "/w_q", "3 rows"), (dict(x=Q2), "/num_heads", "divide"), (dict(tokens=["a"], num_heads=7), "/num_heads", "512"), (dict(x=Q2, num_heads=1), "/w_q", "seed"), (dict(x=Q2, num_heads=1, w_q=Q2, w_k=[[1, 2], [3, 4], [5, 6]]), "/w_k", "[3,2]"),
     (dict(x=Q2, num_heads=1, w_q=[[1, 2, 3]] * 2, w_k=Q2), "/w_q", "[2,2]"), (dict(x=Q2, q=Q2, k=Q2), "/x", "one of"),
     (dict(tokens=["a"], q=Q2, k=Q2), "/tokens", "one of"), (dict(q=Q2, k=Q2, w_q=Q2), "/w_q", "not used"), (dict(q=Q2, k=Q2, table=Q2), "/table", "unknown"),
     (dict(q="abc", k=Q2), "/q", "tensor"), (dict(q=[], k=Q2), "/q", ""), (dict(tokens=[]), "/tokens", "word"), (dict(tokens=[1]), "/tokens", "word"),

@@ -12,7 +12,7 @@ FIRST, SECOND = 1, 4
 
 # Every scheme, with weights large enough to tell a difference by.
 SCHEMES = [
-    {"scheme": "integer"}, {"scheme": "binary"}, {"scheme": "sinusoidal"}, {"scheme": "fourier"}, {"scheme": "learned", "std": 1.0},
+    {"scheme": "integer"}, {"scheme": "binary"}, {"scheme": "sinusoidal"}, {"scheme": "fourier", "num_heads": 3}, {"scheme": "learned", "std": 1.0},
     {"scheme": "recursive", "std": 0.2}, {"scheme": "floater", "std": 0.2}, {"scheme": "rope"}, {"scheme": "xpos"}, {"scheme": "alibi"},
     {"scheme": "t5", "std": 1.0}, {"scheme": "kerple"}, {"scheme": "fire", "std": 1.0}, {"scheme": "sandwich"}, {"scheme": "swin", "std": 1.0},
     {"scheme": "swinv2", "std": 1.0}, {"scheme": "shaw", "std": 1.0}, {"scheme": "transformer_xl", "std": 0.1}, {"scheme": "xlnet", "std": 0.1},

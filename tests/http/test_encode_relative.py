@@ -13,7 +13,7 @@ SEQUENCES = [(dict(len=9), range(9), range(9)), (dict(q_len=3, k_len=7), range(4
 
 
 @pytest.mark.parametrize("sequence,q,k", SEQUENCES)
-@pytest.mark.parametrize("fields,rows", [({}, (-4, 4)), ({"max_relative": 2}, (-2, 2)), ({"p_min": -1, "p_max": 3}, (-1, 3)), ({"p_max": 0}, (-4, 0))], ids=str)
+@pytest.mark.parametrize("fields,rows", [({}, (-4, 4)), ({"max_relative": 2}, (-2, 2)), ({"p_min": -1, "p_max": 3}, (-1, 3)), ({"p_max": 0}, (-4, 0)), ({"p_min": 2, "p_max": 5}, (2, 5)), ({"p_min": -3, "p_max": -3}, (-3, -3))], ids=str)
 @pytest.mark.parametrize("direction", ["key_minus_query", "query_minus_key"])
 def test_shaw(server, sequence, q, k, fields, rows, direction):
     got = encode_one(server, scheme="shaw", **sequence, **fields, direction=direction)
@@ -34,7 +34,7 @@ def test_deberta(server, sequence, q, k, fields):
     assert np.array_equal(encode_one(server, scheme="deberta", **sequence, **fields), truth.deberta_index(list(q), list(k), **fields))
 
 
-@pytest.mark.parametrize("buckets,most", [(256, 512), (128, 512), (64, 256), (32, 128), (320, 800), (5, 9)])
+@pytest.mark.parametrize("buckets,most", [(256, 512), (128, 512), (64, 256), (32, 128), (320, 800), (5, 9), (3, 40), (2, 9), (9, 12)])
 @pytest.mark.parametrize("clamp_first", [False, True])
 def test_every_distance_of_deberta(server, buckets, most, clamp_first):
     places = list(range(-most - 300, most + 300))
@@ -106,11 +106,11 @@ def test_a_long_table_starts_at_once(server):
 REFUSED = [
     (dict(scheme="cope", len=3), "/scheme", "/attention"), (dict(scheme="shaw", positions=[0, 0.5]), "/positions", "0.5"),
     (dict(scheme="xlnet", q_positions=[0.25], k_positions=[1]), "/q_positions", "0.25"), (dict(scheme="xlnet", len=3, d_model=7), "/d_model", "even"),
-    (dict(scheme="deberta", len=3, position_buckets=3), "/position_buckets", "4"), (dict(scheme="deberta", len=3, position_buckets=64, max_relative_positions=30), "/position_buckets", "30"),
+    (dict(scheme="deberta", len=3, position_buckets=1), "/position_buckets", "2"), (dict(scheme="deberta", len=3, position_buckets=0), "/position_buckets", "-1"), (dict(scheme="deberta", len=3, position_buckets=64, max_relative_positions=30), "/position_buckets", "30"),
     (dict(scheme="deberta", len=3, pos_att_type=["p2p"]), "/pos_att_type", "c2p"), (dict(scheme="deberta", len=3, norm_rel_ebd="batch"), "/norm_rel_ebd", "layer_norm"),
     (dict(scheme="shaw", len=3, rel_k=[[1]]), "/rel_k", "not used"), (dict(scheme="shaw", len=3, seed=1), "/seed", "not used"),
     (dict(scheme="transformer_xl", len=3, same_length=True), "/same_length", "causal"), (dict(scheme="shaw", len=3, max_relative=2, p_min=-1), "/p_min", "max_relative"),
-    (dict(scheme="shaw", len=3, p_min=1), "/p_min", "0"), (dict(scheme="transformer_xl", len=1 << 40), "/len", "2^31"),
+    (dict(scheme="shaw", len=3, p_min=5), "/p_min", "p_max 4"), (dict(scheme="transformer_xl", len=1 << 40), "/len", "2^31"),
 ]
 
 

@@ -278,6 +278,7 @@ static void refusals(void **unused)
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"x\":[[1,2]]}", NULL, "/x", "one of the three");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"w_q\":[[1,2]]}", NULL, "/w_q", "not used");
     refused("{\"scheme\":\"none\",\"num_heads\":2,\"x\":[[1,2]]}", NULL, "/w_q", "seed");
+    refused("{\"scheme\":\"none\",\"x\":[[1,2]]}", NULL, "/num_heads", "8 heads");
     refused("{\"scheme\":\"rope\",\"num_heads\":2,\"x\":[[1,2,3,4]],\"w_q\":[[1,2,3,4]]}", NULL, "/w_q", "2 heads");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"window\":0}", NULL, "/window", "1");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"softcap\":0}", NULL, "/softcap", "softcap");
@@ -288,13 +289,13 @@ static void refusals(void **unused)
     refused("{\"scheme\":\"t5\"," Q2 "," K2 "}", NULL, "/table", "[32,1]");
     refused("{\"scheme\":\"t5\",\"num_buckets\":4,\"max_distance\":9," Q2 "," K2
             ",\"table\":[[1,2],[1,2],[1,2],[1,2]]}",
-            NULL, "/table", "q makes it 1");
+            NULL, "/table", "[4,1]");
     refused("{\"scheme\":\"alibi\",\"kernel\":\"linear\"," Q2 "," K2 "}", NULL, "/kernel", "alibi");
     refused("{\"scheme\":\"rope\",\"kernel\":\"linear\",\"softcap\":3," Q2 "," K2 "}", NULL, "/softcap", "linear");
     refused("{\"scheme\":\"shaw\"," Q2 "," K2 ",\"rel_k\":[[1,2],[3,4]]}", NULL, "/rel_k", "[9,2]");
     refused("{\"scheme\":\"shaw\"," Q2 "," K2 ",\"positions\":[0,0.5],\"seed\":1}", NULL, "/positions", "0.5");
-    refused("{\"scheme\":\"shaw\",\"table_style\":\"relative_key\"," Q2 "," K2 ",\"rel_k\":[[1,2]]}", NULL,
-            "/max_relative", "does not clip");
+    refused("{\"scheme\":\"shaw\",\"table_style\":\"relative_key\"," Q2 "," K2 ",\"rel_k\":[[1,2]]}", NULL, "/rel_k",
+            "does not clip");
     refused("{\"scheme\":\"cope\"," Q2 "," K2 "}", NULL, "/pos_emb", "[64,2]");
     refused("{\"scheme\":\"xlnet\"," Q2 "," K2 ",\"same_length\":true,\"seed\":1}", NULL, "/same_length", "causal");
     refused("{\"scheme\":\"deberta\"," Q2 "," K2 ",\"rel_embeddings\":[[1,2]],\"max_relative_positions\":2}", NULL,
