@@ -82,6 +82,9 @@ enum { PE_RELATIVE_WEIGHTS_MAX = 1 << 24 };
  * Beyond they are made anew for each head, by each thread. */
 #define PE_RELATIVE_ENCODING_MAX (64ULL << 20)
 
+/* Multiply-adds that may be made in order, one after the other: a third of a second. 64 words of 512 channels. */
+#define PE_IN_ORDER_WORK_MAX 0x1p28
+
 /* Words of the textbook experiment: each is compared with those before it. */
 enum { PE_TOKENS_MAX = 4096 };
 

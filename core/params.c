@@ -306,6 +306,8 @@ static void set_defaults(const struct pe_param *rows, void *config)
 enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
                               bool *taken, const char *prefix, struct pe_error *err)
 {
+    bool shared[NESTED_FIELDS_MAX] = {false}; /* taken by others too: a row that is not in use leaves it to them */
+    memcpy(shared, taken, (n_fields < NESTED_FIELDS_MAX ? n_fields : NESTED_FIELDS_MAX) * sizeof *shared);
     set_defaults(rows, config);
     for (size_t i = 0; i < n_fields; i++) {
         enum pe_status status = read_field(rows, config, fields, i, taken, prefix, err);
@@ -316,8 +318,9 @@ enum pe_status pe_params_read(const struct pe_param *rows, void *config, const s
         const struct pe_param *row = pe_param_find(rows, fields[i].name);
         char pointer[PE_POINTER_MAX];
         pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
-        if (row &&
-            (check_when(rows, row, config, pointer, err) || check_excludes(rows, row, fields, n_fields, pointer, err)))
+        bool is_shared = i < NESTED_FIELDS_MAX && shared[i];
+        if (row && ((!is_shared && check_when(rows, row, config, pointer, err)) ||
+                    check_excludes(rows, row, fields, n_fields, pointer, err)))
             return err->status;
     }
     return PE_OK;

@@ -38,8 +38,9 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, "", name);
     const char *nearest = pe_nearest(name, names);
-    if (plan->operation != PE_ATTEND && pe_param_find(pe_attention_params(), name))
-        return pe_fail(err, pointer, "\"%s\" is not used here; POST /attention takes it", name);
+    if (plan->operation != PE_ATTEND && !pe_is_among("num_heads|head_dim|dim", name) &&
+        pe_param_find(pe_attention_params(), name))
+        return pe_fail(err, pointer, "unknown field \"%s\" to this endpoint; POST /attention takes it", name);
     if (nearest && strcmp(nearest, name) != 0)
         return pe_fail(err, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
     if (nearest) /* a tensor this operation does not take */
@@ -100,7 +101,9 @@ static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request 
 {
     const struct pe_field *fields = request->fields;
     size_t n = request->n_fields;
-    enum pe_status status = pe_params_read(plan->scheme->info.params, plan->config, fields, n, taken, "", err);
+    enum pe_status status = request->operation == PE_ATTEND ? pe_attention_open(plan, request, taken, err) : PE_OK;
+    if (!status)
+        status = pe_params_read(plan->scheme->info.params, plan->config, fields, n, taken, "", err);
     if (!status)
         status = pe_params_read(pe_sequence_params(), &plan->sequence, fields, n, taken, "", err);
     if (!status)

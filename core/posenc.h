@@ -146,7 +146,8 @@ const struct pe_param *pe_param_find(const struct pe_param *rows, const char *na
 
 /* Reads the fields of an object that rows name into config (of which every row's field is set: to its default or to the
  * value given). taken[i] is set to true for every fields[i] that a row has used. prefix starts the pointers of
- * errors ("" at the top). Rows end with .name = NULL. */
+ * errors ("" at the top). Rows end with .name = NULL. A field that somebody else has taken before may be given to a row
+ * that is not in use. */
 enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
                               bool *taken, const char *prefix, struct pe_error *err);
 

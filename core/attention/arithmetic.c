@@ -37,6 +37,48 @@
 ARITHMETIC(float, f32, PE_F32)
 ARITHMETIC(double, f64, PE_F64)
 
+static void abt_in_order(size_t m, size_t n, size_t k, double scale, const void *a, size_t a_stride, const void *b,
+                         size_t b_stride, double keep, void *c, size_t c_stride)
+{
+    for (size_t i = 0; i < m; i++)
+        for (size_t j = 0; j < n; j++) {
+            const double *x = (const double *)a + i * a_stride, *y = (const double *)b + j * b_stride;
+            double sum = 0, *to = (double *)c + i * c_stride + j;
+            for (size_t l = 0; l < k; l++)
+                sum += x[l] * y[l];
+            *to = (keep == 0 ? 0 : keep * *to) + scale * sum;
+        }
+}
+
+static void ab_in_order(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
+                        double keep, void *c, size_t c_stride)
+{
+    for (size_t i = 0; i < m; i++) {
+        double *to = (double *)c + i * c_stride;
+        for (size_t j = 0; j < n; j++)
+            to[j] = keep == 0 ? 0 : keep * to[j];
+        for (size_t l = 0; l < k; l++)
+            for (size_t j = 0; j < n; j++)
+                to[j] += ((const double *)a)[i * a_stride + l] * ((const double *)b)[l * b_stride + j];
+    }
+}
+
+static const struct pe_arithmetic arithmetic_in_order = {
+    .dtype = PE_F64,
+    .size = sizeof(double),
+    .abt = abt_in_order,
+    .ab = ab_in_order,
+    .max = max_f64,
+    .exp = exp_f64,
+    .scale = scale_f64,
+    .add = add_f64,
+    .cap = cap_f64,
+    .sigmoid = sigmoid_f64,
+    .gather_add = gather_add_f64,
+};
+
+const struct pe_arithmetic *pe_arithmetic_in_order(void) { return &arithmetic_in_order; }
+
 const struct pe_arithmetic *pe_arithmetic(enum pe_dtype dtype)
 {
     return dtype == PE_F64 ? &arithmetic_f64 : &arithmetic_f32;

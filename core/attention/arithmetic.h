@@ -27,6 +27,10 @@ struct pe_arithmetic {
 /* dtype: PE_F32 or PE_F64. */
 const struct pe_arithmetic *pe_arithmetic(enum pe_dtype dtype);
 
+/* f64 whose products are summed in the order of k, slowly: BLAS sums the last rows of a matrix in another order than
+ * the first, so equal rows would differ in their last bits. For words, of which equal ones are to be equal. */
+const struct pe_arithmetic *pe_arithmetic_in_order(void);
+
 /* The number i of a row. */
 static inline double pe_number(const struct pe_arithmetic *a, const void *row, size_t i)
 {

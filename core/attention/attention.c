@@ -172,20 +172,28 @@ static bool wants_f64(const struct pe_plan *plan)
 
 static bool is_f64(enum pe_dtype dtype) { return dtype == PE_F64; }
 
+/* Words are few. */
+static bool are_few_words(const struct pe_attention *t)
+{
+    double n = (double)t->q_len, dim = (double)t->embedded.dim;
+    return t->has_tokens && n * dim * dim * 4 < PE_IN_ORDER_WORK_MAX;
+}
+
 static enum pe_status choose_arithmetic(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
     bool sent_f64 = t->x.rank ? is_f64(t->x.dtype) && !t->x_is_text
                               : is_f64(t->q.tensor.dtype) || is_f64(t->k.tensor.dtype) || is_f64(t->v.tensor.dtype);
-    bool f64 = is_f64(plan->dtype) || sent_f64;
+    bool f64 = is_f64(plan->dtype) || sent_f64 || t->has_tokens;
     enum pe_status status = PE_OK;
+    t->products = are_few_words(t) ? pe_arithmetic_in_order() : pe_arithmetic(PE_F64);
     if (t->x.rank)
         status = pe_attention_embed(plan, f64 ? PE_F64 : PE_F32, err);
     if (!status && !f64 && wants_f64(plan)) {
         f64 = true;
         status = t->x.rank ? pe_attention_embed(plan, PE_F64, err) : PE_OK;
     }
-    t->a = pe_arithmetic(f64 ? PE_F64 : PE_F32);
+    t->a = f64 ? t->products : pe_arithmetic(PE_F32);
     if (!status && t->wants_output)
         largest_norm(&t->v, NULL, &t->v_is_finite);
     return status;

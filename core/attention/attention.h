@@ -6,7 +6,11 @@
 
 /* In the order of planning. */
 
-/* Takes tensors and fields out of the request; fixes sizes in the scheme's config. Makes plan->attention. */
+/* Takes the operation's own fields out of the request, before the scheme's: both may have some. Makes plan->attention.
+ */
+enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                                 struct pe_error *err);
+/* Takes the tensors; fixes sizes in the scheme's config. */
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                  struct pe_error *err);
 /* Do queries and keys have positions of their own? Else the embeddings have one sequence. */

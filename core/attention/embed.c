@@ -1,7 +1,6 @@
 /* Queries, keys and values out of embeddings: y = x·Wᵀ + b, computed in double and rounded once. Embeddings are sent,
  * or random for the words of the textbook experiment: equal for equal words. */
 #include "core/attention/internal.h"
-#include "core/gemm.h"
 #include "core/outputs.h"
 
 #include <math.h>
@@ -160,11 +159,12 @@ static bool make_room(const struct pe_attention *t, struct projection *p, enum p
 }
 
 /* y [n, n_out] = x·Wᵀ + b, rows row0 …, converted where they belong. */
-static void project(const struct projection *p, const double *x, size_t dim, size_t row0, size_t n, double *y)
+static void project(const struct pe_arithmetic *a, const struct projection *p, const double *x, size_t dim, size_t row0,
+                    size_t n, double *y)
 {
     if (!p->n_out)
         return;
-    pe_gemm_abt_f64(n, p->n_out, dim, 1, x, dim, p->w, dim, 0, y, p->n_out);
+    a->abt(n, p->n_out, dim, 1, x, dim, p->w, dim, 0, y, p->n_out);
     for (size_t i = 0; p->b && i < n; i++)
         for (size_t c = 0; c < p->n_out; c++)
             y[i * p->n_out + c] += p->b[c];
@@ -183,7 +183,7 @@ static bool project_all(const struct pe_plan *plan, const struct projection p[3]
         size_t n = e->n_rows - row < TILE_ROWS ? e->n_rows - row : TILE_ROWS;
         load(plan, row, n, x);
         for (size_t i = 0; i < 3; i++)
-            project(&p[i], x, e->dim, row, n, x + TILE_ROWS * e->dim);
+            project(plan->attention->products, &p[i], x, e->dim, row, n, x + TILE_ROWS * e->dim);
     }
     free(x);
     return x;

@@ -260,7 +260,7 @@ static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, str
 bool pe_attention_uses_seed(const struct pe_plan *plan) { return plan->attention && plan->attention->has_seed; }
 
 /* Words and missing projections are made of it; words without a seed have seed 0, and so have the scheme's weights. */
-static void settle_seed(struct pe_plan *plan, struct pe_attention *t)
+static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)
 {
     const struct pe_param *row = pe_param_find(plan->scheme->info.params, "seed");
     int64_t *own = &t->fields.seed;
@@ -272,6 +272,10 @@ static void settle_seed(struct pe_plan *plan, struct pe_attention *t)
         t->has_tokens || (t->x.rank && (!t->projections[PE_W_Q].tensor.data || !t->projections[PE_W_K].tensor.data ||
                                         (t->wants_output && !t->projections[PE_W_V].tensor.data)));
     t->has_seed = makes && *own != PE_UNSET_INT;
+    bool schemes = row && pe_when_holds(row->when, plan->scheme->info.params, plan->config);
+    if (!t->has_seed && !schemes && pe_plan_gave_itself(plan, "seed"))
+        return pe_fail(err, "/seed", "seed is not used here: no tensor is made at random");
+    return PE_OK;
 }
 
 /* ---- Projections ---- */
@@ -341,22 +345,29 @@ static bool asks_for(const struct pe_request *request, const char *name)
     return false;
 }
 
-enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                  struct pe_error *err)
 {
     struct pe_attention *t = plan->attention = calloc(1, sizeof *t);
     if (!t)
         return pe_no_memory(err);
-    t->has_tokens = plan->sequence.tokens != NULL;
     t->wants_output = asks_for(request, "output");
-    enum pe_status status = pe_params_read(rows, &t->fields, request->fields, request->n_fields, taken, "", err);
-    if (!status)
-        status = read_tensors(t, request, taken, err);
+    return pe_params_read(rows, &t->fields, request->fields, request->n_fields, taken, "", err);
+}
+
+enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                                 struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    t->has_tokens = plan->sequence.tokens != NULL;
+    enum pe_status status = read_tensors(t, request, taken, err);
     if (!status)
         status = check_ways(plan, t, err);
     if (status)
         return status;
-    settle_seed(plan, t);
+    status = settle_seed(plan, t, err);
+    if (status)
+        return status;
     status = t->q.tensor.data ? fix_by_q(plan, t, err) : fix_by_x(plan, t, err);
     if (status || t->q.tensor.data || plan->scheme->info.is_additive)
         return status;

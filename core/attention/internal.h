@@ -76,8 +76,9 @@ struct pe_attention {
     size_t n_batches, n_heads, n_kv_heads, q_len, k_len, head_dim, v_dim;
 
     const struct pe_arithmetic *a;
-    double scale;       /* softmax_scale */
-    double bias_factor; /* on the bias */
+    const struct pe_arithmetic *products; /* of embeddings with projections: f64 */
+    double scale;                         /* softmax_scale */
+    double bias_factor;                   /* on the bias */
     struct pe_sight sight;
     size_t *piece_first; /* packed sequences: first key of each, then k_len; owned. NULL: there is one */
     bool by_place;       /* who sees whom goes by place in the sequence, not by position */

@@ -246,6 +246,7 @@ REFUSED = [
     (dict(x=Q2, num_heads=1, w_q=Q2 + [[1, 1]], w_k=Q2), "/w_k", "divide"), (dict(x=Q2, num_heads=2, w_q=Q2 + [[1, 1]], w_k=Q2), "/w_q", "3 rows"), (dict(x=Q2), "/num_heads", "divide"), (dict(tokens=["a"], num_heads=7), "/num_heads", "512"), (dict(x=Q2, num_heads=1), "/w_q", "seed"), (dict(x=Q2, num_heads=1, w_q=Q2, w_k=[[1, 2], [3, 4], [5, 6]]), "/w_k", "[3,2]"),
     (dict(x=Q2, num_heads=1, w_q=[[1, 2, 3]] * 2, w_k=Q2), "/w_q", "[2,2]"), (dict(x=Q2, q=Q2, k=Q2), "/x", "one of"),
     (dict(tokens=["a"], q=Q2, k=Q2), "/tokens", "one of"), (dict(q=Q2, k=Q2, w_q=Q2), "/w_q", "not used"), (dict(q=Q2, k=Q2, table=Q2), "/table", "unknown"),
+    (dict(q=Q2, k=Q2, seed=1), "/seed", "random"), (dict(x=Q2, num_heads=1, w_q=Q2, w_k=Q2, seed=1), "/seed", "random"),
     (dict(q="abc", k=Q2), "/q", "tensor"), (dict(q=[], k=Q2), "/q", ""), (dict(tokens=[]), "/tokens", "word"), (dict(tokens=[1]), "/tokens", "word"),
     (dict(q=Q2, k=Q2, softmax_scal=1), "/softmax_scal", "softmax_scale"),
 ]

@@ -27,15 +27,28 @@ def dogs(server, **request):
     return answer[:, FIRST], answer[:, SECOND]
 
 
-def test_without_positions_the_two_dogs_are_the_same(server):
-    first, second = dogs(server, scheme="none")
-    assert np.array_equal(first, second)
+@pytest.mark.parametrize("fields", [{}, {"dtype": "f64"}, {"seed": 5, "dtype": "f64"}, {"num_heads": 1, "dim": 7, "dtype": "f64"}, {"kernel": "linear", "dtype": "f64"}], ids=str)
+def test_without_positions_the_two_dogs_are_the_same(server, fields):
+    """To the bit: as rows, as columns, and in what comes out."""
+    kind = "weights" if "kernel" in fields else "probs"
+    got = from_raw(server.ask("/attention", scheme="none", tokens=SENTENCE, outputs=[kind, "output"], format="raw", **fields))
+    assert got["output"][:, FIRST].tobytes() == got["output"][:, SECOND].tobytes()
+    assert got[kind][:, FIRST].tobytes() == got[kind][:, SECOND].tobytes()
+    assert got[kind][..., FIRST].tobytes() == got[kind][..., SECOND].tobytes()
+    assert len({got["output"][:, i].tobytes() for i in range(5)}) == 4
 
 
 @pytest.mark.parametrize("request_", SCHEMES, ids=lambda r: r["scheme"])
 def test_with_any_scheme_they_differ(server, request_):
     first, second = dogs(server, **request_)
     assert np.abs(first - second).max() > 1e-3
+
+
+@pytest.mark.parametrize("scheme", ["fourier", "integer", "rope", "t5", "shaw"])
+def test_every_scheme_takes_the_seed_of_the_words(server, scheme):
+    heads = {"num_heads": 3} if scheme == "fourier" else {}
+    zero, one = (dogs(server, scheme=scheme, seed=seed, **heads) for seed in (0, 1))
+    assert not np.array_equal(zero[0], one[0]) and np.array_equal(zero[0], dogs(server, scheme=scheme, **heads)[0])
 
 
 def test_every_scheme_is_asked(server):
