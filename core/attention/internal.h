@@ -107,6 +107,14 @@ enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim,
 enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_error *err);
 enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err);
 
+/* precision.c: embeds x, if there is one, and sets the arithmetic. */
+enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_error *err);
+
+/* outputs.c: which are wanted, then the shape of output i. */
+enum pe_status pe_attention_choose_outputs(struct pe_plan *plan, const struct pe_request *request,
+                                           struct pe_error *err);
+enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct pe_error *err);
+
 /* view.c: what a query sees. */
 struct pe_view {
     size_t first, end;   /* only keys in here … */

@@ -1,0 +1,79 @@
+/* Any elements of an answer: the units they belong to, each made on a desk. */
+#include "core/attention/internal.h"
+
+#include <string.h>
+
+/* What one desk makes at a time: some queries of a head, or of all heads where an output has them inside. Units are
+ * numbered across the answer. */
+struct unit {
+    uint64_t number;
+    size_t batch, head, n_heads; /* heads head … head+n_heads-1 */
+    size_t i0, n_rows;
+    size_t width; /* numbers a query has of a head */
+};
+
+static struct unit unit_at(const struct pe_plan *plan, size_t i, uint64_t element)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_output *o = &plan->outputs[i];
+    uint64_t period = element / o->period, within = element % o->period / o->unit;
+    bool inside = t->kinds[i] == PE_OUTPUT && t->fields.tensor_layout == PE_BNHD;
+    struct unit u = {.number = period * ((o->period - 1) / o->unit + 1) + within};
+    u.n_heads = inside ? t->n_heads : 1;
+    u.batch = inside ? period : period / t->n_heads;
+    u.head = inside ? 0 : period % t->n_heads;
+    u.i0 = within * t->block_rows;
+    u.n_rows = t->q_len - u.i0 < t->block_rows ? t->q_len - u.i0 : t->block_rows;
+    u.width = o->unit / t->block_rows / u.n_heads;
+    return u;
+}
+
+/* Values of one head of the unit; in the unit heads stand beside each other. */
+static void make_output(const struct pe_plan *plan, struct pe_desk *desk, const struct unit *u, size_t head)
+{
+    const struct pe_attention *t = plan->attention;
+    enum pe_attention_output kind = pe_attention_is_linear(t) ? PE_WEIGHTS : PE_PROBS;
+    pe_block_make(plan, desk, kind, u->batch, head, u->i0, u->n_rows, desk->block);
+    pe_block_output(plan, desk, u->batch, head, u->i0, u->n_rows, desk->block,
+                    pe_numbers_at(t->a, desk->out, (head - u->head) * t->v_dim), u->n_heads * t->v_dim);
+}
+
+/* Makes the unit's numbers and says where they are and in what dtype. */
+static const void *make_unit(const struct pe_plan *plan, struct pe_desk *desk, enum pe_attention_output kind,
+                             const struct unit *u, bool is_made, enum pe_dtype *dtype)
+{
+    const struct pe_attention *t = plan->attention;
+    *dtype = kind == PE_ROW_ENTROPY ? PE_F64 : t->a->dtype;
+    for (size_t head = u->head; !is_made && head < u->head + u->n_heads; head++) {
+        pe_desk_load_head(plan, desk, u->batch, head);
+        if (kind == PE_OUTPUT)
+            make_output(plan, desk, u, head);
+        else
+            pe_block_make(plan, desk, kind, u->batch, head, u->i0, u->n_rows, desk->block);
+    }
+    return kind == PE_OUTPUT ? desk->out : kind == PE_ROW_ENTROPY ? (const void *)desk->entropies : desk->block;
+}
+
+/* A unit is always made whole, and the part asked for copied: products of matrices depend on their size in their last
+ * bits. */
+void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_output *o = &plan->outputs[i];
+    char *at = dst;
+    while (n > 0) {
+        struct unit u = unit_at(plan, i, first);
+        uint64_t name = u.number * 16 + (uint64_t)t->kinds[i], start = first % o->period % o->unit;
+        uint64_t left = u.n_rows * u.n_heads * u.width - start;
+        size_t m = left < n ? (size_t)left : n;
+        enum pe_dtype dtype;
+        struct pe_desk *desk = pe_desk_borrow(t, name);
+        bool is_made = atomic_load_explicit(&desk->unit, memory_order_relaxed) == name;
+        const char *numbers = make_unit(plan, desk, t->kinds[i], &u, is_made, &dtype);
+        pe_convert(o->dtype, at, dtype, numbers + start * pe_dtype_size(dtype), m);
+        pe_desk_return(desk, name);
+        first += m;
+        n -= m;
+        at += m * pe_dtype_size(o->dtype);
+    }
+}

@@ -1,0 +1,112 @@
+/* What attention answers: the names, which of them a request can have, their shapes. */
+#include "core/attention/internal.h"
+#include "core/outputs.h"
+
+#include <string.h>
+
+static const char *const output_names[] = {[PE_SCORES] = "scores",           [PE_PROBS] = "probs",
+                                           [PE_WEIGHTS] = "weights",         [PE_OUTPUT] = "output",
+                                           [PE_ROW_ENTROPY] = "row_entropy", NULL};
+
+#define MAP "batch,num_heads,q_len,k_len"
+
+const struct pe_output_row *pe_attention_outputs(void)
+{
+    static const struct pe_output_row rows[] = {
+        {"scores", MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax",
+         "logits after scale, cap, bias and mask; what is hidden is -inf"},
+        {"probs", MAP, 1, PE_DTYPE_NONE, false, "kernel=softmax", "each row's softmax; 0 where a row sees nothing"},
+        {"weights", MAP, 1, PE_DTYPE_NONE, false, "kernel=linear", "may be negative; rows need not sum to 1"},
+        {"output", "batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, NULL,
+         "values weighted; needs v, w_v or tokens"},
+        {"row_entropy", "batch,num_heads,q_len", 1, PE_DTYPE_NONE, true, "kernel=softmax",
+         "-sum of p·ln p of each row, nats"},
+        {.name = NULL},
+    };
+    return rows;
+}
+
+static bool is_there(const struct pe_plan *plan, enum pe_attention_output kind)
+{
+    const struct pe_attention *t = plan->attention;
+    switch (kind) {
+    case PE_WEIGHTS: return pe_attention_is_linear(t);
+    case PE_OUTPUT: return t->v.tensor.data || t->x.rank || t->has_tokens;
+    case PE_SCORES:
+    case PE_PROBS:
+    case PE_ROW_ENTROPY: return !pe_attention_is_linear(t);
+    default: return plan->scheme->attend->has_term(plan, (size_t)(kind - PE_TERM));
+    }
+}
+
+static const char *name_of(const struct pe_plan *plan, enum pe_attention_output kind)
+{
+    const struct pe_attend *attend = plan->scheme->attend;
+    return kind < PE_TERM ? output_names[kind] : attend && attend->terms ? attend->terms[kind - PE_TERM] : NULL;
+}
+
+static enum pe_status find_output(const struct pe_plan *plan, size_t asked, const char *name,
+                                  enum pe_attention_output *kind, struct pe_error *err)
+{
+    const char *names[16], *known;
+    size_t n = 0;
+    if (strcmp(name, "output") == 0 && !is_there(plan, PE_OUTPUT))
+        return pe_fail(err, "/outputs", "output needs the values v, [batch, heads, keys, v_dim]");
+    for (enum pe_attention_output k = 0; (known = name_of(plan, k)); k++) {
+        if (!is_there(plan, k))
+            continue;
+        *kind = k;
+        if (strcmp(known, name) == 0)
+            return PE_OK;
+        names[n++] = known;
+    }
+    names[n] = NULL;
+    return pe_output_unknown(plan, asked, name, names, err);
+}
+
+enum pe_status pe_attention_choose_outputs(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    enum pe_status status = pe_outputs_twice(request, err);
+    size_t n = request->n_outputs ? request->n_outputs : 1;
+    if (!status && n > sizeof t->kinds / sizeof *t->kinds)
+        return pe_output_unknown(plan, n - 1, request->outputs[n - 1], output_names, err);
+    if (!status)
+        status = pe_outputs_alloc(plan, n + 1, err); /* and the encoding of an additive scheme */
+    t->kinds[0] = pe_attention_is_linear(t) ? PE_WEIGHTS : PE_PROBS;
+    for (size_t i = 0; !status && i < request->n_outputs; i++)
+        status = find_output(plan, i, request->outputs[i], &t->kinds[i], err);
+    if (!status)
+        plan->n_outputs = plan->n_sources = n;
+    return status;
+}
+
+enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    struct pe_output *o = &plan->outputs[i];
+    enum pe_attention_output kind = t->kinds[i];
+    bool inside = kind == PE_OUTPUT && t->fields.tensor_layout == PE_BNHD; /* heads behind positions */
+    uint64_t width = kind == PE_OUTPUT ? t->v_dim : kind == PE_ROW_ENTROPY ? 1 : t->k_len, total;
+    o->name = name_of(plan, kind);
+    o->dtype = plan->dtype;
+    o->rank = t->n_lead;
+    memcpy(o->shape, t->lead, t->n_lead * sizeof *t->lead);
+    if (inside)
+        o->shape[o->rank++] = t->q_len;
+    if (t->has_heads)
+        o->shape[o->rank++] = t->n_heads;
+    if (!inside)
+        o->shape[o->rank++] = t->q_len;
+    if (kind != PE_ROW_ENTROPY)
+        o->shape[o->rank++] = width;
+    if (!pe_shape_count(o->shape, o->rank, &total) || total > INT64_MAX / sizeof(double)) {
+        pe_fail(err, "", "output %s would have more than 2^60 elements", o->name);
+        return err->status = PE_TOO_LARGE;
+    }
+    o->row_len = o->shape[o->rank - 1];
+    o->n_rows = total / o->row_len;
+    o->unit = t->block_rows * width * (inside ? t->n_heads : 1);
+    o->period = t->q_len * width * (inside ? t->n_heads : 1);
+    return PE_OK;
+}

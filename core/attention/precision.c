@@ -1,0 +1,87 @@
+/* In which precision a map is made: f32 where that keeps probabilities right, else f64. */
+#include "core/attention/internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The largest norm of a row, and whether all numbers are finite. Keys that sight hides are left out: what stands
+ * in padding changes nothing. sight may be NULL. */
+static double largest_norm(const struct pe_operand *op, const struct pe_sight *sight, bool *is_finite)
+{
+    double x[PE_HEAD_DIM_MAX], most = 0;
+    size_t size = pe_dtype_size(op->tensor.dtype);
+    *is_finite = true;
+    for (size_t b = 0; b < op->n_batches; b++)
+        for (size_t h = 0; h < op->n_heads; h++)
+            for (size_t i = 0; i < op->n; i++) {
+                size_t at = b * op->batch_step + h * op->head_step + i * op->row_step;
+                double sum = 0;
+                if (sight && sight->seen && !sight->seen[b % sight->n_masks * op->n + i])
+                    continue;
+                pe_convert(PE_F64, x, op->tensor.dtype, (const char *)op->tensor.data + at * size, op->width);
+                for (size_t c = 0; c < op->width; c++)
+                    sum += x[c] * x[c];
+                *is_finite &= isfinite(sum) != 0;
+                most = sum > most ? sum : most;
+            }
+    return sqrt(most);
+}
+
+/* YaRN's factor makes what is turned longer. */
+static double largest_amplitude(const struct pe_turn *turn)
+{
+    double most = 1;
+    for (size_t i = 0; i < 2 * turn->rotation.n_pairs; i++)
+        most = fmax(most, fabs(turn->columns[i].ah));
+    return most;
+}
+
+/* A product of two rows of floats is wrong by about 2^-24 of the product of their norms, and so is a logit; a
+ * probability by up to a quarter of the errors of two logits. Where that may pass 2^-20 (or scales depend on positions)
+ * logits are made in double. */
+#define F32_LOGIT_MAX 24
+
+static bool wants_f64(const struct pe_plan *plan)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_attend *attend = plan->scheme->attend;
+    double factor = 1, amplitude = t->turns ? largest_amplitude(&t->turn) : 1;
+    bool q_is_finite, k_is_finite;
+    if (plan->scheme->magnitude)
+        return true;
+    double q = amplitude * largest_norm(&t->q, NULL, &q_is_finite);
+    double k = amplitude * largest_norm(&t->k, &t->sight, &k_is_finite);
+    if (attend && attend->cosine && attend->cosine(plan, 0, &factor))
+        return true;
+    double terms = attend && attend->largest ? attend->largest(plan, q, k) : 0;
+    return !(fabs(t->scale) * (q * k + terms) <= F32_LOGIT_MAX);
+}
+
+static bool is_f64(enum pe_dtype dtype) { return dtype == PE_F64; }
+
+/* Words are few. */
+static bool are_few_words(const struct pe_attention *t)
+{
+    double n = (double)t->q_len, dim = (double)t->embedded.dim;
+    return t->has_tokens && n * dim * dim * 4 < PE_IN_ORDER_WORK_MAX;
+}
+
+enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_attention *t = plan->attention;
+    bool sent_f64 = t->x.rank ? is_f64(t->x.dtype) && !t->x_is_text
+                              : is_f64(t->q.tensor.dtype) || is_f64(t->k.tensor.dtype) || is_f64(t->v.tensor.dtype);
+    bool f64 = is_f64(plan->dtype) || sent_f64 || t->has_tokens;
+    enum pe_status status = PE_OK;
+    t->products = are_few_words(t) ? pe_arithmetic_in_order() : pe_arithmetic(PE_F64);
+    if (t->x.rank)
+        status = pe_attention_embed(plan, f64 ? PE_F64 : PE_F32, err);
+    if (!status && !f64 && wants_f64(plan)) {
+        f64 = true;
+        status = t->x.rank ? pe_attention_embed(plan, PE_F64, err) : PE_OK;
+    }
+    t->a = f64 ? t->products : pe_arithmetic(PE_F32);
+    if (!status && t->wants_output)
+        largest_norm(&t->v, NULL, &t->v_is_finite);
+    return status;
+}
