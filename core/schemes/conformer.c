@@ -13,16 +13,16 @@ static const struct pe_input_row inputs[] = {
 };
 
 /* k_len - 1 … -(q_len - 1). */
-static void list(const struct pe_rel_sin_fields *c, uint64_t q_len, uint64_t k_len, double *first, uint64_t *n)
+static void list(const struct pe_rel_sin_fields *c, double most, double least, double *first, double *last)
 {
     (void)c;
-    *first = (double)k_len - 1;
-    *n = k_len + q_len - 1;
+    *first = most;
+    *last = least;
 }
 
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
-    static const struct pe_rel_sin_style style = {.is_interleaved = true, .list = list};
+    static const struct pe_rel_sin_style style = {.is_interleaved = true, .clamps_both = true, .list = list};
     return pe_rel_sin_plan(plan, &style, err);
 }
 

@@ -31,8 +31,14 @@ enum { SPAN_MAX = 1 << 16 };
 static const struct pe_param params[] = {
     PE_P_INT(deberta, position_buckets, -1, -1, SPAN_MAX,
              "far distances share a row, in so many rows for each side; -1: each has its own (v1)"),
-    PE_P_INT(deberta, max_relative_positions, 512, 2, SPAN_MAX,
-             "M: where the buckets end; without them the table's half"),
+    {.name = "max_relative_positions",
+     .alias = "max_relative",
+     .type = PE_T_INT,
+     .offset = PE_OFFSET(deberta, max_relative_positions, int64_t),
+     .fallback = 512,
+     .min = -1,
+     .max = SPAN_MAX,
+     .text = "M: where the buckets end; without them the table's half; below 1: 512, as in released configs"},
     PE_P_VALUE(deberta, pos_att_type, "terms: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"; default both"),
     PE_P_BOOL(deberta, share_att_key, true, "rel_embeddings are projected by w_q and w_k; false: by w_pos_q, w_pos_k"),
     PE_P_VALUE(deberta, norm_rel_ebd,
@@ -181,7 +187,9 @@ static enum pe_status check_terms(struct deberta *c, struct tables *t, struct pe
     c->pos_att_type = c->pos_att_type ? c->pos_att_type : &both;
     if (read_terms(t, c->pos_att_type))
         return PE_OK;
-    return pe_fail(err, "/pos_att_type", "pos_att_type is neither a list of \"c2p\" and \"p2c\" nor \"c2p|p2c\"");
+    const char *found = c->pos_att_type->kind == PE_STRING ? c->pos_att_type->string : "no word";
+    return pe_fail(err, "/pos_att_type",
+                   "pos_att_type is \"%.64s\"; allowed: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"", found);
 }
 
 static enum pe_status check_norm(struct deberta *c, struct pe_error *err)
@@ -198,11 +206,11 @@ static enum pe_status check_norm(struct deberta *c, struct pe_error *err)
 static enum pe_status check_buckets(const struct deberta *c, struct pe_error *err)
 {
     int64_t mid = c->position_buckets / 2;
-    if (c->position_buckets == 0 || (c->position_buckets > 0 && (mid < 1 || c->max_relative_positions - 1 <= mid)))
+    if (c->position_buckets > 0 && (mid < 1 || c->max_relative_positions - 1 <= mid))
         return pe_fail(
             err, "/position_buckets",
-            "position_buckets is %lld and max_relative_positions %lld; allowed: at least 4 buckets, and half of "
-            "them below max_relative_positions - 1",
+            "position_buckets is %lld and max_relative_positions %lld; allowed: at least 2 buckets, and half "
+            "of them below max_relative_positions - 1; -1 for none",
             (long long)c->position_buckets, (long long)c->max_relative_positions);
     return PE_OK;
 }
@@ -365,11 +373,15 @@ static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct deberta *c = plan->config;
-    int64_t span = c->position_buckets > 0 ? c->position_buckets : c->max_relative_positions;
-    int64_t room = c->max_relative_positions + 2;
+    if (c->position_buckets == 0)
+        c->position_buckets = -1;
+    if (c->max_relative_positions < 1)
+        c->max_relative_positions = 512;
     enum pe_status status = check_buckets(c, err);
     if (status)
         return status;
+    int64_t span = c->position_buckets > 0 ? c->position_buckets : c->max_relative_positions;
+    int64_t room = c->max_relative_positions + 2;
     struct tables *t = plan->tables = calloc(1, sizeof *t + (size_t)room * sizeof *t->bucket);
     if (!t)
         return pe_no_memory(err);

@@ -11,7 +11,8 @@ static enum pe_status check_list(const struct pe_positions *p, const char *point
 {
     for (uint64_t i = 0; p->list && i < p->n; i++)
         if (p->list[i] != floor(p->list[i]))
-            return pe_fail(err, pointer, "%s has %.17g at index %llu; %s has a row for each integer distance only",
+            return pe_fail(err, pointer,
+                           "%s has %.17g at index %llu; allowed: integers, since %s has a row for each distance",
                            pointer + 1, p->list[i], (unsigned long long)i, scheme);
     return PE_OK;
 }
@@ -19,9 +20,11 @@ static enum pe_status check_list(const struct pe_positions *p, const char *point
 enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_error *err)
 {
     const char *scheme = plan->scheme->info.name;
-    bool one = plan->sequence.positions.n;
-    enum pe_status status = check_list(plan->seq.q, one ? "/positions" : "/q_positions", scheme, err);
-    return status ? status : check_list(plan->seq.k, one ? "/positions" : "/k_positions", scheme, err);
+    const struct pe_sequence_fields *f = &plan->sequence;
+    const char *q = f->positions.n ? "/positions" : f->q_positions.n ? "/q_positions" : "/k_positions";
+    const char *k = f->positions.n ? "/positions" : f->k_positions.n ? "/k_positions" : "/q_positions";
+    enum pe_status status = check_list(plan->seq.q, q, scheme, err);
+    return status ? status : check_list(plan->seq.k, k, scheme, err);
 }
 
 static void ends(const struct pe_positions *p, double *first, double *last)

@@ -117,12 +117,15 @@ static enum pe_status check(struct pe_plan *plan, struct pe_error *err)
 static enum pe_status set_list(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
     const struct pe_rel_sin_fields *c = fields(plan);
-    uint64_t q_len = plan->seq.q->n, k_len = plan->seq.k->n;
-    if (plan->sequence.k_len == PE_UNSET_INT && plan->sequence.q_len == PE_UNSET_INT)
-        k_len += (uint64_t)c->mem_len;
-    t->style->list(c, q_len, k_len, &t->first, &t->n);
-    if (t->first + (double)t->n > 0x1p31)
-        return pe_fail(err, "/len", "the distances go up to %.0f; allowed: below 2^31", t->first);
+    int64_t least, most;
+    double last;
+    pe_relative_reach(plan, &least, &most);
+    if (plan->sequence.len != PE_UNSET_INT)
+        least -= c->mem_len;
+    t->style->list(c, -(double)least, -(double)most, &t->first, &last);
+    if (fmax(fabs(t->first), fabs(last)) >= 0x1p31)
+        return pe_fail(err, "/len", "the distances go from %.0f to %.0f; allowed: below 2^31", t->first, last);
+    t->n = t->first < last ? 0 : (uint64_t)(t->first - last) + 1;
     return PE_OK;
 }
 

@@ -36,8 +36,8 @@ struct pe_rel_sin_style {
     bool is_interleaved; /* R's channels: sin, cos, sin, …; else all sines, then all cosines */
     bool clamps_both;    /* to ±clamp_len; else only from above */
     bool has_segments;   /* inputs PE_REL_SEG_EMBED, PE_REL_SEG_BIAS and the field token_type_ids */
-    /* The distances of the output: from *first down, n of them, for q_len queries and k_len keys. */
-    void (*list)(const struct pe_rel_sin_fields *c, uint64_t q_len, uint64_t k_len, double *first, uint64_t *n);
+    /* The distances of the output: from *first down to *last, of which those from most to least occur. */
+    void (*list)(const struct pe_rel_sin_fields *c, double most, double least, double *first, double *last);
 };
 
 enum pe_rel_sin_input { PE_REL_U, PE_REL_V, PE_REL_W, PE_REL_SEG_EMBED, PE_REL_SEG_BIAS };

@@ -14,12 +14,12 @@ static const struct pe_input_row inputs[] = {
 };
 
 /* k_len - 1 … 0: what a causal model can look back at. */
-static void list(const struct pe_rel_sin_fields *c, uint64_t q_len, uint64_t k_len, double *first, uint64_t *n)
+static void list(const struct pe_rel_sin_fields *c, double most, double least, double *first, double *last)
 {
     (void)c;
-    (void)q_len;
-    *first = (double)k_len - 1;
-    *n = k_len;
+    (void)least;
+    *first = most > 0 ? most : 0;
+    *last = 0;
 }
 
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)

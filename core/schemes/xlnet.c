@@ -18,11 +18,11 @@ static const struct pe_input_row inputs[] = {
     {.name = NULL},
 };
 
-/* k_len … -q_len + 1; causal ("uni"): k_len … 0. */
-static void list(const struct pe_rel_sin_fields *c, uint64_t q_len, uint64_t k_len, double *first, uint64_t *n)
+/* k_len … -q_len + 1, one more than occurs; causal ("uni"): k_len … 0. */
+static void list(const struct pe_rel_sin_fields *c, double most, double least, double *first, double *last)
 {
-    *first = (double)k_len;
-    *n = c->causal ? k_len + 1 : k_len + q_len;
+    *first = most + 1;
+    *last = c->causal ? 0 : least;
 }
 
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)

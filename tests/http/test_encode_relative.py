@@ -70,6 +70,20 @@ def test_encodings_of_distances(server, scheme, causal, sequence, q, k):
     np.testing.assert_allclose(answer["encoding"], truth.sinusoid(distances, 16, scheme != "conformer"), atol=1e-7)
 
 
+@pytest.mark.parametrize("scheme,expected", [("transformer_xl", range(5, -1, -1)), ("xlnet", range(6, -4, -1)), ("conformer", range(5, -4, -1))])
+def test_distances_of_other_places(server, scheme, expected):
+    """Queries 3, 4, 5 and keys 0 to 6, in three words: all distances that occur are listed."""
+    for sequence in (dict(q_len=3, k_len=7, q_offset=3), dict(q_positions=[4, 3, 5], k_positions=[6, 0, 2])):
+        assert encode_one(server, scheme=scheme, d_model=4, **sequence, outputs=["distances"]).tolist() == list(expected)
+
+
+def test_words_of_released_configs(server):
+    """deberta-v2's max_relative_positions -1 is 512; position_buckets 0 is none."""
+    same = encode_one(server, scheme="deberta", len=600, position_buckets=256)
+    assert np.array_equal(encode_one(server, scheme="deberta", len=600, position_buckets=256, max_relative_positions=-1), same)
+    assert np.array_equal(encode_one(server, scheme="deberta", len=9, position_buckets=0, max_relative=3), encode_one(server, scheme="deberta", len=9, max_relative_positions=3))
+
+
 @pytest.mark.parametrize("scheme", DISTANCES)
 def test_encodings_are_correctly_rounded(server, scheme):
     """Against mpmath, as the sinusoidal table of the same distances; negative ones too."""
@@ -83,7 +97,7 @@ def test_encodings_are_correctly_rounded(server, scheme):
     assert np.array_equal(got["encoding"][:4], np.array([[reference.nearest(x, "f32") for x in row] for row in exact], "f4"))
 
 
-@pytest.mark.parametrize("scheme,clamp_len,low,high", [("transformer_xl", 3, -99, 3), ("xlnet", 3, -3, 3), ("conformer", 2, -99, 2), ("xlnet", -1, -99, 99), ("xlnet", 0, -99, 99)])
+@pytest.mark.parametrize("scheme,clamp_len,low,high", [("transformer_xl", 3, -99, 3), ("xlnet", 3, -3, 3), ("conformer", 2, -2, 2), ("xlnet", -1, -99, 99), ("xlnet", 0, -99, 99)])
 def test_clamped_distances(server, scheme, clamp_len, low, high):
     answer = encode(server, scheme=scheme, d_model=8, len=9, clamp_len=clamp_len)
     expected = truth.sinusoid(np.clip(answer["distances"], low, high), 8, scheme != "conformer")
@@ -106,7 +120,7 @@ def test_a_long_table_starts_at_once(server):
 REFUSED = [
     (dict(scheme="cope", len=3), "/scheme", "/attention"), (dict(scheme="shaw", positions=[0, 0.5]), "/positions", "0.5"),
     (dict(scheme="xlnet", q_positions=[0.25], k_positions=[1]), "/q_positions", "0.25"), (dict(scheme="xlnet", len=3, d_model=7), "/d_model", "even"),
-    (dict(scheme="deberta", len=3, position_buckets=1), "/position_buckets", "2"), (dict(scheme="deberta", len=3, position_buckets=0), "/position_buckets", "-1"), (dict(scheme="deberta", len=3, position_buckets=64, max_relative_positions=30), "/position_buckets", "30"),
+    (dict(scheme="deberta", len=3, position_buckets=1), "/position_buckets", "2"), (dict(scheme="deberta", len=3, position_buckets=64, max_relative_positions=30), "/position_buckets", "30"),
     (dict(scheme="deberta", len=3, pos_att_type=["p2p"]), "/pos_att_type", "c2p"), (dict(scheme="deberta", len=3, norm_rel_ebd="batch"), "/norm_rel_ebd", "layer_norm"),
     (dict(scheme="shaw", len=3, rel_k=[[1]]), "/rel_k", "not used"), (dict(scheme="shaw", len=3, seed=1), "/seed", "not used"),
     (dict(scheme="transformer_xl", len=3, same_length=True), "/same_length", "causal"), (dict(scheme="shaw", len=3, max_relative=2, p_min=-1), "/p_min", "max_relative"),

@@ -1,0 +1,36 @@
+/* CoPE: what the catalogue says of a scheme whose bias is all content, and what /encode answers. */
+#include "tests/support/request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void has_nothing_to_encode(void **unused)
+{
+    (void)unused;
+    test_refused("{\"scheme\":\"cope\",\"len\":3}", "/scheme", "depends on content; POST /attention");
+    test_refused("{\"scheme\":\"cope\",\"len\":3,\"seed\":1}", "/scheme", "cope");
+}
+
+static void the_catalogue(void **unused)
+{
+    (void)unused;
+    const struct pe_scheme_info *info = pe_scheme_find("cope");
+    assert_non_null(info);
+    assert_int_equal(info->operations, 1U << PE_ATTEND);
+    assert_null(info->outputs[0].name);
+    assert_string_equal(info->inputs[0].name, "pos_emb");
+    assert_null(info->inputs[1].name);
+    const struct pe_param *npos_max = pe_param_find(info->params, "npos_max");
+    assert_non_null(npos_max);
+    assert_true(npos_max->fallback == 64);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(has_nothing_to_encode), cmocka_unit_test(the_catalogue)};
+    return cmocka_run_group_tests_name("cope", tests, NULL, NULL);
+}
