@@ -38,7 +38,7 @@ enum pe_status pe_sight_init(struct pe_sight *sight, const struct pe_sight_field
     bool windowed = fields->window != PE_UNSET_INT, right = fields->window_right != PE_UNSET_INT;
     *sight = (struct pe_sight){.causal = fields->causal, .n_masks = 1};
     sight->reach_left = windowed ? (double)fields->window : (double)INFINITY;
-    sight->reach_right = right ? (double)fields->window_right + 1 : sight->reach_left;
+    sight->reach_right = right ? (double)fields->window_right : sight->reach_left - 1;
     if (!fields->key_mask.n)
         return PE_OK;
     enum pe_status status = check_mask(&fields->key_mask, k_len, n_batches, err);
@@ -52,7 +52,7 @@ void pe_sight_drop(struct pe_sight *sight) { free(sight->seen); }
 
 bool pe_sight_reaches(const struct pe_sight *sight, double rel)
 {
-    return -rel < sight->reach_left && rel < sight->reach_right && !(sight->causal && rel > 0);
+    return -rel < sight->reach_left && rel <= sight->reach_right && !(sight->causal && rel > 0);
 }
 
 bool pe_sight_is_far(const struct pe_sight *sight)

@@ -20,7 +20,7 @@ struct pe_sight_fields {
                    "1 for keys that are seen, 0 for padding: [k_len]; to /attention also [batch, k_len]")
 
 struct pe_sight {
-    double reach_left, reach_right; /* a key is seen if q - k < reach_left and k - q < reach_right … */
+    double reach_left, reach_right; /* a key is seen if q - k < reach_left and k - q ≤ reach_right … */
     bool causal;                    /* … and, if causal, k <= q … */
     uint8_t *seen;                  /* … and seen[batch % n_masks, key]; NULL: all are. Owned. */
     uint64_t n_masks;               /* 1, or one for each sequence of a batch */

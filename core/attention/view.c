@@ -27,7 +27,7 @@ static size_t clamp(double x, size_t low, size_t high)
     return x <= (double)low ? low : x >= (double)high ? high : (size_t)x;
 }
 
-/* first ≤ key < end where q - k < reach_left, k - q < reach_right, and k ≤ q if causal. */
+/* first ≤ key < end where q - k < reach_left, k - q ≤ reach_right, and k ≤ q if causal; all of them integers. */
 static void view_of_run(const struct pe_plan *plan, size_t i, struct pe_view *view)
 {
     const struct pe_attention *t = plan->attention;
@@ -37,7 +37,7 @@ static void view_of_run(const struct pe_plan *plan, size_t i, struct pe_view *vi
         low = t->piece_first[plan->seq.piece[i]];
         high = t->piece_first[plan->seq.piece[i] + 1];
     }
-    double end = fmin(q + t->sight.reach_right, t->sight.causal ? q + 1 : (double)INFINITY);
+    double end = q + 1 + fmin(t->sight.reach_right, t->sight.causal ? 0 : (double)INFINITY);
     view->first = clamp(q - t->sight.reach_left + 1, low, high);
     view->end = clamp(end, view->first, high);
 }

@@ -127,8 +127,8 @@ def alibi_slopes(num_heads, bias_max=8):
 def sees(q, k, causal=False, window=None, window_right=None):
     """Whether the query at q sees the key at k."""
     left = math.inf if window is None else window
-    right = window_right + 1 if window_right is not None else left
-    return q - k < left and k - q < right and not (causal and k > q)
+    right = window_right if window_right is not None else left - 1
+    return q - k < left and k - q <= right and not (causal and k > q)
 
 
 def alibi(form, slope, q_positions, k_positions, key_mask=None, slope_right=None, **mask):
