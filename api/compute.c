@@ -57,6 +57,9 @@ static struct pe_request core_request(const struct computation *c)
         .dtype = c->form.dtype,
         .outputs = c->form.outputs,
         .n_outputs = c->form.n_outputs,
+        .slices = c->form.slices,
+        .n_slices = c->form.n_slices,
+        .reduce = c->form.reduce,
         .caller_fields = api_form_names(),
     };
 }

@@ -2,6 +2,7 @@
 #include "api/form.h"
 #include "api/formats/format.h"
 #include "api/numbers.h"
+#include "api/slices.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -11,9 +12,12 @@ struct fields {
     int dtype, format; /* -1: not given */
     int64_t digits;
     bool data;
+    int reduce;
 };
 
 static const char *const dtypes[] = {"f32", "f64", "f16", "bf16", NULL}; /* in the order of enum pe_dtype */
+
+static const char *const reduces[] = {"sample", "mean", "min", "max", "absmax", NULL}; /* in the order of pe_reduce */
 
 enum { NOT_GIVEN = -1 };
 
@@ -29,11 +33,13 @@ static const struct pe_param rows[] = {
         .text = "how the answer is written; default from the Accept header, else json"),
     ROW(digits, INT, .fallback = (double)NAN, .min = 0, .max = API_DIGITS_MAX,
         .text = "digits after the point in JSON; default the shortest text that reads back the same"),
+    ROW(reduce, WORD, .fallback = 0, .words = reduces,
+        .text = "what the step of slice does with its block: its first number, or one of its finite numbers"),
     ROW(data, BOOL, .fallback = true, .text = "false leaves the numbers out of JSON: configuration and shapes at once"),
     {.name = NULL},
 };
 
-static const char *const names[] = {"dtype", "format", "digits", "data", "outputs", NULL};
+static const char *const names[] = {"dtype", "format", "digits", "reduce", "data", "outputs", "slice", NULL};
 
 const struct pe_param *api_form_params(void) { return rows; }
 
@@ -85,6 +91,7 @@ static void set(struct api_form *form, const struct fields *fields)
     form->format = fields->format == NOT_GIVEN ? NULL : api_format_at((size_t)fields->format);
     form->digits = fields->digits == PE_UNSET_INT ? API_DIGITS_SHORTEST : (int)fields->digits;
     form->data = fields->data;
+    form->reduce = (enum pe_reduce)fields->reduce;
 }
 
 bool api_form_read(struct api_request *request, struct api_form *form, struct api_problem *problem)
@@ -97,10 +104,12 @@ bool api_form_read(struct api_request *request, struct api_form *form, struct ap
         return api_fail_core(problem, &err);
     set(form, &fields);
     for (size_t i = 0; i < request->n_fields; i++) {
-        if (strcmp(request->fields[i].name, "outputs") != 0)
-            continue;
-        taken[i] = true;
-        if (!read_outputs(&request->fields[i].value, form, problem))
+        const struct pe_field *field = &request->fields[i];
+        bool is_outputs = strcmp(field->name, "outputs") == 0, is_slice = strcmp(field->name, "slice") == 0;
+        taken[i] = taken[i] || is_outputs || is_slice;
+        if (is_outputs && !read_outputs(&field->value, form, problem))
+            return false;
+        if (is_slice && !api_slices_read(request, &field->value, &form->slices, &form->n_slices, problem))
             return false;
     }
     remove_taken(request, taken);

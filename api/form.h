@@ -1,4 +1,5 @@
-/* The form of an answer: dtype, format, digits, outputs, data. What a request says beside what to compute. */
+/* The form of an answer: dtype, format, digits, outputs, slice, reduce, data. What a request says beside what to
+ * compute. */
 #ifndef API_FORM_H
 #define API_FORM_H
 
@@ -12,7 +13,10 @@ struct api_form {
     int digits;                      /* API_DIGITS_SHORTEST: not given */
     bool data;                       /* false: no numbers, only configuration and shapes */
     const char *outputs[API_OUTPUTS_MAX];
-    size_t n_outputs; /* 0: the scheme's own */
+    size_t n_outputs;        /* 0: the scheme's own */
+    struct pe_slice *slices; /* in the request's arena */
+    size_t n_slices;
+    enum pe_reduce reduce;
 };
 
 /* Reads the fields that concern the form out of request, and removes them from it. */

@@ -11,6 +11,7 @@
 struct level {
     bool is_object;
     bool in_tokens;          /* under a member of this name, at whatever depth */
+    bool in_slice;           /* likewise: its lists have indices beside ranges */
     const char *key;         /* of the member being read, raw text between its quotes; NULL before the first */
     size_t key_bytes, index; /* index: of the item being read */
 };
@@ -137,8 +138,9 @@ static bool open_bracket(struct scanner *s, struct api_problem *problem)
 {
     if (s->depth == API_DEPTH_MAX)
         return fail_here(s, 400, "JSON is nested deeper than 64 levels", problem);
-    bool in_tokens = s->levels[s->depth].in_tokens;
-    s->levels[++s->depth] = (struct level){.is_object = *s->p == '{', .in_tokens = in_tokens};
+    const struct level *above = &s->levels[s->depth];
+    bool in_tokens = above->in_tokens, in_slice = above->in_slice;
+    s->levels[++s->depth] = (struct level){.is_object = *s->p == '{', .in_tokens = in_tokens, .in_slice = in_slice};
     copy(s, s->p++, 1);
     return true;
 }
@@ -152,6 +154,9 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
     switch (api_numbers_read(&p, s->end, &s->scan->numbers, lifted.shape, &lifted.rank)) {
     case API_READ_NO_MEMORY: return api_fail_memory(problem);
     case API_READ_RAGGED:
+        s->scan->numbers.n = lifted.first;
+        if (s->levels[s->depth].in_slice)
+            return open_bracket(s, problem);
         return fail_here(s, 422, "this list is ragged: its rows have different lengths, or numbers stand beside rows",
                          problem);
     case API_READ_DEEP:
@@ -191,8 +196,9 @@ static void take_key(struct scanner *s)
         return;
     level->key = s->string;
     level->key_bytes = s->string_bytes;
-    level->in_tokens =
-        s->levels[s->depth - 1].in_tokens || (s->string_bytes == 6 && memcmp(s->string, "tokens", 6) == 0);
+    const struct level *above = &s->levels[s->depth - 1];
+    level->in_tokens = above->in_tokens || (s->string_bytes == 6 && memcmp(s->string, "tokens", 6) == 0);
+    level->in_slice = above->in_slice || (s->string_bytes == 5 && memcmp(s->string, "slice", 5) == 0);
 }
 
 static void pass_mark(struct scanner *s, char c)

@@ -26,7 +26,8 @@ struct api_scan {
 };
 
 /* Initialize scan with api_scan_init. where begins the messages ("" or "part \"request\": "). Lists under the name
- * "tokens" that hold strings are left in place: there "NaN" is a word. Syntax is the JSON library's to judge; refused
+ * "tokens" that hold strings are left in place: there "NaN" is a word. Under the name
+ * "slice" lists may be ragged: they are entered. Syntax is the JSON library's to judge; refused
  * here are depth, ragged and too deep lists, and too much of anything. */
 void api_scan_init(struct api_scan *scan);
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem);

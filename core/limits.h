@@ -64,6 +64,10 @@ enum { PE_WINDOW_BIASES_MAX = 1 << 22 };
 enum { PE_WINDOW_LAYER_MAX = 1024 };
 _Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a window's network fits the scratch");
 
+/* Numbers that one piece of a reduced answer may be made of: a few milliseconds of a table, after which a client that
+ * has left is noticed. */
+#define PE_REDUCE_PIECE (1ULL << 22)
+
 /* Work that may be done in place by whoever serves many clients, in multiply-adds: a few tenths of a millisecond. */
 #define PE_LIGHT_WORK 0x1p18
 

@@ -3,6 +3,7 @@
 #include "core/outputs.h"
 #include "core/recipe.h"
 #include "core/rotate.h"
+#include "core/slice.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -184,6 +185,8 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
         status = pe_absolute_check(plan, err);
     if (!status)
         status = init_outputs(plan, request, err);
+    if (!status)
+        status = pe_slices_init(plan, request, err);
     return status ? status : print_config(plan, err);
 }
 
@@ -236,6 +239,7 @@ void pe_plan_free(struct pe_plan *plan)
 {
     if (!plan)
         return;
+    pe_slices_drop(plan);
     pe_outputs_drop(plan);
     pe_rotator_drop(plan);
     pe_attention_drop(plan);
@@ -279,7 +283,7 @@ size_t pe_plan_n_outputs(const struct pe_plan *plan) { return plan->n_outputs; }
 const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i)
 {
     assert(i < plan->n_outputs);
-    return &plan->outputs[i];
+    return plan->answers ? &plan->answers[i] : &plan->outputs[i];
 }
 
 enum pe_pace pe_plan_pace(const struct pe_plan *plan) { return plan->pace; }
@@ -346,7 +350,7 @@ static void fill_block(const struct pe_plan *plan, size_t i, struct pe_block b, 
 }
 
 /* Elements first … first+n-1 are: the end of a row, whole rows, the start of a row; each may be missing. */
-void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
+void pe_plan_fill_whole(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
 {
     const struct pe_output *output = &plan->outputs[i];
     assert(i < plan->n_outputs && first + n <= output->n_rows * output->row_len);
@@ -366,4 +370,12 @@ void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, voi
         n -= done;
         at += done * pe_dtype_size(output->dtype);
     }
+}
+
+void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
+{
+    if (plan->parts)
+        pe_slice_fill(plan, i, first, n, dst);
+    else
+        pe_plan_fill_whole(plan, i, first, n, dst);
 }

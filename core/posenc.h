@@ -230,13 +230,31 @@ const struct pe_preset *pe_preset_find(const char *name); /* by name or alias; N
 
 /* ---- Plans ----------------------------------------------------------------------------------------------------- */
 
+/* One axis of a slice: an index, which drops the axis, or a range by Python's rules; PE_UNSET_INT: open. */
+struct pe_cut {
+    bool is_index;             /* start alone counts */
+    int64_t start, stop, step; /* step ≥ 1 */
+};
+
+struct pe_slice {
+    const char *output; /* NULL: all outputs */
+    struct pe_cut cuts[PE_RANK_MAX];
+    unsigned n_cuts; /* further axes are whole */
+};
+
+/* What a slice's step does with the block it passes over: its first number, or one made of its finite numbers. */
+enum pe_reduce { PE_REDUCE_SAMPLE, PE_REDUCE_MEAN, PE_REDUCE_MIN, PE_REDUCE_MAX, PE_REDUCE_ABSMAX };
+
 struct pe_request {
     enum pe_operation operation;
     const struct pe_field *fields; /* scheme, its parameters, the sequence, tensors; borrowed until pe_plan_free */
     size_t n_fields;
-    enum pe_dtype dtype;        /* of real outputs; PE_DTYPE_NONE: that of the tensor sent, else f32 */
-    const char *const *outputs; /* names of outputs wanted, in order; borrowed until pe_plan_new returns */
-    size_t n_outputs;           /* 0: the scheme's own */
+    enum pe_dtype dtype;           /* of real outputs; PE_DTYPE_NONE: that of the tensor sent, else f32 */
+    const char *const *outputs;    /* names of outputs wanted, in order; borrowed until pe_plan_new returns */
+    size_t n_outputs;              /* 0: the scheme's own */
+    const struct pe_slice *slices; /* the first that fits an output counts; borrowed until pe_plan_new returns */
+    size_t n_slices;
+    enum pe_reduce reduce;
     const char *const
         *caller_fields; /* names the caller understands itself, for "nearest" only; NULL-terminated or NULL */
 };
@@ -252,6 +270,7 @@ struct pe_output {
     /* Elements that are made together, where there are such: from each multiple of period on, units of so many (the
      * last one shorter). Whole units are the fast case. 0: there are none. */
     uint64_t unit, period;
+    uint64_t most; /* elements that may be asked for at one go without taking long; 0: any number */
 };
 
 struct pe_plan; /* immutable once made; any number of threads may fill from it at once */

@@ -81,6 +81,9 @@ struct pe_plan {
     enum pe_pace pace; /* set by plan(); quick unless it says so */
     double work;       /* multiply-adds */
     struct pe_output *outputs;
+    struct pe_part *parts;     /* [n_outputs]; NULL: all outputs are whole (core/slice.h) */
+    struct pe_output *answers; /* [n_outputs]: as cut */
+    enum pe_reduce reduce;
     struct pe_source *sources;   /* of the outputs, in the same order */
     size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */
     struct pe_value resolved;    /* the config as an object */
@@ -134,6 +137,9 @@ const struct pe_scheme *pe_scheme_get(const char *name); /* NULL if none */
 /* Writes a block of source i of the plan, in dtype. */
 void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *block,
                          void *dst);
+
+/* As pe_fill, of the whole output. */
+void pe_plan_fill_whole(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
 
 /* Has the request given this parameter, under any of its names? Only while planning. */
 bool pe_plan_gave(const struct pe_plan *plan, const char *name);        /* or the model it names */

@@ -67,6 +67,8 @@ void api_stream_text(struct api_stream *stream, const char *text, size_t n)
 static size_t elements_step(const struct pe_output *output, size_t width)
 {
     size_t fits = API_PIECE_BYTES / width;
+    if (output->most && output->most < fits)
+        return (size_t)output->most;
     size_t rows = output->row_len <= fits ? fits / (size_t)output->row_len : 0;
     if (rows >= API_ROWS_UNIT)
         rows -= rows % API_ROWS_UNIT;

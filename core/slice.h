@@ -1,0 +1,24 @@
+/* Parts of outputs: ranges with steps on each axis (Python's rules), and what a step does with what it passes over. */
+#ifndef PE_SLICE_H
+#define PE_SLICE_H
+
+#include "core/posenc.h"
+
+struct pe_plan;
+
+/* How one output is cut; [axis] of the whole. */
+struct pe_part {
+    uint64_t start[PE_RANK_MAX], stop[PE_RANK_MAX], step[PE_RANK_MAX], count[PE_RANK_MAX];
+    bool dropped[PE_RANK_MAX]; /* an index: the axis is not in the answer */
+    bool is_whole;
+};
+
+/* Once the outputs are shaped: cuts them as the request says. Makes plan->parts and plan->answers, where there are
+ * slices. */
+enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+void pe_slices_drop(struct pe_plan *plan);
+
+/* Elements first … first+n-1 of the part of output i. */
+void pe_slice_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
+
+#endif

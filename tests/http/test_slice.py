@@ -1,0 +1,157 @@
+"""slice and reduce: every part equals NumPy's of the whole, whatever the scheme, output and format; what is refused."""
+import itertools
+import json
+import random
+import time
+
+import numpy as np
+import pytest
+
+from asking import refused
+from tensors import MIME, encode, from_json, from_npy, from_raw, from_safetensors
+
+WHOLES = [
+    {"scheme": "sinusoidal", "dim": 24, "len": 300, "offset": 5}, {"scheme": "sinusoidal", "dim": 24, "len": 70, "dtype": "f16"},
+    {"scheme": "rope", "head_dim": 20, "len": 130, "outputs": ["cos", "sin", "positions", "inv_freq"]},
+    {"scheme": "rope", "head_dim": 8, "len": 9, "form": "matrix"}, {"scheme": "alibi", "num_heads": 3, "q_len": 7, "k_len": 11, "causal": True, "outputs": ["bias"]},
+    {"scheme": "t5", "len": 20, "outputs": ["buckets"]}, {"scheme": "t5", "num_heads": 2, "len": 20, "seed": 1},
+    {"scheme": "sinusoidal", "style": "detr", "dim": 8, "grid": [5, 6]}, {"scheme": "swin", "grid": [3, 4], "seed": 2, "num_heads": 2},
+    {"scheme": "integer", "len": 40, "dim": 3, "dtype": "f64"}, {"scheme": "recursive", "dim": 6, "len": 15, "seed": 1},
+    {"scheme": "rope", "segments": [{"type": "text", "len": 3}, {"type": "image", "grid": [1, 4, 4]}], "channels": "mrope", "outputs": ["positions", "rope_delta", "cos"]},
+]
+
+
+def random_cut(rng, n):
+    kind = rng.randrange(6)
+    if kind == 0:
+        return None
+    if kind == 1:
+        return rng.randrange(-n, n)
+    ends = [rng.choice([None, rng.randrange(-n - 3, n + 4)]) for _ in range(2)]
+    return ends if kind < 4 else [*ends, rng.choice([None, 1, 2, 3, n, n + 5])]
+
+
+def as_numpy(cuts):
+    return tuple(slice(*c) if isinstance(c, list) else slice(None) if c is None else c for c in cuts)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("request_", WHOLES, ids=lambda r: f"{r['scheme']}-{sorted(r)}")
+def test_parts_are_numpys(server, request_, seed):
+    rng = random.Random(seed)
+    whole = encode(server, **request_)
+    for _ in range(6):
+        cuts = {name: [random_cut(rng, n) for n in array.shape[:rng.randrange(array.ndim + 1)]] for name, array in whole.items() if rng.random() < 0.9}
+        if not cuts:
+            continue
+        got = encode(server, **request_, slice=cuts)
+        for name, array in whole.items():
+            expected = array[as_numpy(cuts[name])] if name in cuts else array
+            assert got[name].dtype == array.dtype and got[name].shape == np.shape(expected), (cuts, name)
+            assert got[name].tobytes() == np.ascontiguousarray(expected).tobytes(), (cuts, name)
+
+
+def reduced(array, cuts, how):
+    """Blocks of each axis' step, over what start and stop leave; finite numbers only, the first where there are none."""
+    axes, dropped = [], []
+    for axis, n in enumerate(array.shape):
+        cut = cuts[axis] if axis < len(cuts) else None
+        if isinstance(cut, int):
+            axes.append([[range(n)[cut]]])
+            dropped.append(axis)
+            continue
+        start, stop, step = slice(*(cut or [None])).indices(n)
+        axes.append([list(range(i, min(i + step, stop))) for i in range(start, stop, step)])
+    out = np.empty([len(a) for a in axes])
+    for place in itertools.product(*(range(len(a)) for a in axes)):
+        block = array[np.ix_(*(a[i] for a, i in zip(axes, place)))].astype(float).ravel()
+        finite = block[np.isfinite(block)]
+        make = {"sample": lambda x: block[0], "mean": np.mean, "min": np.min, "max": np.max, "absmax": lambda x: np.abs(x).max()}[how]
+        out[place] = make(finite) if len(finite) else block[0]
+    return out.reshape([len(a) for i, a in enumerate(axes) if i not in dropped])
+
+
+@pytest.mark.parametrize("how", ["sample", "mean", "min", "max", "absmax"])
+@pytest.mark.parametrize("request_,cuts", [
+    ({"scheme": "sinusoidal", "dim": 10, "len": 45, "dtype": "f64"}, [[3, None, 7], [None, None, 3]]), ({"scheme": "sinusoidal", "dim": 10, "len": 45, "dtype": "f64"}, [[None, None, 45]]),
+    ({"scheme": "alibi", "num_heads": 2, "len": 12, "causal": True, "outputs": ["bias"], "dtype": "f64"}, [1, [None, None, 5], [None, None, 4]]),
+    ({"scheme": "alibi", "num_heads": 2, "len": 12, "window": 1, "outputs": ["bias"], "dtype": "f64"}, [[None, None, 2], 0]), ({"scheme": "integer", "len": 3000, "dim": 2, "dtype": "f64"}, [[10, 2990, 1000]]),
+    ({"scheme": "sinusoidal", "dim": 2000, "len": 3, "dtype": "f64"}, [None, [5, None, 3]]), ({"scheme": "sinusoidal", "dim": 4, "len": 9, "dtype": "f64"}, [[5, 5, 2]]),
+], ids=str)
+def test_reduce(server, request_, cuts, how):
+    whole = encode(server, **request_)
+    (name, array), = whole.items()
+    got = encode(server, **request_, slice=cuts, reduce=how)[name]
+    expected = reduced(array, cuts, how)
+    assert got.shape == expected.shape
+    finite = np.isfinite(expected)
+    assert np.array_equal(got[~finite], expected[~finite])
+    np.testing.assert_allclose(got[finite], expected[finite], rtol=1e-14, atol=1e-15)
+
+
+def test_integers_have_no_mean_but_extremes(server):
+    request = {"scheme": "t5", "len": 20, "outputs": ["buckets"], "slice": [[None, None, 4], [None, None, 5]]}
+    whole = encode(server, scheme="t5", len=20, outputs=["buckets"])["buckets"]
+    for how in ("min", "max"):
+        assert np.array_equal(encode(server, **request, reduce=how)["buckets"], reduced(whole, request["slice"], how))
+    refused(server, "/reduce", "mean", **request, reduce="mean")
+
+
+def test_every_format(server):
+    request = {"scheme": "sinusoidal", "dim": 8, "len": 50, "slice": [[4, 40, 3], [None, 5]]}
+    whole = encode(server, scheme="sinusoidal", dim=8, len=50)["encoding"][4:40:3, :5]
+    ask = lambda form: server.post("/encode", request, {"Accept": MIME[form]})
+    assert np.array_equal(from_npy(ask("npy")), whole) and np.array_equal(from_raw(ask("raw"))["encoding"], whole)
+    assert np.array_equal(from_json(ask("json"))["encoding"], whole) and np.array_equal(from_safetensors(ask("safetensors"))["encoding"], whole)
+
+
+def test_as_query(server):
+    request = b'{"scheme":"integer","len":9,"dim":2,"format":"raw"}'
+    got = from_raw(server.post("/encode?slice=%5B%5B2,null,3%5D,0%5D", request, {"Content-Type": "application/json"}))["encoding"]
+    assert got.tolist() == [2, 5, 8]
+
+
+def test_attention_and_rotation(server):
+    q = np.random.default_rng(0).standard_normal((2, 3, 40, 4)).astype("f4")
+    ask = lambda path, **f: from_raw(server.ask(path, **f, format="raw"))
+    request = {"scheme": "alibi", "q": q.tolist(), "k": q.tolist(), "v": q.tolist(), "outputs": ["probs", "output"]}
+    whole, part = ask("/attention", **request), ask("/attention", **request, slice=[1, [0, None, 2], [5, 30, 7]])
+    for name in whole:
+        assert part[name].tobytes() == np.ascontiguousarray(whole[name][1, 0::2, 5:30:7]).tobytes()
+    whole, part = (ask("/rotate", scheme="rope", q=q.tolist(), **f)["q"] for f in ({}, {"slice": [0, None, -1]}))
+    assert np.array_equal(part, whole[0, :, -1])
+
+
+def test_the_end_of_a_table_that_has_none_costs_nothing(server):
+    """2^40 rows: the last ones at once, the answer as small as it is."""
+    start = time.monotonic()
+    got = encode(server, scheme="rope", len=1 << 40, outputs=["cos"], slice=[[-2, None], [0, 3]])["cos"]
+    assert np.array_equal(got, encode(server, scheme="rope", positions=[2 ** 40 - 2, 2 ** 40 - 1], outputs=["cos"])["cos"][:, :3])
+    assert time.monotonic() - start < 5
+
+
+def test_a_long_table_zoomed_out(server):
+    """A million rows to a thousand; the mean of a sine is small."""
+    got = encode(server, scheme="sinusoidal", dim=16, len=1 << 20, slice=[[None, None, 1024]], reduce="mean")["encoding"]
+    assert got.shape == (1024, 16) and np.abs(got[:, 0]).max() < 0.01
+    middle = encode(server, scheme="sinusoidal", dim=16, positions=list(range(1024)), dtype="f64")["encoding"].mean(0)
+    np.testing.assert_allclose(got[0], middle, atol=1e-7)
+
+
+def test_sliced_requests_keep_their_config(server):
+    plain, cut = (server.ask("/encode", scheme="rope", len=4, **f).json()["config"] for f in ({}, {"slice": [0]}))
+    assert plain == cut
+
+
+REFUSED = [
+    (dict(slice=[4]), "/slice/0", "has 4"), (dict(slice=[-5]), "/slice/0", "-5"), (dict(slice=[None, None, 0]), "/slice/2", "2 axes"), (dict(slice=[[0, 1, 0]]), "/slice/0", "step"),
+    (dict(slice=[[0, 1, -1]]), "/slice/0", "step"), (dict(slice=[[1]]), "/slice/0", "start"), (dict(slice=[[1, 2, 3, 4]]), "/slice/0", "start"), (dict(slice=[0.5]), "/slice/0", "integers"),
+    (dict(slice=["a"]), "/slice/0", "index"), (dict(slice="a"), "/slice", "list"), (dict(slice=3), "/slice", "list"), (dict(slice={"cosine": [0]}), "/slice/cosine", "not among"),
+    (dict(slice=[[1, [2]]]), "/slice/0", "integers"), (dict(reduce="mean"), "/reduce", "slice"), (dict(slice=[0], reduce="median"), "/reduce", "sample"), (dict(slice=[True]), "/slice/0", "index"),
+    (dict(slice=[[0, 1e300]]), "/slice/0", "integers"),
+]
+
+
+@pytest.mark.parametrize("fields,pointer,word", REFUSED, ids=str)
+def test_refused(server, fields, pointer, word):
+    refused(server, pointer, word, scheme="sinusoidal", len=4, dim=6, **fields)
