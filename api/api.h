@@ -29,6 +29,7 @@ struct api_call {
     const char *content_type; /* headers */
     const char *content_encoding;
     const char *accept;
+    const char *if_none_match, *if_range, *range;
     const char *body; /* NULL when empty */
     size_t body_bytes;
     bool body_is_ours; /* the body's memory is writable, and nobody reads it after this call but the reply: tensors may

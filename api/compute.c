@@ -1,11 +1,13 @@
 /* POST /encode, /rotate and /attention, from the received bytes to the reply: fields, form, plan, format, in this
  * order. Every refusal happens here; the pieces of the reply cannot fail. */
+#include "api/caching.h"
 #include "api/inputs/input.h"
 #include "api/negotiate.h"
 #include "api/query.h"
 #include "api/routes.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 struct computation {
@@ -14,6 +16,8 @@ struct computation {
     struct api_work *work;
     struct api_form form;
     const struct api_format *format;
+    bool is_kept; /* asked with a method whose answers may be kept: it has a validator */
+    char etag[API_ETAG_MAX];
     struct api_problem *problem;
 };
 
@@ -128,8 +132,85 @@ static bool open_stream(struct computation *c, struct api_opening *opening)
                                     .config_bytes = config.n,
                                     .stream = &c->work->stream};
     bool fine = config.state ? api_fail_text(c->problem, &config) : api_stream_open(c->format, opening, c->problem);
+    struct api_named named = {&c->work->request, &c->form, c->format, c->work->plan, config.bytes, config.n};
+    if (fine && c->is_kept)
+        api_etag_print(&named, c->etag);
     api_text_drop(&config);
     return fine;
+}
+
+/* ---- Answers that may be kept ---- */
+
+static bool is_kept(const struct api_call *call)
+{
+    return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0 || strcmp(call->method, "QUERY") == 0;
+}
+
+static struct api_reply *with_headers(struct api_reply *reply, const struct computation *c, const char *cache_control)
+{
+    bool fine = api_reply_header(reply, "ETag", c->etag) && api_reply_header(reply, "Cache-Control", cache_control) &&
+                api_reply_header(reply, "Vary", "Accept");
+    if (fine)
+        return reply;
+    api_reply_free(reply);
+    api_fail_memory(c->problem);
+    return api_reply_problem(c->problem);
+}
+
+/* Ranges are of bodies whose bytes are known by arithmetic, got by GET. */
+static bool may_have_ranges(const struct computation *c)
+{
+    return strcmp(c->call->method, "GET") == 0 && !c->format->is_text;
+}
+
+static struct api_reply *unsatisfiable(struct computation *c, uint64_t length)
+{
+    char text[64];
+    snprintf(text, sizeof text, "bytes */%" PRIu64, length);
+    api_fail(c->problem, 416, "", "the range begins behind the end of the body, which has %" PRIu64 " bytes", length);
+    api_problem_header(c->problem, "Content-Range", text);
+    api_work_free(c->work);
+    return api_reply_problem(c->problem);
+}
+
+/* The whole, or the part that Range asks for unless If-Range names another answer. */
+static struct api_reply *send_kept(struct computation *c, const struct api_opening *opening)
+{
+    struct api_stream *stream = &c->work->stream;
+    struct api_range range = {0, 0};
+    uint64_t length = stream->length;
+    const char *cache_control = api_cache_control(&c->work->request);
+    bool same = !c->call->if_range || strcmp(c->call->if_range, c->etag) == 0;
+    enum api_range_kind kind =
+        may_have_ranges(c) && same ? api_range_read(c->call->range, length, &range) : API_RANGE_NONE;
+    if (kind == API_RANGE_UNSATISFIABLE)
+        return unsatisfiable(c, length);
+    if (kind == API_RANGE_PART)
+        api_stream_cut(stream, range.first, range.last);
+    struct api_reply *reply = api_reply_stream(c->work, opening->header, opening->header_value);
+    if (reply->status != 200)
+        return reply;
+    char text[96];
+    bool fine = !may_have_ranges(c) || api_reply_header(reply, "Accept-Ranges", "bytes");
+    snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range.first, range.last, length);
+    if (kind == API_RANGE_PART) {
+        reply->status = 206;
+        fine = fine && api_reply_header(reply, "Content-Range", text);
+    }
+    if (fine)
+        return with_headers(reply, c, cache_control);
+    api_reply_free(reply);
+    api_fail_memory(c->problem);
+    return api_reply_problem(c->problem);
+}
+
+static struct api_reply *answer_kept(struct computation *c, const struct api_opening *opening)
+{
+    if (!api_etag_is_among(c->call->if_none_match, c->etag))
+        return send_kept(c, opening);
+    const char *cache_control = api_cache_control(&c->work->request);
+    api_work_free(c->work);
+    return with_headers(api_reply_empty(304), c, cache_control);
 }
 
 static struct api_reply *compute(const struct api_asked *asked, enum pe_operation operation)
@@ -138,13 +219,14 @@ static struct api_reply *compute(const struct api_asked *asked, enum pe_operatio
     struct api_opening opening;
     struct computation c = {
         .host = asked->host, .call = asked->call, .work = api_work_new(operation), .problem = &problem};
+    c.is_kept = is_kept(asked->call);
     bool later = false;
     if (!c.work)
         api_fail_memory(&problem);
     else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) &&
              !(later = takes_long(&c)) && make_plan(&c) && check_size(&c) && check_work(&c) &&
              open_stream(&c, &opening))
-        return api_reply_stream(c.work, opening.header, opening.header_value);
+        return c.is_kept ? answer_kept(&c, &opening) : api_reply_stream(c.work, opening.header, opening.header_value);
     api_work_free(c.work);
     return later ? NULL : api_reply_problem(&problem);
 }

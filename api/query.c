@@ -217,7 +217,13 @@ static bool add_pair(struct api_request *request, const struct pair *pair, struc
     return fine;
 }
 
-static bool names_scheme(const char *name) { return strcmp(name, "scheme") == 0 || strcmp(name, "preset") == 0; }
+/* request=… is a whole request as JSON. */
+static bool is_document(const char *name) { return strcmp(name, "request") == 0; }
+
+static bool names_scheme(const char *name)
+{
+    return strcmp(name, "scheme") == 0 || strcmp(name, "preset") == 0 || is_document(name);
+}
 
 /* Reads the pairs that name the scheme (or those that do not): it comes first, since it decides what other names
  * mean. */
@@ -229,8 +235,13 @@ static bool read_pairs(struct api_request *request, const char *query, char *buf
         struct pair pair;
         if (n && !pair_decode(p, n, buffer, &pair, problem))
             return false;
-        if (n && names_scheme(pair.name) == scheme && !add_pair(request, &pair, problem))
+        bool is_now = n && names_scheme(pair.name) == scheme;
+        if (is_now && is_document(pair.name)) {
+            if (!api_json_read(request, pair.value, strlen(pair.value), "request in the query: ", problem))
+                return false;
+        } else if (is_now && !add_pair(request, &pair, problem)) {
             return false;
+        }
         p += n + (p[n] == '&');
     }
     return true;

@@ -62,6 +62,12 @@ struct api_reply *api_reply_bytes(int status, const char *content_type, char *by
     return &reply->face;
 }
 
+struct api_reply *api_reply_empty(int status)
+{
+    struct reply *reply = reply_new(status, NULL);
+    return reply ? &reply->face : &no_memory.face;
+}
+
 struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text)
 {
     if (!text->state)

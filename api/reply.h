@@ -31,6 +31,9 @@ void api_work_free(struct api_work *work);                  /* NULL is accepted 
 /* A 200 reply streaming what work holds; takes work. */
 struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value);
 
+/* An answer without a body. */
+struct api_reply *api_reply_empty(int status);
+
 /* Adds a header; false, and no change, without memory. value is copied. */
 bool api_reply_header(struct api_reply *reply, const char *name, const char *value);
 

@@ -8,24 +8,31 @@
 #include <string.h>
 #include <strings.h>
 
-enum method { GET = 1, POST = 2 };
+enum method { GET = 1, POST = 2, QUERY = 4 };
 
 static const struct {
     const char *name;
     enum method method;
-} methods[] = {{"GET", GET}, {"HEAD", GET}, {"POST", POST}};
+} methods[] = {{"GET", GET}, {"HEAD", GET}, {"POST", POST}, {"QUERY", QUERY}};
 
 struct route {
     const char *pattern; /* may end in /{name}: one more step of the path */
-    enum method method;
+    unsigned methods;    /* enum method, joined */
     struct api_reply *(*handle)(const struct api_asked *asked);
 };
 
 static const struct route routes[] = {
-    {"/encode", POST, api_encode},        {"/rotate", POST, api_rotate},        {"/attention", POST, api_attention},
-    {"/schemes", GET, api_schemes},       {"/schemes/{name}", GET, api_scheme}, {"/presets", GET, api_presets},
-    {"/presets/{name}", GET, api_preset}, {"/healthz", GET, api_healthz},       {"/readyz", GET, api_readyz},
-    {"/metrics", GET, api_metrics},       {"/version", GET, api_version},
+    {"/encode", GET | POST | QUERY, api_encode},
+    {"/rotate", POST, api_rotate},
+    {"/attention", POST, api_attention},
+    {"/schemes", GET, api_schemes},
+    {"/schemes/{name}", GET, api_scheme},
+    {"/presets", GET, api_presets},
+    {"/presets/{name}", GET, api_preset},
+    {"/healthz", GET, api_healthz},
+    {"/readyz", GET, api_readyz},
+    {"/metrics", GET, api_metrics},
+    {"/version", GET, api_version},
 };
 
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
@@ -56,7 +63,7 @@ static bool allows(const struct route *route, const char *method)
 {
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
         if (strcmp(methods[i].name, method) == 0)
-            return methods[i].method == route->method;
+            return methods[i].method & route->methods;
     return false;
 }
 
@@ -81,7 +88,10 @@ static bool fail_path(const char *path, struct api_problem *problem)
 
 static bool fail_method(const struct route *route, const char *method, struct api_problem *problem)
 {
-    const char *allowed = route->method == GET ? "GET, HEAD" : "POST";
+    char allowed[64] = "";
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+        if (methods[i].method & route->methods)
+            strcat(strcat(allowed, *allowed ? ", " : ""), methods[i].name);
     api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, method, allowed);
     api_problem_header(problem, "Allow", allowed);
     return false;

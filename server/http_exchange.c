@@ -164,8 +164,14 @@ static const char *copy(char **at, const char *text)
 /* The daemon's strings die with its connection; a worker may still hold the call then. */
 static bool keep_call(struct exchange *x, const char *method)
 {
-    const char *kept[] = {method, x->head.first[HTTP_CONTENT_TYPE], x->head.first[HTTP_CONTENT_ENCODING],
-                          x->head.first[HTTP_ACCEPT]};
+    const char *const *first = x->head.first;
+    const char *kept[] = {method,
+                          first[HTTP_CONTENT_TYPE],
+                          first[HTTP_CONTENT_ENCODING],
+                          first[HTTP_ACCEPT],
+                          first[HTTP_IF_NONE_MATCH],
+                          first[HTTP_IF_RANGE],
+                          first[HTTP_RANGE]};
     size_t n = 0;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         n += kept[i] ? strlen(kept[i]) + 1 : 0;
@@ -176,6 +182,9 @@ static bool keep_call(struct exchange *x, const char *method)
     x->call.content_type = copy(&at, kept[1]);
     x->call.content_encoding = copy(&at, kept[2]);
     x->call.accept = copy(&at, kept[3]);
+    x->call.if_none_match = copy(&at, kept[4]);
+    x->call.if_range = copy(&at, kept[5]);
+    x->call.range = copy(&at, kept[6]);
     return true;
 }
 

@@ -32,6 +32,9 @@ struct api_stream {
     size_t piece_max;
     struct api_segment segments[API_SEGMENTS_MAX];
     size_t n_segments;
+    /* A part of the body: its first piece, and what is left out of the first and the last. */
+    uint64_t part_piece;
+    size_t skipped, dropped;
 };
 
 /* What a format's open() works with. */
@@ -74,6 +77,8 @@ bool api_stream_take(struct api_opening *opening, struct api_text *text, struct 
 
 /* Opens *stream in arena over the plan in the form's outputs. format fits form (api_form_check). */
 bool api_stream_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);
+/* Leaves only bytes first … last of a body whose length is known by arithmetic (no text). */
+void api_stream_cut(struct api_stream *stream, uint64_t first, uint64_t last);
 /* As api_reply_piece. */
 size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst);
 

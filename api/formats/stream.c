@@ -197,18 +197,80 @@ static size_t whole_body(const struct api_stream *stream, char *dst)
     return used;
 }
 
-size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst)
+/* Elements, or bytes of text, that piece i of the whole body has: their segment, the first and how many. */
+struct portion {
+    const struct api_segment *segment;
+    uint64_t first;
+    size_t n;
+};
+
+static struct portion portion_at(const struct api_stream *stream, uint64_t i)
 {
-    assert(i < stream->n_pieces);
-    if (stream->joined)
-        return whole_body(stream, dst);
     const struct api_segment *segment = stream->segments;
     while (i >= segment->first_piece + segment->n_pieces)
         segment++;
     uint64_t in_period = (segment->period - 1) / segment->step + 1, number = i - segment->first_piece;
     uint64_t begin = number / in_period * segment->period, at = number % in_period * segment->step;
     uint64_t left = segment->period - at;
-    return segment_print(stream, segment, begin + at, left < segment->step ? (size_t)left : segment->step, dst);
+    return (struct portion){segment, begin + at, left < segment->step ? (size_t)left : segment->step};
+}
+
+static size_t whole_piece(const struct api_stream *stream, uint64_t i, char *dst)
+{
+    if (stream->joined)
+        return whole_body(stream, dst);
+    struct portion p = portion_at(stream, i);
+    return segment_print(stream, p.segment, p.first, p.n, dst);
+}
+
+size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst)
+{
+    assert(i < stream->n_pieces);
+    size_t n = whole_piece(stream, stream->part_piece + i, dst);
+    if (i + 1 == stream->n_pieces)
+        n -= stream->dropped;
+    if (i > 0 || !stream->skipped)
+        return n;
+    memmove(dst, dst + stream->skipped, n - stream->skipped);
+    return n - stream->skipped;
+}
+
+/* ---- Parts ---- */
+
+/* Where piece i begins in the body. */
+static uint64_t byte_of(const struct api_stream *stream, uint64_t i)
+{
+    uint64_t at = 0;
+    struct portion p = portion_at(stream, i);
+    for (const struct api_segment *s = stream->segments; s < p.segment; s++)
+        at += s->count * s->width;
+    return at + p.first * p.segment->width;
+}
+
+/* The piece that has a byte of the body. */
+static uint64_t piece_of(const struct api_stream *stream, uint64_t byte)
+{
+    uint64_t low = 0, high = stream->n_pieces; /* low begins at or before the byte, high behind it */
+    while (high - low > 1) {
+        uint64_t middle = low + (high - low) / 2;
+        if (byte_of(stream, middle) <= byte)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+void api_stream_cut(struct api_stream *stream, uint64_t first, uint64_t last)
+{
+    assert(!stream->joined && first <= last && last < stream->length);
+    uint64_t from = piece_of(stream, first), to = piece_of(stream, last);
+    struct portion p = portion_at(stream, to);
+    stream->skipped = (size_t)(first - byte_of(stream, from));
+    stream->dropped = (size_t)(byte_of(stream, to) + p.n * p.segment->width - 1 - last);
+    stream->part_piece = from;
+    stream->n_pieces = to - from + 1;
+    stream->length = last - first + 1;
 }
 
 /* ---- Elements as bytes ---- */

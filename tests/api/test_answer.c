@@ -38,7 +38,8 @@ static void test_routes(void **state)
     assert_answer(get("/encod"), 404, WORDS("nearest: /encode"));
     assert_answer(get("/"), 404, WORDS("/encode, /rotate"));
     assert_answer(get(""), 404, NULL);
-    assert_header(get("/encode"), 405, "Allow", "POST");
+    assert_header(send_call("PUT", "/encode"), 405, "Allow", "GET, HEAD, POST, QUERY");
+    assert_answer(get("/encode"), 400, WORDS("the request is empty"));
     assert_header(send_call("HEAD", "/rotate"), 405, "Allow", "POST");
     assert_header(send_call("POST", "/healthz"), 405, "Allow", "GET, HEAD");
     assert_header(send_call("BREW", "/healthz"), 405, "Allow", "GET, HEAD");

@@ -1,0 +1,181 @@
+/* Entity tags from what decides an answer's bytes, conditions and ranges from headers. */
+#include "api/caching.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- A name for the bytes ---- */
+
+/* FNV-1a twice, from two beginnings: 128 bits, so that two answers will not meet in one name. */
+struct hash {
+    uint64_t a, b;
+};
+
+static void add(struct hash *h, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++) {
+        h->a = (h->a ^ p[i]) * 0x100000001b3;
+        h->b = (h->b ^ (uint64_t)(p[i] ^ 0x9e)) * 0x100000001b3 + (h->b >> 57);
+    }
+}
+
+static void add_number(struct hash *h, int64_t x) { add(h, &x, sizeof x); }
+
+/* With its end, so that "ab","c" is not "a","bc". */
+static void add_string(struct hash *h, const char *s) { add(h, s, strlen(s) + 1); }
+
+static void add_tensor(struct hash *h, const struct pe_tensor *t)
+{
+    uint64_t n = 0;
+    pe_shape_count(t->shape, t->rank, &n);
+    add_number(h, (int64_t)t->dtype);
+    add_number(h, (int64_t)t->rank);
+    add(h, t->shape, t->rank * sizeof *t->shape);
+    add(h, t->data, (size_t)n * pe_dtype_size(t->dtype));
+}
+
+static void add_value(struct hash *h, const struct pe_value *v);
+
+static void add_field(struct hash *h, const struct pe_field *field)
+{
+    add_string(h, field->name);
+    add_value(h, &field->value);
+}
+
+static void add_value(struct hash *h, const struct pe_value *v)
+{
+    add_number(h, (int64_t)v->kind);
+    switch (v->kind) {
+    case PE_NULL: break;
+    case PE_BOOLEAN: add_number(h, v->boolean); break;
+    case PE_INTEGER: add_number(h, v->integer); break;
+    case PE_REAL: add(h, &v->real, sizeof v->real); break;
+    case PE_STRING: add_string(h, v->string); break;
+    case PE_ARRAY: add_tensor(h, &v->array); break;
+    case PE_LIST:
+        for (size_t i = 0; i < v->list.n; i++)
+            add_value(h, &v->list.items[i]);
+        break;
+    case PE_OBJECT:
+        for (size_t i = 0; i < v->object.n; i++)
+            add_field(h, &v->object.fields[i]);
+        break;
+    }
+}
+
+static void add_form(struct hash *h, const struct api_form *form)
+{
+    add_number(h, form->dtype);
+    add_number(h, form->digits);
+    add_number(h, form->data);
+    add_number(h, (int64_t)form->reduce);
+    for (size_t i = 0; i < form->n_outputs; i++)
+        add_string(h, form->outputs[i]);
+    for (size_t i = 0; i < form->n_slices; i++) {
+        const struct pe_slice *slice = &form->slices[i];
+        add_string(h, slice->output ? slice->output : "");
+        for (unsigned axis = 0; axis < slice->n_cuts; axis++) {
+            const struct pe_cut *cut = &slice->cuts[axis];
+            const int64_t numbers[] = {axis, cut->is_index, cut->start, cut->stop, cut->step};
+            add(h, numbers, sizeof numbers);
+        }
+    }
+}
+
+/* The order of fields does not matter: their hashes are added. */
+static struct hash fields_of(const struct api_request *request)
+{
+    struct hash sum = {0, 0};
+    for (size_t i = 0; i < request->n_fields; i++) {
+        struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4};
+        add_field(&h, &request->fields[i]);
+        sum.a += h.a;
+        sum.b += h.b;
+    }
+    return sum;
+}
+
+/* What goes through weights is the same on one machine only (SCHEMES, "What exact promises"). */
+static bool is_of_machine(const struct pe_plan *plan)
+{
+    static const char *const names[] = {"recursive", "floater", "fire", "swinv2", "learned"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(pe_plan_scheme(plan)->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+void api_etag_print(const struct api_named *named, char *etag)
+{
+    struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(named->request);
+    add_string(&h, PE_VERSION);
+    add_number(&h, (int64_t)named->request->operation);
+    add_string(&h, named->format->name);
+    add(&h, named->config, named->config_bytes);
+    add(&h, &fields, sizeof fields);
+    add_form(&h, named->form);
+    if (is_of_machine(named->plan))
+        add_string(&h, pe_isa_name(pe_isa()));
+    snprintf(etag, API_ETAG_MAX, "\"%016" PRIx64 "%016" PRIx64 "\"", h.a, h.b);
+}
+
+bool api_etag_is_among(const char *list, const char *etag)
+{
+    size_t n = strlen(etag);
+    if (!list)
+        return false;
+    for (const char *p = list; *p;) {
+        p += strspn(p, " \t,");
+        if (*p == '*')
+            return true;
+        p += strncmp(p, "W/", 2) == 0 ? 2 : 0;
+        if (strncmp(p, etag, n) == 0 && strchr(" \t,", p[n])) /* the end of the text counts */
+            return true;
+        const char *end = *p == '"' ? strchr(p + 1, '"') : NULL;
+        p = end ? end + 1 : p + strcspn(p, ",");
+    }
+    return false;
+}
+
+const char *api_cache_control(const struct api_request *request)
+{
+    return api_request_find(request, "tokens") ? "private, no-cache" : "public, max-age=86400";
+}
+
+/* ---- Ranges ---- */
+
+/* Digits to a number; false without any, or past 2^63. */
+static bool read_number(const char **p, uint64_t *x)
+{
+    const char *start = *p;
+    for (*x = 0; **p >= '0' && **p <= '9'; (*p)++) {
+        if (*x > (UINT64_C(1) << 59))
+            return false;
+        *x = *x * 10 + (uint64_t)(**p - '0');
+    }
+    return *p > start;
+}
+
+enum api_range_kind api_range_read(const char *header, uint64_t length, struct api_range *range)
+{
+    uint64_t first = 0, last = 0;
+    if (!header || strncasecmp(header, "bytes=", 6) != 0)
+        return API_RANGE_NONE;
+    const char *p = header + 6;
+    p += strspn(p, " \t");
+    bool has_first = read_number(&p, &first);
+    if (*p++ != '-')
+        return API_RANGE_NONE;
+    bool has_last = read_number(&p, &last);
+    p += strspn(p, " \t");
+    if (*p || (!has_first && !has_last) || (has_first && has_last && last < first))
+        return API_RANGE_NONE;
+    if (has_first ? first >= length : last == 0 || length == 0)
+        return API_RANGE_UNSATISFIABLE;
+    range->first = has_first ? first : last < length ? length - last : 0;
+    range->last = has_first && has_last && last < length ? last : length - 1;
+    return API_RANGE_PART;
+}
