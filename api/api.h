@@ -14,6 +14,7 @@ struct api_host {
     uint64_t max_body;            /* bytes of a request body; named in the 413 together with its flag --max-body */
     uint64_t max_answer;          /* bytes of the tensors of one answer; --max-answer */
     uint64_t max_work;            /* multiply-adds of one attention map; --max-work */
+    const char *cors_origins;     /* separated by spaces or commas, or "*"; NULL or "": none */
     const char *commit;           /* for /version */
     void *self;                   /* handed to the callbacks */
     bool (*is_ready)(void *self); /* for /readyz */
@@ -30,14 +31,15 @@ struct api_call {
     const char *content_encoding;
     const char *accept;
     const char *if_none_match, *if_range, *range;
-    const char *body; /* NULL when empty */
+    const char *origin, *access_method, *access_headers; /* Origin, Access-Control-Request-Method, …-Headers */
+    const char *body;                                    /* NULL when empty */
     size_t body_bytes;
     bool body_is_ours; /* the body's memory is writable, and nobody reads it after this call but the reply: tensors may
                           be moved a few bytes to where their elements are aligned */
     bool is_hurried;   /* others wait for the caller: see api_answer */
 };
 
-enum { API_HEADERS_MAX = 8 };
+enum { API_HEADERS_MAX = 12 };
 #define API_LENGTH_UNKNOWN UINT64_MAX
 
 struct api_header {

@@ -1,6 +1,7 @@
 /* The table of endpoints, and the two calls that begin every answer: what can be refused from the head alone, and the
  * answer itself. */
 #include "api/routes.h"
+#include "api/cors.h"
 #include "api/json_load.h"
 
 #include <inttypes.h>
@@ -86,12 +87,20 @@ static bool fail_path(const char *path, struct api_problem *problem)
     return api_fail(problem, 404, "", "nothing is at %.128s; there are: %s", path, list);
 }
 
-static bool fail_method(const struct route *route, const char *method, struct api_problem *problem)
+enum { ALLOWED_BYTES = 64 };
+
+static void print_allowed(const struct route *route, char *allowed)
 {
-    char allowed[64] = "";
+    *allowed = '\0';
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
         if (methods[i].method & route->methods)
             strcat(strcat(allowed, *allowed ? ", " : ""), methods[i].name);
+}
+
+static bool fail_method(const struct route *route, const char *method, struct api_problem *problem)
+{
+    char allowed[ALLOWED_BYTES];
+    print_allowed(route, allowed);
     api_fail(problem, 405, "", "%s does not take %.16s; allowed: %s", route->pattern, method, allowed);
     api_problem_header(problem, "Allow", allowed);
     return false;
@@ -116,22 +125,25 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
                     n, host->max_body);
 }
 
+static bool is_options(const struct api_call *call) { return strcmp(call->method, "OPTIONS") == 0; }
+
 /* What the head decides, in the order in which a client would want to know. */
 static bool check_head(const struct api_host *host, const struct api_call *call, const struct route *route, uint64_t n,
                        struct api_problem *problem)
 {
     if (!route)
         return fail_path(call->path, problem);
-    if (!allows(route, call->method))
+    if (!allows(route, call->method) && !is_options(call))
         return fail_method(route, call->method, problem);
     return check_coding(call->content_encoding, problem) && check_length(host, n, problem);
 }
 
 /* ---- The two calls ---- */
 
-static struct api_reply *of_route(struct api_reply *reply, const struct route *route)
+static struct api_reply *finish(struct api_reply *reply, const struct route *route, const struct api_host *host,
+                                const struct api_call *call)
 {
-    return api_reply_set_route(reply, route ? route->pattern : "");
+    return api_cors(api_reply_set_route(reply, route ? route->pattern : ""), host, call);
 }
 
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes)
@@ -141,7 +153,16 @@ struct api_reply *api_refuse_early(const struct api_host *host, const struct api
     struct api_problem problem;
     if (check_head(host, call, route, declared_bytes, &problem))
         return NULL;
-    return of_route(api_reply_problem(&problem), route);
+    return finish(api_reply_problem(&problem), route, host, call);
+}
+
+static struct api_reply *handle(const struct route *route, const struct api_asked *asked)
+{
+    char allowed[ALLOWED_BYTES];
+    if (!is_options(asked->call))
+        return route->handle(asked);
+    print_allowed(route, allowed);
+    return api_options(asked->call, allowed);
 }
 
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
@@ -150,7 +171,7 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
     const struct route *route = route_find(call->path, &asked.name);
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))
-        return of_route(api_reply_problem(&problem), route);
-    struct api_reply *reply = route->handle(&asked);
-    return reply ? of_route(reply, route) : NULL;
+        return finish(api_reply_problem(&problem), route, host, call);
+    struct api_reply *reply = handle(route, &asked);
+    return reply ? finish(reply, route, host, call) : NULL;
 }

@@ -17,6 +17,9 @@ static const char *const header_names[HTTP_N_HEADERS] = {
     [HTTP_IF_NONE_MATCH] = "If-None-Match",
     [HTTP_IF_RANGE] = "If-Range",
     [HTTP_RANGE] = "Range",
+    [HTTP_ORIGIN] = "Origin",
+    [HTTP_ACCESS_METHOD] = "Access-Control-Request-Method",
+    [HTTP_ACCESS_HEADERS] = "Access-Control-Request-Headers",
     [HTTP_REQUEST_ID] = "X-Request-Id",
     [HTTP_TRACEPARENT] = "traceparent",
 };

@@ -171,7 +171,10 @@ static bool keep_call(struct exchange *x, const char *method)
                           first[HTTP_ACCEPT],
                           first[HTTP_IF_NONE_MATCH],
                           first[HTTP_IF_RANGE],
-                          first[HTTP_RANGE]};
+                          first[HTTP_RANGE],
+                          first[HTTP_ORIGIN],
+                          first[HTTP_ACCESS_METHOD],
+                          first[HTTP_ACCESS_HEADERS]};
     size_t n = 0;
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         n += kept[i] ? strlen(kept[i]) + 1 : 0;
@@ -185,6 +188,9 @@ static bool keep_call(struct exchange *x, const char *method)
     x->call.if_none_match = copy(&at, kept[4]);
     x->call.if_range = copy(&at, kept[5]);
     x->call.range = copy(&at, kept[6]);
+    x->call.origin = copy(&at, kept[7]);
+    x->call.access_method = copy(&at, kept[8]);
+    x->call.access_headers = copy(&at, kept[9]);
     return true;
 }
 

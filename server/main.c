@@ -155,6 +155,7 @@ static bool set_up_process(struct server *server)
         .max_body = options->max_body,
         .max_answer = options->max_answer,
         .max_work = options->max_work,
+        .cors_origins = options->cors_origin,
         .commit = POSENC_COMMIT,
         .self = server,
         .is_ready = is_ready,

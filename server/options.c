@@ -11,7 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum type { TYPE_COUNT, TYPE_SECONDS, TYPE_BYTES, TYPE_WORD, TYPE_TEXT };
+enum type {
+    TYPE_COUNT,
+    TYPE_SECONDS,
+    TYPE_BYTES,
+    TYPE_WORD,
+    TYPE_TEXT,
+    TYPE_TEXTS
+}; /* texts: a flag may be repeated */
 
 struct option {
     const char *flag; /* without the dashes */
@@ -42,6 +49,8 @@ static const struct option rows[] = {
     {"max-answer", TYPE_BYTES, AT(max_answer), "64GiB", KIB, 1048576 * GIB, NULL, "BYTES", "largest answer"},
     {"max-work", TYPE_COUNT, AT(max_work), "10000000000000", 1, UINT64_C(1) << 62, NULL, "N",
      "most multiplications of one attention map"},
+    {"cors-origin", TYPE_TEXTS, AT(cors_origin), "", 0, 0, NULL, "ORIGIN",
+     "origin whose pages may read answers, as https://example.org; repeatable; * for all"},
     {"workers", TYPE_COUNT, AT(workers), "0", 0, 1024, NULL, "N",
      "threads that compute; 0: one for each processor allowed"},
     {"max-connections", TYPE_COUNT, AT(max_connections), "4096", 1, 1000000, NULL, "N",
@@ -80,6 +89,8 @@ static const struct action {
 };
 
 enum { N_ACTIONS = sizeof actions / sizeof *actions };
+
+static bool is_text(const struct option *row) { return row->type == TYPE_TEXT || row->type == TYPE_TEXTS; }
 
 /* ---- Names ----------------------------------------------------------------------------------------------------- */
 
@@ -216,9 +227,9 @@ static bool set_text(char **field, const char *text, char *error)
 static bool set(struct options *options, const struct option *row, const char *text, const char *source, char *error)
 {
     void *field = (char *)options + row->offset;
-    bool done = row->type == TYPE_WORD   ? set_word(row, field, text, error)
-                : row->type == TYPE_TEXT ? set_text(field, text, error)
-                                         : set_number(row, field, text, error);
+    bool done = row->type == TYPE_WORD ? set_word(row, field, text, error)
+                : is_text(row)         ? set_text(field, text, error)
+                                       : set_number(row, field, text, error);
     if (done)
         options->sources[row - rows] = source;
     return done;
@@ -229,6 +240,7 @@ static bool set(struct options *options, const struct option *row, const char *t
 /* Texts of one source by row, NULL where it says nothing. Borrowed from argv and the environment. */
 struct given {
     const char *texts[N_ROWS];
+    char joined[OPTIONS_LIST_BYTES]; /* of the one flag that may be repeated */
 };
 
 static bool set_all(struct options *options, const struct given *given, const char *source, char *error)
@@ -249,6 +261,17 @@ static bool is_action(const char *name, enum options_action *action)
     return false;
 }
 
+/* What a repeated flag has said so far, separated by spaces. */
+static const char *join(struct given *given, const struct option *row, const char *text, char *error)
+{
+    size_t used = strlen(given->joined);
+    if (used + strlen(text) + 2 > sizeof given->joined)
+        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is too long, all of them together", row->flag);
+    else
+        snprintf(given->joined + used, sizeof given->joined - used, "%s%s", used ? " " : "", text);
+    return given->joined;
+}
+
 /* One flag at argv[*i], as "--name value" or "--name=value"; moves *i to the last word it took. */
 static bool read_flag(struct given *given, int argc, char *const *argv, int *i, char *error)
 {
@@ -257,10 +280,12 @@ static bool read_flag(struct given *given, int argc, char *const *argv, int *i, 
     if (!row)
         return fail_unknown(error, "flag", print_flag, name);
     const char **text = &given->texts[row - rows];
-    if (*text)
+    if (*text && row->type != TYPE_TEXTS)
         snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is given twice", row->flag);
     else if (!equals && *i + 1 == argc)
         snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s wants a value: --%s %s", row->flag, row->flag, row->unit);
+    else if (row->type == TYPE_TEXTS)
+        *text = join(given, row, equals ? equals + 1 : argv[++*i], error);
     else
         *text = equals ? equals + 1 : argv[++*i];
     return *text && !*error;
@@ -324,7 +349,7 @@ enum options_action options_read(struct options *options, int argc, char *const 
                                  char *error)
 {
     enum options_action action = OPTIONS_RUN;
-    struct given defaults, variables = {{0}}, flags = {{0}};
+    struct given defaults, variables = {.texts = {0}}, flags = {.texts = {0}};
     *options = (struct options){0};
     *error = '\0';
     for (size_t i = 0; i < N_ROWS; i++)
@@ -345,7 +370,7 @@ enum options_action options_read(struct options *options, int argc, char *const 
 void options_drop(struct options *options)
 {
     for (size_t i = 0; i < N_ROWS; i++)
-        if (rows[i].type == TYPE_TEXT)
+        if (is_text(&rows[i]))
             free(*(char **)((char *)options + rows[i].offset));
     *options = (struct options){0};
 }
@@ -382,7 +407,7 @@ static uint64_t number_of(const struct options *options, const struct option *ro
 static void print_value(char *dst, size_t n_bytes, const struct options *options, const struct option *row)
 {
     const void *field = (const char *)options + row->offset;
-    if (row->type == TYPE_TEXT)
+    if (is_text(row))
         snprintf(dst, n_bytes, "%s", *(char *const *)field);
     else if (row->type == TYPE_WORD)
         snprintf(dst, n_bytes, "%s", row->words[*(const int *)field]);
@@ -408,7 +433,7 @@ void options_print_config(const struct options *options, FILE *out)
         print_key(key, &rows[i]);
         print_value(value, sizeof value, options, &rows[i]);
         fprintf(out, "%s\"%s\": ", i == 1 ? "{\n  " : ",\n  ", key);
-        if (rows[i].type == TYPE_TEXT || rows[i].type == TYPE_WORD)
+        if (is_text(&rows[i]) || rows[i].type == TYPE_WORD)
             print_json_string(out, value);
         else
             fputs(value, out);
@@ -421,7 +446,7 @@ static bool is_default(const struct options *options, const struct option *row)
     struct options scratch = {0};
     char error[CONFIG_FILE_ERROR_BYTES], now[OPTIONS_TEXT_BYTES], then[OPTIONS_TEXT_BYTES];
     bool is_set = set(&scratch, row, row->fallback, "", error);
-    assert(is_set || row->type == TYPE_TEXT); /* the table's own defaults are within its ranges */
+    assert(is_set || is_text(row)); /* the table's own defaults are within its ranges */
     if (is_set)
         print_value(then, sizeof then, &scratch, row);
     print_value(now, sizeof now, options, row);

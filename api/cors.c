@@ -1,0 +1,54 @@
+/* Cross-origin requests. None are allowed unless the host names origins (--cors-origin). */
+#include "api/cors.h"
+
+#include <string.h>
+
+static const char exposed[] = "ETag, Posenc-Tensors, Content-Range, Server-Timing, X-Request-Id";
+
+/* Is origin one of the words of the list? "*" is every origin. */
+static bool is_allowed(const char *list, const char *origin)
+{
+    size_t n = strlen(origin);
+    for (const char *p = list ? list : ""; *p;) {
+        p += strspn(p, " ,");
+        size_t m = strcspn(p, " ,");
+        if ((m == n && strncmp(p, origin, n) == 0) || (m == 1 && *p == '*'))
+            return true;
+        p += m;
+    }
+    return false;
+}
+
+static bool is_preflight(const struct api_call *call)
+{
+    return strcmp(call->method, "OPTIONS") == 0 && call->origin && call->access_method;
+}
+
+struct api_reply *api_cors(struct api_reply *reply, const struct api_host *host, const struct api_call *call)
+{
+    if (!call->origin || !*call->origin || !is_allowed(host->cors_origins, call->origin))
+        return reply;
+    bool fine = api_reply_header(reply, "Access-Control-Allow-Origin", call->origin) &&
+                api_reply_header(reply, "Vary", "Origin");
+    if (!is_preflight(call))
+        fine = fine && api_reply_header(reply, "Access-Control-Expose-Headers", exposed);
+    (void)fine; /* without memory the page cannot read the answer; others can */
+    return reply;
+}
+
+/* What a preflight asks for is granted: headers cannot do more here than a request without a browser could. */
+struct api_reply *api_options(const struct api_call *call, const char *allowed)
+{
+    struct api_reply *reply = api_reply_empty(204);
+    bool fine = api_reply_header(reply, "Allow", allowed);
+    if (is_preflight(call)) {
+        const char *headers = call->access_headers && *call->access_headers ? call->access_headers : "Content-Type";
+        fine = fine && api_reply_header(reply, "Access-Control-Allow-Methods", allowed) &&
+               api_reply_header(reply, "Access-Control-Allow-Headers", headers) &&
+               api_reply_header(reply, "Access-Control-Max-Age", "86400");
+    }
+    if (fine)
+        return reply;
+    api_reply_free(reply);
+    return api_refusal(503, "not enough memory for this request; try again later");
+}

@@ -1,0 +1,64 @@
+"""Pages of other origins (API 5, the Fetch standard's CORS protocol): off unless named, preflights, what they may read."""
+import pytest
+
+from conftest import start_server
+
+PAGE, OTHER = "https://vis.example.org", "http://localhost:3000"
+EXPOSED = {"ETag", "Posenc-Tensors", "Content-Range", "Server-Timing", "X-Request-Id"}
+
+
+def names(value):
+    return {name.strip() for name in (value or "").split(",")}
+
+
+def test_off_by_default(server):
+    answer = server.post("/encode", {"scheme": "rope", "len": 2}, {"Origin": PAGE})
+    assert answer.status == 200 and not any(name.startswith("Access-Control") for name in answer.headers)
+    answer = server.request("OPTIONS", "/encode", headers={"Origin": PAGE, "Access-Control-Request-Method": "POST"})
+    assert answer.status == 204 and "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_options_tells_the_methods(server):
+    assert server.request("OPTIONS", "/encode").headers["Allow"] == "GET, HEAD, POST, QUERY"
+    assert server.request("OPTIONS", "/healthz").headers["Allow"] == "GET, HEAD"
+    assert server.request("OPTIONS", "/nothing").status == 404
+
+
+@pytest.fixture(scope="module")
+def open_server():
+    with start_server("--cors-origin", PAGE, "--cors-origin", OTHER) as server:
+        yield server
+
+
+@pytest.mark.parametrize("origin", [PAGE, OTHER])
+def test_named_origins_may_read(open_server, origin):
+    for answer in (open_server.post("/encode", {"scheme": "rope", "len": 2, "format": "raw"}, {"Origin": origin}), open_server.get("/encode?scheme=rope&len=2", {"Origin": origin}),
+                   open_server.get("/schemes", {"Origin": origin}), open_server.post("/encode", {"scheme": "rop"}, {"Origin": origin}), open_server.get("/nothing", {"Origin": origin}),
+                   open_server.get("/encode?scheme=rope&len=2", {"Origin": origin, "If-None-Match": "*"})):
+        assert answer.headers["Access-Control-Allow-Origin"] == origin and "Origin" in names(", ".join(answer.headers.get_all("Vary")))
+        assert names(answer.headers["Access-Control-Expose-Headers"]) == EXPOSED
+
+
+def test_preflight(open_server):
+    answer = open_server.request("OPTIONS", "/encode", headers={"Origin": PAGE, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,x-request-id"})
+    assert answer.status == 204 and answer.body == b"" and answer.headers["Access-Control-Allow-Origin"] == PAGE
+    assert "POST" in names(answer.headers["Access-Control-Allow-Methods"])
+    assert names(answer.headers["Access-Control-Allow-Headers"]) == {"content-type", "x-request-id"}
+    assert int(answer.headers["Access-Control-Max-Age"]) > 0
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example.org", PAGE + ".evil.org", PAGE[:-1], "null", "", PAGE.upper(), "https://vis.example.org http://localhost:3000"])
+def test_others_may_not(open_server, origin):
+    answer = open_server.post("/encode", {"scheme": "rope", "len": 2}, {"Origin": origin})
+    assert answer.status == 200 and "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_every_origin():
+    with start_server("--cors-origin", "*") as server:
+        assert server.get("/version", {"Origin": "null"}).headers["Access-Control-Allow-Origin"] == "null"
+
+
+def test_from_the_environment():
+    with start_server(env={"POSENC_CORS_ORIGIN": f"{PAGE}, {OTHER}"}) as server:
+        for origin in (PAGE, OTHER):
+            assert server.get("/version", {"Origin": origin}).headers["Access-Control-Allow-Origin"] == origin
