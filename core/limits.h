@@ -89,6 +89,9 @@ enum { PE_RELATIVE_WEIGHTS_MAX = 1 << 24 };
 /* Multiply-adds that may be made in order, one after the other: a third of a second. 64 words of 512 channels. */
 #define PE_IN_ORDER_WORK_MAX 0x1p28
 
+/* Multiply-adds of the projections of embeddings, in double: some seconds. 16384 positions of 2048 channels. */
+#define PE_PROJECTION_WORK_MAX 0x1p38
+
 /* Words of the textbook experiment: each is compared with those before it. */
 enum { PE_TOKENS_MAX = 4096 };
 

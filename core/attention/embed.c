@@ -189,9 +189,25 @@ static bool project_all(const struct pe_plan *plan, const struct projection p[3]
     return x;
 }
 
+/* They are made while planning, which nothing interrupts. */
+static enum pe_status check_work(const struct pe_attention *t, struct pe_error *err)
+{
+    double rows = 0;
+    for (size_t i = PE_W_Q; i <= PE_W_V; i++)
+        rows += t->projections[i].tensor.rank ? (double)t->projections[i].tensor.shape[0] : 0;
+    double work = (double)t->embedded.n_rows * (double)t->embedded.dim * rows;
+    if (work <= PE_PROJECTION_WORK_MAX)
+        return PE_OK;
+    pe_fail(err, "/x", "projecting x takes %.3g multiplications; allowed: %.3g; send q, k and v instead", work,
+            PE_PROJECTION_WORK_MAX);
+    return err->status = PE_TOO_LARGE;
+}
+
 enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
+    if (check_work(t, err))
+        return err->status;
     struct projection p[3] = {{0}};
     struct pe_operand *to[3] = {&t->q, &t->k, &t->v};
     bool fine = true;

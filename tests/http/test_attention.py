@@ -1,6 +1,7 @@
 """POST /attention without positions: softmax, masks, heads, layouts, inputs, outputs, precision, formats, refusals."""
 import http.client
 import json
+import time
 
 import numpy as np
 import pytest
@@ -265,6 +266,15 @@ def test_too_much_work_is_413(server):
     assert response.status == 413 and ("--max-work" in response.json()["detail"] or "--max-answer" in response.json()["detail"])
     response = server.post("/attention", *multipart(request=json.dumps({**NONE, "outputs": ["row_entropy"]}), q=npy(q), k=npy(q)))
     assert response.status == 413 and "--max-work" in response.json()["detail"] and "multiplications" in response.json()["detail"]
+
+
+def test_too_much_projecting_is_413(server):
+    """Refused before it is done: 2^13 · 2^12 · 2^13 · 2 products."""
+    x, w = np.zeros((1 << 13, 1 << 12), "f2"), np.zeros((1 << 13, 1 << 12), "f2")
+    started = time.monotonic()
+    response = server.post("/attention", *multipart(request=json.dumps({**NONE, "num_heads": 64}), x=npy(x), w_q=npy(w), w_k=npy(w)))
+    assert response.status == 413 and "multiplications" in response.json()["detail"] and response.json()["pointer"] == "/x"
+    assert time.monotonic() - started < 20
 
 
 # ---- Large ------------------------------------------------------------------------------------------------------------------------
