@@ -112,6 +112,7 @@ void api_etag_print(const struct api_named *named, char *etag)
 {
     struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(named->request);
     add_string(&h, PE_VERSION);
+    add_string(&h, named->commit ? named->commit : "");
     add_number(&h, (int64_t)named->request->operation);
     add_string(&h, named->format->name);
     add(&h, named->config, named->config_bytes);

@@ -13,6 +13,7 @@ struct api_named {
     const struct api_form *form;
     const struct api_format *format;
     const struct pe_plan *plan;
+    const char *commit; /* of the program: a release may mend a value */
     const char *config; /* resolved, as JSON text */
     size_t config_bytes;
 };

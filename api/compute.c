@@ -132,7 +132,8 @@ static bool open_stream(struct computation *c, struct api_opening *opening)
                                     .config_bytes = config.n,
                                     .stream = &c->work->stream};
     bool fine = config.state ? api_fail_text(c->problem, &config) : api_stream_open(c->format, opening, c->problem);
-    struct api_named named = {&c->work->request, &c->form, c->format, c->work->plan, config.bytes, config.n};
+    struct api_named named = {&c->work->request, &c->form,     c->format, c->work->plan,
+                              c->host->commit,   config.bytes, config.n};
     if (fine && c->is_kept)
         api_etag_print(&named, c->etag);
     api_text_drop(&config);

@@ -20,25 +20,44 @@ struct route {
     const char *pattern; /* may end in /{name}: one more step of the path */
     unsigned methods;    /* enum method, joined */
     struct api_reply *(*handle)(const struct api_asked *asked);
+    const char *summary;
 };
 
 static const struct route routes[] = {
-    {"/encode", GET | POST | QUERY, api_encode},
-    {"/rotate", POST, api_rotate},
-    {"/attention", POST, api_attention},
-    {"/schemes", GET, api_schemes},
-    {"/schemes/{name}", GET, api_scheme},
-    {"/presets", GET, api_presets},
-    {"/presets/{name}", GET, api_preset},
-    {"/healthz", GET, api_healthz},
-    {"/readyz", GET, api_readyz},
-    {"/metrics", GET, api_metrics},
-    {"/version", GET, api_version},
+    {"/encode", GET | POST | QUERY, api_encode, "a scheme's tensors: tables, cosines and sines, biases, indices"},
+    {"/rotate", POST, api_rotate, "queries and keys rotated"},
+    {"/attention", POST, api_attention, "attention maps, outputs and entropies under any scheme"},
+    {"/schemes", GET, api_schemes, "every scheme with its parameters, inputs and outputs"},
+    {"/schemes/{name}", GET, api_scheme, "one scheme"},
+    {"/presets", GET, api_presets, "public models by name"},
+    {"/presets/{name}", GET, api_preset, "one model"},
+    {"/openapi.json", GET, api_openapi, "this description"},
+    {"/healthz", GET, api_healthz, "is the loop turning?"},
+    {"/readyz", GET, api_readyz, "does it take work?"},
+    {"/metrics", GET, api_metrics, "figures for Prometheus"},
+    {"/version", GET, api_version, "version, commit, instruction set"},
 };
 
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
 
 void api_setup(void) { api_json_setup(); }
+
+/* ---- For the description ---- */
+
+size_t api_n_routes(void) { return N_ROUTES; }
+
+struct api_route_info api_route_at(size_t i)
+{
+    const struct route *route = &routes[i];
+    struct api_route_info info = {.pattern = route->pattern, .summary = route->summary};
+    size_t n = 0;
+    for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++)
+        if (methods[m].method & route->methods)
+            info.methods[n++] = methods[m].name;
+    info.computes = route->methods & POST;
+    info.operation = route->handle == api_rotate ? PE_ROTATE : route->handle == api_attention ? PE_ATTEND : PE_ENCODE;
+    return info;
+}
 
 /* ---- Finding ---- */
 

@@ -11,9 +11,20 @@ struct api_reply *api_schemes(const struct api_asked *asked); /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
 struct api_reply *api_preset(const struct api_asked *asked);
+struct api_reply *api_openapi(const struct api_asked *asked); /* openapi.c */
 struct api_reply *api_healthz(const struct api_asked *asked); /* status.c */
 struct api_reply *api_readyz(const struct api_asked *asked);
 struct api_reply *api_metrics(const struct api_asked *asked);
 struct api_reply *api_version(const struct api_asked *asked);
+
+/* The table, for the description of it. */
+struct api_route_info {
+    const char *pattern, *summary;
+    const char *methods[8]; /* NULL-terminated */
+    bool computes;          /* takes a request */
+    enum pe_operation operation;
+};
+size_t api_n_routes(void);
+struct api_route_info api_route_at(size_t i);
 
 #endif

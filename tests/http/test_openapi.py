@@ -1,0 +1,127 @@
+"""GET /openapi.json: well-formed OpenAPI 3.1, complete (every route, method and parameter), and true: examples and resolved
+configs fit the schemas. A small validator of the words it uses; Debian's jsonschema is no dependency of the tests."""
+import json
+import re
+
+import pytest
+
+SCHEMA_WORDS = {"description", "type", "minimum", "maximum", "enum", "default", "properties", "const", "examples", "$ref", "required", "oneOf", "anyOf",
+                "allOf", "items", "additionalProperties"}
+TYPES = {"integer": lambda v: isinstance(v, int) and not isinstance(v, bool) or isinstance(v, float) and v == int(v), "number": lambda v: isinstance(v, (int, float)) and not isinstance(v, bool),
+         "boolean": lambda v: isinstance(v, bool), "string": lambda v: isinstance(v, str), "array": lambda v: isinstance(v, list), "object": lambda v: isinstance(v, dict)}
+
+
+def no_twice(pairs):
+    names = [name for name, _ in pairs]
+    assert len(set(names)) == len(names), names
+    return dict(pairs)
+
+
+@pytest.fixture(scope="module")
+def document(session_server):
+    answer = session_server.get("/openapi.json")
+    assert answer.status == 200 and answer.headers["Content-Type"] == "application/json"
+    return json.loads(answer.body, object_pairs_hook=no_twice)
+
+
+def schemas_in(value, path=""):
+    """Every schema object of the document."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if name == "schema":
+                yield path, inner
+            yield from schemas_in(inner, f"{path}/{name}")
+    if isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield from schemas_in(inner, f"{path}/{i}")
+
+
+def check_schema(schema, path):
+    assert set(schema) <= SCHEMA_WORDS, (path, set(schema) - SCHEMA_WORDS)
+    assert schema.get("type", "object") in TYPES
+    assert schema.get("minimum", 0) <= schema.get("maximum", schema.get("minimum", 0)) or "minimum" not in schema
+    if "default" in schema and "type" in schema:
+        assert TYPES[schema["type"]](schema["default"]) and schema["default"] in schema.get("enum", [schema["default"]]), path
+    for inner in [*schema.get("properties", {}).values(), *(s for word in ("oneOf", "anyOf", "allOf") for s in schema.get(word, []))]:
+        check_schema(inner, path)
+
+
+def test_the_frame(document, server):
+    assert document["openapi"] == "3.1.0" and document["info"]["title"] == "posenc" and document["info"]["version"] == server.get("/version").json()["version"]
+    for path, item in document["paths"].items():
+        assert path.startswith("/") and item
+        for method, operation in item.items():
+            assert method in ("get", "head", "post", "x-query") and operation["summary"] and operation["responses"]["200"]["description"]
+            named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
+            assert named == set(re.findall(r"{(\w+)}", path)) and all(p["required"] for p in operation.get("parameters", []) if p["in"] == "path")
+
+
+def test_schemas(document):
+    for name, schema in document["components"]["schemas"].items():
+        check_schema(schema, name)
+    for path, schema in schemas_in(document["paths"]):
+        check_schema(schema, path)
+    text = json.dumps(document)
+    for target in set(re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', text)):
+        assert target in document["components"]["schemas"]
+
+
+def test_every_route_and_method(document, server):
+    listed = re.search(r"there are: (.*)", server.get("/nowhere-near-anything").json()["detail"])[1]
+    assert set(listed.split(", ")) <= set(document["paths"]) and len(document["paths"]) >= len(listed.split(", "))
+    for path, item in document["paths"].items():
+        allow = server.request("OPTIONS", path.replace("{name}", "x")).headers["Allow"].split(", ")
+        assert {m.replace("QUERY", "x-query").lower() for m in allow} == set(item), path
+
+
+def test_every_parameter(document, server):
+    schemas = document["components"]["schemas"]
+    for entry in server.get("/schemes").json()["schemes"]:
+        named = schemas["scheme." + entry["name"]]["properties"]
+        assert {p["name"] for p in entry["parameters"]} | {i["name"] for i in entry["inputs"]} <= set(named), entry["name"]
+        described = schemas["Attention"]["properties"]
+        attention = entry["attention"]
+        assert {p["name"] for p in attention["parameters"]} | {i["name"] for i in attention["inputs"]} <= set(described)
+    for name in ("len", "offset", "positions", "grid", "lens", "segments", "tokens", "q_len", "k_len", "q_offset", "dtype", "format", "digits", "outputs", "slice", "reduce", "data", "preset"):
+        assert name in schemas["Request"]["properties"]
+
+
+def fits(value, schema, schemas):
+    if "$ref" in schema:
+        return fits(value, schemas[schema["$ref"].rsplit("/", 1)[1]], schemas)
+    if "const" in schema and value != schema["const"] or "enum" in schema and value not in schema["enum"]:
+        return False
+    if "type" in schema and not TYPES[schema["type"]](value):
+        return False
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+        return False
+    if isinstance(value, dict) and not (set(schema.get("required", [])) <= set(value) and all(fits(value[n], s, schemas) for n, s in schema.get("properties", {}).items() if n in value)):
+        return False
+    return all(fits(value, s, schemas) for s in schema.get("allOf", [])) and ("anyOf" not in schema or any(fits(value, s, schemas) for s in schema["anyOf"])) \
+        and ("oneOf" not in schema or sum(fits(value, s, schemas) for s in schema["oneOf"]) == 1)
+
+
+def body_schema(document, path):
+    return document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+
+
+def test_examples_and_configs_fit(document, server):
+    schemas = document["components"]["schemas"]
+    for entry in server.get("/schemes").json()["schemes"]:
+        path, example = entry["endpoints"][0], entry["example"]
+        assert fits(example, body_schema(document, path), schemas) and example in schemas["scheme." + entry["name"]]["examples"], entry["name"]
+        answer = server.post(path, example)
+        assert answer.status == 200 and fits(answer.json(), schemas["Answer"], schemas)
+        assert fits(answer.json()["config"], schemas["scheme." + entry["name"]], schemas), entry["name"]
+
+
+@pytest.mark.parametrize("request_", [{"scheme": "rop", "len": 3}, {"len": 3}, {"scheme": "rope", "len": 0}, {"scheme": "rope", "len": 3, "layout": "thirds"}, {"scheme": "rope", "len": 3, "base": -1},
+                                      {"scheme": "alibi", "len": 3, "causal": 1}, {"scheme": "rope", "len": 3, "format": "xml"}, {"scheme": "rope", "len": "3"}], ids=str)
+def test_what_is_refused_does_not_fit(document, server, request_):
+    assert server.post("/encode", request_).status == 422
+    assert not fits(request_, body_schema(document, "/encode"), document["components"]["schemas"])
+
+
+def test_problems_fit(document, server):
+    problem = server.post("/encode", {"scheme": "rop", "len": 3}).json()
+    assert fits(problem, document["components"]["schemas"]["Problem"], document["components"]["schemas"])
