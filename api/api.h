@@ -78,6 +78,10 @@ struct api_reply *api_refusal(int status, const char *detail);
 /* Writes piece i to dst (room for piece_max bytes, aligned to 64) and returns its length ≥ 1. Any thread. */
 size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst);
 
+/* Piece i repeats the work of those before it that are not finished when it is begun (the checksums of a zip file):
+ * begin it when they are, if that is possible. It is right in any order. */
+bool api_reply_waits(const struct api_reply *reply, uint64_t i);
+
 void api_reply_free(struct api_reply *reply); /* NULL is accepted */
 
 /* Call once before any other thread runs: fixes the seeds of tables that would differ from run to run. */

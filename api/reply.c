@@ -183,6 +183,12 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
     return (size_t)reply->length;
 }
 
+bool api_reply_waits(const struct api_reply *reply, uint64_t i)
+{
+    const struct reply *r = (const struct reply *)reply;
+    return r->work && api_stream_waits(&r->work->stream, i);
+}
+
 void api_reply_free(struct api_reply *reply)
 {
     if (!reply || reply == &no_memory.face)

@@ -6,10 +6,10 @@
 # Touches neither the network nor anything else when all is there.
 set -eu
 
-build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libopenblas-dev"
+build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libopenblas-dev zlib1g-dev"
 test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-numpy python3-mpmath
-    python3-hypothesis curl"
-libraries="libmicrohttpd libuv jansson openblas"
+    python3-hypothesis curl unzip"
+libraries="libmicrohttpd libuv jansson openblas zlib"
 
 fail() {
     echo "posenc: $*" >&2

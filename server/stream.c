@@ -47,6 +47,8 @@ static void release(struct stream *stream, struct slot *slot)
     slot->state = SLOT_EMPTY;
 }
 
+static void begin_pieces(struct stream *stream);
+
 static void piece_done(struct job *job)
 {
     struct slot *slot = (struct slot *)job;
@@ -62,17 +64,25 @@ static void piece_done(struct job *job)
             stream->events.idle(stream->events.self);
         return;
     }
+    begin_pieces(stream); /* the next may have waited for this one */
     if (stream->is_waiting && slot->piece == stream->next_read) {
         stream->is_waiting = false;
         stream->events.ready(stream->events.self);
     }
 }
 
-/* Begins pieces until the window is full or the pool says no. A stream with nothing in its window gets a buffer
- * whatever the budget: otherwise clients that read slowly would keep all others waiting. */
+/* A piece that would repeat the work of others waits until none is at work; those after it wait with it. */
+static bool must_wait(const struct stream *stream)
+{
+    return stream->n_at_work > 0 && api_reply_waits(stream->reply, stream->next_begun);
+}
+
+/* Begins pieces until the window is full, the next must wait, or the pool says no. A stream with nothing in its window
+ * gets a buffer whatever the budget: otherwise clients that read slowly would keep all others waiting. */
 static void begin_pieces(struct stream *stream)
 {
-    while (stream->next_begun < stream->reply->n_pieces && stream->next_begun < stream->next_read + STREAM_WINDOW) {
+    while (stream->next_begun < stream->reply->n_pieces && stream->next_begun < stream->next_read + STREAM_WINDOW &&
+           !must_wait(stream)) {
         struct slot *slot = &stream->slots[stream->next_begun % STREAM_WINDOW];
         assert(slot->state == SLOT_EMPTY);
         bool must = stream->next_begun == stream->next_read;

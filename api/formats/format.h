@@ -6,11 +6,12 @@
 #include "api/form.h"
 #include "api/problem.h"
 
-/* A stretch of a body: text as it stands, or all elements of an output. */
+/* A stretch of a body: text as it stands, all elements of an output, or bytes that the format makes when they are asked
+ * for (neither text nor output). */
 struct api_segment {
-    const char *text;               /* NULL: elements */
+    const char *text;               /* else NULL */
     const struct pe_output *output; /* else NULL */
-    size_t index;                   /* of the output in its plan */
+    size_t index;                   /* of the output in its plan, or the format's own number of what it makes */
     uint64_t count;                 /* bytes of text, or elements */
     size_t width;                   /* most bytes of one of them */
     size_t step;                    /* how many make a piece; the last of a period may be shorter */
@@ -20,7 +21,8 @@ struct api_segment {
 
 enum { API_SEGMENTS_MAX = 2 * API_OUTPUTS_MAX + 1 };
 
-/* A body that does not exist yet. Immutable once opened; any number of threads may make pieces of it. */
+/* A body that does not exist yet. Immutable once opened, but for what a format notes atomically behind `own`; any
+ * number of threads may make pieces of it. */
 struct api_stream {
     const struct api_format *format;
     const struct pe_plan *plan;
@@ -35,6 +37,7 @@ struct api_stream {
     /* A part of the body: its first piece, and what is left out of the first and the last. */
     uint64_t part_piece;
     size_t skipped, dropped;
+    void *own; /* what the format keeps for print() and waits(), in the arena */
 };
 
 /* What a format's open() works with. */
@@ -61,6 +64,8 @@ struct api_format {
      * and returns the bytes written. */
     size_t (*print)(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
                     char *dst);
+    /* As api_reply_waits; NULL: no piece does. */
+    bool (*waits)(const struct api_stream *stream, const struct api_segment *segment);
 };
 
 size_t api_n_formats(void);
@@ -72,6 +77,8 @@ void api_formats_print(char *out, size_t room); /* "application/json (json), …
 /* For open(): the next stretch of the body. text is borrowed for the stream's life. */
 void api_stream_text(struct api_stream *stream, const char *text, size_t n);
 void api_stream_output(struct api_stream *stream, size_t index);
+/* n bytes in one piece, which print() writes; index is its number in the format's own count. */
+void api_stream_made(struct api_stream *stream, size_t index, size_t n);
 /* Takes a finished text into the arena and adds it as a stretch; says why if it cannot. */
 bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 
@@ -79,8 +86,14 @@ bool api_stream_take(struct api_opening *opening, struct api_text *text, struct 
 bool api_stream_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);
 /* Leaves only bytes first … last of a body whose length is known by arithmetic (no text). */
 void api_stream_cut(struct api_stream *stream, uint64_t first, uint64_t last);
-/* As api_reply_piece. */
+/* As api_reply_piece, api_reply_waits. */
 size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst);
+bool api_stream_waits(const struct api_stream *stream, uint64_t i);
+
+/* Where piece i of the stream, which is in segment, begins in it, and in *n its elements (or bytes of text). The number
+ * of the piece that begins at `first`. */
+uint64_t api_segment_first(const struct api_segment *segment, uint64_t i, size_t *n);
+uint64_t api_segment_piece(const struct api_segment *segment, uint64_t first);
 
 /* Shared by the formats that send elements as their bytes. */
 size_t api_bytes_width(const struct api_stream *stream, const struct pe_output *output);

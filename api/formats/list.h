@@ -2,4 +2,5 @@
 FORMAT(json)
 FORMAT(raw)
 FORMAT(npy)
+FORMAT(npz)
 FORMAT(safetensors)

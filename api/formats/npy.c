@@ -1,5 +1,5 @@
 /* One tensor as a NumPy .npy file, version 1.0: magic, the length of a Python dict, the dict, the elements. */
-#include "api/formats/format.h"
+#include "api/formats/npy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,8 +20,15 @@ static bool fail_several(const struct pe_plan *plan, struct api_problem *problem
     return api_fail(
         problem, 406, "/outputs",
         "npy holds exactly one tensor and this answer has %zu: %s; choose one in outputs, or another format "
-        "(safetensors holds all)",
+        "(npz and safetensors hold all)",
         pe_plan_n_outputs(plan), list);
+}
+
+bool api_npy_check(const struct pe_output *output, const char *format, struct api_problem *problem)
+{
+    return descriptors[output->dtype] ||
+           api_fail(problem, 406, "/dtype", "NumPy has no dtype %s, so %s cannot hold %s; safetensors can",
+                    pe_dtype_name(output->dtype), format, output->name);
 }
 
 static void add_dict(struct api_text *text, const struct pe_output *output)
@@ -34,21 +41,19 @@ static void add_dict(struct api_text *text, const struct pe_output *output)
 
 /* At most 8 axes of 20 digits: the header always fits version 1.0's 16 bits. Padded so that the elements start at a
  * multiple of 64. */
-static bool add_header(struct api_opening *opening, const struct pe_output *output, struct api_problem *problem)
+void api_npy_head(struct api_text *text, const struct pe_output *output)
 {
     enum { PREFIX = 10, MULTIPLE = 64 };
-    struct api_text text;
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_add(&text, "\x93NUMPY\x01\x00\x00\x00", PREFIX);
-    add_dict(&text, output);
-    while (!text.state && (text.n + 1) % MULTIPLE)
-        api_text_put(&text, " ");
-    api_text_put(&text, "\n");
-    if (!text.state) {
-        text.bytes[8] = (char)((text.n - PREFIX) & 0xff);
-        text.bytes[9] = (char)((text.n - PREFIX) >> 8);
+    size_t begin = text->n;
+    api_text_add(text, "\x93NUMPY\x01\x00\x00\x00", PREFIX);
+    add_dict(text, output);
+    while (!text->state && (text->n - begin + 1) % MULTIPLE)
+        api_text_put(text, " ");
+    api_text_put(text, "\n");
+    if (!text->state) {
+        text->bytes[begin + 8] = (char)((text->n - begin - PREFIX) & 0xff);
+        text->bytes[begin + 9] = (char)((text->n - begin - PREFIX) >> 8);
     }
-    return api_stream_take(opening, &text, problem);
 }
 
 static bool open(struct api_opening *opening, struct api_problem *problem)
@@ -56,10 +61,12 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     if (pe_plan_n_outputs(opening->plan) != 1)
         return fail_several(opening->plan, problem);
     const struct pe_output *output = pe_plan_output(opening->plan, 0);
-    if (!descriptors[output->dtype])
-        return api_fail(problem, 406, "/dtype", "NumPy has no dtype %s, so npy cannot hold it; safetensors can",
-                        pe_dtype_name(output->dtype));
-    if (!add_header(opening, output, problem))
+    if (!api_npy_check(output, "npy", problem))
+        return false;
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_npy_head(&text, output);
+    if (!api_stream_take(opening, &text, problem))
         return false;
     api_stream_output(opening->stream, 0);
     return true;

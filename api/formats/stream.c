@@ -50,17 +50,42 @@ void api_formats_print(char *out, size_t room)
 
 /* ---- Segments ---- */
 
+/* What print() may use beyond n × width: to align its scratch. */
+enum { SLACK = 64 };
+
+static size_t room_of(const struct api_segment *segment, size_t n)
+{
+    return n * segment->width + (segment->text ? 0 : SLACK);
+}
+
+static uint64_t pieces_of_period(const struct api_segment *segment)
+{
+    return (segment->period - 1) / segment->step + 1;
+}
+
+/* Adds it with its pieces numbered, unless it is empty. */
 static void add_segment(struct api_stream *stream, struct api_segment segment)
 {
     assert(stream->n_segments < API_SEGMENTS_MAX);
-    if (segment.count)
-        stream->segments[stream->n_segments++] = segment;
+    if (segment.count == 0)
+        return;
+    size_t room = room_of(&segment, segment.count < segment.step ? (size_t)segment.count : segment.step);
+    segment.first_piece = stream->n_pieces;
+    segment.n_pieces = segment.count / segment.period * pieces_of_period(&segment);
+    stream->n_pieces += segment.n_pieces;
+    stream->piece_max = room > stream->piece_max ? room : stream->piece_max;
+    stream->segments[stream->n_segments++] = segment;
 }
 
 void api_stream_text(struct api_stream *stream, const char *text, size_t n)
 {
     add_segment(stream,
                 (struct api_segment){.text = text, .count = n, .width = 1, .step = API_PIECE_BYTES, .period = n});
+}
+
+void api_stream_made(struct api_stream *stream, size_t index, size_t n)
+{
+    add_segment(stream, (struct api_segment){.index = index, .count = n, .width = 1, .step = n, .period = n});
 }
 
 /* Whole rows in multiples of API_ROWS_UNIT if they fit a piece, else whole rows, else a part of a row. */
@@ -113,14 +138,6 @@ bool api_stream_take(struct api_opening *opening, struct api_text *text, struct 
 
 /* ---- Pieces ---- */
 
-/* What print() may use beyond n × width: to align its scratch. */
-enum { SLACK = 64 };
-
-static size_t room_of(const struct api_segment *segment, size_t n)
-{
-    return n * segment->width + (segment->text ? 0 : SLACK);
-}
-
 /* Bodies of at most this many bytes are made in place. */
 static const size_t light_bytes[] = {[PE_QUICK] = API_LIGHT_BYTES, [PE_SLOW] = API_LIGHT_SLOW_BYTES, [PE_HEAVY] = 0};
 
@@ -135,19 +152,6 @@ static size_t light_bound(const struct api_stream *stream)
         bound += room_of(segment, (size_t)segment->count);
     }
     return bound;
-}
-
-static void number_pieces(struct api_stream *stream)
-{
-    for (size_t i = 0; i < stream->n_segments; i++) {
-        struct api_segment *segment = &stream->segments[i];
-        size_t most = segment->count < segment->step ? (size_t)segment->count : segment->step;
-        size_t room = room_of(segment, most);
-        segment->first_piece = stream->n_pieces;
-        segment->n_pieces = segment->count / segment->period * ((segment->period - 1) / segment->step + 1);
-        stream->n_pieces += segment->n_pieces;
-        stream->piece_max = room > stream->piece_max ? room : stream->piece_max;
-    }
 }
 
 static uint64_t exact_length(const struct api_stream *stream)
@@ -171,7 +175,6 @@ bool api_stream_open(const struct api_format *format, struct api_opening *openin
     size_t bound = light_bound(stream);
     stream->is_light = bound <= light_bytes[pe_plan_pace(opening->plan)];
     stream->length = exact_length(stream);
-    number_pieces(stream);
     if (stream->is_light && format->is_text) { /* text has no alignment to keep */
         stream->joined = true;
         stream->n_pieces = 1;
@@ -197,30 +200,38 @@ static size_t whole_body(const struct api_stream *stream, char *dst)
     return used;
 }
 
-/* Elements, or bytes of text, that piece i of the whole body has: their segment, the first and how many. */
-struct portion {
-    const struct api_segment *segment;
-    uint64_t first;
-    size_t n;
-};
+uint64_t api_segment_first(const struct api_segment *segment, uint64_t i, size_t *n)
+{
+    uint64_t in_period = pieces_of_period(segment), number = i - segment->first_piece;
+    uint64_t begin = number / in_period * segment->period, at = number % in_period * segment->step;
+    uint64_t left = segment->period - at;
+    *n = left < segment->step ? (size_t)left : segment->step;
+    return begin + at;
+}
 
-static struct portion portion_at(const struct api_stream *stream, uint64_t i)
+uint64_t api_segment_piece(const struct api_segment *segment, uint64_t first)
+{
+    return segment->first_piece + first / segment->period * pieces_of_period(segment) +
+           first % segment->period / segment->step;
+}
+
+/* The segment that has piece i of the whole body. */
+static const struct api_segment *segment_of(const struct api_stream *stream, uint64_t i)
 {
     const struct api_segment *segment = stream->segments;
     while (i >= segment->first_piece + segment->n_pieces)
         segment++;
-    uint64_t in_period = (segment->period - 1) / segment->step + 1, number = i - segment->first_piece;
-    uint64_t begin = number / in_period * segment->period, at = number % in_period * segment->step;
-    uint64_t left = segment->period - at;
-    return (struct portion){segment, begin + at, left < segment->step ? (size_t)left : segment->step};
+    return segment;
 }
 
 static size_t whole_piece(const struct api_stream *stream, uint64_t i, char *dst)
 {
     if (stream->joined)
         return whole_body(stream, dst);
-    struct portion p = portion_at(stream, i);
-    return segment_print(stream, p.segment, p.first, p.n, dst);
+    const struct api_segment *segment = segment_of(stream, i);
+    size_t n;
+    uint64_t first = api_segment_first(segment, i, &n);
+    return segment_print(stream, segment, first, n, dst);
 }
 
 size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst)
@@ -235,25 +246,33 @@ size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst)
     return n - stream->skipped;
 }
 
+bool api_stream_waits(const struct api_stream *stream, uint64_t i)
+{
+    assert(i < stream->n_pieces);
+    return stream->format->waits && stream->format->waits(stream, segment_of(stream, stream->part_piece + i));
+}
+
 /* ---- Parts ---- */
 
-/* Where piece i begins in the body. */
-static uint64_t byte_of(const struct api_stream *stream, uint64_t i)
+/* Where piece i begins in the body, and in *n_bytes its bytes. */
+static uint64_t byte_of(const struct api_stream *stream, uint64_t i, uint64_t *n_bytes)
 {
-    uint64_t at = 0;
-    struct portion p = portion_at(stream, i);
-    for (const struct api_segment *s = stream->segments; s < p.segment; s++)
+    const struct api_segment *segment = segment_of(stream, i);
+    size_t n;
+    uint64_t at = api_segment_first(segment, i, &n) * segment->width;
+    for (const struct api_segment *s = stream->segments; s < segment; s++)
         at += s->count * s->width;
-    return at + p.first * p.segment->width;
+    *n_bytes = (uint64_t)n * segment->width;
+    return at;
 }
 
 /* The piece that has a byte of the body. */
 static uint64_t piece_of(const struct api_stream *stream, uint64_t byte)
 {
-    uint64_t low = 0, high = stream->n_pieces; /* low begins at or before the byte, high behind it */
+    uint64_t low = 0, high = stream->n_pieces, n; /* low begins at or before the byte, high behind it */
     while (high - low > 1) {
         uint64_t middle = low + (high - low) / 2;
-        if (byte_of(stream, middle) <= byte)
+        if (byte_of(stream, middle, &n) <= byte)
             low = middle;
         else
             high = middle;
@@ -264,10 +283,10 @@ static uint64_t piece_of(const struct api_stream *stream, uint64_t byte)
 void api_stream_cut(struct api_stream *stream, uint64_t first, uint64_t last)
 {
     assert(!stream->joined && first <= last && last < stream->length);
-    uint64_t from = piece_of(stream, first), to = piece_of(stream, last);
-    struct portion p = portion_at(stream, to);
-    stream->skipped = (size_t)(first - byte_of(stream, from));
-    stream->dropped = (size_t)(byte_of(stream, to) + p.n * p.segment->width - 1 - last);
+    uint64_t from = piece_of(stream, first), to = piece_of(stream, last), n;
+    stream->skipped = (size_t)(first - byte_of(stream, from, &n));
+    uint64_t end = byte_of(stream, to, &n);
+    stream->dropped = (size_t)(end + n - 1 - last);
     stream->part_piece = from;
     stream->n_pieces = to - from + 1;
     stream->length = last - first + 1;

@@ -19,6 +19,7 @@ static const struct {
     {"POST", "/encode", NULL, NULL,
      "{\"scheme\":\"alibi\",\"num_heads\":2,\"slopes\":[1,2],\"positions\":[1,5],\"format\":\"raw\"}", 0, 200},
     {"POST", "/encode", "format=safetensors&scheme=rope&len=4", NULL, "", 0, 200},
+    {"POST", "/encode", "format=npz&scheme=rope&len=4", NULL, "", 0, 200},
     {"POST", "/encode", "format=npy&outputs=cos&scheme=rope&scaling={}", NULL, "{\"len\":4}", 0, 200},
     {"POST", "/rotate", NULL, NULL,
      "{\"scheme\":\"rope\",\"q\":{\"dtype\":\"f16\",\"shape\":[1,2],\"data\":[1,2]},\"k\":[[1,2]]}", 0, 200},

@@ -8,7 +8,7 @@ import numpy as np
 import safetensors_reader
 
 RAW = {"f32": "<f4", "f64": "<f8", "f16": "<f2", "bf16": "bf16", "i32": "<i4", "i64": "<i8"}
-MIME = {"json": "application/json", "raw": "application/octet-stream", "npy": "application/x-npy",
+MIME = {"json": "application/json", "raw": "application/octet-stream", "npy": "application/x-npy", "npz": "application/zip",
         "safetensors": "application/vnd.safetensors"}
 
 
@@ -54,6 +54,11 @@ def from_raw(response):
 
 def from_npy(response):
     return np.load(io.BytesIO(response.body), allow_pickle=False)
+
+
+def from_npz(response):
+    with np.load(io.BytesIO(response.body), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
 
 
 def from_safetensors(response):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import safetensors_reader
-from tensors import MIME, from_json, from_npy, from_raw, from_safetensors
+from tensors import MIME, from_json, from_npy, from_npz, from_raw, from_safetensors
 
 REQUESTS = [
     {"scheme": "rope", "len": 37, "head_dim": 24},
@@ -30,6 +30,7 @@ def test_formats_hold_the_same_values(server, request_, dtype):
         assert values.shape == as_json[name].shape == as_safetensors[name].shape
         assert values.tobytes() == as_safetensors[name].tobytes(), name
         if dtype != "bf16":
+            assert from_npz(server.ask(**fields, format="npz"))[name].tobytes() == values.tobytes(), name
             one = server.ask(**{**fields, "outputs": [name]}, format="npy")
             array = from_npy(one)
             assert array.dtype == values.dtype and array.shape == values.shape and array.tobytes() == values.tobytes()
@@ -72,6 +73,7 @@ def test_npy_is_aligned_and_plain(server):
 @pytest.mark.parametrize("accept,expected", [
     ("*/*", "json"), ("application/json", "json"), ("application/octet-stream", "raw"),
     ("application/x-npy", "npy"), ("application/vnd.safetensors", "safetensors"),
+    ("application/zip", "npz"), ("application/json;q=0.1, application/*;q=0, application/zip;q=0.2", "npz"),
     ("application/json;q=0.5, application/octet-stream", "raw"),
     ("application/octet-stream;q=0.3, application/x-npy;q=0.8", "npy"),
     ("image/gif, application/x-npy;q=0.1", "npy"),
