@@ -3,6 +3,8 @@
 #include "api/elements.h"
 #include "api/numbers.h"
 
+#include <string.h>
+
 void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const uint64_t *shape, unsigned rank,
                        int digits)
 {
@@ -31,17 +33,68 @@ static char *put(char *dst, char c, unsigned n)
     return dst;
 }
 
+/* ---- Rows that the row before them spells ---- */
+
+/* A whole row that was just written: its values, its text without brackets. */
+struct written {
+    const char *values; /* NULL: none */
+    const char *text;
+    size_t bytes; /* of the text */
+};
+
+/* Below this a row's own numbers cost no more than the comparison. */
+enum { ROW_TO_COMPARE_MIN = 8 };
+
+/* The text up to the comma before its last number. */
+static size_t all_but_last(const struct written *before)
+{
+    size_t n = before->bytes;
+    while (before->text[n - 1] != ',')
+        n--;
+    return n - 1;
+}
+
+/* Writes a row of n values at `from`, and *end is the end of its text, if the row before spells it: the same values
+ * (repeated positions, heads alike), or moved by one behind a new first one, as in every map of k_pos - q_pos
+ * (Toeplitz), of which so only one number a row is put into digits. Values are compared, so it holds for any scheme;
+ * where rows differ the comparison ends at once. */
+static bool spelled_by(const struct written *before, const struct api_elements *elements, const char *from, size_t n,
+                       char *dst, char **end)
+{
+    size_t size = pe_dtype_size(elements->dtype);
+    if (!before->values || n < ROW_TO_COMPARE_MIN)
+        return false;
+    if (memcmp(from, before->values, n * size) == 0) {
+        memcpy(dst, before->text, before->bytes);
+        *end = dst + before->bytes;
+        return true;
+    }
+    if (memcmp(from + size, before->values, (n - 1) * size) != 0)
+        return false;
+    dst = api_numbers_print(dst, elements->dtype, from, 1, elements->digits);
+    *dst++ = ',';
+    size_t kept = all_but_last(before);
+    memcpy(dst, before->text, kept);
+    *end = dst + kept;
+    return true;
+}
+
 size_t api_elements_print(const struct api_elements *elements, const void *src, uint64_t first, size_t n, char *dst)
 {
     const char *from = src;
     char *start = dst;
+    struct written before = {.values = NULL};
     uint64_t row = elements->rank ? elements->blocks[elements->rank - 1] : 1;
     for (uint64_t i = first, end = first + n; i < end;) {
         uint64_t row_end = i - i % row + row;
         size_t run = (size_t)((row_end < end ? row_end : end) - i);
         dst = put(dst, ',', i > 0);
         dst = put(dst, '[', n_lists_at(elements, i));
-        dst = api_numbers_print(dst, elements->dtype, from, run, elements->digits);
+        char *text = dst;
+        if (run < row || !spelled_by(&before, elements, from, run, text, &dst))
+            dst = api_numbers_print(text, elements->dtype, from, run, elements->digits);
+        if (run == row)
+            before = (struct written){from, text, (size_t)(dst - text)};
         i += run;
         dst = put(dst, ']', i == row_end ? n_lists_at(elements, i) : 0);
         from += run * pe_dtype_size(elements->dtype);

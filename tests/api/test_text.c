@@ -4,6 +4,8 @@
 #include "api/text.h"
 #include "tests/api/ask.h"
 
+#include <math.h>
+
 static struct api_text text;
 
 static void assert_text(const char *expected)
@@ -106,6 +108,42 @@ static void test_elements(void **state)
     assert_elements((uint64_t[]){1, 2, 1, 2}, 4, "[[[[0,1]],[[2,3]]]]");
 }
 
+/* Rows that repeat the one before, move it by one, or differ from that in one place: whole or in pieces they read as
+ * number by number, where no row has another before it. */
+static void test_rows_like_those_before(void **state)
+{
+    (void)state;
+    enum { ROWS = 40, ROW = 9 };
+    static const float odd[] = {-INFINITY, 0.0f, -0.0f, 1e-30f, 0.1f, -123.456f, NAN, 3.4e38f};
+    float values[ROWS][ROW];
+    uint32_t r = 1;
+    for (size_t i = 0; i < ROWS; i++) {
+        for (size_t j = 0; j < ROW; j++)
+            values[i][j] = odd[(r = r * 1664525u + 1013904223u) >> 29];
+        if (i > 0 && i % 7 < 5)
+            memcpy(&values[i][i % 7 < 3], &values[i - 1][0], sizeof(float) * (i % 7 < 3 ? ROW - 1 : ROW));
+        if (i % 7 == 2 || i % 7 == 4)
+            values[i][i % ROW] = odd[i % 8];
+    }
+    for (int digits = -1; digits <= 2; digits += 3) {
+        struct api_elements e;
+        api_elements_init(&e, PE_F32, (uint64_t[]){2, ROWS / 2, ROW}, 3, digits);
+        static char single[ROWS * ROW * 64], out[ROWS * ROW * 64];
+        size_t n_single = 0;
+        for (uint64_t i = 0; i < e.count; i++)
+            n_single += api_elements_print(&e, &values[0][0] + i, i, 1, single + n_single);
+        for (size_t step = 2; step <= e.count; step++) {
+            size_t used = 0;
+            for (uint64_t first = 0; first < e.count; first += step) {
+                size_t n = e.count - first < step ? (size_t)(e.count - first) : step;
+                used += api_elements_print(&e, &values[0][0] + first, first, n, out + used);
+            }
+            assert_int_equal(used, n_single);
+            assert_memory_equal(out, single, used);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +151,7 @@ int main(void)
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_rows_like_those_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

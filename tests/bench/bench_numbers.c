@@ -1,6 +1,7 @@
 /* How fast numbers become text and text numbers, beside libc and jansson, in one process and in
  * turn. Prints the median over the rounds of millions of numbers per second of thread CPU time.
  * Link with api/numbers_*.c, core/dtype.c, jansson, m. */
+#include "api/elements.h"
 #include "api/numbers.h"
 
 #include <jansson.h>
@@ -10,9 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-enum { POSITIONS = 512, DIM = 128, N = POSITIONS * DIM, N_ROUNDS = 15, TEXT_BYTES = N * 32 };
+enum { POSITIONS = 512, DIM = 128, N = POSITIONS * DIM, SIDE = 256, N_ROUNDS = 15, TEXT_BYTES = N * 32 };
 
 static float table[N];    /* a sinusoidal table: what the service prints most */
+static float map[N];      /* a bias of distances, [256, 256]: each row is the one before moved by one */
 static double doubles[N]; /* 17 digits each */
 static char text[TEXT_BYTES], json_f32[TEXT_BYTES], json_f64[TEXT_BYTES], json_fixed[TEXT_BYTES];
 static volatile double sink;
@@ -30,6 +32,15 @@ static void print_f32(void) { api_numbers_print(text, PE_F32, table, N, API_DIGI
 static void print_f64(void) { api_numbers_print(text, PE_F64, doubles, N, API_DIGITS_SHORTEST); }
 static void print_fixed_f32(void) { api_numbers_print(text, PE_F32, table, N, 4); }
 static void print_fixed_f64(void) { api_numbers_print(text, PE_F64, doubles, N, 17); }
+
+static void print_map(void)
+{
+    struct api_elements elements;
+    api_elements_init(&elements, PE_F32, (uint64_t[]){SIDE, SIDE}, 2, API_DIGITS_SHORTEST);
+    sink = (double)api_elements_print(&elements, map, 0, N, text);
+}
+
+static void print_map_plain(void) { api_numbers_print(text, PE_F32, map, N, API_DIGITS_SHORTEST); }
 
 static void print_libc_9(void)
 {
@@ -105,6 +116,8 @@ static const struct {
     {"print f32 shortest", print_f32},
     {"  snprintf %.9g", print_libc_9},
     {"  jansson build and dump, 9 digits", print_jansson},
+    {"print a bias map", print_map},
+    {"  number by number", print_map_plain},
     {"print f64 shortest", print_f64},
     {"  snprintf %.17g", print_libc_17},
     {"print f32, 4 digits", print_fixed_f32},
@@ -134,6 +147,7 @@ static void prepare(void)
         double angle = i / DIM * pow(10000, -(double)(i % DIM / 2 * 2) / DIM);
         doubles[i] = i % 2 ? cos(angle) : sin(angle);
         table[i] = (float)doubles[i];
+        map[i] = -0.1234567f * (float)abs(i % SIDE - i / SIDE);
     }
     print_array(json_f32, PE_F32, table, API_DIGITS_SHORTEST);
     print_array(json_f64, PE_F64, doubles, API_DIGITS_SHORTEST);
