@@ -219,7 +219,7 @@ static void add_body(struct api_text *text, enum pe_operation operation)
     add_request_schema(text, operation);
     api_text_put(text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
                        "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
-                       "\"application/x-npy\":{}}}");
+                       "\"application/x-npy\":{},\"application/zip\":{}}}");
 }
 
 static void add_query(struct api_text *text)

@@ -54,6 +54,8 @@ bool api_json_body_read(struct api_request *request, const struct api_body *body
     if (api_npy_looks_like(body->bytes, body->n))
         return api_fail_media_type(problem, "",
                                    "the body is a .npy file but its Content-Type is not application/x-npy");
+    if (api_npz_looks_like(body->bytes, body->n))
+        return api_fail_media_type(problem, "", "the body is a .npz file but its Content-Type is not application/zip");
     if (api_safetensors_looks_like(body->bytes, body->n))
         return api_fail_media_type(
             problem, "", "the body is a safetensors file but its Content-Type is not application/vnd.safetensors");
@@ -64,7 +66,10 @@ bool api_octets_read(struct api_request *request, const struct api_body *body, s
 {
     if (api_npy_looks_like(body->bytes, body->n))
         return api_npy_read(request, body, problem);
+    if (api_npz_looks_like(body->bytes, body->n))
+        return api_npz_read(request, body, problem);
     if (api_safetensors_looks_like(body->bytes, body->n))
         return api_safetensors_read(request, body, problem);
-    return api_fail_media_type(problem, "", "application/octet-stream must begin as a .npy or a safetensors file does");
+    return api_fail_media_type(problem, "",
+                               "application/octet-stream must begin as a .npy, .npz or safetensors file does");
 }

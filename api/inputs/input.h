@@ -34,6 +34,7 @@ struct api_npy_file {
 bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, struct pe_tensor *tensor,
                    struct api_problem *problem);
 bool api_npy_looks_like(const char *bytes, size_t n);
+bool api_npz_looks_like(const char *bytes, size_t n);
 bool api_safetensors_looks_like(const char *bytes, size_t n);
 
 /* The readers of list.h. */

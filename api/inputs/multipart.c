@@ -35,13 +35,16 @@ static bool fail_body(struct api_problem *problem, const char *what)
 
 static bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-/* A quoted string's content, backslashes undone. Returns where it ends, NULL if it does not or has no room. */
+/* A quoted string's content, backslashes undone. Returns where it ends, NULL if it does not, has no room, or holds a
+ * NUL (here and below: that would hide what follows it). */
 static const char *read_quoted(const char *p, const char *end, char *out, size_t room)
 {
     size_t n = 0;
-    for (p++; p < end && *p != '"' && n + 1 < room; p++) {
+    for (p++; p < end && *p != '"' && *p != '\0' && n + 1 < room; p++) {
         if (*p == '\\' && end - p > 1)
             p++;
+        if (*p == '\0')
+            break;
         out[n++] = *p;
     }
     out[n] = '\0';
@@ -51,7 +54,7 @@ static const char *read_quoted(const char *p, const char *end, char *out, size_t
 static const char *read_token(const char *p, const char *end, char *out, size_t room)
 {
     size_t n = 0;
-    for (; p < end && *p != ';' && !is_space(*p) && *p != '\r' && n + 1 < room; p++)
+    for (; p < end && *p != ';' && *p != '\0' && !is_space(*p) && *p != '\r' && n + 1 < room; p++)
         out[n++] = *p;
     out[n] = '\0';
     return p == end || *p == ';' || is_space(*p) || *p == '\r' ? p : NULL;

@@ -53,7 +53,7 @@ static bool take_word(struct cursor *c, const char *word)
     return true;
 }
 
-/* A Python string without escapes, cut to fit. */
+/* A Python string without escapes and without a NUL, which would hide what follows it; cut to fit. */
 static bool read_string(struct cursor *c, char *out, size_t room)
 {
     skip_space(c);
@@ -61,7 +61,7 @@ static bool read_string(struct cursor *c, char *out, size_t room)
     if (quote != '\'' && quote != '"')
         return false;
     const char *start = ++c->p, *stop = memchr(start, quote, (size_t)(c->end - start));
-    if (!stop)
+    if (!stop || memchr(start, '\0', (size_t)(stop - start)))
         return false;
     snprintf(out, room, "%.*s", (int)(stop - start), start);
     c->p = stop + 1;

@@ -237,7 +237,9 @@ def npy_with(header):
     npy_with("{'descr': '<f4', 'fortran_order': False}"),
     npy_with("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 4"),
     npy_with("import os"),
-], ids=range(13))
+    npy_with("{'descr': '<f4\0', 'fortran_order': False, 'shape': (2, 4), }"),
+    npy_with("{'descr': '<f4', 'fortran_order\0x': False, 'shape': (2, 4), }"),
+], ids=range(15))
 def test_npy_files_that_lie(server, file):
     body, headers = multipart(request=REQUEST, q=file)
     response = server.post("/rotate", body, headers)
@@ -282,6 +284,9 @@ def test_multipart_that_is_none(server):
     form = "multipart/form-data"
     for body, content_type in [(good, form), (good, f"{form}; boundary=other"), (good[:-10], headers["Content-Type"]),
                                (good[:200], headers["Content-Type"]), (b"", headers["Content-Type"]),
+                               (good.replace(b'name="q"', b'name="q\0x"'), headers["Content-Type"]),
+                               (good.replace(b'name="q"', b'name="q\\\0x"'), headers["Content-Type"]),
+                               (good.replace(b'name="q"', b'name=q\0x'), headers["Content-Type"]),
                                (good, f"{form}; boundary="), (good.replace(b"name=", b"nam="), headers["Content-Type"])]:
         response = server.post("/rotate", body, {"Content-Type": content_type})
         assert response.status == 400, (content_type, response)
