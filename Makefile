@@ -176,6 +176,7 @@ http: all ## only the tests over a socket (T=test_rotate.py for one file)
 
 test: ## install what is missing, build, run every test, print totals
 	@deploy/packages.sh install test
+	@deploy/packages.sh unpack build/tools
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests $(TOOLS)
 	@$(RUN_TESTS) lint c replay http
 

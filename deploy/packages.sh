@@ -3,12 +3,13 @@
 #   packages.sh check           stops with one sentence if a library to build with is missing
 #   packages.sh install build   installs what building needs and is not there (Debian), else checks
 #   packages.sh install test    the same, and what the tests need
+#   packages.sh unpack DIR      puts promtool, which checks /metrics, into DIR; a sentence, no failure, where it cannot
 # Touches neither the network nor anything else when all is there.
 set -eu
 
 build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libopenblas-dev zlib1g-dev"
 test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-numpy python3-mpmath
-    python3-hypothesis curl unzip"
+    python3-hypothesis python3-jsonschema curl unzip pngcheck"
 libraries="libmicrohttpd libuv jansson openblas zlib"
 
 fail() {
@@ -64,8 +65,25 @@ install() {
     $sudo $command || { $sudo apt-get update && $sudo $command; } || fail "apt-get could not install: $missing"
 }
 
+# Only the file: Debian's package of it would also install a Prometheus server and start it.
+unpack() {
+    [ ! -x "$1/promtool" ] && ! command -v promtool >/dev/null || return 0
+    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || { echo "posenc: no promtool here"; return 0; }
+    echo "posenc: fetching promtool (Debian's prometheus, 20 MB) into $1, to check /metrics with"
+    fetched=$(mktemp -d)
+    chmod 755 "$fetched"
+    mkdir -p "$1"
+    if (cd "$fetched" && apt-get download prometheus >/dev/null 2>&1 && dpkg-deb -x prometheus_*.deb .); then
+        mv "$fetched/usr/bin/promtool" "$1/promtool"
+    else
+        echo "posenc: promtool could not be fetched; /metrics is checked by our own rules only"
+    fi
+    rm -rf "$fetched"
+}
+
 case ${1-} in
 check) check ;;
+unpack) unpack "${2-build/tools}" ;;
 install) install "${2-}" ;;
-*) fail "usage: packages.sh check | install build | install test" ;;
+*) fail "usage: packages.sh check | install build | install test | unpack DIR" ;;
 esac
