@@ -127,7 +127,17 @@ $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 
 $(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O)
 $(LIB_API): $(call objects,$(API_C))
-$(LIB_SERVER): $(call objects,$(SERVER_C))
+$(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o
+
+# The pages become C by a script of sh, od and awk: no assembler, so every compiler and machine takes it.
+PAGES := server/page/front.html server/page/docs.html
+$(BUILD)/gen/server/page.c: server/page/embed.sh $(PAGES)
+	@mkdir -p $(@D)
+	$(call say,EMBED,$@)
+	$(Q)server/page/embed.sh $(PAGES) >$@
+$(BUILD)/obj/server/page.o: $(BUILD)/gen/server/page.c | libraries
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
 # A file that went away makes no object newer; the list of members does.
 MEMBERS := $(CORE_C) $(KERNEL_O) $(API_C) $(SERVER_C)

@@ -8,16 +8,25 @@
 
 #include "core/posenc.h"
 
+/* A page for people, GET / or /docs: constant bytes that the server brings, since a page is no part of the language. */
+struct api_page {
+    const char *bytes;
+    size_t n_bytes;
+    const char *etag;   /* quoted */
+    const char *policy; /* Content-Security-Policy */
+};
+
 /* What the language needs to know of the machine that runs it. One per process, owned by the server, never changes but
  * through the callbacks. Callbacks may be called from any thread. */
 struct api_host {
-    uint64_t max_body;            /* bytes of a request body; named in the 413 together with its flag --max-body */
-    uint64_t max_answer;          /* bytes of the tensors of one answer; --max-answer */
-    uint64_t max_work;            /* multiply-adds of one attention map; --max-work */
-    const char *cors_origins;     /* separated by spaces or commas, or "*"; NULL or "": none */
-    const char *commit;           /* for /version */
-    void *self;                   /* handed to the callbacks */
-    bool (*is_ready)(void *self); /* for /readyz */
+    uint64_t max_body;        /* bytes of a request body; named in the 413 together with its flag --max-body */
+    uint64_t max_answer;      /* bytes of the tensors of one answer; --max-answer */
+    uint64_t max_work;        /* multiply-adds of one attention map; --max-work */
+    const char *cors_origins; /* separated by spaces or commas, or "*"; NULL or "": none */
+    const char *commit;       /* for /version */
+    const struct api_page *front, *docs; /* NULL: there is none */
+    void *self;                          /* handed to the callbacks */
+    bool (*is_ready)(void *self);        /* for /readyz */
     char *(*metrics_print)(void *self,
                            size_t *n_bytes); /* makes the text of /metrics (freed with free), NULL: no memory */
 };
@@ -55,6 +64,7 @@ struct api_reply {
     uint64_t length;    /* bytes of the whole body; API_LENGTH_UNKNOWN: send chunked */
     uint64_t n_pieces;  /* body = piece 0, 1, … n_pieces-1, one after the other; 0: empty body */
     size_t piece_max;   /* no piece is longer than this */
+    bool computes;      /* making a piece is computing numbers more than writing them: where its time counts */
     bool is_light;      /* making all pieces costs well under a millisecond: do it in place */
     const char *route;  /* the route's pattern, "/encode", for log and metrics; a constant string, "" if unknown path */
     const char *scheme; /* a constant string, "" if none */

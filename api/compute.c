@@ -210,8 +210,9 @@ static struct api_reply *answer_kept(struct computation *c, const struct api_ope
     if (!api_etag_is_among(c->call->if_none_match, c->etag))
         return send_kept(c, opening);
     const char *cache_control = api_cache_control(&c->work->request);
+    const char *scheme = pe_plan_scheme(c->work->plan)->name;
     api_work_free(c->work);
-    return with_headers(api_reply_empty(304), c, cache_control);
+    return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), c, cache_control);
 }
 
 static struct api_reply *compute(const struct api_asked *asked, enum pe_operation operation)

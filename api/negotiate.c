@@ -45,12 +45,14 @@ static void trim(const char **start, const char **end)
         --*end;
 }
 
-/* "0", "0.25", "1.000": at most three decimals. -1 if it is not such a number. */
+/* "0", "0.25", "1.000": at most three decimals. ".2", which Java's own client sends, is 0.2. -1 if it is not such a
+ * number. */
 static int read_weight(const char *p, const char *end)
 {
-    if (p == end || (*p != '0' && *p != '1'))
+    bool is_bare = end - p > 1 && *p == '.';
+    if (p == end || (!is_bare && *p != '0' && *p != '1'))
         return -1;
-    int weight = (*p++ - '0') * WEIGHT_ONE;
+    int weight = is_bare ? 0 : (*p++ - '0') * WEIGHT_ONE;
     if (p < end && *p++ != '.')
         return -1;
     for (int unit = WEIGHT_ONE / 10; p < end; p++, unit /= 10) {
@@ -96,7 +98,8 @@ static unsigned specificity(const struct range *range, const char *media_type)
         return 3;
     if (range->n == slash + 2 && strncasecmp(range->name, media_type, slash + 1) == 0 && range->name[slash + 1] == '*')
         return 2;
-    return range->n == 3 && memcmp(range->name, "*/*", 3) == 0;
+    bool is_bare = range->n == 1 && *range->name == '*'; /* no media range, but Java's client sends it for one */
+    return is_bare || (range->n == 3 && memcmp(range->name, "*/*", 3) == 0);
 }
 
 static struct score score_of(const char *accept, const char *media_type)
@@ -123,7 +126,7 @@ static bool is_better(const struct score *a, const struct score *b)
 
 const struct api_format *api_negotiate(const char *accept)
 {
-    if (!accept || accept[strspn(accept, " \t")] == '\0')
+    if (!accept || accept[strspn(accept, " \t,")] == '\0') /* an empty list asks for nothing in particular */
         return api_format_at(0);
     const struct api_format *best = NULL;
     struct score best_score = {0};

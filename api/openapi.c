@@ -213,28 +213,32 @@ static void add_request_schema(struct api_text *text, enum pe_operation operatio
     api_text_put(text, "]}]}");
 }
 
-static void add_body(struct api_text *text, enum pe_operation operation)
+static void add_body(struct api_text *text, enum pe_operation operation, const char *example)
 {
     api_text_put(text, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
     add_request_schema(text, operation);
+    api_text_format(text, ",\"example\":%s", example);
     api_text_put(text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
                        "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
                        "\"application/x-npy\":{},\"application/zip\":{}}}");
 }
 
-static void add_query(struct api_text *text)
+static void add_query(struct api_text *text, const char *example)
 {
     api_text_put(text, ",\"parameters\":[{\"name\":\"request\",\"in\":\"query\",\"description\":\"the whole request as "
                        "JSON\",\"content\":{\"application/json\":{\"schema\":");
     add_request_schema(text, PE_ENCODE);
+    api_text_format(text, ",\"example\":%s", example);
     api_text_put(text, "}}},{\"name\":\"fields\",\"in\":\"query\",\"style\":\"form\",\"explode\":true,\"description\":"
                        "\"the request's fields by name: text, numbers and booleans as they are, lists with commas, the "
                        "rest as JSON\",\"schema\":{\"type\":\"object\"}}]");
 }
 
-static void add_responses(struct api_text *text, bool computes)
+static void add_responses(struct api_text *text, const struct api_route_info *route)
 {
-    api_text_put(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{\"application/json\":{");
+    bool computes = route->computes;
+    api_text_format(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{\"%s\":{",
+                    route->media_type);
     if (computes)
         api_text_put(text, "\"schema\":{\"$ref\":\"#/components/schemas/Answer\"}");
     api_text_put(text, "}");
@@ -258,14 +262,17 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     *first = false;
     api_text_format(text, "\"%s\":{\"summary\":", is_query ? "x-query" : lower(method));
     api_text_string(text, route->summary);
+    api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
     if (strchr(route->pattern, '{'))
-        api_text_put(text, ",\"parameters\":[{\"name\":\"name\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":"
-                           "\"string\"}}]");
+        api_text_format(text,
+                        ",\"parameters\":[{\"name\":\"name\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":"
+                        "\"string\"},\"example\":\"%s\"}]",
+                        route->example);
     else if (route->computes && is_get)
-        add_query(text);
+        add_query(text, route->example);
     if (route->computes && !is_get)
-        add_body(text, route->operation);
-    add_responses(text, route->computes);
+        add_body(text, route->operation, route->example);
+    add_responses(text, route);
     api_text_put(text, "}");
 }
 

@@ -33,7 +33,7 @@ static struct reply no_memory = {
              .is_light = true,
              .route = "",
              .scheme = "",
-             .format = "json"},
+             .format = "problem"},
 };
 
 static struct reply *reply_new(int status, const char *content_type)
@@ -87,7 +87,8 @@ struct api_reply *api_reply_problem(const struct api_problem *problem)
         api_text_drop(&text);
         return &no_memory.face;
     }
-    struct api_reply *reply = api_reply_bytes(problem->status, problem_type, text.bytes, text.n);
+    struct api_reply *reply =
+        api_reply_set_format(api_reply_bytes(problem->status, problem_type, text.bytes, text.n), "problem");
     bool fine = api_reply_header(reply, "Cache-Control", "no-store");
     if (problem->header)
         fine = fine && api_reply_header(reply, problem->header, problem->header_value);
@@ -142,6 +143,7 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
     reply->face.n_pieces = stream->n_pieces;
     reply->face.piece_max = stream->piece_max;
     reply->face.is_light = stream->is_light;
+    reply->face.computes = !stream->format->is_text || pe_plan_pace(work->plan) != PE_QUICK;
     reply->face.scheme = pe_plan_scheme(work->plan)->name;
     reply->face.format = stream->format->name;
     if (!header || api_reply_header(&reply->face, header, header_value))
@@ -171,6 +173,26 @@ struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route
     if (reply != &no_memory.face) /* which is shared by all threads */
         reply->route = route;
     return reply;
+}
+
+struct api_reply *api_reply_set_format(struct api_reply *reply, const char *format)
+{
+    if (reply != &no_memory.face)
+        reply->format = format;
+    return reply;
+}
+
+struct api_reply *api_reply_set_scheme(struct api_reply *reply, const char *scheme)
+{
+    if (reply != &no_memory.face)
+        reply->scheme = scheme;
+    return reply;
+}
+
+struct api_reply *api_reply_without_memory(struct api_reply *reply)
+{
+    api_reply_free(reply);
+    return &no_memory.face;
 }
 
 size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)

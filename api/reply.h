@@ -34,11 +34,16 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
 /* An answer without a body. */
 struct api_reply *api_reply_empty(int status);
 
+/* Frees reply, to which something could not be added, and says so in its place. */
+struct api_reply *api_reply_without_memory(struct api_reply *reply);
+
 /* Adds a header; false, and no change, without memory. value is copied. */
 bool api_reply_header(struct api_reply *reply, const char *name, const char *value);
 
-/* Names the route for log and metrics; returns reply. */
+/* Names the route, the format, the scheme for log and metrics, by constant strings; return reply. */
 struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route);
+struct api_reply *api_reply_set_format(struct api_reply *reply, const char *format);
+struct api_reply *api_reply_set_scheme(struct api_reply *reply, const char *scheme);
 
 extern const char api_json_type[]; /* "application/json" */
 

@@ -20,22 +20,34 @@ struct route {
     const char *pattern; /* may end in /{name}: one more step of the path */
     unsigned methods;    /* enum method, joined */
     struct api_reply *(*handle)(const struct api_asked *asked);
+    const char *group;
     const char *summary;
+    const char *example;    /* answers 200: the description has it, the tests ask it */
+    const char *media_type; /* NULL: JSON, or the formats' where it computes */
 };
 
+#define EXAMPLE_ENCODE "{\"scheme\":\"rope\",\"len\":4,\"head_dim\":8}"
+#define EXAMPLE_ROTATE "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":3,\"q\":[[1,0,0,1],[1,0,0,1]],\"digits\":4}"
+#define EXAMPLE_ATTENTION                                                                                              \
+    "{\"scheme\":\"alibi\",\"tokens\":[\"the\",\"cat\",\"saw\",\"the\",\"dog\"],\"num_heads\":1,\"digits\":3}"
+
 static const struct route routes[] = {
-    {"/encode", GET | POST | QUERY, api_encode, "a scheme's tensors: tables, cosines and sines, biases, indices"},
-    {"/rotate", POST, api_rotate, "queries and keys rotated"},
-    {"/attention", POST, api_attention, "attention maps, outputs and entropies under any scheme"},
-    {"/schemes", GET, api_schemes, "every scheme with its parameters, inputs and outputs"},
-    {"/schemes/{name}", GET, api_scheme, "one scheme"},
-    {"/presets", GET, api_presets, "public models by name"},
-    {"/presets/{name}", GET, api_preset, "one model"},
-    {"/openapi.json", GET, api_openapi, "this description"},
-    {"/healthz", GET, api_healthz, "is the loop turning?"},
-    {"/readyz", GET, api_readyz, "does it take work?"},
-    {"/metrics", GET, api_metrics, "figures for Prometheus"},
-    {"/version", GET, api_version, "version, commit, instruction set"},
+    {"/encode", GET | POST | QUERY, api_encode, "compute",
+     "a scheme's tensors: tables, cosines and sines, biases, indices", EXAMPLE_ENCODE, NULL},
+    {"/rotate", POST, api_rotate, "compute", "queries and keys rotated", EXAMPLE_ROTATE, NULL},
+    {"/attention", POST, api_attention, "compute", "attention maps, outputs and entropies under any scheme",
+     EXAMPLE_ATTENTION, NULL},
+    {"/schemes", GET, api_schemes, "catalogue", "every scheme with its parameters, inputs and outputs", NULL, NULL},
+    {"/schemes/{name}", GET, api_scheme, "catalogue", "one scheme", "rope", NULL},
+    {"/presets", GET, api_presets, "catalogue", "public models by name", NULL, NULL},
+    {"/presets/{name}", GET, api_preset, "catalogue", "one model", "llama-3.1", NULL},
+    {"/openapi.json", GET, api_openapi, "catalogue", "this description", NULL, NULL},
+    {"/docs", GET, api_docs, "catalogue", "this description as a page to read and try", NULL, "text/html"},
+    {"/healthz", GET, api_healthz, "operation", "is the loop turning?", NULL, NULL},
+    {"/readyz", GET, api_readyz, "operation", "does it take work?", NULL, NULL},
+    {"/metrics", GET, api_metrics, "operation", "figures for Prometheus", NULL, "text/plain"},
+    {"/version", GET, api_version, "operation", "version, commit, instruction set", NULL, NULL},
+    {"/", GET, api_front, "operation", "the first page", NULL, "text/html"},
 };
 
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
@@ -49,7 +61,11 @@ size_t api_n_routes(void) { return N_ROUTES; }
 struct api_route_info api_route_at(size_t i)
 {
     const struct route *route = &routes[i];
-    struct api_route_info info = {.pattern = route->pattern, .summary = route->summary};
+    struct api_route_info info = {.pattern = route->pattern,
+                                  .summary = route->summary,
+                                  .group = route->group,
+                                  .example = route->example,
+                                  .media_type = route->media_type ? route->media_type : api_json_type};
     size_t n = 0;
     for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++)
         if (methods[m].method & route->methods)
@@ -93,13 +109,14 @@ static bool fail_path(const char *path, struct api_problem *problem)
 {
     const char *patterns[N_ROUTES + 1];
     char list[256] = "";
-    size_t used = 0;
+    size_t used = 0, n_patterns = 0;
     for (size_t i = 0; i < N_ROUTES; i++) {
-        patterns[i] = routes[i].pattern;
+        if (routes[i].pattern[1]) /* "/" is near every short path */
+            patterns[n_patterns++] = routes[i].pattern;
         if (used < sizeof list)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", routes[i].pattern);
     }
-    patterns[N_ROUTES] = NULL;
+    patterns[n_patterns] = NULL;
     const char *nearest = pe_nearest(path, patterns);
     if (nearest)
         return api_fail(problem, 404, "", "nothing is at %.128s; nearest: %s", path, nearest);

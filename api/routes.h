@@ -16,10 +16,15 @@ struct api_reply *api_healthz(const struct api_asked *asked); /* status.c */
 struct api_reply *api_readyz(const struct api_asked *asked);
 struct api_reply *api_metrics(const struct api_asked *asked);
 struct api_reply *api_version(const struct api_asked *asked);
+struct api_reply *api_front(const struct api_asked *asked); /* pages.c */
+struct api_reply *api_docs(const struct api_asked *asked);
 
 /* The table, for the description of it. */
 struct api_route_info {
     const char *pattern, *summary;
+    const char *group;      /* "compute", "catalogue", "operation": the description's sections */
+    const char *example;    /* a request as JSON, or a {name}; NULL: it takes none */
+    const char *media_type; /* of the answer, where it does not compute */
     const char *methods[8]; /* NULL-terminated */
     bool computes;          /* takes a request */
     enum pe_operation operation;

@@ -1,15 +1,10 @@
 /* What operators ask: /healthz, /readyz, /metrics, /version. */
 #include "api/routes.h"
 
-#include <stdlib.h>
-
 /* A state of the moment: no cache may keep it. */
 static struct api_reply *uncached(struct api_reply *reply)
 {
-    if (api_reply_header(reply, "Cache-Control", "no-store"))
-        return reply;
-    api_reply_free(reply);
-    return api_reply_bytes(503, api_json_type, NULL, 0);
+    return api_reply_header(reply, "Cache-Control", "no-store") ? reply : api_reply_without_memory(reply);
 }
 
 static struct api_reply *state_reply(const char *state)
@@ -37,7 +32,8 @@ struct api_reply *api_metrics(const struct api_asked *asked)
 {
     size_t n = 0;
     char *bytes = asked->host->metrics_print(asked->host->self, &n);
-    return uncached(api_reply_bytes(200, "text/plain; version=0.0.4; charset=utf-8", bytes, n));
+    struct api_reply *reply = api_reply_bytes(200, "text/plain; version=0.0.4; charset=utf-8", bytes, n);
+    return uncached(api_reply_set_format(reply, "prometheus"));
 }
 
 struct api_reply *api_version(const struct api_asked *asked)

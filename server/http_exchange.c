@@ -20,7 +20,10 @@ enum {
 
 bool exchange_is_suspended(const struct exchange *x) { return x->is_suspended; }
 
-bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE_SENDING; }
+bool exchange_is_sending(const struct exchange *x)
+{
+    return x->state == EXCHANGE_SENDING || (x->state == EXCHANGE_OPENING && stream_has_begun(x->stream));
+}
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */
 
@@ -151,49 +154,6 @@ static enum MHD_Result take_header(void *self, enum MHD_ValueKind kind, const ch
     return MHD_YES;
 }
 
-static const char *copy(char **at, const char *text)
-{
-    if (!text)
-        return NULL;
-    size_t n = strlen(text) + 1;
-    char *kept = memcpy(*at, text, n);
-    *at += n;
-    return kept;
-}
-
-/* The daemon's strings die with its connection; a worker may still hold the call then. */
-static bool keep_call(struct exchange *x, const char *method)
-{
-    const char *const *first = x->head.first;
-    const char *kept[] = {method,
-                          first[HTTP_CONTENT_TYPE],
-                          first[HTTP_CONTENT_ENCODING],
-                          first[HTTP_ACCEPT],
-                          first[HTTP_IF_NONE_MATCH],
-                          first[HTTP_IF_RANGE],
-                          first[HTTP_RANGE],
-                          first[HTTP_ORIGIN],
-                          first[HTTP_ACCESS_METHOD],
-                          first[HTTP_ACCESS_HEADERS]};
-    size_t n = 0;
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        n += kept[i] ? strlen(kept[i]) + 1 : 0;
-    char *at = x->strings = malloc(n);
-    if (!at)
-        return false;
-    x->call.method = copy(&at, kept[0]);
-    x->call.content_type = copy(&at, kept[1]);
-    x->call.content_encoding = copy(&at, kept[2]);
-    x->call.accept = copy(&at, kept[3]);
-    x->call.if_none_match = copy(&at, kept[4]);
-    x->call.if_range = copy(&at, kept[5]);
-    x->call.range = copy(&at, kept[6]);
-    x->call.origin = copy(&at, kept[7]);
-    x->call.access_method = copy(&at, kept[8]);
-    x->call.access_headers = copy(&at, kept[9]);
-    return true;
-}
-
 static void take_names(struct exchange *x)
 {
     const char *id = x->head.first[HTTP_REQUEST_ID], *trace = x->head.first[HTTP_TRACEPARENT];
@@ -232,7 +192,7 @@ static enum MHD_Result receive_head(struct exchange *x, const char *method, cons
         return MHD_NO;
     x->head.version = version;
     MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_header, &x->head);
-    if (!keep_call(x, method))
+    if (!exchange_keep_call(x, method))
         return MHD_NO;
     take_names(x);
     x->target_refusal = http_target_split(x->target, &x->call.path, &x->call.query);
@@ -300,7 +260,8 @@ enum MHD_Result exchange_receive(void *self, struct MHD_Connection *mhd, const c
     switch (x->state) {
     case EXCHANGE_HEAD: return receive_head(x, method, version);
     case EXCHANGE_BODY: *n_upload = 0; return n ? receive_body(x, upload, n) : receive_end(x);
-    case EXCHANGE_DECIDED: return exchange_send(x);
+    case EXCHANGE_DECIDED:
+    case EXCHANGE_OPENING: return exchange_send(x);
     case EXCHANGE_WORKING:
     case EXCHANGE_SENDING: break;
     }
@@ -342,6 +303,13 @@ static void log_request(const struct exchange *x, int status, bool is_cancelled,
     log_line(LOG_INFO, "request", fields, sizeof fields / sizeof *fields);
 }
 
+static enum metrics_id cancelled_id(const struct exchange *x)
+{
+    if (x->state == EXCHANGE_SENDING)
+        return METRICS_CANCELLED_SENDING;
+    return x->state <= EXCHANGE_BODY ? METRICS_CANCELLED_RECEIVING : METRICS_CANCELLED_WAITING;
+}
+
 static void report(struct exchange *x, bool is_complete)
 {
     bool is_unfinished = x->stream && !stream_at_end(x->stream);
@@ -359,7 +327,10 @@ static void report(struct exchange *x, bool is_complete)
     log_request(x, figures.status, is_cancelled, &figures);
     metrics_request(&figures);
     metrics_add(METRICS_SENT_BYTES, (int64_t)x->n_sent);
-    metrics_add(METRICS_CANCELLED, is_cancelled);
+    if (is_cancelled)
+        metrics_add(cancelled_id(x), 1);
+    metrics_add(METRICS_NOT_MODIFIED, figures.status == 304);
+    metrics_add(METRICS_REJECTED_LIMIT, figures.status == 413);
     metrics_add(METRICS_STREAMS, x->is_counted_stream ? -1 : 0);
     metrics_add(METRICS_IN_FLIGHT, -1);
 }

@@ -15,6 +15,7 @@ enum exchange_state {
     EXCHANGE_BODY,    /* receiving; a refusal may already be decided */
     EXCHANGE_WORKING, /* a worker makes the reply */
     EXCHANGE_DECIDED, /* the reply is there, not yet handed to the daemon */
+    EXCHANGE_OPENING, /* the first piece of its stream is not yet made, nothing is sent */
     EXCHANGE_SENDING
 };
 
@@ -52,6 +53,11 @@ void exchange_drop(struct exchange *x);             /* one owner less; the last 
 void exchange_suspend(struct exchange *x);
 void exchange_resume(struct exchange *x); /* nothing to do if it is not suspended */
 bool exchange_is_gone(const struct exchange *x);
+
+/* ---- http_call.c ----------------------------------------------------------------------------------------------- */
+
+/* Copies what the call needs of method and headers (x->head, x->mhd) into x->strings. False: no memory. */
+bool exchange_keep_call(struct exchange *x, const char *method);
 
 /* ---- http_reply.c ---------------------------------------------------------------------------------------------- */
 

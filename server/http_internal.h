@@ -56,7 +56,8 @@ enum MHD_Result exchange_receive(void *http, struct MHD_Connection *mhd, const c
 void exchange_end(void *http, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code);
 
 bool exchange_is_suspended(const struct exchange *exchange);
-/* Whether its answer has begun: a client that has closed its sending side may then still be reading. */
+/* Whether its answer is on its way, from the moment a worker has begun on it: a client that has closed its sending side
+ * may then still be reading. */
 bool exchange_is_sending(const struct exchange *exchange);
 /* The client is gone, or has to go: no further work, the connection closes at the next turn. */
 void exchange_leave(struct exchange *exchange);

@@ -25,13 +25,17 @@ static bool add_header(struct MHD_Response *response, const char *name, const ch
 
 static char *print_timing(char *at, const char *name, uint64_t ns) { return clock_print_ms(stpcpy(at, name), ns); }
 
-/* What is known before the first byte. A stream's pieces are still to come, so it can only say how long it waited. */
+/* What is over before the first byte. The head of a stream waits for its first piece, so that the time in the queue is
+ * known, and of an answer in few pieces all the rest too. Making a piece computes and writes in one pass: its time
+ * counts as what it mostly is. */
 static bool add_timing(struct exchange *x, struct MHD_Response *response)
 {
-    char text[128], *at = print_timing(text, "queue;dur=", x->queue_ns);
-    if (!x->stream) {
-        at = print_timing(at, ", compute;dur=", x->answer_ns);
-        print_timing(at, ", encode;dur=", x->pieces_ns);
+    uint64_t queue = x->queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
+    uint64_t pieces = x->pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
+    char text[128], *at = print_timing(text, "queue;dur=", queue);
+    if (!x->stream || stream_is_made(x->stream)) {
+        at = print_timing(at, ", compute;dur=", x->answer_ns + (x->reply->computes ? pieces : 0));
+        print_timing(at, ", encode;dur=", x->reply->computes ? 0 : pieces);
     }
     return add_header(response, "Server-Timing", text);
 }
@@ -121,19 +125,22 @@ static void stream_ready(void *self) { exchange_resume(self); }
 
 static void stream_idle(void *self) { exchange_drop(self); }
 
-/* The block is the daemon's, so a short answer takes a short one. For HEAD the reader is never called, and no piece
- * made. */
+/* For HEAD there is no stream: no piece is made, and the reader never called. */
+static bool open_stream(struct exchange *x)
+{
+    struct stream_events events = {.self = x, .ready = stream_ready, .idle = stream_idle};
+    x->stream = stream_new(x->http->jobs, x->http->pool, x->reply, events);
+    if (!x->stream)
+        return false;
+    x->is_counted_stream = true;
+    metrics_add(METRICS_STREAMS, 1);
+    return true;
+}
+
+/* The block is the daemon's, so a short answer takes a short one. */
 static struct MHD_Response *stream_response(struct exchange *x)
 {
     const struct api_reply *reply = x->reply;
-    if (strcmp(x->call.method, "HEAD") != 0) {
-        struct stream_events events = {.self = x, .ready = stream_ready, .idle = stream_idle};
-        x->stream = stream_new(x->http->jobs, x->http->pool, reply, events);
-        if (!x->stream)
-            return NULL;
-        x->is_counted_stream = true;
-        metrics_add(METRICS_STREAMS, 1);
-    }
     bool is_known = reply->length != API_LENGTH_UNKNOWN;
     size_t block = is_known ? BLOCK_BYTES : CHUNK_BLOCK_BYTES;
     if (reply->length < block)
@@ -171,16 +178,23 @@ static bool add_retry(struct exchange *x, struct MHD_Response *response)
     return add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
 }
 
-enum MHD_Result exchange_send(struct exchange *x)
+/* The last refusals: from here on nothing can fail. */
+static void decide(struct exchange *x)
 {
-    if (x->http->is_stopping || exchange_is_gone(x))
-        return MHD_NO;
     if (is_streamed(x) && exchange_queue_is_full(x))
         exchange_refuse_queue(x);
     x->decided_at = clock_now();
     x->received_at = x->received_at ? x->received_at : x->decided_at; /* refused before all of it came */
-    x->state = EXCHANGE_SENDING;
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
+    if (is_streamed(x) && strcmp(x->call.method, "HEAD") != 0 && !open_stream(x)) {
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+        exchange_refuse(x, 503, "no memory for an answer of this size now; try again later");
+    }
+}
+
+static enum MHD_Result send_response(struct exchange *x)
+{
+    x->state = EXCHANGE_SENDING;
     struct MHD_Response *response = is_streamed(x) ? stream_response(x) : light_response(x);
     enum MHD_Result sent = MHD_NO;
     if (response && add_headers(x, response) && add_retry(x, response))
@@ -190,6 +204,19 @@ enum MHD_Result exchange_send(struct exchange *x)
     if (response)
         MHD_destroy_response(response);
     return sent;
+}
+
+enum MHD_Result exchange_send(struct exchange *x)
+{
+    if (x->http->is_stopping || exchange_is_gone(x))
+        return MHD_NO;
+    if (x->state != EXCHANGE_OPENING)
+        decide(x);
+    if (!x->stream || stream_await(x->stream))
+        return send_response(x);
+    x->state = EXCHANGE_OPENING;
+    exchange_suspend(x);
+    return MHD_YES;
 }
 
 enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail)

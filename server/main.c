@@ -7,6 +7,7 @@
 #include "server/log.h"
 #include "server/metrics.h"
 #include "server/options.h"
+#include "server/page.h"
 #include "server/process.h"
 
 #include <fcntl.h>
@@ -150,6 +151,7 @@ static bool set_up_process(struct server *server)
     limit_connections(options);
     if (!choose_isa(options->isa))
         return false;
+    metrics_set(METRICS_WORKERS, (int64_t)options->workers);
     metrics_setup(PE_VERSION, POSENC_COMMIT, pe_isa_name(pe_isa()));
     server->host = (struct api_host){
         .max_body = options->max_body,
@@ -157,6 +159,8 @@ static bool set_up_process(struct server *server)
         .max_work = options->max_work,
         .cors_origins = options->cors_origin,
         .commit = POSENC_COMMIT,
+        .front = &page_front,
+        .docs = &page_docs,
         .self = server,
         .is_ready = is_ready,
         .metrics_print = print_metrics,

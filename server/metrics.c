@@ -157,6 +157,18 @@ static void print_head(FILE *out, const char *name, const char *type, const char
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
+/* The build names its commit as it likes; our own labels (routes, schemes, formats) need no escapes. */
+static void print_label(FILE *out, const char *name, const char *label, const char *after)
+{
+    fprintf(out, "%s=\"", name);
+    for (; *label; label++)
+        if (*label == '\n')
+            fputs("\\n", out);
+        else
+            fprintf(out, *label == '"' || *label == '\\' ? "\\%c" : "%c", *label);
+    fprintf(out, "\"%s", after);
+}
+
 static double value_of(enum metrics_id id) { return (double)atomic_load_explicit(&values[id], memory_order_relaxed); }
 
 /* Everything a simple row may show, gathered once per page. */
@@ -191,11 +203,16 @@ OWN(streams, METRICS_STREAMS)
 OWN(pool_bytes_value, METRICS_POOL_BYTES)
 OWN(sent_bytes, METRICS_SENT_BYTES)
 OWN(received_bytes, METRICS_RECEIVED_BYTES)
-OWN(cancelled, METRICS_CANCELLED)
+OWN(workers, METRICS_WORKERS)
+OWN(not_modified, METRICS_NOT_MODIFIED)
+OWN(cancelled_receiving, METRICS_CANCELLED_RECEIVING)
+OWN(cancelled_waiting, METRICS_CANCELLED_WAITING)
+OWN(cancelled_sending, METRICS_CANCELLED_SENDING)
 OWN(rejected_queue, METRICS_REJECTED_QUEUE)
 OWN(rejected_timeout, METRICS_REJECTED_TIMEOUT)
 OWN(rejected_head, METRICS_REJECTED_HEAD)
 OWN(rejected_memory, METRICS_REJECTED_MEMORY)
+OWN(rejected_limit, METRICS_REJECTED_LIMIT)
 SEEN(jobs_queued, now->jobs.n_queued)
 SEEN(requests_waiting, now->jobs.n_waiting)
 SEEN(workers_busy, now->jobs.n_busy)
@@ -211,7 +228,9 @@ SEEN(fds_max, now->process.fds_max)
 SEEN(started_at, now->process.started_at)
 
 #define REJECTED                                                                                                       \
-    "posenc_rejected_total", "counter", "Requests refused for the state of the machine or the form of their head."
+    "posenc_rejected_total", "counter",                                                                                \
+        "Requests refused for the machine's state, its limits or the form of their head."
+#define CANCELLED "posenc_cancelled_total", "counter", "Requests whose client left before the end."
 static const struct row rows[] = {
     {"posenc_connections", "gauge", "Open connections.", "", connections},
     {"posenc_in_flight_requests", "gauge", "Requests begun and not ended.", "", in_flight},
@@ -219,13 +238,19 @@ static const struct row rows[] = {
     {"posenc_buffer_bytes", "gauge", "Memory of the piece buffers.", "", pool_bytes_value},
     {"posenc_sent_bytes_total", "counter", "Bytes of answer bodies handed to the network.", "", sent_bytes},
     {"posenc_received_bytes_total", "counter", "Bytes of request bodies received.", "", received_bytes},
-    {"posenc_cancelled_total", "counter", "Requests whose client left before the end.", "", cancelled},
+    {"posenc_client_cache_hits_total", "counter", "Requests answered 304: the copy the client has is still the answer.",
+     "", not_modified},
+    {CANCELLED, "{stage=\"receiving\"}", cancelled_receiving},
+    {CANCELLED, "{stage=\"waiting\"}", cancelled_waiting},
+    {CANCELLED, "{stage=\"sending\"}", cancelled_sending},
     {REJECTED, "{reason=\"queue\"}", rejected_queue},
     {REJECTED, "{reason=\"timeout\"}", rejected_timeout},
     {REJECTED, "{reason=\"head\"}", rejected_head},
     {REJECTED, "{reason=\"memory\"}", rejected_memory},
+    {REJECTED, "{reason=\"limit\"}", rejected_limit},
     {"posenc_queued_jobs", "gauge", "Pieces of work waiting for a worker.", "", jobs_queued},
     {"posenc_waiting_requests", "gauge", "Requests no worker has begun on yet.", "", requests_waiting},
+    {"posenc_workers", "gauge", "Worker threads.", "", workers},
     {"posenc_busy_workers", "gauge", "Workers at work.", "", workers_busy},
     {"posenc_jobs_total", "counter", "Pieces of work done.", "", jobs_done},
     {"posenc_worker_busy_seconds_total", "counter", "Time the workers have worked.", "", busy_seconds},
@@ -307,8 +332,8 @@ static void print_requests(FILE *out)
     print_histogram(out, "posenc_queue_seconds", "", &requests.queue_seconds, seconds_bounds, N_OF(seconds_bounds));
     print_sums(out, "posenc_compute_seconds_total", "Time spent computing, by scheme.", "scheme", requests.schemes,
                requests.n_schemes);
-    print_sums(out, "posenc_output_bytes_total", "Bytes of answers, by format.", "format", requests.formats,
-               requests.n_formats);
+    print_sums(out, "posenc_output_bytes_total", "Bytes of answer bodies, by format; problem: refusals.", "format",
+               requests.formats, requests.n_formats);
 }
 
 char *metrics_print(size_t *n_bytes)
@@ -318,8 +343,10 @@ char *metrics_print(size_t *n_bytes)
     if (!out)
         return NULL;
     print_head(out, "posenc_build_info", "gauge", "Version of the program; always 1.");
-    fprintf(out, "posenc_build_info{version=\"%s\",commit=\"%s\",isa=\"%s\"} 1\n", build.version, build.commit,
-            build.isa);
+    fputs("posenc_build_info{", out);
+    print_label(out, "version", build.version, ",");
+    print_label(out, "commit", build.commit, ",");
+    print_label(out, "isa", build.isa, "} 1\n");
     print_rows(out);
     pthread_mutex_lock(&requests.lock);
     print_requests(out);

@@ -14,11 +14,16 @@ enum metrics_id {
     METRICS_POOL_BYTES,  /* piece buffers mapped */
     METRICS_SENT_BYTES,
     METRICS_RECEIVED_BYTES,
-    METRICS_CANCELLED,
-    METRICS_REJECTED_QUEUE,   /* refused by the machine, not by the language: queue full, */
-    METRICS_REJECTED_TIMEOUT, /* client too slow, */
-    METRICS_REJECTED_HEAD,    /* head that could be understood in two ways, */
-    METRICS_REJECTED_MEMORY,  /* no memory */
+    METRICS_WORKERS,             /* how many there are */
+    METRICS_NOT_MODIFIED,        /* answered 304 */
+    METRICS_CANCELLED_RECEIVING, /* client left before its request was whole, */
+    METRICS_CANCELLED_WAITING,   /* before its answer began, */
+    METRICS_CANCELLED_SENDING,   /* before it ended */
+    METRICS_REJECTED_QUEUE,      /* refused by the machine, not by the language: queue full, */
+    METRICS_REJECTED_TIMEOUT,    /* client too slow, */
+    METRICS_REJECTED_HEAD,       /* head that could be understood in two ways, */
+    METRICS_REJECTED_MEMORY,     /* no memory, */
+    METRICS_REJECTED_LIMIT,      /* body, answer or work over a limit: 413 */
     METRICS_N_IDS
 };
 

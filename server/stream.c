@@ -26,7 +26,8 @@ struct stream {
     uint64_t next_begun, next_read; /* pieces */
     size_t read_at;                 /* within piece next_read */
     unsigned n_at_work;
-    bool is_waiting, failed;
+    bool is_opening, is_waiting, failed;
+    atomic_bool has_begun; /* written by workers */
     atomic_bool cancelled; /* read by workers: a queued piece of a client that left costs nothing */
     uint64_t work_ns, queue_ns;
     struct slot slots[STREAM_WINDOW];
@@ -36,6 +37,7 @@ static void make_piece(struct job *job) /* worker */
 {
     struct slot *slot = (struct slot *)job;
     struct stream *stream = slot->stream;
+    atomic_store_explicit(&stream->has_begun, true, memory_order_relaxed);
     if (!atomic_load_explicit(&stream->cancelled, memory_order_relaxed))
         slot->n_bytes = api_reply_piece(stream->reply, slot->piece, slot->buffer);
 }
@@ -48,6 +50,15 @@ static void release(struct stream *stream, struct slot *slot)
 }
 
 static void begin_pieces(struct stream *stream);
+
+/* What the owner waits for: the next piece. While the stream opens, of a short answer all pieces that are at work: its
+ * first bytes (the braces before JSON's numbers) are of no use alone, and then the head can say what all has taken. */
+static bool is_there(const struct stream *stream)
+{
+    bool is_short = stream->is_opening && stream->reply->n_pieces <= STREAM_WINDOW;
+    return stream->slots[stream->next_read % STREAM_WINDOW].state == SLOT_READY &&
+           (!is_short || stream->n_at_work == 0);
+}
 
 static void piece_done(struct job *job)
 {
@@ -65,7 +76,7 @@ static void piece_done(struct job *job)
         return;
     }
     begin_pieces(stream); /* the next may have waited for this one */
-    if (stream->is_waiting && slot->piece == stream->next_read) {
+    if (stream->is_waiting && is_there(stream)) {
         stream->is_waiting = false;
         stream->events.ready(stream->events.self);
     }
@@ -132,9 +143,27 @@ static size_t read_slot(struct stream *stream, struct slot *slot, char *dst, siz
     return n;
 }
 
+bool stream_await(struct stream *stream)
+{
+    stream->is_opening = true;
+    stream->is_waiting = !is_there(stream);
+    return !stream->is_waiting;
+}
+
+bool stream_has_begun(const struct stream *stream)
+{
+    return atomic_load_explicit(&stream->has_begun, memory_order_relaxed);
+}
+
+bool stream_is_made(const struct stream *stream)
+{
+    return stream->next_begun == stream->reply->n_pieces && stream->n_at_work == 0;
+}
+
 size_t stream_read(struct stream *stream, char *dst, size_t room)
 {
     size_t n = 0;
+    stream->is_opening = false;
     while (n < room && !stream_at_end(stream)) {
         struct slot *slot = &stream->slots[stream->next_read % STREAM_WINDOW];
         if (slot->state != SLOT_READY)

@@ -24,6 +24,12 @@ struct stream_events {
 struct stream *stream_new(struct jobs *jobs, struct pool *pool, const struct api_reply *reply,
                           struct stream_events events);
 
+/* Before the first read: is the first piece made, and are all if they fit the window? If not, events.ready will be
+ * called. */
+bool stream_await(struct stream *stream);
+bool stream_has_begun(const struct stream *stream); /* a worker has taken a piece */
+bool stream_is_made(const struct stream *stream);   /* every piece: its times are final */
+
 /* Copies the next bytes, as many as are ready, at most room. 0: nothing ready; events.ready will be called. */
 size_t stream_read(struct stream *stream, char *dst, size_t room);
 bool stream_at_end(const struct stream *stream);

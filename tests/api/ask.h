@@ -24,8 +24,15 @@ static char *metrics_print(void *self, size_t *n_bytes)
     return text;
 }
 
-static const struct api_host host = {
-    .max_body = 1 << 20, .max_answer = 1 << 26, .commit = "abc", .is_ready = is_ready, .metrics_print = metrics_print};
+static const struct api_page some_page = {
+    .bytes = "<p>", .n_bytes = 3, .etag = "\"t\"", .policy = "default-src 'none'"};
+
+static const struct api_host host = {.max_body = 1 << 20,
+                                     .max_answer = 1 << 26,
+                                     .commit = "abc",
+                                     .docs = &some_page,
+                                     .is_ready = is_ready,
+                                     .metrics_print = metrics_print};
 
 /* A reply with its pieces put together. */
 struct answer {

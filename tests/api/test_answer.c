@@ -36,7 +36,7 @@ static void test_routes(void **state)
     assert_answer(get("/schemes/"), 404, NULL);
     assert_answer(get("/schemes/rope/x"), 404, NULL);
     assert_answer(get("/encod"), 404, WORDS("nearest: /encode"));
-    assert_answer(get("/"), 404, WORDS("/encode, /rotate"));
+    assert_answer(get("/nowhere-at-all"), 404, WORDS("/encode, /rotate"));
     assert_answer(get(""), 404, NULL);
     assert_header(send_call("PUT", "/encode"), 405, "Allow", "GET, HEAD, POST, QUERY");
     assert_answer(get("/encode"), 400, WORDS("the request is empty"));

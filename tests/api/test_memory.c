@@ -31,6 +31,8 @@ static const struct {
     {"GET", "/schemes", NULL, NULL, "", 0, 200},
     {"GET", "/healthz", NULL, NULL, "", 0, 200},
     {"GET", "/metrics", NULL, NULL, "", 0, 200},
+    {"GET", "/docs", NULL, NULL, "", 0, 200},
+    {"GET", "/encode", "scheme=rope&len=4&format=raw", NULL, "", 0, 200},
     {"PUT", "/encode", NULL, NULL, "", 0, 405},
 };
 

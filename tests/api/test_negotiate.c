@@ -33,7 +33,13 @@ static const struct {
     {"application/json;q=, application/x-npy;q=0.1", "npy"},
     {"application/json;Q=0.0, application/x-npy;q=1.000", "npy"},
     {",, ,application/x-npy,", "npy"},
-    {"*", NULL},
+    {"*", "json"},
+    {"*;q=0", NULL},
+    {"text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2", "json"}, /* Java's HttpURLConnection */
+    {"application/json;q=.2, application/x-npy;q=.25", "npy"},
+    {"application/json;q=., application/x-npy;q=0.1", "npy"},
+    {"application/json;q=.1234, application/x-npy;q=0.1", "npy"},
+    {" , ,", "json"},
     {"application", NULL},
     {"application/jsonx", NULL},
     {"\"", NULL},
@@ -57,6 +63,8 @@ static void test_long_header_is_linear(void **state)
     char *accept = malloc(N + 1);
     memset(accept, ',', N);
     accept[N] = '\0';
+    assert_non_null(api_negotiate(accept)); /* an empty list */
+    accept[0] = 'x';
     assert_null(api_negotiate(accept));
     memset(accept, ';', N);
     assert_null(api_negotiate(accept));

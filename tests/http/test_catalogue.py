@@ -1,4 +1,4 @@
-"""The catalogue and the operator's pages: /schemes, /version, /healthz, /readyz, /metrics."""
+"""The catalogue and the operator's pages: /schemes, /version, /healthz, /readyz."""
 import re
 
 import pytest
@@ -84,74 +84,6 @@ def test_head_answers_like_get_without_a_body(server):
         assert head.status == 200 and head.body == b""
         assert head.headers["Content-Type"] == get.headers["Content-Type"]
         assert head.headers["Content-Length"] == str(len(get.body))
-
-
-# ---- /metrics ------------------------------------------------------------------------------------------------------------
-
-SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\["\\n])*",?)*\})? (\S+)')
-
-
-def parse(text):
-    """Families by name: type and samples; checks the text format 0.0.4 on the way."""
-    assert text.endswith("\n")
-    types, samples = {}, {}
-    for line in text.splitlines():
-        if line.startswith("# TYPE "):
-            _, _, name, kind = line.split(" ")
-            assert name not in types, f"{name} is described twice"
-            types[name] = kind
-        elif not line.startswith("# HELP ") and line:
-            found = SAMPLE.fullmatch(line)
-            assert found, f"not a sample: {line!r}"
-            family = re.sub(r"_(bucket|sum|count)$", "", found[1])
-            assert found[1] in types or types.get(family) == "histogram", f"{found[1]} has no TYPE before it"
-            assert found[1] + (found[2] or "") not in samples, f"twice: {line}"
-            samples[found[1] + (found[2] or "")] = float(found[3])
-    return types, samples
-
-
-def metrics(server):
-    response = server.get("/metrics")
-    assert response.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    return parse(response.body.decode())
-
-
-def total(samples, name, *labels):
-    return sum(v for k, v in samples.items() if k.split("{")[0] == name and all(label in k for label in labels))
-
-
-def test_metrics_are_well_formed(server):
-    server.ask(scheme="rope", len=4)
-    types, samples = metrics(server)
-    for name, kind in types.items():
-        assert name.startswith(("posenc_", "process_"))
-        assert kind in ("counter", "gauge", "histogram")
-        assert kind != "counter" or name.endswith("_total") or name == "process_cpu_seconds_total"
-    assert samples["process_resident_memory_bytes"] > 1e6
-    assert total(samples, "posenc_build_info") == 1
-
-
-def test_histograms_add_up(server):
-    types, samples = metrics(server)
-    for name in (n for n, kind in types.items() if kind == "histogram"):
-        series = {}
-        for key, value in samples.items():
-            if key.startswith(name + "_bucket"):
-                le = re.search(r'le="([^"]+)"', key)[1]
-                series.setdefault(re.sub(r',?le="[^"]+"', "", key), []).append((float(le.replace("+Inf", "inf")), value))
-        assert series, name
-        for key, buckets in series.items():
-            counts = [v for _, v in sorted(buckets)]
-            assert counts == sorted(counts) and max(le for le, _ in buckets) == float("inf"), key
-
-
-def test_requests_are_counted(server):
-    counter = next(n for n in metrics(server)[0] if n.startswith("posenc_") and "requests_total" in n)
-    labels = ('route="/encode"', 'scheme="alibi"')
-    before = total(metrics(server)[1], counter, *labels)
-    for _ in range(3):
-        server.ask(scheme="alibi", len=2)
-    assert total(metrics(server)[1], counter, *labels) == before + 3
 
 
 @pytest.mark.parametrize("path", ["/schemes", "/version", "/healthz", "/readyz", "/metrics"])

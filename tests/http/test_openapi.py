@@ -51,6 +51,7 @@ def test_the_frame(document, server):
     for path, item in document["paths"].items():
         assert path.startswith("/") and item
         for method, operation in item.items():
+            assert operation["tags"][0] in ("compute", "catalogue", "operation")
             assert method in ("get", "head", "post", "x-query") and operation["summary"] and operation["responses"]["200"]["description"]
             named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
             assert named == set(re.findall(r"{(\w+)}", path)) and all(p["required"] for p in operation.get("parameters", []) if p["in"] == "path")
@@ -120,6 +121,18 @@ def test_examples_and_configs_fit(document, server):
 def test_what_is_refused_does_not_fit(document, server, request_):
     assert server.post("/encode", request_).status == 422
     assert not fits(request_, body_schema(document, "/encode"), document["components"]["schemas"])
+
+
+def test_examples_of_routes(document, server):
+    schemas = document["components"]["schemas"]
+    for path, item in document["paths"].items():
+        for method, operation in item.items():
+            name = next((p["example"] for p in operation.get("parameters", []) if p["in"] == "path"), "")
+            content = operation.get("requestBody", {}).get("content", {}).get("application/json")
+            body = None if content is None else json.dumps(content["example"]).encode()
+            answer = server.request(method.replace("x-", "").upper(), path.replace("{name}", name) + ("?scheme=rope&len=4" if path == "/encode" and body is None else ""), body)
+            assert answer.status == 200 and answer.headers["Content-Type"].split(";")[0] in operation["responses"]["200"]["content"], (method, path)
+            assert content is None or fits(content["example"], content["schema"], schemas)
 
 
 def test_problems_fit(document, server):

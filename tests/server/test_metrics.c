@@ -64,12 +64,12 @@ static void simple_rows(void **state)
     metrics_add(METRICS_CONNECTIONS, -1);
     metrics_set(METRICS_POOL_BYTES, 4096);
     metrics_add(METRICS_REJECTED_QUEUE, 1);
-    metrics_setup("1.2", "abc", "avx2");
+    metrics_setup("1.2", "a\"b\\c\nd", "avx2"); /* a label may hold anything */
     char *text = page();
     assert_true(value(text, "posenc_connections") == 2);
     assert_true(value(text, "posenc_buffer_bytes") == 4096);
     assert_true(value(text, "posenc_rejected_total{reason=\"queue\"}") == 1);
-    assert_true(value(text, "posenc_build_info{version=\"1.2\",commit=\"abc\",isa=\"avx2\"}") == 1);
+    assert_true(value(text, "posenc_build_info{version=\"1.2\",commit=\"a\\\"b\\\\c\\nd\",isa=\"avx2\"}") == 1);
     assert_true(value(text, "process_resident_memory_bytes") > 1e5);
     assert_true(value(text, "process_open_fds") >= 3);
     assert_true(value(text, "process_start_time_seconds") > 1.6e9);

@@ -1,0 +1,10 @@
+/* The pages for people, made from server/page/ at build time: constant bytes, with their tags and policies. */
+#ifndef SERVER_PAGE_H
+#define SERVER_PAGE_H
+
+#include "api/api.h"
+
+extern const struct api_page page_front; /* GET / */
+extern const struct api_page page_docs;  /* GET /docs */
+
+#endif

@@ -1,0 +1,49 @@
+/* The server's pages, handed out: bytes, tag and policy as brought; one that was not brought is not there. */
+#include "tests/api/ask.h"
+
+static struct answer ask_page(const char *path, const char *if_none_match)
+{
+    struct api_call call = {.method = "GET", .path = path, .if_none_match = if_none_match};
+    return gather(api_answer(&host, &call));
+}
+
+static void test_a_page(void **state)
+{
+    (void)state;
+    struct answer whole = ask_page("/docs", "\"other\"");
+    assert_int_equal(whole.status, 200);
+    assert_string_equal(whole.body, "<p>");
+    assert_string_equal(header_of(&whole, "ETag"), "\"t\"");
+    assert_string_equal(header_of(&whole, "Content-Security-Policy"), "default-src 'none'");
+    assert_string_equal(whole.reply->content_type, "text/html; charset=utf-8");
+    assert_string_equal(whole.reply->format, "html");
+    answer_drop(&whole);
+}
+
+static void test_an_unchanged_page(void **state)
+{
+    (void)state;
+    struct answer kept = ask_page("/docs", "W/\"t\"");
+    assert_int_equal(kept.status, 304);
+    assert_int_equal(kept.n, 0);
+    assert_string_equal(header_of(&kept, "ETag"), "\"t\"");
+    answer_drop(&kept);
+}
+
+static void test_no_page(void **state)
+{
+    (void)state;
+    struct answer none = ask_page("/", NULL);
+    assert_int_equal(none.status, 404);
+    answer_drop(&none);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_page),
+        cmocka_unit_test(test_an_unchanged_page),
+        cmocka_unit_test(test_no_page),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,300 @@
+"""/metrics: held against the rules of the Prometheus text format 0.0.4, read strictly; and every figure moves by the right amount."""
+import json
+import math
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+
+from conftest import ROOT, start_server
+
+MEBI = 1 << 20
+EIGHT = {"scheme": "sinusoidal", "len": 4096, "dim": 512, "format": "raw"}  # 8 MiB of f32
+NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"[a-zA-Z_][a-zA-Z0-9_]*"
+UNITS = ("_seconds", "_bytes")
+MADE_UP = ("_milliseconds", "_ms", "_us", "_ns", "_kilobytes", "_megabytes", "_kb", "_mb", "_percent", "_minutes", "_hours")
+MAY_LABEL = {"route", "scheme", "status", "reason", "stage", "format", "le", "version", "commit", "isa"}
+
+
+# ---- A strict reader -----------------------------------------------------------------------------------------------------
+
+
+def labels_of(text):
+    """{name="value",…} as a dictionary; escapes are \\\\, \\" and \\n, nothing else."""
+    labels, at = {}, 0
+    while at < len(text):
+        found = re.compile(rf'({LABEL})="((?:[^"\\\n]|\\[\\"n])*)"(,|$)').match(text, at)
+        assert found and found[1] not in labels and not found[1].startswith("__"), text
+        labels[found[1]] = re.sub(r"\\(.)", lambda m: {"n": "\n"}.get(m[1], m[1]), found[2])
+        at = found.end()
+    assert not text.endswith(","), text
+    return labels
+
+
+def number_of(text):
+    assert re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]Inf|NaN", text), text
+    return float(text.replace("Inf", "inf"))
+
+
+class Family:
+    def __init__(self, name, help_):
+        self.name, self.help, self.kind, self.samples = name, help_, None, []
+
+    def suffixes(self):
+        return ("_bucket", "_sum", "_count") if self.kind == "histogram" else ("",)
+
+    def take(self, line):
+        found = re.fullmatch(rf"({NAME})(?:\{{(.*)\}})? (\S+)", line)  # a time stamp is allowed, ours has none
+        assert found, line
+        name, labels = found[1], labels_of(found[2] or "")
+        assert name in [self.name + suffix for suffix in self.suffixes()], f"{line} is not of {self.name}"
+        key = (name, tuple(sorted(labels.items())))
+        assert key not in [k for k, _ in self.samples], f"twice: {line}"
+        self.samples.append((key, number_of(found[3])))
+
+
+def read(text):
+    """Families in order; HELP then TYPE once each, before their samples, and no sample apart from its family."""
+    assert text.endswith("\n") and "\r" not in text and "\n\n" not in text and text.isascii()
+    families = {}
+    for line in text[:-1].split("\n"):
+        if line.startswith("# HELP "):
+            name, help_ = line[7:].split(" ", 1)
+            assert re.fullmatch(NAME, name) and name not in families and not re.search(r"\\(?![\\n])", help_)
+            family = families[name] = Family(name, help_)
+        elif line.startswith("# TYPE "):
+            name, kind = line[7:].split(" ")
+            assert name == family.name and family.kind is None and not family.samples
+            assert kind in ("counter", "gauge", "histogram", "summary", "untyped")
+            family.kind = kind
+        else:
+            assert not line.startswith("#") and family.kind, line
+            family.take(line)
+    return families
+
+
+def check_histogram(family):
+    series = {}
+    for (name, labels), value in family.samples:
+        others = tuple(pair for pair in labels if pair[0] != "le")
+        assert ("le" in dict(labels)) == name.endswith("_bucket")
+        entry = series.setdefault(others, {"buckets": []})
+        if name.endswith("_bucket"):
+            entry["buckets"].append((number_of(dict(labels)["le"]), value))
+        else:
+            entry[name[len(family.name):]] = value
+    for labels, entry in series.items():
+        bounds, counts = zip(*entry["buckets"])
+        assert list(bounds) == sorted(set(bounds)) and bounds[-1] == math.inf, (family.name, labels)
+        assert list(counts) == sorted(counts) and counts[-1] == entry["_count"], (family.name, labels)
+        assert all(count == int(count) >= 0 for count in counts) and entry["_sum"] >= 0
+        assert entry["_sum"] == 0 or entry["_count"] > 0
+
+
+def check_family(family):
+    assert family.kind and family.help and re.match(r"(posenc|process)_", family.name)
+    assert (family.kind == "counter") == family.name.endswith("_total"), family.name
+    base = family.name.removesuffix("_total")
+    assert not base.endswith(MADE_UP) and not base.endswith(("_count", "_sum", "_bucket", "_total"))
+    assert family.kind != "histogram" or base.endswith(UNITS), family.name
+    if family.kind == "histogram":
+        check_histogram(family)
+    for (_, labels), value in family.samples:
+        assert {name for name, _ in labels} <= MAY_LABEL, family.name
+        assert not math.isnan(value) and (family.kind == "gauge" or value >= 0)
+
+
+def page(server):
+    answer = server.get("/metrics")
+    assert answer.status == 200 and answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    return answer.body.decode()
+
+
+class Figures:
+    def __init__(self, server):
+        self.values = {key: value for family in read(page(server)).values() for key, value in family.samples}
+
+    def __call__(self, name, **labels):
+        """The sum over the samples that have these labels."""
+        return sum(v for (n, own), v in self.values.items() if n == name and set(labels.items()) <= set(own))
+
+
+def moved(server, act, n=1):
+    """What one figure has gained by act, once its request is counted: f(name, **labels)."""
+    before = Figures(server)
+    act()
+    end = time.monotonic() + 10
+    while True:
+        after = Figures(server)
+        # Each look at /metrics is counted itself, after it has been printed.
+        if after("posenc_requests_total") - before("posenc_requests_total") > n or time.monotonic() > end:
+            return lambda name, **labels: after(name, **labels) - before(name, **labels)
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def own():
+    with start_server("--workers", "2", "--max-body", "100000") as server:
+        yield server
+
+
+# ---- The form ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [
+    "a 1\n", "# HELP a b\na 1\n", "# TYPE a gauge\n# HELP a b\na 1\n", "# HELP a b\n# TYPE a gauge\na 1", "# HELP a b\n# TYPE a gauge\na 1\na 2\n",
+    "# HELP a b\n# TYPE a gauge\nb 1\n", '# HELP a b\n# TYPE a gauge\na{x="\\t"} 1\n', '# HELP a b\n# TYPE a gauge\na{x="y",} 1\n',
+    '# HELP a b\n# TYPE a gauge\na{x="1",x="2"} 1\n', "# HELP a b\n# TYPE a gauge\na one\n", "# HELP a b\n# TYPE a histogram\na 1\n",
+    "# HELP a b\n# TYPE a gauge\na 1\n# HELP c d\n# TYPE c gauge\na 2\n"], ids=repr)
+def test_the_reader_can_refuse(text):
+    with pytest.raises((AssertionError, UnboundLocalError, ValueError)):
+        read(text)
+
+
+@pytest.mark.parametrize("lines", ['_bucket{le="1"} 1|_bucket{le="+Inf"} 2|_sum 1|_count 1', '_bucket{le="1"} 2|_sum 1|_count 2', '_bucket{le="1"} 3|_bucket{le="+Inf"} 2|_sum 1|_count 2',
+                                   '_bucket{le="2"} 1|_bucket{le="1"} 1|_bucket{le="+Inf"} 2|_sum 1|_count 2'])
+def test_the_histogram_check_can_fail(lines):
+    text = "# HELP posenc_x_seconds h\n# TYPE posenc_x_seconds histogram\n" + "".join(f"posenc_x_seconds{line}\n" for line in lines.split("|"))
+    with pytest.raises(AssertionError):
+        check_family(read(text)["posenc_x_seconds"])
+
+
+def test_every_family(server):
+    server.ask(scheme="rope", len=4)
+    server.post("/encode", {"scheme": 'a"b\\c\nd', "len": 3})
+    server.get('/x"y%5c%0a')
+    families = read(page(server))
+    for family in families.values():
+        check_family(family)
+        assert family.samples or family.name in ("posenc_compute_seconds_total", "posenc_output_bytes_total")
+    assert {
+        "posenc_build_info", "posenc_connections", "posenc_in_flight_requests", "posenc_streams", "posenc_queued_jobs", "posenc_waiting_requests", "posenc_workers",
+        "posenc_busy_workers", "posenc_worker_busy_seconds_total", "posenc_sent_bytes_total", "posenc_received_bytes_total", "posenc_output_bytes_total",
+        "posenc_client_cache_hits_total", "posenc_rejected_total", "posenc_cancelled_total", "posenc_requests_total", "posenc_request_seconds", "posenc_answer_bytes",
+        "posenc_queue_seconds", "posenc_compute_seconds_total", "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_max_fds",
+        "process_start_time_seconds"} <= set(families)
+
+
+def test_labels_are_from_our_own_lists(server):
+    for i in range(20):
+        server.get(f"/nowhere-{i}")
+        server.get(f"/schemes/unknown-{i}")
+        server.post("/encode", {"scheme": f"unknown-{i}", "len": 2})
+        server.request(f"BREW{i}", "/encode")
+    routes = set(server.get("/openapi.json").json()["paths"]) | {""}
+    schemes = {s["name"] for s in server.get("/schemes").json()["schemes"]} | {""}
+    own = {"route": routes, "scheme": schemes, "format": {"json", "raw", "npy", "npz", "safetensors", "png", "text", "html", "prometheus", "problem"}}
+    for name, labels in Figures(server).values:
+        for label, allowed in own.items():
+            assert dict(labels).get(label, "") in allowed | {""}, (name, labels)
+        assert re.fullmatch(r"[1-5]\d\d", dict(labels).get("status", "200"))
+
+
+def test_promtool_agrees(server):
+    promtool = shutil.which("promtool", path=f"{os.environ['PATH']}:{ROOT}/build/tools")
+    if not promtool:
+        pytest.skip("no promtool (Debian: prometheus)")
+    checked = subprocess.run([promtool, "check", "metrics"], input=page(server), text=True, capture_output=True, timeout=30)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+# ---- The figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_answer(own):
+    gained = moved(own, lambda: own.ask(scheme="alibi", len=2))
+    assert gained("posenc_requests_total", route="/encode", scheme="alibi", status="200") == 1
+    assert gained("posenc_requests_total", route="/encode") == 1
+    assert gained("posenc_request_seconds_count", route="/encode") == gained("posenc_answer_bytes_count", route="/encode") == 1
+    assert 0 < gained("posenc_request_seconds_sum", route="/encode") < 5 and gained("posenc_compute_seconds_total", scheme="alibi") > 0
+    assert gained("posenc_client_cache_hits_total") == gained("posenc_rejected_total") == gained("posenc_cancelled_total") == 0
+
+
+def test_eight_mebibytes(own):
+    gained = moved(own, lambda: own.post("/encode", EIGHT))
+    assert gained("posenc_output_bytes_total", format="raw") == gained("posenc_answer_bytes_sum", route="/encode") == 8 * MEBI
+    assert gained("posenc_answer_bytes_bucket", route="/encode", le="16777216") == 1 and gained("posenc_answer_bytes_bucket", route="/encode", le="1048576") == 0
+    assert gained("posenc_received_bytes_total") == len(json.dumps(EIGHT))
+    assert 0 < gained("posenc_worker_busy_seconds_total") and 0 < gained("posenc_compute_seconds_total", scheme="sinusoidal")
+    # The pages of figures between are sent bytes too; so is nothing else.
+    assert gained("posenc_sent_bytes_total") == 8 * MEBI + gained("posenc_output_bytes_total", format="prometheus")
+
+
+def test_sent_bytes_are_those_of_all_formats(own):
+    for form in ("json", "raw", "npy", "safetensors"):
+        answer = None
+
+        def ask():
+            nonlocal answer
+            answer = own.ask(scheme="rope", len=30, head_dim=8, outputs=["cos"], format=form)
+
+        assert moved(own, ask)("posenc_output_bytes_total", format=form) == len(answer.body)
+    figures = Figures(own)
+    assert figures("posenc_sent_bytes_total") == figures("posenc_output_bytes_total") == figures("posenc_answer_bytes_sum")
+
+
+def test_not_modified(own):
+    tag = own.get("/encode?scheme=rope&len=4").headers["ETag"]
+    for path in ("/encode?scheme=rope&len=4", "/docs"):
+        tag = own.get(path).headers["ETag"]
+        gained = moved(own, lambda: own.get(path, {"If-None-Match": tag}))
+        assert gained("posenc_client_cache_hits_total") == 1 and gained("posenc_requests_total", status="304", route=path.split("?")[0]) == 1
+        assert gained("posenc_answer_bytes_sum", route=path.split("?")[0]) == 0
+    assert Figures(own)("posenc_requests_total", route="/encode", scheme="rope", status="304") == 1
+
+
+def test_refusals(own):
+    gained = moved(own, lambda: [own.get("/nowhere"), own.post("/encode", {"scheme": "rop", "len": 2}), own.request("PUT", "/encode", b"")], n=3)
+    assert gained("posenc_requests_total", route="", status="404") == gained("posenc_requests_total", route="/encode", status="422") == gained("posenc_requests_total", route="/encode", status="405") == 1
+    assert gained("posenc_output_bytes_total", format="problem") > 0 == gained("posenc_output_bytes_total", format="json") and gained("posenc_rejected_total") == 0
+
+
+def test_rejections(own):
+    gained = moved(own, lambda: own.post("/encode", b"x" * 100_001))
+    assert gained("posenc_rejected_total", reason="limit") == gained("posenc_rejected_total") == gained("posenc_requests_total", status="413") == 1
+
+    def doubled():
+        with socket.create_connection((own.host, own.port), timeout=10) as s:
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n")
+            assert s.recv(100).startswith(b"HTTP/1.1 400")
+
+    gained = moved(own, doubled)
+    assert gained("posenc_rejected_total", reason="head") == gained("posenc_rejected_total") == 1
+
+
+def test_a_client_that_leaves(own):
+    def leave():
+        body = json.dumps({**EIGHT, "len": 1 << 20}).encode()  # 2 GiB
+        s = socket.create_connection((own.host, own.port), timeout=10)
+        s.sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        s.recv(1000)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+
+    gained = moved(own, leave)
+    assert gained("posenc_cancelled_total", stage="sending") == gained("posenc_cancelled_total") == 1
+    assert 0 < gained("posenc_output_bytes_total", format="raw") < 512 * MEBI
+    end = time.monotonic() + 10
+    while Figures(own)("posenc_streams") and time.monotonic() < end:
+        time.sleep(0.02)
+    figures = Figures(own)
+    assert figures("posenc_streams") == figures("posenc_queued_jobs") == figures("posenc_busy_workers") == 0
+
+
+def test_head_sends_no_bytes(own):
+    gained = moved(own, lambda: own.request("HEAD", "/encode?scheme=rope&len=100000&format=raw"))
+    assert gained("posenc_requests_total", route="/encode", scheme="rope", status="200") == 1 and gained("posenc_answer_bytes_sum", route="/encode") == 0
+
+
+def test_gauges_and_build(own):
+    figures, version = Figures(own), own.get("/version").json()
+    assert figures("posenc_build_info", version=version["version"], commit=version["commit"], isa=version["isa"]) == 1
+    assert figures("posenc_workers") == 2 and figures("posenc_in_flight_requests") == figures("posenc_connections") == 1
+    assert abs(figures("process_start_time_seconds") - time.time()) < 600
+    assert figures("process_open_fds") < figures("process_max_fds")
+    assert abs(figures("process_resident_memory_bytes") - own.memory("VmRSS")) < 64 * MEBI

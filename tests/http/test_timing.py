@@ -1,0 +1,113 @@
+"""Server-Timing says the truth: the wait for a worker, and of an answer that is over before its first byte what computing and
+writing took; held against what a client measures. A server of its own with one worker, so that a wait can be arranged."""
+import http.client
+import json
+import re
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from conftest import SANITIZED, start_server
+
+
+@pytest.fixture(scope="module")
+def one_worker():
+    with start_server("--workers", "1") as server:
+        yield server
+
+
+def timing(answer):
+    header = answer.headers["Server-Timing"]
+    assert re.fullmatch(r"\w+;dur=\d+\.\d+(, \w+;dur=\d+\.\d+)*", header), header
+    return {name: float(ms) for name, ms in re.findall(r"(\w+);dur=([\d.]+)", header)}
+
+
+def timed(server, path, body):
+    """What the server says, and the milliseconds until its first byte."""
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+    body = body if isinstance(body, bytes) else json.dumps(body).encode()
+    begun = time.monotonic()
+    connection.request("POST", path, body)
+    answer = connection.getresponse()
+    measured = 1000 * (time.monotonic() - begun)
+    answer.read()
+    connection.close()
+    assert answer.status == 200
+    return timing(answer), measured
+
+
+def entropy(n, format_="raw"):
+    """A request whose answer is short and whose computation is long: n·n·head_dim multiplications for n numbers."""
+    rng = np.random.default_rng(7)
+    rows = [np.round(rng.standard_normal((n, 64)), 2).tolist() for _ in range(2)]
+    return json.dumps({"scheme": "none", "q": rows[0], "k": rows[1], "outputs": ["row_entropy"], "format": format_}).encode()
+
+
+
+@pytest.mark.parametrize("format_", ["raw", "json", "npy"])
+def test_compute_is_what_the_client_waits_for(one_worker, format_):
+    body = entropy(4096, format_)
+    took, measured = timed(one_worker, "/attention", body)
+    assert set(took) == {"queue", "compute", "encode"}
+    assert took["queue"] < measured - took["compute"] + 1 and took["encode"] < 0.05 * measured
+    assert took["compute"] <= measured
+    # What is left is the way of 2 MB of body to the server and of the answer back.
+    assert took["compute"] > 0.5 * measured - 30, (took, measured)
+
+
+def test_compute_grows_with_the_work(one_worker):
+    small, large = (timed(one_worker, "/attention", entropy(n))[0]["compute"] for n in (512, 4096))
+    assert large > 4 * small  # 64 times the products, 8 times the numbers to read
+
+
+def test_queue_is_the_wait_for_the_worker(one_worker):
+    """While the only worker is busy with another's request, ours waits; whether it is one piece or many, small or not."""
+    body = entropy(8192)
+    for request in ({"scheme": "alibi", "len": 256, "num_heads": 8, "format": "raw"}, {"scheme": "sinusoidal", "len": 8192, "dim": 512, "format": "raw"}):
+        slow = threading.Thread(target=lambda: one_worker.post("/attention", body))
+        slow.start()
+        while "posenc_busy_workers 1\n" not in one_worker.get("/metrics").body.decode():
+            time.sleep(0.002)
+        took, measured = timed(one_worker, "/encode", request)
+        slow.join()
+        assert took["queue"] > 1, took
+        assert took["queue"] <= measured
+        assert took["queue"] > 0.5 * measured - 30, (took, measured)
+
+
+def test_a_light_answer_does_not_wait(one_worker):
+    took, measured = timed(one_worker, "/encode", {"scheme": "rope", "len": 8, "head_dim": 16})
+    assert set(took) == {"queue", "compute", "encode"} and took["queue"] == 0
+    assert 0 < took["compute"] + took["encode"] <= measured
+
+
+def test_json_is_writing(one_worker):
+    """A quick scheme as JSON: most of the time goes into the numbers' text."""
+    for n in (4, 256):  # made in place; one piece of a worker's
+        took, _ = timed(one_worker, "/encode", {"scheme": "rope", "len": n, "head_dim": 64, "outputs": ["cos"]})
+        assert took["encode"] > 0, n
+    raw, _ = timed(one_worker, "/encode", {"scheme": "rope", "len": 256, "head_dim": 64, "outputs": ["cos"], "format": "raw"})
+    assert raw["encode"] == 0
+
+
+@pytest.mark.parametrize("format_", ["raw", "json", "npy", "safetensors"])
+def test_a_long_stream_says_only_what_is_over(one_worker, format_):
+    """Sixteen megabytes, thirty pieces: not over before the first byte."""
+    request = {"scheme": "sinusoidal", "len": 8192, "dim": 512, "format": format_}
+    took, _ = timed(one_worker, "/encode", request)
+    assert set(took) == {"queue"} and (took["queue"] > 0 or SANITIZED)
+
+
+def test_head_and_refusals(one_worker):
+    head = one_worker.request("HEAD", "/encode?scheme=sinusoidal&len=8192&dim=512&format=raw")
+    assert head.status == 200 and int(head.headers["Content-Length"]) == 8192 * 512 * 4 and set(timing(head)) == {"queue", "compute", "encode"}
+    refused = one_worker.post("/encode", {"scheme": "rop", "len": 4})
+    assert refused.status == 422 and set(timing(refused)) == {"queue", "compute", "encode"}
+
+
+def test_one_piece_of_a_range_is_over(one_worker):
+    part = one_worker.get("/encode?scheme=sinusoidal&len=8192&dim=512&format=raw", {"Range": "bytes=0-99999"})
+    assert part.status == 206 and len(part.body) == 100_000 and set(timing(part)) == {"queue", "compute", "encode"}
+    assert timing(part)["compute"] > 0 and timing(part)["encode"] == 0
