@@ -33,8 +33,7 @@ endif
 pkg       = $(shell pkg-config $(1) $(2) 2>/dev/null || echo $(3))
 BLAS_INC := $(patsubst -I%,-isystem %,$(call pkg,--cflags,openblas,))
 LIB_BLAS := $(call pkg,--libs,openblas,-lopenblas) -lm
-LIB_JSON := $(call pkg,--libs,jansson,-ljansson)
-LIB_ZLIB := $(call pkg,--libs,zlib,-lz)
+LIB_WIRE := $(call pkg,--libs,jansson libpng zlib,-ljansson -lpng -lz)
 LIB_HTTP := $(call pkg,--libs,libmicrohttpd libuv,-lmicrohttpd -luv)
 
 # Kernels are compiled once per instruction set; core/isa.c chooses among them at run time.
@@ -149,7 +148,7 @@ $(LIB_CORE) $(LIB_API) $(LIB_SERVER): $(BUILD)/members
 link = $(Q)mkdir -p $(@D) && $(if $(V),,echo "  LD    $@" &&) $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
 
 $(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
-	$(link) $^ $(LIB_HTTP) $(LIB_JSON) $(LIB_ZLIB) $(LIB_BLAS) -o $@
+	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 # ---- Tests: each sees its own layer and those below, nothing above. ----------------------------------------------------
 
@@ -160,20 +159,20 @@ $(TESTS_CORE): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_CORE)
 	$(link) $(WRAP) $^ -lcmocka $(LIB_BLAS) -o $@
 
 $(TESTS_API): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_API) $(LIB_CORE)
-	$(link) $(WRAP) $^ -lcmocka $(LIB_JSON) $(LIB_ZLIB) $(LIB_BLAS) -o $@
+	$(link) $(WRAP) $^ -lcmocka $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 $(TESTS_SERVER): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
-	$(link) $(WRAP) $^ -lcmocka $(LIB_HTTP) $(LIB_JSON) $(LIB_ZLIB) $(LIB_BLAS) -o $@
+	$(link) $(WRAP) $^ -lcmocka $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 $(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
-	$(link) $^ $(LIB_JSON) $(LIB_ZLIB) $(LIB_BLAS) -o $@
+	$(link) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 $(REPLAYS): %.replay: $(BUILD)/obj/tests/support/replay.o $(LIB_API) $(LIB_CORE)
 $(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o
-	$(link) $^ $(LIB_API) $(LIB_CORE) $(LIB_JSON) $(LIB_ZLIB) $(LIB_BLAS) -o $@
+	$(link) $^ $(LIB_API) $(LIB_CORE) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
-	$(link) -fsanitize=fuzzer $^ $(LIB_JSON) $(LIB_ZLIB) $(LIB_BLAS) -o $@
+	$(link) -fsanitize=fuzzer $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 RUN_TESTS := BUILD=$(BUILD) tests/support/run_tests.sh
 

@@ -46,6 +46,9 @@ struct api_call {
     bool body_is_ours; /* the body's memory is writable, and nobody reads it after this call but the reply: tensors may
                           be moved a few bytes to where their elements are aligned */
     bool is_hurried;   /* others wait for the caller: see api_answer */
+    bool (*is_gone)(void *caller); /* asked now and then while something takes long: does nobody want the answer any
+                                      more? Then any refusal will do. NULL: somebody does */
+    void *caller;
 };
 
 enum { API_HEADERS_MAX = 12 };

@@ -2,6 +2,7 @@
 #include "api/caching.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -66,12 +67,22 @@ static void add_value(struct hash *h, const struct pe_value *v)
     }
 }
 
+/* Of pictures. A limit that was not given is one NaN or another. */
+static void add_look(struct hash *h, const struct api_form *form)
+{
+    const double limits[] = {isnan(form->vmin) ? HUGE_VAL : form->vmin, isnan(form->vmax) ? HUGE_VAL : form->vmax};
+    const int64_t numbers[] = {form->cmap, form->zoom, form->columns, form->ascii, form->legend};
+    add(h, limits, sizeof limits);
+    add(h, numbers, sizeof numbers);
+}
+
 static void add_form(struct hash *h, const struct api_form *form)
 {
     add_number(h, form->dtype);
     add_number(h, form->digits);
     add_number(h, form->data);
     add_number(h, (int64_t)form->reduce);
+    add_look(h, form);
     for (size_t i = 0; i < form->n_outputs; i++)
         add_string(h, form->outputs[i]);
     for (size_t i = 0; i < form->n_slices; i++) {
@@ -115,6 +126,7 @@ void api_etag_print(const struct api_named *named, char *etag)
     add_string(&h, named->commit ? named->commit : "");
     add_number(&h, (int64_t)named->request->operation);
     add_string(&h, named->format->name);
+    add_string(&h, named->format->maker ? named->format->maker() : "");
     add(&h, named->config, named->config_bytes);
     add(&h, &fields, sizeof fields);
     add_form(&h, named->form);

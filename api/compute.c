@@ -16,7 +16,8 @@ struct computation {
     struct api_work *work;
     struct api_form form;
     const struct api_format *format;
-    bool is_kept; /* asked with a method whose answers may be kept: it has a validator */
+    bool is_kept;      /* asked with a method whose answers may be kept: it has a validator */
+    bool is_unchanged; /* and its client has it still */
     char etag[API_ETAG_MAX];
     struct api_problem *problem;
 };
@@ -71,7 +72,7 @@ static struct pe_request core_request(const struct computation *c)
 static bool takes_long(const struct computation *c)
 {
     struct pe_request core = core_request(c);
-    return c->call->is_hurried && pe_request_size(&core) > API_HURRIED_SIZE_MAX;
+    return c->call->is_hurried && (c->format->is_picture || pe_request_size(&core) > API_HURRIED_SIZE_MAX);
 }
 
 static bool make_plan(struct computation *c)
@@ -120,6 +121,14 @@ static bool check_work(const struct computation *c)
         (double)c->host->max_work);
 }
 
+/* Has the client this very answer? Then it need not be made. "*" is not asked here: it stands for whatever there is,
+ * and there may be none. */
+static bool names_it(const struct computation *c)
+{
+    const char *tags = c->call->if_none_match;
+    return tags && !strchr(tags, '*') && api_etag_is_among(tags, c->etag);
+}
+
 static bool open_stream(struct computation *c, struct api_opening *opening)
 {
     struct api_text config;
@@ -127,15 +136,19 @@ static bool open_stream(struct computation *c, struct api_opening *opening)
     api_text_value(&config, pe_plan_config(c->work->plan));
     *opening = (struct api_opening){.plan = c->work->plan,
                                     .form = &c->form,
+                                    .request = &c->work->request,
                                     .arena = &c->work->request.arena,
+                                    .call = c->call,
                                     .config = config.bytes,
                                     .config_bytes = config.n,
                                     .stream = &c->work->stream};
-    bool fine = config.state ? api_fail_text(c->problem, &config) : api_stream_open(c->format, opening, c->problem);
+    bool fine = !config.state || api_fail_text(c->problem, &config);
     struct api_named named = {&c->work->request, &c->form,     c->format, c->work->plan,
                               c->host->commit,   config.bytes, config.n};
     if (fine && c->is_kept)
         api_etag_print(&named, c->etag);
+    c->is_unchanged = fine && c->is_kept && names_it(c);
+    fine = fine && (c->is_unchanged || api_stream_open(c->format, opening, c->problem));
     api_text_drop(&config);
     return fine;
 }
@@ -158,10 +171,10 @@ static struct api_reply *with_headers(struct api_reply *reply, const struct comp
     return api_reply_problem(c->problem);
 }
 
-/* Ranges are of bodies whose bytes are known by arithmetic, got by GET. */
+/* Ranges are of bodies whose bytes are known by arithmetic, got by GET: for a part of a picture all of it is drawn. */
 static bool may_have_ranges(const struct computation *c)
 {
-    return strcmp(c->call->method, "GET") == 0 && !c->format->is_text;
+    return strcmp(c->call->method, "GET") == 0 && !c->format->is_text && !c->format->is_picture;
 }
 
 static struct api_reply *unsatisfiable(struct computation *c, uint64_t length)
@@ -207,7 +220,7 @@ static struct api_reply *send_kept(struct computation *c, const struct api_openi
 
 static struct api_reply *answer_kept(struct computation *c, const struct api_opening *opening)
 {
-    if (!api_etag_is_among(c->call->if_none_match, c->etag))
+    if (!c->is_unchanged && !api_etag_is_among(c->call->if_none_match, c->etag))
         return send_kept(c, opening);
     const char *cache_control = api_cache_control(&c->work->request);
     const char *scheme = pe_plan_scheme(c->work->plan)->name;

@@ -1,23 +1,27 @@
 /* The form of an answer, read by parameter rows as a scheme's parameters are. */
 #include "api/form.h"
+#include "api/formats/colours.h"
 #include "api/formats/format.h"
 #include "api/numbers.h"
 #include "api/slices.h"
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 struct fields {
-    int dtype, format; /* -1: not given */
-    int64_t digits;
-    bool data;
+    int dtype, format, cmap; /* -1: not given */
+    int64_t digits, zoom, columns;
+    double vmin, vmax;
+    bool data, ascii, legend;
     int reduce;
 };
 
 static const char *const dtypes[] = {"f32", "f64", "f16", "bf16", NULL}; /* in the order of enum pe_dtype */
 
-static const char *const reduces[] = {"sample", "mean", "min", "max", "absmax", NULL}; /* in the order of pe_reduce */
+const char *const api_reduce_names[] = {"sample", "mean", "min", "max", "absmax", NULL}; /* in the order of pe_reduce */
 
 enum { NOT_GIVEN = -1 };
 
@@ -33,13 +37,25 @@ static const struct pe_param rows[] = {
         .text = "how the answer is written; default from the Accept header, else json"),
     ROW(digits, INT, .fallback = (double)NAN, .min = 0, .max = API_DIGITS_MAX,
         .text = "digits after the point in JSON; default the shortest text that reads back the same"),
-    ROW(reduce, WORD, .fallback = 0, .words = reduces,
+    ROW(reduce, WORD, .fallback = 0, .words = api_reduce_names,
         .text = "what the step of slice does with its block: its first number, or one of its finite numbers"),
     ROW(data, BOOL, .fallback = true, .text = "false leaves the numbers out of JSON: configuration and shapes at once"),
+    ROW(cmap, WORD, .fallback = NOT_GIVEN, .words = api_cmap_names, .text = "colours of a picture; default viridis"),
+    ROW(vmin, REAL, .fallback = (double)NAN, .min = -DBL_MAX, .max = DBL_MAX,
+        .text = "value of a picture's first colour; default the least finite one"),
+    ROW(vmax, REAL, .fallback = (double)NAN, .min = -DBL_MAX, .max = DBL_MAX,
+        .text = "value of a picture's last colour; default the greatest finite one"),
+    ROW(zoom, INT, .fallback = (double)NAN, .min = 1, .max = API_PICTURE_SIDE_MAX,
+        .text = "pixels of an element along each side of it in png; default a longer side of about 512"),
+    ROW(legend, BOOL, .fallback = false, .text = "true adds the colours below a png, with the values at their ends"),
+    ROW(ascii, BOOL, .fallback = false, .text = "true draws text with plain characters instead of colours"),
+    ROW(columns, INT, .fallback = (double)NAN, .min = 1, .max = API_COLUMNS_MAX,
+        .text = "most columns of a picture as text; default 80"),
     {.name = NULL},
 };
 
-static const char *const names[] = {"dtype", "format", "digits", "reduce", "data", "outputs", "slice", NULL};
+static const char *const names[] = {"dtype", "format", "digits", "reduce", "data",  "outputs", "slice", "cmap",
+                                    "vmin",  "vmax",   "zoom",   "legend", "ascii", "columns", NULL};
 
 const struct pe_param *api_form_params(void) { return rows; }
 
@@ -92,6 +108,14 @@ static void set(struct api_form *form, const struct fields *fields)
     form->digits = fields->digits == PE_UNSET_INT ? API_DIGITS_SHORTEST : (int)fields->digits;
     form->data = fields->data;
     form->reduce = (enum pe_reduce)fields->reduce;
+    form->has_cmap = fields->cmap != NOT_GIVEN;
+    form->cmap = form->has_cmap ? fields->cmap : 0;
+    form->vmin = fields->vmin;
+    form->vmax = fields->vmax;
+    form->zoom = fields->zoom == PE_UNSET_INT ? 0 : fields->zoom;
+    form->columns = fields->columns == PE_UNSET_INT ? 0 : fields->columns;
+    form->ascii = fields->ascii;
+    form->legend = fields->legend;
 }
 
 bool api_form_read(struct api_request *request, struct api_form *form, struct api_problem *problem)
@@ -116,16 +140,50 @@ bool api_form_read(struct api_request *request, struct api_form *form, struct ap
     return true;
 }
 
+/* ---- Form and format ---- */
+
+static bool is_used(const struct api_format *format, const char *name)
+{
+    for (const char *const *field = format->fields; field && *field; field++)
+        if (strcmp(*field, name) == 0)
+            return true;
+    return false;
+}
+
+static bool fail_unused(const char *name, const struct api_format *format, struct api_problem *problem)
+{
+    char pointer[PE_POINTER_MAX], list[128] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < api_n_formats() && used < sizeof list; i++)
+        if (is_used(api_format_at(i), name))
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", api_format_at(i)->name);
+    snprintf(pointer, sizeof pointer, "/%s", name);
+    return api_fail(problem, 422, pointer, "%s has no meaning in the format %s; it belongs to %s", name, format->name,
+                    list);
+}
+
 /* A field without effect is refused like an unknown one: its sender expects something. */
 bool api_form_check(const struct api_form *form, const struct api_format *format, struct api_problem *problem)
 {
-    if (format->is_text)
-        return true;
-    if (form->digits != API_DIGITS_SHORTEST)
-        return api_fail(problem, 422, "/digits", "digits has no meaning in the format %s; it belongs to json",
-                        format->name);
-    if (!form->data)
-        return api_fail(problem, 422, "/data", "data has no meaning in the format %s; it belongs to json",
-                        format->name);
+    const struct {
+        const char *name;
+        bool is_given;
+    } said[] = {
+        {"digits", form->digits != API_DIGITS_SHORTEST},
+        {"data", !form->data},
+        {"cmap", form->has_cmap},
+        {"vmin", !isnan(form->vmin)},
+        {"vmax", !isnan(form->vmax)},
+        {"zoom", form->zoom},
+        {"legend", form->legend},
+        {"ascii", form->ascii},
+        {"columns", form->columns},
+    };
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
+        if (said[i].is_given && !is_used(format, said[i].name))
+            return fail_unused(said[i].name, format, problem);
+    if (form->vmin > form->vmax)
+        return api_fail(problem, 422, "/vmin", "vmin is %.17g and vmax is %.17g; allowed: vmin at most vmax",
+                        form->vmin, form->vmax);
     return true;
 }

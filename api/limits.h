@@ -58,6 +58,22 @@ enum { API_HURRIED_SIZE_MAX = 4096 };
  * of a million keys is 4 MB), so it has much room. */
 enum { API_TEXT_MAX = 64 << 20 };
 
+/* Pixels along a side of a picture: as a byte each, one picture is 64 MiB before it is compressed. */
+enum { API_PICTURE_SIDE_MAX = 8192 };
+
+/* A picture that cannot be compressed, and its frame. */
+enum { API_PICTURE_BYTES_MAX = 96 << 20 };
+
+/* The request inside a picture, bytes. */
+enum { API_PICTURE_TEXT_MAX = 1 << 20 };
+
+/* zlib's level. Of heat maps, 1 leaves half as much again and up to three times as much, and saves a sixth of the time
+ * at most: the values take as long as the bytes. */
+enum { API_PICTURE_COMPRESSION = 6 };
+
+/* Columns of a terminal; with half as many lines a picture of text is at most 20 MB. */
+enum { API_COLUMNS_MAX = 1000 };
+
 _Static_assert((int)API_LIGHT_BYTES <= (int)API_PIECE_BYTES, "a light body fits one piece");
 _Static_assert(API_PIECE_BYTES % 4096 == 0, "pieces of a body keep the alignment of its start");
 

@@ -132,7 +132,8 @@ void api_work_free(struct api_work *work)
 
 struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value)
 {
-    struct reply *reply = reply_new(200, work->stream.format->media_type);
+    const struct api_format *format = work->stream.format;
+    struct reply *reply = reply_new(200, format->content_type ? format->content_type : format->media_type);
     if (!reply) {
         api_work_free(work);
         return &no_memory.face;

@@ -129,6 +129,8 @@ static void answer_done(struct job *job)
     exchange_drop(x);
 }
 
+static bool is_gone(void *caller) { return exchange_is_gone(caller); }
+
 static enum MHD_Result answer_by_worker(struct exchange *x)
 {
     if (x->http->is_stopping)
@@ -139,6 +141,8 @@ static enum MHD_Result answer_by_worker(struct exchange *x)
     }
     x->state = EXCHANGE_WORKING;
     x->n_owners++;
+    x->call.is_gone = is_gone;
+    x->call.caller = x;
     x->job = (struct job){.work = answer_work, .done = answer_done, .is_first = true};
     exchange_suspend(x);
     jobs_submit(x->http->jobs, &x->job);

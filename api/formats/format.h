@@ -2,6 +2,7 @@
 #ifndef API_FORMATS_FORMAT_H
 #define API_FORMATS_FORMAT_H
 
+#include "api/api.h"
 #include "api/arena.h"
 #include "api/form.h"
 #include "api/problem.h"
@@ -44,8 +45,10 @@ struct api_stream {
 struct api_opening {
     const struct pe_plan *plan;
     const struct api_form *form;
-    struct api_arena *arena; /* for what the stream needs; lives as long as the stream */
-    const char *config;      /* the resolved configuration as JSON text */
+    const struct api_request *request; /* the fields that are not of the form */
+    struct api_arena *arena;           /* for what the stream needs; lives as long as the stream */
+    const struct api_call *call;       /* for pictures: is somebody waiting for it still? */
+    const char *config;                /* the resolved configuration as JSON text */
     size_t config_bytes;
     struct api_stream *stream; /* to be given its segments */
     const char *header;        /* one more header of the answer, NULL if none */
@@ -54,11 +57,15 @@ struct api_opening {
 
 struct api_format {
     const char *name, *media_type; /* "raw", "application/octet-stream" */
-    bool is_text;                  /* numbers as text: digits and data apply, the length is known only when made */
+    const char *content_type;      /* what the header says, if more than the media type; else NULL */
+    const char *const *fields;  /* names of the form's fields that not all formats use; NULL-terminated, NULL: none */
+    bool is_text;               /* numbers as text: the length is known only when made */
+    bool is_picture;            /* open() makes the body itself, out of numbers: not for who is hurried */
+    const char *(*maker)(void); /* versions of the libraries that the bytes depend on; NULL: of none */
     /* Gives the stream its segments by api_stream_text and api_stream_output, or says why this plan has no such form.
      */
     bool (*open)(struct api_opening *opening, struct api_problem *problem);
-    /* Most bytes of one element with all that surrounds it, scratch included. */
+    /* Not for pictures, as what follows. Most bytes of one element with all that surrounds it, scratch included. */
     size_t (*width)(const struct api_stream *stream, const struct pe_output *output);
     /* Writes n elements from `first` on to dst (room for n × width + 64, aligned to 8 where the format has no text)
      * and returns the bytes written. */
@@ -81,6 +88,9 @@ void api_stream_output(struct api_stream *stream, size_t index);
 void api_stream_made(struct api_stream *stream, size_t index, size_t n);
 /* Takes a finished text into the arena and adds it as a stretch; says why if it cannot. */
 bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
+
+/* The same of a large text, which is kept as it is. */
+bool api_stream_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 
 /* Opens *stream in arena over the plan in the form's outputs. format fits form (api_form_check). */
 bool api_stream_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);

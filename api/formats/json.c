@@ -89,10 +89,13 @@ static size_t print(const struct api_stream *stream, const struct api_segment *s
     return api_elements_print(&elements, values, first, n, dst);
 }
 
+static const char *const fields[] = {"digits", "data", NULL};
+
 const struct api_format api_format_json;
 const struct api_format api_format_json = {
     .name = "json",
     .media_type = "application/json",
+    .fields = fields,
     .is_text = true,
     .open = open,
     .width = width,

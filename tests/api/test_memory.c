@@ -24,6 +24,10 @@ static const struct {
     {"POST", "/rotate", NULL, NULL,
      "{\"scheme\":\"rope\",\"q\":{\"dtype\":\"f16\",\"shape\":[1,2],\"data\":[1,2]},\"k\":[[1,2]]}", 0, 200},
     {"POST", "/rotate", NULL, "multipart/form-data; boundary=B", multipart, sizeof multipart - 1, 200},
+    {"GET", "/encode", "scheme=alibi&len=3&slice=[1]&outputs=bias&format=png&cmap=magma&vmin=-1&zoom=2", NULL, "", 0,
+     200},
+    {"POST", "/encode", "format=text&columns=2", NULL, "{\"scheme\":\"alibi\",\"len\":3,\"causal\":true}", 0, 200},
+    {"POST", "/encode", NULL, NULL, "{\"scheme\":\"sinusoidal\",\"len\":8193,\"format\":\"png\"}", 0, 413},
     {"POST", "/encode", NULL, NULL, "{\"scheme\":\"rop\"}", 0, 422},
     {"POST", "/encode", NULL, NULL, "{\"scheme\"", 0, 400},
     {"POST", "/encode", NULL, NULL, "{\"q\":[[1],[2,3]]}", 0, 422},
@@ -76,7 +80,7 @@ static void test_no_memory(void **state)
 {
     (void)state;
     alloc_fail_at(1);
-    struct api_reply *reply = answer_call(11);
+    struct api_reply *reply = answer_call(14);
     alloc_fail_at(-1);
     assert_answer(gather(reply), 503, WORDS("not enough memory"));
 }

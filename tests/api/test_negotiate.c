@@ -23,9 +23,17 @@ static const struct {
     {"application/x-npy;q=0.5, application/octet-stream;q=0.6", "raw"},
     {"application/x-npy;q=0.501,application/octet-stream;q=0.5", "npy"},
     {"application/json;q=0, */*", "raw"}, /* q=0 excludes */
-    {"application/*;q=0, */*", NULL},
+    {"application/*;q=0, */*", "png"},
+    {"application/*;q=0, image/*;q=0, */*", "text"},
+    {"application/*;q=0, image/*;q=0, text/*;q=0, */*", NULL},
+    {"image/png", "png"},
+    {"text/plain", "text"},
+    {"image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8", "png"}, /* a browser's <img> */
+    {"application/json, text/plain, */*", "json"},                               /* axios, Angular */
     {"*/*;q=0", NULL},
-    {"application/json;q=0.5, application/*;q=0.2, */*;q=0.9", "json"}, /* the specific range decides, not the best */
+    /* the specific range decides, not the best */
+    {"application/json;q=0.5, application/*;q=0.2, image/*;q=0.1, text/*;q=0.1, */*;q=0.9", "json"},
+    {"application/json;q=0.5, application/*;q=0.2, */*;q=0.9", "png"},
     {"application/json ; q=0.2 , application/x-npy ; q=0.3", "npy"},
     {"application/json;profile=\"a,b;q=0\";q=0.4, application/x-npy;q=0.3", "json"}, /* quoted separators */
     {"application/json;q=2, application/x-npy;q=0.1", "npy"}, /* no such weight: the range is void */

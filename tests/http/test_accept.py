@@ -6,7 +6,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import example, given, settings
 
-OURS = ["application/json", "application/octet-stream", "application/x-npy", "application/zip", "application/vnd.safetensors"]
+OURS = ["application/json", "application/octet-stream", "application/x-npy", "application/zip", "application/vnd.safetensors",
+        "image/png", "text/plain"]
 BODY = b'{"scheme":"rope","len":2,"head_dim":4,"outputs":["cos"]}'
 DEADLINE = 60
 
@@ -58,7 +59,7 @@ def acceptable(accept):
 
 
 @pytest.mark.parametrize("accept,expected", [
-    ("text/*;q=0.3, text/plain;q=0.7, text/plain;format=flowed, */*;q=0.5", set(OURS)), ("application/*;q=0.2, application/json", {OURS[0]}),
+    ("text/*;q=0.3, text/plain;q=0.7, text/plain;format=flowed, */*;q=0.5", {"text/plain"}), ("application/*;q=0.2, application/json", {OURS[0]}),
     ("*/*, application/json;q=0", set(OURS[1:])), ("audio/*;q=0.2, audio/basic", set()), ("", {OURS[0]}), (" , ", {OURS[0]})])
 def test_the_reference(accept, expected):
     assert acceptable(accept) == expected
@@ -119,9 +120,10 @@ CLIENTS = [
     (["text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"], OURS[0]),  # Java's HttpURLConnection
     (["application/x-npy", "application/json;q=0.5"], OURS[2]),
     (["application/json;q=0.5", "application/x-npy"], OURS[2]),
-    (["text/html", "application/vnd.safetensors"], OURS[3]),
+    (["text/html", "application/vnd.safetensors"], OURS[4]),
     (["application/json;q=0", "application/*;q=0.1", "application/x-npy;q=0.2"], OURS[2]),
-    (["text/html", "image/*"], None),
+    (["text/html", "image/*"], "image/png"),
+    (["text/html", "image/svg+xml"], None),
 ]
 
 

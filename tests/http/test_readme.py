@@ -66,6 +66,13 @@ def test_the_answers_printed_are_the_answers_given(server):
         assert text in answers, text
 
 
+def test_the_picture_printed_is_the_picture_given(server):
+    """The one whose command says ascii."""
+    path = next(re.search(r"localhost:8080(\S*)'", c)[1] for c in CURLS if "ascii=true" in c)
+    drawn = server.get(path).body.decode()
+    assert drawn in blocks("text"), drawn
+
+
 def test_links_lead_somewhere():
     if not README.exists():
         pytest.skip("no README yet")

@@ -22,8 +22,9 @@ INTRINSICS = {"immintrin.h", "arm_neon.h", "x86intrin.h"}
 DOORS = {
     "cblas.h": ["core/gemm.c"],
     "jansson.h": ["api/*.c", "api/*.h"],
+    "png.h": ["api/formats/png.c"],
     "microhttpd.h": ["server/http*.c", "server/http*.h"],
-    "zlib.h": ["api/formats/npz.c", "api/inputs/npz.c"],
+    "zlib.h": ["api/formats/npz.c", "api/formats/png.c", "api/inputs/npz.c"],
     "uv.h": ["server/jobs.c", "server/main.c"],
 }
 

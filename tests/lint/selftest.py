@@ -21,6 +21,7 @@ CLEAN = {
     "server/log.c": '#include "api/api.h"\n#include <unistd.h>\n',
     # Stand-ins for the outside libraries, so that no test of this needs them.
     "include/jansson.h": "", "include/uv.h": "", "include/microhttpd.h": "", "include/cblas.h": "",
+    "include/png.h": "",
 }
 
 # what is added to the clean tree, and the words the checker must say (None: it must be content)
@@ -39,6 +40,8 @@ CASES = [
     ({"core/kernels/waves.c": '#include "core/scheme.h"\n'}, "core/kernels/waves.c: reaches core/scheme.h"),
     ({"api/reply.c": '#include "core/scheme.h"\n'}, "api/reply.c: reaches core/scheme.h"),
     ({"api/reply.c": '#include "server/log.h"\n', "server/log.h": ""}, "api/reply.c: reaches server/log.h"),
+    ({"api/formats/png.c": '#include "include/png.h"\n'}, None),
+    ({"api/reply.c": '#include "include/png.h"\n'}, "api/reply.c: reaches png.h"),
     ({"api/reply.c": "#include <sys/socket.h>\n"}, "api/reply.c: includes <sys/socket.h>"),
     ({"server/log.c": '#include "include/microhttpd.h"\n'}, "server/log.c: reaches microhttpd.h"),
     ({"server/http.c": '#include "include/uv.h"\n'}, "server/http.c: reaches uv.h"),

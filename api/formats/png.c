@@ -1,0 +1,244 @@
+/* A heat map of the first output as a PNG: a byte a pixel, by a palette of 255 colours and one that is transparent. The
+ * only file that knows libpng (and of zlib its version). Made whole when the answer is opened, row by row: what a
+ * picture takes in bytes is known only when it is made. */
+#include "api/formats/colours.h"
+#include "api/formats/legend.h"
+#include "api/formats/resolved.h"
+
+#include <inttypes.h>
+#include <png.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+struct drawing {
+    struct api_picture picture;
+    uint64_t zoom;          /* pixels of an element along each side */
+    uint64_t width, height; /* pixels of the whole */
+    int cmap;
+    struct api_legend legend;
+    bool has_legend;
+    struct api_text request; /* NUL-terminated; empty: too long to be carried along */
+    struct api_text out;
+    uint8_t *indices, *pixels; /* a row of elements, and of pixels */
+    png_structp png;
+    png_infop info;
+};
+
+/* ---- What libpng calls ---- */
+
+static void on_error(png_structp png, png_const_charp message)
+{
+    (void)message;
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp message) { (void)png, (void)message; }
+
+static void on_bytes(png_structp png, png_bytep bytes, size_t n)
+{
+    api_text_add(png_get_io_ptr(png), (const char *)bytes, n);
+}
+
+static void on_flush(png_structp png) { (void)png; }
+
+static png_voidp on_take(png_structp png, png_alloc_size_t n)
+{
+    (void)png;
+    return malloc(n);
+}
+
+static void on_give(png_structp png, png_voidp bytes)
+{
+    (void)png;
+    free(bytes);
+}
+
+/* ---- The file ---- */
+
+/* What ignores transparency shows white there. */
+static void set_palette(struct drawing *d)
+{
+    png_color palette[1 + API_COLOURS] = {{0xff, 0xff, 0xff}};
+    for (unsigned i = 0; i < API_COLOURS; i++) {
+        struct api_colour colour = api_colour(d->cmap, i);
+        palette[1 + i] = (png_color){colour.red, colour.green, colour.blue};
+    }
+    const png_byte transparent = 0;
+    png_set_PLTE(d->png, d->info, palette, 1 + API_COLOURS);
+    png_set_tRNS(d->png, d->info, &transparent, 1, NULL);
+}
+
+static void set_text(struct drawing *d)
+{
+    char key[] = "posenc";
+    png_text text = {.compression = PNG_TEXT_COMPRESSION_NONE, .key = key, .text = d->request.bytes};
+    text.text_length = strlen(d->request.bytes);
+    png_set_text(d->png, d->info, &text, 1);
+}
+
+static void write_head(struct drawing *d)
+{
+    png_set_IHDR(d->png, d->info, (png_uint_32)d->width, (png_uint_32)d->height, 8, PNG_COLOR_TYPE_PALETTE,
+                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_sRGB(d->png, d->info, PNG_sRGB_INTENT_PERCEPTUAL);
+    set_palette(d);
+    if (d->request.n)
+        set_text(d);
+    png_write_info(d->png, d->info);
+}
+
+static void write_row(struct drawing *d, size_t row)
+{
+    api_picture_row(&d->picture, row, d->indices);
+    for (size_t j = 0; j < d->picture.n_cols; j++)
+        memset(d->pixels + j * d->zoom, d->indices[j], d->zoom);
+    for (uint64_t i = 0; i < d->zoom; i++)
+        png_write_row(d->png, d->pixels);
+}
+
+static void write_legend(struct drawing *d)
+{
+    for (unsigned i = 0; i < API_LEGEND_DOTS; i++) {
+        api_legend_row(&d->legend, i, d->pixels, (size_t)d->width);
+        for (size_t j = 0; j < d->legend.scale; j++)
+            png_write_row(d->png, d->pixels);
+    }
+}
+
+/* Has no variables that a jump back could spoil. False: libpng has failed, for want of memory, since it is given
+ * nothing that it could refuse. */
+static bool write_all(struct drawing *d)
+{
+    if (setjmp(png_jmpbuf(d->png)))
+        return false;
+    png_set_write_fn(d->png, &d->out, on_bytes, on_flush);
+    png_set_compression_level(d->png, API_PICTURE_COMPRESSION);
+    png_set_filter(d->png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE); /* indices are no amounts */
+    write_head(d);
+    for (size_t i = 0; i < d->picture.n_rows && !d->picture.is_left; i++)
+        write_row(d, i);
+    if (d->picture.is_left)
+        return true;
+    if (d->has_legend)
+        write_legend(d);
+    png_write_end(d->png, NULL);
+    return true;
+}
+
+static bool write_png(struct drawing *d, struct api_problem *problem)
+{
+    d->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, NULL, on_error, on_warning, NULL, on_take, on_give);
+    d->info = d->png ? png_create_info_struct(d->png) : NULL;
+    bool fine = d->info && write_all(d);
+    png_destroy_write_struct(&d->png, &d->info);
+    return fine || api_fail_memory(problem);
+}
+
+/* ---- Its measures ---- */
+
+enum { SIDE_MAX = API_PICTURE_SIDE_MAX, SIDE_USUAL = 512 };
+
+static bool fail_side(const struct drawing *d, const struct api_form *form, struct api_problem *problem)
+{
+    const struct api_picture *p = &d->picture;
+    return api_fail(problem, 413, form->zoom ? "/zoom" : "",
+                    "the picture of %s, %" PRIu64 " by %" PRIu64 " elements of %" PRIu64
+                    " pixels%s, has a side of more than %d pixels; %s",
+                    p->output->name, p->height, p->width, d->zoom, form->legend ? " and a legend" : "", SIDE_MAX,
+                    form->zoom ? "give a smaller zoom"
+                               : "ask for a part of it, or in the format text, which shrinks it");
+}
+
+static bool choose_zoom(struct drawing *d, const struct api_form *form, struct api_problem *problem)
+{
+    uint64_t longer = d->picture.height > d->picture.width ? d->picture.height : d->picture.width;
+    uint64_t usual = longer > SIDE_USUAL ? 1 : (SIDE_USUAL + longer / 2) / longer;
+    d->zoom = form->zoom ? (uint64_t)form->zoom : usual;
+    if (longer > SIDE_MAX / d->zoom)
+        return fail_side(d, form, problem);
+    d->width = d->picture.width * d->zoom;
+    d->height = d->picture.height * d->zoom;
+    uint64_t legend = form->legend ? API_LEGEND_DOTS * api_legend_scale(longer * d->zoom) : 0;
+    return d->height + legend <= SIDE_MAX || fail_side(d, form, problem);
+}
+
+/* Once the range is known: without one there is nothing to say. */
+static void add_legend(struct drawing *d)
+{
+    size_t scale = api_legend_scale(d->width > d->height ? d->width : d->height);
+    api_legend_init(&d->legend, d->cmap, d->picture.low, d->picture.high, scale);
+    uint64_t width = api_legend_width(&d->legend);
+    d->has_legend = true;
+    d->width = width > d->width ? width : d->width;
+    d->height += API_LEGEND_DOTS * scale;
+}
+
+static bool take_rows(struct drawing *d, struct api_problem *problem)
+{
+    d->indices = malloc(d->picture.n_cols);
+    d->pixels = calloc((size_t)d->width, 1); /* transparent where a legend is wider than the picture */
+    return (d->indices && d->pixels) || api_fail_memory(problem);
+}
+
+/* Readers refuse long texts (libpng: 8 MB), and a million positions help nobody: without them the picture is as good.
+ */
+static bool print_request(struct drawing *d, const struct api_opening *opening, struct api_problem *problem)
+{
+    api_resolved_print(&d->request, opening, &d->picture, d->zoom);
+    api_text_add(&d->request, "", 1);
+    if (d->request.state == API_TEXT_NO_MEMORY)
+        return api_fail_memory(problem);
+    d->request.n = d->request.state ? 0 : d->request.n;
+    return true;
+}
+
+static void drop(struct drawing *d)
+{
+    api_picture_drop(&d->picture);
+    api_text_drop(&d->request);
+    free(d->indices);
+    free(d->pixels);
+}
+
+static bool open(struct api_opening *opening, struct api_problem *problem)
+{
+    struct drawing d = {.cmap = opening->form->cmap};
+    api_text_init(&d.request, API_PICTURE_TEXT_MAX);
+    api_text_init(&d.out, API_PICTURE_BYTES_MAX);
+    bool fine = api_picture_init(&d.picture, opening, problem) && choose_zoom(&d, opening->form, problem) &&
+                api_picture_shrink(&d.picture, 1, 1, problem);
+    if (fine) {
+        api_picture_measure(&d.picture, opening->form);
+        if (opening->form->legend && d.picture.has_range)
+            add_legend(&d);
+        fine = api_picture_check(&d.picture, problem) && take_rows(&d, problem) &&
+               print_request(&d, opening, problem) && write_png(&d, problem) && api_picture_check(&d.picture, problem);
+    }
+    drop(&d);
+    if (fine)
+        return api_stream_keep(opening, &d.out, problem);
+    api_text_drop(&d.out);
+    return false;
+}
+
+/* Another zlib may find a shorter way to say the same pixels. */
+static const char *maker(void)
+{
+    static _Thread_local char versions[64];
+    snprintf(versions, sizeof versions, "libpng %s zlib %s", png_get_libpng_ver(NULL), zlibVersion());
+    return versions;
+}
+
+static const char *const fields[] = {"cmap", "vmin", "vmax", "zoom", "legend", NULL};
+
+const struct api_format api_format_png;
+const struct api_format api_format_png = {
+    .name = "png",
+    .media_type = "image/png",
+    .is_picture = true,
+    .maker = maker,
+    .fields = fields,
+    .open = open,
+};

@@ -1,0 +1,164 @@
+/* The resolved request as JSON, for whoever finds a picture and wants its numbers. */
+#include "api/formats/resolved.h"
+#include "api/formats/colours.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+static bool is_among(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void add_field(struct api_text *text, const struct pe_field *field)
+{
+    api_text_put(text, ",");
+    api_text_string(text, field->name);
+    api_text_put(text, ":");
+    api_text_value(text, &field->value);
+}
+
+/* Fields of the sequence, but for those that the configuration repeats. */
+static bool is_of_sequence(const struct api_opening *opening, const char *name)
+{
+    return pe_param_find(pe_sequence_params(), name) && !is_among(pe_plan_config(opening->plan), name);
+}
+
+/* Fields that name a model. */
+static bool is_of_model(const struct api_opening *opening, const char *name)
+{
+    static const char *const names[] = {"preset", "hf_config", "layer_type"};
+    (void)opening;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static size_t add_fields(struct api_text *text, const struct api_opening *opening,
+                         bool (*is_one)(const struct api_opening *, const char *))
+{
+    size_t n = 0;
+    for (size_t i = 0; i < opening->request->n_fields; i++)
+        if (opening->request->fields[i].value.kind != PE_NULL && is_one(opening, opening->request->fields[i].name)) {
+            add_field(text, &opening->request->fields[i]);
+            n++;
+        }
+    return n;
+}
+
+/* A model may have brought the sequence, as Swin's its window; then it brings it again. */
+static void add_sequence(struct api_text *text, const struct api_opening *opening)
+{
+    if (add_fields(text, opening, is_of_sequence) == 0)
+        add_fields(text, opening, is_of_model);
+}
+
+static void add_bound(struct api_text *text, int64_t x)
+{
+    if (x == PE_UNSET_INT)
+        api_text_put(text, "null");
+    else
+        api_text_integer(text, x);
+}
+
+static void add_cut(struct api_text *text, const struct pe_cut *cut)
+{
+    if (cut->is_index) {
+        api_text_integer(text, cut->start);
+        return;
+    }
+    api_text_put(text, "[");
+    add_bound(text, cut->start);
+    api_text_put(text, ",");
+    add_bound(text, cut->stop);
+    api_text_put(text, ",");
+    api_text_integer(text, cut->step);
+    api_text_put(text, "]");
+}
+
+/* That of the picture's output, which is then the only one. The first slice that fits counts, as in the core. */
+static void add_slice(struct api_text *text, const struct api_form *form, const char *output)
+{
+    const struct pe_slice *slice = form->slices, *end = slice + form->n_slices;
+    while (slice < end && slice->output && strcmp(slice->output, output) != 0)
+        slice++;
+    if (slice == end)
+        return;
+    api_text_put(text, ",\"slice\":[");
+    for (unsigned i = 0; i < slice->n_cuts; i++) {
+        api_text_add(text, ",", i > 0);
+        add_cut(text, &slice->cuts[i]);
+    }
+    api_text_put(text, "]");
+    if (form->reduce != PE_REDUCE_SAMPLE)
+        api_text_member(text, "reduce", api_reduce_names[form->reduce]);
+}
+
+static void add_form(struct api_text *text, const struct api_opening *opening, const struct api_picture *picture,
+                     uint64_t zoom)
+{
+    api_text_member(text, "format", opening->stream->format->name);
+    if (pe_dtype_is_real(picture->output->dtype))
+        api_text_member(text, "dtype", pe_dtype_name(picture->output->dtype));
+    api_text_put(text, ",\"outputs\":[");
+    api_text_string(text, picture->output->name);
+    api_text_put(text, "]");
+    add_slice(text, opening->form, picture->output->name);
+    api_text_member(text, "cmap", api_cmap_names[opening->form->cmap]);
+    if (zoom)
+        api_text_format(text, ",\"zoom\":%" PRIu64, zoom);
+    if (opening->form->legend)
+        api_text_put(text, ",\"legend\":true");
+    if (!picture->has_range)
+        return;
+    api_text_put(text, ",\"vmin\":");
+    api_text_real(text, picture->low);
+    api_text_put(text, ",\"vmax\":");
+    api_text_real(text, picture->high);
+}
+
+/* The code point at *p, which is valid UTF-8; moves *p past it. */
+static uint32_t next_code(const char **p)
+{
+    uint8_t lead = (uint8_t) * (*p)++;
+    unsigned n_more = lead < 0x80 ? 0 : lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    uint32_t code = n_more ? lead & (0x3fU >> n_more) : lead;
+    while (n_more-- > 0)
+        code = code << 6 | ((uint8_t) * (*p)++ & 0x3f);
+    return code;
+}
+
+/* tEXt is Latin-1, so what is beyond ASCII is escaped; in JSON of ours that occurs in strings only. */
+static void add_ascii(struct api_text *text, const struct api_text *from)
+{
+    for (const char *p = from->bytes, *end = p + from->n; p < end;) {
+        const char *start = p;
+        uint32_t code = next_code(&p);
+        if (code < 0x80)
+            api_text_add(text, start, 1);
+        else if (code < 0x10000)
+            api_text_format(text, "\\u%04" PRIx32, code);
+        else
+            api_text_format(text, "\\u%04" PRIx32 "\\u%04" PRIx32, 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+    }
+}
+
+void api_resolved_print(struct api_text *text, const struct api_opening *opening, const struct api_picture *picture,
+                        uint64_t zoom)
+{
+    struct api_text json;
+    api_text_init(&json, text->max);
+    api_text_add(&json, opening->config, opening->config_bytes - 1); /* without its brace */
+    add_sequence(&json, opening);
+    add_form(&json, opening, picture, zoom);
+    api_text_put(&json, "}");
+    if (json.state)
+        text->state = json.state;
+    else
+        add_ascii(text, &json);
+    api_text_drop(&json);
+}

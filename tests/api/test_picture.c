@@ -1,0 +1,75 @@
+/* Pictures of whom nobody waits for: how often they ask, and that they end at the first yes. */
+#include "tests/api/ask.h"
+
+struct client {
+    int n_asked, leaves_at; /* says that it is gone from that question on; 0: never */
+};
+
+static bool is_gone(void *caller)
+{
+    struct client *client = caller;
+    client->n_asked++;
+    return client->leaves_at && client->n_asked >= client->leaves_at;
+}
+
+static struct answer ask(const char *json, struct client *client)
+{
+    struct api_call call = {.method = "POST",
+                            .path = "/encode",
+                            .body = json,
+                            .body_bytes = strlen(json),
+                            .is_gone = is_gone,
+                            .caller = client};
+    return gather(api_answer(&host, &call));
+}
+
+static const char *const requests[] = {
+    "{\"scheme\":\"sinusoidal\",\"len\":4000,\"dim\":64,\"format\":\"png\"}",
+    "{\"scheme\":\"sinusoidal\",\"len\":40000,\"dim\":64,\"format\":\"text\",\"columns\":1000}",
+    "{\"scheme\":\"alibi\",\"num_heads\":1,\"q_len\":1,\"k_len\":1000000,\"format\":\"text\",\"ascii\":true}",
+};
+
+static void test_each_chunk_asks(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        struct client stays = {0};
+        assert_answer(ask(requests[i], &stays), 200, NULL);
+        assert_true(stays.n_asked > 3);
+        for (int k = 1; k <= stays.n_asked; k++) {
+            struct client leaves = {.leaves_at = k};
+            assert_answer(ask(requests[i], &leaves), 503, WORDS("left"));
+            assert_int_equal(leaves.n_asked, k);
+            k += k > 10 && k < stays.n_asked - 10 ? stays.n_asked / 10 : 0;
+        }
+    }
+}
+
+/* A picture is nothing for who is hurried, whatever its size; a tag that fits is no picture. */
+static void test_hurried(void **state)
+{
+    (void)state;
+    const char *query = "scheme=sinusoidal&len=2&dim=2&format=png";
+    struct api_call call = {.method = "GET", .path = "/encode", .query = query, .is_hurried = true};
+    assert_null(api_answer(&host, &call));
+    call.is_hurried = false;
+    struct answer first = gather(api_answer(&host, &call));
+    assert_int_equal(first.status, 200);
+    struct client client = {.leaves_at = 1};
+    call.if_none_match = header_of(&first, "ETag");
+    call.is_gone = is_gone;
+    call.caller = &client;
+    assert_answer(gather(api_answer(&host, &call)), 304, NULL);
+    assert_int_equal(client.n_asked, 0);
+    answer_drop(&first);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_chunk_asks),
+        cmocka_unit_test(test_hurried),
+    };
+    api_setup();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

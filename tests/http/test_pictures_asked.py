@@ -1,0 +1,211 @@
+"""Pictures and the rest of a request: Accept, GET and its tags, slices, dtypes, what is refused, clients that leave."""
+import json
+import socket
+import time
+
+import numpy as np
+import pytest
+
+from asking import refused
+from conftest import SANITIZED, start_server
+from pictures import HEAT, check, matrix, numbers, picture_of
+from png_reader import Picture
+
+# ---- Choosing and refusing ---------------------------------------------------------------------------------------------
+
+
+def test_accept(server):
+    for accept, type_ in (("image/png", "image/png"), ("image/*", "image/png"), ("text/plain", "text/plain; charset=utf-8"),
+                          ("text/html, image/png;q=0.3, text/plain;q=0.2", "image/png"), ("*/*", "application/json")):
+        assert server.ask(headers={"Accept": accept}, **HEAT).headers["Content-Type"] == type_
+    detail = server.post("/encode", HEAT, {"Accept": "image/gif"}).json()["detail"]
+    assert "image/png (png)" in detail and "text/plain (text)" in detail
+
+
+def test_names_may_stand_in_the_query(server):
+    asked = server.post("/encode?format=png&vmin=-2&zoom=3&cmap=gray", HEAT)
+    assert asked.status == 200 and asked.body == server.ask(**HEAT, format="png", vmin=-2, zoom=3, cmap="gray").body
+    asked = server.post("/encode?format=text&ascii=true&columns=20", HEAT)
+    assert asked.status == 200 and asked.body == server.ask(**HEAT, format="text", ascii=True, columns=20).body
+
+
+@pytest.mark.parametrize("pointer,words,fields", [
+    ("/vmin", ["2", "1"], {"format": "png", "vmin": 2, "vmax": 1}),
+    ("/vmin", ["2", "1"], {"format": "text", "vmin": 2, "vmax": 1}),
+    ("/vmin", ["finite"], {"format": "png", "vmin": "-Infinity"}),
+    ("/vmax", [], {"format": "png", "vmax": "a"}),
+    ("/cmap", ["viridis", "nearest"], {"format": "png", "cmap": "viridi"}),
+    ("/zoom", ["8192"], {"format": "png", "zoom": 0}),
+    ("/zoom", ["8192"], {"format": "png", "zoom": 8193}),
+    ("/zoom", [], {"format": "png", "zoom": 1.5}),
+    ("/columns", ["1000"], {"format": "text", "columns": 0}),
+    ("/columns", ["1000"], {"format": "text", "columns": 1001}),
+    ("/ascii", [], {"format": "text", "ascii": 1}),
+    ("/zoom", ["text", "png"], {"format": "text", "zoom": 2}),
+    ("/ascii", ["png", "text"], {"format": "png", "ascii": True}),
+    ("/legend", ["text", "png"], {"format": "text", "legend": True}),
+    ("/columns", ["png", "text"], {"format": "png", "columns": 80}),
+    ("/cmap", ["ascii"], {"format": "text", "ascii": True, "cmap": "gray"}),
+    ("/digits", ["png", "json"], {"format": "png", "digits": 3}),
+    ("/data", ["text", "json"], {"format": "text", "data": False}),
+    ("/cmap", ["json", "png, text"], {"cmap": "gray"}),
+    ("/vmin", ["raw"], {"format": "raw", "vmin": 0}),
+    ("/vmax", ["npy"], {"format": "npy", "vmax": 0}),
+    ("/zoom", ["safetensors"], {"format": "safetensors", "zoom": 1}),
+    ("/columns", ["json"], {"columns": 80}),
+    ("/ascii", ["json"], {"ascii": True}),
+    ("", ["cmap"], {"format": "png", "cmapp": "gray"}),
+])
+def test_refused(server, pointer, words, fields):
+    refused(server, pointer or "/cmapp", *words, **HEAT, **fields)
+
+
+def test_null_is_not_given(server):
+    plain = server.ask(**HEAT, format="png").body
+    assert server.ask(**HEAT, format="png", vmin=None, vmax=None, cmap=None, zoom=None, ascii=None, columns=None).body == plain
+
+
+# ---- GET ---------------------------------------------------------------------------------------------------------------
+
+TUTORIAL = "/encode?scheme=sinusoidal&len=50&dim=64"
+FORMS = ["png", "text"]
+
+
+@pytest.mark.parametrize("form,accept", [("png", "image/png"), ("text", "text/plain")])
+def test_get_is_post(server, form, accept):
+    posted = server.ask(**HEAT, format=form).body
+    assert server.get(f"{TUTORIAL}&format={form}").body == posted
+    got = server.get(TUTORIAL, {"Accept": accept})
+    assert got.body == posted and got.headers["Content-Type"].split(";")[0] == accept
+    head = server.request("HEAD", TUTORIAL, headers={"Accept": accept})
+    assert head.headers["Content-Length"] == str(len(posted)) and head.headers["ETag"] == got.headers["ETag"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_not_modified(server, form):
+    path = f"{TUTORIAL}&format={form}"
+    tag = server.get(path).headers["ETag"]
+    for value in (tag, f"W/{tag}", f'"a", {tag}', "*"):
+        answer = server.get(path, {"If-None-Match": value})
+        assert answer.status == 304 and answer.body == b"" and answer.headers["ETag"] == tag, value
+        assert answer.headers["Vary"] == "Accept" and answer.headers["Cache-Control"] == "public, max-age=86400"
+    assert server.get(path, {"If-None-Match": '"x"'}).status == 200
+    refused_too = server.get("/encode?scheme=sinusoidal&len=9000&dim=2&format=png", {"If-None-Match": "*"})
+    assert refused_too.status == 413, "* stands for an answer that there is"
+
+
+def test_a_tag_for_each_picture(server):
+    paths = [f"{TUTORIAL}&format={rest}" for rest in (
+        "png", "text", "json", "png&cmap=magma", "png&vmin=-1", "png&vmin=0", "png&vmax=0", "png&zoom=1", "png&zoom=2", "png&dtype=f64",
+        "png&slice=[[0,9]]", "png&legend=true", "text&columns=10", "text&columns=11", "text&ascii=true", "text&cmap=gray", "text&vmin=0")]
+    tags = [server.get(path).headers["ETag"] for path in paths]
+    assert len(set(tags)) == len(tags)
+    assert tags == [server.get(path).headers["ETag"] for path in paths]
+
+
+def test_a_tag_costs_no_picture(server):
+    """The whole picture takes a second or two."""
+    path = "/encode?scheme=sinusoidal&len=8192&dim=4096&format=png"
+    tag = server.request("HEAD", path).headers["ETag"]
+    begun = time.monotonic()
+    assert server.get(path, {"If-None-Match": tag}).status == 304
+    assert SANITIZED or time.monotonic() - begun < 0.2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_parts(server, form):
+    path = f"{TUTORIAL}&format={form}"
+    whole = server.get(path)
+    part = server.get(path, {"Range": "bytes=0-9"})
+    assert part.status == 200 and part.body == whole.body and "Accept-Ranges" not in whole.headers
+
+
+# ---- Slices, dtypes ----------------------------------------------------------------------------------------------------
+
+
+def test_a_head_of_a_bias(server):
+    """The picture is of what the slice leaves; leading axes that it leaves stand at 0."""
+    fields = {"scheme": "alibi", "num_heads": 4, "len": 30, "causal": True, "outputs": ["bias"]}
+    whole = numbers(server, **fields)
+    check(picture_of(server, **fields, slice=[3]), whole[3], 17)
+    check(picture_of(server, **fields, slice=[[2, 4], [5, 25], [None, None, 3]]), whole[2, 5:25, ::3], 26)
+    check(picture_of(server, **fields, slice=[None, 7]), whole[:, 7], 17)
+    check(picture_of(server, **fields, slice=[1, 29, 4]), whole[1:2, 29, 4:5], 512)
+    check(picture_of(server, **{**fields, "outputs": None}, slice={"bias": [-1]}), whole[3], 17)
+
+
+def test_a_window_of_a_long_table(server):
+    """A million rows, each 10,000 of them shown by their greatest size."""
+    fields = {"scheme": "sinusoidal", "len": 1_000_000, "dim": 16, "slice": [[None, None, 10000]], "reduce": "absmax"}
+    values = numbers(server, **fields)
+    assert values.shape == (100, 16) and values.min() >= 0
+    picture = picture_of(server, **fields)
+    check(picture, values, 5)
+    request = json.loads(picture.texts[b"posenc"])
+    assert request["slice"] == [[None, None, 10000]] and request["reduce"] == "absmax"
+    assert server.ask(**request).body == server.ask(**fields, format="png").body
+
+
+@pytest.mark.parametrize("slice_", [[2], {"bias": [None, [1, None], [None, -1, 2]]}, {"slopes": [0], "bias": [-1, 4]}])
+def test_the_slice_is_inside(server, slice_):
+    fields = {"scheme": "alibi", "num_heads": 3, "len": 9, "slice": slice_, "format": "png"}
+    if isinstance(slice_, list):
+        fields["outputs"] = ["bias"]
+    body = server.ask(**fields).body
+    assert server.ask(**json.loads(Picture(body).texts[b"posenc"])).body == body
+
+
+def test_the_sequence_of_a_model_is_inside(server):
+    """Every example, and every preset: with a length, or with the sequence of its own (Swin's window)."""
+    asked = [s["example"] for s in server.get("/schemes").json()["schemes"]]
+    for preset in server.get("/presets").json()["presets"]:
+        asked += [{"preset": preset["name"], "len": 9}, {"preset": preset["name"], "len": None}]
+    drawn = [(r, a) for r in asked if (a := server.post("/encode", {**r, "format": "png"})).status == 200]
+    assert len(drawn) > 150 and any(r.get("len", 0) is None for r, _ in drawn)
+    for request, answer in drawn:
+        again = server.post("/encode", json.loads(Picture(answer.body).texts[b"posenc"]))
+        assert again.status == 200 and again.body == answer.body, (request, again)
+
+
+def test_a_slice_with_nothing_in_it(server):
+    for form in FORMS:
+        response = server.post("/encode", {**HEAT, "slice": [[3, 3]], "format": form})
+        assert response.status == 406 and "no elements" in response.json()["detail"]
+
+
+def test_a_sliced_attention_map(server):
+    rng = np.random.default_rng(2)
+    q = rng.standard_normal((2, 40, 8)).astype("f4").tolist()
+    fields = {"scheme": "alibi", "causal": True, "q": q, "k": q}
+    whole = numbers(server, "/attention", **fields)
+    check(picture_of(server, "/attention", **fields, slice=[1, [8, 39, 2]]), whole[1, 8:39:2], 13)
+
+
+@pytest.mark.parametrize("fields", [
+    {**HEAT, "dtype": "f16"}, {**HEAT, "dtype": "bf16"}, {**HEAT, "dtype": "f64"},
+    {"scheme": "t5", "len": 50, "outputs": ["buckets"]},  # i32
+    {"scheme": "rope", "grid": [3, 4], "axes_dim": [32, 32], "outputs": ["positions"]},  # i64
+])
+def test_every_dtype(server, fields):
+    values = matrix(numbers(server, **fields))
+    zoom = max(1, round(512 / max(values.shape)))
+    check(picture_of(server, **fields), values, zoom)
+
+
+# ---- Long work ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fields", [
+    {"scheme": "sinusoidal", "dim": 512, "len": 10 ** 9, "slice": [[None, None, 10 ** 6]], "reduce": "absmax", "format": "png"},
+    {"scheme": "sinusoidal", "dim": 512, "len": 10 ** 9, "slice": [[None, None, 10 ** 6]], "reduce": "absmax", "format": "text"},
+])
+def test_who_leaves_ends_the_drawing(fields):
+    """Minutes of work for the only worker; it is free again soon after the client has gone."""
+    with start_server("--workers", "1") as alone:
+        body = json.dumps(fields).encode()
+        with socket.create_connection((alone.host, alone.port)) as client:
+            client.sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            time.sleep(0.3)
+        begun = time.monotonic()
+        assert alone.ask(**HEAT, format="png").body[:4] == b"\x89PNG"
+        assert time.monotonic() - begun < (20 if SANITIZED else 3)
