@@ -16,14 +16,75 @@ struct api_page {
     const char *policy; /* Content-Security-Policy */
 };
 
+/* ---- Stored weights: files that requests name. The language reads them, the machine keeps them. ----------------- */
+
+enum { API_WEIGHT_NAME_MAX = 128, API_SHA256_CHARS = 64 };
+
+/* [A-Za-z0-9][A-Za-z0-9._-]{0,127}: never a path. */
+bool api_weight_name_is_valid(const char *name);
+
+/* What a safetensors file holds, read once: names, shapes and places. Borrows nothing from the file. */
+struct api_tensors;
+/* Makes it (free with api_tensors_free); NULL: why[] of n_why bytes says what is wrong with the file. Any thread. */
+struct api_tensors *api_tensors_read(const char *bytes, size_t n, char *why, size_t n_why);
+void api_tensors_free(struct api_tensors *tensors); /* NULL is accepted */
+
+/* One stored file. It does not change, and lives until its last holder lets go. */
+struct api_weights {
+    const char *name;
+    const char *bytes; /* aligned to 64 */
+    size_t n_bytes;
+    char sha256[API_SHA256_CHARS + 1]; /* of bytes, in lower case */
+    const struct api_tensors *tensors;
+};
+
+/* The conditions under which a request may change a stored file: its headers, NULL where absent. */
+struct api_guard {
+    const char *if_match, *if_none_match;
+};
+/* Do they hold for a file with this digest (NULL: there is no file)? The store asks while nothing else can change it.
+ */
+bool api_guard_allows(const struct api_guard *guard, const char *sha256);
+
+enum api_stored {
+    API_STORED_NEW,
+    API_STORED_REPLACED,
+    API_STORED_GUARDED,  /* the guard does not allow it; the others below changed nothing either */
+    API_STORED_FULL,     /* over bytes_max */
+    API_STORED_TOO_MANY, /* over files_max */
+    API_STORED_NO_MEMORY,
+    API_STORED_FAILED, /* the disk refused it; the log says why */
+    API_STORED_ABSENT  /* remove: there is none of that name */
+};
+
+/* Whoever gets a file holds it until it calls release. Every callback may be called from any thread; put and remove
+ * may wait for a disk. */
+struct api_store {
+    void *self;
+    uint64_t bytes_max; /* of all files together; --max-weights */
+    size_t files_max;
+    const struct api_weights *(*find)(void *self, const char *name); /* NULL if there is none */
+    const struct api_weights *(*next)(void *self,
+                                      const char *after); /* the first name behind this one; NULL: no more */
+    void (*release)(void *self, const struct api_weights *weights);
+    bool (*nearest)(void *self, const char *name, char *nearest); /* writes a name; false: none is near */
+    /* Keeps a copy of bytes; takes tensors. Where it is kept, *weights is the new file, held. */
+    enum api_stored (*put)(void *self, const char *name, const char *bytes, size_t n, struct api_tensors *tensors,
+                           const struct api_guard *guard, const struct api_weights **weights);
+    enum api_stored (*remove)(void *self, const char *name, const struct api_guard *guard); /* NEW never */
+};
+
+/* ---- The host ---------------------------------------------------------------------------------------------------- */
+
 /* What the language needs to know of the machine that runs it. One per process, owned by the server, never changes but
  * through the callbacks. Callbacks may be called from any thread. */
 struct api_host {
-    uint64_t max_body;        /* bytes of a request body; named in the 413 together with its flag --max-body */
-    uint64_t max_answer;      /* bytes of the tensors of one answer; --max-answer */
-    uint64_t max_work;        /* multiply-adds of one attention map; --max-work */
-    const char *cors_origins; /* separated by spaces or commas, or "*"; NULL or "": none */
-    const char *commit;       /* for /version */
+    uint64_t max_body;             /* bytes of a request body; named in the 413 together with its flag --max-body */
+    uint64_t max_answer;           /* bytes of the tensors of one answer; --max-answer */
+    uint64_t max_work;             /* multiply-adds of one attention map; --max-work */
+    const char *cors_origins;      /* separated by spaces or commas, or "*"; NULL or "": none */
+    const char *commit;            /* for /version */
+    const struct api_store *store; /* stored weights; NULL: none are kept */
     const struct api_page *front, *docs; /* NULL: there is none */
     void *self;                          /* handed to the callbacks */
     bool (*is_ready)(void *self);        /* for /readyz */
@@ -39,7 +100,7 @@ struct api_call {
     const char *content_type; /* headers */
     const char *content_encoding;
     const char *accept;
-    const char *if_none_match, *if_range, *range;
+    const char *if_match, *if_none_match, *if_range, *range;
     const char *origin, *access_method, *access_headers; /* Origin, Access-Control-Request-Method, …-Headers */
     const char *body;                                    /* NULL when empty */
     size_t body_bytes;

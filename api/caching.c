@@ -1,5 +1,6 @@
 /* Entity tags from what decides an answer's bytes, conditions and ranges from headers. */
 #include "api/caching.h"
+#include "api/api.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -28,13 +29,18 @@ static void add_number(struct hash *h, int64_t x) { add(h, &x, sizeof x); }
 /* With its end, so that "ab","c" is not "a","bc". */
 static void add_string(struct hash *h, const char *s) { add(h, s, strlen(s) + 1); }
 
+static void add_type(struct hash *h, const struct pe_tensor *t)
+{
+    add_number(h, (int64_t)t->dtype);
+    add_number(h, (int64_t)t->rank);
+    add(h, t->shape, t->rank * sizeof *t->shape);
+}
+
 static void add_tensor(struct hash *h, const struct pe_tensor *t)
 {
     uint64_t n = 0;
     pe_shape_count(t->shape, t->rank, &n);
-    add_number(h, (int64_t)t->dtype);
-    add_number(h, (int64_t)t->rank);
-    add(h, t->shape, t->rank * sizeof *t->shape);
+    add_type(h, t);
     add(h, t->data, (size_t)n * pe_dtype_size(t->dtype));
 }
 
@@ -96,13 +102,31 @@ static void add_form(struct hash *h, const struct api_form *form)
     }
 }
 
+static bool is_within(const struct pe_value *value, const struct api_weights *stored)
+{
+    const char *data = value->kind == PE_ARRAY ? value->array.data : NULL;
+    return stored && data && data >= stored->bytes && data < stored->bytes + stored->n_bytes;
+}
+
+/* A stored tensor is known by its file's digest and its place there: nobody waits until a gigabyte is read again. */
+static void add_stored(struct hash *h, const struct pe_field *field, const struct api_weights *stored)
+{
+    add_string(h, field->name);
+    add_type(h, &field->value.array);
+    add_string(h, stored->sha256);
+    add_number(h, (const char *)field->value.array.data - stored->bytes);
+}
+
 /* The order of fields does not matter: their hashes are added. */
 static struct hash fields_of(const struct api_request *request)
 {
     struct hash sum = {0, 0};
     for (size_t i = 0; i < request->n_fields; i++) {
         struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4};
-        add_field(&h, &request->fields[i]);
+        if (is_within(&request->fields[i].value, request->stored))
+            add_stored(&h, &request->fields[i], request->stored);
+        else
+            add_field(&h, &request->fields[i]);
         sum.a += h.a;
         sum.b += h.b;
     }
@@ -155,7 +179,7 @@ bool api_etag_is_among(const char *list, const char *etag)
 
 const char *api_cache_control(const struct api_request *request)
 {
-    return api_request_find(request, "tokens") ? "private, no-cache" : "public, max-age=86400";
+    return api_request_find(request, "tokens") || request->stored ? "private, no-cache" : "public, max-age=86400";
 }
 
 /* ---- Ranges ---- */

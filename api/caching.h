@@ -22,7 +22,7 @@ void api_etag_print(const struct api_named *named, char *etag); /* "\"…\"" */
 /* Does a list of entity tags, as If-None-Match has it, name this one? Weak tags count by their text; * is any. */
 bool api_etag_is_among(const char *list, const char *etag);
 
-/* May a shared cache keep it? Not what was asked about somebody's words. */
+/* May a shared cache keep it? Not what was asked about somebody's words or weights. */
 const char *api_cache_control(const struct api_request *request);
 
 /* Bytes first … last of a body, both included. */

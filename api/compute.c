@@ -5,6 +5,7 @@
 #include "api/negotiate.h"
 #include "api/query.h"
 #include "api/routes.h"
+#include "api/weights_in.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,8 +17,9 @@ struct computation {
     struct api_work *work;
     struct api_form form;
     const struct api_format *format;
-    bool is_kept;      /* asked with a method whose answers may be kept: it has a validator */
-    bool is_unchanged; /* and its client has it still */
+    size_t stored_bytes; /* of stored tensors it uses */
+    bool is_kept;        /* asked with a method whose answers may be kept: it has a validator */
+    bool is_unchanged;   /* and its client has it still */
     char etag[API_ETAG_MAX];
     struct api_problem *problem;
 };
@@ -39,7 +41,9 @@ static bool read_fields(struct computation *c)
     request->body_is_ours = call->body_is_ours && !call->is_hurried; /* who hurries may ask again */
     if (call->body_bytes && !api_body_read(request, call->content_type, call->body, call->body_bytes, c->problem))
         return false;
-    return !has_query || api_query_read(request, call->query, c->problem);
+    if (has_query && !api_query_read(request, call->query, c->problem))
+        return false;
+    return api_weights_add(c->host->store, request, &c->stored_bytes, c->problem);
 }
 
 static bool choose_format(struct computation *c)
@@ -72,7 +76,8 @@ static struct pe_request core_request(const struct computation *c)
 static bool takes_long(const struct computation *c)
 {
     struct pe_request core = core_request(c);
-    return c->call->is_hurried && (c->format->is_picture || pe_request_size(&core) > API_HURRIED_SIZE_MAX);
+    return c->call->is_hurried && (c->format->is_picture || pe_request_size(&core) > API_HURRIED_SIZE_MAX ||
+                                   c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
 }
 
 static bool make_plan(struct computation *c)

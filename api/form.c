@@ -54,8 +54,9 @@ static const struct pe_param rows[] = {
     {.name = NULL},
 };
 
-static const char *const names[] = {"dtype", "format", "digits", "reduce", "data",  "outputs", "slice", "cmap",
-                                    "vmin",  "vmax",   "zoom",   "legend", "ascii", "columns", NULL};
+/* `weights` is no form, but like it nothing the core knows. */
+static const char *const names[] = {"dtype", "format", "digits", "reduce", "data",  "outputs", "slice",   "cmap",
+                                    "vmin",  "vmax",   "zoom",   "legend", "ascii", "columns", "weights", NULL};
 
 const struct pe_param *api_form_params(void) { return rows; }
 

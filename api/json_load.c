@@ -31,8 +31,9 @@ json_t *api_json_load(const char *text, size_t n, size_t flags, struct api_json_
     json_error_t *library = &error->library;
     allocation_failed = false;
     json_t *root = json_loadb(text, n, flags | JSON_REJECT_DUPLICATES, library);
-    if (root)
+    if (root && !allocation_failed)
         return root;
+    json_decref(root); /* without memory it may go on with a string that has lost some of its bytes */
     error->no_memory = allocation_failed;
     error->status = status_of(json_error_code(library));
     error->at = library->position > 0 ? (size_t)library->position - 1 : 0; /* its position is behind the token */

@@ -31,6 +31,12 @@ enum { API_NPY_HEADER_MAX = 10000 };
  * is bounded like that of a request. */
 enum { API_SAFETENSORS_HEADER_MAX = API_SKELETON_MAX };
 
+/* Tensors of one stored file: more than the longest header can name, so that whole checkpoints can be stored. */
+enum { API_STORED_TENSORS_MAX = 1 << 15 };
+
+/* Bytes of stored tensors that a hurried caller plans with; a table is read through, and projected by some schemes. */
+enum { API_HURRIED_WEIGHTS_MAX = 64 * 1024 };
+
 /* Outputs that one request may name; no scheme has ten, and a name may not stand twice. */
 enum { API_OUTPUTS_MAX = 32 };
 

@@ -132,6 +132,11 @@ static void add_common(struct api_text *text)
     add_words_property(text, "preset", "a public model by name (GET /presets); its fields are defaults", &first);
     add_words_property(text, "hf_config", "a Hugging Face config.json as an object", &first);
     add_words_property(text, "layer_type", "which layers of the model, where they differ", &first);
+    add_words_property(
+        text, "weights",
+        "the name of stored weights (PUT /weights/{name}), or an object of name, sha256 (checked) and map "
+        "(our name of a tensor: its name in the file)",
+        &first);
     add_words_property(text, "outputs", "names of outputs, answered in that order", &first);
     add_words_property(text, "slice",
                        "a list per axis of null, an index, [start,stop] or [start,stop,step]; or an "
@@ -234,6 +239,13 @@ static void add_query(struct api_text *text, const char *example)
                        "rest as JSON\",\"schema\":{\"type\":\"object\"}}]");
 }
 
+/* And the end of the responses. */
+static void add_default_response(struct api_text *text)
+{
+    api_text_put(text, ",\"default\":{\"description\":\"what was wrong, in words\",\"content\":{"
+                       "\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
+}
+
 static void add_responses(struct api_text *text, const struct api_route_info *route)
 {
     bool computes = route->computes;
@@ -245,22 +257,45 @@ static void add_responses(struct api_text *text, const struct api_route_info *ro
     for (size_t i = 0; computes && i < api_n_formats(); i++)
         if (strcmp(api_format_at(i)->media_type, api_json_type) != 0)
             api_text_format(text, ",\"%s\":{}", api_format_at(i)->media_type);
-    api_text_put(text, "}},\"default\":{\"description\":\"what was wrong, in words\",\"content\":{"
-                       "\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
+    api_text_put(text, "}}");
+    add_default_response(text);
+}
+
+static const char tensors_file[] = "\"application/vnd.safetensors\":{}";
+
+/* PUT takes the file that GET gives. */
+static void add_file_method(struct api_text *text, const char *method)
+{
+    bool is_put = strcmp(method, "PUT") == 0, is_delete = strcmp(method, "DELETE") == 0;
+    if (is_put)
+        api_text_format(text, ",\"requestBody\":{\"required\":true,\"content\":{%s}}", tensors_file);
+    api_text_put(text, ",\"responses\":{");
+    if (is_delete)
+        api_text_put(text, "\"204\":{\"description\":\"it is no longer stored\"}");
+    else if (is_put)
+        api_text_put(text, "\"201\":{\"description\":\"stored: its bytes, sha256 and tensors\",\"content\":{"
+                           "\"application/json\":{}}},\"200\":{\"description\":\"replaced\",\"content\":{"
+                           "\"application/json\":{}}}");
+    else
+        api_text_format(text, "\"200\":{\"description\":\"the file\",\"content\":{%s}}", tensors_file);
+    add_default_response(text);
 }
 
 static const char *lower(const char *method)
 {
-    return strcmp(method, "GET") == 0 ? "get" : strcmp(method, "HEAD") == 0 ? "head" : "post";
+    static const char *const words[] = {"GET", "get", "HEAD", "head", "POST", "post", "PUT", "put", "DELETE", "delete"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i += 2)
+        if (strcmp(method, words[i]) == 0)
+            return words[i + 1];
+    return "x-query"; /* OpenAPI 3.1 has no QUERY */
 }
 
-/* OpenAPI 3.1 has no QUERY: it is said in an extension. */
 static void add_method(struct api_text *text, const struct api_route_info *route, const char *method, bool *first)
 {
-    bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0, is_query = strcmp(method, "QUERY") == 0;
+    bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     api_text_add(text, ",", !*first);
     *first = false;
-    api_text_format(text, "\"%s\":{\"summary\":", is_query ? "x-query" : lower(method));
+    api_text_format(text, "\"%s\":{\"summary\":", lower(method));
     api_text_string(text, route->summary);
     api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
     if (strchr(route->pattern, '{'))
@@ -272,7 +307,10 @@ static void add_method(struct api_text *text, const struct api_route_info *route
         add_query(text, route->example);
     if (route->computes && !is_get)
         add_body(text, route->operation, route->example);
-    add_responses(text, route);
+    if (route->keeps_files)
+        add_file_method(text, method);
+    else
+        add_responses(text, route);
     api_text_put(text, "}");
 }
 

@@ -13,6 +13,7 @@ enum meaning {
     NUMBERS, /* a list */
     WORDS,   /* a list of strings */
     JSON,    /* an object */
+    NAME,    /* an object, else a string as it stands */
     ANY      /* not known: by its looks */
 };
 
@@ -40,6 +41,8 @@ static enum meaning meaning_of(const char *name, const struct pe_scheme_info *sc
         return WORD;
     if (strcmp(name, "outputs") == 0 || strcmp(name, "tokens") == 0)
         return WORDS;
+    if (strcmp(name, "weights") == 0)
+        return NAME;
     const struct pe_param *row = pe_param_find(api_form_params(), name);
     row = row ? row : pe_param_find(pe_sequence_params(), name);
     row = row || !scheme ? row : pe_param_find(scheme->params, name);
@@ -127,7 +130,7 @@ static bool put_value(struct api_text *text, enum meaning meaning, const char *n
     bool looks_json = *value == '[' || *value == '{';
     if (meaning == ANY)
         meaning = strchr(value, ',') && !looks_json ? NUMBERS : SCALAR;
-    if (meaning == WORD)
+    if (meaning == WORD || (meaning == NAME && !looks_json))
         api_text_string(text, value);
     else if (meaning == JSON || looks_json)
         return put_json(text, name, value, problem);

@@ -12,6 +12,8 @@ struct reply {
     struct api_reply face; /* first: the server holds its address */
     char *bytes;           /* the body of a reply made whole */
     struct api_work *work; /* or what it is streamed from */
+    const struct api_store *store;
+    const struct api_weights *weights; /* or the stored file it shows, held */
 };
 
 /* ---- Without memory ---- */
@@ -153,7 +155,40 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
     return &no_memory.face;
 }
 
+/* ---- Stored files ---- */
+
+struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights)
+{
+    struct reply *reply = reply_new(200, "application/vnd.safetensors");
+    if (!reply) {
+        store->release(store->self, weights);
+        return &no_memory.face;
+    }
+    reply->store = store;
+    reply->weights = weights;
+    reply->face.format = "safetensors";
+    reply->face.length = weights->n_bytes;
+    reply->face.n_pieces = (weights->n_bytes + API_PIECE_BYTES - 1) / API_PIECE_BYTES;
+    reply->face.piece_max = weights->n_bytes < API_PIECE_BYTES ? weights->n_bytes : API_PIECE_BYTES;
+    reply->face.is_light = weights->n_bytes <= API_LIGHT_BYTES;
+    return &reply->face;
+}
+
+static size_t weights_piece(const struct api_weights *weights, uint64_t i, char *dst)
+{
+    size_t begin = (size_t)i * API_PIECE_BYTES, rest = weights->n_bytes - begin;
+    size_t n = rest < API_PIECE_BYTES ? rest : API_PIECE_BYTES;
+    memcpy(dst, weights->bytes + begin, n);
+    return n;
+}
+
 /* ---- All replies ---- */
+
+struct api_reply *api_reply_no_memory(struct api_reply *reply)
+{
+    api_reply_free(reply);
+    return &no_memory.face;
+}
 
 bool api_reply_header(struct api_reply *reply, const char *name, const char *value)
 {
@@ -202,6 +237,8 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
     const struct reply *r = (const struct reply *)reply;
     if (r->work)
         return api_stream_piece(&r->work->stream, i, dst);
+    if (r->weights)
+        return weights_piece(r->weights, i, dst);
     memcpy(dst, r == &no_memory ? no_memory_body : r->bytes, (size_t)reply->length);
     return (size_t)reply->length;
 }
@@ -220,6 +257,8 @@ void api_reply_free(struct api_reply *reply)
     for (size_t i = 0; i < reply->n_headers; i++)
         free(reply->headers[i].value);
     api_work_free(r->work);
+    if (r->weights)
+        r->store->release(r->store->self, r->weights);
     free(r->bytes);
     free(r);
 }

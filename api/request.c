@@ -9,6 +9,7 @@ void api_request_init(struct api_request *request, enum pe_operation operation)
     request->body_is_ours = false;
     request->arena = (struct api_arena){0};
     request->n_fields = 0;
+    request->stored = NULL;
 }
 
 void api_request_drop(struct api_request *request)

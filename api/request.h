@@ -6,6 +6,8 @@
 #include "api/limits.h"
 #include "api/problem.h"
 
+struct api_weights;
+
 /* One owner: all that the fields point to ends with api_request_drop, except slices of the received body, which are
  * borrowed from the caller until then. */
 struct api_request {
@@ -14,6 +16,7 @@ struct api_request {
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];
     size_t n_fields;
+    const struct api_weights *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
 };
 
 void api_request_init(struct api_request *request, enum pe_operation operation);

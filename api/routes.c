@@ -9,12 +9,12 @@
 #include <string.h>
 #include <strings.h>
 
-enum method { GET = 1, POST = 2, QUERY = 4 };
+enum method { GET = 1, POST = 2, QUERY = 4, PUT = 8, DELETE = 16 };
 
 static const struct {
     const char *name;
     enum method method;
-} methods[] = {{"GET", GET}, {"HEAD", GET}, {"POST", POST}, {"QUERY", QUERY}};
+} methods[] = {{"GET", GET}, {"HEAD", GET}, {"POST", POST}, {"QUERY", QUERY}, {"PUT", PUT}, {"DELETE", DELETE}};
 
 struct route {
     const char *pattern; /* may end in /{name}: one more step of the path */
@@ -41,6 +41,9 @@ static const struct route routes[] = {
     {"/schemes/{name}", GET, api_scheme, "catalogue", "one scheme", "rope", NULL},
     {"/presets", GET, api_presets, "catalogue", "public models by name", NULL, NULL},
     {"/presets/{name}", GET, api_preset, "catalogue", "one model", "llama-3.1", NULL},
+    {"/weights", GET, api_weights_list, "weights", "every stored file of weights with its tensors", NULL, NULL},
+    {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights", "one stored file of weights, safetensors",
+     "t5-small", NULL},
     {"/openapi.json", GET, api_openapi, "catalogue", "this description", NULL, NULL},
     {"/docs", GET, api_docs, "catalogue", "this description as a page to read and try", NULL, "text/html"},
     {"/healthz", GET, api_healthz, "operation", "is the loop turning?", NULL, NULL},
@@ -71,6 +74,7 @@ struct api_route_info api_route_at(size_t i)
         if (methods[m].method & route->methods)
             info.methods[n++] = methods[m].name;
     info.computes = route->methods & POST;
+    info.keeps_files = route->methods & PUT;
     info.operation = route->handle == api_rotate ? PE_ROTATE : route->handle == api_attention ? PE_ATTEND : PE_ENCODE;
     return info;
 }

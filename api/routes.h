@@ -11,7 +11,9 @@ struct api_reply *api_schemes(const struct api_asked *asked); /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
 struct api_reply *api_preset(const struct api_asked *asked);
-struct api_reply *api_openapi(const struct api_asked *asked); /* openapi.c */
+struct api_reply *api_openapi(const struct api_asked *asked);      /* openapi.c */
+struct api_reply *api_weights_list(const struct api_asked *asked); /* weights.c */
+struct api_reply *api_weights_one(const struct api_asked *asked);
 struct api_reply *api_healthz(const struct api_asked *asked); /* status.c */
 struct api_reply *api_readyz(const struct api_asked *asked);
 struct api_reply *api_metrics(const struct api_asked *asked);
@@ -27,6 +29,7 @@ struct api_route_info {
     const char *media_type; /* of the answer, where it does not compute */
     const char *methods[8]; /* NULL-terminated */
     bool computes;          /* takes a request */
+    bool keeps_files;       /* its PUT takes a file of tensors, its GET gives it */
     enum pe_operation operation;
 };
 size_t api_n_routes(void);

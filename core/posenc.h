@@ -279,6 +279,17 @@ struct pe_plan; /* immutable once made; any number of threads may fill from it a
  * fields alone, right or not. */
 double pe_request_size(const struct pe_request *request);
 
+/* Weights that a request can take: the field's name, and the endings, each from a dot on, of what public checkpoints
+ * call it ("a.weight|b.weight"; NULL: no checkpoint known). For who keeps weights and finds them by name. */
+struct pe_weight_name {
+    const char *name, *elsewhere;
+};
+enum { PE_WEIGHT_NAMES_MAX = 40 };
+/* Writes n of them to names (room for PE_WEIGHT_NAMES_MAX), and the scheme; or says that the request names no scheme.
+ */
+enum pe_status pe_request_weights(const struct pe_request *request, const struct pe_scheme_info **scheme,
+                                  struct pe_weight_name *names, size_t *n, struct pe_error *err);
+
 /* Makes *plan (free with pe_plan_free) from a request, or says in *err what is wrong with it. */
 enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
 void pe_plan_free(struct pe_plan *plan); /* NULL is accepted */

@@ -138,10 +138,9 @@ static size_t count_inputs(const struct pe_plan *plan)
 }
 
 /* Weights that encode takes, attend takes too. */
-static bool takes(const struct pe_plan *plan, const struct pe_input_row *row)
+bool pe_weights_takes(const struct pe_input_row *row, enum pe_operation operation)
 {
-    bool is_there = row->operation == plan->operation || (row->operation == PE_ENCODE && plan->operation == PE_ATTEND);
-    return is_there && !row->is_operand;
+    return !row->is_operand && (row->operation == operation || (row->operation == PE_ENCODE && operation == PE_ATTEND));
 }
 
 enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *request, bool *taken,
@@ -156,7 +155,7 @@ enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *re
     for (size_t id = 0; id < n; id++)
         for (size_t i = 0; i < request->n_fields; i++) {
             const struct pe_input_row *row = &plan->scheme->info.inputs[id];
-            if (!takes(plan, row) || strcmp(row->name, request->fields[i].name) != 0)
+            if (!pe_weights_takes(row, plan->operation) || strcmp(row->name, request->fields[i].name) != 0)
                 continue;
             taken[i] = true;
             enum pe_status status = pe_weights_take(&plan->weights[id], &request->fields[i], err);
@@ -233,7 +232,7 @@ enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *
         return pe_fail(err, pointer,
                        "%s needs the tensor %s %s; three ways to give weights: sent with the request, \"%s\":[[…]] "
                        "(or a .npy part, safetensors); made at random, \"seed\":0; stored and named, "
-                       "\"weights\":\"NAME\" (not in this version yet)",
+                       "\"weights\":\"NAME\" after PUT /weights/NAME",
                        plan->scheme->info.name, name, needed, name);
     pe_weights_seed(w, seed, name, w->std, shape, rank);
     return PE_OK;

@@ -20,6 +20,9 @@ struct pe_weights {
     bool is_seeded;
 };
 
+/* Does the operation take the row's tensor as weights? */
+bool pe_weights_takes(const struct pe_input_row *row, enum pe_operation operation);
+
 /* Takes the tensors out of the request that the operation's input rows name: plan->weights, one for each input row. */
 enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                struct pe_error *err);

@@ -17,6 +17,7 @@ static const struct kept {
     {HTTP_CONTENT_TYPE, offsetof(struct api_call, content_type), NULL},
     {HTTP_CONTENT_ENCODING, offsetof(struct api_call, content_encoding), NULL},
     {HTTP_ACCEPT, offsetof(struct api_call, accept), "Accept"},
+    {HTTP_IF_MATCH, offsetof(struct api_call, if_match), "If-Match"},
     {HTTP_IF_NONE_MATCH, offsetof(struct api_call, if_none_match), "If-None-Match"},
     {HTTP_IF_RANGE, offsetof(struct api_call, if_range), NULL},
     {HTTP_RANGE, offsetof(struct api_call, range), NULL},

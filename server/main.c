@@ -9,10 +9,12 @@
 #include "server/options.h"
 #include "server/page.h"
 #include "server/process.h"
+#include "server/weights.h"
 
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,9 @@ enum stage { STAGE_SERVING, STAGE_DELAY, STAGE_DRAINING, STAGE_STOPPED };
 struct server {
     struct options options;
     struct api_host host;
+    struct weights *weights;
+    struct job reread; /* of the weights, after SIGHUP */
+    bool is_rereading, wants_reread;
     struct jobs *jobs;
     struct http *http;
     struct jobs_timer *drain;
@@ -83,10 +88,43 @@ static void on_end_signal(void *self, int signum)
     jobs_timer_start(server->drain, 0, DRAIN_LOOK_MS);
 }
 
+/* ---- Reading again --------------------------------------------------------------------------------------------- */
+
+static struct server *server_of(struct job *job)
+{
+    return (struct server *)(void *)((char *)job - offsetof(struct server, reread));
+}
+
+static void reread_work(struct job *job) { weights_reread(server_of(job)->weights); } /* worker */
+
+static void reread(struct server *server);
+
+static void reread_done(struct job *job)
+{
+    struct server *server = server_of(job);
+    server->is_rereading = false;
+    if (server->wants_reread && server->stage != STAGE_STOPPED)
+        reread(server);
+}
+
+static void reread(struct server *server)
+{
+    server->wants_reread = server->is_rereading; /* what has changed since it began may have been passed */
+    if (server->is_rereading)
+        return;
+    server->is_rereading = true;
+    server->reread = (struct job){.work = reread_work, .done = reread_done};
+    jobs_submit(server->jobs, &server->reread);
+}
+
 static void on_hangup(void *self, int signum)
 {
-    (void)self, (void)signum;
-    log_info("SIGHUP: nothing to read again");
+    struct server *server = self;
+    (void)signum;
+    if (!*server->options.weights_dir)
+        log_info("SIGHUP: nothing to read again");
+    else if (server->stage != STAGE_STOPPED)
+        reread(server);
 }
 
 /* ---- What the language asks of the machine --------------------------------------------------------------------- */
@@ -153,6 +191,12 @@ static bool set_up_process(struct server *server)
         return false;
     metrics_set(METRICS_WORKERS, (int64_t)options->workers);
     metrics_setup(PE_VERSION, POSENC_COMMIT, pe_isa_name(pe_isa()));
+    char error[WEIGHTS_ERROR_BYTES];
+    server->weights = weights_new(options->weights_dir, options->max_weights, error);
+    if (!server->weights) {
+        log_error("%s", error);
+        return false;
+    }
     server->host = (struct api_host){
         .max_body = options->max_body,
         .max_answer = options->max_answer,
@@ -161,6 +205,7 @@ static bool set_up_process(struct server *server)
         .commit = POSENC_COMMIT,
         .front = &page_front,
         .docs = &page_docs,
+        .store = weights_store(server->weights),
         .self = server,
         .is_ready = is_ready,
         .metrics_print = print_metrics,
@@ -213,6 +258,7 @@ static int serve(struct server *server)
     http_stop(server->http);
     jobs_free(server->jobs);
     http_free(server->http);
+    weights_free(server->weights);
     if (is_serving)
         log_info("ended");
     log_flush_all(LOG_GRACE_MS);

@@ -1,6 +1,7 @@
 /* Which reader a body belongs to. */
 #include "api/inputs/input.h"
 #include "api/json_in.h"
+#include "api/safetensors.h"
 
 #include <stdio.h>
 #include <string.h>

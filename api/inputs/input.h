@@ -35,7 +35,6 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
                    struct api_problem *problem);
 bool api_npy_looks_like(const char *bytes, size_t n);
 bool api_npz_looks_like(const char *bytes, size_t n);
-bool api_safetensors_looks_like(const char *bytes, size_t n);
 
 /* The readers of list.h. */
 #define INPUT(media_type, name)                                                                                        \

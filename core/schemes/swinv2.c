@@ -133,6 +133,17 @@ static enum pe_status plan_network(struct pe_plan *plan, struct tables *t, struc
                                    pe_network_cost(t->network) + 8000 + 1000 * (double)c->window.num_heads, err);
 }
 
+/* Checkpoints have it as [num_heads, 1, 1]. */
+static enum pe_status need_logit_scale(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct swinv2 *c = plan->config;
+    const uint64_t heads = (uint64_t)c->window.num_heads;
+    struct pe_tensor *t = &plan->weights[LOGIT_SCALE].tensor;
+    if (t->rank == 3 && t->shape[1] == 1 && t->shape[2] == 1)
+        t->rank = 1;
+    return pe_weights_need(plan, LOGIT_SCALE, &heads, 1, err);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct swinv2 *c = plan->config;
@@ -145,9 +156,8 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
         status = resolve_pretrained(c, &t->window, err);
     if (!status && pe_weights_wanted(plan))
         status = plan_network(plan, t, err);
-    const uint64_t heads = (uint64_t)c->window.num_heads;
     if (!status && plan->operation == PE_ATTEND && pe_weights_sent(plan, LOGIT_SCALE))
-        status = pe_weights_need(plan, LOGIT_SCALE, &heads, 1, err);
+        status = need_logit_scale(plan, err);
     return status;
 }
 

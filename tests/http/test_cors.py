@@ -21,6 +21,7 @@ def test_off_by_default(server):
 def test_options_tells_the_methods(server):
     assert server.request("OPTIONS", "/encode").headers["Allow"] == "GET, HEAD, POST, QUERY"
     assert server.request("OPTIONS", "/healthz").headers["Allow"] == "GET, HEAD"
+    assert server.request("OPTIONS", "/weights/x").headers["Allow"] == "GET, HEAD, PUT, DELETE"
     assert server.request("OPTIONS", "/nothing").status == 404
 
 
@@ -45,6 +46,8 @@ def test_preflight(open_server):
     assert "POST" in names(answer.headers["Access-Control-Allow-Methods"])
     assert names(answer.headers["Access-Control-Allow-Headers"]) == {"content-type", "x-request-id"}
     assert int(answer.headers["Access-Control-Max-Age"]) > 0
+    answer = open_server.request("OPTIONS", "/weights/t5", headers={"Origin": PAGE, "Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "if-match"})
+    assert {"PUT", "DELETE"} <= names(answer.headers["Access-Control-Allow-Methods"]) and names(answer.headers["Access-Control-Allow-Headers"]) == {"if-match"}
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example.org", PAGE + ".evil.org", PAGE[:-1], "null", "", PAGE.upper(), "https://vis.example.org http://localhost:3000"])

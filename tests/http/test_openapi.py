@@ -4,7 +4,10 @@ import json
 import re
 
 import jsonschema
+import numpy as np
 import pytest
+
+import safetensors_reader
 
 SCHEMA_WORDS = {"description", "type", "minimum", "maximum", "enum", "default", "properties", "const", "examples", "$ref", "required", "oneOf", "anyOf",
                 "allOf", "items", "additionalProperties"}
@@ -89,8 +92,8 @@ def test_the_frame(document, server):
     for path, item in document["paths"].items():
         assert path.startswith("/") and item
         for method, operation in item.items():
-            assert operation["tags"][0] in ("compute", "catalogue", "operation")
-            assert method in ("get", "head", "post", "x-query") and operation["summary"] and operation["responses"]["200"]["description"]
+            assert operation["tags"][0] in ("compute", "catalogue", "weights", "operation")
+            assert method in ("get", "head", "post", "put", "delete", "x-query") and operation["summary"] and operation["responses"]["204" if method == "delete" else "200"]["description"]
             named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
             assert named == set(re.findall(r"{(\w+)}", path)) and all(p["required"] for p in operation.get("parameters", []) if p["in"] == "path")
 
@@ -121,7 +124,7 @@ def test_every_parameter(document, server):
         described = schemas["Attention"]["properties"]
         attention = entry["attention"]
         assert {p["name"] for p in attention["parameters"]} | {i["name"] for i in attention["inputs"]} <= set(described)
-    for name in ("len", "offset", "positions", "grid", "lens", "segments", "tokens", "q_len", "k_len", "q_offset", "dtype", "format", "digits", "outputs", "slice", "reduce", "data", "preset"):
+    for name in ("len", "offset", "positions", "grid", "lens", "segments", "tokens", "q_len", "k_len", "q_offset", "dtype", "format", "digits", "outputs", "slice", "reduce", "data", "weights", "preset"):
         assert name in schemas["Request"]["properties"]
 
 
@@ -151,14 +154,24 @@ def test_what_is_refused_does_not_fit(document, server, request_):
     assert not fits(request_, body_schema(document, "/encode"), document["components"]["schemas"])
 
 
-def test_examples_of_routes(document, server):
+@pytest.fixture
+def stored(server):
+    """The file that the examples of /weights name."""
+    assert server.request("PUT", "/weights/t5-small", safetensors_reader.dumps({"table": np.zeros((2, 2), "f4")}, {})).status == 201
+    yield
+    server.request("DELETE", "/weights/t5-small")
+
+
+def test_examples_of_routes(document, server, stored):
     schemas = document["components"]["schemas"]
     for path, item in document["paths"].items():
         for method, operation in item.items():
-            name = next((p["example"] for p in operation.get("parameters", []) if p["in"] == "path"), "")
+            if method in ("put", "delete"):
+                continue  # test_weights.py
+            names = {p["name"]: p["example"] for p in operation.get("parameters", []) if p["in"] == "path"}
             content = operation.get("requestBody", {}).get("content", {}).get("application/json")
             body = None if content is None else json.dumps(content["example"]).encode()
-            answer = server.request(method.replace("x-", "").upper(), path.replace("{name}", name) + ("?scheme=rope&len=4" if path == "/encode" and body is None else ""), body)
+            answer = server.request(method.replace("x-", "").upper(), path.format(**names) + ("?scheme=rope&len=4" if path == "/encode" and body is None else ""), body)
             assert answer.status == 200 and answer.headers["Content-Type"].split(";")[0] in operation["responses"]["200"]["content"], (method, path)
             assert content is None or fits(content["example"], content["schema"], schemas)
 

@@ -1,0 +1,220 @@
+/* Stored weights as the language sees them: a store of one file that counts its holders. Whatever fails, none is kept.
+ */
+#include "tests/api/ask.h"
+#include "tests/support/alloc.h"
+
+#include <stdio.h>
+
+/* ---- A store of one file, "one", with a T5 table for two heads ---- */
+
+enum { HEADER_ROOM = 256, TABLE_BYTES = 32 * 2 * 4 };
+
+static _Alignas(64) char file[HEADER_ROOM + TABLE_BYTES];
+static size_t n_file;
+static struct api_weights one = {.name = "one", .bytes = file};
+static int n_holders, n_changes;
+
+static const struct api_weights *find(void *self, const char *name)
+{
+    (void)self;
+    if (strcmp(name, one.name) != 0)
+        return NULL;
+    n_holders++;
+    return &one;
+}
+
+static const struct api_weights *next(void *self, const char *after)
+{
+    return strcmp(after, one.name) < 0 ? find(self, one.name) : NULL;
+}
+
+static void release(void *self, const struct api_weights *weights)
+{
+    (void)self;
+    assert_ptr_equal(weights, &one);
+    n_holders--;
+}
+
+static bool nearest(void *self, const char *name, char *near)
+{
+    (void)self, (void)name;
+    strcpy(near, one.name);
+    return true;
+}
+
+static enum api_stored put(void *self, const char *name, const char *bytes, size_t n, struct api_tensors *tensors,
+                           const struct api_guard *guard, const struct api_weights **weights)
+{
+    (void)name, (void)bytes, (void)n;
+    api_tensors_free(tensors);
+    if (!api_guard_allows(guard, one.sha256))
+        return API_STORED_GUARDED;
+    n_changes++;
+    *weights = find(self, one.name);
+    return API_STORED_REPLACED;
+}
+
+static enum api_stored remove_file(void *self, const char *name, const struct api_guard *guard)
+{
+    (void)self;
+    if (strcmp(name, one.name) != 0)
+        return API_STORED_ABSENT;
+    n_changes++;
+    return api_guard_allows(guard, one.sha256) ? API_STORED_REPLACED : API_STORED_GUARDED;
+}
+
+static const struct api_store store = {.bytes_max = 1 << 20,
+                                       .files_max = 1,
+                                       .find = find,
+                                       .next = next,
+                                       .release = release,
+                                       .nearest = nearest,
+                                       .put = put,
+                                       .remove = remove_file};
+
+static struct api_host stored_host;
+
+static void make_file(void)
+{
+    int n =
+        snprintf(file + 8, HEADER_ROOM, "{\"table\":{\"dtype\":\"F32\",\"shape\":[32,2],\"data_offsets\":[0,256]}}");
+    file[0] = (char)n;
+    n_file = 8 + (size_t)n + TABLE_BYTES;
+    for (size_t i = 0; i < 64; i++)
+        memcpy(file + 8 + n + 4 * i, &(float){(float)i}, 4);
+    one.n_bytes = n_file;
+    memset(one.sha256, 'a', API_SHA256_CHARS);
+    char why[256];
+    one.tensors = api_tensors_read(file, n_file, why, sizeof why);
+    assert_non_null(one.tensors);
+    stored_host = host;
+    stored_host.store = &store;
+}
+
+#define T5 "\"scheme\":\"t5\",\"num_heads\":2,\"len\":3"
+#define A16 "aaaaaaaaaaaaaaaa"
+
+static const struct {
+    const char *method, *path, *query, *if_match, *if_none_match;
+    const char *body; /* NULL: the file */
+    int status;
+} calls[] = {
+    {"POST", "/encode", NULL, NULL, NULL, "{" T5 ",\"weights\":\"one\"}", 200},
+    {"POST", "/encode", NULL, NULL, NULL, "{" T5 ",\"weights\":{\"name\":\"one\",\"map\":{\"table\":\"table\"}}}", 200},
+    {"GET", "/encode", "scheme=t5&num_heads=2&len=3&weights=one", NULL, NULL, "", 200},
+    {"POST", "/encode", NULL, NULL, NULL, "{" T5 ",\"weights\":{\"name\":\"one\",\"sha256\":\"" A16 A16 A16 A16 "\"}}",
+     200},
+    {"POST", "/encode", NULL, NULL, NULL,
+     "{" T5 ",\"weights\":{\"name\":\"one\",\"sha256\":\"b" A16 A16 A16 "aaaaaaaaaaaaaaa\"}}", 412},
+    {"POST", "/encode", NULL, NULL, NULL, "{" T5 ",\"weights\":{\"name\":\"one\",\"map\":{\"table\":\"none\"}}}", 422},
+    {"POST", "/encode", NULL, NULL, NULL, "{" T5 ",\"weights\":\"on\"}", 422},
+    {"POST", "/encode", NULL, NULL, NULL, "{\"scheme\":\"rope\",\"len\":3,\"weights\":\"one\"}", 422},
+    {"POST", "/encode", NULL, NULL, NULL, "{" T5 ",\"dtype\":\"f9\",\"weights\":\"one\"}", 422},
+    {"GET", "/weights", NULL, NULL, NULL, "", 200},
+    {"GET", "/weights/one", NULL, NULL, NULL, "", 200},
+    {"GET", "/weights/one", NULL, "\"b\"", NULL, "", 412},
+    {"GET", "/weights/one", NULL, NULL, "*", "", 304},
+    {"GET", "/weights/two", NULL, NULL, NULL, "", 404},
+    {"PUT", "/weights/one", NULL, NULL, NULL, NULL, 200},
+    {"PUT", "/weights/one", NULL, NULL, "*", NULL, 412},
+    {"PUT", "/weights/one", NULL, NULL, NULL, "{}", 400},
+    {"PUT", "/weights/.one", NULL, NULL, NULL, NULL, 422},
+    {"DELETE", "/weights/one", NULL, NULL, NULL, "", 204},
+    {"DELETE", "/weights/two", NULL, NULL, NULL, "", 404},
+};
+
+static struct api_reply *answer_call(size_t i)
+{
+    size_t n = calls[i].body ? strlen(calls[i].body) : n_file;
+    struct api_call call = {.method = calls[i].method,
+                            .path = calls[i].path,
+                            .query = calls[i].query,
+                            .if_match = calls[i].if_match,
+                            .if_none_match = calls[i].if_none_match,
+                            .body = !n              ? NULL
+                                    : calls[i].body ? calls[i].body
+                                                    : file,
+                            .body_bytes = n};
+    return api_answer(&stored_host, &call);
+}
+
+/* A hold ends with its reply, not before: its pieces are made from the file. */
+static void holds_end_with_replies(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct answer a = gather(answer_call(i));
+        if (a.status != calls[i].status)
+            fail_msg("call %zu: %d %s", i, a.status, a.body);
+        bool is_streamed = a.status == 200 && (strcmp(calls[i].path, "/encode") == 0 || i == 10);
+        assert_int_equal(n_holders, is_streamed ? 1 : 0);
+        if (i == 10)
+            assert_true(a.n == n_file && memcmp(a.body, file, n_file) == 0);
+        answer_drop(&a);
+        assert_int_equal(n_holders, 0);
+    }
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        long before = alloc_count();
+        api_reply_free(answer_call(i));
+        long n = alloc_count() - before;
+        for (long k = 0; k < n; k++) {
+            alloc_fail_at(k);
+            struct api_reply *reply = answer_call(i);
+            alloc_fail_at(-1);
+            if (reply->status != 503 && reply->status != calls[i].status)
+                fail_msg("call %zu, allocation %ld: %d %s", i, k, reply->status, gather(reply).body);
+            api_reply_free(reply);
+            assert_int_equal(n_holders, 0);
+        }
+    }
+}
+
+/* Who hurries is sent to a worker before anything is changed or waits. */
+static void the_hurried_ask_again(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"PUT", "DELETE"};
+    for (size_t i = 0; i < 2; i++) {
+        struct api_call call = {
+            .method = methods[i], .path = "/weights/one", .body = file, .body_bytes = n_file, .is_hurried = true};
+        n_changes = 0;
+        assert_null(api_answer(&stored_host, &call));
+        assert_int_equal(n_changes + n_holders, 0);
+        call.is_hurried = false;
+        api_reply_free(api_answer(&stored_host, &call));
+        assert_int_equal(n_changes, 1);
+    }
+}
+
+static void without_a_store(void **state)
+{
+    (void)state;
+    static const int statuses[][2] = {{0, 422}, {9, 200}, {10, 404}, {14, 503}, {18, 503}};
+    stored_host.store = NULL;
+    for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
+        struct api_reply *reply = answer_call((size_t)statuses[i][0]);
+        assert_int_equal(reply->status, statuses[i][1]);
+        api_reply_free(reply);
+    }
+    stored_host.store = &store;
+}
+
+int main(void)
+{
+    api_setup();
+    make_file();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(holds_end_with_replies),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(the_hurried_ask_again),
+        cmocka_unit_test(without_a_store),
+    };
+    int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+    api_tensors_free((struct api_tensors *)(uintptr_t)one.tensors);
+    return n_failed;
+}
