@@ -102,6 +102,7 @@ struct api_call {
     const char *accept;
     const char *if_match, *if_none_match, *if_range, *range;
     const char *origin, *access_method, *access_headers; /* Origin, Access-Control-Request-Method, …-Headers */
+    const char *inference_header;                        /* Inference-Header-Content-Length: /v2 alone looks at it */
     const char *body;                                    /* NULL when empty */
     size_t body_bytes;
     bool body_is_ours; /* the body's memory is writable, and nobody reads it after this call but the reply: tensors may
@@ -125,11 +126,12 @@ struct api_reply {
     const char *content_type;
     struct api_header headers[API_HEADERS_MAX]; /* besides Content-Type and Content-Length; owned by the reply */
     size_t n_headers;
-    uint64_t length;    /* bytes of the whole body; API_LENGTH_UNKNOWN: send chunked */
-    uint64_t n_pieces;  /* body = piece 0, 1, … n_pieces-1, one after the other; 0: empty body */
-    size_t piece_max;   /* no piece is longer than this */
-    bool computes;      /* making a piece is computing numbers more than writing them: where its time counts */
-    bool is_light;      /* making all pieces costs well under a millisecond: do it in place */
+    uint64_t length;     /* bytes of the whole body; API_LENGTH_UNKNOWN: send chunked */
+    uint64_t n_pieces;   /* body = piece 0, 1, … n_pieces-1, one after the other; 0: empty body */
+    size_t piece_max;    /* no piece is longer than this */
+    bool computes;       /* making a piece is computing numbers more than writing them: where its time counts */
+    bool is_light;       /* making all pieces costs well under a millisecond: do it in place */
+    uint64_t timeout_us; /* the client wants the answer to begin within this time of its request; 0: any time */
     const char *route;  /* the route's pattern, "/encode", for log and metrics; a constant string, "" if unknown path */
     const char *scheme; /* a constant string, "" if none */
     const char *format; /* "json", "raw", …; a constant string */

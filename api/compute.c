@@ -1,6 +1,6 @@
 /* POST /encode, /rotate and /attention, from the received bytes to the reply: fields, form, plan, format, in this
  * order. Every refusal happens here; the pieces of the reply cannot fail. */
-#include "api/caching.h"
+#include "api/compute.h"
 #include "api/inputs/input.h"
 #include "api/negotiate.h"
 #include "api/query.h"
@@ -11,27 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
-struct computation {
-    const struct api_host *host;
-    const struct api_call *call;
-    struct api_work *work;
-    struct api_form form;
-    const struct api_format *format;
-    size_t stored_bytes; /* of stored tensors it uses */
-    bool is_kept;        /* asked with a method whose answers may be kept: it has a validator */
-    bool is_unchanged;   /* and its client has it still */
-    char etag[API_ETAG_MAX];
-    struct api_problem *problem;
-};
-
-static bool fail_empty(const struct computation *c)
+static bool fail_empty(const struct api_computation *c)
 {
     return api_fail(c->problem, 400, "",
                     "the request is empty; send a JSON object, as in curl -d '{\"scheme\":\"rope\",\"len\":8}', or "
                     "names in the query");
 }
 
-static bool read_fields(struct computation *c)
+static bool read_fields(struct api_computation *c)
 {
     const struct api_call *call = c->call;
     bool has_query = call->query && *call->query;
@@ -46,7 +33,7 @@ static bool read_fields(struct computation *c)
     return api_weights_add(c->host->store, request, &c->stored_bytes, c->problem);
 }
 
-static bool choose_format(struct computation *c)
+static bool choose_format(struct api_computation *c)
 {
     c->format = c->form.format ? c->form.format : api_negotiate(c->call->accept);
     if (c->format)
@@ -56,7 +43,7 @@ static bool choose_format(struct computation *c)
     return api_fail(c->problem, 406, "", "nothing that Accept names can be sent; offered: %s", offered);
 }
 
-static struct pe_request core_request(const struct computation *c)
+static struct pe_request core_request(const struct api_computation *c)
 {
     const struct api_request *request = &c->work->request;
     return (struct pe_request){
@@ -73,14 +60,14 @@ static struct pe_request core_request(const struct computation *c)
     };
 }
 
-static bool takes_long(const struct computation *c)
+static bool takes_long(const struct api_computation *c)
 {
     struct pe_request core = core_request(c);
     return c->call->is_hurried && (c->format->is_picture || pe_request_size(&core) > API_HURRIED_SIZE_MAX ||
                                    c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
 }
 
-static bool make_plan(struct computation *c)
+static bool make_plan(struct api_computation *c)
 {
     struct pe_error err;
     struct pe_request core = core_request(c);
@@ -97,7 +84,7 @@ static uint64_t output_bytes(const struct pe_output *output)
     return bytes;
 }
 
-static bool check_size(const struct computation *c)
+static bool check_size(const struct api_computation *c)
 {
     uint64_t bytes = 0;
     if (pe_plan_n_outputs(c->work->plan) > API_OUTPUTS_MAX)
@@ -115,7 +102,7 @@ static bool check_size(const struct computation *c)
                     bytes == UINT64_MAX ? "more than " : "", bytes, c->host->max_answer);
 }
 
-static bool check_work(const struct computation *c)
+static bool check_work(const struct api_computation *c)
 {
     double work = pe_plan_work(c->work->plan);
     if (work <= (double)c->host->max_work || !c->form.data)
@@ -128,13 +115,13 @@ static bool check_work(const struct computation *c)
 
 /* Has the client this very answer? Then it need not be made. "*" is not asked here: it stands for whatever there is,
  * and there may be none. */
-static bool names_it(const struct computation *c)
+static bool names_it(const struct api_computation *c)
 {
     const char *tags = c->call->if_none_match;
     return tags && !strchr(tags, '*') && api_etag_is_among(tags, c->etag);
 }
 
-static bool open_stream(struct computation *c, struct api_opening *opening)
+static bool open_stream(struct api_computation *c, struct api_opening *opening)
 {
     struct api_text config;
     api_text_init(&config, API_TEXT_MAX);
@@ -146,7 +133,8 @@ static bool open_stream(struct computation *c, struct api_opening *opening)
                                     .call = c->call,
                                     .config = config.bytes,
                                     .config_bytes = config.n,
-                                    .stream = &c->work->stream};
+                                    .stream = &c->work->stream,
+                                    .about = c->about};
     bool fine = !config.state || api_fail_text(c->problem, &config);
     struct api_named named = {&c->work->request, &c->form,     c->format, c->work->plan,
                               c->host->commit,   config.bytes, config.n};
@@ -165,7 +153,8 @@ static bool is_kept(const struct api_call *call)
     return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0 || strcmp(call->method, "QUERY") == 0;
 }
 
-static struct api_reply *with_headers(struct api_reply *reply, const struct computation *c, const char *cache_control)
+static struct api_reply *with_headers(struct api_reply *reply, const struct api_computation *c,
+                                      const char *cache_control)
 {
     bool fine = api_reply_header(reply, "ETag", c->etag) && api_reply_header(reply, "Cache-Control", cache_control) &&
                 api_reply_header(reply, "Vary", "Accept");
@@ -177,12 +166,12 @@ static struct api_reply *with_headers(struct api_reply *reply, const struct comp
 }
 
 /* Ranges are of bodies whose bytes are known by arithmetic, got by GET: for a part of a picture all of it is drawn. */
-static bool may_have_ranges(const struct computation *c)
+static bool may_have_ranges(const struct api_computation *c)
 {
     return strcmp(c->call->method, "GET") == 0 && !c->format->is_text && !c->format->is_picture;
 }
 
-static struct api_reply *unsatisfiable(struct computation *c, uint64_t length)
+static struct api_reply *unsatisfiable(struct api_computation *c, uint64_t length)
 {
     char text[64];
     snprintf(text, sizeof text, "bytes */%" PRIu64, length);
@@ -193,7 +182,7 @@ static struct api_reply *unsatisfiable(struct computation *c, uint64_t length)
 }
 
 /* The whole, or the part that Range asks for unless If-Range names another answer. */
-static struct api_reply *send_kept(struct computation *c, const struct api_opening *opening)
+static struct api_reply *send_kept(struct api_computation *c, const struct api_opening *opening)
 {
     struct api_stream *stream = &c->work->stream;
     struct api_range range = {0, 0};
@@ -223,7 +212,7 @@ static struct api_reply *send_kept(struct computation *c, const struct api_openi
     return api_reply_problem(c->problem);
 }
 
-static struct api_reply *answer_kept(struct computation *c, const struct api_opening *opening)
+static struct api_reply *answer_kept(struct api_computation *c, const struct api_opening *opening)
 {
     if (!c->is_unchanged && !api_etag_is_among(c->call->if_none_match, c->etag))
         return send_kept(c, opening);
@@ -233,19 +222,24 @@ static struct api_reply *answer_kept(struct computation *c, const struct api_ope
     return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), c, cache_control);
 }
 
+bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later)
+{
+    *later = takes_long(c);
+    return !*later && make_plan(c) && check_size(c) && check_work(c) && open_stream(c, opening);
+}
+
 static struct api_reply *compute(const struct api_asked *asked, enum pe_operation operation)
 {
     struct api_problem problem;
     struct api_opening opening;
-    struct computation c = {
+    struct api_computation c = {
         .host = asked->host, .call = asked->call, .work = api_work_new(operation), .problem = &problem};
     c.is_kept = is_kept(asked->call);
     bool later = false;
     if (!c.work)
         api_fail_memory(&problem);
     else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) &&
-             !(later = takes_long(&c)) && make_plan(&c) && check_size(&c) && check_work(&c) &&
-             open_stream(&c, &opening))
+             api_compute(&c, &opening, &later))
         return c.is_kept ? answer_kept(&c, &opening) : api_reply_stream(c.work, opening.header, opening.header_value);
     api_work_free(c.work);
     return later ? NULL : api_reply_problem(&problem);

@@ -15,6 +15,7 @@ struct reader {
     const struct api_scan *scan;
     const double *numbers; /* owned by the request's arena by now */
     const char *where;
+    bool is_plain; /* objects with data are no tensors */
     struct api_problem *problem;
     char pointer[PE_POINTER_MAX]; /* of the value being converted */
 };
@@ -117,7 +118,7 @@ static bool convert_object(struct reader *r, const json_t *object, struct pe_val
         return false;
     *value = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
     /* Only a tensor has a member of this name; the request's own `data` is not inside an object of the request. */
-    if (json_object_get(object, "data"))
+    if (!r->is_plain && json_object_get(object, "data"))
         return api_tensor_read(&r->request->arena, value, r->pointer, r->problem);
     return true;
 }
@@ -221,14 +222,27 @@ static bool check_nul(const char *text, size_t n, const char *where, struct api_
                     place.column);
 }
 
-bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
-                   struct api_problem *problem)
+static bool read_document(struct reader *r, const char *text, size_t n)
 {
     struct api_scan scan;
     api_scan_init(&scan);
-    struct reader r = {.request = request, .scan = &scan, .where = where, .problem = problem};
-    bool fine = check_nul(text, n, where, problem) && api_scan_text(&scan, text, n, where, problem) &&
-                read_skeleton(&r, &scan, text, n);
+    r->scan = &scan;
+    bool fine = check_nul(text, n, r->where, r->problem) && api_scan_text(&scan, text, n, r->where, r->problem) &&
+                read_skeleton(r, &scan, text, n);
     api_scan_drop(&scan);
     return fine;
+}
+
+bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
+                   struct api_problem *problem)
+{
+    struct reader r = {.request = request, .where = where, .problem = problem};
+    return read_document(&r, text, n);
+}
+
+bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
+                         struct api_problem *problem)
+{
+    struct reader r = {.request = request, .where = where, .is_plain = true, .problem = problem};
+    return read_document(&r, text, n);
 }

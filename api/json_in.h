@@ -9,6 +9,10 @@
 bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
                    struct api_problem *problem);
 
+/* The same, but an object with a member "data" stays an object: no tensor of ours. */
+bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
+                         struct api_problem *problem);
+
 /* Is text one JSON value and nothing else? If not, *problem says so, with `where` in front. */
 bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem);
 

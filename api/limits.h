@@ -79,6 +79,11 @@ enum { API_PICTURE_COMPRESSION = 6 };
 
 /* Columns of a terminal; with half as many lines a picture of text is at most 20 MB. */
 enum { API_COLUMNS_MAX = 1000 };
+/* /v2: multiply-adds of a plan whose answer has numbers in JSON beside others as bytes; they are made before the first
+ * byte is sent, where no departure of the client is seen: some seconds. And bytes of such JSON where elements take
+ * microseconds. */
+#define API_BESIDE_WORK_MAX 1e10
+enum { API_BESIDE_SLOW_BYTES = 4 << 20 };
 
 _Static_assert((int)API_LIGHT_BYTES <= (int)API_PIECE_BYTES, "a light body fits one piece");
 _Static_assert(API_PIECE_BYTES % 4096 == 0, "pieces of a body keep the alignment of its start");

@@ -290,6 +290,40 @@ static const char *lower(const char *method)
     return "x-query"; /* OpenAPI 3.1 has no QUERY */
 }
 
+/* The protocol's own description says the rest. */
+static void add_inference_body(struct api_text *text, const char *example)
+{
+    api_text_format(
+        text,
+        ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\",\"properties\":{\"id\":{"
+        "\"type\":\"string\"},\"parameters\":{\"type\":\"object\",\"description\":\"the request's fields as strings, "
+        "numbers and booleans; lists and objects as JSON text\"},\"inputs\":{\"type\":\"array\",\"items\":{\"type\":"
+        "\"object\",\"required\":[\"name\",\"shape\",\"datatype\"],\"properties\":{\"name\":{\"type\":\"string\"},"
+        "\"shape\":{\"type\":\"array\"},\"datatype\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},"
+        "\"data\":{\"type\":\"array\"}}}},\"outputs\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":["
+        "\"name\"],\"properties\":{\"name\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"}}}}}},"
+        "\"example\":%s},\"application/octet-stream\":{}}}",
+        example);
+}
+
+static void add_path_parameters(struct api_text *text, const struct api_route_info *route)
+{
+    static const char *const names[] = {"name", "version"}, *const steps[] = {"{name}", "{version}"};
+    const char *const examples[] = {route->name, "1"};
+    bool first = true;
+    api_text_put(text, ",\"parameters\":[");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!strstr(route->pattern, steps[i]))
+            continue;
+        api_text_format(text,
+                        "%s{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"},"
+                        "\"example\":\"%s\"}",
+                        first ? "" : ",", names[i], examples[i]);
+        first = false;
+    }
+    api_text_put(text, "]");
+}
+
 static void add_method(struct api_text *text, const struct api_route_info *route, const char *method, bool *first)
 {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
@@ -299,14 +333,13 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     api_text_string(text, route->summary);
     api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
     if (strchr(route->pattern, '{'))
-        api_text_format(text,
-                        ",\"parameters\":[{\"name\":\"name\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":"
-                        "\"string\"},\"example\":\"%s\"}]",
-                        route->example);
+        add_path_parameters(text, route);
     else if (route->computes && is_get)
         add_query(text, route->example);
     if (route->computes && !is_get)
         add_body(text, route->operation, route->example);
+    if (route->is_protocol && route->example)
+        add_inference_body(text, route->example);
     if (route->keeps_files)
         add_file_method(text, method);
     else

@@ -11,7 +11,8 @@
 struct api_asked {
     const struct api_host *host;
     const struct api_call *call;
-    const char *name; /* what stands for {name} in the route's pattern, "" if it has none */
+    const char *name;    /* what stands for {name} in the route's pattern, "" if it has none */
+    const char *version; /* likewise for {version} */
 };
 
 /* A reply of a text, made in one piece; takes text, and becomes the error's reply if text or memory has failed. */

@@ -3,6 +3,7 @@
 #include "api/routes.h"
 #include "api/cors.h"
 #include "api/json_load.h"
+#include "api/oip/oip.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,12 +18,13 @@ static const struct {
 } methods[] = {{"GET", GET}, {"HEAD", GET}, {"POST", POST}, {"QUERY", QUERY}, {"PUT", PUT}, {"DELETE", DELETE}};
 
 struct route {
-    const char *pattern; /* may end in /{name}: one more step of the path */
+    const char *pattern; /* {name} and {version} stand for any one step of the path */
     unsigned methods;    /* enum method, joined */
     struct api_reply *(*handle)(const struct api_asked *asked);
     const char *group;
     const char *summary;
-    const char *example;    /* answers 200: the description has it, the tests ask it */
+    const char *name;       /* an example of {name}, where there is one */
+    const char *example;    /* a body that answers 200: the description has it, the tests ask it */
     const char *media_type; /* NULL: JSON, or the formats' where it computes */
 };
 
@@ -30,27 +32,54 @@ struct route {
 #define EXAMPLE_ROTATE "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":3,\"q\":[[1,0,0,1],[1,0,0,1]],\"digits\":4}"
 #define EXAMPLE_ATTENTION                                                                                              \
     "{\"scheme\":\"alibi\",\"tokens\":[\"the\",\"cat\",\"saw\",\"the\",\"dog\"],\"num_heads\":1,\"digits\":3}"
+#define EXAMPLE_INFER                                                                                                  \
+    "{\"inputs\":[{\"name\":\"q\",\"shape\":[1,1,1,2],\"datatype\":\"FP32\",\"data\":[1,0]}],"                         \
+    "\"parameters\":{\"offset\":1}}"
+
+/* The version may be left out. */
+#define MODEL(end, methods_, handle_, summary_, ...)                                                                   \
+    {"/v2/models/{name}" end, methods_, handle_, "inference", .summary = summary_, .name = "rope", __VA_ARGS__},       \
+    {                                                                                                                  \
+        "/v2/models/{name}/versions/{version}" end, methods_, handle_, "inference", .summary = summary_,               \
+                                                                                    .name = "rope", __VA_ARGS__        \
+    }
 
 static const struct route routes[] = {
     {"/encode", GET | POST | QUERY, api_encode, "compute",
-     "a scheme's tensors: tables, cosines and sines, biases, indices", EXAMPLE_ENCODE, NULL},
-    {"/rotate", POST, api_rotate, "compute", "queries and keys rotated", EXAMPLE_ROTATE, NULL},
-    {"/attention", POST, api_attention, "compute", "attention maps, outputs and entropies under any scheme",
-     EXAMPLE_ATTENTION, NULL},
-    {"/schemes", GET, api_schemes, "catalogue", "every scheme with its parameters, inputs and outputs", NULL, NULL},
-    {"/schemes/{name}", GET, api_scheme, "catalogue", "one scheme", "rope", NULL},
-    {"/presets", GET, api_presets, "catalogue", "public models by name", NULL, NULL},
-    {"/presets/{name}", GET, api_preset, "catalogue", "one model", "llama-3.1", NULL},
-    {"/weights", GET, api_weights_list, "weights", "every stored file of weights with its tensors", NULL, NULL},
-    {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights", "one stored file of weights, safetensors",
-     "t5-small", NULL},
-    {"/openapi.json", GET, api_openapi, "catalogue", "this description", NULL, NULL},
-    {"/docs", GET, api_docs, "catalogue", "this description as a page to read and try", NULL, "text/html"},
-    {"/healthz", GET, api_healthz, "operation", "is the loop turning?", NULL, NULL},
-    {"/readyz", GET, api_readyz, "operation", "does it take work?", NULL, NULL},
-    {"/metrics", GET, api_metrics, "operation", "figures for Prometheus", NULL, "text/plain"},
-    {"/version", GET, api_version, "operation", "version, commit, instruction set", NULL, NULL},
-    {"/", GET, api_front, "operation", "the first page", NULL, "text/html"},
+     .summary = "a scheme's tensors: tables, cosines and sines, biases, indices", .example = EXAMPLE_ENCODE},
+    {"/rotate", POST, api_rotate, "compute", .summary = "queries and keys rotated", .example = EXAMPLE_ROTATE},
+    {"/attention", POST, api_attention, "compute", .summary = "attention maps, outputs and entropies under any scheme",
+     .example = EXAMPLE_ATTENTION},
+    {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs"},
+    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope"},
+    {"/presets", GET, api_presets, "catalogue", .summary = "public models by name"},
+    {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1"},
+    {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
+    {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights",
+     .summary = "one stored file of weights, safetensors", .name = "t5-small"},
+    {"/openapi.json", GET, api_openapi, "catalogue", .summary = "this description"},
+    {"/docs", GET, api_docs, "catalogue", .summary = "this description as a page to read and try",
+     .media_type = "text/html"},
+    {"/healthz", GET, api_healthz, "operation", .summary = "is the loop turning?"},
+    {"/readyz", GET, api_readyz, "operation", .summary = "does it take work?"},
+    {"/metrics", GET, api_metrics, "operation", .summary = "figures for Prometheus", .media_type = "text/plain"},
+    {"/version", GET, api_version, "operation", .summary = "version, commit, instruction set"},
+    {"/", GET, api_front, "operation", .summary = "the first page", .media_type = "text/html"},
+    {"/v2", GET, api_oip_server, "inference", .summary = "Open Inference Protocol v2: name, version, extensions"},
+    {"/v2/health/live", GET, api_oip_live, "inference", .summary = "is the loop turning?"},
+    {"/v2/health/ready", GET, api_oip_ready, "inference", .summary = "does it take work?"},
+    {"/v2/models", GET, api_oip_models, "inference", .summary = "names of the models"},
+    {"/v2/models/stats", GET, api_oip_models_stats, "inference", .summary = "statistics of every model"},
+    {"/v2/repository/index", POST, api_oip_index, "inference", .summary = "every model with its state"},
+    {"/v2/repository/models/{name}/load", POST, api_oip_load, "inference",
+     .summary = "nothing to do: every model is always loaded", .name = "rope"},
+    {"/v2/repository/models/{name}/unload", POST, api_oip_unload, "inference",
+     .summary = "refused: models are part of the program", .name = "rope"},
+    MODEL("", GET, api_oip_model, "a model's inputs and outputs"),
+    MODEL("/ready", GET, api_oip_model_ready, "does the model take work?"),
+    MODEL("/config", GET, api_oip_config, "a model's configuration as Triton writes it"),
+    MODEL("/stats", GET, api_oip_stats, "statistics of a model"),
+    MODEL("/infer", POST, api_oip_infer, "a model's outputs of the inputs sent", .example = EXAMPLE_INFER),
 };
 
 enum { N_ROUTES = sizeof routes / sizeof routes[0] };
@@ -67,13 +96,15 @@ struct api_route_info api_route_at(size_t i)
     struct api_route_info info = {.pattern = route->pattern,
                                   .summary = route->summary,
                                   .group = route->group,
+                                  .name = route->name,
                                   .example = route->example,
                                   .media_type = route->media_type ? route->media_type : api_json_type};
     size_t n = 0;
     for (size_t m = 0; m < sizeof methods / sizeof methods[0]; m++)
         if (methods[m].method & route->methods)
             info.methods[n++] = methods[m].name;
-    info.computes = route->methods & POST;
+    info.is_protocol = strncmp(route->pattern, "/v2", 3) == 0;
+    info.computes = (route->methods & POST) && !info.is_protocol;
     info.keeps_files = route->methods & PUT;
     info.operation = route->handle == api_rotate ? PE_ROTATE : route->handle == api_attention ? PE_ATTEND : PE_ENCODE;
     return info;
@@ -81,20 +112,38 @@ struct api_route_info api_route_at(size_t i)
 
 /* ---- Finding ---- */
 
-/* The part of path that stands for {name}, "" if the pattern has none; NULL if path does not match. */
-static const char *match(const char *pattern, const char *path)
+/* Steps of the path that stand for {name} and {version}. Names of ours are shorter than the room; of a longer one the
+ * beginning is kept, for the message that there is none such. */
+struct steps {
+    char name[256], version[32];
+};
+
+static const char *take_step(const char *pattern, const char **path, struct steps *steps)
 {
-    const char *brace = strchr(pattern, '{');
-    if (!brace)
-        return strcmp(pattern, path) == 0 ? "" : NULL;
-    size_t n = (size_t)(brace - pattern);
-    return strncmp(pattern, path, n) == 0 && path[n] && !strchr(path + n, '/') ? path + n : NULL;
+    bool is_name = strncmp(pattern, "{name}", 6) == 0;
+    char *step = is_name ? steps->name : steps->version;
+    size_t n = strcspn(*path, "/"), room = is_name ? sizeof steps->name : sizeof steps->version;
+    snprintf(step, room, "%.*s", (int)(n < room ? n : room), *path);
+    *path += n;
+    return strchr(pattern, '}') + 1;
 }
 
-static const struct route *route_find(const char *path, const char **name)
+static bool match(const char *pattern, const char *path, struct steps *steps)
+{
+    *steps = (struct steps){"", ""};
+    while (*pattern && *path) {
+        if (*pattern == '{' && *path != '/')
+            pattern = take_step(pattern, &path, steps);
+        else if (*pattern++ != *path++)
+            return false;
+    }
+    return !*pattern && !*path;
+}
+
+static const struct route *route_find(const char *path, struct steps *steps)
 {
     for (size_t i = 0; i < N_ROUTES; i++)
-        if ((*name = match(routes[i].pattern, path)))
+        if (match(routes[i].pattern, path, steps))
             return &routes[i];
     return NULL;
 }
@@ -117,7 +166,7 @@ static bool fail_path(const char *path, struct api_problem *problem)
     for (size_t i = 0; i < N_ROUTES; i++) {
         if (routes[i].pattern[1]) /* "/" is near every short path */
             patterns[n_patterns++] = routes[i].pattern;
-        if (used < sizeof list)
+        if (used < sizeof list && strncmp(routes[i].pattern, "/v2/", 4) != 0) /* what a /v2 has, its standard says */
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", routes[i].pattern);
     }
     patterns[n_patterns] = NULL;
@@ -188,8 +237,8 @@ static struct api_reply *finish(struct api_reply *reply, const struct route *rou
 
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes)
 {
-    const char *name;
-    const struct route *route = route_find(call->path, &name);
+    struct steps steps;
+    const struct route *route = route_find(call->path, &steps);
     struct api_problem problem;
     if (check_head(host, call, route, declared_bytes, &problem))
         return NULL;
@@ -207,8 +256,9 @@ static struct api_reply *handle(const struct route *route, const struct api_aske
 
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
 {
-    struct api_asked asked = {.host = host, .call = call};
-    const struct route *route = route_find(call->path, &asked.name);
+    struct steps steps;
+    struct api_asked asked = {.host = host, .call = call, .name = steps.name, .version = steps.version};
+    const struct route *route = route_find(call->path, &steps);
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))
         return finish(api_reply_problem(&problem), route, host, call);

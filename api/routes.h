@@ -25,11 +25,13 @@ struct api_reply *api_docs(const struct api_asked *asked);
 struct api_route_info {
     const char *pattern, *summary;
     const char *group;      /* "compute", "catalogue", "operation": the description's sections */
-    const char *example;    /* a request as JSON, or a {name}; NULL: it takes none */
+    const char *name;       /* an example of {name}, NULL: the pattern has none */
+    const char *example;    /* a request as JSON; NULL: it takes none */
     const char *media_type; /* of the answer, where it does not compute */
     const char *methods[8]; /* NULL-terminated */
-    bool computes;          /* takes a request */
+    bool computes;          /* takes a request of ours */
     bool keeps_files;       /* its PUT takes a file of tensors, its GET gives it */
+    bool is_protocol;       /* belongs to the Open Inference Protocol */
     enum pe_operation operation;
 };
 size_t api_n_routes(void);

@@ -21,6 +21,7 @@ static const struct kept {
     {HTTP_IF_NONE_MATCH, offsetof(struct api_call, if_none_match), "If-None-Match"},
     {HTTP_IF_RANGE, offsetof(struct api_call, if_range), NULL},
     {HTTP_RANGE, offsetof(struct api_call, range), NULL},
+    {HTTP_INFERENCE_HEADER, offsetof(struct api_call, inference_header), NULL},
     {HTTP_ORIGIN, offsetof(struct api_call, origin), NULL},
     {HTTP_ACCESS_METHOD, offsetof(struct api_call, access_method), NULL},
     {HTTP_ACCESS_HEADERS, offsetof(struct api_call, access_headers), "Access-Control-Request-Headers"},

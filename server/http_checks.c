@@ -21,6 +21,7 @@ static const char *const header_names[HTTP_N_HEADERS] = {
     [HTTP_ORIGIN] = "Origin",
     [HTTP_ACCESS_METHOD] = "Access-Control-Request-Method",
     [HTTP_ACCESS_HEADERS] = "Access-Control-Request-Headers",
+    [HTTP_INFERENCE_HEADER] = "Inference-Header-Content-Length",
     [HTTP_REQUEST_ID] = "X-Request-Id",
     [HTTP_TRACEPARENT] = "traceparent",
 };
@@ -71,6 +72,8 @@ struct http_refusal http_head_check(const struct http_head *head)
         return (struct http_refusal){400, "the Host header is not one host name with an optional port"};
     if (head->n[HTTP_CONTENT_TYPE] > 1 || head->n[HTTP_CONTENT_ENCODING] > 1)
         return (struct http_refusal){400, "the request has more than one Content-Type or Content-Encoding"};
+    if (head->n[HTTP_INFERENCE_HEADER] > 1)
+        return (struct http_refusal){400, "the request has more than one Inference-Header-Content-Length"};
     return check_framing(head);
 }
 

@@ -167,6 +167,14 @@ void exchange_refuse_queue(struct exchange *x)
 
 static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }
 
+/* Time runs from the last byte of the request: how long a client takes to send it is no fault of ours. Nothing is cut
+ * once it has begun. */
+static bool is_late(const struct exchange *x)
+{
+    uint64_t timeout_us = x->reply->timeout_us, now = clock_now();
+    return timeout_us && x->received_at && (now - x->received_at) / 1000 >= timeout_us;
+}
+
 /* A 503 says when to come back; the language cannot know, the machine guesses. */
 static bool add_retry(struct exchange *x, struct MHD_Response *response)
 {
@@ -183,6 +191,8 @@ static void decide(struct exchange *x)
 {
     if (is_streamed(x) && exchange_queue_is_full(x))
         exchange_refuse_queue(x);
+    if (is_late(x))
+        exchange_refuse(x, 503, "the answer was not ready within the request's parameter timeout");
     x->decided_at = clock_now();
     x->received_at = x->received_at ? x->received_at : x->decided_at; /* refused before all of it came */
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);

@@ -51,6 +51,7 @@ struct api_opening {
     const char *config;                /* the resolved configuration as JSON text */
     size_t config_bytes;
     struct api_stream *stream; /* to be given its segments */
+    void *about;               /* what a format of one endpoint wants to know beside that; else NULL */
     const char *header;        /* one more header of the answer, NULL if none */
     const char *header_value;  /* in the arena */
 };

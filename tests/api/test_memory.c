@@ -8,8 +8,16 @@ static const char multipart[] =
     "\x93NUMPY\x01\x00\x3b\x00{'descr': '>f4', 'fortran_order': True, 'shape': (1, 2), }\n"
     "\0\0\0\0\0\0\0\0\r\n--B--";
 
+/* A tensor and words behind the JSON of an inference, whose outputs come back both ways. */
+static const char inference[] =
+    "{\"id\":\"i\",\"inputs\":[{\"name\":\"tokens\",\"shape\":[2],\"datatype\":\"BYTES\",\"parameters\":{"
+    "\"binary_data_size\":10}},{\"name\":\"key_mask\",\"shape\":[1,2],\"datatype\":\"INT16\",\"parameters\":{"
+    "\"binary_data_size\":4}}],\"outputs\":[{\"name\":\"probs\",\"parameters\":{\"binary_data\":true}},{\"name\":"
+    "\"scores\"}],\"parameters\":{\"dim\":4,\"num_heads\":1}}"
+    "\1\0\0\0a\1\0\0\0b\1\0\1";
+
 static const struct {
-    const char *method, *path, *query, *type;
+    const char *method, *path, *query, *type; /* type: of the content; for /v2 the length of the JSON */
     const char *body;
     size_t n; /* 0: a string */
     int status;
@@ -38,6 +46,15 @@ static const struct {
     {"GET", "/docs", NULL, NULL, "", 0, 200},
     {"GET", "/encode", "scheme=rope&len=4&format=raw", NULL, "", 0, 200},
     {"PUT", "/encode", NULL, NULL, "", 0, 405},
+    {"POST", "/v2/models/none/infer", NULL, "314", inference, sizeof inference, 200},
+    {"POST", "/v2/models/alibi/infer", NULL, NULL,
+     "{\"inputs\":[{\"name\":\"key_mask\",\"shape\":[2],\"datatype\":\"BOOL\",\"data\":[true,false]}],\"parameters\":{"
+     "\"slopes\":\"[1,2]\",\"num_heads\":2,\"len\":2}}",
+     0, 200},
+    {"POST", "/v2/models/rope/infer", NULL, "0", "\1\0\0\0\0\0\0", 8, 200},
+    {"GET", "/v2/models", NULL, NULL, "", 0, 200},
+    {"GET", "/v2/models/rope/config", NULL, NULL, "", 0, 200},
+    {"POST", "/v2/repository/models/rope/load", NULL, NULL, "{\"parameters\":{\"config\":\"\"}}", 0, 501},
 };
 
 static struct api_reply *answer_call(size_t i)
@@ -47,6 +64,7 @@ static struct api_reply *answer_call(size_t i)
                             .path = calls[i].path,
                             .query = calls[i].query,
                             .content_type = calls[i].type,
+                            .inference_header = calls[i].type,
                             .body = n ? calls[i].body : NULL,
                             .body_bytes = n};
     return api_answer(&host, &call);

@@ -92,7 +92,7 @@ def test_the_frame(document, server):
     for path, item in document["paths"].items():
         assert path.startswith("/") and item
         for method, operation in item.items():
-            assert operation["tags"][0] in ("compute", "catalogue", "weights", "operation")
+            assert operation["tags"][0] in ("compute", "catalogue", "weights", "operation", "inference")
             assert method in ("get", "head", "post", "put", "delete", "x-query") and operation["summary"] and operation["responses"]["204" if method == "delete" else "200"]["description"]
             named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
             assert named == set(re.findall(r"{(\w+)}", path)) and all(p["required"] for p in operation.get("parameters", []) if p["in"] == "path")
@@ -112,7 +112,7 @@ def test_every_route_and_method(document, server):
     listed = re.search(r"there are: (.*)", server.get("/nowhere-near-anything").json()["detail"])[1]
     assert set(listed.split(", ")) <= set(document["paths"]) and len(document["paths"]) >= len(listed.split(", "))
     for path, item in document["paths"].items():
-        allow = server.request("OPTIONS", path.replace("{name}", "x")).headers["Allow"].split(", ")
+        allow = server.request("OPTIONS", path.format(name="x", version="1")).headers["Allow"].split(", ")
         assert {m.replace("QUERY", "x-query").lower() for m in allow} == set(item), path
 
 
@@ -166,13 +166,14 @@ def test_examples_of_routes(document, server, stored):
     schemas = document["components"]["schemas"]
     for path, item in document["paths"].items():
         for method, operation in item.items():
-            if method in ("put", "delete"):
-                continue  # test_weights.py
+            if method in ("put", "delete") or path.endswith("/unload"):
+                continue  # test_weights.py; models stay
             names = {p["name"]: p["example"] for p in operation.get("parameters", []) if p["in"] == "path"}
             content = operation.get("requestBody", {}).get("content", {}).get("application/json")
             body = None if content is None else json.dumps(content["example"]).encode()
             answer = server.request(method.replace("x-", "").upper(), path.format(**names) + ("?scheme=rope&len=4" if path == "/encode" and body is None else ""), body)
-            assert answer.status == 200 and answer.headers["Content-Type"].split(";")[0] in operation["responses"]["200"]["content"], (method, path)
+            assert answer.status == 200, (method, path)
+            assert not answer.body and method != "get" or answer.headers["Content-Type"].split(";")[0] in operation["responses"]["200"]["content"], (method, path)
             assert content is None or fits(content["example"], content["schema"], schemas)
 
 

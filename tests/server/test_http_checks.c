@@ -52,6 +52,8 @@ static void heads(void **state)
         {501, "HTTP/1.1", {"Host: a", "Transfer-Encoding: \"chunked\""}},
         {400, "HTTP/1.0", {"Transfer-Encoding: chunked"}},
         {400, "HTTP/1.1", {"Host: a", "Content-Type: a/b", "Content-Type: c/d"}},
+        {0, "HTTP/1.1", {"Host: a", "Inference-Header-Content-Length: 3"}},
+        {400, "HTTP/1.1", {"Host: a", "Inference-Header-Content-Length: 3", "inference-header-content-length: 3"}},
     };
     for (size_t i = 0; i < N_OF(cases); i++) {
         struct http_head head = head_of(cases[i].version, cases[i].headers);

@@ -1,0 +1,204 @@
+/* {"model_name":…,"model_version":"1"[,"id":…][,"parameters":{…}],"outputs":[{"name","datatype","shape","data"}]}, and
+ * behind it the bytes of the outputs that are wanted as such. */
+#include "api/elements.h"
+#include "api/numbers.h"
+#include "api/oip/oip.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t count_of(const struct pe_output *output) { return output->n_rows * output->row_len; }
+
+static bool is_binary(const struct api_oip_request *request, size_t i)
+{
+    enum api_oip_wish wish = request->n_outputs ? request->wishes[i] : API_OIP_UNSAID;
+    return (wish == API_OIP_UNSAID ? request->wish : wish) == API_OIP_BINARY;
+}
+
+const struct api_format *api_oip_format(const struct api_oip_request *request, bool *is_mixed)
+{
+    size_t n = request->n_outputs ? request->n_outputs : 1, n_binary = 0; /* without names they are all alike */
+    for (size_t i = 0; i < n; i++)
+        n_binary += is_binary(request, i);
+    *is_mixed = n_binary > 0 && n_binary < n;
+    return n_binary ? &api_oip_binary : &api_oip_json;
+}
+
+/* ---- The JSON ---- */
+
+static void begin_answer(const struct api_opening *opening, struct api_text *text)
+{
+    const struct api_oip_answer *answer = opening->about;
+    char name[API_OIP_NAME_MAX];
+    uint64_t empty_rows;
+    api_oip_name_print(answer->model, name);
+    api_text_put(text, "{\"model_name\":");
+    api_text_string(text, name);
+    api_text_put(text, ",\"model_version\":\"" API_OIP_VERSION "\"");
+    if (answer->request->id)
+        api_text_member(text, "id", answer->request->id);
+    if (pe_plan_empty_rows(opening->plan, &empty_rows))
+        api_text_format(text, ",\"parameters\":{\"empty_rows\":%" PRIu64 "}", empty_rows);
+    api_text_put(text, ",\"outputs\":[");
+}
+
+/* Only what is rotated has the name of what came. */
+static void begin_output(struct api_text *text, const struct pe_output *output, size_t i)
+{
+    char name[64];
+    bool is_rotated = strcmp(output->name, "q") == 0 || strcmp(output->name, "k") == 0;
+    snprintf(name, sizeof name, "%s%s", output->name, is_rotated ? "_out" : "");
+    api_text_put(text, i ? ",{\"name\":" : "{\"name\":");
+    api_text_string(text, name);
+    api_text_member(text, "datatype", api_oip_datatype(output->dtype));
+    api_text_put(text, ",\"shape\":");
+    api_text_shape(text, output->shape, output->rank);
+}
+
+/* ---- All in JSON: data is flat, whatever the shape ---- */
+
+static struct api_elements elements_of(const struct pe_output *output)
+{
+    struct api_elements elements;
+    uint64_t count = count_of(output);
+    api_elements_init(&elements, output->dtype, &count, 1, API_DIGITS_SHORTEST);
+    return elements;
+}
+
+static bool open_json(struct api_opening *opening, struct api_problem *problem)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    begin_answer(opening, &text);
+    for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++) {
+        const struct pe_output *output = pe_plan_output(opening->plan, i);
+        begin_output(&text, output, i);
+        api_text_put(&text, count_of(output) ? ",\"data\":" : ",\"data\":[]");
+        if (count_of(output)) {
+            if (!api_stream_take(opening, &text, problem))
+                return false;
+            api_stream_output(opening->stream, i);
+        }
+        api_text_put(&text, "}");
+    }
+    api_text_put(&text, "]}");
+    return api_stream_take(opening, &text, problem);
+}
+
+/* An element's values wait behind the text of their piece until they are printed. */
+static size_t width_json(const struct api_stream *stream, const struct pe_output *output)
+{
+    (void)stream;
+    return elements_of(output).width + pe_dtype_size(output->dtype);
+}
+
+static void *aligned(char *p) { return p + (-(uintptr_t)p & 63); }
+
+static size_t print_json(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+                         char *dst)
+{
+    struct api_elements elements = elements_of(segment->output);
+    void *values = aligned(dst + n * elements.width);
+    pe_fill(stream->plan, segment->index, first, n, values);
+    return api_elements_print(&elements, values, first, n, dst);
+}
+
+/* ---- JSON and bytes ---- */
+
+/* Nobody can interrupt what is made here. So what takes long, or would be a large text, is refused. */
+static bool check_numbers(const struct api_opening *opening, const struct pe_output *output, size_t width,
+                          struct api_problem *problem)
+{
+    uint64_t count = count_of(output);
+    size_t max = pe_plan_pace(opening->plan) == PE_QUICK ? API_TEXT_MAX : API_BESIDE_SLOW_BYTES;
+    if (count <= max / width && pe_plan_work(opening->plan) <= API_BESIDE_WORK_MAX)
+        return true;
+    return api_fail(problem, 413, "/outputs",
+                    "output %s (%" PRIu64 " elements) takes too long or is too large to stand as JSON beside others as "
+                    "bytes; set binary_data for it too, or for none",
+                    output->name, count);
+}
+
+/* The header says how long the JSON is, so the numbers in it have to be there before the first byte is sent. */
+static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t i, struct api_problem *problem)
+{
+    const struct pe_output *output = pe_plan_output(opening->plan, i);
+    struct api_elements elements = elements_of(output);
+    uint64_t count = count_of(output);
+    if (!check_numbers(opening, output, elements.width, problem))
+        return false;
+    api_text_put(text, count ? ",\"data\":" : ",\"data\":[]");
+    char *dst = count ? api_text_room(text, (size_t)count * elements.width) : NULL;
+    void *values = dst ? api_arena_array(opening->arena, (size_t)count, pe_dtype_size(output->dtype)) : NULL;
+    if (!count || text->state)
+        return true; /* a text that has failed is noticed when it is taken */
+    if (!values)
+        return api_fail_memory(problem);
+    pe_fill(opening->plan, i, 0, (size_t)count, values);
+    text->n += api_elements_print(&elements, values, 0, (size_t)count, dst);
+    return true;
+}
+
+static bool add_outputs(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
+{
+    const struct api_oip_answer *answer = opening->about;
+    for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++) {
+        const struct pe_output *output = pe_plan_output(opening->plan, i);
+        begin_output(text, output, i);
+        if (is_binary(answer->request, i))
+            api_text_format(text, ",\"parameters\":{\"binary_data_size\":%" PRIu64 "}",
+                            count_of(output) * pe_dtype_size(output->dtype));
+        else if (!add_numbers(opening, text, i, problem))
+            return false;
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]}");
+    return true;
+}
+
+static void add_tail(struct api_opening *opening)
+{
+    struct api_oip_answer *answer = opening->about;
+    for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++)
+        if (is_binary(answer->request, i) && count_of(pe_plan_output(opening->plan, i))) {
+            api_stream_output(opening->stream, i);
+            answer->has_tail = true;
+        }
+}
+
+static bool open_binary(struct api_opening *opening, struct api_problem *problem)
+{
+    struct api_text text;
+    char length[24];
+    api_text_init(&text, API_TEXT_MAX);
+    begin_answer(opening, &text);
+    if (!add_outputs(opening, &text, problem)) {
+        api_text_drop(&text);
+        return false;
+    }
+    int n = snprintf(length, sizeof length, "%zu", text.n);
+    if (!api_stream_take(opening, &text, problem))
+        return false;
+    add_tail(opening);
+    opening->header = "Inference-Header-Content-Length";
+    opening->header_value = api_arena_string(opening->arena, length, (size_t)n);
+    return opening->header_value || api_fail_memory(problem);
+}
+
+const struct api_format api_oip_json = {
+    .name = "oip-json",
+    .media_type = "application/json",
+    .is_text = true,
+    .open = open_json,
+    .width = width_json,
+    .print = print_json,
+};
+
+const struct api_format api_oip_binary = {
+    .name = "oip-binary",
+    .media_type = "application/octet-stream",
+    .open = open_binary,
+    .width = api_bytes_width,
+    .print = api_bytes_print,
+};

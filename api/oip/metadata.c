@@ -1,0 +1,158 @@
+/* A model's inputs and outputs, from the rows of its scheme, as the protocol and as Triton write them. */
+#include "api/oip/oip.h"
+
+#include <string.h>
+
+/* ---- Rows of both kinds as one list ---- */
+
+enum { TENSORS_MAX = 64 };
+
+struct tensor {
+    const char *name, *shape; /* as in the rows: "n,rotary_dim/2" */
+    enum pe_dtype dtype;
+};
+
+struct tensors {
+    struct tensor items[TENSORS_MAX];
+    size_t n;
+};
+
+/* A name may stand in several tables (q is turned, and attended with); the first counts. */
+static void add(struct tensors *tensors, const char *name, const char *shape, enum pe_dtype dtype)
+{
+    for (size_t i = 0; i < tensors->n; i++)
+        if (strcmp(tensors->items[i].name, name) == 0)
+            return;
+    if (tensors->n < TENSORS_MAX)
+        tensors->items[tensors->n++] = (struct tensor){name, shape, dtype};
+}
+
+static void add_inputs(struct tensors *tensors, const struct api_oip_model *model, const struct pe_input_row *rows)
+{
+    for (; rows && rows->name; rows++) {
+        bool is_weight = !rows->is_operand && rows->operation == PE_ENCODE; /* which attention takes too */
+        if (api_oip_can(model, rows->operation) || (is_weight && api_oip_can(model, PE_ATTEND)))
+            add(tensors, rows->name, rows->shape, PE_F32);
+    }
+}
+
+static void add_outputs(struct tensors *tensors, const struct pe_output_row *rows)
+{
+    for (; rows && rows->name; rows++)
+        add(tensors, rows->name, rows->shape, rows->dtype == PE_DTYPE_NONE ? PE_F32 : rows->dtype);
+}
+
+static void find_inputs(const struct api_oip_model *model, struct tensors *inputs)
+{
+    inputs->n = 0;
+    add(inputs, "positions", "n", PE_I64);
+    add_inputs(inputs, model, model->scheme->inputs);
+    if (model->scheme->is_additive && api_oip_can(model, PE_ENCODE))
+        add(inputs, "x", "batch,n,dim", PE_F32);
+    if (api_oip_can(model, PE_ATTEND))
+        add_inputs(inputs, model, pe_attention_inputs());
+}
+
+static void find_outputs(const struct api_oip_model *model, struct tensors *outputs)
+{
+    outputs->n = 0;
+    if (api_oip_can(model, PE_ROTATE)) {
+        add(outputs, "q_out", "batch,num_heads,n,head_dim", PE_F32);
+        add(outputs, "k_out", "batch,num_heads,n,head_dim", PE_F32);
+    }
+    if (api_oip_can(model, PE_ENCODE)) {
+        add_outputs(outputs, model->scheme->outputs);
+        if (model->scheme->is_additive)
+            add(outputs, "combined", "batch,n,dim", PE_F32);
+    }
+    if (api_oip_can(model, PE_ATTEND))
+        add_outputs(outputs, pe_attention_outputs());
+}
+
+/* ---- Writing ---- */
+
+/* A number stands for itself, anything else may vary. */
+static void add_shape(struct api_text *text, const char *shape)
+{
+    api_text_put(text, "[");
+    for (const char *p = shape; *p;) {
+        size_t n = strcspn(p, ",");
+        bool is_number = strspn(p, "0123456789") == n;
+        api_text_add(text, ",", p > shape);
+        api_text_add(text, is_number ? p : "-1", is_number ? n : 2);
+        p += n + (p[n] == ',');
+    }
+    api_text_put(text, "]");
+}
+
+static void add_tensors(struct api_text *text, const char *name, const struct tensors *tensors)
+{
+    api_text_format(text, ",\"%s\":[", name);
+    for (size_t i = 0; i < tensors->n; i++) {
+        const struct tensor *tensor = &tensors->items[i];
+        api_text_format(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":", i ? "," : "", tensor->name,
+                        api_oip_datatype(tensor->dtype));
+        add_shape(text, tensor->shape);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]");
+}
+
+/* Triton's words: TYPE_…, dims; no input has to be there, since sizes may be parameters. */
+static void add_config(struct api_text *text, const char *name, const struct tensors *tensors, const char *end)
+{
+    api_text_format(text, ",\"%s\":[", name);
+    for (size_t i = 0; i < tensors->n; i++) {
+        const struct tensor *tensor = &tensors->items[i];
+        api_text_format(text, "%s{\"name\":\"%s\",\"data_type\":\"TYPE_%s\",\"dims\":", i ? "," : "", tensor->name,
+                        api_oip_datatype(tensor->dtype));
+        add_shape(text, tensor->shape);
+        api_text_put(text, end);
+    }
+    api_text_put(text, "]");
+}
+
+static void add_metadata_text(struct api_text *text, const char *name, const struct tensors *inputs,
+                              const struct tensors *outputs)
+{
+    api_text_format(text, "{\"name\":\"%s\",\"versions\":[\"" API_OIP_VERSION "\"],\"platform\":\"posenc\"", name);
+    add_tensors(text, "inputs", inputs);
+    add_tensors(text, "outputs", outputs);
+    api_text_put(text, "}");
+}
+
+static void add_config_text(struct api_text *text, const char *name, const struct tensors *inputs,
+                            const struct tensors *outputs)
+{
+    api_text_format(text,
+                    "{\"name\":\"%s\",\"platform\":\"posenc\",\"backend\":\"posenc\",\"version_policy\":{\"latest\":{"
+                    "\"num_versions\":1}},\"max_batch_size\":0",
+                    name);
+    add_config(text, "input", inputs, ",\"optional\":true}");
+    add_config(text, "output", outputs, "}");
+    api_text_put(text, "}");
+}
+
+typedef void print_function(struct api_text *text, const char *name, const struct tensors *inputs,
+                            const struct tensors *outputs);
+
+static struct api_reply *describe(const struct api_asked *asked, print_function *print)
+{
+    struct api_oip_model model;
+    struct api_problem problem;
+    struct tensors inputs, outputs;
+    struct api_text text;
+    char name[API_OIP_NAME_MAX];
+    if (!api_oip_find(asked, &model, &problem))
+        return api_reply_problem(&problem);
+    find_inputs(&model, &inputs);
+    find_outputs(&model, &outputs);
+    api_oip_name_print(&model, name);
+    api_text_init(&text, API_TEXT_MAX);
+    print(&text, name, &inputs, &outputs);
+    return api_reply_text(200, api_json_type, &text);
+}
+
+struct api_reply *api_oip_model(const struct api_asked *asked) { return describe(asked, add_metadata_text); }
+
+struct api_reply *api_oip_config(const struct api_asked *asked) { return describe(asked, add_config_text); }

@@ -1,0 +1,165 @@
+/* What is asked of the server as a whole and of the repository of its models: health, names, loading. */
+#include "api/json_in.h"
+#include "api/oip/oip.h"
+
+#include <string.h>
+
+/* A state of the moment: no cache may keep it. */
+static struct api_reply *uncached(struct api_reply *reply)
+{
+    if (reply->status >= 400 || api_reply_header(reply, "Cache-Control", "no-store"))
+        return reply;
+    api_reply_free(reply);
+    return api_reply_bytes(503, api_json_type, NULL, 0);
+}
+
+static struct api_reply *fixed(const char *json)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, json);
+    return api_reply_text(200, api_json_type, &text);
+}
+
+struct api_reply *api_oip_server(const struct api_asked *asked)
+{
+    (void)asked;
+    return fixed("{\"name\":\"posenc\",\"version\":\"" PE_VERSION
+                 "\",\"extensions\":[\"binary_tensor_data\",\"parameters\",\"model_repository\","
+                 "\"model_configuration\",\"statistics\"]}");
+}
+
+/* ---- Health ---- */
+
+struct api_reply *api_oip_live(const struct api_asked *asked)
+{
+    (void)asked;
+    return uncached(fixed("{\"live\":true}"));
+}
+
+static bool check_ready(const struct api_asked *asked, struct api_problem *problem)
+{
+    return asked->host->is_ready(asked->host->self) ||
+           api_fail(problem, 503, "", "the server takes no new work: it is starting or shutting down");
+}
+
+struct api_reply *api_oip_ready(const struct api_asked *asked)
+{
+    struct api_problem problem;
+    return check_ready(asked, &problem) ? uncached(fixed("{\"ready\":true}")) : api_reply_problem(&problem);
+}
+
+struct api_reply *api_oip_model_ready(const struct api_asked *asked)
+{
+    struct api_oip_model model;
+    struct api_problem problem;
+    if (!api_oip_find(asked, &model, &problem) || !check_ready(asked, &problem))
+        return api_reply_problem(&problem);
+    struct api_text text;
+    char name[API_OIP_NAME_MAX];
+    api_oip_name_print(&model, name);
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_format(&text, "{\"name\":\"%s\",\"ready\":true}", name);
+    return uncached(api_reply_text(200, api_json_type, &text));
+}
+
+/* ---- Lists ---- */
+
+/* before, then for each model its entry, then after; %s in the entry is the model's name. */
+enum entry { ENTRY_NAME, ENTRY_STATE, ENTRY_STATISTICS };
+
+static void add_entry(struct api_text *text, const struct api_oip_model *model, enum entry entry)
+{
+    char name[API_OIP_NAME_MAX];
+    api_oip_name_print(model, name);
+    if (entry == ENTRY_NAME)
+        api_text_string(text, name);
+    else if (entry == ENTRY_STATE)
+        api_text_format(
+            text, "{\"name\":\"%s\",\"version\":\"" API_OIP_VERSION "\",\"state\":\"READY\",\"reason\":\"\"}", name);
+    else /* figures are by route and scheme, in /metrics: none are said here rather than wrong ones */
+        api_text_format(text, "{\"name\":\"%s\",\"version\":\"" API_OIP_VERSION "\"}", name);
+}
+
+static struct api_reply *list(const char *before, enum entry entry, const char *after)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, before);
+    for (size_t i = 0; i < api_oip_n_models(); i++) {
+        struct api_oip_model model = api_oip_model_at(i);
+        api_text_add(&text, ",", i > 0);
+        add_entry(&text, &model, entry);
+    }
+    api_text_put(&text, after);
+    return api_reply_text(200, api_json_type, &text);
+}
+
+struct api_reply *api_oip_models(const struct api_asked *asked)
+{
+    (void)asked;
+    return list("{\"models\":[", ENTRY_NAME, "]}");
+}
+
+struct api_reply *api_oip_models_stats(const struct api_asked *asked)
+{
+    (void)asked;
+    return list("{\"model_stats\":[", ENTRY_STATISTICS, "]}");
+}
+
+/* The body may ask for ready models only; they all are. */
+struct api_reply *api_oip_index(const struct api_asked *asked)
+{
+    (void)asked;
+    return list("[", ENTRY_STATE, "]");
+}
+
+struct api_reply *api_oip_stats(const struct api_asked *asked)
+{
+    struct api_oip_model model;
+    struct api_problem problem;
+    if (!api_oip_find(asked, &model, &problem))
+        return api_reply_problem(&problem);
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, "{\"model_stats\":[");
+    add_entry(&text, &model, ENTRY_STATISTICS);
+    api_text_put(&text, "]}");
+    return api_reply_text(200, api_json_type, &text);
+}
+
+/* ---- Loading ---- */
+
+/* Triton's clients may send a configuration or files along, which would then count: said to be impossible, not
+ * passed over. */
+static bool check_load(const struct api_call *call, struct api_problem *problem)
+{
+    struct api_request request;
+    if (!call->body_bytes)
+        return true;
+    api_request_init(&request, PE_ENCODE);
+    bool fine = api_json_read_plain(&request, call->body, call->body_bytes, "", problem);
+    const struct pe_value *parameters = fine ? api_request_find(&request, "parameters") : NULL;
+    if (parameters && parameters->kind == PE_OBJECT && parameters->object.n)
+        fine = api_fail(problem, 501, "/parameters", "models are part of the program; their configuration is fixed");
+    api_request_drop(&request);
+    return fine;
+}
+
+struct api_reply *api_oip_load(const struct api_asked *asked)
+{
+    struct api_oip_model model;
+    struct api_problem problem;
+    if (api_oip_find(asked, &model, &problem) && check_load(asked->call, &problem))
+        return api_reply_empty(200);
+    return api_reply_problem(&problem);
+}
+
+struct api_reply *api_oip_unload(const struct api_asked *asked)
+{
+    struct api_oip_model model;
+    struct api_problem problem;
+    if (api_oip_find(asked, &model, &problem))
+        api_fail(&problem, 501, "", "models are part of the program; none can be unloaded");
+    return api_reply_problem(&problem);
+}

@@ -1,0 +1,130 @@
+/* What schemes and dtypes are called in the Open Inference Protocol. */
+#include "api/oip/oip.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char *const prefixes[PE_N_OPERATIONS] = {
+    [PE_ENCODE] = "encode-", [PE_ROTATE] = "rotate-", [PE_ATTEND] = "attention-"};
+
+/* Every scheme in turn: itself, then its operations in their order. */
+enum { PER_SCHEME = PE_N_OPERATIONS + 1 };
+
+/* The k-th form of a scheme; false if it cannot do that. */
+static bool form_of(const struct pe_scheme_info *scheme, size_t k, struct api_oip_model *model)
+{
+    *model = (struct api_oip_model){.scheme = scheme, .is_fixed = k > 0, .operation = PE_ENCODE};
+    if (k == 0)
+        return true;
+    model->operation = (enum pe_operation)(k - 1);
+    return scheme->operations & 1U << (k - 1);
+}
+
+size_t api_oip_n_models(void)
+{
+    struct api_oip_model model;
+    size_t n = 0;
+    for (size_t i = 0; i < PER_SCHEME * pe_n_schemes(); i++)
+        n += form_of(pe_scheme_at(i / PER_SCHEME), i % PER_SCHEME, &model);
+    return n;
+}
+
+struct api_oip_model api_oip_model_at(size_t i)
+{
+    struct api_oip_model model;
+    for (size_t k = 0;; k++)
+        if (form_of(pe_scheme_at(k / PER_SCHEME), k % PER_SCHEME, &model) && i-- == 0)
+            return model;
+}
+
+void api_oip_name_print(const struct api_oip_model *model, char *name)
+{
+    snprintf(name, API_OIP_NAME_MAX, "%s%s", model->is_fixed ? prefixes[model->operation] : "", model->scheme->name);
+}
+
+bool api_oip_can(const struct api_oip_model *model, enum pe_operation operation)
+{
+    return model->is_fixed ? model->operation == operation : (model->scheme->operations >> operation & 1U) != 0;
+}
+
+/* ---- Finding ---- */
+
+static bool find_model(const char *name, struct api_oip_model *model)
+{
+    char candidate[API_OIP_NAME_MAX];
+    for (size_t i = 0; i < PER_SCHEME * pe_n_schemes(); i++)
+        if (form_of(pe_scheme_at(i / PER_SCHEME), i % PER_SCHEME, model)) {
+            api_oip_name_print(model, candidate);
+            if (strcmp(candidate, name) == 0)
+                return true;
+        }
+    return false;
+}
+
+/* Guessed among the schemes, whose prefix is kept. */
+static bool fail_name(const char *name, struct api_problem *problem)
+{
+    const char *names[128], *prefix = "";
+    size_t n = 0;
+    for (; n < pe_n_schemes() && n + 1 < sizeof names / sizeof names[0]; n++)
+        names[n] = pe_scheme_at(n)->name;
+    names[n] = NULL;
+    for (size_t i = 0; i < PE_N_OPERATIONS; i++)
+        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
+            prefix = prefixes[i];
+    const char *scheme = name + strlen(prefix), *nearest = pe_nearest(scheme, names);
+    if (!nearest)
+        return api_fail(problem, 404, "", "unknown model \"%.64s\"; POST /v2/repository/index lists them", name);
+    if (strcmp(nearest, scheme) == 0)
+        return api_fail(problem, 404, "", "unknown model \"%.64s\": %s cannot do that; nearest: \"%s\"", name, nearest,
+                        nearest);
+    return api_fail(problem, 404, "", "unknown model \"%.64s\"; nearest: \"%s%s\"", name, prefix, nearest);
+}
+
+bool api_oip_find(const struct api_asked *asked, struct api_oip_model *model, struct api_problem *problem)
+{
+    if (!find_model(asked->name, model))
+        return fail_name(asked->name, problem);
+    if (*asked->version && strcmp(asked->version, API_OIP_VERSION) != 0)
+        return api_fail(problem, 404, "", "model \"%.64s\" has no version \"%.32s\"; it has: " API_OIP_VERSION,
+                        asked->name, asked->version);
+    return true;
+}
+
+/* ---- Datatypes ---- */
+
+static const struct {
+    const char *name;
+    enum pe_dtype dtype;
+} datatypes[] = {
+    {"BOOL", PE_BOOL}, {"INT8", PE_I8},    {"INT16", PE_I16},  {"INT32", PE_I32},  {"INT64", PE_I64},
+    {"UINT8", PE_U8},  {"UINT16", PE_U16}, {"UINT32", PE_U32}, {"UINT64", PE_U64}, {"FP16", PE_F16},
+    {"BF16", PE_BF16}, {"FP32", PE_F32},   {"FP64", PE_F64},
+};
+
+enum { N_DATATYPES = sizeof datatypes / sizeof datatypes[0] };
+
+_Static_assert((int)N_DATATYPES == (int)PE_N_DTYPES, "every dtype has its name here");
+
+const char *api_oip_datatype(enum pe_dtype dtype)
+{
+    size_t i = 0;
+    while (datatypes[i].dtype != dtype)
+        i++;
+    return datatypes[i].name;
+}
+
+enum pe_dtype api_oip_dtype_find(const char *datatype)
+{
+    for (size_t i = 0; i < N_DATATYPES; i++)
+        if (strcmp(datatypes[i].name, datatype) == 0)
+            return datatypes[i].dtype;
+    return PE_DTYPE_NONE;
+}
+
+void api_oip_datatypes_print(char *out, size_t room)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < N_DATATYPES && used < room; i++)
+        used += (size_t)snprintf(out + used, room - used, "%s%s", i ? ", " : "", datatypes[i].name);
+}

@@ -1,0 +1,106 @@
+/* The Open Inference Protocol v2 over REST: schemes as models. What the files of this folder share, and its handlers.
+ */
+#ifndef API_OIP_OIP_H
+#define API_OIP_OIP_H
+
+#include "api/compute.h"
+
+/* ---- Models (names.c) ------------------------------------------------------------------------------------------ */
+
+#define API_OIP_VERSION "1" /* of every model */
+
+/* A scheme under its own name, whose outputs decide what is computed; or as "encode-…", "rotate-…", "attention-…". */
+struct api_oip_model {
+    const struct pe_scheme_info *scheme;
+    bool is_fixed; /* to the operation; else it may be any that the scheme can do */
+    enum pe_operation operation;
+};
+
+enum { API_OIP_NAME_MAX = 96 };
+size_t api_oip_n_models(void);
+struct api_oip_model api_oip_model_at(size_t i);
+void api_oip_name_print(const struct api_oip_model *model, char *name); /* API_OIP_NAME_MAX bytes */
+bool api_oip_can(const struct api_oip_model *model, enum pe_operation operation);
+/* The model and version that a path names ("" is any version), or 404. */
+bool api_oip_find(const struct api_asked *asked, struct api_oip_model *model, struct api_problem *problem);
+
+/* ---- Datatypes (names.c) --------------------------------------------------------------------------------------- */
+
+const char *api_oip_datatype(enum pe_dtype dtype);      /* "FP32" */
+enum pe_dtype api_oip_dtype_find(const char *datatype); /* PE_DTYPE_NONE if there is none of that name, as BYTES */
+void api_oip_datatypes_print(char *out, size_t room);   /* "BOOL, INT8, …" */
+
+/* ---- A request (infer_in.c, tensors.c) ------------------------------------------------------------------------- */
+
+enum api_oip_wish { API_OIP_UNSAID, API_OIP_JSON, API_OIP_BINARY };
+
+struct api_oip_input {
+    const char *name, *datatype;
+    struct pe_tensor shape; /* rank and lengths alone */
+    const struct pe_value *data;
+    bool is_binary;
+    uint64_t n_bytes; /* of the binary tail */
+    size_t index;     /* in the list, for pointers */
+};
+
+/* What the JSON says; lives as long as the api_request it was read into. */
+struct api_oip_request {
+    const char *id; /* NULL: none */
+    struct api_oip_input inputs[API_FIELDS_MAX];
+    size_t n_inputs;
+    const char *outputs[API_OUTPUTS_MAX];
+    enum api_oip_wish wishes[API_OUTPUTS_MAX];
+    size_t n_outputs;       /* 0: those of the model */
+    enum api_oip_wish wish; /* for outputs that say nothing themselves */
+    uint64_t timeout_us;    /* 0: none */
+};
+
+/* Reads a body with its header into *oip, and parameters and tensors into request. The scheme is added by who calls. */
+bool api_oip_read(struct api_request *request, const struct api_call *call, struct api_oip_request *oip,
+                  struct api_problem *problem);
+
+/* The bytes behind the JSON, handed out from the front. */
+struct api_oip_tail {
+    const char *p, *end;
+    const char *free_from; /* bytes from here to p are nobody's any more */
+};
+
+/* Adds an input's tensor to request: from its data, or from the tail. */
+bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input *input, struct api_oip_tail *tail,
+                        struct api_problem *problem);
+
+/* Sets *value by a parameter: a scalar as it is, a list or object as the JSON text in its string. */
+bool api_oip_add_parameter(struct api_request *request, const char *name, const struct pe_value *value,
+                           struct api_problem *problem);
+
+/* ---- An answer (infer_out.c) ----------------------------------------------------------------------------------- */
+
+/* What the formats below want to know. */
+struct api_oip_answer {
+    const struct api_oip_model *model;
+    const struct api_oip_request *request;
+    bool has_tail; /* set by open: some output is sent as bytes */
+};
+
+extern const struct api_format api_oip_json;   /* everything in JSON, streamed */
+extern const struct api_format api_oip_binary; /* JSON, then the tensors that were wanted as bytes */
+/* Which of the two; *is_mixed: some outputs are wanted as JSON, others as bytes. */
+const struct api_format *api_oip_format(const struct api_oip_request *request, bool *is_mixed);
+
+/* ---- Handlers -------------------------------------------------------------------------------------------------- */
+
+struct api_reply *api_oip_server(const struct api_asked *asked); /* models.c */
+struct api_reply *api_oip_live(const struct api_asked *asked);
+struct api_reply *api_oip_ready(const struct api_asked *asked);
+struct api_reply *api_oip_models(const struct api_asked *asked);
+struct api_reply *api_oip_models_stats(const struct api_asked *asked);
+struct api_reply *api_oip_model_ready(const struct api_asked *asked);
+struct api_reply *api_oip_stats(const struct api_asked *asked);
+struct api_reply *api_oip_index(const struct api_asked *asked);
+struct api_reply *api_oip_load(const struct api_asked *asked);
+struct api_reply *api_oip_unload(const struct api_asked *asked);
+struct api_reply *api_oip_model(const struct api_asked *asked); /* metadata.c */
+struct api_reply *api_oip_config(const struct api_asked *asked);
+struct api_reply *api_oip_infer(const struct api_asked *asked); /* infer.c */
+
+#endif
