@@ -32,6 +32,9 @@ def folder(tmp_path):
     """A folder with the files that the commands send."""
     for name in ("q", "k", "v"):
         np.save(tmp_path / f"{name}.npy", np.ones((1, 2, 8, 64), "f4"))
+    pair = {"q": np.ones((1, 2, 8, 64), "f4"), "k": np.ones((1, 1, 8, 64), "f4")}
+    np.savez(tmp_path / "qk.npz", **pair)
+    (tmp_path / "qk.safetensors").write_bytes(safetensors_reader.dumps(pair))
     name = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
     (tmp_path / "model.safetensors").write_bytes(safetensors_reader.dumps({name: np.ones((32, 8), "f4")}))
     return tmp_path
