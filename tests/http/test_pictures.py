@@ -1,5 +1,6 @@
 """Format png: indices against NumPy's, colours against matplotlib's, masks, limits, the request inside."""
 import json
+import subprocess
 import threading
 import time
 
@@ -256,3 +257,16 @@ def test_legend_counts_for_the_side(server):
     request = {"scheme": "sinusoidal", "len": 8192, "dim": 2, "format": "png"}
     assert server.post("/encode", request).status == 200
     assert server.post("/encode", {**request, "legend": True}).status == 413
+
+
+def test_pngcheck_agrees(server, tmp_path):
+    """An independent program: chunks, their order and CRCs, the compressed stream."""
+    asked = [HEAT, {**HEAT, "legend": True, "cmap": "gray"}, {"scheme": "alibi", "num_heads": 2, "len": 33, "causal": True}, {"scheme": "none", "len": 1, "dim": 1},
+             {"scheme": "sinusoidal", "len": 3000, "dim": 700, "zoom": 1}]
+    for i, fields in enumerate(asked):
+        (tmp_path / f"{i}.png").write_bytes(server.ask(**fields, format="png").body)
+    files = sorted(tmp_path.iterdir())
+    checked = subprocess.run(["pngcheck", "-q", *files], capture_output=True, text=True, timeout=60)
+    assert checked.returncode == 0 and len(files) == len(asked), checked.stdout
+    (tmp_path / "0.png").write_bytes((tmp_path / "0.png").read_bytes()[:-20])
+    assert subprocess.run(["pngcheck", "-q", tmp_path / "0.png"], capture_output=True, timeout=60).returncode != 0
