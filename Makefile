@@ -50,7 +50,7 @@ FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 
 CORE_C    := $(wildcard core/*.c core/schemes/*.c core/models/*.c core/attention/*.c)
 KERNEL_C  := $(wildcard core/kernels/*.c)
-API_C     := $(wildcard api/*.c api/*/*.c)
+API_C     := $(wildcard api/*.c api/formats/*.c api/inputs/*.c api/oip/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/kernels/*_$(isa).c))
 SERVER_C  := $(filter-out server/main.c,$(wildcard server/*.c))
 SUPPORT_C := $(filter-out tests/support/replay.c,$(wildcard tests/support/*.c))
 FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] api/*.[ch] api/*/*.[ch] server/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
@@ -108,6 +108,9 @@ $(BUILD)/obj/core/kernels/%.$(1).o: core/kernels/%.c | libraries
 	$$(Q)$$(CC) $$(CPPFLAGS) $$(BASE) $$(OPTIMISE) $$(CFLAGS) -DPE_ISA_SUFFIX=$(1) $$(FLAGS_$(1)) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(eval $(call kernel_rule,$(isa))))
+
+# A kernel of the language has one instruction set, named at the end of its file's name; plain C is in api/ itself.
+$(BUILD)/obj/api/kernels/%_avx2.o: CPPFLAGS += $(FLAGS_avx2)
 
 # Only main.c says which commit this is, and is made anew when that changes.
 COMMIT ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)

@@ -2,9 +2,9 @@
  * at a time in a 64-bit word.
  *
  * The printers of one number write whole words, so they may touch up to WINDOW bytes from their
- * start or 16 behind their end; api_numbers_print keeps that inside the caller's room. A vector
- * version prints groups of numbers: its place is that of a row function, which is why those take
- * arrays. */
+ * start or 16 behind their end; api_numbers_print keeps that inside the caller's room. Where the
+ * machine can, api/kernels/ prints most of an array of f32 and this file the rest. */
+#include "api/kernels/numbers.h"
 #include "api/numbers.h"
 #include "api/numbers_shortest.h"
 
@@ -322,6 +322,38 @@ ROW(row_u32, natural_print(dst, ((const uint32_t *)src)[i]))
 ROW(row_u64, natural_print(dst, ((const uint64_t *)src)[i]))
 ROW(row_bool, ((const uint8_t *)src)[i] ? stpcpy(dst, "true") : stpcpy(dst, "false"))
 
+/* ---- Many f32 at once ------------------------------------------------------------------------------------------ */
+
+#if defined(__x86_64__)
+enum { FIXED_AT_ONCE_MAX = 7 }; /* digits */
+
+static char *print_one(char *dst, float x, int digits)
+{
+    struct real real = load_f32(&x, 0);
+    return digits == API_DIGITS_SHORTEST ? shortest_print(dst, real, false) : fixed_print(dst, real, digits);
+}
+
+/* Prints as many of n numbers as go together, and says in *n_done how many. */
+static char *many_f32(char *dst, const void *src, size_t n, int digits, size_t *n_done)
+{
+    *n_done = n - n % API_NUMBERS_AT_ONCE;
+    if (*n_done == 0 || pe_isa() < PE_ISA_AVX2 || digits == 0 || digits > FIXED_AT_ONCE_MAX)
+        *n_done = 0;
+    else if (digits == API_DIGITS_SHORTEST)
+        dst = api_shortest_f32_avx2(dst, src, *n_done, print_one);
+    else
+        dst = api_fixed_f32_avx2(dst, src, *n_done, digits, print_one);
+    return dst;
+}
+#else
+static char *many_f32(char *dst, const void *src, size_t n, int digits, size_t *n_done)
+{
+    (void)src, (void)n, (void)digits;
+    *n_done = 0;
+    return dst;
+}
+#endif
+
 /* width: of the shortest form, or of an integer; whole: most digits before the point in the fixed
  * form, 0 for integers. f32 at its longest is -1234567900000000.0, not a small number; f16 is
  * "-Infinity" in its quotes. */
@@ -366,7 +398,10 @@ char *api_numbers_print(char *dst, enum pe_dtype dtype, const void *src, size_t 
     size_t n_direct = n > N_BUFFERED ? n - N_BUFFERED : 0;
     if (n == 0)
         return dst;
-    dst = row(dst, src, n_direct, digits);
+    size_t n_done = 0;
+    if (dtype == PE_F32)
+        dst = many_f32(dst, src, n_direct, digits, &n_done);
+    dst = row(dst, (const char *)src + n_done * pe_dtype_size(dtype), n_direct - n_done, digits);
     char text[N_BUFFERED * (LONGEST + 1) + WINDOW];
     const char *rest = (const char *)src + n_direct * pe_dtype_size(dtype);
     size_t n_bytes = (size_t)(row(text, rest, n - n_direct, digits) - text) - 1; /* without the last comma */

@@ -1,7 +1,7 @@
 /* Every finite f32 pattern: its shortest text gives it back, read as a float and as a double first,
  * and no text with a digit less does. Run as `numbers_exhaustive [stride [start]]`: stride 1 takes
  * all 2139095040 non-negative patterns, a few minutes; larger odd ones are samples. The sign is
- * printed apart and needs no pattern of its own.
+ * printed apart and needs no pattern of its own. Also, what is printed together is what is printed one by one.
  *
  * Texts are read by our own reader, which its tests hold against strtod; libc, ten times slower, is
  * asked where only it can tell (a double that is the middle of two floats) and as a control of one
@@ -72,13 +72,30 @@ static bool is_right(uint32_t pattern)
     return digits < 10 || (!gives(less, exponent + 1, x, control) && !gives(less + 1, exponent + 1, x, control));
 }
 
+/* A batch of patterns from `first` on, every second one negative, printed together and one by one. */
+static bool batch_is_as_ones(uint32_t first, uint32_t stride)
+{
+    enum { N = 256 };
+    static char together[N * 32], single[N * 32];
+    float x[N];
+    char *end = single;
+    for (uint32_t i = 0; i < N; i++) {
+        uint32_t pattern = (first + i * stride) % N_FINITE | (i & 1) << 31;
+        memcpy(&x[i], &pattern, sizeof pattern);
+        end = api_numbers_print(end, PE_F32, &x[i], 1, API_DIGITS_SHORTEST);
+        *end++ = ',';
+    }
+    size_t n = (size_t)(api_numbers_print(together, PE_F32, x, N, API_DIGITS_SHORTEST) - together);
+    return n + 1 == (size_t)(end - single) && memcmp(together, single, n) == 0;
+}
+
 int main(int argc, char **argv)
 {
     uint32_t stride = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
     uint32_t start = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 0;
     unsigned long long passed = 0, failed = 0;
     for (uint64_t bits = start; bits < N_FINITE; bits += stride ? stride : 1) {
-        if (is_right((uint32_t)bits)) {
+        if (is_right((uint32_t)bits) && (passed % 256 || batch_is_as_ones((uint32_t)bits, stride))) {
             passed++;
         } else if (failed++ < 20) {
             fprintf(stderr, "failed: 0x%08x\n", (unsigned)bits);
