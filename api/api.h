@@ -131,6 +131,8 @@ struct api_reply {
     size_t piece_max;    /* no piece is longer than this */
     bool computes;       /* making a piece is computing numbers more than writing them: where its time counts */
     bool is_light;       /* making all pieces costs well under a millisecond: do it in place */
+    bool is_repeatable;  /* the same call would be answered alike as long as this process runs */
+    const char *body;    /* all of it, where it is made already; else NULL */
     uint64_t timeout_us; /* the client wants the answer to begin within this time of its request; 0: any time */
     const char *route;  /* the route's pattern, "/encode", for log and metrics; a constant string, "" if unknown path */
     const char *scheme; /* a constant string, "" if none */
@@ -158,6 +160,12 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst);
  * begin it when they are, if that is possible. It is right in any order. */
 bool api_reply_waits(const struct api_reply *reply, uint64_t i);
 
+/* Gives a reply its body, made by its pieces one after the other (malloc's memory, taken), and frees what it was made
+ * from. */
+void api_reply_finish(struct api_reply *reply, char *body, size_t n);
+
+/* One owner more, whom api_reply_free takes away again. Not by two threads at a time. */
+struct api_reply *api_reply_hold(struct api_reply *reply);
 void api_reply_free(struct api_reply *reply); /* NULL is accepted */
 
 /* Call once before any other thread runs: fixes the seeds of tables that would differ from run to run. */

@@ -10,6 +10,7 @@ static const char problem_type[] = "application/problem+json";
 
 struct reply {
     struct api_reply face; /* first: the server holds its address */
+    unsigned n_more_owners;
     char *bytes;           /* the body of a reply made whole */
     struct api_work *work; /* or what it is streamed from */
     const struct api_store *store;
@@ -33,6 +34,7 @@ static struct reply no_memory = {
              .n_pieces = 1,
              .piece_max = sizeof no_memory_body - 1,
              .is_light = true,
+             .body = no_memory_body,
              .route = "",
              .scheme = "",
              .format = "problem"},
@@ -58,6 +60,7 @@ struct api_reply *api_reply_bytes(int status, const char *content_type, char *by
         return &no_memory.face;
     }
     reply->bytes = bytes;
+    reply->face.body = bytes;
     reply->face.length = n;
     reply->face.n_pieces = n > 0;
     reply->face.piece_max = n;
@@ -146,6 +149,7 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
     reply->face.n_pieces = stream->n_pieces;
     reply->face.piece_max = stream->piece_max;
     reply->face.is_light = stream->is_light;
+    reply->face.is_repeatable = !work->request.stored;
     reply->face.computes = !stream->format->is_text || pe_plan_pace(work->plan) != PE_QUICK;
     reply->face.scheme = pe_plan_scheme(work->plan)->name;
     reply->face.format = stream->format->name;
@@ -249,16 +253,47 @@ bool api_reply_waits(const struct api_reply *reply, uint64_t i)
     return r->work && api_stream_waits(&r->work->stream, i);
 }
 
+/* What a reply is made from. */
+static void drop_source(struct reply *r)
+{
+    api_work_free(r->work);
+    if (r->weights)
+        r->store->release(r->store->self, r->weights);
+    free(r->bytes);
+    r->work = NULL;
+    r->weights = NULL;
+    r->bytes = NULL;
+}
+
+void api_reply_finish(struct api_reply *reply, char *body, size_t n)
+{
+    struct reply *r = (struct reply *)reply;
+    assert(r != &no_memory && reply->is_light && n > 0);
+    drop_source(r);
+    r->bytes = body;
+    reply->body = body;
+    reply->length = reply->piece_max = n;
+    reply->n_pieces = 1;
+}
+
+struct api_reply *api_reply_hold(struct api_reply *reply)
+{
+    if (reply != &no_memory.face)
+        ((struct reply *)reply)->n_more_owners++;
+    return reply;
+}
+
 void api_reply_free(struct api_reply *reply)
 {
     if (!reply || reply == &no_memory.face)
         return;
     struct reply *r = (struct reply *)reply;
+    if (r->n_more_owners > 0) {
+        r->n_more_owners--;
+        return;
+    }
     for (size_t i = 0; i < reply->n_headers; i++)
         free(reply->headers[i].value);
-    api_work_free(r->work);
-    if (r->weights)
-        r->store->release(r->store->self, r->weights);
-    free(r->bytes);
+    drop_source(r);
     free(r);
 }

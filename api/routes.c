@@ -229,9 +229,17 @@ static bool check_head(const struct api_host *host, const struct api_call *call,
 
 /* ---- The two calls ---- */
 
+/* The catalogue is constant; what computes says for itself whether it is repeatable. */
+static bool is_constant(const struct api_reply *reply, const struct route *route)
+{
+    return reply && route && reply->status == 200 && strcmp(route->group, "catalogue") == 0;
+}
+
 static struct api_reply *finish(struct api_reply *reply, const struct route *route, const struct api_host *host,
                                 const struct api_call *call)
 {
+    if (is_constant(reply, route))
+        reply->is_repeatable = true;
     return api_cors(api_reply_set_route(reply, route ? route->pattern : ""), host, call);
 }
 

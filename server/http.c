@@ -264,9 +264,10 @@ static struct MHD_Daemon *start_daemon(struct http *http, int listen_fd)
 static bool start(struct http *http, int listen_fd)
 {
     http->pool = pool_new(http->options->buffer_memory);
+    http->answers = answers_new(http->options->answer_cache, http->id_seed);
     http->sweep = jobs_timer_new(http->jobs, sweep, http);
     http->watch = jobs_timer_new(http->jobs, watch, http);
-    if (!http->pool || !http->sweep || !http->watch)
+    if (!http->pool || !http->answers || !http->sweep || !http->watch)
         return false;
     http->daemon = start_daemon(http, listen_fd);
     if (!http->daemon)
@@ -331,6 +332,7 @@ void http_free(struct http *http)
 {
     if (!http)
         return;
+    answers_free(http->answers);
     pool_free(http->pool);
     free(http);
 }

@@ -244,7 +244,10 @@ static enum MHD_Result receive_end(struct exchange *x)
     if (x->body.n_bytes > INLINE_BODY_MAX)
         return answer_by_worker(x);
     x->call.is_hurried = true;
-    x->reply = answer(x, &x->answer_ns);
+    x->reply = answers_find(x->http->answers, &x->call);
+    x->is_kept = x->reply;
+    if (!x->reply)
+        x->reply = answer(x, &x->answer_ns);
     if (x->reply)
         return exchange_send(x);
     x->call.is_hurried = false; /* a small body, and much to decide */

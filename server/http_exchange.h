@@ -26,6 +26,7 @@ struct exchange {
     unsigned n_owners;
     enum exchange_state state;
     bool is_suspended, is_counted_stream;
+    bool is_kept;        /* the reply is one of the kept answers */
     atomic_bool is_gone; /* read by the worker before it begins, and now and then by what takes long */
     char *target;        /* as received, then split into path and query */
     char *strings;       /* copies of the headers the call borrows, which must outlive the connection */

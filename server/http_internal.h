@@ -4,6 +4,7 @@
 #define SERVER_HTTP_INTERNAL_H
 
 #include "server/http.h"
+#include "server/answers.h"
 #include "server/pool.h"
 
 #include <microhttpd.h>
@@ -33,6 +34,7 @@ struct http {
     const struct api_host *host;
     struct jobs *jobs;
     struct pool *pool;
+    struct answers *answers;
     struct MHD_Daemon *daemon;
     struct jobs_driven driven;
     struct http_connection *connections;

@@ -79,18 +79,22 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
     return all;
 }
 
+/* The reply keeps its body until the exchange ends, after the daemon has done with it. */
 static struct MHD_Response *light_response(struct exchange *x)
 {
-    size_t n = 0;
-    char *all = x->reply->n_pieces ? make_all(x, &n) : NULL;
-    if (x->reply->n_pieces && !all)
-        return NULL;
+    size_t n = (size_t)x->reply->length;
+    if (x->reply->n_pieces && !x->reply->body) {
+        char *all = make_all(x, &n);
+        if (!all)
+            return NULL;
+        api_reply_finish(x->reply, all, n);
+    }
+    if (x->call.is_hurried && !x->is_kept) /* unhurried, the body may have been changed in place */
+        answers_keep(x->http->answers, &x->call, x->reply);
     bool is_head = strcmp(x->call.method, "HEAD") == 0;
+    n = x->reply->body ? n : 0;
     x->n_sent = is_head ? 0 : n;
-    struct MHD_Response *response = MHD_create_response_from_buffer(n, all, MHD_RESPMEM_MUST_FREE);
-    if (!response)
-        free(all);
-    return response;
+    return MHD_create_response_from_buffer(n, (void *)(uintptr_t)x->reply->body, MHD_RESPMEM_PERSISTENT);
 }
 
 /* One turn of the loop serves every connection that can take bytes; the more there are, the less each gets, so that a

@@ -205,6 +205,9 @@ OWN(sent_bytes, METRICS_SENT_BYTES)
 OWN(received_bytes, METRICS_RECEIVED_BYTES)
 OWN(workers, METRICS_WORKERS)
 OWN(not_modified, METRICS_NOT_MODIFIED)
+OWN(answers_hits, METRICS_ANSWERS_HITS)
+OWN(answers_misses, METRICS_ANSWERS_MISSES)
+OWN(answers_bytes, METRICS_ANSWERS_BYTES)
 OWN(cancelled_receiving, METRICS_CANCELLED_RECEIVING)
 OWN(cancelled_waiting, METRICS_CANCELLED_WAITING)
 OWN(cancelled_sending, METRICS_CANCELLED_SENDING)
@@ -240,6 +243,10 @@ static const struct row rows[] = {
     {"posenc_received_bytes_total", "counter", "Bytes of request bodies received.", "", received_bytes},
     {"posenc_client_cache_hits_total", "counter", "Requests answered 304: the copy the client has is still the answer.",
      "", not_modified},
+    {"posenc_cache_hits_total", "counter", "Requests answered from the kept answers.", "", answers_hits},
+    {"posenc_cache_misses_total", "counter", "Requests looked for among the kept answers and not found.", "",
+     answers_misses},
+    {"posenc_cache_bytes", "gauge", "Memory of the kept answers.", "", answers_bytes},
     {CANCELLED, "{stage=\"receiving\"}", cancelled_receiving},
     {CANCELLED, "{stage=\"waiting\"}", cancelled_waiting},
     {CANCELLED, "{stage=\"sending\"}", cancelled_sending},

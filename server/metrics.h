@@ -16,6 +16,9 @@ enum metrics_id {
     METRICS_RECEIVED_BYTES,
     METRICS_WORKERS,             /* how many there are */
     METRICS_NOT_MODIFIED,        /* answered 304 */
+    METRICS_ANSWERS_HITS,        /* requests answered without computing, because asked before */
+    METRICS_ANSWERS_MISSES,      /* those that might have been */
+    METRICS_ANSWERS_BYTES,       /* of kept answers */
     METRICS_CANCELLED_RECEIVING, /* client left before its request was whole, */
     METRICS_CANCELLED_WAITING,   /* before its answer began, */
     METRICS_CANCELLED_SENDING,   /* before it ended */

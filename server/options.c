@@ -63,6 +63,8 @@ static const struct option rows[] = {
      "requests that may wait for a worker; then 503"},
     {"buffer-memory", TYPE_BYTES, AT(buffer_memory), "128MiB", MIB, 1024 * GIB, NULL, "BYTES",
      "memory for pieces of streamed answers"},
+    {"answer-cache", TYPE_BYTES, AT(answer_cache), "16MiB", 0, 1024 * GIB, NULL, "BYTES",
+     "memory for small answers that are asked for again; 0: none are kept"},
     {"connection-timeout", TYPE_SECONDS, AT(connection_timeout), "30", 1, 86400, NULL, "SECONDS",
      "silence after which a connection is closed"},
     {"header-timeout", TYPE_SECONDS, AT(header_timeout), "10", 1, 86400, NULL, "SECONDS",

@@ -1,0 +1,135 @@
+"""Kept answers: asking again costs no computing and gives the same bytes; nothing else is ever taken for the same request."""
+import json
+import re
+
+import numpy as np
+import pytest
+
+import safetensors_reader
+from conftest import start_server
+from tensors import from_json, multipart, npy
+
+ROPE = "/encode?scheme=rope&len=4&head_dim=8"
+
+
+def figures(server):
+    page = server.get("/metrics").body.decode()
+    return {name: int(float(re.search(rf"^posenc_cache_{name} (\S+)", page, re.M)[1])) for name in ("hits_total", "misses_total", "bytes")}
+
+
+def hits(server, ask):
+    """How often the cache had what `ask` asked for, and what it was answered."""
+    before = figures(server)["hits_total"]
+    answer = ask()
+    return figures(server)["hits_total"] - before, answer
+
+
+@pytest.fixture
+def fresh():
+    with start_server() as server:
+        yield server
+
+
+def test_again_is_the_same(fresh):
+    first = fresh.get(ROPE)
+    n, again = hits(fresh, lambda: fresh.get(ROPE))
+    assert n == 1 and again.body == first.body and again.status == 200
+    different = {"Date", "X-Request-Id", "Server-Timing"}
+    assert {k: v for k, v in first.headers.items() if k not in different} == {k: v for k, v in again.headers.items() if k not in different}
+    assert first.headers["X-Request-Id"] != again.headers["X-Request-Id"]
+    assert "compute;dur=0.000" in again.headers["Server-Timing"]
+
+
+@pytest.mark.parametrize("fields", [{"scheme": "rope", "len": 4}, {"scheme": "alibi", "len": 5, "format": "npy", "outputs": ["bias"]},
+                                    {"scheme": "sinusoidal", "len": 6, "dim": 8, "format": "npz"}, {"scheme": "rope", "len": 3, "format": "safetensors"}], ids=str)
+def test_bodies_of_json(fresh, fields):
+    first = fresh.ask(**fields)
+    n, again = hits(fresh, lambda: fresh.ask(**fields))
+    assert n == 1 and again.body == first.body and again.headers["Content-Type"] == first.headers["Content-Type"]
+    n, other = hits(fresh, lambda: fresh.ask(**{**fields, "len": fields["len"] + 1}))
+    assert n == 0 and other.body != first.body
+
+
+def test_what_tells_requests_apart(fresh):
+    """Method, path, query, body and every header that the language looks at."""
+    body, origin = json.dumps({"scheme": "rope", "len": 4}).encode(), "https://example.org"
+    asked = [("GET", ROPE, None, {}), ("HEAD", ROPE, None, {}), ("GET", ROPE + "&digits=3", None, {}), ("GET", ROPE, None, {"Accept": "application/vnd.safetensors"}),
+             ("GET", ROPE + "&format=raw", None, {"Range": "bytes=0-3"}), ("GET", ROPE + "&format=raw", None, {"Range": "bytes=4-7"}), ("GET", ROPE, None, {"Origin": origin}),
+             ("POST", "/encode", body, {}), ("POST", "/encode", body, {"Content-Type": "application/json"}), ("QUERY", "/encode", body, {"Content-Type": "application/json"}),
+             ("POST", "/encode?digits=2", body, {}), ("GET", "/schemes/rope", None, {}), ("GET", "/schemes/alibi", None, {}),
+             ("POST", "/v2/models/rope/infer", b'{"inputs":[],"parameters":{"len":2}}', {}), ("POST", "/v2/models/alibi/infer", b'{"inputs":[],"parameters":{"len":2}}', {})]
+    first = []
+    for method, path, data, headers in asked:
+        n, answer = hits(fresh, lambda: fresh.request(method, path, data, headers))
+        assert n == 0 and answer.status in (200, 206), (method, path, headers, answer)
+        first.append(answer)
+    for (method, path, data, headers), before in zip(asked, first):
+        n, answer = hits(fresh, lambda: fresh.request(method, path, data, headers))
+        assert (n, answer.status, answer.body) == (1, before.status, before.body), (method, path, headers)
+
+
+def test_refusals_are_not_kept(fresh):
+    for ask in (lambda: fresh.get("/encode?scheme=rop&len=4"), lambda: fresh.get("/schemes/rop"), lambda: fresh.get("/nowhere"), lambda: fresh.get("/healthz"),
+                lambda: fresh.get("/version"), lambda: fresh.get("/weights")):
+        ask()
+        assert hits(fresh, ask)[0] == 0
+
+
+def test_stored_weights_are_read_anew(fresh):
+    """A file may be replaced: what was made from it is never kept."""
+    ask = lambda: from_json(fresh.ask(scheme="t5", num_heads=1, len=2, weights="w"))["bias"]  # noqa: E731
+    for value in (1.0, 2.0, 3.0):
+        fresh.request("PUT", "/weights/w", safetensors_reader.dumps({"table": np.full((32, 1), value, "f4")}))
+        n, bias = hits(fresh, ask)
+        assert n == 0 and (bias == value).all()
+        n, bias = hits(fresh, ask)
+        assert n == 0 and (bias == value).all()
+
+
+def test_long_requests_are_computed(fresh):
+    """Tensors of the sender's are compared by nobody."""
+    body, headers = multipart(request='{"scheme":"rope","layout":"half"}', q=npy(np.ones((4, 512), "f4")))
+    assert len(body) > 4096
+    first = fresh.post("/rotate", body, headers)
+    n, again = hits(fresh, lambda: fresh.post("/rotate", body, headers))
+    assert n == 0 and again.body == first.body
+
+
+def test_moved_tensors_do_not_name_another_request(fresh):
+    """A tensor sent may be moved inside its body; what is kept is known by what was sent."""
+    for i in range(3):
+        for name in ("q", "k"):
+            x = np.full((1, 8), i + 1.0, "f4")
+            body, headers = multipart(request='{"scheme":"rope","layout":"half","len":1}', **{name: npy(x)})
+            answer = from_json(fresh.post("/rotate", body, headers))
+            assert list(answer) == [name] and answer[name].tobytes() == x.tobytes()
+
+
+def test_the_oldest_leave_first():
+    with start_server("--answer-cache", "12KiB") as server:
+        def ask(n):
+            return lambda: server.get(f"/encode?scheme=sinusoidal&dim=16&len={n}")
+        for n in (10, 11):
+            ask(n)()
+        assert 0 < figures(server)["bytes"] <= 12 * 1024
+        assert hits(server, ask(10))[0] == 1  # now 11 is the older one
+        for n in range(12, 15):
+            ask(n)()
+            assert figures(server)["bytes"] <= 12 * 1024
+            assert hits(server, ask(10))[0] == 1, "in use, so it stays"
+        assert hits(server, ask(11))[0] == 0
+
+
+def test_none_are_kept():
+    with start_server("--answer-cache", "0") as server:
+        first = server.get(ROPE)
+        n, again = hits(server, lambda: server.get(ROPE))
+        assert n == 0 and again.body == first.body
+        assert figures(server) == {"hits_total": 0, "misses_total": 0, "bytes": 0}
+
+
+def test_memory_is_bounded():
+    with start_server("--answer-cache", "1MiB") as server:
+        for n in range(400):
+            server.get(f"/encode?scheme=sinusoidal&dim=64&len={n + 1}&format=raw")
+        assert figures(server)["bytes"] <= 1 << 20
