@@ -24,7 +24,7 @@ struct answer {
     size_t n_bytes;               /* all that it costs */
     uint64_t hash;
     size_t n_key;
-    char key[];
+    char *key; /* behind the struct */
 };
 
 struct answers {
@@ -170,8 +170,12 @@ void answers_keep(struct answers *answers, const struct api_call *call, struct a
     while (n_bytes > answers->bytes_max - answers->n_bytes)
         forget(answers, answers->ring.newer);
     struct answer **bucket = bucket_of(answers, hash);
-    *answer = (struct answer){
-        .next = *bucket, .reply = api_reply_hold(reply), .n_bytes = n_bytes, .hash = hash, .n_key = key.n};
+    *answer = (struct answer){.next = *bucket,
+                              .reply = api_reply_hold(reply),
+                              .n_bytes = n_bytes,
+                              .hash = hash,
+                              .n_key = key.n,
+                              .key = (char *)(answer + 1)};
     memcpy(answer->key, key.bytes, key.n);
     *bucket = answer;
     ring_add(answers, answer);
