@@ -3,7 +3,13 @@
 
 #include <string.h>
 
-static const char exposed[] = "ETag, Posenc-Tensors, Content-Range, Server-Timing, X-Request-Id";
+#define EXPOSED "ETag, Posenc-Tensors, Content-Range, Server-Timing, X-Request-Id"
+#define INFERENCE_HEADER ", Inference-Header-Content-Length" /* where the JSON of an inference ends */
+
+static bool is_inference(const struct api_call *call)
+{
+    return strncmp(call->path, "/v2", 3) == 0 && (!call->path[3] || call->path[3] == '/');
+}
 
 /* Is origin one of the words of the list? "*" is every origin. */
 static bool is_allowed(const char *list, const char *origin)
@@ -31,7 +37,8 @@ struct api_reply *api_cors(struct api_reply *reply, const struct api_host *host,
     bool fine = api_reply_header(reply, "Access-Control-Allow-Origin", call->origin) &&
                 api_reply_header(reply, "Vary", "Origin");
     if (!is_preflight(call))
-        fine = fine && api_reply_header(reply, "Access-Control-Expose-Headers", exposed);
+        fine = fine && api_reply_header(reply, "Access-Control-Expose-Headers",
+                                        is_inference(call) ? EXPOSED INFERENCE_HEADER : EXPOSED);
     (void)fine; /* without memory the page cannot read the answer; others can */
     return reply;
 }
@@ -42,7 +49,9 @@ struct api_reply *api_options(const struct api_call *call, const char *allowed)
     struct api_reply *reply = api_reply_empty(204);
     bool fine = api_reply_header(reply, "Allow", allowed);
     if (is_preflight(call)) {
-        const char *headers = call->access_headers && *call->access_headers ? call->access_headers : "Content-Type";
+        const char *headers = call->access_headers;
+        if (!headers || !*headers)
+            headers = is_inference(call) ? "Content-Type" INFERENCE_HEADER : "Content-Type";
         fine = fine && api_reply_header(reply, "Access-Control-Allow-Methods", allowed) &&
                api_reply_header(reply, "Access-Control-Allow-Headers", headers) &&
                api_reply_header(reply, "Access-Control-Max-Age", "86400");

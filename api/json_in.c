@@ -22,14 +22,21 @@ struct reader {
 
 /* ---- jansson's errors ---- */
 
+/* How a number is written that JSON has no word for; many writers leave it bare. */
+static const char *number_hint(const char *words)
+{
+    bool is_bare = strstr(words, "'NaN") || strstr(words, "'Inf") || strstr(words, "'-'");
+    return is_bare ? "; numbers that are not finite are written \"NaN\", \"Infinity\", \"-Infinity\"" : "";
+}
+
 static bool fail_json(const struct api_json_error *error, struct api_place place, const char *where,
                       struct api_problem *problem)
 {
     if (error->no_memory)
         return api_fail_memory(problem);
-    return api_fail(problem, error->status, "", "%s%s at line %zu, column %zu: %s", where,
+    return api_fail(problem, error->status, "", "%s%s at line %zu, column %zu: %s%s", where,
                     error->status == 400 ? "not JSON" : "JSON that cannot be read", place.line, place.column,
-                    error->text);
+                    error->text, number_hint(error->text));
 }
 
 bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem)
@@ -143,9 +150,8 @@ static bool convert(struct reader *r, const json_t *json, struct pe_value *value
 
 static bool fail_kind(const struct reader *r)
 {
-    return api_fail(r->problem, 422, "",
-                    "%sthe request is JSON but not an object, which looks like {\"scheme\":\"rope\",\"len\":8}",
-                    r->where);
+    return api_fail(r->problem, 422, "", "%sthe request is JSON but not an object, which looks like %s", r->where,
+                    r->is_plain ? "{\"inputs\":[…]}" : "{\"scheme\":\"rope\",\"len\":8}");
 }
 
 /* A document that is a string or number alone is JSON, though jansson reads no such thing unless told to. */

@@ -125,10 +125,11 @@ double pe_real_at(const struct pe_reals *list, uint64_t i)
 static enum pe_status read_reals(const struct pe_param *row, const struct pe_value *v, struct pe_reals *field,
                                  const char *pointer, struct pe_error *err)
 {
-    if (v->kind == PE_LIST && v->list.n == 0)
+    uint64_t n = 0;
+    bool is_array = v->kind == PE_ARRAY && v->array.rank && pe_shape_count(v->array.shape, v->array.rank, &n);
+    if ((is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0)) /* sent as bytes, it is an array all the same */
         return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name, row->text);
-    uint64_t n;
-    if (v->kind != PE_ARRAY || v->array.rank == 0 || !pe_shape_count(v->array.shape, v->array.rank, &n) || n == 0)
+    if (!is_array)
         return refuse(row, v, pointer, err);
     struct pe_reals list = {.array = v->array, .n = n};
     for (uint64_t i = 0; i < n; i++) {

@@ -120,8 +120,10 @@ static bool read(struct inference *inference)
 
 static bool is_under(const char *pointer, const char *name, size_t *n)
 {
-    *n = 1 + strlen(name);
-    return *pointer == '/' && strncmp(pointer + 1, name, *n - 1) == 0 && (!pointer[*n] || pointer[*n] == '/');
+    char place[PE_POINTER_MAX] = "";
+    api_pointer_push(place, name, strlen(name));
+    *n = strlen(place);
+    return strncmp(pointer, place, *n) == 0 && (!pointer[*n] || pointer[*n] == '/');
 }
 
 /* The plan points at fields of a flat request; the client has written inputs and parameters. */

@@ -18,12 +18,13 @@ struct object {
     struct api_problem *problem;
 };
 
+/* The place stands in the words too: of a refusal Triton's clients show nothing else. */
 static bool fail_at(const struct object *object, const char *member, const char *what)
 {
     char pointer[PE_POINTER_MAX];
     snprintf(pointer, sizeof pointer, "%s", object->pointer);
     api_pointer_push(pointer, member, strlen(member));
-    return api_fail(object->problem, 422, pointer, "%s", what);
+    return api_fail(object->problem, 422, pointer, "%s: %s", pointer, what);
 }
 
 static const struct pe_value *find(const struct pe_value *object, const char *name)
@@ -68,7 +69,7 @@ static bool find_parameters(const struct object *object, struct object *paramete
     static const struct pe_value none = {.kind = PE_OBJECT};
     const struct pe_value *value = find(object->value, "parameters");
     if (value && value->kind != PE_OBJECT)
-        return fail_at(object, "parameters", "parameters must be an object");
+        return fail_at(object, "parameters", "must be an object");
     *parameters = (struct object){.value = value ? value : &none, .problem = object->problem};
     snprintf(parameters->pointer, sizeof parameters->pointer, "%.140s/parameters", object->pointer);
     return true;
@@ -81,12 +82,24 @@ static bool read_flag(const struct object *parameters, const char *name, enum ap
     return !value || value->kind == PE_BOOLEAN || fail_at(parameters, name, "must be true or false");
 }
 
+/* 8.0 is an integer too, as everywhere. */
+static bool read_whole(const struct pe_value *value, uint64_t *count)
+{
+    double x = value->kind == PE_REAL ? value->real : -1;
+    if (value->kind == PE_INTEGER && value->integer >= 0)
+        *count = (uint64_t)value->integer;
+    else if (x >= 0 && x <= 0x1p53 && x == floor(x))
+        *count = (uint64_t)x;
+    else
+        return false;
+    return true;
+}
+
 static bool read_count(const struct object *parameters, const char *name, uint64_t *count)
 {
     const struct pe_value *value = find(parameters->value, name);
-    bool fine = value && value->kind == PE_INTEGER && value->integer >= 0;
-    *count = fine ? (uint64_t)value->integer : 0;
-    return !value || fine || fail_at(parameters, name, "must be an integer of at least 0");
+    *count = 0;
+    return !value || read_whole(value, count) || fail_at(parameters, name, "must be an integer of at least 0");
 }
 
 static bool refuse_parameter(const struct object *parameters, const char *name, const char *what)
@@ -113,6 +126,15 @@ static bool item_at(const struct object *root, const char *name, const struct pe
            api_fail(root->problem, 422, item->pointer, "an entry of %s must be an object with a name", name);
 }
 
+/* Of the form of an answer this protocol has its own words, but for dtype. */
+static bool is_form(const char *name)
+{
+    const char *const *form = api_form_names();
+    while (*form && strcmp(*form, name) != 0)
+        form++;
+    return *form;
+}
+
 /* ---- Inputs ---- */
 
 static bool read_axis(double x, uint64_t *axis)
@@ -126,7 +148,7 @@ static bool read_axis(double x, uint64_t *axis)
 static bool read_shape(const struct object *object, struct pe_tensor *tensor)
 {
     const struct pe_value *shape = find(object->value, "shape");
-    static const char what[] = "shape must be a list of at most 8 integers of at least 0";
+    static const char what[] = "must be a list of at most 8 integers of at least 0";
     *tensor = (struct pe_tensor){0};
     if (shape && shape->kind == PE_LIST && shape->list.n == 0)
         return true;
@@ -139,6 +161,14 @@ static bool read_shape(const struct object *object, struct pe_tensor *tensor)
     return true;
 }
 
+/* Else a list of numbers named slice would cut the answer. */
+static bool fail_input_name(const struct object *object, const char *name)
+{
+    char what[160];
+    snprintf(what, sizeof what, "\"%s\" is no input: it belongs to the form of an answer or names the model", name);
+    return fail_at(object, "name", what);
+}
+
 static bool read_input(const struct object *object, struct api_oip_input *input)
 {
     static const char *const known[] = {"name", "shape", "datatype", "parameters", "data", NULL};
@@ -148,6 +178,8 @@ static bool read_input(const struct object *object, struct api_oip_input *input)
         !find_parameters(object, &parameters) || !read_count(&parameters, "binary_data_size", &input->n_bytes) ||
         !refuse_parameter(&parameters, "shared_memory_region", "there is no shared memory here; send data or bytes"))
         return false;
+    if (is_form(input->name) || strcmp(input->name, "scheme") == 0)
+        return fail_input_name(object, input->name);
     input->data = find(object->value, "data");
     input->is_binary = find(parameters.value, "binary_data_size");
     if (input->is_binary && input->data)
@@ -204,21 +236,18 @@ static bool read_outputs(const struct object *root, struct api_oip_request *oip)
 
 static bool is_reserved(const char *name)
 {
+    /* content_type is MLServer's: how its codecs are to read tensors. */
     static const char *const names[] = {"sequence_id", "sequence_start",     "sequence_end", "priority",
-                                        "headers",     "binary_data_output", "timeout"};
+                                        "headers",     "binary_data_output", "timeout",      "content_type"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strcmp(names[i], name) == 0)
             return true;
     return strncmp(name, "triton_", 7) == 0;
 }
 
-/* Of the form of an answer this protocol has its own words, but for dtype. */
 static bool check_parameter(const struct object *parameters, const char *name)
 {
-    const char *const *form = api_form_names();
-    while (*form && strcmp(*form, name) != 0)
-        form++;
-    if (*form && strcmp(name, "dtype") != 0)
+    if (is_form(name) && strcmp(name, "dtype") != 0)
         return fail_at(parameters, name, "does not belong to /v2; of the answer's form only dtype does");
     return strcmp(name, "scheme") != 0 || fail_at(parameters, name, "the model is the scheme; leave it out");
 }

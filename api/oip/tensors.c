@@ -1,5 +1,6 @@
 /* An input's numbers: from its JSON list, or from the bytes behind the JSON. */
 #include "api/json_in.h"
+#include "api/limits.h"
 #include "api/oip/oip.h"
 #include "api/tensor_in.h"
 
@@ -167,11 +168,24 @@ static bool read_words(struct api_request *request, const char *p, const char *e
     return true;
 }
 
+/* A word takes thirty times the four bytes of an empty one, so the ceiling is that of words in JSON. */
+static bool check_words(const struct api_oip_input *input, struct api_problem *problem)
+{
+    char what[128];
+    if (input->n_bytes <= API_SKELETON_MAX)
+        return true;
+    snprintf(what, sizeof what, "its words have %" PRIu64 " bytes; allowed: at most %d", input->n_bytes,
+             API_SKELETON_MAX);
+    return fail_input(input, 413, "parameters/binary_data_size", problem, what);
+}
+
 static bool words_of_tail(struct api_request *request, const struct api_oip_input *input, struct api_oip_tail *tail,
                           struct pe_value *value, struct api_problem *problem)
 {
-    const char *bytes = take_bytes(input, tail, problem);
     size_t n;
+    if (!check_words(input, problem))
+        return false;
+    const char *bytes = take_bytes(input, tail, problem);
     if (!bytes)
         return false;
     if (!read_words(request, bytes, bytes + input->n_bytes, NULL, &n))
@@ -209,6 +223,8 @@ bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input 
                         struct api_problem *problem)
 {
     enum pe_dtype dtype = api_oip_dtype_find(input->datatype);
+    if (api_request_find(request, input->name))
+        return fail_input(input, 400, "name", problem, "a parameter has this name too; give one of them");
     if (dtype == PE_DTYPE_NONE && strcmp(input->datatype, "BYTES") == 0) {
         if (strcmp(input->name, "tokens") == 0)
             return add_words(request, input, tail, problem);
@@ -235,6 +251,16 @@ static bool fail_parameter(const char *name, struct api_problem *problem, const 
     return api_fail(problem, 422, pointer, "parameter \"%.64s\": %s", name, what);
 }
 
+/* What is wrong within the text stands under /parameters in the client's. */
+static bool relocate(struct api_problem *problem)
+{
+    char inner[PE_POINTER_MAX];
+    snprintf(inner, sizeof inner, "%s", problem->error.pointer);
+    if (*inner)
+        snprintf(problem->error.pointer, PE_POINTER_MAX, "/parameters%.140s", inner);
+    return false;
+}
+
 /* The text is read as the value of a member of its name: so lists of numbers take the fast way here too. */
 static bool add_text(struct api_request *request, const char *name, const char *json, struct api_problem *problem)
 {
@@ -251,7 +277,7 @@ static bool add_text(struct api_request *request, const char *name, const char *
     api_text_put(&text, "}");
     bool fine = text.state ? api_fail_text(problem, &text) : api_json_read(request, text.bytes, text.n, where, problem);
     api_text_drop(&text);
-    return fine;
+    return fine || relocate(problem);
 }
 
 bool api_oip_add_parameter(struct api_request *request, const char *name, const struct pe_value *value,

@@ -40,6 +40,19 @@ def test_named_origins_may_read(open_server, origin):
         assert names(answer.headers["Access-Control-Expose-Headers"]) == EXPOSED
 
 
+def test_inferences_say_how_long_their_json_is(open_server):
+    """Without that header a page cannot read an answer with bytes."""
+    body = b'{"parameters":{"len":2,"binary_data_output":true}}'
+    for path in ("/v2/models/rope/infer", "/v2/models/rope/versions/1/infer", "/v2/models/rop/infer"):
+        answer = open_server.request("POST", path, body, {"Origin": PAGE})
+        assert names(answer.headers["Access-Control-Expose-Headers"]) == EXPOSED | {"Inference-Header-Content-Length"}
+    assert names(open_server.get("/v20", {"Origin": PAGE}).headers["Access-Control-Expose-Headers"]) == EXPOSED
+    answer = open_server.request("OPTIONS", "/v2/models/rope/infer", headers={"Origin": PAGE, "Access-Control-Request-Method": "POST"})
+    assert names(answer.headers["Access-Control-Allow-Headers"]) == {"Content-Type", "Inference-Header-Content-Length"}
+    answer = open_server.request("OPTIONS", "/v2/models/rope/infer", headers={"Origin": PAGE, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "inference-header-content-length"})
+    assert names(answer.headers["Access-Control-Allow-Headers"]) == {"inference-header-content-length"}
+
+
 def test_preflight(open_server):
     answer = open_server.request("OPTIONS", "/encode", headers={"Origin": PAGE, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,x-request-id"})
     assert answer.status == 204 and answer.body == b"" and answer.headers["Access-Control-Allow-Origin"] == PAGE

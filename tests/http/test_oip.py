@@ -277,8 +277,14 @@ def test_presets_and_lists_as_text(client, server):
 def test_reserved_parameters_say_nothing_here(client):
     plain = client.infer("rope", parameters={"len": 2}).response.body
     reserved = {"sequence_id": 7, "sequence_start": True, "sequence_end": True, "priority": 1, "triton_enable_empty_final_response": True,
-                "headers": "x", "timeout": 10 ** 9, "binary_data_output": False}
+                "headers": "x", "timeout": 10 ** 9, "binary_data_output": False, "content_type": "np"}
     assert client.infer("rope", parameters={"len": 2, **reserved}).response.body == plain
+
+
+def test_content_types_of_mlserver_say_nothing_here(client):
+    q = normal(1, 1, 2, 4)
+    plain = client.infer("rope", [Input("q", q)], [Output("q_out")]).response.body
+    assert client.infer("rope", [Input("q", q, content_type="np")], [Output("q_out", content_type="np")], parameters={"content_type": "np"}).response.body == plain
 
 
 def test_timeout(client, server):
@@ -286,8 +292,14 @@ def test_timeout(client, server):
     words = json.dumps(["w"] * 3000)
     response = client.post("attention-none", *body_of(parameters={"tokens": words, "timeout": 1}))
     assert response.status == 503 and "timeout" in response.json()["error"] and response.headers["Retry-After"]
-    for timeout in (0, 60_000_000):
+    for timeout in (0, 60_000_000, 6e7):
         client.infer("rope", parameters={"len": 2, "timeout": timeout})
+
+
+def test_whole_numbers_may_have_a_point(client):
+    head, tail = body_of([Input("q", np.array([[1, 0]], "f4"))], [Output("q_out")])
+    spelled = head.replace(b'"binary_data_size": 8', b'"binary_data_size": 8.0').replace(b"[1, 2]", b"[1.0, 2]")
+    assert spelled != head and client.post("rope", spelled, tail).body == client.post("rope", head, tail).body
 
 
 def test_raw_requests(client, server):

@@ -7,6 +7,7 @@ import pytest
 
 from oip_client import Client, Input, Output, body_of
 
+ONE = {"shape": [1], "datatype": "FP64", "data": [1]}
 Q = {"name": "q", "shape": [1, 2], "datatype": "FP32", "data": [1, 0]}
 
 
@@ -111,7 +112,11 @@ def q(**changes):
     ({**q(), "parameters": {"timeout": -1}}, 422, "/parameters/timeout", ["integer"]),
     ({**q(), "parameters": {"timeout": "1"}}, 422, "/parameters/timeout", ["integer"]),
     ({**q(), "parameters": {"binary_data_output": 1}}, 422, "/parameters/binary_data_output", ["true or false"]),
-    ({"inputs": [Q, {"name": "positions", "shape": [1], "datatype": "INT64", "data": [1]}], "parameters": {"positions": "[2]"}}, 400, "/positions", ["twice"]),
+    ({"inputs": [Q, {"name": "positions", "shape": [1], "datatype": "INT64", "data": [1]}], "parameters": {"positions": "[2]"}}, 400, "/inputs/1/name", ["positions", "parameter"]),
+    ({"inputs": [Q, {"name": "slice", "shape": [2, 2], "datatype": "INT64", "data": [0, 1, 0, 1]}]}, 422, "/inputs/1/name", ["slice", "form"]),
+    *(({"inputs": [Q, {**ONE, "name": name}]}, 422, "/inputs/1/name", [f'"{name}"', "no input"]) for name in ("dtype", "format", "outputs", "data", "digits", "scheme")),
+    ({"inputs": [{**ONE, "name": "a/b"}], "parameters": {"len": 2}}, 422, "/inputs/0", ["a/b"]),
+    ({"parameters": {"hf_config": "[" * 20 + "1" + "]" * 20}}, 422, "/parameters/hf_config", ["8 levels"]),
     ({"inputs": [{"name": "tokens", "shape": [2], "datatype": "BYTES", "data": ["a"]}]}, 422, "/inputs/0/shape", ["words"]),
     ({"inputs": [{"name": "tokens", "shape": [1], "datatype": "BYTES", "data": "a"}]}, 422, "/inputs/0/data", ["words"]),
     ({}, 422, None, []),
@@ -200,10 +205,34 @@ def test_words_that_lie(client, raw):
     refused(client.post("none", head, raw), 400, "/inputs/0", "words")
 
 
+def test_words_have_a_ceiling(client):
+    """As bytes no less than as JSON: a word of none takes thirty times its four bytes."""
+    n = (1 << 20) // 4 + 1
+    head = json.dumps({"inputs": [{"name": "tokens", "shape": [n], "datatype": "BYTES", "parameters": {"binary_data_size": 4 * n}}]}).encode()
+    refused(client.post("attention-none", head, bytes(4 * n)), 413, "/inputs/0/parameters/binary_data_size", "1048576")
+
+
+@pytest.mark.parametrize("document,place", [
+    ({"id": 7}, "/id"), (q(name=...), "/inputs/0/name"), (q(shape="1"), "/inputs/0/shape"), (q(data=...), "/inputs/0/data"), ({"inputs": [Q, Q]}, "/inputs/1/name"),
+    ({**q(), "outputs": [{"name": "q_out", "parameters": {"binary_data": 1}}]}, "/outputs/0/parameters/binary_data"), ({**q(), "parameters": {"timeout": "1"}}, "/parameters/timeout")])
+def test_the_words_alone_say_where(client, document, place):
+    """Triton's clients show `error` and nothing else of a refusal."""
+    refused(client.post("rope", json.dumps(document).encode()), 422, place, place + ": ")
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+def test_numbers_that_are_no_json(client, number):
+    """Python's and rapidjson's writers leave them bare; the refusal says how they are written."""
+    refused(client.post("rope", json.dumps(q()).replace("[1, 0]", f"[1,{number}]").encode()), 400, "", "not JSON", f'"{number}"')
+
+
 def test_an_empty_tensor(client):
     head = json.dumps(q(shape=[0, 2], data=..., parameters={"binary_data_size": 0})).encode()
     assert client.post("rope", head).status == 422
     assert client.post("rope", json.dumps(q(shape=[0, 2], data=[])).encode()).status == 422
+    for binary in (False, True):
+        head = body_of([Input("positions", np.zeros(0, "i8"), "INT64", binary)])[0]
+        refused(client.post("rope", head, length=str(len(head))), 422, "/inputs/0", "positions is empty")
 
 
 def test_json_beside_bytes_has_a_ceiling(client):
