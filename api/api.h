@@ -81,6 +81,7 @@ struct api_store {
 struct api_host {
     uint64_t max_body;             /* bytes of a request body; named in the 413 together with its flag --max-body */
     uint64_t max_answer;           /* bytes of the tensors of one answer; --max-answer */
+    uint64_t max_pictures;         /* bytes of all finished pictures that are not read yet; --buffer-memory */
     uint64_t max_work;             /* multiply-adds of one attention map; --max-work */
     const char *cors_origins;      /* separated by spaces or commas, or "*"; NULL or "": none */
     const char *commit;            /* for /version */

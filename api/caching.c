@@ -216,3 +216,32 @@ enum api_range_kind api_range_read(const char *header, uint64_t length, struct a
     range->last = has_first && has_last && last < length ? last : length - 1;
     return API_RANGE_PART;
 }
+
+enum api_range_kind api_range_asked(const struct api_call *call, const char *etag, uint64_t length,
+                                    struct api_range *range)
+{
+    bool is_same = !call->if_range || strcmp(call->if_range, etag) == 0;
+    return is_same && strcmp(call->method, "GET") == 0 ? api_range_read(call->range, length, range) : API_RANGE_NONE;
+}
+
+bool api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range, uint64_t length)
+{
+    char text[96];
+    if (!api_reply_header(reply, "Accept-Ranges", "bytes"))
+        return false;
+    if (kind != API_RANGE_PART || reply->status != 200)
+        return true;
+    snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range->first, range->last, length);
+    reply->status = 206;
+    return api_reply_header(reply, "Content-Range", text);
+}
+
+struct api_reply *api_range_refusal(uint64_t length)
+{
+    struct api_problem problem;
+    char text[64];
+    snprintf(text, sizeof text, "bytes */%" PRIu64, length);
+    api_fail(&problem, 416, "", "the range begins behind the end of the body, which has %" PRIu64 " bytes", length);
+    api_problem_header(&problem, "Content-Range", text);
+    return api_reply_problem(&problem);
+}

@@ -4,6 +4,7 @@
 
 #include "api/form.h"
 #include "api/formats/format.h"
+#include "api/reply.h"
 
 /* A strong validator: a name for the bytes of an answer, known before any is made. */
 enum { API_ETAG_MAX = 40 };
@@ -35,5 +36,14 @@ enum api_range_kind { API_RANGE_NONE, API_RANGE_PART, API_RANGE_UNSATISFIABLE };
 /* Reads the header Range for a body of `length` bytes. Several ranges, other units and bad syntax are no range: then
  * the whole is sent, as the standard allows. header may be NULL. */
 enum api_range_kind api_range_read(const char *header, uint64_t length, struct api_range *range);
+
+/* The part that a call asks for: none unless it is a GET whose If-Range, if it has one, names this tag. */
+enum api_range_kind api_range_asked(const struct api_call *call, const char *etag, uint64_t length,
+                                    struct api_range *range);
+
+/* Makes a reply 206 if it is a part, and says that parts can be had. False: no memory. */
+bool api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range, uint64_t length);
+
+struct api_reply *api_range_refusal(uint64_t length); /* 416 */
 
 #endif

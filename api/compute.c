@@ -131,6 +131,7 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
                                     .request = &c->work->request,
                                     .arena = &c->work->request.arena,
                                     .call = c->call,
+                                    .max_kept = c->host->max_pictures,
                                     .config = config.bytes,
                                     .config_bytes = config.n,
                                     .stream = &c->work->stream,
@@ -165,32 +166,29 @@ static struct api_reply *with_headers(struct api_reply *reply, const struct api_
     return api_reply_problem(c->problem);
 }
 
-/* Ranges are of bodies whose bytes are known by arithmetic, got by GET: for a part of a picture all of it is drawn. */
+/* Ranges are of bodies whose bytes are known by arithmetic: for a part of a picture all of it is drawn, and for the end
+ * of an archive the checksums of all in front of it are made, which may be 64 GiB, in a piece nobody can interrupt. */
 static bool may_have_ranges(const struct api_computation *c)
 {
-    return strcmp(c->call->method, "GET") == 0 && !c->format->is_text && !c->format->is_picture;
+    bool asks_by_name = strcmp(c->call->method, "QUERY") != 0;
+    return asks_by_name && !c->format->is_text && !c->format->is_picture && !c->format->waits;
 }
 
 static struct api_reply *unsatisfiable(struct api_computation *c, uint64_t length)
 {
-    char text[64];
-    snprintf(text, sizeof text, "bytes */%" PRIu64, length);
-    api_fail(c->problem, 416, "", "the range begins behind the end of the body, which has %" PRIu64 " bytes", length);
-    api_problem_header(c->problem, "Content-Range", text);
     api_work_free(c->work);
-    return api_reply_problem(c->problem);
+    return api_range_refusal(length);
 }
 
-/* The whole, or the part that Range asks for unless If-Range names another answer. */
+/* The whole, or the part that Range asks for. */
 static struct api_reply *send_kept(struct api_computation *c, const struct api_opening *opening)
 {
     struct api_stream *stream = &c->work->stream;
     struct api_range range = {0, 0};
     uint64_t length = stream->length;
     const char *cache_control = api_cache_control(&c->work->request);
-    bool same = !c->call->if_range || strcmp(c->call->if_range, c->etag) == 0;
-    enum api_range_kind kind =
-        may_have_ranges(c) && same ? api_range_read(c->call->range, length, &range) : API_RANGE_NONE;
+    bool has_ranges = may_have_ranges(c);
+    enum api_range_kind kind = has_ranges ? api_range_asked(c->call, c->etag, length, &range) : API_RANGE_NONE;
     if (kind == API_RANGE_UNSATISFIABLE)
         return unsatisfiable(c, length);
     if (kind == API_RANGE_PART)
@@ -198,18 +196,9 @@ static struct api_reply *send_kept(struct api_computation *c, const struct api_o
     struct api_reply *reply = api_reply_stream(c->work, opening->header, opening->header_value);
     if (reply->status != 200)
         return reply;
-    char text[96];
-    bool fine = !may_have_ranges(c) || api_reply_header(reply, "Accept-Ranges", "bytes");
-    snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range.first, range.last, length);
-    if (kind == API_RANGE_PART) {
-        reply->status = 206;
-        fine = fine && api_reply_header(reply, "Content-Range", text);
-    }
-    if (fine)
+    if (!has_ranges || api_range_add(reply, kind, &range, length))
         return with_headers(reply, c, cache_control);
-    api_reply_free(reply);
-    api_fail_memory(c->problem);
-    return api_reply_problem(c->problem);
+    return api_reply_without_memory(reply);
 }
 
 static struct api_reply *answer_kept(struct api_computation *c, const struct api_opening *opening)

@@ -67,7 +67,7 @@ enum { API_TEXT_MAX = 64 << 20 };
 /* Pixels along a side of a picture: as a byte each, one picture is 64 MiB before it is compressed. */
 enum { API_PICTURE_SIDE_MAX = 8192 };
 
-/* A picture that cannot be compressed, and its frame. */
+/* A picture that cannot be compressed, and its frame. What all of them may take is the host's (max_pictures). */
 enum { API_PICTURE_BYTES_MAX = 96 << 20 };
 
 /* The request inside a picture, bytes. */

@@ -15,6 +15,7 @@ struct reply {
     struct api_work *work; /* or what it is streamed from */
     const struct api_store *store;
     const struct api_weights *weights; /* or the stored file it shows, held */
+    size_t first;                      /* the byte of the file that it begins with */
 };
 
 /* ---- Without memory ---- */
@@ -161,7 +162,8 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
 
 /* ---- Stored files ---- */
 
-struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights)
+struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights, size_t first,
+                                    size_t n)
 {
     struct reply *reply = reply_new(200, "application/vnd.safetensors");
     if (!reply) {
@@ -170,29 +172,24 @@ struct api_reply *api_reply_weights(const struct api_store *store, const struct 
     }
     reply->store = store;
     reply->weights = weights;
+    reply->first = first;
     reply->face.format = "safetensors";
-    reply->face.length = weights->n_bytes;
-    reply->face.n_pieces = (weights->n_bytes + API_PIECE_BYTES - 1) / API_PIECE_BYTES;
-    reply->face.piece_max = weights->n_bytes < API_PIECE_BYTES ? weights->n_bytes : API_PIECE_BYTES;
-    reply->face.is_light = weights->n_bytes <= API_LIGHT_BYTES;
+    reply->face.length = n;
+    reply->face.n_pieces = (n + API_PIECE_BYTES - 1) / API_PIECE_BYTES;
+    reply->face.piece_max = n < API_PIECE_BYTES ? n : API_PIECE_BYTES;
+    reply->face.is_light = n <= API_LIGHT_BYTES;
     return &reply->face;
 }
 
-static size_t weights_piece(const struct api_weights *weights, uint64_t i, char *dst)
+static size_t weights_piece(const struct reply *reply, uint64_t i, char *dst)
 {
-    size_t begin = (size_t)i * API_PIECE_BYTES, rest = weights->n_bytes - begin;
+    size_t begin = (size_t)i * API_PIECE_BYTES, rest = (size_t)reply->face.length - begin;
     size_t n = rest < API_PIECE_BYTES ? rest : API_PIECE_BYTES;
-    memcpy(dst, weights->bytes + begin, n);
+    memcpy(dst, reply->weights->bytes + reply->first + begin, n);
     return n;
 }
 
 /* ---- All replies ---- */
-
-struct api_reply *api_reply_no_memory(struct api_reply *reply)
-{
-    api_reply_free(reply);
-    return &no_memory.face;
-}
 
 bool api_reply_header(struct api_reply *reply, const char *name, const char *value)
 {
@@ -242,7 +239,7 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
     if (r->work)
         return api_stream_piece(&r->work->stream, i, dst);
     if (r->weights)
-        return weights_piece(r->weights, i, dst);
+        return weights_piece(r, i, dst);
     memcpy(dst, r == &no_memory ? no_memory_body : r->bytes, (size_t)reply->length);
     return (size_t)reply->length;
 }

@@ -21,10 +21,9 @@ struct api_reply *api_reply_text(int status, const char *content_type, struct ap
 struct api_reply *api_reply_bytes(int status, const char *content_type, char *bytes, size_t n);
 struct api_reply *api_reply_problem(const struct api_problem *problem);
 
-/* A 200 reply that is the stored file itself; takes the hold on weights. */
-struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights);
-/* Frees reply and becomes the refusal for want of memory. */
-struct api_reply *api_reply_no_memory(struct api_reply *reply);
+/* A 200 reply that is the stored file itself, n of its bytes from `first` on; takes the hold on weights. */
+struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights, size_t first,
+                                    size_t n);
 
 /* A request on its way to its reply: what the reply will own. */
 struct api_work {

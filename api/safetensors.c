@@ -157,8 +157,20 @@ static bool read_header(struct file *f, struct api_arena *arena)
     return f->found->entries ? read_members(f, root) : api_fail_memory(f->problem);
 }
 
+/* What people take for one: their tensors are in it, after all. NULL: nothing known. */
+static const char *other_kind(const char *bytes, size_t n)
+{
+    if (n >= PREFIX && memcmp(bytes, "\x93NUMPY", 6) == 0)
+        return "it is a .npy file";
+    if (n >= PREFIX && memcmp(bytes, "PK\3\4", 4) == 0)
+        return "it is a zip archive, as .npz files and PyTorch's .pt and .bin are";
+    return NULL;
+}
+
 static bool find_header(struct file *f, const char *bytes, size_t n)
 {
+    if (other_kind(bytes, n))
+        return fail_file(f, other_kind(bytes, n));
     if (n < PREFIX)
         return fail_file(f, "it has less than 8 bytes");
     f->header = bytes + PREFIX;

@@ -1,6 +1,7 @@
 /* GET, PUT, DELETE /weights/{name} and GET /weights: stored files, their digests as entity tags (RFC 9110 §8.8.3, §13).
  */
 #include "api/weights.h"
+#include "api/caching.h"
 #include "api/routes.h"
 
 #include <inttypes.h>
@@ -76,7 +77,7 @@ static struct api_reply *with_headers(struct api_reply *reply, const char *sha25
     if ((!sha256 || api_reply_header(reply, "ETag", tag)) &&
         api_reply_header(reply, "Cache-Control", "private, no-cache"))
         return reply;
-    return api_reply_no_memory(reply);
+    return api_reply_without_memory(reply);
 }
 
 static void add_tensors(struct api_text *text, const struct api_weights *weights)
@@ -173,6 +174,25 @@ struct api_reply *api_weights_list(const struct api_asked *asked)
     return with_headers(api_reply_text(200, api_json_type, &text), NULL);
 }
 
+/* The whole file, or the part that Range asks for. Takes the hold on weights. */
+static struct api_reply *send(const struct api_asked *asked, const struct api_weights *weights)
+{
+    const struct api_store *store = asked->host->store;
+    uint64_t length = weights->n_bytes;
+    struct api_range range = {0, length - 1};
+    char etag[API_SHA256_CHARS + 3], sha256[API_SHA256_CHARS + 1];
+    snprintf(etag, sizeof etag, "\"%s\"", weights->sha256);
+    memcpy(sha256, weights->sha256, sizeof sha256); /* without memory the file may be gone before its reply is */
+    enum api_range_kind kind = api_range_asked(asked->call, etag, length, &range);
+    if (kind == API_RANGE_UNSATISFIABLE) {
+        store->release(store->self, weights);
+        return api_range_refusal(length);
+    }
+    struct api_reply *reply =
+        api_reply_weights(store, weights, (size_t)range.first, (size_t)(range.last - range.first + 1));
+    return api_range_add(reply, kind, &range, length) ? with_headers(reply, sha256) : api_reply_without_memory(reply);
+}
+
 static struct api_reply *get(const struct api_asked *asked)
 {
     const struct api_store *store = asked->host->store;
@@ -184,7 +204,7 @@ static struct api_reply *get(const struct api_asked *asked)
     bool has_failed = !api_guard_allows(&match, weights->sha256);
     bool is_known = !api_guard_allows(&none, weights->sha256);
     if (!has_failed && !is_known)
-        return with_headers(api_reply_weights(store, weights), weights->sha256);
+        return send(asked, weights);
     struct api_reply *reply =
         has_failed ? guarded(store, asked->name) : with_headers(api_reply_empty(304), weights->sha256);
     store->release(store->self, weights);

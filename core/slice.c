@@ -152,15 +152,17 @@ enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *req
     plan->answers = calloc(plan->n_outputs, sizeof *plan->answers);
     if (!plan->parts || !plan->answers)
         return pe_no_memory(err);
-    for (size_t i = 0; !status && i < plan->n_outputs; i++) {
+    for (size_t i = 0; i < plan->n_outputs; i++) {
         status = cut(&plan->parts[i], &plan->outputs[i], slice_of(request, plan->outputs[i].name), err);
+        if (status)
+            return status; /* the axes behind the wrong one are not cut */
         shape(&plan->answers[i], &plan->outputs[i], &plan->parts[i], plan->reduce != PE_REDUCE_SAMPLE);
         uint64_t block = block_size(&plan->parts[i], plan->outputs[i].rank);
         uint64_t n = plan->answers[i].n_rows * plan->answers[i].row_len;
-        if (!status && plan->reduce != PE_REDUCE_SAMPLE && (double)block * (double)n > PE_LIGHT_WORK)
+        if (plan->reduce != PE_REDUCE_SAMPLE && (double)block * (double)n > PE_LIGHT_WORK)
             plan->pace = PE_HEAVY;
     }
-    return status;
+    return PE_OK;
 }
 
 void pe_slices_drop(struct pe_plan *plan)

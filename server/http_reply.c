@@ -141,7 +141,10 @@ static bool open_stream(struct exchange *x)
     return true;
 }
 
-/* The block is the daemon's, so a short answer takes a short one. */
+/* The block is the daemon's, so a short answer takes a short one.
+ *
+ * 0.9.75 ends the head of a chunked answer to HEAD with the empty chunk that would end a body: a client that keeps the
+ * connection would read it in front of its next answer. So such an answer has no chunks, and closes. */
 static struct MHD_Response *stream_response(struct exchange *x)
 {
     const struct api_reply *reply = x->reply;
@@ -149,7 +152,11 @@ static struct MHD_Response *stream_response(struct exchange *x)
     size_t block = is_known ? BLOCK_BYTES : CHUNK_BLOCK_BYTES;
     if (reply->length < block)
         block = (size_t)reply->length;
-    return MHD_create_response_from_callback(is_known ? reply->length : MHD_SIZE_UNKNOWN, block, read_stream, x, NULL);
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(is_known ? reply->length : MHD_SIZE_UNKNOWN, block, read_stream, x, NULL);
+    if (response && !is_known && !x->stream)
+        MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+    return response;
 }
 
 bool exchange_queue_is_full(const struct exchange *x)

@@ -184,6 +184,8 @@ static bool set_up_process(struct server *server)
     jobs_set_workers((unsigned)options->workers);
     tame_heap();
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);  /* until the loop takes it: the folder is being read just now */
+    signal(SIGXFSZ, SIG_IGN); /* a file over the limit of this process is then a failed write */
     pe_gemm_setup();
     api_setup();
     limit_connections(options);
@@ -200,6 +202,7 @@ static bool set_up_process(struct server *server)
     server->host = (struct api_host){
         .max_body = options->max_body,
         .max_answer = options->max_answer,
+        .max_pictures = options->buffer_memory,
         .max_work = options->max_work,
         .cors_origins = options->cors_origin,
         .commit = POSENC_COMMIT,

@@ -62,7 +62,7 @@ static const struct option rows[] = {
     {"max-queue", TYPE_COUNT, AT(max_queue), "1024", 1, 1000000, NULL, "N",
      "requests that may wait for a worker; then 503"},
     {"buffer-memory", TYPE_BYTES, AT(buffer_memory), "128MiB", MIB, 1024 * GIB, NULL, "BYTES",
-     "memory for pieces of streamed answers"},
+     "memory for pieces of streamed answers; as much again for finished pictures"},
     {"answer-cache", TYPE_BYTES, AT(answer_cache), "16MiB", 0, 1024 * GIB, NULL, "BYTES",
      "memory for small answers that are asked for again; 0: none are kept"},
     {"connection-timeout", TYPE_SECONDS, AT(connection_timeout), "30", 1, 86400, NULL, "SECONDS",

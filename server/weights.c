@@ -314,7 +314,9 @@ static bool is_listed(char *const *names, size_t n, const char *name)
 static bool read_folder(struct weights *w)
 {
     char **names;
-    size_t n;
+    size_t n, n_drafts = weights_folder_clean(w->folder);
+    if (n_drafts > 0)
+        log_info("weights: %zu half-written files of a crash are removed from %s", n_drafts, w->folder);
     if (!weights_folder_list(w->folder, &names, &n))
         return false;
     for (size_t i = w->n_files; i-- > 0;)

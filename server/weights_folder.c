@@ -10,13 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SUFFIX ".safetensors"
+#define DRAFT ".posenc-"
 
-enum { FILE_NAME_BYTES = API_WEIGHT_NAME_MAX + sizeof SUFFIX };
+enum { FILE_NAME_BYTES = API_WEIGHT_NAME_MAX + sizeof SUFFIX, DRAFT_DIGITS = 16 };
 
 static void print_file(char *file, const char *name) { snprintf(file, FILE_NAME_BYTES, "%s" SUFFIX, name); }
 
@@ -149,15 +151,18 @@ static void print_draft(char *draft, size_t room)
     uint64_t random = 0;
     if (getrandom(&random, sizeof random, 0) != sizeof random)
         random = (uint64_t)getpid();
-    snprintf(draft, room, ".posenc-%016llx", (unsigned long long)random);
+    snprintf(draft, room, DRAFT "%0*llx", DRAFT_DIGITS, (unsigned long long)random);
 }
 
+/* Locked while it is written: weights_folder_clean takes what is not for left by a crash. Where a file system knows no
+ * locks, it takes none. */
 static bool write_draft(int dir, const char *draft, const char *bytes, size_t n)
 {
     int fd = openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;
-    bool done = write_all(fd, bytes, n) && fsync(fd) == 0;
+    bool done = flock(fd, LOCK_EX | LOCK_NB) == 0 || errno == ENOLCK || errno == EOPNOTSUPP;
+    done = done && write_all(fd, bytes, n) && fsync(fd) == 0;
     if (!done)
         close_quietly(fd);
     return done && close(fd) == 0;
@@ -197,4 +202,38 @@ bool weights_folder_remove(const char *folder, const char *name)
     close(dir);
     errno = kept;
     return done;
+}
+
+/* ---- After a crash --------------------------------------------------------------------------------------------- */
+
+static int is_draft(const struct dirent *entry)
+{
+    const char *digits = entry->d_name + strlen(DRAFT);
+    return strncmp(entry->d_name, DRAFT, strlen(DRAFT)) == 0 && strlen(digits) == DRAFT_DIGITS &&
+           strspn(digits, "0123456789abcdef") == DRAFT_DIGITS;
+}
+
+static bool remove_draft(int dir, const char *draft)
+{
+    int fd = openat(dir, draft, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    bool done = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(dir, draft, 0) == 0;
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
+size_t weights_folder_clean(const char *folder)
+{
+    struct dirent **entries;
+    int dir = open_folder(folder), n_entries = dir < 0 ? -1 : scandir(folder, &entries, is_draft, NULL);
+    size_t n_removed = 0;
+    for (int i = 0; i < n_entries; i++) {
+        n_removed += remove_draft(dir, entries[i]->d_name);
+        free(entries[i]);
+    }
+    if (n_entries >= 0)
+        free(entries);
+    if (dir >= 0)
+        close(dir);
+    return n_removed;
 }

@@ -21,4 +21,7 @@ bool weights_folder_read(const char *folder, const char *name, char *bytes, size
 bool weights_folder_write(const char *folder, const char *name, const char *bytes, size_t n);
 bool weights_folder_remove(const char *folder, const char *name);
 
+/* Removes what writers that crashed have left, and nobody writes now. How many. */
+size_t weights_folder_clean(const char *folder);
+
 #endif

@@ -48,6 +48,7 @@ struct api_opening {
     const struct api_request *request; /* the fields that are not of the form */
     struct api_arena *arena;           /* for what the stream needs; lives as long as the stream */
     const struct api_call *call;       /* for pictures: is somebody waiting for it still? */
+    uint64_t max_kept;                 /* bytes of all pictures that are not read yet */
     const char *config;                /* the resolved configuration as JSON text */
     size_t config_bytes;
     struct api_stream *stream; /* to be given its segments */
@@ -90,8 +91,9 @@ void api_stream_made(struct api_stream *stream, size_t index, size_t n);
 /* Takes a finished text into the arena and adds it as a stretch; says why if it cannot. */
 bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 
-/* The same of a large text, which is kept as it is. */
+/* The same of a finished picture, which is kept as it is until it is read: 503 where those that wait leave no room. */
 bool api_stream_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
+bool api_finished_has_room(const struct api_opening *opening, struct api_problem *problem);
 
 /* Opens *stream in arena over the plan in the form's outputs. format fits form (api_form_check). */
 bool api_stream_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);

@@ -140,15 +140,22 @@ static bool write_png(struct drawing *d, struct api_problem *problem)
 
 enum { SIDE_MAX = API_PICTURE_SIDE_MAX, SIDE_USUAL = 512 };
 
-static bool fail_side(const struct drawing *d, const struct api_form *form, struct api_problem *problem)
+static bool fail_side(const struct drawing *d, uint64_t longer, const struct api_form *form,
+                      struct api_problem *problem)
 {
     const struct api_picture *p = &d->picture;
-    return api_fail(problem, 413, form->zoom ? "/zoom" : "",
-                    "the picture of %s, %" PRIu64 " by %" PRIu64 " elements of %" PRIu64
-                    " pixels%s, has a side of more than %d pixels; %s",
-                    p->output->name, p->height, p->width, d->zoom, form->legend ? " and a legend" : "", SIDE_MAX,
-                    form->zoom ? "give a smaller zoom"
-                               : "ask for a part of it, or in the format text, which shrinks it");
+    bool fits_alone = longer <= SIDE_MAX / d->zoom;
+    const char *help = fits_alone    ? "leave the legend out"
+                       : d->zoom > 1 ? "give a smaller zoom"
+                                     : "ask for a part of it by slice, or for the format text, which shrinks it";
+    return api_fail(problem, 413,
+                    fits_alone    ? "/legend"
+                    : d->zoom > 1 ? "/zoom"
+                                  : "",
+                    "the picture of %s, %" PRIu64 " by %" PRIu64 " elements, zoom %" PRIu64
+                    "%s, has a side of more than %d pixels; %s",
+                    p->output->name, p->height, p->width, d->zoom, form->legend ? ", and a legend" : "", SIDE_MAX,
+                    help);
 }
 
 static bool choose_zoom(struct drawing *d, const struct api_form *form, struct api_problem *problem)
@@ -157,11 +164,11 @@ static bool choose_zoom(struct drawing *d, const struct api_form *form, struct a
     uint64_t usual = longer > SIDE_USUAL ? 1 : (SIDE_USUAL + longer / 2) / longer;
     d->zoom = form->zoom ? (uint64_t)form->zoom : usual;
     if (longer > SIDE_MAX / d->zoom)
-        return fail_side(d, form, problem);
+        return fail_side(d, longer, form, problem);
     d->width = d->picture.width * d->zoom;
     d->height = d->picture.height * d->zoom;
     uint64_t legend = form->legend ? API_LEGEND_DOTS * api_legend_scale(longer * d->zoom) : 0;
-    return d->height + legend <= SIDE_MAX || fail_side(d, form, problem);
+    return d->height + legend <= SIDE_MAX || fail_side(d, longer, form, problem);
 }
 
 /* Once the range is known: without one there is nothing to say. */

@@ -137,21 +137,6 @@ bool api_stream_take(struct api_opening *opening, struct api_text *text, struct 
     return fine;
 }
 
-bool api_stream_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
-{
-    if (text->state) {
-        api_fail_text(problem, text);
-        api_text_drop(text);
-        return false;
-    }
-    char *bytes = realloc(text->bytes, text->n); /* growing has left up to as much again unused */
-    bytes = bytes ? bytes : text->bytes;
-    if (!api_arena_own(opening->arena, bytes, free))
-        return api_fail_memory(problem);
-    api_stream_text(opening->stream, bytes, text->n);
-    return true;
-}
-
 /* ---- Pieces ---- */
 
 /* Bodies of at most this many bytes are made in place. */
@@ -186,7 +171,7 @@ bool api_stream_open(const struct api_format *format, struct api_opening *openin
 {
     struct api_stream *stream = opening->stream;
     *stream = (struct api_stream){.format = format, .plan = opening->plan, .digits = opening->form->digits};
-    if (!format->open(opening, problem))
+    if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
         return false;
     size_t bound = light_bound(stream);
     stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : pe_plan_pace(opening->plan)];

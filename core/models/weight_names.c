@@ -63,9 +63,10 @@ static const char *elsewhere(const char *scheme, const struct pe_request *reques
 /* Projections make queries, keys and values out of x; one scheme projects its own table with two of them. */
 static bool takes_projection(const struct pe_scheme *scheme, const struct pe_request *request, const char *name)
 {
-    bool is_projection = (name[0] == 'w' || name[0] == 'b') && name[1] == '_';
+    if (strncmp(name, "w_", 2) != 0 && strncmp(name, "b_", 2) != 0)
+        return false;
     bool for_table = scheme->attend && scheme->attend->uses_projections && name[2] != 'v';
-    return is_projection && (for_table || has_field(request, "x") || has_field(request, "tokens"));
+    return (for_table || has_field(request, "x") || has_field(request, "tokens"));
 }
 
 static void add(struct pe_weight_name *names, size_t *n, const struct pe_request *request, const char *scheme,

@@ -1,4 +1,5 @@
-/* Pictures of whom nobody waits for: how often they ask, and that they end at the first yes. */
+/* Pictures that nobody waits for: how often they ask, and that they end at the first yes; and those that nobody reads.
+ */
 #include "tests/api/ask.h"
 
 struct client {
@@ -64,11 +65,46 @@ static void test_hurried(void **state)
     answer_drop(&first);
 }
 
+/* All of them together have so much room, one alone any; a picture that is read makes room again. */
+static void test_pictures_that_nobody_reads(void **state)
+{
+    (void)state;
+    struct api_host small = host;
+    struct api_call call = {.method = "POST", .path = "/encode"};
+    struct api_reply *kept[3];
+    for (size_t i = 0; i < 2; i++) { /* png, text */
+        call.body = requests[i];
+        call.body_bytes = strlen(requests[i]);
+        small.max_pictures = 1;
+        kept[0] = api_answer(&small, &call);
+        assert_int_equal(kept[0]->status, 200);
+        struct answer second = gather(api_answer(&small, &call));
+        assert_int_equal(second.status, 503);
+        assert_string_equal(header_of(&second, "Retry-After"), "1");
+        assert_non_null(strstr(second.body, "--buffer-memory"));
+        answer_drop(&second);
+        small.max_pictures = 2 * kept[0]->length;
+        kept[1] = api_answer(&small, &call);
+        assert_int_equal(kept[1]->status, 200);
+        assert_answer(gather(api_answer(&small, &call)), 503, WORDS("others"));
+        small.max_pictures = 3 * kept[0]->length - 1; /* there is room, but too little */
+        assert_answer(gather(api_answer(&small, &call)), 503, WORDS("others"));
+        small.max_pictures++;
+        kept[2] = api_answer(&small, &call);
+        assert_int_equal(kept[2]->status, 200);
+        for (size_t j = 0; j < 3; j++)
+            api_reply_free(kept[j]);
+        small.max_pictures = 1;
+        assert_answer(gather(api_answer(&small, &call)), 200, NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_chunk_asks),
         cmocka_unit_test(test_hurried),
+        cmocka_unit_test(test_pictures_that_nobody_reads),
     };
     api_setup();
     return cmocka_run_group_tests(tests, NULL, NULL);

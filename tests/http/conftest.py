@@ -107,10 +107,10 @@ def without_posenc(env):
 
 
 @contextlib.contextmanager
-def start_server(*flags, env=None):
+def start_server(*flags, env=None, program=POSENCD):
     """posencd with these flags on a free port; ended with SIGTERM when the block is left."""
     with tempfile.NamedTemporaryFile(suffix=".log") as log:
-        process = subprocess.Popen([POSENCD, "--port", "0", *flags], stderr=log, stdout=subprocess.DEVNULL,
+        process = subprocess.Popen([program, "--port", "0", *flags], stderr=log, stdout=subprocess.DEVNULL,
                                    env=without_posenc(env))
         try:
             server = Server(process, log.name)

@@ -1,6 +1,7 @@
 """GET, HEAD and QUERY /encode: the same bytes as POST, entity tags, conditions, ranges, caches (API 2.3; RFC 9110)."""
 import json
 import random
+import socket
 import urllib.parse
 
 import numpy as np
@@ -148,6 +149,42 @@ def test_a_range_behind_the_end(server):
     for value in (f"bytes={n}-", f"bytes={n + 5}-{n + 9}", "bytes=-0"):
         answer = server.get(TABLE + "raw", {"Range": value})
         assert answer.status == 416 and answer.headers["Content-Range"] == f"bytes */{n}"
+
+
+@pytest.mark.parametrize("value", ["bytes=-100", "bytes=0-10", "bytes=30-5000000", "bytes=4000000-"])
+def test_an_archive_has_no_ranges(server, value):
+    """Its end has checksums of all in front of it."""
+    path = "/encode?scheme=sinusoidal&dim=512&len=4096&format=npz"
+    answer = server.get(path, {"Range": value})
+    assert answer.status == 200 and "Accept-Ranges" not in answer.headers
+    assert answer.body == server.get(path).body
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/schemes", "/presets", "/healthz", "/version", "/weights", "/weights/absent",
+                                  *(TABLE + f for f in ("json", "raw", "npy", "npz", "safetensors", "png", "text"))])
+def test_head_has_the_headers_of_get(server, path):
+    def lasting(answer):
+        return {k: v for k, v in answer.headers.items() if k not in ("Date", "Server-Timing", "X-Request-Id")}
+
+    head, got = server.request("HEAD", path, headers={"Range": "bytes=0-3"}), server.get(path)
+    assert head.status == got.status and head.body == b"" and lasting(head) == lasting(got)
+
+
+@pytest.mark.parametrize("path", [TABLE + "json", "/encode?scheme=rope&len=8192&format=json", "/encode?scheme=rope&len=8192&format=raw", TABLE + "png", "/schemes"])
+def test_nothing_follows_the_head(server, path):
+    """Not the empty chunk that ends a body of unknown length: it would stand in front of the next answer."""
+    with socket.create_connection((server.host, server.port)) as client:
+        client.sendall(f"HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        client.settimeout(30)
+        head = b""
+        while b"\r\n\r\n" not in head:
+            head += client.recv(65536)
+        assert head.startswith(b"HTTP/1.1 200") and b"Content-Type" in head and head.endswith(b"\r\n\r\n") and head.count(b"\r\n\r\n") == 1
+        client.settimeout(1)
+        try:
+            assert client.recv(100) == b"" and b"Connection: close" in head
+        except TimeoutError:
+            pass  # kept for the next request
 
 
 def test_text_and_other_methods_have_no_ranges(server):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asking import refused
-from conftest import SANITIZED, start_server
+from conftest import start_server
 from pictures import HEAT, check, matrix, numbers, picture_of
 from png_reader import Picture
 
@@ -103,13 +103,17 @@ def test_a_tag_for_each_picture(server):
     assert tags == [server.get(path).headers["ETag"] for path in paths]
 
 
+def timed(do):
+    begun = time.monotonic()
+    return do(), time.monotonic() - begun
+
+
 def test_a_tag_costs_no_picture(server):
     """The whole picture takes a second or two."""
     path = "/encode?scheme=sinusoidal&len=8192&dim=4096&format=png"
-    tag = server.request("HEAD", path).headers["ETag"]
-    begun = time.monotonic()
-    assert server.get(path, {"If-None-Match": tag}).status == 304
-    assert SANITIZED or time.monotonic() - begun < 0.2
+    tag, drawn = timed(lambda: server.request("HEAD", path).headers["ETag"])
+    known = [timed(lambda: server.get(path, {"If-None-Match": tag}).status) for _ in range(5)]
+    assert {status for status, _ in known} == {304} and min(seconds for _, seconds in known) < drawn / 4
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -192,7 +196,39 @@ def test_every_dtype(server, fields):
     check(picture_of(server, **fields), values, zoom)
 
 
+# ---- Slow readers ------------------------------------------------------------------------------------------------------
+
+NOISE = {"scheme": "learned", "len": 2300, "dim": 2300, "seed": 1, "format": "png"}  # 5 MB; systems keep 4 for a reader
+
+
+def test_pictures_that_are_not_read_have_a_bound():
+    body = json.dumps(NOISE).encode()
+    with start_server("--buffer-memory", "8MiB") as alone:
+        readers = []
+        try:
+            for _ in range(2):
+                readers.append(socket.socket())
+                readers[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                readers[-1].connect((alone.host, alone.port))
+                readers[-1].sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+            statuses = sorted(reader.recv(12)[9:] for reader in readers)
+            assert statuses == [b"200", b"503"]
+            assert alone.post("/encode", NOISE).headers["Retry-After"]
+            assert alone.ask(**HEAT).status == 200  # what streams is not refused
+        finally:
+            for reader in readers:
+                reader.close()
+        assert until(lambda: alone.post("/encode", NOISE).status == 200)
+
+
 # ---- Long work ---------------------------------------------------------------------------------------------------------
+
+
+def until(is_so, seconds=60):
+    end = time.monotonic() + seconds
+    while not is_so() and time.monotonic() < end:
+        time.sleep(0.05)
+    return is_so()
 
 
 @pytest.mark.parametrize("fields", [
@@ -206,6 +242,5 @@ def test_who_leaves_ends_the_drawing(fields):
         with socket.create_connection((alone.host, alone.port)) as client:
             client.sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
             time.sleep(0.3)
-        begun = time.monotonic()
-        assert alone.ask(**HEAT, format="png").body[:4] == b"\x89PNG"
-        assert time.monotonic() - begun < (20 if SANITIZED else 3)
+        answer, seconds = timed(lambda: alone.ask(**HEAT, format="png"))
+        assert answer.body[:4] == b"\x89PNG" and seconds < 60

@@ -148,7 +148,8 @@ REFUSED = [
     (dict(slice=[[0, 1, -1]]), "/slice/0", "step"), (dict(slice=[[1]]), "/slice/0", "start"), (dict(slice=[[1, 2, 3, 4]]), "/slice/0", "start"), (dict(slice=[0.5]), "/slice/0", "integers"),
     (dict(slice=["a"]), "/slice/0", "index"), (dict(slice="a"), "/slice", "list"), (dict(slice=3), "/slice", "list"), (dict(slice={"cosine": [0]}), "/slice/cosine", "not among"),
     (dict(slice=[[1, [2]]]), "/slice/0", "integers"), (dict(reduce="mean"), "/reduce", "slice"), (dict(slice=[0], reduce="median"), "/reduce", "sample"), (dict(slice=[True]), "/slice/0", "index"),
-    (dict(slice=[[0, 1e300]]), "/slice/0", "integers"),
+    (dict(slice=[[0, 1e300]]), "/slice/0", "integers"), (dict(slice=[4], reduce="max"), "/slice/0", "has 4"), (dict(slice=[[0, 3, 2], -7], reduce="mean"), "/slice/1", "-7"),
+    (dict(slice=[10 ** 18, [0, 1, 2]], reduce="absmax"), "/slice/0", "has 4"), (dict(slice=[0, 0, [0, 9, 3]], reduce="min"), "/slice/2", "2 axes"),
 ]
 
 

@@ -1,6 +1,8 @@
 """Stored weights as files (API 2.5): PUT, GET, DELETE /weights/{name}, their guards, the folder, changes at once."""
+import fcntl
 import hashlib
 import http.client
+import io
 import json
 import os
 import signal
@@ -11,9 +13,15 @@ import time
 import numpy as np
 import pytest
 
-from conftest import start_server
+from conftest import POSENCD, start_server
 from tensors import encode, npy
 from weights_asking import OTHER, RNG, T5, TABLE, clean, file, put, tag  # noqa: F401 - clean is a fixture
+
+
+def zipped(**tensors):
+    out = io.BytesIO()
+    np.savez(out, **tensors)
+    return out.getvalue()
 
 
 # ---- Files -------------------------------------------------------------------------------------------------------------
@@ -56,6 +64,27 @@ def test_the_size_of_pieces(clean):
         assert clean.get("/weights/big").body == body
 
 
+def test_parts_of_a_file(clean):
+    """As readers of checkpoints fetch them: the header's length, the header, a tensor."""
+    body = file(table=TABLE, x=np.arange(1_500_000, dtype="u4").astype("u1"))
+    put(clean, "part", body)
+    n = len(body)
+    whole = clean.get("/weights/part")
+    assert whole.headers["Accept-Ranges"] == clean.request("HEAD", "/weights/part").headers["Accept-Ranges"] == "bytes"
+    for first, last in [(0, 7), (0, n - 1), (n - 1, n - 1), (5, n - 1), (524_287, 524_288), (524_288, 1_048_576), (1, 1_200_000)]:
+        part = clean.get("/weights/part", {"Range": f"bytes={first}-{last}", "If-Range": tag(body)})
+        assert part.status == 206 and part.body == body[first:last + 1], (first, last)
+        assert part.headers["Content-Range"] == f"bytes {first}-{last}/{n}" and part.headers["ETag"] == tag(body)
+    assert clean.get("/weights/part", {"Range": "bytes=-9"}).body == body[-9:]
+    assert clean.get("/weights/part", {"Range": "bytes=0-1", "If-Range": '"another"'}).body == body
+    assert clean.get("/weights/part", {"Range": "bytes=0-1", "If-None-Match": tag(body)}).status == 304
+    behind = clean.get("/weights/part", {"Range": f"bytes={n}-"})
+    assert behind.status == 416 and behind.headers["Content-Range"] == f"bytes */{n}"
+    head = clean.request("HEAD", "/weights/part", headers={"Range": "bytes=0-1"})
+    assert head.status == 200 and head.headers["Content-Length"] == str(n)
+    assert clean.request("DELETE", "/weights/part").status == 204
+
+
 def test_a_body_in_chunks(clean):
     body = file(table=TABLE)
     connection = http.client.HTTPConnection(clean.host, clean.port, timeout=30)
@@ -69,6 +98,12 @@ def test_a_body_in_chunks(clean):
 def test_names(clean, name):
     put(clean, name, file(table=TABLE))
     assert clean.get("/weights/" + name).status == 200 and clean.get("/weights").json()["weights"][0]["name"] == name
+
+
+@pytest.mark.parametrize("body, word", [
+    (npy(TABLE), ".npy"), (zipped(table=TABLE), "zip archive"), (b"", "less than 8 bytes"), (b"\x93NUMPY", "less than 8 bytes"), (file(table=TABLE)[:-1], "the end of the file")])
+def test_what_is_taken_for_a_file(clean, body, word):
+    assert word in put(clean, "a", body, 400).json()["detail"]
 
 
 @pytest.mark.parametrize("name", [".hidden", "..", "-x", "_x", "a" * 129, "a%20b", "%2e%2e", "a%0ab", "%C3%A9", "a:b", "a%5cb", "t5%22", "a~"])
@@ -232,6 +267,39 @@ def test_what_does_not_belong_in_the_folder(tmp_path):
         assert stored_names(server) == ["good", "link"]
         log = server.stderr_text()
         assert all(word in log for word in ("broken", "pipe", "dangling", "folder", "--max-weights"))
+
+
+def test_what_a_crash_has_left_is_removed(tmp_path):
+    """Half-written files of ours, unless somebody writes them now; nothing else that begins so."""
+    left, written = tmp_path / ".posenc-0123456789abcdef", tmp_path / ".posenc-fedcba9876543210"
+    others = [tmp_path / name for name in (".posenc-notes", ".posenc-0123456789abcdeg", ".posenc-0123456789abcdef0", "posenc-0123456789abcdef")]
+    for path in (left, written, *others):
+        path.write_bytes(b"half")
+    (tmp_path / ".posenc-aaaaaaaaaaaaaaaa").mkdir()
+    with open(written, "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # as a server on the same folder does while it writes
+        with start_server("--weights-dir", str(tmp_path)) as server:
+            assert not left.exists() and written.exists() and all(path.exists() for path in others)
+            put(server, "a", file(table=TABLE))
+    with start_server("--weights-dir", str(tmp_path)) as server:
+        assert not written.exists() and stored_names(server) == ["a"]
+
+
+def test_a_disk_that_is_full(tmp_path):
+    """The old file stays, nothing half-written is left, the server goes on."""
+    limit = f"ulimit -f 100; exec {POSENCD} \"$@\""  # blocks of 512 bytes or 1 KiB
+    (tmp_path / "posencd").write_text("#!/bin/sh\n" + limit)
+    (tmp_path / "posencd").chmod(0o755)
+    folder = tmp_path / "weights"
+    folder.mkdir()
+    with start_server("--weights-dir", str(folder), program=tmp_path / "posencd") as server:
+        put(server, "a", file(table=TABLE))
+        big = file(table=TABLE, x=np.zeros(1_000_000, "u1"))
+        assert "--weights-dir" in put(server, "a", big, 503).json()["detail"]
+        put(server, "b", big, 503)
+        assert stored_names(server) == ["a"] and server.get("/weights/a").body == file(table=TABLE)
+        assert [path.name for path in folder.iterdir()] == ["a.safetensors"]
+        put(server, "a", file(table=OTHER), 200)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):

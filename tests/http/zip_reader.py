@@ -77,13 +77,27 @@ def entry(reader, signature):
     return name, size, sum_[0], at, is_long, head[0]
 
 
+def check_end(tail, length, directory, n):
+    """The records behind a directory of n entries (§4.3.14-16), every field: zipfile looks at half of them."""
+    n_bytes, at = length - 22 - directory, directory
+    if directory >= 0xFFFFFFFF:
+        n_bytes -= 56 + 20
+        end64, locator = tail[-98:-42], tail[-42:-22]
+        assert struct.unpack("<4sQ2H2I4Q", end64) == (b"PK\6\6", 44, 45, 45, 0, 0, n, n, n_bytes, directory)
+        assert struct.unpack("<4sIQI", locator) == (b"PK\6\7", 0, directory + n_bytes, 1)
+        at = 0xFFFFFFFF
+    assert struct.unpack("<4s4H2IH", tail[-22:]) == (b"PK\5\6", 0, 0, n, n, n_bytes, at, 0)
+
+
 def read(read_blocks, length):
     """Every entry, checked against its descriptor and against the directory."""
     reader, entries = Reader(read_blocks, length), []
     while (signature := reader.bytes(4)) == b"PK\3\4":
         entries.append(entry(reader, signature))
     assert signature == b"PK\1\2"
+    directory = reader.at - 4
     reader.take(length - reader.at)
+    check_end(reader.tail, length, directory, len(entries))
     with zipfile.ZipFile(Tail(reader.tail, length)) as directory:
         said = [(i.filename, i.file_size, i.CRC, i.header_offset) for i in directory.infolist()]
         assert all(i.compress_size == i.file_size and i.compress_type == 0 for i in directory.infolist())
