@@ -102,7 +102,8 @@ def test_names_of_a_whole_layer(clean):
     layer = "deberta.encoder.layer.3.attention.self."
     theirs = dict(zip(["deberta.encoder.rel_embeddings.weight", "deberta.encoder.LayerNorm.weight", "deberta.encoder.LayerNorm.bias", layer + "query_proj.weight",
                        layer + "query_proj.bias", layer + "key_proj.weight", layer + "key_proj.bias"], ours.values()))
-    put(clean, "deberta", named({**theirs, "deberta.embeddings.LayerNorm.weight": np.ones(8, "f4")}))
+    values = {layer + "value_proj.weight": np.ones((8, 8), "f4"), layer + "value_proj.bias": np.ones(8, "f4")}  # only x has values
+    put(clean, "deberta", named({**theirs, **values, "deberta.embeddings.LayerNorm.weight": np.ones(8, "f4")}))
     request = {"scheme": "deberta", "position_buckets": 8, "norm_rel_ebd": "layer_norm", "q": q, "k": q, "format": "raw"}
     sent = clean.ask("/attention", **request, **{name: value.tolist() for name, value in ours.items()})
     assert clean.ask("/attention", **request, weights="deberta").body == sent.body
