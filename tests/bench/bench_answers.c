@@ -1,0 +1,262 @@
+/* Time of the pieces of an answer, made one after the other into one buffer as a worker makes them, beside a physical
+ * limit measured in the same rounds: memset or memcpy of as many bytes in blocks as large, or the bare matrix product.
+ * Thread CPU time, medians of interleaved rounds. The rows are those of run.py, which adds peers and verdicts.
+ *
+ *   bench_answers ROW [ROUNDS]   prints "ours limit bytes elements": seconds, seconds, and what they made
+ *   bench_answers                prints the names of the rows */
+#include "api/api.h"
+
+#include <cblas.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum limit { LIMIT_NONE, LIMIT_MEMSET, LIMIT_MEMCPY, LIMIT_GEMM };
+
+struct row {
+    const char *name;
+    enum limit limit;
+    enum pe_isa isa; /* at most */
+    const char *path, *request;
+    size_t n_positions, n_heads, width; /* of q and k that are sent with it; 0: none */
+};
+
+#define BEST (PE_N_ISAS - 1)
+#define TABLE "\"scheme\":\"sinusoidal\",\"dim\":128,\"offset\":1000000,\"format\":\"raw\""
+#define RAW "\"format\":\"raw\"}"
+
+static const struct row rows[] = {
+    {"table", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0},
+    {"table_avx2", LIMIT_MEMSET, PE_ISA_AVX2, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0},
+    {"table_base", LIMIT_MEMSET, PE_ISA_BASE, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0},
+    {"table_bf16", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512,\"dtype\":\"bf16\"}", 0, 0, 0},
+    {"table_f16", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512,\"dtype\":\"f16\"}", 0, 0, 0},
+    {"table_f64", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512,\"dtype\":\"f64\"}", 0, 0, 0},
+    {"list", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"sinusoidal\",\"dim\":128,\"format\":\"raw\",\"positions\":@}", 512, 0, 0},
+    {"growth_1", LIMIT_NONE, BEST, "/encode", "{" TABLE ",\"len\":2048}", 0, 0, 0},
+    {"growth_16", LIMIT_NONE, BEST, "/encode", "{" TABLE ",\"len\":32768}", 0, 0, 0},
+    {"growth_256", LIMIT_NONE, BEST, "/encode", "{" TABLE ",\"len\":524288}", 0, 0, 0},
+    {"far", LIMIT_NONE, BEST, "/encode",
+     "{\"scheme\":\"sinusoidal\",\"dim\":128,\"format\":\"raw\",\"len\":32768,\"offset\":1099000000000}", 0, 0, 0},
+    {"near", LIMIT_NONE, BEST, "/encode", "{\"scheme\":\"sinusoidal\",\"dim\":128,\"format\":\"raw\",\"len\":32768}", 0,
+     0, 0},
+    {"alibi", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
+    {"t5", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"t5\",\"num_heads\":8,\"len\":1024,\"seed\":0,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
+    {"rotate", LIMIT_MEMCPY, BEST, "/rotate", "{\"scheme\":\"rope\",\"layout\":\"half\"," RAW, 1024, 8, 128},
+    {"rotate_interleaved", LIMIT_MEMCPY, BEST, "/rotate", "{\"scheme\":\"rope\"," RAW, 1024, 8, 128},
+    {"probs", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"alibi\"," RAW, 2048, 8, 64},
+    {"shaw", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"shaw\",\"seed\":0,\"max_relative\":64," RAW, 2048, 8, 64},
+    {"transformer_xl", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"transformer_xl\",\"seed\":0," RAW, 2048, 8, 64},
+    {"deberta", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"deberta\",\"seed\":0,\"position_buckets\":256," RAW,
+     2048, 8, 64},
+    {"json", LIMIT_NONE, BEST, "/encode", "{\"scheme\":\"sinusoidal\",\"dim\":128,\"len\":2048}", 0, 0, 0},
+    {"json_digits", LIMIT_NONE, BEST, "/encode", "{\"scheme\":\"sinusoidal\",\"dim\":128,\"len\":2048,\"digits\":4}", 0,
+     0, 0},
+    {"json_map", LIMIT_NONE, BEST, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"outputs\":[\"bias\"]}", 0, 0, 0},
+};
+
+enum { N_ROWS = sizeof rows / sizeof *rows, ROUNDS_MAX = 99, LIMIT_BLOCK = 256 * 1024 };
+
+static const double least_seconds = 2e-3; /* of one sample: below this the clock counts for too much */
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, size_t n)
+{
+    qsort(v, n, sizeof *v, compare);
+    return v[n / 2];
+}
+
+/* ---- The answer -------------------------------------------------------------------------------------------------- */
+
+static float *noise(size_t n)
+{
+    float *x = malloc(n * sizeof *x);
+    uint32_t state = 1;
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(int32_t)(state = state * 1664525u + 1013904223u) * 0x1p-31f;
+    return x;
+}
+
+/* q and k, [heads, n, width] each, as a safetensors file with the request inside. */
+static char *tensors_body(const struct row *row, size_t *n_bytes)
+{
+    size_t size = row->n_heads * row->n_positions * row->width * sizeof(float);
+    char header[1024], quoted[512], shape[64], *to = quoted;
+    for (const char *p = row->request; *p; p++) {
+        if (*p == '"')
+            *to++ = '\\';
+        *to++ = *p;
+    }
+    *to = '\0';
+    snprintf(shape, sizeof shape, "[%zu,%zu,%zu]", row->n_heads, row->n_positions, row->width);
+    uint64_t n = (uint64_t)snprintf(header, sizeof header,
+                                    "{\"__metadata__\":{\"request\":\"%s\"},"
+                                    "\"q\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[0,%zu]},"
+                                    "\"k\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}}",
+                                    quoted, shape, size, shape, size, 2 * size);
+    *n_bytes = 8 + (n + 7) / 8 * 8 + 2 * size;
+    char *body = aligned_alloc(64, (*n_bytes + 63) / 64 * 64);
+    memset(body, ' ', *n_bytes);
+    uint64_t padded = (n + 7) / 8 * 8;
+    memcpy(body, &padded, 8);
+    memcpy(body + 8, header, n);
+    float *x = noise(2 * size / sizeof(float));
+    memcpy(body + 8 + padded, x, 2 * size);
+    free(x);
+    return body;
+}
+
+/* The request's @ as a list of positions in no order. */
+static char *list_body(const struct row *row, size_t *n_bytes)
+{
+    const char *at = strchr(row->request, '@');
+    size_t room = strlen(row->request) + row->n_positions * 8;
+    char *body = malloc(room), *end = body + (at - row->request);
+    memcpy(body, row->request, (size_t)(at - row->request));
+    for (size_t i = 0; i < row->n_positions; i++)
+        end += sprintf(end, "%c%zu", i ? ',' : '[', i * 7919 % 100003);
+    end += sprintf(end, "]%s", at + 1);
+    *n_bytes = (size_t)(end - body);
+    return body;
+}
+
+static struct api_reply *ask(const struct row *row)
+{
+    static const struct api_host host = {.max_body = 1u << 30, .max_answer = 1ull << 40, .max_work = 1ull << 50};
+    struct api_call call = {.method = "POST", .path = row->path, .query = ""};
+    char *made = row->n_heads       ? tensors_body(row, &call.body_bytes)
+                 : row->n_positions ? list_body(row, &call.body_bytes)
+                                    : NULL;
+    call.body = made ? made : row->request; /* lives as long as the reply, which is until the end */
+    if (!made)
+        call.body_bytes = strlen(row->request);
+    if (row->n_heads)
+        call.content_type = "application/vnd.safetensors";
+    struct api_reply *reply = api_answer(&host, &call);
+    if (reply->status != 200) {
+        char *piece = malloc(reply->piece_max + 1);
+        piece[api_reply_piece(reply, 0, piece)] = '\0';
+        fprintf(stderr, "%s: %d %s\n", row->name, reply->status, piece);
+        exit(1);
+    }
+    return reply;
+}
+
+static uint64_t make_all(const struct api_reply *reply, char *piece)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < reply->n_pieces; i++)
+        n += api_reply_piece(reply, i, piece);
+    return n;
+}
+
+/* ---- The limits -------------------------------------------------------------------------------------------------- */
+
+struct limits {
+    const struct row *row;
+    uint64_t n_bytes;
+    char *block, *other;
+    float *q, *k, *scores;
+};
+
+static struct limits limits_new(const struct row *row, uint64_t n_bytes)
+{
+    struct limits l = {.row = row, .n_bytes = n_bytes};
+    l.block = aligned_alloc(64, LIMIT_BLOCK);
+    l.other = aligned_alloc(64, LIMIT_BLOCK);
+    memset(l.other, 1, LIMIT_BLOCK);
+    if (row->limit == LIMIT_GEMM) {
+        l.q = noise(row->n_positions * row->width);
+        l.k = noise(row->n_positions * row->width);
+        l.scores = malloc(row->n_positions * row->n_positions * sizeof(float));
+    }
+    return l;
+}
+
+/* Q times K transposed for every head, in blocks of 128 rows, all into the same rows. */
+static void multiply(const struct limits *l)
+{
+    int n = (int)l->row->n_positions, d = (int)l->row->width, block = 128;
+    for (size_t head = 0; head < l->row->n_heads; head++)
+        for (int row = 0; row < n; row += block)
+            cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, block, n, d, 1, l->q + (size_t)row * (size_t)d, d,
+                        l->k, d, 0, l->scores, n);
+}
+
+static void reach(const struct limits *l, int byte)
+{
+    if (l->row->limit == LIMIT_GEMM) {
+        multiply(l);
+        return;
+    }
+    for (uint64_t done = 0; done < l->n_bytes; done += LIMIT_BLOCK) {
+        size_t n = l->n_bytes - done < LIMIT_BLOCK ? (size_t)(l->n_bytes - done) : LIMIT_BLOCK;
+        if (l->row->limit == LIMIT_MEMSET)
+            memset(l->block, byte, n);
+        else
+            memcpy(l->block, l->other, n);
+        __asm__ volatile("" ::"r"(l->block) : "memory");
+    }
+}
+
+/* ---- Rounds ------------------------------------------------------------------------------------------------------ */
+
+static void measure(const struct row *row, size_t n_rounds)
+{
+    double ours[ROUNDS_MAX], limit[ROUNDS_MAX];
+    struct api_reply *reply = ask(row);
+    char *piece = aligned_alloc(64, (reply->piece_max + 63) / 64 * 64);
+    uint64_t n_bytes = make_all(reply, piece);
+    struct limits limits = limits_new(row, n_bytes);
+    double begun = seconds();
+    make_all(reply, piece);
+    size_t repeat = (size_t)(least_seconds / (seconds() - begun + 1e-9)) + 1;
+    for (size_t i = 0; i < n_rounds; i++) {
+        begun = seconds();
+        for (size_t r = 0; r < repeat; r++)
+            make_all(reply, piece);
+        ours[i] = (seconds() - begun) / (double)repeat;
+        begun = seconds();
+        for (size_t r = 0; row->limit && r < repeat; r++)
+            reach(&limits, (int)i + 1);
+        limit[i] = (seconds() - begun) / (double)repeat;
+    }
+    printf("%.9g %.9g %llu\n", median(ours, n_rounds), row->limit ? median(limit, n_rounds) : 0,
+           (unsigned long long)n_bytes);
+    api_reply_free(reply);
+}
+
+int main(int argc, char **argv)
+{
+    size_t n_rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 9;
+    api_setup();
+    pe_gemm_setup();
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (argc < 2)
+            puts(rows[i].name);
+        else if (strcmp(argv[1], rows[i].name) == 0 && n_rounds > 0 && n_rounds <= ROUNDS_MAX) {
+            while (pe_isa() > rows[i].isa)
+                pe_isa_use(pe_isa() - 1);
+            measure(&rows[i], n_rounds);
+            return 0;
+        }
+    }
+    return argc > 1;
+}
