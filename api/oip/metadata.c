@@ -9,7 +9,7 @@ enum { TENSORS_MAX = 64 };
 
 struct tensor {
     const char *name, *shape; /* as in the rows: "n,rotary_dim/2" */
-    enum pe_dtype dtype;
+    enum pe_dtype dtype;      /* PE_DTYPE_NONE: words */
 };
 
 struct tensors {
@@ -49,8 +49,10 @@ static void find_inputs(const struct api_oip_model *model, struct tensors *input
     add_inputs(inputs, model, model->scheme->inputs);
     if (model->scheme->is_additive && api_oip_can(model, PE_ENCODE))
         add(inputs, "x", "batch,n,dim", PE_F32);
-    if (api_oip_can(model, PE_ATTEND))
-        add_inputs(inputs, model, pe_attention_inputs());
+    if (!api_oip_can(model, PE_ATTEND))
+        return;
+    add_inputs(inputs, model, pe_attention_inputs());
+    add(inputs, "tokens", "n", PE_DTYPE_NONE);
 }
 
 static void find_outputs(const struct api_oip_model *model, struct tensors *outputs)
@@ -70,6 +72,12 @@ static void find_outputs(const struct api_oip_model *model, struct tensors *outp
 }
 
 /* ---- Writing ---- */
+
+/* The protocol says BYTES where Triton's configuration says STRING. */
+static const char *datatype_of(const struct tensor *tensor, const char *words)
+{
+    return tensor->dtype == PE_DTYPE_NONE ? words : api_oip_datatype(tensor->dtype);
+}
 
 /* A number stands for itself, anything else may vary. */
 static void add_shape(struct api_text *text, const char *shape)
@@ -91,7 +99,7 @@ static void add_tensors(struct api_text *text, const char *name, const struct te
     for (size_t i = 0; i < tensors->n; i++) {
         const struct tensor *tensor = &tensors->items[i];
         api_text_format(text, "%s{\"name\":\"%s\",\"datatype\":\"%s\",\"shape\":", i ? "," : "", tensor->name,
-                        api_oip_datatype(tensor->dtype));
+                        datatype_of(tensor, "BYTES"));
         add_shape(text, tensor->shape);
         api_text_put(text, "}");
     }
@@ -105,7 +113,7 @@ static void add_config(struct api_text *text, const char *name, const struct ten
     for (size_t i = 0; i < tensors->n; i++) {
         const struct tensor *tensor = &tensors->items[i];
         api_text_format(text, "%s{\"name\":\"%s\",\"data_type\":\"TYPE_%s\",\"dims\":", i ? "," : "", tensor->name,
-                        api_oip_datatype(tensor->dtype));
+                        datatype_of(tensor, "STRING"));
         add_shape(text, tensor->shape);
         api_text_put(text, end);
     }

@@ -26,7 +26,7 @@ struct api_reply *api_oip_server(const struct api_asked *asked)
     (void)asked;
     return fixed("{\"name\":\"posenc\",\"version\":\"" PE_VERSION
                  "\",\"extensions\":[\"binary_tensor_data\",\"parameters\",\"model_repository\","
-                 "\"model_configuration\",\"statistics\"]}");
+                 "\"model_configuration\"]}");
 }
 
 /* ---- Health ---- */

@@ -76,6 +76,10 @@ def test_metadata_of_rope(server):
     inputs, outputs = ({t["name"]: t for t in model[kind]} for kind in ("inputs", "outputs"))
     assert inputs["positions"] == {"name": "positions", "datatype": "INT64", "shape": [-1]}
     assert inputs["q"] == {"name": "q", "datatype": "FP32", "shape": [-1] * 4}
+    assert inputs["tokens"] == {"name": "tokens", "datatype": "BYTES", "shape": [-1]}
+    config = {t["name"]: t["data_type"] for t in server.get("/v2/models/rope/config").json()["input"]}
+    assert config["tokens"] == "TYPE_STRING" and config["q"] == "TYPE_FP32"
+    assert "tokens" not in {t["name"] for t in server.get("/v2/models/rotate-rope").json()["inputs"]}
     assert {"q_out", "k_out", "cos", "sin", "probs"} <= set(outputs)
     assert outputs["cos"] == {"name": "cos", "datatype": "FP32", "shape": [-1, -1]}
     assert "q_out" not in {t["name"] for t in server.get("/v2/models/encode-rope").json()["outputs"]}
