@@ -66,7 +66,7 @@ static bool takes_projection(const struct pe_scheme *scheme, const struct pe_req
     if (strncmp(name, "w_", 2) != 0 && strncmp(name, "b_", 2) != 0)
         return false;
     bool for_table = scheme->attend && scheme->attend->uses_projections && name[2] != 'v';
-    return (for_table || has_field(request, "x") || has_field(request, "tokens"));
+    return for_table || has_field(request, "x") || has_field(request, "tokens");
 }
 
 static void add(struct pe_weight_name *names, size_t *n, const struct pe_request *request, const char *scheme,
