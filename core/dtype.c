@@ -1,5 +1,7 @@
 /* Element types: names, sizes, and conversion with one rounding. */
 #include "core/dtype.h"
+#include "core/kernels/halves.h"
+#include "core/kernels/kernels.h"
 
 #include <assert.h>
 #include <math.h>
@@ -49,69 +51,13 @@ bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count)
     return true;
 }
 
-union float_bits {
-    float f;
-    uint32_t u;
-};
-
-/* f16 from a float: add a half of the last kept bit less one, and the bit itself (round half to even); what is below
- * the normal range is rounded by the adder of a float whose ulp is f16's smallest step, 2^-24. All cases are computed
- * and one chosen, so that loops over it vectorise. */
-static inline uint16_t f16_of_float(float x)
-{
-    union float_bits v = {.f = x}, a = {.u = v.u & 0x7fffffff}, tiny = {.f = a.f + 0.5f};
-    uint32_t normal = (a.u + 0xfff + (a.u >> 13 & 1) - 0x38000000) >> 13;
-    uint32_t bits = a.u < 0x38800000 ? tiny.u - 0x3f000000 : normal;
-    bits = a.u >= 0x477ff000 ? 0x7c00 : bits; /* 65520 and above round to infinity */
-    bits = a.u > 0x7f800000 ? 0x7e00 : bits;  /* NaN */
-    return (uint16_t)((v.u >> 16 & 0x8000) | bits);
-}
-
-static inline uint16_t bf16_of_float(float x)
-{
-    union float_bits v = {.f = x};
-    uint32_t bits = (v.u + 0x7fff + (v.u >> 16 & 1)) >> 16;
-    return (uint16_t)((v.u & 0x7fffffff) > 0x7f800000 ? v.u >> 16 | 0x40
-                                                      : bits); /* NaN stays NaN whatever its low bits */
-}
-
-/* Below the normal range a middle is an odd multiple of 2^-25: what remains beside the next lower multiple of 2^-24. */
-static inline bool f16_is_middle(float x)
-{
-    union float_bits v = {.f = x}, a = {.u = v.u & 0x7fffffff};
-    float steps = a.f * 0x1p24f, rest = steps - (float)(int32_t)(a.u < 0x38800000 ? steps : 0.0f);
-    return a.u < 0x38800000 ? rest == 0.5f : (a.u & 0x1fff) == 0x1000;
-}
-
-static inline bool bf16_is_middle(float x)
-{
-    union float_bits v = {.f = x};
-    return (v.u & 0xffff) == 0x8000;
-}
-
 bool pe_f16_is_middle(float x) { return f16_is_middle(x); }
 
 bool pe_bf16_is_middle(float x) { return bf16_is_middle(x); }
 
-bool pe_f16_narrow(const float *from, size_t n, uint16_t *to)
-{
-    uint32_t middles = 0;
-    for (size_t i = 0; i < n; i++) {
-        to[i] = f16_of_float(from[i]);
-        middles |= f16_is_middle(from[i]);
-    }
-    return middles;
-}
+bool pe_f16_narrow(const float *from, size_t n, uint16_t *to) { return pe_kernels()->narrow_f16(from, n, to); }
 
-bool pe_bf16_narrow(const float *from, size_t n, uint16_t *to)
-{
-    uint32_t middles = 0;
-    for (size_t i = 0; i < n; i++) {
-        to[i] = bf16_of_float(from[i]);
-        middles |= bf16_is_middle(from[i]);
-    }
-    return middles;
-}
+bool pe_bf16_narrow(const float *from, size_t n, uint16_t *to) { return pe_kernels()->narrow_bf16(from, n, to); }
 
 /* A double cut to a float with the last bit set if anything was lost: rounding that to 16 bits is one rounding. */
 static float odd_float(double x)

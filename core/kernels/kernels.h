@@ -69,6 +69,9 @@ typedef void pe_cap_f64_fn(double *s, size_t n, double cap);
 typedef void pe_sigmoid_f32_fn(const float *s, size_t n, float *out);
 typedef void pe_sigmoid_f64_fn(const double *s, size_t n, double *out);
 
+/* n floats, none of them NaN, to the nearest f16 or bf16, ties to even. True if one was a middle between two. */
+typedef bool pe_narrow_fn(const float *from, size_t n, uint16_t *to);
+
 /* All kernels of one instruction set. */
 struct pe_kernels {
     pe_waves_fn *waves;
@@ -89,6 +92,8 @@ struct pe_kernels {
     pe_cap_f64_fn *cap_f64;
     pe_sigmoid_f32_fn *sigmoid_f32;
     pe_sigmoid_f64_fn *sigmoid_f64;
+    pe_narrow_fn *narrow_f16;
+    pe_narrow_fn *narrow_bf16;
 };
 const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
 
@@ -110,6 +115,8 @@ const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
     pe_cap_f32_fn pe_cap_f32_##isa;                                                                                    \
     pe_cap_f64_fn pe_cap_f64_##isa;                                                                                    \
     pe_sigmoid_f32_fn pe_sigmoid_f32_##isa;                                                                            \
+    pe_narrow_fn pe_narrow_f16_##isa;                                                                                  \
+    pe_narrow_fn pe_narrow_bf16_##isa;                                                                                 \
     pe_sigmoid_f64_fn pe_sigmoid_f64_##isa;
 PE_KERNELS_OF(base)
 #if defined(__x86_64__)

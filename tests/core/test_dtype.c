@@ -93,12 +93,53 @@ static void shapes_do_not_overflow(void **unused)
     assert_true(pe_shape_count(NULL, 0, &n) && n == 1);
 }
 
+/* Rows to f16 and bf16 on every instruction set: each value as alone, and a middle is seen wherever it is. */
+static void rows_narrow_as_single_values(void **unused)
+{
+    (void)unused;
+    enum { N = 37, ROUNDS = 20000 };
+    enum pe_isa best = pe_isa();
+    uint32_t state = 1;
+    for (int round = 0; round < ROUNDS; round++) {
+        float from[N];
+        size_t n = (size_t)round % N + 1;
+        bool middle_f16 = false, middle_bf16 = false;
+        for (size_t i = 0; i < n; i++) {
+            uint32_t bits = state = state * 1664525u + 1013904223u;
+            uint32_t low = (bits >> 3) % 61 == 0 ? 0x1000u : (bits >> 3) % 67 == 0 ? 0x8000u : bits & 0x1fff;
+            union {
+                uint32_t u;
+                float f;
+            } x = {.u = (bits & 0x80000000u) | (((bits >> 8) % 60 + 90) << 23) | (bits & 0x7e0000u) | low};
+            from[i] = x.f;
+            middle_f16 |= pe_f16_is_middle(x.f);
+            middle_bf16 |= pe_bf16_is_middle(x.f);
+        }
+        for (enum pe_isa isa = PE_ISA_BASE; isa <= best; isa++) {
+            uint16_t to[N + 1];
+            assert_true(pe_isa_use(isa));
+            to[n] = 0xbeef;
+            assert_int_equal(pe_f16_narrow(from, n, to), middle_f16);
+            for (size_t i = 0; i < n; i++)
+                assert_int_equal(to[i], pe_f16_round((double)from[i]));
+            assert_int_equal(pe_bf16_narrow(from, n, to), middle_bf16);
+            for (size_t i = 0; i < n; i++)
+                assert_int_equal(to[i], pe_bf16_round((double)from[i]));
+            assert_int_equal(to[n], 0xbeef);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_f16_reads_back), cmocka_unit_test(every_bf16_reads_back),
-        cmocka_unit_test(middles_go_to_even),   cmocka_unit_test(integers_saturate),
-        cmocka_unit_test(names_and_sizes),      cmocka_unit_test(shapes_do_not_overflow),
+        cmocka_unit_test(every_f16_reads_back),
+        cmocka_unit_test(every_bf16_reads_back),
+        cmocka_unit_test(middles_go_to_even),
+        cmocka_unit_test(integers_saturate),
+        cmocka_unit_test(names_and_sizes),
+        cmocka_unit_test(shapes_do_not_overflow),
+        cmocka_unit_test(rows_narrow_as_single_values),
     };
     return cmocka_run_group_tests_name("dtype", tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ DOORS = {
 
 # folder: (our own headers a file may reach, system headers it may name besides the C library; None: any)
 LAYERS = {
-    "core": (["core/*.h", "core/schemes/list.h", "core/kernels/kernels.h"], set()),
+    "core": (["core/*.h", "core/schemes/list.h", "core/kernels/kernels.h", "core/kernels/halves.h"], set()),
     "core/schemes": (["core/*.h", "core/schemes/*.h"], set()),
     "core/kernels": (["core/kernels/*.h"], INTRINSICS),
     "api": (["api/*.h", "core/posenc.h"], {"zlib.h"}),
