@@ -6,7 +6,7 @@
 
 #define TABLE(isa)                                                                                                     \
     {                                                                                                                  \
-        pe_waves_##isa, pe_run_f32_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa, pe_exp_f32_##isa,                  \
+        pe_waves_##isa, pe_run_f32_##isa, pe_turn_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa, pe_exp_f32_##isa,   \
             pe_exp_f64_##isa, pe_max_f32_##isa, pe_max_f64_##isa, pe_scale_f32_##isa, pe_scale_f64_##isa,              \
             pe_add_f32_##isa, pe_add_f64_##isa, pe_gather_add_f32_##isa, pe_gather_add_f64_##isa, pe_cap_f32_##isa,    \
             pe_cap_f64_##isa, pe_sigmoid_f32_##isa, pe_sigmoid_f64_##isa, pe_narrow_f16_##isa, pe_narrow_bf16_##isa    \
@@ -26,8 +26,7 @@ static bool machine_has(enum pe_isa isa)
     case PE_ISA_BASE: return true;
 #if defined(__x86_64__)
     case PE_ISA_AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
-               __builtin_cpu_supports("f16c");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
     case PE_ISA_AVX512:
         return machine_has(PE_ISA_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&

@@ -13,21 +13,23 @@
 /* Columns as the kernels want them, each array padded to whole groups of PE_WAVES_LANES. */
 struct pe_wave_table {
     size_t n;
-    bool scaled;           /* some amplitude is not 1 */
-    double *fh, *fl;       /* frequencies; fh is also the one allocation of all */
-    double *ah, *al;       /* amplitudes */
-    double *cosine, *sine; /* of one step */
-    double *reach;         /* how far a run moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|) */
+    bool scaled;                   /* some amplitude is not 1 */
+    double *fh, *fl;               /* frequencies; fh is also the one allocation of all */
+    double *ah, *al;               /* amplitudes */
+    double *cosine, *sine;         /* of one step */
+    double *far_cosine, *far_sine; /* of PE_RUN_ROWS steps */
+    double *reach;                 /* how far a run moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|) */
     int64_t *quarter;
 };
 
-enum { N_DOUBLES = 7 };
+enum { N_DOUBLES = 9 };
 
 /* ---- Making ---- */
 
 static void lay_out(struct pe_wave_table *w, double *all, size_t room)
 {
-    double **const doubles[N_DOUBLES] = {&w->fh, &w->fl, &w->ah, &w->al, &w->cosine, &w->sine, &w->reach};
+    double **const doubles[N_DOUBLES] = {&w->fh,   &w->fl,         &w->ah,       &w->al,   &w->cosine,
+                                         &w->sine, &w->far_cosine, &w->far_sine, &w->reach};
     for (size_t i = 0; i < N_DOUBLES; i++)
         *doubles[i] = all + i * room;
     w->quarter = (int64_t *)(void *)(all + N_DOUBLES * room);
@@ -51,11 +53,13 @@ static void set_amplitudes(struct pe_wave_table *w, const struct pe_wave *column
     }
 }
 
-/* Sine and cosine of one step: the kernel at position 1, quarter 0 and the next. reach holds the kernel's bounds until
- * then; the quarters are all 0 as long as the columns have not been set. */
+/* Sine and cosine of one step and of PE_RUN_ROWS: the kernel at these positions, quarter 0 and the next. reach holds
+ * the kernel's bounds until then; the quarters are all 0 as long as the columns have not been set. */
 static void set_steps(struct pe_wave_table *w, size_t room)
 {
     pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, w->quarter, false, room, w->sine, w->cosine, w->reach);
+    pe_kernels()->waves(PE_RUN_ROWS, w->fh, w->fl, NULL, NULL, w->quarter, false, room, w->far_sine, w->far_cosine,
+                        w->reach);
     for (size_t j = 0; j < room; j++)
         w->reach[j] = fmin(1, PE_RUN_HALF * fabs(w->sine[j]));
 }
@@ -169,54 +173,41 @@ static void redo_column(const struct block *b, size_t j, double x, double y, dou
     }
 }
 
-/* Below this, f32 is subnormal and its middles are elsewhere than the kernel looks. */
-static const double TINY = 0x1p-100;
-
-/* Nearly every block has no column to redo, so the first pass only asks whether there is one. */
-static void check_columns(const struct block *b, const double *x, const double *y, const double *bounds,
-                          const double *nearest)
+static void fill_block(const struct block *b, const double *x, const double *y, const double *bounds)
 {
-    double errors[PE_WAVES_LANES];
-    int doubtful = 0;
-    for (size_t j = 0; j < b->n_cols; j++) {
-        double most = fabs(x[j]) + fabs(y[j]) * b->w->reach[b->col + j];
-        errors[j] = most > TINY ? PE_RUN_ERROR * most + bounds[j]
-                    : most > 0  ? HUGE_VAL
-                                : -1; /* -1: a column of zeros */
-        doubtful |= !(nearest[j] > errors[j]);
-    }
+    _Alignas(64) double nearest[PE_WAVES_LANES], errors[PE_WAVES_LANES];
+    _Alignas(64) float scratch[PE_RUN_ROWS * PE_WAVES_LANES];
+    bool whole = b->n_rows == PE_RUN_ROWS && b->n_cols == PE_WAVES_LANES;
+    const struct pe_wave_table *w = b->w;
+    bool doubtful =
+        pe_kernels()->run_f32(x, y, bounds, w->cosine + b->col, w->sine + b->col, w->reach + b->col, PE_WAVES_LANES,
+                              whole ? b->dst : scratch, whole ? b->stride : PE_WAVES_LANES, nearest, errors);
+    for (size_t n = 0; !whole && n < b->n_rows; n++)
+        memcpy(b->dst + n * b->stride, scratch + n * PE_WAVES_LANES, b->n_cols * sizeof *scratch);
     for (size_t j = 0; doubtful && j < b->n_cols; j++)
         if (!(nearest[j] > errors[j]))
             redo_column(b, j, x[j], y[j], errors[j]);
 }
 
-static void fill_block(const struct block *b, const double *x, const double *y, const double *bounds)
-{
-    _Alignas(64) double nearest[PE_WAVES_LANES];
-    _Alignas(64) float scratch[PE_RUN_ROWS * PE_WAVES_LANES];
-    bool whole = b->n_rows == PE_RUN_ROWS && b->n_cols == PE_WAVES_LANES;
-    const struct pe_wave_table *w = b->w;
-    pe_kernels()->run_f32(x, y, w->cosine + b->col, w->sine + b->col, PE_WAVES_LANES, whole ? b->dst : scratch,
-                          whole ? b->stride : PE_WAVES_LANES, nearest);
-    for (size_t n = 0; !whole && n < b->n_rows; n++)
-        memcpy(b->dst + n * b->stride, scratch + n * PE_WAVES_LANES, b->n_cols * sizeof *scratch);
-    check_columns(b, x, y, bounds, nearest);
-}
-
-/* n_rows ≤ PE_RUN_ROWS rows from position p on. */
-static void fill_rows(const struct pe_wave_table *w, double p, size_t n_rows, size_t col0, size_t n_cols, float *dst,
-                      size_t stride)
+/* Rows done … of a run from position p on, n_cols ≤ GROUP columns from col on: an exact anchor, then turned ones. */
+static void fill_group(const struct pe_wave_table *w, double p, size_t n_rows, size_t col, size_t n_cols, float *dst,
+                       size_t stride)
 {
     _Alignas(64) double x[GROUP], y[GROUP], bounds[GROUP];
-    for (size_t at = 0; at < n_cols; at += GROUP) {
-        size_t n = n_cols - at < GROUP ? n_cols - at : GROUP;
-        size_t padded = (n + PE_WAVES_LANES - 1) / PE_WAVES_LANES * PE_WAVES_LANES;
-        evaluate(w, p + PE_RUN_HALF, col0 + at, padded, x, y, bounds);
-        for (size_t j = 0; j < n; j += PE_WAVES_LANES) {
-            struct block b = {.w = w, .anchor = p + PE_RUN_HALF, .col = col0 + at + j, .n_rows = n_rows};
-            b.n_cols = n - j < PE_WAVES_LANES ? n - j : PE_WAVES_LANES;
-            b.dst = dst + at + j;
-            b.stride = stride;
+    size_t padded = (n_cols + PE_WAVES_LANES - 1) / PE_WAVES_LANES * PE_WAVES_LANES, n_turns = PE_RUN_TURNS;
+    for (size_t done = 0; done < n_rows; done += PE_RUN_ROWS) {
+        struct block b = {.w = w, .anchor = p + (double)done + PE_RUN_HALF, .stride = stride};
+        b.n_rows = n_rows - done < PE_RUN_ROWS ? n_rows - done : PE_RUN_ROWS;
+        if (n_turns++ == PE_RUN_TURNS) {
+            evaluate(w, b.anchor, col, padded, x, y, bounds);
+            n_turns = 0;
+        } else {
+            pe_kernels()->turn(x, y, w->far_cosine + col, w->far_sine + col, padded);
+        }
+        for (size_t j = 0; j < n_cols; j += PE_WAVES_LANES) {
+            b.col = col + j;
+            b.n_cols = n_cols - j < PE_WAVES_LANES ? n_cols - j : PE_WAVES_LANES;
+            b.dst = dst + done * stride + j;
             fill_block(&b, x + j, y + j, bounds + j);
         }
     }
@@ -229,10 +220,8 @@ enum { RUN_ROWS_MIN = 8 };
 static void fill_run(const struct pe_wave_table *w, double p, size_t n_rows, size_t col0, size_t n_cols, float *dst,
                      size_t stride)
 {
-    for (size_t done = 0; done < n_rows; done += PE_RUN_ROWS) {
-        size_t m = n_rows - done < PE_RUN_ROWS ? n_rows - done : PE_RUN_ROWS;
-        fill_rows(w, p + (double)done, m, col0, n_cols, dst + done * stride, stride);
-    }
+    for (size_t at = 0; at < n_cols; at += GROUP)
+        fill_group(w, p, n_rows, col0 + at, n_cols - at < GROUP ? n_cols - at : GROUP, dst + at, stride);
 }
 
 /* The first of n_rows equal rows again. */
@@ -279,14 +268,17 @@ static void narrow_row(const struct pe_wave_table *w, enum pe_dtype dtype, doubl
         }
 }
 
+/* At a time: all rows that one exact anchor serves, as few columns as keep the floats in the first-level cache. */
+enum { NARROW_ROWS = PE_RUN_ROWS * (PE_RUN_TURNS + 1), NARROW_COLS = 128 };
+
 static void fill_narrow(const struct pe_wave_table *w, enum pe_dtype dtype, const struct pe_positions *positions,
                         uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, uint16_t *dst, size_t stride)
 {
-    _Alignas(64) float wide[PE_RUN_ROWS * GROUP];
-    for (size_t i = 0; i < n_rows; i += PE_RUN_ROWS)
-        for (size_t at = 0; at < n_cols; at += GROUP) {
-            size_t m = n_rows - i < PE_RUN_ROWS ? n_rows - i : PE_RUN_ROWS,
-                   n = n_cols - at < GROUP ? n_cols - at : GROUP;
+    _Alignas(64) float wide[NARROW_ROWS * NARROW_COLS];
+    for (size_t i = 0; i < n_rows; i += NARROW_ROWS)
+        for (size_t at = 0; at < n_cols; at += NARROW_COLS) {
+            size_t m = n_rows - i < NARROW_ROWS ? n_rows - i : NARROW_ROWS,
+                   n = n_cols - at < NARROW_COLS ? n_cols - at : NARROW_COLS;
             fill_wide(w, PE_F32, positions, row0 + i, m, col0 + at, n, wide, n);
             for (size_t k = 0; k < m; k++)
                 narrow_row(w, dtype, pe_position_at(positions, row0 + i + k), col0 + at, wide + k * n, n,

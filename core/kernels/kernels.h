@@ -25,13 +25,22 @@ typedef void pe_waves_fn(double p, const double *fh, const double *fl, const dou
 enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
 
 /* Writes columns j < n (rounded up to PE_WAVES_LANES) of PE_RUN_ROWS rows to out, PE_RUN_ROWS × stride floats. x[j] and
- * y[j] are the column's value and its next quarter at the anchor, cosines[j] and sines[j] those of one step.
- * nearest[j]: how near any of the doubles before rounding came to the middle between two floats. Their error is at most
- * PE_RUN_ERROR · (|x| + |y|·min(1, PE_RUN_HALF·|sine|)) where x, y, cosine and sine are right to 2^-52 of themselves.
- */
-typedef void pe_run_f32_fn(const double *x, const double *y, const double *cosines, const double *sines, size_t n,
-                           float *out, size_t stride, double *nearest);
-#define PE_RUN_ERROR 0x1.c2p-44
+ * y[j] are the column's value and its next quarter at the anchor, cosines[j] and sines[j] those of one step, reach[j]
+ * how far a block moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|).
+ *
+ * Returns whether some double came too near the middle between two floats to know how it rounds. errors[j] bounds the
+ * error of the column's doubles, nearest[j] is how near they came: all are right where nearest[j] > errors[j].
+ * errors[j] is PE_RUN_ERROR·(|x| + |y|·reach) + bounds[j], where x and y have been moved at most PE_RUN_TURNS times by
+ * pe_turn since they were right to 2^-50 of themselves and bounds[j], and cosines and sines are right to 2^-52;
+ * HUGE_VAL near f32's subnormals, whose middles are elsewhere; -1 for a column of zeros. */
+typedef bool pe_run_f32_fn(const double *x, const double *y, const double *bounds, const double *cosines,
+                           const double *sines, const double *reach, size_t n, float *out, size_t stride,
+                           double *nearest, double *errors);
+#define PE_RUN_ERROR 0x1.36p-43
+enum { PE_RUN_TURNS = 3 };
+
+/* x and y after a turn by an angle of these cosines and sines: x·c + y·s, y·c - x·s. */
+typedef void pe_turn_fn(double *x, double *y, const double *cosines, const double *sines, size_t n);
 
 /* One head at one position: for c < n_pairs turns the pair x[c·step], x[c·step + partner] into y. */
 typedef void pe_rotate_f32_fn(const double *cosines, const double *sines, const float *x, float *y, size_t n_pairs,
@@ -76,6 +85,7 @@ typedef bool pe_narrow_fn(const float *from, size_t n, uint16_t *to);
 struct pe_kernels {
     pe_waves_fn *waves;
     pe_run_f32_fn *run_f32;
+    pe_turn_fn *turn;
     pe_rotate_f32_fn *rotate_f32;
     pe_rotate_f64_fn *rotate_f64;
     pe_exp_f32_fn *exp_f32;
@@ -99,6 +109,7 @@ const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
 
 #define PE_KERNELS_OF(isa)                                                                                             \
     pe_waves_fn pe_waves_##isa;                                                                                        \
+    pe_turn_fn pe_turn_##isa;                                                                                          \
     pe_run_f32_fn pe_run_f32_##isa;                                                                                    \
     pe_rotate_f32_fn pe_rotate_f32_##isa;                                                                              \
     pe_rotate_f64_fn pe_rotate_f64_##isa;                                                                              \
