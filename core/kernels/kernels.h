@@ -17,7 +17,8 @@ enum { PE_WAVES_LANES = 32 };
 
 /* values[j] = a_j · sin(π/2·(p·F_j + quarter_j)), F = fh + fl, a = ah + al (looked at only if scaled), for j < n
  * rounded up to PE_WAVES_LANES; nexts[j], where nexts is not NULL, the same a quarter on. bounds[j]: the exact value
- * lies within it of values[j]; it is 2·a_j where nothing is known. |p·F| < 2^51. */
+ * lies within it of values[j]: 2^-50 of it, and 2^-98 of p·F·a_j, four times what the phase is uncertain by.
+ * |p·F| < 2^51. */
 typedef void pe_waves_fn(double p, const double *fh, const double *fl, const double *ah, const double *al,
                          const int64_t *quarter, bool scaled, size_t n, double *values, double *nexts, double *bounds);
 
@@ -31,7 +32,7 @@ enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
  * Returns whether some double came too near the middle between two floats to know how it rounds. errors[j] bounds the
  * error of the column's doubles, nearest[j] is how near they came: all are right where nearest[j] > errors[j].
  * errors[j] is PE_RUN_ERROR·(|x| + |y|·reach) + bounds[j], where x and y have been moved at most PE_RUN_TURNS times by
- * pe_turn since they were right to 2^-50 of themselves and bounds[j], and cosines and sines are right to 2^-52;
+ * pe_turn since they were right to 2^-50 of themselves, and cosines and sines are right to 2^-52;
  * HUGE_VAL near f32's subnormals, whose middles are elsewhere; -1 for a column of zeros. */
 typedef bool pe_run_f32_fn(const double *x, const double *y, const double *bounds, const double *cosines,
                            const double *sines, const double *reach, size_t n, float *out, size_t stride,

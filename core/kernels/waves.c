@@ -76,10 +76,11 @@ void PE_KERNEL(pe_waves)(double p, const double *fh, const double *fl, const dou
         }
         struct pair s = sine(r, rl, z), c = cosine(r, rl, z);
         vd v = wave(s, c, q, scaled, a, b);
-        /* 2^-50 covers the polynomials and roundings, several times; next to a zero the phase's own error (2^-101 of
-         * p·F) counts, and where it could matter nothing is promised. */
-        vi lost = (magnitude(r) < magnitude(m) * 0x1p-48) & (magnitude(m) > 0);
-        vd bound = choose(lost, scaled ? 2 * magnitude(a) : all_lanes(2), magnitude(v) * 0x1p-50);
+        /* 2^-50 covers the polynomials and roundings, several times; next to a zero the phase's own error counts as
+         * well: 2^-101 of p·F, in quarter turns of at most π/2 of the amplitude, and as much again for the next
+         * quarter, from which a run comes back here. */
+        vd phase_error = magnitude(m) * 0x1p-98;
+        vd bound = magnitude(v) * 0x1p-50 + (scaled ? phase_error * magnitude(a) : phase_error);
         memcpy(values + j, &v, sizeof v);
         memcpy(bounds + j, &bound, sizeof bound);
         if (nexts) {
