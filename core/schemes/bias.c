@@ -34,6 +34,19 @@ void pe_bias_store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v)
         memcpy(at, &zero, size);
 }
 
+#define REPEAT(type)                                                                                                   \
+    for (size_t k = 1; k < n; k++)                                                                                     \
+        ((type *)out)[i + k] = ((type *)out)[i];
+
+void pe_bias_repeat(enum pe_dtype dtype, void *out, size_t i, size_t n)
+{
+    switch (pe_dtype_size(dtype)) {
+    case 2: REPEAT(uint16_t) break;
+    case 4: REPEAT(uint32_t) break;
+    default: REPEAT(uint64_t) break;
+    }
+}
+
 bool pe_bias_settle(enum pe_dtype dtype, void *dst, size_t i, double v, double error)
 {
     double least = v - error, most = v + error;
@@ -122,9 +135,6 @@ static void hide_keys(const struct pe_bias *bias, const struct tile *t)
                 store_unseen(t->dtype, t->dst + i * t->stride, j);
 }
 
-/* Entries of the vector of a tile: as many as the scratch holds of the widest type. */
-enum { VECTOR_MAX = PE_SCRATCH_BYTES / sizeof(double) };
-
 /* Both sequences are runs: the tile's rows are windows of one vector over distances. Row i starts i entries before row
  * 0. */
 static void fill_windows(const struct pe_bias *bias, const struct tile *t)
@@ -134,7 +144,7 @@ static void fill_windows(const struct pe_bias *bias, const struct tile *t)
     size_t n = t->n_cols + t->n_rows - 1, size = pe_dtype_size(t->dtype);
     double rel = (seq->k->start + (double)t->j0) - (seq->q->start + (double)(t->i0 + t->n_rows - 1));
     bias->rule.distance(t->plan, t->head, rel, n, t->dtype, vector);
-    for (size_t m = 0; m < n; m++)
+    for (size_t m = 0; !pe_sight_is_far(&bias->sight) && m < n; m++)
         if (!pe_sight_reaches(&bias->sight, rel + (double)m))
             store_unseen(t->dtype, vector, m);
     for (size_t i = 0; i < t->n_rows; i++)
@@ -212,10 +222,10 @@ static void fill_tile(const struct pe_bias *bias, const struct tile *t)
  * tile. */
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *b, void *dst)
 {
-    enum { TILE_ROWS = VECTOR_MAX / 4, TILE_COLS = VECTOR_MAX - TILE_ROWS };
     const struct pe_bias *bias = plan->tables;
     uint64_t q_len = plan->seq.q->n, end = b->row0 + b->n_rows;
     size_t size = pe_dtype_size(output->dtype), stride = b->n_cols * size;
+    size_t tile_rows = PE_SCRATCH_BYTES / size / 4, tile_cols = PE_SCRATCH_BYTES / size - tile_rows;
     struct tile t = {.plan = plan, .dtype = output->dtype, .stride = stride};
     for (uint64_t row = b->row0; row < end; row += t.n_rows) {
         uint64_t left_in_head = q_len - row % q_len, left = end - row;
@@ -223,9 +233,9 @@ void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, co
         t.batch = (size_t)(row / q_len) / bias->num_heads;
         t.i0 = row % q_len;
         t.n_rows = (size_t)(left < left_in_head ? left : left_in_head);
-        t.n_rows = t.n_rows < TILE_ROWS ? t.n_rows : TILE_ROWS;
+        t.n_rows = t.n_rows < tile_rows ? t.n_rows : tile_rows;
         for (uint64_t col = 0; col < b->n_cols; col += t.n_cols) {
-            t.n_cols = b->n_cols - col < TILE_COLS ? (size_t)(b->n_cols - col) : TILE_COLS;
+            t.n_cols = b->n_cols - col < tile_cols ? (size_t)(b->n_cols - col) : tile_cols;
             t.j0 = b->col0 + col;
             t.dst = (char *)dst + (row - b->row0) * stride + col * size;
             fill_tile(bias, &t);

@@ -56,6 +56,8 @@ bool pe_bias_at(const struct pe_plan *plan, size_t head, double rel, size_t n, d
 
 /* dst[i] = v in dtype, rounded once; zero is +0. */
 void pe_bias_store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v);
+/* Elements i+1 … i+n-1 like element i. */
+void pe_bias_repeat(enum pe_dtype dtype, void *out, size_t i, size_t n);
 
 /* The same of a value that is known to within error, at least 2^-50 of it (f32, f16, bf16). False, and dst[i] not yet
  * right, if it lies so near the middle between two numbers that the error decides. */

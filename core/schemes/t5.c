@@ -208,8 +208,10 @@ static void distance(const struct pe_plan *plan, size_t head, double rel, size_t
     for (size_t i = 0; i < n;) {
         struct stretch s = stretch_at(plan->tables, rel + (double)i);
         struct pe_dd v = bias_of(plan, head, s.bucket);
-        for (size_t end = s.n < (double)(n - i) ? i + (size_t)s.n : n; i < end; i++)
-            pe_bias_store(dtype, out, i, v);
+        size_t end = s.n < (double)(n - i) ? i + (size_t)s.n : n;
+        pe_bias_store(dtype, out, i, v);
+        pe_bias_repeat(dtype, out, i, end - i);
+        i = end;
     }
 }
 
