@@ -16,7 +16,10 @@
 #error "digits are put into words with the first one in the lowest byte"
 #endif
 
-enum { WINDOW = 36, LONGEST = 1 + 309 + 1 + API_DIGITS_MAX, N_BUFFERED = 2 };
+enum { WINDOW = 36, LONGEST = 1 + 309 + 1 + API_DIGITS_MAX };
+
+/* Of an array the last, at least so many, at most as many more as go together. */
+enum { N_BUFFERED_MIN = 2, N_BUFFERED = API_NUMBERS_AT_ONCE };
 _Static_assert(API_NUMBER_MAX >= (int)WINDOW, "api_real_print and api_integer_print write words");
 
 static const uint64_t tens[20] = {
@@ -389,22 +392,32 @@ size_t api_number_width(enum pe_dtype dtype, int digits)
     return width > QUOTED ? width : QUOTED;
 }
 
-/* The last numbers go through a buffer: there the window of a word behind the text would pass the
- * caller's room. */
+static char *print_rows(char *dst, enum pe_dtype dtype, const void *src, size_t n, int digits)
+{
+    row_print *row = digits == API_DIGITS_SHORTEST ? forms[dtype].shortest : forms[dtype].fixed;
+    size_t n_done = 0;
+    if (dtype == PE_F32)
+        dst = many_f32(dst, src, n, digits, &n_done);
+    return row(dst, (const char *)src + n_done * pe_dtype_size(dtype), n - n_done, digits);
+}
+
+/* The last numbers go through a buffer: there the window of a word behind the text would pass the caller's room. They
+ * are as many as go together, which costs the others of a row nothing. */
 char *api_numbers_print(char *dst, enum pe_dtype dtype, const void *src, size_t n, int digits)
 {
     assert(dtype >= 0 && dtype < PE_N_DTYPES && digits >= API_DIGITS_SHORTEST && digits <= API_DIGITS_MAX);
-    row_print *row = digits == API_DIGITS_SHORTEST ? forms[dtype].shortest : forms[dtype].fixed;
-    size_t n_direct = n > N_BUFFERED ? n - N_BUFFERED : 0;
     if (n == 0)
         return dst;
-    size_t n_done = 0;
-    if (dtype == PE_F32)
-        dst = many_f32(dst, src, n_direct, digits, &n_done);
-    dst = row(dst, (const char *)src + n_done * pe_dtype_size(dtype), n_direct - n_done, digits);
-    char text[N_BUFFERED * (LONGEST + 1) + WINDOW];
+    size_t n_buffered = (n - 1) % N_BUFFERED + 1, n_direct = n - n_buffered;
+    if (n_buffered < N_BUFFERED_MIN && n_direct > 0) {
+        n_buffered += N_BUFFERED;
+        n_direct -= N_BUFFERED;
+    }
+    dst = print_rows(dst, dtype, src, n_direct, digits);
+    char text[(N_BUFFERED + N_BUFFERED_MIN) * (LONGEST + 1) + WINDOW];
     const char *rest = (const char *)src + n_direct * pe_dtype_size(dtype);
-    size_t n_bytes = (size_t)(row(text, rest, n - n_direct, digits) - text) - 1; /* without the last comma */
+    size_t n_bytes =
+        (size_t)(print_rows(text, dtype, rest, n_buffered, digits) - text) - 1; /* without the last comma */
     memcpy(dst, text, n_bytes);
     return dst + n_bytes;
 }

@@ -45,30 +45,43 @@ struct power {
     __m256i high, low;
 };
 
-/* scale_narrow(): the upper 32 bits of power · quarters (96 bits), to odd. */
-LANES scale(const struct power *p, __m256i quarters)
+/* power · quarters, 96 bits, but for the lowest 32. */
+struct product {
+    __m256i whole, fraction;
+};
+
+static inline __attribute__((always_inline)) struct product scale(const struct power *p, __m256i quarters)
 {
     __m256i odd = odd_lanes(quarters);
     __m256i even_low = _mm256_mul_epu32(p->low, quarters), odd_low = _mm256_mul_epu32(odd_lanes(p->low), odd);
     __m256i even_high = _mm256_mul_epu32(p->high, quarters), odd_high = _mm256_mul_epu32(odd_lanes(p->high), odd);
     even_high = _mm256_add_epi64(even_high, _mm256_srli_epi64(even_low, 32));
     odd_high = _mm256_add_epi64(odd_high, _mm256_srli_epi64(odd_low, 32));
-    __m256i rest = both(join_low(even_high, odd_high), all(~1));
-    __m256i is_odd = add(all(1), equal(rest, zero())); /* 0 where the rest is 0 or 1 */
-    return either(join_high(even_high, odd_high), is_odd);
+    return (struct product){join_high(even_high, odd_high), join_low(even_high, odd_high)};
 }
+
+/* As scale_narrow(): the whole, with its last bit set where there is a fraction beyond what the power is rounded by. */
+LANES to_odd(const struct product *x)
+{
+    __m256i rest = both(x->fraction, all(~1));
+    return either(x->whole, add(all(1), equal(rest, zero()))); /* 0 where the rest is 0 or 1 */
+}
+
+/* Lanes where unsigned a ≥ limit (a constant). */
+LANES from(__m256i a, uint32_t limit) { return equal(_mm256_max_epu32(a, all((int)limit)), a); }
 
 struct binary {
     __m256i c, q, lower_near; /* the last a mask */
 };
 
 struct interval {
+    struct product low_end, high_end;
     __m256i low, value, high, k;
 };
 
 struct decimal {
     __m256i digits, exponent;
-    __m256i is_doubtful; /* mask: scalar code must look whether it is read as the end of its interval */
+    __m256i is_doubtful; /* mask: it may be read as the end of its interval */
 };
 
 static inline __attribute__((always_inline)) struct binary binary_of(__m256i bits)
@@ -90,10 +103,14 @@ static inline __attribute__((always_inline)) struct interval interval_of(const s
     __m256i h = add(add(b->q, log2_of_power), all(1)), open = both(b->c, all(1));
     struct power p = {_mm256_i32gather_epi32(powers + 1, place, 8), _mm256_i32gather_epi32(powers, place, 8)};
     __m256i four = _mm256_slli_epi32(b->c, 2), below = sub(sub(four, all(2)), b->lower_near); /* a mask is -1 */
+    struct product low = scale(&p, _mm256_sllv_epi32(below, h)), value = scale(&p, _mm256_sllv_epi32(four, h));
+    struct product high = scale(&p, _mm256_sllv_epi32(add(four, all(2)), h));
     return (struct interval){
-        .low = add(scale(&p, _mm256_sllv_epi32(below, h)), open),
-        .value = scale(&p, _mm256_sllv_epi32(four, h)),
-        .high = sub(scale(&p, _mm256_sllv_epi32(add(four, all(2)), h)), open),
+        .low_end = low,
+        .high_end = high,
+        .low = add(to_odd(&low), open),
+        .value = to_odd(&value),
+        .high = sub(to_odd(&high), open),
         .k = k,
     };
 }
@@ -110,18 +127,25 @@ LANES fine_pick(const struct interval *v)
     return sub(ones, choose(is_one_inside, not_below, up)); /* just one inside: the upper one if not the lower */
 }
 
-static inline __attribute__((always_inline)) struct decimal pick(const struct interval *v, __m256i c)
+/* A coarse decimal is read as a double first. That is the very end of the interval only if the end is within 2^-53 of
+ * it, which is less than 2^-23 quarters; then scalar code looks. */
+LANES may_be_read_as_end(const struct interval *v, __m256i quarters)
+{
+    __m256i at_low = both(equal(v->low_end.whole, sub(quarters, all(1))), from(v->low_end.fraction, 0xffff0000));
+    __m256i at_high = _mm256_andnot_si256(from(v->high_end.fraction, 0x10000), equal(v->high_end.whole, quarters));
+    return either(at_low, at_high);
+}
+
+static inline __attribute__((always_inline)) struct decimal pick(const struct interval *v)
 {
     __m256i tens = divide(_mm256_srli_epi32(v->value, 3), 0xcccccccd, 34), quarters = mul(tens, 40);
     __m256i not_below = above(v->low, quarters), not_above = above(add(quarters, all(40)), v->high);
     __m256i is_coarse = both(above(v->value, all(39)), differ(not_below, not_above));
     __m256i coarse = sub(tens, not_below), quarters_of_coarse = sub(quarters, both(not_below, all(-40)));
-    __m256i at_end = either(equal(quarters_of_coarse, v->low), equal(quarters_of_coarse, v->high));
-    __m256i is_odd = equal(both(c, all(1)), all(1));
     return (struct decimal){
         .digits = choose(is_coarse, coarse, fine_pick(v)),
         .exponent = sub(v->k, is_coarse),
-        .is_doubtful = both(both(at_end, is_odd), is_coarse),
+        .is_doubtful = both(is_coarse, may_be_read_as_end(v, quarters_of_coarse)),
     };
 }
 
@@ -246,7 +270,7 @@ static inline __attribute__((always_inline)) void prepare(struct eight *eight, c
     __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)src);
     struct binary b = binary_of(bits);
     struct interval v = interval_of(&b);
-    struct decimal d = pick(&v, b.c);
+    struct decimal d = pick(&v);
     __m256i is_zero = equal(b.c, zero()), is_finite = above(all(0x7f800000), both(bits, all(INT32_MAX)));
     __m256i digits = _mm256_andnot_si256(is_zero, d.digits), n = digit_count(digits);
     __m256i e = _mm256_andnot_si256(is_zero, add(d.exponent, sub(n, all(1))));
