@@ -1,9 +1,9 @@
 /* Time of the pieces of an answer, made one after the other into one buffer as a worker makes them, beside a physical
  * limit measured in the same rounds: memset or memcpy of as many bytes in blocks as large, or the bare matrix product.
- * Thread CPU time, medians of interleaved rounds. The rows are those of run.py, which adds peers and verdicts.
+ * Thread CPU time, medians of interleaved rounds.
  *
- *   bench_answers ROW [ROUNDS]   prints "ours limit bytes elements": seconds, seconds, and what they made
- *   bench_answers                prints the names of the rows */
+ *   bench_answers                every row: rate, time, and the limit's time as a share of it
+ *   bench_answers ROW [ROUNDS]   "ours limit bytes" of one, seconds and bytes, for programs */
 #include "api/api.h"
 
 #include <cblas.h>
@@ -61,6 +61,8 @@ static const struct row rows[] = {
 };
 
 enum { N_ROWS = sizeof rows / sizeof *rows, ROUNDS_MAX = 99, LIMIT_BLOCK = 256 * 1024 };
+
+static enum pe_isa best; /* of this machine */
 
 static const double least_seconds = 2e-3; /* of one sample: below this the clock counts for too much */
 
@@ -218,8 +220,14 @@ static void reach(const struct limits *l, int byte)
 
 /* ---- Rounds ------------------------------------------------------------------------------------------------------ */
 
-static void measure(const struct row *row, size_t n_rounds)
+struct result {
+    double ours, limit;
+    uint64_t n_bytes;
+};
+
+static struct result measure(const struct row *row, size_t n_rounds)
 {
+    pe_isa_use(row->isa < best ? row->isa : best);
     double ours[ROUNDS_MAX], limit[ROUNDS_MAX];
     struct api_reply *reply = ask(row);
     char *piece = aligned_alloc(64, (reply->piece_max + 63) / 64 * 64);
@@ -238,9 +246,16 @@ static void measure(const struct row *row, size_t n_rounds)
             reach(&limits, (int)i + 1);
         limit[i] = (seconds() - begun) / (double)repeat;
     }
-    printf("%.9g %.9g %llu\n", median(ours, n_rounds), row->limit ? median(limit, n_rounds) : 0,
-           (unsigned long long)n_bytes);
+    struct result result = {median(ours, n_rounds), row->limit ? median(limit, n_rounds) : 0, n_bytes};
     api_reply_free(reply);
+    return result;
+}
+
+static void print_row(const struct row *row)
+{
+    struct result r = measure(row, 9);
+    printf("%-20s %8.2f GB/s %10.1f us", row->name, (double)r.n_bytes / r.ours / 1e9, r.ours * 1e6);
+    printf(row->limit ? ", limit/ours %.3f\n" : "\n", r.limit / r.ours);
 }
 
 int main(int argc, char **argv)
@@ -248,13 +263,13 @@ int main(int argc, char **argv)
     size_t n_rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 9;
     api_setup();
     pe_gemm_setup();
+    best = pe_isa();
     for (size_t i = 0; i < N_ROWS; i++) {
-        if (argc < 2)
-            puts(rows[i].name);
-        else if (strcmp(argv[1], rows[i].name) == 0 && n_rounds > 0 && n_rounds <= ROUNDS_MAX) {
-            while (pe_isa() > rows[i].isa)
-                pe_isa_use(pe_isa() - 1);
-            measure(&rows[i], n_rounds);
+        if (argc < 2) {
+            print_row(&rows[i]);
+        } else if (strcmp(argv[1], rows[i].name) == 0 && n_rounds > 0 && n_rounds <= ROUNDS_MAX) {
+            struct result r = measure(&rows[i], n_rounds);
+            printf("%.9g %.9g %llu\n", r.ours, r.limit, (unsigned long long)r.n_bytes);
             return 0;
         }
     }
