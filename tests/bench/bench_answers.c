@@ -5,12 +5,12 @@
  *   bench_answers                every row: rate, time, and the limit's time as a share of it
  *   bench_answers ROW [ROUNDS]   "ours limit bytes" of one, seconds and bytes, for programs */
 #include "api/api.h"
+#include "tests/bench/bench.h"
 
 #include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum limit { LIMIT_NONE, LIMIT_MEMSET, LIMIT_MEMCPY, LIMIT_GEMM };
 
@@ -65,25 +65,6 @@ enum { N_ROWS = sizeof rows / sizeof *rows, ROUNDS_MAX = 99, LIMIT_BLOCK = 256 *
 static enum pe_isa best; /* of this machine */
 
 static const double least_seconds = 2e-3; /* of one sample: below this the clock counts for too much */
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, size_t n)
-{
-    qsort(v, n, sizeof *v, compare);
-    return v[n / 2];
-}
 
 /* ---- The answer -------------------------------------------------------------------------------------------------- */
 

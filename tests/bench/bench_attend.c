@@ -2,37 +2,18 @@
  * contestants interleaved, medians. For each instruction set, dtype and several lengths of a row. */
 #include "core/kernels/kernels.h"
 #include "core/posenc.h"
+#include "tests/bench/bench.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { LONGEST = 2048, ROUNDS = 31, VALUES = 1 << 16 };
 
 static _Alignas(64) float row32[LONGEST], from32[LONGEST], table32[LONGEST];
 static _Alignas(64) double row64[LONGEST], from64[LONGEST], table64[LONGEST];
 static int32_t indices[LONGEST];
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v)
-{
-    qsort(v, ROUNDS, sizeof *v, compare);
-    return v[ROUNDS / 2];
-}
 
 /* One kernel on the row of n that a copy has just renewed, so that no value drifts from round to round. */
 #define CASES(bits, real)                                                                                              \
@@ -88,7 +69,7 @@ static void measure(const struct contestant *c, int wide, size_t n)
         copies[i] = time_of(NULL, copy, n);
         ours[i] = time_of(c->run[wide], copy, n) - copies[i];
     }
-    double t = median(ours), m = median(copies);
+    double t = median(ours, ROUNDS), m = median(copies, ROUNDS);
     printf("%-7s f%d %-8s n %4zu: %7.3f Gvalues/s, %7.1f ns, memcpy/ours %.3f\n", pe_isa_name(pe_isa()), wide ? 64 : 32,
            c->name, n, (double)n / t / 1e9, t * 1e9, m / t);
 }

@@ -3,13 +3,13 @@
  * Link with api/numbers_*.c, core/dtype.c, jansson, m. */
 #include "api/elements.h"
 #include "api/numbers.h"
+#include "tests/bench/bench.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { POSITIONS = 512, DIM = 128, N = POSITIONS * DIM, SIDE = 256, N_ROUNDS = 15, TEXT_BYTES = N * 32 };
 
@@ -18,13 +18,6 @@ static float map[N];      /* a bias of distances, [256, 256]: each row is the on
 static double doubles[N]; /* 17 digits each */
 static char text[TEXT_BYTES], json_f32[TEXT_BYTES], json_f64[TEXT_BYTES], json_fixed[TEXT_BYTES];
 static volatile double sink;
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- Contestants: each handles the N numbers once ---- */
 
@@ -154,12 +147,6 @@ static void prepare(void)
     print_array(json_fixed, PE_F32, table, 4);
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 int main(void)
 {
     static double times[N_CONTESTANTS][N_ROUNDS];
@@ -171,8 +158,7 @@ int main(void)
             times[i][round] = seconds() - start;
         }
     for (int i = 0; i < N_CONTESTANTS; i++) {
-        qsort(times[i], N_ROUNDS, sizeof times[i][0], compare);
-        printf("%-36s %7.1f M/s\n", contestants[i].name, 1e-6 * N / times[i][N_ROUNDS / 2]);
+        printf("%-36s %7.1f M/s\n", contestants[i].name, 1e-6 * N / median(times[i], N_ROUNDS));
     }
     return 0;
 }

@@ -2,34 +2,15 @@
  * CPU time, contestants interleaved, medians. For each instruction set, dtype and kind of positions. */
 #include "core/freq.h"
 #include "core/waves.h"
+#include "tests/bench/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { ROWS = 512, PAIRS = 64, COLS = 2 * PAIRS, ROUNDS = 31, REPEAT = 4 };
 
 static _Alignas(64) char buffer[ROWS * COLS * sizeof(double)];
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v)
-{
-    qsort(v, ROUNDS, sizeof *v, compare);
-    return v[ROUNDS / 2];
-}
 
 static double time_fill(const struct pe_waves *waves, enum pe_dtype dtype, const struct pe_positions *positions)
 {
@@ -58,7 +39,7 @@ static void measure(const struct pe_waves *waves, enum pe_dtype dtype, const str
         fill[i] = time_fill(waves, dtype, positions);
         set[i] = time_memset(bytes, i + 1);
     }
-    double ours = median(fill), theirs = median(set);
+    double ours = median(fill, ROUNDS), theirs = median(set, ROUNDS);
     printf("%-7s %-4s %-5s %6.2f Gvalues/s %6.2f GB/s, memset %6.2f GB/s, ratio %.3f\n", pe_isa_name(pe_isa()),
            pe_dtype_name(dtype), what, ROWS * COLS / ours / 1e9, (double)bytes / ours / 1e9,
            (double)bytes / theirs / 1e9, theirs / ours);
