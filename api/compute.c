@@ -159,11 +159,7 @@ static struct api_reply *with_headers(struct api_reply *reply, const struct api_
 {
     bool fine = api_reply_header(reply, "ETag", c->etag) && api_reply_header(reply, "Cache-Control", cache_control) &&
                 api_reply_header(reply, "Vary", "Accept");
-    if (fine)
-        return reply;
-    api_reply_free(reply);
-    api_fail_memory(c->problem);
-    return api_reply_problem(c->problem);
+    return fine ? reply : api_reply_without_memory(reply);
 }
 
 /* Ranges are of bodies whose bytes are known by arithmetic: for a part of a picture all of it is drawn, and for the end

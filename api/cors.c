@@ -56,8 +56,5 @@ struct api_reply *api_options(const struct api_call *call, const char *allowed)
                api_reply_header(reply, "Access-Control-Allow-Headers", headers) &&
                api_reply_header(reply, "Access-Control-Max-Age", "86400");
     }
-    if (fine)
-        return reply;
-    api_reply_free(reply);
-    return api_refusal(503, "not enough memory for this request; try again later");
+    return fine ? reply : api_reply_without_memory(reply);
 }

@@ -189,7 +189,7 @@ static void fill_block(const struct block *b, const double *x, const double *y, 
             redo_column(b, j, x[j], y[j], errors[j]);
 }
 
-/* Rows done … of a run from position p on, n_cols ≤ GROUP columns from col on: an exact anchor, then turned ones. */
+/* A run from position p on, n_cols ≤ GROUP columns from col on: an exact anchor, then turned ones. */
 static void fill_group(const struct pe_wave_table *w, double p, size_t n_rows, size_t col, size_t n_cols, float *dst,
                        size_t stride)
 {

@@ -24,12 +24,17 @@ static inline uint16_t f16_of_float(float x)
     return (uint16_t)((v.u >> 16 & 0x8000) | bits);
 }
 
+static inline uint16_t bf16_of_number(float x) /* no NaN */
+{
+    union float_bits v = {.f = x};
+    return (uint16_t)((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
+}
+
 static inline uint16_t bf16_of_float(float x)
 {
     union float_bits v = {.f = x};
-    uint32_t bits = (v.u + 0x7fff + (v.u >> 16 & 1)) >> 16;
-    return (uint16_t)((v.u & 0x7fffffff) > 0x7f800000 ? v.u >> 16 | 0x40
-                                                      : bits); /* NaN stays NaN whatever its low bits */
+    bool is_nan = (v.u & 0x7fffffff) > 0x7f800000;
+    return is_nan ? (uint16_t)(v.u >> 16 | 0x40) : bf16_of_number(x); /* NaN stays NaN whatever its low bits */
 }
 
 /* Below the normal range a middle is an odd multiple of 2^-25: what remains beside the next lower multiple of 2^-24. */

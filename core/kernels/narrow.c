@@ -57,14 +57,12 @@ bool PE_KERNEL(pe_narrow_f16)(const float *from, size_t n, uint16_t *to)
     return middles;
 }
 
-/* bf16_of_float() without its case of NaN. */
 bool PE_KERNEL(pe_narrow_bf16)(const float *from, size_t n, uint16_t *to)
 {
     uint32_t middles = 0;
     for (size_t i = 0; i < n; i++) {
-        union float_bits v = {.f = from[i]};
-        to[i] = (uint16_t)((v.u + 0x7fff + (v.u >> 16 & 1)) >> 16);
-        middles |= (v.u & 0xffff) == 0x8000;
+        to[i] = bf16_of_number(from[i]);
+        middles |= bf16_is_middle(from[i]);
     }
     return middles;
 }
