@@ -196,7 +196,7 @@ static bool read_number(const char **p, uint64_t *x)
     return *p > start;
 }
 
-enum api_range_kind api_range_read(const char *header, uint64_t length, struct api_range *range)
+static enum api_range_kind read_range(const char *header, uint64_t length, struct api_range *range)
 {
     uint64_t first = 0, last = 0;
     if (!header || strncasecmp(header, "bytes=", 6) != 0)
@@ -221,7 +221,7 @@ enum api_range_kind api_range_asked(const struct api_call *call, const char *eta
                                     struct api_range *range)
 {
     bool is_same = !call->if_range || strcmp(call->if_range, etag) == 0;
-    return is_same && strcmp(call->method, "GET") == 0 ? api_range_read(call->range, length, range) : API_RANGE_NONE;
+    return is_same && strcmp(call->method, "GET") == 0 ? read_range(call->range, length, range) : API_RANGE_NONE;
 }
 
 bool api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range, uint64_t length)

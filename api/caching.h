@@ -33,11 +33,9 @@ struct api_range {
 
 enum api_range_kind { API_RANGE_NONE, API_RANGE_PART, API_RANGE_UNSATISFIABLE };
 
-/* Reads the header Range for a body of `length` bytes. Several ranges, other units and bad syntax are no range: then
- * the whole is sent, as the standard allows. header may be NULL. */
-enum api_range_kind api_range_read(const char *header, uint64_t length, struct api_range *range);
-
-/* The part that a call asks for: none unless it is a GET whose If-Range, if it has one, names this tag. */
+/* The part of a body of `length` bytes that a call asks for: none unless it is a GET whose If-Range, if it has one,
+ * names this tag. Several ranges, other units and bad syntax are no range: then the whole is sent, as the standard
+ * allows. */
 enum api_range_kind api_range_asked(const struct api_call *call, const char *etag, uint64_t length,
                                     struct api_range *range);
 
