@@ -131,6 +131,7 @@ struct api_reply {
     uint64_t n_pieces;   /* body = piece 0, 1, … n_pieces-1, one after the other; 0: empty body */
     size_t piece_max;    /* no piece is longer than this */
     bool computes;       /* making a piece is computing numbers more than writing them: where its time counts */
+    bool is_quick;       /* making a piece costs about what copying it costs: no work for a worker */
     bool is_light;       /* making all pieces costs well under a millisecond: do it in place */
     bool is_repeatable;  /* the same call would be answered alike as long as this process runs */
     const char *body;    /* all of it, where it is made already; else NULL */
@@ -154,7 +155,7 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
  * detail is copied. */
 struct api_reply *api_refusal(int status, const char *detail);
 
-/* Writes piece i to dst (room for piece_max bytes, aligned to 64) and returns its length ≥ 1. Any thread. */
+/* Writes piece i to dst (room for piece_max bytes, aligned to 8) and returns its length ≥ 1. Any thread. */
 size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst);
 
 /* Piece i repeats the work of those before it that are not finished when it is begun (the checksums of a zip file):

@@ -339,6 +339,7 @@ static void report(struct exchange *x, bool is_complete)
     metrics_add(METRICS_NOT_MODIFIED, figures.status == 304);
     metrics_add(METRICS_REJECTED_LIMIT, figures.status == 413);
     metrics_add(METRICS_STREAMS, x->is_counted_stream ? -1 : 0);
+    x->http->n_streams -= x->is_counted_stream;
     metrics_add(METRICS_IN_FLIGHT, -1);
 }
 

@@ -38,7 +38,7 @@ struct http {
     struct MHD_Daemon *daemon;
     struct jobs_driven driven;
     struct http_connection *connections;
-    size_t n_connections, n_suspended;
+    size_t n_connections, n_suspended, n_streams;
     struct jobs_timer *sweep, *watch;
     bool is_draining, is_stopping;
     uint64_t id_seed, n_ids; /* request ids */

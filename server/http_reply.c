@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 enum {
-    BLOCK_BYTES = 512 * 1024,     /* what the daemon sends at a time: below 256 KiB throughput falls */
+    BLOCK_MAX = 1024 * 1024,      /* what the daemon sends at a time: a whole piece, and never more than this */
     FAIR_BLOCK_MIN = 16 * 1024,   /* with many connections each turn of the loop gives everyone less */
     CHUNK_BLOCK_BYTES = 64 * 1024 /* where the length is unknown; chunks are made in the connection's memory anyway */
 };
@@ -97,11 +97,11 @@ static struct MHD_Response *light_response(struct exchange *x)
     return MHD_create_response_from_buffer(n, (void *)(uintptr_t)x->reply->body, MHD_RESPMEM_PERSISTENT);
 }
 
-/* One turn of the loop serves every connection that can take bytes; the more there are, the less each gets, so that a
- * new one need not wait for seconds. */
+/* One turn of the loop serves every stream that can take bytes; the more there are, the less each gets, so that a new
+ * connection need not wait for seconds. */
 static size_t fair_room(const struct exchange *x, size_t room)
 {
-    size_t fair = BLOCK_BYTES / (1 + x->http->n_connections / 8);
+    size_t fair = BLOCK_MAX / (1 + x->http->n_streams / 8);
     fair = fair > FAIR_BLOCK_MIN ? fair : FAIR_BLOCK_MIN;
     return room < fair ? room : fair;
 }
@@ -137,6 +137,7 @@ static bool open_stream(struct exchange *x)
     if (!x->stream)
         return false;
     x->is_counted_stream = true;
+    x->http->n_streams++;
     metrics_add(METRICS_STREAMS, 1);
     return true;
 }
@@ -149,7 +150,9 @@ static struct MHD_Response *stream_response(struct exchange *x)
 {
     const struct api_reply *reply = x->reply;
     bool is_known = reply->length != API_LENGTH_UNKNOWN;
-    size_t block = is_known ? BLOCK_BYTES : CHUNK_BLOCK_BYTES;
+    size_t block = is_known ? BLOCK_MAX : CHUNK_BLOCK_BYTES;
+    if (is_known && reply->piece_max < block)
+        block = reply->piece_max;
     if (reply->length < block)
         block = (size_t)reply->length;
     struct MHD_Response *response =

@@ -30,7 +30,8 @@ bool stream_await(struct stream *stream);
 bool stream_has_begun(const struct stream *stream); /* a worker has taken a piece */
 bool stream_is_made(const struct stream *stream);   /* every piece: its times are final */
 
-/* Copies the next bytes, as many as are ready, at most room. 0: nothing ready; events.ready will be called. */
+/* Copies the next bytes, as many as are ready, at most room. 0: nothing ready; events.ready will be called. dst is
+ * aligned to 8: where there is room for a whole piece and making one is quick, it is made there. */
 size_t stream_read(struct stream *stream, char *dst, size_t room);
 bool stream_at_end(const struct stream *stream);
 bool stream_failed(const struct stream *stream); /* there was no memory for even one buffer */

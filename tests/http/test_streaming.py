@@ -5,6 +5,7 @@ import json
 import os
 import time
 
+import numpy as np
 import pytest
 
 from conftest import SANITIZED, start_server
@@ -120,6 +121,29 @@ def test_same_bytes_with_any_workers_and_instruction_set():
 
 
 @pytest.mark.skipif(SANITIZED or (os.cpu_count() or 1) < 2, reason="a measure of speed")
+def test_alone_and_among_many_a_table_has_the_same_bytes(server):
+    """Alone its pieces are made where they are sent, among many by workers; a range cuts the first and the last."""
+    fields = {"scheme": "sinusoidal", "dim": 128, "len": 16001, "format": "raw"}
+    alone = Stream(server, fields)
+    whole = bytearray()
+    alone.read(alone.length, look=whole.extend)
+    assert len(whole) == 16001 * 128 * 4
+    table = np.frombuffer(whole, "<f4").reshape(16001, 128)
+    angles = np.arange(16001)[:, None] * 10000.0 ** (-np.arange(64) / 64)
+    assert np.abs(table[:, ::2] - np.sin(angles)).max() < 1e-7 and np.abs(table[:, 1::2] - np.cos(angles)).max() < 1e-7
+    many = [Stream(server, fields) for _ in range(24)]
+    parts = [bytearray() for _ in many]
+    for _ in range(alone.length // MIB + 1):
+        for stream, part in zip(many, parts):
+            stream.read(MIB, look=part.extend)
+    assert all(part == whole for part in parts)
+    query = "/encode?scheme=sinusoidal&dim=128&len=16001&format=raw"
+    ranged = server.get(query, headers={"Range": "bytes=524289-6000001"})
+    assert ranged.status == 206 and ranged.body == whole[524289:6000002]
+    for stream in [alone, *many]:
+        stream.close()
+
+
 def test_a_stream_is_not_slow():
     """Far below what the machine can do, so that only a collapse fails: the measure itself is `make bench`."""
     with start_server() as server:
