@@ -145,13 +145,14 @@ static char *print_metrics(void *self, size_t *n_bytes)
 
 /* ---- The start ------------------------------------------------------------------------------------------------- */
 
-static bool choose_isa(int option)
+static bool choose_kernels(int option)
 {
-    static const enum pe_isa isas[] = {
-        [OPTIONS_ISA_BASE] = PE_ISA_BASE, [OPTIONS_ISA_AVX2] = PE_ISA_AVX2, [OPTIONS_ISA_AVX512] = PE_ISA_AVX512};
-    if (option == OPTIONS_ISA_AUTO || pe_isa_use(isas[option]))
+    static const enum pe_isa isas[] = {[OPTIONS_KERNELS_BASE] = PE_ISA_BASE,
+                                       [OPTIONS_KERNELS_AVX2] = PE_ISA_AVX2,
+                                       [OPTIONS_KERNELS_AVX512] = PE_ISA_AVX512};
+    if (option == OPTIONS_KERNELS_AUTO || pe_isa_use(isas[option]))
         return true;
-    log_error("--isa %s: this machine does not have it; the best it has is %s", pe_isa_name(isas[option]),
+    log_error("--kernels %s: this machine does not have it; the best it has is %s", pe_isa_name(isas[option]),
               pe_isa_name(pe_isa()));
     return false;
 }
@@ -189,7 +190,7 @@ static bool set_up_process(struct server *server)
     pe_gemm_setup();
     api_setup();
     limit_connections(options);
-    if (!choose_isa(options->isa))
+    if (!choose_kernels(options->kernels))
         return false;
     metrics_set(METRICS_WORKERS, (int64_t)options->workers);
     metrics_setup(PE_VERSION, POSENC_COMMIT, pe_isa_name(pe_isa()));

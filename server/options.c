@@ -31,7 +31,7 @@ struct option {
     const char *text;
 };
 
-static const char *const isa_words[] = {"auto", "base", "avx2", "avx512", NULL};
+static const char *const kernels_words[] = {"auto", "base", "avx2", "avx512", NULL};
 static const char *const format_words[] = {"text", "json", NULL};
 static const char *const level_words[] = {"error", "warn", "info", NULL};
 
@@ -77,7 +77,8 @@ static const struct option rows[] = {
      "form of the log on standard error"},
     {"log-level", TYPE_WORD, AT(log_level), "info", 0, 0, level_words, "LEVEL",
      "least weight of an event to be logged"},
-    {"isa", TYPE_WORD, AT(isa), "auto", 0, 0, isa_words, "ISA", "instruction set; tables are the same with each"},
+    {"kernels", TYPE_WORD, AT(kernels), "auto", 0, 0, kernels_words, "SET",
+     "instruction set of the kernels; tables are the same with each"},
 };
 
 enum { N_ROWS = sizeof rows / sizeof *rows };

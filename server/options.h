@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { OPTIONS_ISA_AUTO, OPTIONS_ISA_BASE, OPTIONS_ISA_AVX2, OPTIONS_ISA_AVX512 };
+enum { OPTIONS_KERNELS_AUTO, OPTIONS_KERNELS_BASE, OPTIONS_KERNELS_AVX2, OPTIONS_KERNELS_AVX512 };
 
 enum { OPTIONS_MAX = 32, OPTIONS_TEXT_BYTES = 512, OPTIONS_LIST_BYTES = 4096 };
 
@@ -21,7 +21,7 @@ struct options {
     uint64_t connection_timeout, header_timeout, drain_seconds, drain_delay;
     int log_format;                   /* enum log_format */
     int log_level;                    /* enum log_level */
-    int isa;                          /* OPTIONS_ISA_… */
+    int kernels;                      /* OPTIONS_KERNELS_… */
     const char *sources[OPTIONS_MAX]; /* of each row: "default", "file", "environment", "flag" */
     char warning[OPTIONS_TEXT_BYTES]; /* something to tell the user once the log works; "": nothing */
 };

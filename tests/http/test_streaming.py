@@ -116,7 +116,7 @@ def test_same_bytes_with_any_workers_and_instruction_set():
     for workers in (1, 2, 4):
         assert digests("--workers", str(workers))[0] == expected
     for isa in ["base", "avx2", "avx512"][:["base", "avx2", "avx512"].index(best) + 1]:
-        got, used = digests("--isa", isa)
+        got, used = digests("--kernels", isa)
         assert used == isa and got == expected, isa
 
 

@@ -159,7 +159,7 @@ static void help_names_every_option(void **state)
     options_print_help(out);
     fclose(out);
     static const char *const flags[] = {"--config FILE", "--port PORT", "--max-body BYTES",
-                                        "--isa ISA",     "--help",      "[256MiB]"};
+                                        "--kernels SET", "--help",      "[256MiB]"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         assert_non_null(strstr(text, flags[i]));
     free(text);
