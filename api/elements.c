@@ -56,8 +56,8 @@ static size_t all_but_last(const struct written *before)
 
 /* Writes a row of n values at `from`, and *end is the end of its text, if the row before spells it: the same values
  * (repeated positions, heads alike), or moved by one behind a new first one, as in every map of k_pos - q_pos
- * (Toeplitz), of which so only one number a row is put into digits. Values are compared, so it holds for any scheme;
- * where rows differ the comparison ends at once. */
+ * (Toeplitz, where it has no lines), of which so only one number a row is put into digits. Values are compared, so it
+ * holds for any scheme; where rows differ the comparison ends at once. */
 static bool spelled_by(const struct written *before, const struct api_elements *elements, const char *from, size_t n,
                        char *dst, char **end)
 {
@@ -79,25 +79,64 @@ static bool spelled_by(const struct written *before, const struct api_elements *
     return true;
 }
 
+/* A part of one row: elements i … i+n-1, and the brackets around them. */
+struct run {
+    uint64_t i, row_end;
+    size_t n;
+};
+
+static struct run run_at(const struct api_elements *elements, uint64_t i, uint64_t end)
+{
+    uint64_t row = elements->rank ? elements->blocks[elements->rank - 1] : 1, row_end = i - i % row + row;
+    return (struct run){i, row_end, (size_t)((row_end < end ? row_end : end) - i)};
+}
+
+static char *open_lists(const struct api_elements *elements, const struct run *run, char *dst)
+{
+    dst = put(dst, ',', run->i > 0);
+    return put(dst, '[', n_lists_at(elements, run->i));
+}
+
+static char *close_lists(const struct api_elements *elements, const struct run *run, char *dst)
+{
+    uint64_t end = run->i + run->n;
+    return put(dst, ']', end == run->row_end ? n_lists_at(elements, end) : 0);
+}
+
 size_t api_elements_print(const struct api_elements *elements, const void *src, uint64_t first, size_t n, char *dst)
 {
     const char *from = src;
     char *start = dst;
     struct written before = {.values = NULL};
     uint64_t row = elements->rank ? elements->blocks[elements->rank - 1] : 1;
-    for (uint64_t i = first, end = first + n; i < end;) {
-        uint64_t row_end = i - i % row + row;
-        size_t run = (size_t)((row_end < end ? row_end : end) - i);
-        dst = put(dst, ',', i > 0);
-        dst = put(dst, '[', n_lists_at(elements, i));
+    struct run run;
+    for (uint64_t i = first, end = first + n; i < end; i += run.n) {
+        run = run_at(elements, i, end);
+        dst = open_lists(elements, &run, dst);
         char *text = dst;
-        if (run < row || !spelled_by(&before, elements, from, run, text, &dst))
-            dst = api_numbers_print(text, elements->dtype, from, run, elements->digits);
-        if (run == row)
+        if (run.n < row || !spelled_by(&before, elements, from, run.n, text, &dst))
+            dst = api_numbers_print(text, elements->dtype, from, run.n, elements->digits);
+        if (run.n == row)
             before = (struct written){from, text, (size_t)(dst - text)};
-        i += run;
-        dst = put(dst, ']', i == row_end ? n_lists_at(elements, i) : 0);
-        from += run * pe_dtype_size(elements->dtype);
+        dst = close_lists(elements, &run, dst);
+        from += run.n * pe_dtype_size(elements->dtype);
+    }
+    return (size_t)(dst - start);
+}
+
+size_t api_elements_copy(const struct api_elements *elements, struct api_lines *lines, uint64_t first, size_t n,
+                         char *dst)
+{
+    char *start = dst;
+    struct run run;
+    for (uint64_t i = first, end = first + n; i < end; i += run.n) {
+        run = run_at(elements, i, end);
+        struct api_span span = api_lines_span(lines, i, run.n);
+        if (!span.text)
+            return 0;
+        dst = open_lists(elements, &run, dst);
+        memcpy(dst, span.text, span.bytes);
+        dst = close_lists(elements, &run, dst + span.bytes);
     }
     return (size_t)(dst - start);
 }

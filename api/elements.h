@@ -2,7 +2,7 @@
 #ifndef API_ELEMENTS_H
 #define API_ELEMENTS_H
 
-#include "core/posenc.h"
+#include "api/lines.h"
 
 struct api_elements {
     enum pe_dtype dtype;
@@ -20,5 +20,9 @@ void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const
 /* Writes elements first … first+n-1 (n ≥ 1), whose values start at src, to dst (room for n × width) and returns the
  * bytes written. The texts of consecutive ranges, one after the other, are the text of the whole. */
 size_t api_elements_print(const struct api_elements *elements, const void *src, uint64_t first, size_t n, char *dst);
+
+/* The same of a Toeplitz output, from the texts of its lines and without values. 0 if a line is not ready. */
+size_t api_elements_copy(const struct api_elements *elements, struct api_lines *lines, uint64_t first, size_t n,
+                         char *dst);
 
 #endif

@@ -48,6 +48,10 @@ enum { API_PIECE_BYTES = 512 * 1024 };
  * as much as all of it. */
 enum { API_UNIT_BYTES_MAX = 16 << 20 };
 
+/* Text of the lines of one Toeplitz output, bytes: what is kept of an answer while it is sent. 8 heads of 16384
+ * positions as f32; beyond, rows are compared with the row before them. Beginnings of numbers are 32-bit. */
+enum { API_LINES_MAX = 8 << 20 };
+
 /* Rows of one piece come in multiples of this where they fit: the unit in which kernels restart their recurrences. */
 enum { API_ROWS_UNIT = 32 };
 

@@ -9,7 +9,8 @@
         pe_waves_##isa, pe_run_f32_##isa, pe_turn_##isa, pe_rotate_f32_##isa, pe_rotate_f64_##isa, pe_exp_f32_##isa,   \
             pe_exp_f64_##isa, pe_max_f32_##isa, pe_max_f64_##isa, pe_scale_f32_##isa, pe_scale_f64_##isa,              \
             pe_add_f32_##isa, pe_add_f64_##isa, pe_gather_add_f32_##isa, pe_gather_add_f64_##isa, pe_cap_f32_##isa,    \
-            pe_cap_f64_##isa, pe_sigmoid_f32_##isa, pe_sigmoid_f64_##isa, pe_narrow_f16_##isa, pe_narrow_bf16_##isa    \
+            pe_cap_f64_##isa, pe_sigmoid_f32_##isa, pe_sigmoid_f64_##isa, pe_narrow_f16_##isa, pe_narrow_bf16_##isa,   \
+            pe_windows_##isa, pe_lines_##isa                                                                           \
     }
 
 static const struct pe_kernels tables[PE_N_ISAS] = {

@@ -59,6 +59,10 @@ enum { PE_STEPS_WALKERS = 8 };
  * window of 64 by 64 has 16129 rows, so 260 heads. */
 enum { PE_WINDOW_BIASES_MAX = 1 << 22 };
 
+/* Biases of distances that a plan keeps for all heads, bytes: the whole of a Toeplitz map, of which every piece of an
+ * answer copies rows. 8 heads of 2^17 positions; beyond, each piece evaluates its own distances. */
+#define PE_BIAS_KEPT_MAX (8ULL << 20)
+
 /* Heads and hidden channels of the network that makes such a table (swinv2: 512 channels in every released model): two
  * layers stand on the stack of a fill, beside a row of the table. */
 enum { PE_WINDOW_LAYER_MAX = 1024 };

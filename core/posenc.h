@@ -315,6 +315,11 @@ const struct pe_value *pe_plan_config(const struct pe_plan *plan);
  * gives the same. Whole rows, in multiples of 32, are the fast case. */
 void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
 
+/* Where element [row, column] of each matrix of output i (its last two axes) depends on column - row alone (Toeplitz):
+ * writes elements first … first+n-1 of the line of such a matrix, which has rows + columns - 1 and of which row r
+ * begins with element rows-1-r. False, and nothing written, for other outputs; n = 0 only asks. */
+bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst);
+
 /* ---- The instruction set the kernels use ------------------------------------------------------------------------ */
 
 enum pe_isa { PE_ISA_BASE, PE_ISA_AVX2, PE_ISA_AVX512, PE_N_ISAS }; /* base: plain x86-64, or arm64 with NEON */

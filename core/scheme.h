@@ -18,6 +18,7 @@
 #include "core/phases.h"
 #include "core/sequence.h"
 #include "core/sight.h"
+#include "core/toeplitz.h"
 #include "core/waves.h"
 #include "core/weights.h"
 
@@ -115,6 +116,10 @@ struct pe_scheme {
     /* Writes a block of output id, elements of plan's output dtype, for outputs that are no table of waves. */
     void (*fill)(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
                  void *dst);
+
+    /* Where output id is Toeplitz: as pe_fill_line. False where it is not. May be NULL. */
+    bool (*line)(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t matrix, uint64_t first,
+                 size_t n, void *dst);
 
     /* The dtype of output id where it depends on the request (positions: i64, f64 where fractional); may be NULL. */
     enum pe_dtype (*dtype)(const struct pe_plan *plan, size_t id, enum pe_dtype usual);

@@ -7,6 +7,8 @@
 #include "api/form.h"
 #include "api/problem.h"
 
+struct api_lines;
+
 /* A stretch of a body: text as it stands, all elements of an output, or bytes that the format makes when they are asked
  * for (neither text nor output). */
 struct api_segment {
@@ -18,6 +20,7 @@ struct api_segment {
     size_t step;                    /* how many make a piece; the last of a period may be shorter */
     uint64_t period;                /* pieces begin anew at each multiple of it */
     uint64_t first_piece, n_pieces;
+    struct api_lines *lines; /* of an output that is Toeplitz, if the format wants them; else NULL */
 };
 
 enum { API_SEGMENTS_MAX = 2 * API_OUTPUTS_MAX + 1 };

@@ -16,6 +16,21 @@ static void begin_tensor(struct api_text *text, const struct pe_output *output, 
     api_text_shape(text, output->shape, output->rank);
 }
 
+static int digits_of(const struct api_stream *stream, const struct pe_output *output)
+{
+    return pe_dtype_is_real(output->dtype) ? stream->digits : API_DIGITS_SHORTEST;
+}
+
+/* Lines are for outputs of several pieces: one piece puts each number of them into digits once as well. */
+static bool add_lines(struct api_opening *opening, size_t index)
+{
+    struct api_stream *stream = opening->stream;
+    struct api_segment *segment = &stream->segments[stream->n_segments - 1];
+    if (segment->n_pieces == 1)
+        return true;
+    return api_lines_new(opening->arena, stream->plan, index, digits_of(stream, segment->output), &segment->lines);
+}
+
 /* The numbers are the only part that is not text yet, so what has been gathered goes out before them. */
 static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t index, struct api_problem *problem)
 {
@@ -28,7 +43,7 @@ static bool add_numbers(struct api_opening *opening, struct api_text *text, size
     if (!api_stream_take(opening, text, problem))
         return false;
     api_stream_output(opening->stream, index);
-    return true;
+    return add_lines(opening, index) || api_fail_memory(problem);
 }
 
 static void begin_answer(const struct api_opening *opening, struct api_text *text)
@@ -67,8 +82,7 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
 static struct api_elements elements_of(const struct api_stream *stream, const struct pe_output *output)
 {
     struct api_elements elements;
-    int digits = pe_dtype_is_real(output->dtype) ? stream->digits : API_DIGITS_SHORTEST;
-    api_elements_init(&elements, output->dtype, output->shape, output->rank, digits);
+    api_elements_init(&elements, output->dtype, output->shape, output->rank, digits_of(stream, output));
     return elements;
 }
 
@@ -84,6 +98,9 @@ static size_t print(const struct api_stream *stream, const struct api_segment *s
                     char *dst)
 {
     struct api_elements elements = elements_of(stream, segment->output);
+    size_t copied = segment->lines ? api_elements_copy(&elements, segment->lines, first, n, dst) : 0;
+    if (copied)
+        return copied;
     void *values = aligned(dst + n * elements.width);
     pe_fill(stream->plan, segment->index, first, n, values);
     return api_elements_print(&elements, values, first, n, dst);

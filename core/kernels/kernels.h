@@ -82,6 +82,15 @@ typedef void pe_sigmoid_f64_fn(const double *s, size_t n, double *out);
 /* n floats, none of them NaN, to the nearest f16 or bf16, ties to even. True if one was a middle between two. */
 typedef bool pe_narrow_fn(const float *from, size_t n, uint16_t *to);
 
+/* Rows of a Toeplitz map: element j of row i is element n_rows-1-i+j of the vector, which has n_rows+n_cols-1. Elements
+ * have `size` bytes, a power of two up to 8; rows of dst are stride bytes apart, a multiple of size. Any alignment. */
+typedef void pe_windows_fn(const void *vector, size_t size, size_t n_rows, size_t n_cols, void *dst, size_t stride);
+
+/* n_lines lines of n bytes, one after the other at dst; those of `from` are step bytes apart. Of each of them
+ * PE_LINES_SLACK bytes more may be read, whatever they are. */
+typedef void pe_lines_fn(const void *from, size_t step, size_t n_lines, size_t n, void *dst);
+enum { PE_LINES_SLACK = 64 };
+
 /* All kernels of one instruction set. */
 struct pe_kernels {
     pe_waves_fn *waves;
@@ -105,6 +114,8 @@ struct pe_kernels {
     pe_sigmoid_f64_fn *sigmoid_f64;
     pe_narrow_fn *narrow_f16;
     pe_narrow_fn *narrow_bf16;
+    pe_windows_fn *windows;
+    pe_lines_fn *lines;
 };
 const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
 
@@ -129,6 +140,8 @@ const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
     pe_sigmoid_f32_fn pe_sigmoid_f32_##isa;                                                                            \
     pe_narrow_fn pe_narrow_f16_##isa;                                                                                  \
     pe_narrow_fn pe_narrow_bf16_##isa;                                                                                 \
+    pe_windows_fn pe_windows_##isa;                                                                                    \
+    pe_lines_fn pe_lines_##isa;                                                                                        \
     pe_sigmoid_f64_fn pe_sigmoid_f64_##isa;
 PE_KERNELS_OF(base)
 #if defined(__x86_64__)

@@ -249,5 +249,6 @@ const struct pe_scheme pe_scheme_alibi = {
     .plan = plan,
     .drop = drop,
     .fill = fill,
+    .line = pe_bias_fill_line,
     .attend = &attend,
 };

@@ -4,7 +4,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Who sees whom ---- */
+/* ---- Beginning and end ---- */
+
+static bool is_toeplitz(const struct pe_bias *bias, const struct pe_plan *plan)
+{
+    return bias->rule.distance && pe_toeplitz_fits(plan);
+}
+
+/* Distances of a block of a line. Small, so that a part of a large map does not wait for the whole line. */
+enum { LINE_BLOCK = 1024 };
+
+/* Heads whose map is smaller than this are filled at one go, or nearly: nothing would be made twice. */
+enum { MAP_TO_KEEP_MIN = 64 * 1024 };
+
+/* What is malloc'ed and never met costs addresses only. */
+static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_bias_line *line = &bias->line;
+    double q_len = (double)plan->seq.q->n, k_len = (double)plan->seq.k->n, size = (double)pe_dtype_size(plan->dtype);
+    if (plan->operation != PE_ENCODE || !is_toeplitz(bias, plan) || q_len * k_len * size < MAP_TO_KEEP_MIN ||
+        (double)bias->num_heads * (q_len + k_len - 1) * size > (double)PE_BIAS_KEPT_MAX)
+        return PE_OK;
+    line->n = (size_t)(plan->seq.q->n + plan->seq.k->n - 1);
+    line->n_blocks = (line->n - 1) / LINE_BLOCK + 1;
+    line->values = malloc(bias->num_heads * line->n * pe_dtype_size(plan->dtype));
+    line->blocks = calloc(bias->num_heads * line->n_blocks, sizeof *line->blocks);
+    return line->values && line->blocks ? PE_OK : pe_no_memory(err);
+}
 
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_sight_fields *fields,
                             struct pe_error *err)
@@ -13,10 +39,17 @@ enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, co
     int64_t num_heads = 1;
     pe_param_integer(plan->scheme->info.params, plan->config, "num_heads", strlen("num_heads"), &num_heads);
     bias->num_heads = (size_t)num_heads;
-    return pe_sight_init(&bias->sight, plan->operation == PE_ATTEND ? &all : fields, plan->seq.k->n, 0, err);
+    enum pe_status status =
+        pe_sight_init(&bias->sight, plan->operation == PE_ATTEND ? &all : fields, plan->seq.k->n, 0, err);
+    return status ? status : keep_line(bias, plan, err);
 }
 
-void pe_bias_drop(struct pe_bias *bias) { pe_sight_drop(&bias->sight); }
+void pe_bias_drop(struct pe_bias *bias)
+{
+    pe_sight_drop(&bias->sight);
+    free(bias->line.values);
+    free(bias->line.blocks);
+}
 
 /* ---- Storing ---- */
 
@@ -124,31 +157,99 @@ struct tile {
     size_t stride; /* bytes from a row to the next */
 };
 
+/* Hides n columns of the tile from column j on: windows of a vector that is -inf throughout. */
+static void hide_columns(const struct tile *t, size_t j, size_t n)
+{
+    enum { ROWS = 64, COLS = 449 };
+    _Alignas(64) char hidden[(ROWS + COLS - 1) * sizeof(double)];
+    size_t size = pe_dtype_size(t->dtype), most = n < COLS ? n : COLS;
+    store_unseen(t->dtype, hidden, 0);
+    pe_bias_repeat(t->dtype, hidden, 0, ROWS + most - 1);
+    for (size_t i = 0; i < t->n_rows; i += ROWS)
+        for (size_t at = 0; at < n; at += COLS)
+            pe_toeplitz_copy(hidden, size, t->n_rows - i < ROWS ? t->n_rows - i : ROWS, n - at < COLS ? n - at : COLS,
+                             t->dst + i * t->stride + (j + at) * size, t->stride);
+}
+
+/* Padding: keys beside each other are hidden together. */
+static void hide_padding(const uint8_t *seen, const struct tile *t)
+{
+    for (size_t j = 0, n; j < t->n_cols; j += n) {
+        const uint8_t *key = seen + t->j0 + j, *end = memchr(key, !*key, t->n_cols - j);
+        n = end ? (size_t)(end - key) : t->n_cols - j;
+        if (!*key)
+            hide_columns(t, j, n);
+    }
+}
+
 /* Padding, and keys of another packed sequence. */
 static void hide_keys(const struct pe_bias *bias, const struct tile *t)
 {
-    const uint8_t *seen = bias->sight.seen;
     const uint32_t *piece = t->plan->operation == PE_ATTEND ? NULL : t->plan->seq.piece;
-    for (size_t i = 0; (seen || piece) && i < t->n_rows; i++)
+    if (bias->sight.seen)
+        hide_padding(bias->sight.seen, t);
+    for (size_t i = 0; piece && i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++)
-            if ((seen && !seen[t->j0 + j]) || (piece && piece[t->i0 + i] != piece[t->j0 + j]))
+            if (piece[t->i0 + i] != piece[t->j0 + j])
                 store_unseen(t->dtype, t->dst + i * t->stride, j);
+}
+
+/* The biases of n distances from rel on, -inf where they are out of sight. */
+static void make_distances(const struct pe_bias *bias, const struct pe_plan *plan, size_t head, double rel, size_t n,
+                           enum pe_dtype dtype, char *out)
+{
+    bias->rule.distance(plan, head, rel, n, dtype, out);
+    for (size_t m = 0; !pe_sight_is_far(&bias->sight) && m < n; m++)
+        if (!pe_sight_reaches(&bias->sight, rel + (double)m))
+            store_unseen(dtype, out, m);
+}
+
+enum { TO_MAKE, IN_MAKING, MADE }; /* a block of a line */
+
+/* Sees to block i of the line of a head. False if another thread is at it: waiting for it would cost more than making
+ * what is needed. */
+static bool block_is_made(struct pe_bias *bias, const struct pe_plan *plan, size_t head, size_t i)
+{
+    struct pe_bias_line *line = &bias->line;
+    atomic_uchar *state = &line->blocks[head * line->n_blocks + i];
+    unsigned char found = atomic_load_explicit(state, memory_order_acquire);
+    if (found == TO_MAKE &&
+        atomic_compare_exchange_strong_explicit(state, &found, IN_MAKING, memory_order_acquire, memory_order_acquire)) {
+        size_t first = i * LINE_BLOCK, n = line->n - first < LINE_BLOCK ? line->n - first : LINE_BLOCK;
+        char *out = line->values + (head * line->n + first) * pe_dtype_size(plan->dtype);
+        make_distances(bias, plan, head, pe_toeplitz_start(plan) + (double)first, n, plan->dtype, out);
+        atomic_store_explicit(state, MADE, memory_order_release);
+        return true;
+    }
+    return found == MADE;
+}
+
+/* The n biases that the line of a head has from `first` on; NULL where they are not kept, or not ready. */
+static const char *kept_distances(struct pe_bias *bias, const struct tile *t, size_t first, size_t n)
+{
+    if (!bias->line.values || t->dtype != t->plan->dtype)
+        return NULL;
+    for (size_t i = first / LINE_BLOCK; i * LINE_BLOCK < first + n; i++)
+        if (!block_is_made(bias, t->plan, t->head, i))
+            return NULL;
+    return bias->line.values + (t->head * bias->line.n + first) * pe_dtype_size(t->dtype);
 }
 
 /* Both sequences are runs: the tile's rows are windows of one vector over distances. Row i starts i entries before row
  * 0. */
-static void fill_windows(const struct pe_bias *bias, const struct tile *t)
+static void fill_windows(struct pe_bias *bias, const struct tile *t)
 {
-    _Alignas(64) char vector[PE_SCRATCH_BYTES];
+    _Alignas(64) char scratch[PE_SCRATCH_BYTES];
     const struct pe_sequence *seq = &t->plan->seq;
-    size_t n = t->n_cols + t->n_rows - 1, size = pe_dtype_size(t->dtype);
-    double rel = (seq->k->start + (double)t->j0) - (seq->q->start + (double)(t->i0 + t->n_rows - 1));
-    bias->rule.distance(t->plan, t->head, rel, n, t->dtype, vector);
-    for (size_t m = 0; !pe_sight_is_far(&bias->sight) && m < n; m++)
-        if (!pe_sight_reaches(&bias->sight, rel + (double)m))
-            store_unseen(t->dtype, vector, m);
-    for (size_t i = 0; i < t->n_rows; i++)
-        memcpy(t->dst + i * t->stride, vector + (t->n_rows - 1 - i) * size, t->n_cols * size);
+    uint64_t last = t->i0 + t->n_rows - 1; /* row, whose first bias the vector begins with */
+    size_t n = t->n_cols + t->n_rows - 1;
+    size_t first = (size_t)(t->j0 + (seq->q->n - 1 - last));
+    const char *vector = kept_distances(bias, t, first, n);
+    if (!vector) {
+        make_distances(bias, t->plan, t->head, pe_toeplitz_start(t->plan) + (double)first, n, t->dtype, scratch);
+        vector = scratch;
+    }
+    pe_toeplitz_copy(vector, pe_dtype_size(t->dtype), t->n_rows, t->n_cols, t->dst, t->stride);
     hide_keys(bias, t);
 }
 
@@ -205,10 +306,9 @@ static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
     hide_keys(bias, t);
 }
 
-static void fill_tile(const struct pe_bias *bias, const struct tile *t)
+static void fill_tile(struct pe_bias *bias, const struct tile *t)
 {
-    const struct pe_sequence *seq = &t->plan->seq;
-    if (bias->rule.distance && !seq->q->list && !seq->k->list)
+    if (is_toeplitz(bias, t->plan))
         fill_windows(bias, t);
     else if (bias->rule.row)
         fill_rows(bias, t);
@@ -222,7 +322,7 @@ static void fill_tile(const struct pe_bias *bias, const struct tile *t)
  * tile. */
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *b, void *dst)
 {
-    const struct pe_bias *bias = plan->tables;
+    struct pe_bias *bias = plan->tables; /* of which only the line changes */
     uint64_t q_len = plan->seq.q->n, end = b->row0 + b->n_rows;
     size_t size = pe_dtype_size(output->dtype), stride = b->n_cols * size;
     size_t tile_rows = PE_SCRATCH_BYTES / size / 4, tile_cols = PE_SCRATCH_BYTES / size - tile_rows;
@@ -241,6 +341,17 @@ void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, co
             fill_tile(bias, &t);
         }
     }
+}
+
+bool pe_bias_fill_line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t head,
+                       uint64_t first, size_t n, void *dst)
+{
+    enum { BIAS }; /* the first output of every scheme of the family */
+    const struct pe_bias *bias = plan->tables;
+    if (id != BIAS || !is_toeplitz(bias, plan) || bias->sight.seen)
+        return false;
+    make_distances(bias, plan, (size_t)head, pe_toeplitz_start(plan) + (double)first, n, output->dtype, dst);
+    return true;
 }
 
 /* ---- For attention ---- */

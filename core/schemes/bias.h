@@ -1,6 +1,6 @@
 /* The bias family: schemes that add a number to each scaled logit. Output `bias` [num_heads, q_len, k_len]; what a
  * query may not see is -inf. With runs of positions a bias of the distance is Toeplitz: row i is a window of one vector
- * per head, so rows are copies and nothing of the size of the map is ever kept.
+ * per head (core/kernels/windows.c copies them), so nothing of the size of the map is ever kept.
  *
  * A scheme of the family puts struct pe_sight_fields first in its config struct, PE_SIGHT_PARAMS last among its rows
  * and a struct pe_bias first in its tables. In attention the masks are not the bias's: it is asked for biases alone. */
@@ -11,6 +11,8 @@
 #include "core/near.h"
 #include "core/scheme.h"
 #include "core/wave_value.h"
+
+#include <stdatomic.h>
 
 /* One query looking at one key. */
 struct pe_glance {
@@ -31,11 +33,20 @@ struct pe_bias_rule {
     void (*row)(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out);
 };
 
+/* The biases of all distances of a run against a run, masks included: [num_heads, q_len + k_len - 1], from the last
+ * query's first key to the first query's last. A block of them is made by the first fill that meets it. */
+struct pe_bias_line {
+    char *values;         /* NULL: nothing is kept. Owned. */
+    atomic_uchar *blocks; /* [num_heads, n_blocks]: how far each has come. Owned. */
+    size_t n, n_blocks;   /* of one head */
+};
+
 /* First member of the scheme's tables. */
 struct pe_bias {
     struct pe_sight sight; /* blind to nothing in attention, which has its own */
     size_t num_heads;
     struct pe_bias_rule rule;
+    struct pe_bias_line line;
 };
 
 /* The scheme's config is settled; its rule is set. */
@@ -45,6 +56,10 @@ void pe_bias_drop(struct pe_bias *bias);
 
 /* Writes a block of the output bias. In attention rows are numbered across the batch too: [batch, head, query]. */
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *block, void *dst);
+
+/* As pe_fill_line, of the output bias: Toeplitz unless positions are listed or keys masked. */
+bool pe_bias_fill_line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t head,
+                       uint64_t first, size_t n, void *dst);
 
 /* Writes -inf over those of the keys j0 … (n of them) that query i may not see: for schemes with a fill of their own.
  */

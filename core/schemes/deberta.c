@@ -413,6 +413,13 @@ static void fill(const struct pe_plan *plan, const struct pe_output *output, siz
     pe_relative_fill_index(plan, row, b, dst);
 }
 
+static bool line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t matrix, uint64_t first,
+                 size_t n, void *dst)
+{
+    (void)output, (void)id, (void)matrix;
+    return pe_relative_fill_line(plan, row, first, n, dst);
+}
+
 /* ---- Attention ---- */
 
 /* Numbers of one head's table. */
@@ -527,5 +534,6 @@ const struct pe_scheme pe_scheme_deberta = {
     .plan = plan,
     .drop = drop,
     .fill = fill,
+    .line = line,
     .attend = &attend,
 };

@@ -216,5 +216,6 @@ const struct pe_scheme pe_scheme_kerple = {
     .plan = plan,
     .drop = drop,
     .fill = fill,
+    .line = pe_bias_fill_line,
     .attend = &pe_bias_attend,
 };

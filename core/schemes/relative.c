@@ -49,19 +49,32 @@ void pe_relative_reach(const struct pe_plan *plan, int64_t *least, int64_t *most
 
 /* ---- The output index ---- */
 
+struct table {
+    pe_relative_row_fn *row;
+};
+
+static void rows_of(const struct pe_plan *plan, const void *table, double rel, size_t n, void *out)
+{
+    pe_relative_row_fn *row = ((const struct table *)table)->row;
+    for (size_t i = 0; i < n; i++)
+        ((int32_t *)out)[i] = row(plan, (int64_t)rel + (int64_t)i);
+}
+
 void pe_relative_fill_index(const struct pe_plan *plan, pe_relative_row_fn *row, const struct pe_block *b, int32_t *dst)
 {
     const struct pe_positions *q = plan->seq.q, *k = plan->seq.k;
-    for (uint64_t i = 0; i < b->n_rows; i++) {
-        double at = pe_position_at(q, b->row0 + i);
-        bool above = i > 0 && !q->list && !k->list; /* the row above, moved by one key */
-        uint64_t known = above ? b->n_cols - 1 : 0;
-        int32_t *out = dst + i * b->n_cols;
-        if (above)
-            memcpy(out + 1, out - b->n_cols, known * sizeof *out);
-        for (uint64_t j = 0; j < b->n_cols - known; j++)
-            out[j] = row(plan, (int64_t)(pe_position_at(k, b->col0 + j) - at));
+    if (pe_toeplitz_fits(plan)) {
+        pe_toeplitz_fill(plan, rows_of, &(struct table){row}, sizeof *dst, b, dst);
+        return;
     }
+    for (uint64_t i = 0; i < b->n_rows; i++)
+        for (uint64_t j = 0; j < b->n_cols; j++)
+            *dst++ = row(plan, (int64_t)(pe_position_at(k, b->col0 + j) - pe_position_at(q, b->row0 + i)));
+}
+
+bool pe_relative_fill_line(const struct pe_plan *plan, pe_relative_row_fn *row, uint64_t first, size_t n, void *dst)
+{
+    return pe_toeplitz_line(plan, rows_of, &(struct table){row}, first, n, dst);
 }
 
 /* ---- Rows of the table for a block ---- */

@@ -36,6 +36,8 @@ void pe_relative_reach(const struct pe_plan *plan, int64_t *least, int64_t *most
 /* Writes a block of the output index [q_len, k_len]. */
 void pe_relative_fill_index(const struct pe_plan *plan, pe_relative_row_fn *row, const struct pe_block *block,
                             int32_t *dst);
+/* As pe_fill_line, of index. */
+bool pe_relative_fill_line(const struct pe_plan *plan, pe_relative_row_fn *row, uint64_t first, size_t n, void *dst);
 
 /* Scratch of the two below, in numbers, for blocks of n_rows queries and a table of n_table rows. */
 size_t pe_relative_scratch(const struct pe_plan *plan, size_t n_rows, size_t n_table);

@@ -214,5 +214,6 @@ const struct pe_scheme pe_scheme_sandwich = {
     .plan = plan,
     .drop = drop,
     .fill = fill,
+    .line = pe_bias_fill_line,
     .attend = &pe_bias_attend,
 };

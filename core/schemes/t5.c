@@ -177,20 +177,30 @@ static struct stretch stretch_of_pair(const struct tables *t, double q_pos, doub
     return stretch_at(t, rel.hi > 0 ? n : -n);
 }
 
+/* Distances that share a bucket are stored together. */
+static void buckets_of(const struct pe_plan *plan, const void *unused, double rel, size_t n, void *out)
+{
+    int32_t *bucket = out;
+    (void)unused;
+    for (size_t i = 0; i < n;) {
+        struct stretch s = stretch_at(plan->tables, rel + (double)i);
+        size_t end = s.n < (double)(n - i) ? i + (size_t)s.n : n;
+        while (i < end)
+            bucket[i++] = s.bucket;
+    }
+}
+
 static void fill_buckets(const struct pe_plan *plan, const struct pe_block *b, int32_t *out)
 {
-    const struct tables *t = plan->tables;
     const struct pe_positions *q = plan->seq.q, *k = plan->seq.k;
-    bool runs = !q->list && !k->list;
-    for (uint64_t i = 0; i < b->n_rows; i++) {
-        double at = pe_position_at(q, b->row0 + i);
-        for (uint64_t j = 0; j < b->n_cols;) {
-            struct stretch s = stretch_of_pair(t, at, pe_position_at(k, b->col0 + j));
-            uint64_t left = b->n_cols - j, n = !runs ? 1 : s.n < (double)left ? (uint64_t)s.n : left;
-            for (; n > 0; n--)
-                out[i * b->n_cols + j++] = s.bucket;
-        }
+    if (pe_toeplitz_fits(plan)) {
+        pe_toeplitz_fill(plan, buckets_of, NULL, sizeof *out, b, out);
+        return;
     }
+    for (uint64_t i = 0; i < b->n_rows; i++)
+        for (uint64_t j = 0; j < b->n_cols; j++)
+            *out++ =
+                stretch_of_pair(plan->tables, pe_position_at(q, b->row0 + i), pe_position_at(k, b->col0 + j)).bucket;
 }
 
 /* ---- The bias ---- */
@@ -289,6 +299,14 @@ static void fill(const struct pe_plan *plan, const struct pe_output *output, siz
         pe_bias_fill(plan, output, b, dst);
 }
 
+static bool line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t head, uint64_t first,
+                 size_t n, void *dst)
+{
+    if (id == BUCKETS)
+        return pe_toeplitz_line(plan, buckets_of, NULL, first, n, dst);
+    return pe_bias_fill_line(plan, output, id, head, first, n, dst);
+}
+
 /* T5 was trained with unscaled logits. */
 static double softmax_scale(const struct pe_plan *plan, size_t head_dim)
 {
@@ -317,5 +335,6 @@ const struct pe_scheme pe_scheme_t5 = {
     .plan = plan,
     .drop = drop,
     .fill = fill,
+    .line = line,
     .attend = &attend,
 };

@@ -95,7 +95,7 @@ enum pe_status pe_window_keep(struct pe_plan *plan, void (*row)(const struct pe_
     if ((double)t->n_rows * (double)c->num_heads > PE_WINDOW_BIASES_MAX)
         return too_large(plan, t, c->num_heads, err);
     t->dtype = plan->operation == PE_ATTEND ? PE_F64 : plan->dtype;
-    t->table = malloc((size_t)t->n_rows * (size_t)c->num_heads * pe_dtype_size(t->dtype));
+    t->table = malloc((size_t)t->n_rows * (size_t)c->num_heads * pe_dtype_size(t->dtype) + PE_TOEPLITZ_SLACK);
     if (!t->table)
         return pe_no_memory(err);
     t->num_heads = (size_t)c->num_heads;
@@ -209,13 +209,28 @@ static void fill_index(const struct pe_window *t, uint64_t i, uint64_t j0, size_
     }
 }
 
+/* Keys of patches from the beginning of a line of the window on: how many of n are whole lines of it, if the query is a
+ * patch too. */
+static size_t whole_lines(const struct pe_window *t, uint64_t i, uint64_t j, size_t n)
+{
+    bool are_patches = i >= t->has_class && j >= t->has_class;
+    return are_patches && (j - t->has_class) % t->w == 0 ? n / (size_t)t->w : 0;
+}
+
+/* A line of the window further down is a line of 2w-1 places further on in the table. */
 static void fill_bias(const struct pe_window *t, size_t head, uint64_t i, uint64_t j0, size_t n, size_t size, char *dst)
 {
     const char *table = (const char *)t->table + head * t->n_rows * size;
     struct stretch s;
     for (size_t j = 0; j < n; j += s.n) {
         s = stretch_at(t, i, j0 + j, n - j);
-        memcpy(dst + j * size, table + (t->n_rows - 1 - s.index) * size, s.n * size);
+        const char *from = table + (t->n_rows - 1 - s.index) * size;
+        size_t n_lines = whole_lines(t, i, j0 + j, n - j), step = 2 * (size_t)t->w - 1;
+        if (n_lines)
+            pe_toeplitz_join(from, step * size, n_lines, s.n * size, dst + j * size);
+        else
+            memcpy(dst + j * size, from, s.n * size);
+        s.n *= n_lines ? n_lines : 1;
     }
 }
 

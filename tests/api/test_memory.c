@@ -34,6 +34,8 @@ static const struct {
     {"POST", "/rotate", NULL, "multipart/form-data; boundary=B", multipart, sizeof multipart - 1, 200},
     {"GET", "/encode", "scheme=alibi&len=3&slice=[1]&outputs=bias&format=png&cmap=magma&vmin=-1&zoom=2", NULL, "", 0,
      200},
+    {"POST", "/encode", NULL, NULL, "{\"scheme\":\"alibi\",\"num_heads\":1,\"len\":150,\"outputs\":[\"bias\"]}", 0,
+     200},
     {"POST", "/encode", "format=text&columns=2", NULL, "{\"scheme\":\"alibi\",\"len\":3,\"causal\":true}", 0, 200},
     {"POST", "/encode", NULL, NULL, "{\"scheme\":\"sinusoidal\",\"len\":8193,\"format\":\"png\"}", 0, 413},
     {"POST", "/encode", NULL, NULL, "{\"scheme\":\"rop\"}", 0, 422},

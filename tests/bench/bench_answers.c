@@ -26,6 +26,8 @@ struct row {
 #define TABLE "\"scheme\":\"sinusoidal\",\"dim\":128,\"offset\":1000000,\"format\":\"raw\""
 #define RAW "\"format\":\"raw\"}"
 
+#define ONES "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+
 static const struct row rows[] = {
     {"table", LIMIT_MEMSET, BEST, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0},
     {"table_avx2", LIMIT_MEMSET, PE_ISA_AVX2, "/encode", "{" TABLE ",\"len\":512}", 0, 0, 0},
@@ -46,6 +48,29 @@ static const struct row rows[] = {
      "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
     {"t5", LIMIT_MEMSET, BEST, "/encode",
      "{\"scheme\":\"t5\",\"num_heads\":8,\"len\":1024,\"seed\":0,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
+    {"causal", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"causal\":true,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
+    {"alibi_base", LIMIT_MEMSET, PE_ISA_BASE, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
+    {"alibi_f16", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"dtype\":\"f16\",\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
+    {"alibi_short", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":12,\"len\":128,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
+    {"alibi_long", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":2,\"len\":8192,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
+    {"kerple", LIMIT_MEMSET, BEST, "/encode", "{\"scheme\":\"kerple\",\"num_heads\":8,\"len\":1024," RAW, 0, 0, 0},
+    {"padded", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"alibi\",\"num_heads\":8,\"outputs\":[\"bias\"],\"q_len\":16384,\"k_len\":64,\"key_mask\":[" ONES
+         ONES ONES "0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0]," RAW,
+     0, 0, 0},
+    {"buckets", LIMIT_MEMSET, BEST, "/encode", "{\"scheme\":\"t5\",\"len\":2048,\"outputs\":[\"buckets\"]," RAW, 0, 0,
+     0},
+    {"shaw_index", LIMIT_MEMSET, BEST, "/encode", "{\"scheme\":\"shaw\",\"max_relative\":64,\"len\":2048," RAW, 0, 0,
+     0},
+    {"beit", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"beit\",\"num_heads\":12,\"grid\":[14,14],\"seed\":0,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
+    {"beit_large", LIMIT_MEMSET, BEST, "/encode",
+     "{\"scheme\":\"beit\",\"num_heads\":8,\"grid\":[32,32],\"seed\":0,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
     {"rotate", LIMIT_MEMCPY, BEST, "/rotate", "{\"scheme\":\"rope\",\"layout\":\"half\"," RAW, 1024, 8, 128},
     {"rotate_interleaved", LIMIT_MEMCPY, BEST, "/rotate", "{\"scheme\":\"rope\"," RAW, 1024, 8, 128},
     {"probs", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"alibi\"," RAW, 2048, 8, 64},

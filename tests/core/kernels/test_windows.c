@@ -1,0 +1,77 @@
+/* Rows of a Toeplitz map on every instruction set of this machine: each byte where the definition has it, none beyond,
+ * for elements of every size, rows of any number and length, any place and distance of theirs. */
+#include "core/kernels/kernels.h"
+#include "core/posenc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { ROWS = 150, COLS = 300, SIZE = 8, MARGIN = 64, FILLER = 0xaa };
+
+static uint32_t state = 1;
+
+static size_t chance(size_t n) { return (state = state * 1664525u + 1013904223u) / 65536 % n; }
+
+static void check_one(const struct pe_kernels *kernels, size_t size, size_t n_rows, size_t n_cols)
+{
+    static uint8_t vector[MARGIN + (ROWS + COLS) * SIZE], map[(ROWS * (COLS + 8) + 64) * SIZE + 2 * MARGIN];
+    uint8_t *from = vector + chance(MARGIN), *to = map + MARGIN + chance(MARGIN);
+    size_t stride = (n_cols + chance(8)) * size;
+    for (size_t i = 0; i < sizeof vector; i++)
+        vector[i] = (uint8_t)chance(FILLER);
+    memset(map, FILLER, sizeof map);
+    kernels->windows(from, size, n_rows, n_cols, to, stride);
+    for (size_t i = 0; i < n_rows; i++) {
+        assert_memory_equal(to + i * stride, from + (n_rows - 1 - i) * size, n_cols * size);
+        memset(to + i * stride, FILLER, n_cols * size);
+    }
+    for (size_t i = 0; i < sizeof map; i++)
+        assert_int_equal(map[i], FILLER);
+}
+
+static void check_lines(const struct pe_kernels *kernels, size_t n_lines, size_t n)
+{
+    static uint8_t from[ROWS * COLS + PE_LINES_SLACK], out[ROWS * COLS / 2 + 2 * MARGIN];
+    size_t step = chance(2 * n), at = chance(MARGIN);
+    for (size_t i = 0; i < sizeof from; i++)
+        from[i] = (uint8_t)chance(FILLER);
+    memset(out, FILLER, sizeof out);
+    kernels->lines(from, step, n_lines, n, out + at);
+    for (size_t i = 0; i < n_lines; i++)
+        assert_memory_equal(out + at + i * n, from + i * step, n);
+    for (size_t i = 0; i < sizeof out; i++)
+        assert_true((i >= at && i < at + n_lines * n) || out[i] == FILLER);
+}
+
+static void lines_one_after_the_other(void **unused)
+{
+    (void)unused;
+    enum pe_isa best = pe_isa();
+    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
+        for (int round = 0; pe_isa_use(isa) && round < 300; round++)
+            check_lines(pe_kernels(), 1 + chance(ROWS), 1 + chance(COLS / 2));
+    assert_true(pe_isa_use(best));
+}
+
+static void every_byte_in_its_place(void **unused)
+{
+    (void)unused;
+    enum pe_isa best = pe_isa();
+    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
+        for (size_t size = 1; pe_isa_use(isa) && size <= SIZE; size *= 2)
+            for (int round = 0; round < 100; round++)
+                check_one(pe_kernels(), size, 1 + chance(ROWS), 1 + chance(round % 2 ? COLS : 40));
+    assert_true(pe_isa_use(best));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_byte_in_its_place),
+                                       cmocka_unit_test(lines_one_after_the_other)};
+    return cmocka_run_group_tests_name("windows", tests, NULL, NULL);
+}
