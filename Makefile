@@ -78,8 +78,8 @@ TOOLS        := $(call programs,tests/tools/*.c)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http asan tsan slow bench fuzz lint format docs \
-        image install help clean FORCE
+.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http asan tsan slow bench bench-quick \
+        bench-readme bench-one fuzz lint format docs image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
 tests: $(TESTS) $(REPLAYS)
@@ -213,9 +213,23 @@ slow: all ## exhaustive checks that take minutes
 arm64: $(TOOLS) ## the core on emulated arm64 gives this machine's bytes (needs a cross compiler and qemu)
 	@BUILD=$(BUILD) tests/tools/arm64_check.sh
 
-bench: ## speeds as ratios (B=bench_waves for one)
+BENCH := PYTHONDONTWRITEBYTECODE=1 $(PYTHON) tests/bench --build $(BUILD)
+bench: ## every row of the table of speeds, up to 20 minutes, into build/bench.json (ROWS="table stream" for some)
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(BENCHES)
+	@$(BENCH) $(ROWS)
+
+bench-quick: ## a part of them in under two minutes
+	@$(MAKE) --no-print-directory -j$(JOBS) all $(BENCHES)
+	@$(BENCH) --quick $(ROWS)
+
+bench-readme: ## put the table of build/bench.json into README.md
+	@$(BENCH) --render
+	@$(PYTHON) tests/lint/splice.py write README.md bench=$(BUILD)/bench.md
+
+B ?= bench_waves bench_numbers bench_attend bench_answers
+bench-one: ## the benches in C as they print (B=bench_waves for one)
 	@$(MAKE) --no-print-directory -j$(JOBS) $(BENCHES)
-	@for b in $(if $(B),$(BUILD)/tests/bench/$(B),$(BENCHES)); do echo "== $$b"; $$b || exit 1; done
+	@for b in $(B); do echo "== $$b"; $(BUILD)/tests/bench/$$b || exit 1; done
 
 FUZZ_SECONDS ?= 30
 fuzz: ## FUZZ_SECONDS (30) of libFuzzer on every reader of foreign bytes

@@ -2,8 +2,9 @@
  * limit measured in the same rounds: memset or memcpy of as many bytes in blocks as large, or the bare matrix product.
  * Thread CPU time, medians of interleaved rounds.
  *
- *   bench_answers                every row: rate, time, and the limit's time as a share of it
- *   bench_answers ROW [ROUNDS]   "ours limit bytes" of one, seconds and bytes, for programs */
+ *   bench_answers                         every row: rate, time, and the limit's time as a share of it
+ *   bench_answers ROW [ROUNDS]            "ours limit bytes" of one, seconds and bytes, for programs
+ *   bench_answers /PATH REQUEST ROUNDS    the same of any request, whose limit is 0 */
 #include "api/api.h"
 #include "tests/bench/bench.h"
 
@@ -257,6 +258,12 @@ static struct result measure(const struct row *row, size_t n_rounds)
     return result;
 }
 
+static void print_result(const struct row *row, size_t n_rounds)
+{
+    struct result r = measure(row, n_rounds);
+    printf("%.9g %.9g %llu\n", r.ours, r.limit, (unsigned long long)r.n_bytes);
+}
+
 static void print_row(const struct row *row)
 {
     struct result r = measure(row, 9);
@@ -266,16 +273,22 @@ static void print_row(const struct row *row)
 
 int main(int argc, char **argv)
 {
-    size_t n_rounds = argc > 2 ? strtoul(argv[2], NULL, 10) : 9;
+    bool is_request = argc == 4 && argv[1][0] == '/';
+    size_t n_rounds = argc > 2 ? strtoul(argv[argc - 1], NULL, 10) : 9;
     api_setup();
     pe_gemm_setup();
     best = pe_isa();
+    if (n_rounds < 1 || n_rounds > ROUNDS_MAX)
+        return 1;
+    if (is_request) {
+        print_result(&(struct row){argv[1], LIMIT_NONE, BEST, argv[1], argv[2], 0, 0, 0}, n_rounds);
+        return 0;
+    }
     for (size_t i = 0; i < N_ROWS; i++) {
         if (argc < 2) {
             print_row(&rows[i]);
-        } else if (strcmp(argv[1], rows[i].name) == 0 && n_rounds > 0 && n_rounds <= ROUNDS_MAX) {
-            struct result r = measure(&rows[i], n_rounds);
-            printf("%.9g %.9g %llu\n", r.ours, r.limit, (unsigned long long)r.n_bytes);
+        } else if (strcmp(argv[1], rows[i].name) == 0) {
+            print_result(&rows[i], n_rounds);
             return 0;
         }
     }

@@ -65,7 +65,9 @@ run_http() {
     echo "== tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
     export POSENCD
-    run "$PYTHON" -m pytest -q -p no:cacheprovider ${PYTEST_FLAGS-} tests/http/"${T-}"
+    bench=
+    [ -n "${T-}" ] || bench=tests/bench # what reads and judges figures, without measuring
+    run "$PYTHON" -m pytest -q -p no:cacheprovider ${PYTEST_FLAGS-} tests/http/"${T-}" $bench
     status=$?
     add "$(sum '[0-9]+ passed')" "$(($(sum '[0-9]+ failed') + $(sum '[0-9]+ error')))" pytest $status
     skipped=$((skipped + $(sum '[0-9]+ skipped') + $(sum '[0-9]+ deselected')))

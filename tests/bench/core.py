@@ -1,0 +1,159 @@
+"""Rows of the core: tables, lists, 16-bit tables, rotations, biases; how their time grows; what a second worker gives.
+
+Ours is bench_answers: pieces of answers, as the server's workers make them, beside memset or memcpy in the same rounds.
+Peers run here, one thread, thread CPU time on both sides."""
+import concurrent.futures
+import json
+import statistics
+import time
+import urllib.request
+
+import peers
+from measure import cpu_seconds, interleaved
+from rows import TABLE, alone, at_least, between, of_isa, rate, row, time_of
+
+MIB = 1 << 20
+
+
+def of_limit(run, name, limit):
+    """Speeds of a row of bench_answers and of its limit, in several processes: where pages lie differs from one to the next."""
+    found = [run.answer(name) for _ in range(run.rounds(7))]
+    speeds = [a.bytes / a.ours / 1e9 for a in found], [a.bytes / a.limit / 1e9 for a in found]
+    return rate(*speeds, "GB/s", limit)
+
+
+def of_peer(run, name, peer, against, factor=1):
+    """Ours and a peer's function in turn; factor: of the peer's work that ours does as well."""
+    ours, theirs = interleaved(run.rounds(7), lambda: run.answer(name, 5).ours, lambda: factor * cpu_seconds(peer))
+    return time_of(ours, theirs, against)
+
+
+def torch_peer(run):
+    from peer_arrays import Torch
+    return run.once(lambda _: Torch())
+
+
+# ---- Tables --------------------------------------------------------------------------------------------------------------
+
+@row("table", "f32 table, 512×128 in cache, correctly rounded, against memset", of_isa(**TABLE), "0.24–0.27", quick=True)
+def table(run):
+    return of_limit(run, "table", "memset")
+
+
+@row("table_numpy", "the same, against NumPy f32", at_least(4), "4.4–5.7×", ["numpy"], quick=True)
+def table_numpy(run):
+    from peer_arrays import numpy_table
+    return of_peer(run, "table", numpy_table, "NumPy")
+
+
+@row("table_torch", "the same, against torch f32", at_least(8), "9.6–12×", ["numpy", "torch"], quick=True)
+def table_torch(run):
+    return of_peer(run, "table", torch_peer(run).table, "torch")
+
+
+@row("table_avx2", "f32 table with AVX2, against memset", at_least(TABLE["avx2"]), "0.19–0.20")
+def table_avx2(run):
+    return of_limit(run, "table_avx2", "memset")
+
+
+@row("table_base", "f32 table, plain instructions, against memset", at_least(TABLE["base"]), "0.08")
+def table_base(run):
+    return of_limit(run, "table_base", "memset")
+
+
+@row("list", "position list f32, against memset", at_least(0.055, wide=True), "0.067", quick=True)
+def position_list(run):
+    return of_limit(run, "list", "memset")
+
+
+@row("table_bf16", "bf16 table, against memset", at_least(0.16, wide=True), "0.21", quick=True)
+def table_bf16(run):
+    return of_limit(run, "table_bf16", "memset")
+
+
+@row("table_f16", "f16 table, against memset", at_least(0.12, wide=True), "0.16", quick=True)
+def table_f16(run):
+    return of_limit(run, "table_f16", "memset")
+
+
+# ---- Rotations and biases --------------------------------------------------------------------------------------------------
+
+@row("rotate", "RoPE on q, k f32, out of place, against memcpy", at_least(0.8), "0.94–1.2", quick=True)
+def rotate(run):
+    return of_limit(run, "rotate", "memcpy")
+
+
+@row("rotate_in_place", "RoPE on q, k f32, in place, against memcpy", at_least(1.2), "1.4–1.7")
+def rotate_in_place(run):
+    return of_limit(run, "rotate_in_place", "memcpy")
+
+
+@row("rotate_torch", "RoPE on q, k f32, against torch rotate_half", at_least(12), "15–28×", ["numpy", "torch"])
+def rotate_torch(run):
+    return of_peer(run, "rotate", torch_peer(run).rotate_half(), "torch")
+
+
+@row("alibi", "Toeplitz bias 8×1024×1024, against memset of a value", at_least(0.85), "1.0", quick=True)
+def alibi(run):
+    return of_limit(run, "alibi", "memset")
+
+
+@row("alibi_torch", "the same, against torch ALiBi", at_least(4), "5–15×", ["numpy", "torch"])
+def alibi_torch(run):
+    return of_peer(run, "alibi", torch_peer(run).alibi, "torch")
+
+
+@row("t5_torch", "T5's bias, against torch T5", at_least(30), "42–70×", ["numpy", "torch"])
+def t5_torch(run):
+    return of_peer(run, "t5", torch_peer(run).t5, "torch")
+
+
+# ---- Growth --------------------------------------------------------------------------------------------------------------
+
+def streamed(run, mib, offset=1000000):
+    """Seconds of an f32 table of so many MiB, made piece by piece into one buffer."""
+    request = {"scheme": "sinusoidal", "dim": 128, "offset": offset, "format": "raw", "len": mib * MIB // 512}
+    return run.answer("/encode", 3 if mib <= 64 else 1, json.dumps(request)).ours
+
+
+@row("growth", "time(2N)/time(N), streamed tables 1 MiB…1 GiB: the ratio furthest from 2", between(1.9, 2.15), "2.0")
+def growth(run):
+    sizes = [2 ** i for i in range(run.rounds(11, 8))]
+    times = interleaved(run.rounds(9), *[lambda mib=mib: streamed(run, mib) for mib in sizes])
+    ratios = [statistics.median(b / a for a, b in zip(*pair)) for pair in zip(times, times[1:])]
+    worst = max(ratios, key=lambda r: abs(r - 2))
+    at = sizes[ratios.index(worst)]
+    return alone(ratios, "×", worst, f"from {at} to {2 * at} MiB; median of all sizes {statistics.median(ratios):.2f}")
+
+
+@row("offset", "time at offset 2^40 over time at offset 0, 16 MiB", between(0.95, 1.05), "±1 %")
+def offset(run):
+    far, near = interleaved(run.rounds(15, 5), lambda: streamed(run, 16, 2 ** 40 - 32768), lambda: streamed(run, 16, 0))
+    return rate([1e3 * t for t in far], [1e3 * t for t in near], "ms", "offset 0")
+
+
+# A mean over all rows: the whole table is made in pieces that stay in cache, and the answer is a few hundred bytes.
+SUMMARY = {"scheme": "sinusoidal", "dim": 128, "len": 16384, "slice": [[None, None, 16384]], "reduce": "mean"}
+
+
+def summaries(server, n):
+    """n different requests by four clients at once: how many a second, and the server's CPU time for one."""
+    def ask(i):
+        body = json.dumps({**SUMMARY, "offset": i}).encode()
+        urllib.request.urlopen(f"{server.url}/encode", body, timeout=60).read()
+    begun, used = time.perf_counter(), peers.cpu_seconds(server.pids)
+    with concurrent.futures.ThreadPoolExecutor(4) as clients:
+        list(clients.map(ask, range(n)))
+    return n / (time.perf_counter() - begun), (peers.cpu_seconds(server.pids) - used) / n
+
+
+@row("workers", "two workers against one, tables made and summed up in cache", at_least(1.8), "1.96×")
+def workers(run):
+    """Wall time needs two free cores. The note says how many were to be had, and what a second worker costs the first:
+    the two figures that tell a busy machine from a server that does not scale."""
+    servers = [run.posencd("--workers", n, "--answer-cache", "0") for n in ("2", "1")]
+    two, one = interleaved(run.rounds(7), *[lambda s=s: summaries(s, 16) for s in servers])
+    cores = statistics.median(speed * cpu for speed, cpu in two)
+    dearer = statistics.median(a[1] / b[1] for a, b in zip(two, one))
+    return rate([speed for speed, _ in two], [speed for speed, _ in one], "req/s", "one worker",
+                f"two workers got {cores:.2f} cores; CPU for each request ×{dearer:.2f}")
