@@ -78,7 +78,7 @@ TOOLS        := $(call programs,tests/tools/*.c)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http asan tsan slow bench bench-quick \
+.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http asan tsan test-slow slow bench bench-quick \
         bench-readme bench-one fuzz lint format docs image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
@@ -206,9 +206,10 @@ tsan: ## every test under ThreadSanitizer
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/tsan SANITIZE=thread
 	@BUILD=$(BUILD)/tsan POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
 
-slow: all ## exhaustive checks that take minutes
+test-slow: all ## exhaustive checks that take minutes: every program of tests/slow in full, and what is left out of http
 	@$(MAKE) --no-print-directory -j$(JOBS) $(SLOW)
 	@$(RUN_TESTS) slow
+slow: test-slow
 
 arm64: $(TOOLS) ## the core on emulated arm64 gives this machine's bytes (needs a cross compiler and qemu)
 	@BUILD=$(BUILD) tests/tools/arm64_check.sh

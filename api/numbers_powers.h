@@ -20,10 +20,6 @@ extern const struct api_power api_powers[API_POWER_MAX - API_POWER_MIN + 1];
 
 static inline const struct api_power *api_power_of_ten(int k) { return &api_powers[k - API_POWER_MIN]; }
 
-/* The same in 64 bits, rounded up, for the exponents of f32: a table that eight numbers at once are looked up in. */
-enum { API_NARROW_MIN = -32, API_NARROW_MAX = 45 };
-extern const uint64_t api_narrow_powers[API_NARROW_MAX - API_NARROW_MIN + 1];
-
 /* floor(log2(10^k)): 1741647/2^19 is log2(10) to within what the range of k needs (the generator
  * checks every k). */
 static inline int api_log2_of_power(int k) { return k * 1741647 >> 19; }

@@ -18,8 +18,8 @@
 
 enum { WINDOW = 36, LONGEST = 1 + 309 + 1 + API_DIGITS_MAX };
 
-/* Of an array the last, at least so many, at most as many more as go together. */
-enum { N_BUFFERED_MIN = 2, N_BUFFERED = API_NUMBERS_AT_ONCE };
+/* How many of an array are its last: at least so many, at most as many more as go together. */
+enum { N_LAST_MIN = 2, N_LAST = API_NUMBERS_AT_ONCE };
 _Static_assert(API_NUMBER_MAX >= (int)WINDOW, "api_real_print and api_integer_print write words");
 
 static const uint64_t tens[20] = {
@@ -401,23 +401,26 @@ static char *print_rows(char *dst, enum pe_dtype dtype, const void *src, size_t 
     return row(dst, (const char *)src + n_done * pe_dtype_size(dtype), n - n_done, digits);
 }
 
-/* The last numbers go through a buffer: there the window of a word behind the text would pass the caller's room. They
- * are as many as go together, which costs the others of a row nothing. */
+/* Where little room is left the last numbers go through a buffer: there the window of a word behind the text would pass
+ * the caller's room. They are as many as go together, which costs the others of a row nothing. */
 char *api_numbers_print(char *dst, enum pe_dtype dtype, const void *src, size_t n, int digits)
 {
     assert(dtype >= 0 && dtype < PE_N_DTYPES && digits >= API_DIGITS_SHORTEST && digits <= API_DIGITS_MAX);
     if (n == 0)
         return dst;
-    size_t n_buffered = (n - 1) % N_BUFFERED + 1, n_direct = n - n_buffered;
-    if (n_buffered < N_BUFFERED_MIN && n_direct > 0) {
-        n_buffered += N_BUFFERED;
-        n_direct -= N_BUFFERED;
+    size_t bytes_each = api_number_width(dtype, digits) + 1;
+    const char *room_end = dst + n * bytes_each;
+    size_t n_last = (n - 1) % N_LAST + 1, n_first = n - n_last;
+    if (n_last < N_LAST_MIN && n_first > 0) {
+        n_last += N_LAST;
+        n_first -= N_LAST;
     }
-    dst = print_rows(dst, dtype, src, n_direct, digits);
-    char text[(N_BUFFERED + N_BUFFERED_MIN) * (LONGEST + 1) + WINDOW];
-    const char *rest = (const char *)src + n_direct * pe_dtype_size(dtype);
-    size_t n_bytes =
-        (size_t)(print_rows(text, dtype, rest, n_buffered, digits) - text) - 1; /* without the last comma */
+    dst = print_rows(dst, dtype, src, n_first, digits);
+    const char *rest = (const char *)src + n_first * pe_dtype_size(dtype);
+    if ((size_t)(room_end - dst) >= n_last * bytes_each + WINDOW)
+        return print_rows(dst, dtype, rest, n_last, digits) - 1; /* without the last comma */
+    char text[(N_LAST + N_LAST_MIN) * (LONGEST + 1) + WINDOW];
+    size_t n_bytes = (size_t)(print_rows(text, dtype, rest, n_last, digits) - text) - 1;
     memcpy(dst, text, n_bytes);
     return dst + n_bytes;
 }

@@ -5,6 +5,7 @@
  * Lemire, "Fast number parsing without fallback", for why that always decides); more digits by the
  * same with their first 19 and these plus one, if both agree; else libc on at most as many digits
  * as can matter. */
+#include "api/kernels/numbers.h"
 #include "api/numbers.h"
 #include "api/numbers_powers.h"
 
@@ -280,6 +281,17 @@ static bool grow(struct api_doubles *out, size_t left)
     return true;
 }
 
+/* Reads as many numbers as this machine reads together from *p on, and moves *p behind their commas; often none. */
+static size_t many_read(const char **p, const char *end, double *dst, size_t room)
+{
+#if defined(__x86_64__)
+    if (pe_isa() >= PE_ISA_AVX2)
+        return api_numbers_read_avx2(p, end, dst, room);
+#endif
+    (void)p, (void)end, (void)dst, (void)room;
+    return 0;
+}
+
 /* Appends the elements from p on until something else than a comma follows one; p is behind the
  * last element then. NULL: *why. A loop of its own because here the millions are. */
 static const char *elements_read(struct reader *r, const char *p, enum api_read *why)
@@ -291,6 +303,11 @@ static const char *elements_read(struct reader *r, const char *p, enum api_read 
             *why = API_READ_NO_MEMORY;
             return NULL;
         }
+        size_t n_many = many_read(&p, r->end, out->values + out->n, out->room - out->n);
+        out->n += n_many;
+        n += n_many;
+        if (out->n == out->room)
+            continue;
         if (p == r->end || (p = element_read(p, r->end, &out->values[out->n])) == NULL) {
             *why = API_READ_OTHER;
             return NULL;

@@ -345,64 +345,14 @@ static void rows_stay_in_their_room(void **unused)
     }
 }
 
-/* f32 of these kinds: any pattern; near one; with few digits; special ones among them. */
-static float float_of_kind(int kind)
-{
-    static const float odd[] = {0.0f,          -0.0f,   INFINITY,      -INFINITY, NAN,         1e-45f,
-                                3.4028235e38f, 0.0001f, 9.9999997e-5f, 1e8f,      99999992.0f, 16777216.0f};
-    uint32_t bits = (uint32_t)random_bits();
-    switch (kind) {
-    case 0: return float_of(bits);
-    case 1: return (float)(int32_t)bits * 0x1p-31f;
-    case 2: return (float)(int)(bits % 20001 - 10000) * 0.125f;
-    case 3: return (float)(int)(bits % 2000001 - 1000000) / 1000.0f;
-    case 4: return ldexpf((float)(int32_t)bits, (int)(bits % 60) - 60);
-    default: return bits & 8 ? odd[bits / 16 % (sizeof odd / sizeof *odd)] : (float)(int32_t)bits * 0x1p-31f;
-    }
-}
-
-/* What an instruction set prints together is what is printed one by one, for every one the machine has. */
-static void many_are_as_one(void **unused)
-{
-    (void)unused;
-    enum { N = 61, ROUNDS = 3000 };
-    enum pe_isa best = pe_isa();
-    for (int i = 0; i < ROUNDS; i++) {
-        float src[N];
-        int digits = i % 4 ? -1 : i / 4 % 9;
-        size_t n = i % 3 ? N : (size_t)i / 3 % N + 1;
-        for (size_t j = 0; j < n; j++)
-            src[j] = float_of_kind(i % 6);
-        char *text = malloc(n * (api_number_width(PE_F32, digits) + 1));
-        assert_non_null(text);
-        for (int isa = 0; isa <= (int)best; isa++) {
-            assert_true(pe_isa_use((enum pe_isa)isa));
-            size_t n_bytes = (size_t)(api_numbers_print(text, PE_F32, src, n, digits) - text), at = 0;
-            for (size_t j = 0; j < n; j++) {
-                const char *one = print_one(PE_F32, &src[j], digits);
-                assert_memory_equal(text + at, one, strlen(one));
-                at += strlen(one) + (j + 1 < n);
-            }
-            assert_int_equal(at, n_bytes);
-        }
-        free(text);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(real_constants),
-        cmocka_unit_test(float_constants),
-        cmocka_unit_test(random_doubles),
-        cmocka_unit_test(random_floats),
-        cmocka_unit_test(every_f16),
-        cmocka_unit_test(every_bf16),
-        cmocka_unit_test(many_are_as_one),
-        cmocka_unit_test(fixed_digits),
-        cmocka_unit_test(fixed_constants),
-        cmocka_unit_test(integers),
-        cmocka_unit_test(rows_stay_in_their_room),
+        cmocka_unit_test(real_constants), cmocka_unit_test(float_constants),
+        cmocka_unit_test(random_doubles), cmocka_unit_test(random_floats),
+        cmocka_unit_test(every_f16),      cmocka_unit_test(every_bf16),
+        cmocka_unit_test(fixed_digits),   cmocka_unit_test(fixed_constants),
+        cmocka_unit_test(integers),       cmocka_unit_test(rows_stay_in_their_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

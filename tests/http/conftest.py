@@ -139,7 +139,7 @@ def server(session_server):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "slow: takes minutes; run by `make slow` only")
+    config.addinivalue_line("markers", "slow: takes minutes; run by `make test-slow` only")
 
 
 def pytest_collection_modifyitems(config, items):

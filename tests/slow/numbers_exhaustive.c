@@ -1,7 +1,8 @@
 /* Every finite f32 pattern: its shortest text gives it back, read as a float and as a double first,
  * and no text with a digit less does. Run as `numbers_exhaustive [stride [start]]`: stride 1 takes
  * all 2139095040 non-negative patterns, a few minutes; larger odd ones are samples. The sign is
- * printed apart and needs no pattern of its own. Also, what is printed together is what is printed one by one.
+ * printed apart and needs no pattern of its own. Also, what is printed together is what is printed one by one, and is
+ * read back together.
  *
  * Texts are read by our own reader, which its tests hold against strtod; libc, ten times slower, is
  * asked where only it can tell (a double that is the middle of two floats) and as a control of one
@@ -72,11 +73,25 @@ static bool is_right(uint32_t pattern)
     return digits < 10 || (!gives(less, exponent + 1, x, control) && !gives(less + 1, exponent + 1, x, control));
 }
 
-/* A batch of patterns from `first` on, every second one negative, printed together and one by one. */
+static bool reads_back(const char *text, const char *end, const float *x, size_t n)
+{
+    static struct api_doubles out;
+    uint64_t shape[PE_RANK_MAX];
+    unsigned rank;
+    out.n = 0;
+    bool is_same = api_numbers_read(&text, end, &out, shape, &rank) == API_READ_OK && text == end && out.n == n;
+    for (size_t i = 0; is_same && i < n; i++) {
+        float back = (float)out.values[i];
+        is_same = memcmp(&back, &x[i], sizeof back) == 0;
+    }
+    return is_same;
+}
+
+/* A batch of patterns from `first` on, every second one negative, printed together and one by one, and read. */
 static bool batch_is_as_ones(uint32_t first, uint32_t stride)
 {
     enum { N = 256 };
-    static char together[N * 32], single[N * 32];
+    static char together[N * 32] = "[", single[N * 32];
     float x[N];
     char *end = single;
     for (uint32_t i = 0; i < N; i++) {
@@ -85,8 +100,11 @@ static bool batch_is_as_ones(uint32_t first, uint32_t stride)
         end = api_numbers_print(end, PE_F32, &x[i], 1, API_DIGITS_SHORTEST);
         *end++ = ',';
     }
-    size_t n = (size_t)(api_numbers_print(together, PE_F32, x, N, API_DIGITS_SHORTEST) - together);
-    return n + 1 == (size_t)(end - single) && memcmp(together, single, n) == 0;
+    char *end_together = api_numbers_print(together + 1, PE_F32, x, N, API_DIGITS_SHORTEST);
+    size_t n = (size_t)(end_together - together - 1);
+    *end_together++ = ']';
+    return n + 1 == (size_t)(end - single) && memcmp(together + 1, single, n) == 0 &&
+           reads_back(together, end_together, x, N);
 }
 
 int main(int argc, char **argv)

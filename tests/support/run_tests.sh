@@ -96,5 +96,5 @@ for kind in "$@"; do
     esac
 done
 
-echo "== total: $passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped left to make slow")"
+echo "== total: $passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped left to make test-slow")"
 [ -z "$failures" ] || { echo "failed:$failures"; exit 1; }

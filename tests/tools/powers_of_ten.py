@@ -8,7 +8,6 @@ It also checks, over the whole range, the facts about the table and the exponent
 
 MIN, MAX = -342, 324
 ROUNDED_UP = range(-27, 0)  # 5^27 is the largest power of five in 64 bits: only here may a 64-bit product be exact
-NARROW = (-32, 45)         # what f32 needs, in 64 bits rounded up
 EXACT = range(0, 56)        # 5^55 is the largest power of five in 128 bits
 
 
@@ -64,13 +63,6 @@ def main():
         value, _ = power(k)
         text = '{0x%016x, 0x%016x},' % (value >> 64, value & (2 ** 64 - 1))
         print(('    ' if (k - MIN) % 2 == 0 else ' ') + text, end=f' /* {k} */\n' if (k - MIN) % 2 or k == MAX else '')
-    print('};\n')
-    print('const uint64_t api_narrow_powers[API_NARROW_MAX - API_NARROW_MIN + 1] = {')
-    for k in range(NARROW[0], NARROW[1] + 1):
-        value, _ = power(k)
-        assert k * 1741647 >> 19 == floor_log2(k)
-        text = '0x%016x,' % ((value >> 64) + (value & (2 ** 64 - 1) != 0))
-        print(('    ' if (k - NARROW[0]) % 4 == 0 else ' ') + text, end=f' /* {k} */\n' if (k - NARROW[0]) % 4 == 3 or k == NARROW[1] else '')
     print('};')
 
 
