@@ -4,6 +4,7 @@
 #include "core/wave_table.h"
 #include "core/dtype.h"
 #include "core/kernels/kernels.h"
+#include "core/wave_list.h"
 #include "core/wave_value.h"
 
 #include <math.h>
@@ -20,6 +21,7 @@ struct pe_wave_table {
     double *far_cosine, *far_sine; /* of PE_RUN_ROWS steps */
     double *reach;                 /* how far a run moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|) */
     int64_t *quarter;
+    struct pe_wave_list *list; /* the same columns, or NULL */
 };
 
 enum { N_DOUBLES = 9 };
@@ -70,7 +72,8 @@ enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, struct
     size_t room = (n / PE_WAVES_LANES + 2) * PE_WAVES_LANES;
     struct pe_wave_table *w = calloc(1, sizeof *w);
     double *all = w ? calloc(room, N_DOUBLES * sizeof(double) + sizeof(int64_t)) : NULL;
-    if (!all) {
+    if (!all || pe_wave_list_new(columns, n, &w->list)) {
+        free(all);
         free(w);
         return PE_NO_MEMORY;
     }
@@ -85,8 +88,10 @@ enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, struct
 
 void pe_wave_table_free(struct pe_wave_table *table)
 {
-    if (table)
+    if (table) {
+        pe_wave_list_free(table->list);
         free(table->fh);
+    }
     free(table);
 }
 
@@ -140,6 +145,20 @@ static void fill_row(const struct pe_wave_table *w, enum pe_dtype dtype, double 
             store_f32(w, col, p, v, b, n, (float *)(void *)to);
         else
             memcpy(to, v, n * sizeof *v);
+    }
+}
+
+/* Rows at positions in no order, f32: as many at a time as the lighter kernel takes, and one by one where it gives up;
+ * without it where that is most of them, as with frequencies that put every phase on a zero. */
+static void fill_list(const struct pe_wave_table *w, const double *positions, size_t n_rows, size_t col0, size_t n_cols,
+                      float *dst, size_t stride)
+{
+    for (size_t i = 0, n_given_up = 0; i < n_rows; i++) {
+        if (n_given_up <= 2 + i / 2)
+            i += pe_wave_list_rows(w->list, positions + i, n_rows - i, col0, n_cols, dst + i * stride, stride);
+        if (i < n_rows)
+            fill_row(w, PE_F32, positions[i], col0, n_cols, (char *)(dst + i * stride));
+        n_given_up++;
     }
 }
 
@@ -213,8 +232,10 @@ static void fill_group(const struct pe_wave_table *w, double p, size_t n_rows, s
     }
 }
 
-/* Fewer rows than this are cheaper one by one than as a block. */
-enum { RUN_ROWS_MIN = 8 };
+/* Fewer rows than this are cheaper as a list than as a block: measured with 128 columns, AVX2, where a block costs as
+ * much as 18 rows of a list, or 28 if their columns are pairs, but 5 of the heavier kernel (12 and 14, and 6, in base).
+ */
+static size_t run_rows_min(const struct pe_wave_table *w) { return w->list ? 20 : 6; }
 
 /* Rows at consecutive integers, so that no row's position is rounded. */
 static void fill_run(const struct pe_wave_table *w, double p, size_t n_rows, size_t col0, size_t n_cols, float *dst,
@@ -231,25 +252,62 @@ static void repeat_row(char *dst, size_t n_rows, size_t row_bytes, size_t stride
         memcpy(dst + i * stride_bytes, dst, row_bytes);
 }
 
-/* f32 or f64. Positions come in stretches: a grid's axis repeats each many times, or runs; a multimodal list does
- * both. */
-static void fill_wide(const struct pe_wave_table *w, enum pe_dtype dtype, const struct pe_positions *positions,
-                      uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
+enum { LIST_ROWS = 64 }; /* positions looked up at a time */
+
+/* How many rows from row0 on are neither a run nor equal; their positions go to list. */
+static size_t scattered(const struct pe_positions *positions, uint64_t row0, size_t n_rows, size_t run_min,
+                        double *list)
 {
-    size_t size = pe_dtype_size(dtype);
+    size_t n = 0, most = n_rows < LIST_ROWS ? n_rows : LIST_ROWS;
+    for (size_t m; n < most; n += m) {
+        int step;
+        m = pe_positions_stretch(positions, row0 + n, n_rows - n, &step);
+        if (m > 1 && (step == 0 || m >= run_min))
+            break;
+        m = m < most - n ? m : most - n;
+        for (size_t k = 0; k < m; k++)
+            list[n + k] = pe_position_at(positions, row0 + n + k);
+    }
+    return n;
+}
+
+/* f32. Positions come in stretches: a grid's axis repeats each many times, or runs; a multimodal list does both. */
+static void fill_f32(const struct pe_wave_table *w, const struct pe_positions *positions, uint64_t row0, size_t n_rows,
+                     size_t col0, size_t n_cols, float *dst, size_t stride)
+{
+    double list[LIST_ROWS];
+    size_t run_min = run_rows_min(w);
+    for (size_t i = 0, m; i < n_rows; i += m) {
+        int step;
+        float *to = dst + i * stride;
+        m = scattered(positions, row0 + i, n_rows - i, run_min, list);
+        if (m) {
+            fill_list(w, list, m, col0, n_cols, to, stride);
+            continue;
+        }
+        m = pe_positions_stretch(positions, row0 + i, n_rows - i, &step);
+        list[0] = pe_position_at(positions, row0 + i);
+        if (step) {
+            m -= m % PE_RUN_ROWS < run_min && m > PE_RUN_ROWS ? m % PE_RUN_ROWS : 0; /* whole blocks, if need be */
+            fill_run(w, list[0], m, col0, n_cols, to, stride);
+        } else {
+            fill_list(w, list, 1, col0, n_cols, to, stride);
+            repeat_row((char *)to, m, n_cols * sizeof *to, stride * sizeof *to);
+        }
+    }
+}
+
+static void fill_f64(const struct pe_wave_table *w, const struct pe_positions *positions, uint64_t row0, size_t n_rows,
+                     size_t col0, size_t n_cols, double *dst, size_t stride)
+{
     for (size_t i = 0, m; i < n_rows; i += m) {
         int step;
         m = pe_positions_stretch(positions, row0 + i, n_rows - i, &step);
         double p = pe_position_at(positions, row0 + i);
-        char *to = (char *)dst + i * stride * size;
-        if (step == 1 && m >= RUN_ROWS_MIN && dtype == PE_F32) {
-            fill_run(w, p, m, col0, n_cols, (float *)(void *)to, stride);
-            continue;
-        }
         for (size_t k = 0; k < (step ? m : 1); k++)
-            fill_row(w, dtype, p + (double)k, col0, n_cols, to + k * stride * size);
+            fill_row(w, PE_F64, p + (double)k, col0, n_cols, (char *)(dst + (i + k) * stride));
         if (!step)
-            repeat_row(to, m, n_cols * size, stride * size);
+            repeat_row((char *)(dst + i * stride), m, n_cols * sizeof *dst, stride * sizeof *dst);
     }
 }
 
@@ -279,7 +337,7 @@ static void fill_narrow(const struct pe_wave_table *w, enum pe_dtype dtype, cons
         for (size_t at = 0; at < n_cols; at += NARROW_COLS) {
             size_t m = n_rows - i < NARROW_ROWS ? n_rows - i : NARROW_ROWS,
                    n = n_cols - at < NARROW_COLS ? n_cols - at : NARROW_COLS;
-            fill_wide(w, PE_F32, positions, row0 + i, m, col0 + at, n, wide, n);
+            fill_f32(w, positions, row0 + i, m, col0 + at, n, wide, n);
             for (size_t k = 0; k < m; k++)
                 narrow_row(w, dtype, pe_position_at(positions, row0 + i + k), col0 + at, wide + k * n, n,
                            dst + (i + k) * stride + at);
@@ -291,6 +349,8 @@ void pe_wave_table_fill(const struct pe_wave_table *table, enum pe_dtype dtype, 
 {
     if (dtype == PE_F16 || dtype == PE_BF16)
         fill_narrow(table, dtype, positions, row0, n_rows, col0, n_cols, dst, stride);
+    else if (dtype == PE_F32)
+        fill_f32(table, positions, row0, n_rows, col0, n_cols, dst, stride);
     else
-        fill_wide(table, dtype, positions, row0, n_rows, col0, n_cols, dst, stride);
+        fill_f64(table, positions, row0, n_rows, col0, n_cols, dst, stride);
 }

@@ -22,6 +22,23 @@ enum { PE_WAVES_LANES = 32 };
 typedef void pe_waves_fn(double p, const double *fh, const double *fl, const double *ah, const double *al,
                          const int64_t *quarter, bool scaled, size_t n, double *values, double *nexts, double *bounds);
 
+/* Columns at each of the positions as the nearest floats: out[i·stride + j] = sizes[j] · sin(π/2·(p_i·F_j +
+ * quarter_j)), where centre[j] is PE_LIST_CENTRE + quarter_j, and sizes NULL stands for ones. Arrays are read up to the
+ * next multiple of PE_WAVES_LANES; n floats of a row are written. Returns how many rows are right, from the first on:
+ * it stops behind one that has a column whose rounding the doubles leave open, or next to a zero: whose phase's
+ * distance from the nearest quarter turn, squared, is not above (unsure·p)² and PE_LIST_LEAST. |p·F_j| < PE_LIST_PHASE;
+ * unsure is at least 2^-54·|F_j|; no size times 2^-60 is a subnormal float. */
+typedef size_t pe_list_f32_fn(const double *positions, size_t n_rows, double unsure, const double *fh, const double *fl,
+                              const double *centre, const double *sizes, size_t n, float *out, size_t stride);
+/* The same for n pairs: the column and, next_sizes[j] as large, the same a quarter on, which goes to next[i·stride +
+ * j], or right behind the first where next is NULL. */
+typedef size_t pe_list_pairs_f32_fn(const double *positions, size_t n_rows, double unsure, const double *fh,
+                                    const double *fl, const double *centre, const double *sizes,
+                                    const double *next_sizes, size_t n, float *out, float *next, size_t stride);
+#define PE_LIST_CENTRE 0x1.8p52
+#define PE_LIST_PHASE 0x1p40
+#define PE_LIST_LEAST 0x1p-120
+
 /* Rows of a run, in blocks around an anchor: row n of the block is position p + n - PE_RUN_HALF. */
 enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
 
@@ -94,6 +111,8 @@ enum { PE_LINES_SLACK = 64 };
 /* All kernels of one instruction set. */
 struct pe_kernels {
     pe_waves_fn *waves;
+    pe_list_f32_fn *list_f32;
+    pe_list_pairs_f32_fn *list_pairs_f32;
     pe_run_f32_fn *run_f32;
     pe_turn_fn *turn;
     pe_rotate_f32_fn *rotate_f32;
@@ -121,6 +140,8 @@ const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
 
 #define PE_KERNELS_OF(isa)                                                                                             \
     pe_waves_fn pe_waves_##isa;                                                                                        \
+    pe_list_f32_fn pe_list_f32_##isa;                                                                                  \
+    pe_list_pairs_f32_fn pe_list_pairs_f32_##isa;                                                                      \
     pe_turn_fn pe_turn_##isa;                                                                                          \
     pe_run_f32_fn pe_run_f32_##isa;                                                                                    \
     pe_rotate_f32_fn pe_rotate_f32_##isa;                                                                              \
