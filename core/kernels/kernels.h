@@ -42,20 +42,23 @@ typedef size_t pe_list_pairs_f32_fn(const double *positions, size_t n_rows, doub
 /* Rows of a run, in blocks around an anchor: row n of the block is position p + n - PE_RUN_HALF. */
 enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
 
-/* Writes columns j < n (rounded up to PE_WAVES_LANES) of PE_RUN_ROWS rows to out, PE_RUN_ROWS × stride floats. x[j] and
- * y[j] are the column's value and its next quarter at the anchor, cosines[j] and sines[j] those of one step, reach[j]
- * how far a block moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|).
+/* Writes columns j < n (rounded up to PE_WAVES_LANES) of PE_RUN_ROWS rows to out, PE_RUN_ROWS × stride elements. x[j]
+ * and y[j] are the column's value and its next quarter at the anchor, cosines[j] and sines[j] those of one step,
+ * reach[j] how far a block moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|).
  *
- * Returns whether some double came too near the middle between two floats to know how it rounds. errors[j] bounds the
- * error of the column's doubles, nearest[j] is how near they came: all are right where nearest[j] > errors[j].
- * errors[j] is PE_RUN_ERROR·(|x| + |y|·reach) + bounds[j], where x and y have been moved at most PE_RUN_TURNS times by
- * pe_turn since they were right to 2^-50 of themselves, and cosines and sines are right to 2^-52;
- * HUGE_VAL near f32's subnormals, whose middles are elsewhere; -1 for a column of zeros. */
-typedef bool pe_run_f32_fn(const double *x, const double *y, const double *bounds, const double *cosines,
-                           const double *sines, const double *reach, size_t n, float *out, size_t stride,
-                           double *nearest, double *errors);
-#define PE_RUN_ERROR 0x1.36p-43
-enum { PE_RUN_TURNS = 3 };
+ * doubts[j] is not 0 where some value of the column may have been rounded wrong; returns whether one is. errors[j]
+ * bounds the error of the column's doubles: PE_RUN_ERROR·(|x| + |y|·reach) + bounds[j], where x and y have been moved
+ * at most PE_RUN_TURNS times by pe_turn since they were right to 2^-50 of themselves, and cosines and sines are right
+ * to 2^-52; HUGE_VAL near f32's subnormals, whose middles are elsewhere.
+ *
+ * f16 and bf16 are told from the value's float, which tells them where it is no middle between two of them and above
+ * PE_RUN_CLEAR·errors[j] (rounding.h). */
+typedef bool pe_run_fn(const double *x, const double *y, const double *bounds, const double *cosines,
+                       const double *sines, const double *reach, size_t n, void *out, size_t stride, double *errors,
+                       int64_t *doubts);
+#define PE_RUN_CLEAR 0x1.04p25 /* 2^25, and room for the value being a rounded one */
+#define PE_RUN_ERROR 0x1.06p-42
+enum { PE_RUN_TURNS = 7 };
 
 /* x and y after a turn by an angle of these cosines and sines: x·c + y·s, y·c - x·s. */
 typedef void pe_turn_fn(double *x, double *y, const double *cosines, const double *sines, size_t n);
@@ -113,7 +116,9 @@ struct pe_kernels {
     pe_waves_fn *waves;
     pe_list_f32_fn *list_f32;
     pe_list_pairs_f32_fn *list_pairs_f32;
-    pe_run_f32_fn *run_f32;
+    pe_run_fn *run_f32;
+    pe_run_fn *run_f16;
+    pe_run_fn *run_bf16;
     pe_turn_fn *turn;
     pe_rotate_f32_fn *rotate_f32;
     pe_rotate_f64_fn *rotate_f64;
@@ -143,7 +148,9 @@ const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
     pe_list_f32_fn pe_list_f32_##isa;                                                                                  \
     pe_list_pairs_f32_fn pe_list_pairs_f32_##isa;                                                                      \
     pe_turn_fn pe_turn_##isa;                                                                                          \
-    pe_run_f32_fn pe_run_f32_##isa;                                                                                    \
+    pe_run_fn pe_run_f32_##isa;                                                                                        \
+    pe_run_fn pe_run_f16_##isa;                                                                                        \
+    pe_run_fn pe_run_bf16_##isa;                                                                                       \
     pe_rotate_f32_fn pe_rotate_f32_##isa;                                                                              \
     pe_rotate_f64_fn pe_rotate_f64_##isa;                                                                              \
     pe_exp_f32_fn pe_exp_f32_##isa;                                                                                    \

@@ -1,11 +1,11 @@
-/* A register of doubles, as wide as the instruction set has, and the few operations that the language's vectors lack.
- */
+/* A register of doubles, as wide as the instruction set has, two of them beside a register of their floats, and the few
+ * operations that the language's vectors lack. */
 #ifndef PE_LANES_H
 #define PE_LANES_H
 
 #include <stdint.h>
 #include <string.h>
-#if defined(__AVX512F__) || (defined(__AVX2__) && defined(__FMA__))
+#if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
@@ -21,6 +21,10 @@ enum { LANES = 2 };
 typedef double vd __attribute__((vector_size(LANES * sizeof(double))));
 typedef int64_t vi __attribute__((vector_size(LANES * sizeof(int64_t))));
 typedef float vf __attribute__((vector_size(LANES * sizeof(float))));
+
+/* As many floats as two registers hold doubles, or their bits. */
+typedef uint32_t vu __attribute__((vector_size(2 * LANES * sizeof(uint32_t))));
+typedef uint16_t vh __attribute__((vector_size(2 * LANES * sizeof(uint16_t))));
 
 static inline vd load(const double *from)
 {
@@ -44,10 +48,66 @@ static inline vd smaller(vd a, vd b)
 {
 #if defined(__AVX512F__)
     return (vd)_mm512_min_pd((__m512d)a, (__m512d)b);
-#elif defined(__AVX2__) && defined(__FMA__)
+#elif defined(__AVX2__)
     return (vd)_mm256_min_pd((__m256d)a, (__m256d)b);
+#elif defined(__SSE2__)
+    return (vd)_mm_min_pd((__m128d)a, (__m128d)b);
 #else
     return choose(a < b, a, b);
+#endif
+}
+
+/* The smaller of two numbers below 2^31, lane by lane. */
+static inline vu least(vu a, vu b)
+{
+#if defined(__AVX512F__)
+    return (vu)_mm512_min_epu32((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+    return (vu)_mm256_min_epu32((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+    vu mask = (vu)_mm_cmplt_epi32((__m128i)a, (__m128i)b);
+    return (a & mask) | (b & ~mask);
+#else
+    vu mask = (vu)(a < b);
+    return (a & mask) | (b & ~mask);
+#endif
+}
+
+/* The bits of the floats nearest to the doubles of a and, behind them, of b. */
+static inline vu floats(vd a, vd b)
+{
+#if defined(__AVX512F__)
+    __m512 low = _mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)a));
+    return (vu)_mm512_insertf32x8(low, _mm512_cvtpd_ps((__m512d)b), 1);
+#elif defined(__AVX2__)
+    __m256 low = _mm256_castps128_ps256(_mm256_cvtpd_ps((__m256d)a));
+    return (vu)_mm256_insertf128_ps(low, _mm256_cvtpd_ps((__m256d)b), 1);
+#elif defined(__SSE2__)
+    return (vu)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)a), _mm_cvtpd_ps((__m128d)b));
+#else
+    vf both[2] = {__builtin_convertvector(a, vf), __builtin_convertvector(b, vf)};
+    vu bits;
+    memcpy(&bits, both, sizeof bits);
+    return bits;
+#endif
+}
+
+/* The upper half of each number. */
+static inline vh upper_halves(vu bits)
+{
+#if defined(__AVX512F__)
+    return (vh)_mm512_cvtepi32_epi16((__m512i)(bits >> 16));
+#elif defined(__AVX2__)
+    __m256i upper = (__m256i)(bits >> 16);
+    return (vh)_mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
+#elif defined(__SSE2__)
+    __m128i upper = _mm_srai_epi32((__m128i)bits, 16); /* with a sign, for packing saturates */
+    int64_t halves = _mm_cvtsi128_si64(_mm_packs_epi32(upper, upper));
+    vh result;
+    memcpy(&result, &halves, sizeof result);
+    return result;
+#else
+    return __builtin_convertvector(bits >> 16, vh);
 #endif
 }
 

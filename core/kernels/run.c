@@ -7,97 +7,154 @@
  * times its distance, so 16 steps give 6u·M·136. The first step's own roundings, the anchor's and those of x(-1) add
  * less than 84u·M. Together 900u·M.
  *
- * An anchor after k ≤ 3 turns by 32w, where j turns bring |sin 32jw| ≤ min(1, 2jρ): j turns before, |x| was at most
- * max(1, 2j)·M and |y| at most |x| + |y| of now. A turn adds 3u(|xc| + |ys|) + u|x'| to x, over the three less than
- * Σ(6j + 12 + max(1, 2j))u·M = 61u·M; to y less than 7u(|x| + |y|), of which later turns bring 7u·Σ 2jρ(|x| + |y|) ≤
- * 42u·M to x. The exact anchor's own 2^-50 are 8u·(2·3 + 6)M = 96u·M. So x is right to 199u·M; of y's error, by the
- * same sums, the block sees the share ρ: 21 + 61 + 8 + 48 = 138u·M.
+ * An anchor after k ≤ 7 turns by 32w, where j turns bring |sin 32jw| ≤ min(1, 2jρ): j turns before, |x| was at most
+ * max(1, 2j)·M and |y| at most |x| + |y| of now. A turn adds 3u(|xc| + |ys|) + u|x'| to x, over the seven less than
+ * Σ(6j + 12 + max(1, 2j))u·M = 253u·M, j from 0 to 6; to y less than 7u(|x| + |y|), of which later turns bring
+ * 7u·Σ 2jρ(|x| + |y|) ≤ 294u·M to x. The exact anchor's own 2^-50 are 8u·(2·7 + 14)M = 224u·M. So x is right to
+ * 771u·M; of y's error, by the same sums, the block sees the share ρ: 49 + 253 + 8 + 112 = 422u·M.
  *
- * In all (900 + 199 + 138)u·M = 1237u·M < 1.2109·2^-43·M. */
+ * In all (900 + 771 + 422)u·M = 2093u·M < 1.023·2^-42·M.
+ *
+ * Why 32 rows and seven turns: the block's part grows with the square of its rows, and every value nearer to a middle
+ * than the bound has its column made again and may need double-double; twice the rows would spare a tenth of the loop
+ * and flag twice as many. An exact anchor takes as long as a third of a block. */
 #include "core/kernels/kernels.h"
-#include "core/kernels/lanes.h"
+#include "core/kernels/rounding.h"
 
 #include <math.h>
 
-/* Registers worked on side by side, to hide the latency of a step: with both directions twice as many chains. */
+/* Registers worked on side by side, to hide the latency of a step: with both directions twice as many chains. A chain
+ * is two registers, and its coefficient a third for both directions; all stay in registers. */
 #if defined(__AVX512F__)
 enum { SIDE = 4 };
 #else
 enum { SIDE = 2 };
 #endif
 
-enum { DROPPED_BITS = 29 }; /* of a double's fraction, in a float */
+/* The state of SIDE registers of columns: two neighbouring values in each direction. */
+struct chains {
+    vd twice[SIDE], up[SIDE], up_next[SIDE], down[SIDE], down_next[SIDE];
+    struct seen seen[SIDE / 2];
+};
 
-/* The distance of x from the middle between the two floats around it, if that is less than so_far. */
-static inline vd nearer(vd so_far, vd x)
-{
-    const int64_t half = (int64_t)1 << (DROPPED_BITS - 1), kept = -((int64_t)1 << DROPPED_BITS);
-    vd middle = (vd)(((vi)x & kept) | half);
-    return smaller(so_far, magnitude(x - middle));
-}
+#define INLINED static inline __attribute__((always_inline))
 
-static inline void store(float *to, vd x)
-{
-    vf narrow = __builtin_convertvector(x, vf);
-    memcpy(to, &narrow, sizeof narrow);
-}
+/* The loops over SIDE are to be written out, that the state may live in registers. */
+#if defined(__clang__)
+#define WRITTEN_OUT _Pragma("clang loop unroll(full)")
+#else
+#define WRITTEN_OUT _Pragma("GCC unroll 4")
+#endif
 
-/* SIDE registers of columns, all rows. */
-static inline void run_columns(const double *x, const double *y, const double *cosines, const double *sines, float *out,
-                               size_t stride, double *nearest)
+INLINED void start(struct chains *s, const double *x, const double *y, const double *cosines, const double *sines)
 {
-    vd twice[SIDE], up[SIDE], up_before[SIDE], down[SIDE], down_before[SIDE], near[SIDE];
-    for (int k = 0; k < SIDE; k++) {
+    WRITTEN_OUT for (int k = 0; k < SIDE; k++)
+    {
         vd anchor = load(x + k * LANES), c = load(cosines + k * LANES);
-        twice[k] = c + c;
-        up[k] = down_before[k] = anchor;
-        up_before[k] = down[k] = anchor * c - load(y + k * LANES) * load(sines + k * LANES);
-        near[k] = all_lanes(1e300);
+        s->twice[k] = c + c;
+        s->up[k] = s->down_next[k] = anchor;
+        s->down[k] = anchor * c - load(y + k * LANES) * load(sines + k * LANES);
+        s->up_next[k] = s->down[k]; /* until the first step, the one before */
+        s->seen[k / 2] = seen_nothing();
     }
-    for (size_t n = 0; n < PE_RUN_HALF; n++)
-        for (int k = 0; k < SIDE; k++) {
-            store(out + (PE_RUN_HALF + n) * stride + (size_t)k * LANES, up[k]);
-            store(out + (PE_RUN_HALF - 1 - n) * stride + (size_t)k * LANES, down[k]);
-            near[k] = nearer(nearer(near[k], up[k]), down[k]);
-            vd next = product_minus(twice[k], up[k], up_before[k]);
-            up_before[k] = up[k];
-            up[k] = next;
-            next = product_minus(twice[k], down[k], down_before[k]);
-            down_before[k] = down[k];
-            down[k] = next;
-        }
-    memcpy(nearest, near, sizeof near);
 }
 
-/* Below this, f32 is subnormal. */
-#define TINY 0x1p-100
+/* next = 2c·now - before, in before's place. */
+INLINED void step(const vd *twice, const vd *now, vd *before)
+{
+    WRITTEN_OUT for (int k = 0; k < SIDE; k++) before[k] = product_minus(twice[k], now[k], before[k]);
+}
 
-/* The bound of each column's doubles; lanes of ones where one of them came nearer to a middle. */
-static inline vi bound(const double *x, const double *y, const double *bounds, const double *reach,
-                       const double *nearest, double *errors)
+INLINED void emit_rows(enum kind kind, struct chains *s, const vd *up, const vd *down, char *above, char *below)
+{
+    const size_t size = kind == F32 ? sizeof(float) : sizeof(uint16_t);
+    WRITTEN_OUT for (int k = 0; k < SIDE; k += 2)
+    {
+        emit(kind, above + (size_t)k * LANES * size, up[k], up[k + 1], &s->seen[k / 2]);
+        emit(kind, below + (size_t)k * LANES * size, down[k], down[k + 1], &s->seen[k / 2]);
+    }
+}
+
+/* SIDE registers of columns, all rows. Two rows a turn, so that now and before change their roles and nothing moves. */
+INLINED void run_columns(enum kind kind, struct chains s, char *out, size_t row_bytes, double *margins)
+{
+    char *above = out + PE_RUN_HALF * row_bytes, *below = above - row_bytes;
+    for (size_t n = 0; n < PE_RUN_HALF; n += 2) {
+        emit_rows(kind, &s, s.up, s.down, above, below);
+        step(s.twice, s.up, s.up_next);
+        step(s.twice, s.down, s.down_next);
+        emit_rows(kind, &s, s.up_next, s.down_next, above + row_bytes, below - row_bytes);
+        step(s.twice, s.up_next, s.up);
+        step(s.twice, s.down_next, s.down);
+        above += 2 * row_bytes;
+        below -= 2 * row_bytes;
+    }
+    for (int k = 0; k < SIDE; k += 2)
+        tell(kind, &s.seen[k / 2], margins + k * LANES);
+}
+
+/* Where f32 becomes subnormal, and f16, and where f16 ends: beyond, the middles are elsewhere. */
+#define TINY_F32 0x1p-100
+#define TINY_F16 0x1p-14
+#define HUGE_F16 0x1p15
+
+/* What a column's margin must be above. */
+INLINED vd limit(enum kind kind, vd error, vd most)
+{
+    if (kind == F32)
+        return error;
+    vd enough = PE_RUN_CLEAR * error;
+    if (kind == BF16)
+        return enough;
+    enough = choose(enough > TINY_F16, enough, all_lanes(TINY_F16));
+    return choose(most < HUGE_F16, enough, all_lanes(HUGE_VAL));
+}
+
+/* The bound of each column's doubles; lanes of ones where one of them may have been rounded wrong. */
+INLINED vi judge(enum kind kind, const double *x, const double *y, const double *bounds, const double *reach,
+                 const double *margins, double *errors)
 {
     vd most = magnitude(load(x)) + magnitude(load(y)) * load(reach);
-    vd error = choose(most > TINY, PE_RUN_ERROR * most + load(bounds), all_lanes(HUGE_VAL));
-    error = choose(most > 0, error, all_lanes(-1));
+    vd error = choose(most > TINY_F32, PE_RUN_ERROR * most + load(bounds), all_lanes(HUGE_VAL));
     memcpy(errors, &error, sizeof error);
-    return ~(load(nearest) > error); /* also where one is NaN */
+    vi clear = load(margins) > limit(kind, error, most);
+    return ~clear & (most != 0); /* also where one is NaN; not in a column of zeros */
 }
 
-bool PE_KERNEL(pe_run_f32)(const double *x, const double *y, const double *bounds, const double *cosines,
-                           const double *sines, const double *reach, size_t n, float *out, size_t stride,
-                           double *nearest, double *errors)
+INLINED bool run(enum kind kind, const double *x, const double *y, const double *bounds, const double *cosines,
+                 const double *sines, const double *reach, size_t n, void *out, size_t stride, double *errors,
+                 int64_t *doubts)
 {
     _Static_assert(PE_WAVES_LANES % (SIDE * LANES) == 0, "padding holds whole groups");
+    const size_t size = kind == F32 ? sizeof(float) : sizeof(uint16_t);
+    _Alignas(64) double margins[SIDE * LANES];
     vi doubtful = {0};
-    for (size_t j = 0; j < n; j += SIDE * LANES)
-        run_columns(x + j, y + j, cosines + j, sines + j, out + j, stride, nearest + j);
-    for (size_t j = 0; j < n; j += LANES)
-        doubtful |= bound(x + j, y + j, bounds + j, reach + j, nearest + j, errors + j);
+    for (size_t j = 0; j < n; j += SIDE * LANES) {
+        struct chains s;
+        start(&s, x + j, y + j, cosines + j, sines + j);
+        run_columns(kind, s, (char *)out + j * size, stride * size, margins);
+        for (size_t k = 0; k < SIDE * LANES; k += LANES) {
+            vi here = judge(kind, x + j + k, y + j + k, bounds + j + k, reach + j + k, margins + k, errors + j + k);
+            memcpy(doubts + j + k, &here, sizeof here);
+            doubtful |= here;
+        }
+    }
     int64_t any = 0;
     for (int k = 0; k < LANES; k++)
         any |= doubtful[k];
     return any != 0;
 }
+
+#define RUN(name, kind)                                                                                                \
+    bool PE_KERNEL(name)(const double *x, const double *y, const double *bounds, const double *cosines,                \
+                         const double *sines, const double *reach, size_t n, void *out, size_t stride, double *errors, \
+                         int64_t *doubts)                                                                              \
+    {                                                                                                                  \
+        return run(kind, x, y, bounds, cosines, sines, reach, n, out, stride, errors, doubts);                         \
+    }
+RUN(pe_run_f32, F32)
+RUN(pe_run_f16, F16)
+RUN(pe_run_bf16, BF16)
 
 void PE_KERNEL(pe_turn)(double *x, double *y, const double *cosines, const double *sines, size_t n)
 {

@@ -1,0 +1,33 @@
+/* The columns of a wave table as the kernels want them, each array padded to whole groups of PE_WAVES_LANES. */
+#ifndef PE_WAVE_COLUMNS_H
+#define PE_WAVE_COLUMNS_H
+
+#include "core/wave_table.h"
+
+struct pe_wave_table {
+    size_t n;
+    bool scaled;                   /* some amplitude is not 1 */
+    double *fh, *fl;               /* frequencies; fh is also the one allocation of all */
+    double *ah, *al;               /* amplitudes */
+    double *cosine, *sine;         /* of one step */
+    double *far_cosine, *far_sine; /* of PE_RUN_ROWS steps */
+    double *reach;                 /* how far a run moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|) */
+    int64_t *quarter;
+    struct pe_wave_list *list; /* the same columns for positions in no order, or NULL */
+};
+
+/* Columns at a time: a few KiB of doubles on the stack. */
+enum { PE_WAVE_GROUP = 256 };
+
+/* Of n columns from col on at position p: values, their next quarters, where nexts is not NULL, and bounds. */
+void pe_wave_evaluate(const struct pe_wave_table *table, double p, size_t col, size_t n, double *values, double *nexts,
+                      double *bounds);
+
+/* A double that rounds to dtype as column j's exact value at p does. */
+double pe_wave_table_decide(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
+
+/* Rows at the consecutive integers from p on, none of them 0, in f32, f16 or bf16. */
+void pe_wave_run_fill(const struct pe_wave_table *table, enum pe_dtype dtype, double p, size_t n_rows, size_t col0,
+                      size_t n_cols, void *dst, size_t stride);
+
+#endif

@@ -1,0 +1,174 @@
+/* What the run kernels say of their own rounding, on every instruction set of this machine: a column is doubted exactly
+ * where it must be, and is rounded right where it is not. Columns stand still here (a step of no angle), so that each
+ * value is the anchor's; tests/core/test_waves.c holds those that move to the truth. */
+#include "core/dtype.h"
+#include "core/kernels/kernels.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N = 2 * PE_WAVES_LANES };
+
+static const enum pe_dtype dtypes[] = {PE_F32, PE_F16, PE_BF16};
+
+static pe_run_fn *kernel_of(enum pe_dtype dtype)
+{
+    const struct pe_kernels *k = pe_kernels();
+    return dtype == PE_F32 ? k->run_f32 : dtype == PE_F16 ? k->run_f16 : k->run_bf16;
+}
+
+static void for_all(void (*check)(enum pe_dtype))
+{
+    enum pe_isa best = pe_isa();
+    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
+        for (int d = 0; d < 3 && pe_isa_use(isa); d++)
+            check(dtypes[d]);
+    assert_true(pe_isa_use(best));
+}
+
+static uint32_t stored(enum pe_dtype dtype, const void *rows, size_t i)
+{
+    uint32_t word = 0;
+    memcpy(&word, (const char *)rows + i * pe_dtype_size(dtype), pe_dtype_size(dtype));
+    return word;
+}
+
+static uint32_t rounded(enum pe_dtype dtype, double x)
+{
+    uint32_t word = 0;
+    pe_store(dtype, &word, 0, x);
+    return word;
+}
+
+/* A column that stays at x among columns that no one doubts, in every place. y is how far the others of the block could
+ * be. Returns whether it was doubted; if not, it was rounded right, as its neighbours always are. */
+static bool doubted(enum pe_dtype dtype, double x, double y)
+{
+    static uint32_t rows[PE_RUN_ROWS * N];
+    const double calm = 0.7001953125 + 0x1p-17; /* a quarter on from any middle */
+    bool answer = false;
+    for (size_t place = 0; place < N; place++) {
+        double xs[N], ys[N], zeros[N] = {0}, ones[N], errors[N];
+        int64_t doubts[N];
+        for (size_t j = 0; j < N; j++) {
+            ones[j] = 1;
+            xs[j] = j == place ? x : j % 2 ? -calm : calm;
+            ys[j] = j == place ? y : 0;
+        }
+        bool any = kernel_of(dtype)(xs, ys, zeros, ones, zeros, ones, N, rows, N, errors, doubts);
+        assert_true(any == (doubts[place] != 0));
+        assert_true(place == 0 || answer == any);
+        answer = any;
+        for (size_t i = 0; i < PE_RUN_ROWS * N; i++) {
+            if (i % N != place)
+                assert_true(doubts[i % N] == 0);
+            if (!doubts[i % N])
+                assert_int_equal(stored(dtype, rows, i), rounded(dtype, xs[i % N]));
+        }
+    }
+    return answer;
+}
+
+/* Numbers of f32's range where every dtype is normal. */
+static const float samples[] = {1, -0.3f, 0.9999999f, 0x1.8p-7f, -0x1.fffffep-13f, 12345.678f};
+enum { N_SAMPLES = sizeof samples / sizeof *samples };
+
+static void near_middles_of_floats(void **unused)
+{
+    (void)unused;
+    enum pe_isa best = pe_isa();
+    static const double inside[] = {0, 0.5, -0.5, 0.98, -0.98}, outside[] = {1.05, -1.05, 30};
+    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
+        for (int i = 0; i < N_SAMPLES && pe_isa_use(isa); i++) {
+            double next = (double)nextafterf(samples[i], 99999), middle = ((double)samples[i] + next) / 2;
+            double bound = PE_RUN_ERROR * fabs(middle);
+            for (int k = 0; k < 5; k++)
+                assert_true(doubted(PE_F32, middle + inside[k] * bound, 0));
+            for (int k = 0; k < 3; k++)
+                assert_false(doubted(PE_F32, middle + outside[k] * bound, 0));
+            assert_false(doubted(PE_F32, (double)samples[i], 0));
+        }
+    assert_true(pe_isa_use(best));
+}
+
+/* The middle next to a sample, above it in size. */
+static float middle_of(enum pe_dtype dtype, float sample)
+{
+    union {
+        float f;
+        uint32_t u;
+    } v = {.f = sample};
+    int dropped = dtype == PE_F16 ? 13 : 16;
+    v.u = (v.u >> dropped << dropped) | 1U << (dropped - 1);
+    return v.f;
+}
+
+static void check_narrow(enum pe_dtype dtype)
+{
+    if (dtype == PE_F32)
+        return;
+    for (int i = 0; i < N_SAMPLES; i++) {
+        float middle = middle_of(dtype, samples[i]), above = nextafterf(middle, 99999);
+        double m = (double)middle, step = (double)above - m;
+        assert_true(doubted(dtype, m, 0));
+        assert_true(doubted(dtype, m + 0.49 * step, 0)); /* its float is the middle */
+        assert_true(doubted(dtype, m - 0.24 * step, 0));
+        assert_false(doubted(dtype, m + 0.51 * step, 0));
+        assert_false(doubted(dtype, m - 0.51 * step, 0));
+    }
+}
+
+static void middles_of_halves(void **unused)
+{
+    (void)unused;
+    for_all(check_narrow);
+}
+
+/* A value much smaller than its block's largest is known to fewer bits than its float has. */
+static void check_small(enum pe_dtype dtype)
+{
+    const double calm = 0x1.664p-6;
+    if (dtype == PE_F32)
+        return;
+    assert_true(doubted(dtype, calm, calm * 0x1p18));
+    assert_false(doubted(dtype, calm, calm * 0x1p16));
+}
+
+static void small_beside_large(void **unused)
+{
+    (void)unused;
+    for_all(check_small);
+}
+
+static void check_ends(enum pe_dtype dtype)
+{
+    assert_false(doubted(dtype, 0, 0)); /* a column of zeros */
+    assert_true(doubted(dtype, 0, 1));
+    assert_true(doubted(dtype, (double)NAN, 0));
+    assert_true(doubted(dtype, 0x1.664p-130, 0));
+    assert_true(doubted(dtype, 0x1.664p-15, 0) == (dtype == PE_F16));
+    assert_true(doubted(dtype, -0x1.664p15, 0) == (dtype == PE_F16));
+    assert_false(doubted(dtype, 0x1.664p-14, 0));
+    assert_false(doubted(dtype, -0x1.664p14, 0));
+}
+
+static void ends_of_the_range(void **unused)
+{
+    (void)unused;
+    for_all(check_ends);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(near_middles_of_floats),
+        cmocka_unit_test(middles_of_halves),
+        cmocka_unit_test(small_beside_large),
+        cmocka_unit_test(ends_of_the_range),
+    };
+    return cmocka_run_group_tests_name("run", tests, NULL, NULL);
+}
