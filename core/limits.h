@@ -20,7 +20,7 @@ enum { PE_HEAD_DIM_MAX = 4096 };
 enum { PE_HEADS_MAX = 4096 };
 
 /* Cosines and sines kept in a rotation plan, bytes: only where several heads share them; beyond it they are made anew
- * for every head. 64 MiB serve 65536 positions of 64 pairs. */
+ * for every head. 64 MiB serve 87381 positions of 64 pairs, and as doubles 65536. */
 #define PE_ROTATION_TABLE_MAX (64ULL << 20)
 
 /* Positions that are kept one by one (packed sequences, multimodal segments): 2 MiB of doubles an axis for each answer

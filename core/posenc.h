@@ -312,7 +312,8 @@ const struct pe_value *pe_plan_config(const struct pe_plan *plan);
 
 /* Writes elements first … first+n-1 of output i, counted flat in row-major order, to dst (n elements of its dtype,
  * aligned to 8 bytes). Cannot fail. The bytes depend on plan, output and element only: any split of a tensor into calls
- * gives the same. Whole rows, in multiples of 32, are the fast case. */
+ * gives the same. Whole rows, in multiples of 32, are the fast case. PE_ROTATE without slices, to the dtype that was
+ * sent: dst may be these elements' own place in the tensor, if they are whole rows. */
 void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
 
 /* Where element [row, column] of each matrix of output i (its last two axes) depends on column - row alone (Toeplitz):

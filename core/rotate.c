@@ -23,7 +23,9 @@ struct operand {
     size_t id;                            /* its row among the scheme's inputs */
     uint64_t inner;                       /* rows that share a position in a row */
     const struct pe_positions *positions; /* [axes] */
-    double *table;                        /* [n, 2 · n_pairs]: cosines, then sines; NULL: made while filling */
+    double *table;                        /* [n, 2 · n_pairs]: cosines, then sines; NULL: made while filling … */
+    struct pe_octet *octets;              /* … or [n, pe_turn_n_octets], where the dtypes allow it */
+    bool packs;
 };
 
 enum { OPERANDS_MAX = 2 };
@@ -33,7 +35,7 @@ struct pe_rotator {
     size_t n_operands;
     size_t of_output[OPERANDS_MAX]; /* which operand an output is */
     struct pe_turn turn;
-    double *tables[OPERANDS_MAX]; /* owned; operands at the same positions share one */
+    void *tables[OPERANDS_MAX]; /* owned; operands at the same positions share one */
 };
 
 /* ---- Reading the tensors ---- */
@@ -133,26 +135,62 @@ static void shape_outputs(struct pe_plan *plan, const struct pe_request *request
     }
 }
 
+/* Octets are read register by register; a line of the cache holds two. */
+enum { TABLE_ALIGNMENT = 64 };
+
+static size_t round_up(uint64_t n_bytes)
+{
+    return (size_t)(n_bytes + TABLE_ALIGNMENT - 1) / TABLE_ALIGNMENT * TABLE_ALIGNMENT;
+}
+
+/* Of a row of the operand's table. */
+static size_t row_bytes_of(const struct pe_rotator *rotator, const struct operand *op)
+{
+    const struct pe_turn *turn = &rotator->turn;
+    return op->packs ? pe_turn_n_octets(turn) * sizeof(struct pe_octet) : 2 * turn->rotation.n_pairs * sizeof(double);
+}
+
+/* Has the first operand a table that serves this one? */
+static bool shares(const struct pe_plan *plan, const struct operand *op)
+{
+    const struct operand *first = plan->rotator->operands;
+    return op != first && !plan->scheme->magnitude && op->packs == first->packs &&
+           pe_turn_same_positions(plan, op->positions, first->positions) && (first->table || first->octets);
+}
+
 /* A table is kept where several heads share each position and it is not too large. */
 static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error *err)
 {
     struct pe_rotator *rotator = plan->rotator;
+    const struct pe_turn *turn = &rotator->turn;
     struct operand *op = &rotator->operands[i];
-    uint64_t n_rows, row_bytes = 2 * rotator->turn.rotation.n_pairs * sizeof(double);
-    op->positions = op->sent.name[0] == 'q' ? plan->seq.q : plan->seq.k;
-    pe_shape_count(op->sent.tensor.shape, op->sent.tensor.rank - 1, &n_rows);
-    if (i > 0 && !plan->scheme->magnitude &&
-        pe_turn_same_positions(plan, op->positions, rotator->operands[0].positions) && rotator->operands[0].table) {
+    uint64_t n_rows, row_bytes = row_bytes_of(rotator, op);
+    if (shares(plan, op)) {
         op->table = rotator->operands[0].table;
+        op->octets = rotator->operands[0].octets;
         return PE_OK;
     }
+    pe_shape_count(op->sent.tensor.shape, op->sent.tensor.rank - 1, &n_rows);
     if (n_rows <= op->sent.n || op->sent.n > PE_ROTATION_TABLE_MAX / row_bytes)
         return PE_OK;
-    op->table = rotator->tables[i] = malloc(op->sent.n * row_bytes);
-    if (!op->table)
+    void *table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(op->sent.n * row_bytes));
+    if (!table)
         return pe_no_memory(err);
-    pe_turn_table(&rotator->turn, plan, op->positions, op->id, 0, op->sent.n, op->table);
+    if (op->packs)
+        pe_turn_pack(turn, plan, op->positions, op->id, 0, op->sent.n, op->octets = table);
+    else
+        pe_turn_table(turn, plan, op->positions, op->id, 0, op->sent.n, op->table = table);
     return PE_OK;
+}
+
+static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_error *err)
+{
+    struct pe_rotator *rotator = plan->rotator;
+    struct operand *op = &rotator->operands[i];
+    op->positions = op->sent.name[0] == 'q' ? plan->seq.q : plan->seq.k;
+    op->packs = pe_turn_packs(&rotator->turn, op->sent.tensor.dtype, plan->dtype);
+    enum pe_status status = op->packs ? pe_turn_prepare(&rotator->turn, plan, op->positions, op->sent.n, err) : PE_OK;
+    return status ? status : make_table(plan, i, err);
 }
 
 enum pe_status pe_rotator_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
@@ -167,7 +205,7 @@ enum pe_status pe_rotator_init(struct pe_plan *plan, const struct pe_request *re
     shape_outputs(plan, request);
     status = pe_turn_init(&plan->rotator->turn, plan, err);
     for (size_t i = 0; !status && i < plan->rotator->n_operands; i++)
-        status = make_table(plan, i, err);
+        status = prepare(plan, i, err);
     return status;
 }
 
@@ -186,47 +224,83 @@ void pe_rotator_drop(struct pe_plan *plan)
 
 /* ---- Filling ---- */
 
-/* Cosines and sines of a window of positions, made when a position outside it is asked for. */
+/* Rows of the table of a window of positions, made when a position outside it is asked for. */
 struct window {
     uint64_t first, n;
-    double values[PE_SCRATCH_BYTES / sizeof(double)]; /* [n, 2 · n_pairs] */
+    _Alignas(TABLE_ALIGNMENT) char rows[PE_SCRATCH_BYTES];
 };
 
-static const double *cosines_at(const struct pe_plan *plan, const struct operand *op, uint64_t position,
-                                struct window *w)
+/* The table's rows from a position on, and in *n of the n wanted how many of them are there. */
+static const void *table_at(const struct pe_plan *plan, const struct operand *op, uint64_t position, uint64_t *n,
+                            struct window *w)
 {
     const struct pe_turn *turn = &plan->rotator->turn;
-    size_t width = 2 * turn->rotation.n_pairs;
-    if (op->table)
-        return op->table + position * width;
+    size_t row_bytes = row_bytes_of(plan->rotator, op);
+    if (op->table || op->octets)
+        return (const char *)(op->packs ? (const void *)op->octets : op->table) + position * row_bytes;
     if (position < w->first || position >= w->first + w->n) {
-        uint64_t room = sizeof w->values / sizeof *w->values / width, left = op->sent.n - position;
+        uint64_t room = sizeof w->rows / row_bytes, left = op->inner > 1 ? op->sent.n - position : *n;
         w->first = position;
         w->n = left < room ? left : room;
-        pe_turn_table(turn, plan, op->positions, op->id, w->first, (size_t)w->n, w->values);
+        if (op->packs)
+            pe_turn_pack(turn, plan, op->positions, op->id, position, (size_t)w->n, (void *)w->rows);
+        else
+            pe_turn_table(turn, plan, op->positions, op->id, position, (size_t)w->n, (void *)w->rows);
     }
-    return w->values + (position - w->first) * width;
+    uint64_t there = w->first + w->n - position;
+    *n = *n < there ? *n : there;
+    return w->rows + (position - w->first) * row_bytes;
+}
+
+/* How many rows from row r on, at most `most`, stand at one position (then inner > 1) or at consecutive ones. */
+static uint64_t stretch(const struct operand *op, uint64_t r, uint64_t most)
+{
+    uint64_t left = op->inner > 1 ? op->inner - r % op->inner : op->sent.n - r % op->sent.n;
+    return left < most ? left : most;
+}
+
+static void turn_some(const struct pe_plan *plan, const struct operand *op, const void *table, const char *x,
+                      enum pe_dtype to, char *y, uint64_t n)
+{
+    const struct pe_turn *turn = &plan->rotator->turn;
+    enum pe_dtype from = op->sent.tensor.dtype;
+    size_t d = op->sent.width, step = op->inner > 1 ? 0 : 1;
+    if (op->packs) {
+        pe_turn_rows(turn, table, step * pe_turn_n_octets(turn), from, x, to, y, (size_t)n);
+        return;
+    }
+    const double *cosines = table;
+    for (uint64_t i = 0; i < n; i++, x += d * pe_dtype_size(from), y += d * pe_dtype_size(to))
+        pe_turn_row(turn, cosines + i * step * 2 * turn->rotation.n_pairs, from, x, to, y);
+}
+
+/* Whole rows. */
+static void fill_rows(const struct pe_plan *plan, const struct operand *op, enum pe_dtype to, uint64_t row0,
+                      uint64_t n_rows, char *y)
+{
+    struct window w;
+    w.first = w.n = 0;
+    size_t d = op->sent.width, in_bytes = d * pe_dtype_size(op->sent.tensor.dtype), bytes = d * pe_dtype_size(to);
+    for (uint64_t r = row0, n; r < row0 + n_rows; r += n, y += n * bytes) {
+        n = stretch(op, r, row0 + n_rows - r);
+        const void *table = table_at(plan, op, r / op->inner % op->sent.n, &n, &w);
+        turn_some(plan, op, table, (const char *)op->sent.tensor.data + r * in_bytes, to, y, n);
+    }
 }
 
 void pe_rotator_fill(const struct pe_plan *plan, size_t i, const struct pe_block *b, void *dst)
 {
-    const struct pe_rotator *rotator = plan->rotator;
-    const struct operand *op = &rotator->operands[rotator->of_output[i]];
-    enum pe_dtype from = op->sent.tensor.dtype, to = plan->outputs[i].dtype;
-    size_t d = op->sent.width, in_size = pe_dtype_size(from), size = pe_dtype_size(to);
-    struct window w;
-    w.first = w.n = 0;
-    char *at = dst;
-    for (uint64_t r = b->row0; r < b->row0 + b->n_rows; r++, at += b->n_cols * size) {
-        const double *cosines = cosines_at(plan, op, r / op->inner % op->sent.n, &w);
-        const char *x = (const char *)op->sent.tensor.data + r * d * in_size;
-        if (b->n_cols == d) {
-            pe_turn_row(&rotator->turn, cosines, from, x, to, at);
-            continue;
-        }
-        _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* a part of a row: pairs may reach outside it, so
-                                                                        the whole row is made */
-        pe_turn_row(&rotator->turn, cosines, from, x, to, row);
-        memcpy(at, row + b->col0 * size, b->n_cols * size);
+    const struct operand *op = &plan->rotator->operands[plan->rotator->of_output[i]];
+    enum pe_dtype to = plan->outputs[i].dtype;
+    size_t size = pe_dtype_size(to);
+    if (b->n_cols == op->sent.width) {
+        fill_rows(plan, op, to, b->row0, b->n_rows, dst);
+        return;
+    }
+    _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* pairs may reach outside the part of a row that is
+                                                                    wanted, so the whole row is made */
+    for (uint64_t r = 0; r < b->n_rows; r++) {
+        fill_rows(plan, op, to, b->row0 + r, 1, row);
+        memcpy((char *)dst + r * b->n_cols * size, row + b->col0 * size, b->n_cols * size);
     }
 }

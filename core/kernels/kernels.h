@@ -69,6 +69,34 @@ typedef void pe_rotate_f32_fn(const double *cosines, const double *sines, const 
 typedef void pe_rotate_f64_fn(const double *cosines, const double *sines, const double *x, double *y, size_t n_pairs,
                               size_t step, size_t partner);
 
+/* Cosines and sines of eight pairs in 6 bytes a number: the first 48 bits of a double, rounded to nearest, which is
+ * within 2^-37 of it. The first 32 bits of all stand together, and so do the next 16, in an order that suits AVX2's
+ * registers (rotate.c). */
+enum { PE_OCTET = 8 };
+struct pe_octet {
+    uint32_t cosine_heads[PE_OCTET], sine_heads[PE_OCTET];
+    uint16_t cosine_tails[PE_OCTET], sine_tails[PE_OCTET];
+};
+
+/* to: n_pairs / PE_OCTET octets, rounded up; the last is padded with zeros. */
+typedef void pe_pack_fn(const double *cosines, const double *sines, size_t n_pairs, struct pe_octet *to);
+
+/* n_rows heads of row_len floats, whose octets are table_step apart (0: all at one position). Turns the pairs x[c],
+ * x[c + partner] for step 1, x[2c], x[2c + 1] for step 2, and writes nothing else. y is x or does not overlap it. */
+typedef void pe_rotate_rows_fn(const struct pe_octet *table, size_t table_step, const float *x, float *y,
+                               size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner);
+
+/* The row of a table, [2 · n_pairs] cosines, then sines, that is sign (1 or -1) times steps away from the anchor's.
+ * Returns whether a sum came out below PE_ANGLES_KEPT of its terms: else the values are within 3·2^-38 of themselves
+ * where those of anchor and steps are within 2^-52, for a product of them is within 5·2^-53 of itself, a sum within
+ * 6·2^-53 of its terms' sizes. */
+typedef bool pe_angles_fn(const double *anchor, const double *steps, double sign, size_t n_pairs, double *row);
+#define PE_ANGLES_KEPT 0x1p-14
+
+/* Rows of f16 or bf16 to floats, and of floats to them, ties to even, NaN to NaN. */
+typedef void pe_of_half_fn(const uint16_t *from, size_t n, float *to);
+typedef void pe_to_half_fn(const float *from, size_t n, uint16_t *to);
+
 /* Rows of attention, any n and any place of an element's own alignment. exp, cap and sigmoid may differ in last bits
  * between instruction sets; each element's value is the same wherever in the row it is, each sum's for the same n.
  *
@@ -122,6 +150,13 @@ struct pe_kernels {
     pe_turn_fn *turn;
     pe_rotate_f32_fn *rotate_f32;
     pe_rotate_f64_fn *rotate_f64;
+    pe_rotate_rows_fn *rotate_rows;
+    pe_pack_fn *pack;
+    pe_angles_fn *angles;
+    pe_of_half_fn *of_f16;
+    pe_of_half_fn *of_bf16;
+    pe_to_half_fn *to_f16;
+    pe_to_half_fn *to_bf16;
     pe_exp_f32_fn *exp_f32;
     pe_exp_f64_fn *exp_f64;
     pe_max_f32_fn *max_f32;
@@ -153,6 +188,13 @@ const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
     pe_run_fn pe_run_bf16_##isa;                                                                                       \
     pe_rotate_f32_fn pe_rotate_f32_##isa;                                                                              \
     pe_rotate_f64_fn pe_rotate_f64_##isa;                                                                              \
+    pe_rotate_rows_fn pe_rotate_rows_##isa;                                                                            \
+    pe_pack_fn pe_pack_##isa;                                                                                          \
+    pe_angles_fn pe_angles_##isa;                                                                                      \
+    pe_of_half_fn pe_of_f16_##isa;                                                                                     \
+    pe_of_half_fn pe_of_bf16_##isa;                                                                                    \
+    pe_to_half_fn pe_to_f16_##isa;                                                                                     \
+    pe_to_half_fn pe_to_bf16_##isa;                                                                                    \
     pe_exp_f32_fn pe_exp_f32_##isa;                                                                                    \
     pe_exp_f64_fn pe_exp_f64_##isa;                                                                                    \
     pe_max_f32_fn pe_max_f32_##isa;                                                                                    \

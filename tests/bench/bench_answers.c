@@ -1,5 +1,6 @@
 /* Time of the pieces of an answer, made one after the other into one buffer as a worker makes them, beside a physical
- * limit measured in the same rounds: memset or memcpy of as many bytes in blocks as large, or the bare matrix product.
+ * limit measured in the same rounds: memset or memcpy of as many bytes in blocks as large, memcpy of all that was sent
+ * to memory as large, or the bare matrix product. Rows in place fill the very memory of the tensor that is rotated.
  * Thread CPU time, medians of interleaved rounds.
  *
  *   bench_answers                         every row: rate, time, and the limit's time as a share of it
@@ -13,19 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum limit { LIMIT_NONE, LIMIT_MEMSET, LIMIT_MEMCPY, LIMIT_GEMM };
+enum limit { LIMIT_NONE, LIMIT_MEMSET, LIMIT_MEMCPY, LIMIT_COPY, LIMIT_GEMM };
 
 struct row {
     const char *name;
     enum limit limit;
     enum pe_isa isa; /* at most */
     const char *path, *request;
-    size_t n_positions, n_heads, width; /* of q and k that are sent with it; 0: none */
+    size_t n_positions, n_heads,
+        width; /* of q and k that are sent with it, as f32 unless the name ends otherwise; 0: none */
 };
 
 #define BEST (PE_N_ISAS - 1)
 #define TABLE "\"scheme\":\"sinusoidal\",\"dim\":128,\"offset\":1000000,\"format\":\"raw\""
 #define RAW "\"format\":\"raw\"}"
+#define HALF "{\"scheme\":\"rope\",\"layout\":\"half\"," RAW
+#define NEIGHBOURS "{\"scheme\":\"rope\"," RAW
 
 #define ONES "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
 
@@ -72,8 +76,17 @@ static const struct row rows[] = {
      "{\"scheme\":\"beit\",\"num_heads\":12,\"grid\":[14,14],\"seed\":0,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
     {"beit_large", LIMIT_MEMSET, BEST, "/encode",
      "{\"scheme\":\"beit\",\"num_heads\":8,\"grid\":[32,32],\"seed\":0,\"outputs\":[\"bias\"]," RAW, 0, 0, 0},
-    {"rotate", LIMIT_MEMCPY, BEST, "/rotate", "{\"scheme\":\"rope\",\"layout\":\"half\"," RAW, 1024, 8, 128},
-    {"rotate_interleaved", LIMIT_MEMCPY, BEST, "/rotate", "{\"scheme\":\"rope\"," RAW, 1024, 8, 128},
+    {"rotate", LIMIT_COPY, BEST, "/rotate", HALF, 1024, 8, 128},
+    {"rotate_interleaved", LIMIT_COPY, BEST, "/rotate", NEIGHBOURS, 1024, 8, 128},
+    {"rotate_bf16", LIMIT_COPY, BEST, "/rotate", HALF, 1024, 8, 128},
+    {"rotate_f16", LIMIT_COPY, BEST, "/rotate", HALF, 1024, 8, 128},
+    {"rotate_one_head", LIMIT_COPY, BEST, "/rotate", HALF, 8192, 1, 128},
+    {"rotate_32", LIMIT_COPY, BEST, "/rotate", HALF, 2048, 32, 128},
+    {"rotate_32_interleaved", LIMIT_COPY, BEST, "/rotate", NEIGHBOURS, 2048, 32, 128},
+    {"rotate_32_bf16", LIMIT_COPY, BEST, "/rotate", HALF, 2048, 32, 128},
+    {"rotate_in_place", LIMIT_COPY, BEST, NULL, "half", 1024, 8, 128},
+    {"rotate_in_place_32", LIMIT_COPY, BEST, NULL, "half", 2048, 32, 128},
+    {"rotate_in_place_interleaved", LIMIT_COPY, BEST, NULL, "interleaved", 1024, 8, 128},
     {"probs", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"alibi\"," RAW, 2048, 8, 64},
     {"shaw", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"shaw\",\"seed\":0,\"max_relative\":64," RAW, 2048, 8, 64},
     {"transformer_xl", LIMIT_GEMM, BEST, "/attention", "{\"scheme\":\"transformer_xl\",\"seed\":0," RAW, 2048, 8, 64},
@@ -103,10 +116,33 @@ static float *noise(size_t n)
     return x;
 }
 
+static enum pe_dtype sent_dtype(const struct row *row)
+{
+    const char *end = strrchr(row->name, '_');
+    return !end ? PE_F32 : strcmp(end, "_bf16") == 0 ? PE_BF16 : strcmp(end, "_f16") == 0 ? PE_F16 : PE_F32;
+}
+
+/* Bytes of q, and of k. */
+static size_t tensor_bytes(const struct row *row)
+{
+    return row->n_heads * row->n_positions * row->width * pe_dtype_size(sent_dtype(row));
+}
+
+static void *numbers(enum pe_dtype dtype, size_t n)
+{
+    float *wide = noise(n);
+    void *as_sent = malloc(n * pe_dtype_size(dtype));
+    pe_convert(dtype, as_sent, PE_F32, wide, n);
+    free(wide);
+    return as_sent;
+}
+
 /* q and k, [heads, n, width] each, as a safetensors file with the request inside. */
 static char *tensors_body(const struct row *row, size_t *n_bytes)
 {
-    size_t size = row->n_heads * row->n_positions * row->width * sizeof(float);
+    size_t size = tensor_bytes(row);
+    enum pe_dtype sent = sent_dtype(row);
+    const char *dtype = sent == PE_BF16 ? "BF16" : sent == PE_F16 ? "F16" : "F32";
     char header[1024], quoted[512], shape[64], *to = quoted;
     for (const char *p = row->request; *p; p++) {
         if (*p == '"')
@@ -117,16 +153,16 @@ static char *tensors_body(const struct row *row, size_t *n_bytes)
     snprintf(shape, sizeof shape, "[%zu,%zu,%zu]", row->n_heads, row->n_positions, row->width);
     uint64_t n = (uint64_t)snprintf(header, sizeof header,
                                     "{\"__metadata__\":{\"request\":\"%s\"},"
-                                    "\"q\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[0,%zu]},"
-                                    "\"k\":{\"dtype\":\"F32\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}}",
-                                    quoted, shape, size, shape, size, 2 * size);
+                                    "\"q\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[0,%zu]},"
+                                    "\"k\":{\"dtype\":\"%s\",\"shape\":%s,\"data_offsets\":[%zu,%zu]}}",
+                                    quoted, dtype, shape, size, dtype, shape, size, 2 * size);
     *n_bytes = 8 + (n + 7) / 8 * 8 + 2 * size;
     char *body = aligned_alloc(64, (*n_bytes + 63) / 64 * 64);
     memset(body, ' ', *n_bytes);
     uint64_t padded = (n + 7) / 8 * 8;
     memcpy(body, &padded, 8);
     memcpy(body + 8, header, n);
-    float *x = noise(2 * size / sizeof(float));
+    void *x = numbers(sent, 2 * size / pe_dtype_size(sent));
     memcpy(body + 8 + padded, x, 2 * size);
     free(x);
     return body;
@@ -168,11 +204,63 @@ static struct api_reply *ask(const struct row *row)
     return reply;
 }
 
-static uint64_t make_all(const struct api_reply *reply, char *piece)
+/* A tensor and the plan that rotates it. */
+static struct pe_plan *plan_in_place(const struct row *row, float **q)
 {
+    *q = noise(row->n_heads * row->n_positions * row->width);
+    struct pe_tensor tensor = {PE_F32, 3, {row->n_heads, row->n_positions, row->width}, *q};
+    struct pe_field fields[] = {{"scheme", {.kind = PE_STRING, .string = "rope"}},
+                                {"layout", {.kind = PE_STRING, .string = row->request}},
+                                {"q", {.kind = PE_ARRAY, .array = tensor}}};
+    struct pe_request request = {.operation = PE_ROTATE, .fields = fields, .n_fields = 3};
+    struct pe_plan *plan = NULL;
+    struct pe_error err;
+    if (pe_plan_new(&request, &plan, &err)) {
+        fprintf(stderr, "%s: %s %s\n", row->name, err.pointer, err.detail);
+        exit(1);
+    }
+    return plan;
+}
+
+/* What is measured: a reply, or a plan whose answer goes to the tensor it is made from. */
+struct answer {
+    struct api_reply *reply;
+    char *piece;
+    struct pe_plan *plan;
+    float *q;
+    size_t n; /* elements of q */
+};
+
+static struct answer answer_new(const struct row *row)
+{
+    struct answer a = {.n = row->n_heads * row->n_positions * row->width};
+    if (!row->path) {
+        a.plan = plan_in_place(row, &a.q);
+        return a;
+    }
+    a.reply = ask(row);
+    a.piece = aligned_alloc(64, (a.reply->piece_max + 63) / 64 * 64);
+    return a;
+}
+
+static void answer_drop(struct answer *a)
+{
+    if (a->reply)
+        api_reply_free(a->reply);
+    pe_plan_free(a->plan);
+    free(a->piece);
+    free(a->q);
+}
+
+static uint64_t make_all(const struct answer *a)
+{
+    if (a->plan) {
+        pe_fill(a->plan, 0, 0, a->n, a->q);
+        return a->n * sizeof *a->q;
+    }
     uint64_t n = 0;
-    for (uint64_t i = 0; i < reply->n_pieces; i++)
-        n += api_reply_piece(reply, i, piece);
+    for (uint64_t i = 0; i < a->reply->n_pieces; i++)
+        n += api_reply_piece(a->reply, i, a->piece);
     return n;
 }
 
@@ -181,16 +269,18 @@ static uint64_t make_all(const struct api_reply *reply, char *piece)
 struct limits {
     const struct row *row;
     uint64_t n_bytes;
-    char *block, *other;
+    char *block, *other; /* of LIMIT_BLOCK bytes; of LIMIT_COPY's, n_bytes */
     float *q, *k, *scores;
 };
 
 static struct limits limits_new(const struct row *row, uint64_t n_bytes)
 {
     struct limits l = {.row = row, .n_bytes = n_bytes};
-    l.block = aligned_alloc(64, LIMIT_BLOCK);
-    l.other = aligned_alloc(64, LIMIT_BLOCK);
-    memset(l.other, 1, LIMIT_BLOCK);
+    size_t room = row->limit == LIMIT_COPY ? (size_t)n_bytes : LIMIT_BLOCK;
+    l.block = aligned_alloc(64, (room + 63) / 64 * 64);
+    l.other = aligned_alloc(64, (room + 63) / 64 * 64);
+    memset(l.block, 1, room);
+    memset(l.other, 1, room);
     if (row->limit == LIMIT_GEMM) {
         l.q = noise(row->n_positions * row->width);
         l.k = noise(row->n_positions * row->width);
@@ -215,6 +305,11 @@ static void reach(const struct limits *l, int byte)
         multiply(l);
         return;
     }
+    if (l->row->limit == LIMIT_COPY) {
+        memcpy(l->block, l->other, (size_t)l->n_bytes);
+        __asm__ volatile("" ::"r"(l->block) : "memory");
+        return;
+    }
     for (uint64_t done = 0; done < l->n_bytes; done += LIMIT_BLOCK) {
         size_t n = l->n_bytes - done < LIMIT_BLOCK ? (size_t)(l->n_bytes - done) : LIMIT_BLOCK;
         if (l->row->limit == LIMIT_MEMSET)
@@ -236,17 +331,16 @@ static struct result measure(const struct row *row, size_t n_rounds)
 {
     pe_isa_use(row->isa < best ? row->isa : best);
     double ours[ROUNDS_MAX], limit[ROUNDS_MAX];
-    struct api_reply *reply = ask(row);
-    char *piece = aligned_alloc(64, (reply->piece_max + 63) / 64 * 64);
-    uint64_t n_bytes = make_all(reply, piece);
+    struct answer answer = answer_new(row);
+    uint64_t n_bytes = make_all(&answer);
     struct limits limits = limits_new(row, n_bytes);
     double begun = seconds();
-    make_all(reply, piece);
+    make_all(&answer);
     size_t repeat = (size_t)(least_seconds / (seconds() - begun + 1e-9)) + 1;
     for (size_t i = 0; i < n_rounds; i++) {
         begun = seconds();
         for (size_t r = 0; r < repeat; r++)
-            make_all(reply, piece);
+            make_all(&answer);
         ours[i] = (seconds() - begun) / (double)repeat;
         begun = seconds();
         for (size_t r = 0; row->limit && r < repeat; r++)
@@ -254,7 +348,7 @@ static struct result measure(const struct row *row, size_t n_rounds)
         limit[i] = (seconds() - begun) / (double)repeat;
     }
     struct result result = {median(ours, n_rounds), row->limit ? median(limit, n_rounds) : 0, n_bytes};
-    api_reply_free(reply);
+    answer_drop(&answer);
     return result;
 }
 
@@ -267,7 +361,7 @@ static void print_result(const struct row *row, size_t n_rounds)
 static void print_row(const struct row *row)
 {
     struct result r = measure(row, 9);
-    printf("%-20s %8.2f GB/s %10.1f us", row->name, (double)r.n_bytes / r.ours / 1e9, r.ours * 1e6);
+    printf("%-27s %8.2f GB/s %10.1f us", row->name, (double)r.n_bytes / r.ours / 1e9, r.ours * 1e6);
     printf(row->limit ? ", limit/ours %.3f\n" : "\n", r.limit / r.ours);
 }
 

@@ -26,13 +26,10 @@ static double expected(const float *x, size_t d, size_t j, double p)
     return j < d / 2 ? x1 * cos(angle) - x2 * sin(angle) : x2 * cos(angle) + x1 * sin(angle);
 }
 
-static struct pe_plan *plan_for(struct test_request *r, const char *fields, const struct pe_tensor *q,
-                                enum pe_dtype dtype)
+static struct pe_plan *plan_of(struct test_request *r, const char *json, const struct pe_tensor *q, enum pe_dtype dtype)
 {
-    char json[256];
     struct pe_plan *plan = NULL;
     struct pe_error err;
-    snprintf(json, sizeof json, "{\"scheme\":\"rope\",\"layout\":\"half\"%s}", fields);
     test_request_parse(r, json);
     r->fields[r->n++] = (struct pe_field){"q", {.kind = PE_ARRAY, .array = *q}};
     r->request.n_fields = r->n;
@@ -41,6 +38,14 @@ static struct pe_plan *plan_for(struct test_request *r, const char *fields, cons
     if (pe_plan_new(&r->request, &plan, &err))
         fail_msg("%s: %s: %s", json, err.pointer, err.detail);
     return plan;
+}
+
+static struct pe_plan *plan_for(struct test_request *r, const char *fields, const struct pe_tensor *q,
+                                enum pe_dtype dtype)
+{
+    char json[256];
+    snprintf(json, sizeof json, "{\"scheme\":\"rope\",\"layout\":\"half\"%s}", fields);
+    return plan_of(r, json, q, dtype);
 }
 
 enum { B = 2, H = 3, N = 70, D = 16 };
@@ -147,6 +152,205 @@ static void answer_has_the_tensors_dtype(void **unused)
     }
 }
 
+/* ---- Blocks of rows ---- */
+
+/* 70 positions in no order, some of them fractions. */
+#define SCATTERED                                                                                                      \
+    "-19.5,17,54,-9.5,27,64,0.5,37,74,10.5,47,-17,20.5,57,-7,30.5,67,3,40.5,77,13,"                                    \
+    "50.5,-14,23,60.5,-4,33,70.5,6,43,80.5,16,53,-10.5,26,63,-0.5,36,73,9.5,46,-18,"                                   \
+    "19.5,56,-8,29.5,66,2,39.5,76,12,49.5,-15,22,59.5,-5,32,69.5,5,42,79.5,15,52,"                                     \
+    "-11.5,25,62,-1.5,35,72,8.5"
+
+/* Every way through the kernels: whole octets of pairs and rests, parts of a head, several axes, runs and lists of
+ * positions, heads inside, factors, tables for one head and for many. */
+static const struct shape_case {
+    const char *json;
+    uint64_t shape[3];
+} shapes[] = {
+    {"{\"scheme\":\"rope\",\"layout\":\"half\"}", {2, 150, 32}},
+    {"{\"scheme\":\"rope\"}", {2, 150, 32}},
+    {"{\"scheme\":\"rope\"}", {1, 300, 22}},
+    {"{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":-70}", {1, 300, 22}},
+    {"{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":1000000}", {3, 40, 6}},
+    {"{\"scheme\":\"rope\",\"rotary_dim\":18,\"rotary_offset\":5,\"direction\":-1}", {2, 99, 30}},
+    {"{\"scheme\":\"rope\",\"layout\":\"half\",\"rotary_dim\":20,\"tensor_layout\":\"bnhd\"}", {90, 5, 24}},
+    {"{\"scheme\":\"rope\",\"tensor_layout\":\"bnhd\",\"positions\":[" SCATTERED "]}", {70, 3, 16}},
+    {"{\"scheme\":\"rope\",\"layout\":\"half_per_axis\",\"grid\":[9,11]}", {2, 99, 44}},
+    {"{\"scheme\":\"rope\",\"layout\":\"interleaved_to_half\"}", {2, 80, 16}},
+    {"{\"scheme\":\"rope\",\"layout\":\"half\",\"arith\":\"float32\"}", {2, 80, 16}},
+    {"{\"scheme\":\"rope\",\"attention_factor\":1.25}", {2, 80, 48}},
+    {"{\"scheme\":\"xpos\",\"layout\":\"half\"}", {2, 80, 48}},
+};
+
+enum { N_SHAPES = sizeof shapes / sizeof *shapes, MOST = 90 * 5 * 24 };
+
+struct filled {
+    struct test_request request;
+    struct pe_plan *plan;
+    size_t n, n_bytes;
+    char x[MOST * 8], y[MOST * 8];
+};
+
+static void open_case(struct filled *f, const struct shape_case *s, enum pe_dtype from, enum pe_dtype to)
+{
+    static float values[MOST];
+    f->n = s->shape[0] * s->shape[1] * s->shape[2];
+    assert_true(f->n <= MOST);
+    for (size_t i = 0; i < f->n; i++)
+        values[i] = sample(i);
+    pe_convert(from, f->x, PE_F32, values, f->n);
+    struct pe_tensor q = {from, 3, {s->shape[0], s->shape[1], s->shape[2]}, f->x};
+    f->plan = plan_of(&f->request, s->json, &q, to);
+    f->n_bytes = f->n * pe_dtype_size(to);
+    pe_fill(f->plan, 0, 0, f->n, f->y);
+}
+
+static void close_case(struct filled *f)
+{
+    pe_plan_free(f->plan);
+    test_request_drop(&f->request);
+}
+
+static void for_all_cases(void (*check)(struct filled *f, enum pe_dtype to))
+{
+    static struct filled f;
+    for (size_t i = 0; i < N_SHAPES; i++)
+        for (enum pe_dtype dtype = PE_F32; dtype <= PE_BF16; dtype++) {
+            open_case(&f, &shapes[i], dtype, dtype);
+            check(&f, dtype);
+            close_case(&f);
+        }
+    open_case(&f, &shapes[0], PE_F16, PE_F32);
+    check(&f, PE_F32);
+    close_case(&f);
+    open_case(&f, &shapes[1], PE_F32, PE_BF16);
+    check(&f, PE_BF16);
+    close_case(&f);
+}
+
+static void check_chunks(struct filled *f, enum pe_dtype to)
+{
+    static char part[MOST * 8];
+    size_t size = pe_dtype_size(to);
+    for (size_t length = 1; length < f->n; length = length * 5 + 2)
+        for (size_t at = 0; at < f->n; at += 3 * length) {
+            size_t n = f->n - at < length ? f->n - at : length;
+            pe_fill(f->plan, 0, at, n, part);
+            assert_memory_equal(part, f->y + at * size, n * size);
+        }
+}
+
+static void any_chunks_give_the_same_bytes(void **unused)
+{
+    (void)unused;
+    for_all_cases(check_chunks);
+}
+
+static void check_isas(struct filled *f, enum pe_dtype to)
+{
+    static char other[MOST * 8];
+    (void)to;
+    enum pe_isa best = pe_isa();
+    for (enum pe_isa isa = PE_ISA_BASE; isa < best; isa++) {
+        assert_true(pe_isa_use(isa));
+        pe_fill(f->plan, 0, 0, f->n, other);
+        assert_memory_equal(other, f->y, f->n_bytes);
+    }
+    assert_true(pe_isa_use(best));
+}
+
+static void any_instruction_set_gives_the_same_bytes(void **unused)
+{
+    (void)unused;
+    for_all_cases(check_isas);
+}
+
+/* The tensor's own memory is overwritten, some rows at a time. */
+static void in_place(void **unused)
+{
+    (void)unused;
+    static struct filled f;
+    for (size_t i = 0; i < N_SHAPES; i++)
+        for (enum pe_dtype dtype = PE_F32; dtype <= PE_BF16; dtype++) {
+            open_case(&f, &shapes[i], dtype, dtype);
+            size_t row = shapes[i].shape[2], size = pe_dtype_size(dtype);
+            for (size_t at = 0, n; at < f.n; at += n) {
+                n = f.n - at < 37 * row ? f.n - at : 37 * row;
+                pe_fill(f.plan, 0, at, n, f.x + at * size);
+            }
+            assert_memory_equal(f.x, f.y, f.n_bytes);
+            close_case(&f);
+        }
+}
+
+static double ulp_of(double x) { return ldexp(1, ilogb(fmax(fabs(x), 0x1p-126)) - 23); }
+
+/* Half an ulp, and a thousandth of the larger term's, of the rotation in long double. */
+static void assert_row_near(const float *x, const float *y, size_t d, double p)
+{
+    for (size_t c = 0; c < d / 2; c++) {
+        long double angle = (long double)p * powl(10000, -2.0L * (long double)c / (long double)d);
+        double u = (double)x[c], v = (double)x[c + d / 2], cosine = (double)cosl(angle), sine = (double)sinl(angle);
+        double first = u * cosine - v * sine, second = v * cosine + u * sine;
+        double slack = ulp_of(fmax(fabs(u * cosine), fabs(v * sine))) / 1000;
+        assert_true(fabs((double)y[c] - first) <= 0.5 * ulp_of(first) + slack);
+        slack = ulp_of(fmax(fabs(v * cosine), fabs(u * sine))) / 1000;
+        assert_true(fabs((double)y[c + d / 2] - second) <= 0.5 * ulp_of(second) + slack);
+    }
+}
+
+static void values_are_right_to_the_last_place(void **unused)
+{
+    (void)unused;
+    enum { LONG = 600, WIDE = 64 };
+    static const char *const offsets[] = {"", ",\"offset\":-300", ",\"offset\":100000"};
+    static const double firsts[] = {0, -300, 100000};
+    static float x[2 * LONG * WIDE], y[2 * LONG * WIDE];
+    for (size_t i = 0; i < 2 * LONG * WIDE; i++)
+        x[i] = i % 11 ? sample(i) : 0; /* alone, a sine or cosine shows its own error */
+    for (size_t k = 0; k < 3; k++) {
+        struct test_request r;
+        struct pe_tensor q = {PE_F32, 3, {2, LONG, WIDE}, x};
+        struct pe_plan *plan = plan_for(&r, offsets[k], &q, PE_DTYPE_NONE);
+        pe_fill(plan, 0, 0, 2 * LONG * WIDE, y);
+        for (size_t row = 0; row < 2 * LONG; row++)
+            assert_row_near(x + row * WIDE, y + row * WIDE, WIDE, firsts[k] + (double)(row % LONG));
+        pe_plan_free(plan);
+        test_request_drop(&r);
+    }
+}
+
+/* Position 0 turns nothing: not a bit changes, in the middle of a run as well. */
+static void position_0_changes_nothing(void **unused)
+{
+    (void)unused;
+    static struct filled f;
+    open_case(&f, &shapes[3], PE_F32, PE_F32);
+    size_t at = 70 * 22 * sizeof(float);
+    assert_memory_equal(f.y + at, f.x + at, 22 * sizeof(float));
+    close_case(&f);
+}
+
+static void what_is_not_finite_stays_in_its_pair(void **unused)
+{
+    (void)unused;
+    for (enum pe_dtype dtype = PE_F16; dtype <= PE_BF16; dtype++) {
+        struct test_request r;
+        float values[2 * D] = {[3] = INFINITY, [D + 5] = NAN};
+        uint16_t in[2 * D], out[2 * D];
+        pe_convert(dtype, in, PE_F32, values, 2 * D);
+        struct pe_tensor q = {dtype, 2, {2, D}, in};
+        struct pe_plan *plan = plan_for(&r, "", &q, PE_DTYPE_NONE);
+        pe_fill(plan, 0, 0, 2 * D, out);
+        for (size_t i = 0; i < 2 * D; i++) {
+            bool touched = i == 3 || i == 3 + D / 2 || i == D + 5 || i == D + 5 + D / 2;
+            assert_int_equal(!isfinite(pe_element(dtype, out, i)), touched);
+        }
+        pe_plan_free(plan);
+        test_request_drop(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +358,12 @@ int main(void)
         cmocka_unit_test(windows_and_parts),
         cmocka_unit_test(every_dtype),
         cmocka_unit_test(answer_has_the_tensors_dtype),
+        cmocka_unit_test(any_chunks_give_the_same_bytes),
+        cmocka_unit_test(any_instruction_set_gives_the_same_bytes),
+        cmocka_unit_test(in_place),
+        cmocka_unit_test(values_are_right_to_the_last_place),
+        cmocka_unit_test(position_0_changes_nothing),
+        cmocka_unit_test(what_is_not_finite_stays_in_its_pair),
     };
     return cmocka_run_group_tests_name("rotate", tests, NULL, NULL);
 }

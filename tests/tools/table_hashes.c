@@ -76,17 +76,24 @@ static void print_scheme(const char *scheme, enum pe_dtype dtype)
     printf("%s %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
 }
 
+/* Rows enough for a table made from anchors, pairs that fill no whole number of octets. */
 static void print_rotation(const char *scheme, enum pe_dtype dtype)
 {
-    enum { HEADS = 3, N = 50, D = 64 };
+    enum { HEADS = 3, N = 80, D = 44 };
+    static const char *const layouts[] = {"interleaved", "half"};
     static float q[HEADS * N * D];
+    uint64_t hash = BASIS;
     for (uint32_t i = 0; i < HEADS * N * D; i++)
         q[i] = (float)(i * 2654435761u >> 8) / 0x1p23f - 1;
-    struct pe_field fields[] = {
-        TEXT("scheme", scheme),
-        {"q", {.kind = PE_ARRAY, .array = {.dtype = PE_F32, .rank = 3, .shape = {HEADS, N, D}, .data = q}}}};
-    struct pe_request request = {.operation = PE_ROTATE, .fields = fields, .n_fields = 2, .dtype = dtype};
-    printf("%s rotated %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), answer(BASIS, &request));
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        struct pe_field fields[] = {
+            TEXT("scheme", scheme),
+            TEXT("layout", layouts[i]),
+            {"q", {.kind = PE_ARRAY, .array = {.dtype = PE_F32, .rank = 3, .shape = {HEADS, N, D}, .data = q}}}};
+        hash =
+            answer(hash, &(struct pe_request){.operation = PE_ROTATE, .fields = fields, .n_fields = 3, .dtype = dtype});
+    }
+    printf("%s rotated %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
 }
 
 /* Every model on each sequence that it takes: a run, fractions, a window of two axes, a clip of three. */

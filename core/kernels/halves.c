@@ -1,0 +1,144 @@
+/* Whole rows of f16 and bf16 to floats, which is exact, and back, ties to even. NaN stays NaN, with the same bits on
+ * every machine: halves.h says which. The loops have no decisions, so the compiler makes them as wide as the registers;
+ * x86 has instructions of its own for f16, and packs bf16 better by hand. */
+#include "core/kernels/halves.h"
+#include "core/kernels/kernels.h"
+
+#include <stddef.h>
+#if defined(__AVX2__) && defined(__F16C__)
+#include <immintrin.h>
+enum { AT_ONCE = 8 };
+#endif
+
+/* f16's bits moved to where a float has them. Below the normal range the fraction counts steps of 2^-24. */
+static inline float float_of_f16(uint16_t h)
+{
+    uint32_t size = h & 0x7fff, sign = (uint32_t)(h & 0x8000) << 16;
+    union float_bits small = {.f = (float)(int32_t)size * 0x1p-24f}, v = {.u = (size << 13) + 0x38000000};
+    v.u = size < 0x400 ? small.u : v.u;
+    v.u = size >= 0x7c00 ? 0x7f800000 | size << 13 : v.u;
+    v.u = size > 0x7c00 ? v.u | 0x400000 : v.u; /* a NaN that speaks up is quieted, as the instruction does */
+    v.u |= sign;
+    return v.f;
+}
+
+#if defined(__AVX2__) && defined(__F16C__)
+
+/* As in rotate.c: these loops are the first to touch what was sent. */
+enum { AHEAD = 4096 };
+
+static inline void call_for(const uint16_t *from) { __builtin_prefetch((const char *)from + AHEAD); }
+
+static size_t widen_f16(const uint16_t *from, size_t n, float *to)
+{
+    size_t i = 0;
+    for (; i + AT_ONCE <= n; i += AT_ONCE) {
+        call_for(from + i);
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)(from + i))));
+    }
+    return i;
+}
+
+static size_t widen_bf16(const uint16_t *from, size_t n, float *to)
+{
+    size_t i = 0;
+    for (; i + AT_ONCE <= n; i += AT_ONCE) {
+        call_for(from + i);
+        __m256i bits = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)(from + i)));
+        _mm256_storeu_ps(to + i, _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16)));
+    }
+    return i;
+}
+
+/* The instruction keeps a NaN's fraction, other machines do not: a register with one is left to the plain code. */
+static size_t narrow_f16(const float *from, size_t n, uint16_t *to)
+{
+    size_t i = 0;
+    for (; i + AT_ONCE <= n; i += AT_ONCE) {
+        __m256 x = _mm256_loadu_ps(from + i);
+        _mm_storeu_si128((__m128i *)(void *)(to + i),
+                         _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        if (_mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)))
+            for (size_t j = i; j < i + AT_ONCE; j++)
+                to[j] = f16_of_float(from[j]);
+    }
+    return i;
+}
+
+/* bf16_of_number(), eight at a time: each in the low half of its lane. */
+static inline __m256i bf16_lanes(__m256 x)
+{
+    __m256i bits = _mm256_castps_si256(x);
+    __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+    return _mm256_srli_epi32(rounded, 16);
+}
+
+static size_t narrow_bf16(const float *from, size_t n, uint16_t *to)
+{
+    enum { IN_ORDER = 0xd8 }; /* packing takes the registers half by half */
+    size_t i = 0;
+    for (; i + 2 * AT_ONCE <= n; i += 2 * AT_ONCE) {
+        __m256 x = _mm256_loadu_ps(from + i), next = _mm256_loadu_ps(from + i + AT_ONCE);
+        __m256i both = _mm256_packus_epi32(bf16_lanes(x), bf16_lanes(next));
+        _mm256_storeu_si256((__m256i *)(void *)(to + i), _mm256_permute4x64_epi64(both, IN_ORDER));
+        if (_mm256_movemask_ps(_mm256_cmp_ps(x, next, _CMP_UNORD_Q)))
+            for (size_t j = i; j < i + 2 * AT_ONCE; j++)
+                to[j] = bf16_of_float(from[j]);
+    }
+    return i;
+}
+
+#else
+
+static size_t widen_f16(const uint16_t *from, size_t n, float *to)
+{
+    (void)from, (void)n, (void)to;
+    return 0;
+}
+
+static size_t widen_bf16(const uint16_t *from, size_t n, float *to)
+{
+    (void)from, (void)n, (void)to;
+    return 0;
+}
+
+static size_t narrow_f16(const float *from, size_t n, uint16_t *to)
+{
+    (void)from, (void)n, (void)to;
+    return 0;
+}
+
+static size_t narrow_bf16(const float *from, size_t n, uint16_t *to)
+{
+    (void)from, (void)n, (void)to;
+    return 0;
+}
+
+#endif
+
+void PE_KERNEL(pe_of_f16)(const uint16_t *from, size_t n, float *to)
+{
+    for (size_t i = widen_f16(from, n, to); i < n; i++)
+        to[i] = float_of_f16(from[i]);
+}
+
+void PE_KERNEL(pe_of_bf16)(const uint16_t *from, size_t n, float *to)
+{
+    for (size_t i = widen_bf16(from, n, to); i < n; i++) {
+        union float_bits v = {.u = (uint32_t)from[i] << 16};
+        to[i] = v.f;
+    }
+}
+
+void PE_KERNEL(pe_to_f16)(const float *from, size_t n, uint16_t *to)
+{
+    for (size_t i = narrow_f16(from, n, to); i < n; i++)
+        to[i] = f16_of_float(from[i]);
+}
+
+void PE_KERNEL(pe_to_bf16)(const float *from, size_t n, uint16_t *to)
+{
+    for (size_t i = narrow_bf16(from, n, to); i < n; i++)
+        to[i] = bf16_of_float(from[i]);
+}
