@@ -16,8 +16,12 @@
         .scale_f64 = pe_scale_f64_##isa, .add_f32 = pe_add_f32_##isa, .add_f64 = pe_add_f64_##isa,                     \
         .gather_add_f32 = pe_gather_add_f32_##isa, .gather_add_f64 = pe_gather_add_f64_##isa,                          \
         .cap_f32 = pe_cap_f32_##isa, .cap_f64 = pe_cap_f64_##isa, .sigmoid_f32 = pe_sigmoid_f32_##isa,                 \
-        .sigmoid_f64 = pe_sigmoid_f64_##isa, .narrow_f16 = pe_narrow_f16_##isa, .narrow_bf16 = pe_narrow_bf16_##isa,   \
-        .windows = pe_windows_##isa, .lines = pe_lines_##isa,                                                          \
+        .sigmoid_f64 = pe_sigmoid_f64_##isa, .pick_add_f32 = pe_pick_add_f32_##isa,                                    \
+        .pick_add_f64 = pe_pick_add_f64_##isa, .pick_across_add_f32 = pe_pick_across_add_f32_##isa,                    \
+        .pick_across_add_f64 = pe_pick_across_add_f64_##isa, .pack_f32 = pe_pack_f32_##isa,                            \
+        .pack_f64 = pe_pack_f64_##isa, .products_f32 = pe_products_f32_##isa, .products_f64 = pe_products_f64_##isa,   \
+        .narrow_f16 = pe_narrow_f16_##isa, .narrow_bf16 = pe_narrow_bf16_##isa, .windows = pe_windows_##isa,           \
+        .lines = pe_lines_##isa,                                                                                       \
     }
 
 static const struct pe_kernels tables[PE_N_ISAS] = {

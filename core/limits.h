@@ -76,9 +76,15 @@ _Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a 
 #define PE_LIGHT_WORK 0x1p18
 
 /* Logits that are worked on together stay in the second-level cache … */
-enum { PE_BLOCK_BYTES = 1 << 20 };
+enum { PE_BLOCK_BYTES = 1 << 18, PE_BLOCK_BYTES_OF_OUTPUT = 1 << 20 };
 /* … but for 32 rows at least, unless they are enormous: each thread at work has one such block. */
 enum { PE_BLOCK_BYTES_MAX = 32 << 20 };
+
+/* Products of a head's keys with its whole table: 32 MiB of floats for each thread at work. */
+enum { PE_RELATIVE_MEETING_MAX = 1 << 23 };
+
+/* Keys of a head are laid out in panels up to here; beyond, each block lays them out again, as BLAS does. */
+enum { PE_PANELS_BYTES_MAX = 64 << 20 };
 
 /* Numbers of a table of relative positions, kept as doubles: DeBERTa-v2-xxlarge has 786432 in each of two. */
 enum { PE_RELATIVE_TABLE_MAX = 1 << 23 };

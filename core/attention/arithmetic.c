@@ -20,11 +20,31 @@
     {                                                                                                                  \
         pe_kernels()->gather_add_##suffix(s, table, index, n, (T)factor);                                              \
     }                                                                                                                  \
+    static void pack_##suffix(const void *b, size_t b_stride, size_t n, size_t k, void *panels)                        \
+    {                                                                                                                  \
+        pe_kernels()->pack_##suffix(b, b_stride, n, k, panels);                                                        \
+    }                                                                                                                  \
+    static void products_##suffix(size_t m, size_t first, size_t n, size_t k, double scale, const void *a,             \
+                                  size_t a_stride, const void *panels, void *c, size_t c_stride)                       \
+    {                                                                                                                  \
+        pe_kernels()->products_##suffix(m, first, n, k, (T)scale, a, a_stride, panels, c, c_stride);                   \
+    }                                                                                                                  \
+    static void pick_add_##suffix(void *s, const void *table, const int32_t *index, size_t n)                          \
+    {                                                                                                                  \
+        pe_kernels()->pick_add_##suffix(s, table, index, n);                                                           \
+    }                                                                                                                  \
+    static void pick_across_add_##suffix(void *s, size_t s_stride, const void *table, size_t t_stride,                 \
+                                         const int32_t *index, size_t n_rows, size_t n, double factor)                 \
+    {                                                                                                                  \
+        pe_kernels()->pick_across_add_##suffix(s, s_stride, table, t_stride, index, n_rows, n, (T)factor);             \
+    }                                                                                                                  \
     static const struct pe_arithmetic arithmetic_##suffix = {                                                          \
         .dtype = dtype_,                                                                                               \
         .size = sizeof(T),                                                                                             \
         .abt = pe_gemm_abt_##suffix,                                                                                   \
         .ab = pe_gemm_ab_##suffix,                                                                                     \
+        .pack = pack_##suffix,                                                                                         \
+        .products = products_##suffix,                                                                                 \
         .max = max_##suffix,                                                                                           \
         .exp = exp_##suffix,                                                                                           \
         .scale = scale_##suffix,                                                                                       \
@@ -32,6 +52,8 @@
         .cap = cap_##suffix,                                                                                           \
         .sigmoid = sigmoid_##suffix,                                                                                   \
         .gather_add = gather_add_##suffix,                                                                             \
+        .pick_add = pick_add_##suffix,                                                                                 \
+        .pick_across_add = pick_across_add_##suffix,                                                                   \
     };
 
 ARITHMETIC(float, f32, PE_F32)
@@ -68,6 +90,8 @@ static const struct pe_arithmetic arithmetic_in_order = {
     .size = sizeof(double),
     .abt = abt_in_order,
     .ab = ab_in_order,
+    .pack = pack_f64,
+    .products = products_f64,
     .max = max_f64,
     .exp = exp_f64,
     .scale = scale_f64,
@@ -75,6 +99,8 @@ static const struct pe_arithmetic arithmetic_in_order = {
     .cap = cap_f64,
     .sigmoid = sigmoid_f64,
     .gather_add = gather_add_f64,
+    .pick_add = pick_add_f64,
+    .pick_across_add = pick_across_add_f64,
 };
 
 const struct pe_arithmetic *pe_arithmetic_in_order(void) { return &arithmetic_in_order; }

@@ -13,6 +13,10 @@ struct pe_arithmetic {
                 size_t b_stride, double keep, void *c, size_t c_stride);
     void (*ab)(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
                double keep, void *c, size_t c_stride);
+    /* Products with rows that are used many times: laid out in panels first, pe_panels_size numbers. */
+    void (*pack)(const void *b, size_t b_stride, size_t n, size_t k, void *panels);
+    void (*products)(size_t m, size_t first, size_t n, size_t k, double scale, const void *a, size_t a_stride,
+                     const void *panels, void *c, size_t c_stride);
     /* Rows of n numbers. */
     double (*max)(const void *s, size_t n);                         /* NaN if one is; -inf of none */
     double (*exp)(void *s, size_t n, double max, double *weighted); /* s = e^(s - max); returns the sum; *weighted,
@@ -22,7 +26,17 @@ struct pe_arithmetic {
     void (*cap)(void *s, size_t n, double cap);                     /* s = cap·tanh(s/cap) */
     void (*sigmoid)(const void *s, size_t n, void *out);            /* out = 1/(1 + e^-s) */
     void (*gather_add)(void *s, const void *table, const int32_t *index, size_t n, double factor);
+    /* s[j] += table[index[j]] and s[i, j] += factor · table[j, index[j - i]], where numbers along index only go up, or
+     * only go down, by one at most; PE_PICK_BEHIND numbers behind the table can be read. */
+    void (*pick_add)(void *s, const void *table, const int32_t *index, size_t n);
+    void (*pick_across_add)(void *s, size_t s_stride, const void *table, size_t t_stride, const int32_t *index,
+                            size_t n_rows, size_t n, double factor);
 };
+
+enum { PE_PICK_BEHIND = 16 };
+
+/* Numbers that panels of n rows of k take, in either precision; the next array behind them is as well aligned. */
+static inline size_t pe_panels_size(size_t n, size_t k) { return (n + 31) / 32 * 32 * k; }
 
 /* dtype: PE_F32 or PE_F64. */
 const struct pe_arithmetic *pe_arithmetic(enum pe_dtype dtype);

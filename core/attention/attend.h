@@ -12,8 +12,9 @@ struct pe_rows {
     const struct pe_arithmetic *a;
     size_t batch, head;
     size_t i0, n_rows, j0, n_keys;
-    const void *q; /* [n_rows, head_dim], before the scale */
-    const void *k; /* [n_keys, head_dim], rows k_stride apart */
+    const void *q;      /* [n_rows, head_dim], before the scale */
+    const void *k;      /* [n_keys, head_dim], rows k_stride apart */
+    const void *panels; /* the same keys for pe_arithmetic.products, from key 0 on, or NULL */
     size_t head_dim, k_stride;
     double scale; /* softmax_scale: terms are multiplied by it */
     void *logits; /* [n_rows, n_keys], rows stride apart: already scale · q·k */
@@ -68,6 +69,10 @@ struct pe_attend {
     enum pe_status (*open)(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err);
     /* The tables of a head: made in the room given, or such as the plan has already. */
     const void *(*open_head)(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables);
+    /* Makes, in the same room, what needs all keys of the head too: keys->k are all k_len of them, keys->q none. */
+    void (*open_keys)(const struct pe_rows *keys, void *tables);
+    /* [head_dim]: added to the queries of a head before they meet its keys. NULL: nothing. */
+    const double *(*query_bias)(const struct pe_plan *plan, size_t head);
     void (*add_scores)(const struct pe_rows *rows); /* before cap, bias and mask */
     void (*add_last)(const struct pe_rows *rows);   /* behind the mask; what is -inf stays so */
     /* out [n_rows, v_dim] += the scheme's values, weighted by the probabilities, which stand in rows->logits. */

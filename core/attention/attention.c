@@ -164,11 +164,13 @@ static enum pe_status make_tables(struct pe_plan *plan, struct pe_error *err)
 
 /* ---- Blocks and work ---- */
 
-/* Rows worked on together: products of matrices want many (32 rows reach nine tenths of their speed), the cache few. */
+/* Rows worked on together: products with keys reach nine tenths of their speed at 32 rows, those with values, which
+ * BLAS lays out anew for each block, want more; the cache wants few. */
 static void choose_block(struct pe_attention *t)
 {
     size_t rows = 128, row_bytes = t->k_len * t->a->size;
-    while (rows > 32 && rows * row_bytes > PE_BLOCK_BYTES)
+    size_t most = t->wants_output ? PE_BLOCK_BYTES_OF_OUTPUT : PE_BLOCK_BYTES;
+    while (rows > 32 && rows * row_bytes > most)
         rows /= 2;
     while (rows > 1 && rows * row_bytes > PE_BLOCK_BYTES_MAX)
         rows /= 2;

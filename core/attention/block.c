@@ -50,8 +50,6 @@ bool pe_rows_is_after(const struct pe_rows *rows, size_t row, size_t key)
 static struct pe_rows rows_of(const struct block *b)
 {
     const struct pe_attention *t = b->t;
-    const struct pe_operand *k = &t->k;
-    size_t kv_head = b->head / (t->n_heads / t->n_kv_heads);
     struct pe_rows rows = {.plan = b->plan, .a = b->a, .batch = b->batch, .head = b->head, .i0 = b->i0};
     rows.n_rows = b->n_rows;
     rows.j0 = b->first;
@@ -63,10 +61,8 @@ static struct pe_rows rows_of(const struct block *b)
     rows.stride = t->k_len;
     rows.tables = b->desk->head_tables;
     rows.scratch = b->desk->scratch;
-    rows.k_stride = b->desk->k ? t->head_dim : k->row_step;
-    const char *keys =
-        b->desk->k ? b->desk->k
-                   : (const char *)k->tensor.data + (b->batch * k->batch_step + kv_head * k->head_step) * b->a->size;
+    rows.panels = b->desk->panels;
+    const char *keys = pe_desk_keys(t, b->desk, b->batch, b->head / (t->n_heads / t->n_kv_heads), &rows.k_stride);
     rows.k = keys + b->first * rows.k_stride * b->a->size;
     return rows;
 }
@@ -92,6 +88,15 @@ static void find_reach(struct block *b)
     b->desk->end = b->end;
 }
 
+static const void *biased_queries(const struct block *b, const struct pe_rows *rows)
+{
+    const double *bias = b->plan->scheme->attend->query_bias(b->plan, b->head);
+    size_t d = rows->head_dim;
+    for (size_t i = 0; i < b->n_rows * d; i++)
+        pe_number_set(b->a, b->desk->q_biased, i, pe_number(b->a, rows->q, i) + bias[i % d]);
+    return b->desk->q_biased;
+}
+
 static void multiply(const struct block *b)
 {
     const struct pe_attention *t = b->t;
@@ -100,8 +105,13 @@ static void multiply(const struct block *b)
     double factor = pe_attention_is_linear(t) ? 1 : t->scale;
     if (attend && attend->cosine)
         attend->cosine(b->plan, b->head, &factor);
-    b->a->abt(b->n_rows, rows.n_keys, t->head_dim, factor, rows.q, t->head_dim, rows.k, rows.k_stride, 0, rows.logits,
-              rows.stride);
+    const void *q = b->desk->q_biased ? biased_queries(b, &rows) : rows.q;
+    if (rows.panels)
+        b->a->products(b->n_rows, rows.j0, rows.n_keys, t->head_dim, factor, q, t->head_dim, rows.panels, rows.logits,
+                       rows.stride);
+    else
+        b->a->abt(b->n_rows, rows.n_keys, t->head_dim, factor, q, t->head_dim, rows.k, rows.k_stride, 0, rows.logits,
+                  rows.stride);
     if (attend && attend->add_scores)
         attend->add_scores(&rows);
 }

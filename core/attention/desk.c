@@ -47,10 +47,13 @@ static void lay_out(const struct pe_plan *plan, struct pe_desk *desk, struct lay
     struct pe_attend_room room = attend && attend->room ? attend->room(plan, rows) : (struct pe_attend_room){0};
     size_t heads_of_unit = t->fields.tensor_layout == PE_BNHD ? t->n_heads : 1;
     desk->k = take(l, serves_as_is(plan, &t->k, false) ? 0 : t->k_len * t->head_dim, size);
+    size_t panels = pe_panels_size(t->k_len, t->head_dim);
+    desk->panels = take(l, panels * size > PE_PANELS_BYTES_MAX ? 0 : panels, size);
     desk->k_plain = take(l, linear && t->turns ? t->k_len * t->head_dim : 0, size);
     desk->v = take(l, !t->wants_output || serves_as_is(plan, &t->v, true) ? 0 : t->k_len * t->v_dim, size);
     desk->q = take(l, rows * t->head_dim, size);
     desk->q_plain = take(l, linear && t->turns ? rows * t->head_dim : 0, size);
+    desk->q_biased = take(l, attend && attend->query_bias ? rows * t->head_dim : 0, size);
     desk->block = take(l, map, size);
     desk->second = take(l, linear && t->turns ? map : 0, size);
     desk->vector = take(l, biased && attend && attend->bias_at ? t->q_len + t->k_len : 0, sizeof(double));
@@ -224,6 +227,37 @@ static void load_values(const struct pe_attention *t, struct pe_desk *desk, size
                    t->v_dim);
 }
 
+const char *pe_desk_keys(const struct pe_attention *t, const struct pe_desk *desk, size_t batch, size_t kv_head,
+                         size_t *stride)
+{
+    const struct pe_operand *k = &t->k;
+    *stride = desk->k ? t->head_dim : k->row_step;
+    return desk->k ? desk->k
+                   : (const char *)k->tensor.data + (batch * k->batch_step + kv_head * k->head_step) * t->a->size;
+}
+
+static void load_keys(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t kv_head)
+{
+    const struct pe_attention *t = plan->attention;
+    size_t stride;
+    if (desk->k)
+        pe_desk_load_rows(plan, &t->sides[1], batch, kv_head, 0, t->k_len, desk->k, desk->k_plain);
+    const char *keys = pe_desk_keys(t, desk, batch, kv_head, &stride);
+    if (desk->panels)
+        t->a->pack(keys, stride, t->k_len, t->head_dim, desk->panels);
+}
+
+static void meet_keys(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head)
+{
+    const struct pe_attention *t = plan->attention;
+    struct pe_rows keys = {.plan = plan, .a = t->a, .batch = batch, .head = head, .n_keys = t->k_len};
+    keys.head_dim = t->head_dim;
+    keys.k = pe_desk_keys(t, desk, batch, head / (t->n_heads / t->n_kv_heads), &keys.k_stride);
+    keys.panels = desk->panels;
+    keys.tables = desk->head_tables;
+    plan->scheme->attend->open_keys(&keys, desk->tables);
+}
+
 void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head)
 {
     const struct pe_attention *t = plan->attention;
@@ -231,8 +265,7 @@ void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t 
     size_t kv_head = head / (t->n_heads / t->n_kv_heads);
     uint64_t kv = 1 + batch * t->n_kv_heads + kv_head;
     if (desk->kv_head != kv) {
-        if (desk->k)
-            pe_desk_load_rows(plan, &t->sides[1], batch, kv_head, 0, t->k_len, desk->k, desk->k_plain);
+        load_keys(plan, desk, batch, kv_head);
         if (desk->v)
             load_values(t, desk, batch, kv_head);
         desk->kv_head = kv;
@@ -240,5 +273,9 @@ void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t 
     if (attend && attend->open_head && desk->table_head != 1 + head) {
         desk->head_tables = attend->open_head(plan, t->a, head, desk->tables);
         desk->table_head = 1 + head;
+    }
+    if (attend && attend->open_keys && desk->met != 1 + batch * t->n_heads + head) {
+        meet_keys(plan, desk, batch, head);
+        desk->met = 1 + batch * t->n_heads + head;
     }
 }

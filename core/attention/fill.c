@@ -38,9 +38,9 @@ static void make_output(const struct pe_plan *plan, struct pe_desk *desk, const 
                     pe_numbers_at(t->a, desk->out, (head - u->head) * t->v_dim), u->n_heads * t->v_dim);
 }
 
-/* Makes the unit's numbers and says where they are and in what dtype. */
+/* Makes the unit's numbers, maps at block, and says where they are and in what dtype. */
 static const void *make_unit(const struct pe_plan *plan, struct pe_desk *desk, enum pe_attention_output kind,
-                             const struct unit *u, bool is_made, enum pe_dtype *dtype)
+                             const struct unit *u, bool is_made, void *block, enum pe_dtype *dtype)
 {
     const struct pe_attention *t = plan->attention;
     *dtype = kind == PE_ROW_ENTROPY ? PE_F64 : t->a->dtype;
@@ -49,29 +49,47 @@ static const void *make_unit(const struct pe_plan *plan, struct pe_desk *desk, e
         if (kind == PE_OUTPUT)
             make_output(plan, desk, u, head);
         else
-            pe_block_make(plan, desk, kind, u->batch, head, u->i0, u->n_rows, desk->block);
+            pe_block_make(plan, desk, kind, u->batch, head, u->i0, u->n_rows, block);
     }
-    return kind == PE_OUTPUT ? desk->out : kind == PE_ROW_ENTROPY ? (const void *)desk->entropies : desk->block;
+    return kind == PE_OUTPUT ? desk->out : kind == PE_ROW_ENTROPY ? (const void *)desk->entropies : block;
+}
+
+/* Where a map is asked for whole, in the arithmetic's own dtype, it is made where it is wanted. */
+static bool is_made_in_place(const struct pe_plan *plan, size_t i, const struct unit *u, size_t n, const void *at)
+{
+    const struct pe_attention *t = plan->attention;
+    bool map = t->kinds[i] != PE_OUTPUT && t->kinds[i] != PE_ROW_ENTROPY;
+    return map && n == u->n_rows * u->width && plan->outputs[i].dtype == t->a->dtype && (uintptr_t)at % t->a->size == 0;
+}
+
+/* The first n numbers from start on of a unit; the desk remembers which unit its own memory has. */
+static void make_part(const struct pe_plan *plan, size_t i, const struct unit *u, size_t start, size_t n, char *at)
+{
+    const struct pe_attention *t = plan->attention;
+    uint64_t name = u->number * 16 + (uint64_t)t->kinds[i];
+    enum pe_dtype dtype;
+    struct pe_desk *desk = pe_desk_borrow(t, name);
+    uint64_t has = atomic_load_explicit(&desk->unit, memory_order_relaxed);
+    bool in_place = has != name && is_made_in_place(plan, i, u, n, at);
+    const char *numbers =
+        make_unit(plan, desk, t->kinds[i], u, has == name, in_place ? at : (void *)desk->block, &dtype);
+    if (!in_place)
+        pe_convert(plan->outputs[i].dtype, at, dtype, numbers + start * pe_dtype_size(dtype), n);
+    pe_desk_return(desk, in_place ? has : name);
 }
 
 /* A unit is always made whole, and the part asked for copied: products of matrices depend on their size in their last
  * bits. */
 void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
 {
-    const struct pe_attention *t = plan->attention;
     const struct pe_output *o = &plan->outputs[i];
     char *at = dst;
     while (n > 0) {
         struct unit u = unit_at(plan, i, first);
-        uint64_t name = u.number * 16 + (uint64_t)t->kinds[i], start = first % o->period % o->unit;
+        uint64_t start = first % o->period % o->unit;
         uint64_t left = u.n_rows * u.n_heads * u.width - start;
         size_t m = left < n ? (size_t)left : n;
-        enum pe_dtype dtype;
-        struct pe_desk *desk = pe_desk_borrow(t, name);
-        bool is_made = atomic_load_explicit(&desk->unit, memory_order_relaxed) == name;
-        const char *numbers = make_unit(plan, desk, t->kinds[i], &u, is_made, &dtype);
-        pe_convert(o->dtype, at, dtype, numbers + start * pe_dtype_size(dtype), m);
-        pe_desk_return(desk, name);
+        make_part(plan, i, &u, (size_t)start, m, at);
         first += m;
         n -= m;
         at += m * pe_dtype_size(o->dtype);

@@ -35,10 +35,12 @@ struct pe_side {
 struct pe_desk {
     atomic_bool busy;
     atomic_uint_fast64_t unit; /* the unit made, as number · 16 + kind; read without the desk to choose among several */
-    uint64_t kv_head, bias_head, table_head; /* loaded: batch · heads + head; NONE */
+    uint64_t kv_head, bias_head, table_head, met; /* loaded: batch · heads + head; NONE */
     char *memory;
     char *k, *k_plain, *v; /* [k_len, …]: NULL where the tensors serve as they are */
+    char *panels;          /* of the keys, for products; NULL where that would be enormous */
     char *q, *q_plain;     /* [block_rows, head_dim] */
+    char *q_biased;        /* the same, with the scheme's bias; NULL: there is none */
     char *block;           /* [block_rows, k_len]: logits, then probabilities */
     char *second;          /* the same: denominators of the linear kernel */
     double *vector;        /* biases at all distances: [q_len + k_len - 1] */
@@ -133,6 +135,9 @@ void pe_desk_return(struct pe_desk *desk, uint64_t unit);
  * not turned, or NULL. */
 void pe_desk_load_rows(const struct pe_plan *plan, const struct pe_side *side, size_t batch, size_t head, size_t row0,
                        size_t n, void *dst, void *plain);
+/* Keys of a key head, rows *stride apart: those of the desk, which has loaded them, or as they were sent. */
+const char *pe_desk_keys(const struct pe_attention *t, const struct pe_desk *desk, size_t batch, size_t kv_head,
+                         size_t *stride);
 /* Keys (and values) of the head that query head `head` reads. */
 void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head);
 

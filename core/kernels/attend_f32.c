@@ -48,3 +48,58 @@ static inline void widen(vr x, vd wide[WIDTH / LANES])
 
 #define KERNEL(name) PE_KERNEL_NAME(pe_##name##_f32, PE_ISA_SUFFIX)
 #include "core/kernels/attend_rows.h"
+
+#include "core/kernels/attend_products.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+#define HAS_TILES
+typedef __m256 octet;
+
+static inline octet eight_neighbours(const real *table, const int32_t *index)
+{
+    int32_t least = index[0] < index[7] ? index[0] : index[7];
+    __m256i at = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i_u *)index), _mm256_set1_epi32(least));
+    return _mm256_permutevar8x32_ps(_mm256_loadu_ps(table + least), at);
+}
+
+static inline void add_octet(real *s, octet x, real factor)
+{
+    _mm256_storeu_ps(s, _mm256_add_ps(_mm256_loadu_ps(s), _mm256_mul_ps(x, _mm256_set1_ps(factor))));
+}
+
+/* Pairs of numbers, then pairs of pairs, then halves change places. */
+static inline void transpose(octet x[8])
+{
+    octet y[8], z[8];
+    for (int k = 0; k < 8; k += 2) {
+        y[k] = _mm256_unpacklo_ps(x[k], x[k + 1]);
+        y[k + 1] = _mm256_unpackhi_ps(x[k], x[k + 1]);
+    }
+    for (int k = 0; k < 8; k += 4) {
+        z[k] = _mm256_shuffle_ps(y[k], y[k + 2], 0x44);
+        z[k + 1] = _mm256_shuffle_ps(y[k], y[k + 2], 0xee);
+        z[k + 2] = _mm256_shuffle_ps(y[k + 1], y[k + 3], 0x44);
+        z[k + 3] = _mm256_shuffle_ps(y[k + 1], y[k + 3], 0xee);
+    }
+    for (int k = 0; k < 4; k++) {
+        x[k] = _mm256_permute2f128_ps(z[k], z[k + 4], 0x20);
+        x[k + 4] = _mm256_permute2f128_ps(z[k], z[k + 4], 0x31);
+    }
+}
+#endif
+
+/* The numbers of WIDTH neighbouring rows, which stand within WIDTH of one place. */
+static inline vr neighbours(const real *table, const int32_t *index)
+{
+#if defined(__AVX512F__)
+    int32_t least = index[0] < index[WIDTH - 1] ? index[0] : index[WIDTH - 1];
+    __m512i at = _mm512_sub_epi32(_mm512_loadu_si512(index), _mm512_set1_epi32(least));
+    return (vr)_mm512_permutexvar_ps(at, _mm512_loadu_ps(table + least));
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (vr)eight_neighbours(table, index);
+#else
+    return (vr){table[index[0]], table[index[1]], table[index[2]], table[index[3]]};
+#endif
+}
+
+#include "core/kernels/attend_picks.h"

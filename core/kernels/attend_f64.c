@@ -36,3 +36,21 @@ static inline void widen(vr x, vd wide[WIDTH / LANES]) { wide[0] = x; }
 
 #define KERNEL(name) PE_KERNEL_NAME(pe_##name##_f64, PE_ISA_SUFFIX)
 #include "core/kernels/attend_rows.h"
+
+#include "core/kernels/attend_products.h"
+
+/* The numbers of WIDTH neighbouring rows, which stand within WIDTH of one place. */
+static inline vr neighbours(const real *table, const int32_t *index)
+{
+#if defined(__AVX512F__)
+    int32_t least = index[0] < index[WIDTH - 1] ? index[0] : index[WIDTH - 1];
+    __m256i at = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i_u *)index), _mm256_set1_epi32(least));
+    return (vr)_mm512_permutexvar_pd(_mm512_cvtepi32_epi64(at), _mm512_loadu_pd(table + least));
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (vr){table[index[0]], table[index[1]], table[index[2]], table[index[3]]};
+#else
+    return (vr){table[index[0]], table[index[1]]};
+#endif
+}
+
+#include "core/kernels/attend_picks.h"

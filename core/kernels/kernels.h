@@ -127,6 +127,27 @@ typedef void pe_cap_f64_fn(double *s, size_t n, double cap);
 typedef void pe_sigmoid_f32_fn(const float *s, size_t n, float *out);
 typedef void pe_sigmoid_f64_fn(const double *s, size_t n, double *out);
 
+/* s[j] += table[index[j]]; s[i, j] += factor · table[j, index[j - i]]. Along index, numbers go up by one or stay, or go
+ * down by one or stay; index reaches from -n_rows + 1 to n - 1. 15 numbers behind any that index names can be read. */
+typedef void pe_pick_add_f32_fn(float *s, const float *table, const int32_t *index, size_t n);
+typedef void pe_pick_add_f64_fn(double *s, const double *table, const int32_t *index, size_t n);
+typedef void pe_pick_across_add_f32_fn(float *s, size_t s_stride, const float *table, size_t t_stride,
+                                       const int32_t *index, size_t n_rows, size_t n, float factor);
+typedef void pe_pick_across_add_f64_fn(double *s, size_t s_stride, const double *table, size_t t_stride,
+                                       const int32_t *index, size_t n_rows, size_t n, double factor);
+
+/* Panels of the rows of b [n, k]: [n/P rounded up, k, P], P = PE_PANEL_BYTES of numbers; zeros behind the last row. */
+enum { PE_PANEL_BYTES = 128 };
+typedef void pe_pack_f32_fn(const float *b, size_t b_stride, size_t n, size_t k, float *panels);
+typedef void pe_pack_f64_fn(const double *b, size_t b_stride, size_t n, size_t k, double *panels);
+
+/* c [m, n] = scale · a·bᵀ for rows a [m, k] and rows first … first+n-1 of b, which stands in panels. An element is the
+ * same whatever m, first and n are. */
+typedef void pe_products_f32_fn(size_t m, size_t first, size_t n, size_t k, float scale, const float *a,
+                                size_t a_stride, const float *panels, float *c, size_t c_stride);
+typedef void pe_products_f64_fn(size_t m, size_t first, size_t n, size_t k, double scale, const double *a,
+                                size_t a_stride, const double *panels, double *c, size_t c_stride);
+
 /* n floats, none of them NaN, to the nearest f16 or bf16, ties to even. True if one was a middle between two. */
 typedef bool pe_narrow_fn(const float *from, size_t n, uint16_t *to);
 
@@ -171,6 +192,14 @@ struct pe_kernels {
     pe_cap_f64_fn *cap_f64;
     pe_sigmoid_f32_fn *sigmoid_f32;
     pe_sigmoid_f64_fn *sigmoid_f64;
+    pe_pick_add_f32_fn *pick_add_f32;
+    pe_pick_add_f64_fn *pick_add_f64;
+    pe_pick_across_add_f32_fn *pick_across_add_f32;
+    pe_pick_across_add_f64_fn *pick_across_add_f64;
+    pe_pack_f32_fn *pack_f32;
+    pe_pack_f64_fn *pack_f64;
+    pe_products_f32_fn *products_f32;
+    pe_products_f64_fn *products_f64;
     pe_narrow_fn *narrow_f16;
     pe_narrow_fn *narrow_bf16;
     pe_windows_fn *windows;
@@ -208,6 +237,14 @@ const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
     pe_cap_f32_fn pe_cap_f32_##isa;                                                                                    \
     pe_cap_f64_fn pe_cap_f64_##isa;                                                                                    \
     pe_sigmoid_f32_fn pe_sigmoid_f32_##isa;                                                                            \
+    pe_pick_add_f32_fn pe_pick_add_f32_##isa;                                                                          \
+    pe_pick_add_f64_fn pe_pick_add_f64_##isa;                                                                          \
+    pe_pick_across_add_f32_fn pe_pick_across_add_f32_##isa;                                                            \
+    pe_pick_across_add_f64_fn pe_pick_across_add_f64_##isa;                                                            \
+    pe_pack_f32_fn pe_pack_f32_##isa;                                                                                  \
+    pe_pack_f64_fn pe_pack_f64_##isa;                                                                                  \
+    pe_products_f32_fn pe_products_f32_##isa;                                                                          \
+    pe_products_f64_fn pe_products_f64_##isa;                                                                          \
     pe_narrow_fn pe_narrow_f16_##isa;                                                                                  \
     pe_narrow_fn pe_narrow_bf16_##isa;                                                                                 \
     pe_windows_fn pe_windows_##isa;                                                                                    \

@@ -88,7 +88,8 @@ static const struct pe_input_row inputs[] = {
 struct tables {
     bool has[2]; /* the terms */
     int64_t span;
-    double *table[2]; /* pos_key, pos_query: [num_heads, 2·span, head_dim] */
+    double *table[2];               /* pos_key, pos_query: [num_heads, 2·span, head_dim] */
+    struct pe_relative_index index; /* of attention */
     int64_t n_buckets;
     int32_t bucket[]; /* [n_buckets]: b of each distance from 0 on, the span at most */
 };
@@ -401,6 +402,7 @@ static void drop(struct pe_plan *plan)
     if (t) {
         free(t->table[C2P]);
         free(t->table[P2C]);
+        free(t->index.run);
     }
     free(t);
 }
@@ -431,6 +433,13 @@ static size_t table_numbers(const struct pe_plan *plan)
 
 static size_t n_rows_of(const struct pe_plan *plan) { return 2 * (size_t)((const struct tables *)plan->tables)->span; }
 
+/* In a head's tables: that of c2p, that of p2c, and keys that met the latter. */
+static size_t head_numbers(const struct pe_plan *plan)
+{
+    const struct deberta *c = plan->config;
+    return pe_relative_table_size(n_rows_of(plan), (size_t)c->relative.head_dim);
+}
+
 static double softmax_scale(const struct pe_plan *plan, size_t head_dim)
 {
     const struct tables *t = plan->tables;
@@ -452,7 +461,8 @@ static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
 
 static struct pe_attend_room room(const struct pe_plan *plan, size_t n_rows)
 {
-    return (struct pe_attend_room){.tables = 2 * table_numbers(plan),
+    size_t meeting = pe_relative_meeting_size(plan, n_rows_of(plan));
+    return (struct pe_attend_room){.tables = 2 * head_numbers(plan) + meeting,
                                    .scratch = pe_relative_scratch(plan, n_rows, n_rows_of(plan))};
 }
 
@@ -467,20 +477,39 @@ static double work(const struct pe_plan *plan)
 static const void *open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
 {
     const struct tables *t = plan->tables;
-    size_t n = table_numbers(plan);
+    const struct deberta *c = plan->config;
     for (enum term term = C2P; term <= P2C; term++)
         if (t->has[term])
-            pe_convert(a->dtype, pe_numbers_at(a, tables, term * n), PE_F64, t->table[term] + head * n, n);
+            pe_relative_table_set(a, t->table[term] + head * table_numbers(plan), n_rows_of(plan),
+                                  (size_t)c->relative.head_dim, pe_numbers_at(a, tables, term * head_numbers(plan)));
     return tables;
+}
+
+static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err)
+{
+    (void)a;
+    return pe_relative_index_open(plan, row, &((struct tables *)plan->tables)->index, err);
+}
+
+static void open_keys(const struct pe_rows *keys, void *tables)
+{
+    const struct pe_plan *plan = keys->plan;
+    size_t n = head_numbers(plan);
+    if (((const struct tables *)plan->tables)->has[P2C] && pe_relative_meeting_size(plan, n_rows_of(plan)))
+        pe_relative_meet(keys, pe_numbers_at(keys->a, keys->tables, P2C * n), n_rows_of(plan),
+                         pe_numbers_at(keys->a, tables, 2 * n));
 }
 
 static void add_term(const struct pe_rows *rows, enum term term, double factor)
 {
-    const void *table = pe_numbers_at(rows->a, rows->tables, term * table_numbers(rows->plan));
+    const struct tables *t = rows->plan->tables;
+    size_t n = head_numbers(rows->plan), n_table = n_rows_of(rows->plan);
+    const void *table = pe_numbers_at(rows->a, rows->tables, term * n);
     if (term == C2P)
-        pe_relative_add_by_query(rows, row, table, n_rows_of(rows->plan), factor);
+        pe_relative_add_by_query(rows, &t->index, pe_relative_panels(rows->a, table, n_table, rows->head_dim), n_table,
+                                 factor);
     else
-        pe_relative_add_by_key(rows, row, table, n_rows_of(rows->plan), factor);
+        pe_relative_add_by_key(rows, &t->index, table, pe_numbers_at(rows->a, rows->tables, 2 * n), n_table, factor);
 }
 
 static void add_scores(const struct pe_rows *rows)
@@ -509,7 +538,9 @@ static const struct pe_attend attend = {
     .largest = largest,
     .room = room,
     .work = work,
+    .open = open,
     .open_head = open_head,
+    .open_keys = open_keys,
     .add_scores = add_scores,
     .terms = term_names,
     .has_term = has_term,

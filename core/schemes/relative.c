@@ -79,33 +79,65 @@ bool pe_relative_fill_line(const struct pe_plan *plan, pe_relative_row_fn *row, 
 
 /* ---- Rows of the table for a block ---- */
 
-enum { KEYS = 64 }; /* that the terms by key work on together */
+enum { KEYS = 64 }; /* that are worked on together */
+
+/* Far distances that share a row, and clipped ones, stay; all others step. */
+static bool steps_by_one(const int32_t *run, size_t n)
+{
+    bool up = true, down = true;
+    for (size_t m = 1; m < n; m++) {
+        int32_t step = run[m] - run[m - 1];
+        up &= step == 0 || step == 1;
+        down &= step == 0 || step == -1;
+    }
+    return up || down;
+}
+
+/* The smallest distance is that of the last query and the first key. */
+enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_row_fn *row, struct pe_relative_index *x,
+                                      struct pe_error *err)
+{
+    const struct pe_sequence *seq = &plan->seq;
+    size_t n = seq->q->n + seq->k->n - 1;
+    *x = (struct pe_relative_index){.row = row};
+    if (!pe_rows_are_runs(plan))
+        return PE_OK;
+    x->run = malloc(n * sizeof *x->run);
+    if (!x->run)
+        return pe_no_memory(err);
+    int64_t rel = 1 - (int64_t)seq->q->n + (seq->piece ? 0 : (int64_t)(seq->k->start - seq->q->start));
+    for (size_t m = 0; m < n; m++)
+        x->run[m] = row(plan, rel + (int64_t)m);
+    x->is_smooth = steps_by_one(x->run, n);
+    return PE_OK;
+}
 
 /* Where sequences are runs the rows of a block are windows of one vector over distances; else each is made. */
 struct indices {
     const struct pe_rows *rows;
     pe_relative_row_fn *row;
     int32_t *vector; /* [n_rows + n_keys - 1], or [n_keys] */
-    bool is_run;
+    bool is_run, is_smooth;
     int32_t first, n; /* rows that occur: indices are counted from the first */
 };
 
-static void open_indices(struct indices *x, const struct pe_rows *rows, pe_relative_row_fn *row, size_t n_table)
+static void open_indices(struct indices *x, const struct pe_rows *rows, const struct pe_relative_index *index,
+                         size_t n_table)
 {
-    *x = (struct indices){.rows = rows, .row = row, .vector = rows->scratch, .n = (int32_t)n_table};
-    x->is_run = pe_rows_are_runs(rows->plan);
+    *x = (struct indices){.rows = rows, .row = index->row, .vector = rows->scratch, .n = (int32_t)n_table};
+    x->is_run = index->run;
+    x->is_smooth = index->is_smooth;
     if (!x->is_run)
         return;
     size_t n = rows->n_rows + rows->n_keys - 1;
-    int64_t rel = pe_rows_rel(rows, rows->n_rows - 1, 0);
+    const int32_t *run = index->run + (rows->plan->seq.q->n - rows->i0 - rows->n_rows + rows->j0);
     int32_t least = INT32_MAX, most = 0;
     for (size_t m = 0; m < n; m++) {
-        int32_t r = x->vector[m] = row(rows->plan, rel + (int64_t)m);
-        least = r < least ? r : least;
-        most = r > most ? r : most;
+        least = run[m] < least ? run[m] : least;
+        most = run[m] > most ? run[m] : most;
     }
     for (size_t m = 0; m < n; m++)
-        x->vector[m] -= least;
+        x->vector[m] = run[m] - least;
     x->first = least;
     x->n = most - least + 1;
 }
@@ -119,12 +151,56 @@ static const int32_t *indices_of(const struct indices *x, size_t i)
     return x->vector;
 }
 
+/* ---- A head's table ---- */
+
+static size_t plain_size(size_t n_table, size_t head_dim) { return (n_table * head_dim + 15) / 16 * 16; }
+
+size_t pe_relative_table_size(size_t n_table, size_t head_dim)
+{
+    return plain_size(n_table, head_dim) + pe_panels_size(n_table, head_dim);
+}
+
+const void *pe_relative_panels(const struct pe_arithmetic *a, const void *table, size_t n_table, size_t head_dim)
+{
+    return pe_numbers_at(a, table, plain_size(n_table, head_dim));
+}
+
+void pe_relative_table_set(const struct pe_arithmetic *a, const double *from, size_t n_table, size_t head_dim,
+                           void *table)
+{
+    pe_convert(a->dtype, table, PE_F64, from, n_table * head_dim);
+    a->pack(table, head_dim, n_table, head_dim, pe_numbers_at(a, table, plain_size(n_table, head_dim)));
+}
+
+/* ---- Keys with the whole table ---- */
+
+/* Rows of the products are not a power of two apart: those of eight keys meet in one set of the cache otherwise. */
+static size_t meeting_stride(size_t n_table) { return (n_table + 15) / 16 * 16 + 16; }
+
+/* A few queries need a few rows of the table for each key, not all of them. */
+size_t pe_relative_meeting_size(const struct pe_plan *plan, size_t n_table)
+{
+    bool pays = n_table <= 2 * plan->seq.q->n && n_table <= PE_RELATIVE_MEETING_MAX / plan->seq.k->n;
+    return pays ? plan->seq.k->n * meeting_stride(n_table) + PE_PICK_BEHIND : 0;
+}
+
+void pe_relative_meet(const struct pe_rows *keys, const void *table, size_t n_table, void *meeting)
+{
+    const struct pe_arithmetic *a = keys->a;
+    size_t d = keys->head_dim, stride = meeting_stride(n_table);
+    for (size_t j = 0, n; j < keys->n_keys; j += n) {
+        n = keys->n_keys - j < KEYS ? keys->n_keys - j : KEYS;
+        a->products(n, 0, n_table, d, 1, pe_numbers_at(a, keys->k, j * keys->k_stride), keys->k_stride,
+                    pe_relative_panels(a, table, n_table, d), pe_numbers_at(a, meeting, j * stride), stride);
+    }
+}
+
 /* ---- Terms ---- */
 
 size_t pe_relative_scratch(const struct pe_plan *plan, size_t n_rows, size_t n_table)
 {
     size_t vector = n_rows + plan->seq.k->n + 16, by_query = n_rows * n_table, by_key = KEYS * n_table + KEYS;
-    return vector + (by_query > by_key ? by_query : by_key);
+    return vector + (by_query > by_key ? by_query : by_key) + PE_PICK_BEHIND;
 }
 
 /* What stands behind the vector of indices. */
@@ -138,17 +214,43 @@ static void *logits_at(const struct pe_rows *rows, size_t i, size_t j)
     return pe_numbers_at(rows->a, rows->logits, i * rows->stride + j);
 }
 
-void pe_relative_add_by_query(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
-                              double factor)
+void pe_relative_add_by_query(const struct pe_rows *rows, const struct pe_relative_index *index, const void *panels,
+                              size_t n_table, double factor)
 {
     const struct pe_arithmetic *a = rows->a;
     struct indices x;
-    open_indices(&x, rows, row, n_table);
+    open_indices(&x, rows, index, n_table);
     size_t n = (size_t)x.n, d = rows->head_dim;
     void *products = behind(rows); /* [n_rows, n] */
-    a->abt(rows->n_rows, n, d, factor, rows->q, d, pe_numbers_at(a, table, (size_t)x.first * d), d, 0, products, n);
+    a->products(rows->n_rows, (size_t)x.first, n, d, factor, rows->q, d, panels, products, n);
     for (size_t i = 0; i < rows->n_rows; i++)
-        a->gather_add(logits_at(rows, i, 0), pe_numbers_at(a, products, i * n), indices_of(&x, i), rows->n_keys, 1);
+        if (x.is_smooth)
+            a->pick_add(logits_at(rows, i, 0), pe_numbers_at(a, products, i * n), indices_of(&x, i), rows->n_keys);
+        else
+            a->gather_add(logits_at(rows, i, 0), pe_numbers_at(a, products, i * n), indices_of(&x, i), rows->n_keys, 1);
+}
+
+/* Where keys have met the whole table: row i takes [j, row(i, j)]. */
+static void add_met(const struct indices *x, const void *meeting, size_t stride, double factor)
+{
+    const struct pe_rows *rows = x->rows;
+    const struct pe_arithmetic *a = rows->a;
+    meeting = pe_numbers_at(a, meeting, rows->j0 * stride + (size_t)x->first);
+    if (x->is_smooth) {
+        a->pick_across_add(rows->logits, rows->stride, meeting, stride, indices_of(x, 0), rows->n_rows, rows->n_keys,
+                           factor);
+        return;
+    }
+    int32_t at[KEYS];
+    for (size_t i = 0; i < rows->n_rows; i++) {
+        const int32_t *index = indices_of(x, i);
+        for (size_t j = 0, n; j < rows->n_keys; j += n) {
+            n = rows->n_keys - j < KEYS ? rows->n_keys - j : KEYS;
+            for (size_t m = 0; m < n; m++)
+                at[m] = index[j + m] + (int32_t)(m * stride);
+            a->gather_add(logits_at(rows, i, j), pe_numbers_at(a, meeting, j * stride), at, n, factor);
+        }
+    }
 }
 
 /* Keys j0 … (n of them) of all rows: products[r, j] = factor · table[r]·k_j, of which row i takes [row(i, j), j]. */
@@ -174,28 +276,32 @@ static void add_keys(const struct indices *x, const void *table, double factor, 
     }
 }
 
-void pe_relative_add_by_key(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
-                            double factor)
+void pe_relative_add_by_key(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
+                            const void *meeting, size_t n_table, double factor)
 {
     struct indices x;
-    open_indices(&x, rows, row, n_table);
+    open_indices(&x, rows, index, n_table);
+    if (pe_relative_meeting_size(rows->plan, n_table)) {
+        add_met(&x, meeting, meeting_stride(n_table), factor);
+        return;
+    }
     for (size_t j = 0; j < rows->n_keys; j += KEYS)
         add_keys(&x, table, factor, j, rows->n_keys - j < KEYS ? rows->n_keys - j : KEYS);
 }
 
 /* First how much weight each row of the table gets, then one product. */
-void pe_relative_add_values(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
-                            void *out, size_t out_stride, size_t v_dim)
+void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
+                            size_t n_table, void *out, size_t out_stride, size_t v_dim)
 {
     const struct pe_arithmetic *a = rows->a;
     struct indices x;
-    open_indices(&x, rows, row, n_table);
+    open_indices(&x, rows, index, n_table);
     void *weights = behind(rows); /* [n_rows, n_table] */
     pe_numbers_set(a, weights, 0, rows->n_rows * n_table, 0);
     for (size_t i = 0; i < rows->n_rows; i++) {
-        const int32_t *index = indices_of(&x, i);
+        const int32_t *at = indices_of(&x, i);
         for (size_t j = 0; j < rows->n_keys; j++) {
-            size_t to = i * n_table + (size_t)(x.first + index[j]);
+            size_t to = i * n_table + (size_t)(x.first + at[j]);
             pe_number_set(a, weights, to, pe_number(a, weights, to) + pe_number(a, logits_at(rows, i, j), 0));
         }
     }

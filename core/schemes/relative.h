@@ -4,7 +4,11 @@
  * The terms are products with the table and a gather (never a tensor of pairs times channels):
  *
  *     by query: logits[i, j] += factor · q_i · table[row(k_j - q_i)]       one product q·tableᵀ, each row gathers its
- * own by key:   logits[i, j] += factor · k_j · table[row(k_j - q_i)]       table·kᵀ for a few keys at a time
+ * own by key:   logits[i, j] += factor · k_j · table[row(k_j - q_i)]       k·tableᵀ once for all queries of the head,
+ * or, where that would be large, table·kᵀ for a few keys at a time
+ *
+ * Where rows of the table follow the distance step by step, as far as they follow it, the gather is a load and a
+ * permutation (core/kernels/attend_picks.h).
  *
  * A scheme of the family puts struct pe_relative_fields first in its config struct and PE_RELATIVE_PARAMS among its
  * rows. */
@@ -30,6 +34,15 @@ enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_error *er
 /* The row of a scheme's table for a relative position rel = k_pos - q_pos. */
 typedef int32_t pe_relative_row_fn(const struct pe_plan *plan, int64_t rel);
 
+/* The rows of all distances, ascending, where sequences are runs; opened in a scheme's `open`, freed with free(run). */
+struct pe_relative_index {
+    pe_relative_row_fn *row;
+    int32_t *run;   /* [q_len + k_len - 1], owned; NULL: each row is asked for */
+    bool is_smooth; /* along it rows only go up, or only down, by one at most */
+};
+enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_row_fn *row, struct pe_relative_index *x,
+                                      struct pe_error *err);
+
 /* The smallest and the largest relative position in the sequence. */
 void pe_relative_reach(const struct pe_plan *plan, int64_t *least, int64_t *most);
 
@@ -42,14 +55,24 @@ bool pe_relative_fill_line(const struct pe_plan *plan, pe_relative_row_fn *row, 
 /* Scratch of the two below, in numbers, for blocks of n_rows queries and a table of n_table rows. */
 size_t pe_relative_scratch(const struct pe_plan *plan, size_t n_rows, size_t n_table);
 
-/* table: [n_table, head_dim], numbers of the arithmetic. */
-void pe_relative_add_by_query(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
-                              double factor);
-void pe_relative_add_by_key(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
-                            double factor);
+/* A head's table, numbers of the arithmetic: [n_table, head_dim], and behind it the same in panels. */
+size_t pe_relative_table_size(size_t n_table, size_t head_dim);
+void pe_relative_table_set(const struct pe_arithmetic *a, const double *from, size_t n_table, size_t head_dim,
+                           void *table);
+const void *pe_relative_panels(const struct pe_arithmetic *a, const void *table, size_t n_table, size_t head_dim);
+
+/* Products of all keys of a head with all rows of its table, for the terms by key: their size, 0 where they are not
+ * made, and the making, keys being as in pe_attend.open_keys. */
+size_t pe_relative_meeting_size(const struct pe_plan *plan, size_t n_table);
+void pe_relative_meet(const struct pe_rows *keys, const void *table, size_t n_table, void *meeting);
+
+void pe_relative_add_by_query(const struct pe_rows *rows, const struct pe_relative_index *index, const void *panels,
+                              size_t n_table, double factor);
+void pe_relative_add_by_key(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
+                            const void *meeting, size_t n_table, double factor);
 /* out [n_rows, v_dim] += sum over j of p[i, j] · table[row(k_j - q_i)], p in rows->logits; table: [n_table, v_dim]. */
-void pe_relative_add_values(const struct pe_rows *rows, pe_relative_row_fn *row, const void *table, size_t n_table,
-                            void *out, size_t out_stride, size_t v_dim);
+void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
+                            size_t n_table, void *out, size_t out_stride, size_t v_dim);
 
 /* All elements of input id as doubles, made; NULL: no memory. */
 double *pe_relative_read(const struct pe_plan *plan, size_t id);

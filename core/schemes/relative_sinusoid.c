@@ -21,7 +21,7 @@ struct tables {
     double *u, *v, *seg, *seg_bias; /* [num_heads, head_dim]; seg: [2, num_heads, head_dim]; NULL: none */
     double *w;                      /* [num_heads · head_dim, d_model] */
     uint8_t *types;                 /* [k_len]: token_type_ids, counted from the smallest */
-    void *projected;                /* [num_heads, n, head_dim] of the arithmetic; NULL: each head's is made anew */
+    void *projected;                /* panels of each head, of the arithmetic; NULL: each head's are made anew */
 };
 
 static const struct pe_rel_sin_fields *fields(const struct pe_plan *plan) { return plan->config; }
@@ -253,23 +253,24 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
 
 static size_t table_numbers(const struct pe_plan *plan)
 {
-    return ((const struct tables *)plan->tables)->n * (size_t)fields(plan)->relative.head_dim;
+    return pe_panels_size(((const struct tables *)plan->tables)->n, (size_t)fields(plan)->relative.head_dim);
 }
 
-/* Where a head's table is made anew, its part of w_r and some rows of R stand behind it. */
+/* Where a head's table is made anew, its part of w_r, some rows of R and their projections stand behind it. Rows are
+ * whole panels. */
 enum { R_ROWS = 64 };
 
 static size_t projection_numbers(const struct pe_plan *plan)
 {
     const struct pe_rel_sin_fields *c = fields(plan);
-    return ((size_t)c->relative.head_dim + R_ROWS) * (size_t)c->d_model;
+    return ((size_t)c->relative.head_dim + R_ROWS) * (size_t)c->d_model + R_ROWS * (size_t)c->relative.head_dim;
 }
 
 static struct pe_attend_room room(const struct pe_plan *plan, size_t n_rows)
 {
     const struct tables *t = plan->tables;
     size_t d = (size_t)fields(plan)->relative.head_dim;
-    size_t own = n_rows * d + plan->seq.k->n + d; /* queries with a bias; a row of products with keys; a bias */
+    size_t own = n_rows * d + d; /* queries with a bias; a bias */
     return (struct pe_attend_room){.tables = t->projected ? 0 : table_numbers(plan) + projection_numbers(plan),
                                    .scratch = own + pe_relative_scratch(plan, n_rows, n_rows + plan->seq.k->n) +
                                               (pe_rows_are_runs(plan) ? 0 : n_rows * t->n)};
@@ -295,19 +296,20 @@ static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
     return u * k_norm + (q_norm + v) * r + (q_norm + b) * seg;
 }
 
-/* table [n, head_dim] = R·W_rᵀ of one head; room: projection_numbers(). Row m of the table stands for rel = m - first:
- * ascending keys. R's rows descend from delta = first, which is rel = -first: the same order. */
+/* table, panels of [n, head_dim] = R·W_rᵀ of one head; room: projection_numbers(). Row m of the table stands for rel =
+ * m - first: ascending keys. R's rows descend from delta = first, which is rel = -first: the same order. */
 static void project(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *table, void *room_)
 {
     const struct tables *t = plan->tables;
     size_t d = (size_t)fields(plan)->relative.head_dim, d_model = (size_t)fields(plan)->d_model;
-    void *w = room_, *r = pe_numbers_at(a, w, d * d_model);
+    void *w = room_, *r = pe_numbers_at(a, w, d * d_model), *rows = pe_numbers_at(a, r, R_ROWS * d_model);
     pe_convert(a->dtype, w, PE_F64, t->w + head * d * d_model, d * d_model);
     for (uint64_t i = 0, n; i < t->n; i += n) {
         n = t->n - i < R_ROWS ? t->n - i : R_ROWS;
         struct pe_block b = {.row0 = i, .n_rows = n, .n_cols = d_model};
         fill_r(plan, a->dtype, &b, r);
-        a->abt((size_t)n, d, d_model, 1, r, d_model, w, d_model, 0, pe_numbers_at(a, table, i * d), d);
+        a->abt((size_t)n, d, d_model, 1, r, d_model, w, d_model, 0, rows, d);
+        a->pack(rows, d, (size_t)n, d, pe_numbers_at(a, table, i * d));
     }
 }
 
@@ -317,10 +319,10 @@ static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmeti
     struct tables *t = plan->tables;
     size_t heads = (size_t)fields(plan)->relative.num_heads, d = (size_t)fields(plan)->relative.head_dim;
     size_t d_model = (size_t)fields(plan)->d_model, width = heads * d;
-    if (t->n * width * a->size > PE_RELATIVE_ENCODING_MAX)
+    if (heads * table_numbers(plan) * a->size > PE_RELATIVE_ENCODING_MAX)
         return PE_OK;
     void *w = malloc((width + R_ROWS) * d_model * a->size), *rows = malloc(R_ROWS * width * a->size);
-    t->projected = malloc(t->n * width * a->size);
+    t->projected = malloc(heads * table_numbers(plan) * a->size);
     if (w && rows && t->projected)
         pe_convert(a->dtype, w, PE_F64, t->w, width * d_model);
     void *r = w ? pe_numbers_at(a, w, width * d_model) : NULL;
@@ -330,9 +332,8 @@ static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmeti
         fill_r(plan, a->dtype, &b, r);
         a->abt((size_t)n, width, d_model, 1, r, d_model, w, d_model, 0, rows, width);
         for (size_t h = 0; h < heads; h++)
-            for (uint64_t m = 0; m < n; m++)
-                memcpy(pe_numbers_at(a, t->projected, (h * t->n + i + m) * d),
-                       pe_numbers_at(a, rows, m * width + h * d), d * a->size);
+            a->pack(pe_numbers_at(a, rows, h * d), width, (size_t)n, d,
+                    pe_numbers_at(a, t->projected, h * table_numbers(plan) + i * d));
     }
     bool fine = w && rows && t->projected;
     free(w);
@@ -367,40 +368,44 @@ static void *logits_at(const struct pe_rows *rows, size_t i)
     return pe_numbers_at(rows->a, rows->logits, i * rows->stride);
 }
 
-/* scale · u·k_j is the same for all queries. */
-static void add_content_bias(const struct pe_rows *rows)
+/* u_h stands beside each query where it meets keys. */
+static const double *query_bias(const struct pe_plan *plan, size_t head)
 {
-    const struct tables *t = rows->plan->tables;
-    const struct pe_arithmetic *a = rows->a;
-    void *u = rows->scratch, *products = pe_numbers_at(a, u, rows->head_dim);
-    pe_convert(a->dtype, u, PE_F64, t->u + rows->head * rows->head_dim, rows->head_dim);
-    a->abt(1, rows->n_keys, rows->head_dim, rows->scale, u, rows->head_dim, rows->k, rows->k_stride, 0, products,
-           rows->n_keys);
-    for (size_t i = 0; i < rows->n_rows; i++)
-        a->add(logits_at(rows, i), products, rows->n_keys, 1);
+    return ((const struct tables *)plan->tables)->u + head * (size_t)fields(plan)->relative.head_dim;
 }
 
-/* Distances of a block are a run of the table, and row i takes a window of the products. */
-static void add_windows(const struct pe_rows *rows, const void *queries, void *products)
+/* Distances of a block are a run of the table, and row i takes a window of the products: keys j0 … j0+n-1. */
+static void add_some_windows(const struct pe_rows *rows, const void *queries, void *products, size_t j0, size_t n)
 {
     const struct pe_arithmetic *a = rows->a;
-    size_t d = rows->head_dim, n = rows->n_keys + rows->n_rows - 1;
-    size_t first = (size_t)row(rows->plan, pe_rows_rel(rows, rows->n_rows - 1, 0));
-    a->abt(rows->n_rows, n, d, rows->scale, queries, d, pe_numbers_at(a, rows->tables, first * d), d, 0, products, n);
+    size_t d = rows->head_dim, width = n + rows->n_rows - 1;
+    size_t first = (size_t)row(rows->plan, pe_rows_rel(rows, rows->n_rows - 1, j0));
+    a->products(rows->n_rows, first, width, d, rows->scale, queries, d, rows->tables, products, width);
     for (size_t i = 0; i < rows->n_rows; i++)
-        a->add(logits_at(rows, i), pe_numbers_at(a, products, i * n + rows->n_rows - 1 - i), rows->n_keys, 1);
+        a->add(pe_numbers_at(a, logits_at(rows, i), j0), pe_numbers_at(a, products, i * width + rows->n_rows - 1 - i),
+               n, 1);
+}
+
+/* So many keys at a time that the products are still near when they are added. */
+enum { KEYS = 1024 };
+
+static void add_windows(const struct pe_rows *rows, const void *queries, void *products)
+{
+    for (size_t j = 0; j < rows->n_keys; j += KEYS)
+        add_some_windows(rows, queries, products, j, rows->n_keys - j < KEYS ? rows->n_keys - j : KEYS);
 }
 
 static void add_position(const struct pe_rows *rows)
 {
     const struct tables *t = rows->plan->tables;
+    const struct pe_relative_index index = {.row = row};
     struct pe_rows with_v = *rows;
     with_v.q = queries_with(rows, t->v);
     with_v.scratch = pe_numbers_at(rows->a, rows->scratch, (rows->n_rows + 1) * rows->head_dim);
     if (pe_rows_are_runs(rows->plan))
         add_windows(rows, with_v.q, with_v.scratch);
     else
-        pe_relative_add_by_query(&with_v, row, rows->tables, t->n, rows->scale);
+        pe_relative_add_by_query(&with_v, &index, rows->tables, t->n, rows->scale);
 }
 
 /* scale · (q + r_s_bias)·seg_embed[s], s = 1 where the segments differ. */
@@ -428,7 +433,6 @@ static void add_segments(const struct pe_rows *rows)
 
 static void add_scores(const struct pe_rows *rows)
 {
-    add_content_bias(rows);
     add_position(rows);
     if (((const struct tables *)rows->plan->tables)->types)
         add_segments(rows);
@@ -451,5 +455,6 @@ const struct pe_attend pe_rel_sin_attend = {
     .work = work,
     .open = open,
     .open_head = open_head,
+    .query_bias = query_bias,
     .add_scores = add_scores,
 };

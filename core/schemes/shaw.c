@@ -67,6 +67,7 @@ struct tables {
     size_t n_rows;
     double *rel_k, *rel_v; /* [n_rows, head_dim], [n_rows, v_dim]; NULL: none */
     size_t v_dim;
+    struct pe_relative_index index; /* of attention */
 };
 
 static bool is_hugging_face(const struct shaw *c) { return c->table_style >= RELATIVE_KEY; }
@@ -218,6 +219,7 @@ static void drop(struct pe_plan *plan)
     if (t) {
         free(t->rel_k);
         free(t->rel_v);
+        free(t->index.run);
     }
     free(t);
 }
@@ -256,10 +258,18 @@ static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
     return (q_norm + (by_key_too(plan) ? k_norm : 0)) * e;
 }
 
+/* In a head's tables: rel_k, rel_v, and keys that met rel_k. Styles with the last have no values. */
+static size_t rel_v_at(const struct pe_plan *plan)
+{
+    const struct tables *t = plan->tables;
+    return pe_relative_table_size(t->n_rows, head_dim_of(plan));
+}
+
 static struct pe_attend_room room(const struct pe_plan *plan, size_t n_rows)
 {
     const struct tables *t = plan->tables;
-    return (struct pe_attend_room){.tables = t->n_rows * (head_dim_of(plan) + t->v_dim),
+    size_t meeting = by_key_too(plan) ? pe_relative_meeting_size(plan, t->n_rows) : 0;
+    return (struct pe_attend_room){.tables = rel_v_at(plan) + t->n_rows * t->v_dim + meeting,
                                    .scratch = pe_relative_scratch(plan, n_rows, t->n_rows)};
 }
 
@@ -273,35 +283,51 @@ static double work(const struct pe_plan *plan)
 static const void *open_head(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *tables)
 {
     const struct tables *t = plan->tables;
-    size_t n = t->n_rows * head_dim_of(plan);
     (void)head;
-    pe_convert(a->dtype, tables, PE_F64, t->rel_k, n);
+    pe_relative_table_set(a, t->rel_k, t->n_rows, head_dim_of(plan), tables);
     if (t->rel_v)
-        pe_convert(a->dtype, pe_numbers_at(a, tables, n), PE_F64, t->rel_v, t->n_rows * t->v_dim);
+        pe_convert(a->dtype, pe_numbers_at(a, tables, rel_v_at(plan)), PE_F64, t->rel_v, t->n_rows * t->v_dim);
     return tables;
+}
+
+static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err)
+{
+    (void)a;
+    return pe_relative_index_open(plan, row, &((struct tables *)plan->tables)->index, err);
+}
+
+static void open_keys(const struct pe_rows *keys, void *tables)
+{
+    const struct tables *t = keys->plan->tables;
+    if (by_key_too(keys->plan) && pe_relative_meeting_size(keys->plan, t->n_rows))
+        pe_relative_meet(keys, keys->tables, t->n_rows, pe_numbers_at(keys->a, tables, rel_v_at(keys->plan)));
 }
 
 static void add_scores(const struct pe_rows *rows)
 {
     const struct tables *t = rows->plan->tables;
-    pe_relative_add_by_query(rows, row, rows->tables, t->n_rows, rows->scale);
+    const void *panels = pe_relative_panels(rows->a, rows->tables, t->n_rows, rows->head_dim);
+    pe_relative_add_by_query(rows, &t->index, panels, t->n_rows, rows->scale);
     if (by_key_too(rows->plan))
-        pe_relative_add_by_key(rows, row, rows->tables, t->n_rows, rows->scale);
+        pe_relative_add_by_key(rows, &t->index, rows->tables,
+                               pe_numbers_at(rows->a, rows->tables, rel_v_at(rows->plan)), t->n_rows, rows->scale);
 }
 
 static void add_output(const struct pe_rows *rows, void *out, size_t out_stride, size_t v_dim)
 {
     const struct tables *t = rows->plan->tables;
-    const void *rel_v = pe_numbers_at(rows->a, rows->tables, t->n_rows * rows->head_dim);
+    const void *rel_v = pe_numbers_at(rows->a, rows->tables, rel_v_at(rows->plan));
     if (t->rel_v)
-        pe_relative_add_values(rows, row, rel_v, t->n_rows, out, out_stride, v_dim);
+        pe_relative_add_values(rows, &t->index, rel_v, t->n_rows, out, out_stride, v_dim);
 }
 
 static const struct pe_attend attend = {
     .largest = largest,
     .room = room,
     .work = work,
+    .open = open,
     .open_head = open_head,
+    .open_keys = open_keys,
     .add_scores = add_scores,
     .add_output = add_output,
 };

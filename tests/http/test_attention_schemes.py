@@ -175,6 +175,13 @@ def test_random_shapes(server, make, dtype, tolerance):
         compare(server, make, shape, kv_heads, k_len, {}, dtype, tolerance)
 
 
+@pytest.mark.parametrize("make", [alibi, shaw, relative_key_query, transformer_xl, deberta_buckets], ids=lambda m: m.__name__)
+@pytest.mark.parametrize("dtype,tolerance", [("f8", 1e-12), ("f4", 1e-6)])
+def test_long_rows_are_made_in_small_blocks(server, make, dtype, tolerance):
+    compare(server, make, (1, 2, 70, 4), 1, 2100, {}, dtype, tolerance)
+    compare(server, make, (1, 2, 70, 4), 1, 2100, {"window": 700, "causal": True}, dtype, tolerance)
+
+
 @pytest.mark.parametrize("make", CASES, ids=lambda m: m.__name__)
 def test_masked_and_grouped(server, make):
     for mask in ({"causal": True}, {"window": 3, "window_right": 1}, {"causal": True, "key_mask": [0, 1, 1, 0, 1, 1, 0, 1, 1]}, {"key_mask": [0] * 9}):

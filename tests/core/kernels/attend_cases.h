@@ -287,6 +287,92 @@ static void OF(gated)(void **unused)
     for_all(OF(check_sigmoid));
 }
 
+/* ---- Products and picks ---- */
+
+static void OF(fill_with_chance)(REAL *x, size_t n, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = (REAL)(chance(seed * 1000003 + i) - 0.5);
+}
+
+/* Every element within the bound of kernels.h's formula, and the same as in the product of all rows with all. */
+static void OF(check_products)(const struct pe_kernels *kernels)
+{
+    enum { P = PE_PANEL_BYTES / sizeof(REAL), A = DEEP + 3, B = DEEP + 1, C = MANY + 5 };
+    static REAL a[FEW * A], b[MANY * B], all[FEW * C], some[FEW * C];
+    static _Alignas(64) REAL panels[(MANY + P) * DEEP];
+    OF(fill_with_chance)(a, FEW * A, 1);
+    OF(fill_with_chance)(b, MANY * B, 2);
+    kernels->KERNEL(pack)(b, B, MANY, DEEP, panels);
+    kernels->KERNEL(products)(FEW, 0, MANY, DEEP, (REAL)0.7, a, A, panels, all, C);
+    for (size_t i = 0; i < FEW; i++)
+        for (size_t j = 0; j < MANY; j++) {
+            long double sum = 0, size = 0;
+            for (size_t x = 0; x < DEEP; x++) {
+                long double product = (long double)a[i * A + x] * (long double)b[j * B + x];
+                sum += product;
+                size += fabsl(product);
+            }
+            long double scale = (long double)(REAL)0.7, bound = (DEEP + 1) * NEXT / 2 * scale * size;
+            assert_true(fabsl((long double)all[i * C + j] - scale * sum) <= bound);
+        }
+    for (size_t m = 1; m <= FEW; m++)
+        for (size_t first = 0; first < 40; first += 13)
+            for (size_t n = 1; first + n <= MANY; n += 6) {
+                memset(some, 0, sizeof some);
+                kernels->KERNEL(products)(m, first, n, DEEP, (REAL)0.7, a, A, panels, some, C);
+                for (size_t i = 0; i < FEW; i++)
+                    for (size_t j = 0; j < C; j++)
+                        assert_true(some[i * C + j] == (i < m && j < n ? all[i * C + first + j] : 0));
+            }
+}
+
+static void OF(products_of_any_size)(void **unused)
+{
+    (void)unused;
+    for_all(OF(check_products));
+}
+
+/* step: 1 or -1; rows of the table stay for a while and then step. The others are plain loops. */
+static void OF(check_picks)(const struct pe_kernels *kernels, int step, double stay)
+{
+    enum { S = MANY + 2, T = MANY + FEW };
+    static REAL table[MANY * T + 16], s[FEW * S], truth[FEW * S];
+    int32_t run[T], at = step > 0 ? 0 : T - 1;
+    OF(fill_with_chance)(table, MANY * T + 16, 3);
+    for (size_t m = 0; m < T; m++) {
+        run[m] = at;
+        at += chance(m) < stay ? 0 : step;
+    }
+    for (size_t m = 1; m <= FEW; m++)
+        for (size_t n = 1; n <= MANY; n += 5) {
+            const int32_t *index = run + m - 1;
+            OF(fill_with_chance)(s, FEW * S, 4);
+            memcpy(truth, s, sizeof s);
+            kernels->KERNEL(pick_across_add)(s, S, table, T, index, m, n, (REAL)0.3);
+            kernels->KERNEL(pick_add)(s, table, index, n);
+            for (size_t i = 0; i < m; i++)
+                for (size_t j = 0; j < n; j++)
+                    truth[i * S + j] += (REAL)0.3 * table[j * T + (size_t)run[m - 1 + j - i]];
+            for (size_t j = 0; j < n; j++)
+                truth[j] += table[index[j]];
+            assert_memory_equal(s, truth, sizeof s);
+        }
+}
+
+static void OF(check_all_picks)(const struct pe_kernels *kernels)
+{
+    for (int step = -1; step <= 1; step += 2)
+        for (double stay = 0; stay <= 1; stay += 0.25)
+            OF(check_picks)(kernels, step, stay);
+}
+
+static void OF(picks_are_plain_loops)(void **unused)
+{
+    (void)unused;
+    for_all(OF(check_all_picks));
+}
+
 #undef KERNEL
 #undef OF
 #undef REAL

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 enum { LONGEST = 150, GUARD = 3, BLOCK = 1 << 12 };
+enum { MANY = 90, DEEP = 37, FEW = 26 }; /* keys, channels and queries of products */
 
 /* Calls check for every instruction set of this machine. */
 static void for_all(void (*check)(const struct pe_kernels *))
@@ -48,6 +49,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(exponentials_are_near), TEST(exponentials_of_specials), TEST(sums),   TEST(any_length_and_place),
         TEST(largest_of_row),        TEST(plain_arithmetic),         TEST(capped), TEST(gated),
+        TEST(products_of_any_size),  TEST(picks_are_plain_loops),
     };
     return cmocka_run_group_tests_name("attend", tests, NULL, NULL);
 }
