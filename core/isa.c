@@ -4,31 +4,17 @@
 
 #include <stdatomic.h>
 
-#define TABLE(isa)                                                                                                     \
-    {                                                                                                                  \
-        .waves = pe_waves_##isa, .list_f32 = pe_list_f32_##isa, .list_pairs_f32 = pe_list_pairs_f32_##isa,             \
-        .run_f32 = pe_run_f32_##isa, .run_f16 = pe_run_f16_##isa, .run_bf16 = pe_run_bf16_##isa,                       \
-        .turn = pe_turn_##isa, .rotate_f32 = pe_rotate_f32_##isa, .rotate_f64 = pe_rotate_f64_##isa,                   \
-        .rotate_rows = pe_rotate_rows_##isa, .pack = pe_pack_##isa, .angles = pe_angles_##isa,                         \
-        .of_f16 = pe_of_f16_##isa, .of_bf16 = pe_of_bf16_##isa, .to_f16 = pe_to_f16_##isa,                             \
-        .to_bf16 = pe_to_bf16_##isa, .exp_f32 = pe_exp_f32_##isa, .exp_f64 = pe_exp_f64_##isa,                         \
-        .max_f32 = pe_max_f32_##isa, .max_f64 = pe_max_f64_##isa, .scale_f32 = pe_scale_f32_##isa,                     \
-        .scale_f64 = pe_scale_f64_##isa, .add_f32 = pe_add_f32_##isa, .add_f64 = pe_add_f64_##isa,                     \
-        .gather_add_f32 = pe_gather_add_f32_##isa, .gather_add_f64 = pe_gather_add_f64_##isa,                          \
-        .cap_f32 = pe_cap_f32_##isa, .cap_f64 = pe_cap_f64_##isa, .sigmoid_f32 = pe_sigmoid_f32_##isa,                 \
-        .sigmoid_f64 = pe_sigmoid_f64_##isa, .pick_add_f32 = pe_pick_add_f32_##isa,                                    \
-        .pick_add_f64 = pe_pick_add_f64_##isa, .pick_across_add_f32 = pe_pick_across_add_f32_##isa,                    \
-        .pick_across_add_f64 = pe_pick_across_add_f64_##isa, .pack_f32 = pe_pack_f32_##isa,                            \
-        .pack_f64 = pe_pack_f64_##isa, .products_f32 = pe_products_f32_##isa, .products_f64 = pe_products_f64_##isa,   \
-        .narrow_f16 = pe_narrow_f16_##isa, .narrow_bf16 = pe_narrow_bf16_##isa, .windows = pe_windows_##isa,           \
-        .lines = pe_lines_##isa,                                                                                       \
-    }
-
 static const struct pe_kernels tables[PE_N_ISAS] = {
-    [PE_ISA_BASE] = TABLE(base),
+#define KERNEL(name, type) .name = pe_##name##_base,
+    [PE_ISA_BASE] = {PE_KERNEL_LIST(KERNEL)},
+#undef KERNEL
 #if defined(__x86_64__)
-    [PE_ISA_AVX2] = TABLE(avx2),
-    [PE_ISA_AVX512] = TABLE(avx512),
+#define KERNEL(name, type) .name = pe_##name##_avx2,
+    [PE_ISA_AVX2] = {PE_KERNEL_LIST(KERNEL)},
+#undef KERNEL
+#define KERNEL(name, type) .name = pe_##name##_avx512,
+    [PE_ISA_AVX512] = {PE_KERNEL_LIST(KERNEL)},
+#undef KERNEL
 #endif
 };
 

@@ -160,101 +160,66 @@ typedef void pe_windows_fn(const void *vector, size_t size, size_t n_rows, size_
 typedef void pe_lines_fn(const void *from, size_t step, size_t n_lines, size_t n, void *dst);
 enum { PE_LINES_SLACK = 64 };
 
+/* Every kernel and its type: the one list of them. */
+#define PE_KERNEL_LIST(K)                                                                                              \
+    K(waves, pe_waves_fn)                                                                                              \
+    K(list_f32, pe_list_f32_fn)                                                                                        \
+    K(list_pairs_f32, pe_list_pairs_f32_fn)                                                                            \
+    K(run_f32, pe_run_fn)                                                                                              \
+    K(run_f16, pe_run_fn)                                                                                              \
+    K(run_bf16, pe_run_fn)                                                                                             \
+    K(turn, pe_turn_fn)                                                                                                \
+    K(rotate_f32, pe_rotate_f32_fn)                                                                                    \
+    K(rotate_f64, pe_rotate_f64_fn)                                                                                    \
+    K(rotate_rows, pe_rotate_rows_fn)                                                                                  \
+    K(pack, pe_pack_fn)                                                                                                \
+    K(angles, pe_angles_fn)                                                                                            \
+    K(of_f16, pe_of_half_fn)                                                                                           \
+    K(of_bf16, pe_of_half_fn)                                                                                          \
+    K(to_f16, pe_to_half_fn)                                                                                           \
+    K(to_bf16, pe_to_half_fn)                                                                                          \
+    K(exp_f32, pe_exp_f32_fn)                                                                                          \
+    K(exp_f64, pe_exp_f64_fn)                                                                                          \
+    K(max_f32, pe_max_f32_fn)                                                                                          \
+    K(max_f64, pe_max_f64_fn)                                                                                          \
+    K(scale_f32, pe_scale_f32_fn)                                                                                      \
+    K(scale_f64, pe_scale_f64_fn)                                                                                      \
+    K(add_f32, pe_add_f32_fn)                                                                                          \
+    K(add_f64, pe_add_f64_fn)                                                                                          \
+    K(gather_add_f32, pe_gather_add_f32_fn)                                                                            \
+    K(gather_add_f64, pe_gather_add_f64_fn)                                                                            \
+    K(cap_f32, pe_cap_f32_fn)                                                                                          \
+    K(cap_f64, pe_cap_f64_fn)                                                                                          \
+    K(sigmoid_f32, pe_sigmoid_f32_fn)                                                                                  \
+    K(sigmoid_f64, pe_sigmoid_f64_fn)                                                                                  \
+    K(pick_add_f32, pe_pick_add_f32_fn)                                                                                \
+    K(pick_add_f64, pe_pick_add_f64_fn)                                                                                \
+    K(pick_across_add_f32, pe_pick_across_add_f32_fn)                                                                  \
+    K(pick_across_add_f64, pe_pick_across_add_f64_fn)                                                                  \
+    K(pack_f32, pe_pack_f32_fn)                                                                                        \
+    K(pack_f64, pe_pack_f64_fn)                                                                                        \
+    K(products_f32, pe_products_f32_fn)                                                                                \
+    K(products_f64, pe_products_f64_fn)                                                                                \
+    K(narrow_f16, pe_narrow_fn)                                                                                        \
+    K(narrow_bf16, pe_narrow_fn)                                                                                       \
+    K(windows, pe_windows_fn)                                                                                          \
+    K(lines, pe_lines_fn)
+
 /* All kernels of one instruction set. */
 struct pe_kernels {
-    pe_waves_fn *waves;
-    pe_list_f32_fn *list_f32;
-    pe_list_pairs_f32_fn *list_pairs_f32;
-    pe_run_fn *run_f32;
-    pe_run_fn *run_f16;
-    pe_run_fn *run_bf16;
-    pe_turn_fn *turn;
-    pe_rotate_f32_fn *rotate_f32;
-    pe_rotate_f64_fn *rotate_f64;
-    pe_rotate_rows_fn *rotate_rows;
-    pe_pack_fn *pack;
-    pe_angles_fn *angles;
-    pe_of_half_fn *of_f16;
-    pe_of_half_fn *of_bf16;
-    pe_to_half_fn *to_f16;
-    pe_to_half_fn *to_bf16;
-    pe_exp_f32_fn *exp_f32;
-    pe_exp_f64_fn *exp_f64;
-    pe_max_f32_fn *max_f32;
-    pe_max_f64_fn *max_f64;
-    pe_scale_f32_fn *scale_f32;
-    pe_scale_f64_fn *scale_f64;
-    pe_add_f32_fn *add_f32;
-    pe_add_f64_fn *add_f64;
-    pe_gather_add_f32_fn *gather_add_f32;
-    pe_gather_add_f64_fn *gather_add_f64;
-    pe_cap_f32_fn *cap_f32;
-    pe_cap_f64_fn *cap_f64;
-    pe_sigmoid_f32_fn *sigmoid_f32;
-    pe_sigmoid_f64_fn *sigmoid_f64;
-    pe_pick_add_f32_fn *pick_add_f32;
-    pe_pick_add_f64_fn *pick_add_f64;
-    pe_pick_across_add_f32_fn *pick_across_add_f32;
-    pe_pick_across_add_f64_fn *pick_across_add_f64;
-    pe_pack_f32_fn *pack_f32;
-    pe_pack_f64_fn *pack_f64;
-    pe_products_f32_fn *products_f32;
-    pe_products_f64_fn *products_f64;
-    pe_narrow_fn *narrow_f16;
-    pe_narrow_fn *narrow_bf16;
-    pe_windows_fn *windows;
-    pe_lines_fn *lines;
+#define PE_KERNEL_MEMBER(name, type) type *name;
+    PE_KERNEL_LIST(PE_KERNEL_MEMBER)
+#undef PE_KERNEL_MEMBER
 };
 const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
 
-#define PE_KERNELS_OF(isa)                                                                                             \
-    pe_waves_fn pe_waves_##isa;                                                                                        \
-    pe_list_f32_fn pe_list_f32_##isa;                                                                                  \
-    pe_list_pairs_f32_fn pe_list_pairs_f32_##isa;                                                                      \
-    pe_turn_fn pe_turn_##isa;                                                                                          \
-    pe_run_fn pe_run_f32_##isa;                                                                                        \
-    pe_run_fn pe_run_f16_##isa;                                                                                        \
-    pe_run_fn pe_run_bf16_##isa;                                                                                       \
-    pe_rotate_f32_fn pe_rotate_f32_##isa;                                                                              \
-    pe_rotate_f64_fn pe_rotate_f64_##isa;                                                                              \
-    pe_rotate_rows_fn pe_rotate_rows_##isa;                                                                            \
-    pe_pack_fn pe_pack_##isa;                                                                                          \
-    pe_angles_fn pe_angles_##isa;                                                                                      \
-    pe_of_half_fn pe_of_f16_##isa;                                                                                     \
-    pe_of_half_fn pe_of_bf16_##isa;                                                                                    \
-    pe_to_half_fn pe_to_f16_##isa;                                                                                     \
-    pe_to_half_fn pe_to_bf16_##isa;                                                                                    \
-    pe_exp_f32_fn pe_exp_f32_##isa;                                                                                    \
-    pe_exp_f64_fn pe_exp_f64_##isa;                                                                                    \
-    pe_max_f32_fn pe_max_f32_##isa;                                                                                    \
-    pe_max_f64_fn pe_max_f64_##isa;                                                                                    \
-    pe_scale_f32_fn pe_scale_f32_##isa;                                                                                \
-    pe_scale_f64_fn pe_scale_f64_##isa;                                                                                \
-    pe_add_f32_fn pe_add_f32_##isa;                                                                                    \
-    pe_add_f64_fn pe_add_f64_##isa;                                                                                    \
-    pe_gather_add_f32_fn pe_gather_add_f32_##isa;                                                                      \
-    pe_gather_add_f64_fn pe_gather_add_f64_##isa;                                                                      \
-    pe_cap_f32_fn pe_cap_f32_##isa;                                                                                    \
-    pe_cap_f64_fn pe_cap_f64_##isa;                                                                                    \
-    pe_sigmoid_f32_fn pe_sigmoid_f32_##isa;                                                                            \
-    pe_pick_add_f32_fn pe_pick_add_f32_##isa;                                                                          \
-    pe_pick_add_f64_fn pe_pick_add_f64_##isa;                                                                          \
-    pe_pick_across_add_f32_fn pe_pick_across_add_f32_##isa;                                                            \
-    pe_pick_across_add_f64_fn pe_pick_across_add_f64_##isa;                                                            \
-    pe_pack_f32_fn pe_pack_f32_##isa;                                                                                  \
-    pe_pack_f64_fn pe_pack_f64_##isa;                                                                                  \
-    pe_products_f32_fn pe_products_f32_##isa;                                                                          \
-    pe_products_f64_fn pe_products_f64_##isa;                                                                          \
-    pe_narrow_fn pe_narrow_f16_##isa;                                                                                  \
-    pe_narrow_fn pe_narrow_bf16_##isa;                                                                                 \
-    pe_windows_fn pe_windows_##isa;                                                                                    \
-    pe_lines_fn pe_lines_##isa;                                                                                        \
-    pe_sigmoid_f64_fn pe_sigmoid_f64_##isa;
-PE_KERNELS_OF(base)
+#define PE_KERNEL_BASE(name, type) type pe_##name##_base;
+PE_KERNEL_LIST(PE_KERNEL_BASE)
+#undef PE_KERNEL_BASE
 #if defined(__x86_64__)
-PE_KERNELS_OF(avx2)
-PE_KERNELS_OF(avx512)
+#define PE_KERNEL_X86(name, type) type pe_##name##_avx2, pe_##name##_avx512;
+PE_KERNEL_LIST(PE_KERNEL_X86)
+#undef PE_KERNEL_X86
 #endif
-#undef PE_KERNELS_OF
 
 #endif
