@@ -166,7 +166,7 @@ bool api_reply_waits(const struct api_reply *reply, uint64_t i);
  * from. */
 void api_reply_finish(struct api_reply *reply, char *body, size_t n);
 
-/* One owner more, whom api_reply_free takes away again. Not by two threads at a time. */
+/* One owner more, whom api_reply_free takes away again. Any thread that has a hold on it. */
 struct api_reply *api_reply_hold(struct api_reply *reply);
 void api_reply_free(struct api_reply *reply); /* NULL is accepted */
 

@@ -2,6 +2,7 @@
 #include "api/reply.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,10 +10,10 @@ const char api_json_type[] = "application/json";
 static const char problem_type[] = "application/problem+json";
 
 struct reply {
-    struct api_reply face; /* first: the server holds its address */
-    unsigned n_more_owners;
-    char *bytes;           /* the body of a reply made whole */
-    struct api_work *work; /* or what it is streamed from */
+    struct api_reply face;    /* first: the server holds its address */
+    atomic_int n_more_owners; /* besides one; they may be of several threads */
+    char *bytes;              /* the body of a reply made whole */
+    struct api_work *work;    /* or what it is streamed from */
     const struct api_store *store;
     const struct api_weights *weights; /* or the stored file it shows, held */
     size_t first;                      /* the byte of the file that it begins with */
@@ -277,7 +278,7 @@ void api_reply_finish(struct api_reply *reply, char *body, size_t n)
 struct api_reply *api_reply_hold(struct api_reply *reply)
 {
     if (reply != &no_memory.face)
-        ((struct reply *)reply)->n_more_owners++;
+        atomic_fetch_add_explicit(&((struct reply *)reply)->n_more_owners, 1, memory_order_relaxed);
     return reply;
 }
 
@@ -286,10 +287,8 @@ void api_reply_free(struct api_reply *reply)
     if (!reply || reply == &no_memory.face)
         return;
     struct reply *r = (struct reply *)reply;
-    if (r->n_more_owners > 0) {
-        r->n_more_owners--;
+    if (atomic_fetch_sub_explicit(&r->n_more_owners, 1, memory_order_acq_rel) > 0)
         return;
-    }
     for (size_t i = 0; i < reply->n_headers; i++)
         free(reply->headers[i].value);
     drop_source(r);

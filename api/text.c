@@ -161,8 +161,10 @@ void api_text_real(struct api_text *text, double x)
 void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank)
 {
     api_text_add(text, "[", 1);
-    for (unsigned i = 0; i < rank; i++)
-        api_text_format(text, i ? ",%llu" : "%llu", (unsigned long long)shape[i]);
+    for (unsigned i = 0; i < rank; i++) {
+        api_text_add(text, ",", i > 0);
+        api_text_integer(text, (int64_t)shape[i]);
+    }
     api_text_add(text, "]", 1);
 }
 

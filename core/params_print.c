@@ -6,12 +6,15 @@
 /* Is word one of the alternatives "a|b|c"? */
 bool pe_is_among(const char *alternatives, const char *word)
 {
-    size_t n = strlen(word);
-    if (strchr(word, '|')) /* "a|b" is a piece of the list, not one of it */
-        return false;
-    for (const char *p = alternatives; p; p = strchr(p, '|') ? strchr(p, '|') + 1 : NULL)
-        if (strncmp(p, word, n) == 0 && (p[n] == '|' || p[n] == '\0'))
+    for (const char *p = alternatives; p;) {
+        const char *w = word;
+        for (; *p == *w && *p && *p != '|'; p++) /* "a|b" is a piece of the list, not one of it */
+            w++;
+        if (*w == '\0' && (*p == '|' || *p == '\0'))
             return true;
+        p = strchr(p, '|');
+        p = p ? p + 1 : NULL;
+    }
     return false;
 }
 

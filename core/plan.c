@@ -81,7 +81,7 @@ static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_param *rows = plan->scheme->info.params, *rules = pe_sequence_rules();
     size_t top = 1 + count_rows(rows) + count_rows(rules) + PE_ABSOLUTE_FIELDS_MAX + PE_ATTENTION_FIELDS_MAX;
-    struct pe_field *fields = calloc(top + pe_params_count(rows), sizeof *fields);
+    struct pe_field *fields = malloc((top + pe_params_count(rows)) * sizeof *fields);
     if (!fields)
         return pe_no_memory(err);
     struct pe_field *nested = fields + top; /* objects' fields stand behind the top level's */
@@ -224,7 +224,7 @@ enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **ou
 {
     struct pe_plan *plan = calloc(1, sizeof *plan);
     if (plan)
-        plan->inheritance = calloc(1, sizeof *plan->inheritance);
+        plan->inheritance = malloc(sizeof *plan->inheritance);
     enum pe_status status = plan && plan->inheritance ? pe_inherit(plan->inheritance, request, err) : pe_no_memory(err);
     if (!status)
         status = plan_merged(plan, request, err);

@@ -1,21 +1,14 @@
 /* Owns finished answers: a table by hash, and a ring by time of use. */
 #include "server/answers.h"
 
+#include "server/call_key.h"
 #include "server/metrics.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    KEY_MAX = 4096,  /* a longer request is computed anew: comparing it would cost as much as planning it */
-    N_BUCKETS = 4096 /* 32 KiB of pointers; 16 MiB hold some ten thousand answers */
-};
-
-/* What tells calls apart: every text with its end, absent ones as a byte of their own, then the body. */
-struct key {
-    size_t n;
-    char bytes[KEY_MAX];
-};
+enum { N_BUCKETS = 4096 }; /* 32 KiB of pointers; 16 MiB hold some ten thousand answers */
 
 struct answer {
     struct answer *next;          /* of its bucket */
@@ -28,58 +21,13 @@ struct answer {
 };
 
 struct answers {
-    size_t n_bytes, bytes_max;
+    size_t bytes_max; /* these two never change */
     uint64_t seed;
+    pthread_mutex_t lock; /* of all that follows; held for the time of a look-up, some tenths of a microsecond */
+    size_t n_bytes;
     struct answer ring; /* older: the one used last; newer: longest ago */
     struct answer *buckets[N_BUCKETS];
 };
-
-/* ---- Keys ------------------------------------------------------------------------------------------------------ */
-
-enum { ABSENT = 1, PRESENT = 2 }; /* bytes no header can hold */
-
-static bool add(struct key *key, const void *bytes, size_t n)
-{
-    if (n > KEY_MAX - key->n)
-        return false;
-    memcpy(key->bytes + key->n, bytes, n);
-    key->n += n;
-    return true;
-}
-
-static bool add_text(struct key *key, const char *text)
-{
-    const char mark = text ? PRESENT : ABSENT;
-    return add(key, &mark, 1) && (!text || add(key, text, strlen(text) + 1));
-}
-
-/* False: too long. The body comes last, so its length needs no saying. */
-static bool make_key(const struct api_call *call, struct key *key)
-{
-    const char *const texts[] = {
-        call->method, call->path,          call->query,          call->content_type,     call->content_encoding,
-        call->accept, call->if_match,      call->if_none_match,  call->if_range,         call->range,
-        call->origin, call->access_method, call->access_headers, call->inference_header,
-    };
-    key->n = 0;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (!add_text(key, texts[i]))
-            return false;
-    return call->body_bytes == 0 || add(key, call->body, call->body_bytes);
-}
-
-/* Eight bytes at a time; the product carries each of them upwards, the shift brings them down again. */
-static uint64_t hash_of(uint64_t seed, const struct key *key)
-{
-    uint64_t hash = seed ^ key->n;
-    for (size_t i = 0; i < key->n; i += 8) {
-        uint64_t word = 0;
-        memcpy(&word, key->bytes + i, key->n - i < 8 ? key->n - i : 8);
-        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
-        hash ^= hash >> 29;
-    }
-    return hash;
-}
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */
 
@@ -88,6 +36,7 @@ struct answers *answers_new(size_t bytes_max, uint64_t seed)
     struct answers *answers = calloc(1, sizeof *answers);
     if (!answers)
         return NULL;
+    pthread_mutex_init(&answers->lock, NULL);
     answers->bytes_max = bytes_max;
     answers->seed = seed;
     answers->ring.newer = answers->ring.older = &answers->ring;
@@ -125,14 +74,17 @@ static void forget(struct answers *answers, struct answer *answer)
 
 void answers_free(struct answers *answers)
 {
-    while (answers && answers->ring.newer != &answers->ring)
+    if (!answers)
+        return;
+    while (answers->ring.newer != &answers->ring)
         forget(answers, answers->ring.newer);
+    pthread_mutex_destroy(&answers->lock);
     free(answers);
 }
 
 /* ---- Use ------------------------------------------------------------------------------------------------------- */
 
-static struct answer *find(struct answers *answers, const struct key *key, uint64_t hash)
+static struct answer *find(struct answers *answers, const struct call_key *key, uint64_t hash)
 {
     struct answer *answer = *bucket_of(answers, hash);
     while (answer && (answer->hash != hash || answer->n_key != key->n || memcmp(answer->key, key->bytes, key->n) != 0))
@@ -140,13 +92,10 @@ static struct answer *find(struct answers *answers, const struct key *key, uint6
     return answer;
 }
 
-struct api_reply *answers_find(struct answers *answers, const struct api_call *call)
+/* An equal call's answer, now the one used last, with one owner more. */
+static struct api_reply *take(struct answers *answers, const struct call_key *key, uint64_t hash)
 {
-    struct key key;
-    if (answers->bytes_max == 0 || !make_key(call, &key))
-        return NULL;
-    struct answer *answer = find(answers, &key, hash_of(answers->seed, &key));
-    metrics_add(answer ? METRICS_ANSWERS_HITS : METRICS_ANSWERS_MISSES, 1);
+    struct answer *answer = find(answers, key, hash);
     if (!answer)
         return NULL;
     ring_remove(answer);
@@ -154,31 +103,62 @@ struct api_reply *answers_find(struct answers *answers, const struct api_call *c
     return api_reply_hold(answer->reply);
 }
 
+struct api_reply *answers_find(struct answers *answers, const struct api_call *call)
+{
+    struct call_key key;
+    if (answers->bytes_max == 0 || !call_key_make(call, &key))
+        return NULL;
+    uint64_t hash = call_key_hash(answers->seed, &key);
+    pthread_mutex_lock(&answers->lock);
+    struct api_reply *reply = take(answers, &key, hash);
+    pthread_mutex_unlock(&answers->lock);
+    metrics_add(reply ? METRICS_ANSWERS_HITS : METRICS_ANSWERS_MISSES, 1);
+    return reply;
+}
+
 /* What malloc and the headers take besides. */
 enum { OVERHEAD_BYTES = 512 };
 
-void answers_keep(struct answers *answers, const struct api_call *call, struct api_reply *reply)
+/* NULL: no memory, or it is larger than all there may be. */
+static struct answer *answer_new(const struct answers *answers, const struct call_key *key, uint64_t hash,
+                                 struct api_reply *reply)
 {
-    struct key key;
-    if (answers->bytes_max == 0 || !reply->is_repeatable || !reply->body || !make_key(call, &key))
-        return;
-    uint64_t hash = hash_of(answers->seed, &key);
-    size_t n_bytes = sizeof(struct answer) + key.n + reply->length + OVERHEAD_BYTES;
-    struct answer *answer = NULL;
-    if (n_bytes > answers->bytes_max || find(answers, &key, hash) || !(answer = malloc(sizeof *answer + key.n)))
-        return;
-    while (n_bytes > answers->bytes_max - answers->n_bytes)
+    size_t n_bytes = sizeof(struct answer) + key->n + reply->length + OVERHEAD_BYTES;
+    struct answer *answer = n_bytes <= answers->bytes_max ? malloc(sizeof *answer + key->n) : NULL;
+    if (!answer)
+        return NULL;
+    *answer =
+        (struct answer){.reply = reply, .n_bytes = n_bytes, .hash = hash, .n_key = key->n, .key = (char *)(answer + 1)};
+    memcpy(answer->key, key->bytes, key->n);
+    return answer;
+}
+
+static void insert(struct answers *answers, struct answer *answer)
+{
+    while (answer->n_bytes > answers->bytes_max - answers->n_bytes)
         forget(answers, answers->ring.newer);
-    struct answer **bucket = bucket_of(answers, hash);
-    *answer = (struct answer){.next = *bucket,
-                              .reply = api_reply_hold(reply),
-                              .n_bytes = n_bytes,
-                              .hash = hash,
-                              .n_key = key.n,
-                              .key = (char *)(answer + 1)};
-    memcpy(answer->key, key.bytes, key.n);
+    struct answer **bucket = bucket_of(answers, answer->hash);
+    answer->next = *bucket;
     *bucket = answer;
     ring_add(answers, answer);
-    answers->n_bytes += n_bytes;
-    metrics_add(METRICS_ANSWERS_BYTES, (int64_t)n_bytes);
+    api_reply_hold(answer->reply);
+    answers->n_bytes += answer->n_bytes;
+    metrics_add(METRICS_ANSWERS_BYTES, (int64_t)answer->n_bytes);
+}
+
+void answers_keep(struct answers *answers, const struct api_call *call, struct api_reply *reply)
+{
+    struct call_key key;
+    if (answers->bytes_max == 0 || !reply->is_repeatable || !reply->body || !call_key_make(call, &key))
+        return;
+    struct answer *answer = answer_new(answers, &key, call_key_hash(answers->seed, &key), reply);
+    if (!answer)
+        return;
+    pthread_mutex_lock(&answers->lock);
+    bool is_known = find(answers, &key, answer->hash); /* another loop was asked the same at the same time */
+    if (!is_known)
+        insert(answers, answer);
+    pthread_mutex_unlock(&answers->lock);
+    if (is_known)
+        free(answer);
 }

@@ -1,5 +1,8 @@
 /* Finished small answers by the very request that they answer, so that asking again costs no computing. The one that
- * was used longest ago leaves first. Belongs to one loop. */
+ * was used longest ago leaves first.
+ *
+ * One for all loops, behind a short lock: what one connection has asked is answered to any other, within one limit. A
+ * part for each loop would be asked n times before it has an answer, and keep it n times. */
 #ifndef SERVER_ANSWERS_H
 #define SERVER_ANSWERS_H
 

@@ -1,17 +1,58 @@
 /* Owns body buffers: the heap for small ones, their own pages for large ones, which can then grow without copying and
- * go back to the system at once. */
+ * go back to the system at once, but for one that is kept for the next body. */
 #define _GNU_SOURCE /* mremap */
 #include "server/body.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 /* Where pages of one's own begin to pay: a mapping costs a few system calls, a heap block of this size may stay
  * resident. */
-enum { MAPPED_MIN = 256 * 1024, FIRST_ROOM = 4096 };
+enum { MAPPED_MIN = 256 * 1024, FIRST_ROOM = 4096, SPARE_MAX = 32 * 1024 * 1024 };
 
 static bool is_mapped(size_t room) { return room >= MAPPED_MIN; }
+
+/* Pages that the kernel must clear take as long as receiving a body into them, so the last pages are kept, one mapping
+ * for all loops. They are marked as free: the kernel takes them if it is short of memory. */
+static struct {
+    pthread_mutex_t lock;
+    char *bytes;
+    size_t room;
+} spare = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* Only if it fits: a small body shall not hold many pages. NULL otherwise. */
+static char *take_spare(size_t n_bytes, size_t *room)
+{
+    char *bytes = NULL;
+    pthread_mutex_lock(&spare.lock);
+    if (spare.bytes && spare.room >= n_bytes && spare.room / 4 <= n_bytes) {
+        bytes = spare.bytes;
+        *room = spare.room;
+        spare.bytes = NULL;
+    }
+    pthread_mutex_unlock(&spare.lock);
+    return bytes;
+}
+
+/* The new one stays, the old one goes: what comes next is most likely of the size of what came last. */
+static void keep_spare(char *bytes, size_t room)
+{
+    if (room <= SPARE_MAX) {
+        madvise(bytes, room, MADV_FREE);
+        pthread_mutex_lock(&spare.lock);
+        char *old = spare.bytes;
+        size_t old_room = spare.room;
+        spare.bytes = bytes;
+        spare.room = room;
+        pthread_mutex_unlock(&spare.lock);
+        bytes = old;
+        room = old_room;
+    }
+    if (bytes)
+        munmap(bytes, room);
+}
 
 static char *map_new(size_t room)
 {
@@ -41,8 +82,11 @@ bool body_reserve(struct body *body, size_t n_bytes)
         return true;
     if (!is_mapped(n_bytes))
         return move_to(body, malloc(n_bytes), n_bytes);
-    if (!is_mapped(body->room))
-        return move_to(body, map_new(n_bytes), n_bytes);
+    if (!is_mapped(body->room)) {
+        size_t room = n_bytes;
+        char *kept = take_spare(n_bytes, &room);
+        return move_to(body, kept ? kept : map_new(n_bytes), room);
+    }
     char *bytes = mremap(body->bytes, body->room, n_bytes, MREMAP_MAYMOVE);
     if (bytes == MAP_FAILED)
         return false;
@@ -67,7 +111,7 @@ bool body_add(struct body *body, const char *bytes, size_t n_bytes, uint64_t n_m
 void body_drop(struct body *body)
 {
     if (is_mapped(body->room))
-        munmap(body->bytes, body->room);
+        keep_spare(body->bytes, body->room);
     else
         free(body->bytes);
     *body = (struct body){0};

@@ -15,6 +15,15 @@ static inline uint64_t clock_now(void)
     return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
 }
 
+/* The same clock as of the last tick, up to some milliseconds ago, for a fifth of the cost: good enough for deadlines
+ * of seconds, which every request sets several times. */
+static inline uint64_t clock_coarse(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+    return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
+}
+
 /* Writes a duration as milliseconds with three digits after the point, "12.034"; returns the end (a NUL stands there).
  * Every request prints half a dozen of these, and printf takes a microsecond for a double. */
 enum { CLOCK_MS_BYTES = 24 };

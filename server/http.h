@@ -6,17 +6,22 @@
 #include "server/jobs.h"
 #include "server/options.h"
 
+struct accept;
+struct answers;
+struct flights;
 struct http;
 
-/* Serves on listen_fd (taken) from within the loop of jobs. options, host and jobs are borrowed until http_free. NULL:
- * it could not start, the log says why. */
-struct http *http_new(const struct options *options, const struct api_host *host, struct jobs *jobs, int listen_fd);
+/* Serves within the loop of jobs the connections that http_take hands it, and tells accept of each that has ended.
+ * Everything is borrowed until http_free. NULL: it could not start, the log says why. */
+struct http *http_new(const struct options *options, const struct api_host *host, struct jobs *jobs,
+                      struct accept *accept, struct answers *answers, struct flights *flights);
 
-size_t http_n_connections(const struct http *http);
+/* Serves a connection just accepted (fd is taken). Any thread; is_here: it is the loop's own. */
+void http_take(struct http *http, int fd, bool is_here);
 
-/* Ends in three steps. http_drain: no new connections, idle ones are closed, running requests go on and their answers
+/* Ends in three steps. http_drain (any thread): idle connections are closed, running requests go on and their answers
  * say "Connection: close". http_stop: everything still running is cut off. Then jobs_free, which waits for workers, and
- * last http_free (NULL is accepted). */
+ * last http_free. NULL is accepted by the last two. */
 void http_drain(struct http *http);
 void http_stop(struct http *http);
 void http_free(struct http *http);

@@ -77,7 +77,7 @@ bool exchange_keep_call(struct exchange *x, const char *method)
     size_t n = strlen(method) + 1;
     for (size_t i = 0; i < N_KEPT; i++)
         n += copy(x, &kept[i], NULL);
-    char *at = x->strings = malloc(n);
+    char *at = x->strings = exchange_room(x, n);
     if (!at)
         return false;
     x->call.method = at;

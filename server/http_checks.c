@@ -29,7 +29,8 @@ static const char *const header_names[HTTP_N_HEADERS] = {
 void http_head_take(struct http_head *head, const char *name, const char *value)
 {
     for (size_t i = 0; i < HTTP_N_HEADERS; i++) {
-        if (strcasecmp(name, header_names[i]) != 0)
+        /* Most names differ in their first letter; letters of both cases differ in the bit of 32. */
+        if (((*name ^ *header_names[i]) & ~32) || strcasecmp(name, header_names[i]) != 0)
             continue;
         if (head->n[i]++ == 0)
             head->first[i] = value ? value : "";
@@ -81,6 +82,42 @@ uint64_t http_head_length(const struct http_head *head)
 {
     const char *length = head->first[HTTP_CONTENT_LENGTH];
     return length ? strtoull(length, NULL, 10) : UINT64_MAX;
+}
+
+/* ---- First bytes ----------------------------------------------------------------------------------------------- */
+
+enum { BULKY_BODY_MIN = 64 * 1024 };
+
+/* The line at bytes of n begins with "name:"; returns what follows, NULL otherwise. */
+static const char *value_of(const char *line, size_t n, const char *name)
+{
+    size_t n_name = strlen(name);
+    return n > n_name && strncasecmp(line, name, n_name) == 0 ? line + n_name : NULL;
+}
+
+/* Decimal digits after blanks, up to the end of what has come. */
+static uint64_t number_at(const char *at, const char *end)
+{
+    uint64_t value = 0;
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    for (; at < end && *at >= '0' && *at <= '9' && value < UINT64_MAX / 16; at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value;
+}
+
+bool http_begins_bulky(const char *bytes, size_t n)
+{
+    const char *end = bytes + n, *line = bytes;
+    while ((line = memchr(line, '\n', (size_t)(end - line))) && ++line < end && *line != '\r') {
+        size_t rest = (size_t)(end - line);
+        const char *length = value_of(line, rest, "Content-Length:");
+        if (length)
+            return number_at(length, end) > BULKY_BODY_MIN;
+        if (value_of(line, rest, "Transfer-Encoding:"))
+            return true;
+    }
+    return false;
 }
 
 /* ---- Request target -------------------------------------------------------------------------------------------- */

@@ -47,6 +47,10 @@ struct http_refusal http_head_check(const struct http_head *head);
 /* Bytes of the body as declared, UINT64_MAX if it is chunked or none is declared. Only after http_head_check. */
 uint64_t http_head_length(const struct http_head *head);
 
+/* Do these first bytes of a connection announce a body of more than 64 KiB, or one of unknown length? Decides only how
+ * fast it is received, so a guess is enough: the head need not be whole, nor right. */
+bool http_begins_bulky(const char *bytes, size_t n);
+
 /* Splits a request target, as received ("/encode?len=4", "http://host/encode"), in place: *path becomes the decoded
  * path and *query what follows the ?, still encoded, or NULL. */
 struct http_refusal http_target_split(char *target, const char **path, const char **query);

@@ -4,6 +4,7 @@
 #define SERVER_HTTP_EXCHANGE_H
 
 #include "server/body.h"
+#include "server/flights.h"
 #include "server/http_checks.h"
 #include "server/http_internal.h"
 #include "server/stream.h"
@@ -28,16 +29,20 @@ struct exchange {
     bool is_suspended, is_counted_stream;
     bool is_kept;        /* the reply is one of the kept answers */
     atomic_bool is_gone; /* read by the worker before it begins, and now and then by what takes long */
-    char *target;        /* as received, then split into path and query */
-    char *strings;       /* copies of the headers the call borrows, which must outlive the connection */
+    char *target;        /* as received, then split into path and query; in room, or of the heap */
+    char *strings;       /* copies of the headers the call borrows, which must outlive the connection; likewise */
     struct api_call call;
     struct http_head head;
     struct http_refusal target_refusal;
     struct body body;
     uint64_t n_dropped; /* bytes of a body over the limit */
     char id[129], traceparent[129];
+    struct exchange *next_spare; /* while it is not in use */
+    size_t n_room;
+    char room[512]; /* for target and strings, as far as they fit */
     struct job job;
-    struct api_reply *made; /* by the worker, which alone touches these two until it is done */
+    struct flight_seat seat; /* while a worker makes the reply, for this request or an equal one */
+    struct api_reply *made;  /* by the worker, which alone touches these two until it is done */
     uint64_t made_ns;
     struct api_reply *reply;
     struct stream *stream;
@@ -50,10 +55,18 @@ struct exchange {
 /* ---- http_exchange.c ------------------------------------------------------------------------------------------- */
 
 void exchange_make_id(struct http *http, char *id); /* 17 bytes */
+char *exchange_room(struct exchange *x, size_t n);  /* NULL: no memory */
 void exchange_drop(struct exchange *x);             /* one owner less; the last one frees it */
 void exchange_suspend(struct exchange *x);
 void exchange_resume(struct exchange *x); /* nothing to do if it is not suspended */
 bool exchange_is_gone(const struct exchange *x);
+
+/* ---- http_answer.c --------------------------------------------------------------------------------------------- */
+
+enum { EXCHANGE_INLINE_BODY_MAX = 16 * 1024 }; /* read on the loop, and planned there if that is quick */
+
+/* Answers a request whose body is there; x->state says how far that has come. */
+enum MHD_Result exchange_answer(struct exchange *x);
 
 /* ---- http_call.c ----------------------------------------------------------------------------------------------- */
 
@@ -61,6 +74,9 @@ bool exchange_is_gone(const struct exchange *x);
 bool exchange_keep_call(struct exchange *x, const char *method);
 
 /* ---- http_reply.c ---------------------------------------------------------------------------------------------- */
+
+/* Makes the body of a light reply, on the loop: the others have pieces. False: no memory. */
+bool exchange_make_whole(struct exchange *x);
 
 /* Hands x->reply to the daemon. MHD_NO closes the connection: without memory there is nothing better. */
 enum MHD_Result exchange_send(struct exchange *x);

@@ -1,15 +1,17 @@
-/* Shared by http.c (the daemon and its connections) and http_exchange.c (one request and its answer), by nobody else.
- */
+/* Shared by http.c (the daemons), http_connections.c, http_newcomers.c and http_exchange.c (one request and its
+ * answer), by nobody else. */
 #ifndef SERVER_HTTP_INTERNAL_H
 #define SERVER_HTTP_INTERNAL_H
 
 #include "server/http.h"
+#include "server/accept.h"
 #include "server/answers.h"
 #include "server/pool.h"
 
 #include <microhttpd.h>
 
 struct exchange;
+struct newcomer;
 
 /* Where a connection stands; decides which deadline it has. */
 enum http_phase {
@@ -20,8 +22,16 @@ enum http_phase {
     HTTP_PHASE_ANSWER, /* ours to do; a client that does not read is the daemon's own timeout's business */
 };
 
-struct http_connection {
+enum http_daemon_kind { HTTP_SMALL, HTTP_BULK, HTTP_N_DAEMONS };
+
+struct http_daemon {
     struct http *http;
+    struct MHD_Daemon *mhd;
+    struct jobs_driven driven;
+};
+
+struct http_connection {
+    struct http_daemon *daemon;
     struct http_connection *prev, *next;
     int fd;
     enum http_phase phase;
@@ -33,13 +43,20 @@ struct http {
     const struct options *options;
     const struct api_host *host;
     struct jobs *jobs;
+    struct accept *accept;
+    struct answers *answers; /* of all loops */
+    struct flights *flights; /* likewise */
     struct pool *pool;
-    struct answers *answers;
-    struct MHD_Daemon *daemon;
-    struct jobs_driven driven;
+    uint64_t counted_pool_bytes;
+    struct http_daemon daemons[HTTP_N_DAEMONS];
+    struct newcomer *newcomers;
     struct http_connection *connections;
     size_t n_connections, n_suspended, n_streams;
+    uint64_t n_ended; /* connections */
     struct jobs_timer *sweep, *watch;
+    struct jobs_call drain;
+    struct exchange *spare_exchanges;
+    size_t n_spare_exchanges;
     bool is_draining, is_stopping;
     uint64_t id_seed, n_ids; /* request ids */
 };
@@ -49,7 +66,19 @@ void http_phase(struct http *http, struct http_connection *connection, enum http
 
 /* Sets aside a connection whose answer needs time, and wakes it up. Only for the exchange. */
 void http_suspend(struct http *http, struct MHD_Connection *mhd);
-void http_resume(struct http *http, struct MHD_Connection *mhd);
+void http_resume(struct http_connection *connection, struct MHD_Connection *mhd);
+
+/* Called by a daemon (struct http_daemon) and by the timers. */
+void http_on_connection(void *daemon, struct MHD_Connection *mhd, void **context,
+                        enum MHD_ConnectionNotificationCode code);
+void http_watch(void *http);
+void http_sweep(void *http);
+
+/* ---- http_newcomers.c: connections that have not said anything yet ---------------------------------------------- */
+
+void newcomers_sweep(struct http *http, uint64_t now); /* those that take too long */
+void newcomers_drain(struct http *http);               /* those that have said nothing until now are closed */
+void newcomers_stop(struct http *http);
 
 /* Callbacks of the daemon, in the order of a request's life. */
 void *exchange_begin(void *http, const char *uri, struct MHD_Connection *mhd);
@@ -57,6 +86,7 @@ enum MHD_Result exchange_receive(void *http, struct MHD_Connection *mhd, const c
                                  const char *version, const char *upload, size_t *n_upload, void **request);
 void exchange_end(void *http, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code);
 
+void exchange_free_spare(struct http *http); /* at the end */
 bool exchange_is_suspended(const struct exchange *exchange);
 /* Whether its answer is on its way, from the moment a worker has begun on it: a client that has closed its sending side
  * may then still be reading. */
@@ -64,7 +94,8 @@ bool exchange_is_sending(const struct exchange *exchange);
 /* The client is gone, or has to go: no further work, the connection closes at the next turn. */
 void exchange_leave(struct exchange *exchange);
 /* The client is too slow with its request: says so (408), past the daemon, if nothing has been answered yet. exchange
- * may be NULL: no request line has come. */
+ * may be NULL: no request line has come. Or there is not even a connection of a daemon's yet. */
 void exchange_refuse_slow(struct exchange *exchange, struct http_connection *connection);
+void exchange_refuse_silent(struct http *http, int fd);
 
 #endif

@@ -79,16 +79,23 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
     return all;
 }
 
+bool exchange_make_whole(struct exchange *x)
+{
+    if (!x->reply->is_light || x->reply->n_pieces == 0 || x->reply->body)
+        return true;
+    size_t n;
+    char *all = make_all(x, &n);
+    if (all)
+        api_reply_finish(x->reply, all, n);
+    return all;
+}
+
 /* The reply keeps its body until the exchange ends, after the daemon has done with it. */
 static struct MHD_Response *light_response(struct exchange *x)
 {
+    if (!exchange_make_whole(x))
+        return NULL;
     size_t n = (size_t)x->reply->length;
-    if (x->reply->n_pieces && !x->reply->body) {
-        char *all = make_all(x, &n);
-        if (!all)
-            return NULL;
-        api_reply_finish(x->reply, all, n);
-    }
     if (x->call.is_hurried && !x->is_kept) /* unhurried, the body may have been changed in place */
         answers_keep(x->http->answers, &x->call, x->reply);
     bool is_head = strcmp(x->call.method, "HEAD") == 0;
@@ -185,8 +192,8 @@ static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 
  * once it has begun. */
 static bool is_late(const struct exchange *x)
 {
-    uint64_t timeout_us = x->reply->timeout_us, now = clock_now();
-    return timeout_us && x->received_at && (now - x->received_at) / 1000 >= timeout_us;
+    uint64_t timeout_us = x->reply->timeout_us;
+    return timeout_us && x->received_at && (clock_now() - x->received_at) / 1000 >= timeout_us;
 }
 
 /* A 503 says when to come back; the language cannot know, the machine guesses. */
@@ -272,17 +279,29 @@ void exchange_send_raw(int fd, const char *id, const struct api_reply *reply)
     send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-void exchange_refuse_slow(struct exchange *x, struct http_connection *connection)
+/* Says 408 on a socket; returns the status. */
+static int send_slow(int fd, const char *id)
 {
-    if (x && (x->state > EXCHANGE_BODY || x->raw_status))
-        return;
-    char id[17];
-    exchange_make_id(connection->http, id);
     struct api_reply *reply =
         api_refusal(408, "the request took too long to arrive (--header-timeout, --connection-timeout)");
-    exchange_send_raw(connection->fd, x ? x->id : id, reply);
-    if (x)
-        x->raw_status = reply->status;
+    int status = reply->status;
+    metrics_add(METRICS_REJECTED_TIMEOUT, 1); /* first: who has been told may ask another loop for the figure */
+    exchange_send_raw(fd, id, reply);
     api_reply_free(reply);
-    metrics_add(METRICS_REJECTED_TIMEOUT, 1);
+    return status;
+}
+
+void exchange_refuse_silent(struct http *http, int fd)
+{
+    char id[17];
+    exchange_make_id(http, id);
+    send_slow(fd, id);
+}
+
+void exchange_refuse_slow(struct exchange *x, struct http_connection *connection)
+{
+    if (!x)
+        exchange_refuse_silent(connection->daemon->http, connection->fd);
+    else if (x->state <= EXCHANGE_BODY && !x->raw_status)
+        x->raw_status = send_slow(connection->fd, x->id);
 }

@@ -1,9 +1,11 @@
-/* Owns the libuv loop: jobs on the worker threads, the driven object (the HTTP daemon), timers and signals. */
+/* Owns the libuv loop: jobs on the worker threads, the driven objects (the HTTP daemons), watched descriptors, calls
+ * from other threads, timers and signals. */
 #include "server/jobs.h"
 
 #include "server/clock.h"
 
 #include <assert.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,11 +26,25 @@ struct jobs_signal {
     struct jobs_signal *next;
 };
 
+struct jobs_watch {
+    uv_poll_t handle;
+    void (*fire)(void *self);
+    void *self;
+};
+
+struct driven {
+    uv_poll_t poll;
+    struct jobs_driven *object;
+};
+
 struct jobs {
     uv_loop_t loop;
     uv_async_t stop; /* also keeps the loop alive */
-    struct jobs_driven *driven;
-    uv_poll_t poll;
+    uv_async_t posted;
+    pthread_mutex_t calls_lock;
+    struct jobs_call *calls, **calls_end; /* posted, not yet made; first in, first out */
+    struct driven driven[JOBS_DRIVEN_MAX];
+    size_t n_driven;
     uv_timer_t alarm;
     uv_idle_t again;
     uv_prepare_t prepare;
@@ -111,12 +127,18 @@ void jobs_submit(struct jobs *jobs, struct job *job)
     (void)failed;
 }
 
-/* ---- The driven object ----------------------------------------------------------------------------------------- */
+/* ---- Driven objects -------------------------------------------------------------------------------------------- */
 
-static void drive(struct jobs *jobs)
+static void drive(struct jobs_driven *object)
 {
-    jobs->driven->wants_run = false;
-    jobs->driven->run(jobs->driven->self);
+    object->wants_run = false;
+    object->run(object->self);
+}
+
+static void drive_all(struct jobs *jobs)
+{
+    for (size_t i = 0; i < jobs->n_driven; i++)
+        drive(jobs->driven[i].object);
 }
 
 static void on_readable(uv_poll_t *handle, int status, int events)
@@ -125,9 +147,9 @@ static void on_readable(uv_poll_t *handle, int status, int events)
     drive(handle->data);
 }
 
-static void on_alarm(uv_timer_t *handle) { drive(handle->data); }
+static void on_alarm(uv_timer_t *handle) { drive_all(handle->data); }
 
-static void on_again(uv_idle_t *handle) { drive(handle->data); }
+static void on_again(uv_idle_t *handle) { drive_all(handle->data); }
 
 /* An idle handle makes the loop poll without sleeping, and is called on every turn. */
 static void keep_awake(struct jobs *jobs, bool awake)
@@ -140,15 +162,28 @@ static void keep_awake(struct jobs *jobs, bool awake)
 
 /* The daemon's sockets are edge-triggered: data it has not read yet makes no second event, so its own timeout (0: call
  * me again) must be obeyed, and a connection that was resumed or closed makes no event at all (wants_run). A few rounds
- * are enough for what one round sets off; the rest may wait until the loop has looked at its other descriptors. */
-static void settle(struct jobs *jobs)
+ * are enough for what one round sets off; the rest may wait until the loop has looked at its other descriptors.
+ * Returns whether the object has a time, and takes it into *ms if that is earlier. */
+static bool settle(struct jobs_driven *object, uint64_t *ms)
 {
     enum { ROUNDS_MAX = 4 };
-    for (int i = 0; i < ROUNDS_MAX && jobs->driven->wants_run; i++)
-        drive(jobs);
-    uint64_t ms = 0;
-    bool has_timeout = jobs->driven->timeout(jobs->driven->self, &ms);
-    keep_awake(jobs, jobs->driven->wants_run || (has_timeout && ms == 0));
+    for (int i = 0; i < ROUNDS_MAX && object->wants_run; i++)
+        drive(object);
+    uint64_t own = UINT64_MAX;
+    bool has_timeout = object->timeout(object->self, &own);
+    if (object->wants_run)
+        own = 0;
+    *ms = own < *ms ? own : *ms;
+    return has_timeout || object->wants_run;
+}
+
+static void settle_all(struct jobs *jobs)
+{
+    uint64_t ms = UINT64_MAX;
+    bool has_timeout = false;
+    for (size_t i = 0; i < jobs->n_driven; i++)
+        has_timeout |= settle(jobs->driven[i].object, &ms);
+    keep_awake(jobs, has_timeout && ms == 0);
     if (has_timeout && ms > 0)
         uv_timer_start(&jobs->alarm, on_alarm, ms, 0);
     else
@@ -158,21 +193,87 @@ static void settle(struct jobs *jobs)
 static void on_prepare(uv_prepare_t *handle)
 {
     struct jobs *jobs = handle->data;
-    if (jobs->driven)
-        settle(jobs);
+    settle_all(jobs);
     if (jobs->before_sleep)
         jobs->before_sleep(jobs->before_sleep_self);
 }
 
-bool jobs_drive(struct jobs *jobs, struct jobs_driven *driven)
+bool jobs_drive(struct jobs *jobs, struct jobs_driven *object)
 {
-    assert(!jobs->driven);
-    if (uv_poll_init(&jobs->loop, &jobs->poll, driven->fd) != 0)
+    assert(jobs->n_driven < JOBS_DRIVEN_MAX);
+    struct driven *driven = &jobs->driven[jobs->n_driven];
+    if (uv_poll_init(&jobs->loop, &driven->poll, object->fd) != 0)
         return false;
-    jobs->poll.data = jobs;
-    jobs->driven = driven;
-    return uv_poll_start(&jobs->poll, UV_READABLE, on_readable) == 0;
+    driven->poll.data = driven->object = object;
+    jobs->n_driven++;
+    return uv_poll_start(&driven->poll, UV_READABLE, on_readable) == 0;
 }
+
+/* ---- Watched descriptors --------------------------------------------------------------------------------------- */
+
+static void on_watch(uv_poll_t *handle, int status, int events)
+{
+    (void)status, (void)events; /* an error is found by whoever reads */
+    struct jobs_watch *watch = handle->data;
+    watch->fire(watch->self);
+}
+
+struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, void (*fire)(void *self), void *self)
+{
+    struct jobs_watch *watch = calloc(1, sizeof *watch);
+    if (!watch || uv_poll_init(&jobs->loop, &watch->handle, fd) != 0) {
+        free(watch);
+        return NULL;
+    }
+    watch->handle.data = watch;
+    watch->fire = fire;
+    watch->self = self;
+    jobs_watch_pause(watch, false);
+    return watch;
+}
+
+void jobs_watch_pause(struct jobs_watch *watch, bool is_paused)
+{
+    if (is_paused)
+        uv_poll_stop(&watch->handle);
+    else
+        uv_poll_start(&watch->handle, UV_READABLE, on_watch);
+}
+
+static void free_watch(uv_handle_t *handle) { free(handle->data); }
+
+void jobs_watch_free(struct jobs_watch *watch)
+{
+    if (watch)
+        uv_close((uv_handle_t *)&watch->handle, free_watch); /* the descriptor is let go of at once, the memory later */
+}
+
+/* ---- Calls from other threads ---------------------------------------------------------------------------------- */
+
+void jobs_post(struct jobs *jobs, struct jobs_call *call)
+{
+    call->next = NULL;
+    pthread_mutex_lock(&jobs->calls_lock);
+    *jobs->calls_end = call;
+    jobs->calls_end = &call->next;
+    pthread_mutex_unlock(&jobs->calls_lock);
+    uv_async_send(&jobs->posted); /* several before the loop wakes are one event */
+}
+
+static void make_calls(struct jobs *jobs)
+{
+    pthread_mutex_lock(&jobs->calls_lock);
+    struct jobs_call *call = jobs->calls;
+    jobs->calls = NULL;
+    jobs->calls_end = &jobs->calls;
+    pthread_mutex_unlock(&jobs->calls_lock);
+    for (struct jobs_call *next; call; call = next) {
+        next = call->next; /* the call may free itself */
+        call->fire(call);
+    }
+}
+
+static void on_posted(uv_async_t *handle) { make_calls(handle->data); }
 
 void jobs_before_sleep(struct jobs *jobs, void (*hook)(void *self), void *self)
 {
@@ -243,11 +344,14 @@ struct jobs *jobs_new(void)
         free(jobs);
         return NULL;
     }
+    pthread_mutex_init(&jobs->calls_lock, NULL);
+    jobs->calls_end = &jobs->calls;
     uv_async_init(&jobs->loop, &jobs->stop, on_stop);
+    uv_async_init(&jobs->loop, &jobs->posted, on_posted);
     uv_timer_init(&jobs->loop, &jobs->alarm);
     uv_idle_init(&jobs->loop, &jobs->again);
     uv_prepare_init(&jobs->loop, &jobs->prepare);
-    jobs->alarm.data = jobs->again.data = jobs->prepare.data = jobs;
+    jobs->alarm.data = jobs->again.data = jobs->prepare.data = jobs->posted.data = jobs;
     uv_prepare_start(&jobs->prepare, on_prepare);
     return jobs;
 }
@@ -267,7 +371,8 @@ void jobs_free(struct jobs *jobs)
 {
     if (!jobs)
         return;
-    jobs->driven = NULL;
+    make_calls(jobs);
+    jobs->n_driven = 0;
     uv_walk(&jobs->loop, close_handle, NULL);
     uv_run(&jobs->loop, UV_RUN_DEFAULT); /* ends when the last job is done and the last handle closed */
     int busy = uv_loop_close(&jobs->loop);
@@ -281,5 +386,6 @@ void jobs_free(struct jobs *jobs)
         next = watch->next;
         free(watch);
     }
+    pthread_mutex_destroy(&jobs->calls_lock);
     free(jobs);
 }

@@ -1,7 +1,8 @@
 /* The event loop of one I/O thread and the worker threads behind it. The only file that knows libuv is jobs.c.
  *
- * Everything here is called from the loop's thread, and every callback runs on it, except where "worker" is said. One
- * struct jobs is one loop; the workers are shared by all loops of the process. */
+ * Everything here is called from the loop's thread, and every callback runs on it, except where "worker" or "any
+ * thread" is said. One struct jobs is one loop; the workers are shared by all loops of the process. Before jobs_run and
+ * after it the loop's thread is whichever holds it. */
 #ifndef SERVER_JOBS_H
 #define SERVER_JOBS_H
 
@@ -16,9 +17,9 @@ struct jobs_timer;
  */
 void jobs_set_workers(unsigned n_workers);
 
-struct jobs *jobs_new(void);      /* NULL: no memory or no file descriptor left */
-void jobs_run(struct jobs *jobs); /* returns after jobs_stop */
-void jobs_stop(struct jobs *jobs);
+struct jobs *jobs_new(void);       /* NULL: no memory or no file descriptor left */
+void jobs_run(struct jobs *jobs);  /* returns after jobs_stop */
+void jobs_stop(struct jobs *jobs); /* any thread */
 void jobs_free(struct jobs *jobs); /* after jobs_run has returned; waits for jobs still at work; NULL is accepted */
 
 /* A piece of work: work() on a worker, then done() on the loop. Embedded in the object that owns it, which must live
@@ -57,7 +58,24 @@ struct jobs_driven {
     bool (*timeout)(void *self, uint64_t *ms); /* true: call run() again within *ms */
     bool wants_run;
 };
-bool jobs_drive(struct jobs *jobs, struct jobs_driven *driven); /* borrowed until jobs_free; one for each loop */
+enum { JOBS_DRIVEN_MAX = 2 };                                   /* of one loop */
+bool jobs_drive(struct jobs *jobs, struct jobs_driven *driven); /* borrowed until jobs_free */
+
+/* Calls fire() while a descriptor can be read. Ends with jobs_watch_free, before the descriptor is closed or watched by
+ * somebody else. NULL: no memory. */
+struct jobs_watch;
+struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, void (*fire)(void *self), void *self);
+void jobs_watch_pause(struct jobs_watch *watch, bool is_paused);
+void jobs_watch_free(struct jobs_watch *watch); /* NULL is accepted */
+
+/* A call from one thread to another's loop. Embedded in the object it is about, which lives until fire() is called and
+ * belongs to the loop from then on; before that it may not be posted again. Posted calls are made in their order, the
+ * last ones by jobs_free. */
+struct jobs_call {
+    void (*fire)(struct jobs_call *call);
+    struct jobs_call *next; /* private */
+};
+void jobs_post(struct jobs *jobs, struct jobs_call *call); /* any thread */
 
 /* Called before the loop sleeps, when all that was ready has been served. */
 void jobs_before_sleep(struct jobs *jobs, void (*hook)(void *self), void *self);

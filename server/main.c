@@ -2,9 +2,9 @@
 #include "api/api.h"
 #include "core/posenc.h"
 #include "server/clock.h"
-#include "server/http.h"
 #include "server/jobs.h"
 #include "server/log.h"
+#include "server/loops.h"
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/page.h"
@@ -26,7 +26,14 @@
 
 extern char **environ;
 
-enum { EXIT_USAGE = 2, DRAIN_LOOK_MS = 20, LOG_GRACE_MS = 1000, FDS_BESIDE_CONNECTIONS = 64 };
+enum {
+    EXIT_USAGE = 2,
+    DRAIN_LOOK_MS = 20,
+    LOG_GRACE_MS = 1000,
+    FDS_BESIDE_CONNECTIONS = 64,
+    FDS_OF_A_LOOP = 8,
+    IO_THREADS_MAX = 64
+};
 
 /* The stages of the end, in their order; each waits for a time or for the last connection. */
 enum stage { STAGE_SERVING, STAGE_DELAY, STAGE_DRAINING, STAGE_STOPPED };
@@ -37,8 +44,8 @@ struct server {
     struct weights *weights;
     struct job reread; /* of the weights, after SIGHUP */
     bool is_rereading, wants_reread;
-    struct jobs *jobs;
-    struct http *http;
+    struct loops *loops;
+    struct jobs *jobs; /* the first of the loops: signals, timers and the work of this file */
     struct jobs_timer *drain;
     enum stage stage;
     uint64_t stage_ends_at;
@@ -54,13 +61,12 @@ static void enter_stage(struct server *server, enum stage stage, uint64_t second
 
 static void stop(struct server *server)
 {
-    size_t n = http_n_connections(server->http);
+    size_t n = loops_n_connections(server->loops);
     if (n > 0)
         log_warn("--drain-seconds are over; cutting %zu connections", n);
     enter_stage(server, STAGE_STOPPED, 0);
     jobs_timer_stop(server->drain);
-    http_stop(server->http);
-    jobs_stop(server->jobs);
+    loops_stop(server->loops);
 }
 
 static void look_at_drain(void *self)
@@ -69,8 +75,8 @@ static void look_at_drain(void *self)
     bool is_over = clock_now() >= server->stage_ends_at;
     if (server->stage == STAGE_DELAY && is_over) {
         enter_stage(server, STAGE_DRAINING, server->options.drain_seconds);
-        http_drain(server->http);
-    } else if (server->stage == STAGE_DRAINING && (is_over || http_n_connections(server->http) == 0)) {
+        loops_drain(server->loops);
+    } else if (server->stage == STAGE_DRAINING && (is_over || loops_n_connections(server->loops) == 0)) {
         stop(server);
     }
 }
@@ -83,7 +89,7 @@ static void on_end_signal(void *self, int signum)
         log_flush_all(LOG_GRACE_MS);
         _exit(128 + signum);
     }
-    log_info("signal %d: draining, %zu connections open", signum, http_n_connections(server->http));
+    log_info("signal %d: draining, %zu connections open", signum, loops_n_connections(server->loops));
     enter_stage(server, STAGE_DELAY, server->options.drain_delay);
     jobs_timer_start(server->drain, 0, DRAIN_LOOK_MS);
 }
@@ -157,23 +163,32 @@ static bool choose_kernels(int option)
     return false;
 }
 
-/* Few arenas, and large blocks always as mappings of their own: what a big request has used then goes back to the
- * system when it is freed, instead of staying with whichever thread happened to free it. */
-static void tame_heap(void)
+/* Few arenas (the I/O threads are those that free and allocate at every request), and large blocks always as mappings
+ * of their own: what a big request has used then goes back to the system when it is freed, instead of staying with
+ * whichever thread happened to free it. */
+static void tame_heap(const struct options *options)
 {
-    mallopt(M_ARENA_MAX, 2);
+    mallopt(M_ARENA_MAX, 1 + (int)options->io_threads);
     mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 }
 
 static void limit_connections(struct options *options)
 {
-    uint64_t n_fds = process_raise_fds(options->max_connections + FDS_BESIDE_CONNECTIONS);
-    if (n_fds >= options->max_connections + FDS_BESIDE_CONNECTIONS)
+    uint64_t n_beside = FDS_BESIDE_CONNECTIONS + FDS_OF_A_LOOP * options->io_threads;
+    uint64_t n_fds = process_raise_fds(options->max_connections + n_beside);
+    if (n_fds >= options->max_connections + n_beside)
         return;
-    uint64_t n = n_fds > 2 * FDS_BESIDE_CONNECTIONS ? n_fds - FDS_BESIDE_CONNECTIONS : FDS_BESIDE_CONNECTIONS;
+    uint64_t n = n_fds > 2 * n_beside ? n_fds - n_beside : n_beside;
     log_warn("only %llu file descriptors allowed (ulimit -n): at most %llu connections", (unsigned long long)n_fds,
              (unsigned long long)n);
     options->max_connections = n;
+}
+
+/* Half of the processors: a worker that computes and a thread that sends what it has made go together. */
+static unsigned default_io_threads(void)
+{
+    unsigned n = process_n_cores() / 2;
+    return n < 1 ? 1 : n > IO_THREADS_MAX ? IO_THREADS_MAX : n;
 }
 
 /* Before any thread runs and any library that counts processors starts. */
@@ -182,8 +197,10 @@ static bool set_up_process(struct server *server)
     struct options *options = &server->options;
     if (options->workers == 0)
         options->workers = process_n_cores();
+    if (options->io_threads == 0)
+        options->io_threads = default_io_threads();
     jobs_set_workers((unsigned)options->workers);
-    tame_heap();
+    tame_heap(options);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);  /* until the loop takes it: the folder is being read just now */
     signal(SIGXFSZ, SIG_IGN); /* a file over the limit of this process is then a failed write */
@@ -217,18 +234,12 @@ static bool set_up_process(struct server *server)
     return true;
 }
 
-static void flush_log(void *self)
-{
-    (void)self;
-    log_flush();
-}
-
 static bool set_up_loop(struct server *server)
 {
-    server->jobs = jobs_new();
-    if (!server->jobs)
+    server->loops = loops_new(&server->options);
+    if (!server->loops)
         return false;
-    jobs_before_sleep(server->jobs, flush_log, NULL);
+    server->jobs = loops_first(server->loops);
     server->drain = jobs_timer_new(server->jobs, look_at_drain, server);
     return server->drain && jobs_on_signal(server->jobs, SIGTERM, on_end_signal, server) &&
            jobs_on_signal(server->jobs, SIGINT, on_end_signal, server) &&
@@ -243,8 +254,7 @@ static bool start_serving(struct server *server)
         log_error("%s", error);
         return false;
     }
-    server->http = http_new(&server->options, &server->host, server->jobs, fd);
-    if (!server->http)
+    if (!loops_serve(server->loops, &server->host, fd))
         return false;
     log_listening(url);
     return true;
@@ -258,10 +268,8 @@ static int serve(struct server *server)
         log_warn("%s", server->options.warning);
     bool is_serving = set_up_process(server) && set_up_loop(server) && start_serving(server);
     if (is_serving)
-        jobs_run(server->jobs);
-    http_stop(server->http);
-    jobs_free(server->jobs);
-    http_free(server->http);
+        loops_run(server->loops);
+    loops_free(server->loops);
     weights_free(server->weights);
     if (is_serving)
         log_info("ended");

@@ -208,6 +208,7 @@ OWN(not_modified, METRICS_NOT_MODIFIED)
 OWN(answers_hits, METRICS_ANSWERS_HITS)
 OWN(answers_misses, METRICS_ANSWERS_MISSES)
 OWN(answers_bytes, METRICS_ANSWERS_BYTES)
+OWN(answers_shared, METRICS_ANSWERS_SHARED)
 OWN(cancelled_receiving, METRICS_CANCELLED_RECEIVING)
 OWN(cancelled_waiting, METRICS_CANCELLED_WAITING)
 OWN(cancelled_sending, METRICS_CANCELLED_SENDING)
@@ -247,6 +248,8 @@ static const struct row rows[] = {
     {"posenc_cache_misses_total", "counter", "Requests looked for among the kept answers and not found.", "",
      answers_misses},
     {"posenc_cache_bytes", "gauge", "Memory of the kept answers.", "", answers_bytes},
+    {"posenc_shared_answers_total", "counter",
+     "Requests answered by the work for an equal one that came at the same time.", "", answers_shared},
     {CANCELLED, "{stage=\"receiving\"}", cancelled_receiving},
     {CANCELLED, "{stage=\"waiting\"}", cancelled_waiting},
     {CANCELLED, "{stage=\"sending\"}", cancelled_sending},

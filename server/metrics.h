@@ -19,6 +19,7 @@ enum metrics_id {
     METRICS_ANSWERS_HITS,        /* requests answered without computing, because asked before */
     METRICS_ANSWERS_MISSES,      /* those that might have been */
     METRICS_ANSWERS_BYTES,       /* of kept answers */
+    METRICS_ANSWERS_SHARED,      /* requests answered by the work for an equal one */
     METRICS_CANCELLED_RECEIVING, /* client left before its request was whole, */
     METRICS_CANCELLED_WAITING,   /* before its answer began, */
     METRICS_CANCELLED_SENDING,   /* before it ended */

@@ -57,6 +57,8 @@ static const struct option rows[] = {
      "stored weights, all together"},
     {"workers", TYPE_COUNT, AT(workers), "0", 0, 1024, NULL, "N",
      "threads that compute; 0: one for each processor allowed"},
+    {"io-threads", TYPE_COUNT, AT(io_threads), "0", 0, 64, NULL, "N",
+     "threads that receive and send; 0: half as many as processors are allowed"},
     {"max-connections", TYPE_COUNT, AT(max_connections), "4096", 1, 1000000, NULL, "N",
      "open connections; further ones wait"},
     {"max-queue", TYPE_COUNT, AT(max_queue), "1024", 1, 1000000, NULL, "N",

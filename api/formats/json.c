@@ -12,7 +12,9 @@ static void begin_tensor(struct api_text *text, const struct pe_output *output, 
 {
     api_text_add(text, ",", index > 0);
     api_text_string(text, output->name);
-    api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", pe_dtype_name(output->dtype));
+    api_text_put(text, ":{\"dtype\":\"");
+    api_text_put(text, pe_dtype_name(output->dtype));
+    api_text_put(text, "\",\"shape\":");
     api_text_shape(text, output->shape, output->rank);
 }
 

@@ -202,11 +202,11 @@ NOISE = {"scheme": "learned", "len": 2300, "dim": 2300, "seed": 1, "format": "pn
 
 
 def test_pictures_that_are_not_read_have_a_bound():
-    body = json.dumps(NOISE).encode()
+    bodies = [json.dumps({**NOISE, "seed": seed}).encode() for seed in (1, 2)]  # equal ones would be drawn once, and kept once
     with start_server("--buffer-memory", "8MiB") as alone:
         readers = []
         try:
-            for _ in range(2):
+            for body in bodies:
                 readers.append(socket.socket())
                 readers[-1].setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                 readers[-1].connect((alone.host, alone.port))

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -149,11 +150,42 @@ static void trace_contexts(void **state)
             fail_msg("accepted: %s", bad[i]);
 }
 
+static void first_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        bool is_bulky;
+        const char *bytes;
+    } cases[] = {
+        {false, ""},
+        {false, "\n"},
+        {false, "GET / HTTP/1.1"},
+        {false, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"},
+        {false, "POST / HTTP/1.1\r\nContent-Length: 65536\r\n\r\n"},
+        {true, "POST / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n"},
+        {true, "PUT / HTTP/1.1\r\nHost: a\r\ncontent-length:\t 99999999999999999999999999\r\n\r\n"},
+        {true, "POST / HTTP/1.1\nTRANSFER-ENCODING: chunked\n\n"},
+        {false, "POST / HTTP/1.1\r\nX-Content-Length: 99999999\r\n\r\n"},
+        {false, "POST / HTTP/1.1\r\n\r\nContent-Length: 99999999\r\n\r\n"}, /* that is the body */
+        {false, "POST / HTTP/1.1\r\nContent-Length:"},
+        {false, "POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n"},
+        {false, "POST / HTTP/1.1\r\nTransfer-Encodin"},
+    };
+    for (size_t i = 0; i < N_OF(cases); i++) {
+        size_t n = strlen(cases[i].bytes);
+        char *bytes = malloc(n); /* without an end, so that reading too far is seen */
+        memcpy(bytes, cases[i].bytes, n);
+        if (http_begins_bulky(bytes, n) != cases[i].is_bulky)
+            fail_msg("case %zu: %s", i, cases[i].bytes);
+        free(bytes);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads),       cmocka_unit_test(lengths),        cmocka_unit_test(targets),
-        cmocka_unit_test(request_ids), cmocka_unit_test(trace_contexts),
+        cmocka_unit_test(request_ids), cmocka_unit_test(trace_contexts), cmocka_unit_test(first_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

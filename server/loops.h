@@ -1,0 +1,29 @@
+/* The I/O threads: each has a loop of its own with its HTTP daemons and buffers. The first loop is the caller's thread,
+ * and accepts for all. */
+#ifndef SERVER_LOOPS_H
+#define SERVER_LOOPS_H
+
+#include "server/http.h"
+
+struct loops;
+
+/* options->io_threads loops (≥ 1), nothing running. NULL: no memory or no file descriptor left. */
+struct loops *loops_new(const struct options *options);
+struct jobs *loops_first(struct loops *loops);
+
+/* Serves on listen_fd (taken): the other threads start, the first loop accepts once loops_run is called. options and
+ * host are borrowed until loops_free. False: it cannot, the log says why. */
+bool loops_serve(struct loops *loops, const struct api_host *host, int listen_fd);
+
+/* Runs the first loop; returns when loops_stop has been called and all threads have ended. */
+void loops_run(struct loops *loops);
+
+/* On the first loop. Drain: no new connections, idle ones are closed, running requests go on. Stop: all loops end. */
+size_t loops_n_connections(const struct loops *loops);
+void loops_drain(struct loops *loops);
+void loops_stop(struct loops *loops);
+
+/* Cuts off what is still open, waits for workers. NULL is accepted. */
+void loops_free(struct loops *loops);
+
+#endif

@@ -1,0 +1,100 @@
+"""Equal requests at one time: a worker answers the first, the others get its answer; nothing else is ever shared."""
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import safetensors_reader
+from conftest import start_server
+from test_server_life import Client, get, is_quiet, metric, wait_until
+from test_server_life import post as post_bytes
+
+PICTURE = "/encode?scheme=sinusoidal&len=1000&dim=1000&format=png"
+SHARED = "posenc_shared_answers_total"
+
+
+def at_once(server, requests):
+    """The answers of all requests, each on a connection of its own and sent when all are open."""
+    clients = [Client(server) for _ in requests]
+    answers = [None] * len(requests)
+
+    def run(i):
+        answers[i] = clients[i].answer()
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(len(requests))]
+    for client, request in zip(clients, requests):
+        client.send(request)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for client in clients:
+        client.__exit__()
+    return answers
+
+
+@pytest.fixture(params=["1", "3"])
+def server(request):
+    with start_server("--io-threads", request.param, "--workers", "1") as server:
+        yield server
+
+
+def test_one_picture_for_all(server):
+    answers = at_once(server, [get(PICTURE)] * 12)
+    assert {status for status, _, _ in answers} == {200}
+    assert len({body for _, _, body in answers}) == 1
+    assert len({headers["x-request-id"] for _, headers, _ in answers}) == 12
+    assert metric(server, SHARED) >= 6
+    assert wait_until(lambda: is_quiet(server))
+
+
+def test_streams_are_shared_from_their_plan(server):
+    """Replies in pieces: each client has its own stream of the one plan."""
+    request = post_bytes(b'{"scheme":"sinusoidal","len":200000,"dim":16,"format":"raw"}')
+    answers = at_once(server, [request] * 8)
+    assert {len(body) for _, _, body in answers} == {200000 * 16 * 4}
+    assert len({body for _, _, body in answers}) == 1
+
+
+def test_others_are_not_confused(server):
+    requests = [get(PICTURE.replace("len=1000", f"len={990 + i % 3}")) for i in range(9)]
+    alone = [at_once(server, [request])[0][2] for request in requests[:3]]
+    answers = at_once(server, requests)
+    assert [body for _, _, body in answers] == alone * 3
+
+
+def test_the_first_may_leave(server):
+    """Who waits for the answer of a client that goes away gets one all the same."""
+    blocker, leader = Client(server), Client(server)
+    blocker.send(get(PICTURE.replace("dim=1000", "dim=3999")))  # the only worker is busy, so the leader waits
+    time.sleep(0.02)
+    leader.send(get(PICTURE))
+    time.sleep(0.05)
+    followers = [Client(server) for _ in range(5)]
+    for client in followers:
+        client.send(get(PICTURE))
+    leader.reset()
+    answers = [client.answer() for client in followers]
+    assert {status for status, _, _ in answers} == {200} and len({body for _, _, body in answers}) == 1
+    for client in (blocker, *followers):
+        client.__exit__()
+    assert wait_until(lambda: is_quiet(server))
+
+
+def test_stored_weights_are_each_clients_own(server):
+    """An answer of stored weights, which may be replaced meanwhile, is shared with nobody."""
+    put = server.request("PUT", "/weights/w", safetensors_reader.dumps({"table": np.zeros((32, 64), "f4")}))
+    assert put.status in (200, 201, 204)
+    request = post_bytes(b'{"scheme":"t5","num_heads":64,"len":400,"weights":"w","format":"png"}')
+    before = metric(server, SHARED)
+    answers = at_once(server, [request] * 6)
+    assert len({(status, body) for status, _, body in answers}) == 1
+    assert metric(server, SHARED) == before
+
+
+def test_refusals_are_not_shared(server):
+    before = metric(server, SHARED)
+    answers = at_once(server, [get(PICTURE + "&cmap=none")] * 6)
+    assert {status for status, _, _ in answers} == {422}
+    assert metric(server, SHARED) == before
