@@ -1,6 +1,7 @@
 /* Printing numbers: against libc with a search for the shortest precision, against what Python
  * prints, and for staying in the promised room. */
 #include "api/numbers.h"
+#include "tests/support/random.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,29 +13,6 @@
 #include <cmocka.h>
 
 enum { N_RANDOM = 1000000, TEXT_MAX = 400 };
-
-static uint64_t random_bits(void) /* splitmix64: the same run every time */
-{
-    static uint64_t state;
-    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static double double_of(uint64_t bits)
-{
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* One number, NUL-terminated; the room is exactly what the header asks for, and a guard stands
  * behind it. */

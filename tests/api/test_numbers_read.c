@@ -2,6 +2,7 @@
  * of hostile text. */
 #include "api/numbers.h"
 #include "tests/support/alloc.h"
+#include "tests/support/random.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -14,22 +15,6 @@
 #include <cmocka.h>
 
 enum { N_RANDOM = 500000 };
-
-static uint64_t random_bits(void) /* splitmix64: the same run every time */
-{
-    static uint64_t state;
-    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static double double_of(uint64_t bits)
-{
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* Reads text as [text] from memory that ends where the text does. */
 static enum api_read read_one(const char *number, double *x)

@@ -1,5 +1,6 @@
 /* Printing many numbers together: whatever the instruction set, what is printed one by one, in the promised room. */
 #include "api/numbers.h"
+#include "tests/support/random.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -8,22 +9,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static uint64_t random_bits(void) /* splitmix64: the same run every time */
-{
-    static uint64_t state;
-    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static float float_of(uint32_t bits)
-{
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* A number or one of its neighbours, with either sign. */
 static float near_one_of(uint32_t choice, float x)

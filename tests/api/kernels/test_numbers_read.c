@@ -1,6 +1,7 @@
 /* Reading many numbers together: whatever the instruction set, what the scalar code reads, and that is what strtod
  * says; no byte behind the text is looked at. */
 #include "api/numbers.h"
+#include "tests/support/random.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,15 +13,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static uint64_t random_bits(void) /* splitmix64: the same run every time */
-{
-    static uint64_t state;
-    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
 
 /* n bytes that end where the memory does: a byte read behind them ends the test. */
 static char *text_at_the_end(size_t n)

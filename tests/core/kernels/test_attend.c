@@ -1,6 +1,7 @@
 /* The kernels of attention rows, in both types, on every instruction set of this machine: values against the C
  * library's long double, sums, specials, any length and place of a row. */
 #include "core/kernels/kernels.h"
+#include "tests/support/kernel_sets.h"
 #include "core/posenc.h"
 
 #include <math.h>
@@ -14,16 +15,6 @@
 
 enum { LONGEST = 150, GUARD = 3, BLOCK = 1 << 12 };
 enum { MANY = 90, DEEP = 37, FEW = 26 }; /* keys, channels and queries of products */
-
-/* Calls check for every instruction set of this machine. */
-static void for_all(void (*check)(const struct pe_kernels *))
-{
-    enum pe_isa best = pe_isa();
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        if (pe_isa_use(isa))
-            check(pe_kernels());
-    assert_true(pe_isa_use(best));
-}
 
 /* The n-th of numbers that look random in [0, 1). */
 static double chance(uint64_t n)

@@ -2,6 +2,7 @@
  * made from anchors, rows of f16 and bf16. */
 #include "core/dtype.h"
 #include "core/kernels/kernels.h"
+#include "tests/support/kernel_sets.h"
 #include "core/posenc.h"
 
 #include <math.h>
@@ -11,15 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-static void for_all(void (*check)(const struct pe_kernels *))
-{
-    enum pe_isa best = pe_isa();
-    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-        if (pe_isa_use(isa))
-            check(pe_kernels());
-    assert_true(pe_isa_use(best));
-}
 
 static uint64_t random_bits(uint64_t n)
 {
