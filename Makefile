@@ -36,8 +36,20 @@ LIB_BLAS := $(call pkg,--libs,openblas,-lopenblas) -lm
 LIB_WIRE := $(call pkg,--libs,jansson libpng zlib,-ljansson -lpng -lz)
 LIB_HTTP := $(call pkg,--libs,libmicrohttpd libuv nettle,-lmicrohttpd -luv -lnettle)
 
-# Kernels are compiled once per instruction set; core/isa.c chooses among them at run time.
 MACHINE      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
+
+# Hardening: what turns a mistake of ours into an end instead of a way in (tests/http/test_hardening.py reads the result).
+# Not under sanitizers, which find the same earlier and clash with FORTIFY. A flag this compiler does not know is left out.
+takes    = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(1))
+ifeq ($(SANITIZE),)
+HARDEN    := -fPIE -fstack-protector-strong $(call takes,-fstack-clash-protection) \
+             $(call takes,$(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection))
+# FORTIFY needs an optimiser and warns without one.
+HARDEN    += $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+HARDEN_LD := -pie -Wl,-z,relro,-z,now,-z,noexecstack
+endif
+
+# Kernels are compiled once per instruction set; core/isa.c chooses among them at run time.
 ISAS         := base
 ifeq ($(MACHINE),x86_64)
 ISAS         += avx2 avx512
@@ -79,7 +91,7 @@ TOOLS        := $(call programs,tests/tools/*.c)
 .DELETE_ON_ERROR:
 .SECONDARY:
 .PHONY: all libraries tests programs run serve test check arm64 c-tests replay http asan tsan test-slow slow bench bench-quick \
-        bench-readme bench-one fuzz lint format docs image install help clean FORCE
+        bench-readme bench-one soak fuzz lint format docs image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
 tests: $(TESTS) $(REPLAYS)
@@ -93,19 +105,24 @@ say  = $(if $(V),,@echo "  $(1)    $(2)")
 libraries:
 	@deploy/packages.sh check
 
-$(BUILD)/obj/%.o: %.c | libraries
+# Other flags make other objects.
+$(BUILD)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(BASE) $(HARDEN)' | cmp -s - $@ || echo '$(BASE) $(HARDEN)' >$@
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(OPTIMISE) $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
 $(BUILD)/obj/core/%.o: OPTIMISE := $(CORE)
 $(BUILD)/obj/core/gemm.o: CPPFLAGS += $(BLAS_INC)
 
 define kernel_rule
-$(BUILD)/obj/core/kernels/%.$(1).o: core/kernels/%.c | libraries
+$(BUILD)/obj/core/kernels/%.$(1).o: core/kernels/%.c $$(BUILD)/flags | libraries
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$< $(1))
-	$$(Q)$$(CC) $$(CPPFLAGS) $$(BASE) $$(OPTIMISE) $$(CFLAGS) -DPE_ISA_SUFFIX=$(1) $$(FLAGS_$(1)) -c $$< -o $$@
+	$$(Q)$$(CC) $$(CPPFLAGS) $$(BASE) $$(HARDEN) $$(OPTIMISE) $$(CFLAGS) -DPE_ISA_SUFFIX=$(1) $$(FLAGS_$(1)) -c $$< -o $$@
 endef
 $(foreach isa,$(ISAS),$(eval $(call kernel_rule,$(isa))))
 
@@ -137,9 +154,9 @@ $(BUILD)/gen/server/page.c: server/page/embed.sh $(PAGES)
 	@mkdir -p $(@D)
 	$(call say,EMBED,$@)
 	$(Q)server/page/embed.sh $(PAGES) >$@
-$(BUILD)/obj/server/page.o: $(BUILD)/gen/server/page.c | libraries
+$(BUILD)/obj/server/page.o: $(BUILD)/gen/server/page.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(OPTIMISE) $(CFLAGS) -c $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
 # A file that went away makes no object newer; the list of members does.
 MEMBERS := $(CORE_C) $(KERNEL_O) $(API_C) $(SERVER_C)
@@ -148,7 +165,7 @@ $(BUILD)/members: FORCE
 	@echo '$(MEMBERS)' | cmp -s - $@ || echo '$(MEMBERS)' >$@
 $(LIB_CORE) $(LIB_API) $(LIB_SERVER): $(BUILD)/members
 
-link = $(Q)mkdir -p $(@D) && $(if $(V),,echo "  LD    $@" &&) $(CC) $(BASE) $(CFLAGS) $(LDFLAGS)
+link = $(Q)mkdir -p $(@D) && $(if $(V),,echo "  LD    $@" &&) $(CC) $(BASE) $(HARDEN_LD) $(CFLAGS) $(LDFLAGS)
 
 $(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
@@ -210,6 +227,18 @@ test-slow: all ## exhaustive checks that take minutes: every program of tests/sl
 	@$(MAKE) --no-print-directory -j$(JOBS) $(SLOW)
 	@$(RUN_TESTS) slow
 slow: test-slow
+
+SOAK_MINUTES ?= 3
+SOAK_BUILD   ?=
+SOAK := $(PYTHON) tests/soak --seconds $$(awk 'BEGIN { print 60 * $(SOAK_MINUTES) }') --seed '$(SOAK_SEED)' --output $(BUILD)/soak.json
+soak: ## SOAK_MINUTES (3) of mixed load on one server, judged by value; SOAK_BUILD=asan under sanitizers, SOAK_SEED=N again
+ifeq ($(SOAK_BUILD),asan)
+	@$(MAKE) --no-print-directory -j$(JOBS) all BUILD=$(BUILD)/asan SANITIZE=address,undefined
+	@POSENC_SANITIZED=1 $(SOAK) --program $(BUILD)/asan/posencd
+else
+	@$(MAKE) --no-print-directory -j$(JOBS) all
+	@$(SOAK) --program $(BUILD)/posencd
+endif
 
 arm64: $(TOOLS) ## the core on emulated arm64 gives this machine's bytes (needs a cross compiler and qemu)
 	@BUILD=$(BUILD) tests/tools/arm64_check.sh
