@@ -116,6 +116,10 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | libraries
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
 $(BUILD)/obj/core/%.o: OPTIMISE := $(CORE)
+# What fuzzing learns from comparisons is worth their price where bytes are read, not where numbers are made.
+ifneq ($(findstring fuzzer,$(SANITIZE)),)
+$(BUILD)/obj/core/%.o: CFLAGS += -fno-sanitize-coverage=trace-cmp
+endif
 $(BUILD)/obj/core/gemm.o: CPPFLAGS += $(BLAS_INC)
 
 define kernel_rule
@@ -187,12 +191,11 @@ $(TESTS_SERVER): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_SERVER) $(LIB_API
 $(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 
-$(REPLAYS): %.replay: $(BUILD)/obj/tests/support/replay.o $(LIB_API) $(LIB_CORE)
-$(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o
-	$(link) $^ $(LIB_API) $(LIB_CORE) $(LIB_WIRE) $(LIB_BLAS) -o $@
+$(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o $(BUILD)/obj/tests/support/replay.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
+	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
-$(FUZZERS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
-	$(link) -fsanitize=fuzzer $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
+$(FUZZERS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
+	$(link) -fsanitize=fuzzer $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 RUN_TESTS := BUILD=$(BUILD) tests/support/run_tests.sh
 
@@ -262,13 +265,19 @@ bench-one: ## the benches in C as they print (B=bench_waves for one)
 	@for b in $(B); do echo "== $$b"; $(BUILD)/tests/bench/$$b || exit 1; done
 
 FUZZ_SECONDS ?= 30
-fuzz: ## FUZZ_SECONDS (30) of libFuzzer on every reader of foreign bytes
-	@$(MAKE) --no-print-directory fuzz-run BUILD=$(BUILD)/fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined
-.PHONY: fuzz-run
-fuzz-run: $(FUZZERS)
-	@for f in $(FUZZERS); do name=$${f##*/fuzz_}; echo "== $$name"; mkdir -p $(BUILD)/corpus/$$name; \
-	    $$f -max_total_time=$(FUZZ_SECONDS) -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-	        -artifact_prefix=$(BUILD)/ $(BUILD)/corpus/$$name tests/fuzz/corpus/$$name || exit 1; done
+FUZZ_RUNS    ?=
+FUZZ         ?=
+FUZZ_BUILD   := $(BUILD)/fuzz
+fuzz-build:
+	@$(MAKE) --no-print-directory -j$(JOBS) fuzz-programs BUILD=$(FUZZ_BUILD) CC=clang SANITIZE=fuzzer-no-link,address,undefined
+fuzz-programs: $(FUZZERS)
+fuzz: fuzz-build ## every reader of foreign bytes: FUZZ_SECONDS (30) or FUZZ_RUNS each, FUZZ="query http" for some
+	@$(PYTHON) tests/fuzz/run.py --build $(FUZZ_BUILD) --json $(BUILD)/fuzz.json --seconds $(FUZZ_SECONDS) \
+	    $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS)) $(FUZZ)
+
+fuzz-corpus: fuzz-build ## keep in tests/fuzz/corpus what long runs have found, at most 200 small files each
+	@$(PYTHON) tests/fuzz/run.py --build $(FUZZ_BUILD) --keep $(FUZZ)
+.PHONY: fuzz-build fuzz-programs fuzz-corpus
 
 # ---- Text, look, documents ---------------------------------------------------------------------------------------------
 

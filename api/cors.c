@@ -11,10 +11,13 @@ static bool is_inference(const struct api_call *call)
     return strncmp(call->path, "/v2", 3) == 0 && (!call->path[3] || call->path[3] == '/');
 }
 
-/* Is origin one of the words of the list? "*" is every origin. */
+/* Is origin one of the words of the list? "*" is every origin that can be the value of a header of ours. */
 static bool is_allowed(const char *list, const char *origin)
 {
     size_t n = strlen(origin);
+    for (const char *c = origin; *c; c++)
+        if (*c < 0x21 || *c > 0x7e)
+            return false;
     for (const char *p = list ? list : ""; *p;) {
         p += strspn(p, " ,");
         size_t m = strcspn(p, " ,");
@@ -23,6 +26,14 @@ static bool is_allowed(const char *list, const char *origin)
         p += m;
     }
     return false;
+}
+
+/* Names of headers with commas and spaces between them: what goes back into a header of ours. A browser sends nothing
+ * else. */
+static bool are_names(const char *list)
+{
+    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~, ";
+    return list && *list && list[strspn(list, alphabet)] == '\0';
 }
 
 static bool is_preflight(const struct api_call *call)
@@ -50,7 +61,7 @@ struct api_reply *api_options(const struct api_call *call, const char *allowed)
     bool fine = api_reply_header(reply, "Allow", allowed);
     if (is_preflight(call)) {
         const char *headers = call->access_headers;
-        if (!headers || !*headers)
+        if (!are_names(headers))
             headers = is_inference(call) ? "Content-Type" INFERENCE_HEADER : "Content-Type";
         fine = fine && api_reply_header(reply, "Access-Control-Allow-Methods", allowed) &&
                api_reply_header(reply, "Access-Control-Allow-Headers", headers) &&

@@ -424,13 +424,17 @@ static void print_value(char *dst, size_t n_bytes, const struct options *options
         snprintf(dst, n_bytes, "%llu", (unsigned long long)number_of(options, row));
 }
 
+/* The reader knows escapes by letter only; a control character without one can come from a flag alone. */
 static void print_json_string(FILE *out, const char *text)
 {
+    static const char values[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
     fputc('"', out);
     for (; *text; text++) {
-        if (*text == '"' || *text == '\\')
-            fputc('\\', out);
-        fputc(*text, out);
+        const char *escaped = strchr(values, *text);
+        if (escaped)
+            fprintf(out, "\\%c", letters[escaped - values]);
+        else
+            fprintf(out, (unsigned char)*text < 0x20 ? "\\u%04x" : "%c", (unsigned char)*text);
     }
     fputc('"', out);
 }
@@ -442,7 +446,9 @@ void options_print_config(const struct options *options, FILE *out)
         print_key(key, &rows[i]);
         print_value(value, sizeof value, options, &rows[i]);
         fprintf(out, "%s\"%s\": ", i == 1 ? "{\n  " : ",\n  ", key);
-        if (is_text(&rows[i]) || rows[i].type == TYPE_WORD)
+        if (is_text(&rows[i])) /* whole: value has room for a line of the log */
+            print_json_string(out, *(char *const *)(const void *)((const char *)options + rows[i].offset));
+        else if (rows[i].type == TYPE_WORD)
             print_json_string(out, value);
         else
             fputs(value, out);

@@ -1,12 +1,11 @@
-/* What the targets that ask for whole answers share: a host, and the making of every piece. */
+/* What the targets that ask for whole answers share: a host, and the laws that every answer holds. */
+#ifndef TESTS_FUZZ_ANSWERS_H
+#define TESTS_FUZZ_ANSWERS_H
+
+#include "tests/fuzz/laws.h"
 #include "api/api.h"
 
-#include <assert.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
+#include <jansson.h>
 
 static bool is_ready(void *self)
 {
@@ -18,26 +17,160 @@ static char *metrics_print(void *self, size_t *n_bytes)
 {
     (void)self;
     *n_bytes = 1;
-    return calloc(1, 2);
+    return strdup("m");
 }
 
-int LLVMFuzzerInitialize(int *argc, char ***argv)
+/* Small ceilings, so that no input costs more than about a millisecond. */
+static inline struct api_host small_host(void)
 {
-    (void)argc;
-    (void)argv;
-    api_setup();
-    return 0;
+    return (struct api_host){.max_body = 1 << 20,
+                             .max_answer = 1 << 12,
+                             .max_pictures = 1 << 20,
+                             .max_work = 1 << 18,
+                             .commit = "",
+                             .cors_origins = "https://example.org",
+                             .is_ready = is_ready,
+                             .metrics_print = metrics_print};
 }
 
-static void make_pieces(const struct api_reply *reply)
+/* A reply with its pieces put together. */
+struct answer {
+    struct api_reply *reply;
+    char *body; /* NUL-terminated */
+    size_t n;
+};
+
+static inline size_t make_piece(const struct api_reply *reply, uint64_t i, char *dst)
 {
-    uint64_t total = 0;
+    size_t n = api_reply_piece(reply, i, dst);
+    REQUIRE(n >= 1 && n <= reply->piece_max);
+    return n;
+}
+
+/* Pieces made in the opposite order are the same: they depend on nothing but their number. */
+static inline void make_backwards(const struct answer *a, char *piece)
+{
+    size_t at = a->n;
+    for (uint64_t i = a->reply->n_pieces; i-- > 0;) {
+        size_t n = make_piece(a->reply, i, piece);
+        REQUIRE(n <= at && memcmp(a->body + (at -= n), piece, n) == 0);
+    }
+    REQUIRE(at == 0);
+}
+
+static inline struct answer gather(struct api_reply *reply)
+{
+    struct answer a = {.reply = reply};
     char *piece = aligned_alloc(64, (reply->piece_max + 64) / 64 * 64);
     for (uint64_t i = 0; i < reply->n_pieces; i++) {
-        size_t n = api_reply_piece(reply, i, piece);
-        assert(n >= 1 && n <= reply->piece_max);
-        total += n;
+        size_t n = make_piece(reply, i, piece);
+        a.body = realloc(a.body, a.n + n + 1);
+        memcpy(a.body + a.n, piece, n);
+        a.n += n;
     }
-    assert(reply->length == API_LENGTH_UNKNOWN || reply->length == total);
+    a.body = a.body ? a.body : calloc(1, 1);
+    a.body[a.n] = '\0';
+    if (reply->n_pieces > 1)
+        make_backwards(&a, piece);
+    REQUIRE(reply->length == API_LENGTH_UNKNOWN || reply->length == a.n);
     free(piece);
+    return a;
 }
+
+static inline void answer_drop(struct answer *a)
+{
+    free(a->body);
+    api_reply_free(a->reply);
+}
+
+static inline const char *header_of(const struct answer *a, const char *name)
+{
+    for (size_t i = 0; i < a->reply->n_headers; i++)
+        if (strcmp(a->reply->headers[i].name, name) == 0)
+            return a->reply->headers[i].value;
+    return NULL;
+}
+
+static inline const char *string_of(const json_t *object, const char *name)
+{
+    const char *string = json_string_value(json_object_get(object, name));
+    return string ? string : "";
+}
+
+/* RFC 9457 with our own members: the status again, a sentence, and where. */
+static inline void check_problem(const struct answer *a)
+{
+    json_t *problem = json_loadb(a->body, a->n, JSON_REJECT_DUPLICATES, NULL);
+    REQUIRE(problem && strcmp(a->reply->content_type, "application/problem+json") == 0);
+    REQUIRE(json_integer_value(json_object_get(problem, "status")) == a->reply->status);
+    REQUIRE(*string_of(problem, "title") && *string_of(problem, "detail"));
+    REQUIRE(strcmp(string_of(problem, "detail"), string_of(problem, "error")) == 0);
+    const char *pointer = string_of(problem, "pointer");
+    REQUIRE(!*pointer || *pointer == '/');
+    json_decref(problem);
+}
+
+/* No byte of a client may end a header and begin another. */
+static inline void check_headers(const struct api_reply *reply)
+{
+    REQUIRE(reply->n_headers <= API_HEADERS_MAX);
+    for (size_t i = 0; i < reply->n_headers; i++) {
+        REQUIRE(*reply->headers[i].name && reply->headers[i].value);
+        for (const char *c = reply->headers[i].value; *c; c++)
+            REQUIRE((unsigned char)*c >= 0x20 && *c != 0x7f);
+    }
+}
+
+/* Either what was asked for, or a problem that says why not; nothing says 5xx when nothing is amiss with us. */
+static inline void check_answer(const struct answer *a)
+{
+    int status = a->reply->status;
+    check_headers(a->reply);
+    REQUIRE((status >= 200 && status <= 206) || status == 304 || (status >= 400 && status < 500) || status == 501);
+    REQUIRE((status != 204 && status != 304) || a->n == 0);
+    bool is_protocol = strncmp(a->reply->route, "/v2", 3) == 0; /* it has an error form of its own */
+    if (status >= 400 && !is_protocol)
+        check_problem(a);
+    if (status == 200 && a->n < 4096 && strcmp(a->reply->content_type, "application/json") == 0) {
+        json_t *json = json_loadb(a->body, a->n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+        REQUIRE(json);
+        json_decref(json);
+    }
+}
+
+/* The same bytes, under the same name. */
+static inline void check_same(const struct answer *a, const struct answer *b)
+{
+    REQUIRE(a->reply->status == b->reply->status);
+    REQUIRE(a->n == b->n && memcmp(a->body, b->body, a->n) == 0);
+    const char *left = header_of(a, "ETag"), *right = header_of(b, "ETag");
+    REQUIRE(left ? right && strcmp(left, right) == 0 : !right);
+}
+
+/* Asks, checks the answer. False: it would take long, which callers in a hurry are told; then there is none. */
+static inline bool ask_once(const struct api_host *host, const struct api_call *call, struct answer *a)
+{
+    struct api_reply *reply = api_answer(host, call);
+    REQUIRE(reply || call->is_hurried);
+    if (!reply)
+        return false;
+    *a = gather(reply);
+    check_answer(a);
+    return true;
+}
+
+/* The same question twice has the same answer. */
+static inline bool ask(const struct api_host *host, const struct api_call *call, struct answer *a)
+{
+    struct answer again;
+    if (!ask_once(host, call, a))
+        return false;
+    if (!is_fourth())
+        return true;
+    REQUIRE(ask_once(host, call, &again));
+    check_same(a, &again);
+    answer_drop(&again);
+    return true;
+}
+
+#endif

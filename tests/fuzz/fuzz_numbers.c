@@ -1,21 +1,11 @@
 /* Arbitrary bytes as an array of numbers, with jansson as the judge of JSON and strtod as that of
  * values; what was read is then printed in every real format and must come back. libFuzzer entry;
  * build with -fsanitize=fuzzer,address,undefined. */
+#include "tests/fuzz/laws.h"
 #include "api/numbers.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition)
-        abort();
-}
 
 /* ---- What jansson makes of it ---- */
 
@@ -82,17 +72,17 @@ static void print_and_read(enum pe_dtype dtype, const struct api_doubles *values
     struct api_doubles out = {0};
     uint64_t shape[PE_RANK_MAX];
     unsigned rank;
-    require(src && again && text);
+    REQUIRE(src && again && text);
     pe_convert(dtype, src, PE_F64, values->values, n);
     text[0] = '[';
     char *end = api_numbers_print(text + 1, dtype, src, n, API_DIGITS_SHORTEST);
-    require((size_t)(end - text) <= room);
+    REQUIRE((size_t)(end - text) <= room);
     *end++ = ']';
     const char *p = text;
-    require(api_numbers_read(&p, end, &out, shape, &rank) == API_READ_OK && p == end && rank == 1 && out.n == n);
+    REQUIRE(api_numbers_read(&p, end, &out, shape, &rank) == API_READ_OK && p == end && rank == 1 && out.n == n);
     pe_convert(dtype, again, PE_F64, out.values, n);
     for (size_t i = 0; i < n; i++)
-        require(isnan(out.values[i]) || memcmp(src + i * size, again + i * size, size) == 0);
+        REQUIRE(isnan(out.values[i]) || memcmp(src + i * size, again + i * size, size) == 0);
     free(src);
     free(again);
     free(text);
@@ -115,13 +105,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         json_loadb(text, n_read, JSON_DECODE_INT_AS_REAL | (result == API_READ_OK ? 0 : JSON_DISABLE_EOF_CHECK), NULL);
     struct judge judge = {.values = &out};
     if (result == API_READ_OK) {
-        require(agrees(&judge, array, shape, rank) && judge.next == out.n);
+        REQUIRE(agrees(&judge, array, shape, rank) && judge.next == out.n);
         for (enum pe_dtype dtype = PE_F32; dtype <= PE_BF16; dtype++)
             print_and_read(dtype, &out);
     } else {
-        require(out.n == 0 && p == text);
-        require(result != API_READ_RAGGED || is_numeric(array, PE_RANK_MAX));
-        require(result != API_READ_OTHER || !array || !is_numeric(array, PE_RANK_MAX));
+        REQUIRE(out.n == 0 && p == text);
+        REQUIRE(result != API_READ_RAGGED || is_numeric(array, PE_RANK_MAX));
+        REQUIRE(result != API_READ_OTHER || !array || !is_numeric(array, PE_RANK_MAX));
     }
     json_decref(array);
     free(out.values);

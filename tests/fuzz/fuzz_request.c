@@ -1,6 +1,14 @@
 /* Whole requests: the first line is "path accept query" (the last two may be missing), the rest the body. Whatever
- * comes in, an answer goes out whose pieces are as long as it says. */
+ * comes in, an answer goes out that holds the laws of answers.h, and the same again. */
 #include "tests/fuzz/answers.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    pe_gemm_setup();
+    api_setup();
+    return 0;
+}
 
 /* Splits the next word off a line; NULL when there is none. */
 static const char *next_word(char **line)
@@ -14,20 +22,20 @@ static const char *next_word(char **line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const struct api_host host = {
-        .max_body = 1 << 20, .max_answer = 1 << 18, .commit = "", .is_ready = is_ready, .metrics_print = metrics_print};
+    const struct api_host host = small_host();
     const uint8_t *newline = memchr(data, '\n', size);
     size_t n = newline ? (size_t)(newline - data) : 0, begin = newline ? n + 1 : 0;
-    char *line = calloc(1, n + 1), *rest = line;
-    memcpy(line, data, n);
-    struct api_call call = {
-        .method = "POST", .body = size > begin ? (const char *)data + begin : NULL, .body_bytes = size - begin};
+    char *line = text_of(data, n), *rest = line;
+    struct api_call call = {.method = "POST",
+                            .body = size > begin ? (const char *)data + begin : NULL,
+                            .body_bytes = size - begin,
+                            .is_hurried = true};
     call.path = next_word(&rest);
     call.accept = next_word(&rest);
     call.query = next_word(&rest);
-    struct api_reply *reply = api_answer(&host, &call);
-    make_pieces(reply);
-    api_reply_free(reply);
+    struct answer a;
+    if (ask(&host, &call, &a))
+        answer_drop(&a);
     free(line);
     return 0;
 }

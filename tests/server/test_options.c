@@ -135,7 +135,10 @@ static void printed_config_reads_back(void **state)
 {
     (void)state;
     struct options options, again;
-    assert_int_equal(READ(&options, empty, "--port", "17", "--max-body=3KiB", "--log-format", "json", "--host", "a\"b"),
+    char dir[801] = "";
+    memset(dir, 'd', sizeof dir - 1);
+    assert_int_equal(READ(&options, empty, "--port", "17", "--max-body=3KiB", "--log-format", "json", "--host",
+                          "a\"b\\\b\f\n\r\t", "--weights-dir", dir),
                      OPTIONS_RUN);
     char path[64], *text = printed(&options);
     write_file(path, text);
@@ -143,6 +146,8 @@ static void printed_config_reads_back(void **state)
     unlink(path);
     char *text_again = printed(&again);
     assert_string_equal(text, text_again);
+    assert_string_equal(again.host, options.host);
+    assert_string_equal(again.weights_dir, dir);
     assert_non_null(strstr(text, "\"max_body\": 3072"));
     free(text);
     free(text_again);

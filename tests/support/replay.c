@@ -6,6 +6,7 @@
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak)); /* a target may have none */
 
 enum { PATH_BYTES = 4096, INPUT_MAX = 1 << 24 };
 
@@ -49,6 +50,8 @@ static int replay(const char *path)
 int main(int argc, char **argv)
 {
     int n = 0;
+    if (LLVMFuzzerInitialize)
+        LLVMFuzzerInitialize(&argc, &argv);
     for (int i = 1; i < argc; i++)
         n += replay(argv[i]);
     printf("%d inputs replayed\n", n);

@@ -1,0 +1,60 @@
+/* Accept: any text chooses one format, or none. What must not matter does not: the case of letters, empty elements of
+ * the list, and, where no quote is open, the list said twice or a range that has no weight. */
+#define _GNU_SOURCE /* strcasestr */
+#include "tests/fuzz/laws.h"
+#include "api/negotiate.h"
+
+#include <ctype.h>
+
+static bool is_among_ours(const struct api_format *format)
+{
+    for (size_t i = 0; i < api_n_formats(); i++)
+        if (api_format_at(i) == format)
+            return true;
+    return format == NULL;
+}
+
+static const struct api_format *choose(const char *before, const char *accept, const char *after)
+{
+    size_t room = strlen(before) + strlen(accept) + strlen(after) + 1;
+    char *text = malloc(room);
+    snprintf(text, room, "%s%s%s", before, accept, after);
+    const struct api_format *format = api_negotiate(text);
+    free(text);
+    return format;
+}
+
+static void other_case(char *text)
+{
+    for (; *text; text++)
+        *text = (char)(isupper((unsigned char)*text) ? tolower((unsigned char)*text) : toupper((unsigned char)*text));
+}
+
+/* A list that says something else than nothing, and whose quotes are none. */
+static void check_list(const char *accept, const struct api_format *format)
+{
+    char *with_comma = malloc(strlen(accept) + 2);
+    sprintf(with_comma, ",%s", accept);
+    REQUIRE(choose(accept, with_comma, "") == format);
+    free(with_comma);
+    REQUIRE(choose(accept, ",", "no/thing;q=0.5") == format);
+    const struct api_format *one = api_format_at(strlen(accept) % api_n_formats());
+    REQUIRE(choose(accept, ",", one->media_type) != NULL || strcasestr(accept, one->media_type));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *accept = text_of(data, size);
+    const struct api_format *format = api_negotiate(accept);
+    bool is_empty = accept[strspn(accept, " \t,")] == '\0';
+    REQUIRE(is_among_ours(format) && (format || !is_empty));
+    if (is_fourth()) {
+        REQUIRE(choose(" , \t,", accept, "") == format);
+        if (!strchr(accept, '"') && !is_empty)
+            check_list(accept, format);
+        other_case(accept);
+        REQUIRE(api_negotiate(accept) == format);
+    }
+    free(accept);
+    return 0;
+}

@@ -1,0 +1,94 @@
+/* The server's own checks of a head: the first line is "target version", then lines "Name: value". What passes has one
+ * way to be read: one host, one length or one coding, a path without a NUL; names of requests are plain words. */
+#include "tests/fuzz/laws.h"
+#include "server/http_checks.h"
+
+#include <ctype.h>
+#include <strings.h>
+
+/* How many lines have this name, and the value of the last. */
+struct found {
+    const char *name;
+    unsigned n;
+    const char *value;
+};
+
+static void take(struct http_head *head, char *line, struct found *found, size_t n_found)
+{
+    char *colon = strchr(line, ':');
+    if (!colon)
+        return;
+    *colon = '\0';
+    const char *value = colon + 1 + strspn(colon + 1, " \t");
+    http_head_take(head, line, value);
+    for (size_t i = 0; i < n_found; i++)
+        if (strcasecmp(found[i].name, line) == 0) {
+            found[i].n++;
+            found[i].value = value;
+        }
+}
+
+static void check_framing(const struct http_head *head, const struct found *host, const struct found *length,
+                          const struct found *coding)
+{
+    REQUIRE(host->n == 1 || (host->n == 0 && strcmp(head->version, "HTTP/1.0") == 0));
+    REQUIRE(length->n + coding->n <= 1);
+    REQUIRE(!coding->n || strcasecmp(coding->value, "chunked") == 0);
+    uint64_t n = http_head_length(head);
+    if (!length->n) {
+        REQUIRE(n == UINT64_MAX);
+        return;
+    }
+    char again[32];
+    const char *digits = length->value + strspn(length->value, "0");
+    snprintf(again, sizeof again, "%llu", (unsigned long long)n);
+    REQUIRE(strcmp(again, *digits ? digits : "0") == 0);
+}
+
+static void check_names(const struct http_head *head)
+{
+    const char *id = head->first[HTTP_REQUEST_ID], *trace = head->first[HTTP_TRACEPARENT];
+    if (id && http_id_is_valid(id))
+        for (const char *c = id; *c; c++)
+            REQUIRE(isalnum((unsigned char)*c) || strchr("._-", *c));
+    if (trace && http_traceparent_is_valid(trace))
+        REQUIRE(strlen(trace) >= 55 && strlen(trace) <= 128 && strspn(trace, "0123456789abcdef-") == strlen(trace));
+}
+
+/* A path encoded byte by byte is the same path, and has no query. */
+static void check_target(char *target)
+{
+    const char *path, *query;
+    if (http_target_split(target, &path, &query).status)
+        return;
+    REQUIRE(*path == '/');
+    char *encoded = malloc(3 * strlen(path) + 2), *end = encoded;
+    for (const char *c = path; *c; c++)
+        end += sprintf(end, c == path ? "%c" : "%%%02X", (unsigned char)*c);
+    const char *again, *no_query;
+    REQUIRE(http_target_split(encoded, &again, &no_query).status == 0);
+    REQUIRE(strcmp(again, path) == 0 && !no_query);
+    free(encoded);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = text_of(data, size), *rest = text, *target = next_line(&rest), *line;
+    struct found found[] = {{"Host", 0, NULL}, {"Content-Length", 0, NULL}, {"Transfer-Encoding", 0, NULL}};
+    char *space = target ? strchr(target, ' ') : NULL;
+    struct http_head head = {.version = space ? space + 1 : "HTTP/1.1"};
+    if (space)
+        *space = '\0';
+    while (rest)
+        if ((line = next_line(&rest)))
+            take(&head, line, found, sizeof found / sizeof *found);
+    struct http_refusal refusal = http_head_check(&head);
+    REQUIRE(!refusal.status == !refusal.detail);
+    if (!refusal.status)
+        check_framing(&head, &found[0], &found[1], &found[2]);
+    check_names(&head);
+    if (target)
+        check_target(target);
+    free(text);
+    return 0;
+}

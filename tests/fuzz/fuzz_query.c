@@ -1,0 +1,44 @@
+/* GET /encode?…: the input is the query, still encoded. Beside the laws of every answer: the order of its pairs does
+ * not matter, and where there is an answer HEAD has its headers. */
+#include "tests/fuzz/answers.h"
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    api_setup();
+    return 0;
+}
+
+/* "a&b&c" becomes "b&c&a"; false: there is nothing to turn. */
+static bool turn(const char *query, char *turned)
+{
+    const char *rest = strchr(query, '&');
+    if (!rest)
+        return false;
+    size_t n = (size_t)(rest - query), n_rest = strlen(rest + 1);
+    memcpy(turned, rest + 1, n_rest);
+    turned[n_rest] = '&';
+    memcpy(turned + n_rest + 1, query, n);
+    turned[n_rest + 1 + n] = '\0';
+    return true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct api_host host = small_host();
+    char *query = text_of(data, size), *turned = malloc(size + 1);
+    struct api_call call = {.method = "GET", .path = "/encode", .query = query, .is_hurried = true};
+    struct answer a, b;
+    if (ask(&host, &call, &a)) {
+        call.query = turned;
+        if (a.reply->status == 200 && is_fourth() && turn(query, turned)) {
+            REQUIRE(ask_once(&host, &call, &b));
+            check_same(&a, &b);
+            answer_drop(&b);
+        }
+        answer_drop(&a);
+    }
+    free(query);
+    free(turned);
+    return 0;
+}

@@ -1,0 +1,59 @@
+/* What every target has: the entry libFuzzer calls, and the one way to say that a law is broken. */
+#ifndef TESTS_FUZZ_LAWS_H
+#define TESTS_FUZZ_LAWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* AddressSanitizer keeps freed blocks to see who uses them later: 256 MiB of them leave every cache. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "quarantine_size_mb=4:malloc_context_size=6:max_malloc_fill_size=0:detect_stack_use_after_return=0";
+}
+
+/* Laws that cost another run of everything are asked of every fourth input, and of the first: the one input that a
+ * report is about, run by itself, is asked them all. */
+static inline bool is_fourth(void)
+{
+    static unsigned n;
+    return n++ % 4 == 0;
+}
+
+/* Not assert: it must also hold in a build without asserts. */
+#define REQUIRE(law)                                                                                                   \
+    do {                                                                                                               \
+        if (!(law)) {                                                                                                  \
+            fprintf(stderr, "%s:%d: broken law: %s\n", __FILE__, __LINE__, #law);                                      \
+            abort();                                                                                                   \
+        }                                                                                                              \
+    } while (0)
+
+/* The input as a string of its own size, so that a sanitizer sees reads past its end; bytes behind a NUL are lost. */
+static inline char *text_of(const uint8_t *data, size_t size)
+{
+    char *text = malloc(size + 1);
+    REQUIRE(text);
+    memcpy(text, data, size);
+    text[size] = '\0';
+    return text;
+}
+
+/* The next line of a text, ended in place; NULL when there is none, and for a line "-", which stands for a header that
+ * is not there. */
+static inline char *next_line(char **text)
+{
+    char *line = *text, *end = line ? strchr(line, '\n') : NULL;
+    if (end)
+        *end = '\0';
+    *text = end ? end + 1 : NULL;
+    return line && strcmp(line, "-") != 0 ? line : NULL;
+}
+
+#endif

@@ -1,0 +1,218 @@
+"""First inputs and dictionaries of the fuzz targets, from what the tests know already.
+
+    python3 tests/fuzz/seeds.py OUT        writes OUT/NAME/… for each target and tests/fuzz/dict/NAME.dict
+
+`make fuzz-corpus` then keeps of them, and of what longer runs have found, what reaches something of its own.
+"""
+import json
+import pathlib
+import re
+import struct
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+HTTP = "{} HTTP/1.1\r\nHost: h\r\n{}\r\n{}"
+
+
+def golden():
+    """Every request with an answer that is known."""
+    for path in sorted(ROOT.glob("tests/golden/**/request.json")):
+        request = json.loads(path.read_text())
+        yield request.get("request", request)
+
+
+def examples():
+    """Schemes' examples, from their descriptors."""
+    for path in sorted(ROOT.glob("core/schemes/*.c")):
+        found = re.search(r'\.example = ((?:\s*"(?:[^"\\]|\\.)*")+)', path.read_text())
+        if found:
+            text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[1]))
+            yield text.replace('\\"', '"')
+
+
+def requests():
+    texts = list(examples()) + [json.dumps(g) for g in golden()]
+    texts += [json.dumps({"preset": name, "len": 2}) for name in ("llama-3.1", "qwen2-vl", "t5", "gpt2", "swinv2")]
+    return [text for text in texts if len(text) < 700]
+
+
+def configs():
+    """The quoted config.json of tests/core/models/test_hf_config.c, whose strings have single quotes."""
+    text = (ROOT / "tests/core/models/test_hf_config.c").read_text()
+    for found in re.finditer(r'(?:"(?:[^"\\]|\\.)*"[\s\\]*)+', text):
+        joined = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', found[0])).replace("'", '"')
+        if joined.startswith("{") and '"scheme"' not in joined:
+            yield joined
+            yield "sliding_attention\n" + joined
+
+
+def query_of(text):
+    request = json.loads(text)
+    flat = {k: v if isinstance(v, str) else json.dumps(v, separators=(",", ":")) for k, v in request.items()}
+    return "&".join(f"{k}={v}".replace("%", "%25").replace("+", "%2B").replace(" ", "+") for k, v in flat.items())
+
+
+def queries():
+    yield from (query_of(text) for text in requests() if len(text) < 300)
+    yield "request=%7B%22scheme%22:%22rope%22,%22len%22:2%7D&digits=3"
+    yield "scheme=rope&len=4&head_dim=8&outputs=cos,sin&slice=0:2,::2&dtype=f16&data=false"
+    yield "scheme=alibi&num_heads=2&len=3&format=csv&digits=2"
+
+
+TYPES = ["application/json", "application/x-npy", "application/zip", "application/vnd.safetensors", "image/png",
+         "application/octet-stream", "text/csv", "text/plain", "application/x-ndjson", "*/*", "text/*", "*"]
+
+
+def accepts():
+    yield from TYPES
+    yield from (f"{a};q=0.5, {b};q=0.25" for a, b in zip(TYPES, TYPES[1:]))
+    yield 'text/html;x="a,b\\"c;q=0";q=1.000, */*;q=.2, , application/json ; q=0'
+
+
+def ranges():
+    for none in ("-", "@", "*", 'W/@, "x"', '"x",@', '"unclosed'):
+        for part in ("-", "bytes=0-9", "bytes=-5", "bytes=7-", "bytes=99999-", "bytes=0-1,3-4", "items=0-1"):
+            yield f"{none}\n{part}\n{'@' if len(none) > 1 else '-'}\n{none}"
+
+
+def headers():
+    body = '{"scheme":"rope","len":2,"head_dim":4}'
+    for kind in ["application/json", "application/json; charset=utf-8", "multipart/form-data; boundary=\"a b\"",
+                 "multipart/form-data;boundary=XX", *TYPES[1:6], "-"]:
+        yield f"POST\n/encode\n{kind}\n-\nhttps://example.org\n-\n-\n-\n-\n{body}"
+    part = '--XX\r\nContent-Disposition: form-data; name="request"\r\n\r\n' + body + "\r\n--XX--\r\n"
+    yield "POST\n/encode\nmultipart/form-data;boundary=XX\n-\n-\n-\n-\n-\n-\n" + part
+    yield "OPTIONS\n/rotate\n-\n-\nhttps://example.org\nPOST\ncontent-type, x-a\n-\n-\n"
+    yield "POST\n/rotate\n-\ngzip\n-\n-\n-\n-\n-\n{}"
+    for path in ("/", "/v2/models/rope/infer", "/schemes/rope", "/presets/t5", "/openapi.json", "/weights", "/v2"):
+        yield f"GET\n{path}\n-\n-\n-\n-\n-\n3\n-\n"
+
+
+def heads():
+    yield "/encode?len=4 HTTP/1.1\nHost: localhost:8080\nContent-Length: 12\nX-Request-Id: a.b-c"
+    yield "/a%20b%2f HTTP/1.0\nTransfer-Encoding: chunked"
+    yield "http://h/x?y HTTP/1.1\nHost: [::1]:80\nTransfer-Encoding: Chunked\nContent-Length: 3"
+    yield "* HTTP/1.1\nHost:\nHost: b\nContent-Length: 00\nContent-Length: 0"
+    yield "/%00%zz HTTP/1.1\nhost: x\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+
+def files():
+    yield '{"max_body": "1GiB", "port": 80, "log_format": "json", "host": "::1", "kernels": "base"}'
+    yield '{"cors_origin":"https://a.b https://c","weights_dir":null,"max_queue":1e3,"workers":-0}'
+    yield '{ "host" : "a\\"b\\\\c\\/\\n\\t" , "x":true}'
+    yield '{"port":1,"port":2}'
+    yield '{"max_connections":1000000,"drain_delay":0,"header_timeout":86400,"max_work":"1"}\n'
+
+
+def names():
+    for name in ("t5-small", "a", "A.b_c-1", ".hidden", "-x", "a b", "x" * 128, "x" * 129, "..", "é", "a\n"):
+        yield name + ".safetensors"
+        yield name
+    yield ".posenc-0123456789abcdef"
+    yield ".safetensors"
+    yield "a.safetensors.safetensors"
+
+
+DOUBLES = [0.0, 1.0, -1.5, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 1e23, 9007199254740993.0, 0.1,
+           1 / 3, 3.4028234663852886e38, 1.401298464324817e-45, 65504.0, 123456.789, 1e-5, 1e16, 0.5, 2.5,
+           float("inf"), float("nan")]
+WORDS = ["0", "-0", "1e-400", "1.7976931348623157e308", "9007199254740993", "0.1", "2.2250738585072011e-308",
+         "179769313486231580793728971405301e276", "4.9406564584124654e-324", "2.4703282292062327e-324", "1e22", "1e23",
+         "123456789012345678901234567890", "0.000000000000000000000000000000000001", "8.5e-45", "16777217", "1E+2"]
+
+
+def digits():
+    yield b"\0" + " ".join(WORDS).encode()
+    for word in WORDS:
+        yield b"\0" + f"{word}, {word}1 [{word}]".encode()
+    for i in range(0, len(DOUBLES), 4):
+        yield b"\1" + struct.pack("<4d", *DOUBLES[i:i + 4])
+
+
+def prints():
+    for i in range(0, len(DOUBLES), 4):
+        for n in (0, 1, 3, 7, 17, 20):
+            yield bytes([n]) + struct.pack("<4d", *DOUBLES[i:i + 4])
+
+
+def talks():
+    body = '{"scheme":"rope","len":2,"head_dim":4}'
+    get = HTTP.format("GET /encode?scheme=alibi&num_heads=2&len=2", "Accept: text/csv\r\n", "")
+    post = HTTP.format("POST /encode", f"Content-Length: {len(body)}\r\n", body)
+    chunks = f"{len(body):x};a=b\r\n{body}\r\n0\r\nT: 1\r\n\r\n"
+    yield get + post + get
+    yield HTTP.format("POST /encode", "Transfer-Encoding: chunked\r\n", chunks)
+    yield HTTP.format("POST /encode", "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n", chunks)
+    yield HTTP.format("POST /encode", "Transfer-Encoding: gzip, chunked\r\n", chunks)
+    yield HTTP.format("POST /encode", "Content-Length: 3\r\nContent-Length: 4\r\n", "abcd")
+    yield HTTP.format("POST /encode", "Content-Length : 3\r\n", "abc")
+    yield HTTP.format("POST /encode", f"Expect: 100-continue\r\nContent-Length: {len(body)}\r\n", body)
+    yield HTTP.format("HEAD /schemes", "", "") + HTTP.format("GET /healthz", "Connection: close\r\n", "") + get
+    yield "GET / HTTP/1.0\r\n\r\n"
+    yield "GET /version HTTP/1.1\r\n\r\n"
+    yield "GET http://h/readyz?x HTTP/1.1\r\nHost: h\r\n\r\n"
+    yield "GET /%00 HTTP/1.1\nHost: h\n folded: x\n\n"
+    yield "GET / HTTP/2.0\r\nHost: h\r\n\r\n"
+    yield HTTP.format("OPTIONS /encode", "Origin: https://example.org\r\nAccess-Control-Request-Method: POST\r\n", "")
+    yield HTTP.format("GET /encode?scheme=rope&len=64&head_dim=64&format=raw", "Range: bytes=5-99\r\n", "")
+    yield HTTP.format("GET /encode?scheme=rope&len=600&head_dim=8", "If-None-Match: *\r\nAccept: x/y\r\nAccept: */*\r\n", "")
+    yield HTTP.format("PUT /weights/w", "Content-Length: 2\r\nIf-Match: *\r\n", "ab")
+    yield HTTP.format("POST /v2/models/rope/infer", "Inference-Header-Content-Length: 2\r\nContent-Length: 2\r\n", "{}")
+
+
+SEEDS = {"query": queries, "accept": accepts, "range": ranges, "headers": headers, "head": heads, "config": files,
+         "names": names, "digits": digits, "print": prints, "plan": requests, "hf_config": configs, "http": talks}
+
+
+def strings_of(*patterns):
+    """The short lower-case words in quotes of our own sources: names of fields, schemes, options."""
+    words = set()
+    for pattern in patterns:
+        for path in ROOT.glob(pattern):
+            words |= set(re.findall(r'"([a-z][a-z0-9_.-]{1,30})"', path.read_text()))
+            words |= {w for group in re.findall(r'"([a-z0-9_.|-]{3,200})"', path.read_text()) for w in group.split("|")}
+            words |= set(re.findall(r"PE_P_\w+\(\w+, (\w+),", path.read_text()))
+    return sorted(w for w in words if 1 < len(w) < 40)
+
+
+def quoted(words):
+    return [f'"{w}"' for w in words]
+
+
+JSON = ["{", "}", "[", "]", ":", ",", "null", "true", "false", "-1", "0.5", "1e9", "\\u0041", "[[1,2],[3,4]]"]
+LINES = ["\r\n", "\n", ": ", "; ", ", ", "%00", "%2f", "-", "@", "*", "W/", '"', "bytes=", "bytes=0-0", "q=0.5", ";q=0"]
+HEADS = ["Host: h\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "Expect: 100-continue\r\n", "HTTP/1.0",
+         "HTTP/1.1", "Connection: close\r\n", "Range: ", "Accept: ", "If-None-Match: ", "Content-Type: ", "GET ", "POST ",
+         "HEAD ", "PUT ", "QUERY ", "OPTIONS ", "0\r\n\r\n", "\r\n\r\n", "X-Request-Id: ", "traceparent: "]
+
+
+def dictionaries():
+    plan = quoted(strings_of("core/schemes/*.c", "core/sequence*.c", "core/params*.c", "core/models/presets.c"))
+    hf = quoted(strings_of("core/models/hf*.c", "core/models/rope_rows.h"))
+    form = strings_of("api/form.c", "api/formats/*.c")
+    yield "json", JSON + plan + quoted(form)
+    yield "hf_config", JSON + hf
+    yield "query", ["&", "=", "%", "+", ",", "request=", "%5B", "%7B"] + [w.strip('"') + "=" for w in plan] + form
+    yield "headers", LINES + TYPES + HEADS + ["/encode", "/rotate", "/attention", "/v2/models/rope/infer", "boundary="]
+    yield "config", JSON[:10] + ["\\\"", "\\\\", "\\n", "KiB", "TiB"] + quoted(
+        w.replace("-", "_") for w in strings_of("server/options.c"))
+    yield "numbers", WORDS + ["e-", "E+", ".0", "00", "99999999", "[", "]", ",", '"NaN"', '"Infinity"', '"-Infinity"']
+
+
+def escaped(word):
+    return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\x{b:02x}" for b in word.encode())
+
+
+def main(out):
+    for name, make in SEEDS.items():
+        folder = pathlib.Path(out) / name
+        folder.mkdir(parents=True, exist_ok=True)
+        for i, seed in enumerate(make()):
+            (folder / f"seed{i:03}").write_bytes(seed if isinstance(seed, bytes) else seed.encode())
+    for name, words in dictionaries():
+        lines = "".join(f'"{escaped(word)}"\n' for word in dict.fromkeys(words) if 0 < len(word) < 60)
+        (ROOT / "tests/fuzz/dict" / f"{name}.dict").write_text("# Made by tests/fuzz/seeds.py.\n" + lines)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
