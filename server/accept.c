@@ -102,7 +102,7 @@ bool accept_begin(struct accept *accept, struct http *const *https, size_t n)
     accept->n_https = n;
     accept->reopen.fire = reopen;
     accept->retry = jobs_timer_new(accept->jobs, go_on, accept);
-    accept->watch = accept->retry ? jobs_watch_new(accept->jobs, accept->fd, take_turn, accept) : NULL;
+    accept->watch = accept->retry ? jobs_watch_new(accept->jobs, accept->fd, JOBS_READABLE, take_turn, accept) : NULL;
     return accept->watch;
 }
 

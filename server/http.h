@@ -26,9 +26,9 @@ void http_drain(struct http *http);
 void http_stop(struct http *http);
 void http_free(struct http *http);
 
-/* Opens a listening socket on host and port (0: a free one) and writes its URL, with the port it has, to url. -1:
- * error[] of n_error bytes says why. */
+/* Opens a listening socket on host and port (0: a free one) whose connections have this congestion control ("": the
+ * system's), and writes its URL, with the port it has, to url. -1: error[] of n_error bytes says why. */
 enum { HTTP_URL_BYTES = 300 };
-int http_listen(const char *host, unsigned port, char *url, char *error, size_t n_error);
+int http_listen(const char *host, unsigned port, const char *congestion, char *url, char *error, size_t n_error);
 
 #endif

@@ -22,7 +22,8 @@ static uint64_t phase_seconds(const struct options *options, enum http_phase pha
     case HTTP_PHASE_HEAD: return options->header_timeout;
     case HTTP_PHASE_IDLE:
     case HTTP_PHASE_BODY:
-    case HTTP_PHASE_ANSWER: break;
+    case HTTP_PHASE_ANSWER:
+    case HTTP_PHASE_SEND: break;
     }
     return options->connection_timeout;
 }
@@ -134,7 +135,7 @@ void http_watch(void *self)
 static bool is_receiving(const struct http_connection *connection, short *events)
 {
     *events = POLLRDHUP;
-    return connection->phase != HTTP_PHASE_ANSWER;
+    return connection->phase != HTTP_PHASE_ANSWER && connection->phase != HTTP_PHASE_SEND;
 }
 
 static void close_if_drained(struct http_connection *connection)
@@ -153,7 +154,9 @@ static void give_up(struct http_connection *connection)
 {
     /* A kept connection that has been silent is simply closed: its client may be about to send, and would take a 408
      * for the answer to that. */
-    if (connection->phase != HTTP_PHASE_IDLE)
+    if (connection->phase == HTTP_PHASE_SEND)
+        exchange_leave(connection->exchange);
+    else if (connection->phase != HTTP_PHASE_IDLE)
         exchange_refuse_slow(connection->exchange, connection);
     shutdown(connection->fd, SHUT_RDWR); /* the daemon sees the end and closes */
 }

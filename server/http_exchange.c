@@ -36,7 +36,7 @@ static struct exchange *exchange_new(struct http *http)
         return calloc(1, sizeof *x);
     http->spare_exchanges = x->next_spare;
     http->n_spare_exchanges--;
-    *x = (struct exchange){0};
+    memset(x, 0, offsetof(struct exchange, room));
     return x;
 }
 
@@ -139,6 +139,7 @@ void exchange_resume(struct exchange *x)
     if (!x->is_suspended)
         return;
     x->is_suspended = false;
+    chunks_stop(x);
     http_resume(x->connection, x->mhd);
 }
 

@@ -20,6 +20,16 @@ enum exchange_state {
     EXCHANGE_SENDING
 };
 
+/* A chunked body sent past the daemon. */
+struct http_chunks {
+    struct jobs_watch *watch; /* of the socket, while it is ours; NULL otherwise */
+    char line[24];            /* in front of the chunk being sent */
+    size_t n_line, line_at;   /* its bytes, and those sent */
+    size_t n_left;            /* bytes of the chunk, to be sent */
+    uint64_t n_begun;         /* chunks */
+    bool is_whole;            /* all has been sent */
+};
+
 struct exchange {
     struct http *http;
     struct http_connection *connection; /* NULL after the end */
@@ -39,17 +49,18 @@ struct exchange {
     char id[129], traceparent[129];
     struct exchange *next_spare; /* while it is not in use */
     size_t n_room;
-    char room[512]; /* for target and strings, as far as they fit */
     struct job job;
     struct flight_seat seat; /* while a worker makes the reply, for this request or an equal one */
     struct api_reply *made;  /* by the worker, which alone touches these two until it is done */
     uint64_t made_ns;
     struct api_reply *reply;
     struct stream *stream;
+    struct http_chunks chunks;
     int raw_status; /* of a refusal sent past the daemon */
     uint64_t n_sent;
     uint64_t begun_at, received_at, decided_at; /* ns */
     uint64_t queue_ns, answer_ns, pieces_ns;
+    char room[512]; /* for target and strings, as far as they fit; last, for it is not cleared */
 };
 
 /* ---- http_exchange.c ------------------------------------------------------------------------------------------- */
@@ -73,10 +84,30 @@ enum MHD_Result exchange_answer(struct exchange *x);
 /* Copies what the call needs of method and headers (x->head, x->mhd) into x->strings. False: no memory. */
 bool exchange_keep_call(struct exchange *x, const char *method);
 
+/* ---- http_chunks.c --------------------------------------------------------------------------------------------- */
+
+/* Whether x's body, which has a stream, is sent that way; the response for it. */
+bool chunks_are_ours(const struct exchange *x);
+struct MHD_Response *chunks_response(struct exchange *x);
+void chunks_go_on(struct exchange *x); /* a piece is ready, x is suspended */
+void chunks_stop(struct exchange *x);  /* the socket is the daemon's again; nothing to do if it is */
+
+/* ---- http_kept.c ----------------------------------------------------------------------------------------------- */
+
+#define HTTP_ID_HEADER "X-Request-Id"
+
+/* The response of x's reply with this request's headers, borrowed; NULL: there is none. */
+struct MHD_Response *kept_find(struct exchange *x);
+/* Takes response, which has x's headers, for the next that are answered alike. False: it has not. */
+bool kept_add(struct exchange *x, struct MHD_Response *response);
+
 /* ---- http_reply.c ---------------------------------------------------------------------------------------------- */
 
 /* Makes the body of a light reply, on the loop: the others have pieces. False: no memory. */
 bool exchange_make_whole(struct exchange *x);
+
+/* How much a stream may send in one turn of the loop. */
+size_t exchange_fair_bytes(const struct exchange *x);
 
 /* Hands x->reply to the daemon. MHD_NO closes the connection: without memory there is nothing better. */
 enum MHD_Result exchange_send(struct exchange *x);

@@ -11,6 +11,7 @@
 #include <microhttpd.h>
 
 struct exchange;
+struct http_kept;
 struct newcomer;
 
 /* Where a connection stands; decides which deadline it has. */
@@ -19,7 +20,8 @@ enum http_phase {
     HTTP_PHASE_IDLE,   /* kept open after an answer */
     HTTP_PHASE_HEAD,   /* request line received */
     HTTP_PHASE_BODY,   /* head received, body arriving */
-    HTTP_PHASE_ANSWER, /* ours to do; a client that does not read is the daemon's own timeout's business */
+    HTTP_PHASE_ANSWER, /* ours to do; a client that does not read is the daemon's own timeout's business, */
+    HTTP_PHASE_SEND    /* but for one that does not read what is sent past the daemon */
 };
 
 enum http_daemon_kind { HTTP_SMALL, HTTP_BULK, HTTP_N_DAEMONS };
@@ -46,6 +48,7 @@ struct http {
     struct accept *accept;
     struct answers *answers; /* of all loops */
     struct flights *flights; /* likewise */
+    struct http_kept *kept;  /* NULL: none yet */
     struct pool *pool;
     uint64_t counted_pool_bytes;
     struct http_daemon daemons[HTTP_N_DAEMONS];
@@ -87,6 +90,7 @@ enum MHD_Result exchange_receive(void *http, struct MHD_Connection *mhd, const c
 void exchange_end(void *http, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code);
 
 void exchange_free_spare(struct http *http); /* at the end */
+void kept_free(struct http *http);           /* likewise, when no daemon runs any more */
 bool exchange_is_suspended(const struct exchange *exchange);
 /* Whether its answer is on its way, from the moment a worker has begun on it: a client that has closed its sending side
  * may then still be reading. */

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,6 +29,30 @@ static int open_one(const struct addrinfo *address)
     return -1;
 }
 
+/* What the kernel has loaded; it may load others when they are asked for. */
+static void print_available(char *text, size_t n_bytes)
+{
+    FILE *file = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
+    if (!file || !fgets(text, (int)n_bytes, file))
+        snprintf(text, n_bytes, "not known");
+    text[strcspn(text, "\n")] = '\0';
+    if (file)
+        fclose(file);
+}
+
+/* Accepted connections take it from the listening socket. */
+static bool set_congestion(int fd, const char *name, char *error, size_t n_error)
+{
+    if (!*name || setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
+        return true;
+    char available[128];
+    int reason = errno;
+    print_available(available, sizeof available);
+    snprintf(error, n_error, "--tcp-cc %.60s: cannot be used (%s); this system has: %s", name, strerror(reason),
+             available);
+    return false;
+}
+
 /* The URL has the port of the socket, which the kernel chose if 0 was asked for, and the host as the user wrote it. */
 static void print_url(int fd, const char *host, char *url)
 {
@@ -40,7 +65,7 @@ static void print_url(int fd, const char *host, char *url)
     snprintf(url, HTTP_URL_BYTES, strchr(host, ':') ? "http://[%.255s]:%u" : "http://%.255s:%u", host, port);
 }
 
-int http_listen(const char *host, unsigned port, char *url, char *error, size_t n_error)
+int http_listen(const char *host, unsigned port, const char *congestion, char *url, char *error, size_t n_error)
 {
     char service[16];
     struct addrinfo *found = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
@@ -55,8 +80,12 @@ int http_listen(const char *host, unsigned port, char *url, char *error, size_t 
         fd = open_one(address);
     if (fd < 0)
         snprintf(error, n_error, "cannot listen on %.255s port %u: %s", host, port, strerror(errno));
-    else
-        print_url(fd, host, url);
     freeaddrinfo(found);
+    if (fd >= 0 && !set_congestion(fd, congestion, error, n_error)) {
+        close(fd);
+        fd = -1;
+    }
+    if (fd >= 0)
+        print_url(fd, host, url);
     return fd;
 }

@@ -64,7 +64,7 @@ static void look(void *self)
     ssize_t n = recv(newcomer->fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
     bool must_wait = n < 0 && (errno == EAGAIN || errno == EINTR);
     if (must_wait && !newcomer->watch)
-        newcomer->watch = jobs_watch_new(newcomer->http->jobs, newcomer->fd, look, newcomer);
+        newcomer->watch = jobs_watch_new(newcomer->http->jobs, newcomer->fd, JOBS_READABLE, look, newcomer);
     if (n > 0)
         hand_over(newcomer, http_begins_bulky(first, (size_t)n) ? HTTP_BULK : HTTP_SMALL);
     else if (!must_wait || !newcomer->watch)

@@ -13,7 +13,7 @@
 enum {
     BLOCK_MAX = 1024 * 1024,      /* what the daemon sends at a time: a whole piece, and never more than this */
     FAIR_BLOCK_MIN = 16 * 1024,   /* with many connections each turn of the loop gives everyone less */
-    CHUNK_BLOCK_BYTES = 64 * 1024 /* where the length is unknown; chunks are made in the connection's memory anyway */
+    CHUNK_BLOCK_BYTES = 64 * 1024 /* where the length is unknown and http_chunks.c is not asked */
 };
 
 /* ---- Headers --------------------------------------------------------------------------------------------------- */
@@ -50,7 +50,7 @@ static bool add_headers(struct exchange *x, struct MHD_Response *response)
         done = done && add_header(response, "traceparent", x->traceparent);
     if (x->http->is_draining)
         done = done && add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    return done && add_header(response, "X-Request-Id", x->id) && add_timing(x, response);
+    return done && add_header(response, HTTP_ID_HEADER, x->id) && add_timing(x, response);
 }
 
 /* Makes all pieces of a small answer one after the other. Each is made in a pooled buffer, which is aligned and large
@@ -90,6 +90,8 @@ bool exchange_make_whole(struct exchange *x)
     return all;
 }
 
+static bool is_head(const struct exchange *x) { return strcmp(x->call.method, "HEAD") == 0; }
+
 /* The reply keeps its body until the exchange ends, after the daemon has done with it. */
 static struct MHD_Response *light_response(struct exchange *x)
 {
@@ -98,19 +100,17 @@ static struct MHD_Response *light_response(struct exchange *x)
     size_t n = (size_t)x->reply->length;
     if (x->call.is_hurried && !x->is_kept) /* unhurried, the body may have been changed in place */
         answers_keep(x->http->answers, &x->call, x->reply);
-    bool is_head = strcmp(x->call.method, "HEAD") == 0;
     n = x->reply->body ? n : 0;
-    x->n_sent = is_head ? 0 : n;
+    x->n_sent = is_head(x) ? 0 : n;
     return MHD_create_response_from_buffer(n, (void *)(uintptr_t)x->reply->body, MHD_RESPMEM_PERSISTENT);
 }
 
 /* One turn of the loop serves every stream that can take bytes; the more there are, the less each gets, so that a new
  * connection need not wait for seconds. */
-static size_t fair_room(const struct exchange *x, size_t room)
+size_t exchange_fair_bytes(const struct exchange *x)
 {
     size_t fair = BLOCK_MAX / (1 + x->http->n_streams / 8);
-    fair = fair > FAIR_BLOCK_MIN ? fair : FAIR_BLOCK_MIN;
-    return room < fair ? room : fair;
+    return fair > FAIR_BLOCK_MIN ? fair : FAIR_BLOCK_MIN;
 }
 
 /* 0.9.75: a reader that returns 0 without suspending is called again at once, for ever. */
@@ -120,7 +120,8 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
     (void)pos;
     if (exchange_is_gone(x))
         return MHD_CONTENT_READER_END_WITH_ERROR;
-    size_t n = stream_read(x->stream, dst, fair_room(x, room));
+    size_t fair = exchange_fair_bytes(x);
+    size_t n = stream_read(x->stream, dst, room < fair ? room : fair);
     x->n_sent += n;
     if (n > 0)
         return (ssize_t)n;
@@ -132,7 +133,14 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
     return 0;
 }
 
-static void stream_ready(void *self) { exchange_resume(self); }
+static void stream_ready(void *self)
+{
+    struct exchange *x = self;
+    if (x->chunks.watch)
+        chunks_go_on(x);
+    else
+        exchange_resume(x);
+}
 
 static void stream_idle(void *self) { exchange_drop(self); }
 
@@ -157,6 +165,8 @@ static struct MHD_Response *stream_response(struct exchange *x)
 {
     const struct api_reply *reply = x->reply;
     bool is_known = reply->length != API_LENGTH_UNKNOWN;
+    if (chunks_are_ours(x))
+        return chunks_response(x);
     size_t block = is_known ? BLOCK_MAX : CHUNK_BLOCK_BYTES;
     if (is_known && reply->piece_max < block)
         block = reply->piece_max;
@@ -178,6 +188,7 @@ void exchange_refuse(struct exchange *x, int status, const char *detail)
 {
     api_reply_free(x->reply);
     x->reply = api_refusal(status, detail);
+    x->is_kept = false;
 }
 
 void exchange_refuse_queue(struct exchange *x)
@@ -217,22 +228,35 @@ static void decide(struct exchange *x)
     x->decided_at = clock_now();
     x->received_at = x->received_at ? x->received_at : x->decided_at; /* refused before all of it came */
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
-    if (is_streamed(x) && strcmp(x->call.method, "HEAD") != 0 && !open_stream(x)) {
+    if (is_streamed(x) && !is_head(x) && !open_stream(x)) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         exchange_refuse(x, 503, "no memory for an answer of this size now; try again later");
     }
 }
 
+/* A kept answer whose head has been made before. */
+static bool send_kept(struct exchange *x, enum MHD_Result *sent)
+{
+    struct MHD_Response *response = kept_find(x);
+    if (!response)
+        return false;
+    x->n_sent = x->reply->body && !is_head(x) ? (size_t)x->reply->length : 0;
+    *sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
+    return true;
+}
+
 static enum MHD_Result send_response(struct exchange *x)
 {
     x->state = EXCHANGE_SENDING;
-    struct MHD_Response *response = is_streamed(x) ? stream_response(x) : light_response(x);
     enum MHD_Result sent = MHD_NO;
+    if (send_kept(x, &sent))
+        return sent;
+    struct MHD_Response *response = is_streamed(x) ? stream_response(x) : light_response(x);
     if (response && add_headers(x, response) && add_retry(x, response))
         sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
     else
         metrics_add(METRICS_REJECTED_MEMORY, 1);
-    if (response)
+    if (response && !(sent == MHD_YES && kept_add(x, response)))
         MHD_destroy_response(response);
     return sent;
 }

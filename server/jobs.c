@@ -28,6 +28,7 @@ struct jobs_signal {
 
 struct jobs_watch {
     uv_poll_t handle;
+    enum jobs_watch_kind kind;
     void (*fire)(void *self);
     void *self;
 };
@@ -218,7 +219,8 @@ static void on_watch(uv_poll_t *handle, int status, int events)
     watch->fire(watch->self);
 }
 
-struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, void (*fire)(void *self), void *self)
+struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, enum jobs_watch_kind kind, void (*fire)(void *self),
+                                  void *self)
 {
     struct jobs_watch *watch = calloc(1, sizeof *watch);
     if (!watch || uv_poll_init(&jobs->loop, &watch->handle, fd) != 0) {
@@ -226,6 +228,7 @@ struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, void (*fire)(void *
         return NULL;
     }
     watch->handle.data = watch;
+    watch->kind = kind;
     watch->fire = fire;
     watch->self = self;
     jobs_watch_pause(watch, false);
@@ -237,7 +240,7 @@ void jobs_watch_pause(struct jobs_watch *watch, bool is_paused)
     if (is_paused)
         uv_poll_stop(&watch->handle);
     else
-        uv_poll_start(&watch->handle, UV_READABLE, on_watch);
+        uv_poll_start(&watch->handle, watch->kind == JOBS_WRITABLE ? UV_WRITABLE : UV_READABLE, on_watch);
 }
 
 static void free_watch(uv_handle_t *handle) { free(handle->data); }

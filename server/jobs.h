@@ -61,10 +61,12 @@ struct jobs_driven {
 enum { JOBS_DRIVEN_MAX = 2 };                                   /* of one loop */
 bool jobs_drive(struct jobs *jobs, struct jobs_driven *driven); /* borrowed until jobs_free */
 
-/* Calls fire() while a descriptor can be read. Ends with jobs_watch_free, before the descriptor is closed or watched by
- * somebody else. NULL: no memory. */
+/* Calls fire() while a descriptor can be read, or written. Ends with jobs_watch_free, before the descriptor is closed
+ * or watched by somebody else. NULL: no memory. */
 struct jobs_watch;
-struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, void (*fire)(void *self), void *self);
+enum jobs_watch_kind { JOBS_READABLE, JOBS_WRITABLE };
+struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, enum jobs_watch_kind kind, void (*fire)(void *self),
+                                  void *self);
 void jobs_watch_pause(struct jobs_watch *watch, bool is_paused);
 void jobs_watch_free(struct jobs_watch *watch); /* NULL is accepted */
 

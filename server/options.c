@@ -45,6 +45,8 @@ static const struct option rows[] = {
     {"host", TYPE_TEXT, AT(host), "127.0.0.1", 0, 0, NULL, "ADDRESS",
      "address or name to listen on; 0.0.0.0 or :: for all"},
     {"port", TYPE_COUNT, AT(port), "8080", 0, 65535, NULL, "PORT", "port to listen on; 0 takes a free one"},
+    {"tcp-cc", TYPE_TEXT, AT(tcp_cc), "", 0, 0, NULL, "NAME",
+     "congestion control of connections, as cubic; without it the system's"},
     {"max-body", TYPE_BYTES, AT(max_body), "256MiB", KIB, 1024 * GIB, NULL, "BYTES", "largest request body"},
     {"max-answer", TYPE_BYTES, AT(max_answer), "64GiB", KIB, 1048576 * GIB, NULL, "BYTES", "largest answer"},
     {"max-work", TYPE_COUNT, AT(max_work), "10000000000000", 1, UINT64_C(1) << 62, NULL, "N",

@@ -15,7 +15,7 @@ enum { OPTIONS_MAX = 32, OPTIONS_TEXT_BYTES = 512, OPTIONS_LIST_BYTES = 4096 };
 
 /* Every option resolved. Texts are owned, until options_drop. Times are in seconds, sizes in bytes. */
 struct options {
-    char *config, *host, *cors_origin, *weights_dir;
+    char *config, *host, *tcp_cc, *cors_origin, *weights_dir;
     uint64_t port, workers, io_threads, max_connections, max_queue;
     uint64_t max_body, max_answer, max_work, max_weights, buffer_memory, answer_cache;
     uint64_t connection_timeout, header_timeout, drain_seconds, drain_delay;

@@ -154,17 +154,24 @@ struct stream *stream_new(struct jobs *jobs, struct pool *pool, const struct api
     return stream;
 }
 
+static struct slot *slot_to_read(struct stream *stream) { return &stream->slots[stream->next_read % STREAM_WINDOW]; }
+
+static void pass(struct stream *stream, struct slot *slot, size_t n)
+{
+    stream->read_at += n;
+    if (stream->read_at < slot->n_bytes)
+        return;
+    release(stream, slot);
+    stream->next_read++;
+    stream->read_at = 0;
+}
+
 static size_t read_slot(struct stream *stream, struct slot *slot, char *dst, size_t room)
 {
     size_t n = slot->n_bytes - stream->read_at;
     n = n < room ? n : room;
     memcpy(dst, slot->buffer + stream->read_at, n);
-    stream->read_at += n;
-    if (stream->read_at == slot->n_bytes) {
-        release(stream, slot);
-        stream->next_read++;
-        stream->read_at = 0;
-    }
+    pass(stream, slot, n);
     return n;
 }
 
@@ -205,12 +212,18 @@ static void make_slot_here(struct stream *stream)
     slot->state = SLOT_READY;
 }
 
+/* Whether the piece to be read next is the reader's to make, who has this much room. */
+static bool is_mine_now(struct stream *stream, size_t room)
+{
+    stream->is_opening = false;
+    stream->room = room;
+    return is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
+}
+
 size_t stream_read(struct stream *stream, char *dst, size_t room)
 {
     size_t n = 0;
-    stream->is_opening = false;
-    stream->room = room;
-    bool is_mine = is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
+    bool is_mine = is_mine_now(stream, room);
     if (is_mine && room >= stream->reply->piece_max) {
         stream->next_read++;
         return make_here(stream, dst);
@@ -219,7 +232,7 @@ size_t stream_read(struct stream *stream, char *dst, size_t room)
         make_slot_here(stream);
     begin_pieces(stream); /* those that were the reader's to make, if they no longer are */
     while (n < room && !stream_at_end(stream)) {
-        struct slot *slot = &stream->slots[stream->next_read % STREAM_WINDOW];
+        struct slot *slot = slot_to_read(stream);
         if (slot->state != SLOT_READY)
             break;
         n += read_slot(stream, slot, dst + n, room - n);
@@ -227,6 +240,25 @@ size_t stream_read(struct stream *stream, char *dst, size_t room)
     }
     stream->is_waiting = n == 0;
     return n;
+}
+
+size_t stream_look(struct stream *stream, const char **bytes)
+{
+    if (is_mine_now(stream, 0))
+        make_slot_here(stream);
+    begin_pieces(stream);
+    const struct slot *slot = slot_to_read(stream);
+    stream->is_waiting = slot->state != SLOT_READY && !stream_at_end(stream);
+    if (slot->state != SLOT_READY)
+        return 0;
+    *bytes = slot->buffer + stream->read_at;
+    return slot->n_bytes - stream->read_at;
+}
+
+void stream_skip(struct stream *stream, size_t n)
+{
+    pass(stream, slot_to_read(stream), n);
+    begin_pieces(stream);
 }
 
 bool stream_at_end(const struct stream *stream) { return stream->next_read == stream->reply->n_pieces; }

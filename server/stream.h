@@ -33,6 +33,10 @@ bool stream_is_made(const struct stream *stream);   /* every piece: its times ar
 /* Copies the next bytes, as many as are ready, at most room. 0: nothing ready; events.ready will be called. dst is
  * aligned to 8: where there is room for a whole piece and making one is quick, it is made there. */
 size_t stream_read(struct stream *stream, char *dst, size_t room);
+/* The same without copying: bytes that are ready, 0 for none; they stay until stream_skip has passed over them. The two
+ * kinds of reading do not mix. */
+size_t stream_look(struct stream *stream, const char **bytes);
+void stream_skip(struct stream *stream, size_t n);
 bool stream_at_end(const struct stream *stream);
 bool stream_failed(const struct stream *stream); /* there was no memory for even one buffer */
 

@@ -1,4 +1,6 @@
 """Kept answers: asking again costs no computing and gives the same bytes; nothing else is ever taken for the same request."""
+import contextlib
+import http.client
 import json
 import re
 
@@ -9,6 +11,7 @@ import safetensors_reader
 from conftest import start_server
 from tensors import from_json, multipart, npy
 
+TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 ROPE = "/encode?scheme=rope&len=4&head_dim=8"
 
 
@@ -38,6 +41,26 @@ def test_again_is_the_same(fresh):
     assert {k: v for k, v in first.headers.items() if k not in different} == {k: v for k, v in again.headers.items() if k not in different}
     assert first.headers["X-Request-Id"] != again.headers["X-Request-Id"]
     assert "compute;dur=0.000" in again.headers["Server-Timing"]
+
+
+def test_heads_of_kept_answers(fresh):
+    """A head that is used again says what this request asked for: its own names, on connections that take turns."""
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(contextlib.closing(http.client.HTTPConnection(fresh.host, fresh.port, timeout=60))) for _ in range(8)]
+        ids, bodies = [], set()
+        for i in range(40):
+            for j, client in enumerate(clients):
+                given = {"X-Request-Id": f"n-{i}-{j}"} if (i + j) % 3 == 0 else {"traceparent": TRACE} if (i + j) % 3 == 1 else {}
+                client.request("HEAD" if i % 5 == 4 else "GET", ROPE, headers=given)
+            for j, client in enumerate(clients):
+                answer = client.getresponse()
+                body, found = answer.read(), answer.headers.get_all("X-Request-Id")
+                ids += found
+                assert len(found) == 1 and answer.status == 200 and len(answer.headers.get_all("ETag")) == 1
+                assert (answer.headers["X-Request-Id"] == f"n-{i}-{j}") == ((i + j) % 3 == 0)
+                assert answer.headers["traceparent"] == (TRACE if (i + j) % 3 == 1 else None)
+                bodies |= {body} if i % 5 != 4 else set()
+        assert len(set(ids)) == len(ids) == 320 and len(bodies) == 1
 
 
 @pytest.mark.parametrize("fields", [{"scheme": "rope", "len": 4}, {"scheme": "alibi", "len": 5, "format": "npy", "outputs": ["bias"]},

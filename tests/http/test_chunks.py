@@ -1,0 +1,161 @@
+"""Long JSON, whose chunks leave past the HTTP library: whole, on kept connections, beside small requests, to whoever reads slowly or leaves."""
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import POSENCD, start_server
+from test_server_life import Client, get, has_exited, is_quiet, metric, wait_until
+
+MIB = 1 << 20
+TABLE = "/encode?scheme=sinusoidal&dim=128&len=4096"          # 6 MB in several pieces
+ENDLESS = "/encode?scheme=sinusoidal&dim=512&len=10000000"    # more than anybody reads
+
+
+def raw_answers(server, request, seconds=60):
+    """All that a socket says to a request that closes the connection."""
+    with socket.create_connection((server.host, server.port), timeout=seconds) as s:
+        s.sendall(request)
+        return s.makefile("rb").read()
+
+
+def dechunked(body):
+    """The body and the lengths of its chunks; every byte of the framing is looked at."""
+    whole, lengths = [], []
+    while True:
+        line, body = body.split(b"\r\n", 1)
+        n = int(line, 16)
+        lengths.append(n)
+        assert body[n:n + 2] == b"\r\n"
+        if n == 0:
+            assert body == b"\r\n"
+            return b"".join(whole), lengths[:-1]
+        whole.append(body[:n])
+        body = body[n + 2:]
+
+
+def test_same_bytes_in_chunks_and_without(server):
+    """HTTP/1.0 has no chunks: its body is the library's, up to the end of the connection."""
+    head, body = raw_answers(server, f"GET {TABLE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()).split(b"\r\n\r\n", 1)
+    assert b"Transfer-Encoding: chunked" in head and b"Content-Length" not in head
+    whole, lengths = dechunked(body)
+    assert len(json.loads(whole)["tensors"]["encoding"]["data"]) == 4096
+    assert max(lengths) > 100_000, "chunks as small as the library's"
+    plain = raw_answers(server, f"GET {TABLE} HTTP/1.0\r\nHost: x\r\n\r\n".encode()).split(b"\r\n\r\n", 1)
+    assert b"chunked" not in plain[0] and plain[1] == whole
+
+
+def test_a_kept_connection_and_requests_in_one_go(server):
+    """The daemon takes over where the last piece ends: the next answer follows, asked for later or long before."""
+    small = "/encode?scheme=rope&len=3&head_dim=8"
+    connection, digests = http.client.HTTPConnection(server.host, server.port, timeout=60), set()
+    for _ in range(3):
+        connection.request("GET", TABLE)
+        digests.add(hashlib.sha256(connection.getresponse().read()).hexdigest())
+        connection.request("GET", small)
+        assert connection.getresponse().read() == server.get(small).body
+    connection.close()
+    assert len(digests) == 1
+    lines = [f"GET {path} HTTP/1.1\r\nHost: x\r\n" for path in (TABLE, small, TABLE, small)]
+    said = raw_answers(server, "\r\n".join(lines).encode() + b"Connection: close\r\n\r\n")
+    assert said.count(b"HTTP/1.1 200 OK\r\n") == 4 and said.endswith(server.get(small).body)
+    assert said.count(b"\r\n0\r\n\r\nHTTP/1.1 200 OK") == 2
+
+
+def test_who_reads_in_drops_gets_all(server):
+    """A small receive buffer: every piece leaves in many parts."""
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+        s.settimeout(60)
+        s.connect((server.host, server.port))
+        s.sendall(f"GET {TABLE} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+        parts = []
+        while part := s.recv(30011):
+            parts.append(part)
+    assert dechunked(b"".join(parts).split(b"\r\n\r\n", 1)[1])[0] == server.get(TABLE).body
+
+
+def test_who_stops_reading_is_cut_off():
+    """After --connection-timeout without a byte taken; others are answered meanwhile, and no work goes on."""
+    with start_server("--connection-timeout", "2", "--io-threads", "1") as server, Client(server, receive_buffer=4096) as client:
+        client.send(get(ENDLESS))
+        for _ in range(5):
+            begun = time.monotonic()
+            assert server.get("/healthz").status == 200 and time.monotonic() - begun < 1
+            time.sleep(0.2)
+        assert metric(server, "posenc_streams") == 1
+        assert wait_until(lambda: metric(server, "posenc_streams") == 0, 10) and wait_until(lambda: is_quiet(server))
+
+
+def test_who_reads_slowly_is_not_cut_off():
+    """What the socket takes begins the time anew."""
+    with start_server("--connection-timeout", "1") as server, Client(server) as client:
+        client.send(get(ENDLESS))
+        n, end = 0, time.monotonic() + 4
+        while time.monotonic() < end:
+            n += len(client.socket.recv(MIB))
+            time.sleep(0.05)
+        assert n > 0 and metric(server, "posenc_streams") == 1
+
+
+def test_who_leaves_stops_the_work(server):
+    client = Client(server)
+    with client:
+        client.send(get(ENDLESS))
+        client.socket.recv(MIB)
+        assert metric(server, "posenc_streams") >= 1
+    assert wait_until(lambda: metric(server, "posenc_streams") == 0) and wait_until(lambda: is_quiet(server))
+
+
+def test_the_end_of_the_server_cuts_it():
+    with start_server("--drain-seconds", "1") as server, Client(server) as client:
+        client.send(get(ENDLESS))
+        client.socket.recv(1000)
+        server.process.terminate()
+        assert wait_until(lambda: has_exited(server), 10)
+
+
+# ---- --tcp-cc ----------------------------------------------------------------------------------------------------------
+
+AVAILABLE = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+
+
+@pytest.mark.skipif(not AVAILABLE.exists(), reason="no list of congestion controls")
+def test_congestion_control():
+    """reno is in every kernel."""
+    with start_server("--tcp-cc", "reno") as server:
+        assert server.get("/healthz").status == 200
+        shown = subprocess.run(["ss", "-tin", f"sport = :{server.port}"], capture_output=True, text=True, check=False).stdout if os.access("/usr/bin/ss", os.X_OK) else " reno"
+        assert "cubic" not in shown and "bbr" not in shown
+    done = subprocess.run([POSENCD, "--port", "0", "--tcp-cc", "wishful"], capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 1 and "--tcp-cc wishful: cannot be used" in done.stderr and "reno" in done.stderr
+
+
+def test_small_requests_beside_many_streams(server):
+    """Sixteen clients that read as fast as they can, on every loop, hold up nobody."""
+    stop = threading.Event()
+
+    def read():
+        with Client(server) as client:
+            client.send(get(ENDLESS))
+            while not stop.is_set():
+                client.socket.recv(MIB)
+    readers = [threading.Thread(target=read) for _ in range(16)]
+    for reader in readers:
+        reader.start()
+    waits = []
+    for _ in range(20):
+        begun = time.monotonic()
+        assert server.get("/encode?scheme=rope&len=3&head_dim=8").status == 200
+        waits.append(time.monotonic() - begun)
+    stop.set()
+    for reader in readers:
+        reader.join(30)
+    assert sorted(waits)[10] < 2
