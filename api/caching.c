@@ -10,21 +10,38 @@
 
 /* ---- A name for the bytes ---- */
 
-/* FNV-1a twice, from two beginnings: 128 bits, so that two answers will not meet in one name. */
+/* Two hashes of words of eight bytes, in the manner of FNV but with the upper half, which the product mixes best,
+ * folded onto the lower each time. They differ in beginning and factor: 128 bits, so that two answers will not meet in
+ * one name. */
 struct hash {
     uint64_t a, b;
 };
 
-static void add(struct hash *h, const void *bytes, size_t n)
+static void add_word(struct hash *h, uint64_t word)
 {
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < n; i++) {
-        h->a = (h->a ^ p[i]) * 0x100000001b3;
-        h->b = (h->b ^ (uint64_t)(p[i] ^ 0x9e)) * 0x100000001b3 + (h->b >> 57);
-    }
+    h->a = (h->a ^ word) * 0x9e3779b97f4a7c15;
+    h->a ^= h->a >> 32;
+    h->b = (h->b ^ word) * 0xbf58476d1ce4e5b9;
+    h->b ^= h->b >> 29;
 }
 
-static void add_number(struct hash *h, int64_t x) { add(h, &x, sizeof x); }
+/* The last word is what is left, filled up with zeros, and the number of bytes. */
+static void add(struct hash *h, const void *bytes, size_t n)
+{
+    const char *p = bytes;
+    uint64_t word;
+    for (size_t left = n; left >= sizeof word; left -= sizeof word, p += sizeof word) {
+        memcpy(&word, p, sizeof word);
+        add_word(h, word);
+    }
+    size_t rest = n % sizeof word;
+    word = 0;
+    if (rest)
+        memcpy(&word, p, rest);
+    add_word(h, word ^ (uint64_t)n << 56);
+}
+
+static void add_number(struct hash *h, int64_t x) { add_word(h, (uint64_t)x); }
 
 /* With its end, so that "ab","c" is not "a","bc". */
 static void add_string(struct hash *h, const char *s) { add(h, s, strlen(s) + 1); }
@@ -143,6 +160,14 @@ static bool is_of_machine(const struct pe_plan *plan)
     return false;
 }
 
+/* All sixteen digits; returns their end. printf would be half of a tag's cost. */
+static char *put_hex(char *to, uint64_t x)
+{
+    for (int i = 0; i < 16; i++, x <<= 4)
+        *to++ = "0123456789abcdef"[x >> 60];
+    return to;
+}
+
 void api_etag_print(const struct api_named *named, char *etag)
 {
     struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(named->request);
@@ -156,7 +181,9 @@ void api_etag_print(const struct api_named *named, char *etag)
     add_form(&h, named->form);
     if (is_of_machine(named->plan))
         add_string(&h, pe_isa_name(pe_isa()));
-    snprintf(etag, API_ETAG_MAX, "\"%016" PRIx64 "%016" PRIx64 "\"", h.a, h.b);
+    *etag++ = '"';
+    etag = put_hex(put_hex(etag, h.a), h.b);
+    memcpy(etag, "\"", 2);
 }
 
 bool api_etag_is_among(const char *list, const char *etag)

@@ -8,6 +8,14 @@
 
 enum { OUTPUT_ROWS_MAX = 32 };
 
+static size_t count_rows(const struct pe_scheme *scheme)
+{
+    size_t n = 0;
+    while (scheme->info.outputs[n].name)
+        n++;
+    return n;
+}
+
 enum pe_status pe_outputs_alloc(struct pe_plan *plan, size_t n, struct pe_error *err)
 {
     plan->outputs = calloc(n, sizeof *plan->outputs);
@@ -248,7 +256,7 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *er
             from->recipe = columns;
             return PE_OK;
         }
-        if (!status && (status = pe_waves_new(columns, n, &from->waves)))
+        if (!status && (status = pe_waves_new_for(columns, n, plan->seq.k->n, &from->waves)))
             pe_no_memory(err);
     }
     free(columns);
@@ -278,7 +286,8 @@ static void transpose(struct pe_plan *plan)
 
 enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
-    size_t room = 1 + (request->n_outputs > OUTPUT_ROWS_MAX ? request->n_outputs : OUTPUT_ROWS_MAX);
+    /* Those asked for or else the scheme's own, with `combined` and the encoding it is made of. */
+    size_t room = 2 + (request->n_outputs ? request->n_outputs : count_rows(plan->scheme));
     enum pe_status status = pe_outputs_twice(request, err);
     if (!status)
         status = pe_outputs_alloc(plan, room, err);

@@ -1,6 +1,7 @@
 /* Reading, checking and printing the parameters that rows describe. */
 #include "core/params.h"
 #include "core/dtype.h"
+#include "core/inherit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -194,7 +195,7 @@ static void set_default(const struct pe_param *row, void *config)
 
 const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name)
 {
-    for (; rows->name; rows++) /* asked hundreds of times by each request: most names differ in their first letter */
+    for (; rows->name; rows++) /* asked dozens of times by each request: most names differ in their first letter */
         if ((*rows->name == *name && strcmp(rows->name, name) == 0) || (rows->alias && pe_is_among(rows->alias, name)))
             return rows;
     return NULL;
@@ -217,11 +218,8 @@ void pe_pointer_join(char *out, size_t room, const char *prefix, const char *nam
     out[used < room ? used : room - 1] = '\0';
 }
 
-static enum pe_status check_when(const struct pe_param *rows, const struct pe_param *row, const void *config,
-                                 const char *pointer, struct pe_error *err)
+static enum pe_status fail_when(const struct pe_param *row, const char *pointer, struct pe_error *err)
 {
-    if (pe_when_holds(row->when, rows, config))
-        return PE_OK;
     size_t n = strlen(row->when); /* without the alternative "unset" */
     n -= row->when[n - 1] == '|';
     return pe_fail(err, pointer, "%s is not used here: it needs %.*s", row->name, (int)n, row->when);
@@ -242,23 +240,19 @@ static enum pe_status check_excludes(const struct pe_param *rows, const struct p
 static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
                                   const char *pointer, struct pe_error *err);
 
-/* Reads the one row that fields[i] is meant for, if there is one. */
-static enum pe_status read_field(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t i,
-                                 bool *taken, const char *prefix, struct pe_error *err)
+/* Reads fields[i] into the row it is meant for; found has the rows of the fields before it. */
+static enum pe_status read_field(const struct pe_param *const *found, void *config, const struct pe_field *fields,
+                                 size_t i, const char *prefix, struct pe_error *err)
 {
-    const struct pe_param *row = pe_param_find(rows, fields[i].name);
-    if (!row)
-        return PE_OK;
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
     for (size_t j = 0; j < i; j++)
-        if (pe_param_find(rows, fields[j].name) == row)
+        if (found[j] == found[i])
             return pe_fail(err, pointer, "%s and %s are two words for the same; give one", fields[j].name,
                            fields[i].name);
-    taken[i] = true;
-    enum pe_status status = read_value(row, config, &fields[i].value, pointer, err);
-    if (!status && row->type == PE_T_OBJECT)
-        status = read_object(row, config, &fields[i].value, pointer, err);
+    enum pe_status status = read_value(found[i], config, &fields[i].value, pointer, err);
+    if (!status && found[i]->type == PE_T_OBJECT)
+        status = read_object(found[i], config, &fields[i].value, pointer, err);
     return status;
 }
 
@@ -278,15 +272,13 @@ static enum pe_status unknown_field(const struct pe_param *row, const char *name
     return pe_fail(err, pointer, "unknown field \"%.64s\" in %s; allowed: %s", name, row->name, allowed);
 }
 
-enum { NESTED_FIELDS_MAX = 256 };
-
 static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
                                   const char *pointer, struct pe_error *err)
 {
-    bool taken[NESTED_FIELDS_MAX] = {false};
+    bool taken[PE_FIELDS_MAX] = {false};
     size_t n = v->object.n;
-    if (n > NESTED_FIELDS_MAX)
-        return pe_fail(err, pointer, "%s has %zu fields; allowed: at most %d", row->name, n, NESTED_FIELDS_MAX);
+    if (n > PE_FIELDS_MAX)
+        return pe_fail(err, pointer, "%s has %zu fields; allowed: at most %d", row->name, n, PE_FIELDS_MAX);
     enum pe_status status = pe_params_read(row->fields, config, v->object.fields, n, taken, pointer, err);
     for (size_t i = 0; !status && i < n; i++)
         if (!taken[i]) {
@@ -306,28 +298,39 @@ static void set_defaults(const struct pe_param *rows, void *config)
     }
 }
 
+/* Conditions of a field that has been read. */
+static enum pe_status check_field(const struct pe_param *rows, const struct pe_param *row, bool is_shared,
+                                  const void *config, const struct pe_field *fields, size_t n_fields,
+                                  const char *pointer, struct pe_error *err)
+{
+    if (!is_shared && !pe_when_holds(row->when, rows, config))
+        return fail_when(row, pointer, err);
+    return check_excludes(rows, row, fields, n_fields, pointer, err);
+}
+
 /* Two passes: conditions can be judged only when all words have been read. */
 enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
                               bool *taken, const char *prefix, struct pe_error *err)
 {
-    bool shared[NESTED_FIELDS_MAX] = {false}; /* taken by others too: a row that is not in use leaves it to them */
-    memcpy(shared, taken, (n_fields < NESTED_FIELDS_MAX ? n_fields : NESTED_FIELDS_MAX) * sizeof *shared);
+    const struct pe_param *found[PE_FIELDS_MAX]; /* the row of each field, looked up once */
+    bool shared[PE_FIELDS_MAX];                  /* taken by others too: a row that is not in use leaves it to them */
+    char pointer[PE_POINTER_MAX];
+    enum pe_status status = PE_OK;
     set_defaults(rows, config);
-    for (size_t i = 0; i < n_fields; i++) {
-        enum pe_status status = read_field(rows, config, fields, i, taken, prefix, err);
-        if (status)
-            return status;
+    for (size_t i = 0; !status && i < n_fields; i++) {
+        found[i] = pe_param_find(rows, fields[i].name);
+        shared[i] = taken[i];
+        if (!found[i])
+            continue;
+        taken[i] = true;
+        status = read_field(found, config, fields, i, prefix, err);
     }
-    for (size_t i = 0; i < n_fields; i++) {
-        const struct pe_param *row = pe_param_find(rows, fields[i].name);
-        char pointer[PE_POINTER_MAX];
-        pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
-        bool is_shared = i < NESTED_FIELDS_MAX && shared[i];
-        if (row && ((!is_shared && check_when(rows, row, config, pointer, err)) ||
-                    check_excludes(rows, row, fields, n_fields, pointer, err)))
-            return err->status;
-    }
-    return PE_OK;
+    for (size_t i = 0; !status && i < n_fields; i++)
+        if (found[i] && (found[i]->when || found[i]->excludes)) {
+            pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
+            status = check_field(rows, found[i], shared[i], config, fields, n_fields, pointer, err);
+        }
+    return status;
 }
 
 enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why,

@@ -27,10 +27,12 @@ bool pe_when_holds(const char *when, const struct pe_param *rows, const void *co
 {
     if (!when)
         return true;
-    const char *equals = strchr(when, '=');
+    size_t n = 0;
+    while (when[n] != '=')
+        n++;
     for (; rows->name; rows++)
-        if (strncmp(rows->name, when, (size_t)(equals - when)) == 0 && rows->name[equals - when] == '\0')
-            return word_is_among(rows, *(const int *)((const char *)config + rows->offset), equals + 1);
+        if (*rows->name == *when && strncmp(rows->name, when, n) == 0 && rows->name[n] == '\0')
+            return word_is_among(rows, *(const int *)((const char *)config + rows->offset), when + n + 1);
     return false;
 }
 
@@ -76,10 +78,26 @@ static bool print_value(const struct pe_param *row, const void *config, struct p
     return false;
 }
 
-/* Set aside by another parameter that is set and excludes it? */
-static bool is_excluded(const struct pe_param *rows, const struct pe_param *row, const void *config)
+/* Rows that exclude others are few: they stand in first … end-1, or there are none. */
+struct excluding {
+    const struct pe_param *first, *end;
+};
+
+static struct excluding find_excluding(const struct pe_param *rows)
 {
-    for (const struct pe_param *other = rows; other->name; other++) {
+    struct excluding range = {NULL, NULL};
+    for (; rows->name; rows++)
+        if (rows->excludes) {
+            range.first = range.first ? range.first : rows;
+            range.end = rows + 1;
+        }
+    return range;
+}
+
+/* Set aside by another parameter that is set and excludes it? */
+static bool is_excluded(const struct excluding *range, const struct pe_param *row, const void *config)
+{
+    for (const struct pe_param *other = range->first; other < range->end; other++) {
         struct pe_value v;
         if (other->excludes && pe_is_among(other->excludes, row->name) && print_value(other, config, &v, NULL))
             return true;
@@ -87,14 +105,20 @@ static bool is_excluded(const struct pe_param *rows, const struct pe_param *row,
     return false;
 }
 
+/* Neighbours mostly share their condition, which is then one string: it is judged once for all of them. */
 size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields,
                        struct pe_field **nested)
 {
+    const struct excluding excluding = find_excluding(rows);
+    const char *when = NULL;
+    bool holds = true;
     size_t n = 0;
-    for (const struct pe_param *row = rows; row->name; row++)
-        if (pe_when_holds(row->when, rows, config) && !is_excluded(rows, row, config) &&
-            print_value(row, config, &fields[n].value, nested))
+    for (const struct pe_param *row = rows; row->name; row++) {
+        if (row->when != when)
+            holds = pe_when_holds(when = row->when, rows, config);
+        if (holds && !is_excluded(&excluding, row, config) && print_value(row, config, &fields[n].value, nested))
             fields[n++].name = row->name;
+    }
     return n;
 }
 

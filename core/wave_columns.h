@@ -7,7 +7,8 @@
 struct pe_wave_table {
     size_t n;
     bool scaled;                   /* some amplitude is not 1 */
-    double *fh, *fl;               /* frequencies; fh is also the one allocation of all */
+    bool has_runs;                 /* else there are no arrays of steps, and rows are made one by one */
+    double *fh, *fl;               /* frequencies; every array stands behind the struct, in its allocation */
     double *ah, *al;               /* amplitudes */
     double *cosine, *sine;         /* of one step */
     double *far_cosine, *far_sine; /* of PE_RUN_ROWS steps */

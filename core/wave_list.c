@@ -16,7 +16,7 @@ struct pe_wave_list {
     size_t n; /* columns */
     double fastest;
     bool scaled;
-    double *fh, *fl, *centre, *sizes, *next_sizes; /* of units; fh is also the allocation of all */
+    double *fh, *fl, *centre, *sizes, *next_sizes; /* of units; behind the struct, in its allocation */
 };
 
 enum { N_ARRAYS = 5 };
@@ -63,15 +63,23 @@ static void set_unit(struct pe_wave_list *l, size_t u, const struct pe_wave *fir
     l->fastest = fmax(l->fastest, fabs(first->fh));
 }
 
-static void set_units(struct pe_wave_list *l, const struct pe_wave *columns, size_t n_units, size_t room)
+static void set_units(struct pe_wave_list *l, const struct pe_wave *columns, size_t n_units)
 {
     size_t step = l->arrangement == NEIGHBOURS ? 2 : 1;
     size_t apart = l->arrangement == HALVES ? l->n / 2 : step - 1;
-    for (size_t u = 0; u < room; u++) {
-        const struct pe_wave *first = &columns[(u < n_units ? u : n_units - 1) * step];
+    for (size_t u = 0; u < n_units; u++) {
+        const struct pe_wave *first = &columns[u * step];
         set_unit(l, u, first, l->arrangement == ALONE ? first : first + apart);
     }
 }
+
+static void pad(double *array, size_t n, size_t room)
+{
+    for (size_t u = n; u < room; u++)
+        array[u] = array[n - 1];
+}
+
+_Static_assert(sizeof(struct pe_wave_list) % _Alignof(double) == 0, "the arrays stand behind the struct");
 
 enum pe_status pe_wave_list_new(const struct pe_wave *columns, size_t n, struct pe_wave_list **out)
 {
@@ -81,27 +89,21 @@ enum pe_status pe_wave_list_new(const struct pe_wave *columns, size_t n, struct 
             return PE_OK;
     enum arrangement arrangement = arrangement_of(columns, n);
     size_t n_units = arrangement == ALONE ? n : n / 2, room = n_units + PE_WAVES_LANES;
-    struct pe_wave_list *l = calloc(1, sizeof *l);
-    double *all = l ? calloc(room, N_ARRAYS * sizeof *all) : NULL;
-    if (!all) {
-        free(l);
+    struct pe_wave_list *l = malloc(sizeof *l + room * N_ARRAYS * sizeof(double));
+    if (!l)
         return PE_NO_MEMORY;
-    }
     *l = (struct pe_wave_list){.arrangement = arrangement, .n = n};
     double **const arrays[N_ARRAYS] = {&l->fh, &l->fl, &l->centre, &l->sizes, &l->next_sizes};
     for (size_t i = 0; i < N_ARRAYS; i++)
-        *arrays[i] = all + i * room;
-    set_units(l, columns, n_units, room);
+        *arrays[i] = (double *)(void *)(l + 1) + i * room;
+    set_units(l, columns, n_units);
+    for (size_t i = 0; i < N_ARRAYS; i++)
+        pad(*arrays[i], n_units, room);
     *out = l;
     return PE_OK;
 }
 
-void pe_wave_list_free(struct pe_wave_list *list)
-{
-    if (list)
-        free(list->fh);
-    free(list);
-}
+void pe_wave_list_free(struct pe_wave_list *list) { free(list); }
 
 /* ---- Rows ---- */
 

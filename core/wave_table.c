@@ -12,17 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_DOUBLES = 9 };
-
 /* ---- Making ---- */
+
+/* Arrays of doubles, in the order of the struct: those of every table, and those of its runs. */
+enum { N_COLUMN_ARRAYS = 4, N_RUN_ARRAYS = 5 };
 
 static void lay_out(struct pe_wave_table *w, double *all, size_t room)
 {
-    double **const doubles[N_DOUBLES] = {&w->fh,   &w->fl,         &w->ah,       &w->al,   &w->cosine,
-                                         &w->sine, &w->far_cosine, &w->far_sine, &w->reach};
-    for (size_t i = 0; i < N_DOUBLES; i++)
-        *doubles[i] = all + i * room;
-    w->quarter = (int64_t *)(void *)(all + N_DOUBLES * room);
+    double **const arrays[N_COLUMN_ARRAYS + N_RUN_ARRAYS] = {
+        &w->fh, &w->fl, &w->ah, &w->al, &w->cosine, &w->sine, &w->far_cosine, &w->far_sine, &w->reach};
+    w->quarter = (int64_t *)(void *)all;
+    for (size_t i = 0; i < N_COLUMN_ARRAYS + (w->has_runs ? (size_t)N_RUN_ARRAYS : 0); i++)
+        *arrays[i] = all + (i + 1) * room;
 }
 
 static void set_frequencies(struct pe_wave_table *w, const struct pe_wave *columns, size_t n)
@@ -45,30 +46,38 @@ static void set_amplitudes(struct pe_wave_table *w, const struct pe_wave *column
 
 /* Sine and cosine of one step and of PE_RUN_ROWS: the kernel at these positions, quarter 0 and the next. reach holds
  * the kernel's bounds until then; the quarters are all 0 as long as the columns have not been set. */
-static void set_steps(struct pe_wave_table *w, size_t room)
+static void set_steps(struct pe_wave_table *w, size_t n)
 {
-    pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, w->quarter, false, room, w->sine, w->cosine, w->reach);
-    pe_kernels()->waves(PE_RUN_ROWS, w->fh, w->fl, NULL, NULL, w->quarter, false, room, w->far_sine, w->far_cosine,
+    pe_kernels()->waves(1, w->fh, w->fl, NULL, NULL, w->quarter, false, n, w->sine, w->cosine, w->reach);
+    pe_kernels()->waves(PE_RUN_ROWS, w->fh, w->fl, NULL, NULL, w->quarter, false, n, w->far_sine, w->far_cosine,
                         w->reach);
-    for (size_t j = 0; j < room; j++)
+    for (size_t j = 0; j < n; j++)
         w->reach[j] = fmin(1, PE_RUN_HALF * fabs(w->sine[j]));
 }
 
-enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, struct pe_wave_table **out)
+/* Runs of a table with so few rows are not worth their steps: making those costs as much as four rows of a list, a
+ * block as ten more. */
+enum { RUN_TABLE_ROWS_MIN = 17 };
+
+_Static_assert(sizeof(struct pe_wave_table) % _Alignof(double) == 0, "the arrays stand behind the struct");
+
+enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, uint64_t n_rows, struct pe_wave_table **out)
 {
-    /* A range of columns may begin anywhere and is read in whole groups, so there is one group more than needed. */
-    size_t room = (n / PE_WAVES_LANES + 2) * PE_WAVES_LANES;
-    struct pe_wave_table *w = calloc(1, sizeof *w);
-    double *all = w ? calloc(room, N_DOUBLES * sizeof(double) + sizeof(int64_t)) : NULL;
-    if (!all || pe_wave_list_new(columns, n, &w->list)) {
-        free(all);
+    /* A range of columns may begin anywhere and is read in whole groups: up to a group less one past the last. */
+    size_t room = n + PE_WAVES_LANES;
+    bool has_runs = n_rows >= RUN_TABLE_ROWS_MIN;
+    size_t n_arrays = 1 + N_COLUMN_ARRAYS + (has_runs ? (size_t)N_RUN_ARRAYS : 0);
+    struct pe_wave_table *w = calloc(1, sizeof *w + n_arrays * room * sizeof(double));
+    if (!w || pe_wave_list_new(columns, n, &w->list)) {
         free(w);
         return PE_NO_MEMORY;
     }
     w->n = n;
-    lay_out(w, all, room);
+    w->has_runs = has_runs;
+    lay_out(w, (double *)(void *)(w + 1), room);
     set_frequencies(w, columns, n);
-    set_steps(w, room);
+    if (has_runs)
+        set_steps(w, n);
     set_amplitudes(w, columns, n);
     *out = w;
     return PE_OK;
@@ -76,10 +85,8 @@ enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, struct
 
 void pe_wave_table_free(struct pe_wave_table *table)
 {
-    if (table) {
+    if (table)
         pe_wave_list_free(table->list);
-        free(table->fh);
-    }
     free(table);
 }
 
@@ -198,7 +205,7 @@ static void fill_rows(const struct pe_wave_table *w, enum pe_dtype dtype, const 
  * as much as ten rows of a list, or five of the heavier kernel. An f64 depends on its position alone: no run. */
 static size_t run_rows_min(const struct pe_wave_table *w, enum pe_dtype dtype)
 {
-    return dtype == PE_F64 ? SIZE_MAX : w->list ? 12 : 6;
+    return dtype == PE_F64 || !w->has_runs ? SIZE_MAX : w->list ? 12 : 6;
 }
 
 /* How many of n rows from row0 on belong together, being equal (*step 0) or at consecutive integers (1). At position 0

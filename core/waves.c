@@ -12,7 +12,7 @@
 struct part {
     unsigned axis;
     size_t n;
-    size_t *place;               /* [n], ascending: where each stands in the whole */
+    size_t *place;               /* [n], ascending: where each stands in the whole; NULL: column j is the part's j */
     struct pe_wave_table *table; /* NULL: linear columns … */
     struct pe_wave *columns;     /* … which are these */
 };
@@ -26,52 +26,57 @@ struct pe_waves {
 
 /* ---- Making ---- */
 
-static bool belongs(const struct pe_wave *column, unsigned axis, bool linear)
-{
-    return column->axis == axis && (column->quarter == PE_LINEAR) == linear;
-}
+/* Which part a column belongs to, of PARTS_MAX: two for each axis. */
+static size_t part_of(const struct pe_wave *column) { return 2 * column->axis + (column->quarter == PE_LINEAR); }
 
-static size_t count(const struct pe_wave *columns, size_t n, unsigned axis, bool linear)
+/* Room for the columns of part k, and these. */
+static enum pe_status gather(struct part *part, const struct pe_wave *columns, size_t n, size_t k, size_t room)
 {
-    size_t total = 0;
-    for (size_t j = 0; j < n; j++)
-        total += belongs(&columns[j], axis, linear);
-    return total;
-}
-
-static enum pe_status part_init(struct part *part, const struct pe_wave *columns, size_t n, bool linear)
-{
-    size_t room = count(columns, n, part->axis, linear);
     part->place = malloc(room * sizeof *part->place);
     part->columns = malloc(room * sizeof *part->columns);
     if (!part->place || !part->columns)
         return PE_NO_MEMORY;
-    part->n = 0;
     for (size_t j = 0; j < n; j++)
-        if (belongs(&columns[j], part->axis, linear)) {
+        if (part_of(&columns[j]) == k) {
             part->columns[part->n] = columns[j];
             part->place[part->n++] = j;
         }
-    return linear ? PE_OK : pe_wave_table_new(part->columns, part->n, &part->table);
+    return PE_OK;
 }
 
-enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_waves **out)
+static enum pe_status part_init(struct part *part, const struct pe_wave *columns, size_t n, size_t k, size_t room,
+                                uint64_t n_rows)
 {
+    bool linear = k % 2;
+    part->axis = (unsigned)(k / 2);
+    if (room == n && !linear) { /* all there is, as most tables are */
+        part->n = n;
+        return pe_wave_table_new(columns, n, n_rows, &part->table);
+    }
+    enum pe_status status = gather(part, columns, n, k, room);
+    return status || linear ? status : pe_wave_table_new(part->columns, room, n_rows, &part->table);
+}
+
+enum pe_status pe_waves_new_for(const struct pe_wave *columns, size_t n, uint64_t n_rows, struct pe_waves **out)
+{
+    size_t sizes[PARTS_MAX] = {0};
     struct pe_waves *w = calloc(1, sizeof *w);
     enum pe_status status = w ? PE_OK : PE_NO_MEMORY;
-    for (unsigned k = 0; !status && k < PARTS_MAX; k++) {
-        unsigned axis = k / 2;
-        if (count(columns, n, axis, k % 2) == 0)
-            continue;
-        struct part *part = &w->parts[w->n_parts++];
-        part->axis = axis;
-        status = part_init(part, columns, n, k % 2);
-    }
+    for (size_t j = 0; j < n; j++)
+        sizes[part_of(&columns[j])]++;
+    for (size_t k = 0; !status && k < PARTS_MAX; k++)
+        if (sizes[k])
+            status = part_init(&w->parts[w->n_parts++], columns, n, k, sizes[k], n_rows);
     if (status)
         pe_waves_free(w);
     else
         *out = w;
     return status;
+}
+
+enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_waves **out)
+{
+    return pe_waves_new_for(columns, n, UINT64_MAX, out);
 }
 
 void pe_waves_free(struct pe_waves *waves)
@@ -139,6 +144,8 @@ static void fill_scattered(const struct part *part, enum pe_dtype dtype, const s
 static size_t lower_bound(const struct part *part, size_t place)
 {
     size_t low = 0, high = part->n;
+    if (!part->place)
+        return place;
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (part->place[middle] < place)
@@ -149,6 +156,8 @@ static size_t lower_bound(const struct part *part, size_t place)
     return low;
 }
 
+static size_t place_of(const struct part *part, size_t j) { return part->place ? part->place[j] : j; }
+
 void pe_waves_fill(const struct pe_waves *waves, enum pe_dtype dtype, const struct pe_positions *axes, uint64_t row0,
                    size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
 {
@@ -158,8 +167,8 @@ void pe_waves_fill(const struct pe_waves *waves, enum pe_dtype dtype, const stru
         size_t first = lower_bound(part, col0), last = lower_bound(part, col0 + n_cols);
         if (first == last)
             continue;
-        size_t place = part->place[first];
-        bool side_by_side = part->place[last - 1] - place == last - 1 - first;
+        size_t place = place_of(part, first);
+        bool side_by_side = place_of(part, last - 1) - place == last - 1 - first;
         if (side_by_side)
             fill_columns(part, dtype, positions, row0, n_rows, first, last - first,
                          (char *)dst + (place - col0) * pe_dtype_size(dtype), stride);

@@ -4,6 +4,7 @@
 #include "core/schemes/scaling.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- Rows ---- */
 
@@ -212,9 +213,18 @@ static enum pe_status fail_unused(const struct owner *o, const struct pe_param *
                    type_name(type), o->name, type_names(o->used, used, sizeof used));
 }
 
-static enum pe_status apply_owner(struct pe_scaling *s, const struct owner *o, struct pe_error *err)
+/* The owner's row; owners stand much in the order of the rows, so it is looked for from the one before on. */
+static const struct pe_param *row_of(const struct owner *o, const struct pe_param *from)
 {
-    const struct pe_param *row = pe_param_find(pe_scaling_params, o->name);
+    for (; from->name; from++)
+        if (*from->name == *o->name && strcmp(from->name, o->name) == 0)
+            return from;
+    return pe_param_find(pe_scaling_params, o->name);
+}
+
+static enum pe_status apply_owner(struct pe_scaling *s, const struct owner *o, const struct pe_param *row,
+                                  struct pe_error *err)
+{
     void *field = (char *)s + row->offset;
     char pointer[PE_POINTER_MAX];
     if (!(o->used & 1U << s->type)) {
@@ -492,8 +502,9 @@ enum pe_status pe_scaling_resolve(struct pe_scaling *s, const struct pe_scaling_
 {
     if (resolve_type(s, err) || derive_factor(s, err))
         return err->status;
+    const struct pe_param *row = pe_scaling_params;
     for (size_t i = 0; i < N_OWNERS; i++)
-        if (apply_owner(s, &owners[i], err))
+        if (apply_owner(s, &owners[i], row = row_of(&owners[i], row), err))
             return err->status;
     if (resolve_flags(s, err) || check_width(s, use, err) || check_llama3(s, err))
         return err->status;
