@@ -179,6 +179,8 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
         status = begin(plan, request, err);
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
+    if (plan->arith == PE_ARITH_FLOAT32 && plan->pace == PE_QUICK)
+        plan->pace = PE_SLOW; /* the frameworks' roundings one by one: thirty times as long as an exact value */
     if (!status)
         status = pe_weights_check(plan, err);
     if (!status && plan->absolute)

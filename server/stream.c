@@ -1,8 +1,8 @@
 /* Owns the window of a streamed answer: which pieces are at work, ready, or half read.
  *
  * Workers make pieces ahead of the reader. Where a piece is made more quickly than it is handed over and copied (a
- * table's 512 KiB: 70 us), the reader makes it itself, in the very memory that is sent. Which of the two is better the
- * workers' first pieces tell. */
+ * table's 512 KiB: 70 us), the reader makes it itself, in the very memory that is sent. Which of the two is better is
+ * told by the piece before. */
 #include "server/stream.h"
 
 #include "server/clock.h"
@@ -136,6 +136,46 @@ static void begin_pieces(struct stream *stream)
     }
 }
 
+/* The next piece, which no worker has, now. */
+static size_t make_here(struct stream *stream, char *dst)
+{
+    uint64_t begun_at = clock_now();
+    size_t n = api_reply_piece(stream->reply, stream->next_begun++, dst);
+    note_work(stream, clock_now() - begun_at);
+    return n;
+}
+
+static void make_slot_here(struct stream *stream)
+{
+    struct slot *slot = &stream->slots[stream->next_begun % STREAM_WINDOW];
+    slot->buffer = pool_get(stream->pool, stream->reply->piece_max, true);
+    stream->failed = !slot->buffer;
+    if (stream->failed)
+        return;
+    slot->n_bytes = make_here(stream, slot->buffer);
+    slot->state = SLOT_READY;
+}
+
+/* Whether the piece to be read next is the reader's to make, who has this much room. */
+static bool is_mine_now(struct stream *stream, size_t room)
+{
+    stream->is_opening = false;
+    stream->room = room;
+    return is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
+}
+
+/* Of what is quick the first piece is made at once, and of a short answer all, so that its head can say what they have
+ * taken: a worker would wake up for longer than it works. */
+static void begin(struct stream *stream)
+{
+    uint64_t n = stream->reply->n_pieces <= STREAM_WINDOW ? stream->reply->n_pieces : 1;
+    stream->is_quick = stream->reply->is_quick;
+    while (stream->is_quick && !stream->failed && stream->next_begun < n)
+        make_slot_here(stream);
+    if (!stream->is_quick)
+        begin_pieces(stream);
+}
+
 struct stream *stream_new(struct jobs *jobs, struct pool *pool, const struct api_reply *reply,
                           struct stream_events events)
 {
@@ -146,7 +186,7 @@ struct stream *stream_new(struct jobs *jobs, struct pool *pool, const struct api
     stream->pool = pool;
     stream->reply = reply;
     stream->events = events;
-    begin_pieces(stream);
+    begin(stream);
     if (stream->failed) {
         free(stream);
         return NULL;
@@ -190,34 +230,6 @@ bool stream_has_begun(const struct stream *stream)
 bool stream_is_made(const struct stream *stream)
 {
     return stream->next_begun == stream->reply->n_pieces && stream->n_at_work == 0;
-}
-
-/* The next piece, which no worker has, now. */
-static size_t make_here(struct stream *stream, char *dst)
-{
-    uint64_t begun_at = clock_now();
-    size_t n = api_reply_piece(stream->reply, stream->next_begun++, dst);
-    note_work(stream, clock_now() - begun_at);
-    return n;
-}
-
-static void make_slot_here(struct stream *stream)
-{
-    struct slot *slot = &stream->slots[stream->next_begun % STREAM_WINDOW];
-    slot->buffer = pool_get(stream->pool, stream->reply->piece_max, true);
-    stream->failed = !slot->buffer;
-    if (stream->failed)
-        return;
-    slot->n_bytes = make_here(stream, slot->buffer);
-    slot->state = SLOT_READY;
-}
-
-/* Whether the piece to be read next is the reader's to make, who has this much room. */
-static bool is_mine_now(struct stream *stream, size_t room)
-{
-    stream->is_opening = false;
-    stream->room = room;
-    return is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
 }
 
 size_t stream_read(struct stream *stream, char *dst, size_t room)

@@ -292,6 +292,8 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     enum pe_status status = check_way(plan, s, err);
     if (status)
         return status;
+    if (!pe_weights_sent(plan, TABLE))
+        plan->pace = PE_SLOW; /* a number made from the seed for each element */
     return s->is_resized ? plan_resized(plan, s, err) : s->is_split ? plan_split(plan, err) : plan_lookup(plan, s, err);
 }
 
