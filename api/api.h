@@ -79,13 +79,16 @@ struct api_store {
 /* What the language needs to know of the machine that runs it. One per process, owned by the server, never changes but
  * through the callbacks. Callbacks may be called from any thread. */
 struct api_host {
-    uint64_t max_body;             /* bytes of a request body; named in the 413 together with its flag --max-body */
-    uint64_t max_answer;           /* bytes of the tensors of one answer; --max-answer */
-    uint64_t max_pictures;         /* bytes of all finished pictures that are not read yet; --buffer-memory */
-    uint64_t max_work;             /* multiply-adds of one attention map; --max-work */
-    const char *cors_origins;      /* separated by spaces or commas, or "*"; NULL or "": none */
-    const char *commit;            /* for /version */
-    const struct api_store *store; /* stored weights; NULL: none are kept */
+    uint64_t max_body;               /* bytes of a request body; named in the 413 together with its flag --max-body */
+    uint64_t max_answer;             /* bytes of the tensors of one answer; --max-answer */
+    uint64_t max_pictures;           /* bytes of all finished pictures that are not read yet; --buffer-memory */
+    uint64_t max_work;               /* multiply-adds of one answer, or what takes as long; --max-work */
+    uint64_t max_memory;             /* bytes that all requests at hand may take; --max-memory */
+    bool (*take_memory)(uint64_t n); /* some of them; NULL: there is no end of them */
+    void (*give_memory)(uint64_t n);
+    const char *cors_origins;            /* separated by spaces or commas, or "*"; NULL or "": none */
+    const char *commit;                  /* for /version */
+    const struct api_store *store;       /* stored weights; NULL: none are kept */
     const struct api_page *front, *docs; /* NULL: there is none */
     void *self;                          /* handed to the callbacks */
     bool (*is_ready)(void *self);        /* for /readyz */
@@ -93,8 +96,18 @@ struct api_host {
                            size_t *n_bytes); /* makes the text of /metrics (freed with free), NULL: no memory */
 };
 
+/* What the one who asks may do, as the machine has found it. */
+enum api_access {
+    API_ACCESS_OPEN,  /* nobody is asked who he is */
+    API_ACCESS_NONE,  /* he has not said, */
+    API_ACCESS_WRONG, /* or said something that is not known */
+    API_ACCESS_READ,
+    API_ACCESS_WRITE /* stored weights too */
+};
+
 /* One request as received. All pointers are borrowed until the reply is freed; NULL means the header is absent. */
 struct api_call {
+    enum api_access access;
     const char *method;       /* "GET", … */
     const char *path;         /* decoded path without query, starts with / */
     const char *query;        /* what follows the ?, still encoded; NULL or "" if nothing does */
@@ -135,6 +148,7 @@ struct api_reply {
     bool is_light;       /* making all pieces costs well under a millisecond: do it in place */
     bool is_repeatable;  /* the same call would be answered alike as long as this process runs */
     const char *body;    /* all of it, where it is made already; else NULL */
+    uint64_t memory;     /* bytes it has taken of the host's: much takes long to free */
     uint64_t timeout_us; /* the client wants the answer to begin within this time of its request; 0: any time */
     const char *route;  /* the route's pattern, "/encode", for log and metrics; a constant string, "" if unknown path */
     const char *scheme; /* a constant string, "" if none */
@@ -142,14 +156,22 @@ struct api_reply {
 };
 
 /* Decides from the head alone (body and body_bytes not looked at; declared_bytes is Content-Length, or
- * API_LENGTH_UNKNOWN if chunked or none) whether to refuse before the body is received: unknown path, wrong method,
- * body too large, a content coding. NULL: go on and receive it. Makes the reply otherwise. */
+ * API_LENGTH_UNKNOWN if chunked or none) whether to refuse before the body is received: no or a wrong token, a token
+ * that may not, unknown path, wrong method, body too large, a content coding. NULL: go on and receive it. Makes the
+ * reply otherwise. */
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes);
 
 /* Makes the reply to a whole request (without memory it is a constant 503 that api_reply_free ignores). NULL only if
  * call->is_hurried and deciding would take more than about a millisecond: ask again from a worker, unhurried.
  * Cost: a few microseconds plus reading the body; for a body of many megabytes call it from a worker. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
+
+/* The 429 of who has used up what he may; retry_s: seconds until there is more. detail is copied. */
+struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
+                                   uint64_t retry_s);
+
+/* Is this path everybody's (the first page, health, figures), whatever quotas there are? */
+bool api_is_open(const char *path);
 
 /* Makes a refusal the server itself has decided on (408, 429, 431, 500, 503 …) in the error form of the contract.
  * detail is copied. */

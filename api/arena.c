@@ -32,6 +32,7 @@ static void *alloc_large(struct api_arena *arena, size_t n)
     struct api_arena_block **place = arena->blocks ? &arena->blocks->next : &arena->blocks;
     block->next = *place;
     *place = block;
+    arena->n_bytes += n;
     return block->bytes;
 }
 
@@ -50,6 +51,7 @@ void *api_arena_alloc(struct api_arena *arena, size_t n)
         arena->blocks = block;
         arena->used = 0;
         arena->room = BLOCK_BYTES;
+        arena->n_bytes += BLOCK_BYTES;
     }
     void *place = arena->blocks->bytes + arena->used;
     arena->used += n;

@@ -12,6 +12,7 @@ struct api_arena_guest;
 struct api_arena {
     struct api_arena_block *blocks; /* newest first; the first one has room */
     size_t used, room;              /* of the newest block */
+    size_t n_bytes;                 /* of all blocks */
     struct api_arena_guest *guests; /* foreign objects that end with the arena */
 };
 

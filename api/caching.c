@@ -204,9 +204,10 @@ bool api_etag_is_among(const char *list, const char *etag)
     return false;
 }
 
-const char *api_cache_control(const struct api_request *request)
+const char *api_cache_control(const struct api_request *request, enum api_access access)
 {
-    return api_request_find(request, "tokens") || request->stored ? "private, no-cache" : "public, max-age=86400";
+    bool is_public = access == API_ACCESS_OPEN && !api_request_find(request, "tokens") && !request->stored;
+    return !is_public ? "private, no-cache" : "public, max-age=86400";
 }
 
 /* ---- Ranges ---- */

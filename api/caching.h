@@ -24,7 +24,7 @@ void api_etag_print(const struct api_named *named, char *etag); /* "\"…\"" */
 bool api_etag_is_among(const char *list, const char *etag);
 
 /* May a shared cache keep it? Not what was asked about somebody's words or weights. */
-const char *api_cache_control(const struct api_request *request);
+const char *api_cache_control(const struct api_request *request, enum api_access access);
 
 /* Bytes first … last of a body, both included. */
 struct api_range {

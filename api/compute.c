@@ -2,6 +2,7 @@
  * order. Every refusal happens here; the pieces of the reply cannot fail. */
 #include "api/compute.h"
 #include "api/inputs/input.h"
+#include "api/memory.h"
 #include "api/negotiate.h"
 #include "api/query.h"
 #include "api/routes.h"
@@ -26,6 +27,8 @@ static bool read_fields(struct api_computation *c)
         return fail_empty(c);
     struct api_request *request = &c->work->request;
     request->body_is_ours = call->body_is_ours && !call->is_hurried; /* who hurries may ask again */
+    if (!api_memory_for_reading(c->work, c->host, call, c->problem))
+        return false;
     if (call->body_bytes && !api_body_read(request, call->content_type, call->body, call->body_bytes, c->problem))
         return false;
     if (has_query && !api_query_read(request, call->query, c->problem))
@@ -71,6 +74,8 @@ static bool make_plan(struct api_computation *c)
 {
     struct pe_error err;
     struct pe_request core = core_request(c);
+    if (!api_memory_for_planning(c->work, c->host, &core, c->problem))
+        return false;
     return pe_plan_new(&core, &c->work->plan, &err) == PE_OK || api_fail_core(c->problem, &err);
 }
 
@@ -102,9 +107,19 @@ static bool check_size(const struct api_computation *c)
                     bytes == UINT64_MAX ? "more than " : "", bytes, c->host->max_answer);
 }
 
+/* Choosing a colour for each number and compressing it. */
+static double picture_work(const struct pe_plan *plan)
+{
+    enum { WORK_OF_PIXEL = 256 };
+    double n = 0;
+    for (size_t i = 0; i < pe_plan_n_outputs(plan); i++)
+        n += (double)pe_plan_output(plan, i)->n_rows * (double)pe_plan_output(plan, i)->row_len;
+    return n * WORK_OF_PIXEL;
+}
+
 static bool check_work(const struct api_computation *c)
 {
-    double work = pe_plan_work(c->work->plan);
+    double work = pe_plan_work(c->work->plan) + (c->format->is_picture ? picture_work(c->work->plan) : 0);
     if (work <= (double)c->host->max_work || !c->form.data)
         return true;
     return api_fail(
@@ -130,7 +145,6 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
                                     .form = &c->form,
                                     .request = &c->work->request,
                                     .arena = &c->work->request.arena,
-                                    .call = c->call,
                                     .max_kept = c->host->max_pictures,
                                     .config = config.bytes,
                                     .config_bytes = config.n,
@@ -182,7 +196,7 @@ static struct api_reply *send_kept(struct api_computation *c, const struct api_o
     struct api_stream *stream = &c->work->stream;
     struct api_range range = {0, 0};
     uint64_t length = stream->length;
-    const char *cache_control = api_cache_control(&c->work->request);
+    const char *cache_control = api_cache_control(&c->work->request, c->call->access);
     bool has_ranges = may_have_ranges(c);
     enum api_range_kind kind = has_ranges ? api_range_asked(c->call, c->etag, length, &range) : API_RANGE_NONE;
     if (kind == API_RANGE_UNSATISFIABLE)
@@ -201,7 +215,7 @@ static struct api_reply *answer_kept(struct api_computation *c, const struct api
 {
     if (!c->is_unchanged && !api_etag_is_among(c->call->if_none_match, c->etag))
         return send_kept(c, opening);
-    const char *cache_control = api_cache_control(&c->work->request);
+    const char *cache_control = api_cache_control(&c->work->request, c->call->access);
     const char *scheme = pe_plan_scheme(c->work->plan)->name;
     api_work_free(c->work);
     return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), c, cache_control);
@@ -210,7 +224,8 @@ static struct api_reply *answer_kept(struct api_computation *c, const struct api
 bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later)
 {
     *later = takes_long(c);
-    return !*later && make_plan(c) && check_size(c) && check_work(c) && open_stream(c, opening);
+    return !*later && make_plan(c) && check_size(c) && check_work(c) &&
+           api_memory_for_answering(c->work, c->host, c->format, c->problem) && open_stream(c, opening);
 }
 
 static struct api_reply *compute(const struct api_asked *asked, enum pe_operation operation)

@@ -185,10 +185,14 @@ static bool add_members(struct reader *r, const json_t *root)
 
 static void root_drop(void *root) { json_decref(root); }
 
+/* Of a text's size, a tree of jansson's takes so much at most. */
+enum { TREE_FACTOR = 40 };
+
 /* Names and strings stay in jansson's tree, numbers in the scan's list: the request takes both. */
 static bool take(struct api_request *request, struct api_scan *scan, json_t *root)
 {
     double *numbers = scan->numbers.values;
+    request->arena.n_bytes += scan->numbers.n * sizeof *numbers + TREE_FACTOR * scan->skeleton.n;
     scan->numbers = (struct api_doubles){0};
     if (numbers && !api_arena_own(&request->arena, numbers, free)) {
         json_decref(root);

@@ -296,14 +296,23 @@ static size_t many_read(const char **p, const char *end, double *dst, size_t roo
  * last element then. NULL: *why. A loop of its own because here the millions are. */
 static const char *elements_read(struct reader *r, const char *p, enum api_read *why)
 {
+    enum { ASK = 65536 }; /* numbers, after which a client that has left is noticed */
     struct api_doubles *out = r->out;
-    uint64_t n = 0;
+    uint64_t n = 0, asked_at = 0;
     for (;;) {
+        if (n - asked_at >= ASK) {
+            asked_at = n;
+            if (pe_is_cancelled()) {
+                *why = API_READ_NO_MEMORY;
+                return NULL;
+            }
+        }
         if (out->n == out->room && !grow(out, (size_t)(r->end - p))) {
             *why = API_READ_NO_MEMORY;
             return NULL;
         }
-        size_t n_many = many_read(&p, r->end, out->values + out->n, out->room - out->n);
+        size_t room = out->room - out->n;
+        size_t n_many = many_read(&p, r->end, out->values + out->n, room < ASK ? room : ASK);
         out->n += n_many;
         n += n_many;
         if (out->n == out->room)

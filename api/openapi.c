@@ -193,7 +193,8 @@ static const char problem_schema[] =
 
 static void add_components(struct api_text *text)
 {
-    api_text_put(text, "\"components\":{\"schemas\":{");
+    api_text_put(text, "\"security\":[{},{\"bearer\":[]}],\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":"
+                       "\"http\",\"scheme\":\"bearer\"}},\"schemas\":{");
     api_text_put(text, tensor_schema);
     add_common(text);
     add_attention(text);

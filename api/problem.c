@@ -26,6 +26,8 @@ bool api_fail_core(struct api_problem *problem, const struct pe_error *err)
 {
     if (err->status == PE_NO_MEMORY)
         return api_fail_memory(problem);
+    if (err->status == PE_CANCELLED)
+        return api_fail(problem, 503, "", "%s", err->detail);
     return api_fail(problem, err->status == PE_TOO_LARGE ? 413 : 422, err->pointer, "%s", err->detail);
 }
 

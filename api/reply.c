@@ -99,7 +99,8 @@ struct api_reply *api_reply_problem(const struct api_problem *problem)
     bool fine = api_reply_header(reply, "Cache-Control", "no-store");
     if (problem->header)
         fine = fine && api_reply_header(reply, problem->header, problem->header_value);
-    if (problem->status == 503 || problem->status == 429)
+    bool has_time = problem->header && strcmp(problem->header, "Retry-After") == 0;
+    if ((problem->status == 503 || problem->status == 429) && !has_time)
         fine = fine && api_reply_header(reply, "Retry-After", "1");
     if (fine)
         return reply;
@@ -124,6 +125,8 @@ struct api_work *api_work_new(enum pe_operation operation)
     api_request_init(&work->request, operation);
     work->plan = NULL;
     work->stream = (struct api_stream){0};
+    work->host = NULL;
+    work->n_taken = 0;
     return work;
 }
 
@@ -134,6 +137,8 @@ void api_work_free(struct api_work *work)
         return;
     pe_plan_free(work->plan);
     api_request_drop(&work->request);
+    if (work->n_taken)
+        work->host->give_memory(work->n_taken);
     free(work);
 }
 
@@ -151,6 +156,7 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
     reply->face.n_pieces = stream->n_pieces;
     reply->face.piece_max = stream->piece_max;
     reply->face.is_light = stream->is_light;
+    reply->face.memory = work->n_taken;
     reply->face.is_quick = !stream->format->is_text && pe_plan_pace(work->plan) == PE_QUICK;
     reply->face.is_repeatable = !work->request.stored;
     reply->face.computes = !stream->format->is_text || pe_plan_pace(work->plan) != PE_QUICK;

@@ -26,6 +26,7 @@ struct route {
     const char *name;       /* an example of {name}, where there is one */
     const char *example;    /* a body that answers 200: the description has it, the tests ask it */
     const char *media_type; /* NULL: JSON, or the formats' where it computes */
+    bool is_open;           /* to everybody, also where others are asked for a token */
 };
 
 #define EXAMPLE_ENCODE "{\"scheme\":\"rope\",\"len\":4,\"head_dim\":8}"
@@ -60,14 +61,15 @@ static const struct route routes[] = {
     {"/openapi.json", GET, api_openapi, "catalogue", .summary = "this description"},
     {"/docs", GET, api_docs, "catalogue", .summary = "this description as a page to read and try",
      .media_type = "text/html"},
-    {"/healthz", GET, api_healthz, "operation", .summary = "is the loop turning?"},
-    {"/readyz", GET, api_readyz, "operation", .summary = "does it take work?"},
-    {"/metrics", GET, api_metrics, "operation", .summary = "figures for Prometheus", .media_type = "text/plain"},
+    {"/healthz", GET, api_healthz, "operation", .summary = "is the loop turning?", .is_open = true},
+    {"/readyz", GET, api_readyz, "operation", .summary = "does it take work?", .is_open = true},
+    {"/metrics", GET, api_metrics, "operation", .summary = "figures for Prometheus", .media_type = "text/plain",
+     .is_open = true},
     {"/version", GET, api_version, "operation", .summary = "version, commit, instruction set"},
-    {"/", GET, api_front, "operation", .summary = "the first page", .media_type = "text/html"},
+    {"/", GET, api_front, "operation", .summary = "the first page", .media_type = "text/html", .is_open = true},
     {"/v2", GET, api_oip_server, "inference", .summary = "Open Inference Protocol v2: name, version, extensions"},
-    {"/v2/health/live", GET, api_oip_live, "inference", .summary = "is the loop turning?"},
-    {"/v2/health/ready", GET, api_oip_ready, "inference", .summary = "does it take work?"},
+    {"/v2/health/live", GET, api_oip_live, "inference", .summary = "is the loop turning?", .is_open = true},
+    {"/v2/health/ready", GET, api_oip_ready, "inference", .summary = "does it take work?", .is_open = true},
     {"/v2/models", GET, api_oip_models, "inference", .summary = "names of the models"},
     {"/v2/models/stats", GET, api_oip_models_stats, "inference", .summary = "statistics of every model"},
     {"/v2/repository/index", POST, api_oip_index, "inference", .summary = "every model with its state"},
@@ -216,10 +218,34 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
 
 static bool is_options(const struct api_call *call) { return strcmp(call->method, "OPTIONS") == 0; }
 
+/* RFC 6750. Nobody learns which paths there are before he has said who he is; a browser's preflight cannot say it. */
+static bool check_access(const struct api_call *call, const struct route *route, struct api_problem *problem)
+{
+    if (call->access == API_ACCESS_OPEN || is_options(call) || (route && route->is_open))
+        return true;
+    bool changes = strcmp(call->method, "PUT") == 0 || strcmp(call->method, "DELETE") == 0;
+    if (call->access == API_ACCESS_WRITE || (call->access == API_ACCESS_READ && !changes))
+        return true;
+    if (call->access == API_ACCESS_READ) {
+        api_fail(problem, 403, "", "this token may read, %s wants one that may write (--token-file)", call->method);
+        api_problem_header(problem, "WWW-Authenticate",
+                           "Bearer realm=\"posenc\", error=\"insufficient_scope\", scope=\"write\"");
+        return false;
+    }
+    bool is_wrong = call->access == API_ACCESS_WRONG;
+    api_fail(problem, 401, "", "%s; send Authorization: Bearer TOKEN with one of this server's --token-file",
+             is_wrong ? "the token is not known here" : "the request has no token");
+    api_problem_header(problem, "WWW-Authenticate",
+                       is_wrong ? "Bearer realm=\"posenc\", error=\"invalid_token\"" : "Bearer realm=\"posenc\"");
+    return false;
+}
+
 /* What the head decides, in the order in which a client would want to know. */
 static bool check_head(const struct api_host *host, const struct api_call *call, const struct route *route, uint64_t n,
                        struct api_problem *problem)
 {
+    if (!check_access(call, route, problem))
+        return false;
     if (!route)
         return fail_path(call->path, problem);
     if (!allows(route, call->method) && !is_options(call))
@@ -262,6 +288,25 @@ static struct api_reply *handle(const struct route *route, const struct api_aske
     return api_options(asked->call, allowed);
 }
 
+struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
+                                   uint64_t retry_s)
+{
+    struct steps steps;
+    struct api_problem problem;
+    char seconds[24];
+    snprintf(seconds, sizeof seconds, "%" PRIu64, retry_s);
+    api_fail(&problem, 429, "", "%s", detail);
+    api_problem_header(&problem, "Retry-After", seconds);
+    return finish(api_reply_problem(&problem), route_find(call->path, &steps), host, call);
+}
+
+bool api_is_open(const char *path)
+{
+    struct steps steps;
+    const struct route *route = route_find(path, &steps);
+    return route && route->is_open;
+}
+
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
 {
     struct steps steps;
@@ -270,6 +315,8 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))
         return finish(api_reply_problem(&problem), route, host, call);
+    pe_watch(call->is_gone, call->caller);
     struct api_reply *reply = handle(route, &asked);
+    pe_watch(NULL, NULL);
     return reply ? finish(reply, route, host, call) : NULL;
 }

@@ -1,5 +1,8 @@
-/* What planning a request will cost, told from its fields alone. */
-#include "core/posenc.h"
+/* What a request will cost: planning it, told from its fields alone, and filling, told by its plan. */
+#include "core/limits.h"
+#include "core/scheme.h"
+#include "core/slice.h"
+#include "core/attention/attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -82,3 +85,109 @@ double pe_request_size(const struct pe_request *request)
         total += fmax(size_of(&request->fields[i]), 0);
     return total;
 }
+
+/* ---- Memory of planning ---- */
+
+/* A plan and what it holds whatever is asked; a model that is named brings fields nobody counts. */
+enum { BYTES_OF_PLAN = 96 << 10, BYTES_OF_MODEL = 4 << 20 };
+
+/* A column of a table, all that is laid out for it; a single position on each of its axes; a number of a tensor, as it
+ * is kept: widened, and once more while it is read. */
+enum { HEADS = 16 }; /* where the request leaves them to the scheme */
+enum { BYTES_OF_COLUMN = 768, BYTES_OF_POSITION = 96, BYTES_OF_NUMBER = 16 };
+
+struct extent {
+    double columns, heads, width; /* summed; of the fields that say so; the widest */
+    double positions, listed;     /* how long a sequence; of it, positions that are kept one by one */
+    double numbers, window;       /* of tensors; biases of a window */
+    bool has_model;
+    const struct pe_scheme *scheme; /* NULL: a model says which */
+};
+
+static double longest(const struct pe_tensor *tensor)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i + 1 < tensor->rank; i++)
+        n = tensor->shape[i] > n ? tensor->shape[i] : n;
+    return (double)n;
+}
+
+static void measure_array(struct extent *e, const char *name, const struct pe_tensor *array)
+{
+    uint64_t n = 0;
+    pe_shape_count(array->shape, array->rank, &n);
+    e->listed += array->rank == 1 ? (double)n : 0;
+    e->numbers += (double)n;
+    if (array->rank > 1) {
+        e->positions = fmax(e->positions, longest(array));
+        e->width = fmax(e->width, (double)array->shape[array->rank - 1]);
+    }
+    if (strcmp(name, "grid") == 0 || strcmp(name, "window_size") == 0)
+        e->window = fmax(e->window, 4 * product(array)); /* (2h - 1) (2w - 1) */
+}
+
+static void measure(struct extent *e, const struct pe_field *field)
+{
+    static const char *const lengths[] = {"len", "q_len", "k_len", NULL};
+    const struct pe_value *v = &field->value;
+    const char *name = field->name;
+    double x = fmax(number(v), 0);
+    for (size_t i = 0; widths[i]; i++)
+        if (strcmp(widths[i], name) == 0) {
+            e->columns += x;
+            e->width = fmax(e->width, x);
+        }
+    for (size_t i = 0; lengths[i]; i++)
+        if (strcmp(lengths[i], name) == 0)
+            e->positions += x;
+    if (strcmp(name, "num_heads") == 0)
+        e->heads = x;
+    if (strcmp(name, "preset") == 0 || strcmp(name, "hf_config") == 0)
+        e->has_model = true;
+    if (strcmp(name, "scheme") == 0 && v->kind == PE_STRING)
+        e->scheme = pe_scheme_get(v->string);
+    if (v->kind == PE_ARRAY)
+        measure_array(e, name, &v->array);
+    else if (v->kind == PE_LIST)
+        e->listed += size_of(field);
+}
+
+static bool is_stepping(const struct pe_scheme *scheme)
+{
+    return strcmp(scheme->info.name, "recursive") == 0 || strcmp(scheme->info.name, "floater") == 0;
+}
+
+double pe_request_bytes(const struct pe_request *request)
+{
+    struct extent e = {.heads = HEADS, .width = 1};
+    for (size_t i = 0; i < request->n_fields; i++)
+        measure(&e, &request->fields[i]);
+    double bytes = BYTES_OF_PLAN + (e.has_model ? BYTES_OF_MODEL : 0) + BYTES_OF_COLUMN * fmin(e.columns, PE_DIM_MAX) +
+                   BYTES_OF_POSITION * fmin(e.listed, PE_LISTED_POSITIONS_MAX) + BYTES_OF_NUMBER * e.numbers;
+    double rows = fmax(e.positions, 1);
+    if (!e.scheme || e.scheme->is_pairwise) /* biases of all distances */
+        bytes += fmin(2 * rows * e.heads * (request->dtype == PE_F64 ? 8 : 4), PE_BIAS_KEPT_MAX);
+    if (!e.scheme || pe_param_find(e.scheme->info.params, "num_heads")) /* or of a window */
+        bytes += fmin(e.window * e.heads, PE_WINDOW_BIASES_MAX) * sizeof(double);
+    if (!e.scheme || is_stepping(e.scheme))
+        bytes += fmin(rows * e.width * sizeof(double), PE_STEPS_KEPT_MAX) +
+                 fmin(4 * e.width * e.width, PE_NETWORK_WEIGHTS_MAX) * sizeof(double);
+    if (request->operation != PE_ENCODE) /* cosines and sines of queries and of keys, encodings of distances */
+        bytes += fmin(2 * rows * e.width * e.heads * sizeof(double), PE_ROTATION_TABLE_MAX);
+    return bytes;
+}
+
+/* ---- Work of filling ---- */
+
+/* Multiply-adds that take as long as making one element: a nanosecond or some, and microseconds. */
+static const double element_work[] = {[PE_QUICK] = 4, [PE_SLOW] = PE_SLOW_WORK, [PE_HEAVY] = 4};
+
+double pe_plan_work(const struct pe_plan *plan)
+{
+    double work = plan->work, each = plan->element_work > 0 ? plan->element_work : element_work[plan->pace];
+    for (size_t i = 0; !plan->attention && i < plan->n_outputs; i++)
+        work += pe_slice_elements(plan, i) * each;
+    return work;
+}
+
+double pe_plan_bytes(const struct pe_plan *plan) { return plan->attention ? pe_attention_bytes(plan) : 0; }

@@ -75,6 +75,9 @@ _Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a 
 /* Work that may be done in place by whoever serves many clients, in multiply-adds: a few tenths of a millisecond. */
 #define PE_LIGHT_WORK 0x1p18
 
+/* An element that takes long (PE_SLOW), in multiply-adds, where its scheme does not say more: 60 ns. */
+enum { PE_SLOW_WORK = 256 };
+
 /* Logits that are worked on together stay in the second-level cache … */
 enum { PE_BLOCK_BYTES = 1 << 18, PE_BLOCK_BYTES_OF_OUTPUT = 1 << 20 };
 /* … but for 32 rows at least, unless they are enormous: each thread at work has one such block. */

@@ -230,6 +230,10 @@ enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **ou
     enum pe_status status = plan && plan->inheritance ? pe_inherit(plan->inheritance, request, err) : pe_no_memory(err);
     if (!status)
         status = plan_merged(plan, request, err);
+    if (!status && pe_was_cancelled()) { /* loops that were told so have left things half made */
+        pe_fail(err, "", "given up: nobody waits for the answer any more");
+        status = err->status = PE_CANCELLED;
+    }
     if (status)
         pe_plan_free(plan);
     else
@@ -289,8 +293,6 @@ const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i)
 }
 
 enum pe_pace pe_plan_pace(const struct pe_plan *plan) { return plan->pace; }
-
-double pe_plan_work(const struct pe_plan *plan) { return plan->work; }
 
 const struct pe_value *pe_plan_config(const struct pe_plan *plan) { return &plan->resolved; }
 

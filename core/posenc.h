@@ -21,7 +21,8 @@ enum pe_status {
     PE_OK = 0,
     PE_INVALID,   /* the request is wrong; err says where, what was found and what is allowed */
     PE_TOO_LARGE, /* the request is right but passes a ceiling; err names it */
-    PE_NO_MEMORY  /* an allocation failed; nothing was changed */
+    PE_NO_MEMORY, /* an allocation failed; nothing was changed */
+    PE_CANCELLED  /* nobody wants it any more: see pe_watch */
 };
 
 enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640 };
@@ -278,6 +279,8 @@ struct pe_plan; /* immutable once made; any number of threads may fill from it a
 /* About how many columns and single positions planning will lay out, a fraction of a microsecond each: told from the
  * fields alone, right or not. */
 double pe_request_size(const struct pe_request *request);
+/* About how many bytes planning will allocate and write: told likewise, and rather too many. */
+double pe_request_bytes(const struct pe_request *request);
 
 /* Weights that a request can take: the field's name, and the endings, each from a dot on, of what public checkpoints
  * call it ("a.weight|b.weight"; NULL: no checkpoint known). For who keeps weights and finds them by name. */
@@ -303,8 +306,10 @@ const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i); /*
  * follow from the rows before them (fill from a thread that nobody waits for). */
 enum pe_pace { PE_QUICK, PE_SLOW, PE_HEAVY };
 enum pe_pace pe_plan_pace(const struct pe_plan *plan);
-/* Multiply-adds that filling all outputs once takes, where they are many (PE_ATTEND); else 0. */
+/* About how many multiply-adds filling all outputs once takes, or takes as long as: a nanosecond is four of them. */
 double pe_plan_work(const struct pe_plan *plan);
+/* About how much memory those who fill write to at a time, bytes, as far as it was only put aside by planning. */
+double pe_plan_bytes(const struct pe_plan *plan);
 /* PE_ATTEND: how many queries, over batch and heads, see no key. False for other operations. */
 bool pe_plan_empty_rows(const struct pe_plan *plan, uint64_t *n);
 /* Every parameter resolved, as an object: posted again with the sequence it gives the same bytes. Borrowed likewise. */
@@ -320,6 +325,18 @@ void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, voi
  * writes elements first … first+n-1 of the line of such a matrix, which has rows + columns - 1 and of which row r
  * begins with element rows-1-r. False, and nothing written, for other outputs; n = 0 only asks. */
 bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst);
+
+/* ---- Work that nobody wants any more ---------------------------------------------------------------------------- */
+
+/* From here on the calling thread asks is_gone(caller) now and then while it plans or fills: does nobody want the
+ * result any more? After the first yes, which must stand, it asks no more; planning fails with PE_CANCELLED, and
+ * filling returns soon, with anything in dst. The plan stays right for others. NULL, as at a thread's start: all is
+ * wanted. */
+void pe_watch(bool (*is_gone)(void *caller), void *caller);
+/* Has there been a yes since? Then what has been filled is not to be used. */
+bool pe_was_cancelled(void);
+/* For the caller's own long loops: asks as the core does. */
+bool pe_is_cancelled(void);
 
 /* ---- The instruction set the kernels use ------------------------------------------------------------------------ */
 

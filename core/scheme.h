@@ -79,8 +79,9 @@ struct pe_plan {
     size_t n_fixed;
     enum pe_dtype dtype; /* of real outputs */
     enum pe_arith arith;
-    enum pe_pace pace; /* set by plan(); quick unless it says so */
-    double work;       /* multiply-adds */
+    enum pe_pace pace;   /* set by plan(); quick unless it says so */
+    double work;         /* multiply-adds that do not grow with the elements asked for */
+    double element_work; /* those of one element; 0: as usual at this pace */
     struct pe_output *outputs;
     struct pe_part *parts;     /* [n_outputs]; NULL: all outputs are whole (core/slice.h) */
     struct pe_output *answers; /* [n_outputs]: as cut */

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Steps of the last axis up to which what stands between two samples is made with them. */
+enum { SPACED_MAX = 64 };
+
 /* ---- Cutting ---- */
 
 /* Python's: counted from the end where negative, then within 0 … n. */
@@ -140,6 +143,14 @@ static enum pe_status check_reduce(const struct pe_plan *plan, const struct pe_r
     return PE_OK;
 }
 
+/* The pace of who waits for the answer; each element takes as long as before. */
+static void set_heavy(struct pe_plan *plan)
+{
+    if (plan->pace == PE_SLOW && plan->element_work == 0)
+        plan->element_work = PE_SLOW_WORK;
+    plan->pace = PE_HEAVY;
+}
+
 enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     enum pe_status status = check_reduce(plan, request, err);
@@ -160,9 +171,24 @@ enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *req
         uint64_t block = block_size(&plan->parts[i], plan->outputs[i].rank);
         uint64_t n = plan->answers[i].n_rows * plan->answers[i].row_len;
         if (plan->reduce != PE_REDUCE_SAMPLE && (double)block * (double)n > PE_LIGHT_WORK)
-            plan->pace = PE_HEAVY;
+            set_heavy(plan);
     }
     return PE_OK;
+}
+
+/* A few steps apart, what stands between the samples is made with them (fill_spaced). */
+double pe_slice_elements(const struct pe_plan *plan, size_t i)
+{
+    const struct pe_output *answer = plan->answers ? &plan->answers[i] : &plan->outputs[i];
+    double n = (double)answer->n_rows * (double)answer->row_len;
+    if (!plan->parts || plan->parts[i].is_whole)
+        return n;
+    const struct pe_part *part = &plan->parts[i];
+    unsigned rank = plan->outputs[i].rank;
+    if (plan->reduce != PE_REDUCE_SAMPLE)
+        return n * (double)block_size(part, rank);
+    uint64_t step = rank && part->count[rank - 1] > 1 ? part->step[rank - 1] : 1;
+    return n * (double)(step <= SPACED_MAX ? step : 1);
 }
 
 void pe_slices_drop(struct pe_plan *plan)
@@ -231,12 +257,11 @@ static size_t fill_spaced(const struct pe_plan *plan, size_t i, uint64_t at, uin
 
 static void fill_samples(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, char *dst)
 {
-    enum { SPACED_MAX = 64 };
     const struct pe_part *part = &plan->parts[i];
     const struct pe_output *whole = &plan->outputs[i];
     size_t size = pe_dtype_size(whole->dtype), done;
     unsigned last = whole->rank ? whole->rank - 1 : 0;
-    for (size_t at = 0; at < n; at += done) {
+    for (size_t at = 0; at < n && !pe_is_cancelled(); at += done) {
         struct place p = place_of(part, whole->rank, first + at);
         uint64_t from = flat(part, whole, &p), run = least(run_at(part, whole, &p), n - at);
         bool spaced = whole->rank && part->step[last] > 1 && part->step[last] <= SPACED_MAX && part->count[last] > 1;
@@ -282,7 +307,7 @@ static void join_line(const struct pe_plan *plan, size_t i, uint64_t from, uint6
 {
     double raw[PIECE], x[PIECE];
     enum pe_dtype dtype = plan->outputs[i].dtype;
-    for (uint64_t at = 0, m; at < n; at += m) {
+    for (uint64_t at = 0, m; at < n && !pe_is_cancelled(); at += m) {
         m = least(n - at, PIECE);
         pe_plan_fill_whole(plan, i, from + at, (size_t)m, raw);
         pe_convert(PE_F64, x, dtype, raw, (size_t)m);
@@ -314,7 +339,7 @@ static void fill_group(const struct pe_plan *plan, size_t i, const struct place 
         uint64_t n_blocks = axis == last ? n : 1;
         end[axis] = least(first[axis] + n_blocks * part->step[axis], part->stop[axis]);
     }
-    for (bool more = true; more;) {
+    for (bool more = true; more && !pe_was_cancelled();) {
         uint64_t from = 0;
         for (unsigned axis = 0; axis < whole->rank; axis++)
             from = from * whole->shape[axis] + at[axis];
@@ -335,7 +360,7 @@ static void fill_blocks(const struct pe_plan *plan, size_t i, uint64_t first, si
     const struct pe_output *whole = &plan->outputs[i];
     size_t size = pe_dtype_size(whole->dtype);
     uint64_t row = part->count[whole->rank - 1];
-    for (uint64_t at = 0, m; at < n; at += m) {
+    for (uint64_t at = 0, m; at < n && !pe_was_cancelled(); at += m) {
         struct place p = place_of(part, whole->rank, first + at);
         m = least(least(n - at, row - p.at[whole->rank - 1]), GROUP);
         fill_group(plan, i, &p, m, dst + at * size);

@@ -16,6 +16,8 @@ struct pe_part {
 /* Once the outputs are shaped: cuts them as the request says. Makes plan->parts and plan->answers, where there are
  * slices. */
 enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
+/* Elements of output i of the whole that are made for the answer, all together. After pe_slices_init. */
+double pe_slice_elements(const struct pe_plan *plan, size_t i);
 void pe_slices_drop(struct pe_plan *plan);
 
 /* Elements first … first+n-1 of the part of output i. */

@@ -3,7 +3,8 @@
 #   packages.sh check           stops with one sentence if a library to build with is missing
 #   packages.sh install build   installs what building needs and is not there (Debian), else checks
 #   packages.sh install test    the same, and what the tests need
-#   packages.sh unpack DIR      puts promtool, which checks /metrics, into DIR; a sentence, no failure, where it cannot
+#   packages.sh unpack DIR      puts programs that only tests start into DIR: promtool, which checks /metrics, nginx and
+#                               HAProxy, through which requests are smuggled; a sentence, no failure, where it cannot
 # Touches neither the network nor anything else when all is there.
 set -eu
 
@@ -66,20 +67,29 @@ install() {
     $sudo $command || { $sudo apt-get update && $sudo $command; } || fail "apt-get could not install: $missing"
 }
 
-# Only the file: Debian's package of it would also install a Prometheus server and start it.
-unpack() {
-    [ ! -x "$1/promtool" ] && ! command -v promtool >/dev/null || return 0
-    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || { echo "posenc: no promtool here"; return 0; }
-    echo "posenc: fetching promtool (Debian's prometheus, 20 MB) into $1, to check /metrics with"
+# fetch DIR PROGRAM PACKAGE... SENTENCE: only files. Debian's packages of these would start servers when installed.
+fetch() {
+    into=$1 program=$2
+    shift 2
+    [ ! -x "$into/$program" ] && ! PATH=$PATH:/usr/sbin command -v "$program" >/dev/null || return 0
+    command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || { echo "posenc: no $program here"; return 0; }
     fetched=$(mktemp -d)
     chmod 755 "$fetched"
-    mkdir -p "$1"
-    if (cd "$fetched" && apt-get download prometheus >/dev/null 2>&1 && dpkg-deb -x prometheus_*.deb .); then
-        mv "$fetched/usr/bin/promtool" "$1/promtool"
-    else
-        echo "posenc: promtool could not be fetched; /metrics is checked by our own rules only"
-    fi
+    mkdir -p "$into/lib"
+    while [ $# -gt 1 ]; do
+        (cd "$fetched" && apt-get download "$1" >/dev/null 2>&1 && dpkg-deb -x "$1"_*.deb .) || true
+        shift
+    done
+    find "$fetched/usr" -name 'lib*.so*' -exec mv {} "$into/lib/" \; 2>/dev/null || true
+    mv "$fetched/usr/bin/$program" "$into/" 2>/dev/null || mv "$fetched/usr/sbin/$program" "$into/" 2>/dev/null ||
+        echo "posenc: $program could not be fetched; $1"
     rm -rf "$fetched"
+}
+
+unpack() {
+    fetch "$1" promtool prometheus "/metrics is checked by our own rules only"
+    fetch "$1" nginx nginx "nothing is smuggled through it"
+    fetch "$1" haproxy haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1 "nothing is smuggled through it"
 }
 
 case ${1-} in

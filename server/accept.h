@@ -9,7 +9,7 @@
 
 struct accept;
 
-/* Takes listen_fd. max: connections open at a time; while there are so many, further ones wait in the kernel's queue.
+/* Takes listen_fd. max: connections open at a time; while there are so many, further ones are told so (503) and closed.
  * NULL: no memory, and listen_fd is closed. */
 struct accept *accept_new(struct jobs *jobs, int listen_fd, uint64_t max);
 

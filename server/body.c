@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* mremap */
 #include "server/body.h"
 
+#include "server/admission.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,10 +78,23 @@ static bool move_to(struct body *body, char *bytes, size_t room)
     return true;
 }
 
+/* In full and before a byte has come: a length that a client declares is a length that it may send. */
+static bool take(struct body *body, size_t n_bytes)
+{
+    if (n_bytes <= body->n_taken)
+        return true;
+    if (!admission_take(n_bytes - body->n_taken))
+        return false;
+    body->n_taken = n_bytes;
+    return true;
+}
+
 bool body_reserve(struct body *body, size_t n_bytes)
 {
     if (n_bytes <= body->room)
         return true;
+    if (!take(body, n_bytes))
+        return false;
     if (!is_mapped(n_bytes))
         return move_to(body, malloc(n_bytes), n_bytes);
     if (!is_mapped(body->room)) {
@@ -100,7 +115,7 @@ bool body_add(struct body *body, const char *bytes, size_t n_bytes, uint64_t n_m
     if (n_bytes > body->room - body->n_bytes) {
         size_t needed = body->n_bytes + n_bytes, wanted = body->room ? 2 * body->room : FIRST_ROOM;
         wanted = wanted > n_max ? (size_t)n_max : wanted;
-        if (!body_reserve(body, wanted > needed ? wanted : needed))
+        if ((wanted <= needed || !body_reserve(body, wanted)) && !body_reserve(body, needed))
             return false;
     }
     memcpy(body->bytes + body->n_bytes, bytes, n_bytes);
@@ -108,8 +123,11 @@ bool body_add(struct body *body, const char *bytes, size_t n_bytes, uint64_t n_m
     return true;
 }
 
+bool body_is_large(const struct body *body) { return body->room > SPARE_MAX; }
+
 void body_drop(struct body *body)
 {
+    admission_give(body->n_taken);
     if (is_mapped(body->room))
         keep_spare(body->bytes, body->room);
     else

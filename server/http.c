@@ -23,7 +23,6 @@
 static const size_t memories[HTTP_N_DAEMONS] = {[HTTP_SMALL] = 10 * 1024, [HTTP_BULK] = 1024 * 1024};
 
 enum {
-    SWEEP_MS = 1000,
     TIMEOUT_MARGIN_S = 2 /* by which the daemon's own timeout, which only cuts, comes after ours, which says why */
 };
 
@@ -44,7 +43,9 @@ static void run_daemon(void *self)
     struct http_daemon *daemon = self;
     if (!daemon->mhd)
         return;
+    turns_begin(daemon->http);
     MHD_run(daemon->mhd);
+    daemon->driven.wants_run = daemon->driven.wants_run || turns_are_wanted(daemon->http);
     count_pool(daemon->http);
 }
 
@@ -82,27 +83,39 @@ static void on_panic(void *self, const char *file, unsigned line, const char *re
     abort();
 }
 
+/* In GnuTLS's words. Older versions of the protocol are broken. */
+static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
+
 static struct MHD_Daemon *start_daemon(struct http_daemon *daemon, size_t memory)
 {
     struct http *http = daemon->http;
     const struct options *options = http->options;
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
-    return MHD_start_daemon(flags, 0, NULL, NULL, exchange_receive, http, MHD_OPTION_EXTERNAL_LOGGER, on_daemon_message,
-                            daemon, /* 0.9.75: must come first */
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_LIMIT,
-                            (unsigned)options->max_connections, /* which accept.c keeps to already */
-                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)options->connection_timeout + TIMEOUT_MARGIN_S,
-                            MHD_OPTION_STRICT_FOR_CLIENT,
-                            -1, /* 0.9.75: the only value that refuses "Name :", which hides a header */
-                            MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, http,
-                            MHD_OPTION_NOTIFY_COMPLETED, exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION,
-                            http_on_connection, daemon, MHD_OPTION_END);
+    uint64_t silence = options->connection_timeout;
+    silence = silence > options->send_timeout ? silence : options->send_timeout;
+    const struct tls *tls = &http->door->tls;
+    struct MHD_OptionItem items[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, tls->cert},
+                                     {MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key},
+                                     {MHD_OPTION_HTTPS_PRIORITIES, 0, tls_versions},
+                                     {MHD_OPTION_END, 0, NULL}};
+    unsigned flags = (tls->cert ? MHD_USE_TLS : 0) | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
+                     MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, exchange_receive, http, MHD_OPTION_EXTERNAL_LOGGER, on_daemon_message,
+        daemon, /* 0.9.75: must come first */
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)options->max_connections, /* which accept.c keeps to already */
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)silence + TIMEOUT_MARGIN_S, MHD_OPTION_STRICT_FOR_CLIENT,
+        -1, /* 0.9.75: the only value that refuses "Name :", which hides a header */
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, http,
+        MHD_OPTION_NOTIFY_COMPLETED, exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, daemon,
+        MHD_OPTION_ARRAY, tls->cert ? items : items + 3, MHD_OPTION_END);
 }
 
 static bool start_driven(struct http *http, enum http_daemon_kind kind)
 {
     struct http_daemon *daemon = &http->daemons[kind];
     daemon->http = http;
+    daemon->memory = kind == HTTP_BULK ? memories[kind] : 0;
     daemon->mhd = start_daemon(daemon, memories[kind]);
     if (!daemon->mhd)
         return false;
@@ -116,24 +129,29 @@ static bool start(struct http *http)
 {
     const struct options *options = http->options;
     MHD_set_panic_func(on_panic, NULL);
+    if (!http_guard_works()) {
+        log_error("recv() of this program is not the one the HTTP library calls; heads would go unchecked");
+        return false;
+    }
     http->pool = pool_new(options->buffer_memory / options->io_threads);
     http->sweep = jobs_timer_new(http->jobs, http_sweep, http);
     http->watch = jobs_timer_new(http->jobs, http_watch, http);
     if (!http->pool || !http->sweep || !http->watch || !start_driven(http, HTTP_SMALL) ||
         !start_driven(http, HTTP_BULK))
         return false;
-    jobs_timer_start(http->sweep, SWEEP_MS, SWEEP_MS);
+    jobs_timer_start(http->sweep, HTTP_SWEEP_MS, HTTP_SWEEP_MS);
     return true;
 }
 
 /* Every loop has a seed of its own: with 64 random bits two of them will not name requests alike. */
-struct http *http_new(const struct options *options, const struct api_host *host, struct jobs *jobs,
-                      struct accept *accept, struct answers *answers, struct flights *flights)
+struct http *http_new(const struct options *options, const struct api_host *host, const struct http_door *door,
+                      struct jobs *jobs, struct accept *accept, struct answers *answers, struct flights *flights)
 {
     struct http *http = calloc(1, sizeof *http);
     if (http) {
         http->options = options;
         http->host = host;
+        http->door = door;
         http->jobs = jobs;
         http->accept = accept;
         http->answers = answers;
@@ -143,7 +161,8 @@ struct http *http_new(const struct options *options, const struct api_host *host
         if (start(http))
             return http;
     }
-    log_error("the HTTP daemon could not start");
+    log_error(door->tls.cert ? "the HTTP daemon could not start; --tls-cert and --tls-key may not belong together"
+                             : "the HTTP daemon could not start");
     http_stop(http);
     http_free(http);
     return NULL;

@@ -17,10 +17,20 @@ static struct exchange *exchange_of(struct job *job)
     return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, job));
 }
 
+static bool is_unwanted(void *self)
+{
+    struct exchange *x = self;
+    return exchange_is_gone(x) || atomic_load_explicit(&x->is_late, memory_order_relaxed);
+}
+
 static void answer_work(struct job *job) /* worker */
 {
     struct exchange *x = exchange_of(job);
-    if (!exchange_is_gone(x))
+    if (is_unwanted(x))
+        return;
+    if (job_age(job) > x->http->options->max_queue_age * CLOCK_SECOND)
+        x->is_aged = true; /* whoever asked has most likely given up: the time is better spent on the next */
+    else
         x->made = answer(x, &x->made_ns);
 }
 
@@ -28,7 +38,7 @@ static void answer_work(struct job *job) /* worker */
 static void land(struct exchange *x)
 {
     bool is_whole = x->reply && exchange_make_whole(x);
-    bool is_given_up = !is_whole || (exchange_is_gone(x) && !x->reply->is_repeatable);
+    bool is_given_up = !is_whole || (is_unwanted(x) && !x->reply->is_repeatable);
     if (x->seat.flight)
         flights_land(x->http->flights, &x->seat, is_given_up ? NULL : x->reply);
 }
@@ -36,23 +46,30 @@ static void land(struct exchange *x)
 static void answer_done(struct job *job)
 {
     struct exchange *x = exchange_of(job);
+    if (x->state != EXCHANGE_WORKING) { /* too late, it has been refused meanwhile; or gone since */
+        api_reply_free(x->made);
+        if (x->seat.flight)
+            flights_land(x->http->flights, &x->seat, NULL);
+        exchange_drop(x);
+        return;
+    }
     x->reply = x->made;
     x->answer_ns = x->made_ns;
     x->queue_ns = job->queue_ns;
+    if (x->is_aged)
+        exchange_refuse_age(x);
     x->state = EXCHANGE_DECIDED;
     land(x);
     exchange_resume(x); /* exchange_receive is called again; it does nothing if the client has left meanwhile */
     exchange_drop(x);
 }
 
-static bool is_gone(void *caller) { return exchange_is_gone(caller); }
-
 /* The exchange is suspended, and has an owner more until answer_done. */
 static void submit(struct exchange *x)
 {
-    x->call.is_gone = is_gone;
+    x->call.is_gone = is_unwanted;
     x->call.caller = x;
-    x->job = (struct job){.work = answer_work, .done = answer_done, .is_first = true};
+    x->job = (struct job){.work = answer_work, .done = answer_done, .is_first = true, .client = x->client};
     jobs_submit(x->http->jobs, &x->job);
 }
 
@@ -60,6 +77,11 @@ static void submit(struct exchange *x)
 static void landed(struct jobs_call *call)
 {
     struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, seat.landed));
+    if (x->state != EXCHANGE_WORKING) { /* too late, as in answer_done */
+        api_reply_free(x->seat.reply);
+        exchange_drop(x);
+        return;
+    }
     bool is_wanted = !x->seat.reply && !x->http->is_stopping && !exchange_is_gone(x);
     if (is_wanted && x->seat.may_join && flights_join(x->http->flights, &x->call, &x->seat) == FLIGHTS_FOLLOWS)
         return;
@@ -73,14 +95,18 @@ static void landed(struct jobs_call *call)
     exchange_drop(x);
 }
 
-static enum MHD_Result answer_by_worker(struct exchange *x)
+enum MHD_Result exchange_answer_by_worker(struct exchange *x)
 {
     if (x->http->is_stopping)
         return MHD_NO;
+    x->state = EXCHANGE_HANDED;
+    if (!exchange_settle(x))
+        return MHD_YES;
     if (exchange_queue_is_full(x)) {
         exchange_refuse_queue(x);
         return exchange_send(x);
     }
+    x->client = exchange_client(x);
     x->state = EXCHANGE_WORKING;
     x->n_owners++;
     x->seat = (struct flight_seat){.landed = {.fire = landed}, .jobs = x->http->jobs};
@@ -93,7 +119,7 @@ static enum MHD_Result answer_by_worker(struct exchange *x)
 enum MHD_Result exchange_answer(struct exchange *x)
 {
     if (x->body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
-        return answer_by_worker(x);
+        return exchange_answer_by_worker(x);
     x->call.is_hurried = true;
     x->reply = answers_find(x->http->answers, &x->call);
     x->is_kept = x->reply;
@@ -102,5 +128,5 @@ enum MHD_Result exchange_answer(struct exchange *x)
     if (x->reply)
         return exchange_send(x);
     x->call.is_hurried = false; /* a small body, and much to decide */
-    return answer_by_worker(x);
+    return exchange_answer_by_worker(x);
 }

@@ -24,6 +24,8 @@ static const char *const header_names[HTTP_N_HEADERS] = {
     [HTTP_INFERENCE_HEADER] = "Inference-Header-Content-Length",
     [HTTP_REQUEST_ID] = "X-Request-Id",
     [HTTP_TRACEPARENT] = "traceparent",
+    [HTTP_AUTHORIZATION] = "Authorization",
+    [HTTP_REQUEST_TIMEOUT] = "X-Request-Timeout",
 };
 
 void http_head_take(struct http_head *head, const char *name, const char *value)
@@ -75,6 +77,8 @@ struct http_refusal http_head_check(const struct http_head *head)
         return (struct http_refusal){400, "the request has more than one Content-Type or Content-Encoding"};
     if (head->n[HTTP_INFERENCE_HEADER] > 1)
         return (struct http_refusal){400, "the request has more than one Inference-Header-Content-Length"};
+    if (head->n[HTTP_AUTHORIZATION] > 1)
+        return (struct http_refusal){400, "the request has more than one Authorization"};
     return check_framing(head);
 }
 
@@ -176,6 +180,20 @@ struct http_refusal http_target_split(char *target, const char **path, const cha
     if (!path_decode(rest))
         return (struct http_refusal){400, "the path has a % that is not followed by two hexadecimal digits, or %00"};
     return (struct http_refusal){0, NULL};
+}
+
+/* ---- Its time -------------------------------------------------------------------------------------------------- */
+
+bool http_timeout_parse(const char *text, uint64_t *us)
+{
+    static const char digits[] = "0123456789";
+    size_t n_whole = strspn(text, digits), point = text[n_whole] == '.', n = strspn(text + n_whole + point, digits);
+    if (!n_whole || n_whole > 7 || (point && !n) || text[n_whole + point + n] != '\0')
+        return false;
+    *us = strtoull(text, NULL, 10) * 1000000;
+    for (uint64_t i = 0, unit = 100000; i < n; i++, unit /= 10)
+        *us += (uint64_t)(text[n_whole + 1 + i] - '0') * unit;
+    return *us > 0 && *us <= UINT64_C(1000000000000);
 }
 
 /* ---- Names of requests ----------------------------------------------------------------------------------------- */

@@ -25,6 +25,8 @@ enum http_header {
     HTTP_INFERENCE_HEADER,
     HTTP_REQUEST_ID,
     HTTP_TRACEPARENT,
+    HTTP_AUTHORIZATION,
+    HTTP_REQUEST_TIMEOUT,
     HTTP_N_HEADERS
 };
 
@@ -55,6 +57,8 @@ bool http_begins_bulky(const char *bytes, size_t n);
  * path and *query what follows the ?, still encoded, or NULL. */
 struct http_refusal http_target_split(char *target, const char **path, const char **query);
 
+/* "2.5" seconds, above 0 and up to a million → microseconds. */
+bool http_timeout_parse(const char *text, uint64_t *us);
 bool http_id_is_valid(const char *id);            /* [A-Za-z0-9._-]{1,128} */
 bool http_traceparent_is_valid(const char *text); /* W3C trace context, any version but ff */
 

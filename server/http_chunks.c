@@ -11,6 +11,8 @@
  */
 #include "server/http_exchange.h"
 
+#include "server/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -74,6 +76,10 @@ static enum turn take_turn(struct exchange *x)
 {
     uint64_t begin = x->n_sent, share = exchange_fair_bytes(x);
     enum turn turn = TURN_OVER;
+    if (x->deadline && exchange_is_late(x, clock_coarse()))
+        exchange_expire(x);
+    if (exchange_is_gone(x))
+        return TURN_GONE;
     while (turn == TURN_OVER && x->n_sent - begin < share)
         turn = take_step(x, (size_t)(share - (x->n_sent - begin)));
     return turn;
@@ -88,13 +94,7 @@ static void give_back(struct exchange *x, enum turn turn)
         exchange_resume(x);
 }
 
-/* While the socket has no room a deadline runs for the client, which the daemon does not see; while a worker is at work
- * none does. */
-static void wait_for(struct exchange *x, enum turn turn)
-{
-    http_phase(x->http, x->connection, turn == TURN_NO_PIECE ? HTTP_PHASE_ANSWER : HTTP_PHASE_SEND);
-    jobs_watch_pause(x->chunks.watch, turn == TURN_NO_PIECE);
-}
+static void wait_for(struct exchange *x, enum turn turn) { jobs_watch_pause(x->chunks.watch, turn == TURN_NO_PIECE); }
 
 static void on_room(void *self)
 {
@@ -141,8 +141,10 @@ struct MHD_Response *chunks_response(struct exchange *x)
     return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_chunks, x, NULL);
 }
 
-/* To others the daemon may send a body without chunks, up to the end of the connection. */
+/* To others the daemon may send a body without chunks, up to the end of the connection; and under TLS only it can
+ * write. */
 bool chunks_are_ours(const struct exchange *x)
 {
-    return x->stream && x->reply->length == API_LENGTH_UNKNOWN && strcmp(x->head.version, "HTTP/1.1") == 0;
+    return x->stream && !x->http->door->tls.cert && x->reply->length == API_LENGTH_UNKNOWN &&
+           strcmp(x->head.version, "HTTP/1.1") == 0;
 }

@@ -5,7 +5,9 @@
  * at work. It is freed when the last lets go, which may be after its connection has been closed and used again. */
 #include "server/http_exchange.h"
 
+#include "server/admission.h"
 #include "server/clock.h"
+#include "server/disposal.h"
 #include "server/metrics.h"
 
 #include <assert.h>
@@ -15,15 +17,15 @@
 
 enum {
     SPARE_EXCHANGES_MAX = 256,       /* half a megabyte */
+    LARGE_REPLY_BYTES = 1024 * 1024, /* from here on somebody else frees a reply */
     DRAIN_BODY_MAX = 8 * 1024 * 1024 /* of a chunked body over the limit, read and dropped so that its 413 arrives */
 };
 
 bool exchange_is_suspended(const struct exchange *x) { return x->is_suspended; }
 
-bool exchange_is_sending(const struct exchange *x)
-{
-    return x->state == EXCHANGE_SENDING || (x->state == EXCHANGE_OPENING && stream_has_begun(x->stream));
-}
+bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE_SENDING; }
+
+uint64_t exchange_received(const struct exchange *x) { return x->body.n_bytes + x->n_dropped; }
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */
 
@@ -115,13 +117,49 @@ void *exchange_begin(void *self, const char *uri, struct MHD_Connection *mhd)
     return x;
 }
 
+/* What an exchange leaves behind. The body goes last, since replies borrow from it. */
+struct remains {
+    struct api_reply *reply, *given_up;
+    struct body body;
+};
+
+static void bury(struct remains *remains)
+{
+    api_reply_free(remains->given_up);
+    api_reply_free(remains->reply);
+    body_drop(&remains->body);
+}
+
+static void bury_later(void *object)
+{
+    bury(object);
+    free(object);
+}
+
+static bool is_large(const struct api_reply *reply) { return reply && reply->memory > LARGE_REPLY_BYTES; }
+
+static void drop_remains(struct exchange *x)
+{
+    struct remains remains = {x->reply, x->given_up, x->body}, *later = NULL;
+    if (is_large(x->reply) || is_large(x->given_up) || body_is_large(&x->body))
+        later = malloc(sizeof *later);
+    if (later) {
+        *later = remains;
+        disposal_later(bury_later, later);
+    } else {
+        bury(&remains);
+    }
+}
+
 void exchange_drop(struct exchange *x)
 {
     if (--x->n_owners > 0)
         return;
     stream_free(x->stream);
-    api_reply_free(x->reply);
-    body_drop(&x->body);
+    stream_free(x->late_stream);
+    api_reply_free(x->late_reply);
+    drop_remains(x);
+    admission_give(x->n_stream_taken);
     free_room(x, x->strings);
     free_room(x, x->target);
     exchange_free(x->http, x);
@@ -134,22 +172,27 @@ void exchange_suspend(struct exchange *x)
     http_suspend(x->http, x->mhd);
 }
 
+/* 0.9.75: a connection that is suspended in the turn in which its request was read is read from again when it is
+ * resumed, and closed if its client has closed its sending side. Left to wait for a turn it is known to read nothing.
+ */
+bool exchange_settle(struct exchange *x)
+{
+    bool was_settled = x->is_settled;
+    x->is_settled = true;
+    return was_settled;
+}
+
 void exchange_resume(struct exchange *x)
 {
     if (!x->is_suspended)
         return;
     x->is_suspended = false;
     chunks_stop(x);
+    turns_leave(x);
     http_resume(x->connection, x->mhd);
 }
 
 bool exchange_is_gone(const struct exchange *x) { return atomic_load_explicit(&x->is_gone, memory_order_relaxed); }
-
-void exchange_leave(struct exchange *x)
-{
-    atomic_store_explicit(&x->is_gone, true, memory_order_relaxed);
-    exchange_resume(x);
-}
 
 /* ---- Receiving ------------------------------------------------------------------------------------------------- */
 
@@ -169,27 +212,42 @@ static void take_names(struct exchange *x)
         snprintf(x->traceparent, sizeof x->traceparent, "%s", trace);
 }
 
+static bool take_timeout(struct exchange *x)
+{
+    const char *timeout = x->head.first[HTTP_REQUEST_TIMEOUT];
+    return !timeout || (x->head.n[HTTP_REQUEST_TIMEOUT] == 1 && http_timeout_parse(timeout, &x->timeout_us));
+}
+
 /* Everything that can be refused before the body is: form of the head, then what the language says, then room. */
 static enum MHD_Result check_head(struct exchange *x)
 {
     struct http_refusal refusal = x->target_refusal.status ? x->target_refusal : http_head_check(&x->head);
+    if (!refusal.status && !take_timeout(x))
+        refusal = (struct http_refusal){
+            400, "X-Request-Timeout is not one number of seconds; allowed: above 0 and up to 1000000, as 2.5"};
     if (refusal.status) {
         metrics_add(METRICS_REJECTED_HEAD, 1);
         return exchange_send_refusal(x, refusal.status, refusal.detail);
     }
     uint64_t n_declared = http_head_length(&x->head);
     x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
-    if (x->reply)
+    if (x->reply || !exchange_admit(x))
         return exchange_send(x);
     if (n_declared != UINT64_MAX && n_declared > EXCHANGE_INLINE_BODY_MAX && exchange_queue_is_full(x)) {
         exchange_refuse_queue(x);
         return exchange_send(x);
     }
-    if (n_declared != UINT64_MAX && !body_reserve(&x->body, (size_t)n_declared)) {
-        metrics_add(METRICS_REJECTED_MEMORY, 1);
-        return exchange_send_refusal(x, 503, "no memory for a body of this size now; try again later");
-    }
-    return MHD_YES;
+    if (n_declared == UINT64_MAX || body_reserve(&x->body, (size_t)n_declared))
+        return MHD_YES;
+    exchange_refuse_memory(x, "the body", n_declared);
+    return exchange_send(x);
+}
+
+/* The guard has refused what the client sent, in a head or a body; see http_guard.h. */
+static void refuse_frame(struct exchange *x)
+{
+    x->target_refusal = x->connection->guard.refusal;
+    x->must_close = true;
 }
 
 static enum MHD_Result receive_head(struct exchange *x, const char *method, const char *version)
@@ -201,7 +259,13 @@ static enum MHD_Result receive_head(struct exchange *x, const char *method, cons
     if (!exchange_keep_call(x, method))
         return MHD_NO;
     take_names(x);
+    bool is_refused = strcmp(x->target, HTTP_GUARD_TARGET) == 0;
+    exchange_authenticate(x);
     x->target_refusal = http_target_split(x->target, &x->call.path, &x->call.query);
+    if (is_refused) {
+        x->call.path = HTTP_GUARD_TARGET; /* for the log */
+        refuse_frame(x);
+    }
     x->state = EXCHANGE_BODY;
     http_phase(x->http, x->connection, HTTP_PHASE_BODY);
     return check_head(x);
@@ -213,15 +277,14 @@ static enum MHD_Result receive_head(struct exchange *x, const char *method, cons
 static enum MHD_Result receive_body(struct exchange *x, const char *bytes, size_t n)
 {
     uint64_t n_max = x->http->host->max_body;
-    http_phase(x->http, x->connection, HTTP_PHASE_BODY);
+    http_received(x->connection, n);
     metrics_add(METRICS_RECEIVED_BYTES, (int64_t)n);
     if (!x->reply && (n > n_max || x->body.n_bytes > n_max - n)) {
         x->reply = api_refuse_early(x->http->host, &x->call, x->body.n_bytes + n);
         if (!x->reply)
             exchange_refuse(x, 413, "the body is larger than --max-body");
     } else if (!x->reply && !body_add(&x->body, bytes, n, n_max)) {
-        metrics_add(METRICS_REJECTED_MEMORY, 1);
-        exchange_refuse(x, 503, "no memory for a body of this size now; try again later");
+        exchange_refuse_memory(x, "the body", x->body.n_bytes + n);
     }
     if (!x->reply)
         return MHD_YES;
@@ -229,7 +292,7 @@ static enum MHD_Result receive_body(struct exchange *x, const char *bytes, size_
     x->n_dropped += n;
     if (x->n_dropped <= DRAIN_BODY_MAX)
         return MHD_YES;
-    exchange_send_raw(x->connection->fd, x->id, x->reply);
+    exchange_send_raw(x->http, x->connection->fd, x->id, x->reply);
     x->raw_status = x->reply->status;
     return MHD_NO;
 }
@@ -237,9 +300,14 @@ static enum MHD_Result receive_body(struct exchange *x, const char *bytes, size_
 static enum MHD_Result receive_end(struct exchange *x)
 {
     x->received_at = clock_now();
+    x->deadline = x->timeout_us ? x->received_at + x->timeout_us * 1000 : 0;
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
+    if (x->connection->guard.refusal.status && MHD_lookup_connection_value(x->mhd, MHD_FOOTER_KIND, HTTP_GUARD_TRAILER))
+        refuse_frame(x);
     if (x->reply)
         return exchange_send(x);
+    if (x->must_close)
+        return check_head(x);
     x->call.body = x->body.n_bytes ? x->body.bytes : NULL;
     x->call.body_bytes = x->body.n_bytes;
     x->call.body_is_ours = true;
@@ -259,6 +327,7 @@ enum MHD_Result exchange_receive(void *self, struct MHD_Connection *mhd, const c
     switch (x->state) {
     case EXCHANGE_HEAD: return receive_head(x, method, version);
     case EXCHANGE_BODY: *n_upload = 0; return n ? receive_body(x, upload, n) : receive_end(x);
+    case EXCHANGE_HANDED: return exchange_answer_by_worker(x);
     case EXCHANGE_DECIDED:
     case EXCHANGE_OPENING: return exchange_send(x);
     case EXCHANGE_WORKING:
@@ -289,6 +358,7 @@ static void log_request(const struct exchange *x, int status, bool is_cancelled,
         LOG_TEXT("method", x->call.method ? x->call.method : "?"),
         LOG_TEXT("path", x->call.path ? x->call.path : x->target),
         LOG_TEXT("scheme", figures->scheme),
+        LOG_TEXT("token", x->account ? account_name(x->account) : ""),
         LOG_COUNT("status", (uint64_t)status),
         LOG_COUNT("bytes", x->n_sent),
         LOG_MS("receive_ms", received_at - x->begun_at),
@@ -304,6 +374,10 @@ static void log_request(const struct exchange *x, int status, bool is_cancelled,
 
 static enum metrics_id cancelled_id(const struct exchange *x)
 {
+    if (atomic_load_explicit(&x->is_late, memory_order_relaxed))
+        return METRICS_CANCELLED_LATE;
+    if (x->is_slow)
+        return METRICS_CANCELLED_SLOW;
     if (x->state == EXCHANGE_SENDING)
         return METRICS_CANCELLED_SENDING;
     return x->state <= EXCHANGE_BODY ? METRICS_CANCELLED_RECEIVING : METRICS_CANCELLED_WAITING;
@@ -311,8 +385,9 @@ static enum metrics_id cancelled_id(const struct exchange *x)
 
 static void report(struct exchange *x, bool is_complete)
 {
-    bool is_unfinished = x->stream && !stream_at_end(x->stream);
-    bool is_cancelled = !x->raw_status && (exchange_is_gone(x) || is_unfinished || !is_complete);
+    bool is_unfinished = x->stream && !stream_is_stale(x->stream) && !stream_at_end(x->stream);
+    bool is_cancelled = !x->raw_status && (exchange_is_gone(x) || is_unfinished || !is_complete ||
+                                           atomic_load_explicit(&x->is_late, memory_order_relaxed));
     struct metrics_request figures = {
         .route = x->reply && x->reply->route ? x->reply->route : "",
         .scheme = x->reply && x->reply->scheme ? x->reply->scheme : "",
@@ -325,13 +400,17 @@ static void report(struct exchange *x, bool is_complete)
     };
     log_request(x, figures.status, is_cancelled, &figures);
     metrics_request(&figures);
+    exchange_charge(x, figures.work_ns);
     metrics_add(METRICS_SENT_BYTES, (int64_t)x->n_sent);
     if (is_cancelled)
         metrics_add(cancelled_id(x), 1);
     metrics_add(METRICS_NOT_MODIFIED, figures.status == 304);
     metrics_add(METRICS_REJECTED_LIMIT, figures.status == 413);
+    metrics_add(METRICS_REJECTED_TOKEN, figures.status == 401 || figures.status == 403);
     metrics_add(METRICS_STREAMS, x->is_counted_stream ? -1 : 0);
     x->http->n_streams -= x->is_counted_stream;
+    if (x->is_counted_stream)
+        admission_end_stream();
     metrics_add(METRICS_IN_FLIGHT, -1);
 }
 

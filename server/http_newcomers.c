@@ -1,12 +1,15 @@
 /* Owns the connections of one loop that have not said anything yet: their first bytes, looked at and left in the
  * socket, say which daemon shall have them. */
+#define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/http_exchange.h"
 
+#include "server/admission.h"
 #include "server/clock.h"
 #include "server/metrics.h"
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -42,17 +45,23 @@ static void turn_away(struct newcomer *newcomer)
 /* 0.9.75 closes a socket that it does not take, mostly without having told us that there was a connection. */
 static void hand_over(struct newcomer *newcomer, enum http_daemon_kind kind)
 {
+    if (kind == HTTP_BULK && !admission_take_spare(newcomer->http->daemons[kind].memory))
+        kind = HTTP_SMALL; /* which receives it too, more slowly */
     struct http_daemon *daemon = &newcomer->http->daemons[kind];
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC}; /* nobody asks who it is */
     int fd = newcomer->fd;
-    uint64_t n_ended = daemon->http->n_ended;
+    uint64_t n_ended = daemon->http->n_ended, deadline = newcomer->deadline;
     forget(newcomer);
     daemon->driven.wants_run = true;
+    daemon->http->newcomer_deadline = deadline;
     if (MHD_add_connection(daemon->mhd, fd, (const struct sockaddr *)&address, sizeof address) != MHD_YES) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
-        if (daemon->http->n_ended == n_ended)
+        if (daemon->http->n_ended == n_ended) {
+            admission_give(daemon->memory);
             accept_closed(daemon->http->accept);
+        }
     }
+    daemon->http->newcomer_deadline = 0;
 }
 
 enum { PEEK_BYTES = 2048 };
@@ -65,8 +74,10 @@ static void look(void *self)
     bool must_wait = n < 0 && (errno == EAGAIN || errno == EINTR);
     if (must_wait && !newcomer->watch)
         newcomer->watch = jobs_watch_new(newcomer->http->jobs, newcomer->fd, JOBS_READABLE, look, newcomer);
+    bool is_bulky = n > 0 && !newcomer->http->door->tls.cert && http_begins_bulky(first, (size_t)n);
+    explicit_bzero(first, n > 0 ? (size_t)n : 0); /* a token may be among it */
     if (n > 0)
-        hand_over(newcomer, http_begins_bulky(first, (size_t)n) ? HTTP_BULK : HTTP_SMALL);
+        hand_over(newcomer, is_bulky ? HTTP_BULK : HTTP_SMALL);
     else if (!must_wait || !newcomer->watch)
         turn_away(newcomer);
 }
@@ -111,7 +122,7 @@ void newcomers_sweep(struct http *http, uint64_t now)
         next = newcomer->next;
         if (now <= newcomer->deadline)
             continue;
-        exchange_refuse_silent(http, newcomer->fd);
+        exchange_refuse_silent(http, newcomer->fd, http_head_is_late(http->options, (char[HTTP_DETAIL_BYTES]){0}));
         turn_away(newcomer);
     }
 }

@@ -1,12 +1,14 @@
-/* Owns the libuv loop: jobs on the worker threads, the driven objects (the HTTP daemons), watched descriptors, calls
- * from other threads, timers and signals. */
+/* Owns the libuv loop: jobs handed to the workers and their return, the driven objects (the HTTP daemons), watched
+ * descriptors, calls from other threads, timers and signals. */
 #include "server/jobs.h"
 
 #include "server/clock.h"
+#include "server/workers.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <uv.h>
@@ -38,12 +40,20 @@ struct driven {
     struct jobs_driven *object;
 };
 
+/* A call of a worker by this loop. */
+struct call {
+    uv_work_t request;
+    bool is_out;
+};
+
 struct jobs {
     uv_loop_t loop;
-    uv_async_t stop; /* also keeps the loop alive */
+    struct call *calls_of_workers; /* [n_workers] */
+    uv_async_t stop;               /* also keeps the loop alive */
     uv_async_t posted;
     pthread_mutex_t calls_lock;
     struct jobs_call *calls, **calls_end; /* posted, not yet made; first in, first out */
+    size_t n_jobs;                        /* submitted, done() not yet called */
     struct driven driven[JOBS_DRIVEN_MAX];
     size_t n_driven;
     uv_timer_t alarm;
@@ -79,20 +89,28 @@ struct jobs_figures jobs_figures(void)
     };
 }
 
-void jobs_set_workers(unsigned n_workers)
+static size_t n_workers = 1;
+
+void jobs_set_workers(size_t n)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%u", n_workers);
+    char text[24];
+    snprintf(text, sizeof text, "%zu", n);
     setenv("UV_THREADPOOL_SIZE", text, 1);
+    n_workers = n;
+    workers_set(n);
 }
 
 /* ---- Jobs ------------------------------------------------------------------------------------------------------ */
 
-_Static_assert(sizeof(uv_work_t) <= JOBS_REQUEST_BYTES, "libuv's work request has grown: raise JOBS_REQUEST_BYTES");
-
-static void job_work(uv_work_t *request)
+static void job_done(struct jobs_call *call)
 {
-    struct job *job = request->data;
+    struct job *job = (struct job *)(void *)((char *)call - offsetof(struct job, finished));
+    job->jobs->n_jobs--;
+    job->done(job);
+}
+
+static void work(struct job *job) /* worker */
+{
     uint64_t begun_at = clock_now();
     count(&figures.n_queued, (uint64_t)-1);
     if (job->is_first)
@@ -104,29 +122,60 @@ static void job_work(uv_work_t *request)
     count(&figures.busy_ns, job->work_ns);
     count(&figures.n_busy, (uint64_t)-1);
     count(&figures.n_done, 1);
+    jobs_post(job->jobs, &job->finished);
 }
 
-static void job_done(uv_work_t *request, int status)
+static void work_on(uv_work_t *request) /* worker */
 {
-    assert(status == 0); /* nothing here calls uv_cancel: an unwanted job is told by its owner and returns at once */
+    (void)request;
+    for (struct job *job; (job = workers_take());)
+        work(job);
+}
+
+static void call_worker(struct jobs *jobs);
+
+/* Jobs may have come while all of this loop's calls were on their way back. */
+static void worker_ended(uv_work_t *request, int status)
+{
+    assert(status == 0); /* nothing here calls uv_cancel */
     (void)status;
-    struct job *job = request->data;
-    job->done(job);
+    struct jobs *jobs = request->data;
+    ((struct call *)request)->is_out = false;
+    if (workers_wanted())
+        call_worker(jobs);
+}
+
+/* If all calls are out, one of them takes the job, or comes back and sees it. */
+static void call_worker(struct jobs *jobs)
+{
+    struct call *call = jobs->calls_of_workers;
+    while (call < jobs->calls_of_workers + n_workers && call->is_out)
+        call++;
+    if (call == jobs->calls_of_workers + n_workers) {
+        workers_give_up();
+        return;
+    }
+    call->is_out = true;
+    call->request.data = jobs;
+    int failed = uv_queue_work(&jobs->loop, &call->request, work_on, worker_ended);
+    assert(!failed); /* fails only without a work function */
+    (void)failed;
 }
 
 void jobs_submit(struct jobs *jobs, struct job *job)
 {
-    uv_work_t *request = (uv_work_t *)job->uv_request;
-    request->data = job;
+    jobs->n_jobs++;
     job->jobs = jobs;
+    job->finished.fire = job_done;
     job->submitted_at = clock_now();
     count(&figures.n_queued, 1);
     if (job->is_first)
         count(&figures.n_waiting, 1);
-    int failed = uv_queue_work(&jobs->loop, request, job_work, job_done);
-    assert(!failed); /* fails only without a work function */
-    (void)failed;
+    if (workers_submit(job))
+        call_worker(jobs);
 }
+
+uint64_t job_age(const struct job *job) { return clock_now() - job->submitted_at; }
 
 /* ---- Driven objects -------------------------------------------------------------------------------------------- */
 
@@ -253,14 +302,17 @@ void jobs_watch_free(struct jobs_watch *watch)
 
 /* ---- Calls from other threads ---------------------------------------------------------------------------------- */
 
+/* Once the lock is let go of, the loop may make the call and, if it was the last, end: so it is woken before. */
 void jobs_post(struct jobs *jobs, struct jobs_call *call)
 {
     call->next = NULL;
     pthread_mutex_lock(&jobs->calls_lock);
+    bool is_awake = jobs->calls; /* somebody has woken it for these */
     *jobs->calls_end = call;
     jobs->calls_end = &call->next;
+    if (!is_awake)
+        uv_async_send(&jobs->posted);
     pthread_mutex_unlock(&jobs->calls_lock);
-    uv_async_send(&jobs->posted); /* several before the loop wakes are one event */
 }
 
 static void make_calls(struct jobs *jobs)
@@ -343,7 +395,9 @@ struct jobs *jobs_new(void)
     struct jobs *jobs = calloc(1, sizeof *jobs);
     if (!jobs)
         return NULL;
-    if (uv_loop_init(&jobs->loop) != 0) {
+    jobs->calls_of_workers = calloc(n_workers, sizeof *jobs->calls_of_workers);
+    if (!jobs->calls_of_workers || uv_loop_init(&jobs->loop) != 0) {
+        free(jobs->calls_of_workers);
         free(jobs);
         return NULL;
     }
@@ -363,10 +417,9 @@ void jobs_run(struct jobs *jobs) { uv_run(&jobs->loop, UV_RUN_DEFAULT); }
 
 void jobs_stop(struct jobs *jobs) { uv_async_send(&jobs->stop); }
 
-static void close_handle(uv_handle_t *handle, void *unused)
+static void close_handle(uv_handle_t *handle, void *kept)
 {
-    (void)unused;
-    if (!uv_is_closing(handle))
+    if (handle != kept && !uv_is_closing(handle))
         uv_close(handle, NULL);
 }
 
@@ -376,8 +429,12 @@ void jobs_free(struct jobs *jobs)
         return;
     make_calls(jobs);
     jobs->n_driven = 0;
-    uv_walk(&jobs->loop, close_handle, NULL);
-    uv_run(&jobs->loop, UV_RUN_DEFAULT); /* ends when the last job is done and the last handle closed */
+    uv_walk(&jobs->loop, close_handle, &jobs->posted);
+    while (jobs->n_jobs > 0)
+        uv_run(&jobs->loop, UV_RUN_ONCE);
+    make_calls(jobs); /* which the last of them have posted */
+    uv_close((uv_handle_t *)&jobs->posted, NULL);
+    uv_run(&jobs->loop, UV_RUN_DEFAULT); /* ends when the last handle is closed */
     int busy = uv_loop_close(&jobs->loop);
     assert(!busy);
     (void)busy;
@@ -390,5 +447,6 @@ void jobs_free(struct jobs *jobs)
         free(watch);
     }
     pthread_mutex_destroy(&jobs->calls_lock);
+    free(jobs->calls_of_workers);
     free(jobs);
 }

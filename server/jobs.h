@@ -1,4 +1,5 @@
-/* The event loop of one I/O thread and the worker threads behind it. The only file that knows libuv is jobs.c.
+/* The event loop of one I/O thread; the worker threads behind all of them are workers.h. The only file that knows libuv
+ * is jobs.c.
  *
  * Everything here is called from the loop's thread, and every callback runs on it, except where "worker" or "any
  * thread" is said. One struct jobs is one loop; the workers are shared by all loops of the process. Before jobs_run and
@@ -13,31 +14,42 @@
 struct jobs;
 struct jobs_timer;
 
-/* Says how many workers there are. First thing in main, before any other library starts: read once, at the first job.
- */
-void jobs_set_workers(unsigned n_workers);
+/* Says how many workers there are. First thing in main, before any other library starts: libuv reads it once, at the
+ * first job. */
+void jobs_set_workers(size_t n);
 
 struct jobs *jobs_new(void);       /* NULL: no memory or no file descriptor left */
 void jobs_run(struct jobs *jobs);  /* returns after jobs_stop */
 void jobs_stop(struct jobs *jobs); /* any thread */
 void jobs_free(struct jobs *jobs); /* after jobs_run has returned; waits for jobs still at work; NULL is accepted */
 
+/* A call from one thread to another's loop. Embedded in the object it is about, which lives until fire() is called and
+ * belongs to the loop from then on; before that it may not be posted again. Posted calls are made in their order, the
+ * last ones by jobs_free. */
+struct jobs_call {
+    void (*fire)(struct jobs_call *call);
+    struct jobs_call *next; /* private */
+};
+void jobs_post(struct jobs *jobs, struct jobs_call *call); /* any thread */
+
 /* A piece of work: work() on a worker, then done() on the loop. Embedded in the object that owns it, which must live
  * until done() is called; it may be submitted again from there. */
-enum { JOBS_REQUEST_BYTES = 256 };
-
 struct job {
     void (*work)(struct job *job); /* worker */
     void (*done)(struct job *job);
     bool is_first;              /* the first job of a request: it counts as waiting while it is queued */
+    uint64_t client;            /* whose it is: clients take turns. 0: the server's own */
     uint64_t queue_ns, work_ns; /* how long it waited and worked; set when done() is called */
     /* private: */
     struct jobs *jobs;
     uint64_t submitted_at;
-    _Alignas(16) char uv_request[JOBS_REQUEST_BYTES]; /* libuv's own record, kept out of this header */
+    struct jobs_call finished;
+    struct job *next, *last, *next_turn, *next_in_bucket; /* of workers.c */
+    size_t n_first;
 };
 
 void jobs_submit(struct jobs *jobs, struct job *job);
+uint64_t job_age(const struct job *job); /* ns since it was submitted; called in work() */
 
 /* Figures of the workers, of the whole process. Any thread. */
 struct jobs_figures {
@@ -69,15 +81,6 @@ struct jobs_watch *jobs_watch_new(struct jobs *jobs, int fd, enum jobs_watch_kin
                                   void *self);
 void jobs_watch_pause(struct jobs_watch *watch, bool is_paused);
 void jobs_watch_free(struct jobs_watch *watch); /* NULL is accepted */
-
-/* A call from one thread to another's loop. Embedded in the object it is about, which lives until fire() is called and
- * belongs to the loop from then on; before that it may not be posted again. Posted calls are made in their order, the
- * last ones by jobs_free. */
-struct jobs_call {
-    void (*fire)(struct jobs_call *call);
-    struct jobs_call *next; /* private */
-};
-void jobs_post(struct jobs *jobs, struct jobs_call *call); /* any thread */
 
 /* Called before the loop sleeps, when all that was ready has been served. */
 void jobs_before_sleep(struct jobs *jobs, void (*hook)(void *self), void *self);

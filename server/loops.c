@@ -98,7 +98,7 @@ static void stop_threads(struct loops *loops)
     }
 }
 
-bool loops_serve(struct loops *loops, const struct api_host *host, int listen_fd)
+bool loops_serve(struct loops *loops, const struct api_host *host, const struct http_door *door, int listen_fd)
 {
     uint64_t seed;
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
@@ -109,7 +109,8 @@ bool loops_serve(struct loops *loops, const struct api_host *host, int listen_fd
     if (!loops->accept || !loops->answers || !loops->flights)
         return false;
     for (size_t i = 0; i < loops->n; i++) {
-        loops->https[i] = http_new(loops->options, host, loops->jobs[i], loops->accept, loops->answers, loops->flights);
+        loops->https[i] =
+            http_new(loops->options, host, door, loops->jobs[i], loops->accept, loops->answers, loops->flights);
         if (!loops->https[i])
             return false;
     }

@@ -11,9 +11,9 @@ struct loops;
 struct loops *loops_new(const struct options *options);
 struct jobs *loops_first(struct loops *loops);
 
-/* Serves on listen_fd (taken): the other threads start, the first loop accepts once loops_run is called. options and
- * host are borrowed until loops_free. False: it cannot, the log says why. */
-bool loops_serve(struct loops *loops, const struct api_host *host, int listen_fd);
+/* Serves on listen_fd (taken): the other threads start, the first loop accepts once loops_run is called. options, host
+ * and door are borrowed until loops_free. False: it cannot, the log says why. */
+bool loops_serve(struct loops *loops, const struct api_host *host, const struct http_door *door, int listen_fd);
 
 /* Runs the first loop; returns when loops_stop has been called and all threads have ended. */
 void loops_run(struct loops *loops);

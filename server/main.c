@@ -1,7 +1,9 @@
 /* posencd: reads the options, puts the parts together, serves until a signal says otherwise. */
 #include "api/api.h"
 #include "core/posenc.h"
+#include "server/admission.h"
 #include "server/clock.h"
+#include "server/disposal.h"
 #include "server/jobs.h"
 #include "server/log.h"
 #include "server/loops.h"
@@ -9,6 +11,7 @@
 #include "server/options.h"
 #include "server/page.h"
 #include "server/process.h"
+#include "server/tokens.h"
 #include "server/weights.h"
 
 #include <fcntl.h>
@@ -30,7 +33,7 @@ enum {
     EXIT_USAGE = 2,
     DRAIN_LOOK_MS = 20,
     LOG_GRACE_MS = 1000,
-    FDS_BESIDE_CONNECTIONS = 64,
+    FDS_BESIDE_CONNECTIONS = 96, /* those turned away among them (accept.c) */
     FDS_OF_A_LOOP = 8,
     IO_THREADS_MAX = 64,
     MAPPED_MIN = 1024 * 1024 /* bytes of a heap block that is a mapping of its own */
@@ -43,7 +46,9 @@ struct server {
     struct options options;
     struct api_host host;
     struct weights *weights;
-    struct job reread; /* of the weights, after SIGHUP */
+    struct http_door door;
+    const char *socket; /* path of the Unix socket that is there now, NULL: none */
+    struct job reread;  /* of weights and tokens, after SIGHUP */
     bool is_rereading, wants_reread;
     struct loops *loops;
     struct jobs *jobs; /* the first of the loops: signals, timers and the work of this file */
@@ -102,7 +107,14 @@ static struct server *server_of(struct job *job)
     return (struct server *)(void *)((char *)job - offsetof(struct server, reread));
 }
 
-static void reread_work(struct job *job) { weights_reread(server_of(job)->weights); } /* worker */
+static void reread_work(struct job *job) /* worker */
+{
+    struct server *server = server_of(job);
+    if (server->door.tokens)
+        tokens_reread(server->door.tokens);
+    if (*server->options.weights_dir)
+        weights_reread(server->weights);
+}
 
 static void reread(struct server *server);
 
@@ -128,7 +140,7 @@ static void on_hangup(void *self, int signum)
 {
     struct server *server = self;
     (void)signum;
-    if (!*server->options.weights_dir)
+    if (!*server->options.weights_dir && !server->door.tokens)
         log_info("SIGHUP: nothing to read again");
     else if (server->stage != STAGE_STOPPED)
         reread(server);
@@ -201,9 +213,9 @@ static bool set_up_process(struct server *server)
     struct options *options = &server->options;
     if (options->workers == 0)
         options->workers = process_n_cores();
+    jobs_set_workers((size_t)options->workers);
     if (options->io_threads == 0)
         options->io_threads = default_io_threads();
-    jobs_set_workers((unsigned)options->workers);
     tame_heap(options);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN);  /* until the loop takes it: the folder is being read just now */
@@ -213,6 +225,7 @@ static bool set_up_process(struct server *server)
     limit_connections(options);
     if (!choose_kernels(options->kernels))
         return false;
+    admission_setup(options->max_memory, options->max_streams);
     metrics_set(METRICS_WORKERS, (int64_t)options->workers);
     metrics_setup(PE_VERSION, POSENC_COMMIT, pe_isa_name(pe_isa()));
     char error[WEIGHTS_ERROR_BYTES];
@@ -226,6 +239,9 @@ static bool set_up_process(struct server *server)
         .max_answer = options->max_answer,
         .max_pictures = options->buffer_memory,
         .max_work = options->max_work,
+        .max_memory = options->max_memory,
+        .take_memory = admission_take,
+        .give_memory = admission_give,
         .cors_origins = options->cors_origin,
         .commit = POSENC_COMMIT,
         .front = &page_front,
@@ -236,6 +252,24 @@ static bool set_up_process(struct server *server)
         .metrics_print = print_metrics,
     };
     return true;
+}
+
+static void print_tokens(void *tokens, FILE *out) { tokens_print(tokens, out); }
+
+static bool set_up_door(struct server *server)
+{
+    const struct options *options = &server->options;
+    char error[TOKENS_ERROR_BYTES];
+    bool fine = tls_read(&server->door.tls, options->tls_cert, options->tls_key, error, sizeof error);
+    if (fine && *options->token_file) {
+        server->door.tokens = tokens_new(options->token_file, error);
+        fine = server->door.tokens;
+    }
+    if (!fine)
+        log_error("%s", error);
+    else if (server->door.tokens)
+        metrics_append(print_tokens, server->door.tokens);
+    return fine;
 }
 
 static bool set_up_loop(struct server *server)
@@ -250,16 +284,29 @@ static bool set_up_loop(struct server *server)
            jobs_on_signal(server->jobs, SIGHUP, on_hangup, server);
 }
 
+static int listen_somewhere(struct server *server, char *url, char *error, size_t n_error)
+{
+    const struct options *options = &server->options;
+    if (!*options->socket)
+        return http_listen(options->host, (unsigned)options->port, server->door.tls.cert, options->tcp_cc, url, error,
+                           n_error);
+    int fd = http_listen_unix(options->socket, url, error, n_error);
+    if (fd >= 0)
+        server->socket = options->socket;
+    return fd;
+}
+
 static bool start_serving(struct server *server)
 {
     char url[HTTP_URL_BYTES], error[OPTIONS_TEXT_BYTES];
-    int fd = http_listen(server->options.host, (unsigned)server->options.port, server->options.tcp_cc, url, error,
-                         sizeof error);
+    int fd = listen_somewhere(server, url, error, sizeof error);
     if (fd < 0) {
         log_error("%s", error);
         return false;
     }
-    if (!loops_serve(server->loops, &server->host, fd))
+    if (!server->door.tokens && http_is_beyond_loopback(fd))
+        log_warn("listening beyond this machine without --token-file: whoever reaches %s may use it", url);
+    if (!loops_serve(server->loops, &server->host, &server->door, fd))
         return false;
     log_listening(url);
     return true;
@@ -271,11 +318,16 @@ static int serve(struct server *server)
     options_log(&server->options);
     if (*server->options.warning)
         log_warn("%s", server->options.warning);
-    bool is_serving = set_up_process(server) && set_up_loop(server) && start_serving(server);
+    bool is_serving = set_up_process(server) && set_up_door(server) && set_up_loop(server) && start_serving(server);
     if (is_serving)
         loops_run(server->loops);
+    if (server->socket)
+        http_unlisten(server->socket);
     loops_free(server->loops);
+    disposal_finish(); /* before what it frees is let go of: replies hold stored weights */
     weights_free(server->weights);
+    tokens_free(server->door.tokens);
+    tls_drop(&server->door.tls);
     if (is_serving)
         log_info("ended");
     log_flush_all(LOG_GRACE_MS);

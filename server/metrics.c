@@ -2,6 +2,7 @@
 #include "server/metrics.h"
 
 #include "core/posenc.h"
+#include "server/admission.h"
 #include "server/clock.h"
 #include "server/jobs.h"
 #include "server/log.h"
@@ -212,16 +213,25 @@ OWN(answers_shared, METRICS_ANSWERS_SHARED)
 OWN(cancelled_receiving, METRICS_CANCELLED_RECEIVING)
 OWN(cancelled_waiting, METRICS_CANCELLED_WAITING)
 OWN(cancelled_sending, METRICS_CANCELLED_SENDING)
+OWN(cancelled_slow, METRICS_CANCELLED_SLOW)
+OWN(cancelled_late, METRICS_CANCELLED_LATE)
 OWN(rejected_queue, METRICS_REJECTED_QUEUE)
 OWN(rejected_timeout, METRICS_REJECTED_TIMEOUT)
+OWN(rejected_late, METRICS_REJECTED_LATE)
 OWN(rejected_head, METRICS_REJECTED_HEAD)
 OWN(rejected_memory, METRICS_REJECTED_MEMORY)
+OWN(rejected_age, METRICS_REJECTED_AGE)
+OWN(rejected_streams, METRICS_REJECTED_STREAMS)
+OWN(rejected_connections, METRICS_REJECTED_CONNECTIONS)
 OWN(rejected_limit, METRICS_REJECTED_LIMIT)
+OWN(rejected_token, METRICS_REJECTED_TOKEN)
+OWN(rejected_quota, METRICS_REJECTED_QUOTA)
 SEEN(jobs_queued, now->jobs.n_queued)
 SEEN(requests_waiting, now->jobs.n_waiting)
 SEEN(workers_busy, now->jobs.n_busy)
 SEEN(jobs_done, now->jobs.n_done)
 SEEN(busy_seconds, seconds(now->jobs.busy_ns))
+SEEN(memory_bytes, admission_memory())
 SEEN(undecided, pe_undecided_count())
 SEEN(log_dropped, log_n_dropped())
 SEEN(cpu_seconds, now->process.cpu_seconds)
@@ -233,13 +243,15 @@ SEEN(started_at, now->process.started_at)
 
 #define REJECTED                                                                                                       \
     "posenc_rejected_total", "counter",                                                                                \
-        "Requests refused for the machine's state, its limits or the form of their head."
-#define CANCELLED "posenc_cancelled_total", "counter", "Requests whose client left before the end."
+        "Requests refused for the machine's state, its limits, the form of their head, or who asked."
+#define CANCELLED                                                                                                      \
+    "posenc_cancelled_total", "counter", "Requests given up: their client left, read too slowly, or had set a time."
 static const struct row rows[] = {
     {"posenc_connections", "gauge", "Open connections.", "", connections},
     {"posenc_in_flight_requests", "gauge", "Requests begun and not ended.", "", in_flight},
     {"posenc_streams", "gauge", "Answers being streamed.", "", streams},
     {"posenc_buffer_bytes", "gauge", "Memory of the piece buffers.", "", pool_bytes_value},
+    {"posenc_taken_memory_bytes", "gauge", "What requests at hand have taken of --max-memory.", "", memory_bytes},
     {"posenc_sent_bytes_total", "counter", "Bytes of answer bodies handed to the network.", "", sent_bytes},
     {"posenc_received_bytes_total", "counter", "Bytes of request bodies received.", "", received_bytes},
     {"posenc_client_cache_hits_total", "counter", "Requests answered 304: the copy the client has is still the answer.",
@@ -253,11 +265,19 @@ static const struct row rows[] = {
     {CANCELLED, "{stage=\"receiving\"}", cancelled_receiving},
     {CANCELLED, "{stage=\"waiting\"}", cancelled_waiting},
     {CANCELLED, "{stage=\"sending\"}", cancelled_sending},
+    {CANCELLED, "{stage=\"slow\"}", cancelled_slow},
+    {CANCELLED, "{stage=\"late\"}", cancelled_late},
     {REJECTED, "{reason=\"queue\"}", rejected_queue},
     {REJECTED, "{reason=\"timeout\"}", rejected_timeout},
+    {REJECTED, "{reason=\"late\"}", rejected_late},
     {REJECTED, "{reason=\"head\"}", rejected_head},
     {REJECTED, "{reason=\"memory\"}", rejected_memory},
+    {REJECTED, "{reason=\"age\"}", rejected_age},
+    {REJECTED, "{reason=\"streams\"}", rejected_streams},
+    {REJECTED, "{reason=\"connections\"}", rejected_connections},
     {REJECTED, "{reason=\"limit\"}", rejected_limit},
+    {REJECTED, "{reason=\"token\"}", rejected_token},
+    {REJECTED, "{reason=\"quota\"}", rejected_quota},
     {"posenc_queued_jobs", "gauge", "Pieces of work waiting for a worker.", "", jobs_queued},
     {"posenc_waiting_requests", "gauge", "Requests no worker has begun on yet.", "", requests_waiting},
     {"posenc_workers", "gauge", "Worker threads.", "", workers},
@@ -346,6 +366,17 @@ static void print_requests(FILE *out)
                requests.formats, requests.n_formats);
 }
 
+static struct {
+    void (*print)(void *self, FILE *out);
+    void *self;
+} appended;
+
+void metrics_append(void (*print)(void *self, FILE *out), void *self)
+{
+    appended.print = print;
+    appended.self = self;
+}
+
 char *metrics_print(size_t *n_bytes)
 {
     char *text = NULL;
@@ -361,6 +392,8 @@ char *metrics_print(size_t *n_bytes)
     pthread_mutex_lock(&requests.lock);
     print_requests(out);
     pthread_mutex_unlock(&requests.lock);
+    if (appended.print)
+        appended.print(appended.self, out);
     if (fclose(out) != 0) {
         free(text);
         return NULL;

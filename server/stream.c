@@ -5,6 +5,7 @@
  * told by the piece before. */
 #include "server/stream.h"
 
+#include "server/admission.h"
 #include "server/clock.h"
 
 #include <assert.h>
@@ -29,6 +30,7 @@ struct slot {
 
 struct stream {
     struct jobs *jobs;
+    uint64_t client;
     struct pool *pool;
     const struct api_reply *reply;
     struct stream_events events;
@@ -37,25 +39,55 @@ struct stream {
     size_t room;                    /* what the reader had for the last read */
     bool is_quick;                  /* the piece made last was; begins with none */
     unsigned n_at_work;
+    unsigned n_held; /* buffers; the first was taken by who opened the stream, each further one for itself */
     bool is_opening, is_waiting, failed;
-    atomic_bool has_begun; /* written by workers */
+    uint64_t wait_max;     /* ns */
+    atomic_bool is_stale;  /* by a worker: the first piece came to it too late */
     atomic_bool cancelled; /* read by workers: a queued piece of a client that left costs nothing */
     uint64_t work_ns, queue_ns;
     struct slot slots[STREAM_WINDOW];
 };
 
+static bool is_cancelled(void *self)
+{
+    struct stream *stream = self;
+    return atomic_load_explicit(&stream->cancelled, memory_order_relaxed);
+}
+
 static void make_piece(struct job *job) /* worker */
 {
     struct slot *slot = (struct slot *)job;
     struct stream *stream = slot->stream;
-    atomic_store_explicit(&stream->has_begun, true, memory_order_relaxed);
-    if (!atomic_load_explicit(&stream->cancelled, memory_order_relaxed))
-        slot->n_bytes = api_reply_piece(stream->reply, slot->piece, slot->buffer);
+    if (is_cancelled(stream))
+        return;
+    if (slot->piece == 0 && job_age(job) > stream->wait_max)
+        atomic_store_explicit(&stream->is_stale, true, memory_order_relaxed);
+    if (stream_is_stale(stream))
+        return;
+    pe_watch(is_cancelled, stream); /* some pieces take seconds */
+    slot->n_bytes = api_reply_piece(stream->reply, slot->piece, slot->buffer);
+    pe_watch(NULL, NULL);
+}
+
+/* NULL: not now; must as in pool_get. */
+static char *take_buffer(struct stream *stream, bool must)
+{
+    size_t n = stream->reply->piece_max;
+    bool is_further = stream->n_held > 0;
+    if (is_further && !admission_take(n))
+        return NULL;
+    char *buffer = pool_get(stream->pool, n, must);
+    stream->n_held += buffer != NULL;
+    if (is_further && !buffer)
+        admission_give(n);
+    return buffer;
 }
 
 static void release(struct stream *stream, struct slot *slot)
 {
     pool_put(stream->pool, slot->buffer, stream->reply->piece_max);
+    if (--stream->n_held > 0)
+        admission_give(stream->reply->piece_max);
     slot->buffer = NULL;
     slot->state = SLOT_EMPTY;
 }
@@ -86,7 +118,7 @@ static void piece_done(struct job *job)
     if (job->is_first)
         stream->queue_ns = job->queue_ns;
     slot->state = SLOT_READY;
-    if (atomic_load_explicit(&stream->cancelled, memory_order_relaxed)) {
+    if (is_cancelled(stream)) {
         release(stream, slot);
         if (stream->n_at_work == 0)
             stream->events.idle(stream->events.self);
@@ -117,12 +149,12 @@ static bool is_made_by_reader(const struct stream *stream)
  * gets a buffer whatever the budget: otherwise clients that read slowly would keep all others waiting. */
 static void begin_pieces(struct stream *stream)
 {
-    while (!is_made_by_reader(stream) && stream->next_begun < stream->reply->n_pieces &&
+    while (!stream_is_stale(stream) && !is_made_by_reader(stream) && stream->next_begun < stream->reply->n_pieces &&
            stream->next_begun < stream->next_read + STREAM_WINDOW && !must_wait(stream)) {
         struct slot *slot = &stream->slots[stream->next_begun % STREAM_WINDOW];
         assert(slot->state == SLOT_EMPTY);
         bool must = stream->next_begun == stream->next_read;
-        slot->buffer = pool_get(stream->pool, stream->reply->piece_max, must);
+        slot->buffer = take_buffer(stream, must);
         if (!slot->buffer) {
             stream->failed = stream->failed || must;
             return;
@@ -130,7 +162,8 @@ static void begin_pieces(struct stream *stream)
         slot->state = SLOT_AT_WORK;
         slot->piece = stream->next_begun++;
         slot->stream = stream;
-        slot->job = (struct job){.work = make_piece, .done = piece_done, .is_first = slot->piece == 0};
+        slot->job = (struct job){
+            .work = make_piece, .done = piece_done, .is_first = slot->piece == 0, .client = stream->client};
         stream->n_at_work++;
         jobs_submit(stream->jobs, &slot->job);
     }
@@ -145,15 +178,19 @@ static size_t make_here(struct stream *stream, char *dst)
     return n;
 }
 
-static void make_slot_here(struct stream *stream)
+/* False: no memory, which the first piece cannot do without. */
+static bool make_slot_here(struct stream *stream)
 {
     struct slot *slot = &stream->slots[stream->next_begun % STREAM_WINDOW];
-    slot->buffer = pool_get(stream->pool, stream->reply->piece_max, true);
-    stream->failed = !slot->buffer;
-    if (stream->failed)
-        return;
+    bool must = stream->next_begun == stream->next_read;
+    slot->buffer = take_buffer(stream, must);
+    if (!slot->buffer) {
+        stream->failed = must;
+        return false;
+    }
     slot->n_bytes = make_here(stream, slot->buffer);
     slot->state = SLOT_READY;
+    return true;
 }
 
 /* Whether the piece to be read next is the reader's to make, who has this much room. */
@@ -170,22 +207,24 @@ static void begin(struct stream *stream)
 {
     uint64_t n = stream->reply->n_pieces <= STREAM_WINDOW ? stream->reply->n_pieces : 1;
     stream->is_quick = stream->reply->is_quick;
-    while (stream->is_quick && !stream->failed && stream->next_begun < n)
-        make_slot_here(stream);
+    while (stream->is_quick && stream->next_begun < n && make_slot_here(stream)) {
+    }
     if (!stream->is_quick)
         begin_pieces(stream);
 }
 
-struct stream *stream_new(struct jobs *jobs, struct pool *pool, const struct api_reply *reply,
-                          struct stream_events events)
+struct stream *stream_new(struct jobs *jobs, uint64_t client, struct pool *pool, const struct api_reply *reply,
+                          struct stream_events events, uint64_t wait_max)
 {
     struct stream *stream = calloc(1, sizeof *stream);
     if (!stream)
         return NULL;
     stream->jobs = jobs;
+    stream->client = client;
     stream->pool = pool;
     stream->reply = reply;
     stream->events = events;
+    stream->wait_max = wait_max;
     begin(stream);
     if (stream->failed) {
         free(stream);
@@ -222,9 +261,9 @@ bool stream_await(struct stream *stream)
     return !stream->is_waiting;
 }
 
-bool stream_has_begun(const struct stream *stream)
+bool stream_is_stale(const struct stream *stream)
 {
-    return atomic_load_explicit(&stream->has_begun, memory_order_relaxed);
+    return atomic_load_explicit(&stream->is_stale, memory_order_relaxed);
 }
 
 bool stream_is_made(const struct stream *stream)

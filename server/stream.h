@@ -20,15 +20,17 @@ struct stream_events {
     void (*idle)(void *self);  /* cancelled, and the last worker has let go: the stream may be freed */
 };
 
-/* Starts making pieces 0, 1, … of reply (borrowed until stream_free). NULL: no memory. */
-struct stream *stream_new(struct jobs *jobs, struct pool *pool, const struct api_reply *reply,
-                          struct stream_events events);
+/* Starts making pieces 0, 1, … of reply (borrowed until stream_free), in turns with other clients. Its first buffer is
+ * taken from --max-memory already, any further one the stream takes itself. If the first piece waits for a worker
+ * longer than wait_max ns, nothing is made: stream_is_stale. NULL: no memory. */
+struct stream *stream_new(struct jobs *jobs, uint64_t client, struct pool *pool, const struct api_reply *reply,
+                          struct stream_events events, uint64_t wait_max);
 
 /* Before the first read: is the first piece made, and are all if they fit the window? If not, events.ready will be
  * called. */
 bool stream_await(struct stream *stream);
-bool stream_has_begun(const struct stream *stream); /* a worker has taken a piece */
-bool stream_is_made(const struct stream *stream);   /* every piece: its times are final */
+bool stream_is_stale(const struct stream *stream); /* after stream_await: nothing will come of it */
+bool stream_is_made(const struct stream *stream);  /* every piece: its times are final */
 
 /* Copies the next bytes, as many as are ready, at most room. 0: nothing ready; events.ready will be called. dst is
  * aligned to 8: where there is room for a whole piece and making one is quick, it is made there. */

@@ -4,12 +4,12 @@
  * which the table is looked at or altered, so that finding never waits for a disk. */
 #include "server/weights.h"
 
+#include "server/digest.h"
 #include "server/log.h"
 #include "server/weights_folder.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <nettle/sha2.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -49,13 +49,9 @@ static void file_drop(struct file *file)
 
 static void digest(const char *bytes, size_t n, char *text)
 {
-    struct sha256_ctx context;
-    uint8_t sum[SHA256_DIGEST_SIZE];
-    sha256_init(&context);
-    sha256_update(&context, n, (const uint8_t *)bytes);
-    sha256_digest(&context, sizeof sum, sum);
-    for (size_t i = 0; i < sizeof sum; i++)
-        snprintf(text + 2 * i, 3, "%02x", sum[i]);
+    uint8_t sum[DIGEST_BYTES];
+    digest_make(bytes, n, sum);
+    digest_print(sum, text);
 }
 
 /* Room for n bytes, and one more: reading a file asks for that to see its end. */

@@ -50,7 +50,6 @@ struct api_opening {
     const struct api_form *form;
     const struct api_request *request; /* the fields that are not of the form */
     struct api_arena *arena;           /* for what the stream needs; lives as long as the stream */
-    const struct api_call *call;       /* for pictures: is somebody waiting for it still? */
     uint64_t max_kept;                 /* bytes of all pictures that are not read yet */
     const char *config;                /* the resolved configuration as JSON text */
     size_t config_bytes;

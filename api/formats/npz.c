@@ -277,7 +277,8 @@ static size_t print_elements(const struct api_stream *stream, const struct api_s
 {
     struct npz *npz = stream->own;
     size_t n_bytes = api_bytes_print(stream, segment, first, n, dst);
-    note_write(&npz->notes[api_segment_piece(segment, first)], (uint32_t)crc32_z(0, (const Bytef *)dst, n_bytes));
+    if (!pe_was_cancelled()) /* else these are not the bytes that others will read here */
+        note_write(&npz->notes[api_segment_piece(segment, first)], (uint32_t)crc32_z(0, (const Bytef *)dst, n_bytes));
     return n_bytes;
 }
 
@@ -297,7 +298,7 @@ static uint32_t combine_pieces(const struct api_stream *stream, const struct api
 {
     size_t length = 0, n;
     uLong factor = 0;
-    for (uint64_t i = segment->first_piece; i < segment->first_piece + segment->n_pieces; i++) {
+    for (uint64_t i = segment->first_piece; i < segment->first_piece + segment->n_pieces && !pe_is_cancelled(); i++) {
         api_segment_first(segment, i, &n);
         if (n != length)
             factor = crc32_combine_gen((z_off_t)(n * segment->width));
@@ -315,7 +316,8 @@ static uint32_t entry_crc(const struct api_stream *stream, struct entry *entry, 
     crc = entry->head_crc;
     if (!entry->is_empty)
         crc = combine_pieces(stream, &stream->segments[entry->segment], crc, scratch);
-    note_write(&entry->crc, crc);
+    if (!pe_was_cancelled())
+        note_write(&entry->crc, crc);
     return crc;
 }
 

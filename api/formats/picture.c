@@ -42,7 +42,7 @@ static void load(struct api_picture *p, uint64_t element)
     uint64_t left = p->within - at < count(p) - base - at ? p->within - at : count(p) - base - at;
     p->chunk_first = base + at;
     p->chunk_n = left < p->step ? left : p->step;
-    p->is_left = p->is_left || (p->call->is_gone && p->call->is_gone(p->call->caller));
+    p->is_left = p->is_left || pe_is_cancelled();
     if (!p->is_left)
         pe_fill(p->plan, 0, p->chunk_first, (size_t)p->chunk_n, p->chunk);
 }
@@ -72,8 +72,7 @@ bool api_picture_init(struct api_picture *picture, const struct api_opening *ope
     if (pe_plan_n_outputs(plan) == 0)
         return api_fail(problem, 406, "", "the answer has no tensor, so there is no picture of it; json can say so");
     const struct pe_output *output = pe_plan_output(plan, 0);
-    *picture =
-        (struct api_picture){.plan = plan, .output = output, .row_step = 1, .col_step = 1, .call = opening->call};
+    *picture = (struct api_picture){.plan = plan, .output = output, .row_step = 1, .col_step = 1};
     picture->height = output->rank > 1 ? output->shape[output->rank - 2] : 1;
     picture->width = output->rank > 0 ? output->shape[output->rank - 1] : 1;
     if (output->n_rows && output->row_len)
@@ -149,6 +148,7 @@ static uint8_t index_of(const struct api_picture *p, double value)
 
 void api_picture_row(struct api_picture *picture, size_t i, uint8_t *indices)
 {
+    picture->is_left = picture->is_left || pe_is_cancelled(); /* writing rows takes long too */
     read_row(picture, i);
     for (size_t j = 0; j < picture->n_cols && !picture->is_left; j++)
         indices[j] = index_of(picture, picture->values[j]);
@@ -156,5 +156,6 @@ void api_picture_row(struct api_picture *picture, size_t i, uint8_t *indices)
 
 bool api_picture_check(const struct api_picture *picture, struct api_problem *problem)
 {
-    return !picture->is_left || api_fail(problem, 503, "", "the client left before its picture was drawn");
+    return (!picture->is_left && !pe_was_cancelled()) ||
+           api_fail(problem, 503, "", "the client left before its picture was drawn");
 }

@@ -19,8 +19,7 @@ struct api_picture {
     char *chunk;                 /* elements of the output as they come; owned */
     uint64_t chunk_first, chunk_n;
     uint64_t step, within; /* chunks: so many elements, beginning anew at each multiple of within */
-    const struct api_call *call;
-    bool is_left; /* the client has gone: nothing is computed any more, and the rows mean nothing */
+    bool is_left;          /* the client has gone: nothing is computed any more, and the rows mean nothing */
 };
 
 /* Starts on the first output of the plan; it has no rows in memory yet. Says why if that has no picture. */

@@ -28,6 +28,9 @@ void pe_attention_drop(struct pe_plan *plan);
 /* Elements first … first+n-1 of output i, as pe_fill. */
 void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
 
+/* Working memory of those who fill at one time, a stream's worth. */
+double pe_attention_bytes(const struct pe_plan *plan);
+
 /* Is the random seed in use? */
 bool pe_attention_uses_seed(const struct pe_plan *plan);
 

@@ -8,6 +8,8 @@
 
 enum { NOTHING_LOADED = 0 }; /* heads are counted from 1 */
 
+enum { ASK_ROWS = 1024 }; /* of keys: then a client that has left is noticed. Blocks have fewer */
+
 /* ---- Making ---- */
 
 static bool is_normalised(const struct pe_plan *plan)
@@ -91,6 +93,15 @@ enum pe_status pe_desks_init(struct pe_plan *plan, struct pe_error *err)
     for (size_t i = 0; !status && i < t->n_desks; i++)
         status = open_desk(plan, &t->desks[i], err);
     return status;
+}
+
+double pe_attention_bytes(const struct pe_plan *plan)
+{
+    enum { AT_WORK = 3 }; /* a stream of the server has three pieces at a time */
+    struct layout counted = {0};
+    struct pe_desk desk;
+    lay_out(plan, &desk, &counted);
+    return AT_WORK * (double)counted.used;
 }
 
 void pe_desks_drop(struct pe_attention *t)
@@ -212,6 +223,8 @@ void pe_desk_load_rows(const struct pe_plan *plan, const struct pe_side *side, s
     struct angles w;
     w.first = w.n = 0;
     for (size_t i = 0; i < n; i++, from += op->row_step * size) {
+        if (i % ASK_ROWS == ASK_ROWS - 1 && pe_is_cancelled())
+            return;
         const double *cosines = t->turns ? cosines_at(plan, side, row0 + i, &w) : NULL;
         load_row(plan, op, from, cosines, (char *)dst + i * bytes, plain ? (char *)plain + i * bytes : NULL);
     }
@@ -268,7 +281,9 @@ void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t 
         load_keys(plan, desk, batch, kv_head);
         if (desk->v)
             load_values(t, desk, batch, kv_head);
-        desk->kv_head = kv;
+        desk->kv_head = pe_was_cancelled() ? NOTHING_LOADED : kv;
+        if (pe_was_cancelled())
+            return;
     }
     if (attend && attend->open_head && desk->table_head != 1 + head) {
         desk->head_tables = attend->open_head(plan, t->a, head, desk->tables);

@@ -34,6 +34,8 @@ static void make_output(const struct pe_plan *plan, struct pe_desk *desk, const 
     const struct pe_attention *t = plan->attention;
     enum pe_attention_output kind = pe_attention_is_linear(t) ? PE_WEIGHTS : PE_PROBS;
     pe_block_make(plan, desk, kind, u->batch, head, u->i0, u->n_rows, desk->block);
+    if (pe_is_cancelled())
+        return;
     pe_block_output(plan, desk, u->batch, head, u->i0, u->n_rows, desk->block,
                     pe_numbers_at(t->a, desk->out, (head - u->head) * t->v_dim), u->n_heads * t->v_dim);
 }
@@ -44,8 +46,10 @@ static const void *make_unit(const struct pe_plan *plan, struct pe_desk *desk, e
 {
     const struct pe_attention *t = plan->attention;
     *dtype = kind == PE_ROW_ENTROPY ? PE_F64 : t->a->dtype;
-    for (size_t head = u->head; !is_made && head < u->head + u->n_heads; head++) {
+    for (size_t head = u->head; !is_made && head < u->head + u->n_heads && !pe_is_cancelled(); head++) {
         pe_desk_load_head(plan, desk, u->batch, head);
+        if (pe_was_cancelled())
+            break;
         if (kind == PE_OUTPUT)
             make_output(plan, desk, u, head);
         else
@@ -75,7 +79,9 @@ static void make_part(const struct pe_plan *plan, size_t i, const struct unit *u
         make_unit(plan, desk, t->kinds[i], u, has == name, in_place ? at : (void *)desk->block, &dtype);
     if (!in_place)
         pe_convert(plan->outputs[i].dtype, at, dtype, numbers + start * pe_dtype_size(dtype), n);
-    pe_desk_return(desk, in_place ? has : name);
+    if (has != name && pe_was_cancelled()) /* the desk may have half a unit */
+        name = UINT64_MAX;
+    pe_desk_return(desk, in_place && name != UINT64_MAX ? has : name);
 }
 
 /* A unit is always made whole, and the part asked for copied: products of matrices depend on their size in their last
@@ -84,7 +90,7 @@ void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, siz
 {
     const struct pe_output *o = &plan->outputs[i];
     char *at = dst;
-    while (n > 0) {
+    while (n > 0 && !pe_is_cancelled()) {
         struct unit u = unit_at(plan, i, first);
         uint64_t start = first % o->period % o->unit;
         uint64_t left = u.n_rows * u.n_heads * u.width - start;

@@ -16,6 +16,8 @@ static double largest_norm(const struct pe_operand *op, const struct pe_sight *s
             for (size_t i = 0; i < op->n; i++) {
                 size_t at = b * op->batch_step + h * op->head_step + i * op->row_step;
                 double sum = 0;
+                if (i % 1024 == 1023 && pe_is_cancelled())
+                    return 0;
                 if (sight && sight->seen && !sight->seen[b % sight->n_masks * op->n + i])
                     continue;
                 pe_convert(PE_F64, x, op->tensor.dtype, (const char *)op->tensor.data + at * size, op->width);

@@ -282,7 +282,7 @@ static void project(const double *w, const double *b, const double *x, size_t ro
                     size_t d, double *out)
 {
     const struct pe_arithmetic *a = pe_arithmetic(PE_F64);
-    for (size_t h = 0; h < heads; h++) {
+    for (size_t h = 0; h < heads && !pe_is_cancelled(); h++) {
         double *to = out + h * rows * d;
         a->abt(rows, d, hidden, 1, x, hidden, w + h * d * hidden, hidden, 0, to, d);
         for (size_t i = 0; b && i < rows; i++)

@@ -145,6 +145,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     struct tables *t = plan->tables = read_weights(plan);
     if (!t)
         return pe_no_memory(err);
+    plan->element_work = 1024 + 32 * (double)t->hidden;
     plan->pace = PE_SLOW; /* a logarithm and the network for each element */
     t->least = fabs(f->l_mult * f->init_l);
     t->bias.rule = (struct pe_bias_rule){.row = row};

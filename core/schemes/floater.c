@@ -149,7 +149,7 @@ static void step(const void *context, uint64_t k, double *row, double *scratch)
     const struct tables *f = context;
     size_t n = f->dim;
     struct work w = {{scratch, scratch + n, scratch + 2 * n, scratch + 3 * n}, scratch + 4 * n, scratch + 5 * n};
-    for (int64_t i = 0; i < f->substeps; i++) {
+    for (int64_t i = 0; i < f->substeps && !pe_is_cancelled(); i++) {
         methods[f->method].go(f, &w, (double)k * f->dt + (double)i * f->s, row);
         for (size_t j = 0; f->rounds && j < n; j++)
             row[j] = (double)(float)row[j];
@@ -238,7 +238,7 @@ static void fill(const struct pe_plan *plan, const struct pe_output *output, siz
 {
     struct tables *t = plan->tables;
     (void)id;
-    pe_network_load(t->network);
+    pe_network_load(t->network, true);
     pe_stepping_fill(t->stepping, plan->seq.k, output->dtype, b, dst);
 }
 

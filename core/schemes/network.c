@@ -115,11 +115,16 @@ static void load_row(const struct layer *l, size_t o)
         pe_weights_read(l->b, o, 1, &l->table[l->n_in * l->n_out + o]);
 }
 
-void pe_network_load(struct pe_network *net)
+void pe_network_load(struct pe_network *net, bool may_leave)
 {
     if (atomic_load_explicit(&net->rows_made, memory_order_acquire) == net->n_rows)
         return;
-    for (size_t row; (row = atomic_fetch_add_explicit(&net->next_row, 1, memory_order_relaxed)) < net->n_rows;) {
+    for (size_t row;;) { /* a row that is taken is made: others wait for it */
+        if (may_leave && pe_is_cancelled())
+            return;
+        row = atomic_fetch_add_explicit(&net->next_row, 1, memory_order_relaxed);
+        if (row >= net->n_rows)
+            break;
         const struct layer *l = net->layers;
         for (; row >= l->n_out; l++)
             row -= l->n_out;

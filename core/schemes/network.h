@@ -38,7 +38,7 @@ double pe_network_cost(const struct pe_network *network);    /* of applying it o
 double pe_network_made(const struct pe_network *network);    /* of making its weights, likewise */
 
 /* Reads the weights, unless that was done: call before the first pe_network_apply, from any thread. */
-void pe_network_load(struct pe_network *network);
+void pe_network_load(struct pe_network *network, bool may_leave);
 
 /* out = network(x, t); out may be x. */
 void pe_network_apply(const struct pe_network *network, double t, const double *x, double *out, double *scratch);

@@ -185,7 +185,7 @@ static void fill(const struct pe_plan *plan, const struct pe_output *output, siz
 {
     struct tables *t = plan->tables;
     (void)id;
-    pe_network_load(t->network);
+    pe_network_load(t->network, true);
     pe_stepping_fill(t->stepping, plan->seq.k, output->dtype, b, dst);
 }
 

@@ -326,7 +326,7 @@ static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmeti
     if (w && rows && t->projected)
         pe_convert(a->dtype, w, PE_F64, t->w, width * d_model);
     void *r = w ? pe_numbers_at(a, w, width * d_model) : NULL;
-    for (uint64_t i = 0, n; w && rows && t->projected && i < t->n; i += n) {
+    for (uint64_t i = 0, n; w && rows && t->projected && i < t->n && !pe_is_cancelled(); i += n) {
         n = t->n - i < R_ROWS ? t->n - i : R_ROWS;
         struct pe_block b = {.row0 = i, .n_rows = n, .n_cols = d_model};
         fill_r(plan, a->dtype, &b, r);

@@ -53,6 +53,7 @@ static enum pe_status check_work(struct pe_plan *plan, const struct pe_steps *st
 {
     double n = count_steps(plan->seq.k, stride), work = n * steps->cost;
     plan->pace = work + extra > PE_LIGHT_WORK ? PE_HEAVY : PE_QUICK;
+    plan->work = work + extra;
     if (work <= PE_STEPS_WORK_MAX)
         return PE_OK;
     pe_fail(
@@ -168,7 +169,12 @@ static void walk(struct pe_stepping *s, struct walker *w, uint64_t k)
             jump(s, w, next);
             continue;
         }
-        s->steps.step(s->steps.context, w->at, w->row, w->scratch);
+        if (!pe_is_cancelled())
+            s->steps.step(s->steps.context, w->at, w->row, w->scratch);
+        if (pe_was_cancelled()) { /* the step may have been left half way: this row is nobody's */
+            w->at = NOWHERE;
+            return;
+        }
         if (++w->at % s->stride == 0)
             keep(s, w);
     }
@@ -215,7 +221,7 @@ void pe_stepping_fill(struct pe_stepping *s, const struct pe_positions *position
         return;
     struct walker *w = borrow(s, (uint64_t)pe_position_at(positions, b->row0));
     size_t at = 0, n = (size_t)b->n_cols;
-    for (uint64_t i = 0; i < b->n_rows; i++, at += n) {
+    for (uint64_t i = 0; i < b->n_rows && !pe_was_cancelled(); i++, at += n) {
         walk(s, w, (uint64_t)pe_position_at(positions, b->row0 + i));
         for (size_t j = 0; j < n; j++)
             pe_store(dtype, dst, at + j, w->row[b->col0 + j]);

@@ -12,7 +12,7 @@ struct pe_steps {
     size_t scratch; /* doubles that one step needs beside the row */
     double cost;    /* of one step, in multiply-adds */
     /* Makes row k+1 out of row k in place. A function of row and k alone: which thread makes a row, and from which row
-     * kept, is chance. */
+     * kept, is chance. It may leave half way once pe_is_cancelled() says yes. */
     void (*step)(const void *context, uint64_t k, double *row, double *scratch);
     const void *context;
 };

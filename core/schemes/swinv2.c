@@ -109,7 +109,7 @@ static void make_row(const struct pe_plan *plan, uint64_t row, double *out)
     double scratch[2 * PE_WINDOW_LAYER_MAX], width = 2 * (double)w->w - 1, line = floor((double)row / width);
     double coords[2] = {coordinate(c, 0, line - ((double)w->h - 1)),
                         coordinate(c, 1, (double)row - line * width - ((double)w->w - 1))};
-    pe_network_load(t->network);
+    pe_network_load(t->network, false); /* the row is kept */
     pe_network_apply(t->network, 0, coords, out, scratch);
     for (size_t head = 0; head < w->num_heads; head++)
         out[head] = 16 * step(c, sixteen_sigmoid(out[head]) / 16);

@@ -100,6 +100,7 @@ enum pe_status pe_window_keep(struct pe_plan *plan, void (*row)(const struct pe_
         return pe_no_memory(err);
     t->num_heads = (size_t)c->num_heads;
     t->row = row;
+    plan->work = (double)t->n_rows * work;
     plan->pace = (double)t->n_rows * work > PE_LIGHT_WORK ? PE_HEAVY : PE_QUICK;
     return PE_OK;
 }
@@ -166,13 +167,14 @@ static void make_table(const struct pe_plan *plan)
     size_t n = t->n_rows;
     if (atomic_load_explicit(&t->made, memory_order_acquire) == n)
         return;
-    for (size_t row; (row = atomic_fetch_add_explicit(&t->next, ROWS, memory_order_relaxed)) < n;) {
+    for (size_t row;
+         !pe_is_cancelled() && (row = atomic_fetch_add_explicit(&t->next, ROWS, memory_order_relaxed)) < n;) {
         size_t end = n - row < ROWS ? n : row + ROWS;
         for (size_t i = row; i < end; i++)
             make_row(plan, t, i);
         atomic_fetch_add_explicit(&t->made, end - row, memory_order_release);
     }
-    while (atomic_load_explicit(&t->made, memory_order_acquire) < n) {
+    while (!pe_was_cancelled() && atomic_load_explicit(&t->made, memory_order_acquire) < n) {
         /* others are at the last rows: a moment */
     }
 }

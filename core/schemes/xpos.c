@@ -93,6 +93,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     if (!s)
         return pe_no_memory(err);
     s->n_pairs = r->n_pairs;
+    plan->element_work = 4096;
     plan->pace = PE_SLOW; /* an exponential in double-double for each value of the scale */
     set_zetas(c, s, r->float32);
     return resolve_center(plan, &s->center, err);

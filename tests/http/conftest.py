@@ -46,7 +46,7 @@ class Server:
     def _wait_until_listening(self):
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
-            found = re.search(r"listening on http://(\S+):(\d+)", self.stderr_text())
+            found = re.search(r"listening on https?://(\S+):(\d+)", self.stderr_text())
             if found:
                 return found[1].strip("[]"), int(found[2])
             if self.process.poll() is not None:

@@ -140,5 +140,5 @@ def test_other_lists_on_several_lines(server):
 
 
 def test_very_many_lines(server):
-    lines = ["text/html"] * 90 + ["application/x-npy"]
+    lines = ["text/html"] * 55 + ["application/x-npy"]
     assert answer_type(server, lines) == OURS[2]

@@ -67,7 +67,10 @@ def test_preflight(open_server):
 def test_what_is_no_list_of_names_is_not_said_again(open_server, asked):
     """Found by fuzzing: bytes of the request stood in a header of ours, and where the HTTP library refused them, with a tab, there was no answer."""
     answer = open_server.request("OPTIONS", "/encode", headers={"Origin": PAGE, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": asked})
-    assert answer.status == 204 and answer.headers["Access-Control-Allow-Headers"] == "Content-Type"
+    if "\x0b" in asked:  # the head itself is refused
+        assert answer.status == 400 and "Access-Control-Allow-Headers" not in answer.headers
+    else:
+        assert answer.status == 204 and answer.headers["Access-Control-Allow-Headers"] == "Content-Type"
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example.org", PAGE + ".evil.org", PAGE[:-1], "null", "", PAGE.upper(), "https://vis.example.org http://localhost:3000"])

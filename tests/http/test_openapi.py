@@ -75,7 +75,7 @@ METHODS = {method: OPERATION for method in ("get", "put", "post", "delete", "opt
 DOCUMENT = record("openapi info paths", openapi={"const": "3.1.0"}, info=record("title version", title=TEXT, version=TEXT, summary=TEXT, description=TEXT, license=True),
                   servers={"type": "array"}, tags={"type": "array", "items": record("name", name=TEXT, description=TEXT)},
                   paths=table(record("", **METHODS, parameters={"type": "array", "items": PARAMETER}), "^/"),
-                  components=record("", schemas=table(SCHEMA, r"^[A-Za-z0-9._-]+$"), securitySchemes=True))
+                  components=record("", schemas=table(SCHEMA, r"^[A-Za-z0-9._-]+$"), securitySchemes=True), security={"type": "array", "items": table({"type": "array", "items": TEXT}, r"^bearer$")})
 
 
 def test_the_form(document):

@@ -21,10 +21,18 @@ void alloc_fail_at(long n) { atomic_store(&fails_at, n < 0 ? -1 : atomic_load(&c
 
 long alloc_count(void) { return atomic_load(&count); }
 
-static bool fails(void) { return atomic_fetch_add(&count, 1) == atomic_load(&fails_at); }
+static atomic_long bytes;
 
-void *__wrap_malloc(size_t size) { return fails() ? NULL : __real_malloc(size); }
+long alloc_bytes(void) { return atomic_load(&bytes); }
 
-void *__wrap_calloc(size_t n, size_t size) { return fails() ? NULL : __real_calloc(n, size); }
+static bool fails(size_t n)
+{
+    atomic_fetch_add(&bytes, (long)n);
+    return atomic_fetch_add(&count, 1) == atomic_load(&fails_at);
+}
 
-void *__wrap_realloc(void *block, size_t size) { return fails() ? NULL : __real_realloc(block, size); }
+void *__wrap_malloc(size_t size) { return fails(size) ? NULL : __real_malloc(size); }
+
+void *__wrap_calloc(size_t n, size_t size) { return fails(n * size) ? NULL : __real_calloc(n, size); }
+
+void *__wrap_realloc(void *block, size_t size) { return fails(size) ? NULL : __real_realloc(block, size); }

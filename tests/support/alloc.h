@@ -9,4 +9,7 @@ void alloc_fail_at(long n);
 /* Allocations tried since the process began; the difference of two calls says how many a piece of code makes. */
 long alloc_count(void);
 
+/* Bytes asked for since the process began, whatever has been freed. */
+long alloc_bytes(void);
+
 #endif

@@ -1,0 +1,26 @@
+/* Owns what the calling thread asks to learn whether its work is still wanted. One for each thread rather than one for
+ * each plan: several clients may read from one plan, and one of them leaves. */
+
+#include "core/posenc.h"
+
+static _Thread_local struct {
+    bool (*is_gone)(void *caller);
+    void *caller;
+    bool was_cancelled;
+} watch;
+
+void pe_watch(bool (*is_gone)(void *caller), void *caller)
+{
+    watch.is_gone = is_gone;
+    watch.caller = caller;
+    watch.was_cancelled = false;
+}
+
+bool pe_was_cancelled(void) { return watch.was_cancelled; }
+
+bool pe_is_cancelled(void)
+{
+    if (!watch.was_cancelled && watch.is_gone)
+        watch.was_cancelled = watch.is_gone(watch.caller);
+    return watch.was_cancelled;
+}

@@ -1,0 +1,212 @@
+"""Clients that leave: their work ends within a tenth of a second wherever it is, and what others share stays right."""
+import json
+import socket
+import time
+
+import numpy as np
+import pytest
+
+from conftest import SANITIZED, start_server
+from tensors import multipart, npy
+from test_server_life import Client, get, is_quiet, metric, post, wait_until
+
+WITHIN = 0.25 if not SANITIZED else 2.0  # 100 ms, and the noise of a machine with other work
+
+
+def post_parts(request, **arrays):
+    body, headers = multipart(request=json.dumps(request), **{n: npy(a) for n, a in arrays.items()})
+    return post(body, "/attention", *[f"{name}: {value}" for name, value in headers.items()])
+
+
+def heads(shape):
+    return np.random.default_rng(0).standard_normal(shape).astype("f4")
+
+
+def attention():
+    qkv = heads((8, 4096, 64))
+    return post_parts({"scheme": "alibi", "num_heads": 8, "format": "raw", "outputs": ["probs"]}, q=qkv, k=qkv, v=qkv)
+
+
+def projection():
+    x = heads((6000, 1024)).astype("f2")
+    return post_parts({"scheme": "none", "num_heads": 16, "seed": 0, "outputs": ["output"], "format": "raw"}, x=x)
+
+
+def ask(**fields):
+    return lambda: post(json.dumps(fields).encode())
+
+
+LONG_ROW = ask(scheme="floater", len=2500, dim=512, seed=0, format="raw", slice=[[-1, None]])
+HEAVY = {
+    "attention": attention,
+    "x projection": projection,
+    "floater, one long piece": LONG_ROW,
+    "floater, weights at random": ask(scheme="floater", len=2, dim=2000, hidden=1000, substeps=1024, seed=0, format="raw"),
+    "one block reduced": ask(scheme="alibi", num_heads=32, len=30000, outputs=["bias"], reduce="max", format="raw",
+                             slice=[[None, None, 32], [None, None, 30000], [None, None, 30000]]),
+    "samples of attention rows": lambda: post_parts(
+        {"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["output"], "slice": [[None, None], [None, None, 128], [None, None, 64]]},
+        q=heads((1, 65536, 64)), k=heads((1, 65536, 64)), v=heads((1, 65536, 64))),
+    "picture": ask(scheme="alibi", num_heads=1, len=8192, outputs=["bias"], format="png"),
+    "picture of long rows": ask(scheme="floater", len=2500, dim=512, seed=0, format="png"),
+    "numbers of a long text": lambda: post(b'{"scheme":"rope","head_dim":2,"positions":[' + b"0.125," * 20_000_000 + b"0]}"),
+    "json": ask(scheme="sinusoidal", len=200_000, dim=512),
+    "the end of an archive": ask(scheme="alibi", num_heads=32, len=8192, outputs=["bias"], format="npz"),
+}
+
+
+class Watch:
+    """Figures over one connection, a millisecond each."""
+
+    def __init__(self, server):
+        self.client = Client(server)
+
+    def __getitem__(self, name):
+        self.client.send(get("/metrics"))
+        lines = self.client.answer()[2].decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+    def wait(self, condition, seconds=20):
+        begun = time.monotonic()
+        while not condition(self):
+            if time.monotonic() - begun > seconds:
+                return None
+            time.sleep(0.002)
+        return time.monotonic() - begun
+
+
+def is_done(watch):
+    return watch["posenc_busy_workers"] == 0 and watch["posenc_in_flight_requests"] == 1
+
+
+@pytest.fixture(scope="module")
+def one_worker():
+    with start_server("--workers", "1", "--max-body", "1GiB") as server:
+        yield server
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+@pytest.mark.parametrize("name", HEAVY)
+def test_work_ends_when_its_client_leaves(one_worker, name, how):
+    watch, client = Watch(one_worker), Client(one_worker)
+    client.socket.settimeout(120)
+    before = watch["posenc_cancelled_total"]
+    client.send(HEAVY[name]())
+    assert watch.wait(lambda w: w["posenc_busy_workers"] == 1 or w["posenc_streams"] == 1) is not None, "it never began"
+    time.sleep(0.05)
+    assert watch["posenc_in_flight_requests"] == 2, "not heavy enough to be left"
+    (client.reset if how == "reset" else client.__exit__)()
+    seconds = watch.wait(is_done)
+    print(f"{name}: {1000 * seconds if seconds else -1:.0f} ms")
+    assert seconds is not None and seconds < WITHIN
+    assert watch["posenc_cancelled_total"] == before + 1
+
+
+@pytest.mark.parametrize("how", ["close", "reset"])
+def test_leaving_the_queue(one_worker, how):
+    watch, busy, waiting = Watch(one_worker), Client(one_worker), Client(one_worker)
+    busy.send(LONG_ROW())
+    assert watch.wait(lambda w: w["posenc_busy_workers"] == 1) is not None
+    before = watch['posenc_cancelled_total{stage="waiting"}']
+    waiting.send(get("/encode?scheme=sinusoidal&len=1000&dim=64&format=png"))
+    assert watch.wait(lambda w: w["posenc_waiting_requests"] == 1) is not None
+    (waiting.reset if how == "reset" else waiting.__exit__)()
+    assert watch.wait(lambda w: w["posenc_in_flight_requests"] == 2) < WITHIN, "its slot is free while the other works"
+    assert watch['posenc_cancelled_total{stage="waiting"}'] == before + 1
+    busy.reset()
+    assert watch.wait(is_done) < WITHIN
+
+
+SHARED = [
+    {"scheme": "floater", "len": 250, "dim": 256, "seed": 3, "format": "npz"},
+    {"scheme": "floater", "len": 600, "dim": 200, "seed": 3, "format": "raw", "slice": [[None, None, 3]]},
+    {"scheme": "recursive", "len": 2000, "dim": 300, "seed": 3, "format": "npz"},
+    {"scheme": "alibi", "num_heads": 4, "len": 2400, "outputs": ["bias"], "format": "npz", "reduce": "mean",
+     "slice": [[None, None], [None, None, 50], [None, None, 50]]},
+]
+
+
+def test_what_others_share_stays_right():
+    """Of two equal requests one leaves at a random moment; the other's bytes, and those of who asks later, are those of a
+    server that nobody has left: rows, tables and checksums kept while filling are right."""
+    with start_server("--workers", "2") as quiet, start_server("--workers", "2") as server:
+        for number, fields in enumerate(SHARED):
+            request = post(json.dumps(fields).encode())
+            with Client(quiet) as client:
+                client.send(request)
+                begun = time.monotonic()
+                expected = client.answer()[2]
+                seconds = time.monotonic() - begun
+            for i in range(2):
+                leaver, stayer = Client(server), Client(server)
+                leaver.send(request)
+                stayer.send(request)
+                time.sleep(seconds * (i + 0.5) / 2)
+                leaver.reset()
+                assert stayer.answer()[2] == expected, (fields, i)
+                stayer.__exit__()
+                with Client(server) as later:
+                    later.send(request)
+                    assert later.answer()[2] == expected, (fields, i)
+        assert wait_until(lambda: is_quiet(server))
+
+
+# ---- Clients that close their sending side only ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_", [
+    get("/encode?scheme=sinusoidal&len=3000&dim=500&format=png"),
+    post(b'{"scheme":"floater","len":300,"dim":256,"seed":0,"format":"raw","slice":[[-1,null]]}'),
+    post(b'{"scheme":"floater","len":300,"dim":256,"seed":0,"slice":[[-1,null]]}'),
+])
+def test_half_closed_clients_get_long_answers(one_worker, request_):
+    """As `printf ... | nc -N` does; the interim response that asks whether somebody is there is read over."""
+    with Client(one_worker) as client:
+        client.send(request_)
+        expected = client.answer()
+    blocker = Client(one_worker)
+    blocker.send(LONG_ROW())
+    watch = Watch(one_worker)
+    assert watch.wait(lambda w: w["posenc_busy_workers"] == 1) is not None
+    with Client(one_worker) as client:
+        client.send(request_)
+        client.socket.shutdown(socket.SHUT_WR)
+        time.sleep(0.3)  # it waits for the worker, seen half closed
+        blocker.reset()
+        status, _, body = client.answer()
+        assert status == 200 and body == expected[2]
+        assert client.is_closed()
+
+
+def test_half_closed_and_then_gone(one_worker):
+    watch, client = Watch(one_worker), Client(one_worker)
+    client.send(LONG_ROW())
+    client.socket.shutdown(socket.SHUT_WR)
+    assert watch.wait(lambda w: w["posenc_busy_workers"] == 1) is not None
+    time.sleep(0.3)
+    assert watch["posenc_in_flight_requests"] == 2, "it waits, so the work goes on"
+    client.__exit__()  # with the interim response unread, which makes it a reset
+    assert watch.wait(is_done) < WITHIN
+
+
+def test_half_closed_http_1_0_counts_as_gone(one_worker):
+    """It must not be sent an interim response, so there is no telling."""
+    watch, client = Watch(one_worker), Client(one_worker)
+    client.send(LONG_ROW().replace(b"HTTP/1.1", b"HTTP/1.0"))
+    assert watch.wait(lambda w: w["posenc_busy_workers"] == 1) is not None
+    client.socket.shutdown(socket.SHUT_WR)
+    assert watch.wait(is_done) < WITHIN
+    assert client.is_closed()
+
+
+def test_many_leave_at_once(one_worker):
+    clients = [Client(one_worker) for _ in range(100)]
+    for i, client in enumerate(clients):
+        client.send(get(f"/encode?scheme=sinusoidal&len={8000 + i}&dim=8000&format=png"))
+    watch = Watch(one_worker)
+    before = watch["posenc_cancelled_total"]
+    assert watch.wait(lambda w: w["posenc_in_flight_requests"] == 101) is not None
+    for i, client in enumerate(clients):
+        (client.reset if i % 2 else client.__exit__)()
+    assert watch.wait(is_done) < 2 * WITHIN
+    assert watch["posenc_cancelled_total"] >= before + 90

@@ -1,0 +1,288 @@
+"""Admission by cost: every ceiling refuses what passes it, in the right words, before anything is computed or allocated, and
+gives back what it had lent. Whoever is refused can read why: the limit, its flag, and what the request would have cost.
+"""
+
+import contextlib
+import json
+import time
+
+import pytest
+
+from conftest import SANITIZED, start_server
+from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, get, large_request, metric, post, wait_until
+
+MIB = 1024 * 1024
+
+
+def steps(n, seed=0):
+    """Rows that follow from the rows before them: one piece of work for one worker, 2 ms a row."""
+    fields = {"scheme": "floater", "dim": 512, "positions": [n], "seed": seed, "format": "raw"}
+    return json.dumps(fields).encode()
+
+
+def refusal(answer, status, *words):
+    assert answer[0] == status, answer
+    problem = json.loads(answer[2])
+    assert problem["status"] == status
+    for word in words:
+        assert word in problem["detail"], problem["detail"]
+    assert (answer[1].get("retry-after") is not None) == (status in (429, 503))
+    return problem["detail"]
+
+
+def ask(server, request):
+    with Client(server) as client:
+        client.send(request)
+        return client.answer()
+
+
+def declared(n, *headers):
+    return "\r\n".join(["POST /encode HTTP/1.1", "Host: x", f"Content-Length: {n}", *headers, "", ""]).encode()
+
+
+def taken(server):
+    return metric(server, "posenc_taken_memory_bytes")
+
+
+def rejected(server, reason):
+    return metric(server, f'posenc_rejected_total{{reason="{reason}"}}')
+
+
+@contextlib.contextmanager
+def clients(server, n, **options):
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Client(server, **options)) for _ in range(n)]
+
+
+# ---- Connections ------------------------------------------------------------------------------------------------------
+
+
+def test_one_connection_too_many_is_told_so():
+    with start_server("--max-connections", "3") as server:
+        with clients(server, 3) as three:
+            for client in three:
+                client.send(get("/healthz"))
+                assert client.answer()[0] == 200
+            for request in (get("/healthz"), post(SMALL), b""):  # whatever it would ask, and if it asks nothing
+                with Client(server) as fourth:
+                    fourth.send(request)
+                    refusal(fourth.answer(), 503, "--max-connections", "3 connections")
+                    assert fourth.is_closed()
+            three[0].send(get("/healthz"))
+            assert three[0].answer()[0] == 200  # those within it are served on
+        assert wait_until(lambda: ask(server, get("/healthz"))[0] == 200)
+        assert wait_until(lambda: metric(server, "posenc_connections") == 1)
+        assert rejected(server, "connections") >= 3
+
+
+def test_a_flood_of_connections_costs_no_descriptors():
+    with start_server("--max-connections", "2") as server:
+        with clients(server, 2) as two:
+            for client in two:
+                client.send(get("/healthz"))
+                client.answer()
+            two[0].send(get("/metrics"))
+            before = fds(two[0])
+            with clients(server, 200) as many:
+                answers = [client.answer()[0] for client in many]
+                two[0].send(get("/metrics"))
+                assert fds(two[0]) <= before + 32
+            assert set(answers) == {503}
+            time.sleep(1)
+            two[0].send(get("/metrics"))
+            assert fds(two[0]) == before
+
+
+def fds(client):
+    text = client.answer()[2].decode()
+    return float(next(line for line in text.splitlines() if line.startswith("process_open_fds ")).split()[1])
+
+
+# ---- Streams ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_stream_too_many():
+    with start_server("--max-streams", "2") as server:
+        with clients(server, 2, receive_buffer=4096) as two:
+            for client in two:
+                client.send(post(HUGE))
+                assert client.head()[0] == 200
+            for _ in range(3):
+                refusal(ask(server, post(MEDIUM)), 429, "--max-streams", "2 answers")
+            assert ask(server, post(SMALL))[0] == 200  # it is none
+            assert rejected(server, "streams") == 3
+        assert wait_until(lambda: metric(server, "posenc_streams") == 0)
+        for _ in range(5):  # each that ends makes room for another
+            assert len(ask(server, post(MEDIUM))[2]) == MEDIUM_BYTES
+        assert wait_until(lambda: taken(server) == 0)
+
+
+# ---- Memory -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_declared_body_takes_its_length_before_it_comes():
+    with start_server("--max-memory", "16MiB") as server:
+        with Client(server) as first:
+            first.send(declared(9 * MIB))  # and not a byte of it
+            assert wait_until(lambda: taken(server) >= 9 * MIB)
+            detail = refusal(ask(server, declared(9 * MIB)), 503, "--max-memory", str(9 * MIB), str(16 * MIB))
+            assert "try again" in detail
+            assert ask(server, post(SMALL))[0] == 200
+        assert wait_until(lambda: taken(server) == 0)
+        with Client(server) as again:
+            again.send(declared(9 * MIB, "Expect: 100-continue"))
+            assert again.head()[0] == 100
+        assert wait_until(lambda: taken(server) == 0)
+        assert rejected(server, "memory") == 1
+
+
+def test_what_can_never_fit_is_too_large():
+    with start_server("--max-memory", "16MiB") as server:
+        detail = refusal(ask(server, declared(17 * MIB)), 413, "--max-memory", str(17 * MIB))
+        assert "try again" not in detail
+
+
+def test_a_chunked_body_takes_memory_as_it_grows():
+    with start_server("--max-memory", "16MiB") as server:
+        with Client(server) as holder, Client(server) as growing:
+            holder.send(declared(10 * MIB))
+            growing.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            chunk = b"80000\r\n" + b" " * 0x80000 + b"\r\n"
+            for _ in range(4):
+                growing.send(chunk)
+            assert wait_until(lambda: taken(server) >= 12 * MIB)
+            for _ in range(10):
+                growing.send(chunk)
+            growing.send(b"0\r\n\r\n")
+            refusal(growing.answer(), 503, "--max-memory")
+        assert wait_until(lambda: taken(server) == 0)
+
+
+def test_numbers_in_json_take_more_than_their_text():
+    """"0," is two bytes and becomes a double: known before it is read."""
+    body = large_request(1_000_000)
+    with start_server("--max-memory", "32MiB") as server:
+        refusal(ask(server, post(body)), 413, "reading the body", "--max-memory")
+        assert wait_until(lambda: taken(server) == 0)
+    with start_server("--max-memory", "256MiB") as server:
+        assert ask(server, post(body))[0] in (200, 413, 422)  # whatever the language says of so many positions
+        assert wait_until(lambda: taken(server) == 0)
+
+
+LONG = b'{"scheme":"sinusoidal","dim":512,"len":4194304,"format":"raw"}'
+
+
+def test_streams_take_memory():
+    """A piece and the daemon's block each, in the worst case three pieces; what slow readers hold, others do not get."""
+    with start_server("--max-memory", "8MiB", "--io-threads", "1") as server:
+        with clients(server, 20, receive_buffer=4096) as many:
+            answers = []
+            for client in many:
+                client.send(post(LONG))
+                answers.append(client.head()[0])
+            assert answers.count(200) >= 3 and answers.count(503) >= 5 and len(set(answers)) == 2
+            assert taken(server) <= 8 * MIB
+            assert rejected(server, "memory") == answers.count(503)
+        assert wait_until(lambda: taken(server) == 0)
+        assert len(ask(server, post(MEDIUM))[2]) == MEDIUM_BYTES
+
+
+def test_pictures_take_memory():
+    body = json.dumps({"scheme": "sinusoidal", "len": 4096, "dim": 4096, "format": "png"}).encode()
+    with start_server("--max-memory", "8MiB") as server:
+        refusal(ask(server, post(body)), 413, "making the answer", "--max-memory")
+        assert wait_until(lambda: taken(server) == 0)
+
+
+def test_plans_take_memory():
+    body = json.dumps({"scheme": "sinusoidal", "len": 4, "dim": 65536, "format": "raw"}).encode()
+    with start_server("--max-memory", "8MiB") as server:
+        refusal(ask(server, post(body)), 413, "planning the answer", "--max-memory")
+        assert wait_until(lambda: taken(server) == 0)
+    with start_server() as server:
+        assert ask(server, post(body))[0] == 200
+        assert wait_until(lambda: taken(server) == 0)
+
+
+REFUSED = [SMALL[:-1], b'{"scheme":"nobody"}', b'{"scheme":"sinusoidal","dim":-3,"len":4}', b"[" * 100, b"\xff", b"{}"]
+
+
+def test_every_path_gives_back():
+    with start_server("--max-memory", "64MiB", "--max-streams", "4") as server:
+        for body in REFUSED:
+            assert ask(server, post(body + b" " * 100_000))[0] in (400, 413, 422)
+            assert ask(server, post(body))[0] in (400, 413, 422)
+        for n in range(8):  # clients that leave: in the head, in the body, before the answer, within it
+            for request in (b"POST /enc", declared(MIB), declared(MIB) + b" " * (n * 70_000), post(HUGE)):
+                with Client(server, receive_buffer=4096) as client:
+                    client.send(request)
+                    if n % 2 and request == post(HUGE):
+                        client.head()
+                    if n % 3 == 0:
+                        client.reset()
+        assert wait_until(lambda: taken(server) == 0 and metric(server, "posenc_streams") == 0)
+        assert len(ask(server, post(MEDIUM))[2]) == MEDIUM_BYTES
+
+
+# ---- The queue's age --------------------------------------------------------------------------------------------------
+
+
+def test_what_has_waited_too_long_is_not_computed():
+    """One worker, busy for seconds; behind it a body that is planned by a worker, and a stream whose first piece is."""
+    slow_stream = b'{"scheme":"sinusoidal","dim":64,"len":8192,"format":"raw","arith":"float32"}'
+    with start_server("--workers", "1", "--max-queue-age", "1") as server:
+        with clients(server, 3) as (first, body, stream):
+            first.send(post(steps(600)))
+            assert wait_until(lambda: metric(server, "posenc_busy_workers") == 1)
+            body.send(post(SMALL + b" " * 20_000))
+            stream.send(post(slow_stream))
+            for client in (body, stream):
+                refusal(client.answer(), 503, "--max-queue-age", "1 s", "not computed")
+            assert first.answer()[0] == 200  # it had begun
+        assert rejected(server, "age") == 2
+        assert ask(server, post(SMALL + b" " * 20_000))[0] == 200
+        assert len(ask(server, post(slow_stream))[2]) == 8192 * 64 * 4
+        assert wait_until(lambda: taken(server) == 0 and metric(server, "posenc_streams") == 0)
+
+
+# ---- Work -------------------------------------------------------------------------------------------------------------
+
+TOO_MUCH = {
+    "a table": {"scheme": "sinusoidal", "dim": 512, "len": 1 << 20},
+    "exponentials": {"scheme": "xpos", "head_dim": 64, "len": 1 << 15},
+    "a network": {"scheme": "fire", "num_heads": 4, "len": 1024, "outputs": ["bias"], "seed": 1},
+    "steps": {"scheme": "floater", "dim": 512, "len": 2500, "seed": 1},
+    "a block reduced": {"scheme": "sinusoidal", "dim": 512, "len": 1 << 40, "slice": [[0, None, 1 << 39], [0, None, 512]],
+                        "reduce": "mean"},
+    "a picture": {"scheme": "alibi", "num_heads": 1, "len": 2048, "outputs": ["bias"], "format": "png"},
+}
+
+
+@pytest.fixture(scope="module")
+def lazy():
+    with start_server("--max-work", "500000000") as server:
+        yield server
+
+
+@pytest.mark.parametrize("what", TOO_MUCH)
+def test_work_is_known_before_it_is_done(lazy, what):
+    body = {"format": "raw", **TOO_MUCH[what]}
+    begun_at = time.monotonic()
+    detail = refusal(ask(lazy, post(json.dumps(body).encode())), 413, "--max-work", "multiplications", "5e+08")
+    assert SANITIZED or time.monotonic() - begun_at < 1, detail
+    small = {k: v for k, v in body.items() if k not in ("slice", "reduce")}
+    small["len"] = 16
+    assert ask(lazy, post(json.dumps(small).encode()))[0] == 200
+
+
+def test_the_reduction_of_half_a_table_is_too_much_by_default(server):
+    body = json.dumps({"format": "raw", **TOO_MUCH["a block reduced"]}).encode()
+    refusal(ask(server, post(body)), 413, "--max-work", "1e+13")
+
+
+# ---- JSON -------------------------------------------------------------------------------------------------------------
+
+
+def test_depth_and_size_of_json(server):
+    refusal(ask(server, post(b'{"a":' * 65 + b"1" + b"}" * 65)), 400, "64 levels")
+    refusal(ask(server, post(b'{"a":"' + b"x" * (2 * MIB) + b'"}')), 413, "1048576")

@@ -1,0 +1,107 @@
+"""Quotas of a token: requests, work, long answers at a time; what a 429 says; turns by token."""
+import http.client
+import socket
+import time
+
+import pytest
+
+import test_fairness
+from token_files import bearer, token_server
+
+LINES = ["few few-token-0123456 read requests=5/h", "quick quick-token-0123456 read requests=20/s", "busy busy-token-0123456 read work=0.2/m", "long long-token-0123456 read streams=2", "free free-token-0123456 read", "other other-token-0123456 read"]
+ASKED = "/encode?scheme=rope&len=2"
+LONG = "/encode?scheme=sinusoidal&len=4000000&dim=512&format=raw"
+
+
+def token_of(name):
+    return bearer(f"{name}-token-0123456")
+
+
+@pytest.fixture(scope="module")
+def server():
+    with token_server(LINES, "--workers", "1") as server:
+        yield server
+
+
+def metric(server, name):
+    return test_fairness.metric(server, name)
+
+
+def test_requests(server):
+    assert [server.get(ASKED, token_of("few")).status for _ in range(7)] == [200] * 5 + [429] * 2
+    answer = server.get(ASKED, token_of("few"))
+    detail = answer.json()["detail"]
+    for words in ("token of few", "5 requests a hour", "requests=", "--token-file", "left: 0"):
+        assert words in detail, detail
+    assert 600 < int(answer.headers["Retry-After"]) <= 720
+    assert server.get("/healthz", token_of("few")).status == 200 and server.get(ASKED, token_of("free")).status == 200
+    assert metric(server, 'posenc_token_refused_total{token="few",quota="requests"}') == 3
+    assert metric(server, 'posenc_token_requests_total{token="few"}') == 5
+    assert metric(server, 'posenc_rejected_total{reason="quota"}') >= 3
+
+
+def test_requests_come_back(server):
+    statuses = [server.get(ASKED, token_of("quick")).status for _ in range(60)]
+    assert statuses[:20] == [200] * 20 and 429 in statuses
+    time.sleep(0.3)
+    assert server.get(ASKED, token_of("quick")).status == 200
+
+
+def test_refused_before_the_body(server):
+    for _ in range(6):
+        server.get(ASKED, token_of("few"))
+    with socket.create_connection((server.host, server.port), timeout=10) as s:
+        s.sendall(f"POST /encode HTTP/1.1\r\nHost: x\r\nAuthorization: {token_of('few')['Authorization']}\r\nContent-Length: 100000000\r\n\r\n".encode())
+        assert s.recv(4096).startswith(b"HTTP/1.1 429 ")
+
+
+def test_work(server):
+    body = test_fairness.heavy(10**6)
+    statuses = []
+    while not statuses or (statuses[-1].status == 200 and len(statuses) < 100):
+        statuses.append(server.post("/encode", test_fairness.heavy(10**6 + len(statuses)), {**token_of("busy"), "Content-Type": "application/json"}))
+    assert statuses[0].status == 200 and statuses[-1].status == 429
+    assert "seconds of computing a minute" in statuses[-1].json()["detail"] and "work=" in statuses[-1].json()["detail"] and int(statuses[-1].headers["Retry-After"]) >= 1
+    assert server.post("/encode", body, {**token_of("free"), "Content-Type": "application/json"}).status == 200
+    assert metric(server, 'posenc_token_compute_seconds_total{token="busy"}') > 0.05
+
+
+def test_streams(server):
+    held = []
+    for _ in range(2):
+        connection = http.client.HTTPConnection(server.host, server.port, timeout=30)
+        connection.request("GET", LONG, headers=token_of("long"))
+        held.append((connection, connection.getresponse()))
+        assert held[-1][1].status == 200
+    assert metric(server, 'posenc_token_streams{token="long"}') == 2
+    answer = server.get(LONG, token_of("long"))
+    assert answer.status == 429 and "2 long answers" in answer.json()["detail"] and answer.headers["Retry-After"] == "1"
+    assert server.get(ASKED, token_of("long")).status == 200  # a short one is none
+    for connection, response in held:
+        response.close()
+        connection.close()
+    end = time.monotonic() + 20
+    while metric(server, 'posenc_token_streams{token="long"}'):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=30)
+    connection.request("GET", LONG, headers=token_of("long"))
+    assert connection.getresponse().status == 200
+    connection.close()
+
+
+def test_reading_the_file_again_forgives_nothing():
+    from test_tokens import hang_up
+    with token_server(LINES) as server:
+        for _ in range(6):
+            server.get(ASKED, token_of("few"))
+        hang_up(server, LINES, "read again")
+        assert server.get(ASKED, token_of("few")).status == 429
+        hang_up(server, ["few few-token-0123456 read requests=6/h"], "read again")
+        assert server.get(ASKED, token_of("few")).status == 200
+
+
+def test_tokens_take_turns(server):
+    """From one address, as behind a proxy."""
+    place = test_fairness.place_of_the_one(server, {"headers": token_of("free")}, {"headers": token_of("other")})
+    assert place <= 6, f"{place} of another's requests were answered first"

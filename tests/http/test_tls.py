@@ -1,0 +1,157 @@
+"""TLS by --tls-cert and --tls-key: everything as without, old versions refused, bad files refused at the start."""
+import concurrent.futures
+import http.client
+import json
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+
+import pytest
+
+from conftest import POSENCD, START_SECONDS, start_server, without_posenc
+
+pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tls")
+    for name in ("a", "b"):
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+                        "-keyout", str(folder / f"{name}.key"), "-out", str(folder / f"{name}.crt")], check=True, capture_output=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def server(files):
+    with start_server("--tls-cert", str(files / "a.crt"), "--tls-key", str(files / "a.key"), "--header-timeout", "2", "--io-threads", "2") as server:
+        server.context = ssl.create_default_context(cafile=str(files / "a.crt"))
+        yield server
+
+
+def connect(server):
+    return http.client.HTTPSConnection(server.host, server.port, context=server.context, timeout=60)
+
+
+def ask(server, method, path, body=None, connection=None):
+    connection = connection or connect(server)
+    connection.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+def test_says_https(server):
+    assert f"listening on https://{server.host}:{server.port}\n" in server.stderr_text()
+
+
+def test_the_same_bytes_as_without(server):
+    asked = [("GET", "/schemes/rope", None), ("GET", "/encode?scheme=sinusoidal&len=50000&dim=64&format=raw", None), ("GET", "/encode?scheme=sinusoidal&len=3000&dim=64", None),
+             ("POST", "/encode", b'{"scheme":"rope","positions":[' + b",".join(b"%d" % i for i in range(60000)) + b'],"format":"npz"}'),
+             ("GET", "/encode?scheme=sinusoidal&len=500&dim=500&format=png", None)]
+    with start_server() as plain:
+        for method, path, body in asked:
+            answer = plain.request(method, path, body, {"Content-Type": "application/json"} if body else {})
+            assert ask(server, method, path, body) == (answer.status, answer.body), path
+
+
+def test_kept_connections_and_many_at_once(server):
+    def run(i):
+        connection = connect(server)
+        return [ask(server, "POST", "/encode", json.dumps({"scheme": "alibi", "num_heads": 2, "len": 3 + i + j}).encode(), connection)[0] for j in range(20)]
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        assert list(pool.map(run, range(16))) == [[200] * 20] * 16
+
+
+def test_pipelined_behind_what_a_worker_answers(server):
+    """Bytes that TLS has read already make no event on the socket."""
+    with server.context.wrap_socket(socket.create_connection((server.host, server.port), timeout=20), server_hostname="127.0.0.1") as s:
+        s.sendall(b"GET /encode?scheme=sinusoidal&len=600&dim=600&format=png HTTP/1.1\r\nHost: x\r\n\r\n"
+                  b"GET /encode?scheme=sinusoidal&len=100000&dim=64&format=raw HTTP/1.1\r\nHost: x\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        received = b""
+        while part := s.recv(65536):
+            received += part
+    assert received.count(b"HTTP/1.1 200 OK") == 3 and received.endswith(b'{"status":"ok"}')
+
+
+def test_old_versions_are_refused(server):
+    assert ssl.HAS_TLSv1_2
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        context = ssl.create_default_context(cafile=None)
+        context.check_hostname, context.verify_mode, context.minimum_version, context.maximum_version = False, ssl.CERT_NONE, version, version
+        with context.wrap_socket(socket.create_connection((server.host, server.port), timeout=20)) as s:
+            assert s.version() == {ssl.TLSVersion.TLSv1_2: "TLSv1.2", ssl.TLSVersion.TLSv1_3: "TLSv1.3"}[version]
+    run = subprocess.run(["openssl", "s_client", "-connect", f"{server.host}:{server.port}", "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"], input=b"", capture_output=True, timeout=20)
+    assert b"Cipher is (NONE)" in run.stdout
+
+
+def test_plain_http_gets_no_words_and_no_hold(server):
+    with socket.create_connection((server.host, server.port), timeout=20) as s:
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert not s.recv(4096).startswith(b"HTTP")
+    assert ask(server, "GET", "/healthz")[0] == 200
+
+
+def test_slow_handshakes_are_cut_without_plain_words(server):
+    hello = b"\x16\x03\x01\x02\x00\x01"  # a ClientHello's beginning
+    held = [socket.create_connection((server.host, server.port), timeout=20) for _ in range(20)]
+    begun = time.monotonic()
+    for s in held[:10]:
+        s.sendall(hello)
+    assert ask(server, "GET", "/healthz")[0] == 200
+    for s in held:
+        try:
+            assert s.recv(4096) == b""
+        except ConnectionResetError:
+            pass
+        s.close()
+    assert time.monotonic() - begun < 10
+
+
+def test_clients_that_leave(server):
+    for _ in range(10):
+        connection = connect(server)
+        connection.request("GET", "/encode?scheme=sinusoidal&len=4000000&dim=512&format=raw")
+        connection.getresponse().read(100000)
+        connection.sock.close()
+        connection.close()
+    end = time.monotonic() + 20
+    while b"posenc_streams 0\n" not in ask(server, "GET", "/metrics")[1]:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def ended(*flags):
+    run = subprocess.run([POSENCD, "--port", "0", *flags], capture_output=True, text=True, timeout=START_SECONDS, env=without_posenc(None))
+    assert run.returncode == 1
+    return run.stderr
+
+
+def test_bad_files_are_refused_at_the_start(files, tmp_path):
+    (tmp_path / "none").write_text("SECRETSECRET")
+    (tmp_path / "broken").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    crt, key = str(files / "a.crt"), str(files / "a.key")
+    assert "--tls-cert is given without --tls-key" in ended("--tls-cert", crt)
+    assert "--tls-key is given without --tls-cert" in ended("--tls-key", key)
+    assert "--tls-cert" in ended("--tls-cert", "/absent", "--tls-key", key) and "No such file" in ended("--tls-cert", "/absent", "--tls-key", key)
+    said = ended("--tls-cert", crt, "--tls-key", str(tmp_path / "none"))
+    assert "--tls-key" in said and "PEM" in said and "SECRET" not in said
+    assert "--tls-key" in ended("--tls-cert", crt, "--tls-key", crt)
+    assert "--tls-cert and --tls-key" in ended("--tls-cert", str(tmp_path / "broken"), "--tls-key", key)
+    assert "--tls-cert and --tls-key may not belong together" in ended("--tls-cert", crt, "--tls-key", str(files / "b.key"))
+
+
+def test_ends_in_order(files):
+    """While an answer is on its way."""
+    with start_server("--tls-cert", str(files / "a.crt"), "--tls-key", str(files / "a.key")) as server:
+        server.context = ssl.create_default_context(cafile=str(files / "a.crt"))
+        connection = connect(server)
+        connection.request("GET", "/encode?scheme=sinusoidal&len=100000&dim=128&format=raw")
+        answer = connection.getresponse()
+        server.process.terminate()
+        time.sleep(0.2)
+        assert len(answer.read()) == 100000 * 128 * 4
+        connection.close()
+        assert server.process.wait(timeout=20) == 0

@@ -1,0 +1,223 @@
+"""Who may do what (API 5): the token file, 401 and 403, reading it again, and no token ever in what the server says."""
+import signal
+import socket
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+import weights_asking
+from conftest import POSENCD, ROOT, SANITIZED, START_SECONDS, without_posenc
+from token_files import HASHED, LINES, READER, WRITER, bearer, token_server
+
+SECRETS = [READER, WRITER, HASHED]
+ASKED = "/encode?scheme=rope&len=2"
+LONG = "/encode?scheme=sinusoidal&len=4000000&dim=512&format=raw"
+
+
+@pytest.fixture(scope="module")
+def server():
+    with token_server(LINES, "--cors-origin", "https://vis.example.org", "--io-threads", "2") as server:
+        yield server
+        said = server.stderr_text() + server.get("/metrics").body.decode()
+        assert not [secret for secret in SECRETS if secret in said]
+
+
+@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready"])
+def test_open_to_everybody(server, path):
+    assert server.get(path).status == 200
+    assert server.get(path, bearer("nonsense")).status == 200
+
+
+@pytest.mark.parametrize("path", [ASKED, "/schemes", "/docs", "/openapi.json", "/version", "/weights", "/v2", "/v2/models/rope", "/nothing", "/healthz/x"])
+def test_all_else_wants_a_token(server, path):
+    answer = server.get(path)
+    assert answer.status == 401 and answer.headers["WWW-Authenticate"] == 'Bearer realm="posenc"'
+    assert answer.headers["Content-Type"] == "application/problem+json" and "--token-file" in answer.json()["detail"]
+    answer = server.get(path, bearer(READER + "x"))
+    assert answer.status == 401 and 'error="invalid_token"' in answer.headers["WWW-Authenticate"] and READER not in str(answer.body)
+    for token in SECRETS:
+        assert server.get(path, bearer(token)).status == (404 if path in ("/nothing", "/healthz/x") else 200)
+
+
+@pytest.mark.parametrize("value", ["", "Bearer", "Bearer ", f"Basic {READER}", READER, f"Bearer {READER} ", f"Bearer {READER[:-1]}", f"Bearer{READER}", f"Bearer {READER},", f"Bearer {READER} {READER}", f"Bearer {READER.upper()}"])
+def test_what_is_no_token(server, value):
+    expected = 200 if value == f"Bearer {READER} " else 401  # blanks after a value are not part of it
+    assert server.get(ASKED, {"Authorization": value}).status == expected
+
+
+def test_the_word_bearer_has_no_case(server):
+    assert server.get(ASKED, {"Authorization": f"bEARER  {READER}"}).status == 200
+
+
+def test_two_headers_are_refused(server):
+    with socket.create_connection((server.host, server.port)) as s:
+        s.sendall(f"GET {ASKED} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {READER}\r\nAuthorization: Bearer {WRITER}\r\nConnection: close\r\n\r\n".encode())
+        assert s.recv(4096).startswith(b"HTTP/1.1 400 ")
+
+
+def test_changing_weights_wants_write(server):
+    body = weights_asking.file(table=np.zeros((2, 2), "f4"))
+    for method, sent, status in (("PUT", body, 201), ("PUT", body, 200), ("DELETE", None, 204)):
+        answer = server.request(method, "/weights/w", sent, bearer(READER))
+        assert answer.status == 403 and 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"] and method in answer.json()["detail"]
+        assert server.request(method, "/weights/w", headers=bearer("x")).status == 401
+        assert server.request(method, "/weights/w", sent, bearer(WRITER)).status == status
+        assert server.get("/weights/w", bearer(READER)).status == (404 if method == "DELETE" else 200)
+
+
+def test_refused_before_the_body(server):
+    with socket.create_connection((server.host, server.port), timeout=10) as s:
+        s.sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n")
+        assert s.recv(4096).startswith(b"HTTP/1.1 401 ")
+
+
+def test_preflights_pass(server):
+    answer = server.request("OPTIONS", "/encode", headers={"Origin": "https://vis.example.org", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"})
+    assert answer.status == 204 and answer.headers["Access-Control-Allow-Headers"] == "authorization"
+    answer = server.get(ASKED, {"Origin": "https://vis.example.org"})
+    assert answer.status == 401 and answer.headers["Access-Control-Allow-Origin"] == "https://vis.example.org"
+
+
+def test_no_shared_cache_keeps_what_tokens_asked(server):
+    assert "private" in server.get(ASKED, bearer(READER)).headers["Cache-Control"]
+
+
+def test_kept_answers_are_not_for_everybody(server):
+    for _ in range(3):
+        assert server.get(ASKED, bearer(READER)).status == 200
+    assert server.get(ASKED).status == 401
+
+
+def test_names_in_log_and_figures(server):
+    server.get(ASKED, {**bearer(HASHED), "X-Request-Id": "carols"})
+    end = time.monotonic() + 10  # the line comes after the answer
+    while "id=carols" not in server.stderr_text():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    line = next(line for line in reversed(server.stderr_text().splitlines()) if "id=carols" in line)
+    assert "token=carol" in line
+    text = server.get("/metrics").body.decode()
+    assert 'posenc_token_requests_total{token="carol"}' in text and 'posenc_rejected_total{reason="token"}' in text
+
+
+def memory_has(pid, secret):
+    """Whether the process has these bytes anywhere that it may write; what a core dump would hold."""
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
+        for line in maps:
+            span, rights, *_ = line.split()
+            if not rights.startswith("rw"):
+                continue
+            start, end = (int(x, 16) for x in span.split("-"))
+            try:
+                memory.seek(start)
+                if secret in memory.read(end - start):
+                    return True
+            except (OSError, ValueError, OverflowError):
+                pass
+    return False
+
+
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer's shadow is terabytes")
+def test_not_in_memory():
+    """Neither of the file nor of a request that is being answered."""
+    secret = "mem-8kQz2Wf5Hn7Jp"
+    with token_server([f"dave {secret} read"]) as server:
+        assert memory_has(server.pid, b"dave") and not memory_has(server.pid, secret.encode())
+        with socket.create_connection((server.host, server.port)) as s:
+            s.sendall(f"GET {LONG} HTTP/1.1\r\nHost: x\r\nX-Other: found-{secret[::-1]}\r\nAuthorization: Bearer {secret}\r\n\r\n".encode())
+            assert s.recv(65536).startswith(b"HTTP/1.1 200 ")
+            time.sleep(0.2)
+            assert memory_has(server.pid, f"found-{secret[::-1]}".encode()), "the rest of the head is there, so this test looks in the right place"
+            assert not memory_has(server.pid, secret.encode())
+
+
+# ---- The file -------------------------------------------------------------------------------------------------------
+
+BAD = [
+    ("no tokens", []), ("no tokens", ["# only this"]), ("line 1: the first word", ["-x SECRETabc read"]), ("line 2: the second word", ["a abc read", "b SECRET!abc read"]), ("line 1: the second word", ["a"]), ("line 1: the second word", ["a sha256:SECRET read"]), ("line 1: the third word", ["a SECRETabc"]),
+    ("line 1: the third word", ["a read SECRETabc"]), ("line 1: the third word", ["a SECRETabc READ"]), ("line 3: this NAME is in line 1", ["a abc read", "#", "a SECRETabc write"]), ("line 2: this TOKEN is in line 1", ["a SECRETabc read", "b SECRETabc read"]), ("line 1: after NAME", ["a SECRETabc read often"]),
+    ("line 1: after NAME", ["a SECRETabc read requests=5"]), ("line 1: after NAME", ["a SECRETabc read requests=-5/s"]), ("line 1: after NAME", ["a SECRETabc read requests=0.5/s"]), ("line 1: after NAME", ["a SECRETabc read streams=0"]), ("line 1: after NAME", ["a SECRETabc read streams=1 streams=2"]), ("line 1: after NAME", ["a SECRETabc read work=nan/s"]),
+    ("line 1: after NAME", ["a SECRETabc read requests=5/d"]), ("line 1: the first word", ["a" * 65 + " SECRETabc read"]), ("line 1: the second word", ["a " + "SECRET" * 100 + " read"])]
+
+
+def ended(*flags):
+    run = subprocess.run([POSENCD, "--port", "0", *flags], capture_output=True, text=True, timeout=START_SECONDS, env=without_posenc(None))
+    return run.returncode, run.stderr
+
+
+@pytest.mark.parametrize("words,lines", BAD)
+def test_bad_files_are_refused_at_the_start(tmp_path, words, lines):
+    path = tmp_path / "tokens"
+    path.write_text("\n".join(lines))
+    status, said = ended("--token-file", str(path))
+    assert status != 0 and words in said and "SECRET" not in said and "--token-file" in said
+
+
+def test_files_that_are_none(tmp_path):
+    (tmp_path / "zero").write_bytes(b"a abc read\0")
+    for path, words in ((tmp_path / "absent", "No such file"), (tmp_path, "directory"), (tmp_path / "zero", "byte 0"), ("/dev/null", "cannot be read")):
+        status, said = ended("--token-file", str(path))
+        assert status != 0 and words in said and str(path) in said
+
+
+def test_others_may_not_read_the_file():
+    with token_server(LINES, mode=0o644) as server:
+        assert "every user of this machine may read" in server.stderr_text()
+    with token_server(LINES, mode=0o640) as server:
+        assert "every user" not in server.stderr_text()
+
+
+def hang_up(server, lines, words):
+    n = server.stderr_text().count(words)
+    server.token_path.write_text("\n".join(lines) + "\n")
+    server.process.send_signal(signal.SIGHUP)
+    end = time.monotonic() + 10
+    while server.stderr_text().count(words) == n:
+        assert time.monotonic() < end, server.stderr_text()[-2000:]
+        time.sleep(0.01)
+
+
+def test_read_again():
+    with token_server(LINES) as server:
+        hang_up(server, ["dave SECRETnew0123456 read"], "read again: 1 tokens")
+        assert server.get(ASKED, bearer(READER)).status == 401 and server.get(ASKED, bearer("SECRETnew0123456")).status == 200
+        for words, lines in BAD[2:6]:
+            hang_up(server, lines, words)
+            assert server.get(ASKED, bearer("SECRETnew0123456")).status == 200 and server.get(ASKED, bearer("abc")).status == 401
+        said = server.stderr_text()
+        assert said.count("the tokens stay as they were") == 4 and "SECRET" not in said
+
+
+def test_read_again_in_a_storm():
+    with token_server(LINES) as server:
+        for _ in range(200):
+            server.process.send_signal(signal.SIGHUP)
+            assert server.get("/schemes/rope", bearer(READER)).status == 200
+
+
+def test_listening_beyond_loopback_without_tokens():
+    warning = "listening beyond this machine without --token-file"
+    for host, is_warned in (("127.0.0.1", False), ("127.0.0.2", False), ("0.0.0.0", True), ("::1", False), ("::", True)):
+        try:
+            process = subprocess.Popen([POSENCD, "--port", "0", "--host", host], stderr=subprocess.PIPE, text=True, env=without_posenc(None))
+            said = []
+            while "listening on" not in (said or [""])[-1]:
+                said.append(process.stderr.readline())
+                if not said[-1]:
+                    break
+        finally:
+            process.terminate()
+            process.communicate(timeout=20)
+        text = "".join(said)
+        if "listening on" in text:  # this machine has IPv6
+            assert (warning in text) == is_warned, text
+    with token_server(LINES, "--host", "0.0.0.0") as server:
+        assert warning not in server.stderr_text()
+
+
+def test_the_example_is_a_token_file():
+    lines = (ROOT / "deploy/tokens.example").read_text().splitlines()
+    with token_server(lines) as server:
+        assert server.get(ASKED, bearer("test")).status == 200 and server.get(ASKED).status == 401

@@ -1,0 +1,122 @@
+"""--socket: served on a path, its mode, its end, and what stands there already."""
+import contextlib
+import http.client
+import os
+import socket
+import stat
+import subprocess
+import time
+
+import pytest
+
+from conftest import POSENCD, START_SECONDS, without_posenc
+
+
+class Connection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=30)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(30)
+        self.sock.connect(self.path)
+
+
+def ask(path, method, target, body=None):
+    connection = Connection(path)
+    connection.request(method, target, body)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
+
+
+@contextlib.contextmanager
+def serving(path, *flags):
+    process = subprocess.Popen([POSENCD, "--socket", str(path), *flags], stderr=subprocess.PIPE, text=True, env=without_posenc(None))
+    try:
+        said = []
+        while "listening on" not in (said or [""])[-1]:
+            said.append(process.stderr.readline())
+            assert said[-1], "".join(said)
+        assert said[-1] == f"listening on unix:{path}\n" and "beyond this machine" not in "".join(said)
+        yield process
+        process.terminate()
+        assert process.wait(timeout=40) == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def refused(path):
+    run = subprocess.run([POSENCD, "--socket", str(path)], capture_output=True, text=True, timeout=START_SECONDS, env=without_posenc(None))
+    assert run.returncode != 0 and "--socket" in run.stderr
+    return run.stderr
+
+
+def test_served_on_a_path(tmp_path):
+    path = tmp_path / "posenc.sock"
+    with serving(path, "--io-threads", "2"):
+        assert stat.S_ISSOCK(path.stat().st_mode) and stat.S_IMODE(path.stat().st_mode) == 0o660
+        for _ in range(4):
+            assert ask(path, "GET", "/healthz") == (200, b'{"status":"ok"}')
+        status, body = ask(path, "GET", "/encode?scheme=sinusoidal&len=100000&dim=64&format=raw")
+        assert status == 200 and len(body) == 100000 * 64 * 4
+        assert ask(path, "POST", "/encode", b'{"scheme":"rope","len":2,"positions":[' + b"1," * 200000 + b"1]}")[0] == 422
+        assert "somebody serves there" in refused(path)
+        assert ask(path, "GET", "/healthz")[0] == 200  # the second has left the first's socket alone
+    assert not path.exists()
+
+
+def test_keeps_connections(tmp_path):
+    path = tmp_path / "s"
+    with serving(path):
+        connection = Connection(path)
+        for i in range(20):
+            connection.request("GET", f"/encode?scheme=rope&len=4&offset={i}")
+            answer = connection.getresponse()
+            assert answer.status == 200 and answer.read()
+
+
+def test_a_stale_socket_is_replaced(tmp_path):
+    path = tmp_path / "s"
+    with serving(path) as process:
+        process.kill()
+        process.wait()
+        assert path.exists()
+        with serving(path):
+            assert ask(path, "GET", "/healthz")[0] == 200
+        process.terminate = lambda: None
+        process.wait = lambda timeout=None: 0
+
+
+def test_what_is_no_socket_is_left_alone(tmp_path):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    refused(path)
+    assert path.read_text() == "mine"
+    os.symlink(path, tmp_path / "link")
+    refused(tmp_path / "link")
+    assert path.read_text() == "mine" and (tmp_path / "link").is_symlink()
+    assert "at most 107" in refused("/tmp/" + "x" * 120)
+    assert "No such file" in refused(tmp_path / "absent" / "s")
+
+
+def test_anothers_socket_is_not_removed(tmp_path):
+    path = tmp_path / "s"
+    with serving(path):
+        path.unlink()
+        other = socket.socket(socket.AF_UNIX)
+        other.bind(str(path))
+    assert path.exists()
+    other.close()
+
+
+@pytest.mark.parametrize("n", [200])
+def test_many_connections_at_once(tmp_path, n):
+    path = tmp_path / "s"
+    with serving(path):
+        connections = [Connection(path) for _ in range(n)]
+        for connection in connections:
+            connection.request("GET", "/encode?scheme=rope&len=4")
+        assert [connection.getresponse().status for connection in connections] == [200] * n
+        time.sleep(0)
