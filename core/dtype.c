@@ -55,9 +55,17 @@ bool pe_f16_is_middle(float x) { return f16_is_middle(x); }
 
 bool pe_bf16_is_middle(float x) { return bf16_is_middle(x); }
 
-bool pe_f16_narrow(const float *from, size_t n, uint16_t *to) { return pe_kernels()->narrow_f16(from, n, to); }
+bool pe_f16_narrow(const float *from, size_t n, uint16_t *to)
+{
+    pe_kernels()->to_f16(from, n, to);
+    return pe_kernels()->middles_f16(from, n);
+}
 
-bool pe_bf16_narrow(const float *from, size_t n, uint16_t *to) { return pe_kernels()->narrow_bf16(from, n, to); }
+bool pe_bf16_narrow(const float *from, size_t n, uint16_t *to)
+{
+    pe_kernels()->to_bf16(from, n, to);
+    return pe_kernels()->middles_bf16(from, n);
+}
 
 /* A double cut to a float with the last bit set if anything was lost: rounding that to 16 bits is one rounding. */
 static float odd_float(double x)

@@ -148,8 +148,8 @@ typedef void pe_products_f32_fn(size_t m, size_t first, size_t n, size_t k, floa
 typedef void pe_products_f64_fn(size_t m, size_t first, size_t n, size_t k, double scale, const double *a,
                                 size_t a_stride, const double *panels, double *c, size_t c_stride);
 
-/* n floats, none of them NaN, to the nearest f16 or bf16, ties to even. True if one was a middle between two. */
-typedef bool pe_narrow_fn(const float *from, size_t n, uint16_t *to);
+/* Is one of n floats a middle between two numbers of f16, or of bf16? */
+typedef bool pe_middles_fn(const float *from, size_t n);
 
 /* Rows of a Toeplitz map: element j of row i is element n_rows-1-i+j of the vector, which has n_rows+n_cols-1. Elements
  * have `size` bytes, a power of two up to 8; rows of dst are stride bytes apart, a multiple of size. Any alignment. */
@@ -200,8 +200,8 @@ enum { PE_LINES_SLACK = 64 };
     K(pack_f64, pe_pack_f64_fn)                                                                                        \
     K(products_f32, pe_products_f32_fn)                                                                                \
     K(products_f64, pe_products_f64_fn)                                                                                \
-    K(narrow_f16, pe_narrow_fn)                                                                                        \
-    K(narrow_bf16, pe_narrow_fn)                                                                                       \
+    K(middles_f16, pe_middles_fn)                                                                                      \
+    K(middles_bf16, pe_middles_fn)                                                                                     \
     K(windows, pe_windows_fn)                                                                                          \
     K(lines, pe_lines_fn)
 

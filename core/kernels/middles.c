@@ -1,16 +1,14 @@
-/* Rows of floats to f16 and bf16, ties to even, and whether any of them lay in the middle between two numbers of the
- * narrower type. The loops have no decisions, so the compiler makes them as wide as the registers; f16 has an
- * instruction of its own on x86, which rounds the same. */
+/* Whether any of a row's floats lies in the middle between two numbers of f16 or bf16: which way it is rounded is then
+ * not told by the float (halves.c rounds rows). The loops have no decisions, so the compiler makes them as wide as the
+ * registers; of f16's two cases AVX2 chooses best by hand. */
 #include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"
 
-#if defined(__F16C__)
+#if defined(__AVX2__)
 #include <immintrin.h>
-#endif
 
 enum { AT_ONCE = 8 };
 
-#if defined(__F16C__)
 /* f16_is_middle(), eight at a time: lanes of ones where it holds. Below the normal range |x|·2^25 is an odd integer. */
 static inline __m256i are_middles(__m256 x)
 {
@@ -25,44 +23,36 @@ static inline __m256i are_middles(__m256 x)
 }
 
 /* As many of n as whole registers hold; returns how many, and in *middles whether there was a middle. */
-static size_t narrow_registers(const float *from, size_t n, uint16_t *to, bool *middles)
+static size_t look_at_registers(const float *from, size_t n, bool *middles)
 {
     __m256i found = _mm256_setzero_si256();
     size_t i = 0;
-    for (; i + AT_ONCE <= n; i += AT_ONCE) {
-        __m256 x = _mm256_loadu_ps(from + i);
-        _mm_storeu_si128((__m128i *)(void *)(to + i),
-                         _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-        found = _mm256_or_si256(found, are_middles(x));
-    }
+    for (; i + AT_ONCE <= n; i += AT_ONCE)
+        found = _mm256_or_si256(found, are_middles(_mm256_loadu_ps(from + i)));
     *middles = _mm256_movemask_epi8(found) != 0;
     return i;
 }
 #else
-static size_t narrow_registers(const float *from, size_t n, uint16_t *to, bool *middles)
+static size_t look_at_registers(const float *from, size_t n, bool *middles)
 {
-    (void)from, (void)n, (void)to;
+    (void)from, (void)n;
     *middles = false;
     return 0;
 }
 #endif
 
-bool PE_KERNEL(pe_narrow_f16)(const float *from, size_t n, uint16_t *to)
+bool PE_KERNEL(pe_middles_f16)(const float *from, size_t n)
 {
     bool middles;
-    for (size_t i = narrow_registers(from, n, to, &middles); i < n; i++) {
-        to[i] = f16_of_float(from[i]);
+    for (size_t i = look_at_registers(from, n, &middles); i < n; i++)
         middles |= f16_is_middle(from[i]);
-    }
     return middles;
 }
 
-bool PE_KERNEL(pe_narrow_bf16)(const float *from, size_t n, uint16_t *to)
+bool PE_KERNEL(pe_middles_bf16)(const float *from, size_t n)
 {
     uint32_t middles = 0;
-    for (size_t i = 0; i < n; i++) {
-        to[i] = bf16_of_number(from[i]);
+    for (size_t i = 0; i < n; i++)
         middles |= bf16_is_middle(from[i]);
-    }
     return middles;
 }
