@@ -2,9 +2,9 @@
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loops.h"
 
-#include "server/accept.h"
-#include "server/answers.h"
-#include "server/flights.h"
+#include "server/http/accept.h"
+#include "server/kept/answers.h"
+#include "server/kept/flights.h"
 
 #include <pthread.h>
 #include <signal.h>

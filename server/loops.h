@@ -3,7 +3,7 @@
 #ifndef SERVER_LOOPS_H
 #define SERVER_LOOPS_H
 
-#include "server/http.h"
+#include "server/http/http.h"
 
 struct loops;
 

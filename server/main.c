@@ -1,9 +1,9 @@
 /* posencd: reads the options, puts the parts together, serves until a signal says otherwise. */
 #include "api/api.h"
 #include "core/posenc.h"
-#include "server/admission.h"
+#include "server/memory/admission.h"
 #include "server/clock.h"
-#include "server/disposal.h"
+#include "server/memory/disposal.h"
 #include "server/jobs.h"
 #include "server/log.h"
 #include "server/loops.h"
@@ -11,8 +11,8 @@
 #include "server/options.h"
 #include "server/page.h"
 #include "server/process.h"
-#include "server/tokens.h"
-#include "server/weights.h"
+#include "server/who/tokens.h"
+#include "server/kept/weights.h"
 
 #include <fcntl.h>
 #include <malloc.h>

@@ -2,7 +2,7 @@
 #include "server/metrics.h"
 
 #include "core/posenc.h"
-#include "server/admission.h"
+#include "server/memory/admission.h"
 #include "server/clock.h"
 #include "server/jobs.h"
 #include "server/log.h"

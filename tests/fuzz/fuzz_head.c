@@ -1,7 +1,7 @@
 /* The server's own checks of a head: the first line is "target version", then lines "Name: value". What passes has one
  * way to be read: one host, one length or one coding, a path without a NUL; names of requests are plain words. */
 #include "tests/fuzz/laws.h"
-#include "server/http_checks.h"
+#include "server/http/checks.h"
 
 #include <ctype.h>
 #include <strings.h>

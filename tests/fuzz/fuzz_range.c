@@ -3,7 +3,7 @@
  * stands for the tag of the one asked. A part is that part of the whole, and no condition that holds is passed over. */
 #include "tests/fuzz/answers.h"
 #include "server/log.h"
-#include "server/weights.h"
+#include "server/kept/weights.h"
 
 #include <fcntl.h>
 

@@ -23,10 +23,10 @@ DOORS = {
     "cblas.h": ["core/gemm.c"],
     "jansson.h": ["api/*.c", "api/*.h"],
     "png.h": ["api/formats/png.c"],
-    "microhttpd.h": ["server/http*.c", "server/http*.h"],
+    "microhttpd.h": ["server/http/*.c", "server/http/*.h"],
     "zlib.h": ["api/formats/npz.c", "api/formats/png.c", "api/inputs/npz.c"],
-    "nettle/memops.h": ["server/digest.c"],
-    "nettle/sha2.h": ["server/digest.c"],
+    "nettle/memops.h": ["server/who/digest.c"],
+    "nettle/sha2.h": ["server/who/digest.c"],
     "uv.h": ["server/jobs.c", "server/main.c"],
 }
 

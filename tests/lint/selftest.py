@@ -17,7 +17,7 @@ CLEAN = {
     "core/kernels/waves.c": '#include "core/kernels/kernels.h"\n',
     "api/api.h": '#include "core/posenc.h"\n',
     "api/reply.c": '#include "api/api.h"\n',
-    "server/http.c": '#include "api/api.h"\n',
+    "server/http/http.c": '#include "api/api.h"\n',
     "server/log.c": '#include "api/api.h"\n#include <unistd.h>\n',
     # Stand-ins for the outside libraries, so that no test of this needs them.
     "include/jansson.h": "", "include/uv.h": "", "include/microhttpd.h": "", "include/cblas.h": "",
@@ -44,8 +44,8 @@ CASES = [
     ({"api/reply.c": '#include "include/png.h"\n'}, "api/reply.c: reaches png.h"),
     ({"api/reply.c": "#include <sys/socket.h>\n"}, "api/reply.c: includes <sys/socket.h>"),
     ({"server/log.c": '#include "include/microhttpd.h"\n'}, "server/log.c: reaches microhttpd.h"),
-    ({"server/http.c": '#include "include/uv.h"\n'}, "server/http.c: reaches uv.h"),
-    ({"server/http.c": '#include "api/reply.h"\n', "api/reply.h": ""}, "server/http.c: reaches api/reply.h"),
+    ({"server/http/http.c": '#include "include/uv.h"\n'}, "server/http/http.c: reaches uv.h"),
+    ({"server/http/http.c": '#include "api/reply.h"\n', "api/reply.h": ""}, "server/http/http.c: reaches api/reply.h"),
 ]
 
 

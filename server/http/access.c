@@ -1,0 +1,60 @@
+/* Owns what a request's token means for it: who asks, whether there is quota left, whose turn its work takes. */
+#define _DEFAULT_SOURCE /* explicit_bzero */
+#include "server/http/exchange.h"
+
+#include "server/metrics.h"
+
+#include <string.h>
+
+/* The header is the daemon's, in memory that it uses again as it is: the secret goes as soon as it has been looked at,
+ * and is not found in a core dump of an idle server. */
+void exchange_authenticate(struct exchange *x)
+{
+    struct tokens *tokens = x->http->door->tokens;
+    const char *value = x->head.first[HTTP_AUTHORIZATION];
+    if (!tokens)
+        return;
+    x->call.access = tokens_find(tokens, value, &x->account);
+    if (value)
+        explicit_bzero((char *)(uintptr_t)value, strlen(value));
+}
+
+uint64_t exchange_client(const struct exchange *x)
+{
+    return x->account ? account_client(x->account) : http_client(x->connection);
+}
+
+static bool refuse_quota(struct exchange *x, const char *detail, uint64_t retry_s)
+{
+    metrics_add(METRICS_REJECTED_QUOTA, 1);
+    api_reply_free(x->reply);
+    x->reply = api_refuse_quota(x->http->host, &x->call, detail, retry_s);
+    return false;
+}
+
+bool exchange_admit(struct exchange *x)
+{
+    char detail[512];
+    uint64_t retry_s = 1;
+    if (!x->account || api_is_open(x->call.path) || account_admit(x->account, detail, sizeof detail, &retry_s))
+        return true;
+    return refuse_quota(x, detail, retry_s);
+}
+
+bool exchange_admit_stream(struct exchange *x)
+{
+    char detail[512];
+    uint64_t retry_s = 1;
+    if (!x->account)
+        return true;
+    x->is_account_stream = account_begin_stream(x->account, detail, sizeof detail, &retry_s);
+    return x->is_account_stream || refuse_quota(x, detail, retry_s);
+}
+
+void exchange_charge(struct exchange *x, uint64_t work_ns)
+{
+    if (x->account && work_ns)
+        account_charge(x->account, work_ns);
+    if (x->is_account_stream)
+        account_end_stream(x->account);
+}

@@ -1,0 +1,132 @@
+/* Owns the answering of a request that has been received: from what is kept, here, or by a worker, alone or together
+ * with equal requests. */
+#include "server/http/exchange.h"
+
+#include "server/clock.h"
+
+static struct api_reply *answer(const struct exchange *x, uint64_t *ns)
+{
+    uint64_t begun_at = clock_now();
+    struct api_reply *reply = api_answer(x->http->host, &x->call);
+    *ns = clock_now() - begun_at;
+    return reply;
+}
+
+static struct exchange *exchange_of(struct job *job)
+{
+    return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, job));
+}
+
+static bool is_unwanted(void *self)
+{
+    struct exchange *x = self;
+    return exchange_is_gone(x) || atomic_load_explicit(&x->is_late, memory_order_relaxed);
+}
+
+static void answer_work(struct job *job) /* worker */
+{
+    struct exchange *x = exchange_of(job);
+    if (is_unwanted(x))
+        return;
+    if (job_age(job) > x->http->options->max_queue_age * CLOCK_SECOND)
+        x->is_aged = true; /* whoever asked has most likely given up: the time is better spent on the next */
+    else
+        x->made = answer(x, &x->made_ns);
+}
+
+/* The leader of a flight gives all who follow what it has got; a light reply whole, since only one may make it so. */
+static void land(struct exchange *x)
+{
+    bool is_whole = x->reply && exchange_make_whole(x);
+    bool is_given_up = !is_whole || (is_unwanted(x) && !x->reply->is_repeatable);
+    if (x->seat.flight)
+        flights_land(x->http->flights, &x->seat, is_given_up ? NULL : x->reply);
+}
+
+static void answer_done(struct job *job)
+{
+    struct exchange *x = exchange_of(job);
+    if (x->state != EXCHANGE_WORKING) { /* too late, it has been refused meanwhile; or gone since */
+        api_reply_free(x->made);
+        if (x->seat.flight)
+            flights_land(x->http->flights, &x->seat, NULL);
+        exchange_drop(x);
+        return;
+    }
+    x->reply = x->made;
+    x->answer_ns = x->made_ns;
+    x->queue_ns = job->queue_ns;
+    if (x->is_aged)
+        exchange_refuse_age(x);
+    x->state = EXCHANGE_DECIDED;
+    land(x);
+    exchange_resume(x); /* exchange_receive is called again; it does nothing if the client has left meanwhile */
+    exchange_drop(x);
+}
+
+/* The exchange is suspended, and has an owner more until answer_done. */
+static void submit(struct exchange *x)
+{
+    x->call.is_gone = is_unwanted;
+    x->call.caller = x;
+    x->job = (struct job){.work = answer_work, .done = answer_done, .is_first = true, .client = x->client};
+    jobs_submit(x->http->jobs, &x->job);
+}
+
+/* A follower's flight has ended. Without a reply it goes its own way, or takes part in another flight. */
+static void landed(struct jobs_call *call)
+{
+    struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, seat.landed));
+    if (x->state != EXCHANGE_WORKING) { /* too late, as in answer_done */
+        api_reply_free(x->seat.reply);
+        exchange_drop(x);
+        return;
+    }
+    bool is_wanted = !x->seat.reply && !x->http->is_stopping && !exchange_is_gone(x);
+    if (is_wanted && x->seat.may_join && flights_join(x->http->flights, &x->call, &x->seat) == FLIGHTS_FOLLOWS)
+        return;
+    if (is_wanted) {
+        submit(x);
+        return;
+    }
+    x->reply = x->seat.reply;
+    x->state = EXCHANGE_DECIDED;
+    exchange_resume(x);
+    exchange_drop(x);
+}
+
+enum MHD_Result exchange_answer_by_worker(struct exchange *x)
+{
+    if (x->http->is_stopping)
+        return MHD_NO;
+    x->state = EXCHANGE_HANDED;
+    if (!exchange_settle(x))
+        return MHD_YES;
+    if (exchange_queue_is_full(x)) {
+        exchange_refuse_queue(x);
+        return exchange_send(x);
+    }
+    x->client = exchange_client(x);
+    x->state = EXCHANGE_WORKING;
+    x->n_owners++;
+    x->seat = (struct flight_seat){.landed = {.fire = landed}, .jobs = x->http->jobs};
+    exchange_suspend(x);
+    if (flights_join(x->http->flights, &x->call, &x->seat) != FLIGHTS_FOLLOWS)
+        submit(x);
+    return MHD_YES;
+}
+
+enum MHD_Result exchange_answer(struct exchange *x)
+{
+    if (x->body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
+        return exchange_answer_by_worker(x);
+    x->call.is_hurried = true;
+    x->reply = answers_find(x->http->answers, &x->call);
+    x->is_kept = x->reply;
+    if (!x->reply)
+        x->reply = answer(x, &x->answer_ns);
+    if (x->reply)
+        return exchange_send(x);
+    x->call.is_hurried = false; /* a small body, and much to decide */
+    return exchange_answer_by_worker(x);
+}

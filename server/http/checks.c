@@ -1,0 +1,225 @@
+/* Owns the checks of a request's head. The daemon below accepts more than it should (several lengths, unknown codings,
+ * zero bytes in paths, a missing Host); this is where that ends. */
+#include "server/http/checks.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const header_names[HTTP_N_HEADERS] = {
+    [HTTP_HOST] = "Host",
+    [HTTP_CONTENT_LENGTH] = "Content-Length",
+    [HTTP_TRANSFER_ENCODING] = "Transfer-Encoding",
+    [HTTP_CONTENT_TYPE] = "Content-Type",
+    [HTTP_CONTENT_ENCODING] = "Content-Encoding",
+    [HTTP_ACCEPT] = "Accept",
+    [HTTP_IF_MATCH] = "If-Match",
+    [HTTP_IF_NONE_MATCH] = "If-None-Match",
+    [HTTP_IF_RANGE] = "If-Range",
+    [HTTP_RANGE] = "Range",
+    [HTTP_ORIGIN] = "Origin",
+    [HTTP_ACCESS_METHOD] = "Access-Control-Request-Method",
+    [HTTP_ACCESS_HEADERS] = "Access-Control-Request-Headers",
+    [HTTP_INFERENCE_HEADER] = "Inference-Header-Content-Length",
+    [HTTP_REQUEST_ID] = "X-Request-Id",
+    [HTTP_TRACEPARENT] = "traceparent",
+    [HTTP_AUTHORIZATION] = "Authorization",
+    [HTTP_REQUEST_TIMEOUT] = "X-Request-Timeout",
+};
+
+void http_head_take(struct http_head *head, const char *name, const char *value)
+{
+    for (size_t i = 0; i < HTTP_N_HEADERS; i++) {
+        /* Most names differ in their first letter; letters of both cases differ in the bit of 32. */
+        if (((*name ^ *header_names[i]) & ~32) || strcasecmp(name, header_names[i]) != 0)
+            continue;
+        if (head->n[i]++ == 0)
+            head->first[i] = value ? value : "";
+        return;
+    }
+}
+
+static bool are_digits(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
+
+/* A host is a name, an IPv4 address or [IPv6], then perhaps a port; empty is allowed by RFC 9110 where there is no
+ * authority. Only the alphabet matters here: the name chooses nothing. */
+static bool is_host(const char *text)
+{
+    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()*+,;=:[]";
+    return text[strspn(text, alphabet)] == '\0';
+}
+
+static struct http_refusal check_framing(const struct http_head *head)
+{
+    const char *coding = head->first[HTTP_TRANSFER_ENCODING], *length = head->first[HTTP_CONTENT_LENGTH];
+    if (coding && length)
+        return (struct http_refusal){400, "the request has both Transfer-Encoding and Content-Length; send one"};
+    if (coding && (head->n[HTTP_TRANSFER_ENCODING] > 1 || strcasecmp(coding, "chunked") != 0))
+        return (struct http_refusal){501, "Transfer-Encoding may only be \"chunked\""};
+    if (coding && strcmp(head->version, "HTTP/1.0") == 0)
+        return (struct http_refusal){400, "HTTP/1.0 has no Transfer-Encoding; send Content-Length"};
+    if (head->n[HTTP_CONTENT_LENGTH] > 1)
+        return (struct http_refusal){400, "the request has more than one Content-Length"};
+    if (length && (!are_digits(length) || strlen(length) > 19))
+        return (struct http_refusal){400, "Content-Length is not a number of bytes"};
+    return (struct http_refusal){0, NULL};
+}
+
+struct http_refusal http_head_check(const struct http_head *head)
+{
+    const char *host = head->first[HTTP_HOST];
+    if (!host && strcmp(head->version, "HTTP/1.0") != 0)
+        return (struct http_refusal){400, "the request has no Host header"};
+    if (head->n[HTTP_HOST] > 1 || (host && !is_host(host)))
+        return (struct http_refusal){400, "the Host header is not one host name with an optional port"};
+    if (head->n[HTTP_CONTENT_TYPE] > 1 || head->n[HTTP_CONTENT_ENCODING] > 1)
+        return (struct http_refusal){400, "the request has more than one Content-Type or Content-Encoding"};
+    if (head->n[HTTP_INFERENCE_HEADER] > 1)
+        return (struct http_refusal){400, "the request has more than one Inference-Header-Content-Length"};
+    if (head->n[HTTP_AUTHORIZATION] > 1)
+        return (struct http_refusal){400, "the request has more than one Authorization"};
+    return check_framing(head);
+}
+
+uint64_t http_head_length(const struct http_head *head)
+{
+    const char *length = head->first[HTTP_CONTENT_LENGTH];
+    return length ? strtoull(length, NULL, 10) : UINT64_MAX;
+}
+
+/* ---- First bytes ----------------------------------------------------------------------------------------------- */
+
+enum { BULKY_BODY_MIN = 64 * 1024 };
+
+/* The line at bytes of n begins with "name:"; returns what follows, NULL otherwise. */
+static const char *value_of(const char *line, size_t n, const char *name)
+{
+    size_t n_name = strlen(name);
+    return n > n_name && strncasecmp(line, name, n_name) == 0 ? line + n_name : NULL;
+}
+
+/* Decimal digits after blanks, up to the end of what has come. */
+static uint64_t number_at(const char *at, const char *end)
+{
+    uint64_t value = 0;
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    for (; at < end && *at >= '0' && *at <= '9' && value < UINT64_MAX / 16; at++)
+        value = value * 10 + (uint64_t)(*at - '0');
+    return value;
+}
+
+bool http_begins_bulky(const char *bytes, size_t n)
+{
+    const char *end = bytes + n, *line = bytes;
+    while ((line = memchr(line, '\n', (size_t)(end - line))) && ++line < end && *line != '\r') {
+        size_t rest = (size_t)(end - line);
+        const char *length = value_of(line, rest, "Content-Length:");
+        if (length)
+            return number_at(length, end) > BULKY_BODY_MIN;
+        if (value_of(line, rest, "Transfer-Encoding:"))
+            return true;
+    }
+    return false;
+}
+
+/* ---- Request target -------------------------------------------------------------------------------------------- */
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c = (char)tolower((unsigned char)c);
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Decodes in place; false at a bad escape or a zero byte, which would end the C string early: the checks would see
+ * another path than the one asked for. */
+static bool path_decode(char *path)
+{
+    char *to = path;
+    for (const char *from = path; *from; from++) {
+        char c = *from;
+        if (c == '%') {
+            int high = hex_value(from[1]), low = high < 0 ? -1 : hex_value(from[2]);
+            c = (char)(high * 16 + low);
+            if (low < 0 || c == '\0')
+                return false;
+            from += 2;
+        }
+        *to++ = c;
+    }
+    *to = '\0';
+    return true;
+}
+
+/* Length of "http://host" in the absolute form, which every server must accept (RFC 9112, 3.2.2); 0 if it is not that.
+ */
+static size_t authority_length(const char *target)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = strlen(schemes[i]);
+        if (strncasecmp(target, schemes[i], n) == 0)
+            return n + strcspn(target + n, "/?");
+    }
+    return 0;
+}
+
+struct http_refusal http_target_split(char *target, const char **path, const char **query)
+{
+    size_t n_authority = authority_length(target);
+    char *rest = target + n_authority, *mark = strchr(rest, '?');
+    *query = mark ? mark + 1 : NULL;
+    if (mark)
+        *mark = '\0';
+    *path = n_authority && !*rest ? "/" : rest; /* "http://host" alone asks for the root */
+    if (**path != '/')
+        return (struct http_refusal){400, "the request's target is not a path that starts with /"};
+    if (!path_decode(rest))
+        return (struct http_refusal){400, "the path has a % that is not followed by two hexadecimal digits, or %00"};
+    return (struct http_refusal){0, NULL};
+}
+
+/* ---- Its time -------------------------------------------------------------------------------------------------- */
+
+bool http_timeout_parse(const char *text, uint64_t *us)
+{
+    static const char digits[] = "0123456789";
+    size_t n_whole = strspn(text, digits), point = text[n_whole] == '.', n = strspn(text + n_whole + point, digits);
+    if (!n_whole || n_whole > 7 || (point && !n) || text[n_whole + point + n] != '\0')
+        return false;
+    *us = strtoull(text, NULL, 10) * 1000000;
+    for (uint64_t i = 0, unit = 100000; i < n; i++, unit /= 10)
+        *us += (uint64_t)(text[n_whole + 1 + i] - '0') * unit;
+    return *us > 0 && *us <= UINT64_C(1000000000000);
+}
+
+/* ---- Names of requests ----------------------------------------------------------------------------------------- */
+
+bool http_id_is_valid(const char *id)
+{
+    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    size_t n = strspn(id, alphabet);
+    return n >= 1 && n <= 128 && id[n] == '\0';
+}
+
+static bool is_hex_field(const char *text, size_t n)
+{
+    return strspn(text, "0123456789abcdef") >= n && strspn(text, "0") < n;
+}
+
+/* version-trace-parent-flags. Ids of only zeros mean "none"; a later version may add fields after the four. */
+bool http_traceparent_is_valid(const char *text)
+{
+    size_t n = strlen(text);
+    if (n < 55 || n > 128 || text[2] != '-' || text[35] != '-' || text[52] != '-')
+        return false;
+    bool is_version_0 = strncmp(text, "00", 2) == 0;
+    if (strncmp(text, "ff", 2) == 0 || strspn(text, "0123456789abcdef-") != n ||
+        (n > 55 && (is_version_0 || text[55] != '-')))
+        return false;
+    return is_hex_field(text + 3, 32) && is_hex_field(text + 36, 16) && strcspn(text, "-") == 2 &&
+           strspn(text + 53, "0123456789abcdef") >= 2;
+}

@@ -1,0 +1,150 @@
+/* Owns the sending of chunked bodies past the daemon: a piece is a chunk, and leaves from the buffer it was made in.
+ *
+ * 0.9.75 makes chunks in the connection's memory, which is small so that small requests are cheap: of long JSON each
+ * 10 KiB would be copied and sent by a call of their own. Instead, once it has sent the head and asks for the first
+ * bytes, its connection is suspended, and the socket is ours until the last piece has left. Resumed, it is told that
+ * the body ends, writes the empty chunk after it and keeps the connection.
+ *
+ *   the daemon's memory in KiB, and so nearly its chunks       10     16    256    pieces sent here
+ *   processor time of 70 MB of JSON, ms                        78     60     55          41
+ *   processor time of 2.9 MB of JSON, ms                      5.5    5.5    3.7         3.5
+ */
+#include "server/http/exchange.h"
+
+#include "server/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+enum turn { TURN_OVER, TURN_WHOLE, TURN_GONE, TURN_NO_PIECE, TURN_NO_ROOM };
+
+/* The line in front of a piece, after the end of the one before. Behind the last, only that end. */
+static void begin_chunk(struct http_chunks *chunks, size_t n)
+{
+    const char *end = chunks->n_begun++ ? "\r\n" : "";
+    int n_line = n ? snprintf(chunks->line, sizeof chunks->line, "%s%zx\r\n", end, n)
+                   : snprintf(chunks->line, sizeof chunks->line, "%s", end);
+    chunks->n_line = (size_t)n_line;
+    chunks->line_at = 0;
+    chunks->n_left = n;
+}
+
+/* What the socket takes of the line and at most `room` of the piece; false with errno: nothing. */
+static bool send_some(struct exchange *x, const char *bytes, size_t room)
+{
+    struct http_chunks *chunks = &x->chunks;
+    size_t n_line = chunks->n_line - chunks->line_at;
+    struct iovec parts[] = {{chunks->line + chunks->line_at, n_line},
+                            {(void *)(uintptr_t)bytes, chunks->n_left < room ? chunks->n_left : room}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
+    bool is_end = chunks->n_left == 0; /* the daemon's empty chunk follows at once */
+    ssize_t n = sendmsg(x->connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (is_end ? MSG_MORE : 0));
+    if (n < 0)
+        return false;
+    size_t of_line = (size_t)n < n_line ? (size_t)n : n_line, of_piece = (size_t)n - of_line;
+    chunks->line_at += of_line;
+    chunks->n_left -= of_piece;
+    x->n_sent += of_piece;
+    if (of_piece)
+        stream_skip(x->stream, of_piece);
+    return true;
+}
+
+/* One call to the socket: at most `room` bytes of a piece, or the end. */
+static enum turn take_step(struct exchange *x, size_t room)
+{
+    struct http_chunks *chunks = &x->chunks;
+    const char *bytes = NULL;
+    size_t n = stream_look(x->stream, &bytes);
+    if (stream_failed(x->stream))
+        return TURN_GONE;
+    bool is_at_end = stream_at_end(x->stream);
+    if (n == 0 && !is_at_end)
+        return TURN_NO_PIECE;
+    if (chunks->n_left == 0 && chunks->line_at == chunks->n_line)
+        begin_chunk(chunks, n);
+    if (!send_some(x, bytes, room))
+        return errno == EAGAIN || errno == EINTR ? TURN_NO_ROOM : TURN_GONE;
+    return is_at_end && chunks->line_at == chunks->n_line ? TURN_WHOLE : TURN_OVER;
+}
+
+/* What the socket takes, but no more than a stream's share: then other connections have their turn. */
+static enum turn take_turn(struct exchange *x)
+{
+    uint64_t begin = x->n_sent, share = exchange_fair_bytes(x);
+    enum turn turn = TURN_OVER;
+    if (x->deadline && exchange_is_late(x, clock_coarse()))
+        exchange_expire(x);
+    if (exchange_is_gone(x))
+        return TURN_GONE;
+    while (turn == TURN_OVER && x->n_sent - begin < share)
+        turn = take_step(x, (size_t)(share - (x->n_sent - begin)));
+    return turn;
+}
+
+static void give_back(struct exchange *x, enum turn turn)
+{
+    x->chunks.is_whole = turn == TURN_WHOLE;
+    if (turn == TURN_GONE)
+        exchange_leave(x);
+    else
+        exchange_resume(x);
+}
+
+static void wait_for(struct exchange *x, enum turn turn) { jobs_watch_pause(x->chunks.watch, turn == TURN_NO_PIECE); }
+
+static void on_room(void *self)
+{
+    struct exchange *x = self;
+    enum turn turn = take_turn(x);
+    if (turn == TURN_WHOLE || turn == TURN_GONE)
+        give_back(x, turn);
+    else
+        wait_for(x, turn);
+}
+
+void chunks_go_on(struct exchange *x) { on_room(x); }
+
+void chunks_stop(struct exchange *x)
+{
+    jobs_watch_free(x->chunks.watch);
+    x->chunks.watch = NULL;
+}
+
+static ssize_t read_chunks(void *self, uint64_t pos, char *dst, size_t room)
+{
+    struct exchange *x = self;
+    (void)pos, (void)dst, (void)room;
+    if (exchange_is_gone(x))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (x->chunks.is_whole)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    enum turn turn = take_turn(x);
+    if (turn == TURN_WHOLE)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (turn != TURN_GONE)
+        x->chunks.watch = jobs_watch_new(x->http->jobs, x->connection->fd, JOBS_WRITABLE, on_room, x);
+    if (!x->chunks.watch)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    exchange_suspend(x);
+    wait_for(x, turn);
+    return 0;
+}
+
+enum { BLOCK_BYTES = 64 }; /* of the daemon's own, which is never used */
+
+struct MHD_Response *chunks_response(struct exchange *x)
+{
+    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_chunks, x, NULL);
+}
+
+/* To others the daemon may send a body without chunks, up to the end of the connection; and under TLS only it can
+ * write. */
+bool chunks_are_ours(const struct exchange *x)
+{
+    return x->stream && !x->http->door->tls.cert && x->reply->length == API_LENGTH_UNKNOWN &&
+           strcmp(x->head.version, "HTTP/1.1") == 0;
+}

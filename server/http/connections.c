@@ -1,0 +1,211 @@
+/* Owns the connections of one loop: their suspension, clients that leave. The comments that begin with
+ * "0.9.75" say where that version of the HTTP library needs care. */
+#define _GNU_SOURCE /* POLLRDHUP, struct ucred */
+#include "server/http/internal.h"
+
+#include "server/memory/admission.h"
+#include "server/clock.h"
+#include "server/metrics.h"
+
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+/* How soon a client that leaves is noticed; a hundred connections are looked at in 20 us. */
+enum { WATCH_MS = 50 };
+
+/* ---- Connections ----------------------------------------------------------------------------------------------- */
+
+static void connection_opened(struct http_daemon *daemon, struct MHD_Connection *mhd, void **context)
+{
+    struct http *http = daemon->http;
+    struct http_connection *connection = calloc(1, sizeof *connection);
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *context = connection; /* NULL: every request of the connection is refused by exchange_begin */
+    if (!connection)
+        return;
+    connection->daemon = daemon;
+    connection->fd = info->connect_fd;
+    connection->next = http->connections;
+    if (connection->next)
+        connection->next->prev = connection;
+    http->connections = connection;
+    http->n_connections++;
+    http_phase(http, connection, HTTP_PHASE_NEW);
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    if (!http_guard_begin(connection, info ? info->tls_session : NULL)) {
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+        shutdown(connection->fd, SHUT_RDWR);
+    }
+    if (http->newcomer_deadline) /* its time began when it was accepted */
+        connection->deadline = http->newcomer_deadline;
+}
+
+static void connection_closed(struct http_daemon *daemon, struct http_connection *connection)
+{
+    struct http *http = daemon->http;
+    http->n_ended++;
+    admission_give(daemon->memory);
+    accept_closed(http->accept);
+    if (!connection)
+        return;
+    http_guard_end(connection);
+    if (connection->prev)
+        connection->prev->next = connection->next;
+    else
+        http->connections = connection->next;
+    if (connection->next)
+        connection->next->prev = connection->prev;
+    http->n_connections--;
+    free(connection);
+}
+
+void http_on_connection(void *self, struct MHD_Connection *mhd, void **context,
+                        enum MHD_ConnectionNotificationCode code)
+{
+    struct http_daemon *daemon = self;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        connection_opened(daemon, mhd, context);
+    else
+        connection_closed(daemon, *context);
+}
+
+/* An IPv4 address, or the 64 bits of an IPv6 address that a provider gives to one customer; of a Unix socket the user
+ * at its other end. Never 0, which is the server's own. */
+static uint64_t look_up_client(int fd)
+{
+    struct sockaddr_storage peer = {0};
+    struct ucred user = {0};
+    socklen_t n = sizeof peer, n_user = sizeof user;
+    uint64_t own = 0;
+    getpeername(fd, (struct sockaddr *)&peer, &n);
+    const struct in6_addr *address = &((struct sockaddr_in6 *)(void *)&peer)->sin6_addr;
+    if (peer.ss_family == AF_INET6) /* or an IPv4 address behind twelve bytes */
+        memcpy(&own, &address->s6_addr[IN6_IS_ADDR_V4MAPPED(address) ? 8 : 0], sizeof own);
+    else if (peer.ss_family == AF_INET)
+        own = ((struct sockaddr_in *)(void *)&peer)->sin_addr.s_addr;
+    else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &n_user) == 0)
+        own = user.uid;
+    own = (own ^ (uint64_t)peer.ss_family << 56) * 0x9e3779b97f4a7c15u;
+    return own ? own : 1;
+}
+
+uint64_t http_client(struct http_connection *connection)
+{
+    if (!connection->client)
+        connection->client = look_up_client(connection->fd);
+    return connection->client;
+}
+
+/* ---- Clients that leave ---------------------------------------------------------------------------------------- */
+
+/* Calls gone() for every connection that pick() chooses and on which one of the events it asks for, an error or a reset
+ * has been seen. One poll() over all of them costs less than a watcher for each, which would be set up and taken down
+ * with every suspension, and those are often shorter than a millisecond. */
+typedef bool pick_connection(const struct http_connection *connection, short *events);
+typedef void gone_connection(struct http_connection *connection, short events);
+
+static void poll_connections(struct http *http, pick_connection *pick, gone_connection *gone)
+{
+    struct pollfd *fds = calloc(http->n_connections + 1, sizeof *fds);
+    struct http_connection **owners = calloc(http->n_connections + 1, sizeof *owners);
+    size_t n = 0;
+    for (struct http_connection *c = http->connections; fds && owners && c; c = c->next)
+        if (pick(c, &fds[n].events)) {
+            fds[n].fd = c->fd;
+            owners[n++] = c;
+        }
+    if (n > 0 && poll(fds, n, 0) > 0)
+        for (size_t i = 0; i < n; i++)
+            if (fds[i].revents)
+                gone(owners[i], fds[i].revents);
+    free(fds);
+    free(owners);
+}
+
+/* 0.9.75 does not look at a suspended connection at all. A client that has closed its sending side may have gone, or
+ * wait for its answer (`printf … | nc -N`): the network says the same of both, until it is sent something. Once the
+ * answer flows that does it: who has gone answers with a reset. Before, an interim response does. */
+static bool is_suspended(const struct http_connection *connection, short *events)
+{
+    const struct exchange *exchange = connection->exchange;
+    if (!exchange || !exchange_is_suspended(exchange))
+        return false;
+    *events = exchange_is_probed(exchange) || exchange_is_sending(exchange) ? 0 : POLLRDHUP;
+    return true;
+}
+
+enum { GONE = POLLERR | POLLHUP | POLLNVAL };
+
+/* A reset comes back at once within a machine; else the next look sees it. */
+static bool is_reset(int fd)
+{
+    struct pollfd now = {.fd = fd};
+    return poll(&now, 1, 0) > 0 && now.revents & GONE;
+}
+
+static void leave(struct http_connection *connection, short events)
+{
+    if (events & GONE || !exchange_probe(connection->exchange) || is_reset(connection->fd))
+        exchange_leave(connection->exchange);
+}
+
+void http_watch(void *self)
+{
+    struct http *http = self;
+    if (http->n_suspended == 0) {
+        jobs_timer_stop(http->watch);
+        return;
+    }
+    uint64_t now = clock_now();
+    poll_connections(http, is_suspended, leave);
+    for (struct http_connection *c = http->connections; c; c = c->next)
+        if (c->exchange && exchange_is_suspended(c->exchange) && exchange_is_late(c->exchange, now))
+            exchange_expire(c->exchange);
+}
+
+/* 0.9.75 takes a short read for the end of what has arrived; if the client's end had arrived with it, that is never
+ * seen. */
+static bool is_receiving(const struct http_connection *connection, short *events)
+{
+    *events = POLLRDHUP;
+    return connection->phase != HTTP_PHASE_ANSWER;
+}
+
+static void close_if_drained(struct http_connection *connection, short events)
+{
+    (void)events;
+    int n_unread = 0;
+    if (http_guard_is_full(&connection->guard) || (ioctl(connection->fd, FIONREAD, &n_unread) == 0 && n_unread > 0))
+        return; /* the rest of a request may be among it */
+    if (connection->exchange)
+        exchange_leave(connection->exchange);
+    shutdown(connection->fd, SHUT_RDWR);
+}
+
+void http_sweep(void *self)
+{
+    struct http *http = self;
+    poll_connections(http, is_receiving, close_if_drained);
+    http_check_deadlines(http);
+}
+
+/* ---- Suspension ------------------------------------------------------------------------------------------------ */
+
+void http_suspend(struct http *http, struct MHD_Connection *mhd)
+{
+    MHD_suspend_connection(mhd);
+    if (http->n_suspended++ == 0)
+        jobs_timer_start(http->watch, WATCH_MS, WATCH_MS);
+}
+
+/* 0.9.75: without threads of its own the daemon has nothing that would wake it. */
+void http_resume(struct http_connection *connection, struct MHD_Connection *mhd)
+{
+    MHD_resume_connection(mhd);
+    connection->daemon->http->n_suspended--;
+    connection->daemon->driven.wants_run = true;
+}

@@ -1,0 +1,216 @@
+/* Owns how long a client may take: to send a head, to send a body, to read its answer; and how long an answer may take
+ * where the request says so. Every clock here is monotonic: a jump of the wall clock moves nothing.
+ *
+ * 0.9.75 restarts its one timeout at every byte, so that a client could send or read one byte a second for ever. These
+ * deadlines do not move with bytes, and two of them ask for a rate. */
+#include "server/http/exchange.h"
+
+#include "server/clock.h"
+
+#include <inttypes.h>
+#include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+/* Rates are of whole windows: a client that pauses for a few seconds on a bad line is not slow. */
+enum { WINDOW_S = 10, DETAIL_BYTES = 256 };
+
+static uint64_t phase_seconds(const struct options *options, enum http_phase phase)
+{
+    switch (phase) {
+    case HTTP_PHASE_NEW:
+    case HTTP_PHASE_HEAD: return options->header_timeout;
+    case HTTP_PHASE_BODY: return options->body_timeout;
+    case HTTP_PHASE_IDLE:
+    case HTTP_PHASE_ANSWER: break;
+    }
+    return options->connection_timeout;
+}
+
+/* The first head's time began with the connection: its first line gives it no more. */
+void http_phase(struct http *http, struct http_connection *connection, enum http_phase phase)
+{
+    bool goes_on = phase == HTTP_PHASE_HEAD && connection->phase == HTTP_PHASE_NEW;
+    uint64_t now = clock_coarse();
+    connection->phase = phase;
+    connection->progress_at = connection->window_at = now;
+    connection->n_window = 0;
+    if (!goes_on)
+        connection->deadline = now + phase_seconds(http->options, phase) * CLOCK_SECOND;
+    /* Half closed, so that a request already on its way is still read and answered. */
+    if (phase == HTTP_PHASE_IDLE && http->is_draining)
+        shutdown(connection->fd, SHUT_RD);
+}
+
+void http_received(struct http_connection *connection, size_t n_bytes)
+{
+    connection->progress_at = clock_coarse();
+    connection->n_window += n_bytes;
+}
+
+/* ---- Rates ----------------------------------------------------------------------------------------------------- */
+
+/* Has a window ended with fewer bytes than --min-rate asks for? Begins the next one where it has. */
+static bool is_below_rate(const struct http *http, struct http_connection *connection, uint64_t now, uint64_t *n_bytes)
+{
+    if (now < connection->window_at + WINDOW_S * CLOCK_SECOND)
+        return false;
+    *n_bytes = connection->n_window;
+    connection->n_window = 0;
+    connection->window_at = now;
+    return *n_bytes < http->options->min_rate * WINDOW_S;
+}
+
+/* Bytes that the peer's machine has confirmed on this connection, or UINT64_MAX: this is no TCP. */
+static uint64_t confirmed_bytes(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t n = sizeof info;
+    bool is_known = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0;
+    return is_known && n >= offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked
+               ? info.tcpi_bytes_acked
+               : UINT64_MAX;
+}
+
+bool http_has_unsent(int fd)
+{
+    int n = 0;
+    return ioctl(fd, SIOCOUTQ, &n) == 0 && n > 0;
+}
+
+/* What the peer has read since the last look. Where nothing waits for it, it is we who are slow, and its time begins
+ * anew. Suspended, the daemon's connection waits for us, unless it is for the socket that we write past it. */
+static void note_reading(struct http_connection *connection, uint64_t now)
+{
+    uint64_t confirmed = confirmed_bytes(connection->fd);
+    uint64_t n = confirmed == UINT64_MAX ? 0 : confirmed - connection->confirmed;
+    bool is_waiting = exchange_is_suspended(connection->exchange) && !connection->exchange->chunks.watch;
+    bool is_ours = is_waiting || !http_has_unsent(connection->fd);
+    connection->confirmed = confirmed;
+    connection->n_window += n;
+    if (is_ours || n > 0)
+        connection->progress_at = now;
+    if (is_ours) {
+        connection->window_at = now;
+        connection->n_window = 0;
+    }
+}
+
+/* ---- Clients that take too long -------------------------------------------------------------------------------- */
+
+/* What the system still holds for a client that does not read is dropped with the connection. */
+static void close_without_rest(int fd)
+{
+    struct linger none = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+}
+
+static void refuse(struct http_connection *connection, const char *detail)
+{
+    exchange_refuse_slow(connection->exchange, connection, detail);
+    shutdown(connection->fd, SHUT_RDWR); /* the daemon sees the end and closes */
+}
+
+static void check_head(const struct http *http, struct http_connection *connection, uint64_t now)
+{
+    if (now > connection->deadline)
+        refuse(connection, http_head_is_late(http->options, (char[HTTP_DETAIL_BYTES]){0}));
+}
+
+/* A kept connection that has been silent is simply closed: its client may be about to send, and would take a 408 for
+ * the answer to that. */
+static void check_idle(struct http_connection *connection, uint64_t now)
+{
+    if (now <= connection->deadline)
+        return;
+    if (http_has_unsent(connection->fd))
+        close_without_rest(connection->fd);
+    shutdown(connection->fd, SHUT_RDWR);
+}
+
+static void check_body(const struct http *http, struct http_connection *connection, uint64_t now)
+{
+    const struct options *options = http->options;
+    uint64_t n_has = exchange_received(connection->exchange), n = 0;
+    char detail[DETAIL_BYTES];
+    if (now > connection->deadline)
+        snprintf(detail, sizeof detail,
+                 "the body took longer than %" PRIu64 " s (--body-timeout); %" PRIu64 " bytes of it have come",
+                 options->body_timeout, n_has);
+    else if (now > connection->progress_at + options->connection_timeout * CLOCK_SECOND)
+        snprintf(detail, sizeof detail,
+                 "nothing more of the body came for %" PRIu64 " s (--connection-timeout); %" PRIu64
+                 " bytes of it have come",
+                 options->connection_timeout, n_has);
+    else if (is_below_rate(http, connection, now, &n))
+        snprintf(detail, sizeof detail,
+                 "the body came too slowly: %" PRIu64 " bytes in %d s; needed: %" PRIu64 " a second (--min-rate)", n,
+                 (int)WINDOW_S, options->min_rate);
+    else
+        return;
+    refuse(connection, detail);
+}
+
+/* The answer is cut: there is no way to say why but to close before its end. */
+static void check_answer(const struct http *http, struct http_connection *connection, uint64_t now)
+{
+    struct exchange *x = connection->exchange;
+    uint64_t n = 0;
+    if (!x || !exchange_is_sending(x))
+        return;
+    note_reading(connection, now);
+    if (exchange_is_late(x, now)) {
+        exchange_expire(x);
+        shutdown(connection->fd, SHUT_RDWR);
+    } else if (now > connection->progress_at + http->options->send_timeout * CLOCK_SECOND ||
+               is_below_rate(http, connection, now, &n)) {
+        exchange_leave_slow(x);
+        close_without_rest(connection->fd);
+        shutdown(connection->fd, SHUT_RDWR);
+    }
+}
+
+static void check(const struct http *http, struct http_connection *connection, uint64_t now)
+{
+    switch (connection->phase) {
+    case HTTP_PHASE_NEW:
+    case HTTP_PHASE_HEAD: check_head(http, connection, now); break;
+    case HTTP_PHASE_BODY: check_body(http, connection, now); break;
+    case HTTP_PHASE_IDLE: check_idle(connection, now); break;
+    case HTTP_PHASE_ANSWER: check_answer(http, connection, now); break;
+    }
+}
+
+const char *http_head_is_late(const struct options *options, char *detail)
+{
+    snprintf(detail, HTTP_DETAIL_BYTES, "the request's head took longer than %" PRIu64 " s (--header-timeout)",
+             options->header_timeout);
+    return detail;
+}
+
+/* ---- The sweep ------------------------------------------------------------------------------------------------- */
+
+/* The process has stood still (stopped, a machine asleep): what its clients have sent meanwhile is not read yet, and
+ * no fault of theirs. */
+static void forgive(struct http *http, uint64_t ns)
+{
+    for (struct http_connection *c = http->connections; c; c = c->next) {
+        c->deadline += ns;
+        c->progress_at += ns;
+        c->window_at += ns;
+    }
+}
+
+void http_check_deadlines(struct http *http)
+{
+    uint64_t now = clock_now(), expected = http->swept_at + HTTP_SWEEP_MS * CLOCK_MS;
+    if (http->swept_at && now > expected + CLOCK_SECOND)
+        forgive(http, now - expected);
+    http->swept_at = now;
+    for (struct http_connection *c = http->connections; c; c = c->next)
+        check(http, c, now);
+    newcomers_sweep(http, now);
+}

@@ -1,0 +1,159 @@
+/* One request and its answer, as exchange.c (receiving, answering, the end) and reply.c (sending) share it.
+ */
+#ifndef SERVER_HTTP_EXCHANGE_H
+#define SERVER_HTTP_EXCHANGE_H
+
+#include "server/memory/body.h"
+#include "server/kept/flights.h"
+#include "server/http/checks.h"
+#include "server/http/internal.h"
+#include "server/http/stream.h"
+
+#include <stdatomic.h>
+
+enum exchange_state {
+    EXCHANGE_HEAD,    /* waiting for the daemon's first call */
+    EXCHANGE_BODY,    /* receiving; a refusal may already be decided */
+    EXCHANGE_HANDED,  /* received, and a worker shall make the reply */
+    EXCHANGE_WORKING, /* a worker makes it */
+    EXCHANGE_DECIDED, /* the reply is there, not yet handed to the daemon */
+    EXCHANGE_OPENING, /* the first piece of its stream is not yet made, nothing is sent */
+    EXCHANGE_SENDING
+};
+
+/* A chunked body sent past the daemon. */
+struct http_chunks {
+    struct jobs_watch *watch; /* of the socket, while it is ours; NULL otherwise */
+    char line[24];            /* in front of the chunk being sent */
+    size_t n_line, line_at;   /* its bytes, and those sent */
+    size_t n_left;            /* bytes of the chunk, to be sent */
+    uint64_t n_begun;         /* chunks */
+    bool is_whole;            /* all has been sent */
+};
+
+struct exchange {
+    struct http *http;
+    struct http_connection *connection; /* NULL after the end */
+    struct MHD_Connection *mhd;
+    unsigned n_owners;
+    enum exchange_state state;
+    bool is_suspended, is_counted_stream;
+    bool must_close;                /* what follows on the connection is in doubt */
+    bool has_turn, is_waiting_turn; /* of turns.c, as the next two */
+    struct exchange *next_turn, *prev_turn;
+    bool is_aged;        /* waited too long for a worker; by the worker, like made */
+    bool is_kept;        /* the reply is one of the kept answers */
+    atomic_bool is_gone; /* the client; asked by the worker before it begins, and now and then by what takes long */
+    atomic_bool is_late; /* its own time is over; likewise */
+    bool is_probed, is_slow, is_settled;
+    char *target;  /* as received, then split into path and query; in room, or of the heap */
+    char *strings; /* copies of the headers the call borrows, which must outlive the connection; likewise */
+    struct api_call call;
+    struct http_head head;
+    struct http_refusal target_refusal;
+    struct body body;
+    uint64_t n_dropped; /* bytes of a body over the limit */
+    char id[129], traceparent[129];
+    struct exchange *next_spare; /* while it is not in use */
+    size_t n_room;
+    struct account *account; /* of its token; NULL: it has none */
+    bool is_account_stream;  /* counted there */
+    uint64_t client;         /* whose turn its work takes; set once work is handed to workers */
+    struct job job;
+    struct flight_seat seat; /* while a worker makes the reply, for this request or an equal one */
+    struct api_reply *made;  /* by the worker, which alone touches these two until it is done */
+    uint64_t made_ns;
+    struct api_reply *reply;
+    struct api_reply *given_up; /* whose place a refusal has taken: a stream may be of it, and freeing it take long */
+    struct stream *stream;
+    uint64_t n_stream_taken; /* bytes of --max-memory: the stream's first buffer, and the daemon's */
+    struct http_chunks chunks;
+    struct api_reply *late_reply; /* what had been made, or begun, when the time was over */
+    struct stream *late_stream;
+    uint64_t timeout_us, deadline; /* by X-Request-Timeout; ns, also by what the body says. 0: none */
+    int raw_status;                /* of a refusal sent past the daemon */
+    uint64_t n_sent;
+    uint64_t begun_at, received_at, decided_at; /* ns */
+    uint64_t queue_ns, answer_ns, pieces_ns;
+    char room[512]; /* for target and strings, as far as they fit; last, for it is not cleared */
+};
+
+/* ---- exchange.c ------------------------------------------------------------------------------------------- */
+
+void exchange_make_id(struct http *http, char *id); /* 17 bytes */
+char *exchange_room(struct exchange *x, size_t n);  /* NULL: no memory */
+void exchange_drop(struct exchange *x);             /* one owner less; the last one frees it */
+void exchange_suspend(struct exchange *x);
+void exchange_resume(struct exchange *x); /* nothing to do if it is not suspended */
+bool exchange_is_gone(const struct exchange *x);
+/* Before a first suspension: false once, and the daemon calls exchange_receive again at once. */
+bool exchange_settle(struct exchange *x);
+
+/* ---- turns.c ---------------------------------------------------------------------------------------------- */
+
+bool turns_must_wait(struct exchange *x); /* its stream has been served in this turn of the loop: it is suspended */
+void turns_leave(struct exchange *x);     /* whatever it has waited for; nothing to do if it has not */
+
+/* ---- answer.c --------------------------------------------------------------------------------------------- */
+
+enum { EXCHANGE_INLINE_BODY_MAX = 16 * 1024 }; /* read on the loop, and planned there if that is quick */
+
+/* Answers a request whose body is there; x->state says how far that has come. */
+enum MHD_Result exchange_answer(struct exchange *x);
+enum MHD_Result exchange_answer_by_worker(struct exchange *x);
+
+/* ---- call.c ----------------------------------------------------------------------------------------------- */
+
+/* Copies what the call needs of method and headers (x->head, x->mhd) into x->strings. False: no memory. */
+bool exchange_keep_call(struct exchange *x, const char *method);
+
+/* ---- chunks.c --------------------------------------------------------------------------------------------- */
+
+/* Whether x's body, which has a stream, is sent that way; the response for it. */
+bool chunks_are_ours(const struct exchange *x);
+struct MHD_Response *chunks_response(struct exchange *x);
+void chunks_go_on(struct exchange *x); /* a piece is ready, x is suspended */
+void chunks_stop(struct exchange *x);  /* the socket is the daemon's again; nothing to do if it is */
+
+/* ---- kept.c ----------------------------------------------------------------------------------------------- */
+
+#define HTTP_ID_HEADER "X-Request-Id"
+
+/* The response of x's reply with this request's headers, borrowed; NULL: there is none. */
+struct MHD_Response *kept_find(struct exchange *x);
+/* Takes response, which has x's headers, for the next that are answered alike. False: it has not. */
+bool kept_add(struct exchange *x, struct MHD_Response *response);
+
+/* ---- access.c --------------------------------------------------------------------------------------------- */
+
+void exchange_authenticate(struct exchange *x);     /* x->call.access and x->account from x->head */
+uint64_t exchange_client(const struct exchange *x); /* for struct job; while x has its connection */
+bool exchange_admit(struct exchange *x);            /* within its quotas? False: x->reply says which is used up */
+bool exchange_admit_stream(struct exchange *x);     /* likewise, of an answer about to be streamed */
+void exchange_charge(struct exchange *x, uint64_t work_ns); /* at the end */
+
+/* ---- reply.c ---------------------------------------------------------------------------------------------- */
+
+/* Makes the body of a light reply, on the loop: the others have pieces. False: no memory. */
+bool exchange_make_whole(struct exchange *x);
+
+/* How much a stream may send in one turn of the loop. */
+size_t exchange_fair_bytes(const struct exchange *x);
+
+/* Hands x->reply to the daemon. MHD_NO closes the connection: without memory there is nothing better. */
+enum MHD_Result exchange_send(struct exchange *x);
+
+/* Puts a refusal of the machine in the place of the reply, if any. */
+void exchange_refuse(struct exchange *x, int status, const char *detail);
+void exchange_refuse_queue(struct exchange *x);
+void exchange_refuse_late(struct exchange *x);
+void exchange_refuse_age(struct exchange *x);
+void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes);
+enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail);
+bool exchange_queue_is_full(const struct exchange *x);
+
+/* Writes a refusal to the socket itself; the caller closes the connection. Nothing where
+ * the socket's bytes are TLS's. */
+void exchange_send_raw(const struct http *http, int fd, const char *id, const struct api_reply *reply);
+
+#endif

@@ -1,0 +1,143 @@
+/* Owns the connections of one loop that have not said anything yet: their first bytes, looked at and left in the
+ * socket, say which daemon shall have them. */
+#define _DEFAULT_SOURCE /* explicit_bzero */
+#include "server/http/exchange.h"
+
+#include "server/memory/admission.h"
+#include "server/clock.h"
+#include "server/metrics.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct newcomer {
+    struct jobs_call call; /* first: from the accepting loop to this one */
+    struct http *http;
+    struct newcomer *prev, *next;
+    struct jobs_watch *watch; /* while nothing has come */
+    int fd;
+    uint64_t deadline; /* ns */
+};
+
+/* Out of the list; its descriptor stays open. */
+static void forget(struct newcomer *newcomer)
+{
+    jobs_watch_free(newcomer->watch);
+    if (newcomer->prev)
+        newcomer->prev->next = newcomer->next;
+    else if (newcomer->http->newcomers == newcomer)
+        newcomer->http->newcomers = newcomer->next;
+    if (newcomer->next)
+        newcomer->next->prev = newcomer->prev;
+    free(newcomer);
+}
+
+static void turn_away(struct newcomer *newcomer)
+{
+    close(newcomer->fd);
+    accept_closed(newcomer->http->accept);
+    forget(newcomer);
+}
+
+/* 0.9.75 closes a socket that it does not take, mostly without having told us that there was a connection. */
+static void hand_over(struct newcomer *newcomer, enum http_daemon_kind kind)
+{
+    if (kind == HTTP_BULK && !admission_take_spare(newcomer->http->daemons[kind].memory))
+        kind = HTTP_SMALL; /* which receives it too, more slowly */
+    struct http_daemon *daemon = &newcomer->http->daemons[kind];
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC}; /* nobody asks who it is */
+    int fd = newcomer->fd;
+    uint64_t n_ended = daemon->http->n_ended, deadline = newcomer->deadline;
+    forget(newcomer);
+    daemon->driven.wants_run = true;
+    daemon->http->newcomer_deadline = deadline;
+    if (MHD_add_connection(daemon->mhd, fd, (const struct sockaddr *)&address, sizeof address) != MHD_YES) {
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+        if (daemon->http->n_ended == n_ended) {
+            admission_give(daemon->memory);
+            accept_closed(daemon->http->accept);
+        }
+    }
+    daemon->http->newcomer_deadline = 0;
+}
+
+enum { PEEK_BYTES = 2048 };
+
+static void look(void *self)
+{
+    struct newcomer *newcomer = self;
+    char first[PEEK_BYTES];
+    ssize_t n = recv(newcomer->fd, first, sizeof first, MSG_PEEK | MSG_DONTWAIT);
+    bool must_wait = n < 0 && (errno == EAGAIN || errno == EINTR);
+    if (must_wait && !newcomer->watch)
+        newcomer->watch = jobs_watch_new(newcomer->http->jobs, newcomer->fd, JOBS_READABLE, look, newcomer);
+    bool is_bulky = n > 0 && !newcomer->http->door->tls.cert && http_begins_bulky(first, (size_t)n);
+    explicit_bzero(first, n > 0 ? (size_t)n : 0); /* a token may be among it */
+    if (n > 0)
+        hand_over(newcomer, is_bulky ? HTTP_BULK : HTTP_SMALL);
+    else if (!must_wait || !newcomer->watch)
+        turn_away(newcomer);
+}
+
+static void arrive(struct jobs_call *call)
+{
+    struct newcomer *newcomer = (struct newcomer *)call;
+    struct http *http = newcomer->http;
+    if (http->is_stopping) {
+        turn_away(newcomer);
+        return;
+    }
+    newcomer->next = http->newcomers;
+    if (newcomer->next)
+        newcomer->next->prev = newcomer;
+    http->newcomers = newcomer;
+    newcomer->deadline = clock_now() + http->options->header_timeout * CLOCK_SECOND;
+    look(newcomer);
+}
+
+void http_take(struct http *http, int fd, bool is_here)
+{
+    struct newcomer *newcomer = calloc(1, sizeof *newcomer);
+    if (!newcomer) {
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+        close(fd);
+        accept_closed(http->accept);
+        return;
+    }
+    newcomer->call.fire = arrive;
+    newcomer->http = http;
+    newcomer->fd = fd;
+    if (is_here)
+        arrive(&newcomer->call);
+    else
+        jobs_post(http->jobs, &newcomer->call);
+}
+
+void newcomers_sweep(struct http *http, uint64_t now)
+{
+    for (struct newcomer *newcomer = http->newcomers, *next; newcomer; newcomer = next) {
+        next = newcomer->next;
+        if (now <= newcomer->deadline)
+            continue;
+        exchange_refuse_silent(http, newcomer->fd, http_head_is_late(http->options, (char[HTTP_DETAIL_BYTES]){0}));
+        turn_away(newcomer);
+    }
+}
+
+void newcomers_drain(struct http *http)
+{
+    for (struct newcomer *newcomer = http->newcomers, *next; newcomer; newcomer = next) {
+        next = newcomer->next;
+        shutdown(newcomer->fd, SHUT_RD); /* what has come can still be read; if nothing has, this is its end */
+        look(newcomer);
+    }
+}
+
+void newcomers_stop(struct http *http)
+{
+    while (http->newcomers)
+        turn_away(http->newcomers);
+}

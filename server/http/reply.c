@@ -1,0 +1,432 @@
+/* Owns the sending of answers: their headers, light ones from memory, others as streams, refusals past the daemon. */
+#define _GNU_SOURCE /* stpcpy */
+#include "server/http/exchange.h"
+
+#include "server/memory/admission.h"
+#include "server/clock.h"
+#include "server/metrics.h"
+#include "server/workers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    BLOCK_MAX = 1024 * 1024,      /* what the daemon sends at a time: a whole piece, and never more than this */
+    FAIR_BLOCK_MIN = 16 * 1024,   /* with many connections each turn of the loop gives everyone less */
+    CHUNK_BLOCK_BYTES = 64 * 1024 /* where the length is unknown and chunks.c is not asked */
+};
+
+/* ---- Headers --------------------------------------------------------------------------------------------------- */
+
+static bool add_header(struct MHD_Response *response, const char *name, const char *value)
+{
+    return MHD_add_response_header(response, name, value) == MHD_YES;
+}
+
+static char *print_timing(char *at, const char *name, uint64_t ns) { return clock_print_ms(stpcpy(at, name), ns); }
+
+/* What is over before the first byte. The head of a stream waits for its first piece, so that the time in the queue is
+ * known, and of an answer in few pieces all the rest too. Making a piece computes and writes in one pass: its time
+ * counts as what it mostly is. */
+static bool add_timing(struct exchange *x, struct MHD_Response *response)
+{
+    uint64_t queue = x->queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
+    uint64_t pieces = x->pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
+    char text[128], *at = print_timing(text, "queue;dur=", queue);
+    if (!x->stream || stream_is_made(x->stream)) {
+        at = print_timing(at, ", compute;dur=", x->answer_ns + (x->reply->computes ? pieces : 0));
+        print_timing(at, ", encode;dur=", x->reply->computes ? 0 : pieces);
+    }
+    return add_header(response, "Server-Timing", text);
+}
+
+static bool add_headers(struct exchange *x, struct MHD_Response *response)
+{
+    const struct api_reply *reply = x->reply;
+    bool done = !reply->content_type || add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    for (size_t i = 0; i < reply->n_headers; i++)
+        done = done && add_header(response, reply->headers[i].name, reply->headers[i].value);
+    if (*x->traceparent)
+        done = done && add_header(response, "traceparent", x->traceparent);
+    if (x->http->is_draining || x->must_close)
+        done = done && add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    return done && add_header(response, HTTP_ID_HEADER, x->id) && add_timing(x, response);
+}
+
+/* Makes all pieces of a small answer one after the other. Each is made in a pooled buffer, which is aligned and large
+ * enough for the longest, and copied: the answer itself is often a hundredth of that. NULL: no memory. */
+static char *make_all(struct exchange *x, size_t *n_bytes)
+{
+    const struct api_reply *reply = x->reply;
+    uint64_t begun_at = clock_now();
+    char *all = NULL, *piece = pool_get(x->http->pool, reply->piece_max, true);
+    *n_bytes = 0;
+    for (uint64_t i = 0; piece && i < reply->n_pieces; i++) {
+        size_t n = api_reply_piece(reply, i, piece);
+        char *longer = realloc(all, *n_bytes + n);
+        if (!longer) {
+            free(all);
+            all = NULL;
+            break;
+        }
+        all = longer;
+        memcpy(all + *n_bytes, piece, n);
+        *n_bytes += n;
+    }
+    if (piece)
+        pool_put(x->http->pool, piece, reply->piece_max);
+    x->pieces_ns = clock_now() - begun_at;
+    return all;
+}
+
+bool exchange_make_whole(struct exchange *x)
+{
+    if (!x->reply->is_light || x->reply->n_pieces == 0 || x->reply->body)
+        return true;
+    size_t n;
+    char *all = make_all(x, &n);
+    if (all)
+        api_reply_finish(x->reply, all, n);
+    return all;
+}
+
+static bool is_head(const struct exchange *x) { return strcmp(x->call.method, "HEAD") == 0; }
+
+/* The reply keeps its body until the exchange ends, after the daemon has done with it. */
+static struct MHD_Response *light_response(struct exchange *x)
+{
+    if (!exchange_make_whole(x))
+        return NULL;
+    size_t n = (size_t)x->reply->length;
+    if (x->call.is_hurried && !x->is_kept) /* unhurried, the body may have been changed in place */
+        answers_keep(x->http->answers, &x->call, x->reply);
+    n = x->reply->body ? n : 0;
+    x->n_sent = is_head(x) ? 0 : n;
+    return MHD_create_response_from_buffer(n, (void *)(uintptr_t)x->reply->body, MHD_RESPMEM_PERSISTENT);
+}
+
+/* One turn of the loop serves every stream that can take bytes; the more there are, the less each gets, so that a new
+ * connection need not wait for seconds. */
+size_t exchange_fair_bytes(const struct exchange *x)
+{
+    size_t fair = BLOCK_MAX / (1 + x->http->n_streams / 8); /* and beyond some the streams take turns (turns.c) */
+    return fair > FAIR_BLOCK_MIN ? fair : FAIR_BLOCK_MIN;
+}
+
+/* 0.9.75: a reader that returns 0 without suspending is called again at once, for ever. */
+static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
+{
+    struct exchange *x = self;
+    (void)pos;
+    if (x->deadline && exchange_is_late(x, clock_coarse()))
+        exchange_expire(x);
+    if (exchange_is_gone(x)) /* closes before the length that was said, or without the last chunk */
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (turns_must_wait(x))
+        return 0;
+    size_t fair = exchange_fair_bytes(x);
+    size_t n = stream_read(x->stream, dst, room < fair ? room : fair);
+    x->n_sent += n;
+    if (n > 0)
+        return (ssize_t)n;
+    if (stream_at_end(x->stream))
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (stream_failed(x->stream))
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    exchange_suspend(x);
+    return 0;
+}
+
+static void stream_ready(void *self)
+{
+    struct exchange *x = self;
+    if (x->chunks.watch)
+        chunks_go_on(x);
+    else
+        exchange_resume(x);
+}
+
+static void stream_idle(void *self) { exchange_drop(self); }
+
+/* For HEAD there is no stream: no piece is made, and the reader never called. */
+static bool open_stream(struct exchange *x)
+{
+    struct stream_events events = {.self = x, .ready = stream_ready, .idle = stream_idle};
+    x->stream = stream_new(x->http->jobs, exchange_client(x), x->http->pool, x->reply, events,
+                           x->http->options->max_queue_age * CLOCK_SECOND);
+    return x->stream != NULL;
+}
+
+/* The block is the daemon's, so a short answer takes a short one.
+ *
+ * 0.9.75 ends the head of a chunked answer to HEAD with the empty chunk that would end a body: a client that keeps the
+ * connection would read it in front of its next answer. So such an answer has no chunks, and closes. */
+static size_t block_bytes(const struct api_reply *reply)
+{
+    bool is_known = reply->length != API_LENGTH_UNKNOWN;
+    size_t block = is_known ? BLOCK_MAX : CHUNK_BLOCK_BYTES;
+    if (is_known && reply->piece_max < block)
+        block = reply->piece_max;
+    return reply->length < block ? (size_t)reply->length : block;
+}
+
+static struct MHD_Response *stream_response(struct exchange *x)
+{
+    const struct api_reply *reply = x->reply;
+    bool is_known = reply->length != API_LENGTH_UNKNOWN;
+    if (chunks_are_ours(x))
+        return chunks_response(x);
+    size_t block = block_bytes(reply);
+    struct MHD_Response *response =
+        MHD_create_response_from_callback(is_known ? reply->length : MHD_SIZE_UNKNOWN, block, read_stream, x, NULL);
+    if (response && !is_known && !x->stream)
+        MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+    return response;
+}
+
+/* A client none of whose requests waits has a place even then: those of another cannot keep it out. So the queue may
+ * be longer than --max-queue by one for each client. */
+bool exchange_queue_is_full(const struct exchange *x)
+{
+    return jobs_figures().n_waiting >= x->http->options->max_queue && workers_n_waiting(exchange_client(x)) > 0;
+}
+
+void exchange_refuse(struct exchange *x, int status, const char *detail)
+{
+    if (x->given_up)
+        api_reply_free(x->reply); /* a refusal too */
+    else
+        x->given_up = x->reply;
+    x->reply = api_refusal(status, detail);
+    x->is_kept = false;
+}
+
+void exchange_refuse_queue(struct exchange *x)
+{
+    char detail[160];
+    snprintf(detail, sizeof detail,
+             "too many requests are waiting to be computed: %llu (the limit --max-queue of this server); try again "
+             "later",
+             (unsigned long long)x->http->options->max_queue);
+    metrics_add(METRICS_REJECTED_QUEUE, 1);
+    exchange_refuse(x, 503, detail);
+}
+
+void exchange_refuse_age(struct exchange *x)
+{
+    char detail[160];
+    snprintf(detail, sizeof detail,
+             "the request has waited for a worker more than %llu s (the limit --max-queue-age of this server), and was "
+             "not computed; try again later",
+             (unsigned long long)x->http->options->max_queue_age);
+    metrics_add(METRICS_REJECTED_AGE, 1);
+    exchange_refuse(x, 503, detail);
+}
+
+static void refuse_admission(struct exchange *x, enum metrics_id id, const struct admission_refusal *refusal)
+{
+    metrics_add(id, refusal->status != 413); /* which is counted as a limit, whoever says it */
+    exchange_refuse(x, refusal->status, refusal->detail);
+}
+
+void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes)
+{
+    struct admission_refusal refusal = admission_refuse_memory(what, n_bytes);
+    refuse_admission(x, METRICS_REJECTED_MEMORY, &refusal);
+}
+
+static void refuse_stream(struct exchange *x)
+{
+    struct admission_refusal refusal = admission_refuse_stream();
+    refuse_admission(x, METRICS_REJECTED_STREAMS, &refusal);
+}
+
+/* A stream is one of so many, and takes its first buffer and the daemon's block whatever else is at work. Given back
+ * when the exchange ends. */
+static bool admit_stream(struct exchange *x)
+{
+    uint64_t n = x->reply->piece_max + block_bytes(x->reply);
+    if (!admission_begin_stream()) {
+        refuse_stream(x);
+        return false;
+    }
+    x->is_counted_stream = true;
+    x->http->n_streams++;
+    metrics_add(METRICS_STREAMS, 1);
+    if (!admission_take(n)) {
+        exchange_refuse_memory(x, "the answer's stream", n);
+        return false;
+    }
+    x->n_stream_taken = n;
+    return true;
+}
+
+static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }
+
+/* Time runs from the last byte of the request: how long a client takes to send it is no fault of ours. */
+void exchange_refuse_late(struct exchange *x)
+{
+    char detail[256];
+    uint64_t us = (x->deadline - x->received_at) / 1000;
+    snprintf(detail, sizeof detail,
+             "the answer was not ready within the %llu.%06llu s that the request gives it (header X-Request-Timeout in "
+             "seconds, or parameter timeout in microseconds)",
+             (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
+    metrics_add(METRICS_REJECTED_LATE, 1);
+    atomic_store_explicit(&x->is_late, true, memory_order_relaxed);
+    exchange_refuse(x, 503, detail);
+}
+
+static bool is_late(struct exchange *x)
+{
+    uint64_t stated = x->reply->timeout_us ? x->received_at + x->reply->timeout_us * 1000 : 0;
+    if (stated && x->received_at && (!x->deadline || stated < x->deadline))
+        x->deadline = stated;
+    return x->deadline && !atomic_load_explicit(&x->is_late, memory_order_relaxed) && exchange_is_late(x, clock_now());
+}
+
+static bool is_passing(int status) { return status == 503 || status == 429; }
+
+/* A 503 says when to come back; the language cannot know, the machine guesses. */
+static bool add_retry(struct exchange *x, struct MHD_Response *response)
+{
+    if (!is_passing(x->reply->status))
+        return true;
+    for (size_t i = 0; i < x->reply->n_headers; i++)
+        if (strcmp(x->reply->headers[i].name, "Retry-After") == 0)
+            return true;
+    return add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+}
+
+/* The last refusals: from here on nothing can fail. */
+static void decide(struct exchange *x)
+{
+    if (is_streamed(x) && exchange_queue_is_full(x))
+        exchange_refuse_queue(x);
+    if (is_late(x))
+        exchange_refuse_late(x);
+    x->decided_at = clock_now();
+    x->received_at = x->received_at ? x->received_at : x->decided_at; /* refused before all of it came */
+    http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
+    if (is_streamed(x) && !is_head(x) && exchange_admit_stream(x) && admit_stream(x) && !open_stream(x)) {
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+        exchange_refuse(x, 503, "no memory for an answer of this size now; try again later");
+    }
+}
+
+/* A kept answer whose head has been made before. */
+static bool send_kept(struct exchange *x, enum MHD_Result *sent)
+{
+    struct MHD_Response *response = kept_find(x);
+    if (!response)
+        return false;
+    x->n_sent = x->reply->body && !is_head(x) ? (size_t)x->reply->length : 0;
+    *sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
+    return true;
+}
+
+static enum MHD_Result send_response(struct exchange *x)
+{
+    x->state = EXCHANGE_SENDING;
+    enum MHD_Result sent = MHD_NO;
+    if (send_kept(x, &sent))
+        return sent;
+    struct MHD_Response *response = is_streamed(x) ? stream_response(x) : light_response(x);
+    if (response && add_headers(x, response) && add_retry(x, response))
+        sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
+    else
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+    if (response && !(sent == MHD_YES && kept_add(x, response)))
+        MHD_destroy_response(response);
+    return sent;
+}
+
+enum MHD_Result exchange_send(struct exchange *x)
+{
+    if (x->http->is_stopping || exchange_is_gone(x))
+        return MHD_NO;
+    if (x->state != EXCHANGE_OPENING)
+        decide(x);
+    if (!x->stream || stream_await(x->stream)) {
+        if (x->stream && stream_is_stale(x->stream)) /* nothing has been sent; it goes when its workers let go */
+            exchange_refuse_age(x);
+        return send_response(x);
+    }
+    x->state = EXCHANGE_OPENING;
+    if (exchange_settle(x))
+        exchange_suspend(x);
+    return MHD_YES;
+}
+
+enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail)
+{
+    exchange_refuse(x, status, detail);
+    return exchange_send(x);
+}
+
+/* ---- Refusals past the daemon ---------------------------------------------------------------------------------- */
+
+enum { RAW_BODY_MAX = 4096 };
+
+/* The daemon takes no response before a request is complete, and closes a slow connection without a word. As nothing
+ * has been sent on the connection since its last answer ended, a refusal can be written to its socket; it is then
+ * closed. */
+void exchange_send_raw(const struct http *http, int fd, const char *id, const struct api_reply *reply)
+{
+    if (http->door->tls.cert)
+        return;
+    _Alignas(64) char body[RAW_BODY_MAX];
+    char head[512];
+    size_t n_body = 0;
+    if (reply->n_pieces == 1 && reply->piece_max <= sizeof body)
+        n_body = api_reply_piece(reply, 0, body);
+    int n_head = snprintf(head, sizeof head,
+                          "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+                          "X-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
+                          reply->status, MHD_get_reason_phrase_for((unsigned)reply->status), reply->content_type,
+                          n_body, id, is_passing(reply->status) ? "Retry-After: 1\r\n" : "");
+    send(fd, head, (size_t)n_head, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
+    send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* Says 408 on a socket; returns the status. */
+static int send_slow(const struct http *http, int fd, const char *id, const char *detail)
+{
+    struct api_reply *reply = api_refusal(408, detail);
+    int status = reply->status;
+    metrics_add(METRICS_REJECTED_TIMEOUT, 1); /* first: who has been told may ask another loop for the figure */
+    exchange_send_raw(http, fd, id, reply);
+    api_reply_free(reply);
+    return status;
+}
+
+void exchange_refuse_silent(struct http *http, int fd, const char *detail)
+{
+    char id[17];
+    exchange_make_id(http, id);
+    send_slow(http, fd, id, detail);
+}
+
+void http_refuse_connection(struct http *http, int fd)
+{
+    char detail[160], id[17];
+    snprintf(detail, sizeof detail,
+             "%llu connections are open, as many as this server has at a time (the limit --max-connections); try again "
+             "later",
+             (unsigned long long)http->options->max_connections);
+    struct api_reply *reply = api_refusal(503, detail);
+    exchange_make_id(http, id);
+    metrics_add(METRICS_REJECTED_CONNECTIONS, 1);
+    exchange_send_raw(http, fd, id, reply);
+    api_reply_free(reply);
+}
+
+void exchange_refuse_slow(struct exchange *x, struct http_connection *connection, const char *detail)
+{
+    if (!x)
+        exchange_refuse_silent(connection->daemon->http, connection->fd, detail);
+    else if (x->state <= EXCHANGE_BODY && !x->raw_status)
+        x->raw_status = send_slow(x->http, connection->fd, x->id, detail);
+}

@@ -1,0 +1,342 @@
+/* Owns the window of a streamed answer: which pieces are at work, ready, or half read.
+ *
+ * Workers make pieces ahead of the reader. Where a piece is made more quickly than it is handed over and copied (a
+ * table's 512 KiB: 70 us), the reader makes it itself, in the very memory that is sent. Which of the two is better is
+ * told by the piece before. */
+#include "server/http/stream.h"
+
+#include "server/memory/admission.h"
+#include "server/clock.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A piece made on the loop keeps every other connection waiting: this long at most, or the next is a worker's again. */
+enum { QUICK_PIECE_NS = 250 * 1000 };
+
+enum slot_state { SLOT_EMPTY, SLOT_AT_WORK, SLOT_READY };
+
+/* Piece i lives in slot i % STREAM_WINDOW: pieces are begun and read in order, so the slot is always free by then. */
+struct slot {
+    struct job job; /* first, so that a job's address is its slot's */
+    struct stream *stream;
+    enum slot_state state;
+    uint64_t piece;
+    char *buffer;
+    size_t n_bytes;
+};
+
+struct stream {
+    struct jobs *jobs;
+    uint64_t client;
+    struct pool *pool;
+    const struct api_reply *reply;
+    struct stream_events events;
+    uint64_t next_begun, next_read; /* pieces */
+    size_t read_at;                 /* within piece next_read */
+    size_t room;                    /* what the reader had for the last read */
+    bool is_quick;                  /* the piece made last was; begins with none */
+    unsigned n_at_work;
+    unsigned n_held; /* buffers; the first was taken by who opened the stream, each further one for itself */
+    bool is_opening, is_waiting, failed;
+    uint64_t wait_max;     /* ns */
+    atomic_bool is_stale;  /* by a worker: the first piece came to it too late */
+    atomic_bool cancelled; /* read by workers: a queued piece of a client that left costs nothing */
+    uint64_t work_ns, queue_ns;
+    struct slot slots[STREAM_WINDOW];
+};
+
+static bool is_cancelled(void *self)
+{
+    struct stream *stream = self;
+    return atomic_load_explicit(&stream->cancelled, memory_order_relaxed);
+}
+
+static void make_piece(struct job *job) /* worker */
+{
+    struct slot *slot = (struct slot *)job;
+    struct stream *stream = slot->stream;
+    if (is_cancelled(stream))
+        return;
+    if (slot->piece == 0 && job_age(job) > stream->wait_max)
+        atomic_store_explicit(&stream->is_stale, true, memory_order_relaxed);
+    if (stream_is_stale(stream))
+        return;
+    pe_watch(is_cancelled, stream); /* some pieces take seconds */
+    slot->n_bytes = api_reply_piece(stream->reply, slot->piece, slot->buffer);
+    pe_watch(NULL, NULL);
+}
+
+/* NULL: not now; must as in pool_get. */
+static char *take_buffer(struct stream *stream, bool must)
+{
+    size_t n = stream->reply->piece_max;
+    bool is_further = stream->n_held > 0;
+    if (is_further && !admission_take(n))
+        return NULL;
+    char *buffer = pool_get(stream->pool, n, must);
+    stream->n_held += buffer != NULL;
+    if (is_further && !buffer)
+        admission_give(n);
+    return buffer;
+}
+
+static void release(struct stream *stream, struct slot *slot)
+{
+    pool_put(stream->pool, slot->buffer, stream->reply->piece_max);
+    if (--stream->n_held > 0)
+        admission_give(stream->reply->piece_max);
+    slot->buffer = NULL;
+    slot->state = SLOT_EMPTY;
+}
+
+static void begin_pieces(struct stream *stream);
+
+static void note_work(struct stream *stream, uint64_t ns)
+{
+    stream->work_ns += ns;
+    stream->is_quick = stream->reply->is_quick && ns <= QUICK_PIECE_NS;
+}
+
+/* What the owner waits for: the next piece. While the stream opens, of a short answer all pieces that are at work: its
+ * first bytes (the braces before JSON's numbers) are of no use alone, and then the head can say what all has taken. */
+static bool is_there(const struct stream *stream)
+{
+    bool is_short = stream->is_opening && stream->reply->n_pieces <= STREAM_WINDOW;
+    return stream->slots[stream->next_read % STREAM_WINDOW].state == SLOT_READY &&
+           (!is_short || stream->n_at_work == 0);
+}
+
+static void piece_done(struct job *job)
+{
+    struct slot *slot = (struct slot *)job;
+    struct stream *stream = slot->stream;
+    stream->n_at_work--;
+    note_work(stream, job->work_ns);
+    if (job->is_first)
+        stream->queue_ns = job->queue_ns;
+    slot->state = SLOT_READY;
+    if (is_cancelled(stream)) {
+        release(stream, slot);
+        if (stream->n_at_work == 0)
+            stream->events.idle(stream->events.self);
+        return;
+    }
+    begin_pieces(stream); /* the next may have waited for this one */
+    if (stream->is_waiting && is_there(stream)) {
+        stream->is_waiting = false;
+        stream->events.ready(stream->events.self);
+    }
+}
+
+/* A piece that would repeat the work of others waits until none is at work; those after it wait with it. */
+static bool must_wait(const struct stream *stream)
+{
+    return stream->n_at_work > 0 && api_reply_waits(stream->reply, stream->next_begun);
+}
+
+/* Whether the reader makes pieces itself, once it has read those of the window. At the end of the body it has room for
+ * what is left only: the last piece takes a buffer, like a worker's. */
+static bool is_made_by_reader(const struct stream *stream)
+{
+    bool is_last = stream->next_read + 1 == stream->reply->n_pieces;
+    return stream->is_quick && (stream->room >= stream->reply->piece_max || is_last);
+}
+
+/* Begins pieces until the window is full, the next must wait, or the pool says no. A stream with nothing in its window
+ * gets a buffer whatever the budget: otherwise clients that read slowly would keep all others waiting. */
+static void begin_pieces(struct stream *stream)
+{
+    while (!stream_is_stale(stream) && !is_made_by_reader(stream) && stream->next_begun < stream->reply->n_pieces &&
+           stream->next_begun < stream->next_read + STREAM_WINDOW && !must_wait(stream)) {
+        struct slot *slot = &stream->slots[stream->next_begun % STREAM_WINDOW];
+        assert(slot->state == SLOT_EMPTY);
+        bool must = stream->next_begun == stream->next_read;
+        slot->buffer = take_buffer(stream, must);
+        if (!slot->buffer) {
+            stream->failed = stream->failed || must;
+            return;
+        }
+        slot->state = SLOT_AT_WORK;
+        slot->piece = stream->next_begun++;
+        slot->stream = stream;
+        slot->job = (struct job){
+            .work = make_piece, .done = piece_done, .is_first = slot->piece == 0, .client = stream->client};
+        stream->n_at_work++;
+        jobs_submit(stream->jobs, &slot->job);
+    }
+}
+
+/* The next piece, which no worker has, now. */
+static size_t make_here(struct stream *stream, char *dst)
+{
+    uint64_t begun_at = clock_now();
+    size_t n = api_reply_piece(stream->reply, stream->next_begun++, dst);
+    note_work(stream, clock_now() - begun_at);
+    return n;
+}
+
+/* False: no memory, which the first piece cannot do without. */
+static bool make_slot_here(struct stream *stream)
+{
+    struct slot *slot = &stream->slots[stream->next_begun % STREAM_WINDOW];
+    bool must = stream->next_begun == stream->next_read;
+    slot->buffer = take_buffer(stream, must);
+    if (!slot->buffer) {
+        stream->failed = must;
+        return false;
+    }
+    slot->n_bytes = make_here(stream, slot->buffer);
+    slot->state = SLOT_READY;
+    return true;
+}
+
+/* Whether the piece to be read next is the reader's to make, who has this much room. */
+static bool is_mine_now(struct stream *stream, size_t room)
+{
+    stream->is_opening = false;
+    stream->room = room;
+    return is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
+}
+
+/* Of what is quick the first piece is made at once, and of a short answer all, so that its head can say what they have
+ * taken: a worker would wake up for longer than it works. */
+static void begin(struct stream *stream)
+{
+    uint64_t n = stream->reply->n_pieces <= STREAM_WINDOW ? stream->reply->n_pieces : 1;
+    stream->is_quick = stream->reply->is_quick;
+    while (stream->is_quick && stream->next_begun < n && make_slot_here(stream)) {
+    }
+    if (!stream->is_quick)
+        begin_pieces(stream);
+}
+
+struct stream *stream_new(struct jobs *jobs, uint64_t client, struct pool *pool, const struct api_reply *reply,
+                          struct stream_events events, uint64_t wait_max)
+{
+    struct stream *stream = calloc(1, sizeof *stream);
+    if (!stream)
+        return NULL;
+    stream->jobs = jobs;
+    stream->client = client;
+    stream->pool = pool;
+    stream->reply = reply;
+    stream->events = events;
+    stream->wait_max = wait_max;
+    begin(stream);
+    if (stream->failed) {
+        free(stream);
+        return NULL;
+    }
+    return stream;
+}
+
+static struct slot *slot_to_read(struct stream *stream) { return &stream->slots[stream->next_read % STREAM_WINDOW]; }
+
+static void pass(struct stream *stream, struct slot *slot, size_t n)
+{
+    stream->read_at += n;
+    if (stream->read_at < slot->n_bytes)
+        return;
+    release(stream, slot);
+    stream->next_read++;
+    stream->read_at = 0;
+}
+
+static size_t read_slot(struct stream *stream, struct slot *slot, char *dst, size_t room)
+{
+    size_t n = slot->n_bytes - stream->read_at;
+    n = n < room ? n : room;
+    memcpy(dst, slot->buffer + stream->read_at, n);
+    pass(stream, slot, n);
+    return n;
+}
+
+bool stream_await(struct stream *stream)
+{
+    stream->is_opening = true;
+    stream->is_waiting = !is_there(stream);
+    return !stream->is_waiting;
+}
+
+bool stream_is_stale(const struct stream *stream)
+{
+    return atomic_load_explicit(&stream->is_stale, memory_order_relaxed);
+}
+
+bool stream_is_made(const struct stream *stream)
+{
+    return stream->next_begun == stream->reply->n_pieces && stream->n_at_work == 0;
+}
+
+size_t stream_read(struct stream *stream, char *dst, size_t room)
+{
+    size_t n = 0;
+    bool is_mine = is_mine_now(stream, room);
+    if (is_mine && room >= stream->reply->piece_max) {
+        stream->next_read++;
+        return make_here(stream, dst);
+    }
+    if (is_mine)
+        make_slot_here(stream);
+    begin_pieces(stream); /* those that were the reader's to make, if they no longer are */
+    while (n < room && !stream_at_end(stream)) {
+        struct slot *slot = slot_to_read(stream);
+        if (slot->state != SLOT_READY)
+            break;
+        n += read_slot(stream, slot, dst + n, room - n);
+        begin_pieces(stream);
+    }
+    stream->is_waiting = n == 0;
+    return n;
+}
+
+size_t stream_look(struct stream *stream, const char **bytes)
+{
+    if (is_mine_now(stream, 0))
+        make_slot_here(stream);
+    begin_pieces(stream);
+    const struct slot *slot = slot_to_read(stream);
+    stream->is_waiting = slot->state != SLOT_READY && !stream_at_end(stream);
+    if (slot->state != SLOT_READY)
+        return 0;
+    *bytes = slot->buffer + stream->read_at;
+    return slot->n_bytes - stream->read_at;
+}
+
+void stream_skip(struct stream *stream, size_t n)
+{
+    pass(stream, slot_to_read(stream), n);
+    begin_pieces(stream);
+}
+
+bool stream_at_end(const struct stream *stream) { return stream->next_read == stream->reply->n_pieces; }
+
+bool stream_failed(const struct stream *stream) { return stream->failed; }
+
+uint64_t stream_work_ns(const struct stream *stream) { return stream->work_ns; }
+
+uint64_t stream_queue_ns(const struct stream *stream) { return stream->queue_ns; }
+
+bool stream_cancel(struct stream *stream)
+{
+    atomic_store_explicit(&stream->cancelled, true, memory_order_relaxed);
+    stream->is_waiting = false;
+    for (size_t i = 0; i < STREAM_WINDOW; i++)
+        if (stream->slots[i].state == SLOT_READY)
+            release(stream, &stream->slots[i]);
+    return stream->n_at_work == 0;
+}
+
+void stream_free(struct stream *stream)
+{
+    if (!stream)
+        return;
+    assert(stream->n_at_work == 0);
+    for (size_t i = 0; i < STREAM_WINDOW; i++)
+        if (stream->slots[i].state == SLOT_READY)
+            release(stream, &stream->slots[i]);
+    free(stream);
+}

@@ -1,0 +1,21 @@
+/* What tells calls apart: all that the language looks at, byte for byte. */
+#ifndef SERVER_KEPT_CALL_KEY_H
+#define SERVER_KEPT_CALL_KEY_H
+
+#include "api/api.h"
+
+/* A longer request has no key: comparing it would cost as much as planning it. */
+enum { CALL_KEY_MAX = 4096 };
+
+/* Every text with its end, absent ones as a byte of their own, then the body. */
+struct call_key {
+    size_t n;
+    char bytes[CALL_KEY_MAX];
+};
+
+bool call_key_make(const struct api_call *call, struct call_key *key); /* false: too long */
+
+/* seed keeps others from choosing requests that fall together. */
+uint64_t call_key_hash(uint64_t seed, const struct call_key *key);
+
+#endif

@@ -1,0 +1,43 @@
+/* Who may do what: the file of --token-file, and what each of its names has used of its quotas.
+ *
+ *   # NAME TOKEN read|write [requests=N/s] [work=SECONDS/s] [streams=N]      (also /m and /h)
+ *   alice  Vn3kQ8r0YxJ2mB7tLw5z                                    write
+ *   batch  sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08  read requests=100/s streams=4
+ *
+ * A token itself is never kept, only its SHA-256, and never printed. Every function may be called from any thread. */
+#ifndef SERVER_WHO_TOKENS_H
+#define SERVER_WHO_TOKENS_H
+
+#include "api/api.h"
+
+#include <stdio.h>
+
+struct tokens;
+struct account; /* of one name; lives as long as the tokens, also when the name has left the file */
+
+/* Reads the file. NULL: error[] (of TOKENS_ERROR_BYTES) says which line is wrong and what is allowed. */
+enum { TOKENS_ERROR_BYTES = 512, TOKENS_MAX = 1024, TOKENS_NAME_MAX = 64 };
+struct tokens *tokens_new(const char *path, char *error);
+void tokens_free(struct tokens *tokens); /* NULL is accepted */
+
+/* Reads the file again; a bad one changes nothing. Logs one line either way. */
+void tokens_reread(struct tokens *tokens);
+
+/* What the header Authorization (NULL: there is none) allows, and for whom; *account is NULL where nothing is. */
+enum api_access tokens_find(struct tokens *tokens, const char *authorization, struct account **account);
+
+const char *account_name(const struct account *account);
+uint64_t account_client(const struct account *account); /* for struct job */
+
+/* Counts a request that begins. False: a quota is used up, and detail[] of n_detail bytes names it and what is left;
+ * *retry_s is when to come back. */
+bool account_admit(struct account *account, char *detail, size_t n_detail, uint64_t *retry_s);
+/* The same for an answer that would be streamed; where true, account_end_stream follows. */
+bool account_begin_stream(struct account *account, char *detail, size_t n_detail, uint64_t *retry_s);
+void account_end_stream(struct account *account);
+void account_charge(struct account *account, uint64_t work_ns); /* when its work is known */
+
+/* The figures by name, for /metrics. */
+void tokens_print(struct tokens *tokens, FILE *out);
+
+#endif
