@@ -87,3 +87,20 @@ def test_links_lead_somewhere():
         pytest.skip("no README yet")
     for target in re.findall(r"\]\(([^)#]+)\)", README.read_text()):
         assert target.startswith("http") or (pathlib.Path(README).parent / target).exists(), target
+
+
+def test_every_promise_names_its_tests():
+    """Names in the table of promises are functions or files of tests, make targets, or folders of tests/."""
+    page = re.search(r"^## What it promises\n(.*?)^## ", README.read_text(), re.M | re.S)[1]
+    rows = [line.split("|")[2] for line in page.splitlines() if line.startswith("| **")]
+    written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.[cp]*"))
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
+    assert len(rows) > 10
+    for row in rows:
+        names = re.findall(r"`([^`]+)`", row)
+        assert names, row
+        for name in names:
+            known = (re.search(rf"^def {name}\(|\bvoid {name}\(", written, re.M) if re.fullmatch(r"test_\w+", name) else
+                     name[5:] in targets if name.startswith("make ") else
+                     (ROOT / name).exists() or (ROOT / "tests/http" / name).exists())
+            assert known, f"{name}: no such test"
