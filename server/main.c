@@ -208,6 +208,15 @@ static unsigned default_io_threads(void)
 }
 
 /* Before any thread runs and any library that counts processors starts. */
+/* What the language asks for before it reads, plans or draws; what it is not given it refuses by name. */
+static bool take_memory(uint64_t n_bytes)
+{
+    bool is_taken = admission_take(n_bytes);
+    if (!is_taken)
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+    return is_taken;
+}
+
 static bool set_up_process(struct server *server)
 {
     struct options *options = &server->options;
@@ -240,7 +249,7 @@ static bool set_up_process(struct server *server)
         .max_pictures = options->buffer_memory,
         .max_work = options->max_work,
         .max_memory = options->max_memory,
-        .take_memory = admission_take,
+        .take_memory = take_memory,
         .give_memory = admission_give,
         .cors_origins = options->cors_origin,
         .commit = POSENC_COMMIT,
