@@ -11,10 +11,16 @@ static bool is_inference(const struct api_call *call)
     return strncmp(call->path, "/v2", 3) == 0 && (!call->path[3] || call->path[3] == '/');
 }
 
+/* A connection has 10 KiB for the request's head and the answer's: what a head may have in full would leave no room to
+ * be said again, and the client without an answer. */
+enum { SAID_AGAIN_MAX = 1024 };
+
 /* Is origin one of the words of the list? "*" is every origin that can be the value of a header of ours. */
 static bool is_allowed(const char *list, const char *origin)
 {
     size_t n = strlen(origin);
+    if (n > SAID_AGAIN_MAX)
+        return false;
     for (const char *c = origin; *c; c++)
         if (*c < 0x21 || *c > 0x7e)
             return false;
@@ -33,7 +39,8 @@ static bool is_allowed(const char *list, const char *origin)
 static bool are_names(const char *list)
 {
     static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~, ";
-    return list && *list && list[strspn(list, alphabet)] == '\0';
+    size_t n = list ? strspn(list, alphabet) : 0;
+    return n > 0 && n <= SAID_AGAIN_MAX && list[n] == '\0';
 }
 
 static bool is_preflight(const struct api_call *call)

@@ -72,6 +72,25 @@ static size_t utf8_length(const unsigned char *s)
     return n;
 }
 
+/* Well-formed, and yet no text to a terminal or to who reads lines: C1 controls (U+009B colours), the separators of
+ * lines and paragraphs (U+2028, U+2029), marks that turn the order of what is read (U+202A to U+202E, U+2066 to
+ * U+2069). 0: none of these, else its number. */
+static unsigned control_at(const unsigned char *s, size_t n)
+{
+    unsigned c = n == 2   ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu)
+                 : n == 3 ? (s[0] & 0xfu) << 12 | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu)
+                          : 0;
+    bool is_control = (c >= 0x80 && c <= 0x9f) || (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+    return is_control ? c : 0;
+}
+
+static void put_escape(struct line *line, unsigned c)
+{
+    char escape[12];
+    snprintf(escape, sizeof escape, "\\u%04x", c);
+    put_text(line, escape);
+}
+
 /* One character or escape of a quoted text at s; returns how many bytes of s it took. Both formats use JSON's escapes,
  * so that a client cannot forge a line or colour a terminal. A byte that is not UTF-8 is shown as U+FFFD. */
 static size_t put_quoted_character(struct line *line, const unsigned char *s)
@@ -79,14 +98,16 @@ static size_t put_quoted_character(struct line *line, const unsigned char *s)
     if (*s == '"' || *s == '\\') {
         put(line, (char[]){'\\', (char)*s}, 2);
     } else if (*s < 0x20 || *s == 0x7f) {
-        char escape[8];
-        snprintf(escape, sizeof escape, "\\u%04x", *s);
-        put_text(line, escape);
+        put_escape(line, *s);
     } else if (*s < 0x80) {
         put(line, (const char *)s, 1);
     } else {
         size_t n = utf8_length(s);
-        put(line, n ? (const char *)s : "\xef\xbf\xbd", n ? n : 3);
+        unsigned control = control_at(s, n);
+        if (control)
+            put_escape(line, control);
+        else
+            put(line, n ? (const char *)s : "\xef\xbf\xbd", n ? n : 3);
         return n ? n : 1;
     }
     return 1;

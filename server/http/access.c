@@ -5,9 +5,18 @@
 #include "server/metrics.h"
 
 #include <string.h>
+#include <strings.h>
+
+static enum MHD_Result wipe(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    (void)self, (void)kind;
+    if (value && strcasecmp(name, "Authorization") == 0)
+        explicit_bzero((char *)(uintptr_t)value, strlen(value));
+    return MHD_YES;
+}
 
 /* The header is the daemon's, in memory that it uses again as it is: the secret goes as soon as it has been looked at,
- * and is not found in a core dump of an idle server. */
+ * and is not found in a core dump of an idle server. Several are refused, which makes none of them less of a secret. */
 void exchange_authenticate(struct exchange *x)
 {
     struct tokens *tokens = x->http->door->tokens;
@@ -16,7 +25,7 @@ void exchange_authenticate(struct exchange *x)
         return;
     x->call.access = tokens_find(tokens, value, &x->account);
     if (value)
-        explicit_bzero((char *)(uintptr_t)value, strlen(value));
+        MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, wipe, NULL);
 }
 
 uint64_t exchange_client(const struct exchange *x)
@@ -27,8 +36,7 @@ uint64_t exchange_client(const struct exchange *x)
 static bool refuse_quota(struct exchange *x, const char *detail, uint64_t retry_s)
 {
     metrics_add(METRICS_REJECTED_QUOTA, 1);
-    api_reply_free(x->reply);
-    x->reply = api_refuse_quota(x->http->host, &x->call, detail, retry_s);
+    exchange_refuse_with(x, api_refuse_quota(x->http->host, &x->call, detail, retry_s));
     return false;
 }
 

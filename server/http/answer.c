@@ -47,7 +47,7 @@ static void answer_done(struct job *job)
 {
     struct exchange *x = exchange_of(job);
     if (x->state != EXCHANGE_WORKING) { /* too late, it has been refused meanwhile; or gone since */
-        api_reply_free(x->made);
+        x->late_reply = x->made;
         if (x->seat.flight)
             flights_land(x->http->flights, &x->seat, NULL);
         exchange_drop(x);
@@ -64,13 +64,35 @@ static void answer_done(struct job *job)
     exchange_drop(x);
 }
 
+/* Who leads a flight answers a copy of its call, which whoever shares the reply keeps with it. Without memory for one,
+ * only a reply that borrows from nothing is shared. */
+static void answer_copy(struct exchange *x)
+{
+    x->seat.copy = call_copy_new(&x->call);
+    if (x->seat.copy)
+        x->call = *call_copy_call(x->seat.copy);
+}
+
 /* The exchange is suspended, and has an owner more until answer_done. */
 static void submit(struct exchange *x)
 {
+    if (x->seat.flight)
+        answer_copy(x);
     x->call.is_gone = is_unwanted;
     x->call.caller = x;
     x->job = (struct job){.work = answer_work, .done = answer_done, .is_first = true, .client = x->client};
     jobs_submit(x->http->jobs, &x->job);
+}
+
+/* Those who follow were never in the queue, so they may be too many for it now. */
+static bool is_refused_by_queue(struct exchange *x)
+{
+    if (!exchange_queue_is_full(x))
+        return false;
+    if (x->seat.flight)
+        flights_land(x->http->flights, &x->seat, NULL);
+    exchange_refuse_queue(x);
+    return true;
 }
 
 /* A follower's flight has ended. Without a reply it goes its own way, or takes part in another flight. */
@@ -78,18 +100,18 @@ static void landed(struct jobs_call *call)
 {
     struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, seat.landed));
     if (x->state != EXCHANGE_WORKING) { /* too late, as in answer_done */
-        api_reply_free(x->seat.reply);
+        x->late_reply = x->seat.reply;
         exchange_drop(x);
         return;
     }
     bool is_wanted = !x->seat.reply && !x->http->is_stopping && !exchange_is_gone(x);
     if (is_wanted && x->seat.may_join && flights_join(x->http->flights, &x->call, &x->seat) == FLIGHTS_FOLLOWS)
         return;
-    if (is_wanted) {
+    x->reply = x->seat.reply;
+    if (is_wanted && !is_refused_by_queue(x)) {
         submit(x);
         return;
     }
-    x->reply = x->seat.reply;
     x->state = EXCHANGE_DECIDED;
     exchange_resume(x);
     exchange_drop(x);

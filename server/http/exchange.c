@@ -117,16 +117,18 @@ void *exchange_begin(void *self, const char *uri, struct MHD_Connection *mhd)
     return x;
 }
 
-/* What an exchange leaves behind. The body goes last, since replies borrow from it. */
+/* What an exchange leaves behind. Body and copy of the call go last, since replies borrow from them. */
 struct remains {
-    struct api_reply *reply, *given_up;
+    struct api_reply *replies[3];
+    struct call_copy *copy;
     struct body body;
 };
 
 static void bury(struct remains *remains)
 {
-    api_reply_free(remains->given_up);
-    api_reply_free(remains->reply);
+    for (size_t i = 0; i < 3; i++)
+        api_reply_free(remains->replies[i]);
+    call_copy_drop(remains->copy);
     body_drop(&remains->body);
 }
 
@@ -140,8 +142,8 @@ static bool is_large(const struct api_reply *reply) { return reply && reply->mem
 
 static void drop_remains(struct exchange *x)
 {
-    struct remains remains = {x->reply, x->given_up, x->body}, *later = NULL;
-    if (is_large(x->reply) || is_large(x->given_up) || body_is_large(&x->body))
+    struct remains remains = {{x->reply, x->given_up, x->late_reply}, x->seat.copy, x->body}, *later = NULL;
+    if (is_large(x->reply) || is_large(x->given_up) || is_large(x->late_reply) || body_is_large(&x->body))
         later = malloc(sizeof *later);
     if (later) {
         *later = remains;
@@ -157,7 +159,6 @@ void exchange_drop(struct exchange *x)
         return;
     stream_free(x->stream);
     stream_free(x->late_stream);
-    api_reply_free(x->late_reply);
     drop_remains(x);
     admission_give(x->n_stream_taken);
     free_room(x, x->strings);

@@ -143,7 +143,8 @@ size_t exchange_fair_bytes(const struct exchange *x);
 /* Hands x->reply to the daemon. MHD_NO closes the connection: without memory there is nothing better. */
 enum MHD_Result exchange_send(struct exchange *x);
 
-/* Puts a refusal of the machine in the place of the reply, if any. */
+/* Puts a refusal (taken), or one of the machine, in the place of the reply, if any. */
+void exchange_refuse_with(struct exchange *x, struct api_reply *refusal);
 void exchange_refuse(struct exchange *x, int status, const char *detail);
 void exchange_refuse_queue(struct exchange *x);
 void exchange_refuse_late(struct exchange *x);

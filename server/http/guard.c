@@ -1,5 +1,5 @@
 /* Owns recv(), and with it what the daemon gets to see of a connection. */
-#define _GNU_SOURCE /* RTLD_NEXT */
+#define _GNU_SOURCE /* RTLD_NEXT, explicit_bzero */
 #include "server/http/guard.h"
 
 #include "server/http/internal.h"
@@ -59,13 +59,21 @@ bool http_guard_begin(struct http_connection *connection, void *tls_session)
     return page;
 }
 
+/* A token may be among it. */
+static void forget_kept(struct http_guard *guard)
+{
+    if (guard->kept)
+        explicit_bzero(guard->kept, guard->n_kept);
+    free(guard->kept);
+    guard->kept = NULL;
+}
+
 void http_guard_end(struct http_connection *connection)
 {
     int fd = connection->fd;
     if (connection_of(fd) == connection)
         atomic_store_explicit(&atomic_load(&pages[fd / PAGE])->of[fd % PAGE], NULL, memory_order_relaxed);
-    free(connection->guard.kept);
-    connection->guard.kept = NULL;
+    forget_kept(&connection->guard);
 }
 
 bool http_guard_is_full(const struct http_guard *guard) { return guard->n_sound > 0; }
@@ -184,6 +192,7 @@ static void put_closing(struct http_guard *guard)
 {
     if (guard->state != GUARD_REFUSED)
         return;
+    explicit_bzero(guard->kept + guard->n_sound, guard->n_kept - guard->n_sound);
     guard->n_swallowed += guard->n_kept - guard->n_sound;
     guard->n_kept = guard->n_sound;
     size_t n = guard->closing ? strlen(guard->closing) : 0;
@@ -229,6 +238,7 @@ static size_t give(struct http_guard *guard, char *to, size_t room)
     memcpy(to, guard->kept, n);
     memmove(guard->kept, guard->kept + n, guard->n_kept - n);
     guard->n_kept -= n;
+    explicit_bzero(guard->kept + guard->n_kept, n);
     guard->n_sound -= n;
     if (guard->n_kept == 0) {
         free(guard->kept);
@@ -268,9 +278,13 @@ static ssize_t receive_guarded(struct http_connection *connection, char *to, siz
         if (n_sound == (size_t)got)
             return (ssize_t)(n + n_sound);
         n += n_sound;
+        bool is_kept = true;
         if (!guard->closing && guard->state == GUARD_REFUSED)
             guard->n_swallowed += (size_t)got;
-        else if (!keep(connection, to + n, (size_t)got - n_sound))
+        else
+            is_kept = keep(connection, to + n, (size_t)got - n_sound);
+        explicit_bzero(to + n, (size_t)got - n_sound); /* the daemon does not know that it has them */
+        if (!is_kept)
             return n ? (ssize_t)n : 0;
         if (guard->n_swallowed > SWALLOWED_MAX)
             break;

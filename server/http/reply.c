@@ -193,14 +193,19 @@ bool exchange_queue_is_full(const struct exchange *x)
     return jobs_figures().n_waiting >= x->http->options->max_queue && workers_n_waiting(exchange_client(x)) > 0;
 }
 
-void exchange_refuse(struct exchange *x, int status, const char *detail)
+void exchange_refuse_with(struct exchange *x, struct api_reply *refusal)
 {
     if (x->given_up)
         api_reply_free(x->reply); /* a refusal too */
     else
         x->given_up = x->reply;
-    x->reply = api_refusal(status, detail);
+    x->reply = refusal;
     x->is_kept = false;
+}
+
+void exchange_refuse(struct exchange *x, int status, const char *detail)
+{
+    exchange_refuse_with(x, api_refusal(status, detail));
 }
 
 void exchange_refuse_queue(struct exchange *x)
@@ -279,9 +284,16 @@ void exchange_refuse_late(struct exchange *x)
     exchange_refuse(x, 503, detail);
 }
 
+/* When the time is over that the body sets, which may be any number; 0: it sets none, or more than a clock will see. */
+static uint64_t stated_deadline(const struct exchange *x)
+{
+    uint64_t us = x->reply->timeout_us;
+    return us && us < (UINT64_MAX - x->received_at) / 1000 ? x->received_at + us * 1000 : 0;
+}
+
 static bool is_late(struct exchange *x)
 {
-    uint64_t stated = x->reply->timeout_us ? x->received_at + x->reply->timeout_us * 1000 : 0;
+    uint64_t stated = stated_deadline(x);
     if (stated && x->received_at && (!x->deadline || stated < x->deadline))
         x->deadline = stated;
     return x->deadline && !atomic_load_explicit(&x->is_late, memory_order_relaxed) && exchange_is_late(x, clock_now());

@@ -103,10 +103,12 @@ void flights_land(struct flights *flights, struct flight_seat *leader, struct ap
 {
     struct flight_seat *seat = close_flight(flights, leader->flight);
     leader->flight = NULL;
-    bool is_shared = reply && reply->is_repeatable && (!reply->is_light || reply->n_pieces == 0 || reply->body);
+    bool stands = reply && (reply->n_pieces == 0 || reply->body); /* and borrows from nothing */
+    bool is_shared = reply && reply->is_repeatable && (stands || (!reply->is_light && leader->copy));
     for (struct flight_seat *next; seat; seat = next) {
         next = seat->next; /* once posted, the seat is its loop's */
         seat->reply = is_shared ? api_reply_hold(reply) : NULL;
+        seat->copy = is_shared ? call_copy_hold(leader->copy) : NULL;
         seat->may_join = !reply;
         metrics_add(METRICS_ANSWERS_SHARED, is_shared);
         jobs_post(seat->jobs, &seat->landed);

@@ -73,6 +73,16 @@ def test_what_is_no_list_of_names_is_not_said_again(open_server, asked):
         assert answer.status == 204 and answer.headers["Access-Control-Allow-Headers"] == "Content-Type"
 
 
+def test_what_is_too_long_is_not_said_again():
+    """A head may have 9 KiB, and the connection has 10 for it and the answer's."""
+    with start_server("--cors-origin", "*") as server:
+        asking = {"Origin": "https://a", "Access-Control-Request-Method": "POST"}
+        answer = server.request("OPTIONS", "/encode", headers={**asking, "Access-Control-Request-Headers": ",".join(["x-name"] * 1100)})
+        assert answer.status == 204 and answer.headers["Access-Control-Allow-Headers"] == "Content-Type"
+        answer = server.request("OPTIONS", "/encode", headers={**asking, "Origin": "https://" + "a" * 8000})
+        assert answer.status == 204 and "Access-Control-Allow-Origin" not in answer.headers
+
+
 @pytest.mark.parametrize("origin", ["https://evil.example.org", PAGE + ".evil.org", PAGE[:-1], "null", "", PAGE.upper(), "https://vis.example.org http://localhost:3000"])
 def test_others_may_not(open_server, origin):
     answer = open_server.post("/encode", {"scheme": "rope", "len": 2}, {"Origin": origin})

@@ -1,4 +1,5 @@
 """Equal requests at one time: a worker answers the first, the others get its answer; nothing else is ever shared."""
+import json
 import threading
 import time
 
@@ -9,6 +10,7 @@ import safetensors_reader
 from conftest import start_server
 from test_server_life import Client, get, is_quiet, metric, wait_until
 from test_server_life import post as post_bytes
+from tensors import multipart, npy
 
 PICTURE = "/encode?scheme=sinusoidal&len=1000&dim=1000&format=png"
 SHARED = "posenc_shared_answers_total"
@@ -98,3 +100,55 @@ def test_refusals_are_not_shared(server):
     answers = at_once(server, [get(PICTURE + "&cmap=none")] * 6)
     assert {status for status, _, _ in answers} == {422}
     assert metric(server, SHARED) == before
+
+
+def with_table(first):
+    """A request of a tensor in its body, whose plan takes a worker and whose answer is streamed from that body."""
+    table = np.arange(first, first + 32 * 16, dtype="f4").reshape(32, 16)
+    body, headers = multipart(request='{"scheme":"t5","num_heads":16,"lens":[600,5400],"slice":[null,[0,64],null],"format":"raw"}',
+                              table=npy(table))
+    return post_bytes(body, "/encode", *(f"{name}: {value}" for name, value in headers.items()))
+
+
+def test_a_shared_answer_outlives_the_request_it_was_made_for(server):
+    """The pieces read a tensor of the leader's body, long after the leader has left and others have its memory."""
+    alone = at_once(server, [with_table(0)])[0][2]
+    assert len(alone) == 16 * 64 * 6000 * 4
+    blocker = Client(server)
+    blocker.send(get(PICTURE.replace("dim=1000", "dim=3999")))
+    time.sleep(0.02)
+    clients = [Client(server, receive_buffer=65536) for _ in range(4)]
+    before = metric(server, SHARED)
+    for client in clients:
+        client.send(with_table(0))
+    assert wait_until(lambda: metric(server, SHARED) >= before + 3)
+    clients[0].reset()
+    time.sleep(0.1)
+    for i in range(8):
+        server.post("/encode", with_table(1000 * i + 7).partition(b"\r\n\r\n")[2])  # a boundary without its header: refused
+    bodies = []
+    readers = [threading.Thread(target=lambda client=client: bodies.append(client.answer()[2])) for client in clients[1:]]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    assert [body == alone for body in bodies] == [True] * 3
+    for client in (blocker, *clients[1:]):
+        client.__exit__()
+
+
+def test_those_who_follow_in_vain_keep_to_the_queue():
+    """What cannot be shared is asked anew by each: more than --max-queue of them do not wait."""
+    with start_server("--io-threads", "1", "--workers", "1", "--max-queue", "3") as server:
+        server.request("PUT", "/weights/w", safetensors_reader.dumps({"table": np.zeros((32, 64), "f4")}))
+        request = post_bytes(b'{"scheme":"t5","num_heads":64,"len":400,"weights":"w","format":"png"}')
+        blocker = Client(server)
+        blocker.send(get(PICTURE.replace("dim=1000", "dim=3999")))
+        time.sleep(0.05)
+        answers = at_once(server, [request] * 30)
+        blocker.__exit__()
+        refused = [json.loads(body) for status, _, body in answers if status == 503]
+        assert {status for status, _, _ in answers} == {200, 503} and len(refused) >= 20
+        assert all("--max-queue" in problem["detail"] for problem in refused)
+        assert metric(server, 'posenc_rejected_total{reason="queue"}') == len(refused)
+        assert wait_until(lambda: is_quiet(server))

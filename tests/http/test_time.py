@@ -165,6 +165,13 @@ def test_a_time_that_is_enough(one_worker, fine):
     assert one_worker.post("/encode", {"scheme": "rope", "len": 3000}, {"X-Request-Timeout": fine}).status == 200
 
 
+@pytest.mark.parametrize("us", [10**12, 2**64 // 1000 - 1, 2**64 // 1000 + 1, 2**63 - 1])
+def test_a_time_without_end_in_a_body(one_worker, us):
+    """2^63 - 1 is how some say "whenever"; in nanoseconds it is not to become a moment of the past."""
+    request = {"parameters": {"timeout": us, "len": 4, "dim": 4}, "inputs": []}
+    assert one_worker.post("/v2/models/sinusoidal/infer", request).status == 200
+
+
 def with_time(request, seconds):
     return request.replace(b"Host: x\r\n", b"Host: x\r\nX-Request-Timeout: %s\r\n" % str(seconds).encode(), 1)
 

@@ -133,6 +133,28 @@ def test_not_in_memory():
             assert not memory_has(server.pid, secret.encode())
 
 
+@pytest.mark.skipif(SANITIZED, reason="the sanitizer's shadow is terabytes")
+@pytest.mark.parametrize("raw", [
+    b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n" * 300,
+    b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer x\r\nAuthorization: Bearer %s\r\n\r\n",
+    b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nno field\r\n\r\n",
+    b"GET /version HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nX: y"], ids=["many in one go", "second header", "refused head", "no whole head"])
+def test_nothing_of_it_stays(raw):
+    """Wherever the head was kept until its turn came, and also if it never came."""
+    secret = b"mem-7Rt3Vx9Kd1Lq"
+    with token_server([f"dave {secret.decode()} read"]) as server:
+        with socket.create_connection((server.host, server.port)) as s:
+            s.sendall(raw.replace(b"%s", secret))
+            s.settimeout(0.5)
+            try:
+                while s.recv(65536):
+                    pass
+            except TimeoutError:
+                pass
+        time.sleep(0.7)  # the end of a head that is not whole is looked for every half second
+        assert not memory_has(server.pid, secret)
+
+
 # ---- The file -------------------------------------------------------------------------------------------------------
 
 BAD = [

@@ -39,6 +39,12 @@ static void hostile_texts_stay_in_their_quotes(void **state)
         {"x\nlevel=error", "\"x\\u000alevel=error\""},
         {"\033[31m\x7f", "\"\\u001b[31m\\u007f\""},
         {"\xc3\xa4\xf0\x9f\x98\x80", "\"\xc3\xa4\xf0\x9f\x98\x80\""},
+        {"\xc2\x9b"
+         "31m\xc2\x85\xc2\xa0",
+         "\"\\u009b31m\\u0085\xc2\xa0\""}, /* C1; not the blank behind */
+        {"a\xe2\x80\xa8"
+         "b\xe2\x80\xae\xe2\x81\xa6\xe2\x80\xaf",
+         "\"a\\u2028b\\u202e\\u2066\xe2\x80\xaf\""}, /* ends of lines, turns */
         {"\xff\xc3", "\"\xef\xbf\xbd\xef\xbf\xbd\""},
         {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* a surrogate */
         {"\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* overlong */
