@@ -80,6 +80,7 @@ struct api_store {
  * through the callbacks. Callbacks may be called from any thread. */
 struct api_host {
     uint64_t max_body;               /* bytes of a request body; named in the 413 together with its flag --max-body */
+    uint64_t max_json;               /* bytes of a request's JSON; --max-json; 0: as many as max_body */
     uint64_t max_answer;             /* bytes of the tensors of one answer; --max-answer */
     uint64_t max_pictures;           /* bytes of all finished pictures that are not read yet; --buffer-memory */
     uint64_t max_work;               /* multiply-adds of one answer, or what takes as long; --max-work */
@@ -173,7 +174,7 @@ struct api_reply *api_refuse_quota(const struct api_host *host, const struct api
 /* Is this path everybody's (the first page, health, figures), whatever quotas there are? */
 bool api_is_open(const char *path);
 
-/* Makes a refusal the server itself has decided on (408, 429, 431, 500, 503 …) in the error form of the contract.
+/* Makes a refusal the server itself has decided on (408, 429, 431, 503 …) in the error form of the contract.
  * detail is copied. */
 struct api_reply *api_refusal(int status, const char *detail);
 

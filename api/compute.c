@@ -26,6 +26,7 @@ static bool read_fields(struct api_computation *c)
     if (!call->body_bytes && !has_query)
         return fail_empty(c);
     struct api_request *request = &c->work->request;
+    request->max_json = c->host->max_json;
     request->body_is_ours = call->body_is_ours && !call->is_hurried; /* who hurries may ask again */
     if (!api_memory_for_reading(c->work, c->host, call, c->problem))
         return false;

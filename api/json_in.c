@@ -5,6 +5,7 @@
 #include "api/tensor_in.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,9 +233,21 @@ static bool check_nul(const char *text, size_t n, const char *where, struct api_
                     place.column);
 }
 
+bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api_problem *problem)
+{
+    if (max == 0 || n <= max)
+        return true;
+    return api_fail(problem, 413, "",
+                    "%sthe request's JSON has %" PRIu64 " bytes; allowed: at most %" PRIu64
+                    " (the limit --max-json of this server); tensors sent as .npy, .npz or safetensors do not count",
+                    where, n, max);
+}
+
 static bool read_document(struct reader *r, const char *text, size_t n)
 {
     struct api_scan scan;
+    if (!api_json_check_size(r->request->max_json, n, r->where, r->problem))
+        return false;
     api_scan_init(&scan);
     r->scan = &scan;
     bool fine = check_nul(text, n, r->where, r->problem) && api_scan_text(&scan, text, n, r->where, r->problem) &&

@@ -13,6 +13,9 @@ bool api_json_read(struct api_request *request, const char *text, size_t n, cons
 bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
                          struct api_problem *problem);
 
+/* Are n bytes of JSON within the limit --max-json (max; 0: there is none)? If not, *problem says so. */
+bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api_problem *problem);
+
 /* Is text one JSON value and nothing else? If not, *problem says so, with `where` in front. */
 bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem);
 

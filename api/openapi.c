@@ -4,6 +4,7 @@
  * its own; the endpoint decides which fields it uses, and refuses others by name. */
 #include "api/form.h"
 #include "api/routes.h"
+#include "api/statuses.h"
 
 #include <math.h>
 #include <string.h>
@@ -191,6 +192,16 @@ static const char problem_schema[] =
     "\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"required\":[\"dtype\",\"shape\"]}},"
     "\"empty_rows\":{\"type\":\"integer\"}}}";
 
+/* Of every operation: how long the answer may take, and what it is called. */
+static const char common_parameters[] =
+    "\"RequestTimeout\":{\"name\":\"X-Request-Timeout\",\"in\":\"header\",\"description\":\"seconds, as 2.5, from the "
+    "last "
+    "byte of the request: an answer that has not begun by then is 503, one that has is cut\",\"schema\":{\"type\":"
+    "\"number\",\"exclusiveMinimum\":0,\"maximum\":1000000}},\"RequestId\":{\"name\":\"X-Request-Id\",\"in\":"
+    "\"header\","
+    "\"description\":\"the request's name in the answer and in the log; without it, or with another, one is made\","
+    "\"schema\":{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9._-]{1,128}$\"}}";
+
 static void add_components(struct api_text *text)
 {
     api_text_put(text, "\"security\":[{},{\"bearer\":[]}],\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":"
@@ -201,6 +212,10 @@ static void add_components(struct api_text *text)
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
     api_text_put(text, problem_schema);
+    api_text_put(text, "},");
+    api_statuses_describe(text);
+    api_text_put(text, ",\"parameters\":{");
+    api_text_put(text, common_parameters);
     api_text_put(text, "}}");
 }
 
@@ -241,13 +256,14 @@ static void add_query(struct api_text *text, const char *example)
 }
 
 /* And the end of the responses. */
-static void add_default_response(struct api_text *text)
+static void add_other_responses(struct api_text *text, const struct api_route_info *route, const char *method)
 {
+    api_statuses_refer(text, route, method);
     api_text_put(text, ",\"default\":{\"description\":\"what was wrong, in words\",\"content\":{"
                        "\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
 }
 
-static void add_responses(struct api_text *text, const struct api_route_info *route)
+static void add_responses(struct api_text *text, const struct api_route_info *route, const char *method)
 {
     bool computes = route->computes;
     api_text_format(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{\"%s\":{",
@@ -259,13 +275,13 @@ static void add_responses(struct api_text *text, const struct api_route_info *ro
         if (strcmp(api_format_at(i)->media_type, api_json_type) != 0)
             api_text_format(text, ",\"%s\":{}", api_format_at(i)->media_type);
     api_text_put(text, "}}");
-    add_default_response(text);
+    add_other_responses(text, route, method);
 }
 
 static const char tensors_file[] = "\"application/vnd.safetensors\":{}";
 
 /* PUT takes the file that GET gives. */
-static void add_file_method(struct api_text *text, const char *method)
+static void add_file_method(struct api_text *text, const struct api_route_info *route, const char *method)
 {
     bool is_put = strcmp(method, "PUT") == 0, is_delete = strcmp(method, "DELETE") == 0;
     if (is_put)
@@ -279,7 +295,7 @@ static void add_file_method(struct api_text *text, const char *method)
                            "\"application/json\":{}}}");
     else
         api_text_format(text, "\"200\":{\"description\":\"the file\",\"content\":{%s}}", tensors_file);
-    add_default_response(text);
+    add_other_responses(text, route, method);
 }
 
 static const char *lower(const char *method)
@@ -298,7 +314,9 @@ static void add_inference_body(struct api_text *text, const char *example)
         text,
         ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\",\"properties\":{\"id\":{"
         "\"type\":\"string\"},\"parameters\":{\"type\":\"object\",\"description\":\"the request's fields as strings, "
-        "numbers and booleans; lists and objects as JSON text\"},\"inputs\":{\"type\":\"array\",\"items\":{\"type\":"
+        "numbers and booleans; lists and objects as JSON text\",\"properties\":{\"timeout\":{\"type\":"
+        "\"integer\",\"minimum\":0,\"description\":\"microseconds from the last byte of the request, as header "
+        "X-Request-Timeout says them in seconds; 0: any time\"}}},\"inputs\":{\"type\":\"array\",\"items\":{\"type\":"
         "\"object\",\"required\":[\"name\",\"shape\",\"datatype\"],\"properties\":{\"name\":{\"type\":\"string\"},"
         "\"shape\":{\"type\":\"array\"},\"datatype\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},"
         "\"data\":{\"type\":\"array\"}}}},\"outputs\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":["
@@ -342,9 +360,9 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     if (route->is_protocol && route->example)
         add_inference_body(text, route->example);
     if (route->keeps_files)
-        add_file_method(text, method);
+        add_file_method(text, route, method);
     else
-        add_responses(text, route);
+        add_responses(text, route, method);
     api_text_put(text, "}");
 }
 
@@ -353,6 +371,8 @@ static void add_path(struct api_text *text, const struct api_route_info *route)
     bool first = true;
     api_text_string(text, route->pattern);
     api_text_put(text, ":{");
+    api_text_put(text, "\"parameters\":[{\"$ref\":\"#/components/parameters/RequestTimeout\"},{\"$ref\":"
+                       "\"#/components/parameters/RequestId\"}],");
     for (size_t i = 0; route->methods[i]; i++)
         add_method(text, route, route->methods[i], &first);
     api_text_put(text, "}");

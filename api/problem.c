@@ -1,5 +1,6 @@
 /* Errors as values of the language, and their form on the wire (RFC 9457). */
 #include "api/problem.h"
+#include "api/statuses.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -61,42 +62,6 @@ void api_pointer_push(char *pointer, const char *name, size_t n)
         }
     }
     pointer[used] = '\0';
-}
-
-/* The titles of RFC 9110 and RFC 6585. */
-static const struct {
-    int status;
-    const char *title;
-} titles[] = {
-    {400, "Bad Request"},
-    {401, "Unauthorized"},
-    {403, "Forbidden"},
-    {404, "Not Found"},
-    {405, "Method Not Allowed"},
-    {406, "Not Acceptable"},
-    {408, "Request Timeout"},
-    {411, "Length Required"},
-    {412, "Precondition Failed"},
-    {413, "Content Too Large"},
-    {414, "URI Too Long"},
-    {415, "Unsupported Media Type"},
-    {416, "Range Not Satisfiable"},
-    {417, "Expectation Failed"},
-    {422, "Unprocessable Content"},
-    {429, "Too Many Requests"},
-    {431, "Request Header Fields Too Large"},
-    {500, "Internal Server Error"},
-    {501, "Not Implemented"},
-    {503, "Service Unavailable"},
-    {505, "HTTP Version Not Supported"},
-};
-
-const char *api_status_title(int status)
-{
-    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
-        if (titles[i].status == status)
-            return titles[i].title;
-    return status < 500 ? "Client Error" : "Server Error";
 }
 
 static void add_member(struct api_text *text, const char *name, const char *value)

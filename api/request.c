@@ -7,6 +7,7 @@ void api_request_init(struct api_request *request, enum pe_operation operation)
 {
     request->operation = operation;
     request->body_is_ours = false;
+    request->max_json = 0;
     request->arena = (struct api_arena){0};
     request->n_fields = 0;
     request->stored = NULL;

@@ -13,6 +13,7 @@ struct api_weights;
 struct api_request {
     enum pe_operation operation;
     bool body_is_ours; /* tensors may be moved inside the body: api_call.body_is_ours */
+    uint64_t max_json; /* bytes of its JSON: api_host.max_json; 0: any number */
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];
     size_t n_fields;

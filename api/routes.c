@@ -2,6 +2,8 @@
  * answer itself. */
 #include "api/routes.h"
 #include "api/cors.h"
+#include "api/inputs/input.h"
+#include "api/json_in.h"
 #include "api/json_load.h"
 #include "api/oip/oip.h"
 
@@ -107,6 +109,7 @@ struct api_route_info api_route_at(size_t i)
             info.methods[n++] = methods[m].name;
     info.is_protocol = strncmp(route->pattern, "/v2", 3) == 0;
     info.computes = (route->methods & POST) && !info.is_protocol;
+    info.is_open = route->is_open;
     info.keeps_files = route->methods & PUT;
     info.operation = route->handle == api_rotate ? PE_ROTATE : route->handle == api_attention ? PE_ATTEND : PE_ENCODE;
     return info;
@@ -216,6 +219,15 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
                     n, host->max_body);
 }
 
+/* JSON that declares its length need not come before it is refused; other JSON is judged where it is read. */
+static bool check_json(const struct api_host *host, const struct api_call *call, const struct route *route, uint64_t n,
+                       struct api_problem *problem)
+{
+    bool is_json = (route->methods & POST) && strcmp(route->group, "compute") == 0 && n != API_LENGTH_UNKNOWN &&
+                   api_body_is_json(call->content_type);
+    return !is_json || api_json_check_size(host->max_json, n, "", problem);
+}
+
 static bool is_options(const struct api_call *call) { return strcmp(call->method, "OPTIONS") == 0; }
 
 /* RFC 6750. Nobody learns which paths there are before he has said who he is; a browser's preflight cannot say it. */
@@ -250,7 +262,8 @@ static bool check_head(const struct api_host *host, const struct api_call *call,
         return fail_path(call->path, problem);
     if (!allows(route, call->method) && !is_options(call))
         return fail_method(route, call->method, problem);
-    return check_coding(call->content_encoding, problem) && check_length(host, n, problem);
+    return check_coding(call->content_encoding, problem) && check_length(host, n, problem) &&
+           check_json(host, call, route, n, problem);
 }
 
 /* ---- The two calls ---- */
@@ -269,6 +282,13 @@ static struct api_reply *finish(struct api_reply *reply, const struct route *rou
     return api_cors(api_reply_set_route(reply, route ? route->pattern : ""), host, call);
 }
 
+static struct api_reply *refuse(const struct api_problem *problem, const struct route *route,
+                                const struct api_host *host, const struct api_call *call)
+{
+    struct api_reply *door = route && route->handle == api_docs ? api_docs_door(host, call, problem) : NULL;
+    return finish(door ? door : api_reply_problem(problem), route, host, call);
+}
+
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes)
 {
     struct steps steps;
@@ -276,7 +296,7 @@ struct api_reply *api_refuse_early(const struct api_host *host, const struct api
     struct api_problem problem;
     if (check_head(host, call, route, declared_bytes, &problem))
         return NULL;
-    return finish(api_reply_problem(&problem), route, host, call);
+    return refuse(&problem, route, host, call);
 }
 
 static struct api_reply *handle(const struct route *route, const struct api_asked *asked)
@@ -314,7 +334,7 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
     const struct route *route = route_find(call->path, &steps);
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))
-        return finish(api_reply_problem(&problem), route, host, call);
+        return refuse(&problem, route, host, call);
     pe_watch(call->is_gone, call->caller);
     struct api_reply *reply = handle(route, &asked);
     pe_watch(NULL, NULL);

@@ -20,6 +20,10 @@ struct api_reply *api_metrics(const struct api_asked *asked);
 struct api_reply *api_version(const struct api_asked *asked);
 struct api_reply *api_front(const struct api_asked *asked); /* pages.c */
 struct api_reply *api_docs(const struct api_asked *asked);
+/* The page of /docs as the answer to who asks for it as a page and has no token: it holds nothing but the program's own
+ * text, and asks for one. NULL: the problem is the answer. */
+struct api_reply *api_docs_door(const struct api_host *host, const struct api_call *call,
+                                const struct api_problem *problem);
 
 /* The table, for the description of it. */
 struct api_route_info {
@@ -31,6 +35,7 @@ struct api_route_info {
     const char *methods[8]; /* NULL-terminated */
     bool computes;          /* takes a request of ours */
     bool keeps_files;       /* its PUT takes a file of tensors, its GET gives it */
+    bool is_open;           /* to everybody, whatever tokens there are */
     bool is_protocol;       /* belongs to the Open Inference Protocol */
     enum pe_operation operation;
 };

@@ -1,4 +1,5 @@
 /* What a request will cost: planning it, told from its fields alone, and filling, told by its plan. */
+#include "core/inherit.h"
 #include "core/limits.h"
 #include "core/scheme.h"
 #include "core/slice.h"
@@ -76,20 +77,45 @@ static double attention_size(const struct pe_field *field)
     return (double)n / (strcmp(field->name, "x") == 0 ? 1 : 32);
 }
 
+/* What the request says and what it inherits: the numbers of a model's config are whoever sent it's, like any other. A
+ * request that cannot be merged will be refused for that, before anything is made of it. */
+struct said {
+    const struct pe_field *fields;
+    size_t n;
+    struct pe_inheritance merged;
+};
+
+static void said_by(const struct pe_request *request, struct said *said)
+{
+    struct pe_error err;
+    bool has_model = false;
+    said->fields = request->fields;
+    said->n = request->n_fields;
+    for (size_t i = 0; i < request->n_fields; i++)
+        has_model = has_model || strcmp(request->fields[i].name, "preset") == 0 ||
+                    strcmp(request->fields[i].name, "hf_config") == 0;
+    if (!has_model || pe_inherit(&said->merged, request, &err) != PE_OK)
+        return;
+    said->fields = said->merged.fields;
+    said->n = said->merged.n;
+}
+
 double pe_request_size(const struct pe_request *request)
 {
     double total = 0;
-    for (size_t i = 0; request->operation == PE_ATTEND && i < request->n_fields; i++)
-        total += attention_size(&request->fields[i]);
-    for (size_t i = 0; i < request->n_fields; i++)
-        total += fmax(size_of(&request->fields[i]), 0);
+    struct said said;
+    said_by(request, &said);
+    for (size_t i = 0; request->operation == PE_ATTEND && i < said.n; i++)
+        total += attention_size(&said.fields[i]);
+    for (size_t i = 0; i < said.n; i++)
+        total += fmax(size_of(&said.fields[i]), 0);
     return total;
 }
 
 /* ---- Memory of planning ---- */
 
-/* A plan and what it holds whatever is asked; a model that is named brings fields nobody counts. */
-enum { BYTES_OF_PLAN = 96 << 10, BYTES_OF_MODEL = 4 << 20 };
+/* A plan and what it holds whatever is asked. */
+enum { BYTES_OF_PLAN = 96 << 10 };
 
 /* A column of a table, all that is laid out for it; a single position on each of its axes; a number of a tensor, as it
  * is kept: widened, and once more while it is read. */
@@ -97,11 +123,10 @@ enum { HEADS = 16 }; /* where the request leaves them to the scheme */
 enum { BYTES_OF_COLUMN = 768, BYTES_OF_POSITION = 96, BYTES_OF_NUMBER = 16 };
 
 struct extent {
-    double columns, heads, width; /* summed; of the fields that say so; the widest */
-    double positions, listed;     /* how long a sequence; of it, positions that are kept one by one */
-    double numbers, window;       /* of tensors; biases of a window */
-    bool has_model;
-    const struct pe_scheme *scheme; /* NULL: a model says which */
+    double columns, heads, width;   /* summed; of the fields that say so; the widest */
+    double positions, listed;       /* how long a sequence; of it, positions that are kept one by one */
+    double numbers, window;         /* of tensors; biases of a window */
+    const struct pe_scheme *scheme; /* NULL: none that is known */
 };
 
 static double longest(const struct pe_tensor *tensor)
@@ -142,8 +167,6 @@ static void measure(struct extent *e, const struct pe_field *field)
             e->positions += x;
     if (strcmp(name, "num_heads") == 0)
         e->heads = x;
-    if (strcmp(name, "preset") == 0 || strcmp(name, "hf_config") == 0)
-        e->has_model = true;
     if (strcmp(name, "scheme") == 0 && v->kind == PE_STRING)
         e->scheme = pe_scheme_get(v->string);
     if (v->kind == PE_ARRAY)
@@ -160,9 +183,13 @@ static bool is_stepping(const struct pe_scheme *scheme)
 double pe_request_bytes(const struct pe_request *request)
 {
     struct extent e = {.heads = HEADS, .width = 1};
-    for (size_t i = 0; i < request->n_fields; i++)
-        measure(&e, &request->fields[i]);
-    double bytes = BYTES_OF_PLAN + (e.has_model ? BYTES_OF_MODEL : 0) + BYTES_OF_COLUMN * fmin(e.columns, PE_DIM_MAX) +
+    struct said said;
+    said_by(request, &said);
+    for (size_t i = 0; i < said.n; i++)
+        measure(&e, &said.fields[i]);
+    if (said.fields == said.merged.fields)
+        e.scheme = said.merged.scheme;
+    double bytes = BYTES_OF_PLAN + BYTES_OF_COLUMN * fmin(e.columns, PE_DIM_MAX) +
                    BYTES_OF_POSITION * fmin(e.listed, PE_LISTED_POSITIONS_MAX) + BYTES_OF_NUMBER * e.numbers;
     double rows = fmax(e.positions, 1);
     if (!e.scheme || e.scheme->is_pairwise) /* biases of all distances */

@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STRING_MAX = 1024, KEYS_MAX = 64 };
+/* With its end: a string may be as long as the longest path there is, and as what a repeated flag says in all. What is
+ * longer is refused, never cut. */
+enum { STRING_MAX = 4096 + 1, KEYS_MAX = 64 };
 
 struct reader {
     const char *begin, *at, *end;
@@ -109,6 +111,8 @@ static bool read_word(struct reader *reader, char *dst)
     size_t n = 0;
     while (reader->at + n < reader->end && n < STRING_MAX - 1 && !strchr(" \t\r\n,:{}[]\"", reader->at[n]))
         n++;
+    if (n == STRING_MAX - 1)
+        return fail(reader, "a value of %d characters or more", STRING_MAX - 1);
     memcpy(dst, reader->at, n);
     dst[n] = '\0';
     if (!is_number(dst) && strcmp(dst, "true") != 0 && strcmp(dst, "false") != 0 && strcmp(dst, "null") != 0)

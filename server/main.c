@@ -48,7 +48,7 @@ struct server {
     struct weights *weights;
     struct http_door door;
     const char *socket; /* path of the Unix socket that is there now, NULL: none */
-    struct job reread;  /* of weights and tokens, after SIGHUP */
+    struct job reread;  /* of weights, tokens and certificate, after SIGHUP */
     bool is_rereading, wants_reread;
     struct loops *loops;
     struct jobs *jobs; /* the first of the loops: signals, timers and the work of this file */
@@ -112,6 +112,8 @@ static void reread_work(struct job *job) /* worker */
     struct server *server = server_of(job);
     if (server->door.tokens)
         tokens_reread(server->door.tokens);
+    if (server->door.tls.cert)
+        tls_reread(&server->door.tls, server->options.tls_cert, server->options.tls_key);
     if (*server->options.weights_dir)
         weights_reread(server->weights);
 }
@@ -140,7 +142,7 @@ static void on_hangup(void *self, int signum)
 {
     struct server *server = self;
     (void)signum;
-    if (!*server->options.weights_dir && !server->door.tokens)
+    if (!*server->options.weights_dir && !server->door.tokens && !server->door.tls.cert)
         log_info("SIGHUP: nothing to read again");
     else if (server->stage != STAGE_STOPPED)
         reread(server);
@@ -245,6 +247,7 @@ static bool set_up_process(struct server *server)
     }
     server->host = (struct api_host){
         .max_body = options->max_body,
+        .max_json = options->max_json,
         .max_answer = options->max_answer,
         .max_pictures = options->buffer_memory,
         .max_work = options->max_work,

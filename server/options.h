@@ -17,7 +17,7 @@ enum { OPTIONS_MAX = 40, OPTIONS_TEXT_BYTES = 512, OPTIONS_LIST_BYTES = 4096 };
 struct options {
     char *config, *host, *tcp_cc, *socket, *token_file, *tls_cert, *tls_key, *cors_origin, *weights_dir;
     uint64_t port, workers, io_threads, max_connections, max_queue, max_queue_age, max_streams;
-    uint64_t max_body, max_answer, max_work, max_weights, max_memory, buffer_memory, answer_cache;
+    uint64_t max_body, max_json, max_answer, max_work, max_weights, max_memory, buffer_memory, answer_cache;
     uint64_t connection_timeout, header_timeout, body_timeout, send_timeout, min_rate, drain_seconds, drain_delay;
     int log_format;                   /* enum log_format */
     int log_level;                    /* enum log_level */

@@ -41,6 +41,8 @@ static const struct api_input *input_find(const char *content_type)
     return &inputs[0];
 }
 
+bool api_body_is_json(const char *content_type) { return !content_type || input_find(content_type) == &inputs[0]; }
+
 bool api_body_read(struct api_request *request, const char *content_type, const char *bytes, size_t n,
                    struct api_problem *problem)
 {

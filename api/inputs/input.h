@@ -19,6 +19,8 @@ struct api_input {
 bool api_body_read(struct api_request *request, const char *content_type, const char *bytes, size_t n,
                    struct api_problem *problem);
 
+bool api_body_is_json(const char *content_type); /* does api_body_read take it for JSON? */
+
 void api_inputs_print(char *out, size_t room); /* "application/json, multipart/form-data, …" for Accept-Post */
 
 /* Fails with 415 and the list of what is read. */

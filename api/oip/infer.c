@@ -114,6 +114,7 @@ static bool read(struct inference *inference)
     struct api_computation *c = &inference->computation;
     struct api_request *request = &c->work->request;
     struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
+    request->max_json = c->host->max_json;
     request->body_is_ours = c->call->body_is_ours && !c->call->is_hurried; /* who hurries may ask again */
     return api_oip_read(request, c->call, &inference->request, &inference->problem) &&
            api_request_add(request, "scheme", &scheme, &inference->problem) && choose_operation(inference, request);

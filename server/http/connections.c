@@ -36,7 +36,9 @@ static void connection_opened(struct http_daemon *daemon, struct MHD_Connection 
     http->n_connections++;
     http_phase(http, connection, HTTP_PHASE_NEW);
     info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    if (!http_guard_begin(connection, info ? info->tls_session : NULL)) {
+    void *session = info ? info->tls_session : NULL;
+    tls_dress(&http->door->tls, session);
+    if (!http_guard_begin(connection, session)) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         shutdown(connection->fd, SHUT_RDWR);
     }

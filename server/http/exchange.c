@@ -219,6 +219,19 @@ static bool take_timeout(struct exchange *x)
     return !timeout || (x->head.n[HTTP_REQUEST_TIMEOUT] == 1 && http_timeout_parse(timeout, &x->timeout_us));
 }
 
+/* Of a head that is too long, what was sent: its cost up to where it was refused, as nobody waits for its end. */
+static enum MHD_Result send_head_refusal(struct exchange *x, const struct http_refusal *refusal)
+{
+    char detail[512];
+    const struct http_guard *guard = &x->connection->guard;
+    size_t cost = !x->must_close ? 0 : guard->head.cost ? guard->head.cost : guard->chunks.cost;
+    metrics_add(METRICS_REJECTED_HEAD, 1);
+    if (!cost)
+        return exchange_send_refusal(x, refusal->status, refusal->detail);
+    snprintf(detail, sizeof detail, "%s; what has come of this one costs %zu", refusal->detail, cost);
+    return exchange_send_refusal(x, refusal->status, detail);
+}
+
 /* Everything that can be refused before the body is: form of the head, then what the language says, then room. */
 static enum MHD_Result check_head(struct exchange *x)
 {
@@ -226,10 +239,8 @@ static enum MHD_Result check_head(struct exchange *x)
     if (!refusal.status && !take_timeout(x))
         refusal = (struct http_refusal){
             400, "X-Request-Timeout is not one number of seconds; allowed: above 0 and up to 1000000, as 2.5"};
-    if (refusal.status) {
-        metrics_add(METRICS_REJECTED_HEAD, 1);
-        return exchange_send_refusal(x, refusal.status, refusal.detail);
-    }
+    if (refusal.status)
+        return send_head_refusal(x, &refusal);
     uint64_t n_declared = http_head_length(&x->head);
     x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
     if (x->reply || !exchange_admit(x))

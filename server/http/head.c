@@ -232,6 +232,7 @@ static bool take_field(struct head_scan *scan, char *line, size_t n)
     case 6:
         if (begins(line, n, "Cookie"))
             count_cookies(scan, &field);
+        scan->has_expect = scan->has_expect || begins(line, n, "Expect");
         return true;
     case 14: return !begins(line, n, "Content-Length") || take_length(scan, &field);
     case 17: return !begins(line, n, "Transfer-Encoding") || take_coding(scan, &field);
@@ -255,11 +256,15 @@ static bool take_end(struct head_scan *scan)
 /* True while there is room. The request line is the first that can be too long. */
 static bool has_room(struct head_scan *scan, size_t n_bytes)
 {
-    if ((n_bytes > HEAD_COST_MIN ? n_bytes : HEAD_COST_MIN) + scan->n_extra <= HEAD_COST_MAX)
+    size_t cost = (n_bytes > HEAD_COST_MIN ? n_bytes : HEAD_COST_MIN) + scan->n_extra;
+    if (cost <= HEAD_COST_MAX)
         return true;
+    scan->cost = cost;
     if (scan->n_judged == 0)
-        return refuse(&scan->refusal, 414,
-                      "the request line is longer than 9216 bytes, or has more than 60 query parameters");
+        return refuse(
+            &scan->refusal, 414,
+            "the request line costs more than 9216 bytes: its length, or 5120 if that is more, and 64 for every "
+            "query parameter");
     return refuse(&scan->refusal, 431,
                   "the request's head costs more than 9216 bytes: its length, or 5120 if that is more, 64 for every "
                   "field, query parameter and cookie, and the length of cookies");
@@ -280,6 +285,17 @@ static bool take_line(struct head_scan *scan, char *line, size_t n)
     return n > 2;
 }
 
+/* Without a body there is nothing to wait for (RFC 9110, 10.1.1). 0.9.75 sends 100 even then, and takes the next
+ * request for the body: so the field gets another name. True, as the head is done. */
+static bool hide_expect(const struct head_scan *scan, char *head)
+{
+    char *end = scan->has_expect && !scan->is_chunked && scan->length == 0 ? head + scan->n_judged : head;
+    for (char *line = head; line < end; line = (char *)memchr(line, '\n', (size_t)(end - line)) + 1)
+        if (begins(line, (size_t)(end - line), "Expect:"))
+            *line = 'X';
+    return true;
+}
+
 bool head_scan(struct head_scan *scan, char *head, size_t n)
 {
     /* What is no HTTP at all, such as the first byte of TLS, may never send a line's end. */
@@ -288,7 +304,7 @@ bool head_scan(struct head_scan *scan, char *head, size_t n)
     for (char *end; (end = memchr(head + scan->n_searched, '\n', n - scan->n_searched));) {
         size_t n_line = (size_t)(end + 1 - (head + scan->n_judged));
         if (!take_line(scan, head + scan->n_judged, n_line))
-            return true;
+            return hide_expect(scan, head);
     }
     scan->n_searched = n;
     return !has_room(scan, n);
@@ -334,8 +350,11 @@ static bool take_trailer(struct chunk_scan *scan, const char *line, size_t n)
     for (size_t i = 0; i < sizeof forbidden / sizeof *forbidden; i++)
         if (is_word(line, field.n_name, forbidden[i]))
             return refuse(&scan->refusal, 400, "a trailer has a field that belongs into the head");
-    if (n + 2 + HEAD_ENTRY_COST > scan->n_room)
-        return refuse(&scan->refusal, 431, "head and trailers together are longer than 9216 bytes");
+    if (n + 2 + HEAD_ENTRY_COST > scan->n_room) {
+        scan->cost = HEAD_COST_MAX - scan->n_room + n + 2 + HEAD_ENTRY_COST;
+        return refuse(&scan->refusal, 431,
+                      "head and trailers together cost more than 9216 bytes: their length, and 64 for every field");
+    }
     scan->n_room -= n + 2 + HEAD_ENTRY_COST;
     return true;
 }

@@ -20,8 +20,9 @@ struct head_scan {
     size_t n_judged;   /* bytes of whole lines that are sound; when done, the bytes of the head */
     size_t n_searched; /* no line ends between n_judged and here */
     size_t n_extra;    /* cost besides the bytes */
+    size_t cost;       /* of what has come, once that is too much */
     unsigned n_hosts, n_lengths, n_codings;
-    bool has_request_line, is_http_1_0, is_head;
+    bool has_request_line, is_http_1_0, is_head, has_expect;
     bool is_chunked; /* these two hold when the head is done */
     uint64_t length; /* of the body, 0 if it is chunked or there is none */
     struct http_refusal refusal;
@@ -39,6 +40,7 @@ struct chunk_scan {
     enum { CHUNK_SIZE, CHUNK_DATA, CHUNK_DATA_END, CHUNK_TRAILER, CHUNK_DONE } at;
     uint64_t n_data; /* of the chunk, still to come */
     size_t n_room;   /* for trailers: what the head has left of HEAD_COST_MAX */
+    size_t cost;     /* of head and trailers, once that is too much */
     struct http_refusal refusal;
 };
 

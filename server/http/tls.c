@@ -1,9 +1,13 @@
-/* Owns the reading of certificate and key. */
+/* Owns the reading of certificate and key, at the start and again. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/http/tls.h"
 
+#include "server/log.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <gnutls/gnutls.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +53,7 @@ static char *read_pem(const char *flag, const char *path, const char *what, char
 
 bool tls_read(struct tls *tls, const char *cert_path, const char *key_path, char *error, size_t n_error)
 {
-    *tls = (struct tls){NULL, NULL};
+    *tls = (struct tls){.cert = NULL};
     if (!*cert_path && !*key_path)
         return true;
     if (!*cert_path || !*key_path) {
@@ -65,11 +69,97 @@ bool tls_read(struct tls *tls, const char *cert_path, const char *key_path, char
     return false;
 }
 
-void tls_drop(struct tls *tls)
+static void wipe(struct tls *tls)
 {
     if (tls->key)
         explicit_bzero(tls->key, strlen(tls->key));
     free(tls->key);
     free(tls->cert);
-    *tls = (struct tls){NULL, NULL};
+}
+
+/* ---- Reading again ---------------------------------------------------------------------------------------------- */
+
+/* 0.9.75 gives every session what the daemon was started with, and tells us of the connection before its handshake:
+ * then the session can be given something else. A session only points to it, and no one says when the last one ends; so
+ * each is kept until the end. They are some kilobytes, and certificates change a few times a year. */
+struct tls_renewed {
+    struct tls_renewed *before;
+    struct tls files;
+    gnutls_certificate_credentials_t credentials;
+};
+
+static bool is_same(const struct tls *a, const struct tls *b)
+{
+    return strcmp(a->cert, b->cert) == 0 && strcmp(a->key, b->key) == 0;
+}
+
+/* What GnuTLS says of them; GNUTLS_E_SUCCESS: credentials are made. */
+static int dress_up(struct tls_renewed *renewed)
+{
+    gnutls_datum_t cert = {(unsigned char *)renewed->files.cert, (unsigned)strlen(renewed->files.cert)};
+    gnutls_datum_t key = {(unsigned char *)renewed->files.key, (unsigned)strlen(renewed->files.key)};
+    int status = gnutls_certificate_allocate_credentials(&renewed->credentials);
+    if (status == GNUTLS_E_SUCCESS)
+        status = gnutls_certificate_set_x509_key_mem(renewed->credentials, &cert, &key, GNUTLS_X509_FMT_PEM);
+    return status < 0 ? status : GNUTLS_E_SUCCESS;
+}
+
+static void renewed_free(struct tls_renewed *renewed)
+{
+    if (renewed->credentials)
+        gnutls_certificate_free_credentials(renewed->credentials);
+    wipe(&renewed->files);
+    free(renewed);
+}
+
+static void keep_old(struct tls_renewed *renewed, const char *why)
+{
+    log_error("%s; new connections go on with the certificate that was read before", why);
+    renewed_free(renewed);
+}
+
+void tls_reread(struct tls *tls, const char *cert_path, const char *key_path)
+{
+    char error[512];
+    struct tls_renewed *newest = atomic_load(&tls->renewed), *renewed = calloc(1, sizeof *renewed);
+    if (!renewed) {
+        log_error("no memory to read --tls-cert and --tls-key again");
+        return;
+    }
+    if (!tls_read(&renewed->files, cert_path, key_path, error, sizeof error)) {
+        keep_old(renewed, error);
+        return;
+    }
+    if (is_same(&renewed->files, newest ? &newest->files : tls)) {
+        renewed_free(renewed);
+        return;
+    }
+    int status = dress_up(renewed);
+    if (status != GNUTLS_E_SUCCESS) {
+        snprintf(error, sizeof error, "--tls-cert and --tls-key, read again: %s", gnutls_strerror(status));
+        keep_old(renewed, error);
+        return;
+    }
+    renewed->before = newest;
+    atomic_store(&tls->renewed, renewed);
+    log_info("--tls-cert and --tls-key read again: new connections are shown the new certificate");
+}
+
+void tls_dress(const struct tls *tls, void *session)
+{
+    struct tls_renewed *newest = atomic_load(&tls->renewed);
+    if (newest && session)
+        gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, newest->credentials);
+}
+
+/* ---- The end ---------------------------------------------------------------------------------------------------- */
+
+void tls_drop(struct tls *tls)
+{
+    for (struct tls_renewed *renewed = atomic_load(&tls->renewed), *before; renewed; renewed = before) {
+        before = renewed->before;
+        renewed_free(renewed);
+    }
+    wipe(tls);
+    *tls = (struct tls){.cert = NULL};
 }

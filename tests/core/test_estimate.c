@@ -75,6 +75,74 @@ static void large_plans_are_covered(void **state)
     }
 }
 
+static bool can_be_planned(const char *json)
+{
+    struct test_request r;
+    struct pe_plan *plan = NULL;
+    struct pe_error err;
+    test_request_parse(&r, json);
+    bool is_fine = pe_plan_new(&r.request, &plan, &err) == PE_OK;
+    pe_plan_free(plan);
+    test_request_drop(&r);
+    return is_fine;
+}
+
+/* Each by its name alone, with whatever sequence it takes. */
+static void every_preset_is_covered(void **state)
+{
+    static const char *const sequences[] = {"'len':64",          "'grid':[8,8]", "'grid':[2,8,8]",
+                                            "'seed':1,'len':64", "'seed':1",     "'seed':1,'grid':[14,14]"};
+    (void)state;
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        size_t n_planned = 0;
+        for (size_t j = 0; j < sizeof sequences / sizeof *sequences; j++) {
+            char json[256];
+            snprintf(json, sizeof json, "{'preset':'%s',%s}", pe_preset_at(i)->name, sequences[j]);
+            test_quotes(json);
+            if (!can_be_planned(json))
+                continue;
+            assert_covers(json, PE_ENCODE);
+            n_planned++;
+        }
+        if (!n_planned)
+            fail_msg("%s can be planned with none of the sequences", pe_preset_at(i)->name);
+    }
+}
+
+/* A model's config, and the same numbers said plainly. */
+static const char *const alike[][2] = {
+    {"{'hf_config':{'model_type':'bert','hidden_size':65536,'num_attention_heads':16,'max_position_embeddings':9},'len'"
+     ":4}",
+     "{'scheme':'learned','dim':65536,'rows':9,'len':4}"},
+    {"{'hf_config':{'model_type':'llama','hidden_size':65536,'num_attention_heads':16,'rope_theta':10000},'len':9999}",
+     "{'scheme':'rope','head_dim':4096,'len':9999}"},
+    {"{'hf_config':{'model_type':'bloom','hidden_size':65536,'n_head':4096},'len':4096}",
+     "{'scheme':'alibi','num_heads':4096,'len':4096}"},
+    {"{'hf_config':{'model_type':'t5','num_heads':1024,'d_kv':64,'relative_attention_num_buckets':4096},'len':4096}",
+     "{'scheme':'t5','num_heads':1024,'num_buckets':4096,'len':4096}"},
+};
+
+static void a_config_counts_like_its_numbers(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
+        double size[2], bytes[2];
+        for (size_t j = 0; j < 2; j++) {
+            char json[256];
+            struct test_request r;
+            snprintf(json, sizeof json, "%s", alike[i][j]);
+            test_quotes(json);
+            test_request_parse(&r, json);
+            size[j] = pe_request_size(&r.request);
+            bytes[j] = pe_request_bytes(&r.request);
+            test_request_drop(&r);
+        }
+        if (size[0] < size[1] || bytes[0] < bytes[1] || size[0] > 2 * size[1] || bytes[0] > 2 * bytes[1])
+            fail_msg("%s: size %.0f, %.0f bytes; said plainly %.0f, %.0f", alike[i][0], size[0], bytes[0], size[1],
+                     bytes[1]);
+    }
+}
+
 static double work_of(const char *text)
 {
     char json[256];
@@ -128,10 +196,9 @@ static void reduced_blocks_cost_what_they_are_made_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_example_is_covered),
-        cmocka_unit_test(large_plans_are_covered),
-        cmocka_unit_test(work_grows_with_what_is_made),
-        cmocka_unit_test(reduced_blocks_cost_what_they_are_made_of),
+        cmocka_unit_test(every_example_is_covered),     cmocka_unit_test(large_plans_are_covered),
+        cmocka_unit_test(every_preset_is_covered),      cmocka_unit_test(a_config_counts_like_its_numbers),
+        cmocka_unit_test(work_grows_with_what_is_made), cmocka_unit_test(reduced_blocks_cost_what_they_are_made_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 // Runs the script of GET /docs in node, over a document of a few dozen lines, against a real server: opens every route,
 // chooses every scheme and method, presses every "Run", searches. Prints what came of it as one JSON object.
-//   node docs_page.js http://127.0.0.1:PORT <page.html
+//   node docs_page.js http://127.0.0.1:PORT [TOKEN] <page.html
+// With a token: enters a wrong one first, then that one.
 'use strict';
 const fs = require('fs');
 const vm = require('vm');
@@ -31,7 +32,7 @@ class Element {
 
 const byId = {};
 for (const [, tag, id] of html.split('<script>')[0].matchAll(/<(\w+)[^>]*\bid="([^"]+)"/g))
-  byId[id] = Object.assign(new Element(tag), { id });
+  byId[id] = Object.assign(new Element(tag), { id, hidden: id === 'door' });
 const copied = [];
 const context = vm.createContext({
   document: { createElement: (tag) => new Element(tag), getElementById: (id) => byId[id] },
@@ -51,7 +52,7 @@ async function press(route, path) {
   const pres = of(result, 'pre').map((e) => e.textContent);
   const choice = (suffix) => (route.all((e) => e.attributes.id && e.attributes.id.endsWith(suffix))[0] || {}).value || '';
   results.push({ path, scheme: choice('-scheme'), method: choice('-method'), status: of(result, 'p')[0].textContent, headers: pres[0], answer: pres[1], curl: copied.at(-1),
-    rows: of(route, 'tr').length });
+    rows: of(route, 'tr').length, methods: of(route, 'span').filter((e) => e.attributes.class === 'method').map((e) => e.textContent), text: route.textContent });
 }
 
 async function tryRoute(route) {
@@ -74,6 +75,13 @@ async function main() {
   for (let i = 0; i < 200 && !byId.version.textContent && !byId.status.textContent; i++)
     await new Promise((done) => setTimeout(done, 25));
   await new Promise((done) => setTimeout(done, 50));
+  const doors = [];
+  for (const entered of process.argv[3] ? [process.argv[3] + 'x', process.argv[3]] : []) {
+    doors.push({ hidden: byId.door.hidden, status: byId.status.textContent });
+    byId.token.value = entered;
+    await byId.enter.fire('click');
+  }
+  doors.push({ hidden: byId.door.hidden, left: byId.token.value });
   const found = {};
   for (const text of ['', 'rotary_dim', 'window seen left', 'nothing-like-this']) {
     byId.search.value = text;
@@ -83,7 +91,7 @@ async function main() {
   for (const route of byId.routes.children.filter((e) => e.tag === 'details'))
     await tryRoute(route);
   const groups = byId.routes.children.filter((e) => e.tag === 'h2').map((e) => e.textContent);
-  console.log(JSON.stringify({ status: byId.status.textContent, version: byId.version.textContent, groups, found, results }));
+  console.log(JSON.stringify({ doors, status: byId.status.textContent, version: byId.version.textContent, groups, found, results }));
 }
 
 main().catch((error) => { console.error(error); process.exit(1); });

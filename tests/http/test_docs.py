@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import safetensors_reader
+from token_files import LINES, READER, WRITER, bearer, token_server
 
 PAGES = ["/", "/docs"]
 VOID = {"meta", "link", "input", "br", "hr", "img"}
@@ -173,6 +174,7 @@ def test_the_script_fills_the_page(worked, server):
 
 def test_every_example_answers_200(worked, server):
     for result in worked["results"]:
+        assert set(result["methods"]) <= {"GET", "HEAD", "POST", "QUERY", "PUT", "DELETE"} and "431the head passes its limit" in result["text"]
         assert result["status"].startswith("501 " if result["path"].endswith("/unload") else "200 "), result
         assert "server-timing: queue;dur=" in result["headers"] and result["answer"] is not None
     tried = {(r["path"], r["scheme"]) for r in worked["results"]}
@@ -209,3 +211,51 @@ def test_search(worked, server):
     total = int(re.match(r"(\d+) of \1 ", found[""]["said"])[1])
     assert total > sum(len(s["parameters"]) for s in server.get("/schemes").json()["schemes"])
     assert found["window seen left"]["names"] and len(found["window seen left"]["names"]) < 20
+
+
+# ---- Where there are tokens ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    with token_server(LINES) as server:
+        yield server
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+def test_browsers_are_given_the_page_that_asks_for_a_token(guarded, server):
+    """Still 401; its bytes are the program's own, and whoever does not ask for a page is told in JSON."""
+    for headers in (BROWSER, {**BROWSER, **bearer("nonsense")}):
+        answer = guarded.get("/docs", headers)
+        assert answer.status == 401 and answer.headers["WWW-Authenticate"].startswith('Bearer realm="posenc"')
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8" and answer.headers["Cache-Control"] == "no-store"
+        assert answer.body == server.get("/docs").body and answer.headers["ETag"] is None
+        assert answer.headers["Content-Security-Policy"] == server.get("/docs").headers["Content-Security-Policy"]
+    for headers in ({}, {"Accept": "*/*"}, {"Accept": "application/json"}):
+        assert guarded.get("/docs", headers).headers["Content-Type"] == "application/problem+json"
+    for path in ("/openapi.json", "/schemes", "/encode?scheme=rope&len=2", "/nothing"):
+        answer = guarded.get(path, BROWSER)
+        assert answer.status == 401 and answer.headers["Content-Type"] == "application/problem+json", path
+    assert guarded.get("/docs", {**BROWSER, **bearer(READER)}).status == 200
+
+
+def test_the_page_works_with_a_token(guarded):
+    """Asks for one, says that a wrong one is wrong, sends the right one with all that it asks, and shows it nowhere."""
+    node = shutil.which("node")
+    if not node:
+        pytest.skip("node is not installed: the script of /docs is not run")
+    weights = safetensors_reader.dumps({"table": np.zeros((2, 2), "f4")}, {})
+    assert guarded.request("PUT", "/weights/t5-small", weights, bearer(WRITER)).status == 201
+    page = guarded.get("/docs", BROWSER).body
+    run = subprocess.run([node, str(HERE / "docs_page.js"), guarded.url, READER], input=page, capture_output=True, timeout=120)
+    assert run.returncode == 0, run.stderr.decode()[-3000:]
+    worked = json.loads(run.stdout)
+    assert worked["doors"] == [{"hidden": False, "status": "This server asks for a token."}, {"hidden": False, "status": "This token is not known here."},
+                               {"hidden": True, "left": ""}]
+    assert worked["status"] == "" and len(worked["results"]) > 50
+    for result in worked["results"]:
+        assert result["status"].startswith("501 " if result["path"].endswith("/unload") else "200 "), result
+        assert "$TOKEN" in result["curl"]
+    assert READER not in run.stdout.decode() and READER not in guarded.stderr_text()

@@ -5,6 +5,7 @@ answered with the status said here and one JSON problem, and what is behind it i
 accepted one is answered, and then the one behind it, which shows that both ends agree on where it ended."""
 import itertools
 import json
+import re
 import socket
 import time
 
@@ -223,6 +224,13 @@ ACCEPTED = [
     (200, chunks(b"%015x\r\n%s\r\n0\r\nX-Sum: 1\r\nY:\r\n\r\n" % (len(SMALL), SMALL))),
     (200, chunks(b"".join(b"1\r\n%c\r\n" % c for c in SMALL) + b"0\r\n\r\n")),
     (400, post("Content-Length: 0")),
+    (400, post("Content-Length: 0", "Expect: 100-continue")),
+    (400, post("eXPECT:100-continue", "Content-Length: 0", "X: y")),
+    (400, post("Expect: 100-continue")),
+    (200, head("Expect: 100-continue")),
+    (200, head("Expect: 100-CONTINUE", "Expect: 100-continue")),
+    (200, post(f"Content-Length: {len(SMALL)}", "Expect: 100-continue", body=SMALL)),
+    (200, post("Expect: 100-continue", "Transfer-Encoding: chunked", body=b"%x\r\n%s\r\n0\r\n\r\n" % (len(SMALL), SMALL))),
     (200, head("Content-Length: 5") + b"GET /"),
     (200, head("Transfer-Encoding: chunked") + b"5\r\nGET /\r\n0\r\n\r\n"),
     (200, head("Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAA")),
@@ -298,6 +306,15 @@ def test_refused(server, status, raw):
         assert found == status, (way.__name__, body)
         assert headers["content-type"] == "application/problem+json" and headers["connection"] == "close"
         assert json.loads(body)["status"] == status and len(json.loads(body)["detail"]) > 20
+
+
+@pytest.mark.parametrize("status,raw", [case for case in REFUSED if case[0] in (414, 431)], ids=name)
+def test_too_long_a_head_is_told_what_it_costs(server, status, raw):
+    """The limit, how it is counted, and what came of this head before it was refused."""
+    for way in WAYS:
+        detail = json.loads(talk(server, way(raw))[-1][2])["detail"]
+        cost = re.search(r"more than 9216 bytes: .*; what has come of this one costs (\d+)$", detail)
+        assert cost and int(cost[1]) > 9216, detail
 
 
 @pytest.mark.parametrize("status,raw", ACCEPTED, ids=name)

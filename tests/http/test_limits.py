@@ -4,6 +4,7 @@ gives back what it had lent. Whoever is refused can read why: the limit, its fla
 
 import contextlib
 import json
+import struct
 import time
 
 import pytest
@@ -205,6 +206,30 @@ def test_plans_take_memory():
         assert wait_until(lambda: taken(server) == 0)
 
 
+CONFIGS = {
+    "a wide table": ({"model_type": "bert", "hidden_size": 65536, "num_attention_heads": 16, "max_position_embeddings": 64}, {"len": 4, "seed": 1}),
+    "a wide head": ({"model_type": "llama", "hidden_size": 8192, "head_dim": 4096, "num_attention_heads": 2}, {"positions": list(range(8000))}),
+    "many heads": ({"model_type": "bloom", "hidden_size": 65536, "n_head": 4096}, {"len": 100000, "outputs": ["bias"]}),
+}
+
+
+@pytest.mark.parametrize("what", CONFIGS)
+def test_numbers_of_a_model_count_like_ones_own(server, what):
+    """What a config.json says is refused before planning, in the words for the same request written out."""
+    config, sequence = CONFIGS[what]
+    resolved = server.ask(**sequence, hf_config=config, data=False).json()["config"]
+    details = []
+    with start_server("--max-memory", "1MiB") as small:
+        for fields in ({"hf_config": config}, resolved):
+            body = json.dumps({**fields, **sequence, "format": "raw"}).encode()
+            details.append(refusal(ask(small, post(body)), 413, "planning the answer", "--max-memory"))
+        assert wait_until(lambda: taken(small) == 0)
+        assert details[0] == details[1]
+    with start_server("--max-answer", "1KiB") as small:
+        body = json.dumps({"hf_config": config, **sequence, "format": "raw"}).encode()
+        refusal(ask(small, post(body)), 413, "--max-answer", "1024")
+
+
 REFUSED = [SMALL[:-1], b'{"scheme":"nobody"}', b'{"scheme":"sinusoidal","dim":-3,"len":4}', b"[" * 100, b"\xff", b"{}"]
 
 
@@ -287,3 +312,39 @@ def test_the_reduction_of_half_a_table_is_too_much_by_default(server):
 def test_depth_and_size_of_json(server):
     refusal(ask(server, post(b'{"a":' * 65 + b"1" + b"}" * 65)), 400, "64 levels")
     refusal(ask(server, post(b'{"a":"' + b"x" * (2 * MIB) + b'"}')), 413, "1048576")
+
+
+ROPE = b'{"scheme":"rope","len":2,"head_dim":4,"outputs":["cos"]}'
+
+
+def part(name, content):
+    return b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n' % (name.encode(), content)
+
+
+def npy(n):
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 4), }" % n
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + bytes(16 * n)
+
+
+def test_json_over_its_own_limit():
+    """Whatever carries the JSON; tensors beside it have the body's limit alone."""
+    long = ROPE + b" " * (4096 - len(ROPE) + 1)
+    multipart = ["Content-Type: multipart/form-data; boundary=b"]
+    tensor = part("q", npy(1000))
+    infer = json.dumps({"inputs": [{"name": "q", "shape": [1, 1, 2, 2], "datatype": "FP32", "data": [0, 1, 2, 3]}]}).encode()
+    with start_server("--max-json", "4KiB") as server:
+        assert ask(server, post(long[:-1]))[0] == 200
+        with Client(server) as client:  # before any of it has come
+            client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 4097\r\n\r\n")
+            refusal(client.answer(), 413, "--max-json", "4097 bytes", "4096")
+        chunked = b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1001\r\n" + long + b"\r\n0\r\n\r\n"
+        refusal(ask(server, chunked), 413, "--max-json", "4097 bytes", "4096")
+        request = json.dumps({"scheme": "rope", "format": "raw"}).encode()
+        assert ask(server, post(part("request", request) + tensor + b"--b--\r\n", "/rotate", *multipart))[0] == 200
+        body = part("request", request + b" " * 5000) + tensor + b"--b--\r\n"
+        refusal(ask(server, post(body, "/rotate", *multipart)), 413, "part \"request\"", "--max-json", f"{len(request) + 5000} bytes")
+        assert ask(server, post(infer, "/v2/models/rope/infer"))[0] == 200
+        refusal(ask(server, post(infer + b" " * 5000, "/v2/models/rope/infer")), 413, "--max-json", f"{len(infer) + 5000} bytes")
+        assert rejected(server, "limit") == 4
+        assert taken(server) == 0

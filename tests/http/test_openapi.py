@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import safetensors_reader
+from conftest import ROOT, start_server
 
-SCHEMA_WORDS = {"description", "type", "minimum", "maximum", "enum", "default", "properties", "const", "examples", "$ref", "required", "oneOf", "anyOf",
+SCHEMA_WORDS = {"description", "exclusiveMinimum", "pattern", "type", "minimum", "maximum", "enum", "default", "properties", "const", "examples", "$ref", "required", "oneOf", "anyOf",
                 "allOf", "items", "additionalProperties"}
 
 
@@ -65,8 +66,14 @@ def table(of, names=".*"):
 TEXT, FLAG, TEXTS = {"type": "string", "minLength": 1}, {"type": "boolean"}, {"type": "array", "items": {"type": "string"}}
 MEDIA = table(record("", schema=SCHEMA, example=True, examples=True), r"^[^/]+/[^/]+$")
 HEADERS = table(record("", description=TEXT, schema=SCHEMA))
-RESPONSES = {**table(record("description", description=TEXT, content=MEDIA, headers=HEADERS), r"^([1-5](\d\d|XX)|default)$"), "minProperties": 1}
+def reference(kind):
+    return record("$ref", **{"$ref": {"type": "string", "pattern": rf"^#/components/{kind}/[\w.-]+$"}})
+
+
+RESPONSE = record("description", description=TEXT, content=MEDIA, headers=HEADERS)
+RESPONSES = {**table({"oneOf": [RESPONSE, reference("responses")]}, r"^([1-5](\d\d|XX)|default)$"), "minProperties": 1}
 PARAMETER = {"oneOf": [
+    reference("parameters"),
     {**record("name in schema", name=TEXT, description=TEXT, required=FLAG, schema=SCHEMA, style=TEXT, explode=FLAG, example=True, **{"in": {"enum": ["query", "path", "header", "cookie"]}})},
     {**record("name in content", name=TEXT, description=TEXT, required=FLAG, content={**MEDIA, "minProperties": 1, "maxProperties": 1}, **{"in": {"enum": ["query", "path", "header", "cookie"]}})}]}
 OPERATION = record("responses", summary=TEXT, description=TEXT, operationId=TEXT, tags=TEXTS, parameters={"type": "array", "items": PARAMETER},
@@ -75,7 +82,11 @@ METHODS = {method: OPERATION for method in ("get", "put", "post", "delete", "opt
 DOCUMENT = record("openapi info paths", openapi={"const": "3.1.0"}, info=record("title version", title=TEXT, version=TEXT, summary=TEXT, description=TEXT, license=True),
                   servers={"type": "array"}, tags={"type": "array", "items": record("name", name=TEXT, description=TEXT)},
                   paths=table(record("", **METHODS, parameters={"type": "array", "items": PARAMETER}), "^/"),
-                  components=record("", schemas=table(SCHEMA, r"^[A-Za-z0-9._-]+$"), securitySchemes=True), security={"type": "array", "items": table({"type": "array", "items": TEXT}, r"^bearer$")})
+                  components=record("", schemas=table(SCHEMA, r"^[A-Za-z0-9._-]+$"), responses=table(RESPONSE, r"^\d{3}$"), parameters=table(PARAMETER, r"^\w+$"), securitySchemes=True), security={"type": "array", "items": table({"type": "array", "items": TEXT}, r"^bearer$")})
+
+
+def operations(item):
+    return [(method, operation) for method, operation in item.items() if method != "parameters"]
 
 
 def test_the_form(document):
@@ -91,7 +102,7 @@ def test_the_frame(document, server):
     assert document["openapi"] == "3.1.0" and document["info"]["title"] == "posenc" and document["info"]["version"] == server.get("/version").json()["version"]
     for path, item in document["paths"].items():
         assert path.startswith("/") and item
-        for method, operation in item.items():
+        for method, operation in operations(item):
             assert operation["tags"][0] in ("compute", "catalogue", "weights", "operation", "inference")
             assert method in ("get", "head", "post", "put", "delete", "x-query") and operation["summary"] and operation["responses"]["204" if method == "delete" else "200"]["description"]
             named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
@@ -113,7 +124,7 @@ def test_every_route_and_method(document, server):
     assert set(listed.split(", ")) <= set(document["paths"]) and len(document["paths"]) >= len(listed.split(", "))
     for path, item in document["paths"].items():
         allow = server.request("OPTIONS", path.format(name="x", version="1")).headers["Allow"].split(", ")
-        assert {m.replace("QUERY", "x-query").lower() for m in allow} == set(item), path
+        assert {m.replace("QUERY", "x-query").lower() for m in allow} == {method for method, _ in operations(item)}, path
 
 
 def test_every_parameter(document, server):
@@ -126,6 +137,95 @@ def test_every_parameter(document, server):
         assert {p["name"] for p in attention["parameters"]} | {i["name"] for i in attention["inputs"]} <= set(described)
     for name in ("len", "offset", "positions", "grid", "lens", "segments", "tokens", "q_len", "k_len", "q_offset", "dtype", "format", "digits", "outputs", "slice", "reduce", "data", "weights", "preset"):
         assert name in schemas["Request"]["properties"]
+
+
+def test_every_reference_leads_somewhere(document):
+    for kind, name in set(re.findall(r'"\$ref": "#/components/(\w+)/([^"]+)"', json.dumps(document))):
+        assert name in document["components"][kind], (kind, name)
+
+
+# ---- Statuses ------------------------------------------------------------------------------------------------------------
+
+SENT = re.compile(r"(?:api_fail\(\s*[\w>&.-]*problem, |fail_here\(\w+, |api_refusal\(|refuse\(\s*[\w>&.-]+, |http_refusal\)\{|api_reply_empty\("
+                  r"|\bstatus = (?:[^;]*[?:] )?|: )([2-5]\d\d)\b")
+
+
+def test_every_status_in_the_sources_is_described(document):
+    """The numbers that the program's own text sends; 499 stands in the log alone."""
+    found = {}
+    for path in [*ROOT.glob("api/**/*.c"), *ROOT.glob("server/**/*.c")]:
+        for status in SENT.findall(path.read_text()):
+            found.setdefault(status, path.name)
+    assert {"400", "404", "408", "413", "414", "422", "429", "431", "501", "503", "505"} <= set(found)
+    described = set(document["components"]["responses"]) | {"200", "201", "204", "499"}
+    assert {status: place for status, place in found.items() if status not in described} == {}
+
+
+def described(document, path, method, status):
+    """The description that an operation has of a status, its references followed."""
+    response = document["paths"][path][method]["responses"][str(status)]
+    return document["components"]["responses"][response["$ref"].rsplit("/", 1)[1]] if "$ref" in response else response
+
+
+def provoke(server):
+    """(status, path, method, answer) of one request for each status that a client can bring about."""
+    body = json.dumps({"scheme": "rope", "len": 4, "head_dim": 8}).encode()
+    query, slow = "/encode?scheme=rope&len=4&format=raw", {"scheme": "floater", "dim": 512, "positions": [3000], "seed": 1, "format": "raw"}
+    stored = safetensors_reader.dumps({"table": np.zeros((2, 2), "f4")}, {})
+    tag = server.get(query).headers["ETag"]
+    asked = [(206, "get", query, None, {"Range": "bytes=0-3"}), (304, "get", query, None, {"If-None-Match": tag}), (304, "get", "/docs", None, {"If-None-Match": "*"}),
+             (400, "post", "/encode", b"{", {}), (400, "get", "/healthz", None, {"X-Request-Timeout": "soon"}), (404, "get", "/schemes/rop", None, {}),
+             (406, "post", "/encode", body, {"Accept": "audio/ogg"}), (406, "get", "/encode?scheme=rope&len=4", None, {"Accept": "audio/ogg"}),
+             (412, "put", "/weights/w", stored, {"If-Match": '"x"'}), (413, "post", "/encode", b" " * 5000, {}), (413, "get", "/encode?scheme=rope&len=1000000000", None, {}),
+             (413, "get", "/healthz", b" " * 100_000, {}), (414, "get", "/healthz?" + "a" * 9500, None, {}), (415, "post", "/encode", body, {"Content-Encoding": "gzip"}),
+             (416, "get", query, None, {"Range": "bytes=1000000-"}), (422, "post", "/encode", b"{}", {}), (400, "put", "/weights/w", b"x", {}),
+             (422, "post", "/v2/models/rope/infer", b'{"inputs":[{}]}', {}), (431, "get", "/healthz", None, {"X": "a" * 9500}),
+             (501, "post", "/encode", body, {"Transfer-Encoding": "gzip"}), (501, "post", "/v2/repository/models/rope/unload", b"{}", {}),
+             (503, "post", "/encode", json.dumps(slow).encode(), {"X-Request-Timeout": "0.05"})]
+    for status, method, target, sent, headers in asked:
+        yield status, target.partition("?")[0], method, server.request(method.upper(), target, sent, headers)
+
+
+def operation_path(document, path):
+    return next(known for known in document["paths"] if re.fullmatch(re.sub(r"{\w+}", "[^/]+", known), path))
+
+
+def test_statuses_that_come_are_described(document):
+    seen = set()
+    with start_server("--max-json", "4KiB", "--max-body", "64KiB", "--max-answer", "1GiB") as server:
+        for status, path, method, answer in provoke(server):
+            assert answer.status == status, (status, path, answer)
+            response = described(document, operation_path(document, path), method, answer.status)
+            assert answer.status < 400 or answer.headers["Content-Type"] in response["content"], (path, answer)
+            assert ("Retry-After" in answer.headers) == ("Retry-After" in response.get("headers", {})), (path, answer)
+            seen.add(str(answer.status))
+    beside = {"401", "403", "429"}, {"405", "408", "505"}  # tokens (below); another method, the clock, another version
+    assert seen | beside[0] | beside[1] == set(document["components"]["responses"])
+
+
+def test_tokens_and_their_statuses_are_described(document):
+    for path, item in document["paths"].items():
+        is_open = path in ("/", "/healthz", "/readyz", "/metrics", "/v2/health/live", "/v2/health/ready")
+        for method, operation in operations(item):
+            assert ("401" in operation["responses"]) == ("429" in operation["responses"]) == (not is_open), path
+            assert ("403" in operation["responses"]) == (method in ("put", "delete"))
+            assert {"400", "408", "413", "414", "431", "501", "503", "505"} <= set(operation["responses"])
+
+
+def test_times_are_described(document, server):
+    """The header for every path, the protocol's parameter where it has one; and both do what is said."""
+    for path, item in document["paths"].items():
+        assert {"$ref": "#/components/parameters/RequestTimeout"} in item["parameters"], path
+    header = document["components"]["parameters"]["RequestTimeout"]
+    assert header["name"] == "X-Request-Timeout" and header["in"] == "header"
+    schema = jsonschema.Draft202012Validator(header["schema"])
+    for text in ("0", "-1", "1000001", "1000000", "0.000001", "2.5"):
+        assert schema.is_valid(float(text)) == (server.get("/healthz", {"X-Request-Timeout": text}).status != 400), text
+    infer = document["paths"]["/v2/models/{name}/infer"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert infer["properties"]["parameters"]["properties"]["timeout"]["type"] == "integer"
+
+
+# ---- Values that fit ------------------------------------------------------------------------------------------------------
 
 
 def fits(value, schema, schemas):
@@ -165,7 +265,7 @@ def stored(server):
 def test_examples_of_routes(document, server, stored):
     schemas = document["components"]["schemas"]
     for path, item in document["paths"].items():
-        for method, operation in item.items():
+        for method, operation in operations(item):
             if method in ("put", "delete") or path.endswith("/unload"):
                 continue  # test_weights.py; models stay
             names = {p["name"]: p["example"] for p in operation.get("parameters", []) if p["in"] == "path"}

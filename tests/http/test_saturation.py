@@ -1,13 +1,17 @@
-"""Whoever watches over the server is answered within 50 ms (99 of 100 times) whatever everybody else asks of it: /healthz,
-/readyz and /metrics, each on a connection of its own and on one that is kept.
+"""Whoever watches over the server is answered within 50 ms (half the times, and 99 of 100 times) whatever everybody else asks
+of it: /healthz, /readyz and /metrics, each on a connection of its own and on one that is kept.
 
 The figure is of a machine with nothing else to do but the server and its load; where others have more work than there are
-processors (the load average before the test), it grows with that. A test that measures is repeated once.
+processors (the load average before the test), it grows with that. What the loop's thread does between question and answer has
+no such excuse: its processor time (schedstat) is held to 50 ms as it stands. What measures has three tries.
 """
 
 import contextlib
 import json
 import os
+import pathlib
+import subprocess
+import sys
 import threading
 import time
 
@@ -24,35 +28,48 @@ PATHS = ["/healthz", "/readyz", "/metrics"]
 pytestmark = pytest.mark.skipif(SANITIZED, reason="measures time")
 
 
+def worked(server):
+    """Milliseconds of processor time of the first loop's thread."""
+    return int(pathlib.Path(f"/proc/{server.pid}/task/{server.pid}/schedstat").read_text().split()[0]) / 1e6
+
+
+def ask_once(server, request, kept):
+    if kept:
+        kept.send(request)
+        return kept.answer()[0]
+    with Client(server) as fresh:
+        fresh.send(request)
+        return fresh.answer()[0]
+
+
 def ask_slowly(server, n):
-    """Milliseconds of n requests, sorted; half of them on a kept connection."""
-    times = []
+    """Milliseconds of n requests, and how long the loop's thread has worked meanwhile, sorted; half of them on a kept connection."""
+    times, work = [], []
     with Client(server) as kept:
         for i in range(n):
-            request = get(PATHS[i % 3])
-            begun_at = time.monotonic()
-            if i % 2:
-                kept.send(request)
-                status = kept.answer()[0]
-            else:
-                with Client(server) as fresh:
-                    fresh.send(request)
-                    status = fresh.answer()[0]
+            begun_at, worked_before = time.monotonic(), worked(server)
+            assert ask_once(server, get(PATHS[i % 3]), kept if i % 2 else None) == 200
             times.append((time.monotonic() - begun_at) * 1e3)
-            assert status == 200
+            work.append(worked(server) - worked_before)
             time.sleep(0.003)
-    return sorted(times)
+    return sorted(times), sorted(work)
+
+
+def is_within(times, limit, what):
+    p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99) - 1]
+    print(f"{what}: p50 {p50:.2f} ms, p99 {p99:.2f} ms, longest {times[-1]:.2f} ms; allowed {limit:.0f} ms")
+    return p50 <= limit and p99 <= limit
 
 
 def assert_quick(server):
+    """In the best of three rounds."""
     limit = LIMIT_MS * max(1, LOAD / os.cpu_count())
-    for attempt in range(2):
-        times = ask_slowly(server, N_ASKED)
-        p99 = times[int(N_ASKED * 0.99) - 1]
-        print(f"p50 {times[N_ASKED // 2]:.2f} ms, p99 {p99:.2f} ms, longest {times[-1]:.2f} ms")
-        if p99 <= limit:
+    for _ in range(3):
+        times, work = ask_slowly(server, N_ASKED)
+        rounds = [is_within(times, limit, "as asked"), is_within(work, LIMIT_MS, "work of the loop")]
+        if all(rounds):
             return
-    assert p99 <= limit, times[-20:]
+    assert all(rounds), (times[-20:], work[-20:])
 
 
 @contextlib.contextmanager
@@ -112,21 +129,45 @@ def test_the_queue_is_full():
         assert metric(server, "posenc_waiting_requests") >= 90
 
 
-def test_300_streams():
-    body = b'{"scheme":"sinusoidal","dim":512,"len":4194304,"format":"raw"}'
-    with start_server("--max-streams", "400") as server, clients(server, 300) as many:
-        for client in many:
-            client.send(post(body))
-        assert wait_until(lambda: metric(server, "posenc_streams") == 300)
+READ_STREAMS = """
+import select, socket, sys
+host, port, n, n_read, body = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]), sys.argv[5].encode()
+streams, epoll, buffer = {}, select.epoll(), bytearray(1 << 16)
+for i in range(n):
+    s = socket.create_connection((host, port))
+    s.sendall(b"POST /encode HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: %d\\r\\n\\r\\n" % len(body) + body)
+    streams[s.fileno()] = s
+    if i < n_read:
+        epoll.register(s, select.EPOLLIN)
+while True:
+    for fd, _ in epoll.poll():
+        if not streams[fd].recv_into(buffer):
+            sys.exit("a stream has ended")
+"""
 
-        def read(stop):  # a few are read, in turn: the others' sockets are full
-            while not stop.is_set():
-                for client in many[:30]:
-                    client.socket.recv(1 << 16)
 
-        with running(read):
-            assert_quick(server)
-        assert metric(server, "posenc_streams") == 300
+@contextlib.contextmanager
+def streams(server, body, n_read):
+    """300 of them, as many read as quickly as it goes, by another process: this one measures."""
+    reader = subprocess.Popen([sys.executable, "-c", READ_STREAMS, server.host, str(server.port), "300", str(n_read), json.dumps(body)])
+    try:
+        assert wait_until(lambda: metric(server, "posenc_streams") == 300, 30)
+        yield
+        assert reader.poll() is None and metric(server, "posenc_streams") == 300
+    finally:
+        reader.kill()
+        reader.wait()
+
+
+TABLE = {"scheme": "sinusoidal", "dim": 512, "len": 4194304, "format": "raw"}
+SLOW_ROWS = {"scheme": "xpos", "head_dim": 64, "len": 10_000_000, "format": "raw"}
+TEXT = {"scheme": "sinusoidal", "dim": 512, "len": 4194304}
+
+
+@pytest.mark.parametrize("body,n_read", [(TABLE, 300), (TABLE, 30), (SLOW_ROWS, 300), (TEXT, 300)], ids=["a table", "a table, most readers asleep", "slow rows", "JSON"])
+def test_300_streams(body, n_read):
+    with start_server("--max-streams", "400", "--io-threads", "1") as server, streams(server, body, n_read):
+        assert_quick(server)
 
 
 def test_a_large_upload():

@@ -241,6 +241,51 @@ static void config_file_refusals(void **state)
     }
 }
 
+/* What is too long is refused where it stands, and what is not arrives whole. */
+static void config_file_long_values(void **state)
+{
+    (void)state;
+    enum { MAX = 4096 };
+    static char text[MAX + 64], all[MAX + 64], expected[MAX + 64];
+    static const char *const quotes[] = {"\"", ""};
+    for (int n = MAX - 2; n <= MAX + 2; n++)
+        for (size_t i = 0; i < 2; i++) {
+            char why[CONFIG_FILE_ERROR_BYTES] = "";
+            int n_filled = sprintf(text, "{\n \"a\": 1,\n \"b\": %s1", quotes[i]);
+            memset(text + n_filled, '0', (size_t)n - 1);
+            sprintf(text + n_filled + n - 1, "%s}", quotes[i]);
+            sprintf(expected, "a=1;b=1");
+            memset(expected + 7, '0', (size_t)n - 1);
+            strcpy(expected + 7 + n - 1, ";");
+            *all = '\0';
+            bool is_fine = config_file_parse(text, strlen(text), collect, all, why);
+            assert_int_equal(is_fine, n <= MAX - (i == 1));
+            if (is_fine)
+                assert_string_equal(all, expected);
+            else
+                assert_non_null(strstr(why, "line 3, column "));
+        }
+}
+
+/* Through the options: a long list of a repeated flag, printed and read back. */
+static void long_lists_read_back(void **state)
+{
+    (void)state;
+    static char origins[4000];
+    struct options options, again;
+    char path[64];
+    memset(origins, 'o', sizeof origins - 1);
+    assert_int_equal(READ(&options, empty, "--cors-origin", origins), OPTIONS_RUN);
+    char *text = printed(&options);
+    write_file(path, text);
+    assert_int_equal(READ(&again, empty, "--config", path), OPTIONS_RUN);
+    unlink(path);
+    assert_string_equal(again.cors_origin, origins);
+    free(text);
+    options_drop(&options);
+    options_drop(&again);
+}
+
 static void config_file_unknown_key(void **state)
 {
     (void)state;
@@ -268,6 +313,8 @@ int main(void)
         cmocka_unit_test(config_file_members),
         cmocka_unit_test(config_file_refusals),
         cmocka_unit_test(config_file_unknown_key),
+        cmocka_unit_test(config_file_long_values),
+        cmocka_unit_test(long_lists_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,29 @@
+"""The file of --config: what is too long for it is refused where it stands; what --print-config says is read back."""
+import json
+import subprocess
+
+from conftest import POSENCD, START_SECONDS, start_server, without_posenc
+
+
+def run(*flags):
+    return subprocess.run([POSENCD, *flags], capture_output=True, text=True, timeout=START_SECONDS, env=without_posenc(None))
+
+
+def test_a_value_too_long_is_refused_with_its_line(tmp_path):
+    file = tmp_path / "posenc.json"
+    for value in ('"' + "x" * 4097 + '"', "1" * 5000):
+        file.write_text('{\n  "host": "127.0.0.1",\n  "token_file": %s}' % value)
+        ended = run("--config", str(file))
+        assert ended.returncode == 2 and f"{file}: line 3, column " in ended.stderr and "4096" in ended.stderr, ended.stderr
+
+
+def test_a_long_list_is_read_back_whole(tmp_path):
+    origins = [f"https://host{i:04d}.example.org" for i in range(120)]
+    printed = run(*(f"--cors-origin={origin}" for origin in origins), "--print-config")
+    assert printed.returncode == 0
+    assert json.loads(printed.stdout)["cors_origin"] == " ".join(origins)
+    file = tmp_path / "posenc.json"
+    file.write_text(printed.stdout)
+    with start_server("--config", str(file)) as server:
+        for origin in (origins[0], origins[-1]):
+            assert server.get("/encode?scheme=rope&len=2", {"Origin": origin}).headers["Access-Control-Allow-Origin"] == origin
