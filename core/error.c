@@ -58,9 +58,12 @@ static size_t edit_distance(const char *a, const char *b)
 const char *pe_nearest(const char *word, const char *const *names)
 {
     const char *best = NULL;
-    size_t least = strlen(word) / 3 + 2;         /* a third of the letters may be wrong, and always one */
+    size_t n = strlen(word), least = n / 3 + 2;  /* a third of the letters may be wrong, and always one */
     least = least < WORD_MAX ? least : WORD_MAX; /* what is longer than any name is near none */
     for (; *names; names++) {
+        size_t n_name = strlen(*names), n_more = n > n_name ? n - n_name : n_name - n;
+        if (n_more >= least)
+            continue; /* as many letters at least are inserted or deleted */
         size_t distance = edit_distance(word, *names);
         if (distance < least) {
             least = distance;

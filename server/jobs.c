@@ -415,6 +415,8 @@ struct jobs *jobs_new(void)
 
 void jobs_run(struct jobs *jobs) { uv_run(&jobs->loop, UV_RUN_DEFAULT); }
 
+void jobs_turn(struct jobs *jobs) { uv_run(&jobs->loop, UV_RUN_NOWAIT); }
+
 void jobs_stop(struct jobs *jobs) { uv_async_send(&jobs->stop); }
 
 static void close_handle(uv_handle_t *handle, void *kept)

@@ -21,6 +21,7 @@ void jobs_set_workers(size_t n);
 struct jobs *jobs_new(void);       /* NULL: no memory or no file descriptor left */
 void jobs_run(struct jobs *jobs);  /* returns after jobs_stop */
 void jobs_stop(struct jobs *jobs); /* any thread */
+void jobs_turn(struct jobs *jobs); /* once around without sleep: for who drives the loop itself, as tests do */
 void jobs_free(struct jobs *jobs); /* after jobs_run has returned; waits for jobs still at work; NULL is accepted */
 
 /* A call from one thread to another's loop. Embedded in the object it is about, which lives until fire() is called and

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RETRY_S_MAX = 1000000000 }; /* 30 years */
+
 enum quota { QUOTA_REQUESTS, QUOTA_WORK, QUOTA_STREAMS, N_QUOTAS };
 
 static const char *const quota_names[N_QUOTAS] = {"requests", "work", "streams"};
@@ -147,7 +149,8 @@ static bool refuse(struct account *account, enum quota quota, double least, char
 {
     const struct rate *rate = quota == QUOTA_WORK ? &account->quotas.work : &account->quotas.requests;
     const struct store *store = quota == QUOTA_WORK ? &account->work : &account->requests;
-    double wait = (least - store->left) * rate->period_s / rate->most;
+    double wait = (least - store->left) * rate->period_s / rate->most; /* of a rate near 0, more than any integer */
+    wait = wait < RETRY_S_MAX ? wait : RETRY_S_MAX;
     *retry_s = (uint64_t)ceil(wait > 1 ? wait : 1);
     account->n_refused[quota]++;
     snprintf(detail, n,

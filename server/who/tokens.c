@@ -28,7 +28,7 @@ struct token {
 
 struct table {
     size_t n;
-    struct token tokens[TOKENS_MAX];
+    struct token tokens[]; /* as many as the file has lines */
 };
 
 struct tokens {
@@ -168,41 +168,61 @@ static size_t read_file(const char *path, char *text, bool *is_open_to_others)
     return n < 0 || used == FILE_BYTES_MAX ? SIZE_MAX : (size_t)used;
 }
 
-static bool read_table(struct table *table, char *text, const char *path, char *error)
+static bool read_text(const char *path, char *text, size_t *n, char *error)
 {
     bool is_open_to_others = false;
-    size_t n = read_file(path, text, &is_open_to_others);
-    if (n == SIZE_MAX) {
+    *n = read_file(path, text, &is_open_to_others);
+    if (*n == SIZE_MAX) {
         snprintf(error, TOKENS_ERROR_BYTES, "--token-file %.200s cannot be read: %s", path, strerror(errno));
         return false;
     }
-    text[n] = '\0';
-    if (strlen(text) != n) {
-        snprintf(error, TOKENS_ERROR_BYTES, "--token-file %.200s has a byte 0: it is no text", path);
-        return false;
-    }
+    text[*n] = '\0';
     if (is_open_to_others)
         log_warn("--token-file %s: every user of this machine may read or change it; chmod o= would end that", path);
-    return parse(table, text, path, error);
+    return true;
+}
+
+static size_t n_lines(const char *text)
+{
+    size_t n = 1;
+    while ((text = strchr(text, '\n'))) {
+        text++;
+        n++;
+    }
+    return n;
+}
+
+static struct table *table_parse(const char *path, char *text, size_t n, char *error)
+{
+    if (strlen(text) != n) {
+        snprintf(error, TOKENS_ERROR_BYTES, "--token-file %.200s has a byte 0: it is no text", path);
+        return NULL;
+    }
+    size_t room = n_lines(text) < TOKENS_MAX ? n_lines(text) : TOKENS_MAX;
+    struct table *table = calloc(1, sizeof *table + room * sizeof *table->tokens);
+    if (!table)
+        snprintf(error, TOKENS_ERROR_BYTES, "no memory for the tokens");
+    if (table && parse(table, text, path, error))
+        return table;
+    free(table);
+    return NULL;
 }
 
 /* The text has the secrets: it goes before its memory does. */
 static struct table *table_new(const char *path, char *error)
 {
-    struct table *table = calloc(1, sizeof *table);
     char *text = malloc(FILE_BYTES_MAX + 1);
-    bool is_good = false;
-    if (table && text)
-        is_good = read_table(table, text, path, error);
-    else
+    struct table *table = NULL;
+    size_t n;
+    if (!text) {
         snprintf(error, TOKENS_ERROR_BYTES, "no memory for the tokens");
-    if (text)
-        explicit_bzero(text, FILE_BYTES_MAX + 1);
+        return NULL;
+    }
+    if (read_text(path, text, &n, error))
+        table = table_parse(path, text, n, error);
+    explicit_bzero(text, FILE_BYTES_MAX + 1);
     free(text);
-    if (is_good)
-        return table;
-    free(table);
-    return NULL;
+    return table;
 }
 
 /* ---- All of them ----------------------------------------------------------------------------------------------- */
@@ -224,20 +244,30 @@ static bool open_accounts(struct tokens *tokens, struct table *table, char *erro
     return true;
 }
 
-struct tokens *tokens_new(const char *path, char *error)
+/* Takes the table, NULL: there is none, and error[] says why. */
+static struct tokens *tokens_of(const char *path, struct table *table, char *error)
 {
-    struct tokens *tokens = calloc(1, sizeof *tokens);
-    if (!tokens) {
+    struct tokens *tokens = table ? calloc(1, sizeof *tokens) : NULL;
+    if (table && !tokens)
         snprintf(error, TOKENS_ERROR_BYTES, "no memory for the tokens");
+    if (!tokens) {
+        free(table);
         return NULL;
     }
     pthread_rwlock_init(&tokens->lock, NULL);
     tokens->path = path;
-    tokens->table = table_new(path, error);
-    if (tokens->table && open_accounts(tokens, tokens->table, error))
+    tokens->table = table;
+    if (open_accounts(tokens, table, error))
         return tokens;
     tokens_free(tokens);
     return NULL;
+}
+
+struct tokens *tokens_new(const char *path, char *error) { return tokens_of(path, table_new(path, error), error); }
+
+struct tokens *tokens_parse(const char *path, char *text, size_t n, char *error)
+{
+    return tokens_of(path, table_parse(path, text, n, error), error);
 }
 
 void tokens_free(struct tokens *tokens)

@@ -18,6 +18,9 @@ struct account; /* of one name; lives as long as the tokens, also when the name 
 /* Reads the file. NULL: error[] (of TOKENS_ERROR_BYTES) says which line is wrong and what is allowed. */
 enum { TOKENS_ERROR_BYTES = 512, TOKENS_MAX = 1024, TOKENS_NAME_MAX = 64 };
 struct tokens *tokens_new(const char *path, char *error);
+/* The same of what the file says: text[n + 1], ended by a NUL, is cut into words. path, borrowed, is for errors and
+ * tokens_reread. */
+struct tokens *tokens_parse(const char *path, char *text, size_t n, char *error);
 void tokens_free(struct tokens *tokens); /* NULL is accepted */
 
 /* Reads the file again; a bad one changes nothing. Logs one line either way. */

@@ -70,7 +70,7 @@ static inline struct answer gather(struct api_reply *reply)
     }
     a.body = a.body ? a.body : calloc(1, 1);
     a.body[a.n] = '\0';
-    if (reply->n_pieces > 1)
+    if (reply->n_pieces > 1 && is_one_of(8))
         make_backwards(&a, piece);
     REQUIRE(reply->length == API_LENGTH_UNKNOWN || reply->length == a.n);
     free(piece);
@@ -129,9 +129,9 @@ static inline void check_answer(const struct answer *a)
     REQUIRE((status >= 200 && status <= 206) || status == 304 || (status >= 400 && status < 500) || status == 501);
     REQUIRE((status != 204 && status != 304) || a->n == 0);
     bool is_protocol = strncmp(a->reply->route, "/v2", 3) == 0; /* it has an error form of its own */
-    if (status >= 400 && !is_protocol)
+    if (status >= 400 && !is_protocol && is_one_of(16))
         check_problem(a);
-    if (status == 200 && a->n < 4096 && strcmp(a->reply->content_type, "application/json") == 0) {
+    if (status == 200 && a->n < 4096 && is_one_of(32) && strcmp(a->reply->content_type, "application/json") == 0) {
         json_t *json = json_loadb(a->body, a->n, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
         REQUIRE(json);
         json_decref(json);
@@ -159,13 +159,13 @@ static inline bool ask_once(const struct api_host *host, const struct api_call *
     return true;
 }
 
-/* The same question twice has the same answer. */
+/* The same question twice has the same answer; asked of one in 16. */
 static inline bool ask(const struct api_host *host, const struct api_call *call, struct answer *a)
 {
     struct answer again;
     if (!ask_once(host, call, a))
         return false;
-    if (!is_fourth())
+    if (!is_one_of(16))
         return true;
     REQUIRE(ask_once(host, call, &again));
     check_same(a, &again);

@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct api_format *format = api_negotiate(accept);
     bool is_empty = accept[strspn(accept, " \t,")] == '\0';
     REQUIRE(is_among_ours(format) && (format || !is_empty));
-    if (is_fourth()) {
+    if (is_one_of(8)) {
         REQUIRE(choose(" , \t,", accept, "") == format);
         if (!strchr(accept, '"') && !is_empty)
             check_list(accept, format);

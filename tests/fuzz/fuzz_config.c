@@ -84,7 +84,7 @@ static bool read_options(struct options *options, const char *text, size_t n)
 {
     char *const words[] = {"posencd", "--config", path, NULL}, *const environment[] = {NULL};
     char error[OPTIONS_TEXT_BYTES] = "";
-    REQUIRE(ftruncate(file, 0) == 0 && pwrite(file, text, n, 0) == (ssize_t)n);
+    REQUIRE(pwrite(file, text, n, 0) == (ssize_t)n && ftruncate(file, (off_t)n) == 0); /* which keeps its page */
     bool is_read = options_read(options, 3, words, environment, error) == OPTIONS_RUN;
     REQUIRE(is_read || *error);
     return is_read;
@@ -103,7 +103,7 @@ static char *print_options(const struct options *options, size_t *n)
 static void check_options(const char *text, size_t size)
 {
     struct options options, again;
-    if (read_options(&options, text, size)) {
+    if (read_options(&options, text, size) && is_one_of(4)) {
         size_t n, n_again;
         char *printed = print_options(&options, &n);
         REQUIRE(read_options(&again, printed, n));

@@ -43,6 +43,12 @@ static size_t number_length(const char *start)
     return (size_t)(s - start);
 }
 
+static void append(struct list *list, const char *bytes, size_t n)
+{
+    memcpy(list->text + list->n_bytes, bytes, n);
+    list->n_bytes += n;
+}
+
 static void add(struct list *list, const char *word, size_t n, const char *comma)
 {
     char one[WORD_BYTES + 1];
@@ -53,7 +59,8 @@ static void add(struct list *list, const char *word, size_t n, const char *comma
     double x = strtod(one, NULL);
     if (isinf(x))
         return;
-    list->n_bytes += (size_t)sprintf(list->text + list->n_bytes, "%s%s", list->n ? comma : "[", one);
+    append(list, list->n ? comma : "[", list->n ? strlen(comma) : 1);
+    append(list, word, n);
     list->values[list->n++] = x;
 }
 
@@ -107,12 +114,12 @@ static void check_read(const struct list *list, enum pe_isa isa)
     const char *p = exact;
     REQUIRE(api_numbers_read(&p, exact + list->n_bytes, &out, shape, &rank) == API_READ_OK);
     REQUIRE(p == exact + list->n_bytes && rank == 1 && shape[0] == list->n && out.n == list->n);
-    for (size_t i = 0; i < list->n; i++) {
-        float narrow, expected = (float)list->values[i];
-        REQUIRE(memcmp(&out.values[i], &list->values[i], sizeof(double)) == 0);
-        pe_convert(PE_F32, &narrow, PE_F64, &out.values[i], 1);
-        REQUIRE(memcmp(&narrow, &expected, sizeof narrow) == 0);
-    }
+    REQUIRE(memcmp(out.values, list->values, list->n * sizeof(double)) == 0);
+    static float narrow[WORDS_MAX], expected[WORDS_MAX];
+    for (size_t i = 0; i < list->n; i++)
+        expected[i] = (float)list->values[i];
+    pe_convert(PE_F32, narrow, PE_F64, out.values, list->n);
+    REQUIRE(memcmp(narrow, expected, list->n * sizeof *narrow) == 0);
     free(out.values);
     free(exact);
 }
@@ -126,12 +133,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = text_of(data + 1, size < 300 ? size - 1 : 299);
     if (data[0] % 2)
         add_doubles(&list, data + 1, size - 1 < 16 ? size - 1 : 16);
-    for (int i = 0; i < 3 && data[0] % 2 == 0; i++) /* enough of them, with enough text behind, for wide registers */
+    int n_times = is_one_of(4) ? 3 : 1; /* enough of them, with enough text behind, for wide registers */
+    for (int i = 0; i < n_times && data[0] % 2 == 0; i++)
         add_words(&list, text);
     if (list.n) {
         list.text[list.n_bytes++] = ']';
-        check_read(&list, PE_ISA_BASE);
         check_read(&list, best);
+        if (is_one_of(4))
+            check_read(&list, PE_ISA_BASE);
     }
     free(text);
     return 0;

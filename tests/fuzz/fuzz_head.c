@@ -1,9 +1,11 @@
 /* The server's own checks of a head: the first line is "target version", then lines "Name: value". What passes has one
- * way to be read: one host, one length or one coding, a path without a NUL; names of requests are plain words. */
+ * way to be read: one host, one length or one coding, a path without a NUL; names of requests are plain words, and a
+ * X-Request-Timeout is a number. */
 #include "tests/fuzz/laws.h"
 #include "server/http/checks.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <strings.h>
 
 /* How many lines have this name, and the value of the last. */
@@ -55,6 +57,24 @@ static void check_names(const struct http_head *head)
         REQUIRE(strlen(trace) >= 55 && strlen(trace) <= 128 && strspn(trace, "0123456789abcdef-") == strlen(trace));
 }
 
+/* A time to answer within is the number that strtod finds, in microseconds, and as short as the server's text says. */
+static void check_timeout(const struct http_head *head)
+{
+    const char *text = head->first[HTTP_REQUEST_TIMEOUT];
+    uint64_t us = 0;
+    if (!text)
+        return;
+    size_t n = strspn(text, "0123456789."), n_points = 0;
+    for (const char *c = text; *c; c++)
+        n_points += *c == '.';
+    double x = strtod(text, NULL) * 1e6;
+    bool is_number = n > 0 && !text[n] && n_points <= 1 && text[0] != '.' && text[n - 1] != '.';
+    if (http_timeout_parse(text, &us))
+        REQUIRE(is_number && us > 0 && us <= 1000000000000 && fabs((double)us - x) < 1.001);
+    else
+        REQUIRE(!is_number || x < 1 || x > 999999999999.5 || strcspn(text, ".") > 7);
+}
+
 /* A path encoded byte by byte is the same path, and has no query. */
 static void check_target(char *target)
 {
@@ -87,6 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!refusal.status)
         check_framing(&head, &found[0], &found[1], &found[2]);
     check_names(&head);
+    check_timeout(&head);
     if (target)
         check_target(target);
     free(text);

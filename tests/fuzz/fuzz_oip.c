@@ -1,7 +1,7 @@
 /* Inferences: the first line is "model header", where header is the length said of the JSON ("-": no header); the rest
  * is the body. Whatever comes in, an answer goes out that holds the laws of answers.h; who hurries and who lends the
- * body's memory is told the same. The body is copied to a block of its own size and may be moved within itself, so that
- * a sanitizer sees what passes its ends. */
+ * body's memory is told the same (asked of one in 16). The body is copied to a block of its own size and may be moved
+ * within itself, so that a sanitizer sees what passes its ends. */
 #include "tests/fuzz/answers.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -24,7 +24,7 @@ static void answer(const char *path, const char *header, const uint8_t *body, si
     struct answer hurried, whole;
     if (!ask_once(&host, &call, &hurried))
         return;
-    if (!is_fourth()) {
+    if (!is_one_of(16)) {
         answer_drop(&hurried);
         return;
     }

@@ -1,7 +1,8 @@
 /* The writer against printf and strtod. The first byte is the number of digits (from 18 on: the shortest), the rest are
  * doubles, which are also narrowed to f32, f16 and bf16, and once more taken as f32 bit by bit. Every instruction set
  * writes the same bytes. The shortest text reads back to its number, also by way of a double, no shorter one does, and
- * of those as long none is nearer; digits are printf's. */
+ * of those as long none is nearer; digits are printf's. printf and strtod are asked of about one number of two lists.
+ */
 #include "tests/fuzz/laws.h"
 #include "api/numbers.h"
 
@@ -110,7 +111,8 @@ static void check_list(enum pe_dtype dtype, const void *src, size_t n, int digit
         if (comma)
             *comma = '\0';
         REQUIRE(strlen(word) <= width);
-        check_one(word, dtype, number_at(dtype, src, i), digits);
+        if (is_one_of(2 * (unsigned)n))
+            check_one(word, dtype, number_at(dtype, src, i), digits);
         word += strlen(word) + 1;
     }
 }
@@ -127,9 +129,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_list(PE_F64, doubles, n, digits);
     static const enum pe_dtype narrower[] = {PE_F32, PE_F16, PE_BF16};
     for (size_t i = 0; i < 3; i++) {
+        if (!is_one_of(3))
+            continue;
         pe_convert(narrower[i], narrow, PE_F64, doubles, n);
         check_list(narrower[i], narrow, n, digits);
     }
-    check_list(PE_F32, doubles, 2 * n, digits);
+    if (is_one_of(3))
+        check_list(PE_F32, doubles, 2 * n, digits);
     return 0;
 }

@@ -93,6 +93,8 @@ def heads():
     yield "/a%20b%2f HTTP/1.0\nTransfer-Encoding: chunked"
     yield "http://h/x?y HTTP/1.1\nHost: [::1]:80\nTransfer-Encoding: Chunked\nContent-Length: 3"
     yield "* HTTP/1.1\nHost:\nHost: b\nContent-Length: 00\nContent-Length: 0"
+    for time in ("2.5", "0", "1000000.0000001", "00000001", "1.", ".5", "1e3", "0.0000009"):
+        yield f"/ HTTP/1.1\nHost: h\nX-Request-Timeout: {time}"
     yield "/%00%zz HTTP/1.1\nhost: x\ntraceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
@@ -102,6 +104,20 @@ def files():
     yield '{ "host" : "a\\"b\\\\c\\/\\n\\t" , "x":true}'
     yield '{"port":1,"port":2}'
     yield '{"max_connections":1000000,"drain_delay":0,"header_timeout":86400,"max_work":"1"}\n'
+
+
+def token_files():
+    digest = "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
+    yield "alice Vn3kQ8r0YxJ2mB7tLw5z write\n"
+    yield f"# who may\r\n\r\nbatch {digest} read requests=100/s streams=4\r\n\ttest test read\r\n"
+    yield "a b== write work=0.5/m requests=1/h streams=2\nb a~+/-._ read\n#c d write"
+    yield f"a {digest} read\nb test write\n"
+    yield "a x read\na y write\n"
+    yield "a x read\nb x write\n"
+    for line in ("a b", "a b admin", ".a b read", "a =b read", "a b read requests=0/s", "a b read requests=0.5/s",
+                 "a b read work=1e3/s", "a b read streams=1.5", "a b read streams=1 streams=1", "a b read work=1/d",
+                 "n" * 64 + " t read", "n" * 65 + " t read", "a " + "t" * 512 + " read", "a " + "t" * 513 + " read"):
+        yield line + "\n"
 
 
 def names():
@@ -160,7 +176,7 @@ def talks():
     yield HTTP.format("POST /v2/models/rope/infer", "Inference-Header-Content-Length: 2\r\nContent-Length: 2\r\n", "{}")
 
 
-SEEDS = {"query": queries, "accept": accepts, "range": ranges, "headers": headers, "head": heads, "config": files,
+SEEDS = {"query": queries, "accept": accepts, "range": ranges, "headers": headers, "head": heads, "config": files, "tokens": token_files,
          "names": names, "digits": digits, "print": prints, "plan": requests, "hf_config": configs, "http": talks}
 
 
@@ -183,7 +199,7 @@ JSON = ["{", "}", "[", "]", ":", ",", "null", "true", "false", "-1", "0.5", "1e9
 LINES = ["\r\n", "\n", ": ", "; ", ", ", "%00", "%2f", "-", "@", "*", "W/", '"', "bytes=", "bytes=0-0", "q=0.5", ";q=0"]
 HEADS = ["Host: h\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "Expect: 100-continue\r\n", "HTTP/1.0",
          "HTTP/1.1", "Connection: close\r\n", "Range: ", "Accept: ", "If-None-Match: ", "Content-Type: ", "GET ", "POST ",
-         "HEAD ", "PUT ", "QUERY ", "OPTIONS ", "0\r\n\r\n", "\r\n\r\n", "X-Request-Id: ", "traceparent: "]
+         "HEAD ", "PUT ", "QUERY ", "OPTIONS ", "0\r\n\r\n", "\r\n\r\n", "X-Request-Id: ", "traceparent: ", "X-Request-Timeout: 2.5"]
 
 
 def dictionaries():
@@ -196,6 +212,8 @@ def dictionaries():
     yield "headers", LINES + TYPES + HEADS + ["/encode", "/rotate", "/attention", "/v2/models/rope/infer", "boundary="]
     yield "config", JSON[:10] + ["\\\"", "\\\\", "\\n", "KiB", "TiB"] + quoted(
         w.replace("-", "_") for w in strings_of("server/options.c"))
+    yield "tokens", [" read", " write", " requests=", " work=", " streams=", "/s", "/m", "/h", "sha256:", "#", "\r\n",
+                     "\n", "\t", "=", "==", "a b read\n", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"[:58]]
     yield "numbers", WORDS + ["e-", "E+", ".0", "00", "99999999", "[", "]", ",", '"NaN"', '"Infinity"', '"-Infinity"']
 
 
