@@ -256,7 +256,7 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *er
             from->recipe = columns;
             return PE_OK;
         }
-        if (!status && (status = pe_waves_new_for(columns, n, plan->seq.k->n, &from->waves)))
+        if (!status && (status = pe_waves_new_for(columns, n, plan->outputs[i].dtype, plan->seq.k->n, &from->waves)))
             pe_no_memory(err);
     }
     free(columns);

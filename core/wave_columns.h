@@ -14,7 +14,8 @@ struct pe_wave_table {
     double *far_cosine, *far_sine; /* of PE_RUN_ROWS steps */
     double *reach;                 /* how far a run moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|) */
     int64_t *quarter;
-    struct pe_wave_list *list; /* the same columns for positions in no order, or NULL */
+    struct pe_wave_around *around; /* the same columns for runs in bf16, or NULL */
+    struct pe_wave_list *list;     /* the same columns for positions in no order, or NULL */
 };
 
 /* Columns at a time: a few KiB of doubles on the stack. */
@@ -26,6 +27,9 @@ void pe_wave_evaluate(const struct pe_wave_table *table, double p, size_t col, s
 
 /* A double that rounds to dtype as column j's exact value at p does. */
 double pe_wave_table_decide(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
+
+/* The same from doubles where they tell it, as they mostly do. */
+double pe_wave_settle(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
 
 /* Rows at the consecutive integers from p on, none of them 0, in f32, f16 or bf16. */
 void pe_wave_run_fill(const struct pe_wave_table *table, enum pe_dtype dtype, double p, size_t n_rows, size_t col0,

@@ -24,21 +24,10 @@ struct block {
 
 /* ---- Values that a kernel doubts ---- */
 
-/* Bits of the nearest f32, f16 or bf16. */
-static uint32_t round_to(enum pe_dtype dtype, double x)
-{
-    union float_bits f = {.f = (float)x};
-    return dtype == PE_F32 ? f.u : dtype == PE_F16 ? pe_f16_round(x) : pe_bf16_round(x);
-}
-
-/* Row n of column j from a bound 2^8 times narrower than the run's: the value by itself. Double-double for the few of
- * the few whose ends still round apart; where both are 0 the bits tell +0 from -0. */
 static void decide(const struct block *b, size_t n, size_t j)
 {
-    double v[PE_WAVES_LANES], bound[PE_WAVES_LANES], p = b->anchor + ((double)n - PE_RUN_HALF);
-    pe_wave_evaluate(b->w, p, b->col + j, 1, v, NULL, bound);
-    bool alike = round_to(b->dtype, v[0] - bound[0]) == round_to(b->dtype, v[0] + bound[0]);
-    pe_store(b->dtype, b->dst, n * b->stride + j, alike ? v[0] : pe_wave_table_decide(b->w, b->dtype, b->col + j, p));
+    double p = b->anchor + ((double)n - PE_RUN_HALF);
+    pe_store(b->dtype, b->dst, n * b->stride + j, pe_wave_settle(b->w, b->dtype, b->col + j, p));
 }
 
 static void settle_f32(const struct block *b, size_t j, const double *rows, double error)

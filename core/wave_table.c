@@ -3,7 +3,9 @@
  */
 #include "core/wave_table.h"
 #include "core/dtype.h"
+#include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"
+#include "core/wave_around.h"
 #include "core/wave_columns.h"
 #include "core/wave_list.h"
 #include "core/wave_value.h"
@@ -61,7 +63,8 @@ enum { RUN_TABLE_ROWS_MIN = 17 };
 
 _Static_assert(sizeof(struct pe_wave_table) % _Alignof(double) == 0, "the arrays stand behind the struct");
 
-enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, uint64_t n_rows, struct pe_wave_table **out)
+enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, enum pe_dtype dtype, uint64_t n_rows,
+                                 struct pe_wave_table **out)
 {
     /* A range of columns may begin anywhere and is read in whole groups: up to a group less one past the last. */
     size_t room = n + PE_WAVES_LANES;
@@ -79,14 +82,18 @@ enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, uint64
     if (has_runs)
         set_steps(w, n);
     set_amplitudes(w, columns, n);
+    if (dtype == PE_BF16 && n_rows >= PE_AROUND_ROWS_MIN)
+        w->around = pe_wave_around_new(w->fh, w->fl, w->ah, w->cosine, n);
     *out = w;
     return PE_OK;
 }
 
 void pe_wave_table_free(struct pe_wave_table *table)
 {
-    if (table)
+    if (table) {
         pe_wave_list_free(table->list);
+        pe_wave_around_free(table->around);
+    }
     free(table);
 }
 
@@ -110,6 +117,23 @@ void pe_wave_evaluate(const struct pe_wave_table *w, double p, size_t col, size_
 {
     pe_kernels()->waves(p, w->fh + col, w->fl + col, w->ah + col, w->al + col, w->quarter + col, w->scaled, n, values,
                         nexts, bounds);
+}
+
+/* Bits of the nearest f32, f16 or bf16. */
+static uint32_t round_to(enum pe_dtype dtype, double x)
+{
+    union float_bits f = {.f = (float)x};
+    return dtype == PE_F32 ? f.u : dtype == PE_F16 ? pe_f16_round(x) : pe_bf16_round(x);
+}
+
+/* From a bound 2^8 times narrower than a run's: the value by itself. Double-double for the few of the few whose ends
+ * still round apart; where both are 0 the bits tell +0 from -0. */
+double pe_wave_settle(const struct pe_wave_table *w, enum pe_dtype dtype, size_t j, double p)
+{
+    double v[PE_WAVES_LANES], bound[PE_WAVES_LANES];
+    pe_wave_evaluate(w, p, j, 1, v, NULL, bound);
+    bool alike = round_to(dtype, v[0] - bound[0]) == round_to(dtype, v[0] + bound[0]);
+    return alike ? v[0] : pe_wave_table_decide(w, dtype, j, p);
 }
 
 /* Rounds values; where the two ends of a value's interval round differently, it is decided. */
@@ -219,6 +243,15 @@ static size_t stretch(const struct pe_positions *positions, uint64_t row0, size_
     return p < 0 ? (size_t)-p : 1;
 }
 
+static void fill_run(const struct pe_wave_table *w, enum pe_dtype dtype, double p, size_t n_rows, size_t col0,
+                     size_t n_cols, char *dst, size_t stride)
+{
+    if (dtype == PE_BF16 && w->around)
+        pe_wave_around_fill(w, p, n_rows, col0, n_cols, (uint16_t *)(void *)dst, stride);
+    else
+        pe_wave_run_fill(w, dtype, p, n_rows, col0, n_cols, dst, stride);
+}
+
 /* The first of n_rows equal rows again. */
 static void repeat_row(char *dst, size_t n_rows, size_t row_bytes, size_t stride_bytes)
 {
@@ -268,7 +301,7 @@ void pe_wave_table_fill(const struct pe_wave_table *table, enum pe_dtype dtype, 
         list[0] = pe_position_at(positions, row0 + i);
         if (step) {
             m = whole_blocks(m, run_min);
-            pe_wave_run_fill(table, dtype, list[0], m, col0, n_cols, to, stride);
+            fill_run(table, dtype, list[0], m, col0, n_cols, to, stride);
         } else {
             fill_rows(table, dtype, list, 1, col0, n_cols, to, stride);
             repeat_row(to, m, n_cols * size, stride * size);

@@ -6,8 +6,8 @@
 
 struct pe_wave_table;
 
-/* n_rows: as in pe_waves_new_for. */
-enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, uint64_t n_rows,
+/* dtype, n_rows: as in pe_waves_new_for. */
+enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, enum pe_dtype dtype, uint64_t n_rows,
                                  struct pe_wave_table **table);
 void pe_wave_table_free(struct pe_wave_table *table); /* NULL is accepted */
 void pe_wave_table_fill(const struct pe_wave_table *table, enum pe_dtype dtype, const struct pe_positions *positions,

@@ -45,19 +45,20 @@ static enum pe_status gather(struct part *part, const struct pe_wave *columns, s
 }
 
 static enum pe_status part_init(struct part *part, const struct pe_wave *columns, size_t n, size_t k, size_t room,
-                                uint64_t n_rows)
+                                enum pe_dtype dtype, uint64_t n_rows)
 {
     bool linear = k % 2;
     part->axis = (unsigned)(k / 2);
     if (room == n && !linear) { /* all there is, as most tables are */
         part->n = n;
-        return pe_wave_table_new(columns, n, n_rows, &part->table);
+        return pe_wave_table_new(columns, n, dtype, n_rows, &part->table);
     }
     enum pe_status status = gather(part, columns, n, k, room);
-    return status || linear ? status : pe_wave_table_new(part->columns, room, n_rows, &part->table);
+    return status || linear ? status : pe_wave_table_new(part->columns, room, dtype, n_rows, &part->table);
 }
 
-enum pe_status pe_waves_new_for(const struct pe_wave *columns, size_t n, uint64_t n_rows, struct pe_waves **out)
+enum pe_status pe_waves_new_for(const struct pe_wave *columns, size_t n, enum pe_dtype dtype, uint64_t n_rows,
+                                struct pe_waves **out)
 {
     size_t sizes[PARTS_MAX] = {0};
     struct pe_waves *w = calloc(1, sizeof *w);
@@ -66,7 +67,7 @@ enum pe_status pe_waves_new_for(const struct pe_wave *columns, size_t n, uint64_
         sizes[part_of(&columns[j])]++;
     for (size_t k = 0; !status && k < PARTS_MAX; k++)
         if (sizes[k])
-            status = part_init(&w->parts[w->n_parts++], columns, n, k, sizes[k], n_rows);
+            status = part_init(&w->parts[w->n_parts++], columns, n, k, sizes[k], dtype, n_rows);
     if (status)
         pe_waves_free(w);
     else
@@ -76,7 +77,7 @@ enum pe_status pe_waves_new_for(const struct pe_wave *columns, size_t n, uint64_
 
 enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_waves **out)
 {
-    return pe_waves_new_for(columns, n, UINT64_MAX, out);
+    return pe_waves_new_for(columns, n, PE_F64, UINT64_MAX, out);
 }
 
 void pe_waves_free(struct pe_waves *waves)

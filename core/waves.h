@@ -27,8 +27,10 @@ struct pe_waves; /* prepared columns; immutable, shared by threads */
 
 /* Makes *waves from n >= 1 columns (copied), of axes below PE_AXES_MAX. PE_NO_MEMORY is its only failure. */
 enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_waves **waves);
-/* The same where about n_rows rows will be asked for in all: few need less made beforehand. The values are the same. */
-enum pe_status pe_waves_new_for(const struct pe_wave *columns, size_t n, uint64_t n_rows, struct pe_waves **waves);
+/* The same where about n_rows rows will be asked for in all, mostly in dtype: few need less made beforehand, many in
+ * bf16 more. The values are the same. */
+enum pe_status pe_waves_new_for(const struct pe_wave *columns, size_t n, enum pe_dtype dtype, uint64_t n_rows,
+                                struct pe_waves **waves);
 void pe_waves_free(struct pe_waves *waves);
 
 /* axes: the positions on each axis that a column names, all of the same n. Writes rows row0 … row0+n_rows-1, columns

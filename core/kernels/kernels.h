@@ -63,6 +63,28 @@ enum { PE_RUN_TURNS = 7 };
 /* x and y after a turn by an angle of these cosines and sines: x·c + y·s, y·c - x·s. */
 typedef void pe_turn_fn(double *x, double *y, const double *cosines, const double *sines, size_t n);
 
+/* The same rows in bf16, from an anchor between them: row n is its position + n - PE_RUN_HALF + 1/2. x and y as above,
+ * by column; the rest as floats, those of the even columns of x in one array and those of the odd in another: [0] and
+ * [1], and of steps the cosines' [0] and [1], the sines' [2] and [3], of n + 1/2 steps in row n of step_stride floats.
+ *
+ * Writes columns j < n (rounded up to PE_WAVES_LANES). Bit i of doubts[g·PE_RUN_HALF + k] is set where column 32g + 2i
+ * or the one behind it may be rounded wrong k rows above the anchor or k below; returns whether one is. squares: of how
+ * far a float must be from the middle between two bf16 for that, PE_AROUND_CLEAR times a power of two that no |value|
+ * passes, nor x·cosine and y·sine together, and 2^-28 of which x and y are right to; infinite for all to be doubted. */
+struct pe_anchors {
+    const double *x, *y;
+    const float *squares[2], *steps[4];
+    size_t step_stride;
+};
+typedef bool pe_around_bf16_fn(const struct pe_anchors *anchors, size_t n, uint16_t *out, size_t stride,
+                               uint16_t *doubts);
+/* squares for an exact anchor, right to bounds, and PE_RUN_TURNS turns by PE_RUN_ROWS: of amplitudes sizes, and reach,
+ * the largest sine of PE_RUN_HALF - 1/2 steps or fewer; turns is 0 for a column that does not, else 1. */
+typedef void pe_around_squares_fn(const double *x, const double *y, const double *bounds, const float *const sizes[2],
+                                  const float *const reach[2], const float *const turns[2], size_t n,
+                                  float *const squares[2]);
+#define PE_AROUND_CLEAR 0x1.08p-22F
+
 /* One head at one position: for c < n_pairs turns the pair x[c·step], x[c·step + partner] into y. */
 typedef void pe_rotate_f32_fn(const double *cosines, const double *sines, const float *x, float *y, size_t n_pairs,
                               size_t step, size_t partner);
@@ -168,6 +190,8 @@ enum { PE_LINES_SLACK = 64 };
     K(run_f32, pe_run_fn)                                                                                              \
     K(run_f16, pe_run_fn)                                                                                              \
     K(run_bf16, pe_run_fn)                                                                                             \
+    K(around_bf16, pe_around_bf16_fn)                                                                                  \
+    K(around_squares, pe_around_squares_fn)                                                                            \
     K(turn, pe_turn_fn)                                                                                                \
     K(rotate_f32, pe_rotate_f32_fn)                                                                                    \
     K(rotate_f64, pe_rotate_f64_fn)                                                                                    \

@@ -60,7 +60,7 @@ int main(void)
     }
     for (size_t i = 0; i < ROWS; i++)
         list[i] = 1e6 + 3 * (double)i;
-    if (pe_waves_new(columns, COLS, &waves))
+    if (pe_waves_new_for(columns, COLS, PE_BF16, UINT64_MAX, &waves))
         return 1;
     struct pe_positions run = {.n = ROWS, .start = 1e6}, listed = {.n = ROWS, .list = list};
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)

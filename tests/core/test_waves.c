@@ -22,7 +22,7 @@ static struct pe_waves *waves_of(const struct wave_table *table)
     struct pe_wave columns[COLS_MAX];
     struct pe_waves *waves = NULL;
     wave_columns(table, columns);
-    assert_int_equal(pe_waves_new(columns, 2 * table->n, &waves), PE_OK);
+    assert_int_equal(pe_waves_new_for(columns, 2 * table->n, PE_BF16, UINT64_MAX, &waves), PE_OK);
     return waves;
 }
 
@@ -152,20 +152,22 @@ static void odd_columns(void **unused)
     columns[17].fl = 0;
     columns[17].quarter = 0;
     struct pe_waves *waves = NULL;
-    assert_int_equal(pe_waves_new(columns, 40, &waves), PE_OK);
+    assert_int_equal(pe_waves_new_for(columns, 40, PE_BF16, UINT64_MAX, &waves), PE_OK);
     struct pe_positions positions[] = {{.n = N, .list = list}, {.n = 40, .start = -20}, {.n = 40, .start = 0.1}};
     for (int k = 0; k < 3; k++) {
         float f32[40 * 40];
-        uint16_t f16[40 * 40];
+        uint16_t f16[40 * 40], bf16[40 * 40];
         pe_waves_fill(waves, PE_F32, &positions[k], 0, (size_t)positions[k].n, 0, 40, f32, 40);
         pe_waves_fill(waves, PE_F16, &positions[k], 0, (size_t)positions[k].n, 0, 40, f16, 40);
+        pe_waves_fill(waves, PE_BF16, &positions[k], 0, (size_t)positions[k].n, 0, 40, bf16, 40);
         for (size_t i = 0; i < positions[k].n; i++)
             for (size_t j = 0; j < 40; j++) {
                 double p = pe_position_at(&positions[k], i), phase;
                 double odd = dd_round_odd(pe_wave_value(&columns[j], p, &phase));
-                if (f32[i * 40 + j] != (float)odd || f16[i * 40 + j] != pe_f16_round(odd))
-                    fail_msg("column %zu at %.17g: %a and %#x, not %a", j, p, (double)f32[i * 40 + j], f16[i * 40 + j],
-                             odd);
+                if (f32[i * 40 + j] != (float)odd || f16[i * 40 + j] != pe_f16_round(odd) ||
+                    bf16[i * 40 + j] != pe_bf16_round(odd))
+                    fail_msg("column %zu at %.17g: %a, %#x and %#x, not %a", j, p, (double)f32[i * 40 + j],
+                             f16[i * 40 + j], bf16[i * 40 + j], odd);
                 if (p == 0 || columns[j].fh == 0)
                     assert_true(columns[j].quarter % 2 || !signbit(f32[i * 40 + j])); /* a sine of nothing is +0 */
             }

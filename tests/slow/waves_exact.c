@@ -67,7 +67,7 @@ int main(int argc, char **argv)
     for (size_t t = 0; t < N_WAVE_TABLES; t++) {
         struct pe_wave columns[COLS_MAX];
         wave_columns(&wave_tables[t], columns);
-        if (pe_waves_new(columns, 2 * wave_tables[t].n, &waves[t]))
+        if (pe_waves_new_for(columns, 2 * wave_tables[t].n, PE_BF16, UINT64_MAX, &waves[t]))
             return 1;
     }
     for (uint64_t round = 0; passed + failed < wanted; round++) {
