@@ -130,7 +130,7 @@ bool api_form_read(struct api_request *request, struct api_form *form, struct ap
     set(form, &fields);
     for (size_t i = 0; i < request->n_fields; i++) {
         const struct pe_field *field = &request->fields[i];
-        bool is_outputs = strcmp(field->name, "outputs") == 0, is_slice = strcmp(field->name, "slice") == 0;
+        bool is_outputs = api_is(field->name, "outputs"), is_slice = api_is(field->name, "slice");
         taken[i] = taken[i] || is_outputs || is_slice;
         if (is_outputs && !read_outputs(&field->value, form, problem))
             return false;

@@ -43,11 +43,10 @@ static bool fail_json(const struct api_json_error *error, struct api_place place
 bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem)
 {
     struct api_json_error error;
-    json_t *root = api_json_load(text, n, JSON_DECODE_ANY, &error);
-    if (!root)
-        return fail_json(&error, api_place_of(text, n, error.at), where, problem);
-    json_decref(root);
-    return true;
+    struct api_arena arena = {0};
+    bool is_json = api_json_load(&arena, text, n, JSON_DECODE_ANY, &error);
+    api_arena_drop(&arena);
+    return is_json || fail_json(&error, api_place_of(text, n, error.at), where, problem);
 }
 
 /* ---- Values ---- */
@@ -73,6 +72,20 @@ static struct pe_value array_of(const struct reader *r, const struct api_lifted 
     return value;
 }
 
+static bool has_parts(const json_t *json) { return json_is_object(json) || json_is_array(json); }
+
+/* What stands under this name. Nobody asks where a value without parts stands. */
+static bool convert_at(struct reader *r, const char *name, const json_t *json, struct pe_value *value)
+{
+    if (!has_parts(json))
+        return convert(r, json, value);
+    size_t depth = strlen(r->pointer);
+    api_pointer_push(r->pointer, name, strlen(name));
+    bool fine = convert(r, json, value);
+    r->pointer[depth] = '\0';
+    return fine;
+}
+
 static bool convert_list(struct reader *r, const json_t *list, struct pe_value *value)
 {
     const struct api_lifted *lifted = lifted_of(r, list);
@@ -80,16 +93,17 @@ static bool convert_list(struct reader *r, const json_t *list, struct pe_value *
         *value = array_of(r, lifted);
         return true;
     }
-    size_t n = json_array_size(list), depth = strlen(r->pointer);
+    size_t n = json_array_size(list);
     struct pe_value *items = api_arena_array(&r->request->arena, n, sizeof *items);
     if (!items)
         return api_fail_memory(r->problem);
     for (size_t i = 0; i < n; i++) {
-        char number[24];
-        api_pointer_push(r->pointer, number, (size_t)snprintf(number, sizeof number, "%zu", i));
-        if (!convert(r, json_array_get(list, i), &items[i]))
+        const json_t *item = json_array_get(list, i);
+        char number[24] = "";
+        if (has_parts(item))
+            snprintf(number, sizeof number, "%zu", i);
+        if (!convert_at(r, number, item, &items[i]))
             return false;
-        r->pointer[depth] = '\0';
     }
     *value = (struct pe_value){.kind = PE_LIST, .list = {.items = items, .n = n}};
     return true;
@@ -98,19 +112,15 @@ static bool convert_list(struct reader *r, const json_t *list, struct pe_value *
 /* Members that are null are left out: null means not given. */
 static bool convert_members(struct reader *r, const json_t *object, struct pe_field *fields, size_t *n)
 {
-    size_t depth = strlen(r->pointer);
     *n = 0;
     /* The iterator's calls take a mutable object, which they do not change. */
     json_t *mutable = (json_t *)(uintptr_t)object;
     for (void *at = json_object_iter(mutable); at; at = json_object_iter_next(mutable, at)) {
         if (json_is_null(json_object_iter_value(at)))
             continue;
-        const char *name = json_object_iter_key(at);
-        api_pointer_push(r->pointer, name, strlen(name));
-        fields[*n].name = name;
-        if (!convert(r, json_object_iter_value(at), &fields[*n].value))
+        fields[*n].name = json_object_iter_key(at);
+        if (!convert_at(r, fields[*n].name, json_object_iter_value(at), &fields[*n].value))
             return false;
-        r->pointer[depth] = '\0';
         ++*n;
     }
     return true;
@@ -159,9 +169,10 @@ static bool fail_kind(const struct reader *r)
 static bool is_scalar(const char *text, size_t n)
 {
     struct api_json_error error;
-    json_t *json = api_json_load(text, n, JSON_DECODE_ANY, &error);
+    struct api_arena arena = {0};
+    json_t *json = api_json_load(&arena, text, n, JSON_DECODE_ANY, &error);
     bool scalar = json && !json_is_object(json) && !json_is_array(json);
-    json_decref(json);
+    api_arena_drop(&arena);
     return scalar;
 }
 
@@ -184,36 +195,26 @@ static bool add_members(struct reader *r, const json_t *root)
     return true;
 }
 
-static void root_drop(void *root) { json_decref(root); }
-
-/* Of a text's size, a tree of jansson's takes so much at most. */
-enum { TREE_FACTOR = 40 };
-
-/* Names and strings stay in jansson's tree, numbers in the scan's list: the request takes both. */
-static bool take(struct api_request *request, struct api_scan *scan, json_t *root)
+/* Names and strings stay in jansson's tree, which is the request's; it takes the numbers of the scan's list too. */
+static bool take_numbers(struct api_request *request, struct api_scan *scan)
 {
     double *numbers = scan->numbers.values;
-    request->arena.n_bytes += scan->numbers.n * sizeof *numbers + TREE_FACTOR * scan->skeleton.n;
+    request->arena.n_bytes += scan->numbers.n * sizeof *numbers;
     scan->numbers = (struct api_doubles){0};
-    if (numbers && !api_arena_own(&request->arena, numbers, free)) {
-        json_decref(root);
-        return false;
-    }
-    return api_arena_own(&request->arena, root, root_drop);
+    return !numbers || api_arena_own(&request->arena, numbers, free);
 }
 
 static bool read_skeleton(struct reader *r, struct api_scan *scan, const char *text, size_t n)
 {
     struct api_json_error error;
-    const char *skeleton = scan->skeleton.bytes ? scan->skeleton.bytes : "";
-    json_t *root = api_json_load(skeleton, scan->skeleton.n, 0, &error);
+    json_t *root = api_json_load(&r->request->arena, scan->skeleton, scan->skeleton_bytes, 0, &error);
     if (!root) {
-        if (!error.no_memory && is_scalar(skeleton, scan->skeleton.n))
+        if (!error.no_memory && is_scalar(scan->skeleton, scan->skeleton_bytes))
             return fail_kind(r);
         return fail_json(&error, api_place_of(text, n, api_scan_origin(scan, error.at)), r->where, r->problem);
     }
     r->numbers = scan->numbers.values;
-    if (!take(r->request, scan, root))
+    if (!take_numbers(r->request, scan))
         return api_fail_memory(r->problem);
     if (scan->too_deep.status) {
         *r->problem = scan->too_deep;

@@ -2,6 +2,8 @@
 #ifndef API_JSON_LOAD_H
 #define API_JSON_LOAD_H
 
+#include "api/arena.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,11 +16,11 @@ struct api_json_error {
     json_error_t library; /* holds the text */
 };
 
-/* Before any thread: jansson's allocator and the seed of its tables. */
+/* Before any thread: the seed of jansson's tables. */
 void api_json_setup(void);
 
-/* The tree of a whole text (free with json_decref), or NULL. flags as jansson's; a name given twice is an error
- * whatever they are. */
-json_t *api_json_load(const char *text, size_t n, size_t flags, struct api_json_error *error);
+/* The tree of a whole text, or NULL. It is the arena's and ends with it: json_decref must not be called. flags as
+ * jansson's; a name given twice is an error whatever they are. */
+json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_t flags, struct api_json_error *error);
 
 #endif

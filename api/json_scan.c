@@ -19,6 +19,9 @@ struct level {
 struct scanner {
     struct api_scan *scan;
     const char *text, *end, *p;
+    const char *kept; /* what the skeleton does not have yet begins here */
+    size_t n;         /* bytes of the skeleton, those included */
+    bool is_full;
     const char *where; /* begins every message */
     unsigned depth;
     struct level levels[API_DEPTH_MAX + 1]; /* [0] is outside of everything */
@@ -31,12 +34,12 @@ struct scanner {
 void api_scan_init(struct api_scan *scan)
 {
     *scan = (struct api_scan){0};
-    api_text_init(&scan->skeleton, API_SKELETON_MAX);
+    api_text_init(&scan->replaced, API_SKELETON_MAX);
 }
 
 void api_scan_drop(struct api_scan *scan)
 {
-    api_text_drop(&scan->skeleton);
+    api_text_drop(&scan->replaced);
     free(scan->numbers.values);
     free(scan->lifted);
     *scan = (struct api_scan){0};
@@ -97,13 +100,35 @@ static bool fail_here(const struct scanner *s, int status, const char *what, str
 
 /* ---- The skeleton ---- */
 
-/* A skeleton that is full goes on being scanned: a truncated text must be told so, whatever its size. */
-static void copy(struct scanner *s, const char *bytes, size_t n)
+/* n bytes more of the skeleton. One that is full goes on being scanned: a truncated text must be told so, whatever its
+ * size. */
+static void count(struct scanner *s, size_t n)
 {
-    bool was_fine = s->scan->skeleton.state == API_TEXT_FINE;
-    api_text_add(&s->scan->skeleton, bytes, n);
-    if (was_fine && s->scan->skeleton.state == API_TEXT_FULL)
-        pointer_print(s, s->overflow_pointer);
+    s->n += n;
+    if (s->is_full || s->n <= API_SKELETON_MAX)
+        return;
+    s->is_full = true;
+    pointer_print(s, s->overflow_pointer);
+}
+
+/* What stands in front of a list that is lifted, and its stand-in. */
+static void replace(struct scanner *s, const char *list, const char *behind, const char *stand_in)
+{
+    struct api_text *replaced = &s->scan->replaced;
+    api_text_add(replaced, s->kept, (size_t)(list - s->kept));
+    api_text_put(replaced, stand_in);
+    s->kept = behind;
+}
+
+static void finish(struct scanner *s)
+{
+    struct api_scan *scan = s->scan;
+    scan->skeleton = s->text ? s->text : "";
+    scan->skeleton_bytes = s->n;
+    if (scan->n_lifted == 0 || s->is_full)
+        return;
+    api_text_add(&scan->replaced, s->kept, (size_t)(s->end - s->kept));
+    scan->skeleton = scan->replaced.bytes;
 }
 
 static bool lifted_grow(struct api_scan *scan)
@@ -117,7 +142,7 @@ static bool lifted_grow(struct api_scan *scan)
     return true;
 }
 
-static bool record(struct scanner *s, struct api_lifted lifted, struct api_problem *problem)
+static bool record(struct scanner *s, struct api_lifted lifted, const char *behind, struct api_problem *problem)
 {
     struct api_scan *scan = s->scan;
     if (scan->n_lifted == API_ARRAYS_MAX)
@@ -125,10 +150,11 @@ static bool record(struct scanner *s, struct api_lifted lifted, struct api_probl
     if (scan->n_lifted == scan->lifted_room && !lifted_grow(scan))
         return api_fail_memory(problem);
     char stand_in[24];
-    lifted.skeleton_at = scan->skeleton.n;
+    lifted.skeleton_at = s->n;
     lifted.skeleton_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[%zu]", scan->n_lifted);
     scan->lifted[scan->n_lifted++] = lifted;
-    copy(s, stand_in, lifted.skeleton_bytes);
+    count(s, lifted.skeleton_bytes);
+    replace(s, s->p, behind, stand_in);
     return true;
 }
 
@@ -141,7 +167,8 @@ static bool open_bracket(struct scanner *s, struct api_problem *problem)
     const struct level *above = &s->levels[s->depth];
     bool in_tokens = above->in_tokens, in_slice = above->in_slice;
     s->levels[++s->depth] = (struct level){.is_object = *s->p == '{', .in_tokens = in_tokens, .in_slice = in_slice};
-    copy(s, s->p++, 1);
+    s->p++;
+    count(s, 1);
     return true;
 }
 
@@ -171,7 +198,7 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
         s->scan->numbers.n = lifted.first;
         return open_bracket(s, problem);
     }
-    if (!record(s, lifted, problem))
+    if (!record(s, lifted, p, problem))
         return false;
     s->p = p;
     return true;
@@ -186,7 +213,7 @@ static void pass_string(struct scanner *s)
     s->string = start + 1;
     s->string_bytes = (size_t)(s->p - s->string);
     s->p += !s->in_string;
-    copy(s, start, (size_t)(s->p - start));
+    count(s, (size_t)(s->p - start));
 }
 
 static void take_key(struct scanner *s)
@@ -209,15 +236,18 @@ static void pass_mark(struct scanner *s, char c)
         s->levels[s->depth].index++;
     else if (s->depth)
         s->depth--; /* ']' or '}'; whether it fits its opening is the JSON library's to say */
-    copy(s, s->p++, 1);
+    s->p++;
+    count(s, 1);
 }
+
+static bool is_mark(char c) { return c == '"' || c == '[' || c == ']' || c == '{' || c == '}' || c == ':' || c == ','; }
 
 static void pass_plain(struct scanner *s)
 {
     const char *start = s->p;
-    while (s->p < s->end && !memchr("\"[]{}:,", *s->p, 7))
+    while (s->p < s->end && !is_mark(*s->p))
         s->p++;
-    copy(s, start, (size_t)(s->p - start));
+    count(s, (size_t)(s->p - start));
 }
 
 static bool pass_next(struct scanner *s, struct api_problem *problem)
@@ -236,10 +266,8 @@ static bool pass_next(struct scanner *s, struct api_problem *problem)
 
 static bool check_full(struct scanner *s, struct api_problem *problem)
 {
-    if (s->scan->skeleton.state == API_TEXT_NO_MEMORY)
-        return api_fail_memory(problem);
-    if (s->scan->skeleton.state == API_TEXT_FINE)
-        return true;
+    if (!s->is_full)
+        return s->scan->replaced.state == API_TEXT_FINE || api_fail_memory(problem);
     if (s->depth || s->in_string)
         return fail_here(s, 400, "not JSON: the text ends before it is complete", problem);
     return api_fail(
@@ -251,9 +279,10 @@ static bool check_full(struct scanner *s, struct api_problem *problem)
 
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem)
 {
-    struct scanner s = {.scan = scan, .text = text, .end = text + n, .p = text, .where = where};
+    struct scanner s = {.scan = scan, .text = text, .end = text + n, .p = text, .kept = text, .where = where};
     while (s.p < s.end)
         if (!pass_next(&s, problem))
             return false;
+    finish(&s);
     return check_full(&s, problem);
 }

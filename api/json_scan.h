@@ -17,7 +17,9 @@ struct api_lifted {
 /* The skeleton is the text with the k-th list of numbers replaced by `[k]`. That is unambiguous: a list of exactly one
  * integer is a list of numbers, so every one in the skeleton is a stand-in. */
 struct api_scan {
-    struct api_text skeleton;
+    const char *skeleton; /* the text itself if nothing was taken out, else `replaced` */
+    size_t skeleton_bytes;
+    struct api_text replaced;
     struct api_doubles numbers; /* of all lists, one after the other */
     struct api_lifted *lifted;
     size_t n_lifted, lifted_room;
@@ -25,10 +27,10 @@ struct api_scan {
         too_deep; /* of the first list with too many levels; status 0: none. A fault only if all is JSON. */
 };
 
-/* Initialize scan with api_scan_init. where begins the messages ("" or "part \"request\": "). Lists under the name
- * "tokens" that hold strings are left in place: there "NaN" is a word. Under the name
- * "slice" lists may be ragged: they are entered. Syntax is the JSON library's to judge; refused
- * here are depth, ragged and too deep lists, and too much of anything. */
+/* Initialize scan with api_scan_init; the text is borrowed until api_scan_drop. where begins the messages ("" or "part
+ * \"request\": "). Lists under the name "tokens" that hold strings are left in place: there "NaN" is a word. Under the
+ * name "slice" lists may be ragged: they are entered. Syntax is the JSON library's to judge; refused here are depth,
+ * ragged and too deep lists, and too much of anything. */
 void api_scan_init(struct api_scan *scan);
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem);
 void api_scan_drop(struct api_scan *scan);

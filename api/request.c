@@ -22,7 +22,7 @@ void api_request_drop(struct api_request *request)
 const struct pe_value *api_request_find(const struct api_request *request, const char *name)
 {
     for (size_t i = 0; i < request->n_fields; i++)
-        if (strcmp(request->fields[i].name, name) == 0)
+        if (api_is(request->fields[i].name, name))
             return &request->fields[i].value;
     return NULL;
 }
@@ -30,15 +30,18 @@ const struct pe_value *api_request_find(const struct api_request *request, const
 bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
                      struct api_problem *problem)
 {
+    bool is_known = api_request_find(request, name);
+    if (!is_known && request->n_fields < API_FIELDS_MAX) {
+        struct pe_field *field = &request->fields[request->n_fields++];
+        field->name = name;
+        field->value = *value;
+        return true;
+    }
     char pointer[PE_POINTER_MAX] = "";
     api_pointer_push(pointer, name, strlen(name));
-    if (api_request_find(request, name))
-        return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query",
-                        name);
-    if (request->n_fields == API_FIELDS_MAX)
+    if (!is_known)
         return api_fail(problem, 422, pointer, "the request has more than %d names", API_FIELDS_MAX);
-    request->fields[request->n_fields++] = (struct pe_field){.name = name, .value = *value};
-    return true;
+    return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query", name);
 }
 
 /* Moving within the body keeps a large upload from being held twice. */

@@ -6,6 +6,8 @@
 #include "api/limits.h"
 #include "api/problem.h"
 
+#include <string.h>
+
 struct api_weights;
 
 /* One owner: all that the fields point to ends with api_request_drop, except slices of the received body, which are
@@ -31,6 +33,9 @@ bool api_request_add(struct api_request *request, const char *name, const struct
  * bytes before it that nobody needs any more; where they are enough and the body is ours, it is moved instead. */
 bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
                             size_t n_spare, struct api_problem *problem);
+
+/* Whether two names are one. A request has dozens compared, most of which differ in their first letter. */
+static inline bool api_is(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
 
 const struct pe_value *api_request_find(const struct api_request *request,
                                         const char *name); /* NULL if there is none */

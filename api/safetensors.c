@@ -136,19 +136,15 @@ static bool read_members(struct file *f, json_t *root)
     return true;
 }
 
-static void root_drop(void *root) { json_decref(root); }
-
 static bool read_header(struct file *f, struct api_arena *arena)
 {
     struct api_json_error error;
-    json_t *root = api_json_load(f->header, f->header_bytes, 0, &error);
+    json_t *root = api_json_load(arena, f->header, f->header_bytes, 0, &error);
     if (!root && error.no_memory)
         return api_fail_memory(f->problem);
     if (!root)
         return api_fail(f->problem, 400, "", "not a safetensors file: its header, at byte %zu: %s", error.at,
                         error.text);
-    if (!api_arena_own(arena, root, root_drop)) /* names and the request are borrowed from the tree */
-        return api_fail_memory(f->problem);
     if (!json_is_object(root))
         return fail_file(f, "its header is not an object");
     if (json_object_size(root) > f->n_max + 1)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 1024 };
+enum { FIRST_ROOM = 1000 }; /* with its header, what malloc keeps at hand for a thread */
 
 void api_text_init(struct api_text *text, size_t max) { *text = (struct api_text){.max = max}; }
 
@@ -34,6 +34,12 @@ static bool grow(struct api_text *text, size_t needed)
     return true;
 }
 
+/* Room that is there already: room ≤ max, and after a failure nobody writes. */
+static inline char *room_left(struct api_text *text, size_t n)
+{
+    return text->bytes && !text->state && n <= text->room - text->n ? text->bytes + text->n : api_text_room(text, n);
+}
+
 char *api_text_room(struct api_text *text, size_t n)
 {
     if (text->state)
@@ -49,7 +55,7 @@ char *api_text_room(struct api_text *text, size_t n)
 
 void api_text_add(struct api_text *text, const char *bytes, size_t n)
 {
-    char *place = api_text_room(text, n);
+    char *place = room_left(text, n);
     if (!place || n == 0)
         return;
     memcpy(place, bytes, n);
@@ -115,9 +121,37 @@ static void add_escaped(struct api_text *text, unsigned char c)
 
 static bool is_plain(unsigned char c) { return c >= 0x20 && c != '"' && c != '\\' && c < 0x7f; }
 
+static void add_char(struct api_text *text, char c)
+{
+    char *place = room_left(text, 1);
+    if (!place)
+        return;
+    *place = c;
+    text->n++;
+}
+
+/* Nearly all strings have nothing to escape. */
+static bool add_plain_string(struct api_text *text, const char *bytes, size_t n)
+{
+    size_t run = 0;
+    while (run < n && is_plain((unsigned char)bytes[run]))
+        run++;
+    char *place = run == n ? room_left(text, n + 2) : NULL;
+    if (!place)
+        return false;
+    place[0] = '"';
+    if (n)
+        memcpy(place + 1, bytes, n);
+    place[n + 1] = '"';
+    text->n += n + 2;
+    return true;
+}
+
 void api_text_string_n(struct api_text *text, const char *bytes, size_t n)
 {
     const unsigned char *s = (const unsigned char *)bytes;
+    if (add_plain_string(text, bytes, n))
+        return;
     api_text_add(text, "\"", 1);
     for (size_t i = 0; i < n;) {
         size_t run = 0;
@@ -160,12 +194,12 @@ void api_text_real(struct api_text *text, double x)
 
 void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank)
 {
-    api_text_add(text, "[", 1);
+    add_char(text, '[');
     for (unsigned i = 0; i < rank; i++) {
         api_text_add(text, ",", i > 0);
         api_text_integer(text, (int64_t)shape[i]);
     }
-    api_text_add(text, "]", 1);
+    add_char(text, ']');
 }
 
 /* In blocks, so that the room asked for stays near what is used. */
@@ -220,14 +254,15 @@ static void add_list(struct api_text *text, const struct pe_value *items, size_t
 
 static void add_object(struct api_text *text, const struct pe_field *fields, size_t n)
 {
-    api_text_add(text, "{", 1);
+    add_char(text, '{');
     for (size_t i = 0; i < n; i++) {
-        api_text_add(text, ",", i > 0);
+        if (i > 0)
+            add_char(text, ',');
         api_text_string(text, fields[i].name);
-        api_text_add(text, ":", 1);
+        add_char(text, ':');
         api_text_value(text, &fields[i].value);
     }
-    api_text_add(text, "}", 1);
+    add_char(text, '}');
 }
 
 void api_text_value(struct api_text *text, const struct pe_value *value)

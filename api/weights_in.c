@@ -308,7 +308,7 @@ bool api_weights_add(const struct api_store *store, struct api_request *request,
     struct adding a = {.store = store, .request = request, .problem = problem};
     size_t i = 0;
     *n_bytes = 0;
-    while (i < request->n_fields && strcmp(request->fields[i].name, "weights") != 0)
+    while (i < request->n_fields && !api_is(request->fields[i].name, "weights"))
         i++;
     if (i == request->n_fields)
         return true;

@@ -50,18 +50,25 @@ static double tokens(const struct pe_value *segment)
     return total;
 }
 
+static bool is_among(const char *const *names, const char *name)
+{
+    for (; *names; names++)
+        if (pe_same(*names, name))
+            return true;
+    return false;
+}
+
 static double size_of(const struct pe_field *field)
 {
     double total = 0;
     const struct pe_value *v = &field->value;
-    for (size_t i = 0; widths[i]; i++)
-        if (strcmp(widths[i], field->name) == 0)
-            return number(v);
-    for (size_t i = 0; v->kind == PE_ARRAY && sums[i]; i++)
-        if (strcmp(sums[i], field->name) == 0)
-            return sum(&v->array);
-    for (size_t i = 0; strcmp(field->name, "segments") == 0 && v->kind == PE_LIST && i < v->list.n; i++)
-        total += tokens(&v->list.items[i]);
+    if (v->kind == PE_ARRAY)
+        return is_among(sums, field->name) ? sum(&v->array) : 0;
+    if (v->kind == PE_LIST && pe_same(field->name, "segments"))
+        for (size_t i = 0; i < v->list.n; i++)
+            total += tokens(&v->list.items[i]);
+    else if (number(v) != 0 && is_among(widths, field->name))
+        return number(v);
     return total;
 }
 
@@ -92,8 +99,8 @@ static void said_by(const struct pe_request *request, struct said *said)
     said->fields = request->fields;
     said->n = request->n_fields;
     for (size_t i = 0; i < request->n_fields; i++)
-        has_model = has_model || strcmp(request->fields[i].name, "preset") == 0 ||
-                    strcmp(request->fields[i].name, "hf_config") == 0;
+        has_model =
+            has_model || pe_same(request->fields[i].name, "preset") || pe_same(request->fields[i].name, "hf_config");
     if (!has_model || pe_inherit(&said->merged, request, &err) != PE_OK)
         return;
     said->fields = said->merged.fields;
@@ -157,17 +164,15 @@ static void measure(struct extent *e, const struct pe_field *field)
     const struct pe_value *v = &field->value;
     const char *name = field->name;
     double x = fmax(number(v), 0);
-    for (size_t i = 0; widths[i]; i++)
-        if (strcmp(widths[i], name) == 0) {
-            e->columns += x;
-            e->width = fmax(e->width, x);
-        }
-    for (size_t i = 0; lengths[i]; i++)
-        if (strcmp(lengths[i], name) == 0)
-            e->positions += x;
-    if (strcmp(name, "num_heads") == 0)
+    if (is_among(widths, name)) {
+        e->columns += x;
+        e->width = fmax(e->width, x);
+    }
+    if (is_among(lengths, name))
+        e->positions += x;
+    if (pe_same(name, "num_heads"))
         e->heads = x;
-    if (strcmp(name, "scheme") == 0 && v->kind == PE_STRING)
+    if (pe_same(name, "scheme") && v->kind == PE_STRING)
         e->scheme = pe_scheme_get(v->string);
     if (v->kind == PE_ARRAY)
         measure_array(e, name, &v->array);

@@ -36,7 +36,7 @@ static enum pe_status scheme_unknown(const char *name, struct pe_error *err)
 static const struct pe_value *find(const struct pe_field *fields, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
-        if (strcmp(fields[i].name, name) == 0)
+        if (pe_same(fields[i].name, name))
             return &fields[i].value;
     return NULL;
 }
@@ -79,7 +79,7 @@ static enum pe_status find_layer(const struct pe_preset *preset, const char *lay
         const char *name = preset->layers[i].layer_type;
         *layer = &preset->layers[i];
         name = name ? name : "full_attention"; /* all layers alike */
-        if (strcmp(name, layer_type) == 0)
+        if (pe_same(name, layer_type))
             return PE_OK;
         if (strlen(known) + strlen(name) + 3 < sizeof known)
             strcat(strcat(known, *known ? ", " : ""), name);
@@ -157,7 +157,7 @@ static const char *const model_names[] = {"scheme", "preset", "hf_config", "laye
 static bool is_model_name(const char *name)
 {
     for (size_t i = 0; model_names[i]; i++)
-        if (strcmp(name, model_names[i]) == 0)
+        if (pe_same(name, model_names[i]))
             return true;
     return false;
 }
@@ -168,7 +168,7 @@ static bool is_overridden(const struct pe_inheritance *in, const char *name)
     const struct pe_param *rows = in->scheme->info.params, *row = pe_param_find(rows, name);
     for (size_t i = 0; i < in->n_own; i++) {
         const struct pe_param *own = pe_param_find(rows, in->fields[i].name);
-        if (strcmp(in->fields[i].name, name) == 0)
+        if (pe_same(in->fields[i].name, name))
             return true;
         if (own && row &&
             (own == row || pe_is_among(own->excludes, row->name) || pe_is_among(row->excludes, own->name)))
@@ -196,7 +196,7 @@ static bool merges(const struct pe_inheritance *in, const struct model *model)
 {
     const struct pe_value *own = find(in->fields, in->n_own, "order");
     const struct pe_value *order = own ? own : find(model->fields, model->n, "order");
-    return order && order->kind == PE_STRING && strcmp(order->string, "merge") == 0;
+    return order && order->kind == PE_STRING && pe_same(order->string, "merge");
 }
 
 /* Fields that say which positions there are, and not by which rule they are counted. */
@@ -218,7 +218,7 @@ static bool gives_sequence(const struct pe_inheritance *in)
 static bool is_used(const struct pe_inheritance *in, const struct model *model, const char *name)
 {
     const struct pe_param *row = pe_param_find(in->scheme->info.params, name);
-    bool of_coords = strcmp(name, "coords") == 0 || strcmp(name, "ref_grid") == 0;
+    bool of_coords = pe_same(name, "coords") || pe_same(name, "ref_grid");
     if (row && of_coords && !find(in->fields, in->n_own, "grid"))
         return false;
     if (row)
@@ -227,9 +227,9 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
         return !gives_sequence(in);
     if (!pe_param_find(pe_sequence_rules(), name))
         return true;
-    bool of_grids = strcmp(name, "order") == 0 || strcmp(name, "spatial_merge_size") == 0;
+    bool of_grids = pe_same(name, "order") || pe_same(name, "spatial_merge_size");
     bool segments = find(in->fields, in->n_own, "segments"), grid = find(in->fields, in->n_own, "grid");
-    if (strcmp(name, "order") == 0)
+    if (pe_same(name, "order"))
         return grid;
     if (of_grids)
         return segments || (grid && merges(in, model));

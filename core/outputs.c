@@ -38,7 +38,7 @@ void pe_outputs_drop(struct pe_plan *plan)
 size_t pe_output_row_find(const struct pe_scheme *scheme, const char *name)
 {
     for (size_t id = 0; scheme->info.outputs[id].name; id++)
-        if (strcmp(scheme->info.outputs[id].name, name) == 0)
+        if (pe_same(scheme->info.outputs[id].name, name))
             return id;
     return SIZE_MAX;
 }
@@ -101,7 +101,7 @@ static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const c
     if (n && strcmp(name, "combined") == 0)
         return PE_OK;
     for (size_t i = 0; rows[i].name; i++) {
-        bool named = strcmp(rows[i].name, name) == 0;
+        bool named = pe_same(rows[i].name, name);
         if (named && available(plan, &rows[i])) {
             *id = i;
             return PE_OK;

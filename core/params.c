@@ -111,7 +111,7 @@ static bool read_word(const struct pe_param *row, const struct pe_value *v, int 
     if (v->kind != PE_STRING)
         return false;
     for (int i = 0; row->words[i]; i++)
-        if (strcmp(row->words[i], v->string) == 0) {
+        if (pe_same(row->words[i], v->string)) {
             *field = i;
             return true;
         }
@@ -146,34 +146,32 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
     return PE_OK;
 }
 
-static enum pe_status read_value(const struct pe_param *row, void *config, const struct pe_value *v,
-                                 const char *pointer, struct pe_error *err)
+static bool read_real(const struct pe_param *row, const struct pe_value *v, double *field)
+{
+    double x;
+    bool fits = value_number(v, &x) && in_range(row, x);
+    if (fits)
+        *field = x;
+    return fits;
+}
+
+/* False: it does not fit, or is a list or an object. */
+static bool read_scalar(const struct pe_param *row, void *config, const struct pe_value *v)
 {
     void *field = (char *)config + row->offset;
-    bool fits = false;
     switch (row->type) {
-    case PE_T_INT: fits = read_integer(row, v, field); break;
-    case PE_T_REAL: {
-        double x;
-        fits = value_number(v, &x) && in_range(row, x);
-        if (fits)
-            *(double *)field = x;
-        break;
-    }
+    case PE_T_INT: return read_integer(row, v, field);
+    case PE_T_REAL: return read_real(row, v, field);
     case PE_T_BOOL:
-        fits = v->kind == PE_BOOLEAN;
-        if (fits)
+        if (v->kind == PE_BOOLEAN)
             *(bool *)field = v->boolean;
-        break;
-    case PE_T_WORD: fits = read_word(row, v, field); break;
-    case PE_T_REALS: return read_reals(row, v, field, pointer, err);
-    case PE_T_OBJECT: fits = v->kind == PE_OBJECT; break;
-    case PE_T_VALUE:
-        *(const struct pe_value **)field = v;
-        fits = true;
-        break;
+        return v->kind == PE_BOOLEAN;
+    case PE_T_WORD: return read_word(row, v, field);
+    case PE_T_VALUE: *(const struct pe_value **)field = v; return true;
+    case PE_T_REALS:
+    case PE_T_OBJECT: break;
     }
-    return fits ? PE_OK : refuse(row, v, pointer, err);
+    return false;
 }
 
 static void set_default(const struct pe_param *row, void *config)
@@ -195,8 +193,8 @@ static void set_default(const struct pe_param *row, void *config)
 
 const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name)
 {
-    for (; rows->name; rows++) /* asked dozens of times by each request: most names differ in their first letter */
-        if ((*rows->name == *name && strcmp(rows->name, name) == 0) || (rows->alias && pe_is_among(rows->alias, name)))
+    for (; rows->name; rows++)
+        if (pe_same(rows->name, name) || (rows->alias && pe_is_among(rows->alias, name)))
             return rows;
     return NULL;
 }
@@ -244,16 +242,22 @@ static enum pe_status read_object(const struct pe_param *row, void *config, cons
 static enum pe_status read_field(const struct pe_param *const *found, void *config, const struct pe_field *fields,
                                  size_t i, const char *prefix, struct pe_error *err)
 {
-    char pointer[PE_POINTER_MAX];
+    const struct pe_param *row = found[i];
+    const struct pe_value *v = &fields[i].value;
+    size_t j = 0;
+    while (found[j] != row)
+        j++;
+    if (j == i && read_scalar(row, config, v))
+        return PE_OK;
+    char pointer[PE_POINTER_MAX]; /* few need it */
     pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
-    for (size_t j = 0; j < i; j++)
-        if (found[j] == found[i])
-            return pe_fail(err, pointer, "%s and %s are two words for the same; give one", fields[j].name,
-                           fields[i].name);
-    enum pe_status status = read_value(found[i], config, &fields[i].value, pointer, err);
-    if (!status && found[i]->type == PE_T_OBJECT)
-        status = read_object(found[i], config, &fields[i].value, pointer, err);
-    return status;
+    if (j < i)
+        return pe_fail(err, pointer, "%s and %s are two words for the same; give one", fields[j].name, fields[i].name);
+    if (row->type == PE_T_REALS)
+        return read_reals(row, v, (struct pe_reals *)(void *)((char *)config + row->offset), pointer, err);
+    if (row->type == PE_T_OBJECT && v->kind == PE_OBJECT)
+        return read_object(row, config, v, pointer, err);
+    return refuse(row, v, pointer, err);
 }
 
 static enum pe_status unknown_field(const struct pe_param *row, const char *name, const char *pointer,

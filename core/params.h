@@ -5,6 +5,7 @@
 #include "core/posenc.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A row names a field of a config struct: the JSON key is the field's name and the row does not compile if the field
  * has another type. PE_FIELD is 0 for a field of the right type and a negative array size for any other. */
@@ -57,6 +58,9 @@
 
 /* out = prefix/name as a JSON pointer (RFC 6901: "~" is written ~0 and "/" ~1), cut to room. */
 void pe_pointer_join(char *out, size_t room, const char *prefix, const char *name);
+
+/* Whether two names are one. A request has hundreds compared, most of which differ in their first letter. */
+static inline bool pe_same(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
 
 /* Whether word is one of the alternatives "a|b|c". */
 bool pe_is_among(const char *alternatives, const char *word); /* alternatives may be NULL: false */

@@ -78,16 +78,22 @@ static bool print_value(const struct pe_param *row, const void *config, struct p
     return false;
 }
 
-/* Rows that exclude others are few: they stand in first … end-1, or there are none. */
+/* Rows that exclude others and are set: mostly none, and where they are, they stand in first … end-1. */
 struct excluding {
     const struct pe_param *first, *end;
 };
 
-static struct excluding find_excluding(const struct pe_param *rows)
+static bool excludes(const struct pe_param *row, const void *config)
+{
+    struct pe_value v;
+    return row->excludes && print_value(row, config, &v, NULL);
+}
+
+static struct excluding find_excluding(const struct pe_param *rows, const void *config)
 {
     struct excluding range = {NULL, NULL};
     for (; rows->name; rows++)
-        if (rows->excludes) {
+        if (excludes(rows, config)) {
             range.first = range.first ? range.first : rows;
             range.end = rows + 1;
         }
@@ -97,11 +103,9 @@ static struct excluding find_excluding(const struct pe_param *rows)
 /* Set aside by another parameter that is set and excludes it? */
 static bool is_excluded(const struct excluding *range, const struct pe_param *row, const void *config)
 {
-    for (const struct pe_param *other = range->first; other < range->end; other++) {
-        struct pe_value v;
-        if (other->excludes && pe_is_among(other->excludes, row->name) && print_value(other, config, &v, NULL))
+    for (const struct pe_param *other = range->first; other < range->end; other++)
+        if (excludes(other, config) && pe_is_among(other->excludes, row->name))
             return true;
-    }
     return false;
 }
 
@@ -109,7 +113,7 @@ static bool is_excluded(const struct excluding *range, const struct pe_param *ro
 size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields,
                        struct pe_field **nested)
 {
-    const struct excluding excluding = find_excluding(rows);
+    const struct excluding excluding = find_excluding(rows, config);
     const char *when = NULL;
     bool holds = true;
     size_t n = 0;

@@ -1,8 +1,6 @@
 /* All schemes by name: the list is core/schemes/list.h. */
 #include "core/scheme.h"
 
-#include <string.h>
-
 #define SCHEME(name) extern const struct pe_scheme pe_scheme_##name;
 #include "core/schemes/list.h"
 #undef SCHEME
@@ -22,7 +20,7 @@ const struct pe_scheme_info *pe_scheme_at(size_t i) { return &schemes[i]->info; 
 const struct pe_scheme *pe_scheme_get(const char *name)
 {
     for (size_t i = 0; i < pe_n_schemes(); i++)
-        if (strcmp(schemes[i]->info.name, name) == 0)
+        if (pe_same(schemes[i]->info.name, name))
             return schemes[i];
     return NULL;
 }

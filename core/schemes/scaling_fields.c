@@ -213,7 +213,7 @@ static enum pe_status fail_unused(const struct owner *o, const struct pe_param *
 static const struct pe_param *row_of(const struct owner *o, const struct pe_param *from)
 {
     for (; from->name; from++)
-        if (*from->name == *o->name && strcmp(from->name, o->name) == 0)
+        if (pe_same(from->name, o->name))
             return from;
     return pe_param_find(pe_scaling_params, o->name);
 }

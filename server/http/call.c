@@ -56,12 +56,9 @@ static enum MHD_Result take_line(void *self, enum MHD_ValueKind kind, const char
     return MHD_YES;
 }
 
-/* Bytes of a header's copy with its end, which is made at `at` unless that is NULL; 0: there is no such header. */
-static size_t copy(struct exchange *x, const struct kept *k, char *at)
+/* Bytes of the copy, with its end, of a header that is there; made at `at` unless that is NULL. */
+static size_t copy(struct exchange *x, const struct kept *k, const char *first, char *at)
 {
-    const char *first = x->head.first[k->header];
-    if (!first)
-        return 0;
     struct list list = {k->list_name, at, 0};
     if (k->list_name && x->head.n[k->header] > 1)
         MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_line, &list);
@@ -75,17 +72,21 @@ static size_t copy(struct exchange *x, const struct kept *k, char *at)
 bool exchange_keep_call(struct exchange *x, const char *method)
 {
     size_t n = strlen(method) + 1;
+    const struct kept *found[N_KEPT]; /* x->call has NULL for the others */
+    size_t n_found = 0;
     for (size_t i = 0; i < N_KEPT; i++)
-        n += copy(x, &kept[i], NULL);
+        if (x->head.first[kept[i].header])
+            found[n_found++] = &kept[i];
+    for (size_t i = 0; i < n_found; i++)
+        n += copy(x, found[i], x->head.first[found[i]->header], NULL);
     char *at = x->strings = exchange_room(x, n);
     if (!at)
         return false;
     x->call.method = at;
     at = stpcpy(at, method) + 1;
-    for (size_t i = 0; i < N_KEPT; i++) {
-        size_t used = copy(x, &kept[i], at);
-        *(const char **)((char *)&x->call + kept[i].place) = used ? at : NULL;
-        at += used;
+    for (size_t i = 0; i < n_found; i++) {
+        *(const char **)((char *)&x->call + found[i]->place) = at;
+        at += copy(x, found[i], x->head.first[found[i]->header], at);
     }
     return true;
 }

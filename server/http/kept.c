@@ -3,7 +3,8 @@
  * A response with its headers is some twenty allocations, and the daemon looks through every value for bytes that do
  * not belong there: a third of what is ours of a small request. Of a kept answer only the request's id changes; it has
  * taken no time at all, so even Server-Timing says the same each time. 0.9.75 prints the head right after the handler
- * has returned, so the id may change again as soon as the next request comes. */
+ * has returned, so the id may change again as soon as the next request comes; and the value of a header is the
+ * response's own copy, so an id as long as the last one, as all of ours are, is written over it. */
 #include "server/http/exchange.h"
 
 #include <stdlib.h>
@@ -15,7 +16,7 @@ enum { N_ENTRIES = 256, BODY_MAX = 4096 };
 struct http_kept {
     struct api_reply *reply;
     struct MHD_Response *response;
-    char id[sizeof((struct exchange *)0)->id]; /* the one its header has now */
+    char *id; /* the one its header has now; the response's */
 };
 
 static struct http_kept *entry_of(const struct exchange *x)
@@ -48,16 +49,32 @@ static bool is_usual(const struct exchange *x)
     return x->is_kept && x->reply->length <= BODY_MAX && !*x->traceparent && !x->http->is_draining;
 }
 
+static char *id_of(struct MHD_Response *response)
+{
+    return (char *)(uintptr_t)MHD_get_response_header(response, HTTP_ID_HEADER);
+}
+
+static bool set_id(struct http_kept *entry, const char *id)
+{
+    size_t n = strlen(id);
+    if (strlen(entry->id) == n) {
+        memcpy(entry->id, id, n);
+        return true;
+    }
+    if (MHD_del_response_header(entry->response, HTTP_ID_HEADER, entry->id) != MHD_YES ||
+        MHD_add_response_header(entry->response, HTTP_ID_HEADER, id) != MHD_YES)
+        return false;
+    entry->id = id_of(entry->response);
+    return true;
+}
+
 struct MHD_Response *kept_find(struct exchange *x)
 {
     struct http_kept *entry = is_usual(x) && x->http->kept ? entry_of(x) : NULL;
     if (!entry || entry->reply != x->reply)
         return NULL;
-    if (MHD_del_response_header(entry->response, HTTP_ID_HEADER, entry->id) == MHD_YES &&
-        MHD_add_response_header(entry->response, HTTP_ID_HEADER, x->id) == MHD_YES) {
-        memcpy(entry->id, x->id, strlen(x->id) + 1);
+    if (set_id(entry, x->id))
         return entry->response;
-    }
     drop(entry); /* no memory */
     return NULL;
 }
@@ -74,6 +91,6 @@ bool kept_add(struct exchange *x, struct MHD_Response *response)
     drop(entry);
     entry->reply = api_reply_hold(x->reply);
     entry->response = response;
-    memcpy(entry->id, x->id, sizeof entry->id);
+    entry->id = id_of(response);
     return true;
 }

@@ -3,6 +3,7 @@
 #include "api/json_in.h"
 #include "api/json_scan.h"
 #include "tests/api/ask.h"
+#include "tests/support/alloc.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -214,13 +215,47 @@ static void test_origin(void **state)
     struct api_scan scan;
     api_scan_init(&scan);
     assert_true(api_scan_text(&scan, text, strlen(text), "", &problem));
-    assert_int_equal(scan.skeleton.n, 17);
-    assert_memory_equal(scan.skeleton.bytes, "{\"a\":[0],\"b\":[1]}", 17);
+    assert_int_equal(scan.skeleton_bytes, 17);
+    assert_memory_equal(scan.skeleton, "{\"a\":[0],\"b\":[1]}", 17);
     static const size_t places[][2] = {{0, 0},  {5, 5},   {6, 5},   {7, 5},   {8, 12},
                                        {9, 13}, {13, 17}, {14, 17}, {16, 26}, {17, 27}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
         assert_int_equal(api_scan_origin(&scan, places[i][0]), places[i][1]);
     api_scan_drop(&scan);
+}
+
+/* A tree has a block of its arena, not an allocation for each node, and what has no lists of numbers is read where it
+ * stands. */
+static void test_small_is_cheap(void **state)
+{
+    (void)state;
+    const char *text = "{\"scheme\":\"rope\",\"len\":1,\"base\":5e5,\"layout\":\"half\",\"outputs\":[\"cos\",\"sin\"]}";
+    struct api_scan scan;
+    api_scan_init(&scan);
+    assert_true(api_scan_text(&scan, text, strlen(text), "", &problem));
+    assert_ptr_equal(scan.skeleton, text);
+    assert_int_equal(scan.skeleton_bytes, strlen(text));
+    api_scan_drop(&scan);
+    long before = alloc_count();
+    assert_true(read_json(text));
+    assert_in_range(alloc_count() - before, 1, 2);
+    api_request_drop(&request);
+}
+
+/* What such a tree costs is counted: it is settled against --max-memory before planning. */
+static void test_tree_is_counted(void **state)
+{
+    (void)state;
+    static const char *const items[] = {",{}", ",[[]]", ",{\"a\":1}", ",\"ab\"", ",true"};
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        char *text = repeated("{\"a\":[\"b\"", items[i], 10000, "]}");
+        long before = alloc_bytes();
+        assert_true(read_json(text));
+        long counted = (long)request.arena.n_bytes, taken = alloc_bytes() - before;
+        assert_in_range(counted, taken / 2, taken);
+        api_request_drop(&request);
+        free(text);
+    }
 }
 
 int main(void)
@@ -234,6 +269,8 @@ int main(void)
         cmocka_unit_test(test_tensors),
         cmocka_unit_test(test_origin),
         cmocka_unit_test(test_large_list),
+        cmocka_unit_test(test_small_is_cheap),
+        cmocka_unit_test(test_tree_is_counted),
         cmocka_unit_test(test_adversarial),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
