@@ -84,6 +84,9 @@ REPLAYS      := $(patsubst %,%.replay,$(FUZZERS))
 SLOW         := $(call programs,tests/slow/*.c)
 BENCHES      := $(call programs,tests/bench/*.c)
 TOOLS        := $(call programs,tests/tools/*.c)
+# What makes a running server's calls fail: a library to preload, or under sanitizers, which do not go together with one,
+# a server with its allocations wrapped.
+FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)/tests/faults/posencd),$(BUILD)/tests/faults/faults.so)
 
 # ---- Building --------------------------------------------------------------------------------------------------------
 
@@ -94,7 +97,7 @@ TOOLS        := $(call programs,tests/tools/*.c)
         bench-readme bench-one soak fuzz lint format docs image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
-tests: $(TESTS) $(REPLAYS)
+tests: $(TESTS) $(REPLAYS) $(FAULTS)
 programs: $(SLOW) $(BENCHES) $(TOOLS)
 
 # V=1 shows whole commands.
@@ -193,6 +196,16 @@ $(TESTS_API): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_API) $(LIB_CORE)
 $(TESTS_SERVER): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $(WRAP) $^ -lcmocka $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
+$(BUILD)/tests/faults/faults.so: $(wildcard tests/faults/*.[ch])
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(BASE)) -O2 -g -fPIC -shared $(filter %.c,$^) -ldl -o $@
+
+$(BUILD)/obj/tests/faults/%.o: CPPFLAGS += -DFAULTS_WRAPPED
+$(BUILD)/tests/faults/posencd: $(BUILD)/obj/server/main.o $(call objects,tests/faults/control.c tests/faults/memory.c) \
+                               $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
+	$(link) $(WRAP),--wrap=aligned_alloc,--wrap=mmap $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
+
 $(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 
@@ -208,7 +221,7 @@ c-tests: ## only the tests in C
 	@$(MAKE) --no-print-directory -j$(JOBS) tests
 	@$(RUN_TESTS) c replay
 
-http: all ## only the tests over a socket (T=test_rotate.py for one file)
+http: all $(FAULTS) ## only the tests over a socket (T=test_rotate.py for one file)
 	@T='$(T)' $(RUN_TESTS) http
 
 test: ## install what is missing, build, run every test, print totals

@@ -5,9 +5,13 @@
 /* Levels of a JSON document: conversion recurses once a level, and no request needs ten. */
 enum { API_DEPTH_MAX = 64 };
 
-/* JSON that is left when its lists of numbers are taken out, bytes. jansson's tree is up to forty times its text, so
- * this, not the body, bounds the tree: 40 MiB. The longest model configuration known has 10 KiB. */
+/* JSON that is left when its lists of numbers are taken out, bytes. The longest model configuration known has 10 KiB.
+ */
 enum { API_SKELETON_MAX = 1 << 20 };
+
+/* jansson's tree of it, as multiple of the text: what is announced to the host before reading. Objects of requests take
+ * ten to twenty times their text; only rows of empty ones take more, and are refused. */
+enum { API_TREE_FACTOR = 48, API_TREE_MIN = 64 << 10 };
 
 /* Lists of numbers in one JSON document; each costs a record of about a hundred bytes. */
 enum { API_ARRAYS_MAX = 1 << 16 };

@@ -55,7 +55,7 @@ static double reading_bytes(const struct api_call *call)
     double n = (double)call->body_bytes;
     if (call->body_bytes <= SMALL_BODY) /* of which as many are read at a time as there are threads */
         return 0;
-    return 4 * n + 40 * (n < API_SKELETON_MAX ? n : API_SKELETON_MAX);
+    return 4 * n + API_TREE_FACTOR * (n < API_SKELETON_MAX ? n : API_SKELETON_MAX);
 }
 
 bool api_memory_for_reading(struct api_work *work, const struct api_host *host, const struct api_call *call,

@@ -3,15 +3,22 @@
 #include "server/jobs.h"
 
 #include "server/clock.h"
+#include "server/log.h"
 #include "server/workers.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <uv.h>
+
+enum { LOG_GRACE_MS = 1000 };
 
 /* Handles are closed asynchronously, so each lives in a list until the loop has let go of it. */
 struct jobs_timer {
@@ -59,6 +66,7 @@ struct jobs {
     uv_timer_t alarm;
     uv_idle_t again;
     uv_prepare_t prepare;
+    uv_poll_t highest; /* closed at once, see make_room */
     void (*before_sleep)(void *self);
     void *before_sleep_self;
     struct jobs_timer *timers;
@@ -91,8 +99,20 @@ struct jobs_figures jobs_figures(void)
 
 static size_t n_workers = 1;
 
+/* What libuv says nothing of before it aborts: the table of what a loop watches, while the loop is made. */
+static void *grow(void *block, size_t n)
+{
+    void *grown = realloc(block, n);
+    if (grown || n == 0)
+        return grown;
+    log_error("no memory for the event loop: %zu bytes", n);
+    log_flush_all(LOG_GRACE_MS);
+    _exit(EXIT_FAILURE);
+}
+
 void jobs_set_workers(size_t n)
 {
+    uv_replace_allocator(malloc, grow, calloc, free);
     char text[24];
     snprintf(text, sizeof text, "%zu", n);
     setenv("UV_THREADPOOL_SIZE", text, 1);
@@ -388,9 +408,29 @@ bool jobs_on_signal(struct jobs *jobs, int signum, void (*fire)(void *self, int 
 
 /* ---- The loop -------------------------------------------------------------------------------------------------- */
 
+/* libuv keeps what it watches in a table by descriptor, and aborts the process when that cannot grow. So it grows here,
+ * once, by a watch of the highest descriptor there may be. */
+static bool make_room(struct jobs *jobs, size_t n_fds)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && n_fds > limit.rlim_cur)
+        n_fds = limit.rlim_cur;
+    int fd = eventfd(0, EFD_CLOEXEC), highest = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, (int)n_fds - 1);
+    bool done = highest >= 0 && uv_poll_init(&jobs->loop, &jobs->highest, highest) == 0;
+    if (done) {
+        done = uv_poll_start(&jobs->highest, UV_READABLE, NULL) == 0;
+        uv_close((uv_handle_t *)&jobs->highest, NULL);
+    }
+    if (highest >= 0)
+        close(highest);
+    if (fd >= 0)
+        close(fd);
+    return done;
+}
+
 static void on_stop(uv_async_t *handle) { uv_stop(handle->loop); }
 
-struct jobs *jobs_new(void)
+struct jobs *jobs_new(size_t n_fds)
 {
     struct jobs *jobs = calloc(1, sizeof *jobs);
     if (!jobs)
@@ -410,7 +450,10 @@ struct jobs *jobs_new(void)
     uv_prepare_init(&jobs->loop, &jobs->prepare);
     jobs->alarm.data = jobs->again.data = jobs->prepare.data = jobs->posted.data = jobs;
     uv_prepare_start(&jobs->prepare, on_prepare);
-    return jobs;
+    if (make_room(jobs, n_fds))
+        return jobs;
+    jobs_free(jobs);
+    return NULL;
 }
 
 void jobs_run(struct jobs *jobs) { uv_run(&jobs->loop, UV_RUN_DEFAULT); }

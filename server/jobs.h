@@ -18,7 +18,8 @@ struct jobs_timer;
  * first job. */
 void jobs_set_workers(size_t n);
 
-struct jobs *jobs_new(void);       /* NULL: no memory or no file descriptor left */
+/* NULL: no memory or no file descriptor left. Descriptors below n_fds can be watched however short memory is later. */
+struct jobs *jobs_new(size_t n_fds);
 void jobs_run(struct jobs *jobs);  /* returns after jobs_stop */
 void jobs_stop(struct jobs *jobs); /* any thread */
 void jobs_turn(struct jobs *jobs); /* once around without sleep: for who drives the loop itself, as tests do */

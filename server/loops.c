@@ -13,6 +13,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+enum { FDS_BESIDE_MAX = 1024 }; /* descriptors besides connections, those of 64 loops among them (main.c) */
+
 struct loops {
     const struct options *options;
     struct accept *accept;
@@ -33,7 +35,7 @@ static void flush_log(void *self)
 static bool make_jobs(struct loops *loops)
 {
     for (size_t i = 0; i < loops->n; i++) {
-        loops->jobs[i] = jobs_new();
+        loops->jobs[i] = jobs_new((size_t)loops->options->max_connections + FDS_BESIDE_MAX);
         if (!loops->jobs[i])
             return false;
         jobs_before_sleep(loops->jobs[i], flush_log, NULL);

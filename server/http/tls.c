@@ -63,10 +63,12 @@ bool tls_read(struct tls *tls, const char *cert_path, const char *key_path, char
     }
     tls->cert = read_pem("cert", cert_path, "CERTIFICATE", error, n_error);
     tls->key = tls->cert ? read_pem("key", key_path, "PRIVATE KEY", error, n_error) : NULL;
-    if (tls->key)
-        return true;
-    tls_drop(tls);
-    return false;
+    if (!tls->key) {
+        tls_drop(tls);
+        return false;
+    }
+    tls_reserve_numbers();
+    return true;
 }
 
 static void wipe(struct tls *tls)

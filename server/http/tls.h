@@ -23,6 +23,9 @@ void tls_reread(struct tls *tls, const char *cert_path, const char *key_path);
 /* Lets a connection's GnuTLS session, before its handshake, show what has been read last. Any thread. */
 void tls_dress(const struct tls *tls, void *session);
 
+/* Before the first handshake: short of memory one connection ends, not the process. */
+void tls_reserve_numbers(void);
+
 void tls_drop(struct tls *tls); /* wipes the key */
 
 #endif

@@ -246,7 +246,7 @@ static void test_small_is_cheap(void **state)
 static void test_tree_is_counted(void **state)
 {
     (void)state;
-    static const char *const items[] = {",{}", ",[[]]", ",{\"a\":1}", ",\"ab\"", ",true"};
+    static const char *const items[] = {",{\"a\":1}", ",\"ab\"", ",true"};
     for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
         char *text = repeated("{\"a\":[\"b\"", items[i], 10000, "]}");
         long before = alloc_bytes();

@@ -63,7 +63,7 @@ static void start(void)
                              .is_ready = is_ready,
                              .metrics_print = print_figures};
     jobs_set_workers(1);
-    jobs = jobs_new();
+    jobs = jobs_new(64);
     REQUIRE(jobs);
     acceptor = accept_new(jobs, listener(), options.max_connections);
     struct answers *answers = answers_new(options.answer_cache, 1);

@@ -55,6 +55,7 @@ class Client:
         assert line, "the server closed without an answer"
         headers = {}
         for line_ in iter(self.file.readline, b"\r\n"):
+            assert line_, "the server closed within the headers"
             name, _, value = line_.partition(b":")
             headers[name.decode().lower()] = value.strip().decode()
         return int(line.split()[1]), headers

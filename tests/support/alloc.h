@@ -6,6 +6,9 @@
 /* The n-th allocation from now on fails, once: 0 is the next one. -1: none does. */
 void alloc_fail_at(long n);
 
+/* The n-th from now on and those after it, n_failing in all. */
+void alloc_fail_burst(long n, long n_failing);
+
 /* Allocations tried since the process began; the difference of two calls says how many a piece of code makes. */
 long alloc_count(void);
 

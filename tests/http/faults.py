@@ -1,0 +1,195 @@
+"""A server in which calls fail on demand (`tests/faults/`), and what is asked of it.
+
+`faulty_server(*flags)` yields a server with a `faults` whose fields are numbers shared with it (tests/faults/faults.h has
+them and their meaning): `server.faults.wall_offset = 3600`. All zero: nothing fails."""
+import contextlib
+import ctypes
+import json
+import mmap
+import pathlib
+import re
+import socket
+import tempfile
+
+import numpy as np
+
+import oip_client
+from conftest import POSENCD, ROOT, SANITIZED, start_server
+from tensors import multipart, npy
+from test_npz_in import savez
+from test_server_life import Client, get, is_quiet, post, wait_until
+from weights_asking import TABLE, file
+
+BUILT = pathlib.Path(POSENCD).parent / "tests/faults"
+PROGRAM = str(BUILT / "posencd") if SANITIZED else POSENCD  # a sanitizer does not go together with a preloaded allocator
+LIBRARY = BUILT / "faults.so"
+FIELDS = re.findall(r"^ +FIELD\((\w+)\)", (ROOT / "tests/faults/faults.h").read_text(), re.M)
+
+
+class Faults:
+    """The numbers; everything that is set is let go of by calm()."""
+
+    def __init__(self, memory):
+        object.__setattr__(self, "_all", (ctypes.c_long * len(FIELDS)).from_buffer(memory))
+
+    def __getattr__(self, name):
+        return self._all[FIELDS.index(name)]
+
+    def __setattr__(self, name, value):
+        self._all[FIELDS.index(name)] = value
+
+    def set(self, **values):
+        for name, value in values.items():
+            setattr(self, name, value)
+
+    def calm(self):
+        self.set(**{name: 0 for name in FIELDS if not name.startswith("live_")})
+
+    @contextlib.contextmanager
+    def allocations(self, first, burst=1):
+        self.set(alloc_count=0, alloc_failed=0, alloc_first=first, alloc_burst=burst)
+        self.alloc_armed = 1
+        try:
+            yield
+        finally:
+            self.alloc_armed = 0
+
+    @contextlib.contextmanager
+    def files(self, first, burst=1, error=0):
+        self.set(file_count=0, file_failed=0, file_first=first, file_burst=burst, file_errno=error)
+        self.file_armed = 1
+        try:
+            yield
+        finally:
+            self.file_armed = 0
+
+
+@contextlib.contextmanager
+def control():
+    """The path of a file of numbers, and the numbers."""
+    with tempfile.NamedTemporaryFile() as shared:
+        shared.truncate(mmap.PAGESIZE)
+        yield shared.name, Faults(mmap.mmap(shared.fileno(), mmap.PAGESIZE))
+
+
+@contextlib.contextmanager
+def faulty_server(*flags, **env):
+    with control() as (path, faults):
+        env["FAULTS_CONTROL"] = path
+        if not SANITIZED:
+            env["LD_PRELOAD"] = str(LIBRARY)
+        with start_server(*flags, env=env, program=PROGRAM) as server:
+            server.faults = faults
+            yield server
+            faults.calm()
+
+
+# ---- Requests: one for each way through the server ----------------------------------------------------------------------
+
+Q, K, V = (np.random.default_rng(i).standard_normal((1, 2, 24, 8)).astype("f4") for i in range(3))
+X = np.random.default_rng(9).standard_normal((6, 16)).astype("f4")
+
+
+def ask(path="/encode", **fields):
+    return post(json.dumps(fields).encode(), path, "Content-Type: application/json")
+
+
+def send(path, body, content_type, *headers):
+    return post(body, path, f"Content-Type: {content_type}", *headers)
+
+
+def parts(path, request, **arrays):
+    body, headers = multipart(request=json.dumps(request), **{name: npy(a) for name, a in arrays.items()})
+    return send(path, body, headers["Content-Type"])
+
+
+def oip():
+    head, tail = oip_client.body_of([oip_client.Input("q", Q[0])], None, "7", {"layout": "half"})
+    return send("/v2/models/rope/infer", head + tail, "application/octet-stream", f"Inference-Header-Content-Length: {len(head)}")
+
+
+def put(name, body):
+    return post(body, "/weights/" + name).replace(b"POST", b"PUT", 1)
+
+
+WEIGHTS = file(table=TABLE)
+REQUESTS = {
+    "GET": get("/encode?scheme=sinusoidal&len=5&dim=8"),
+    "HEAD": get("/encode?scheme=sinusoidal&len=5&dim=8").replace(b"GET", b"HEAD", 1),
+    "json": ask(scheme="rope", head_dim=8, len=4, scaling={"type": "linear", "factor": 2.0}),
+    "json of arrays": ask("/rotate", scheme="rope", layout="half", q=Q.tolist()),
+    "many positions": ask(scheme="rope", head_dim=2, outputs=["cos"], format="raw", positions=list(range(9000))),
+    "npy": send("/rotate?scheme=rope&layout=half&format=npy", npy(Q), "application/octet-stream"),
+    "npz": send("/rotate?scheme=rope&layout=half&format=npz", savez(q=Q, k=K), "application/zip"),
+    "multipart": parts("/rotate", {"scheme": "rope", "layout": "half", "format": "safetensors"}, q=Q, k=K),
+    "attention": parts("/attention", {"scheme": "alibi", "num_heads": 2, "outputs": ["probs", "output"], "format": "npz"}, q=Q, k=K, v=V),
+    "attention of x": parts("/attention", {"scheme": "rope", "num_heads": 2, "seed": 1, "outputs": ["output"], "format": "raw"}, x=X),
+    "oip": oip(),
+    "oip metadata": get("/v2/models/rope"),
+    "stream": ask(scheme="alibi", num_heads=4, len=512, outputs=["bias"], format="raw"),
+    "stream of json": ask(scheme="sinusoidal", len=2000, dim=64),
+    "stream of npz": ask(scheme="t5", num_heads=4, len=300, seed=3, format="npz"),
+    "large body": ask(scheme="rope", head_dim=2, outputs=["cos"], format="raw", positions=list(range(60000))),
+    "picture": ask(scheme="alibi", num_heads=2, len=40, outputs=["bias"], format="png"),
+    "text": ask(scheme="sinusoidal", len=6, dim=8, format="text"),
+    "every scheme": get("/schemes"),
+    "openapi": get("/openapi.json"),
+    "refused": ask(scheme="rope", head_dim=7, len=4),
+    "PUT of weights": put("other", file(table=TABLE + 1)),
+    "GET of weights": get("/weights/t5"),
+    "list of weights": get("/weights"),
+    "stored weights": ask(scheme="t5", num_heads=2, len=9, format="raw", weights="t5"),
+}
+
+N_PROBE = 33
+
+
+def probe():
+    return ask(scheme="alibi", num_heads=2, len=N_PROBE, outputs=["bias"], format="raw")
+
+
+def probe_answer():
+    """From Press et al.: slope 2^(-8 h / H) times the distance, negative; both directions alike."""
+    position = np.arange(N_PROBE)
+    rel = position[None, :] - position[:, None]
+    return (np.array([2.0 ** -4, 2.0 ** -8])[:, None, None] * -abs(rel)).astype("<f4")
+
+
+# ---- Answers --------------------------------------------------------------------------------------------------------------
+
+DROPPED = (None, None)
+
+
+def answer_of(client, request):
+    """(status, body); DROPPED when the connection ended before the answer did. Whoever waits is a failure."""
+    try:
+        client.send(request)
+        if request.startswith(b"HEAD"):
+            return client.head()[0], b""
+        status, _, body = client.answer()
+        return status, body
+    except TimeoutError:
+        raise
+    except (AssertionError, ValueError, OSError):
+        return DROPPED
+
+
+def answer_on_new(server, request):
+    try:
+        with Client(server) as client:
+            return answer_of(client, request)
+    except TimeoutError:
+        raise
+    except OSError:
+        return DROPPED
+
+
+def is_right(server):
+    """The next request, by value."""
+    status, body = answer_on_new(server, probe())
+    return status == 200 and body == probe_answer().tobytes()
+
+
+def refused_connection(server):
+    with socket.socket() as s:
+        return s.connect_ex((server.host, server.port)) != 0

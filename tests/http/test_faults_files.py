@@ -1,0 +1,207 @@
+"""Full and broken disks under the folder of stored weights, and under the log."""
+import errno
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+
+import pytest
+
+from conftest import POSENCD, SANITIZED, START_SECONDS, without_posenc
+from faults import REQUESTS, WEIGHTS, answer_on_new, faulty_server, is_right, probe, probe_answer, put
+from test_server_life import Client, wait_until
+from weights_asking import TABLE, file
+
+OTHER = file(table=TABLE + 1)
+preloaded = pytest.mark.skipif(SANITIZED, reason="preloads")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    with faulty_server("--weights-dir", str(tmp_path), "--io-threads", "1") as server:
+        server.folder = tmp_path
+        assert answer_on_new(server, put("t5", WEIGHTS))[0] == 201
+        server.old = answer_on_new(server, REQUESTS["stored weights"])
+        assert answer_on_new(server, put("t5", OTHER))[0] == 200
+        server.new = answer_on_new(server, REQUESTS["stored weights"])
+        assert server.old[0] == server.new[0] == 200 and server.old != server.new
+        yield server
+
+
+def on_disk(server):
+    return {path.name: path.read_bytes() for path in server.folder.iterdir()}
+
+
+def agree(server):
+    """What is served is what is on the disk, whole; nothing half-written is left."""
+    files = on_disk(server)
+    assert set(files) == {"t5.safetensors"} and files["t5.safetensors"] in (WEIGHTS, OTHER)
+    served = server.get("/weights/t5").body
+    assert served == files["t5.safetensors"]
+    assert answer_on_new(server, REQUESTS["stored weights"]) == (server.old if served == WEIGHTS else server.new)
+
+
+@preloaded
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EROFS], ids=lambda e: errno.errorcode[e])
+def test_each_call_of_a_put_fails_once(folder, error):
+    """503 and the old file, or 200 and the new one."""
+    n_refused = 0
+    for n in range(60):
+        assert answer_on_new(folder, put("t5", WEIGHTS))[0] == 200
+        with folder.faults.files(n, 1, error):
+            status, said = answer_on_new(folder, put("t5", OTHER))
+        assert status in (200, 503), (n, status, said)
+        assert on_disk(folder)["t5.safetensors"] == (OTHER if status == 200 else WEIGHTS), n
+        agree(folder)
+        if folder.faults.file_failed == 0:
+            break
+        n_refused += status == 503
+        assert status == 200 or b"--weights-dir" in said
+    assert status == 200 and n_refused >= 4  # folder, file, bytes, disk, name
+    assert os.strerror(error) in folder.stderr_text()
+
+
+@preloaded
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
+def test_a_disk_that_stays_broken(folder, error):
+    """What is stored is served on; each change is refused until the disk is well."""
+    with folder.faults.files(0, 1 << 40, error):
+        for _ in range(5):
+            assert answer_on_new(folder, put("t5", WEIGHTS))[0] == 503
+            assert answer_on_new(folder, put("fresh", WEIGHTS))[0] == 503
+            assert folder.request("DELETE", "/weights/t5").status == 503
+            os.kill(folder.pid, signal.SIGHUP)
+            time.sleep(0.02)
+            assert answer_on_new(folder, REQUESTS["stored weights"]) == folder.new
+    for name in on_disk(folder):  # what could not even be removed is, at the next start; here by hand
+        if name.startswith(".posenc-"):
+            (folder.folder / name).unlink()
+    agree(folder)
+    assert answer_on_new(folder, put("t5", WEIGHTS))[0] == 200
+    agree(folder)
+
+
+@preloaded
+def test_short_and_interrupted_calls_change_nothing(folder):
+    for body in (WEIGHTS, OTHER) * 3:
+        with folder.faults.files(0, 1 << 40, 0):
+            assert answer_on_new(folder, put("t5", body))[0] == 200
+            (folder.folder / "t5.safetensors").touch()
+            os.kill(folder.pid, signal.SIGHUP)
+            time.sleep(0.02)
+            agree(folder)
+    assert folder.faults.file_failed > 5
+
+
+@preloaded
+def test_each_call_of_reading_again_fails_once(folder):
+    """What was read before stays."""
+    n_hit = 0
+    for n in range(12):
+        os.utime(folder.folder / "t5.safetensors", (n, n))
+        with folder.faults.files(n, 1, errno.EIO):
+            os.kill(folder.pid, signal.SIGHUP)
+            time.sleep(0.03)
+        n_hit += folder.faults.file_failed
+        assert answer_on_new(folder, REQUESTS["stored weights"]) == folder.new, folder.stderr_text()[-1000:]
+    assert n_hit > 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
+def test_a_disk_that_is_really_full(tmp_path):
+    """A file system of 256 KiB; nothing is injected."""
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(tmp_path)], capture_output=True).returncode:
+        pytest.skip("cannot mount")
+    try:
+        with faulty_server("--weights-dir", str(tmp_path)) as server:
+            server.folder = tmp_path
+            big = file(table=TABLE.repeat(500, 0))
+            assert answer_on_new(server, put("t5", WEIGHTS))[0] == 201
+            stored = [answer_on_new(server, put(f"big{i}", big))[0] for i in range(6)]
+            assert stored[0] == 201 and stored[-1] == 503
+            assert not list(tmp_path.glob(".posenc-*")) and server.get("/weights/t5").body == WEIGHTS
+            assert len(server.get("/weights").json()["weights"]) == 1 + stored.count(201)
+            assert server.request("DELETE", "/weights/big0").status == 204
+            assert answer_on_new(server, put("big9", big))[0] == 201
+            assert "No space left" in server.stderr_text()
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
+# ---- The log ------------------------------------------------------------------------------------------------------------------
+
+
+class Unheard:
+    """A server whose standard error goes where a test says; its port is in a file system's table of sockets."""
+
+    def __init__(self, stderr, *flags):
+        self.process = subprocess.Popen([POSENCD, "--port", "0", *flags], stdout=subprocess.DEVNULL, env=without_posenc(None), **stderr)
+        self.host, self.pid = "127.0.0.1", self.process.pid
+        assert wait_until(lambda: self.find_port() is not None, START_SECONDS)
+        self.port = self.find_port()
+
+    def find_port(self):
+        try:
+            links = {os.readlink(path) for path in pathlib.Path(f"/proc/{self.pid}/fd").iterdir()}
+        except OSError:
+            return None
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and f"socket:[{fields[9]}]" in links:
+                return int(fields[1].split(":")[1], 16)
+        return None
+
+    def check(self, n):
+        """Answers n requests, and ends."""
+        with Client(self) as client:
+            for _ in range(n):
+                client.send(probe())
+                assert client.answer()[2] == probe_answer().tobytes()
+        before = time.monotonic()
+        self.process.terminate()
+        assert self.process.wait(20) == 0 and time.monotonic() - before < 10
+
+
+def close_stderr():
+    os.close(2)
+
+
+def test_a_full_pipe_for_the_log():
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(write, b"x" * 65536)
+    os.set_blocking(write, True)
+    server = Unheard({"stderr": write})
+    os.close(write)
+    server.check(3000)
+    os.close(read)
+
+
+def test_a_pipe_for_the_log_that_nobody_reads_any_more():
+    read, write = os.pipe()
+    server = Unheard({"stderr": write})
+    os.close(write)
+    os.close(read)
+    server.check(300)
+
+
+def test_a_closed_standard_error():
+    Unheard({"preexec_fn": close_stderr}).check(300)
+
+
+def test_a_full_disk_for_the_log():
+    with open("/dev/full", "wb") as full:
+        Unheard({"stderr": full}).check(300)
+
+
+def test_a_limit_on_the_size_of_files():
+    """The log's file is full: SIGXFSZ does not end the server."""
+    with tempfile.TemporaryFile() as log:
+        server = Unheard({"stderr": log, "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))})
+        server.check(300)
+        assert os.fstat(log.fileno()).st_size <= 4096

@@ -1,0 +1,172 @@
+"""SIGTERM at any moment, twice, and SIGHUP in a storm: the process ends as it should, and no answer looks whole and is wrong."""
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+from conftest import POSENCD, SANITIZED, start_server
+from faults import DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, is_right, put, refused_connection
+from test_server_life import Client, wait_until
+from weights_asking import TABLE, file
+
+NAMES = ["GET", "json", "stream", "stream of json", "stream of npz", "large body", "multipart", "attention", "picture", "stored weights"]
+N_ENDS = 20 if not SANITIZED else 5
+
+
+@pytest.fixture(scope="module")
+def right():
+    with start_server() as server:
+        assert answer_on_new(server, put("t5", WEIGHTS))[0] == 201
+        return {name: answer_on_new(server, REQUESTS[name]) for name in NAMES}
+
+
+class Load:
+    """Clients that ask until the server does not answer; wrong: answers that are whole, 200, and not the right ones."""
+
+    def __init__(self, server, right, n=4):
+        self.server, self.right, self.wrong, self.n_right, self.stopped = server, right, [], 0, False
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(n)]
+        for thread in self.threads:
+            thread.start()
+
+    def run(self, seed):
+        rng = random.Random(seed)
+        while not self.stopped:
+            try:
+                with Client(self.server) as client:
+                    for name in rng.choices(NAMES, k=4):
+                        answer = answer_of(client, REQUESTS[name])
+                        if answer == DROPPED:
+                            break
+                        if answer == self.right[name]:
+                            self.n_right += 1
+                        elif answer[0] != 503:
+                            self.wrong.append((name, answer[0]))
+            except ConnectionRefusedError:
+                return
+            except TimeoutError:
+                self.wrong.append(("no answer", seed))
+                return
+            except OSError:
+                pass
+
+    def join(self):
+        for thread in self.threads:
+            thread.join(60)
+            assert not thread.is_alive()
+
+
+def end_once(right, moment, *signals, drain="5"):
+    """A server under load gets the signals at this moment; its status."""
+    with start_server("--drain-seconds", drain, "--io-threads", "2", "--log-level", "error") as server:
+        answer_on_new(server, put("t5", WEIGHTS))
+        load = Load(server, right)
+        time.sleep(moment)
+        for n in signals:
+            os.kill(server.pid, n)
+        status = server.process.wait(30)
+        load.stopped = True
+        load.join()
+        assert not load.wrong, load.wrong
+        return status, load.n_right
+
+
+def sweep_ends(right, n):
+    rng, n_right = random.Random(5), 0
+    for _ in range(n):
+        status, n_one = end_once(right, rng.uniform(0, 0.12), signal.SIGTERM)
+        assert status == 0
+        n_right += n_one
+    assert n_right > n
+
+
+def test_sigterm_at_any_moment(right):
+    sweep_ends(right, N_ENDS)
+
+
+@pytest.mark.slow
+def test_sigterm_at_any_moment_often(right):
+    sweep_ends(right, 200)
+
+
+def test_sigterm_while_it_starts():
+    """From the first instruction on: it ends by the signal or by itself, not by a fault."""
+    for ms in range(0, 40, 2):
+        process = subprocess.Popen([POSENCD, "--port", "0", "--log-level", "error"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        time.sleep(ms / 1000)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) in (0, -signal.SIGTERM), ms
+
+
+@pytest.mark.parametrize("moment", [0.02, 0.05, 0.1])
+def test_the_second_sigterm_ends_at_once(right, moment):
+    """128 + 15 if anybody was still served, 0 if the first had already ended it."""
+    before = time.monotonic()
+    status, _ = end_once(right, moment, signal.SIGTERM, signal.SIGTERM, drain="60")
+    assert status in (0, 128 + signal.SIGTERM) and time.monotonic() - before < 10
+
+
+def test_the_second_sigterm_ends_a_drain_that_waits():
+    with start_server("--drain-seconds", "60") as server, Client(server, receive_buffer=4096) as client:
+        client.send(REQUESTS["stream"] * 8)
+        assert client.head()[0] == 200
+        os.kill(server.pid, signal.SIGTERM)
+        assert wait_until(lambda: refused_connection(server))
+        time.sleep(0.3)
+        assert server.is_alive()  # it waits for the reader
+        os.kill(server.pid, signal.SIGTERM)
+        assert server.process.wait(5) == 128 + signal.SIGTERM
+
+
+def test_sighup_in_a_storm(tmp_path):
+    """A thousand, while weights are put, read and removed: every reader gets one of the files that were put, whole."""
+    files = [file(table=TABLE + i) for i in range(4)]
+    with start_server("--weights-dir", str(tmp_path), "--io-threads", "2", "--log-level", "error") as server:
+        assert answer_on_new(server, put("t5", files[0]))[0] == 201
+        wanted = {body: answer_on_new(server, REQUESTS["stored weights"])[1] for body in files
+                  if answer_on_new(server, put("t5", body))[0] in (200, 201)}
+        assert len(set(wanted.values())) == 4
+        wrong, stopped = [], threading.Event()
+
+        def loop(what):
+            def run():
+                while not stopped.is_set():
+                    try:
+                        what()
+                    except Exception as error:  # noqa: BLE001: of whichever kind, the test fails
+                        wrong.append(repr(error)[:300])
+                        return
+            return threading.Thread(target=run)
+
+        def write():
+            for body in files:
+                status, said = answer_on_new(server, put("t5", body))
+                assert status in (200, 201), (status, said)
+
+        def read():
+            status, body = answer_on_new(server, REQUESTS["GET of weights"])
+            assert status == 200 and body in files, status
+
+        def use():
+            status, body = answer_on_new(server, REQUESTS["stored weights"])
+            assert status == 200 and body in wanted.values(), status
+
+        def come_and_go():
+            assert answer_on_new(server, put("guest", files[1]))[0] in (200, 201)
+            assert server.request("DELETE", "/weights/guest").status in (204, 404)
+
+        threads = [loop(what) for what in (write, read, use, come_and_go)]
+        for thread in threads:
+            thread.start()
+        for _ in range(1000 if not SANITIZED else 200):
+            os.kill(server.pid, signal.SIGHUP)
+            time.sleep(0.002)
+        stopped.set()
+        for thread in threads:
+            thread.join(60)
+        assert not wrong, wrong
+        assert is_right(server) and not list(tmp_path.glob(".posenc-*"))

@@ -1,0 +1,118 @@
+"""A wall clock that jumps, and workers that stop for a while."""
+import threading
+import time
+
+import pytest
+
+from conftest import SANITIZED
+from faults import DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
+from test_server_life import Client, get, is_quiet, metric, wait_until
+
+pytestmark = pytest.mark.skipif(SANITIZED, reason="preloads")
+NAMES = ["GET", "json", "stream", "stream of json", "large body", "multipart", "stored weights", "PUT of weights"]
+DAY = 86400
+
+
+@pytest.mark.parametrize("jump", [400 * DAY, -3600])
+def test_a_wall_clock_that_jumps(jump):
+    """No deadline, no connection and no answer depends on it; the log's lines and Date do."""
+    with faulty_server("--header-timeout", "2", "--connection-timeout", "3", "--max-queue-age", "2", "--io-threads", "1") as server:
+        assert answer_on_new(server, put("t5", WEIGHTS))[0] == 201
+        right = {name: answer_on_new(server, REQUESTS[name]) for name in NAMES}
+        right["PUT of weights"] = answer_on_new(server, REQUESTS["PUT of weights"])
+        with Client(server) as client, Client(server, receive_buffer=4096) as reader:
+            assert answer_of(client, REQUESTS["json"]) == right["json"]
+            reader.send(REQUESTS["stream"])
+            head = REQUESTS["multipart"]
+            with Client(server) as half:
+                half.send(head[:60])
+                server.faults.wall_offset = jump
+                time.sleep(0.6)
+                half.send(head[60:])
+                assert half.answer()[2] == right["multipart"][1]
+            assert answer_of(client, REQUESTS["json"]) == right["json"]
+            assert reader.answer()[2] == right["stream"][1]
+        for name in NAMES:
+            assert answer_on_new(server, REQUESTS[name]) == right[name], name
+        server.faults.wall_offset = 0
+        with Client(server) as slow:  # a head that does not end is cut by time that has passed, not sooner or later
+            before = time.monotonic()
+            slow.send(b"GET / HTTP/1.1\r\n")
+            time.sleep(0.5)
+            server.faults.wall_offset = jump
+            assert slow.head()[0] == 408
+            assert 1 < time.monotonic() - before < 6
+        year = time.strftime("%Y-%m-%d", time.gmtime(time.time() + jump))
+        assert wait_until(lambda: year in server.stderr_text())
+
+
+def test_a_worker_that_stops_for_a_second():
+    """Who needs no worker is served meanwhile, who needs it waits, and gets the right answer."""
+    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
+        right = {name: answer_on_new(server, REQUESTS[name]) for name in ("large body", "stream", "json")}
+        server.faults.set(worker_delay_ms=1500, worker_every=1)
+        with Client(server) as client:
+            before = time.monotonic()
+            client.send(REQUESTS["large body"])
+            assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+            for _ in range(20):
+                began = time.monotonic()
+                assert is_right(server) and answer_on_new(server, get("/healthz"))[0] == 200
+                assert time.monotonic() - began < 0.5
+            server.faults.worker_every = 0
+            assert client.answer()[2] == right["large body"][1]
+            assert time.monotonic() - before > 1.4
+        for name, answer in right.items():
+            assert answer_on_new(server, REQUESTS[name]) == answer
+
+
+def test_a_queue_behind_a_worker_that_stops():
+    """Those who have waited longer than --max-queue-age are told so by 503; nobody gets a wrong answer."""
+    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0", "--max-queue-age", "1") as server:
+        right, ends = answer_on_new(server, REQUESTS["large body"]), []
+        server.faults.set(worker_delay_ms=2500, worker_every=1)
+        threads = [threading.Thread(target=lambda: ends.append(answer_on_new(server, REQUESTS["large body"]))) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+        time.sleep(0.3)
+        server.faults.worker_every = 0
+        for thread in threads:
+            thread.join(30)
+        assert len(ends) == 6 and all(end == right or end[0] == 503 and b"--max-queue-age" in end[1] for end in ends)
+        assert any(end[0] == 503 for end in ends)
+        assert answer_on_new(server, REQUESTS["large body"]) == right
+        assert wait_until(lambda: is_quiet(server))
+
+
+def test_clients_that_leave_a_worker_that_stops():
+    """What they have asked for is let go of when the worker comes back."""
+    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
+        right = answer_on_new(server, REQUESTS["large body"])
+        server.faults.set(worker_delay_ms=800, worker_every=1)
+        clients = [Client(server) for _ in range(8)]
+        for client in clients:
+            client.send(REQUESTS["large body"])
+        assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+        for client in clients:
+            client.reset()
+        server.faults.worker_every = 0
+        assert wait_until(lambda: is_quiet(server))
+        assert wait_until(lambda: metric(server, "posenc_connections") <= 1)
+        assert answer_on_new(server, REQUESTS["large body"]) == right and right != DROPPED
+
+
+def test_the_end_waits_for_a_worker_that_stops():
+    """SIGTERM while a worker stands still: its request is answered, then status 0."""
+    with faulty_server("--workers", "1", "--io-threads", "1", "--drain-seconds", "10") as server:
+        right = answer_on_new(server, REQUESTS["large body"])
+        server.faults.set(worker_delay_ms=1000, worker_every=1)
+        with Client(server) as client:
+            client.send(REQUESTS["large body"].replace(b"59999]", b"59998]"))
+            assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+            server.process.terminate()
+            time.sleep(0.2)
+            server.faults.worker_every = 0
+            body = client.answer()[2]
+            assert body[:-4] == right[1][:-4] and len(body) == len(right[1])
+        assert server.process.wait(10) == 0
