@@ -210,12 +210,12 @@ static unsigned default_io_threads(void)
 }
 
 /* Before any thread runs and any library that counts processors starts. */
-/* What the language asks for before it reads, plans or draws; what it is not given it refuses by name. */
+/* What the language asks for before it reads, plans or draws; what it is not given it refuses by name. What there can
+ * never be is counted as a limit, whoever says it. */
 static bool take_memory(uint64_t n_bytes)
 {
     bool is_taken = admission_take(n_bytes);
-    if (!is_taken)
-        metrics_add(METRICS_REJECTED_MEMORY, 1);
+    metrics_add(METRICS_REJECTED_MEMORY, !is_taken && admission_may_fit(n_bytes));
     return is_taken;
 }
 

@@ -142,16 +142,21 @@ size_t exchange_fair_bytes(const struct exchange *x);
 
 /* Hands x->reply to the daemon. MHD_NO closes the connection: without memory there is nothing better. */
 enum MHD_Result exchange_send(struct exchange *x);
+enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail);
+bool exchange_queue_is_full(const struct exchange *x);
+
+/* ---- refusals.c ------------------------------------------------------------------------------------------- */
+
+bool exchange_is_passing(int status); /* whether the same request may be served later */
 
 /* Puts a refusal (taken), or one of the machine, in the place of the reply, if any. */
 void exchange_refuse_with(struct exchange *x, struct api_reply *refusal);
 void exchange_refuse(struct exchange *x, int status, const char *detail);
 void exchange_refuse_queue(struct exchange *x);
+void exchange_refuse_stream(struct exchange *x);
 void exchange_refuse_late(struct exchange *x);
 void exchange_refuse_age(struct exchange *x);
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes);
-enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail);
-bool exchange_queue_is_full(const struct exchange *x);
 
 /* Writes a refusal to the socket itself; the caller closes the connection. Nothing where
  * the socket's bytes are TLS's. */

@@ -1,4 +1,4 @@
-/* Owns the sending of answers: their headers, light ones from memory, others as streams, refusals past the daemon. */
+/* Owns the sending of answers: their headers, light ones from memory, others as streams. */
 #define _GNU_SOURCE /* stpcpy */
 #include "server/http/exchange.h"
 
@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum {
     BLOCK_MAX = 1024 * 1024,      /* what the daemon sends at a time: a whole piece, and never more than this */
@@ -193,68 +192,13 @@ bool exchange_queue_is_full(const struct exchange *x)
     return jobs_figures().n_waiting >= x->http->options->max_queue && workers_n_waiting(exchange_client(x)) > 0;
 }
 
-void exchange_refuse_with(struct exchange *x, struct api_reply *refusal)
-{
-    if (x->given_up)
-        api_reply_free(x->reply); /* a refusal too */
-    else
-        x->given_up = x->reply;
-    x->reply = refusal;
-    x->is_kept = false;
-}
-
-void exchange_refuse(struct exchange *x, int status, const char *detail)
-{
-    exchange_refuse_with(x, api_refusal(status, detail));
-}
-
-void exchange_refuse_queue(struct exchange *x)
-{
-    char detail[160];
-    snprintf(detail, sizeof detail,
-             "too many requests are waiting to be computed: %llu (the limit --max-queue of this server); try again "
-             "later",
-             (unsigned long long)x->http->options->max_queue);
-    metrics_add(METRICS_REJECTED_QUEUE, 1);
-    exchange_refuse(x, 503, detail);
-}
-
-void exchange_refuse_age(struct exchange *x)
-{
-    char detail[160];
-    snprintf(detail, sizeof detail,
-             "the request has waited for a worker more than %llu s (the limit --max-queue-age of this server), and was "
-             "not computed; try again later",
-             (unsigned long long)x->http->options->max_queue_age);
-    metrics_add(METRICS_REJECTED_AGE, 1);
-    exchange_refuse(x, 503, detail);
-}
-
-static void refuse_admission(struct exchange *x, enum metrics_id id, const struct admission_refusal *refusal)
-{
-    metrics_add(id, refusal->status != 413); /* which is counted as a limit, whoever says it */
-    exchange_refuse(x, refusal->status, refusal->detail);
-}
-
-void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes)
-{
-    struct admission_refusal refusal = admission_refuse_memory(what, n_bytes);
-    refuse_admission(x, METRICS_REJECTED_MEMORY, &refusal);
-}
-
-static void refuse_stream(struct exchange *x)
-{
-    struct admission_refusal refusal = admission_refuse_stream();
-    refuse_admission(x, METRICS_REJECTED_STREAMS, &refusal);
-}
-
 /* A stream is one of so many, and takes its first buffer and the daemon's block whatever else is at work. Given back
  * when the exchange ends. */
 static bool admit_stream(struct exchange *x)
 {
     uint64_t n = x->reply->piece_max + block_bytes(x->reply);
     if (!admission_begin_stream()) {
-        refuse_stream(x);
+        exchange_refuse_stream(x);
         return false;
     }
     x->is_counted_stream = true;
@@ -269,20 +213,6 @@ static bool admit_stream(struct exchange *x)
 }
 
 static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }
-
-/* Time runs from the last byte of the request: how long a client takes to send it is no fault of ours. */
-void exchange_refuse_late(struct exchange *x)
-{
-    char detail[256];
-    uint64_t us = (x->deadline - x->received_at) / 1000;
-    snprintf(detail, sizeof detail,
-             "the answer was not ready within the %llu.%06llu s that the request gives it (header X-Request-Timeout in "
-             "seconds, or parameter timeout in microseconds)",
-             (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
-    metrics_add(METRICS_REJECTED_LATE, 1);
-    atomic_store_explicit(&x->is_late, true, memory_order_relaxed);
-    exchange_refuse(x, 503, detail);
-}
 
 /* When the time is over that the body sets, which may be any number; 0: it sets none, or more than a clock will see. */
 static uint64_t stated_deadline(const struct exchange *x)
@@ -299,12 +229,10 @@ static bool is_late(struct exchange *x)
     return x->deadline && !atomic_load_explicit(&x->is_late, memory_order_relaxed) && exchange_is_late(x, clock_now());
 }
 
-static bool is_passing(int status) { return status == 503 || status == 429; }
-
 /* A 503 says when to come back; the language cannot know, the machine guesses. */
 static bool add_retry(struct exchange *x, struct MHD_Response *response)
 {
-    if (!is_passing(x->reply->status))
+    if (!exchange_is_passing(x->reply->status))
         return true;
     for (size_t i = 0; i < x->reply->n_headers; i++)
         if (strcmp(x->reply->headers[i].name, "Retry-After") == 0)
@@ -376,69 +304,4 @@ enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char
 {
     exchange_refuse(x, status, detail);
     return exchange_send(x);
-}
-
-/* ---- Refusals past the daemon ---------------------------------------------------------------------------------- */
-
-enum { RAW_BODY_MAX = 4096 };
-
-/* The daemon takes no response before a request is complete, and closes a slow connection without a word. As nothing
- * has been sent on the connection since its last answer ended, a refusal can be written to its socket; it is then
- * closed. */
-void exchange_send_raw(const struct http *http, int fd, const char *id, const struct api_reply *reply)
-{
-    if (http->door->tls.cert)
-        return;
-    _Alignas(64) char body[RAW_BODY_MAX];
-    char head[512];
-    size_t n_body = 0;
-    if (reply->n_pieces == 1 && reply->piece_max <= sizeof body)
-        n_body = api_reply_piece(reply, 0, body);
-    int n_head = snprintf(head, sizeof head,
-                          "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                          "X-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
-                          reply->status, MHD_get_reason_phrase_for((unsigned)reply->status), reply->content_type,
-                          n_body, id, is_passing(reply->status) ? "Retry-After: 1\r\n" : "");
-    send(fd, head, (size_t)n_head, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
-    send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-/* Says 408 on a socket; returns the status. */
-static int send_slow(const struct http *http, int fd, const char *id, const char *detail)
-{
-    struct api_reply *reply = api_refusal(408, detail);
-    int status = reply->status;
-    metrics_add(METRICS_REJECTED_TIMEOUT, 1); /* first: who has been told may ask another loop for the figure */
-    exchange_send_raw(http, fd, id, reply);
-    api_reply_free(reply);
-    return status;
-}
-
-void exchange_refuse_silent(struct http *http, int fd, const char *detail)
-{
-    char id[17];
-    exchange_make_id(http, id);
-    send_slow(http, fd, id, detail);
-}
-
-void http_refuse_connection(struct http *http, int fd)
-{
-    char detail[160], id[17];
-    snprintf(detail, sizeof detail,
-             "%llu connections are open, as many as this server has at a time (the limit --max-connections); try again "
-             "later",
-             (unsigned long long)http->options->max_connections);
-    struct api_reply *reply = api_refusal(503, detail);
-    exchange_make_id(http, id);
-    metrics_add(METRICS_REJECTED_CONNECTIONS, 1);
-    exchange_send_raw(http, fd, id, reply);
-    api_reply_free(reply);
-}
-
-void exchange_refuse_slow(struct exchange *x, struct http_connection *connection, const char *detail)
-{
-    if (!x)
-        exchange_refuse_silent(connection->daemon->http, connection->fd, detail);
-    else if (x->state <= EXCHANGE_BODY && !x->raw_status)
-        x->raw_status = send_slow(x->http, connection->fd, x->id, detail);
 }

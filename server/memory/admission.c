@@ -33,6 +33,8 @@ bool admission_take(uint64_t n_bytes) { return take(&account.memory, n_bytes, ac
 
 bool admission_take_spare(uint64_t n_bytes) { return take(&account.memory, n_bytes, account.max_memory / 2); }
 
+bool admission_may_fit(uint64_t n_bytes) { return n_bytes <= account.max_memory; }
+
 void admission_give(uint64_t n_bytes)
 {
     if (n_bytes)

@@ -18,6 +18,7 @@ void admission_give(uint64_t n_bytes);
 uint64_t admission_memory(void); /* bytes taken now */
 /* The same for what one can do without: only while half of --max-memory is free after it. */
 bool admission_take_spare(uint64_t n_bytes);
+bool admission_may_fit(uint64_t n_bytes); /* once others have given theirs back */
 
 /* One answer being streamed; false: there are --max-streams already. */
 bool admission_begin_stream(void);
