@@ -83,11 +83,12 @@ static void add_cut(struct api_text *text, const struct pe_cut *cut)
 /* That of the picture's output, which is then the only one. The first slice that fits counts, as in the core. */
 static void add_slice(struct api_text *text, const struct api_form *form, const char *output)
 {
-    const struct pe_slice *slice = form->slices, *end = slice + form->n_slices;
-    while (slice < end && slice->output && strcmp(slice->output, output) != 0)
-        slice++;
-    if (slice == end)
+    size_t at = 0;
+    while (at < form->n_slices && form->slices[at].output && strcmp(form->slices[at].output, output) != 0)
+        at++;
+    if (at == form->n_slices)
         return;
+    const struct pe_slice *slice = &form->slices[at];
     api_text_put(text, ",\"slice\":[");
     for (unsigned i = 0; i < slice->n_cuts; i++) {
         api_text_add(text, ",", i > 0);
