@@ -2,8 +2,10 @@
  * column tells whether all were rounded right. Work is done on two registers of doubles at a time: their floats fill
  * one register, which is stored at once.
  *
- * f32: x, known to E, is rounded right unless a middle between two floats is within E. The middle nearest to x has x's
- * upper bits, then a one, then zeros; its distance from x is exact, and absolute as E is.
+ * f32: x, known to E, is rounded right unless a middle between two floats is within E. The middle between the two
+ * floats around x has x's upper bits, then a one, then zeros; its distance from x is exact, and absolute as E is. Above
+ * 2·E it rules out the others too: it is half the way between the two floats at most, so that E is a quarter of that
+ * way, and no middle beyond one of the two, though it be a power of two, is nearer to it.
  *
  * f16, bf16: f is the float of x. Every middle m between two 16-bit numbers is a float. If m lies between x and the
  * exact value, or is x, then it is within E of x; where E is at most half the way from m to the next float, that means

@@ -102,7 +102,7 @@ INLINED void run_columns(enum kind kind, struct chains s, char *out, size_t row_
 INLINED vd limit(enum kind kind, vd error, vd most)
 {
     if (kind == F32)
-        return error;
+        return error + error; /* rounding.h */
     vd enough = PE_RUN_CLEAR * error;
     if (kind == BF16)
         return enough;

@@ -85,13 +85,27 @@ static void near_middles_of_floats(void **unused)
     for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
         for (int i = 0; i < N_SAMPLES && pe_isa_use(isa); i++) {
             double next = (double)nextafterf(samples[i], 99999), middle = ((double)samples[i] + next) / 2;
-            double bound = PE_RUN_ERROR * fabs(middle);
+            double bound = 2 * PE_RUN_ERROR * fabs(middle);
             for (int k = 0; k < 5; k++)
                 assert_true(doubted(PE_F32, middle + inside[k] * bound, 0));
             for (int k = 0; k < 3; k++)
                 assert_false(doubted(PE_F32, middle + outside[k] * bound, 0));
             assert_false(doubted(PE_F32, (double)samples[i], 0));
         }
+    assert_true(pe_isa_use(best));
+}
+
+/* Just above a power of two the next middle below is half as far as the one above. */
+static void above_a_power_of_two(void **unused)
+{
+    (void)unused;
+    enum pe_isa best = pe_isa();
+    const double x = 1 + 0x1p-40, far_middle = 0x1p-24, near_middle = 0x1p-25;
+    for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS && pe_isa_use(isa); isa++) {
+        assert_true(doubted(PE_F32, x, 0.9 * far_middle / PE_RUN_ERROR));
+        assert_true(doubted(PE_F32, x, 1.1 * near_middle / PE_RUN_ERROR));
+        assert_false(doubted(PE_F32, x, 0.9 * near_middle / PE_RUN_ERROR));
+    }
     assert_true(pe_isa_use(best));
 }
 
@@ -165,9 +179,8 @@ static void ends_of_the_range(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(near_middles_of_floats),
-        cmocka_unit_test(middles_of_halves),
-        cmocka_unit_test(small_beside_large),
+        cmocka_unit_test(near_middles_of_floats), cmocka_unit_test(above_a_power_of_two),
+        cmocka_unit_test(middles_of_halves),      cmocka_unit_test(small_beside_large),
         cmocka_unit_test(ends_of_the_range),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);
