@@ -48,11 +48,13 @@ enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side)
     enum pe_status status = pe_hf_needed(&r->config, "image_size", "image_size", &image, r->err);
     if (!status)
         status = pe_hf_needed(&r->config, "patch_size", "patch_size", &patch, r->err);
+    if (status)
+        return status;
     *side = image / patch;
-    if (!status && (*side < 1 || *side > PE_HF_SIDE_MAX))
+    if (*side < 1 || *side > PE_HF_SIDE_MAX)
         return pe_fail(r->err, r->config.at, "image_size %lld / patch_size %lld is %lld; allowed: 1 to %d patches",
                        (long long)image, (long long)patch, (long long)*side, PE_HF_SIDE_MAX);
-    return status;
+    return PE_OK;
 }
 
 /* ---- Swin ---- */
