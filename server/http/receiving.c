@@ -1,0 +1,162 @@
+/* Owns the receiving of a request: its head, judged before a body may come, the body, and its end. */
+#include "server/http/exchange.h"
+
+#include "server/clock.h"
+#include "server/metrics.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Of a chunked body over the limit, read and dropped so that its 413 arrives. */
+enum { DRAIN_BODY_MAX = 8 * 1024 * 1024 };
+
+static enum MHD_Result take_header(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    (void)kind;
+    http_head_take(self, name, value);
+    return MHD_YES;
+}
+
+static void take_names(struct exchange *x)
+{
+    const char *id = x->head.first[HTTP_REQUEST_ID], *trace = x->head.first[HTTP_TRACEPARENT];
+    if (id && http_id_is_valid(id))
+        snprintf(x->id, sizeof x->id, "%s", id);
+    if (trace && http_traceparent_is_valid(trace))
+        snprintf(x->traceparent, sizeof x->traceparent, "%s", trace);
+}
+
+static bool take_timeout(struct exchange *x)
+{
+    const char *timeout = x->head.first[HTTP_REQUEST_TIMEOUT];
+    return !timeout || (x->head.n[HTTP_REQUEST_TIMEOUT] == 1 && http_timeout_parse(timeout, &x->timeout_us));
+}
+
+/* Of a head that is too long, what was sent: its cost up to where it was refused, as nobody waits for its end. */
+static enum MHD_Result send_head_refusal(struct exchange *x, const struct http_refusal *refusal)
+{
+    char detail[512];
+    const struct http_guard *guard = &x->connection->guard;
+    size_t cost = !x->must_close ? 0 : guard->head.cost ? guard->head.cost : guard->chunks.cost;
+    metrics_add(METRICS_REJECTED_HEAD, 1);
+    if (!cost)
+        return exchange_send_refusal(x, refusal->status, refusal->detail);
+    snprintf(detail, sizeof detail, "%s; what has come of this one costs %zu", refusal->detail, cost);
+    return exchange_send_refusal(x, refusal->status, detail);
+}
+
+/* Everything that can be refused before the body is: form of the head, then what the language says, then room. */
+static enum MHD_Result check_head(struct exchange *x)
+{
+    struct http_refusal refusal = x->target_refusal.status ? x->target_refusal : http_head_check(&x->head);
+    if (!refusal.status && !take_timeout(x))
+        refusal = (struct http_refusal){
+            400, "X-Request-Timeout is not one number of seconds; allowed: above 0 and up to 1000000, as 2.5"};
+    if (refusal.status)
+        return send_head_refusal(x, &refusal);
+    uint64_t n_declared = http_head_length(&x->head);
+    x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
+    if (x->reply || !exchange_admit(x))
+        return exchange_send(x);
+    if (n_declared != UINT64_MAX && n_declared > EXCHANGE_INLINE_BODY_MAX && exchange_queue_is_full(x)) {
+        exchange_refuse_queue(x);
+        return exchange_send(x);
+    }
+    if (n_declared == UINT64_MAX || body_reserve(&x->body, (size_t)n_declared))
+        return MHD_YES;
+    exchange_refuse_memory(x, "the body", n_declared);
+    return exchange_send(x);
+}
+
+/* The guard has refused what the client sent, in a head or a body; see guard.h. */
+static void refuse_frame(struct exchange *x)
+{
+    x->target_refusal = x->connection->guard.refusal;
+    x->must_close = true;
+}
+
+static enum MHD_Result receive_head(struct exchange *x, const char *method, const char *version)
+{
+    if (x->http->is_stopping)
+        return MHD_NO;
+    x->head.version = version;
+    MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_header, &x->head);
+    if (!exchange_keep_call(x, method))
+        return MHD_NO;
+    take_names(x);
+    bool is_refused = strcmp(x->target, HTTP_GUARD_TARGET) == 0;
+    exchange_authenticate(x);
+    x->target_refusal = http_target_split(x->target, &x->call.path, &x->call.query);
+    if (is_refused) {
+        x->call.path = HTTP_GUARD_TARGET; /* for the log */
+        refuse_frame(x);
+    }
+    x->state = EXCHANGE_BODY;
+    http_phase(x->http, x->connection, HTTP_PHASE_BODY);
+    return check_head(x);
+}
+
+/* 0.9.75 takes no response while a body arrives. So a chunked body that passes the limit is read on and dropped for a
+ * while, and refused at its end; one that does not end even then is refused past the daemon. Short of memory it is the
+ * same. */
+static enum MHD_Result receive_body(struct exchange *x, const char *bytes, size_t n)
+{
+    uint64_t n_max = x->http->host->max_body;
+    http_received(x->connection, n);
+    metrics_add(METRICS_RECEIVED_BYTES, (int64_t)n);
+    if (!x->reply && (n > n_max || x->body.n_bytes > n_max - n)) {
+        x->reply = api_refuse_early(x->http->host, &x->call, x->body.n_bytes + n);
+        if (!x->reply)
+            exchange_refuse(x, 413, "the body is larger than --max-body");
+    } else if (!x->reply && !body_add(&x->body, bytes, n, n_max)) {
+        exchange_refuse_memory(x, "the body", x->body.n_bytes + n);
+    }
+    if (!x->reply)
+        return MHD_YES;
+    body_drop(&x->body);
+    x->n_dropped += n;
+    if (x->n_dropped <= DRAIN_BODY_MAX)
+        return MHD_YES;
+    exchange_send_raw(x->http, x->connection->fd, x->id, x->reply);
+    x->raw_status = x->reply->status;
+    return MHD_NO;
+}
+
+static enum MHD_Result receive_end(struct exchange *x)
+{
+    x->received_at = clock_now();
+    x->deadline = x->timeout_us ? x->received_at + x->timeout_us * 1000 : 0;
+    http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
+    if (x->connection->guard.refusal.status && MHD_lookup_connection_value(x->mhd, MHD_FOOTER_KIND, HTTP_GUARD_TRAILER))
+        refuse_frame(x);
+    if (x->reply)
+        return exchange_send(x);
+    if (x->must_close)
+        return check_head(x);
+    x->call.body = x->body.n_bytes ? x->body.bytes : NULL;
+    x->call.body_bytes = x->body.n_bytes;
+    x->call.body_is_ours = true;
+    return exchange_answer(x);
+}
+
+/* The daemon calls this once with the head, then for each part of the body, then with none; and again after a resume.
+ */
+enum MHD_Result exchange_receive(void *self, struct MHD_Connection *mhd, const char *url, const char *method,
+                                 const char *version, const char *upload, size_t *n_upload, void **request)
+{
+    struct exchange *x = *request;
+    (void)self, (void)mhd, (void)url;
+    if (!x || exchange_is_gone(x))
+        return MHD_NO;
+    size_t n = *n_upload;
+    switch (x->state) {
+    case EXCHANGE_HEAD: return receive_head(x, method, version);
+    case EXCHANGE_BODY: *n_upload = 0; return n ? receive_body(x, upload, n) : receive_end(x);
+    case EXCHANGE_HANDED: return exchange_answer_by_worker(x);
+    case EXCHANGE_DECIDED:
+    case EXCHANGE_OPENING: return exchange_send(x);
+    case EXCHANGE_WORKING:
+    case EXCHANGE_SENDING: break;
+    }
+    return MHD_YES;
+}
