@@ -295,13 +295,17 @@ static void keep_line(const char *bytes, size_t n_bytes)
 
 /* ---- Events ---------------------------------------------------------------------------------------------------- */
 
-void log_line(enum log_level level, const char *event, const struct log_field *fields, size_t n_fields)
+static void say(enum log_level level, const char *event, const struct log_field *fields, size_t n_fields)
 {
-    if (level > state.level)
-        return;
     char line[LINE_MAX_BYTES], now[TIME_BYTES];
     print_time(now);
     keep_line(line, log_print(line, sizeof line, state.format, level, event, now, fields, n_fields));
+}
+
+void log_line(enum log_level level, const char *event, const struct log_field *fields, size_t n_fields)
+{
+    if (level <= state.level)
+        say(level, event, fields, n_fields);
 }
 
 static void log_message(enum log_level level, const char *format, va_list arguments)
@@ -338,10 +342,7 @@ void log_listening(const char *url)
     } else {
         text[n - 1] = '\0';
         struct log_field field = LOG_TEXT("message", text);
-        enum log_level level = state.level; /* said at every level: others wait for it */
-        state.level = LOG_INFO;
-        log_line(LOG_INFO, "listening", &field, 1);
-        state.level = level;
+        say(LOG_INFO, "listening", &field, 1); /* at every level: others wait for it */
     }
     log_flush();
 }

@@ -16,7 +16,8 @@ enum {
     TURN_MAX = 64,   /* connections accepted in one turn of the loop, which has others to serve */
     RETRY_MS = 100,  /* until accept is tried again after the process had no descriptor or memory left */
     LINGER_MS = 250, /* at least, for which a connection that has been turned away stays open */
-    LINGER_MAX = 32  /* of them at a time */
+    LINGER_MAX = 32, /* of them at a time */
+    LAST_MAX = 4096  /* connections that waited when it ended: a backlog, of whoever keeps on coming not more */
 };
 
 struct accept {
@@ -144,7 +145,7 @@ void accept_closed(struct accept *accept)
 
 void accept_close(struct accept *accept)
 {
-    while (accept->watch && take_one(accept)) {
+    for (int i = 0; accept->watch && i < LAST_MAX && take_one(accept); i++) { /* those that have waited are served */
     }
     jobs_watch_free(accept->watch);
     accept->watch = NULL;
