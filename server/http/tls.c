@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,12 +96,28 @@ static bool is_same(const struct tls *a, const struct tls *b)
     return strcmp(a->cert, b->cert) == 0 && strcmp(a->key, b->key) == 0;
 }
 
+/* Whether a chain can be read: what credentials are made from is not freed (3.7.9) where it cannot. */
+static int read_chain(const gnutls_datum_t *pem)
+{
+    gnutls_x509_crt_t *chain;
+    unsigned n = 0;
+    int status = gnutls_x509_crt_list_import2(&chain, &n, pem, GNUTLS_X509_FMT_PEM, 0);
+    if (status < 0)
+        return status;
+    for (unsigned i = 0; i < n; i++)
+        gnutls_x509_crt_deinit(chain[i]);
+    gnutls_free(chain);
+    return GNUTLS_E_SUCCESS;
+}
+
 /* What GnuTLS says of them; GNUTLS_E_SUCCESS: credentials are made. */
 static int dress_up(struct tls_renewed *renewed)
 {
     gnutls_datum_t cert = {(unsigned char *)renewed->files.cert, (unsigned)strlen(renewed->files.cert)};
     gnutls_datum_t key = {(unsigned char *)renewed->files.key, (unsigned)strlen(renewed->files.key)};
-    int status = gnutls_certificate_allocate_credentials(&renewed->credentials);
+    int status = read_chain(&cert);
+    if (status == GNUTLS_E_SUCCESS)
+        status = gnutls_certificate_allocate_credentials(&renewed->credentials);
     if (status == GNUTLS_E_SUCCESS)
         status = gnutls_certificate_set_x509_key_mem(renewed->credentials, &cert, &key, GNUTLS_X509_FMT_PEM);
     return status < 0 ? status : GNUTLS_E_SUCCESS;

@@ -17,6 +17,7 @@ MIB = 1024 * 1024
 
 def steps(n, seed=0):
     """Rows that follow from the rows before them: one piece of work for one worker, 2 ms a row."""
+    n = n // 6 if SANITIZED else n
     fields = {"scheme": "floater", "dim": 512, "positions": [n], "seed": seed, "format": "raw"}
     return json.dumps(fields).encode()
 

@@ -26,6 +26,7 @@ DOORS = {
     "microhttpd.h": ["server/http/*.c", "server/http/*.h"],
     "zlib.h": ["api/formats/npz.c", "api/formats/png.c", "api/inputs/npz.c"],
     "gnutls/gnutls.h": ["server/http/tls.c"],
+    "gnutls/x509.h": ["server/http/tls.c"],
     "nettle/memops.h": ["server/who/digest.c"],
     "nettle/sha2.h": ["server/who/digest.c"],
     "uv.h": ["server/jobs.c", "server/main.c"],
