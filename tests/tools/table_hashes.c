@@ -76,6 +76,14 @@ static void print_scheme(const char *scheme, enum pe_dtype dtype)
     printf("%s %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
 }
 
+/* Rows enough for blocks around anchors in every dtype's way (core/wave_around.h). */
+static void print_long(const char *scheme, enum pe_dtype dtype)
+{
+    struct pe_field fields[] = {TEXT("scheme", scheme), INTEGER("len", 1200), INTEGER("offset", 123456789)};
+    uint64_t hash = answer(BASIS, &(struct pe_request){.fields = fields, .n_fields = 3, .dtype = dtype});
+    printf("%s long %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
+}
+
 /* Rows enough for a table made from anchors, pairs that fill no whole number of octets. */
 static void print_rotation(const char *scheme, enum pe_dtype dtype)
 {
@@ -129,5 +137,9 @@ int main(int argc, char **argv)
         }
     for (size_t i = 0; i < pe_n_presets(); i++)
         print_preset(pe_preset_at(i)->name);
+    static const char *const waves[] = {"sinusoidal", "rope"};
+    for (size_t i = 0; i < sizeof waves / sizeof *waves; i++)
+        for (enum pe_dtype dtype = PE_F32; dtype <= PE_BF16; dtype++)
+            print_long(waves[i], dtype);
     return 0;
 }
