@@ -5,6 +5,7 @@
 #include "server/memory/admission.h"
 #include "server/metrics.h"
 
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -28,26 +29,35 @@ void exchange_refuse(struct exchange *x, int status, const char *detail)
     exchange_refuse_with(x, api_refusal(status, detail));
 }
 
-void exchange_refuse_queue(struct exchange *x)
+/* Counts it, and says in words why the same request may be served later. */
+static void refuse_now(struct exchange *x, enum metrics_id id, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void refuse_now(struct exchange *x, enum metrics_id id, const char *format, ...)
 {
     char detail[DETAIL_BYTES];
-    snprintf(detail, sizeof detail,
-             "too many requests are waiting to be computed: %llu (the limit --max-queue of this server); try again "
-             "later",
-             (unsigned long long)x->http->options->max_queue);
-    metrics_add(METRICS_REJECTED_QUEUE, 1);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(detail, sizeof detail, format, arguments);
+    va_end(arguments);
+    metrics_add(id, 1);
     exchange_refuse(x, 503, detail);
+}
+
+void exchange_refuse_queue(struct exchange *x)
+{
+    refuse_now(x, METRICS_REJECTED_QUEUE,
+               "too many requests are waiting to be computed: %llu (the limit --max-queue of this server); try again "
+               "later",
+               (unsigned long long)x->http->options->max_queue);
 }
 
 void exchange_refuse_age(struct exchange *x)
 {
-    char detail[DETAIL_BYTES];
-    snprintf(detail, sizeof detail,
-             "the request has waited for a worker more than %llu s (the limit --max-queue-age of this server), and was "
-             "not computed; try again later",
-             (unsigned long long)x->http->options->max_queue_age);
-    metrics_add(METRICS_REJECTED_AGE, 1);
-    exchange_refuse(x, 503, detail);
+    refuse_now(x, METRICS_REJECTED_AGE,
+               "the request has waited for a worker more than %llu s (the limit --max-queue-age of this server), and "
+               "was not computed; try again later",
+               (unsigned long long)x->http->options->max_queue_age);
 }
 
 static void refuse_admission(struct exchange *x, enum metrics_id id, const struct admission_refusal *refusal)
@@ -71,15 +81,12 @@ void exchange_refuse_stream(struct exchange *x)
 /* Time runs from the last byte of the request: how long a client takes to send it is no fault of ours. */
 void exchange_refuse_late(struct exchange *x)
 {
-    char detail[DETAIL_BYTES];
     uint64_t us = (x->deadline - x->received_at) / 1000;
-    snprintf(detail, sizeof detail,
-             "the answer was not ready within the %llu.%06llu s that the request gives it (header X-Request-Timeout in "
-             "seconds, or parameter timeout in microseconds)",
-             (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
-    metrics_add(METRICS_REJECTED_LATE, 1);
     atomic_store_explicit(&x->is_late, true, memory_order_relaxed);
-    exchange_refuse(x, 503, detail);
+    refuse_now(x, METRICS_REJECTED_LATE,
+               "the answer was not ready within the %llu.%06llu s that the request gives it (header X-Request-Timeout "
+               "in seconds, or parameter timeout in microseconds)",
+               (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
 }
 
 /* ---- Refusals past the daemon ---------------------------------------------------------------------------------- */
@@ -107,12 +114,13 @@ void exchange_send_raw(const struct http *http, int fd, const char *id, const st
     send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Says 408 on a socket; returns the status. */
-static int send_slow(const struct http *http, int fd, const char *id, const char *detail)
+/* Counts it first: who has been told may ask another loop for the figure. Returns the status. */
+static int refuse_raw(const struct http *http, int fd, const char *id, int status, enum metrics_id counted,
+                      const char *detail)
 {
-    struct api_reply *reply = api_refusal(408, detail);
-    int status = reply->status;
-    metrics_add(METRICS_REJECTED_TIMEOUT, 1); /* first: who has been told may ask another loop for the figure */
+    struct api_reply *reply = api_refusal(status, detail);
+    status = reply->status;
+    metrics_add(counted, 1);
     exchange_send_raw(http, fd, id, reply);
     api_reply_free(reply);
     return status;
@@ -122,7 +130,7 @@ void exchange_refuse_silent(struct http *http, int fd, const char *detail)
 {
     char id[17];
     exchange_make_id(http, id);
-    send_slow(http, fd, id, detail);
+    refuse_raw(http, fd, id, 408, METRICS_REJECTED_TIMEOUT, detail);
 }
 
 void http_refuse_connection(struct http *http, int fd)
@@ -132,11 +140,8 @@ void http_refuse_connection(struct http *http, int fd)
              "%llu connections are open, as many as this server has at a time (the limit --max-connections); try again "
              "later",
              (unsigned long long)http->options->max_connections);
-    struct api_reply *reply = api_refusal(503, detail);
     exchange_make_id(http, id);
-    metrics_add(METRICS_REJECTED_CONNECTIONS, 1);
-    exchange_send_raw(http, fd, id, reply);
-    api_reply_free(reply);
+    refuse_raw(http, fd, id, 503, METRICS_REJECTED_CONNECTIONS, detail);
 }
 
 void exchange_refuse_slow(struct exchange *x, struct http_connection *connection, const char *detail)
@@ -144,5 +149,5 @@ void exchange_refuse_slow(struct exchange *x, struct http_connection *connection
     if (!x)
         exchange_refuse_silent(connection->daemon->http, connection->fd, detail);
     else if (x->state <= EXCHANGE_BODY && !x->raw_status)
-        x->raw_status = send_slow(x->http, connection->fd, x->id, detail);
+        x->raw_status = refuse_raw(x->http, connection->fd, x->id, 408, METRICS_REJECTED_TIMEOUT, detail);
 }
