@@ -180,11 +180,6 @@ static void measure(struct extent *e, const struct pe_field *field)
         e->listed += size_of(field);
 }
 
-static bool is_stepping(const struct pe_scheme *scheme)
-{
-    return strcmp(scheme->info.name, "recursive") == 0 || strcmp(scheme->info.name, "floater") == 0;
-}
-
 double pe_request_bytes(const struct pe_request *request)
 {
     struct extent e = {.heads = HEADS, .width = 1};
@@ -201,7 +196,7 @@ double pe_request_bytes(const struct pe_request *request)
         bytes += fmin(2 * rows * e.heads * (request->dtype == PE_F64 ? 8 : 4), PE_BIAS_KEPT_MAX);
     if (!e.scheme || pe_param_find(e.scheme->info.params, "num_heads")) /* or of a window */
         bytes += fmin(e.window * e.heads, PE_WINDOW_BIASES_MAX) * sizeof(double);
-    if (!e.scheme || is_stepping(e.scheme))
+    if (!e.scheme || e.scheme->is_stepping)
         bytes += fmin(rows * e.width * sizeof(double), PE_STEPS_KEPT_MAX) +
                  fmin(4 * e.width * e.width, PE_NETWORK_WEIGHTS_MAX) * sizeof(double);
     if (request->operation != PE_ENCODE) /* cosines and sines of queries and of keys, encodings of distances */

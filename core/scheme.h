@@ -100,6 +100,7 @@ struct pe_scheme {
     struct pe_scheme_info info;
     size_t config_bytes;
     bool is_pairwise; /* compares queries with keys; else it encodes one sequence */
+    bool is_stepping; /* each row follows from the one before (stepping.h): rows on the way and a network are kept */
     bool has_axes;    /* takes sequences of several axes */
     bool is_neutral;  /* an encoding that changes nothing: queries and keys are welcome as they are */
     uint64_t n_class; /* class tokens that tensors have in front of the sequence's */

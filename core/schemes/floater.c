@@ -257,6 +257,7 @@ const struct pe_scheme pe_scheme_floater = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct floater),
+    .is_stepping = true,
     .plan = plan,
     .drop = drop,
     .fill = fill,

@@ -204,6 +204,7 @@ const struct pe_scheme pe_scheme_recursive = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct recursive),
+    .is_stepping = true,
     .plan = plan,
     .drop = drop,
     .fill = fill,
