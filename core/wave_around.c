@@ -1,8 +1,6 @@
 /* Waves at consecutive integers in bf16: blocks of rows around an anchor, made by the around kernel, and the values
  * that it doubts made again here from the same anchor in double. */
 #include "core/wave_around.h"
-#include "core/dtype.h"
-#include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"
 #include "core/wave_columns.h"
 
@@ -145,24 +143,18 @@ struct block {
     size_t stride;
 };
 
-/* Row n of column j from a double known to error, whose float tells it as in a run (kernels/rounding.h). */
+/* Row n of column j from a double known to error. */
 static void settle_value(const struct block *b, size_t n, size_t j, double x, double error)
 {
-    uint16_t *to = &b->dst[n * b->stride + j];
-    float f = (float)x;
-    if (n >= b->n_rows)
-        return;
-    if (fabs(x) > PE_RUN_CLEAR * error && !bf16_is_middle(f))
-        *to = bf16_of_number(f);
-    else
-        *to = pe_bf16_round(pe_wave_settle(b->w, PE_BF16, b->col + j, b->anchor - TO_ANCHOR + (double)n));
+    double p = b->anchor - TO_ANCHOR + (double)n;
+    if (n < b->n_rows)
+        b->dst[n * b->stride + j] = pe_wave_settle_narrow(b->w, PE_BF16, b->col + j, p, x, error);
 }
 
 /* Column j, k rows above the anchor and k below. In units of u·M (kernels/run.c): X is right to 771 and, of Y's error,
- * the block sees 422, where reach is |sin 16w| at most; here it may be half of that, for |sin 16w| is at most |sin
- * 15½w|
- * + |sin ½w|, and what is proportional to it doubles: below 1400 and 750. The steps, from 1/2 up, are right to 900 as a
- * run's rows are, and their rests to 2^-49. Twice a run's bound, 4186, covers that. */
+ * the block sees 422, where reach is |sin 16w| at most; here it may be half of that, for |sin 16w| is at most
+ * |sin 15½w| + |sin ½w|, and what is proportional to it doubles: below 1400 and 750. The steps, from 1/2 up, are right
+ * to 900 as a run's rows are, and their rests to 2^-49. Twice a run's bound, 4186, covers that. */
 static void settle_rows(const struct block *b, size_t k, size_t j)
 {
     const struct pe_wave_around *a = b->w->around;

@@ -31,6 +31,12 @@ double pe_wave_table_decide(const struct pe_wave_table *table, enum pe_dtype dty
 /* The same from doubles where they tell it, as they mostly do. */
 double pe_wave_settle(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
 
+/* Column j at p in f16 or bf16, where a double x is known to error: its float tells it as in a run
+ * (kernels/rounding.h), but below f16's normal range too, where its middles are told apart as well; else the value is
+ * made by itself. */
+uint16_t pe_wave_settle_narrow(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p, double x,
+                               double error);
+
 /* Rows at the consecutive integers from p on, none of them 0, in f32, f16 or bf16. */
 void pe_wave_run_fill(const struct pe_wave_table *table, enum pe_dtype dtype, double p, size_t n_rows, size_t col0,
                       size_t n_cols, void *dst, size_t stride);

@@ -1,7 +1,5 @@
 /* Waves at consecutive integers, in f32, f16 and bf16: blocks around an anchor, made by the run kernels. What a kernel
  * doubts is made again here, a column of a block at a time. */
-#include "core/dtype.h"
-#include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"
 #include "core/wave_columns.h"
 
@@ -24,11 +22,7 @@ struct block {
 
 /* ---- Values that a kernel doubts ---- */
 
-static void decide(const struct block *b, size_t n, size_t j)
-{
-    double p = b->anchor + ((double)n - PE_RUN_HALF);
-    pe_store(b->dtype, b->dst, n * b->stride + j, pe_wave_settle(b->w, b->dtype, b->col + j, p));
-}
+static double position(const struct block *b, size_t n) { return b->anchor + ((double)n - PE_RUN_HALF); }
 
 static void settle_f32(const struct block *b, size_t j, const double *rows, double error)
 {
@@ -41,22 +35,14 @@ static void settle_f32(const struct block *b, size_t j, const double *rows, doub
         if (low[n] == high[n] && low[n] != 0) /* -0 and +0 are equal, and not the same answer */
             to[n * b->stride] = low[n];
         else
-            decide(b, n, j);
+            to[n * b->stride] = (float)pe_wave_settle(b->w, PE_F32, b->col + j, position(b, n));
 }
 
-/* The float tells, as in the kernel, but below f16's normal range too, where its middles are told apart as well. */
 static void settle_narrow(const struct block *b, size_t j, const double *rows, double error)
 {
     uint16_t *to = (uint16_t *)(void *)b->dst + j;
-    bool is_f16 = b->dtype == PE_F16;
-    for (size_t n = 0; n < b->n_rows; n++) {
-        float f = (float)rows[n];
-        bool is_middle = is_f16 ? f16_is_middle(f) : bf16_is_middle(f);
-        if (fabs(rows[n]) > PE_RUN_CLEAR * error && !is_middle)
-            to[n * b->stride] = is_f16 ? f16_of_float(f) : bf16_of_number(f);
-        else
-            decide(b, n, j);
-    }
+    for (size_t n = 0; n < b->n_rows; n++)
+        to[n * b->stride] = pe_wave_settle_narrow(b->w, b->dtype, b->col + j, position(b, n), rows[n], error);
 }
 
 /* The same recurrence for one column; its error is within the same bound. */

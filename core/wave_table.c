@@ -136,6 +136,17 @@ double pe_wave_settle(const struct pe_wave_table *w, enum pe_dtype dtype, size_t
     return alike ? v[0] : pe_wave_table_decide(w, dtype, j, p);
 }
 
+uint16_t pe_wave_settle_narrow(const struct pe_wave_table *w, enum pe_dtype dtype, size_t j, double p, double x,
+                               double error)
+{
+    float f = (float)x;
+    bool is_f16 = dtype == PE_F16, is_middle = is_f16 ? f16_is_middle(f) : bf16_is_middle(f);
+    if (fabs(x) > PE_RUN_CLEAR * error && !is_middle)
+        return is_f16 ? f16_of_float(f) : bf16_of_number(f);
+    x = pe_wave_settle(w, dtype, j, p);
+    return is_f16 ? pe_f16_round(x) : pe_bf16_round(x);
+}
+
 /* Rounds values; where the two ends of a value's interval round differently, it is decided. */
 static void store_f32(const struct pe_wave_table *w, size_t col, double p, const double *v, const double *b, size_t n,
                       float *dst)
