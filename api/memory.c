@@ -42,7 +42,7 @@ static void settle(struct api_work *work, uint64_t n)
 }
 
 /* Tensors stay where they are in the body; "0," in a list of JSON becomes a double, and what is no list of numbers a
- * tree of up to forty times its text (limits.h). */
+ * tree of API_TREE_FACTOR times its text at most. */
 enum { SMALL_BODY = 64 * 1024 };
 
 static double reading_bytes(const struct api_call *call)

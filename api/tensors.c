@@ -23,7 +23,7 @@ static int compare(const void *left, const void *right)
     return strcmp(((const struct place *)left)->name, ((const struct place *)right)->name);
 }
 
-/* One block of memory: the tree of a header is forty times as large. */
+/* One block of memory: the tree of a header is many times as large. */
 static struct api_tensors *keep(const struct api_safetensors *found, const char *bytes)
 {
     size_t n_names = 0;
