@@ -23,9 +23,8 @@ struct operand {
     size_t id;                            /* its row among the scheme's inputs */
     uint64_t inner;                       /* rows that share a position in a row */
     const struct pe_positions *positions; /* [axes] */
-    double *table;                        /* [n, 2 · n_pairs]: cosines, then sines; NULL: made while filling … */
-    struct pe_octet *octets;              /* … or [n, pe_turn_n_octets], where the dtypes allow it */
-    bool packs;
+    void *table;                          /* [n, 2 · n_pairs]: cosines, then sines; NULL: made while filling */
+    bool by_floats;                       /* of floats and turned by floats, or else of doubles */
 };
 
 enum { OPERANDS_MAX = 2 };
@@ -135,8 +134,7 @@ static void shape_outputs(struct pe_plan *plan, const struct pe_request *request
     }
 }
 
-/* Octets are read register by register; a line of the cache holds two. */
-enum { TABLE_ALIGNMENT = 64 };
+enum { TABLE_ALIGNMENT = 64 }; /* a line of the cache */
 
 static size_t round_up(uint64_t n_bytes)
 {
@@ -146,40 +144,44 @@ static size_t round_up(uint64_t n_bytes)
 /* Of a row of the operand's table. */
 static size_t row_bytes_of(const struct pe_rotator *rotator, const struct operand *op)
 {
-    const struct pe_turn *turn = &rotator->turn;
-    return op->packs ? pe_turn_n_octets(turn) * sizeof(struct pe_octet) : 2 * turn->rotation.n_pairs * sizeof(double);
+    return 2 * rotator->turn.rotation.n_pairs * (op->by_floats ? sizeof(float) : sizeof(double));
+}
+
+static void fill_table(const struct pe_plan *plan, const struct operand *op, uint64_t row0, uint64_t n_rows,
+                       void *table)
+{
+    const struct pe_turn *turn = &plan->rotator->turn;
+    if (op->by_floats)
+        pe_turn_floats(turn, plan, op->positions, row0, (size_t)n_rows, table);
+    else
+        pe_turn_table(turn, plan, op->positions, op->id, row0, (size_t)n_rows, table);
 }
 
 /* Has the first operand a table that serves this one? */
 static bool shares(const struct pe_plan *plan, const struct operand *op)
 {
     const struct operand *first = plan->rotator->operands;
-    return op != first && !plan->scheme->magnitude && op->packs == first->packs &&
-           pe_turn_same_positions(plan, op->positions, first->positions) && (first->table || first->octets);
+    return op != first && !plan->scheme->magnitude && op->by_floats == first->by_floats &&
+           pe_turn_same_positions(plan, op->positions, first->positions) && first->table;
 }
 
 /* A table is kept where several heads share each position and it is not too large. */
 static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error *err)
 {
     struct pe_rotator *rotator = plan->rotator;
-    const struct pe_turn *turn = &rotator->turn;
     struct operand *op = &rotator->operands[i];
     uint64_t n_rows, row_bytes = row_bytes_of(rotator, op);
     if (shares(plan, op)) {
         op->table = rotator->operands[0].table;
-        op->octets = rotator->operands[0].octets;
         return PE_OK;
     }
     pe_shape_count(op->sent.tensor.shape, op->sent.tensor.rank - 1, &n_rows);
     if (n_rows <= op->sent.n || op->sent.n > PE_ROTATION_TABLE_MAX / row_bytes)
         return PE_OK;
-    void *table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(op->sent.n * row_bytes));
-    if (!table)
+    op->table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(op->sent.n * row_bytes));
+    if (!op->table)
         return pe_no_memory(err);
-    if (op->packs)
-        pe_turn_pack(turn, plan, op->positions, op->id, 0, op->sent.n, op->octets = table);
-    else
-        pe_turn_table(turn, plan, op->positions, op->id, 0, op->sent.n, op->table = table);
+    fill_table(plan, op, 0, op->sent.n, op->table);
     return PE_OK;
 }
 
@@ -188,9 +190,8 @@ static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_error *e
     struct pe_rotator *rotator = plan->rotator;
     struct operand *op = &rotator->operands[i];
     op->positions = op->sent.name[0] == 'q' ? plan->seq.q : plan->seq.k;
-    op->packs = pe_turn_packs(&rotator->turn, op->sent.tensor.dtype, plan->dtype);
-    enum pe_status status = op->packs ? pe_turn_prepare(&rotator->turn, plan, op->positions, op->sent.n, err) : PE_OK;
-    return status ? status : make_table(plan, i, err);
+    op->by_floats = pe_turn_by_floats(&rotator->turn, plan, op->sent.tensor.dtype, plan->dtype);
+    return make_table(plan, i, err);
 }
 
 enum pe_status pe_rotator_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
@@ -234,18 +235,14 @@ struct window {
 static const void *table_at(const struct pe_plan *plan, const struct operand *op, uint64_t position, uint64_t *n,
                             struct window *w)
 {
-    const struct pe_turn *turn = &plan->rotator->turn;
     size_t row_bytes = row_bytes_of(plan->rotator, op);
-    if (op->table || op->octets)
-        return (const char *)(op->packs ? (const void *)op->octets : op->table) + position * row_bytes;
+    if (op->table)
+        return (const char *)op->table + position * row_bytes;
     if (position < w->first || position >= w->first + w->n) {
         uint64_t room = sizeof w->rows / row_bytes, left = op->inner > 1 ? op->sent.n - position : *n;
         w->first = position;
         w->n = left < room ? left : room;
-        if (op->packs)
-            pe_turn_pack(turn, plan, op->positions, op->id, position, (size_t)w->n, (void *)w->rows);
-        else
-            pe_turn_table(turn, plan, op->positions, op->id, position, (size_t)w->n, (void *)w->rows);
+        fill_table(plan, op, position, w->n, w->rows);
     }
     uint64_t there = w->first + w->n - position;
     *n = *n < there ? *n : there;
@@ -260,18 +257,21 @@ static uint64_t stretch(const struct operand *op, uint64_t r, uint64_t most)
 }
 
 static void turn_some(const struct pe_plan *plan, const struct operand *op, const void *table, const char *x,
-                      enum pe_dtype to, char *y, uint64_t n)
+                      enum pe_dtype to, char *y, const struct pe_turn_extent *e)
 {
     const struct pe_turn *turn = &plan->rotator->turn;
     enum pe_dtype from = op->sent.tensor.dtype;
-    size_t d = op->sent.width, step = op->inner > 1 ? 0 : 1;
-    if (op->packs) {
-        pe_turn_rows(turn, table, step * pe_turn_n_octets(turn), from, x, to, y, (size_t)n);
+    size_t d = op->sent.width, step = op->inner > 1 ? 0 : 2 * turn->rotation.n_pairs;
+    if (op->by_floats) {
+        pe_turn_rows(turn, table, step, from, x, to, y, e);
         return;
     }
     const double *cosines = table;
-    for (uint64_t i = 0; i < n; i++, x += d * pe_dtype_size(from), y += d * pe_dtype_size(to))
-        pe_turn_row(turn, cosines + i * step * 2 * turn->rotation.n_pairs, from, x, to, y);
+    for (uint64_t h = 0; h < e->n_heads; h++)
+        for (uint64_t i = 0; i < e->n_rows; i++) {
+            uint64_t at = h * e->apart + i * d;
+            pe_turn_row(turn, cosines + i * step, from, x + at * pe_dtype_size(from), to, y + at * pe_dtype_size(to));
+        }
 }
 
 /* Whole rows. */
@@ -284,8 +284,27 @@ static void fill_rows(const struct pe_plan *plan, const struct operand *op, enum
     for (uint64_t r = row0, n; r < row0 + n_rows; r += n, y += n * bytes) {
         n = stretch(op, r, row0 + n_rows - r);
         const void *table = table_at(plan, op, r / op->inner % op->sent.n, &n, &w);
-        turn_some(plan, op, table, (const char *)op->sent.tensor.data + r * in_bytes, to, y, n);
+        turn_some(plan, op, table, (const char *)op->sent.tensor.data + r * in_bytes, to, y,
+                  &(struct pe_turn_extent){n, 1, 0});
     }
+}
+
+/* Rows, of which those of whole heads are turned together where a table is kept for them. */
+static void fill_any(const struct pe_plan *plan, const struct operand *op, enum pe_dtype to, uint64_t row0,
+                     uint64_t n_rows, char *y)
+{
+    uint64_t n = op->sent.n, before = (n - row0 % n) % n, row_bytes = op->sent.width * pe_dtype_size(to);
+    if (!op->table || op->inner > 1 || n_rows < before + 2 * n) {
+        fill_rows(plan, op, to, row0, n_rows, y);
+        return;
+    }
+    uint64_t n_heads = (n_rows - before) / n, behind = before + n_heads * n;
+    const char *x =
+        (const char *)op->sent.tensor.data + (row0 + before) * op->sent.width * pe_dtype_size(op->sent.tensor.dtype);
+    fill_rows(plan, op, to, row0, before, y);
+    turn_some(plan, op, op->table, x, to, y + before * row_bytes,
+              &(struct pe_turn_extent){n, n_heads, n * op->sent.width});
+    fill_rows(plan, op, to, row0 + behind, n_rows - behind, y + behind * row_bytes);
 }
 
 void pe_rotator_fill(const struct pe_plan *plan, size_t i, const struct pe_block *b, void *dst)
@@ -294,7 +313,7 @@ void pe_rotator_fill(const struct pe_plan *plan, size_t i, const struct pe_block
     enum pe_dtype to = plan->outputs[i].dtype;
     size_t size = pe_dtype_size(to);
     if (b->n_cols == op->sent.width) {
-        fill_rows(plan, op, to, b->row0, b->n_rows, dst);
+        fill_any(plan, op, to, b->row0, b->n_rows, dst);
         return;
     }
     _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* pairs may reach outside the part of a row that is

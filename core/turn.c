@@ -27,18 +27,17 @@ void pe_turn_drop(struct pe_turn *turn)
 {
     pe_waves_free(turn->waves);
     free(turn->columns);
-    free(turn->steps);
 }
 
-/* Without the factors. */
+/* Without the factors. dtype: f64 or f32. */
 static void fill_angles(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                        uint64_t row0, size_t n_rows, double *table)
+                        enum pe_dtype dtype, uint64_t row0, size_t n_rows, void *table)
 {
     size_t width = 2 * turn->rotation.n_pairs;
     if (plan->arith == PE_ARITH_FLOAT32)
-        pe_recipe_fill(turn->columns, PE_F64, positions, row0, n_rows, width, table, width);
+        pe_recipe_fill(turn->columns, dtype, positions, row0, n_rows, width, table, width);
     else
-        pe_waves_fill(turn->waves, PE_F64, positions, row0, n_rows, 0, width, table, width);
+        pe_waves_fill(turn->waves, dtype, positions, row0, n_rows, 0, width, table, width);
 }
 
 static void scale(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
@@ -56,7 +55,7 @@ static void scale(const struct pe_turn *turn, const struct pe_plan *plan, const 
 void pe_turn_table(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
                    size_t id, uint64_t row0, size_t n_rows, double *table)
 {
-    fill_angles(turn, plan, positions, row0, n_rows, table);
+    fill_angles(turn, plan, positions, PE_F64, row0, n_rows, table);
     scale(turn, plan, positions, id, row0, n_rows, table);
 }
 
@@ -137,156 +136,45 @@ void pe_turn_row(const struct pe_turn *turn, const double *cosines, enum pe_dtyp
         rotate_any(rot, cosines, from, x, to, y);
 }
 
-/* ---- Tables of octets ---- */
+/* ---- Rows of floats ---- */
 
-bool pe_turn_packs(const struct pe_turn *turn, enum pe_dtype from, enum pe_dtype to)
+#define AMPLITUDE_MAX 0x1p60
+
+static bool are_floats(const struct pe_wave *columns, size_t n)
 {
-    bool narrow =
-        (from == PE_F32 || from == PE_F16 || from == PE_BF16) && (to == PE_F32 || to == PE_F16 || to == PE_BF16);
-    return narrow && !turn->rotation.is_tiled && !turn->rotation.to_half;
-}
-
-static size_t octets_of(size_t n_pairs) { return (n_pairs + PE_OCTET - 1) / PE_OCTET; }
-
-size_t pe_turn_n_octets(const struct pe_turn *turn)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < turn->rotation.n_blocks; i++)
-        n += octets_of(turn->rotation.blocks[i].n_pairs);
-    return n;
-}
-
-/* Rows of a run around an anchor at number STEPS of every 2·STEPS; the anchors come from the waves, which cost twenty
- * times as much as a row made from its anchor. Below RUN_MIN rows the steps' own table is not worth its making. */
-enum { STEPS = 16, RUN_MIN = 64 };
-
-/* Are the columns cosines and sines of the same angles, all on one axis, with one amplitude for both? */
-static bool are_pairs(const struct pe_wave *columns, size_t n_pairs)
-{
-    for (size_t c = 0; c < n_pairs; c++) {
-        const struct pe_wave *cosine = &columns[c], *sine = &columns[n_pairs + c];
-        if (cosine->fh != sine->fh || cosine->fl != sine->fl || cosine->ah != sine->ah || cosine->al != sine->al ||
-            cosine->axis != columns[0].axis || sine->axis != columns[0].axis || cosine->quarter != 1 ||
-            (sine->quarter != 0 && sine->quarter != 2))
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(columns[i].ah) <= AMPLITUDE_MAX && fabs(columns[i].ah) >= 1 / AMPLITUDE_MAX))
             return false;
-    }
     return true;
 }
 
-static bool is_run(const struct pe_positions *p)
+static bool is_narrow(enum pe_dtype dtype) { return dtype == PE_F32 || dtype == PE_F16 || dtype == PE_BF16; }
+
+bool pe_turn_by_floats(const struct pe_turn *turn, const struct pe_plan *plan, enum pe_dtype from, enum pe_dtype to)
 {
-    return !p->list && !p->size && p->start == floor(p->start) && pe_positions_largest(p) < 0x1p50;
+    return is_narrow(from) && is_narrow(to) && !turn->rotation.is_tiled && !turn->rotation.to_half &&
+           !plan->scheme->magnitude && are_floats(turn->columns, 2 * turn->rotation.n_pairs);
 }
 
-/* Cosines and sines of 0 … STEPS steps without the amplitude. */
-static enum pe_status make_steps(struct pe_turn *turn, struct pe_error *err)
+void pe_turn_floats(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
+                    uint64_t row0, size_t n_rows, float *table)
 {
-    size_t width = 2 * turn->rotation.n_pairs;
-    struct pe_positions axes[PE_AXES_MAX];
-    struct pe_waves *waves = NULL;
-    struct pe_wave *unit = malloc(width * sizeof *unit);
-    turn->steps = malloc((STEPS + 1) * width * sizeof *turn->steps);
-    for (size_t c = 0; unit && c < width; c++) {
-        unit[c] = turn->columns[c];
-        unit[c].ah = 1;
-        unit[c].al = 0;
-    }
-    for (size_t i = 0; i < PE_AXES_MAX; i++)
-        axes[i] = (struct pe_positions){.n = STEPS + 1};
-    bool made = unit && turn->steps && !pe_waves_new(unit, width, &waves);
-    if (made)
-        pe_waves_fill(waves, PE_F64, axes, 0, STEPS + 1, 0, width, turn->steps, width);
-    pe_waves_free(waves);
-    free(unit);
-    return made ? PE_OK : pe_no_memory(err);
+    fill_angles(turn, plan, positions, PE_F32, row0, n_rows, table);
 }
 
-enum pe_status pe_turn_prepare(struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                               uint64_t n, struct pe_error *err)
-{
-    if (turn->steps || n < RUN_MIN || plan->arith != PE_ARITH_EXACT || !turn->rotation.n_pairs ||
-        !are_pairs(turn->columns, turn->rotation.n_pairs) || !is_run(&positions[turn->columns[0].axis]))
-        return PE_OK;
-    return make_steps(turn, err);
-}
-
-/* The anchor of a row, made anew where the last was another's. */
-struct anchor {
-    uint64_t number; /* of the anchor whose values these are; UINT64_MAX: none */
-    double values[PE_HEAD_DIM_MAX];
-};
-
-static const double *anchor_of(const struct pe_turn *turn, const struct pe_positions *run, uint64_t row,
-                               struct anchor *anchor)
-{
-    struct pe_positions axes[PE_AXES_MAX];
-    size_t width = 2 * turn->rotation.n_pairs;
-    uint64_t number = row / (2 * STEPS);
-    if (anchor->number == number)
-        return anchor->values;
-    anchor->number = number;
-    for (size_t i = 0; i < PE_AXES_MAX; i++)
-        axes[i] = (struct pe_positions){.n = 1, .start = run->start + (double)(number * 2 * STEPS + STEPS)};
-    pe_waves_fill(turn->waves, PE_F64, axes, 0, 1, 0, width, anchor->values, width);
-    return anchor->values;
-}
-
-/* Row row of the table of a run. What cancelled is made as any position is. */
-static void run_row(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                    uint64_t row, struct anchor *anchor, double *cosines)
-{
-    size_t pairs = turn->rotation.n_pairs, back = row % (2 * STEPS) < STEPS,
-           steps = back ? STEPS - row % (2 * STEPS) : row % (2 * STEPS) - STEPS;
-    const double *from = anchor_of(turn, &positions[turn->columns[0].axis], row, anchor);
-    bool lost = pe_kernels()->angles(from, turn->steps + steps * 2 * pairs, back ? -1 : 1, pairs, cosines);
-    if (lost)
-        fill_angles(turn, plan, positions, row, 1, cosines);
-}
-
-static void pack_row(const struct pe_turn *turn, const double *cosines, struct pe_octet *to)
-{
-    for (size_t i = 0; i < turn->rotation.n_blocks; i++) {
-        const struct pe_rotation_block *b = &turn->rotation.blocks[i];
-        const double *sines = cosines + turn->rotation.n_pairs;
-        pe_kernels()->pack(cosines + b->pair0, sines + b->pair0, b->n_pairs, to);
-        to += octets_of(b->n_pairs);
-    }
-}
-
-void pe_turn_pack(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                  size_t id, uint64_t row0, size_t n_rows, struct pe_octet *table)
-{
-    double rows[PE_HEAD_DIM_MAX];
-    struct anchor anchor;
-    anchor.number = UINT64_MAX;
-    size_t width = 2 * turn->rotation.n_pairs, n_octets = pe_turn_n_octets(turn), room = PE_HEAD_DIM_MAX / width;
-    bool by_steps = turn->steps && is_run(&positions[turn->columns[0].axis]);
-    for (size_t i = 0, n; i < n_rows; i += n) {
-        n = by_steps ? 1 : n_rows - i < room ? n_rows - i : room;
-        if (by_steps)
-            run_row(turn, plan, positions, row0 + i, &anchor, rows);
-        else
-            fill_angles(turn, plan, positions, row0 + i, n, rows);
-        scale(turn, plan, positions, id, row0 + i, n, rows);
-        for (size_t k = 0; k < n; k++)
-            pack_row(turn, rows + k * width, table + (i + k) * n_octets);
-    }
-}
-
-/* ---- Rows of octets ---- */
-
-static void rotate_block(const struct pe_turn *turn, const struct pe_octet *table, size_t table_step, const float *x,
-                         float *y, size_t n_rows)
+static void rotate_block(const struct pe_turn *turn, const float *cosines, size_t table_step, const float *x, float *y,
+                         const struct pe_turn_extent *e)
 {
     const struct pe_rotation *rot = &turn->rotation;
+    const float *sines = cosines + rot->n_pairs;
     if (x != y && 2 * rot->n_pairs < rot->head_dim)
-        memcpy(y, x, n_rows * rot->head_dim * sizeof *y);
+        for (size_t h = 0; h < e->n_heads; h++)
+            memcpy(y + h * e->apart, x + h * e->apart, e->n_rows * rot->head_dim * sizeof *y);
     for (size_t i = 0; i < rot->n_blocks; i++) {
         const struct pe_rotation_block *b = &rot->blocks[i];
         size_t first = rot->offset + b->first;
-        pe_kernels()->rotate_rows(table, table_step, x + first, y + first, rot->head_dim, n_rows, b->n_pairs, b->step,
-                                  b->partner);
-        table += octets_of(b->n_pairs);
+        pe_kernels()->rotate_rows(cosines + b->pair0, sines + b->pair0, table_step, x + first, y + first, rot->head_dim,
+                                  e->n_rows, b->n_pairs, b->step, b->partner, e->n_heads, e->apart);
     }
 }
 
@@ -312,7 +200,8 @@ static void narrow(enum pe_dtype to, const float *wide, size_t n, void *y)
 enum { FLOATS_AT_ONCE = 512 };
 _Static_assert((int)FLOATS_AT_ONCE <= (int)PE_HEAD_DIM_MAX, "they fit where one row does");
 
-static void rotate_some(const struct pe_turn *turn, const struct pe_octet *table, size_t table_step, enum pe_dtype from,
+/* Of 16 bits on one side at least. */
+static void rotate_some(const struct pe_turn *turn, const float *table, size_t table_step, enum pe_dtype from,
                         const void *x, enum pe_dtype to, void *y, size_t n_rows)
 {
     _Alignas(32) float wide[PE_HEAD_DIM_MAX];
@@ -320,18 +209,30 @@ static void rotate_some(const struct pe_turn *turn, const struct pe_octet *table
     float *turned = to == PE_F32 ? y : wide;
     if (from != PE_F32)
         widen(from, x, n, turned);
-    rotate_block(turn, table, table_step, from == PE_F32 ? x : turned, turned, n_rows);
+    rotate_block(turn, table, table_step, from == PE_F32 ? x : turned, turned, &(struct pe_turn_extent){n_rows, 1, 0});
     if (to != PE_F32)
         narrow(to, turned, n, y);
 }
 
-void pe_turn_rows(const struct pe_turn *turn, const struct pe_octet *table, size_t table_step, enum pe_dtype from,
-                  const void *x, enum pe_dtype to, void *y, size_t n_rows)
+static void rotate_head(const struct pe_turn *turn, const float *table, size_t table_step, enum pe_dtype from,
+                        const char *x, enum pe_dtype to, char *y, uint64_t n_rows)
 {
     size_t d = turn->rotation.head_dim, room = d < FLOATS_AT_ONCE ? FLOATS_AT_ONCE / d : 1;
-    for (size_t i = 0, n; i < n_rows; i += n) {
+    for (uint64_t i = 0, n; i < n_rows; i += n) {
         n = n_rows - i < room ? n_rows - i : room;
-        rotate_some(turn, table + i * table_step, table_step, from, (const char *)x + i * d * pe_dtype_size(from), to,
-                    (char *)y + i * d * pe_dtype_size(to), n);
+        rotate_some(turn, table + i * table_step, table_step, from, x + i * d * pe_dtype_size(from), to,
+                    y + i * d * pe_dtype_size(to), n);
     }
+}
+
+void pe_turn_rows(const struct pe_turn *turn, const float *table, size_t table_step, enum pe_dtype from, const void *x,
+                  enum pe_dtype to, void *y, const struct pe_turn_extent *e)
+{
+    if (from == PE_F32 && to == PE_F32) {
+        rotate_block(turn, table, table_step, x, y, e);
+        return;
+    }
+    for (uint64_t h = 0; h < e->n_heads; h++)
+        rotate_head(turn, table, table_step, from, (const char *)x + h * e->apart * pe_dtype_size(from), to,
+                    (char *)y + h * e->apart * pe_dtype_size(to), e->n_rows);
 }

@@ -9,7 +9,6 @@ struct pe_turn {
     struct pe_rotation rotation;
     struct pe_wave *columns; /* 2 · n_pairs: cosines, then sines */
     struct pe_waves *waves;
-    double *steps; /* owned; pe_turn_prepare() */
 };
 
 /* Asks the plan's scheme how it turns (pe_turn_drop afterwards, also after a failure). */
@@ -26,29 +25,25 @@ void pe_turn_table(const struct pe_turn *turn, const struct pe_plan *plan, const
 void pe_turn_row(const struct pe_turn *turn, const double *cosines, enum pe_dtype from, const void *x, enum pe_dtype to,
                  void *y);
 
-/* ---- Whole tensors of f32, f16 and bf16 ---- */
+/* ---- Whole tensors of f32, f16 and bf16, by floats ---- */
 
-/* Can pe_turn_rows do it? V-JEPA 2's layout and those that move pairs are left to pe_turn_row, and so is whatever has
- * more bits than a float. */
-bool pe_turn_packs(const struct pe_turn *turn, enum pe_dtype from, enum pe_dtype to);
+/* Can pe_turn_rows do it? V-JEPA 2's layout and those that move pairs are left to pe_turn_row, and so are factors that
+ * depend on the position (xPos) or come near the ends of a float's range, and whatever has more bits than a float. */
+bool pe_turn_by_floats(const struct pe_turn *turn, const struct pe_plan *plan, enum pe_dtype from, enum pe_dtype to);
 
-/* Octets of a row of the table: those of the blocks of pairs, one after the other. */
-size_t pe_turn_n_octets(const struct pe_turn *turn);
+/* As pe_turn_table in floats, each the nearest one: what /encode answers for cos and sin. */
+void pe_turn_floats(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
+                    uint64_t row0, size_t n_rows, float *table);
 
-/* Makes tables of a run of positions quick: before pe_turn_pack, if at all. n: rows that will be wanted. */
-enum pe_status pe_turn_prepare(struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                               uint64_t n, struct pe_error *err);
-
-/* The table of rows row0 … of these positions, [n_rows, pe_turn_n_octets]. A row's values do not depend on which others
- * are made with it. Numbers are within 2^-35.6 of themselves (2^-37 without pe_turn_prepare), factors apart. */
-void pe_turn_pack(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                  size_t id, uint64_t row0, size_t n_rows, struct pe_octet *table);
-
-/* As pe_turn_row for n_rows heads one after the other, whose rows of the table are table_step octets apart (0: all at
- * one position). Each value is within half an ulp and a thousandth of its larger term's ulp of the exact rotation,
- * for f16 and bf16 that rounded once more. y is x and to is from, or they do not overlap. */
-void pe_turn_rows(const struct pe_turn *turn, const struct pe_octet *table, size_t table_step, enum pe_dtype from,
-                  const void *x, enum pe_dtype to, void *y, size_t n_rows);
+/* As pe_turn_row for rows one after the other, whose rows of the table are table_step floats apart (0: all at one
+ * position), and for several heads of as many rows, apart elements from one to the next in x and in y. Two products and
+ * their sum, each rounded to f32, so within 6·2^-24 of the larger term; for f16 and bf16 the sum is rounded once more.
+ * y is x and to is from, or they do not overlap. */
+struct pe_turn_extent {
+    uint64_t n_rows, n_heads, apart;
+};
+void pe_turn_rows(const struct pe_turn *turn, const float *table, size_t table_step, enum pe_dtype from, const void *x,
+                  enum pe_dtype to, void *y, const struct pe_turn_extent *extent);
 
 /* Do both stand at the same places on every axis? */
 bool pe_turn_same_positions(const struct pe_plan *plan, const struct pe_positions *a, const struct pe_positions *b);

@@ -91,29 +91,13 @@ typedef void pe_rotate_f32_fn(const double *cosines, const double *sines, const 
 typedef void pe_rotate_f64_fn(const double *cosines, const double *sines, const double *x, double *y, size_t n_pairs,
                               size_t step, size_t partner);
 
-/* Cosines and sines of eight pairs in 6 bytes a number: the first 48 bits of a double, rounded to nearest, which is
- * within 2^-37 of it. The first 32 bits of all stand together, and so do the next 16, in an order that suits AVX2's
- * registers (rotate.c). */
-enum { PE_OCTET = 8 };
-struct pe_octet {
-    uint32_t cosine_heads[PE_OCTET], sine_heads[PE_OCTET];
-    uint16_t cosine_tails[PE_OCTET], sine_tails[PE_OCTET];
-};
-
-/* to: n_pairs / PE_OCTET octets, rounded up; the last is padded with zeros. */
-typedef void pe_pack_fn(const double *cosines, const double *sines, size_t n_pairs, struct pe_octet *to);
-
-/* n_rows heads of row_len floats, whose octets are table_step apart (0: all at one position). Turns the pairs x[c],
- * x[c + partner] for step 1, x[2c], x[2c + 1] for step 2, and writes nothing else. y is x or does not overlap it. */
-typedef void pe_rotate_rows_fn(const struct pe_octet *table, size_t table_step, const float *x, float *y,
-                               size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner);
-
-/* The row of a table, [2 · n_pairs] cosines, then sines, that is sign (1 or -1) times steps away from the anchor's.
- * Returns whether a sum came out below PE_ANGLES_KEPT of its terms: else the values are within 3·2^-38 of themselves
- * where those of anchor and steps are within 2^-52, for a product of them is within 5·2^-53 of itself, a sum within
- * 6·2^-53 of its terms' sizes. */
-typedef bool pe_angles_fn(const double *anchor, const double *steps, double sign, size_t n_pairs, double *row);
-#define PE_ANGLES_KEPT 0x1p-14
+/* n_heads heads, apart floats from one to the next, of n_rows rows of row_len floats, whose cosines and sines are
+ * table_step floats apart (0: all at one position) and the same for each head. Turns the pairs x[c], x[c + partner] for
+ * step 1, x[2c], x[2c + 1] for step 2, and writes nothing else. y is x or does not overlap it. Two products and their
+ * sum, each rounded to f32. */
+typedef void pe_rotate_rows_fn(const float *cosines, const float *sines, size_t table_step, const float *x, float *y,
+                               size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner,
+                               size_t n_heads, size_t apart);
 
 /* Rows of f16 or bf16 to floats, and of floats to them, ties to even, NaN to NaN. */
 typedef void pe_of_half_fn(const uint16_t *from, size_t n, float *to);
@@ -196,8 +180,6 @@ enum { PE_LINES_SLACK = 64 };
     K(rotate_f32, pe_rotate_f32_fn)                                                                                    \
     K(rotate_f64, pe_rotate_f64_fn)                                                                                    \
     K(rotate_rows, pe_rotate_rows_fn)                                                                                  \
-    K(pack, pe_pack_fn)                                                                                                \
-    K(angles, pe_angles_fn)                                                                                            \
     K(of_f16, pe_of_half_fn)                                                                                           \
     K(of_bf16, pe_of_half_fn)                                                                                          \
     K(to_f16, pe_to_half_fn)                                                                                           \

@@ -1,20 +1,21 @@
 /* Rotation of heads: y1 = x1·cos - x2·sin, y2 = x2·cos + x1·sin for every pair (RoFormer, 2104.09864).
  *
- * Arithmetic is in double whatever the data's type, and rounded once at the store. No contraction (the build forbids
- * it), so all machines give the same bytes.
+ * Blocks of floats in floats, as frameworks do it: two products and their sum, each rounded. Cosine and sine were
+ * rounded before, so each term has an error of 2u of itself and the sum of u, u = 2^-24: together at most 6u of the
+ * larger term. Single heads, and whatever is not to be floats, in double, rounded once at the store: for tensors of
+ * doubles, and for factors that no float holds.
  *
- * Whole blocks of floats take their cosines from octets (kernels.h), not from doubles. Beyond the first-level cache the
- * table's bytes are what limits: a head of 1024 positions of 128 channels is 512 KiB, its cosines and sines as doubles
- * 1 MiB, as octets 768 KiB, and making doubles of octets costs as many instructions as loading doubles and converting
- * the floats beside them. Measured on a Zen 3 with 4 MiB in place, doubles take 1.25 times as long. Full f32 tables
- * would take 0.85 of the time and be wrong by up to a whole unit in the last place instead of a two-thousandth. */
+ * Why not double for all: floats and doubles are converted into each other at half the speed of a product, and a table
+ * of doubles is twice the bytes. Measured on a Zen 3 with 4 MiB in place, double takes twice as long. Floats with all
+ * that they lose kept beside them (Kahan's difference of products, cosines with their rests) are right to a unit and a
+ * half of the result, take 1.3 to 1.5 times as long, and want a fused product on every machine.
+ *
+ * No contraction (the build forbids it), so all machines give the same bytes. */
 #include "core/kernels/kernels.h"
-#include "core/kernels/lanes.h"
 
-#include <math.h>
 #include <string.h>
 
-/* ---- One head, cosines as doubles ---- */
+/* ---- One head, in double ---- */
 
 /* -1, but the compiler does not know. Where it sees a difference beside a sum of products, gcc 12 makes one fused
  * instruction of both (vfmaddsub) although contraction is forbidden, and the bytes would depend on the instruction set.
@@ -50,227 +51,138 @@ static inline double minus_one(void)
 ROTATE(float, pe_rotate_f32)
 ROTATE(double, pe_rotate_f64)
 
-/* ---- Octets ---- */
+/* ---- Blocks of floats ---- */
 
-/* Where number i of an octet is kept: interleaving registers of heads and tails half by half, as AVX2 does, then leaves
- * 0 1 2 3 in one register and 4 5 6 7 in the other. */
-static const unsigned char place[PE_OCTET] = {0, 1, 4, 5, 2, 3, 6, 7};
+#define INLINED static inline __attribute__((always_inline))
 
-enum { TAIL_BITS = 16 };
-
+/* A register of floats; a head of 64 channels has two of 16, and of its halves' rests there would be many. */
 #if defined(__AVX2__)
-
-static inline __m256i rounded(const double *from)
-{
-    __m256i bits = _mm256_loadu_si256((const __m256i *)(const void *)from);
-    __m256i odd = _mm256_and_si256(_mm256_srli_epi64(bits, TAIL_BITS), _mm256_set1_epi64x(1));
-    return _mm256_add_epi64(bits, _mm256_add_epi64(odd, _mm256_set1_epi64x(0x7fff)));
-}
-
-static inline void pack_eight(const double *from, uint32_t *heads, uint16_t *tails)
-{
-    enum { EVEN = 0x88, ODD = 0xdd };
-    __m256 low = _mm256_castsi256_ps(rounded(from)), high = _mm256_castsi256_ps(rounded(from + 4));
-    _mm256_storeu_ps((float *)(void *)heads, _mm256_shuffle_ps(low, high, ODD));
-    __m256i rest = _mm256_srli_epi32(_mm256_castps_si256(_mm256_shuffle_ps(low, high, EVEN)), TAIL_BITS);
-    __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(rest), _mm256_extracti128_si256(rest, 1));
-    _mm_storeu_si128((__m128i *)(void *)tails, packed);
-}
-
+enum { WIDE = 8 };
 #else
+enum { WIDE = 4 };
+#endif
+typedef float vw __attribute__((vector_size(WIDE * sizeof(float))));
 
-static inline void pack_eight(const double *from, uint32_t *heads, uint16_t *tails)
-{
-    for (size_t i = 0; i < PE_OCTET; i++) {
-        uint64_t bits;
-        memcpy(&bits, &from[i], sizeof bits);
-        bits += 0x7fff + (bits >> TAIL_BITS & 1); /* to nearest, ties to even */
-        heads[place[i]] = (uint32_t)(bits >> 32);
-        tails[place[i]] = (uint16_t)(bits >> TAIL_BITS);
-    }
-}
-
+/* The first and the second channels of pairs of neighbours, and back. AVX2 shuffles in halves of a register, so that
+ * the pairs come in an order of their own, which IN_ORDER gives their cosines too. */
+#if defined(__AVX2__)
+#define IN_ORDER(x) __builtin_shufflevector(x, x, 0, 1, 4, 5, 2, 3, 6, 7)
+#define FIRSTS(low, high) __builtin_shufflevector(low, high, 0, 2, 8, 10, 4, 6, 12, 14)
+#define SECONDS(low, high) __builtin_shufflevector(low, high, 1, 3, 9, 11, 5, 7, 13, 15)
+#define LOW(firsts, seconds) __builtin_shufflevector(firsts, seconds, 0, 8, 1, 9, 4, 12, 5, 13)
+#define HIGH(firsts, seconds) __builtin_shufflevector(firsts, seconds, 2, 10, 3, 11, 6, 14, 7, 15)
+#else
+#define IN_ORDER(x) (x)
+#define FIRSTS(low, high) __builtin_shufflevector(low, high, 0, 2, 4, 6)
+#define SECONDS(low, high) __builtin_shufflevector(low, high, 1, 3, 5, 7)
+#define LOW(firsts, seconds) __builtin_shufflevector(firsts, seconds, 0, 4, 1, 5)
+#define HIGH(firsts, seconds) __builtin_shufflevector(firsts, seconds, 2, 6, 3, 7)
 #endif
 
-static void pack(const double *from, size_t n, uint32_t *heads, uint16_t *tails)
+INLINED vw wide_load(const float *from)
 {
-    double padded[PE_OCTET] = {0};
-    if (n >= PE_OCTET) {
-        pack_eight(from, heads, tails);
-        return;
-    }
-    memcpy(padded, from, n * sizeof *from);
-    pack_eight(padded, heads, tails);
+    vw v;
+    memcpy(&v, from, sizeof v);
+    return v;
 }
 
-void PE_KERNEL(pe_pack)(const double *cosines, const double *sines, size_t n_pairs, struct pe_octet *to)
-{
-    for (size_t c = 0; c < n_pairs; c += PE_OCTET, to++) {
-        pack(cosines + c, n_pairs - c, to->cosine_heads, to->cosine_tails);
-        pack(sines + c, n_pairs - c, to->sine_heads, to->sine_tails);
-    }
-}
+INLINED void wide_store(float *to, vw v) { memcpy(to, &v, sizeof v); }
 
-static inline double unpacked(const uint32_t *heads, const uint16_t *tails, size_t i)
+/* WIDE pairs of n_heads heads, each apart from the one before: the table is read once for all of them. Of a head all
+ * are read before the first is written. */
+INLINED void turn_halves(const float *cosines, const float *sines, const float *x, float *y, size_t partner,
+                         size_t n_heads, size_t apart)
 {
-    uint64_t bits = (uint64_t)heads[place[i]] << 32 | (uint64_t)tails[place[i]] << TAIL_BITS;
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* Pairs of one octet one by one: the truth, and what is left over of whole registers. */
-static inline void turn_pairs(const struct pe_octet *o, size_t n, const float *x, float *y, size_t step, size_t partner)
-{
-    double minus = minus_one();
-    for (size_t c = 0; c < n; c++) {
-        double cosine = unpacked(o->cosine_heads, o->cosine_tails, c), sine = unpacked(o->sine_heads, o->sine_tails, c),
-               x1 = (double)x[c * step], x2 = (double)x[c * step + partner];
-        y[c * step] = (float)(x1 * cosine - x2 * sine);
-        y[c * step + partner] = (float)(x2 * cosine - x1 * (sine * minus));
+    vw cosine = wide_load(cosines), sine = wide_load(sines);
+    for (size_t h = 0; h < n_heads; h++, x += apart, y += apart) {
+        vw a = wide_load(x), b = wide_load(x + partner);
+        wide_store(y, a * cosine - b * sine);
+        wide_store(y + partner, b * cosine + a * sine);
     }
 }
 
-#if defined(__AVX2__)
-
-/* The numbers 0-3 and 4-7 of heads and tails. */
-static inline void unpack(const uint32_t *heads, const uint16_t *tails, __m256d *first, __m256d *second)
+INLINED void turn_neighbours(const float *cosines, const float *sines, const float *x, float *y, size_t n_heads,
+                             size_t apart)
 {
-    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)heads);
-    __m256i low = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)tails));
-    low = _mm256_slli_epi32(low, TAIL_BITS);
-    *first = _mm256_castsi256_pd(_mm256_unpacklo_epi32(low, high));
-    *second = _mm256_castsi256_pd(_mm256_unpackhi_epi32(low, high));
-}
-
-static inline __m128 first_of_pair(__m256d a, __m256d b, __m256d cosine, __m256d sine)
-{
-    return _mm256_cvtpd_ps(_mm256_sub_pd(_mm256_mul_pd(a, cosine), _mm256_mul_pd(b, sine)));
-}
-
-static inline __m128 second_of_pair(__m256d a, __m256d b, __m256d cosine, __m256d sine)
-{
-    return _mm256_cvtpd_ps(_mm256_add_pd(_mm256_mul_pd(b, cosine), _mm256_mul_pd(a, sine)));
-}
-
-/* Four pairs, all read before the first is written. */
-static inline void turn_halves(const float *x, float *y, size_t partner, __m256d cosine, __m256d sine)
-{
-    __m256d a = _mm256_cvtps_pd(_mm_loadu_ps(x)), b = _mm256_cvtps_pd(_mm_loadu_ps(x + partner));
-    _mm_storeu_ps(y, first_of_pair(a, b, cosine, sine));
-    _mm_storeu_ps(y + partner, second_of_pair(a, b, cosine, sine));
-}
-
-static inline void turn_neighbours(const float *x, float *y, __m256d cosine, __m256d sine)
-{
-    enum { EVEN = 0x88, ODD = 0xdd };
-    __m128 low = _mm_loadu_ps(x), high = _mm_loadu_ps(x + 4);
-    __m256d a = _mm256_cvtps_pd(_mm_shuffle_ps(low, high, EVEN)), b = _mm256_cvtps_pd(_mm_shuffle_ps(low, high, ODD));
-    __m128 first = first_of_pair(a, b, cosine, sine), second = second_of_pair(a, b, cosine, sine);
-    _mm_storeu_ps(y, _mm_unpacklo_ps(first, second));
-    _mm_storeu_ps(y + 4, _mm_unpackhi_ps(first, second));
-}
-
-static inline void turn_octet(const struct pe_octet *o, const float *x, float *y, size_t step, size_t partner)
-{
-    __m256d c1, c2, s1, s2;
-    unpack(o->cosine_heads, o->cosine_tails, &c1, &c2);
-    unpack(o->sine_heads, o->sine_tails, &s1, &s2);
-    if (step == 1) {
-        turn_halves(x, y, partner, c1, s1);
-        turn_halves(x + 4, y + 4, partner, c2, s2);
-    } else {
-        turn_neighbours(x, y, c1, s1);
-        turn_neighbours(x + PE_OCTET, y + PE_OCTET, c2, s2);
+    vw cosine = IN_ORDER(wide_load(cosines)), sine = IN_ORDER(wide_load(sines));
+    for (size_t h = 0; h < n_heads; h++, x += apart, y += apart) {
+        vw low = wide_load(x), high = wide_load(x + WIDE), a = FIRSTS(low, high), b = SECONDS(low, high);
+        vw first = a * cosine - b * sine, second = b * cosine + a * sine;
+        wide_store(y, LOW(first, second));
+        wide_store(y + WIDE, HIGH(first, second));
     }
 }
 
-#else
-
-/* As above, in two loops whose length the compiler knows. */
-static inline void turn_octet(const struct pe_octet *o, const float *x, float *y, size_t step, size_t partner)
+/* n < WIDE pairs: the same with others beside them. */
+static void turn_rest(const float *cosines, const float *sines, const float *x, float *y, size_t n, size_t step,
+                      size_t partner)
 {
-    double cosines[PE_OCTET], sines[PE_OCTET], a[PE_OCTET], b[PE_OCTET], minus = minus_one();
-    for (size_t c = 0; c < PE_OCTET; c++) {
-        cosines[c] = unpacked(o->cosine_heads, o->cosine_tails, c);
-        sines[c] = unpacked(o->sine_heads, o->sine_tails, c);
-        a[c] = (double)x[c * step];
-        b[c] = (double)x[c * step + partner];
-    }
-    for (size_t c = 0; c < PE_OCTET; c++) {
-        y[c * step] = (float)(a[c] * cosines[c] - b[c] * sines[c]);
-        y[c * step + partner] = (float)(b[c] * cosines[c] - a[c] * (sines[c] * minus));
-    }
+    float cosine[WIDE] = {0}, sine[WIDE] = {0}, pairs[2 * WIDE] = {0};
+    memcpy(cosine, cosines, n * sizeof *cosines);
+    memcpy(sine, sines, n * sizeof *sines);
+    memcpy(pairs, x, n * step * sizeof *x);
+    if (step == 1)
+        memcpy(pairs + WIDE, x + partner, n * sizeof *x);
+    if (step == 1)
+        turn_halves(cosine, sine, pairs, pairs, WIDE, 1, 0);
+    else
+        turn_neighbours(cosine, sine, pairs, pairs, 1, 0);
+    memcpy(y, pairs, n * step * sizeof *y);
+    if (step == 1)
+        memcpy(y + partner, pairs + WIDE, n * sizeof *y);
 }
 
-#endif
-
-/* Bytes from what is worked on to what is called for: the cache sees three or four streams and keeps less far ahead of
- * each. With it a row takes 0.8 of the time, from the second-level cache as from memory. */
+/* Bytes from what is worked on to what is called for: out of place the cache sees four streams and keeps less far ahead
+ * of each; a row takes 0.8 of the time. In place, where lines are there already, it would take 1.1. */
 enum { AHEAD = 4096 };
 
-static inline void call_for(const float *x) { __builtin_prefetch((const char *)x + AHEAD); }
+INLINED void call_for(const float *x) { __builtin_prefetch((const char *)x + AHEAD); }
 
-static inline void turn_row(const struct pe_octet *o, const float *x, float *y, size_t n_pairs, size_t step,
-                            size_t partner)
+/* Heads that are turned together. Read for each, the table's bytes are as many as the tensor's: four at a time reach
+ * 0.95 of what reading and writing alone does, two 0.9, one 0.75 (a Zen 3, 4 MiB in place). */
+enum { HEADS = 4 };
+
+INLINED void turn_row(const float *cosines, const float *sines, const float *x, float *y, size_t n_pairs, size_t step,
+                      size_t partner, size_t n_heads, size_t apart)
 {
     size_t c = 0;
-    for (; c + PE_OCTET <= n_pairs; c += PE_OCTET, o++) {
-        call_for(x + c * step);
+    for (; c + WIDE <= n_pairs; c += WIDE) {
+        for (size_t h = 0; x != y && h < n_heads; h++) {
+            call_for(x + c * step + h * apart);
+            if (step == 1)
+                call_for(x + c + partner + h * apart);
+        }
         if (step == 1)
-            call_for(x + c + partner);
-        turn_octet(o, x + c * step, y + c * step, step, partner);
-    }
-    turn_pairs(o, n_pairs - c, x + c * step, y + c * step, step, partner);
-}
-
-void PE_KERNEL(pe_rotate_rows)(const struct pe_octet *table, size_t table_step, const float *x, float *y,
-                               size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner)
-{
-    for (size_t r = 0; r < n_rows; r++, table += table_step, x += row_len, y += row_len)
-        if (step == 1)
-            turn_row(table, x, y, n_pairs, 1, partner);
+            turn_halves(cosines + c, sines + c, x + c, y + c, partner, n_heads, apart);
         else
-            turn_row(table, x, y, n_pairs, 2, 1);
-}
-
-/* ---- Tables ---- */
-
-/* a + b where they left enough of each other; how far below that they are is in *worst. */
-static inline vd sum(vd a, vd b, vd *worst)
-{
-    vd total = a + b;
-    *worst = smaller(*worst, magnitude(total) - PE_ANGLES_KEPT * (magnitude(a) + magnitude(b)));
-    return total;
-}
-
-/* cos(m ± j) = cos m · cos j ∓ sin m · sin j, sin(m ± j) = sin m · cos j ± cos m · sin j. With sign = ±1 both are one
- * loop; a multiplication by it is exact. */
-static inline void add_angles(const double *anchor, const double *steps, double sign, size_t n_pairs, double *row,
-                              vd *worst)
-{
-    vd c1 = load(anchor), s1 = load(anchor + n_pairs), c2 = load(steps), s2 = load(steps + n_pairs) * sign;
-    vd cosine = sum(c1 * c2, -(s1 * s2), worst), sine = sum(s1 * c2, c1 * s2, worst);
-    memcpy(row, &cosine, sizeof cosine);
-    memcpy(row + n_pairs, &sine, sizeof sine);
-}
-
-bool PE_KERNEL(pe_angles)(const double *anchor, const double *steps, double sign, size_t n_pairs, double *row)
-{
-    vd worst = {0};
-    size_t c = 0;
-    for (; c + LANES <= n_pairs; c += LANES)
-        add_angles(anchor + c, steps + c, sign, n_pairs, row + c, &worst);
-    double lost = 0;
-    for (int k = 0; k < LANES; k++)
-        lost += worst[k];
-    for (; c < n_pairs; c++) {
-        double cc = anchor[c] * steps[c], ss = -(anchor[n_pairs + c] * (steps[n_pairs + c] * sign));
-        double sc = anchor[n_pairs + c] * steps[c], cs = anchor[c] * (steps[n_pairs + c] * sign);
-        row[c] = cc + ss;
-        row[n_pairs + c] = sc + cs;
-        lost += fmin(0, fabs(row[c]) - PE_ANGLES_KEPT * (fabs(cc) + fabs(ss)));
-        lost += fmin(0, fabs(row[n_pairs + c]) - PE_ANGLES_KEPT * (fabs(sc) + fabs(cs)));
+            turn_neighbours(cosines + c, sines + c, x + 2 * c, y + 2 * c, n_heads, apart);
     }
-    return lost < 0;
+    for (size_t h = 0; c < n_pairs && h < n_heads; h++, x += apart, y += apart)
+        turn_rest(cosines + c, sines + c, x + c * step, y + c * step, n_pairs - c, step, partner);
+}
+
+/* The compiler knows step and n_heads: a loop for each layout and each number of heads at a time. */
+INLINED void turn_rows(const float *cosines, const float *sines, size_t table_step, const float *x, float *y,
+                       size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner, size_t n_heads,
+                       size_t apart)
+{
+    for (size_t r = 0; r < n_rows; r++, cosines += table_step, sines += table_step, x += row_len, y += row_len)
+        turn_row(cosines, sines, x, y, n_pairs, step, partner, n_heads, apart);
+}
+
+void PE_KERNEL(pe_rotate_rows)(const float *cosines, const float *sines, size_t table_step, const float *x, float *y,
+                               size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner,
+                               size_t n_heads, size_t apart)
+{
+    size_t h = 0;
+    for (; h + HEADS <= n_heads; h += HEADS, x += HEADS * apart, y += HEADS * apart)
+        if (step == 1)
+            turn_rows(cosines, sines, table_step, x, y, row_len, n_rows, n_pairs, 1, partner, HEADS, apart);
+        else
+            turn_rows(cosines, sines, table_step, x, y, row_len, n_rows, n_pairs, 2, 1, HEADS, apart);
+    for (; h < n_heads; h++, x += apart, y += apart)
+        if (step == 1)
+            turn_rows(cosines, sines, table_step, x, y, row_len, n_rows, n_pairs, 1, partner, 1, 0);
+        else
+            turn_rows(cosines, sines, table_step, x, y, row_len, n_rows, n_pairs, 2, 1, 1, 0);
 }

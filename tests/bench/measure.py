@@ -1,6 +1,7 @@
 """The instruments: the C programs of this folder, thread CPU time of a Python function, wrk, and peers shared by rows."""
 import collections
 import contextlib
+import os
 import re
 import subprocess
 import time
@@ -58,7 +59,8 @@ class Run:
     # ---- C programs ----------------------------------------------------------------------------------------------------
 
     def program(self, name, *args):
-        return output([f"{self.build}/tests/bench/{name}", *map(str, args)])
+        """What one of our programs prints. OpenBLAS, told nothing, begins with a second thread that spins for 30 ms."""
+        return output([f"{self.build}/tests/bench/{name}", *map(str, args)], env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
 
     def answer(self, row, rounds=9, request=None):
         """Seconds of an answer made by the library and of its limit. request: row is then a path."""
@@ -85,8 +87,8 @@ class Run:
         return samples(self.program("bench_wire", "put", port, path, file, times, *congestion))
 
 
-def output(command):
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=STEP_SECONDS).stdout
+def output(command, **options):
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=STEP_SECONDS, **options).stdout
 
 
 def samples(text):

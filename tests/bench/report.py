@@ -22,7 +22,7 @@ OBSTACLES = {
     "table_bf16": "made in floats; two fifths of the kernel's time is the rounding test of every value",
     "table_f16": "made in doubles: in floats one value in 250 would have to be made again; with AVX2 the conversion and the stores alone take half of the time",
     "rotate": "",
-    "rotate_in_place": "products in double, so that every value is one rounding from the truth; in f32 it would be 2.1, and wrong by up to a unit in the last place; with AVX2 the same products with one cosine and sine held in registers, no table read at all, reach 1.22",
+    "rotate_in_place": "",
     "rotate_torch": "",
     "alibi": "",
     "alibi_torch": "",

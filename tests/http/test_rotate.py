@@ -44,6 +44,20 @@ def test_reference_values(server, layout, expected):
     near(rotated(server, scheme="rope", layout=layout, offset=5, q=q)["q"], np.array([expected]), 6e-12)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("extra", [{}, {"attention_factor": 1.2}, {"arith": "float32"}, {"offset": 100_000}], ids=json.dumps)
+def test_f32_is_what_our_own_tables_give(server, layout, extra):
+    """cos and sin of /encode, two products and a sum in NumPy's float32: the same bits, for any number of heads."""
+    table = from_json(server.ask("/encode", scheme="rope", head_dim=64, len=33, **extra))
+    cos, sin = table["cos"].astype("f4"), table["sin"].astype("f4")
+    x = normal(6, 33, 64, seed=3)
+    a, b = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else (x[..., :32], x[..., 32:])
+    first, second = a * cos - b * sin, b * cos + a * sin
+    pairs = np.stack([first, second], -1) if layout == "interleaved" else np.stack([first, second], -2)
+    out = rotate_files(server, {"scheme": "rope", "layout": layout, **extra}, q=x)["q"]
+    assert out.dtype == np.float32 and out.tobytes() == pairs.reshape(x.shape).tobytes()
+
+
 # ---- The main job ------------------------------------------------------------------------------------------------------
 
 

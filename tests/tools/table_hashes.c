@@ -84,10 +84,10 @@ static void print_long(const char *scheme, enum pe_dtype dtype)
     printf("%s long %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
 }
 
-/* Rows enough for a table made from anchors, pairs that fill no whole number of octets. */
+/* Heads that are turned together and some that are left, pairs that fill no whole number of registers. */
 static void print_rotation(const char *scheme, enum pe_dtype dtype)
 {
-    enum { HEADS = 3, N = 80, D = 44 };
+    enum { HEADS = 6, N = 80, D = 44 };
     static const char *const layouts[] = {"interleaved", "half"};
     static float q[HEADS * N * D];
     uint64_t hash = BASIS;

@@ -1,5 +1,5 @@
-/* The kernels of rotation, on every instruction set of this machine: octets, blocks of heads beside single ones, tables
- * made from anchors, rows of f16 and bf16. */
+/* The kernels of rotation, on every instruction set of this machine: blocks of heads, by floats and in double, rows of
+ * f16 and bf16. */
 #include "core/dtype.h"
 #include "core/kernels/kernels.h"
 #include "tests/support/kernel_sets.h"
@@ -23,72 +23,82 @@ static uint64_t random_bits(uint64_t n)
 
 static double chance(uint64_t n) { return (double)(random_bits(n) >> 11) / 0x1p52 - 1; }
 
-enum { PAIRS_MAX = 21, ROWS = 3, ROOM = 2 * PAIRS_MAX + 5, OCTETS = (PAIRS_MAX + PE_OCTET - 1) / PE_OCTET };
-
-/* x nearest to a double of 36 bits behind the first, as the octets keep it. */
-static double kept(double x)
-{
-    int exponent;
-    double fraction = frexp(x, &exponent);
-    return ldexp(nearbyint(fraction * 0x1p37), exponent - 37);
-}
+enum { PAIRS_MAX = 21, ROWS = 3, ROOM = 2 * PAIRS_MAX + 5, HEADS_MAX = 6, APART = ROWS * ROOM + 3 };
 
 struct heads {
-    double cosines[ROWS][PAIRS_MAX], sines[ROWS][PAIRS_MAX];
-    struct pe_octet table[ROWS * OCTETS];
-    float x[ROWS * ROOM], y[ROWS * ROOM];
+    size_t n_heads, n_pairs, step, partner, table_step;
+    float table[ROWS][2 * PAIRS_MAX]; /* cosines, then sines */
+    float x[HEADS_MAX * APART], y[HEADS_MAX * APART];
 };
 
-static void make_heads(const struct pe_kernels *k, struct heads *h, size_t n_pairs)
+static void make_heads(struct heads *h, size_t n_heads, size_t n_pairs, size_t step, bool same_position)
 {
-    size_t n_octets = (n_pairs + PE_OCTET - 1) / PE_OCTET;
-    for (size_t r = 0; r < ROWS; r++) {
-        for (size_t c = 0; c < n_pairs; c++) {
-            h->cosines[r][c] = chance(r * 1000 + c) * pow(2, -(double)(c % 9));
-            h->sines[r][c] = chance(r * 1000 + c + 500);
-        }
-        k->pack(h->cosines[r], h->sines[r], n_pairs, h->table + r * n_octets);
-    }
-    for (size_t i = 0; i < ROWS * ROOM; i++) {
+    h->n_heads = n_heads;
+    h->n_pairs = n_pairs;
+    h->step = step;
+    h->partner = step == 1 ? n_pairs : 1;
+    h->table_step = same_position ? 0 : 2 * PAIRS_MAX;
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t c = 0; c < 2 * PAIRS_MAX; c++)
+            h->table[r][c] = (float)(chance(r * 1000 + c) * pow(2, -(double)(c % 9)));
+    for (size_t i = 0; i < HEADS_MAX * APART; i++) {
         h->x[i] = (float)chance(i + 77777);
         h->y[i] = 5;
     }
 }
 
-/* The formula for one pair; what does not belong to a pair stays 5. */
-static void check_heads(const struct pe_kernels *k, size_t n_pairs, size_t step, bool same_position)
+static void rotate(const struct pe_kernels *k, const struct heads *h, const float *x, float *y)
+{
+    k->rotate_rows(h->table[0], h->table[0] + PAIRS_MAX, h->table_step, x, y, ROOM, ROWS, h->n_pairs, h->step,
+                   h->partner, h->n_heads, APART);
+}
+
+/* The formula for one row, each operation rounded to f32; what does not belong to a pair stays 5. */
+static void check_row(const struct heads *h, size_t r, const float *x, const float *y)
+{
+    const float *table = h->table[h->table_step ? r : 0];
+    for (size_t c = 0; c < h->n_pairs; c++) {
+        volatile float x1 = x[c * h->step], x2 = x[c * h->step + h->partner];
+        volatile float a = x1 * table[c], b = x2 * table[PAIRS_MAX + c];
+        volatile float y1 = a - b;
+        a = x2 * table[c];
+        b = x1 * table[PAIRS_MAX + c];
+        volatile float y2 = a + b;
+        assert_true((double)y[c * h->step] == (double)y1);
+        assert_true((double)y[c * h->step + h->partner] == (double)y2);
+    }
+    for (size_t c = 2 * h->n_pairs; c < ROOM; c++)
+        assert_true(fabs((double)y[c] - 5) <= 0);
+}
+
+static void check_heads(const struct pe_kernels *k, size_t n_heads, size_t n_pairs, size_t step, bool same_position)
 {
     static struct heads h;
-    size_t partner = step == 1 ? n_pairs : 1, n_octets = (n_pairs + PE_OCTET - 1) / PE_OCTET;
-    make_heads(k, &h, n_pairs);
-    k->rotate_rows(h.table, same_position ? 0 : n_octets, h.x, h.y, ROOM, ROWS, n_pairs, step, partner);
-    for (size_t r = 0; r < ROWS; r++) {
-        const float *x = h.x + r * ROOM, *y = h.y + r * ROOM;
-        size_t at = same_position ? 0 : r;
-        for (size_t c = 0; c < n_pairs; c++) {
-            double cosine = kept(h.cosines[at][c]), sine = kept(h.sines[at][c]);
-            double x1 = (double)x[c * step], x2 = (double)x[c * step + partner];
-            double y1 = x1 * cosine - x2 * sine, y2 = x2 * cosine + x1 * sine;
-            assert_true((double)y[c * step] == (double)(float)y1);
-            assert_true((double)y[c * step + partner] == (double)(float)y2);
-        }
-        for (size_t c = 2 * n_pairs; c < ROOM; c++)
-            assert_true(fabs((double)y[c] - 5) <= 0);
+    static float y[HEADS_MAX * APART];
+    make_heads(&h, n_heads, n_pairs, step, same_position);
+    rotate(k, &h, h.x, h.y);
+    for (size_t i = 0; i < n_heads * ROWS; i++) {
+        size_t at = i / ROWS * APART + i % ROWS * ROOM;
+        check_row(&h, i % ROWS, h.x + at, h.y + at);
     }
-    static float y[ROWS * ROOM];
+    for (size_t i = n_heads * APART; i < HEADS_MAX * APART; i++)
+        assert_true(fabs((double)h.y[i] - 5) <= 0);
     memcpy(y, h.x, sizeof y);
-    k->rotate_rows(h.table, same_position ? 0 : n_octets, y, y, ROOM, ROWS, n_pairs, step, partner);
-    for (size_t i = 0; i < ROWS * ROOM; i++)
-        assert_true((double)y[i] == (double)(i % ROOM < 2 * n_pairs ? h.y[i] : h.x[i]));
+    rotate(k, &h, y, y);
+    for (size_t i = 0; i < n_heads * APART; i++) {
+        bool is_paired = i % APART < ROWS * ROOM && i % APART % ROOM < 2 * n_pairs;
+        assert_true((double)y[i] == (double)(is_paired ? h.y[i] : h.x[i]));
+    }
 }
 
 static void all_heads(const struct pe_kernels *k)
 {
-    for (size_t n_pairs = 1; n_pairs <= PAIRS_MAX; n_pairs++)
-        for (size_t step = 1; step <= 2; step++) {
-            check_heads(k, n_pairs, step, false);
-            check_heads(k, n_pairs, step, true);
-        }
+    for (size_t n_heads = 1; n_heads <= HEADS_MAX; n_heads++)
+        for (size_t n_pairs = 1; n_pairs <= PAIRS_MAX; n_pairs++)
+            for (size_t step = 1; step <= 2; step++) {
+                check_heads(k, n_heads, n_pairs, step, false);
+                check_heads(k, n_heads, n_pairs, step, true);
+            }
 }
 
 static void blocks_of_heads(void **unused)
@@ -123,42 +133,6 @@ static void nothing_is_fused(void **unused)
 {
     (void)unused;
     for_all(all_doubles);
-}
-
-static void check_angles(const struct pe_kernels *k, size_t n, double at, int away)
-{
-    double anchor[2 * PAIRS_MAX], steps[2 * PAIRS_MAX], row[2 * PAIRS_MAX];
-    for (size_t c = 0; c < n; c++) {
-        double f = pow(100, -(double)c / (double)n);
-        anchor[c] = cos(at * f);
-        anchor[n + c] = sin(at * f);
-        steps[c] = cos(abs(away) * f);
-        steps[n + c] = sin(abs(away) * f);
-    }
-    bool lost = k->angles(anchor, steps, away < 0 ? -1 : 1, n, row), is_zero = at + away < 0.5 && at + away > -0.5;
-    assert_true(lost || !is_zero); /* sin 0 has nothing left */
-    for (size_t c = 0; c < n; c++) {
-        double f = pow(100, -(double)c / (double)n);
-        /* The angles here are rounded, which is an error of at - away's last place, not of the kernel. */
-        double slack = 4 * fabs(at) * f * 0x1p-53 + 8 * 0x1p-53;
-        assert_true(fabs(row[c] - cos((at + away) * f)) <= slack);
-        assert_true(fabs(row[n + c] - sin((at + away) * f)) <= slack);
-    }
-}
-
-static void all_angles(const struct pe_kernels *k)
-{
-    for (size_t n = 1; n <= PAIRS_MAX; n++)
-        for (int away = -16; away < 16; away++) {
-            check_angles(k, n, 16, away);
-            check_angles(k, n, 1000, away);
-        }
-}
-
-static void tables_from_anchors(void **unused)
-{
-    (void)unused;
-    for_all(all_angles);
 }
 
 static void all_halves(const struct pe_kernels *k)
@@ -221,8 +195,9 @@ static void sixteen_bits_are_rounded(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_of_heads),          cmocka_unit_test(nothing_is_fused),
-        cmocka_unit_test(tables_from_anchors),      cmocka_unit_test(sixteen_bits_come_and_go),
+        cmocka_unit_test(blocks_of_heads),
+        cmocka_unit_test(nothing_is_fused),
+        cmocka_unit_test(sixteen_bits_come_and_go),
         cmocka_unit_test(sixteen_bits_are_rounded),
     };
     return cmocka_run_group_tests_name("rotate kernels", tests, NULL, NULL);
