@@ -130,7 +130,7 @@ void pe_turn_row(const struct pe_turn *turn, const double *cosines, enum pe_dtyp
                  void *y)
 {
     const struct pe_rotation *rot = &turn->rotation;
-    if (from == PE_F32 && to == PE_F32 && !rot->is_tiled && !rot->to_half)
+    if (from == PE_F32 && to == PE_F32 && x != y && !rot->is_tiled && !rot->to_half)
         rotate_floats(rot, cosines, x, y);
     else
         rotate_any(rot, cosines, from, x, to, y);

@@ -20,8 +20,8 @@ void pe_turn_drop(struct pe_turn *turn);
 void pe_turn_table(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
                    size_t id, uint64_t row0, size_t n_rows, double *table);
 
-/* y = x turned: one head at one position, whose row of the table is cosines. to is a real dtype. y does not overlap x,
- * or is x, to is from and both are not f32. */
+/* y = x turned: one head at one position, whose row of the table is cosines. to is a real dtype. y is x and to is
+ * from, or they do not overlap. */
 void pe_turn_row(const struct pe_turn *turn, const double *cosines, enum pe_dtype from, const void *x, enum pe_dtype to,
                  void *y);
 
