@@ -154,7 +154,7 @@ def test_many_clients_while_allocations_fail(every):
         server.right = {name: answer_on_new(server, REQUESTS[name]) for name in names}
         server.faults.alloc_every = every
         with server.faults.allocations(0, 0):
-            wrong, n_of = crowd(server, 1.2, names)
+            wrong, n_of = crowd(server, 12 if SANITIZED else 1.2, names)
         assert not wrong, (wrong, server.stderr_text()[-2000:])
         assert server.faults.alloc_failed > 5 and n_of[200] > 5, n_of
         for name in names:

@@ -146,7 +146,7 @@ def test_every_reference_leads_somewhere(document):
 
 # ---- Statuses ------------------------------------------------------------------------------------------------------------
 
-SENT = re.compile(r"(?:api_fail\(\s*[\w>&.-]*problem, |fail_here\(\w+, |api_refusal\(|refuse\(\s*[\w>&.-]+, |http_refusal\)\{|api_reply_empty\("
+SENT = re.compile(r"(?:api_fail\(\s*[\w>&.-]*problem, |fail_here\(\w+, |api_refusal\(|refuse\(\s*[\w>&.-]+, |refuse_raw\([^;]*?, |http_refusal\)\{|api_reply_empty\("
                   r"|\bstatus = (?:[^;]*[?:] )?|: )([2-5]\d\d)\b")
 
 
