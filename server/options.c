@@ -46,7 +46,7 @@ static const struct option rows[] = {
      "address or name to listen on; 0.0.0.0 or :: for all"},
     {"port", TYPE_COUNT, AT(port), "8080", 0, 65535, NULL, "PORT", "port to listen on; 0 takes a free one"},
     {"tcp-cc", TYPE_TEXT, AT(tcp_cc), "", 0, 0, NULL, "NAME",
-     "congestion control of connections, as cubic; without it the system's"},
+     "congestion control of connections, as cubic; without it the system's, on loopback one that does not pace"},
     {"socket", TYPE_TEXT, AT(socket), "", 0, 0, NULL, "PATH",
      "Unix socket to listen on in place of --host and --port; for its owner and group"},
     {"tls-cert", TYPE_TEXT, AT(tls_cert), "", 0, 0, NULL, "FILE",

@@ -37,7 +37,8 @@ void http_stop(struct http *http);
 void http_free(struct http *http);
 
 /* Opens a listening socket on host and port (0: a free one) whose connections have this congestion control ("": the
- * system's), and writes its URL, with the port it has, to url. -1: error[] of n_error bytes says why. */
+ * system's, but on loopback none that paces), and writes its URL, with the port it has, to url. -1: error[] of n_error
+ * bytes says why. */
 enum { HTTP_URL_BYTES = 300 };
 int http_listen(const char *host, unsigned port, bool is_tls, const char *congestion, char *url, char *error,
                 size_t n_error);
