@@ -87,6 +87,7 @@ void exchange_refuse_late(struct exchange *x)
                "the answer was not ready within the %llu.%06llu s that the request gives it (header X-Request-Timeout "
                "in seconds, or parameter timeout in microseconds)",
                (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
+    x->deadline = 0; /* the refusal itself has all the time that any answer has */
 }
 
 /* ---- Refusals past the daemon ---------------------------------------------------------------------------------- */

@@ -116,3 +116,18 @@ def test_the_end_waits_for_a_worker_that_stops():
             body = client.answer()[2]
             assert body[:-4] == right[1][:-4] and len(body) == len(right[1])
         assert server.process.wait(10) == 0
+
+
+def test_a_refusal_of_what_is_late_is_not_late():
+    """It is sent whole, however long the network takes: the sweep for late answers finds it half sent several times."""
+    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
+        server.faults.set(worker_delay_ms=600, worker_every=1)
+        with Client(server) as client:
+            client.send(REQUESTS["large body"].replace(b"\r\n", b"\r\nX-Request-Timeout: 0.2\r\n", 1))
+            assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+            server.faults.set(net_kinds=4, net_permille=1000)
+            time.sleep(1.5)
+            server.faults.calm()
+            status, _, body = client.answer()
+            assert status == 503 and b"was not ready within the 0.200000 s" in body
+        assert wait_until(lambda: is_quiet(server))
