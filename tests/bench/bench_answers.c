@@ -99,7 +99,7 @@ static const struct row rows[] = {
      "{\"scheme\":\"alibi\",\"num_heads\":8,\"len\":1024,\"outputs\":[\"bias\"]}", 0, 0, 0},
 };
 
-enum { N_ROWS = sizeof rows / sizeof *rows, ROUNDS_MAX = 99, LIMIT_BLOCK = 256 * 1024 };
+enum { N_ROWS = sizeof rows / sizeof *rows, ROUNDS_MAX = 99 };
 
 static enum pe_isa best; /* of this machine */
 
@@ -270,14 +270,18 @@ static uint64_t make_all(const struct answer *a)
 struct limits {
     const struct row *row;
     uint64_t n_bytes;
-    char *block, *other; /* of LIMIT_BLOCK bytes; of LIMIT_COPY's, n_bytes */
+    size_t n_block;      /* as long as a piece, which each is written over the one before; LIMIT_COPY's: n_bytes */
+    char *block, *other; /* of n_block bytes */
     float *q, *k, *scores;
 };
 
-static struct limits limits_new(const struct row *row, uint64_t n_bytes)
+static struct limits limits_new(const struct row *row, uint64_t n_bytes, const struct answer *answer)
 {
     struct limits l = {.row = row, .n_bytes = n_bytes};
-    size_t room = row->limit == LIMIT_COPY ? (size_t)n_bytes : LIMIT_BLOCK;
+    size_t room = (size_t)n_bytes;
+    if (row->limit != LIMIT_COPY && answer->reply && answer->reply->piece_max < room)
+        room = answer->reply->piece_max;
+    l.n_block = room;
     l.block = aligned_alloc(64, (room + 63) / 64 * 64);
     l.other = aligned_alloc(64, (room + 63) / 64 * 64);
     memset(l.block, 1, room);
@@ -311,8 +315,8 @@ static void reach(const struct limits *l, int byte)
         __asm__ volatile("" ::"r"(l->block) : "memory");
         return;
     }
-    for (uint64_t done = 0; done < l->n_bytes; done += LIMIT_BLOCK) {
-        size_t n = l->n_bytes - done < LIMIT_BLOCK ? (size_t)(l->n_bytes - done) : LIMIT_BLOCK;
+    for (uint64_t done = 0; done < l->n_bytes; done += l->n_block) {
+        size_t n = l->n_bytes - done < l->n_block ? (size_t)(l->n_bytes - done) : l->n_block;
         if (l->row->limit == LIMIT_MEMSET)
             memset(l->block, byte, n);
         else
@@ -334,7 +338,7 @@ static struct result measure(const struct row *row, size_t n_rounds)
     double ours[ROUNDS_MAX], limit[ROUNDS_MAX];
     struct answer answer = answer_new(row);
     uint64_t n_bytes = make_all(&answer);
-    struct limits limits = limits_new(row, n_bytes);
+    struct limits limits = limits_new(row, n_bytes, &answer);
     double begun = seconds();
     make_all(&answer);
     size_t repeat = (size_t)(least_seconds / (seconds() - begun + 1e-9)) + 1;

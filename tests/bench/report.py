@@ -24,7 +24,7 @@ OBSTACLES = {
     "rotate": "",
     "rotate_in_place": "",
     "rotate_torch": "",
-    "alibi": "a piece of 512 KiB fills the second-level cache, the block of memset half of it; with 256 KiB it is 0.05 more, and streams of 16 MiB a tenth slower",
+    "alibi": "",
     "alibi_torch": "",
     "t5_torch": "",
     "growth": "the sizes of a GiB take a second, and the machine is shared",
