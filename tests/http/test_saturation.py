@@ -2,8 +2,9 @@
 of it: /healthz, /readyz and /metrics, each on a connection of its own and on one that is kept.
 
 The figure is of a machine with nothing else to do but the server and its load; where others have more work than there are
-processors (the load average before the test), it grows with that. What the loop's thread does between question and answer has
-no such excuse: its processor time (schedstat) is held to 50 ms as it stands. What measures has three tries.
+processors (the load average before the test), it grows with that, and where they take processors that no load average shows
+(a virtual machine's neighbours), 99 of 100 may take twice as long. What the loop's thread does between question and answer
+has no such excuse: its processor time (schedstat) is held to 50 ms as it stands. What measures has three tries.
 """
 
 import contextlib
@@ -55,10 +56,10 @@ def ask_slowly(server, n):
     return sorted(times), sorted(work)
 
 
-def is_within(times, limit, what):
+def is_within(times, limit, limit_p99, what):
     p50, p99 = times[len(times) // 2], times[int(len(times) * 0.99) - 1]
-    print(f"{what}: p50 {p50:.2f} ms, p99 {p99:.2f} ms, longest {times[-1]:.2f} ms; allowed {limit:.0f} ms")
-    return p50 <= limit and p99 <= limit
+    print(f"{what}: p50 {p50:.2f} ms of {limit:.0f}, p99 {p99:.2f} ms of {limit_p99:.0f}, longest {times[-1]:.2f} ms")
+    return p50 <= limit and p99 <= limit_p99
 
 
 def assert_quick(server):
@@ -66,7 +67,7 @@ def assert_quick(server):
     limit = LIMIT_MS * max(1, LOAD / os.cpu_count())
     for _ in range(3):
         times, work = ask_slowly(server, N_ASKED)
-        rounds = [is_within(times, limit, "as asked"), is_within(work, LIMIT_MS, "work of the loop")]
+        rounds = [is_within(times, limit, 2 * limit, "as asked"), is_within(work, LIMIT_MS, LIMIT_MS, "work of the loop")]
         if all(rounds):
             return
     assert all(rounds), (times[-20:], work[-20:])
