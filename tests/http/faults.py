@@ -24,6 +24,7 @@ BUILT = pathlib.Path(POSENCD).parent / "tests/faults"
 PROGRAM = str(BUILT / "posencd") if SANITIZED else POSENCD  # a sanitizer does not go together with a preloaded allocator
 LIBRARY = BUILT / "faults.so"
 FIELDS = re.findall(r"^ +FIELD\((\w+)\)", (ROOT / "tests/faults/faults.h").read_text(), re.M)
+SHORT, INTERRUPTED, AGAIN, RESET = 1, 2, 4, 8  # net_kinds
 
 
 class Faults:

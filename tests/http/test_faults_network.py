@@ -7,10 +7,9 @@ import time
 import pytest
 
 from conftest import SANITIZED
-from faults import DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
+from faults import AGAIN, DROPPED, INTERRUPTED, REQUESTS, RESET, SHORT, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
 from test_server_life import Client, get, is_quiet, metric, wait_until
 
-SHORT, INTERRUPTED, AGAIN, RESET = 1, 2, 4, 8
 NAMES = [name for name in REQUESTS if not name.startswith(("PUT", "list"))]
 preloaded = pytest.mark.skipif(SANITIZED, reason="preloads")
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from conftest import SANITIZED
-from faults import DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
+from faults import AGAIN, DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, faulty_server, is_right, put
 from test_server_life import Client, get, is_quiet, metric, wait_until
 
 pytestmark = pytest.mark.skipif(SANITIZED, reason="preloads")
@@ -125,7 +125,7 @@ def test_a_refusal_of_what_is_late_is_not_late():
         with Client(server) as client:
             client.send(REQUESTS["large body"].replace(b"\r\n", b"\r\nX-Request-Timeout: 0.2\r\n", 1))
             assert wait_until(lambda: server.faults.worker_delays > 0, 5)
-            server.faults.set(net_kinds=4, net_permille=1000)
+            server.faults.set(net_kinds=AGAIN, net_permille=1000)
             time.sleep(1.5)
             server.faults.calm()
             status, _, body = client.answer()
