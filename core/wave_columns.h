@@ -7,6 +7,7 @@
 struct pe_wave_table {
     size_t n;
     bool scaled;                   /* some amplitude is not 1 */
+    bool is_huge;                  /* some amplitude is 2^15 or more, too large for runs in f16 */
     bool has_runs;                 /* else there are no arrays of steps, and rows are made one by one */
     double *fh, *fl;               /* frequencies; every array stands behind the struct, in its allocation */
     double *ah, *al;               /* amplitudes */

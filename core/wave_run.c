@@ -1,5 +1,6 @@
 /* Waves at consecutive integers, in f32, f16 and bf16: blocks around an anchor, made by the run kernels. What a kernel
  * doubts is made again here, a column of a block at a time. */
+#include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"
 #include "core/wave_columns.h"
 
@@ -38,15 +39,48 @@ static void settle_f32(const struct block *b, size_t j, const double *rows, doub
             to[n * b->stride] = (float)pe_wave_settle(b->w, PE_F32, b->col + j, position(b, n));
 }
 
+static uint32_t size_bits(double x)
+{
+    union float_bits v = {.f = (float)fabs(x)};
+    return v.u;
+}
+
+/* A bit for every row that the kernel may have written wrong: its double and this one are both within error of the
+ * value. Above 2^25·error that is less than a float's unit between the two, so that where the kernel met a middle
+ * (kernels/rounding.h) the float here is that or one of its neighbours. */
+static uint32_t open_rows(enum pe_dtype dtype, const double *rows, double error)
+{
+    bool is_f16 = dtype == PE_F16;
+    const uint32_t half = 1U << ((is_f16 ? DROPPED_F16 : DROPPED_BF16) - 1), dropped = 2 * half - 1, beside = 1;
+    double clear = PE_RUN_CLEAR * error;
+    const uint32_t tiny = size_bits(is_f16 ? fmax(clear, PE_RUN_TINY_F16) : clear);
+    uint32_t open = 0;
+    for (unsigned n = 0; n < PE_RUN_ROWS; n++) {
+        uint32_t size = size_bits(rows[n]), above = (size - half + beside) & dropped;
+        open |= (uint32_t)((above <= 2 * beside) | (size <= tiny)) << n;
+    }
+    return open;
+}
+
 static void settle_narrow(const struct block *b, size_t j, const double *rows, double error)
 {
     uint16_t *to = (uint16_t *)(void *)b->dst + j;
-    for (size_t n = 0; n < b->n_rows; n++)
-        to[n * b->stride] = pe_wave_settle_narrow(b->w, b->dtype, b->col + j, position(b, n), rows[n], error);
+    for (uint32_t open = open_rows(b->dtype, rows, error); open; open &= open - 1) {
+        size_t n = (size_t)__builtin_ctz(open);
+        if (n < b->n_rows)
+            to[n * b->stride] = pe_wave_settle_narrow(b->w, b->dtype, b->col + j, position(b, n), rows[n], error);
+    }
+}
+
+/* What the column's doubles are right to (kernels/run.c); nothing, where f32 becomes subnormal. */
+static double error_of(const struct block *b, size_t j)
+{
+    double most = fabs(b->x[j]) + fabs(b->y[j]) * b->w->reach[b->col + j];
+    return most > PE_RUN_TINY_F32 ? PE_RUN_ERROR * most + b->bounds[j] : HUGE_VAL;
 }
 
 /* The same recurrence for one column; its error is within the same bound. */
-static void redo_column(const struct block *b, size_t j, double error)
+static void redo_column(const struct block *b, size_t j)
 {
     double rows[PE_RUN_ROWS], c = b->w->cosine[b->col + j], twice = 2 * c;
     double *up = rows + PE_RUN_HALF, *down = up - 1;
@@ -56,7 +90,7 @@ static void redo_column(const struct block *b, size_t j, double error)
         up[n] = twice * up[n - 1] - up[n - 2];
         down[-n] = twice * down[1 - n] - down[2 - n];
     }
-    (b->dtype == PE_F32 ? settle_f32 : settle_narrow)(b, j, rows, error);
+    (b->dtype == PE_F32 ? settle_f32 : settle_narrow)(b, j, rows, error_of(b, j));
 }
 
 /* ---- Blocks ---- */
@@ -67,22 +101,21 @@ static pe_run_fn *kernel_of(enum pe_dtype dtype)
     return dtype == PE_F32 ? kernels->run_f32 : dtype == PE_F16 ? kernels->run_f16 : kernels->run_bf16;
 }
 
-/* Columns from j on as the kernel leaves them: n whole groups in place. */
-static bool run_whole(const struct block *b, size_t j, size_t n, void *dst, size_t stride, double *errors,
-                      int64_t *doubts)
+/* n columns, whole groups, from j on as the kernel leaves them. */
+static bool run_whole(const struct block *b, size_t j, size_t n, void *dst, size_t stride, uint32_t *doubts)
 {
     const struct pe_wave_table *w = b->w;
     size_t col = b->col + j;
     return kernel_of(b->dtype)(b->x + j, b->y + j, b->bounds + j, w->cosine + col, w->sine + col, w->reach + col, n,
-                               dst, stride, errors + j, doubts + j);
+                               dst, stride, doubts + j / PE_WAVES_LANES);
 }
 
 /* Rows or columns are missing: through a scratch, a group at a time. */
-static bool run_part(const struct block *b, size_t j, double *errors, int64_t *doubts)
+static bool run_part(const struct block *b, size_t j, uint32_t *doubts)
 {
     _Alignas(64) float scratch[PE_RUN_ROWS * PE_WAVES_LANES];
     size_t size = pe_dtype_size(b->dtype), n = b->n_cols - j < PE_WAVES_LANES ? b->n_cols - j : PE_WAVES_LANES;
-    bool doubtful = run_whole(b, j, PE_WAVES_LANES, scratch, PE_WAVES_LANES, errors, doubts);
+    bool doubtful = run_whole(b, j, PE_WAVES_LANES, scratch, PE_WAVES_LANES, doubts);
     for (size_t i = 0; i < b->n_rows; i++)
         memcpy(b->dst + (i * b->stride + j) * size, (char *)scratch + i * PE_WAVES_LANES * size, n * size);
     return doubtful;
@@ -90,15 +123,17 @@ static bool run_part(const struct block *b, size_t j, double *errors, int64_t *d
 
 static void fill_block(const struct block *b)
 {
-    _Alignas(64) double errors[PE_WAVE_GROUP];
-    _Alignas(64) int64_t doubts[PE_WAVE_GROUP];
+    uint32_t doubts[PE_WAVE_GROUP / PE_WAVES_LANES];
     size_t whole = b->n_rows == PE_RUN_ROWS ? b->n_cols / PE_WAVES_LANES * PE_WAVES_LANES : 0;
-    bool doubtful = whole && run_whole(b, 0, whole, b->dst, b->stride, errors, doubts);
+    bool doubtful = whole && run_whole(b, 0, whole, b->dst, b->stride, doubts);
     for (size_t j = whole; j < b->n_cols; j += PE_WAVES_LANES)
-        doubtful |= run_part(b, j, errors, doubts);
-    for (size_t j = 0; doubtful && j < b->n_cols; j++)
-        if (doubts[j])
-            redo_column(b, j, errors[j]);
+        doubtful |= run_part(b, j, doubts);
+    for (size_t at = 0; doubtful && at < b->n_cols; at += PE_WAVES_LANES)
+        for (uint32_t bits = doubts[at / PE_WAVES_LANES]; bits; bits &= bits - 1) {
+            size_t j = at + (size_t)__builtin_ctz(bits);
+            if (j < b->n_cols)
+                redo_column(b, j);
+        }
 }
 
 /* A run of n_cols ≤ PE_WAVE_GROUP columns: an exact anchor, then turned ones. */

@@ -36,6 +36,8 @@ static void set_frequencies(struct pe_wave_table *w, const struct pe_wave *colum
     }
 }
 
+#define HUGE_F16 0x1p15
+
 static void set_amplitudes(struct pe_wave_table *w, const struct pe_wave *columns, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
@@ -43,6 +45,7 @@ static void set_amplitudes(struct pe_wave_table *w, const struct pe_wave *column
         w->al[j] = columns[j].al;
         w->quarter[j] = columns[j].quarter;
         w->scaled |= columns[j].ah != 1 || columns[j].al != 0;
+        w->is_huge |= !(fabs(columns[j].ah) < HUGE_F16);
     }
 }
 
@@ -240,7 +243,8 @@ static void fill_rows(const struct pe_wave_table *w, enum pe_dtype dtype, const 
  * as much as ten rows of a list, or five of the heavier kernel. An f64 depends on its position alone: no run. */
 static size_t run_rows_min(const struct pe_wave_table *w, enum pe_dtype dtype)
 {
-    return dtype == PE_F64 || !w->has_runs ? SIZE_MAX : w->list ? 12 : 6;
+    bool runs = w->has_runs && dtype != PE_F64 && !(dtype == PE_F16 && w->is_huge);
+    return !runs ? SIZE_MAX : w->list ? 12 : 6;
 }
 
 /* How many of n rows from row0 on belong together, being equal (*step 0) or at consecutive integers (1). At position 0

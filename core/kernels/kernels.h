@@ -46,18 +46,19 @@ enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
  * and y[j] are the column's value and its next quarter at the anchor, cosines[j] and sines[j] those of one step,
  * reach[j] how far a block moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|).
  *
- * doubts[j] is not 0 where some value of the column may have been rounded wrong; returns whether one is. errors[j]
- * bounds the error of the column's doubles: PE_RUN_ERROR·(|x| + |y|·reach) + bounds[j], where x and y have been moved
- * at most PE_RUN_TURNS times by pe_turn since they were right to 2^-50 of themselves, and cosines and sines are right
- * to 2^-52; HUGE_VAL near f32's subnormals, whose middles are elsewhere.
+ * Bit i of doubts[g] is set where some value of column 32g + i may have been rounded wrong; returns whether one is. The
+ * column's doubles are right to PE_RUN_ERROR·(|x| + |y|·reach) + bounds[j], where x and y have been moved at most
+ * PE_RUN_TURNS times by pe_turn since they were right to 2^-50 of themselves, and cosines and sines are right to 2^-52.
+ * Where middles are elsewhere, next to subnormals, all is doubted.
  *
  * f16 and bf16 are told from the value's float, which tells them where it is no middle between two of them and above
- * PE_RUN_CLEAR·errors[j] (rounding.h). */
+ * PE_RUN_CLEAR times that error (rounding.h). For f16, no |value| is 2^15 or more. */
 typedef bool pe_run_fn(const double *x, const double *y, const double *bounds, const double *cosines,
-                       const double *sines, const double *reach, size_t n, void *out, size_t stride, double *errors,
-                       int64_t *doubts);
+                       const double *sines, const double *reach, size_t n, void *out, size_t stride, uint32_t *doubts);
 #define PE_RUN_CLEAR 0x1.04p25 /* 2^25, and room for the value being a rounded one */
 #define PE_RUN_ERROR 0x1.06p-42
+#define PE_RUN_TINY_F32 0x1p-100 /* at or below this a block of f32 or bf16 is near f32's subnormals */
+#define PE_RUN_TINY_F16 0x1p-14  /* f16's smallest normal value */
 enum { PE_RUN_TURNS = 7 };
 
 /* x and y after a turn by an angle of these cosines and sines: x·c + y·s, y·c - x·s. */

@@ -57,6 +57,37 @@ static inline vd smaller(vd a, vd b)
 #endif
 }
 
+/* The larger; b where one is NaN. */
+static inline vd larger(vd a, vd b)
+{
+#if defined(__AVX512F__)
+    return (vd)_mm512_max_pd((__m512d)a, (__m512d)b);
+#elif defined(__AVX2__)
+    return (vd)_mm256_max_pd((__m256d)a, (__m256d)b);
+#elif defined(__SSE2__)
+    return (vd)_mm_max_pd((__m128d)a, (__m128d)b);
+#else
+    return choose(a > b, a, b);
+#endif
+}
+
+/* A bit for every lane of ones; the others are of zeros. */
+static inline uint32_t lane_bits(vi mask)
+{
+#if defined(__AVX512F__)
+    return _mm512_movepi64_mask((__m512i)mask);
+#elif defined(__AVX2__)
+    return (uint32_t)_mm256_movemask_pd((__m256d)mask);
+#elif defined(__SSE2__)
+    return (uint32_t)_mm_movemask_pd((__m128d)mask);
+#else
+    uint32_t bits = 0;
+    for (int i = 0; i < LANES; i++)
+        bits |= (uint32_t)(mask[i] & 1) << i;
+    return bits;
+#endif
+}
+
 /* The smaller of two numbers below 2^31, lane by lane. */
 static inline vu least(vu a, vu b)
 {
@@ -64,12 +95,25 @@ static inline vu least(vu a, vu b)
     return (vu)_mm512_min_epu32((__m512i)a, (__m512i)b);
 #elif defined(__AVX2__)
     return (vu)_mm256_min_epu32((__m256i)a, (__m256i)b);
-#elif defined(__SSE2__)
-    vu mask = (vu)_mm_cmplt_epi32((__m128i)a, (__m128i)b);
-    return (a & mask) | (b & ~mask);
 #else
     vu mask = (vu)(a < b);
     return (a & mask) | (b & ~mask);
+#endif
+}
+
+/* The smaller of two halves with a sign, of each number the upper and the lower. */
+static inline vu least_halves(vu a, vu b)
+{
+#if defined(__AVX512F__)
+    return (vu)_mm512_min_epi16((__m512i)a, (__m512i)b);
+#elif defined(__AVX2__)
+    return (vu)_mm256_min_epi16((__m256i)a, (__m256i)b);
+#elif defined(__SSE2__)
+    return (vu)_mm_min_epi16((__m128i)a, (__m128i)b);
+#else
+    typedef int16_t vs __attribute__((vector_size(4 * LANES * sizeof(int16_t))));
+    vs x = (vs)a, y = (vs)b, mask = x < y;
+    return (vu)((x & mask) | (y & ~mask));
 #endif
 }
 
@@ -89,6 +133,20 @@ static inline vu floats(vd a, vd b)
     vu bits;
     memcpy(&bits, both, sizeof bits);
     return bits;
+#endif
+}
+
+/* The same floats as doubles. */
+static inline void doubles(vu bits, vd two[2])
+{
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    two[0] = (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)bits));
+    two[1] = (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)bits, 1));
+#else
+    vf halves[2];
+    memcpy(halves, &bits, sizeof halves);
+    two[0] = __builtin_convertvector(halves[0], vd);
+    two[1] = __builtin_convertvector(halves[1], vd);
 #endif
 }
 

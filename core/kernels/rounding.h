@@ -10,45 +10,42 @@
  * f16, bf16: f is the float of x. Every middle m between two 16-bit numbers is a float. If m lies between x and the
  * exact value, or is x, then it is within E of x; where E is at most half the way from m to the next float, that means
  * f = m. So an f that is no middle rounds as the exact value does wherever |f| is above 2^25·E, for the next float is
- * at least 2^-24 of m away. To round, half of what the last bit is worth is added and the rest cut off: only a middle
- * leaves nothing to cut, and which way it goes does not matter, for it is looked at again. */
+ * at least 2^-24 of m away. Rounded is by an instruction, or by adding half of what the last bit is worth and cutting
+ * off the rest: which way a middle goes does not matter, for it is looked at again. */
 #ifndef PE_ROUNDING_H
 #define PE_ROUNDING_H
 
+#include "core/kernels/halves.h"
 #include "core/kernels/lanes.h"
 
 #include <math.h>
 
 enum kind { F32, F16, BF16 };
 
-/* The bits of a double's fraction that a float has not, of a float's that the narrow types have not. */
-enum { DROPPED_F32 = 29, DROPPED_F16 = 13, DROPPED_BF16 = 16 };
+/* The bits of a double's fraction that a float has not. */
+enum { DROPPED_F32 = 29 };
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 #define PE_AVX2_ONLY
-typedef int16_t vs __attribute__((vector_size(8 * sizeof(int16_t)))); /* eight columns' halves */
 #endif
 
 /* What has been seen of two registers' columns. */
 struct seen {
 #if defined(PE_AVX2_ONLY)
-    vu nearest;        /* f32: upper words of the distance from a middle, as the shuffle leaves them */
-    vs smallest, ties; /* f16, bf16: the smallest size; least of a middle's mark */
+    vu nearest; /* f32: upper words of the distance from a middle, as the shuffle leaves them */
 #else
     vd nearest[2]; /* f32: the distance from a middle */
-    vu smallest;   /* f16, bf16: bits of the smallest |float| */
-    vu cut;        /* the least that was cut off: 0 where there was a middle */
 #endif
+    vu sizes, marks; /* f16, bf16: upper halves of the smallest |float|; lower halves of the least mark */
 };
 
 static inline struct seen seen_nothing(void)
 {
+    const uint32_t largest_halves = (uint32_t)INT16_MAX << 16 | INT16_MAX;
+    vu none = (vu){0} + largest_halves;
 #if defined(PE_AVX2_ONLY)
-    vs none = {0};
-    none = none + INT16_MAX;
     return (struct seen){(vu){0} + (uint32_t)INT32_MAX, none, none};
 #else
-    vu none = (vu){0} + (uint32_t)INT32_MAX;
     return (struct seen){{all_lanes(HUGE_VAL), all_lanes(HUGE_VAL)}, none, none};
 #endif
 }
@@ -98,40 +95,6 @@ static inline void tell_f32(const struct seen *seen, vd told[2])
 
 /* ---- f16 and bf16 ---- */
 
-#if defined(PE_AVX2_ONLY)
-/* Two registers of four floats, for to join them in one would cross its halves, of which the machine does one a cycle
- * and the conversions are two already. Marks: of every float the bits that are dropped, moved to the upper end of 16,
- * are the least number of all, 0x8000, for a middle alone; the second register's stand between the first's. */
-static inline void emit_narrow(enum kind kind, void *to, vd a, vd b, struct seen *seen)
-{
-    enum { ODD_HALVES = 0xaa, LOST_F16 = 16 - DROPPED_F16 };
-    __m128 low = _mm256_cvtpd_ps((__m256d)a), high = _mm256_cvtpd_ps((__m256d)b);
-    __m128i i = _mm_castps_si128(low), k = _mm_castps_si128(high), half = _mm_set1_epi32(1 << (DROPPED_BF16 - 1));
-    __m128i halves, marks;
-    if (kind == F16) {
-        halves = _mm_unpacklo_epi64(_mm_cvtps_ph(low, _MM_FROUND_TO_NEAREST_INT),
-                                    _mm_cvtps_ph(high, _MM_FROUND_TO_NEAREST_INT));
-        marks = _mm_blend_epi16(_mm_slli_epi32(i, LOST_F16), _mm_slli_epi32(k, LOST_F16 + 16), ODD_HALVES);
-    } else {
-        halves = _mm_packus_epi32(_mm_srli_epi32(_mm_add_epi32(i, half), DROPPED_BF16),
-                                  _mm_srli_epi32(_mm_add_epi32(k, half), DROPPED_BF16));
-        marks = _mm_blend_epi16(i, _mm_slli_epi32(k, 16), ODD_HALVES);
-    }
-    memcpy(to, &halves, sizeof halves);
-    seen->ties = (vs)_mm_min_epi16((__m128i)seen->ties, marks);
-    seen->smallest = (vs)_mm_min_epi16((__m128i)seen->smallest, (__m128i)((vs)halves & INT16_MAX));
-}
-
-static inline void tell_narrow(enum kind kind, const struct seen *seen, vd told[2])
-{
-    vu marked = (vu)_mm256_cvtepi16_epi32((__m128i)(seen->ties == INT16_MIN)); /* 0 4 1 5 2 6 3 7 */
-    vu order = {0, 2, 4, 6, 1, 3, 5, 7}, wide = (vu)_mm256_cvtepu16_epi32((__m128i)seen->smallest);
-    vu size = kind == F16 ? (vu)_mm256_cvtph_ps((__m128i)seen->smallest) : wide << DROPPED_BF16;
-    size &= ~(vu)_mm256_permutevar8x32_epi32((__m256i)marked, (__m256i)order);
-    told[0] = (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)size));
-    told[1] = (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)size, 1));
-}
-#else
 /* Without an instruction for f16: the exponent's offset changes from 127 to 15, and the fraction moves up by three
  * bits. Right for the normal range; what is below or above is looked at again. */
 static inline vh f16_of(vu bits, vu size)
@@ -139,32 +102,35 @@ static inline vh f16_of(vu bits, vu size)
 #if defined(__AVX512F__)
     (void)size;
     return (vh)_mm512_cvtps_ph((__m512)bits, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+#elif defined(__AVX2__)
+    (void)size;
+    return (vh)_mm256_cvtps_ph((__m256)bits, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #else
     const uint32_t half = 1U << (DROPPED_F16 - 1), offset = (127U - 15U) << 23, sign = 1U << 31;
     return upper_halves(((size + (half - offset)) << 3 | (bits & sign)) & (vu)(size != 0));
 #endif
 }
 
+/* Marks: the bits that are dropped, at the upper end of 16, are the least number of all, 0x8000, for a middle alone.
+ * So what is seen of a float fits into halves, and their minimum with a sign is an instruction wherever there are
+ * vectors: a size stands in the upper half of its number, a mark in the lower, and what the other half holds does not
+ * matter. */
 static inline void emit_narrow(enum kind kind, void *to, vd a, vd b, struct seen *seen)
 {
-    const int dropped = kind == F16 ? DROPPED_F16 : DROPPED_BF16;
-    vu bits = floats(a, b), size = bits & (uint32_t)INT32_MAX, raised = bits + (1U << (dropped - 1));
-    vh halves = kind == F16 ? f16_of(bits, size) : upper_halves(raised);
+    enum { LOST_F16 = 16 - DROPPED_F16 };
+    vu bits = floats(a, b), size = bits & (uint32_t)INT32_MAX;
+    vh halves = kind == F16 ? f16_of(bits, size) : upper_halves(bits + (1U << (DROPPED_BF16 - 1)));
     memcpy(to, &halves, sizeof halves);
-    seen->smallest = least(seen->smallest, size);
-    seen->cut = least(seen->cut, raised & ((1U << dropped) - 1));
+    seen->sizes = least_halves(seen->sizes, size);
+    seen->marks = least_halves(seen->marks, kind == F16 ? bits << LOST_F16 : size);
 }
 
-static inline void tell_narrow(enum kind kind, const struct seen *seen, vd told[2])
+/* Sizes without their lower halves are a little less. */
+static inline void tell_narrow(const struct seen *seen, vd told[2])
 {
-    (void)kind;
-    vu size = seen->smallest & (vu)(seen->cut != 0);
-    vf two[2];
-    memcpy(two, &size, sizeof two);
-    told[0] = __builtin_convertvector(two[0], vd);
-    told[1] = __builtin_convertvector(two[1], vd);
+    const uint32_t upper = (uint32_t)UINT16_MAX << 16, middle = 1U << 31;
+    doubles(seen->sizes & upper & (vu)(seen->marks << 16 != middle), told);
 }
-#endif
 
 /* ---- Whichever ---- */
 
@@ -185,7 +151,7 @@ static inline __attribute__((always_inline)) void tell(enum kind kind, const str
     if (kind == F32)
         tell_f32(seen, told);
     else
-        tell_narrow(kind, seen, told);
+        tell_narrow(seen, told);
     memcpy(margins, told, sizeof told);
 }
 

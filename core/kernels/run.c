@@ -93,64 +93,52 @@ INLINED void run_columns(enum kind kind, struct chains s, char *out, size_t row_
         tell(kind, &s.seen[k / 2], margins + k * LANES);
 }
 
-/* Where f32 becomes subnormal, and f16, and where f16 ends: beyond, the middles are elsewhere. */
-#define TINY_F32 0x1p-100
-#define TINY_F16 0x1p-14
-#define HUGE_F16 0x1p15
-
-/* What a column's margin must be above. */
-INLINED vd limit(enum kind kind, vd error, vd most)
-{
-    if (kind == F32)
-        return error + error; /* rounding.h */
-    vd enough = PE_RUN_CLEAR * error;
-    if (kind == BF16)
-        return enough;
-    enough = choose(enough > TINY_F16, enough, all_lanes(TINY_F16));
-    return choose(most < HUGE_F16, enough, all_lanes(HUGE_VAL));
-}
-
-/* The bound of each column's doubles; lanes of ones where one of them may have been rounded wrong. */
+/* Lanes of ones where a value of the column may have been rounded wrong; also where one is NaN, for which no
+ * comparison holds; not in a column of zeros. */
 INLINED vi judge(enum kind kind, const double *x, const double *y, const double *bounds, const double *reach,
-                 const double *margins, double *errors)
+                 const double *margins)
 {
     vd most = magnitude(load(x)) + magnitude(load(y)) * load(reach);
-    vd error = choose(most > TINY_F32, PE_RUN_ERROR * most + load(bounds), all_lanes(HUGE_VAL));
-    memcpy(errors, &error, sizeof error);
-    vi clear = load(margins) > limit(kind, error, most);
-    return ~clear & (most != 0); /* also where one is NaN; not in a column of zeros */
+    vd error = PE_RUN_ERROR * most + load(bounds), margin = load(margins);
+    vi clear;
+    if (kind == F32)
+        clear = (margin > error + error) & (most > PE_RUN_TINY_F32); /* rounding.h */
+    else if (kind == BF16)
+        clear = (margin > PE_RUN_CLEAR * error) & (most > PE_RUN_TINY_F32);
+    else
+        clear = margin > larger(all_lanes(PE_RUN_TINY_F16), PE_RUN_CLEAR * error);
+    return ~clear & (most != 0);
 }
 
 INLINED bool run(enum kind kind, const double *x, const double *y, const double *bounds, const double *cosines,
-                 const double *sines, const double *reach, size_t n, void *out, size_t stride, double *errors,
-                 int64_t *doubts)
+                 const double *sines, const double *reach, size_t n, void *out, size_t stride, uint32_t *doubts)
 {
     _Static_assert(PE_WAVES_LANES % (SIDE * LANES) == 0, "padding holds whole groups");
     const size_t size = kind == F32 ? sizeof(float) : sizeof(uint16_t);
     _Alignas(64) double margins[SIDE * LANES];
-    vi doubtful = {0};
+    uint32_t any = 0, here = 0;
     for (size_t j = 0; j < n; j += SIDE * LANES) {
         struct chains s;
         start(&s, x + j, y + j, cosines + j, sines + j);
         run_columns(kind, s, (char *)out + j * size, stride * size, margins);
-        for (size_t k = 0; k < SIDE * LANES; k += LANES) {
-            vi here = judge(kind, x + j + k, y + j + k, bounds + j + k, reach + j + k, margins + k, errors + j + k);
-            memcpy(doubts + j + k, &here, sizeof here);
-            doubtful |= here;
+        for (size_t k = 0; k < SIDE * LANES; k += LANES)
+            here |= lane_bits(judge(kind, x + j + k, y + j + k, bounds + j + k, reach + j + k, margins + k))
+                    << (j + k) % PE_WAVES_LANES;
+        if ((j + SIDE * LANES) % PE_WAVES_LANES == 0) {
+            doubts[j / PE_WAVES_LANES] = here;
+            any |= here;
+            here = 0;
         }
     }
-    int64_t any = 0;
-    for (int k = 0; k < LANES; k++)
-        any |= doubtful[k];
     return any != 0;
 }
 
 #define RUN(name, kind)                                                                                                \
     bool PE_KERNEL(name)(const double *x, const double *y, const double *bounds, const double *cosines,                \
-                         const double *sines, const double *reach, size_t n, void *out, size_t stride, double *errors, \
-                         int64_t *doubts)                                                                              \
+                         const double *sines, const double *reach, size_t n, void *out, size_t stride,                 \
+                         uint32_t *doubts)                                                                             \
     {                                                                                                                  \
-        return run(kind, x, y, bounds, cosines, sines, reach, n, out, stride, errors, doubts);                         \
+        return run(kind, x, y, bounds, cosines, sines, reach, n, out, stride, doubts);                                 \
     }
 RUN(pe_run_f32, F32)
 RUN(pe_run_f16, F16)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { ROWS = 150, COLS_MAX = 256 };
+enum { ROWS = 150, COLS_MAX = 256, TALL = 600 };
 
 static const double starts[] = {0, -75, 999999, 16777000, 2147482000.0, 1099511627776.0 - ROWS, -1099511627776.0};
 enum { N_STARTS = sizeof starts / sizeof *starts };
@@ -175,6 +175,50 @@ static void odd_columns(void **unused)
     pe_waves_free(waves);
 }
 
+static void check_against_values(const struct pe_waves *waves, const struct pe_wave *columns, size_t n,
+                                 const struct pe_positions *positions)
+{
+    static float f32[TALL * 8];
+    static uint16_t f16[TALL * 8], bf16[TALL * 8];
+    size_t n_rows = (size_t)positions->n;
+    pe_waves_fill(waves, PE_F32, positions, 0, n_rows, 0, n, f32, n);
+    pe_waves_fill(waves, PE_F16, positions, 0, n_rows, 0, n, f16, n);
+    pe_waves_fill(waves, PE_BF16, positions, 0, n_rows, 0, n, bf16, n);
+    for (size_t i = 0; i < n_rows * n; i++) {
+        double phase, p = pe_position_at(positions, i / n);
+        double odd = dd_round_odd(pe_wave_value(&columns[i % n], p, &phase));
+        if (f32[i] != (float)odd || f16[i] != pe_f16_round(odd) || bf16[i] != pe_bf16_round(odd))
+            fail_msg("amplitude %a at %.17g: %a, %#x and %#x, not %a", columns[i % n].ah, p, (double)f32[i], f16[i],
+                     bf16[i], odd);
+    }
+}
+
+/* From below every dtype's smallest number to beyond f16's largest, slow columns and fast ones. */
+static void amplitudes_of_every_size(void **unused)
+{
+    (void)unused;
+    static const int exponents[] = {-150, -127, -112, -100, -99, -25, -15, -14, -13, 0, 8, 14, 15, 16, 40, 51, 120};
+    enum { N = 8 };
+    struct pe_dd w[N / 2];
+    enum pe_isa best = pe_isa();
+    pe_ladder(10000, N / 2, N / 2, w);
+    for (size_t e = 0; e < sizeof exponents / sizeof *exponents; e++) {
+        struct pe_wave columns[N];
+        struct pe_waves *waves = NULL;
+        for (int j = 0; j < N; j++) {
+            struct pe_dd f = pe_quarter_turns(w[j / 2]);
+            columns[j] = (struct pe_wave){f.hi, f.lo, ldexp(1.3465735902799727, exponents[e]), 0, j % 2, 0};
+        }
+        assert_int_equal(pe_waves_new_for(columns, N, PE_BF16, UINT64_MAX, &waves), PE_OK);
+        struct pe_positions low = {.n = TALL, .start = 1}, high = {.n = TALL, .start = 1e9};
+        for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
+            for (int k = 0; k < 2 && pe_isa_use(isa); k++)
+                check_against_values(waves, columns, N, k ? &high : &low);
+        assert_true(pe_isa_use(best));
+        pe_waves_free(waves);
+    }
+}
+
 /* The largest error of a block's upper half from this anchor, of what the bound allows. */
 static double block_error(const uint64_t *turns, int64_t p, double x, double y, double c, double s)
 {
@@ -234,6 +278,7 @@ int main(void)
         cmocka_unit_test(doubles_are_within_an_ulp),
         cmocka_unit_test(parts_and_lists_are_the_whole),
         cmocka_unit_test(odd_columns),
+        cmocka_unit_test(amplitudes_of_every_size),
         cmocka_unit_test(run_bound_holds),
         cmocka_unit_test(sincos_of_floats),
     };

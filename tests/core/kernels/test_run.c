@@ -44,6 +44,11 @@ static uint32_t rounded(enum pe_dtype dtype, double x)
     return word;
 }
 
+static bool is_doubted(const uint32_t *doubts, size_t j)
+{
+    return doubts[j / PE_WAVES_LANES] >> j % PE_WAVES_LANES & 1;
+}
+
 /* A column that stays at x among columns that no one doubts, in every place. y is how far the others of the block could
  * be. Returns whether it was doubted; if not, it was rounded right, as its neighbours always are. */
 static bool doubted(enum pe_dtype dtype, double x, double y)
@@ -52,21 +57,21 @@ static bool doubted(enum pe_dtype dtype, double x, double y)
     const double calm = 0.7001953125 + 0x1p-17; /* a quarter on from any middle */
     bool answer = false;
     for (size_t place = 0; place < N; place++) {
-        double xs[N], ys[N], zeros[N] = {0}, ones[N], errors[N];
-        int64_t doubts[N];
+        double xs[N], ys[N], zeros[N] = {0}, ones[N];
+        uint32_t doubts[N / PE_WAVES_LANES];
         for (size_t j = 0; j < N; j++) {
             ones[j] = 1;
             xs[j] = j == place ? x : j % 2 ? -calm : calm;
             ys[j] = j == place ? y : 0;
         }
-        bool any = kernel_of(dtype)(xs, ys, zeros, ones, zeros, ones, N, rows, N, errors, doubts);
-        assert_true(any == (doubts[place] != 0));
+        bool any = kernel_of(dtype)(xs, ys, zeros, ones, zeros, ones, N, rows, N, doubts);
+        assert_true(any == is_doubted(doubts, place));
         assert_true(place == 0 || answer == any);
         answer = any;
         for (size_t i = 0; i < PE_RUN_ROWS * N; i++) {
             if (i % N != place)
-                assert_true(doubts[i % N] == 0);
-            if (!doubts[i % N])
+                assert_false(is_doubted(doubts, i % N));
+            if (!is_doubted(doubts, i % N))
                 assert_int_equal(stored(dtype, rows, i), rounded(dtype, xs[i % N]));
         }
     }
@@ -165,7 +170,6 @@ static void check_ends(enum pe_dtype dtype)
     assert_true(doubted(dtype, (double)NAN, 0));
     assert_true(doubted(dtype, 0x1.664p-130, 0));
     assert_true(doubted(dtype, 0x1.664p-15, 0) == (dtype == PE_F16));
-    assert_true(doubted(dtype, -0x1.664p15, 0) == (dtype == PE_F16));
     assert_false(doubted(dtype, 0x1.664p-14, 0));
     assert_false(doubted(dtype, -0x1.664p14, 0));
 }
