@@ -2,7 +2,7 @@
  *
  * Workers make pieces ahead of the reader. Where a piece is made more quickly than it is handed over and copied (a
  * table's 512 KiB: 70 us), the reader makes it itself, in the very memory that is sent. Which of the two is better is
- * told by the piece before. */
+ * told by the piece before. An answer that is ready in the window before its head leaves from there. */
 #include "server/http/stream.h"
 
 #include "server/memory/admission.h"
@@ -310,6 +310,17 @@ void stream_skip(struct stream *stream, size_t n)
 {
     pass(stream, slot_to_read(stream), n);
     begin_pieces(stream);
+}
+
+unsigned stream_parts(struct stream *stream, struct iovec parts[STREAM_WINDOW])
+{
+    if (stream->reply->n_pieces > STREAM_WINDOW || !stream_is_made(stream) || stream->next_read || stream->read_at)
+        return 0;
+    for (; !stream_at_end(stream); stream->next_read++) {
+        const struct slot *slot = slot_to_read(stream);
+        parts[stream->next_read] = (struct iovec){slot->buffer, slot->n_bytes};
+    }
+    return (unsigned)stream->next_read;
 }
 
 bool stream_at_end(const struct stream *stream) { return stream->next_read == stream->reply->n_pieces; }

@@ -8,6 +8,8 @@
 #include "server/jobs.h"
 #include "server/memory/pool.h"
 
+#include <sys/uio.h>
+
 /* Two at work and one ready keep two cores busy; more only takes memory, since pieces leave in order. */
 enum { STREAM_WINDOW = 3 };
 
@@ -39,6 +41,9 @@ size_t stream_read(struct stream *stream, char *dst, size_t room);
  * kinds of reading do not mix. */
 size_t stream_look(struct stream *stream, const char **bytes);
 void stream_skip(struct stream *stream, size_t n);
+/* Where all pieces are ready at once, in the window: their places, which stay until stream_cancel; there is nothing
+ * left to read then. Returns how many, 0 where they are not. */
+unsigned stream_parts(struct stream *stream, struct iovec parts[STREAM_WINDOW]);
 bool stream_at_end(const struct stream *stream);
 bool stream_failed(const struct stream *stream); /* there was no memory for even one buffer */
 

@@ -144,6 +144,54 @@ def test_alone_and_among_many_a_table_has_the_same_bytes(server):
         stream.close()
 
 
+ROW_BYTES = 128 * 4
+PIECE_ROWS = 1024  # 512 KiB
+
+
+@pytest.mark.parametrize("made", ["at once", "by workers"])
+def test_lengths_around_pieces_are_parts_of_one_table(server, made):
+    """Answers of one piece, of a window's, of more: however they leave, on one kept connection, the rows are the same."""
+    most = 4 * PIECE_ROWS
+    positions = {"at once": {"len": most}, "by workers": {"positions": [i + 0.25 for i in range(most)]}}[made]
+    fields = {"scheme": "sinusoidal", "dim": 128, "format": "raw", "dtype": "f32", **positions}
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+
+    def rows(n):
+        connection.request("POST", "/encode", json.dumps({**fields, "slice": [[0, n]]}))
+        answer = connection.getresponse()
+        assert answer.status == 200 and int(answer.headers["Content-Length"]) == n * ROW_BYTES
+        return answer.read()
+
+    whole = rows(most)
+    angles = (np.arange(most)[:, None] + (made == "by workers") * 0.25) * 10000.0 ** (-np.arange(64) / 64)
+    assert np.abs(np.frombuffer(whole, "<f4").reshape(most, 128)[:, 1::2] - np.cos(angles)).max() < 1e-7
+    for n in [127, 128, 129, *(k * PIECE_ROWS + d for k in (1, 2, 3) for d in (-1, 0, 1))]:
+        assert rows(n) == whole[:n * ROW_BYTES], n
+    connection.close()
+
+
+def test_who_leaves_a_short_stream_leaves_nothing_behind():
+    """1.5 MiB stand whole in the server's memory while they leave; a client that reads a little and goes returns them."""
+    with start_server() as server:
+        fields = {"scheme": "sinusoidal", "dim": 128, "len": 3 * PIECE_ROWS, "format": "raw"}
+
+        def leave():
+            stream = Stream(server, fields)
+            stream.read(1000)
+            stream.close()
+        for _ in range(20):
+            leave()
+        before = server.memory("VmRSS")
+        for _ in range(200):
+            leave()
+        end = time.monotonic() + 10
+        while "posenc_streams 0" not in server.get("/metrics").body.decode() and time.monotonic() < end:
+            time.sleep(0.05)
+        assert "posenc_streams 0" in server.get("/metrics").body.decode()
+        assert SANITIZED or server.memory("VmRSS") - before < 16 * MIB
+        assert server.get("/encode?scheme=sinusoidal&dim=128&len=3072&format=raw").status == 200
+
+
 def test_a_stream_is_not_slow():
     """Far below what the machine can do, so that only a collapse fails: the measure itself is `make bench`."""
     with start_server() as server:
