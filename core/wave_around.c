@@ -151,10 +151,10 @@ static void settle_value(const struct block *b, size_t n, size_t j, double x, do
         b->dst[n * b->stride + j] = pe_wave_settle_narrow(b->w, PE_BF16, b->col + j, p, x, error);
 }
 
-/* Column j, k rows above the anchor and k below. In units of u·M (kernels/run.c): X is right to 771 and, of Y's error,
- * the block sees 422, where reach is |sin 16w| at most; here it may be half of that, for |sin 16w| is at most
- * |sin 15½w| + |sin ½w|, and what is proportional to it doubles: below 1400 and 750. The steps, from 1/2 up, are right
- * to 900 as a run's rows are, and their rests to 2^-49. Twice a run's bound, 4186, covers that. */
+/* Column j, k rows above the anchor and k below. In units of u·M (kernels/run.c): X is right to 2971 and, of Y's error,
+ * the block sees 1374, where reach is |sin 16w| at most; here it may be half of that, for |sin 16w| is at most
+ * |sin 15½w| + |sin ½w|, and what is proportional to it doubles: below 5950 and 2750. The steps, from 1/2 up, are right
+ * to 900 as a run's rows are, and their rests to 2^-49. Twice a run's bound, 10490, covers that. */
 static void settle_rows(const struct block *b, size_t k, size_t j)
 {
     const struct pe_wave_around *a = b->w->around;

@@ -25,18 +25,37 @@ struct block {
 
 static double position(const struct block *b, size_t n) { return b->anchor + ((double)n - PE_RUN_HALF); }
 
+/* A bit for every row that the kernel may have written wrong: its double and this one are both within error of the
+ * value. Where the kernel was within 2·error of a middle, this one is within 4; and near a zero floats are so dense
+ * that all are. */
+static uint32_t open_f32(const double *rows, double error)
+{
+    const int64_t half = 1 << (DROPPED_F32 - 1), kept = -((int64_t)1 << DROPPED_F32);
+    uint32_t open = 0;
+    for (unsigned n = 0; n < PE_RUN_ROWS; n++) {
+        union {
+            double d;
+            int64_t i;
+        } middle = {.d = rows[n]};
+        middle.i = (middle.i & kept) | half;
+        if (__builtin_expect(fabs(rows[n] - middle.d) <= 4.001 * error, 0))
+            open |= 1U << n;
+    }
+    return open;
+}
+
 static void settle_f32(const struct block *b, size_t j, const double *rows, double error)
 {
-    float low[PE_RUN_ROWS], high[PE_RUN_ROWS], *to = (float *)(void *)b->dst + j;
-    for (size_t n = 0; n < PE_RUN_ROWS; n++) {
-        low[n] = (float)(rows[n] - error);
-        high[n] = (float)(rows[n] + error);
+    float *to = (float *)(void *)b->dst + j;
+    for (uint32_t open = open_f32(rows, error); open; open &= open - 1) {
+        size_t n = (size_t)__builtin_ctz(open);
+        if (n >= b->n_rows)
+            return;
+        float low = (float)(rows[n] - error), high = (float)(rows[n] + error);
+        if (low != high || low == 0) /* -0 and +0 are equal, and not the same answer */
+            low = (float)pe_wave_settle(b->w, PE_F32, b->col + j, position(b, n));
+        to[n * b->stride] = low;
     }
-    for (size_t n = 0; n < b->n_rows; n++)
-        if (low[n] == high[n] && low[n] != 0) /* -0 and +0 are equal, and not the same answer */
-            to[n * b->stride] = low[n];
-        else
-            to[n * b->stride] = (float)pe_wave_settle(b->w, PE_F32, b->col + j, position(b, n));
 }
 
 static uint32_t size_bits(double x)
@@ -45,10 +64,9 @@ static uint32_t size_bits(double x)
     return v.u;
 }
 
-/* A bit for every row that the kernel may have written wrong: its double and this one are both within error of the
- * value. Above 2^25·error that is less than a float's unit between the two, so that where the kernel met a middle
- * (kernels/rounding.h) the float here is that or one of its neighbours. */
-static uint32_t open_rows(enum pe_dtype dtype, const double *rows, double error)
+/* The same for f16 and bf16. Above 2^25·error the two doubles are less than a float's unit apart, so that where the
+ * kernel met a middle (kernels/rounding.h) the float here is that or one of its neighbours. */
+static uint32_t open_narrow(enum pe_dtype dtype, const double *rows, double error)
 {
     bool is_f16 = dtype == PE_F16;
     const uint32_t half = 1U << ((is_f16 ? DROPPED_F16 : DROPPED_BF16) - 1), dropped = 2 * half - 1, beside = 1;
@@ -57,7 +75,8 @@ static uint32_t open_rows(enum pe_dtype dtype, const double *rows, double error)
     uint32_t open = 0;
     for (unsigned n = 0; n < PE_RUN_ROWS; n++) {
         uint32_t size = size_bits(rows[n]), above = (size - half + beside) & dropped;
-        open |= (uint32_t)((above <= 2 * beside) | (size <= tiny)) << n;
+        if (__builtin_expect((above <= 2 * beside) | (size <= tiny), 0))
+            open |= 1U << n;
     }
     return open;
 }
@@ -65,10 +84,11 @@ static uint32_t open_rows(enum pe_dtype dtype, const double *rows, double error)
 static void settle_narrow(const struct block *b, size_t j, const double *rows, double error)
 {
     uint16_t *to = (uint16_t *)(void *)b->dst + j;
-    for (uint32_t open = open_rows(b->dtype, rows, error); open; open &= open - 1) {
+    for (uint32_t open = open_narrow(b->dtype, rows, error); open; open &= open - 1) {
         size_t n = (size_t)__builtin_ctz(open);
-        if (n < b->n_rows)
-            to[n * b->stride] = pe_wave_settle_narrow(b->w, b->dtype, b->col + j, position(b, n), rows[n], error);
+        if (n >= b->n_rows)
+            return;
+        to[n * b->stride] = pe_wave_settle_narrow(b->w, b->dtype, b->col + j, position(b, n), rows[n], error);
     }
 }
 

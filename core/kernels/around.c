@@ -220,12 +220,12 @@ INLINED vw power_above(vw x)
     return (vw)(((vu)x + fraction) & ~fraction);
 }
 
-/* The blocks of an exact anchor X, Y lie around anchors at most 224 steps away. With ρ, reach, the largest sine of up
- * to 15½ steps: |sin 16w| ≤ 2ρ, and so |sin 224w| = |sin (14·15½ + 7)w| ≤ 16ρ. So |x| + |y|·ρ of a block is at most |X|
- * + |Y|·16ρ + (|Y| + |X|)·ρ. */
+/* The blocks of an exact anchor X, Y lie around anchors at most 480 steps away. With ρ, reach, the largest sine of up
+ * to 15½ steps: |sin 16w| ≤ 2ρ, and |sin 480w| = |sin (30·15½ + 15)w| ≤ 32ρ. So |x| + |y|·ρ of a block is at most |X| +
+ * |Y|·32ρ + (|Y| + |X|)·ρ. */
 INLINED vw square_of(vw x, vw y, vw bound, vw size, vw reach, vw turns)
 {
-    vw most = size_of(x) * (reach + 1.0f) + size_of(y) * (reach * 17.0f);
+    vw most = size_of(x) * (reach + 1.0f) + size_of(y) * (reach * 33.0f);
     most = wide_choice((vu)(most < size), most, size);
     vw clear = power_above(most) * PE_AROUND_CLEAR, known = (bound * 0x1p28f + 0x1p-40f) * turns;
     return wide_choice((vu)(most < known), (vw){0} + __builtin_inff(), clear * clear);

@@ -11,8 +11,8 @@ union float_bits {
     uint32_t u;
 };
 
-/* The bits of a float's fraction that the narrow types have not. */
-enum { DROPPED_F16 = 13, DROPPED_BF16 = 16 };
+/* The bits of a double's fraction that a float has not, and of a float's that the narrow types have not. */
+enum { DROPPED_F32 = 29, DROPPED_F16 = 13, DROPPED_BF16 = 16 };
 
 /* f16 from a float: add a half of the last kept bit less one, and the bit itself (round half to even); what is below
  * the normal range is rounded by the adder of a float whose ulp is f16's smallest step, 2^-24. All cases are computed

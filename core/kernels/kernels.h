@@ -56,10 +56,10 @@ enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
 typedef bool pe_run_fn(const double *x, const double *y, const double *bounds, const double *cosines,
                        const double *sines, const double *reach, size_t n, void *out, size_t stride, uint32_t *doubts);
 #define PE_RUN_CLEAR 0x1.04p25 /* 2^25, and room for the value being a rounded one */
-#define PE_RUN_ERROR 0x1.06p-42
+#define PE_RUN_ERROR 0x1.48p-41
 #define PE_RUN_TINY_F32 0x1p-100 /* at or below this a block of f32 or bf16 is near f32's subnormals */
 #define PE_RUN_TINY_F16 0x1p-14  /* f16's smallest normal value */
-enum { PE_RUN_TURNS = 7 };
+enum { PE_RUN_TURNS = 15 };
 
 /* x and y after a turn by an angle of these cosines and sines: x·c + y·s, y·c - x·s. */
 typedef void pe_turn_fn(double *x, double *y, const double *cosines, const double *sines, size_t n);

@@ -22,9 +22,6 @@
 
 enum kind { F32, F16, BF16 };
 
-/* The bits of a double's fraction that a float has not. */
-enum { DROPPED_F32 = 29 };
-
 #if defined(__AVX2__) && !defined(__AVX512F__)
 #define PE_AVX2_ONLY
 #endif

@@ -7,17 +7,17 @@
  * times its distance, so 16 steps give 6u·M·136. The first step's own roundings, the anchor's and those of x(-1) add
  * less than 84u·M. Together 900u·M.
  *
- * An anchor after k ≤ 7 turns by 32w, where j turns bring |sin 32jw| ≤ min(1, 2jρ): j turns before, |x| was at most
- * max(1, 2j)·M and |y| at most |x| + |y| of now. A turn adds 3u(|xc| + |ys|) + u|x'| to x, over the seven less than
- * Σ(6j + 12 + max(1, 2j))u·M = 253u·M, j from 0 to 6; to y less than 7u(|x| + |y|), of which later turns bring
- * 7u·Σ 2jρ(|x| + |y|) ≤ 294u·M to x. The exact anchor's own 2^-50 are 8u·(2·7 + 14)M = 224u·M. So x is right to
- * 771u·M; of y's error, by the same sums, the block sees the share ρ: 49 + 253 + 8 + 112 = 422u·M.
+ * An anchor after k ≤ 15 turns by 32w, where j turns bring |sin 32jw| ≤ min(1, 2jρ): j turns before, |x| was at most
+ * max(1, 2j)·M and |y| at most |x| + |y| of now. A turn adds 3u(|xc| + |ys|) + u|x'| to x, over the fifteen less than
+ * Σ(6j + 12 + max(1, 2j))u·M = 1021u·M, j from 0 to 14; to y less than 7u(|x| + |y|), of which later turns bring
+ * 7u·Σ 2jρ(|x| + |y|) ≤ 1470u·M to x. The exact anchor's own 2^-50 are 8u·(2·15 + 30)M = 480u·M. So x is right to
+ * 2971u·M; of y's error, by the same sums, the block sees the share ρ: 105 + 1021 + 8 + 240 = 1374u·M.
  *
- * In all (900 + 771 + 422)u·M = 2093u·M < 1.023·2^-42·M.
+ * In all (900 + 2971 + 1374)u·M = 5245u·M < 1.281·2^-41·M.
  *
- * Why 32 rows and seven turns: the block's part grows with the square of its rows, and every value nearer to a middle
- * than the bound has its column made again and may need double-double; twice the rows would spare a tenth of the loop
- * and flag twice as many. An exact anchor takes as long as a third of a block. */
+ * Why 32 rows and fifteen turns: the block's part grows with the square of its rows, the anchors' with that of their
+ * turns, and every value nearer to a middle than the bound has its column made again and may need double-double. An
+ * exact anchor takes as long as a third of a block: with seven turns it was 6 in a hundred of a table's time. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/rounding.h"
 

@@ -153,8 +153,8 @@ static void check_small(enum pe_dtype dtype)
     const double calm = 0x1.664p-6;
     if (dtype == PE_F32)
         return;
-    assert_true(doubted(dtype, calm, calm * 0x1p18));
-    assert_false(doubted(dtype, calm, calm * 0x1p16));
+    assert_true(doubted(dtype, calm, 1.01 * calm / (PE_RUN_CLEAR * PE_RUN_ERROR)));
+    assert_false(doubted(dtype, calm, 0.98 * calm / (PE_RUN_CLEAR * PE_RUN_ERROR)));
 }
 
 static void small_beside_large(void **unused)
