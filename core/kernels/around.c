@@ -26,11 +26,9 @@ _Static_assert(PE_WAVES_LANES % (2 * WIDE) == 0, "padding holds whole groups");
 
 enum { HALF_BITS = 16, HALF = 1 << (HALF_BITS - 1) };
 
-#define INLINED static inline __attribute__((always_inline))
-
 /* ---- Operations the language lacks ---- */
 
-INLINED vw wide_load(const float *from)
+PE_INLINED vw wide_load(const float *from)
 {
     vw v;
     memcpy(&v, from, sizeof v);
@@ -38,7 +36,7 @@ INLINED vw wide_load(const float *from)
 }
 
 /* a·b + c and c - a·b, rounded once where the machine can. */
-INLINED vw plus_product(vw c, vw a, vw b)
+PE_INLINED vw plus_product(vw c, vw a, vw b)
 {
 #if defined(__AVX512F__)
     return (vw)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -49,7 +47,7 @@ INLINED vw plus_product(vw c, vw a, vw b)
 #endif
 }
 
-INLINED vw minus_product(vw c, vw a, vw b)
+PE_INLINED vw minus_product(vw c, vw a, vw b)
 {
 #if defined(__AVX512F__)
     return (vw)_mm512_fnmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -61,7 +59,7 @@ INLINED vw minus_product(vw c, vw a, vw b)
 }
 
 /* The lower halves of one and the upper of the other. */
-INLINED vu halves_of(vu low, vu high)
+PE_INLINED vu halves_of(vu low, vu high)
 {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     enum { ODD_HALVES = 0xaa };
@@ -73,7 +71,7 @@ INLINED vu halves_of(vu low, vu high)
 }
 
 /* A bit for every number's sign. */
-INLINED uint32_t signs(vu x)
+PE_INLINED uint32_t signs(vu x)
 {
 #if defined(__AVX512F__)
     return _mm512_movepi32_mask((__m512i)x);
@@ -90,7 +88,7 @@ INLINED uint32_t signs(vu x)
 }
 
 /* The floats of the even and of the odd numbers. */
-INLINED void part(const double *from, vw parts[2])
+PE_INLINED void part(const double *from, vw parts[2])
 {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     enum { EVEN = 0x88, ODD = 0xdd }; /* of each half of a register */
@@ -115,7 +113,7 @@ struct group {
     vw x[2], y[2], square[2]; /* the square of what |d| must be above */
 };
 
-INLINED struct group start(const struct pe_anchors *a, size_t j)
+PE_INLINED struct group start(const struct pe_anchors *a, size_t j)
 {
     struct group g;
     part(a->x + j, g.x);
@@ -126,7 +124,7 @@ INLINED struct group start(const struct pe_anchors *a, size_t j)
 }
 
 /* Signs where x may be rounded wrong: of d² - square. */
-INLINED vu doubt(vw x, vw square)
+PE_INLINED vu doubt(vw x, vw square)
 {
     vw d = x - (vw)halves_of((vu){0} + HALF, (vu)x);
 #if defined(__AVX512F__)
@@ -139,7 +137,7 @@ INLINED vu doubt(vw x, vw square)
 }
 
 /* Half of what the last bit is worth is added, the rest cut off: which way a middle goes does not matter. */
-INLINED void put(vw even, vw odd, uint16_t *to)
+PE_INLINED void put(vw even, vw odd, uint16_t *to)
 {
     vu both = halves_of(((vu)even + HALF) >> HALF_BITS, (vu)odd + HALF);
     memcpy(to, &both, sizeof both);
@@ -150,7 +148,7 @@ struct both {
     vw up[2], down[2];
 };
 
-INLINED struct both turned(const struct group *g, const float *const steps[4], size_t at)
+PE_INLINED struct both turned(const struct group *g, const float *const steps[4], size_t at)
 {
     struct both r;
     for (int i = 0; i < 2; i++) {
@@ -162,7 +160,7 @@ INLINED struct both turned(const struct group *g, const float *const steps[4], s
 }
 
 /* Writes it; a bit for every pair of columns with a doubt. */
-INLINED uint32_t put_both(const struct group *g, struct both r, uint16_t *above, uint16_t *below)
+PE_INLINED uint32_t put_both(const struct group *g, struct both r, uint16_t *above, uint16_t *below)
 {
     put(r.up[0], r.up[1], above);
     put(r.down[0], r.down[1], below);
@@ -171,8 +169,8 @@ INLINED uint32_t put_both(const struct group *g, struct both r, uint16_t *above,
 }
 
 /* All rows of a group; what is doubted in each goes to places. A row is made while the one before is written. */
-INLINED void fill_group(const struct pe_anchors *a, size_t j, uint16_t *out, size_t stride,
-                        uint32_t places[PE_RUN_HALF])
+PE_INLINED void fill_group(const struct pe_anchors *a, size_t j, uint16_t *out, size_t stride,
+                           uint32_t places[PE_RUN_HALF])
 {
     struct group g = start(a, j);
     const float *const steps[4] = {a->steps[0] + j / 2, a->steps[1] + j / 2, a->steps[2] + j / 2, a->steps[3] + j / 2};
@@ -208,13 +206,13 @@ bool PE_KERNEL(pe_around_bf16)(const struct pe_anchors *a, size_t n, uint16_t *o
 
 /* ---- What is clear of a middle ---- */
 
-INLINED vw size_of(vw x) { return (vw)((vu)x & INT32_MAX); }
+PE_INLINED vw size_of(vw x) { return (vw)((vu)x & INT32_MAX); }
 
 /* yes where mask is of ones. */
-INLINED vw wide_choice(vu mask, vw yes, vw no) { return (vw)(((vu)yes & mask) | ((vu)no & ~mask)); }
+PE_INLINED vw wide_choice(vu mask, vw yes, vw no) { return (vw)(((vu)yes & mask) | ((vu)no & ~mask)); }
 
 /* The power of two from x on: 0 for 0. */
-INLINED vw power_above(vw x)
+PE_INLINED vw power_above(vw x)
 {
     const uint32_t fraction = (1U << 23) - 1;
     return (vw)(((vu)x + fraction) & ~fraction);
@@ -223,7 +221,7 @@ INLINED vw power_above(vw x)
 /* The blocks of an exact anchor X, Y lie around anchors at most 480 steps away. With ρ, reach, the largest sine of up
  * to 15½ steps: |sin 16w| ≤ 2ρ, and |sin 480w| = |sin (30·15½ + 15)w| ≤ 32ρ. So |x| + |y|·ρ of a block is at most |X| +
  * |Y|·32ρ + (|Y| + |X|)·ρ. */
-INLINED vw square_of(vw x, vw y, vw bound, vw size, vw reach, vw turns)
+PE_INLINED vw square_of(vw x, vw y, vw bound, vw size, vw reach, vw turns)
 {
     vw most = size_of(x) * (reach + 1.0f) + size_of(y) * (reach * 33.0f);
     most = wide_choice((vu)(most < size), most, size);

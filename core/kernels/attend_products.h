@@ -36,8 +36,8 @@ void KERNEL(pack)(const real *b, size_t b_stride, size_t n, size_t k, real *pane
 typedef real anywhere __attribute__((vector_size(WIDTH * sizeof(real)), aligned(sizeof(real)), may_alias));
 
 /* rows is a constant where it is called. */
-ALWAYS_INLINE void tile(size_t rows, size_t k, real scale, const real *a, size_t a_stride, const real *b, real *c,
-                        size_t c_stride)
+PE_INLINED void tile(size_t rows, size_t k, real scale, const real *a, size_t a_stride, const real *b, real *c,
+                     size_t c_stride)
 {
     vr sum[TALL][2];
     for (size_t r = 0; r < rows; r++) {

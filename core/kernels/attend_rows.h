@@ -183,10 +183,7 @@ static inline double total(const vd sums[WIDTH / LANES])
     return lane[0];
 }
 
-/* Constant arguments choose what is compiled. */
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
-ALWAYS_INLINE double exp_row(real *s, size_t n, real max, bool weighted, double *product)
+PE_INLINED double exp_row(real *s, size_t n, real max, bool weighted, double *product)
 {
     struct sums sums = {0};
     vr x[SIDE], e[SIDE];
@@ -292,7 +289,7 @@ static inline void gated(vr s[SIDE], real unused)
 }
 
 /* out = change(s), all along the row. */
-ALWAYS_INLINE void map(void (*change)(vr[SIDE], real), real parameter, const real *s, size_t n, real *out)
+PE_INLINED void map(void (*change)(vr[SIDE], real), real parameter, const real *s, size_t n, real *out)
 {
     vr x[SIDE];
     size_t j = 0;

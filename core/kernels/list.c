@@ -20,9 +20,6 @@ typedef int32_t vw __attribute__((vector_size(2 * LANES * sizeof(int32_t))));
 typedef uint32_t vu __attribute__((vector_size(2 * LANES * sizeof(uint32_t))));
 typedef float vf2 __attribute__((vector_size(2 * LANES * sizeof(float))));
 
-/* What works on several registers must be one piece of code with its caller, or they go through memory. */
-#define INLINE inline __attribute__((always_inline))
-
 /* ---- Operations the language lacks ---- */
 
 /* a·b + c, rounded once where the machine can. */
@@ -111,7 +108,7 @@ struct phases {
 
 /* The quarter comes with the centre, 1.5·2^52 + quarter, which leaves the nearest integer in the low bits of what it is
  * added to. */
-static INLINE struct phases reduce(struct columns c, size_t j, vd p)
+PE_INLINED struct phases reduce(struct columns c, size_t j, vd p)
 {
     struct phases x;
     for (int i = 0; i < SIDE; i++, j += LANES) {
@@ -129,7 +126,7 @@ struct waves {
     vd first[SIDE], next[SIDE];
 };
 
-static INLINE struct waves sines_and_cosines(struct phases x)
+PE_INLINED struct waves sines_and_cosines(struct phases x)
 {
     struct waves w;
     for (int i = 0; i < SIDE; i++) {
@@ -147,7 +144,7 @@ static INLINE struct waves sines_and_cosines(struct phases x)
 }
 
 /* The third and fourth quarter are the first two with a minus; a quarter on is that of q + 1. */
-static INLINE struct waves waves(struct columns c, size_t j, struct phases x)
+PE_INLINED struct waves waves(struct columns c, size_t j, struct phases x)
 {
     struct waves w = sines_and_cosines(x);
     for (int i = 0; i < SIDE; i++, j += LANES) {
@@ -175,7 +172,7 @@ struct doubt {
 };
 enum { ZONE = 1 << (10 + 3), FORBIDDEN = INT32_MIN + 2 * ZONE };
 
-static INLINE struct doubt doubt_more(struct doubt d, enum kind kind, struct phases x, struct waves w)
+PE_INLINED struct doubt doubt_more(struct doubt d, enum kind kind, struct phases x, struct waves w)
 {
     for (int i = 0; i < SIDE; i++) {
         vu low = low_words(w.first[i], kind == ALONE ? w.first[i] : w.next[i]);
@@ -186,7 +183,7 @@ static INLINE struct doubt doubt_more(struct doubt d, enum kind kind, struct pha
 }
 
 /* Writes the columns or pairs of SIDE registers, or the n of them that there are. */
-static INLINE void put(enum kind kind, struct waves w, size_t n, float *out, float *next)
+PE_INLINED void put(enum kind kind, struct waves w, size_t n, float *out, float *next)
 {
     for (size_t i = 0, done = 0; i < SIDE && done < n; i++, done += LANES) {
         vf first = __builtin_convertvector(w.first[i], vf), second = __builtin_convertvector(w.next[i], vf);
@@ -211,8 +208,8 @@ static inline bool is_settled(struct doubt doubt, double least)
 }
 
 /* One group of columns or pairs: computed, watched, written. */
-static INLINE struct doubt step(enum kind kind, struct columns c, size_t j, vd position, struct doubt doubt, size_t n,
-                                float *out, float *next)
+PE_INLINED struct doubt step(enum kind kind, struct columns c, size_t j, vd position, struct doubt doubt, size_t n,
+                             float *out, float *next)
 {
     struct phases x = reduce(c, j, position);
     struct waves w = waves(c, j, x);
@@ -221,8 +218,7 @@ static INLINE struct doubt step(enum kind kind, struct columns c, size_t j, vd p
 }
 
 /* Whether the row at p is right. */
-static INLINE bool fill_row(enum kind kind, struct columns c, double p, double unsure, size_t n, float *out,
-                            float *next)
+PE_INLINED bool fill_row(enum kind kind, struct columns c, double p, double unsure, size_t n, float *out, float *next)
 {
     struct doubt doubt = {all_lanes(1), (vw){0} + INT32_MAX};
     double rest = p * unsure, least = rest * rest > PE_LIST_LEAST ? rest * rest : PE_LIST_LEAST;
@@ -237,8 +233,8 @@ static INLINE bool fill_row(enum kind kind, struct columns c, double p, double u
 }
 
 /* One function for each kind of rows: inlined, so that the loops have no decisions. */
-static INLINE size_t fill(enum kind kind, struct columns c, const double *positions, size_t n_rows, double unsure,
-                          size_t n, float *out, float *next, size_t stride)
+PE_INLINED size_t fill(enum kind kind, struct columns c, const double *positions, size_t n_rows, double unsure,
+                       size_t n, float *out, float *next, size_t stride)
 {
     size_t i = 0;
     while (i < n_rows && fill_row(kind, c, positions[i], unsure, n, out + i * stride, next + i * stride))

@@ -53,8 +53,6 @@ ROTATE(double, pe_rotate_f64)
 
 /* ---- Blocks of floats ---- */
 
-#define INLINED static inline __attribute__((always_inline))
-
 /* A register of floats; a head of 64 channels has two of 16, and of its halves' rests there would be many. */
 #if defined(__AVX2__)
 enum { WIDE = 8 };
@@ -79,19 +77,19 @@ typedef float vw __attribute__((vector_size(WIDE * sizeof(float))));
 #define HIGH(firsts, seconds) __builtin_shufflevector(firsts, seconds, 2, 6, 3, 7)
 #endif
 
-INLINED vw wide_load(const float *from)
+PE_INLINED vw wide_load(const float *from)
 {
     vw v;
     memcpy(&v, from, sizeof v);
     return v;
 }
 
-INLINED void wide_store(float *to, vw v) { memcpy(to, &v, sizeof v); }
+PE_INLINED void wide_store(float *to, vw v) { memcpy(to, &v, sizeof v); }
 
 /* WIDE pairs of n_heads heads, each apart from the one before: the table is read once for all of them. Of a head all
  * are read before the first is written. */
-INLINED void turn_halves(const float *cosines, const float *sines, const float *x, float *y, size_t partner,
-                         size_t n_heads, size_t apart)
+PE_INLINED void turn_halves(const float *cosines, const float *sines, const float *x, float *y, size_t partner,
+                            size_t n_heads, size_t apart)
 {
     vw cosine = wide_load(cosines), sine = wide_load(sines);
     for (size_t h = 0; h < n_heads; h++, x += apart, y += apart) {
@@ -101,8 +99,8 @@ INLINED void turn_halves(const float *cosines, const float *sines, const float *
     }
 }
 
-INLINED void turn_neighbours(const float *cosines, const float *sines, const float *x, float *y, size_t n_heads,
-                             size_t apart)
+PE_INLINED void turn_neighbours(const float *cosines, const float *sines, const float *x, float *y, size_t n_heads,
+                                size_t apart)
 {
     vw cosine = IN_ORDER(wide_load(cosines)), sine = IN_ORDER(wide_load(sines));
     for (size_t h = 0; h < n_heads; h++, x += apart, y += apart) {
@@ -136,14 +134,14 @@ static void turn_rest(const float *cosines, const float *sines, const float *x, 
  * of each; a row takes 0.8 of the time. In place, where lines are there already, it would take 1.1. */
 enum { AHEAD = 4096 };
 
-INLINED void call_for(const float *x) { __builtin_prefetch((const char *)x + AHEAD); }
+PE_INLINED void call_for(const float *x) { __builtin_prefetch((const char *)x + AHEAD); }
 
 /* Heads that are turned together. Read for each, the table's bytes are as many as the tensor's: four at a time reach
  * 0.95 of what reading and writing alone does, two 0.9, one 0.75 (a Zen 3, 4 MiB in place). */
 enum { HEADS = 4 };
 
-INLINED void turn_row(const float *cosines, const float *sines, const float *x, float *y, size_t n_pairs, size_t step,
-                      size_t partner, size_t n_heads, size_t apart)
+PE_INLINED void turn_row(const float *cosines, const float *sines, const float *x, float *y, size_t n_pairs,
+                         size_t step, size_t partner, size_t n_heads, size_t apart)
 {
     size_t c = 0;
     for (; c + WIDE <= n_pairs; c += WIDE) {
@@ -162,9 +160,9 @@ INLINED void turn_row(const float *cosines, const float *sines, const float *x, 
 }
 
 /* The compiler knows step and n_heads: a loop for each layout and each number of heads at a time. */
-INLINED void turn_rows(const float *cosines, const float *sines, size_t table_step, const float *x, float *y,
-                       size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner, size_t n_heads,
-                       size_t apart)
+PE_INLINED void turn_rows(const float *cosines, const float *sines, size_t table_step, const float *x, float *y,
+                          size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner, size_t n_heads,
+                          size_t apart)
 {
     for (size_t r = 0; r < n_rows; r++, cosines += table_step, sines += table_step, x += row_len, y += row_len)
         turn_row(cosines, sines, x, y, n_pairs, step, partner, n_heads, apart);

@@ -16,6 +16,7 @@
 #define PE_ROUNDING_H
 
 #include "core/kernels/halves.h"
+#include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 
 #include <math.h>
@@ -132,7 +133,7 @@ static inline void tell_narrow(const struct seen *seen, vd told[2])
 /* ---- Whichever ---- */
 
 /* Stores the values of a and, behind them, of b. */
-static inline __attribute__((always_inline)) void emit(enum kind kind, void *to, vd a, vd b, struct seen *seen)
+PE_INLINED void emit(enum kind kind, void *to, vd a, vd b, struct seen *seen)
 {
     if (kind == F32)
         emit_f32(to, a, b, seen);
@@ -142,7 +143,7 @@ static inline __attribute__((always_inline)) void emit(enum kind kind, void *to,
 
 /* Per column how far it stayed from what cannot be told: f32, the distance from a middle; f16, bf16, its smallest size,
  * 0 where a middle was met. */
-static inline __attribute__((always_inline)) void tell(enum kind kind, const struct seen *seen, double *margins)
+PE_INLINED void tell(enum kind kind, const struct seen *seen, double *margins)
 {
     vd told[2];
     if (kind == F32)

@@ -37,8 +37,6 @@ struct chains {
     struct seen seen[SIDE / 2];
 };
 
-#define INLINED static inline __attribute__((always_inline))
-
 /* The loops over SIDE are to be written out, that the state may live in registers. */
 #if defined(__clang__)
 #define WRITTEN_OUT _Pragma("clang loop unroll(full)")
@@ -46,7 +44,7 @@ struct chains {
 #define WRITTEN_OUT _Pragma("GCC unroll 4")
 #endif
 
-INLINED void start(struct chains *s, const double *x, const double *y, const double *cosines, const double *sines)
+PE_INLINED void start(struct chains *s, const double *x, const double *y, const double *cosines, const double *sines)
 {
     WRITTEN_OUT for (int k = 0; k < SIDE; k++)
     {
@@ -60,12 +58,12 @@ INLINED void start(struct chains *s, const double *x, const double *y, const dou
 }
 
 /* next = 2c·now - before, in before's place. */
-INLINED void step(const vd *twice, const vd *now, vd *before)
+PE_INLINED void step(const vd *twice, const vd *now, vd *before)
 {
     WRITTEN_OUT for (int k = 0; k < SIDE; k++) before[k] = product_minus(twice[k], now[k], before[k]);
 }
 
-INLINED void emit_rows(enum kind kind, struct chains *s, const vd *up, const vd *down, char *above, char *below)
+PE_INLINED void emit_rows(enum kind kind, struct chains *s, const vd *up, const vd *down, char *above, char *below)
 {
     const size_t size = kind == F32 ? sizeof(float) : sizeof(uint16_t);
     WRITTEN_OUT for (int k = 0; k < SIDE; k += 2)
@@ -76,7 +74,7 @@ INLINED void emit_rows(enum kind kind, struct chains *s, const vd *up, const vd 
 }
 
 /* SIDE registers of columns, all rows. Two rows a turn, so that now and before change their roles and nothing moves. */
-INLINED void run_columns(enum kind kind, struct chains s, char *out, size_t row_bytes, double *margins)
+PE_INLINED void run_columns(enum kind kind, struct chains s, char *out, size_t row_bytes, double *margins)
 {
     char *above = out + PE_RUN_HALF * row_bytes, *below = above - row_bytes;
     for (size_t n = 0; n < PE_RUN_HALF; n += 2) {
@@ -95,8 +93,8 @@ INLINED void run_columns(enum kind kind, struct chains s, char *out, size_t row_
 
 /* Lanes of ones where a value of the column may have been rounded wrong; also where one is NaN, for which no
  * comparison holds; not in a column of zeros. */
-INLINED vi judge(enum kind kind, const double *x, const double *y, const double *bounds, const double *reach,
-                 const double *margins)
+PE_INLINED vi judge(enum kind kind, const double *x, const double *y, const double *bounds, const double *reach,
+                    const double *margins)
 {
     vd most = magnitude(load(x)) + magnitude(load(y)) * load(reach);
     vd error = PE_RUN_ERROR * most + load(bounds), margin = load(margins);
@@ -110,8 +108,8 @@ INLINED vi judge(enum kind kind, const double *x, const double *y, const double 
     return ~clear & (most != 0);
 }
 
-INLINED bool run(enum kind kind, const double *x, const double *y, const double *bounds, const double *cosines,
-                 const double *sines, const double *reach, size_t n, void *out, size_t stride, uint32_t *doubts)
+PE_INLINED bool run(enum kind kind, const double *x, const double *y, const double *bounds, const double *cosines,
+                    const double *sines, const double *reach, size_t n, void *out, size_t stride, uint32_t *doubts)
 {
     _Static_assert(PE_WAVES_LANES % (SIDE * LANES) == 0, "padding holds whole groups");
     const size_t size = kind == F32 ? sizeof(float) : sizeof(uint16_t);

@@ -39,8 +39,7 @@ static inline void put(char *to, bytes v) { memcpy(to, &v, sizeof v); }
 
 /* Row p < n_streams is at dst + p·apart and reads from src - p·REGISTER; n bytes each, at least a register. What is
  * between the ends is written to aligned places, the ends as whole registers that overlap it. */
-static inline __attribute__((always_inline)) void copy_rows(const char *src, size_t n, char *dst, size_t apart,
-                                                            int n_streams)
+PE_INLINED void copy_rows(const char *src, size_t n, char *dst, size_t apart, int n_streams)
 {
     bytes r[STREAMS_MAX - 1 + AT_ONCE]; /* the last few before x, then those from x on */
     size_t x = -(uintptr_t)dst % REGISTER;
@@ -65,8 +64,8 @@ static inline __attribute__((always_inline)) void copy_rows(const char *src, siz
 }
 
 /* As many groups of rows, n_streams registers' worth of them each, as there are from row i on; returns the next row. */
-static inline __attribute__((always_inline)) size_t
-copy_groups(const char *vector, size_t size, size_t i, size_t n_rows, size_t n, char *dst, size_t stride, int n_streams)
+PE_INLINED size_t copy_groups(const char *vector, size_t size, size_t i, size_t n_rows, size_t n, char *dst,
+                              size_t stride, int n_streams)
 {
     size_t step = REGISTER / size, rows = step * (size_t)n_streams;
     for (; i + rows <= n_rows; i += rows)
