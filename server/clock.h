@@ -30,16 +30,19 @@ enum { CLOCK_MS_BYTES = 24 };
 
 static inline char *clock_print_ms(char *dst, uint64_t ns)
 {
-    uint64_t us = (ns + 500) / 1000;
+    uint64_t us = (ns + 500) / 1000, ms = us / 1000;
+    unsigned rest = (unsigned)(us % 1000);
     char reversed[CLOCK_MS_BYTES];
     int n = 0;
-    for (; n < 5 || us > 0; us /= 10) {
-        if (n == 3)
-            reversed[n++] = '.';
-        reversed[n++] = (char)('0' + us % 10);
-    }
+    do
+        reversed[n++] = (char)('0' + ms % 10);
+    while (ms /= 10);
     while (n > 0)
         *dst++ = reversed[--n];
+    *dst++ = '.';
+    *dst++ = (char)('0' + rest / 100);
+    *dst++ = (char)('0' + rest / 10 % 10);
+    *dst++ = (char)('0' + rest % 10);
     *dst = '\0';
     return dst;
 }

@@ -123,19 +123,18 @@ static void put_quoted(struct line *line, const char *text)
     put_text(line, *s ? "…\"" : "\"");
 }
 
-static bool is_plain_character(char c)
+/* Length of a text that a reader of text mode would understand without quotes; 0: it needs them. */
+static size_t plain_length(const char *text)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '-' && c <= ':') || /* -./ and digits */
-           (c && strchr("_{}+%*@,", c));
-}
-
-/* Text mode leaves the quotes away where a reader would not miss them. */
-static bool is_plain(const char *text)
-{
+    static const bool is_plain[256] = {
+        ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['-' ... ':'] = true, /* -./ and digits */
+        ['_'] = true,         ['{'] = true,         ['}'] = true,         ['+'] = true,
+        ['%'] = true,         ['*'] = true,         ['@'] = true,         [','] = true,
+    };
     size_t n = 0;
-    while (n <= VALUE_MAX_BYTES && is_plain_character(text[n]))
+    while (n <= VALUE_MAX_BYTES && is_plain[(unsigned char)text[n]])
         n++;
-    return n <= VALUE_MAX_BYTES && !text[n];
+    return n <= VALUE_MAX_BYTES && !text[n] ? n : 0;
 }
 
 /* Without printf, which takes as long for a number as all the rest for a line. */
@@ -154,18 +153,17 @@ static void put_count(struct line *line, uint64_t count)
 static void put_value(struct line *line, enum log_format format, const struct log_field *field)
 {
     char number[CLOCK_MS_BYTES];
+    size_t n_plain = 0;
     switch (field->kind) {
     case LOG_KIND_TEXT:
-        if (format == LOG_FORMAT_TEXT && is_plain(field->text))
-            put_text(line, field->text);
+        n_plain = format == LOG_FORMAT_TEXT ? plain_length(field->text) : 0;
+        if (n_plain)
+            put(line, field->text, n_plain);
         else
             put_quoted(line, field->text);
         break;
     case LOG_KIND_COUNT: put_count(line, field->count); break;
-    case LOG_KIND_MS:
-        clock_print_ms(number, field->ns);
-        put_text(line, number);
-        break;
+    case LOG_KIND_MS: put(line, number, (size_t)(clock_print_ms(number, field->ns) - number)); break;
     case LOG_KIND_FLAG: put_text(line, "true"); break;
     }
 }
@@ -181,9 +179,10 @@ static void put_fields(struct line *line, enum log_format format, const struct l
     for (size_t i = 0; i < n_fields; i++) {
         if (is_absent(&fields[i]))
             continue;
-        put_text(line, format == LOG_FORMAT_JSON ? ",\"" : " ");
-        put_text(line, fields[i].name);
-        put_text(line, format == LOG_FORMAT_JSON ? "\":" : "=");
+        bool is_json = format == LOG_FORMAT_JSON;
+        put(line, is_json ? ",\"" : " ", is_json ? 2 : 1);
+        put(line, fields[i].name, fields[i].n_name);
+        put(line, is_json ? "\":" : "=", is_json ? 2 : 1);
         put_value(line, format, &fields[i]);
     }
 }

@@ -19,6 +19,7 @@ enum log_kind { LOG_KIND_TEXT, LOG_KIND_COUNT, LOG_KIND_MS, LOG_KIND_FLAG }; /* 
 
 struct log_field {
     const char *name;
+    size_t n_name;
     enum log_kind kind;
     union {
         const char *text; /* any bytes; what is not printable ASCII or UTF-8 is escaped; NULL or "": field left out */
@@ -28,22 +29,15 @@ struct log_field {
     };
 };
 
-#define LOG_TEXT(name_, value_)                                                                                        \
+/* The name is a literal, so that its length need not be counted for every line. */
+#define LOG_FIELD(name_, kind_, member_, value_)                                                                       \
     {                                                                                                                  \
-        .name = (name_), .kind = LOG_KIND_TEXT, .text = (value_)                                                       \
+        .name = "" name_, .n_name = sizeof("" name_) - 1, .kind = (kind_), .member_ = (value_)                         \
     }
-#define LOG_COUNT(name_, value_)                                                                                       \
-    {                                                                                                                  \
-        .name = (name_), .kind = LOG_KIND_COUNT, .count = (value_)                                                     \
-    }
-#define LOG_MS(name_, value_)                                                                                          \
-    {                                                                                                                  \
-        .name = (name_), .kind = LOG_KIND_MS, .ns = (value_)                                                           \
-    }
-#define LOG_FLAG(name_, value_)                                                                                        \
-    {                                                                                                                  \
-        .name = (name_), .kind = LOG_KIND_FLAG, .flag = (value_)                                                       \
-    }
+#define LOG_TEXT(name_, value_) LOG_FIELD(name_, LOG_KIND_TEXT, text, value_)
+#define LOG_COUNT(name_, value_) LOG_FIELD(name_, LOG_KIND_COUNT, count, value_)
+#define LOG_MS(name_, value_) LOG_FIELD(name_, LOG_KIND_MS, ns, value_)
+#define LOG_FLAG(name_, value_) LOG_FIELD(name_, LOG_KIND_FLAG, flag, value_)
 
 /* One event with its fields. event is a constant word: "request", "option". */
 void log_line(enum log_level level, const char *event, const struct log_field *fields, size_t n_fields);
