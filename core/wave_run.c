@@ -38,7 +38,7 @@ static uint32_t open_f32(const double *rows, double error)
             int64_t i;
         } middle = {.d = rows[n]};
         middle.i = (middle.i & kept) | half;
-        if (__builtin_expect(fabs(rows[n] - middle.d) <= 4.001 * error, 0))
+        if (__builtin_expect(!(fabs(rows[n] - middle.d) > 4.001 * error), 0)) /* also where that is NaN */
             open |= 1U << n;
     }
     return open;
@@ -71,11 +71,11 @@ static uint32_t open_narrow(enum pe_dtype dtype, const double *rows, double erro
     bool is_f16 = dtype == PE_F16;
     const uint32_t half = 1U << ((is_f16 ? DROPPED_F16 : DROPPED_BF16) - 1), dropped = 2 * half - 1, beside = 1;
     double clear = PE_RUN_CLEAR * error;
-    const uint32_t tiny = size_bits(is_f16 ? fmax(clear, PE_RUN_TINY_F16) : clear);
+    const uint32_t tiny = size_bits(is_f16 ? fmax(clear, PE_RUN_TINY_F16) : clear), infinite = size_bits(HUGE_VAL);
     uint32_t open = 0;
     for (unsigned n = 0; n < PE_RUN_ROWS; n++) {
         uint32_t size = size_bits(rows[n]), above = (size - half + beside) & dropped;
-        if (__builtin_expect((above <= 2 * beside) | (size <= tiny), 0))
+        if (__builtin_expect((above <= 2 * beside) | (size <= tiny) | (size >= infinite), 0))
             open |= 1U << n;
     }
     return open;
@@ -92,25 +92,33 @@ static void settle_narrow(const struct block *b, size_t j, const double *rows, d
     }
 }
 
-/* What the column's doubles are right to (kernels/run.c); nothing, where f32 becomes subnormal. */
-static double error_of(const struct block *b, size_t j)
+/* A column that is zero wherever it goes: no size, or a sine of whole turns. Zeros have no sign (wave_value.c). */
+static void put_zeros(const struct block *b, size_t j)
 {
-    double most = fabs(b->x[j]) + fabs(b->y[j]) * b->w->reach[b->col + j];
-    return most > PE_RUN_TINY_F32 ? PE_RUN_ERROR * most + b->bounds[j] : HUGE_VAL;
+    size_t size = pe_dtype_size(b->dtype);
+    for (size_t n = 0; n < b->n_rows; n++)
+        memset(b->dst + (n * b->stride + j) * size, 0, size);
 }
 
-/* The same recurrence for one column; its error is within the same bound. */
+/* The same recurrence for one column; its error is within the same bound (kernels/run.c), where it is not near f32's
+ * subnormals. */
 static void redo_column(const struct block *b, size_t j)
 {
     double rows[PE_RUN_ROWS], c = b->w->cosine[b->col + j], twice = 2 * c;
+    double most = fabs(b->x[j]) + fabs(b->y[j]) * b->w->reach[b->col + j];
+    double error = most > PE_RUN_TINY_F32 ? PE_RUN_ERROR * most + b->bounds[j] : HUGE_VAL;
     double *up = rows + PE_RUN_HALF, *down = up - 1;
+    if (most == 0) {
+        put_zeros(b, j);
+        return;
+    }
     up[0] = b->x[j];
     down[0] = up[0] * c - b->y[j] * b->w->sine[b->col + j];
     for (int n = 1; n < PE_RUN_HALF; n++) {
         up[n] = twice * up[n - 1] - up[n - 2];
         down[-n] = twice * down[1 - n] - down[2 - n];
     }
-    (b->dtype == PE_F32 ? settle_f32 : settle_narrow)(b, j, rows, error_of(b, j));
+    (b->dtype == PE_F32 ? settle_f32 : settle_narrow)(b, j, rows, error);
 }
 
 /* ---- Blocks ---- */

@@ -53,7 +53,8 @@ enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
  * Bit i of doubts[g] is set where some value of column 32g + i may have been rounded wrong; returns whether one is. The
  * column's doubles are right to PE_RUN_ERROR·(|x| + |y|·reach) + bounds[j], where x and y have been moved at most
  * PE_RUN_TURNS times by pe_turn since they were right to 2^-50 of themselves, and cosines and sines are right to 2^-52.
- * Where middles are elsewhere, next to subnormals, all is doubted.
+ * Where middles are elsewhere, next to subnormals, all is doubted; so is a
+ * column of zeros whose zeros may be negative.
  *
  * f16 and bf16 are told from the value's float, which tells them where it is no middle between two of them and above
  * PE_RUN_CLEAR times that error (rounding.h). For f16, no |value| is 2^15 or more. */

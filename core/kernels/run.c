@@ -92,20 +92,20 @@ PE_INLINED void run_columns(enum kind kind, struct chains s, char *out, size_t r
 }
 
 /* Lanes of ones where a value of the column may have been rounded wrong; also where one is NaN, for which no
- * comparison holds; not in a column of zeros. */
-PE_INLINED vi judge(enum kind kind, const double *x, const double *y, const double *bounds, const double *reach,
-                    const double *margins)
+ * comparison holds. In a column of zeros the recurrence gives +0 unless the anchor or the cosine has a sign. */
+PE_INLINED vi judge(enum kind kind, const double *x, const double *y, const double *bounds, const double *cosines,
+                    const double *reach, const double *margins)
 {
     vd most = magnitude(load(x)) + magnitude(load(y)) * load(reach);
     vd error = PE_RUN_ERROR * most + load(bounds), margin = load(margins);
-    vi clear;
+    vi clear, is_negative = ((vi)load(x) | (vi)load(cosines)) < 0;
     if (kind == F32)
         clear = (margin > error + error) & (most > PE_RUN_TINY_F32); /* rounding.h */
     else if (kind == BF16)
         clear = (margin > PE_RUN_CLEAR * error) & (most > PE_RUN_TINY_F32);
     else
         clear = margin > larger(all_lanes(PE_RUN_TINY_F16), PE_RUN_CLEAR * error);
-    return ~clear & (most != 0);
+    return ~clear & ((most != 0) | is_negative);
 }
 
 PE_INLINED bool run(enum kind kind, const double *x, const double *y, const double *bounds, const double *cosines,
@@ -120,7 +120,8 @@ PE_INLINED bool run(enum kind kind, const double *x, const double *y, const doub
         start(&s, x + j, y + j, cosines + j, sines + j);
         run_columns(kind, s, (char *)out + j * size, stride * size, margins);
         for (size_t k = 0; k < SIDE * LANES; k += LANES)
-            here |= lane_bits(judge(kind, x + j + k, y + j + k, bounds + j + k, reach + j + k, margins + k))
+            here |= lane_bits(
+                        judge(kind, x + j + k, y + j + k, bounds + j + k, cosines + j + k, reach + j + k, margins + k))
                     << (j + k) % PE_WAVES_LANES;
         if ((j + SIDE * LANES) % PE_WAVES_LANES == 0) {
             doubts[j / PE_WAVES_LANES] = here;

@@ -243,6 +243,7 @@ static enum metrics_id cancelled_id(const struct exchange *x)
 
 static void report(struct exchange *x, bool is_complete)
 {
+    x->n_sent += is_complete ? x->n_whole : 0;
     bool is_unfinished = x->stream && !stream_is_stale(x->stream) && !stream_at_end(x->stream);
     bool is_cancelled = !x->raw_status && (exchange_is_gone(x) || is_unfinished || !is_complete ||
                                            atomic_load_explicit(&x->is_late, memory_order_relaxed));

@@ -73,6 +73,7 @@ struct exchange {
     uint64_t timeout_us, deadline; /* by X-Request-Timeout; ns, also by what the body says. 0: none */
     int raw_status;                /* of a refusal sent past the daemon */
     uint64_t n_sent;
+    uint64_t n_whole;                           /* sent too, once the daemon says that all has been */
     uint64_t begun_at, received_at, decided_at; /* ns */
     uint64_t queue_ns, answer_ns, pieces_ns;
     char room[512]; /* for target and strings, as far as they fit; last, for it is not cleared */

@@ -172,18 +172,16 @@ static size_t block_bytes(const struct api_reply *reply)
 }
 
 /* A few pieces that are there already leave from where they were made: the daemon's block would have to be cleared
- * first, and they be copied to it. NULL: they are not, or others wait for a share of the loop. */
-static struct MHD_Response *parts_response(struct exchange *x)
+ * first, and they be copied to it. Returns how many; 0: they are not, or others wait for a share of the loop. */
+static unsigned parts_of(struct exchange *x, struct MHD_IoVec daemons[STREAM_WINDOW])
 {
     struct iovec parts[STREAM_WINDOW];
-    struct MHD_IoVec daemons[STREAM_WINDOW];
     if (!x->stream || x->reply->length == API_LENGTH_UNKNOWN || exchange_fair_bytes(x) < BLOCK_MAX)
-        return NULL;
+        return 0;
     unsigned n = stream_parts(x->stream, parts);
     for (unsigned i = 0; i < n; i++)
         daemons[i] = (struct MHD_IoVec){parts[i].iov_base, parts[i].iov_len};
-    x->n_sent = n ? (size_t)x->reply->length : 0;
-    return n ? MHD_create_response_from_iovec(daemons, n, NULL, NULL) : NULL;
+    return n;
 }
 
 static struct MHD_Response *stream_response(struct exchange *x)
@@ -192,9 +190,12 @@ static struct MHD_Response *stream_response(struct exchange *x)
     bool is_known = reply->length != API_LENGTH_UNKNOWN;
     if (chunks_are_ours(x))
         return chunks_response(x);
-    struct MHD_Response *whole = parts_response(x);
-    if (whole)
-        return whole;
+    struct MHD_IoVec parts[STREAM_WINDOW];
+    unsigned n = parts_of(x, parts);
+    if (n) {
+        x->n_whole = reply->length;
+        return MHD_create_response_from_iovec(parts, n, NULL, NULL);
+    }
     size_t block = block_bytes(reply);
     struct MHD_Response *response =
         MHD_create_response_from_callback(is_known ? reply->length : MHD_SIZE_UNKNOWN, block, read_stream, x, NULL);

@@ -175,22 +175,86 @@ static void odd_columns(void **unused)
     pe_waves_free(waves);
 }
 
+static uint32_t word_at(enum pe_dtype dtype, const void *values, size_t i)
+{
+    uint32_t word = 0;
+    memcpy(&word, (const char *)values + i * pe_dtype_size(dtype), pe_dtype_size(dtype));
+    return word;
+}
+
+static uint32_t word_of(enum pe_dtype dtype, double x)
+{
+    uint32_t word = 0;
+    pe_store(dtype, &word, 0, x);
+    return word;
+}
+
+/* Every bit, signs of zeros as well, as double-double decides it. */
 static void check_against_values(const struct pe_waves *waves, const struct pe_wave *columns, size_t n,
                                  const struct pe_positions *positions)
 {
-    static float f32[TALL * 8];
-    static uint16_t f16[TALL * 8], bf16[TALL * 8];
+    static const enum pe_dtype narrow[] = {PE_F32, PE_F16, PE_BF16};
+    static float values[TALL * 8];
     size_t n_rows = (size_t)positions->n;
-    pe_waves_fill(waves, PE_F32, positions, 0, n_rows, 0, n, f32, n);
-    pe_waves_fill(waves, PE_F16, positions, 0, n_rows, 0, n, f16, n);
-    pe_waves_fill(waves, PE_BF16, positions, 0, n_rows, 0, n, bf16, n);
-    for (size_t i = 0; i < n_rows * n; i++) {
-        double phase, p = pe_position_at(positions, i / n);
-        double odd = dd_round_odd(pe_wave_value(&columns[i % n], p, &phase));
-        if (f32[i] != (float)odd || f16[i] != pe_f16_round(odd) || bf16[i] != pe_bf16_round(odd))
-            fail_msg("amplitude %a at %.17g: %a, %#x and %#x, not %a", columns[i % n].ah, p, (double)f32[i], f16[i],
-                     bf16[i], odd);
+    for (int d = 0; d < 3; d++) {
+        pe_waves_fill(waves, narrow[d], positions, 0, n_rows, 0, n, values, n);
+        for (size_t i = 0; i < n_rows * n; i++) {
+            double p = pe_position_at(positions, i / n), truth = pe_wave_decide(&columns[i % n], narrow[d], p);
+            if (word_at(narrow[d], values, i) != word_of(narrow[d], truth))
+                fail_msg("%s, amplitude %a, frequency %a at %.17g: %#x, not %a", pe_dtype_name(narrow[d]),
+                         columns[i % n].ah, columns[i % n].fh, p, word_at(narrow[d], values, i), truth);
+        }
     }
+}
+
+/* Runs short and tall, and the same positions as a list, on every instruction set. */
+static void check_everywhere(const struct pe_wave *columns, size_t n, double start)
+{
+    enum pe_isa best = pe_isa();
+    struct pe_waves *waves = NULL;
+    double list[TALL];
+    for (int i = 0; i < TALL; i++)
+        list[i] = start + i;
+    struct pe_positions run = {.n = TALL, .start = start}, listed = {.n = TALL, .list = list};
+    for (int is_tall = 0; is_tall < 2; is_tall++) {
+        assert_int_equal(pe_waves_new_for(columns, n, PE_BF16, is_tall ? UINT64_MAX : 100, &waves), PE_OK);
+        for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
+            for (int k = 0; k < 2 && pe_isa_use(isa); k++)
+                check_against_values(waves, columns, n, k ? &listed : &run);
+        assert_true(pe_isa_use(best));
+        pe_waves_free(waves);
+    }
+}
+
+/* Whole numbers of quarter turns a step, where the signs of zeros are all that could differ; and columns of nothing. */
+static void zeros_have_no_sign(void **unused)
+{
+    (void)unused;
+    enum { N = 8 };
+    for (int f = -6; f <= 6; f++) {
+        struct pe_wave columns[N];
+        for (int j = 0; j < N; j++)
+            columns[j] = (struct pe_wave){f, 0, j < 4 ? 1 : j < 6 ? 0 : -1.5, 0, j % 4, 0};
+        check_everywhere(columns, N, 1);
+        check_everywhere(columns, N, -1 - TALL);
+    }
+}
+
+/* Amplitudes a little beside the middle between two numbers, of columns so slow that they stay there: of each, the side
+ * is all that decides, and some are nearer than the doubles of a run can tell. */
+static void beside_middles(void **unused)
+{
+    (void)unused;
+    enum { N = 8 };
+    static const double middles[] = {1 + 0x1p-24, 0.75 + 0x1p-25, 1 + 0x1p-11, 0.6875 + 0x1p-12, 1 + 0x1p-8, 0x1.55p-5};
+    for (size_t m = 0; m < sizeof middles / sizeof *middles; m++)
+        for (int e = 30; e < 60; e += 2) {
+            struct pe_wave columns[N];
+            for (int j = 0; j < N; j++)
+                columns[j] = (struct pe_wave){
+                    ldexp(1, -20 - 4 * (j / 2)), 0, middles[m] * (1 + (j % 2 ? -1 : 1) * ldexp(1.1, -e)), 0, 1, 0};
+            check_everywhere(columns, N, 1);
+        }
 }
 
 /* From below every dtype's smallest number to beyond f16's largest, slow columns and fast ones. */
@@ -200,22 +264,15 @@ static void amplitudes_of_every_size(void **unused)
     static const int exponents[] = {-150, -127, -112, -100, -99, -25, -15, -14, -13, 0, 8, 14, 15, 16, 40, 51, 120};
     enum { N = 8 };
     struct pe_dd w[N / 2];
-    enum pe_isa best = pe_isa();
     pe_ladder(10000, N / 2, N / 2, w);
     for (size_t e = 0; e < sizeof exponents / sizeof *exponents; e++) {
         struct pe_wave columns[N];
-        struct pe_waves *waves = NULL;
         for (int j = 0; j < N; j++) {
             struct pe_dd f = pe_quarter_turns(w[j / 2]);
             columns[j] = (struct pe_wave){f.hi, f.lo, ldexp(1.3465735902799727, exponents[e]), 0, j % 2, 0};
         }
-        assert_int_equal(pe_waves_new_for(columns, N, PE_BF16, UINT64_MAX, &waves), PE_OK);
-        struct pe_positions low = {.n = TALL, .start = 1}, high = {.n = TALL, .start = 1e9};
-        for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
-            for (int k = 0; k < 2 && pe_isa_use(isa); k++)
-                check_against_values(waves, columns, N, k ? &high : &low);
-        assert_true(pe_isa_use(best));
-        pe_waves_free(waves);
+        check_everywhere(columns, N, 1);
+        check_everywhere(columns, N, 1e9);
     }
 }
 
@@ -279,6 +336,8 @@ int main(void)
         cmocka_unit_test(parts_and_lists_are_the_whole),
         cmocka_unit_test(odd_columns),
         cmocka_unit_test(amplitudes_of_every_size),
+        cmocka_unit_test(zeros_have_no_sign),
+        cmocka_unit_test(beside_middles),
         cmocka_unit_test(run_bound_holds),
         cmocka_unit_test(sincos_of_floats),
     };

@@ -163,6 +163,37 @@ static void small_beside_large(void **unused)
     for_all(check_small);
 }
 
+/* Columns of zeros, whose sign the recurrence would keep or make. */
+static bool zeros_are_doubted(enum pe_dtype dtype, double x, double cosine)
+{
+    double xs[PE_WAVES_LANES], ys[PE_WAVES_LANES], zeros[PE_WAVES_LANES] = {0}, cosines[PE_WAVES_LANES];
+    static uint32_t rows[PE_RUN_ROWS * PE_WAVES_LANES];
+    uint32_t doubts;
+    for (size_t j = 0; j < PE_WAVES_LANES; j++) {
+        xs[j] = x;
+        ys[j] = 1;
+        cosines[j] = cosine;
+    }
+    kernel_of(dtype)(xs, ys, zeros, cosines, zeros, zeros, PE_WAVES_LANES, rows, PE_WAVES_LANES, &doubts);
+    for (size_t i = 0; doubts == 0 && i < PE_RUN_ROWS * PE_WAVES_LANES; i++)
+        assert_int_equal(stored(dtype, rows, i), 0);
+    assert_true(doubts == 0 || doubts == UINT32_MAX);
+    return doubts;
+}
+
+static void check_zeros(enum pe_dtype dtype)
+{
+    assert_false(zeros_are_doubted(dtype, 0.0, 1));
+    assert_true(zeros_are_doubted(dtype, 0.0, -1));
+    assert_true(zeros_are_doubted(dtype, -0.0, 1));
+}
+
+static void zeros_have_no_sign(void **unused)
+{
+    (void)unused;
+    for_all(check_zeros);
+}
+
 static void check_ends(enum pe_dtype dtype)
 {
     assert_false(doubted(dtype, 0, 0)); /* a column of zeros */
@@ -185,7 +216,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(near_middles_of_floats), cmocka_unit_test(above_a_power_of_two),
         cmocka_unit_test(middles_of_halves),      cmocka_unit_test(small_beside_large),
-        cmocka_unit_test(ends_of_the_range),
+        cmocka_unit_test(ends_of_the_range),      cmocka_unit_test(zeros_have_no_sign),
     };
     return cmocka_run_group_tests_name("run", tests, NULL, NULL);
 }
