@@ -44,20 +44,6 @@ static uint32_t open_f32(const double *rows, double error)
     return open;
 }
 
-static void settle_f32(const struct block *b, size_t j, const double *rows, double error)
-{
-    float *to = (float *)(void *)b->dst + j;
-    for (uint32_t open = open_f32(rows, error); open; open &= open - 1) {
-        size_t n = (size_t)__builtin_ctz(open);
-        if (n >= b->n_rows)
-            return;
-        float low = (float)(rows[n] - error), high = (float)(rows[n] + error);
-        if (low != high || low == 0) /* -0 and +0 are equal, and not the same answer */
-            low = (float)pe_wave_settle(b->w, PE_F32, b->col + j, position(b, n));
-        to[n * b->stride] = low;
-    }
-}
-
 static uint32_t size_bits(double x)
 {
     union float_bits v = {.f = (float)fabs(x)};
@@ -81,15 +67,18 @@ static uint32_t open_narrow(enum pe_dtype dtype, const double *rows, double erro
     return open;
 }
 
-static void settle_narrow(const struct block *b, size_t j, const double *rows, double error)
+static void settle_value(const struct block *b, size_t n, size_t j, double x, double error)
 {
-    uint16_t *to = (uint16_t *)(void *)b->dst + j;
-    for (uint32_t open = open_narrow(b->dtype, rows, error); open; open &= open - 1) {
-        size_t n = (size_t)__builtin_ctz(open);
-        if (n >= b->n_rows)
-            return;
-        to[n * b->stride] = pe_wave_settle_narrow(b->w, b->dtype, b->col + j, position(b, n), rows[n], error);
+    size_t at = n * b->stride + j;
+    if (b->dtype != PE_F32) {
+        uint16_t *to = (uint16_t *)(void *)b->dst;
+        to[at] = pe_wave_settle_narrow(b->w, b->dtype, b->col + j, position(b, n), x, error);
+        return;
     }
+    float low = (float)(x - error), high = (float)(x + error), *to = (float *)(void *)b->dst;
+    if (low != high || low == 0) /* -0 and +0 are equal, and not the same answer */
+        low = (float)pe_wave_settle(b->w, PE_F32, b->col + j, position(b, n));
+    to[at] = low;
 }
 
 /* A column that is zero wherever it goes: no size, or a sine of whole turns. Zeros have no sign (wave_value.c). */
@@ -118,7 +107,9 @@ static void redo_column(const struct block *b, size_t j)
         up[n] = twice * up[n - 1] - up[n - 2];
         down[-n] = twice * down[1 - n] - down[2 - n];
     }
-    (b->dtype == PE_F32 ? settle_f32 : settle_narrow)(b, j, rows, error);
+    uint32_t open = b->dtype == PE_F32 ? open_f32(rows, error) : open_narrow(b->dtype, rows, error);
+    for (size_t n; open && (n = (size_t)__builtin_ctz(open)) < b->n_rows; open &= open - 1)
+        settle_value(b, n, j, rows[n], error);
 }
 
 /* ---- Blocks ---- */

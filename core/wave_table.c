@@ -36,8 +36,6 @@ static void set_frequencies(struct pe_wave_table *w, const struct pe_wave *colum
     }
 }
 
-#define HUGE_F16 0x1p15
-
 static void set_amplitudes(struct pe_wave_table *w, const struct pe_wave *columns, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
@@ -45,7 +43,7 @@ static void set_amplitudes(struct pe_wave_table *w, const struct pe_wave *column
         w->al[j] = columns[j].al;
         w->quarter[j] = columns[j].quarter;
         w->scaled |= columns[j].ah != 1 || columns[j].al != 0;
-        w->is_huge |= !(fabs(columns[j].ah) < HUGE_F16);
+        w->is_huge |= !(fabs(columns[j].ah) < PE_RUN_HUGE_F16);
     }
 }
 

@@ -176,10 +176,10 @@ static bool is_absent(const struct log_field *field)
 
 static void put_fields(struct line *line, enum log_format format, const struct log_field *fields, size_t n_fields)
 {
+    bool is_json = format == LOG_FORMAT_JSON;
     for (size_t i = 0; i < n_fields; i++) {
         if (is_absent(&fields[i]))
             continue;
-        bool is_json = format == LOG_FORMAT_JSON;
         put(line, is_json ? ",\"" : " ", is_json ? 2 : 1);
         put(line, fields[i].name, fields[i].n_name);
         put(line, is_json ? "\":" : "=", is_json ? 2 : 1);

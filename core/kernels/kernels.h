@@ -53,17 +53,17 @@ enum { PE_RUN_HALF = 16, PE_RUN_ROWS = 2 * PE_RUN_HALF };
  * Bit i of doubts[g] is set where some value of column 32g + i may have been rounded wrong; returns whether one is. The
  * column's doubles are right to PE_RUN_ERROR·(|x| + |y|·reach) + bounds[j], where x and y have been moved at most
  * PE_RUN_TURNS times by pe_turn since they were right to 2^-50 of themselves, and cosines and sines are right to 2^-52.
- * Where middles are elsewhere, next to subnormals, all is doubted; so is a
- * column of zeros whose zeros may be negative.
+ * Where middles are elsewhere, next to subnormals, all is doubted; so is a column of zeros whose zeros may be negative.
  *
  * f16 and bf16 are told from the value's float, which tells them where it is no middle between two of them and above
- * PE_RUN_CLEAR times that error (rounding.h). For f16, no |value| is 2^15 or more. */
+ * PE_RUN_CLEAR times that error (rounding.h). For f16, every |value| is below PE_RUN_HUGE_F16. */
 typedef bool pe_run_fn(const double *x, const double *y, const double *bounds, const double *cosines,
                        const double *sines, const double *reach, size_t n, void *out, size_t stride, uint32_t *doubts);
 #define PE_RUN_CLEAR 0x1.04p25 /* 2^25, and room for the value being a rounded one */
 #define PE_RUN_ERROR 0x1.48p-41
 #define PE_RUN_TINY_F32 0x1p-100 /* at or below this a block of f32 or bf16 is near f32's subnormals */
 #define PE_RUN_TINY_F16 0x1p-14  /* f16's smallest normal value */
+#define PE_RUN_HUGE_F16 0x1p15   /* where its last binade begins */
 enum { PE_RUN_TURNS = 15 };
 
 /* x and y after a turn by an angle of these cosines and sines: x·c + y·s, y·c - x·s. */

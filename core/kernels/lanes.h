@@ -57,20 +57,6 @@ static inline vd smaller(vd a, vd b)
 #endif
 }
 
-/* The larger; b where one is NaN. */
-static inline vd larger(vd a, vd b)
-{
-#if defined(__AVX512F__)
-    return (vd)_mm512_max_pd((__m512d)a, (__m512d)b);
-#elif defined(__AVX2__)
-    return (vd)_mm256_max_pd((__m256d)a, (__m256d)b);
-#elif defined(__SSE2__)
-    return (vd)_mm_max_pd((__m128d)a, (__m128d)b);
-#else
-    return choose(a > b, a, b);
-#endif
-}
-
 /* A bit for every lane of ones; the others are of zeros. */
 static inline uint32_t lane_bits(vi mask)
 {
@@ -85,19 +71,6 @@ static inline uint32_t lane_bits(vi mask)
     for (int i = 0; i < LANES; i++)
         bits |= (uint32_t)(mask[i] & 1) << i;
     return bits;
-#endif
-}
-
-/* The smaller of two numbers below 2^31, lane by lane. */
-static inline vu least(vu a, vu b)
-{
-#if defined(__AVX512F__)
-    return (vu)_mm512_min_epu32((__m512i)a, (__m512i)b);
-#elif defined(__AVX2__)
-    return (vu)_mm256_min_epu32((__m256i)a, (__m256i)b);
-#else
-    vu mask = (vu)(a < b);
-    return (a & mask) | (b & ~mask);
 #endif
 }
 

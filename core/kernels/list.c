@@ -15,9 +15,8 @@
 
 _Static_assert(PE_WAVES_LANES % LANES == 0, "padding holds whole registers");
 
-/* Words and floats of two registers. */
+/* Words with a sign, and floats, of two registers. */
 typedef int32_t vw __attribute__((vector_size(2 * LANES * sizeof(int32_t))));
-typedef uint32_t vu __attribute__((vector_size(2 * LANES * sizeof(uint32_t))));
 typedef float vf2 __attribute__((vector_size(2 * LANES * sizeof(float))));
 
 /* ---- Operations the language lacks ---- */

@@ -67,7 +67,7 @@ static inline void emit_f32(void *to, vd a, vd b, struct seen *seen)
 #if defined(PE_AVX2_ONLY)
     enum { ODD_WORDS = 0xdd };
     vu words = (vu)_mm256_shuffle_ps((__m256)from_middle(a), (__m256)from_middle(b), ODD_WORDS);
-    seen->nearest = least(seen->nearest, words & (uint32_t)INT32_MAX);
+    seen->nearest = (vu)_mm256_min_epu32((__m256i)seen->nearest, (__m256i)(words & (uint32_t)INT32_MAX));
 #elif defined(__AVX512F__)
     enum { SMALLER_SIZE = 0xa };
     seen->nearest[0] = (vd)_mm512_range_pd((__m512d)seen->nearest[0], (__m512d)from_middle(a), SMALLER_SIZE);
@@ -97,11 +97,10 @@ static inline void tell_f32(const struct seen *seen, vd told[2])
  * bits. Right for the normal range; what is below or above is looked at again. */
 static inline vh f16_of(vu bits, vu size)
 {
-#if defined(__AVX512F__)
     (void)size;
+#if defined(__AVX512F__)
     return (vh)_mm512_cvtps_ph((__m512)bits, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #elif defined(__AVX2__)
-    (void)size;
     return (vh)_mm256_cvtps_ph((__m256)bits, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 #else
     const uint32_t half = 1U << (DROPPED_F16 - 1), offset = (127U - 15U) << 23, sign = 1U << 31;

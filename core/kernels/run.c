@@ -104,7 +104,7 @@ PE_INLINED vi judge(enum kind kind, const double *x, const double *y, const doub
     else if (kind == BF16)
         clear = (margin > PE_RUN_CLEAR * error) & (most > PE_RUN_TINY_F32);
     else
-        clear = margin > larger(all_lanes(PE_RUN_TINY_F16), PE_RUN_CLEAR * error);
+        clear = (margin > PE_RUN_CLEAR * error) & (margin > PE_RUN_TINY_F16);
     return ~clear & ((most != 0) | is_negative);
 }
 
@@ -114,20 +114,19 @@ PE_INLINED bool run(enum kind kind, const double *x, const double *y, const doub
     _Static_assert(PE_WAVES_LANES % (SIDE * LANES) == 0, "padding holds whole groups");
     const size_t size = kind == F32 ? sizeof(float) : sizeof(uint16_t);
     _Alignas(64) double margins[SIDE * LANES];
-    uint32_t any = 0, here = 0;
-    for (size_t j = 0; j < n; j += SIDE * LANES) {
-        struct chains s;
-        start(&s, x + j, y + j, cosines + j, sines + j);
-        run_columns(kind, s, (char *)out + j * size, stride * size, margins);
-        for (size_t k = 0; k < SIDE * LANES; k += LANES)
-            here |= lane_bits(
-                        judge(kind, x + j + k, y + j + k, bounds + j + k, cosines + j + k, reach + j + k, margins + k))
-                    << (j + k) % PE_WAVES_LANES;
-        if ((j + SIDE * LANES) % PE_WAVES_LANES == 0) {
-            doubts[j / PE_WAVES_LANES] = here;
-            any |= here;
-            here = 0;
+    uint32_t any = 0;
+    for (size_t group = 0; group < n; group += PE_WAVES_LANES) {
+        uint32_t here = 0;
+        for (size_t j = group; j < group + PE_WAVES_LANES; j += SIDE * LANES) {
+            struct chains s;
+            start(&s, x + j, y + j, cosines + j, sines + j);
+            run_columns(kind, s, (char *)out + j * size, stride * size, margins);
+            for (size_t k = 0, i = j; k < SIDE * LANES; k += LANES, i += LANES)
+                here |= lane_bits(judge(kind, x + i, y + i, bounds + i, cosines + i, reach + i, margins + k))
+                        << (i - group);
         }
+        doubts[group / PE_WAVES_LANES] = here;
+        any |= here;
     }
     return any != 0;
 }

@@ -314,7 +314,8 @@ void stream_skip(struct stream *stream, size_t n)
 
 unsigned stream_parts(struct stream *stream, struct iovec parts[STREAM_WINDOW])
 {
-    if (stream->reply->n_pieces > STREAM_WINDOW || !stream_is_made(stream) || stream->next_read || stream->read_at)
+    assert(stream->next_read == 0 && stream->read_at == 0);
+    if (stream->reply->n_pieces > STREAM_WINDOW || !stream_is_made(stream))
         return 0;
     for (; !stream_at_end(stream); stream->next_read++) {
         const struct slot *slot = slot_to_read(stream);

@@ -41,8 +41,8 @@ size_t stream_read(struct stream *stream, char *dst, size_t room);
  * kinds of reading do not mix. */
 size_t stream_look(struct stream *stream, const char **bytes);
 void stream_skip(struct stream *stream, size_t n);
-/* Where all pieces are ready at once, in the window: their places, which stay until stream_cancel; there is nothing
- * left to read then. Returns how many, 0 where they are not. */
+/* Instead of the first read, where all pieces are ready at once, in the window: their places, which stay until
+ * stream_cancel; there is nothing left to read then. Returns how many, 0 where they are not. */
 unsigned stream_parts(struct stream *stream, struct iovec parts[STREAM_WINDOW]);
 bool stream_at_end(const struct stream *stream);
 bool stream_failed(const struct stream *stream); /* there was no memory for even one buffer */

@@ -3,6 +3,7 @@
 #include "core/dtype.h"
 #include "core/kernels/kernels.h"
 #include "core/wave_value.h"
+#include "tests/support/dtype_words.h"
 #include "tests/support/wave_truth.h"
 
 #include <setjmp.h>
@@ -173,20 +174,6 @@ static void odd_columns(void **unused)
             }
     }
     pe_waves_free(waves);
-}
-
-static uint32_t word_at(enum pe_dtype dtype, const void *values, size_t i)
-{
-    uint32_t word = 0;
-    memcpy(&word, (const char *)values + i * pe_dtype_size(dtype), pe_dtype_size(dtype));
-    return word;
-}
-
-static uint32_t word_of(enum pe_dtype dtype, double x)
-{
-    uint32_t word = 0;
-    pe_store(dtype, &word, 0, x);
-    return word;
 }
 
 /* Every bit, signs of zeros as well, as double-double decides it. */

@@ -10,6 +10,7 @@ import time
 import pytest
 
 from conftest import POSENCD, SANITIZED, START_SECONDS, without_posenc
+from test_server_life import wait_until
 
 
 class Connection(http.client.HTTPConnection):
@@ -79,10 +80,7 @@ def test_who_leaves_a_short_stream_leaves_nothing_behind(tmp_path):
         leave(20)
         before, sent = resident(), figure(path, "posenc_sent_bytes_total")
         leave(200)
-        end = time.monotonic() + 10
-        while figure(path, "posenc_streams") > 0 and time.monotonic() < end:
-            time.sleep(0.05)
-        assert figure(path, "posenc_streams") == 0
+        assert wait_until(lambda: figure(path, "posenc_streams") == 0)
         assert figure(path, "posenc_sent_bytes_total") - sent < 100 * len(whole)
         assert SANITIZED or resident() - before < 16 << 20
         assert ask(path, "GET", target) == (200, whole)

@@ -3,6 +3,7 @@
  * value is the anchor's; tests/core/test_waves.c holds those that move to the truth. */
 #include "core/dtype.h"
 #include "core/kernels/kernels.h"
+#include "tests/support/dtype_words.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -28,20 +29,6 @@ static void for_all(void (*check)(enum pe_dtype))
         for (int d = 0; d < 3 && pe_isa_use(isa); d++)
             check(dtypes[d]);
     assert_true(pe_isa_use(best));
-}
-
-static uint32_t stored(enum pe_dtype dtype, const void *rows, size_t i)
-{
-    uint32_t word = 0;
-    memcpy(&word, (const char *)rows + i * pe_dtype_size(dtype), pe_dtype_size(dtype));
-    return word;
-}
-
-static uint32_t rounded(enum pe_dtype dtype, double x)
-{
-    uint32_t word = 0;
-    pe_store(dtype, &word, 0, x);
-    return word;
 }
 
 static bool is_doubted(const uint32_t *doubts, size_t j)
@@ -72,7 +59,7 @@ static bool doubted(enum pe_dtype dtype, double x, double y)
             if (i % N != place)
                 assert_false(is_doubted(doubts, i % N));
             if (!is_doubted(doubts, i % N))
-                assert_int_equal(stored(dtype, rows, i), rounded(dtype, xs[i % N]));
+                assert_int_equal(word_at(dtype, rows, i), word_of(dtype, xs[i % N]));
         }
     }
     return answer;
@@ -176,7 +163,7 @@ static bool zeros_are_doubted(enum pe_dtype dtype, double x, double cosine)
     }
     kernel_of(dtype)(xs, ys, zeros, cosines, zeros, zeros, PE_WAVES_LANES, rows, PE_WAVES_LANES, &doubts);
     for (size_t i = 0; doubts == 0 && i < PE_RUN_ROWS * PE_WAVES_LANES; i++)
-        assert_int_equal(stored(dtype, rows, i), 0);
+        assert_int_equal(word_at(dtype, rows, i), 0);
     assert_true(doubts == 0 || doubts == UINT32_MAX);
     return doubts;
 }
