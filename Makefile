@@ -60,12 +60,12 @@ FLAGS_avx512 := -march=x86-64-v4 -mprefer-vector-width=512
 
 # ---- Files -----------------------------------------------------------------------------------------------------------
 
-CORE_C    := $(wildcard core/*.c core/schemes/*.c core/models/*.c core/attention/*.c)
+CORE_C    := $(filter-out core/kernels/%,$(wildcard core/*.c core/*/*.c))
 KERNEL_C  := $(wildcard core/kernels/*.c)
-API_C     := $(wildcard api/*.c api/formats/*.c api/inputs/*.c api/oip/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/kernels/*_$(isa).c))
+API_C     := $(wildcard api/*.c api/*/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/numbers/kernels/*_$(isa).c))
 SERVER_C  := $(filter-out server/main.c,$(wildcard server/*.c server/*/*.c))
 SUPPORT_C := $(filter-out tests/support/replay.c,$(wildcard tests/support/*.c))
-FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] api/*.[ch] api/*/*.[ch] server/*.[ch] server/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
+FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] api/*.[ch] api/*/*.[ch] api/*/*/*.[ch] server/*.[ch] server/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
 
 objects    = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 KERNEL_O  := $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNEL_C)))
@@ -76,7 +76,7 @@ SUPPORT   := $(call objects,$(SUPPORT_C))
 
 programs   = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
 TESTS_CORE   := $(call programs,tests/core/test_*.c tests/core/*/test_*.c)
-TESTS_API    := $(call programs,tests/api/test_*.c tests/api/*/test_*.c)
+TESTS_API    := $(call programs,tests/api/test_*.c tests/api/*/test_*.c tests/api/*/*/test_*.c)
 TESTS_SERVER := $(call programs,tests/server/test_*.c tests/server/*/test_*.c)
 TESTS        := $(TESTS_CORE) $(TESTS_API) $(TESTS_SERVER)
 FUZZERS      := $(call programs,tests/fuzz/fuzz_*.c)
@@ -128,7 +128,7 @@ $(BUILD)/obj/core/%.o $(BUILD)/obj/server/%.o $(BUILD)/obj/tests/%.o: CFLAGS += 
 $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out api/inputs/%,$(API_C))): CFLAGS += -fno-sanitize-coverage=trace-cmp
 $(KERNEL_O): CFLAGS += -fno-sanitize-coverage=$(BLIND)
 endif
-$(BUILD)/obj/core/gemm.o: CPPFLAGS += $(BLAS_INC)
+$(BUILD)/obj/core/numeric/gemm.o: CPPFLAGS += $(BLAS_INC)
 
 define kernel_rule
 $(BUILD)/obj/core/kernels/%.$(1).o: core/kernels/%.c $$(BUILD)/flags | libraries
@@ -139,7 +139,7 @@ endef
 $(foreach isa,$(ISAS),$(eval $(call kernel_rule,$(isa))))
 
 # A kernel of the language has one instruction set, named at the end of its file's name; plain C is in api/ itself.
-$(BUILD)/obj/api/kernels/%_avx2.o: CPPFLAGS += $(FLAGS_avx2)
+$(BUILD)/obj/api/numbers/kernels/%_avx2.o: CPPFLAGS += $(FLAGS_avx2)
 
 # Only main.c says which commit this is, and is made anew when that changes.
 COMMIT ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)

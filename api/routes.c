@@ -1,10 +1,10 @@
 /* The table of endpoints, and the two calls that begin every answer: what can be refused from the head alone, and the
  * answer itself. */
 #include "api/routes.h"
-#include "api/cors.h"
+#include "api/replies/cors.h"
 #include "api/inputs/input.h"
-#include "api/json_in.h"
-#include "api/json_load.h"
+#include "api/json/json_in.h"
+#include "api/json/json_load.h"
 #include "api/oip/oip.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #ifndef API_ROUTES_H
 #define API_ROUTES_H
 
-#include "api/reply.h"
+#include "api/replies/reply.h"
 
 struct api_reply *api_encode(const struct api_asked *asked); /* compute.c */
 struct api_reply *api_rotate(const struct api_asked *asked);

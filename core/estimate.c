@@ -1,5 +1,5 @@
 /* What a request will cost: planning it, told from its fields alone, and filling, told by its plan. */
-#include "core/inherit.h"
+#include "core/models/inherit.h"
 #include "core/limits.h"
 #include "core/scheme.h"
 #include "core/slice.h"

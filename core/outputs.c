@@ -1,6 +1,6 @@
 /* From output rows and the names asked for to shaped tensors with their sources. */
 #include "core/outputs.h"
-#include "core/shape.h"
+#include "core/request/shape.h"
 
 #include <stdio.h>
 #include <stdlib.h>

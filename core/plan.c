@@ -1,8 +1,8 @@
 /* Plans: a request is checked once, here, and everything that decides a number is decided; filling cannot fail. */
 #include "core/attention/attention.h"
 #include "core/outputs.h"
-#include "core/recipe.h"
-#include "core/rotate.h"
+#include "core/waves/float32.h"
+#include "core/rotate/rotate.h"
 #include "core/slice.h"
 
 #include <assert.h>

@@ -8,19 +8,19 @@
 #define PE_SCHEME_H
 
 #include "core/absolute.h"
-#include "core/dd.h"
-#include "core/dtype.h"
-#include "core/freq.h"
-#include "core/inherit.h"
+#include "core/numeric/dd.h"
+#include "core/numeric/dtype.h"
+#include "core/waves/freq.h"
+#include "core/models/inherit.h"
 #include "core/limits.h"
-#include "core/params.h"
-#include "core/resample.h"
-#include "core/phases.h"
-#include "core/sequence.h"
-#include "core/sight.h"
-#include "core/toeplitz.h"
-#include "core/waves.h"
-#include "core/weights.h"
+#include "core/request/params.h"
+#include "core/numeric/resample.h"
+#include "core/waves/phases.h"
+#include "core/sequence/sequence.h"
+#include "core/sequence/mask.h"
+#include "core/numeric/toeplitz.h"
+#include "core/waves/waves.h"
+#include "core/request/weights.h"
 
 /* A rectangle of an output: rows row0 … , columns col0 … of each; the destination is dense, [n_rows, n_cols]. */
 struct pe_block {
@@ -90,7 +90,7 @@ struct pe_plan {
     size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */
     struct pe_value resolved;    /* the config as an object */
     struct pe_field *resolved_fields;
-    struct pe_rotator *rotator;     /* PE_ROTATE: tensors, layout, tables (core/rotate.c) */
+    struct pe_rotator *rotator;     /* PE_ROTATE: tensors, layout, tables (core/rotate/rotate.c) */
     struct pe_attention *attention; /* PE_ATTEND (core/attention/) */
 };
 
@@ -112,7 +112,7 @@ struct pe_scheme {
     uint64_t (*width)(const struct pe_plan *plan);
 
     /* Columns of output id, row_len of them, where it is a table of waves; false where it is not. May be NULL. Under
-     * `arith: float32` F is the recipe's frequency in radians, a float (core/recipe.h). */
+     * `arith: float32` F is the recipe's frequency in radians, a float (core/waves/float32.h). */
     bool (*columns)(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
 
     /* Writes a block of output id, elements of plan's output dtype, for outputs that are no table of waves. */

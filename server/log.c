@@ -1,7 +1,7 @@
 /* Owns standard error: prints events as lines, keeps them until the loop is idle, writes them without ever waiting. */
 #include "server/log.h"
 
-#include "server/clock.h"
+#include "server/loop/clock.h"
 
 #include <errno.h>
 #include <poll.h>

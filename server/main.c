@@ -2,17 +2,17 @@
 #include "api/api.h"
 #include "core/posenc.h"
 #include "server/memory/admission.h"
-#include "server/clock.h"
+#include "server/loop/clock.h"
 #include "server/memory/disposal.h"
-#include "server/jobs.h"
+#include "server/loop/jobs.h"
 #include "server/log.h"
-#include "server/loops.h"
+#include "server/loop/loops.h"
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/page.h"
 #include "server/process.h"
-#include "server/who/tokens.h"
-#include "server/kept/weights.h"
+#include "server/auth/tokens.h"
+#include "server/weights/weights.h"
 
 #include <fcntl.h>
 #include <malloc.h>

@@ -3,8 +3,8 @@
 
 #include "core/posenc.h"
 #include "server/memory/admission.h"
-#include "server/clock.h"
-#include "server/jobs.h"
+#include "server/loop/clock.h"
+#include "server/loop/jobs.h"
 #include "server/log.h"
 #include "server/process.h"
 

@@ -4,8 +4,8 @@
 
 #include "api/api.h"
 #include "api/arena.h"
-#include "api/form.h"
-#include "api/problem.h"
+#include "api/requests/form.h"
+#include "api/replies/problem.h"
 
 struct api_lines;
 

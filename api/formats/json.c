@@ -1,9 +1,9 @@
 /* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}[,"empty_rows":n]}: text
  * around the numbers of each output. */
-#include "api/elements.h"
+#include "api/json/elements.h"
 #include "api/formats/format.h"
-#include "api/numbers.h"
-#include "api/presets.h"
+#include "api/numbers/numbers.h"
+#include "api/endpoints/presets.h"
 
 #include <inttypes.h>
 

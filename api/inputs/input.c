@@ -1,7 +1,7 @@
 /* Which reader a body belongs to. */
 #include "api/inputs/input.h"
-#include "api/json_in.h"
-#include "api/safetensors.h"
+#include "api/json/json_in.h"
+#include "api/inputs/safetensors_head.h"
 
 #include <stdio.h>
 #include <string.h>

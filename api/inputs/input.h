@@ -2,7 +2,7 @@
 #ifndef API_INPUTS_INPUT_H
 #define API_INPUTS_INPUT_H
 
-#include "api/request.h"
+#include "api/requests/request.h"
 
 struct api_body {
     const char *bytes; /* borrowed until the request ends */

@@ -1,5 +1,5 @@
 /* POST /v2/models/{name}/infer: the body becomes a request of ours, whose outputs say which operation it is. */
-#include "api/memory.h"
+#include "api/requests/memory.h"
 #include "api/oip/oip.h"
 
 #include <stdio.h>

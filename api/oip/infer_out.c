@@ -1,7 +1,7 @@
 /* {"model_name":…,"model_version":"1"[,"id":…][,"parameters":{…}],"outputs":[{"name","datatype","shape","data"}]}, and
  * behind it the bytes of the outputs that are wanted as such. */
-#include "api/elements.h"
-#include "api/numbers.h"
+#include "api/json/elements.h"
+#include "api/numbers/numbers.h"
 #include "api/oip/oip.h"
 
 #include <inttypes.h>

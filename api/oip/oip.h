@@ -3,7 +3,7 @@
 #ifndef API_OIP_OIP_H
 #define API_OIP_OIP_H
 
-#include "api/compute.h"
+#include "api/endpoints/compute.h"
 
 /* ---- Models (names.c) ------------------------------------------------------------------------------------------ */
 

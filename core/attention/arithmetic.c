@@ -1,6 +1,6 @@
 /* Attention's arithmetic in f32 and in f64: BLAS for products, the machine's kernels for rows. */
 #include "core/attention/arithmetic.h"
-#include "core/gemm.h"
+#include "core/numeric/gemm.h"
 #include "core/kernels/kernels.h"
 
 #define ARITHMETIC(T, suffix, dtype_)                                                                                  \

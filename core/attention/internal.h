@@ -4,8 +4,8 @@
 
 #include "core/attention/attend.h"
 #include "core/attention/attention.h"
-#include "core/operand.h"
-#include "core/turn.h"
+#include "core/request/operand.h"
+#include "core/rotate/rotate_rows.h"
 
 #include <stdatomic.h>
 

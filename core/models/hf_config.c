@@ -1,7 +1,7 @@
 /* A model's config.json read for its positions: which object speaks of the language model, which kind of positions its
  * model_type has, and the kinds that are added to the input. Everything else in the config is ignored. */
 #include "core/models/hf.h"
-#include "core/params.h"
+#include "core/request/params.h"
 
 #include <string.h>
 

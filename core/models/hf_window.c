@@ -1,7 +1,7 @@
 /* Biases of windows of patches from a config: Swin's stages, which differ in heads and perhaps in window, and BEiT. The
  * window stands in the field grid. */
 #include "core/models/hf.h"
-#include "core/params.h"
+#include "core/request/params.h"
 
 #include <string.h>
 

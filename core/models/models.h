@@ -1,6 +1,6 @@
 /* What public models say about positions: presets by name, and the config.json of a model read for what concerns
  * positions. Both end as fields that a request would write; the request's own fields win over them
- * (core/inherit.c). */
+ * (core/models/inherit.c). */
 #ifndef PE_MODELS_H
 #define PE_MODELS_H
 

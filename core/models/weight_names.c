@@ -1,8 +1,8 @@
 /* What public checkpoints call the weights of our schemes (BR §15), and which of them a request can take. */
 #include "core/attention/attend.h"
-#include "core/inherit.h"
+#include "core/models/inherit.h"
 #include "core/scheme.h"
-#include "core/weights.h"
+#include "core/request/weights.h"
 
 #include <assert.h>
 #include <stdlib.h>

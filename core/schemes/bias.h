@@ -8,9 +8,9 @@
 #define PE_BIAS_H
 
 #include "core/attention/attend.h"
-#include "core/near.h"
+#include "core/numeric/dd_fast.h"
 #include "core/scheme.h"
-#include "core/wave_value.h"
+#include "core/waves/wave_value.h"
 
 #include <stdatomic.h>
 

@@ -7,7 +7,7 @@
  *     gaussian   [cos(2π B x), sin(2π B x)], B [num_freqs, D] of N(0, sigma²) (Tancik et al. 2020, arXiv 2006.10739)
  *
  * Frequencies that are fractions times π meet zeros of the sine exactly, and B x is a sum over axes: such phases are
- * taken apart exactly (core/phases.h). The others are waves like any (core/waves.h). */
+ * taken apart exactly (core/waves/phases.h). The others are waves like any (core/waves/waves.h). */
 #include "core/schemes/fourier_features.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #ifndef PE_SCALING_H
 #define PE_SCALING_H
 
-#include "core/freq.h"
-#include "core/params.h"
+#include "core/waves/freq.h"
+#include "core/request/params.h"
 
 enum pe_scaling_type {
     PE_SCALING_DEFAULT,

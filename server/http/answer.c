@@ -2,7 +2,7 @@
  * with equal requests. */
 #include "server/http/exchange.h"
 
-#include "server/clock.h"
+#include "server/loop/clock.h"
 
 static struct api_reply *answer(const struct exchange *x, uint64_t *ns)
 {

@@ -11,7 +11,7 @@
  */
 #include "server/http/exchange.h"
 
-#include "server/clock.h"
+#include "server/loop/clock.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "server/http/internal.h"
 
 #include "server/memory/admission.h"
-#include "server/clock.h"
+#include "server/loop/clock.h"
 #include "server/metrics.h"
 
 #include <netinet/in.h>

@@ -5,7 +5,7 @@
  * deadlines do not move with bytes, and two of them ask for a rate. */
 #include "server/http/exchange.h"
 
-#include "server/clock.h"
+#include "server/loop/clock.h"
 
 #include <inttypes.h>
 #include <linux/sockios.h>

@@ -6,7 +6,7 @@
 #include "server/http/exchange.h"
 
 #include "server/memory/admission.h"
-#include "server/clock.h"
+#include "server/loop/clock.h"
 #include "server/memory/disposal.h"
 #include "server/metrics.h"
 

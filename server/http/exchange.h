@@ -4,7 +4,7 @@
 #define SERVER_HTTP_EXCHANGE_H
 
 #include "server/memory/body.h"
-#include "server/kept/flights.h"
+#include "server/cache/flights.h"
 #include "server/http/checks.h"
 #include "server/http/internal.h"
 #include "server/http/stream.h"

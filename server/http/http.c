@@ -4,7 +4,7 @@
  * on the loop's thread. The comments that begin with "0.9.75" say where that version needs care. */
 #include "server/http/internal.h"
 
-#include "server/clock.h"
+#include "server/loop/clock.h"
 #include "server/metrics.h"
 
 #include <stdio.h>

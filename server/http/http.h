@@ -3,10 +3,10 @@
 #define SERVER_HTTP_HTTP_H
 
 #include "api/api.h"
-#include "server/jobs.h"
+#include "server/loop/jobs.h"
 #include "server/options.h"
 #include "server/http/tls.h"
-#include "server/who/tokens.h"
+#include "server/auth/tokens.h"
 
 struct accept;
 struct answers;

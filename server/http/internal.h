@@ -5,7 +5,7 @@
 
 #include "server/http/http.h"
 #include "server/http/accept.h"
-#include "server/kept/answers.h"
+#include "server/cache/answers.h"
 #include "server/http/guard.h"
 #include "server/memory/pool.h"
 

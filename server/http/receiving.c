@@ -1,7 +1,7 @@
 /* Owns the receiving of a request: its head, judged before a body may come, the body, and its end. */
 #include "server/http/exchange.h"
 
-#include "server/clock.h"
+#include "server/loop/clock.h"
 #include "server/metrics.h"
 
 #include <stdio.h>

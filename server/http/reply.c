@@ -3,9 +3,9 @@
 #include "server/http/exchange.h"
 
 #include "server/memory/admission.h"
-#include "server/clock.h"
+#include "server/loop/clock.h"
 #include "server/metrics.h"
-#include "server/workers.h"
+#include "server/loop/workers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "server/http/stream.h"
 
 #include "server/memory/admission.h"
-#include "server/clock.h"
+#include "server/loop/clock.h"
 
 #include <assert.h>
 #include <stdatomic.h>

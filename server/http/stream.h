@@ -5,7 +5,7 @@
 #define SERVER_HTTP_STREAM_H
 
 #include "api/api.h"
-#include "server/jobs.h"
+#include "server/loop/jobs.h"
 #include "server/memory/pool.h"
 
 #include <sys/uio.h>

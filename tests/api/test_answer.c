@@ -1,6 +1,6 @@
 /* Whole answers: routes and refusals, every format, pieces, headers. */
 #include "api/formats/format.h"
-#include "api/numbers.h"
+#include "api/numbers/numbers.h"
 #include "tests/api/ask.h"
 
 #include <jansson.h>

@@ -3,7 +3,7 @@
  *
  * Preloaded, the names are those of the C library, and what is not given back is counted. FAULTS_WRAPPED: a program
  * linked with --wrap for them, for sanitizers, which have allocators of their own; only calls of our archives arrive
- * then (jansson's too, as api/json_load.c gives it our malloc), and the sanitizer looks for what is lost. */
+ * then (jansson's too, as api/json/json_load.c gives it our malloc), and the sanitizer looks for what is lost. */
 #define _GNU_SOURCE /* RTLD_NEXT, memalign */
 #include "tests/faults/faults.h"
 

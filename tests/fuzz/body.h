@@ -3,7 +3,7 @@
  */
 #include "tests/fuzz/laws.h"
 #include "api/inputs/input.h"
-#include "api/json_load.h"
+#include "api/json/json_load.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {

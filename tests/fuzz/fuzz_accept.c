@@ -2,7 +2,7 @@
  * the list, and, where no quote is open, the list said twice or a range that has no weight. */
 #define _GNU_SOURCE /* strcasestr */
 #include "tests/fuzz/laws.h"
-#include "api/negotiate.h"
+#include "api/requests/negotiate.h"
 
 #include <ctype.h>
 

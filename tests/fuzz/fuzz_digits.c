@@ -3,7 +3,7 @@
  * The first byte chooses: even, the rest is text, of whose words the numbers are taken; odd, it is doubles, written out
  * with all their digits, as they are and half way to the next double, and half way to the next f32. */
 #include "tests/fuzz/laws.h"
-#include "api/numbers.h"
+#include "api/numbers/numbers.h"
 
 #include <math.h>
 

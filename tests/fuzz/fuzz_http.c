@@ -4,7 +4,7 @@
  * connection, no stream, no descriptor; and that after so many turns of the loop. */
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include "tests/fuzz/laws.h"
-#include "server/kept/flights.h"
+#include "server/cache/flights.h"
 #include "server/http/internal.h"
 #include "server/log.h"
 #include "server/metrics.h"

@@ -4,7 +4,7 @@
 #define _GNU_SOURCE /* O_PATH */
 #include "tests/fuzz/laws.h"
 #include "api/api.h"
-#include "server/kept/weights_folder.h"
+#include "server/weights/weights_folder.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * values; what was read is then printed in every real format and must come back. libFuzzer entry;
  * build with -fsanitize=fuzzer,address,undefined. */
 #include "tests/fuzz/laws.h"
-#include "api/numbers.h"
+#include "api/numbers/numbers.h"
 
 #include <jansson.h>
 #include <math.h>

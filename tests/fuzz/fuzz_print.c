@@ -4,7 +4,7 @@
  * of those as long none is nearer; digits are printf's. printf and strtod are asked of about one number of two lists.
  */
 #include "tests/fuzz/laws.h"
-#include "api/numbers.h"
+#include "api/numbers/numbers.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * holds is passed over. */
 #include "tests/fuzz/answers.h"
 #include "server/log.h"
-#include "server/kept/weights.h"
+#include "server/weights/weights.h"
 
 #include <fcntl.h>
 

@@ -1,10 +1,10 @@
-/* Token files. A reader of the rules in server/who/tokens.h, written again here, takes what the server takes and
+/* Token files. A reader of the rules in server/auth/tokens.h, written again here, takes what the server takes and
  * nothing else; then each secret is found under its name with its rights, a changed one is not, and an error repeats
  * none. */
 #define _GNU_SOURCE /* memmem, open_memstream */
 #include "tests/fuzz/laws.h"
-#include "server/who/digest.h"
-#include "server/who/tokens.h"
+#include "server/auth/digest.h"
+#include "server/auth/tokens.h"
 
 #include <ctype.h>
 #include <math.h>

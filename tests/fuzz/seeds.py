@@ -205,7 +205,7 @@ HEADS = ["Host: h\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "E
 def dictionaries():
     plan = quoted(strings_of("core/schemes/*.c", "core/sequence*.c", "core/params*.c", "core/models/presets.c"))
     hf = quoted(strings_of("core/models/hf*.c", "core/models/rope_rows.h"))
-    form = strings_of("api/form.c", "api/formats/*.c")
+    form = strings_of("api/requests/form.c", "api/formats/*.c")
     yield "json", JSON + plan + quoted(form)
     yield "hf_config", JSON + hf
     yield "query", ["&", "=", "%", "+", ",", "request=", "%5B", "%7B"] + [w.strip('"') + "=" for w in plan] + form

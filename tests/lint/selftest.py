@@ -16,7 +16,7 @@ CLEAN = {
     "core/kernels/kernels.h": "#include <stdint.h>\n",
     "core/kernels/waves.c": '#include "core/kernels/kernels.h"\n',
     "api/api.h": '#include "core/posenc.h"\n',
-    "api/reply.c": '#include "api/api.h"\n',
+    "api/replies/reply.c": '#include "api/api.h"\n',
     "server/http/http.c": '#include "api/api.h"\n',
     "server/log.c": '#include "api/api.h"\n#include <unistd.h>\n',
     # Stand-ins for the outside libraries, so that no test of this needs them.
@@ -27,7 +27,7 @@ CLEAN = {
 # what is added to the clean tree, and the words the checker must say (None: it must be content)
 CASES = [
     ({}, None),
-    ({"core/gemm.c": "#include <cblas.h>\n"}, None),
+    ({"core/numeric/gemm.c": "#include <cblas.h>\n"}, None),
     ({"core/plan.c": '#include "include/cblas.h"\n'}, "core/plan.c: reaches cblas.h"),
     ({"core/plan.c": '#include "include/jansson.h"\n'}, "core/plan.c: reaches jansson.h"),
     ({"core/plan.c": '#include "api/api.h"\n'}, "core/plan.c: reaches api/api.h"),
@@ -35,17 +35,17 @@ CASES = [
     ({"core/plan.c": "#include <pthread.h>\n"}, "core/plan.c: includes <pthread.h>"),
     ({"core/plan.c": "#include <time.h>\n"}, "core/plan.c: includes <time.h>"),
     ({"core/plan.c": "#include <unistd.h>\n"}, "core/plan.c: includes <unistd.h>"),
-    ({"core/schemes/rope.c": '#include "core/dtype.h"\n', "core/dtype.h": ""}, "a scheme may include"),
+    ({"core/schemes/rope.c": '#include "core/numeric/dtype.h"\n', "core/numeric/dtype.h": ""}, "a scheme may include"),
     ({"core/schemes/xpos.h": "", "core/schemes/rope.c": '#include "core/schemes/xpos.h"\n'}, "a scheme may include"),
     ({"core/kernels/waves.c": '#include "core/scheme.h"\n'}, "core/kernels/waves.c: reaches core/scheme.h"),
-    ({"api/reply.c": '#include "core/scheme.h"\n'}, "api/reply.c: reaches core/scheme.h"),
-    ({"api/reply.c": '#include "server/log.h"\n', "server/log.h": ""}, "api/reply.c: reaches server/log.h"),
+    ({"api/replies/reply.c": '#include "core/scheme.h"\n'}, "api/replies/reply.c: reaches core/scheme.h"),
+    ({"api/replies/reply.c": '#include "server/log.h"\n', "server/log.h": ""}, "api/replies/reply.c: reaches server/log.h"),
     ({"api/formats/png.c": '#include "include/png.h"\n'}, None),
-    ({"api/reply.c": '#include "include/png.h"\n'}, "api/reply.c: reaches png.h"),
-    ({"api/reply.c": "#include <sys/socket.h>\n"}, "api/reply.c: includes <sys/socket.h>"),
+    ({"api/replies/reply.c": '#include "include/png.h"\n'}, "api/replies/reply.c: reaches png.h"),
+    ({"api/replies/reply.c": "#include <sys/socket.h>\n"}, "api/replies/reply.c: includes <sys/socket.h>"),
     ({"server/log.c": '#include "include/microhttpd.h"\n'}, "server/log.c: reaches microhttpd.h"),
     ({"server/http/http.c": '#include "include/uv.h"\n'}, "server/http/http.c: reaches uv.h"),
-    ({"server/http/http.c": '#include "api/reply.h"\n', "api/reply.h": ""}, "server/http/http.c: reaches api/reply.h"),
+    ({"server/http/http.c": '#include "api/replies/reply.h"\n', "api/replies/reply.h": ""}, "server/http/http.c: reaches api/replies/reply.h"),
 ]
 
 

@@ -7,8 +7,8 @@
  * Texts are read by our own reader, which its tests hold against strtod; libc, ten times slower, is
  * asked where only it can tell (a double that is the middle of two floats) and as a control of one
  * pattern in a thousand. */
-#include "api/numbers.h"
-#include "api/numbers_powers.h"
+#include "api/numbers/numbers.h"
+#include "api/numbers/numbers_powers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef TESTS_SUPPORT_DTYPE_WORDS_H
 #define TESTS_SUPPORT_DTYPE_WORDS_H
 
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 
 #include <string.h>
 

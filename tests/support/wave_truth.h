@@ -4,8 +4,8 @@
 #ifndef TESTS_WAVE_TRUTH_H
 #define TESTS_WAVE_TRUTH_H
 
-#include "core/freq.h"
-#include "core/waves.h"
+#include "core/waves/freq.h"
+#include "core/waves/waves.h"
 
 #include <math.h>
 #include <stdint.h>

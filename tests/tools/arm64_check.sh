@@ -12,10 +12,10 @@ done
 mkdir -p "$BUILD/arm64"
 # gemm.c apart: nothing here multiplies matrices, and Debian has no OpenBLAS to cross-link with. In its place stands what
 # aborts.
-sources=$(ls core/*.c core/schemes/*.c core/models/*.c core/attention/*.c core/kernels/*.c | grep -v core/gemm.c)
+sources=$(ls core/*.c core/schemes/*.c core/models/*.c core/attention/*.c core/kernels/*.c | grep -v core/numeric/gemm.c)
 {
     echo '#include <stdlib.h>'
-    grep -oE '\bpe_gemm_[a-z0-9_]+\(' core/gemm.h | sort -u | sed 's/(/;/;s/;.*//' | while read -r name; do
+    grep -oE '\bpe_gemm_[a-z0-9_]+\(' core/numeric/gemm.h | sort -u | sed 's/(/;/;s/;.*//' | while read -r name; do
         echo "void $name(void); void $name(void) { abort(); }"
     done
 } >"$BUILD/arm64/gemm.c"

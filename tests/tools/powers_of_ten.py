@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes api/numbers_powers.c: the powers of ten as 128-bit numbers, as numbers_powers.h describes them.
+"""Writes api/numbers/numbers_powers.c: the powers of ten as 128-bit numbers, as numbers_powers.h describes them.
 
-    python3 tests/tools/powers_of_ten.py > api/numbers_powers.c
+    python3 tests/tools/powers_of_ten.py > api/numbers/numbers_powers.c
 
 It also checks, over the whole range, the facts about the table and the exponent formulas that the C code relies on.
 """
@@ -56,7 +56,7 @@ def main():
     check()
     print('/* Powers of ten for reading and writing numbers: see numbers_powers.h.')
     print(' * Written by tests/tools/powers_of_ten.py; change that, not this. */')
-    print('#include "api/numbers_powers.h"\n')
+    print('#include "api/numbers/numbers_powers.h"\n')
     print('/* clang-format off */')
     print('const struct api_power api_powers[API_POWER_MAX - API_POWER_MIN + 1] = {')
     for k in range(MIN, MAX + 1):

@@ -1,6 +1,6 @@
 /* The kernels of rotation, on every instruction set of this machine: blocks of heads, by floats and in double, rows of
  * f16 and bf16. */
-#include "core/dtype.h"
+#include "core/numeric/dtype.h"
 #include "core/kernels/kernels.h"
 #include "tests/support/kernel_sets.h"
 #include "core/posenc.h"

@@ -1,7 +1,7 @@
 /* What the run kernels say of their own rounding, on every instruction set of this machine: a column is doubted exactly
  * where it must be, and is rounded right where it is not. Columns stand still here (a step of no angle), so that each
- * value is the anchor's; tests/core/test_waves.c holds those that move to the truth. */
-#include "core/dtype.h"
+ * value is the anchor's; tests/core/waves/test_waves.c holds those that move to the truth. */
+#include "core/numeric/dtype.h"
 #include "core/kernels/kernels.h"
 #include "tests/support/dtype_words.h"
 

@@ -1,0 +1,253 @@
+/* POST /encode, /rotate and /attention, from the received bytes to the reply: fields, form, plan, format, in this
+ * order. Every refusal happens here; the pieces of the reply cannot fail. */
+#include "api/endpoints/compute.h"
+#include "api/inputs/input.h"
+#include "api/requests/memory.h"
+#include "api/requests/negotiate.h"
+#include "api/requests/query.h"
+#include "api/routes.h"
+#include "api/requests/weights_in.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool fail_empty(const struct api_computation *c)
+{
+    return api_fail(c->problem, 400, "",
+                    "the request is empty; send a JSON object, as in curl -d '{\"scheme\":\"rope\",\"len\":8}', or "
+                    "names in the query");
+}
+
+static bool read_fields(struct api_computation *c)
+{
+    const struct api_call *call = c->call;
+    bool has_query = call->query && *call->query;
+    if (!call->body_bytes && !has_query)
+        return fail_empty(c);
+    struct api_request *request = &c->work->request;
+    request->max_json = c->host->max_json;
+    request->body_is_ours = call->body_is_ours && !call->is_hurried; /* who hurries may ask again */
+    if (!api_memory_for_reading(c->work, c->host, call, c->problem))
+        return false;
+    if (call->body_bytes && !api_body_read(request, call->content_type, call->body, call->body_bytes, c->problem))
+        return false;
+    if (has_query && !api_query_read(request, call->query, c->problem))
+        return false;
+    return api_weights_add(c->host->store, request, &c->stored_bytes, c->problem);
+}
+
+static bool choose_format(struct api_computation *c)
+{
+    c->format = c->form.format ? c->form.format : api_negotiate(c->call->accept);
+    if (c->format)
+        return api_form_check(&c->form, c->format, c->problem);
+    char offered[256];
+    api_formats_print(offered, sizeof offered);
+    return api_fail(c->problem, 406, "", "nothing that Accept names can be sent; offered: %s", offered);
+}
+
+static struct pe_request core_request(const struct api_computation *c)
+{
+    const struct api_request *request = &c->work->request;
+    return (struct pe_request){
+        .operation = request->operation,
+        .fields = request->fields,
+        .n_fields = request->n_fields,
+        .dtype = c->form.dtype,
+        .outputs = c->form.outputs,
+        .n_outputs = c->form.n_outputs,
+        .slices = c->form.slices,
+        .n_slices = c->form.n_slices,
+        .reduce = c->form.reduce,
+        .caller_fields = api_form_names(),
+    };
+}
+
+static bool takes_long(const struct api_computation *c)
+{
+    struct pe_request core = core_request(c);
+    return c->call->is_hurried && (c->format->is_picture || pe_request_size(&core) > API_HURRIED_SIZE_MAX ||
+                                   c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
+}
+
+static bool make_plan(struct api_computation *c)
+{
+    struct pe_error err;
+    struct pe_request core = core_request(c);
+    if (!api_memory_for_planning(c->work, c->host, &core, c->problem))
+        return false;
+    return pe_plan_new(&core, &c->work->plan, &err) == PE_OK || api_fail_core(c->problem, &err);
+}
+
+/* Bytes of an output; UINT64_MAX if they pass it. */
+static uint64_t output_bytes(const struct pe_output *output)
+{
+    uint64_t bytes;
+    if (__builtin_mul_overflow(output->n_rows, output->row_len, &bytes) ||
+        __builtin_mul_overflow(bytes, pe_dtype_size(output->dtype), &bytes))
+        return UINT64_MAX;
+    return bytes;
+}
+
+static bool check_size(const struct api_computation *c)
+{
+    uint64_t bytes = 0;
+    if (pe_plan_n_outputs(c->work->plan) > API_OUTPUTS_MAX)
+        return api_fail(c->problem, 413, "/outputs", "the answer has more than %d tensors", API_OUTPUTS_MAX);
+    if (!c->form.data)
+        return true;
+    for (size_t i = 0; i < pe_plan_n_outputs(c->work->plan); i++)
+        if (__builtin_add_overflow(bytes, output_bytes(pe_plan_output(c->work->plan, i)), &bytes))
+            bytes = UINT64_MAX;
+    if (bytes <= c->host->max_answer)
+        return true;
+    return api_fail(c->problem, 413, "",
+                    "the tensors of the answer have %s%" PRIu64 " bytes; allowed: at most %" PRIu64
+                    " (the limit --max-answer of this server)",
+                    bytes == UINT64_MAX ? "more than " : "", bytes, c->host->max_answer);
+}
+
+/* Choosing a colour for each number and compressing it. */
+static double picture_work(const struct pe_plan *plan)
+{
+    enum { WORK_OF_PIXEL = 256 };
+    double n = 0;
+    for (size_t i = 0; i < pe_plan_n_outputs(plan); i++)
+        n += (double)pe_plan_output(plan, i)->n_rows * (double)pe_plan_output(plan, i)->row_len;
+    return n * WORK_OF_PIXEL;
+}
+
+static bool check_work(const struct api_computation *c)
+{
+    double work = pe_plan_work(c->work->plan) + (c->format->is_picture ? picture_work(c->work->plan) : 0);
+    if (work <= (double)c->host->max_work || !c->form.data)
+        return true;
+    return api_fail(
+        c->problem, 413, "",
+        "the answer takes %.3g multiplications; allowed: at most %.3g (the limit --max-work of this server)", work,
+        (double)c->host->max_work);
+}
+
+/* Has the client this very answer? Then it need not be made. "*" is not asked here: it stands for whatever there is,
+ * and there may be none. */
+static bool names_it(const struct api_computation *c)
+{
+    const char *tags = c->call->if_none_match;
+    return tags && !strchr(tags, '*') && api_etag_is_among(tags, c->etag);
+}
+
+static bool open_stream(struct api_computation *c, struct api_opening *opening)
+{
+    struct api_text config;
+    api_text_init(&config, API_TEXT_MAX);
+    api_text_value(&config, pe_plan_config(c->work->plan));
+    *opening = (struct api_opening){.plan = c->work->plan,
+                                    .form = &c->form,
+                                    .request = &c->work->request,
+                                    .arena = &c->work->request.arena,
+                                    .max_kept = c->host->max_pictures,
+                                    .config = config.bytes,
+                                    .config_bytes = config.n,
+                                    .stream = &c->work->stream,
+                                    .about = c->about};
+    bool fine = !config.state || api_fail_text(c->problem, &config);
+    struct api_named named = {&c->work->request, &c->form,     c->format, c->work->plan,
+                              c->host->commit,   config.bytes, config.n};
+    if (fine && c->is_kept)
+        api_etag_print(&named, c->etag);
+    c->is_unchanged = fine && c->is_kept && names_it(c);
+    fine = fine && (c->is_unchanged || api_stream_open(c->format, opening, c->problem));
+    api_text_drop(&config);
+    return fine;
+}
+
+/* ---- Answers that may be kept ---- */
+
+static bool is_kept(const struct api_call *call)
+{
+    return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0 || strcmp(call->method, "QUERY") == 0;
+}
+
+static struct api_reply *with_headers(struct api_reply *reply, const struct api_computation *c,
+                                      const char *cache_control)
+{
+    bool fine = api_reply_header(reply, "ETag", c->etag) && api_reply_header(reply, "Cache-Control", cache_control) &&
+                api_reply_header(reply, "Vary", "Accept");
+    return fine ? reply : api_reply_without_memory(reply);
+}
+
+/* Ranges are of bodies whose bytes are known by arithmetic: for a part of a picture all of it is drawn, and for the end
+ * of an archive the checksums of all in front of it are made, which may be 64 GiB, in a piece nobody can interrupt. */
+static bool may_have_ranges(const struct api_computation *c)
+{
+    bool asks_by_name = strcmp(c->call->method, "QUERY") != 0;
+    return asks_by_name && !c->format->is_text && !c->format->is_picture && !c->format->waits;
+}
+
+static struct api_reply *unsatisfiable(struct api_computation *c, uint64_t length)
+{
+    api_work_free(c->work);
+    return api_range_refusal(length);
+}
+
+/* The whole, or the part that Range asks for. */
+static struct api_reply *send_kept(struct api_computation *c, const struct api_opening *opening)
+{
+    struct api_stream *stream = &c->work->stream;
+    struct api_range range = {0, 0};
+    uint64_t length = stream->length;
+    const char *cache_control = api_cache_control(&c->work->request, c->call->access);
+    bool has_ranges = may_have_ranges(c);
+    enum api_range_kind kind = has_ranges ? api_range_asked(c->call, c->etag, length, &range) : API_RANGE_NONE;
+    if (kind == API_RANGE_UNSATISFIABLE)
+        return unsatisfiable(c, length);
+    if (kind == API_RANGE_PART)
+        api_stream_cut(stream, range.first, range.last);
+    struct api_reply *reply = api_reply_stream(c->work, opening->header, opening->header_value);
+    if (reply->status != 200)
+        return reply;
+    if (!has_ranges || api_range_add(reply, kind, &range, length))
+        return with_headers(reply, c, cache_control);
+    return api_reply_without_memory(reply);
+}
+
+static struct api_reply *answer_kept(struct api_computation *c, const struct api_opening *opening)
+{
+    if (!c->is_unchanged && !api_etag_is_among(c->call->if_none_match, c->etag))
+        return send_kept(c, opening);
+    const char *cache_control = api_cache_control(&c->work->request, c->call->access);
+    const char *scheme = pe_plan_scheme(c->work->plan)->name;
+    api_work_free(c->work);
+    return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), c, cache_control);
+}
+
+bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later)
+{
+    *later = takes_long(c);
+    return !*later && make_plan(c) && check_size(c) && check_work(c) &&
+           api_memory_for_answering(c->work, c->host, c->format, c->problem) && open_stream(c, opening);
+}
+
+static struct api_reply *compute(const struct api_asked *asked, enum pe_operation operation)
+{
+    struct api_problem problem;
+    struct api_opening opening;
+    struct api_computation c = {
+        .host = asked->host, .call = asked->call, .work = api_work_new(operation), .problem = &problem};
+    c.is_kept = is_kept(asked->call);
+    bool later = false;
+    if (!c.work)
+        api_fail_memory(&problem);
+    else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) &&
+             api_compute(&c, &opening, &later))
+        return c.is_kept ? answer_kept(&c, &opening) : api_reply_stream(c.work, opening.header, opening.header_value);
+    api_work_free(c.work);
+    return later ? NULL : api_reply_problem(&problem);
+}
+
+struct api_reply *api_encode(const struct api_asked *asked) { return compute(asked, PE_ENCODE); }
+
+struct api_reply *api_rotate(const struct api_asked *asked) { return compute(asked, PE_ROTATE); }
+
+struct api_reply *api_attention(const struct api_asked *asked) { return compute(asked, PE_ATTEND); }

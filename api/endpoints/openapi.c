@@ -1,0 +1,399 @@
+/* GET /openapi.json: the endpoints and every parameter as OpenAPI 3.1, from the tables that the requests are read by.
+ *
+ * A request is one flat object. Its schema is "scheme", what all requests have in common, and for each scheme one of
+ * its own; the endpoint decides which fields it uses, and refuses others by name. */
+#include "api/requests/form.h"
+#include "api/routes.h"
+#include "api/replies/statuses.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Schemas of parameters ---- */
+
+static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first);
+
+static void add_bounds(struct api_text *text, const struct pe_param *row)
+{
+    if (row->min > -1e300)
+        api_text_format(text, ",\"minimum\":%.17g", row->min);
+    if (row->max < 1e300)
+        api_text_format(text, ",\"maximum\":%.17g", row->max);
+}
+
+static void add_words(struct api_text *text, const char *const *words)
+{
+    api_text_put(text, ",\"enum\":[");
+    for (size_t i = 0; words[i]; i++) {
+        api_text_add(text, ",", i > 0);
+        api_text_string(text, words[i]);
+    }
+    api_text_put(text, "]");
+}
+
+/* A default that the plan derives is not said. */
+static void add_default(struct api_text *text, const struct pe_param *row)
+{
+    if (isnan(row->fallback))
+        return;
+    if (row->type == PE_T_BOOL)
+        api_text_format(text, ",\"default\":%s", row->fallback != 0 ? "true" : "false");
+    else if (row->type == PE_T_INT || row->type == PE_T_REAL)
+        api_text_format(text, ",\"default\":%.17g", row->fallback);
+    else if (row->type == PE_T_WORD && row->fallback >= 0) {
+        api_text_put(text, ",\"default\":");
+        api_text_string(text, row->words[(int)row->fallback]);
+    }
+}
+
+/* The members of a row's schema behind its description. */
+static void add_type(struct api_text *text, const struct pe_param *row)
+{
+    bool first = true;
+    switch (row->type) {
+    case PE_T_INT:
+    case PE_T_REAL:
+        api_text_member(text, "type", row->type == PE_T_INT ? "integer" : "number");
+        add_bounds(text, row);
+        break;
+    case PE_T_BOOL: api_text_member(text, "type", "boolean"); break;
+    case PE_T_WORD:
+        api_text_member(text, "type", "string");
+        add_words(text, row->words);
+        break;
+    case PE_T_REALS: api_text_put(text, ",\"type\":\"array\""); break;
+    case PE_T_OBJECT:
+        api_text_put(text, ",\"type\":\"object\",\"properties\":{");
+        add_properties(text, row->fields, &first);
+        api_text_put(text, "}");
+        break;
+    case PE_T_VALUE: break; /* several types; the description says which */
+    }
+    add_default(text, row);
+}
+
+static void add_schema(struct api_text *text, const struct pe_param *row)
+{
+    api_text_put(text, "{\"description\":");
+    api_text_string(text, row->text ? row->text : "");
+    add_type(text, row);
+    api_text_put(text, "}");
+}
+
+static void begin_property(struct api_text *text, const char *name, bool *first)
+{
+    api_text_add(text, ",", !*first);
+    *first = false;
+    api_text_string(text, name);
+    api_text_put(text, ":");
+}
+
+static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first)
+{
+    for (; rows->name; rows++) {
+        begin_property(text, rows->name, first);
+        add_schema(text, rows);
+    }
+}
+
+static void add_words_property(struct api_text *text, const char *name, const char *description, bool *first)
+{
+    begin_property(text, name, first);
+    api_text_put(text, "{\"description\":");
+    api_text_string(text, description);
+    api_text_put(text, "}");
+}
+
+/* ---- Schemas of requests ---- */
+
+/* A tensor in JSON: nested lists, or an object with its dtype. */
+static const char tensor_schema[] =
+    "\"Tensor\":{\"description\":\"nested lists of numbers (f32), or an object that states dtype and "
+    "shape\",\"oneOf\":["
+    "{\"type\":\"array\"},{\"type\":\"object\",\"required\":[\"dtype\",\"data\"],\"properties\":{\"dtype\":{\"type\":"
+    "\"string\"},\"shape\":{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"data\":{\"type\":"
+    "\"array\"}}}]}";
+
+static void add_inputs(struct api_text *text, const struct pe_input_row *rows, bool *first)
+{
+    for (; rows && rows->name; rows++) {
+        begin_property(text, rows->name, first);
+        api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
+        api_text_string(text, rows->text);
+        api_text_put(text, "}");
+    }
+}
+
+static void add_common(struct api_text *text)
+{
+    bool first = true;
+    api_text_put(text, ",\"Request\":{\"type\":\"object\",\"description\":\"what every request may have; the fields of "
+                       "its scheme come beside them\",\"properties\":{");
+    add_words_property(text, "scheme", "which scheme; see the schemas scheme.NAME", &first);
+    add_words_property(text, "preset", "a public model by name (GET /presets); its fields are defaults", &first);
+    add_words_property(text, "hf_config", "a Hugging Face config.json as an object", &first);
+    add_words_property(text, "layer_type", "which layers of the model, where they differ", &first);
+    add_words_property(
+        text, "weights",
+        "the name of stored weights (PUT /weights/{name}), or an object of name, sha256 (checked) and map "
+        "(our name of a tensor: its name in the file)",
+        &first);
+    add_words_property(text, "outputs", "names of outputs, answered in that order", &first);
+    add_words_property(text, "slice",
+                       "a list per axis of null, an index, [start,stop] or [start,stop,step]; or an "
+                       "object of such lists by output",
+                       &first);
+    add_properties(text, api_form_params(), &first);
+    add_properties(text, pe_sequence_params(), &first);
+    api_text_put(text, "}}");
+}
+
+static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
+{
+    bool first = false;
+    api_text_put(text, ",\"scheme.");
+    api_text_put(text, info->name);
+    api_text_put(text, "\":{\"type\":\"object\",\"description\":");
+    api_text_string(text, info->summary);
+    api_text_put(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":");
+    api_text_string(text, info->name);
+    api_text_put(text, "}");
+    add_properties(text, info->params, &first);
+    add_inputs(text, info->inputs, &first);
+    if (info->is_additive) {
+        for (const struct pe_param *row = pe_absolute_params(); row->name; row++)
+            if (!pe_param_find(info->params, row->name)) {
+                begin_property(text, row->name, &first);
+                add_schema(text, row);
+            }
+        add_words_property(text, "x", "embeddings [..., n, dim]", &first);
+    }
+    api_text_put(text, "},\"examples\":[");
+    api_text_put(text, info->example);
+    api_text_put(text, "]}");
+}
+
+static void add_attention(struct api_text *text)
+{
+    bool first = true;
+    api_text_put(text, ",\"Attention\":{\"type\":\"object\",\"description\":\"fields of POST /attention beside the "
+                       "scheme's\",\"properties\":{");
+    add_properties(text, pe_attention_params(), &first);
+    add_inputs(text, pe_attention_inputs(), &first);
+    api_text_put(text, "}}");
+}
+
+static const char problem_schema[] =
+    ",\"Problem\":{\"type\":\"object\",\"description\":\"RFC 9457\",\"required\":[\"type\",\"title\",\"status\","
+    "\"detail\",\"error\"],\"properties\":{\"type\":{\"type\":\"string\"},\"title\":{\"type\":\"string\"},\"status\":{"
+    "\"type\":\"integer\"},\"detail\":{\"type\":\"string\"},\"pointer\":{\"type\":\"string\"},\"error\":{\"type\":"
+    "\"string\"}}},\"Answer\":{\"type\":\"object\",\"required\":[\"scheme\",\"config\",\"tensors\"],\"properties\":{"
+    "\"scheme\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},\"preset\":{\"type\":\"object\"},\"tensors\":{"
+    "\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"required\":[\"dtype\",\"shape\"]}},"
+    "\"empty_rows\":{\"type\":\"integer\"}}}";
+
+/* Of every operation: how long the answer may take, and what it is called. */
+static const char common_parameters[] =
+    "\"RequestTimeout\":{\"name\":\"X-Request-Timeout\",\"in\":\"header\",\"description\":\"seconds, as 2.5, from the "
+    "last "
+    "byte of the request: an answer that has not begun by then is 503, one that has is cut\",\"schema\":{\"type\":"
+    "\"number\",\"exclusiveMinimum\":0,\"maximum\":1000000}},\"RequestId\":{\"name\":\"X-Request-Id\",\"in\":"
+    "\"header\","
+    "\"description\":\"the request's name in the answer and in the log; without it, or with another, one is made\","
+    "\"schema\":{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9._-]{1,128}$\"}}";
+
+static void add_components(struct api_text *text)
+{
+    api_text_put(text, "\"security\":[{},{\"bearer\":[]}],\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":"
+                       "\"http\",\"scheme\":\"bearer\"}},\"schemas\":{");
+    api_text_put(text, tensor_schema);
+    add_common(text);
+    add_attention(text);
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        add_scheme(text, pe_scheme_at(i));
+    api_text_put(text, problem_schema);
+    api_text_put(text, "},");
+    api_statuses_describe(text);
+    api_text_put(text, ",\"parameters\":{");
+    api_text_put(text, common_parameters);
+    api_text_put(text, "}}");
+}
+
+/* ---- Paths ---- */
+
+/* Every scheme that can do it. */
+static void add_request_schema(struct api_text *text, enum pe_operation operation)
+{
+    api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
+    if (operation == PE_ATTEND)
+        api_text_put(text, ",{\"$ref\":\"#/components/schemas/Attention\"}");
+    api_text_put(text, ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]}");
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        if (pe_scheme_at(i)->operations & 1U << operation)
+            api_text_format(text, ",{\"$ref\":\"#/components/schemas/scheme.%s\"}", pe_scheme_at(i)->name);
+    api_text_put(text, "]}]}");
+}
+
+static void add_body(struct api_text *text, enum pe_operation operation, const char *example)
+{
+    api_text_put(text, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
+    add_request_schema(text, operation);
+    api_text_format(text, ",\"example\":%s", example);
+    api_text_put(text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
+                       "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
+                       "\"application/x-npy\":{},\"application/zip\":{}}}");
+}
+
+static void add_query(struct api_text *text, const char *example)
+{
+    api_text_put(text, ",\"parameters\":[{\"name\":\"request\",\"in\":\"query\",\"description\":\"the whole request as "
+                       "JSON\",\"content\":{\"application/json\":{\"schema\":");
+    add_request_schema(text, PE_ENCODE);
+    api_text_format(text, ",\"example\":%s", example);
+    api_text_put(text, "}}},{\"name\":\"fields\",\"in\":\"query\",\"style\":\"form\",\"explode\":true,\"description\":"
+                       "\"the request's fields by name: text, numbers and booleans as they are, lists with commas, the "
+                       "rest as JSON\",\"schema\":{\"type\":\"object\"}}]");
+}
+
+/* And the end of the responses. */
+static void add_other_responses(struct api_text *text, const struct api_route_info *route, const char *method)
+{
+    api_statuses_refer(text, route, method);
+    api_text_put(text, ",\"default\":{\"description\":\"what was wrong, in words\",\"content\":{"
+                       "\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
+}
+
+static void add_responses(struct api_text *text, const struct api_route_info *route, const char *method)
+{
+    bool computes = route->computes;
+    api_text_format(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{\"%s\":{",
+                    route->media_type);
+    if (computes)
+        api_text_put(text, "\"schema\":{\"$ref\":\"#/components/schemas/Answer\"}");
+    api_text_put(text, "}");
+    for (size_t i = 0; computes && i < api_n_formats(); i++)
+        if (strcmp(api_format_at(i)->media_type, api_json_type) != 0)
+            api_text_format(text, ",\"%s\":{}", api_format_at(i)->media_type);
+    api_text_put(text, "}}");
+    add_other_responses(text, route, method);
+}
+
+static const char tensors_file[] = "\"application/vnd.safetensors\":{}";
+
+/* PUT takes the file that GET gives. */
+static void add_file_method(struct api_text *text, const struct api_route_info *route, const char *method)
+{
+    bool is_put = strcmp(method, "PUT") == 0, is_delete = strcmp(method, "DELETE") == 0;
+    if (is_put)
+        api_text_format(text, ",\"requestBody\":{\"required\":true,\"content\":{%s}}", tensors_file);
+    api_text_put(text, ",\"responses\":{");
+    if (is_delete)
+        api_text_put(text, "\"204\":{\"description\":\"it is no longer stored\"}");
+    else if (is_put)
+        api_text_put(text, "\"201\":{\"description\":\"stored: its bytes, sha256 and tensors\",\"content\":{"
+                           "\"application/json\":{}}},\"200\":{\"description\":\"replaced\",\"content\":{"
+                           "\"application/json\":{}}}");
+    else
+        api_text_format(text, "\"200\":{\"description\":\"the file\",\"content\":{%s}}", tensors_file);
+    add_other_responses(text, route, method);
+}
+
+static const char *lower(const char *method)
+{
+    static const char *const words[] = {"GET", "get", "HEAD", "head", "POST", "post", "PUT", "put", "DELETE", "delete"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i += 2)
+        if (strcmp(method, words[i]) == 0)
+            return words[i + 1];
+    return "x-query"; /* OpenAPI 3.1 has no QUERY */
+}
+
+/* The protocol's own description says the rest. */
+static void add_inference_body(struct api_text *text, const char *example)
+{
+    api_text_format(
+        text,
+        ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":{\"type\":\"object\",\"properties\":{\"id\":{"
+        "\"type\":\"string\"},\"parameters\":{\"type\":\"object\",\"description\":\"the request's fields as strings, "
+        "numbers and booleans; lists and objects as JSON text\",\"properties\":{\"timeout\":{\"type\":"
+        "\"integer\",\"minimum\":0,\"description\":\"microseconds from the last byte of the request, as header "
+        "X-Request-Timeout says them in seconds; 0: any time\"}}},\"inputs\":{\"type\":\"array\",\"items\":{\"type\":"
+        "\"object\",\"required\":[\"name\",\"shape\",\"datatype\"],\"properties\":{\"name\":{\"type\":\"string\"},"
+        "\"shape\":{\"type\":\"array\"},\"datatype\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"},"
+        "\"data\":{\"type\":\"array\"}}}},\"outputs\":{\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":["
+        "\"name\"],\"properties\":{\"name\":{\"type\":\"string\"},\"parameters\":{\"type\":\"object\"}}}}}},"
+        "\"example\":%s},\"application/octet-stream\":{}}}",
+        example);
+}
+
+static void add_path_parameters(struct api_text *text, const struct api_route_info *route)
+{
+    static const char *const names[] = {"name", "version"}, *const steps[] = {"{name}", "{version}"};
+    const char *const examples[] = {route->name, "1"};
+    bool first = true;
+    api_text_put(text, ",\"parameters\":[");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!strstr(route->pattern, steps[i]))
+            continue;
+        api_text_format(text,
+                        "%s{\"name\":\"%s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"},"
+                        "\"example\":\"%s\"}",
+                        first ? "" : ",", names[i], examples[i]);
+        first = false;
+    }
+    api_text_put(text, "]");
+}
+
+static void add_method(struct api_text *text, const struct api_route_info *route, const char *method, bool *first)
+{
+    bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    api_text_add(text, ",", !*first);
+    *first = false;
+    api_text_format(text, "\"%s\":{\"summary\":", lower(method));
+    api_text_string(text, route->summary);
+    api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
+    if (strchr(route->pattern, '{'))
+        add_path_parameters(text, route);
+    else if (route->computes && is_get)
+        add_query(text, route->example);
+    if (route->computes && !is_get)
+        add_body(text, route->operation, route->example);
+    if (route->is_protocol && route->example)
+        add_inference_body(text, route->example);
+    if (route->keeps_files)
+        add_file_method(text, route, method);
+    else
+        add_responses(text, route, method);
+    api_text_put(text, "}");
+}
+
+static void add_path(struct api_text *text, const struct api_route_info *route)
+{
+    bool first = true;
+    api_text_string(text, route->pattern);
+    api_text_put(text, ":{");
+    api_text_put(text, "\"parameters\":[{\"$ref\":\"#/components/parameters/RequestTimeout\"},{\"$ref\":"
+                       "\"#/components/parameters/RequestId\"}],");
+    for (size_t i = 0; route->methods[i]; i++)
+        add_method(text, route, route->methods[i], &first);
+    api_text_put(text, "}");
+}
+
+struct api_reply *api_openapi(const struct api_asked *asked)
+{
+    (void)asked;
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text,
+                 "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
+                 "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
+                 "maps\"},\"paths\":{");
+    for (size_t i = 0; i < api_n_routes(); i++) {
+        struct api_route_info route = api_route_at(i);
+        api_text_add(&text, ",", i > 0);
+        add_path(&text, &route);
+    }
+    api_text_put(&text, "},");
+    add_components(&text);
+    api_text_put(&text, "}");
+    return api_reply_text(200, api_json_type, &text);
+}

@@ -1,0 +1,91 @@
+/* GET /presets and /presets/{name}: public models by name, as requests that can be posted. */
+#include "api/endpoints/presets.h"
+#include "api/routes.h"
+
+#include <string.h>
+
+void api_preset_about(struct api_text *text, const struct pe_preset *preset)
+{
+    api_text_put(text, "\"name\":");
+    api_text_string(text, preset->name);
+    api_text_member(text, "source", preset->source);
+    api_text_member(text, "certainty", pe_certainty_name(preset->certainty));
+    if (preset->note)
+        api_text_member(text, "note", preset->note);
+}
+
+static void add_config(struct api_text *text, const struct pe_preset_layer *layer)
+{
+    struct pe_value config = {.kind = PE_OBJECT, .object = {layer->fields, layer->n_fields}};
+    api_text_put(text, "\"config\":");
+    api_text_value(text, &config);
+}
+
+/* Layers of other types than the first, which `config` shows. */
+static void add_layers(struct api_text *text, const struct pe_preset *preset)
+{
+    api_text_put(text, ",\"layers\":[");
+    for (size_t i = 0; i < preset->n_layers; i++) {
+        api_text_put(text, i ? ",{\"layer_type\":" : "{\"layer_type\":");
+        api_text_string(text, preset->layers[i].layer_type);
+        api_text_put(text, ",");
+        add_config(text, &preset->layers[i]);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]");
+}
+
+static void add_preset(struct api_text *text, const struct pe_preset *preset)
+{
+    api_text_put(text, "{");
+    api_preset_about(text, preset);
+    api_text_aliases(text, preset->aliases);
+    api_text_put(text, ",");
+    add_config(text, preset->layers);
+    if (preset->n_layers > 1)
+        add_layers(text, preset);
+    api_text_put(text, "}");
+}
+
+struct api_reply *api_presets(const struct api_asked *asked)
+{
+    (void)asked;
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, "{\"presets\":[");
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        api_text_add(&text, ",", i > 0);
+        add_preset(&text, pe_preset_at(i));
+    }
+    api_text_put(&text, "]}");
+    return api_reply_text(200, api_json_type, &text);
+}
+
+enum { NAMES_MAX = 256 };
+
+static struct api_reply *unknown_preset(const char *name)
+{
+    const char *names[NAMES_MAX];
+    size_t n = 0;
+    for (; n < pe_n_presets() && n + 1 < NAMES_MAX; n++)
+        names[n] = pe_preset_at(n)->name;
+    names[n] = NULL;
+    const char *nearest = pe_nearest(name, names);
+    struct api_problem problem;
+    if (nearest)
+        api_fail(&problem, 404, "", "unknown preset \"%.64s\"; nearest: \"%s\"", name, nearest);
+    else
+        api_fail(&problem, 404, "", "unknown preset \"%.64s\"; GET /presets lists them", name);
+    return api_reply_problem(&problem);
+}
+
+struct api_reply *api_preset(const struct api_asked *asked)
+{
+    const struct pe_preset *preset = pe_preset_find(asked->name);
+    struct api_text text;
+    if (!preset)
+        return unknown_preset(asked->name);
+    api_text_init(&text, API_TEXT_MAX);
+    add_preset(&text, preset);
+    return api_reply_text(200, api_json_type, &text);
+}

@@ -1,0 +1,19 @@
+/* Stored weights inside the language: finding tensors in a file that has been read. */
+#ifndef API_WEIGHTS_H
+#define API_WEIGHTS_H
+
+#include "api/api.h"
+#include "api/replies/problem.h"
+
+/* api_tensors_read for those who answer: NULL fills *problem. */
+struct api_tensors *api_tensors_parse(const char *bytes, size_t n, struct api_problem *problem);
+
+size_t api_tensors_count(const struct api_tensors *tensors);
+const char *api_tensors_name(const struct api_tensors *tensors, size_t i); /* in the order of strcmp */
+/* Tensor i of the stored file; its data is borrowed from it. */
+struct pe_tensor api_weights_tensor(const struct api_weights *weights, size_t i);
+bool api_tensors_find(const struct api_tensors *tensors, const char *name, size_t *i);
+
+bool api_fail_weight_name(struct api_problem *problem, const char *pointer, const char *name);
+
+#endif

@@ -1,0 +1,142 @@
+/* Elements of a tensor as nested JSON lists. Which brackets stand around element i follows from i alone, so that any
+ * range can be printed without the ones before it. */
+#include "api/json/elements.h"
+#include "api/numbers/numbers.h"
+
+#include <string.h>
+
+void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const uint64_t *shape, unsigned rank,
+                       int digits)
+{
+    *elements = (struct api_elements){.dtype = dtype, .digits = digits, .rank = rank, .count = 1};
+    for (unsigned axis = rank; axis-- > 0;) {
+        elements->count *= shape[axis];
+        elements->blocks[axis] = elements->count;
+    }
+    elements->width = api_number_width(dtype, digits) + 1 + 2 * (size_t)rank;
+}
+
+/* Lists that begin with element i are those that end before it: i is a multiple of their size. Sizes divide one
+ * another, from the row outwards, so the first that does not fit ends the search. */
+static unsigned n_lists_at(const struct api_elements *elements, uint64_t i)
+{
+    unsigned n = 0;
+    while (n < elements->rank && i % elements->blocks[elements->rank - 1 - n] == 0)
+        n++;
+    return n;
+}
+
+static char *put(char *dst, char c, unsigned n)
+{
+    while (n-- > 0)
+        *dst++ = c;
+    return dst;
+}
+
+/* ---- Rows that the row before them spells ---- */
+
+/* A whole row that was just written: its values, its text without brackets. */
+struct written {
+    const char *values; /* NULL: none */
+    const char *text;
+    size_t bytes; /* of the text */
+};
+
+/* Below this a row's own numbers cost no more than the comparison. */
+enum { ROW_TO_COMPARE_MIN = 8 };
+
+/* The text up to the comma before its last number. */
+static size_t all_but_last(const struct written *before)
+{
+    size_t n = before->bytes;
+    while (before->text[n - 1] != ',')
+        n--;
+    return n - 1;
+}
+
+/* Writes a row of n values at `from`, and *end is the end of its text, if the row before spells it: the same values
+ * (repeated positions, heads alike), or moved by one behind a new first one, as in every map of k_pos - q_pos
+ * (Toeplitz, where it has no lines), of which so only one number a row is put into digits. Values are compared, so it
+ * holds for any scheme; where rows differ the comparison ends at once. */
+static bool spelled_by(const struct written *before, const struct api_elements *elements, const char *from, size_t n,
+                       char *dst, char **end)
+{
+    size_t size = pe_dtype_size(elements->dtype);
+    if (!before->values || n < ROW_TO_COMPARE_MIN)
+        return false;
+    if (memcmp(from, before->values, n * size) == 0) {
+        memcpy(dst, before->text, before->bytes);
+        *end = dst + before->bytes;
+        return true;
+    }
+    if (memcmp(from + size, before->values, (n - 1) * size) != 0)
+        return false;
+    dst = api_numbers_print(dst, elements->dtype, from, 1, elements->digits);
+    *dst++ = ',';
+    size_t kept = all_but_last(before);
+    memcpy(dst, before->text, kept);
+    *end = dst + kept;
+    return true;
+}
+
+/* A part of one row: elements i … i+n-1, and the brackets around them. */
+struct run {
+    uint64_t i, row_end;
+    size_t n;
+};
+
+static struct run run_at(const struct api_elements *elements, uint64_t i, uint64_t end)
+{
+    uint64_t row = elements->rank ? elements->blocks[elements->rank - 1] : 1, row_end = i - i % row + row;
+    return (struct run){i, row_end, (size_t)((row_end < end ? row_end : end) - i)};
+}
+
+static char *open_lists(const struct api_elements *elements, const struct run *run, char *dst)
+{
+    dst = put(dst, ',', run->i > 0);
+    return put(dst, '[', n_lists_at(elements, run->i));
+}
+
+static char *close_lists(const struct api_elements *elements, const struct run *run, char *dst)
+{
+    uint64_t end = run->i + run->n;
+    return put(dst, ']', end == run->row_end ? n_lists_at(elements, end) : 0);
+}
+
+size_t api_elements_print(const struct api_elements *elements, const void *src, uint64_t first, size_t n, char *dst)
+{
+    const char *from = src;
+    char *start = dst;
+    struct written before = {.values = NULL};
+    uint64_t row = elements->rank ? elements->blocks[elements->rank - 1] : 1;
+    struct run run;
+    for (uint64_t i = first, end = first + n; i < end; i += run.n) {
+        run = run_at(elements, i, end);
+        dst = open_lists(elements, &run, dst);
+        char *text = dst;
+        if (run.n < row || !spelled_by(&before, elements, from, run.n, text, &dst))
+            dst = api_numbers_print(text, elements->dtype, from, run.n, elements->digits);
+        if (run.n == row)
+            before = (struct written){from, text, (size_t)(dst - text)};
+        dst = close_lists(elements, &run, dst);
+        from += run.n * pe_dtype_size(elements->dtype);
+    }
+    return (size_t)(dst - start);
+}
+
+size_t api_elements_copy(const struct api_elements *elements, struct api_lines *lines, uint64_t first, size_t n,
+                         char *dst)
+{
+    char *start = dst;
+    struct run run;
+    for (uint64_t i = first, end = first + n; i < end; i += run.n) {
+        run = run_at(elements, i, end);
+        struct api_span span = api_lines_span(lines, i, run.n);
+        if (!span.text)
+            return 0;
+        dst = open_lists(elements, &run, dst);
+        memcpy(dst, span.text, span.bytes);
+        dst = close_lists(elements, &run, dst + span.bytes);
+    }
+    return (size_t)(dst - start);
+}

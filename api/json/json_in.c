@@ -1,0 +1,272 @@
+/* JSON to values: the scan lifts the lists of numbers, jansson reads what is left, and its tree becomes pe_values. */
+#include "api/json/json_in.h"
+#include "api/json/json_load.h"
+#include "api/json/json_scan.h"
+#include "api/requests/tensor_in.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What the conversion of one document carries along. */
+struct reader {
+    struct api_request *request;
+    const struct api_scan *scan;
+    const double *numbers; /* owned by the request's arena by now */
+    const char *where;
+    bool is_plain; /* objects with data are no tensors */
+    struct api_problem *problem;
+    char pointer[PE_POINTER_MAX]; /* of the value being converted */
+};
+
+/* ---- jansson's errors ---- */
+
+/* How a number is written that JSON has no word for; many writers leave it bare. */
+static const char *number_hint(const char *words)
+{
+    bool is_bare = strstr(words, "'NaN") || strstr(words, "'Inf") || strstr(words, "'-'");
+    return is_bare ? "; numbers that are not finite are written \"NaN\", \"Infinity\", \"-Infinity\"" : "";
+}
+
+static bool fail_json(const struct api_json_error *error, struct api_place place, const char *where,
+                      struct api_problem *problem)
+{
+    if (error->no_memory)
+        return api_fail_memory(problem);
+    return api_fail(problem, error->status, "", "%s%s at line %zu, column %zu: %s%s", where,
+                    error->status == 400 ? "not JSON" : "JSON that cannot be read", place.line, place.column,
+                    error->text, number_hint(error->text));
+}
+
+bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem)
+{
+    struct api_json_error error;
+    struct api_arena arena = {0};
+    bool is_json = api_json_load(&arena, text, n, JSON_DECODE_ANY, &error);
+    api_arena_drop(&arena);
+    return is_json || fail_json(&error, api_place_of(text, n, error.at), where, problem);
+}
+
+/* ---- Values ---- */
+
+static bool convert(struct reader *r, const json_t *json, struct pe_value *value);
+
+/* A list of exactly one integer is a stand-in (json_scan.h). */
+static const struct api_lifted *lifted_of(const struct reader *r, const json_t *list)
+{
+    const json_t *only = json_array_size(list) == 1 ? json_array_get(list, 0) : NULL;
+    if (!json_is_integer(only))
+        return NULL;
+    size_t k = (size_t)json_integer_value(only);
+    assert(k < r->scan->n_lifted);
+    return &r->scan->lifted[k];
+}
+
+static struct pe_value array_of(const struct reader *r, const struct api_lifted *lifted)
+{
+    struct pe_value value = {.kind = PE_ARRAY, .from_text = true};
+    value.array = (struct pe_tensor){.dtype = PE_F64, .rank = lifted->rank, .data = r->numbers + lifted->first};
+    memcpy(value.array.shape, lifted->shape, sizeof value.array.shape);
+    return value;
+}
+
+static bool has_parts(const json_t *json) { return json_is_object(json) || json_is_array(json); }
+
+/* What stands under this name. Nobody asks where a value without parts stands. */
+static bool convert_at(struct reader *r, const char *name, const json_t *json, struct pe_value *value)
+{
+    if (!has_parts(json))
+        return convert(r, json, value);
+    size_t depth = strlen(r->pointer);
+    api_pointer_push(r->pointer, name, strlen(name));
+    bool fine = convert(r, json, value);
+    r->pointer[depth] = '\0';
+    return fine;
+}
+
+static bool convert_list(struct reader *r, const json_t *list, struct pe_value *value)
+{
+    const struct api_lifted *lifted = lifted_of(r, list);
+    if (lifted) {
+        *value = array_of(r, lifted);
+        return true;
+    }
+    size_t n = json_array_size(list);
+    struct pe_value *items = api_arena_array(&r->request->arena, n, sizeof *items);
+    if (!items)
+        return api_fail_memory(r->problem);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *item = json_array_get(list, i);
+        char number[24] = "";
+        if (has_parts(item))
+            snprintf(number, sizeof number, "%zu", i);
+        if (!convert_at(r, number, item, &items[i]))
+            return false;
+    }
+    *value = (struct pe_value){.kind = PE_LIST, .list = {.items = items, .n = n}};
+    return true;
+}
+
+/* Members that are null are left out: null means not given. */
+static bool convert_members(struct reader *r, const json_t *object, struct pe_field *fields, size_t *n)
+{
+    *n = 0;
+    /* The iterator's calls take a mutable object, which they do not change. */
+    json_t *mutable = (json_t *)(uintptr_t)object;
+    for (void *at = json_object_iter(mutable); at; at = json_object_iter_next(mutable, at)) {
+        if (json_is_null(json_object_iter_value(at)))
+            continue;
+        fields[*n].name = json_object_iter_key(at);
+        if (!convert_at(r, fields[*n].name, json_object_iter_value(at), &fields[*n].value))
+            return false;
+        ++*n;
+    }
+    return true;
+}
+
+static bool convert_object(struct reader *r, const json_t *object, struct pe_value *value)
+{
+    struct pe_field *fields = api_arena_array(&r->request->arena, json_object_size(object), sizeof *fields);
+    if (!fields)
+        return api_fail_memory(r->problem);
+    size_t n;
+    if (!convert_members(r, object, fields, &n))
+        return false;
+    *value = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
+    /* Only a tensor has a member of this name; the request's own `data` is not inside an object of the request. */
+    if (!r->is_plain && json_object_get(object, "data"))
+        return api_tensor_read(&r->request->arena, value, r->pointer, r->problem);
+    return true;
+}
+
+/* Recursion is bounded by the scan's check of depth. */
+static bool convert(struct reader *r, const json_t *json, struct pe_value *value)
+{
+    switch (json_typeof(json)) {
+    case JSON_OBJECT: return convert_object(r, json, value);
+    case JSON_ARRAY: return convert_list(r, json, value);
+    case JSON_STRING: *value = (struct pe_value){.kind = PE_STRING, .string = json_string_value(json)}; break;
+    case JSON_INTEGER: *value = (struct pe_value){.kind = PE_INTEGER, .integer = json_integer_value(json)}; break;
+    case JSON_REAL: *value = (struct pe_value){.kind = PE_REAL, .real = json_real_value(json)}; break;
+    case JSON_TRUE:
+    case JSON_FALSE: *value = (struct pe_value){.kind = PE_BOOLEAN, .boolean = json_is_true(json)}; break;
+    case JSON_NULL: *value = (struct pe_value){.kind = PE_NULL}; break;
+    }
+    return true;
+}
+
+/* ---- The document ---- */
+
+static bool fail_kind(const struct reader *r)
+{
+    return api_fail(r->problem, 422, "", "%sthe request is JSON but not an object, which looks like %s", r->where,
+                    r->is_plain ? "{\"inputs\":[…]}" : "{\"scheme\":\"rope\",\"len\":8}");
+}
+
+/* A document that is a string or number alone is JSON, though jansson reads no such thing unless told to. */
+static bool is_scalar(const char *text, size_t n)
+{
+    struct api_json_error error;
+    struct api_arena arena = {0};
+    json_t *json = api_json_load(&arena, text, n, JSON_DECODE_ANY, &error);
+    bool scalar = json && !json_is_object(json) && !json_is_array(json);
+    api_arena_drop(&arena);
+    return scalar;
+}
+
+static bool add_members(struct reader *r, const json_t *root)
+{
+    if (!json_is_object(root))
+        return fail_kind(r);
+    size_t n = json_object_size(root);
+    if (n > API_FIELDS_MAX)
+        return api_fail(r->problem, 422, "", "%sthe request has %zu names; allowed: at most %d", r->where, n,
+                        API_FIELDS_MAX);
+    struct pe_field *fields = api_arena_array(&r->request->arena, n, sizeof *fields);
+    if (!fields)
+        return api_fail_memory(r->problem);
+    if (!convert_members(r, root, fields, &n))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (!api_request_add(r->request, fields[i].name, &fields[i].value, r->problem))
+            return false;
+    return true;
+}
+
+/* Names and strings stay in jansson's tree, which is the request's; it takes the numbers of the scan's list too. */
+static bool take_numbers(struct api_request *request, struct api_scan *scan)
+{
+    double *numbers = scan->numbers.values;
+    request->arena.n_bytes += scan->numbers.n * sizeof *numbers;
+    scan->numbers = (struct api_doubles){0};
+    return !numbers || api_arena_own(&request->arena, numbers, free);
+}
+
+static bool read_skeleton(struct reader *r, struct api_scan *scan, const char *text, size_t n)
+{
+    struct api_json_error error;
+    json_t *root = api_json_load(&r->request->arena, scan->skeleton, scan->skeleton_bytes, 0, &error);
+    if (!root) {
+        if (!error.no_memory && is_scalar(scan->skeleton, scan->skeleton_bytes))
+            return fail_kind(r);
+        return fail_json(&error, api_place_of(text, n, api_scan_origin(scan, error.at)), r->where, r->problem);
+    }
+    r->numbers = scan->numbers.values;
+    if (!take_numbers(r->request, scan))
+        return api_fail_memory(r->problem);
+    if (scan->too_deep.status) {
+        *r->problem = scan->too_deep;
+        return false;
+    }
+    return add_members(r, root);
+}
+
+/* jansson 2.14 passes over a NUL byte after a number, so it is looked for here. JSON has none anywhere. */
+static bool check_nul(const char *text, size_t n, const char *where, struct api_problem *problem)
+{
+    const char *nul = memchr(text, '\0', n);
+    if (!nul)
+        return true;
+    struct api_place place = api_place_of(text, n, (size_t)(nul - text));
+    return api_fail(problem, 400, "", "%snot JSON at line %zu, column %zu: a NUL byte", where, place.line,
+                    place.column);
+}
+
+bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api_problem *problem)
+{
+    if (max == 0 || n <= max)
+        return true;
+    return api_fail(problem, 413, "",
+                    "%sthe request's JSON has %" PRIu64 " bytes; allowed: at most %" PRIu64
+                    " (the limit --max-json of this server); tensors sent as .npy, .npz or safetensors do not count",
+                    where, n, max);
+}
+
+static bool read_document(struct reader *r, const char *text, size_t n)
+{
+    struct api_scan scan;
+    if (!api_json_check_size(r->request->max_json, n, r->where, r->problem))
+        return false;
+    api_scan_init(&scan);
+    r->scan = &scan;
+    bool fine = check_nul(text, n, r->where, r->problem) && api_scan_text(&scan, text, n, r->where, r->problem) &&
+                read_skeleton(r, &scan, text, n);
+    api_scan_drop(&scan);
+    return fine;
+}
+
+bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
+                   struct api_problem *problem)
+{
+    struct reader r = {.request = request, .where = where, .problem = problem};
+    return read_document(&r, text, n);
+}
+
+bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
+                         struct api_problem *problem)
+{
+    struct reader r = {.request = request, .where = where, .is_plain = true, .problem = problem};
+    return read_document(&r, text, n);
+}

@@ -1,0 +1,288 @@
+/* One pass over JSON text: lists of numbers go to our own reader, everything else is copied. The pass follows strings,
+ * brackets and names just far enough for that and for saying where it is. */
+#include "api/json/json_scan.h"
+#include "api/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One open bracket. */
+struct level {
+    bool is_object;
+    bool in_tokens;          /* under a member of this name, at whatever depth */
+    bool in_slice;           /* likewise: its lists have indices beside ranges */
+    const char *key;         /* of the member being read, raw text between its quotes; NULL before the first */
+    size_t key_bytes, index; /* index: of the item being read */
+};
+
+struct scanner {
+    struct api_scan *scan;
+    const char *text, *end, *p;
+    const char *kept; /* what the skeleton does not have yet begins here */
+    size_t n;         /* bytes of the skeleton, those included */
+    bool is_full;
+    const char *where; /* begins every message */
+    unsigned depth;
+    struct level levels[API_DEPTH_MAX + 1]; /* [0] is outside of everything */
+    const char *string;                     /* the last string passed: a key, if ':' follows */
+    size_t string_bytes;
+    bool in_string;                        /* the text ends within one */
+    char overflow_pointer[PE_POINTER_MAX]; /* where the skeleton became too large */
+};
+
+void api_scan_init(struct api_scan *scan)
+{
+    *scan = (struct api_scan){0};
+    api_text_init(&scan->replaced, API_SKELETON_MAX);
+}
+
+void api_scan_drop(struct api_scan *scan)
+{
+    api_text_drop(&scan->replaced);
+    free(scan->numbers.values);
+    free(scan->lifted);
+    *scan = (struct api_scan){0};
+}
+
+size_t api_scan_origin(const struct api_scan *scan, size_t skeleton_at)
+{
+    size_t low = 0, high = scan->n_lifted; /* lifted[low-1] is the last that begins before the place */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (scan->lifted[middle].skeleton_at < skeleton_at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0)
+        return skeleton_at;
+    const struct api_lifted *before = &scan->lifted[low - 1];
+    if (skeleton_at < before->skeleton_at + before->skeleton_bytes)
+        return before->text_at;
+    return skeleton_at - (before->skeleton_at + before->skeleton_bytes) + before->text_at + before->text_bytes;
+}
+
+struct api_place api_place_of(const char *text, size_t n, size_t at)
+{
+    struct api_place place = {.line = 1, .column = 1};
+    for (size_t i = 0; i < at && i < n; i++) {
+        if (text[i] == '\n')
+            place = (struct api_place){.line = place.line + 1, .column = 1};
+        else
+            place.column += ((unsigned char)text[i] & 0xc0) != 0x80; /* continuation bytes belong to one character */
+    }
+    return place;
+}
+
+/* ---- Where we are ---- */
+
+static void pointer_print(const struct scanner *s, char *pointer)
+{
+    pointer[0] = '\0';
+    for (unsigned i = 1; i <= s->depth; i++) {
+        const struct level *level = &s->levels[i];
+        char number[24];
+        if (!level->is_object)
+            api_pointer_push(pointer, number, (size_t)snprintf(number, sizeof number, "%zu", level->index));
+        else if (level->key)
+            api_pointer_push(pointer, level->key, level->key_bytes);
+    }
+}
+
+static bool fail_here(const struct scanner *s, int status, const char *what, struct api_problem *problem)
+{
+    char pointer[PE_POINTER_MAX];
+    pointer_print(s, pointer);
+    struct api_place place = api_place_of(s->text, (size_t)(s->end - s->text), (size_t)(s->p - s->text));
+    return api_fail(problem, status, pointer, "%s%s (line %zu, column %zu)", s->where, what, place.line, place.column);
+}
+
+/* ---- The skeleton ---- */
+
+/* n bytes more of the skeleton. One that is full goes on being scanned: a truncated text must be told so, whatever its
+ * size. */
+static void count(struct scanner *s, size_t n)
+{
+    s->n += n;
+    if (s->is_full || s->n <= API_SKELETON_MAX)
+        return;
+    s->is_full = true;
+    pointer_print(s, s->overflow_pointer);
+}
+
+/* What stands in front of a list that is lifted, and its stand-in. */
+static void replace(struct scanner *s, const char *list, const char *behind, const char *stand_in)
+{
+    struct api_text *replaced = &s->scan->replaced;
+    api_text_add(replaced, s->kept, (size_t)(list - s->kept));
+    api_text_put(replaced, stand_in);
+    s->kept = behind;
+}
+
+static void finish(struct scanner *s)
+{
+    struct api_scan *scan = s->scan;
+    scan->skeleton = s->text ? s->text : "";
+    scan->skeleton_bytes = s->n;
+    if (scan->n_lifted == 0 || s->is_full)
+        return;
+    api_text_add(&scan->replaced, s->kept, (size_t)(s->end - s->kept));
+    scan->skeleton = scan->replaced.bytes;
+}
+
+static bool lifted_grow(struct api_scan *scan)
+{
+    size_t room = scan->lifted_room ? 2 * scan->lifted_room : 8;
+    struct api_lifted *lifted = realloc(scan->lifted, room * sizeof *lifted);
+    if (!lifted)
+        return false;
+    scan->lifted = lifted;
+    scan->lifted_room = room;
+    return true;
+}
+
+static bool record(struct scanner *s, struct api_lifted lifted, const char *behind, struct api_problem *problem)
+{
+    struct api_scan *scan = s->scan;
+    if (scan->n_lifted == API_ARRAYS_MAX)
+        return fail_here(s, 413, "too many lists of numbers in one request", problem);
+    if (scan->n_lifted == scan->lifted_room && !lifted_grow(scan))
+        return api_fail_memory(problem);
+    char stand_in[24];
+    lifted.skeleton_at = s->n;
+    lifted.skeleton_bytes = (size_t)snprintf(stand_in, sizeof stand_in, "[%zu]", scan->n_lifted);
+    scan->lifted[scan->n_lifted++] = lifted;
+    count(s, lifted.skeleton_bytes);
+    replace(s, s->p, behind, stand_in);
+    return true;
+}
+
+/* ---- The pass ---- */
+
+static bool open_bracket(struct scanner *s, struct api_problem *problem)
+{
+    if (s->depth == API_DEPTH_MAX)
+        return fail_here(s, 400, "JSON is nested deeper than 64 levels", problem);
+    const struct level *above = &s->levels[s->depth];
+    bool in_tokens = above->in_tokens, in_slice = above->in_slice;
+    s->levels[++s->depth] = (struct level){.is_object = *s->p == '{', .in_tokens = in_tokens, .in_slice = in_slice};
+    s->p++;
+    count(s, 1);
+    return true;
+}
+
+/* A list: lifted if it is all numbers, entered if not. A list under "tokens" with a string in it was read as numbers
+ * only because its strings are the names of non-finite ones; it is given back. */
+static bool take_list(struct scanner *s, struct api_problem *problem)
+{
+    struct api_lifted lifted = {.text_at = (size_t)(s->p - s->text), .first = s->scan->numbers.n};
+    const char *start = s->p, *p = s->p;
+    switch (api_numbers_read(&p, s->end, &s->scan->numbers, lifted.shape, &lifted.rank)) {
+    case API_READ_NO_MEMORY: return api_fail_memory(problem);
+    case API_READ_RAGGED:
+        s->scan->numbers.n = lifted.first;
+        if (s->levels[s->depth].in_slice)
+            return open_bracket(s, problem);
+        return fail_here(s, 422, "this list is ragged: its rows have different lengths, or numbers stand beside rows",
+                         problem);
+    case API_READ_DEEP:
+        if (!s->scan->too_deep.status)
+            fail_here(s, 422, "this list has more than 8 levels; allowed: at most 8", &s->scan->too_deep);
+        return open_bracket(s, problem);
+    case API_READ_OTHER: return open_bracket(s, problem);
+    case API_READ_OK: break;
+    }
+    lifted.text_bytes = (size_t)(p - start);
+    if (s->levels[s->depth].in_tokens && memchr(start, '"', lifted.text_bytes)) {
+        s->scan->numbers.n = lifted.first;
+        return open_bracket(s, problem);
+    }
+    if (!record(s, lifted, p, problem))
+        return false;
+    s->p = p;
+    return true;
+}
+
+static void pass_string(struct scanner *s)
+{
+    const char *start = s->p++;
+    while (s->p < s->end && *s->p != '"')
+        s->p += *s->p == '\\' && s->end - s->p > 1 ? 2 : 1;
+    s->in_string = s->p == s->end;
+    s->string = start + 1;
+    s->string_bytes = (size_t)(s->p - s->string);
+    s->p += !s->in_string;
+    count(s, (size_t)(s->p - start));
+}
+
+static void take_key(struct scanner *s)
+{
+    struct level *level = &s->levels[s->depth];
+    if (!s->depth || !level->is_object || !s->string)
+        return;
+    level->key = s->string;
+    level->key_bytes = s->string_bytes;
+    const struct level *above = &s->levels[s->depth - 1];
+    level->in_tokens = above->in_tokens || (s->string_bytes == 6 && memcmp(s->string, "tokens", 6) == 0);
+    level->in_slice = above->in_slice || (s->string_bytes == 5 && memcmp(s->string, "slice", 5) == 0);
+}
+
+static void pass_mark(struct scanner *s, char c)
+{
+    if (c == ':')
+        take_key(s);
+    else if (c == ',')
+        s->levels[s->depth].index++;
+    else if (s->depth)
+        s->depth--; /* ']' or '}'; whether it fits its opening is the JSON library's to say */
+    s->p++;
+    count(s, 1);
+}
+
+static bool is_mark(char c) { return c == '"' || c == '[' || c == ']' || c == '{' || c == '}' || c == ':' || c == ','; }
+
+static void pass_plain(struct scanner *s)
+{
+    const char *start = s->p;
+    while (s->p < s->end && !is_mark(*s->p))
+        s->p++;
+    count(s, (size_t)(s->p - start));
+}
+
+static bool pass_next(struct scanner *s, struct api_problem *problem)
+{
+    switch (*s->p) {
+    case '[': return take_list(s, problem);
+    case '{': return open_bracket(s, problem);
+    case '"': pass_string(s); return true;
+    case ':':
+    case ',':
+    case ']':
+    case '}': pass_mark(s, *s->p); return true;
+    default: pass_plain(s); return true;
+    }
+}
+
+static bool check_full(struct scanner *s, struct api_problem *problem)
+{
+    if (!s->is_full)
+        return s->scan->replaced.state == API_TEXT_FINE || api_fail_memory(problem);
+    if (s->depth || s->in_string)
+        return fail_here(s, 400, "not JSON: the text ends before it is complete", problem);
+    return api_fail(
+        problem, 413, s->overflow_pointer,
+        "%sthe JSON beside its lists of numbers is over %d bytes; a list with anything but numbers in it, or with a "
+        "number no double can hold, counts here",
+        s->where, API_SKELETON_MAX);
+}
+
+bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem)
+{
+    struct scanner s = {.scan = scan, .text = text, .end = text + n, .p = text, .kept = text, .where = where};
+    while (s.p < s.end)
+        if (!pass_next(&s, problem))
+            return false;
+    finish(&s);
+    return check_full(&s, problem);
+}

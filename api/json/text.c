@@ -1,0 +1,280 @@
+/* Text that grows, and JSON written into it. */
+#include "api/json/text.h"
+#include "api/json/elements.h"
+#include "api/numbers/numbers.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_ROOM = 1000 }; /* with its header, what malloc keeps at hand for a thread */
+
+void api_text_init(struct api_text *text, size_t max) { *text = (struct api_text){.max = max}; }
+
+void api_text_drop(struct api_text *text)
+{
+    free(text->bytes);
+    *text = (struct api_text){.max = text->max};
+}
+
+static bool grow(struct api_text *text, size_t needed)
+{
+    size_t room = text->room ? text->room : FIRST_ROOM;
+    while (room < needed)
+        room *= 2; /* needed ≤ max, which is far from SIZE_MAX/2 */
+    room = room < text->max ? room : text->max;
+    char *bytes = realloc(text->bytes, room);
+    if (!bytes) {
+        text->state = API_TEXT_NO_MEMORY;
+        return false;
+    }
+    text->bytes = bytes;
+    text->room = room;
+    return true;
+}
+
+/* Room that is there already: room ≤ max, and after a failure nobody writes. */
+static inline char *room_left(struct api_text *text, size_t n)
+{
+    return text->bytes && !text->state && n <= text->room - text->n ? text->bytes + text->n : api_text_room(text, n);
+}
+
+char *api_text_room(struct api_text *text, size_t n)
+{
+    if (text->state)
+        return NULL;
+    if (n > text->max - text->n) {
+        text->state = API_TEXT_FULL;
+        return NULL;
+    }
+    if ((n > text->room - text->n || !text->bytes) && !grow(text, text->n + n))
+        return NULL;
+    return text->bytes + text->n;
+}
+
+void api_text_add(struct api_text *text, const char *bytes, size_t n)
+{
+    char *place = room_left(text, n);
+    if (!place || n == 0)
+        return;
+    memcpy(place, bytes, n);
+    text->n += n;
+}
+
+void api_text_put(struct api_text *text, const char *string) { api_text_add(text, string, strlen(string)); }
+
+void api_text_format(struct api_text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    char *place = n < 0 ? NULL : api_text_room(text, (size_t)n + 1);
+    if (!place)
+        return;
+    va_start(args, format);
+    vsnprintf(place, (size_t)n + 1, format, args);
+    va_end(args);
+    text->n += (size_t)n;
+}
+
+/* ---- JSON strings ---- */
+
+/* Bytes of the well-formed UTF-8 character at s (RFC 3629: no overlong forms, no surrogates), 0 if there is none. */
+static size_t utf8_length(const unsigned char *s, size_t n)
+{
+    static const struct {
+        unsigned char lead_min, lead_max, second_min, second_max;
+        size_t length;
+    } forms[] = {
+        {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
+        {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
+        {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    if (s[0] < 0x80)
+        return 1;
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (s[0] < forms[i].lead_min || s[0] > forms[i].lead_max || n < forms[i].length)
+            continue;
+        if (s[1] < forms[i].second_min || s[1] > forms[i].second_max)
+            continue;
+        size_t k = 2;
+        while (k < forms[i].length && (s[k] & 0xc0) == 0x80)
+            k++;
+        return k == forms[i].length ? k : 0;
+    }
+    return 0;
+}
+
+static void add_escaped(struct api_text *text, unsigned char c)
+{
+    switch (c) {
+    case '"': api_text_put(text, "\\\""); break;
+    case '\\': api_text_put(text, "\\\\"); break;
+    case '\n': api_text_put(text, "\\n"); break;
+    case '\r': api_text_put(text, "\\r"); break;
+    case '\t': api_text_put(text, "\\t"); break;
+    default: api_text_format(text, "\\u%04x", c); break;
+    }
+}
+
+static bool is_plain(unsigned char c) { return c >= 0x20 && c != '"' && c != '\\' && c < 0x7f; }
+
+static void add_char(struct api_text *text, char c)
+{
+    char *place = room_left(text, 1);
+    if (!place)
+        return;
+    *place = c;
+    text->n++;
+}
+
+/* Nearly all strings have nothing to escape. */
+static bool add_plain_string(struct api_text *text, const char *bytes, size_t n)
+{
+    size_t run = 0;
+    while (run < n && is_plain((unsigned char)bytes[run]))
+        run++;
+    char *place = run == n ? room_left(text, n + 2) : NULL;
+    if (!place)
+        return false;
+    place[0] = '"';
+    if (n)
+        memcpy(place + 1, bytes, n);
+    place[n + 1] = '"';
+    text->n += n + 2;
+    return true;
+}
+
+void api_text_string_n(struct api_text *text, const char *bytes, size_t n)
+{
+    const unsigned char *s = (const unsigned char *)bytes;
+    if (add_plain_string(text, bytes, n))
+        return;
+    api_text_add(text, "\"", 1);
+    for (size_t i = 0; i < n;) {
+        size_t run = 0;
+        while (i + run < n && is_plain(s[i + run]))
+            run++;
+        if (run) {
+            api_text_add(text, bytes + i, run);
+            i += run;
+            continue;
+        }
+        size_t length = utf8_length(s + i, n - i);
+        if (length > 1)
+            api_text_add(text, bytes + i, length);
+        else if (length == 1)
+            add_escaped(text, s[i]);
+        else
+            api_text_put(text, "\xef\xbf\xbd");
+        i += length ? length : 1;
+    }
+    api_text_add(text, "\"", 1);
+}
+
+void api_text_string(struct api_text *text, const char *string) { api_text_string_n(text, string, strlen(string)); }
+
+/* ---- JSON values ---- */
+
+void api_text_integer(struct api_text *text, int64_t x)
+{
+    char *place = api_text_room(text, API_NUMBER_MAX);
+    if (place)
+        text->n += (size_t)(api_integer_print(place, x) - place);
+}
+
+void api_text_real(struct api_text *text, double x)
+{
+    char *place = api_text_room(text, API_NUMBER_MAX);
+    if (place)
+        text->n += (size_t)(api_real_print(place, x) - place);
+}
+
+void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank)
+{
+    add_char(text, '[');
+    for (unsigned i = 0; i < rank; i++) {
+        api_text_add(text, ",", i > 0);
+        api_text_integer(text, (int64_t)shape[i]);
+    }
+    add_char(text, ']');
+}
+
+/* In blocks, so that the room asked for stays near what is used. */
+static void add_array(struct api_text *text, const struct pe_tensor *array)
+{
+    enum { BLOCK = 4096 };
+    struct api_elements e;
+    api_elements_init(&e, array->dtype, array->shape, array->rank, API_DIGITS_SHORTEST);
+    const char *data = array->data;
+    if (e.count == 0)
+        api_text_put(text, "[]");
+    for (uint64_t first = 0; first < e.count; first += BLOCK) {
+        size_t n = e.count - first < BLOCK ? (size_t)(e.count - first) : BLOCK;
+        char *place = api_text_room(text, n * e.width);
+        if (!place)
+            return;
+        text->n += api_elements_print(&e, data + first * pe_dtype_size(array->dtype), first, n, place);
+    }
+}
+
+void api_text_member(struct api_text *text, const char *name, const char *value)
+{
+    api_text_format(text, ",\"%s\":", name);
+    api_text_string(text, value);
+}
+
+void api_text_aliases(struct api_text *text, const char *aliases)
+{
+    if (!aliases)
+        return;
+    api_text_put(text, ",\"aliases\":[");
+    for (const char *p = aliases;; p++) {
+        size_t n = strcspn(p, "|");
+        api_text_string_n(text, p, n);
+        p += n;
+        if (!*p)
+            break;
+        api_text_put(text, ",");
+    }
+    api_text_put(text, "]");
+}
+
+static void add_list(struct api_text *text, const struct pe_value *items, size_t n)
+{
+    api_text_add(text, "[", 1);
+    for (size_t i = 0; i < n; i++) {
+        api_text_add(text, ",", i > 0);
+        api_text_value(text, &items[i]);
+    }
+    api_text_add(text, "]", 1);
+}
+
+static void add_object(struct api_text *text, const struct pe_field *fields, size_t n)
+{
+    add_char(text, '{');
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0)
+            add_char(text, ',');
+        api_text_string(text, fields[i].name);
+        add_char(text, ':');
+        api_text_value(text, &fields[i].value);
+    }
+    add_char(text, '}');
+}
+
+void api_text_value(struct api_text *text, const struct pe_value *value)
+{
+    switch (value->kind) {
+    case PE_NULL: api_text_put(text, "null"); break;
+    case PE_BOOLEAN: api_text_put(text, value->boolean ? "true" : "false"); break;
+    case PE_INTEGER: api_text_integer(text, value->integer); break;
+    case PE_REAL: api_text_real(text, value->real); break;
+    case PE_STRING: api_text_string(text, value->string); break;
+    case PE_LIST: add_list(text, value->list.items, value->list.n); break;
+    case PE_OBJECT: add_object(text, value->object.fields, value->object.n); break;
+    case PE_ARRAY: add_array(text, &value->array); break;
+    }
+}

@@ -1,0 +1,401 @@
+/* JSON text to numbers: arrays of them, nested, and the nearest double of one decimal.
+ *
+ * Three routes to the same, correctly rounded, double: up to 19 digits by one or two products with
+ * a 128-bit power of ten (Daniel Lemire, "Number parsing at a gigabyte per second"; Mushtak and
+ * Lemire, "Fast number parsing without fallback", for why that always decides); more digits by the
+ * same with their first 19 and these plus one, if both agree; else libc on at most as many digits
+ * as can matter. */
+#include "api/numbers/kernels/numbers.h"
+#include "api/numbers/numbers.h"
+#include "api/numbers/numbers_powers.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- One decimal to the nearest double -------------------------------------------------------------------------- */
+
+static double double_of(uint64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* The leading 128 bits of w · 10^exponent, w with its top bit set. The second product is needed
+ * only if the first leaves the bits below a double's 53 and its two rounding bits all ones, so that
+ * a carry could still arrive. */
+static unsigned __int128 power_product(uint64_t w, int exponent)
+{
+    const struct api_power *power = api_power_of_ten(exponent);
+    unsigned __int128 product = (unsigned __int128)w * power->high;
+    if ((product >> 64 & 0x1ff) == 0x1ff)
+        product += (uint64_t)((unsigned __int128)w * power->low >> 64);
+    return product;
+}
+
+/* Below the normal range the last bit has a fixed place: the shift is larger. m holds one bit more
+ * than a double. */
+static double subnormal_round(uint64_t m, int shift)
+{
+    if (shift > 63)
+        return 0;
+    m >>= shift;
+    return double_of((m + (m & 1)) >> 1); /* may carry into the exponent, and then is the least normal number */
+}
+
+double api_decimal_value(uint64_t digits, int64_t exponent)
+{
+    if (digits == 0 || exponent < API_POWER_MIN)
+        return 0; /* 2^64 · 10^-343 is below half of the least double */
+    if (exponent > 308)
+        return (double)INFINITY;
+    int e = (int)exponent, zeros = __builtin_clzll(digits);
+    unsigned __int128 product = power_product(digits << zeros, e);
+    uint64_t high = (uint64_t)(product >> 64), low = (uint64_t)product;
+    int top = (int)(high >> 63), shift = 9 + top; /* leaves 54 bits: a double's and the one that rounds */
+    uint64_t m = high >> shift;
+    int biased = api_log2_of_power(e) + 63 + top - zeros + 1023; /* exponent field of a double */
+    if (biased <= 0)
+        return subnormal_round(m, 1 - biased);
+    /* A tie is possible only where 5^|exponent| divides or is divided within 64 bits. m odd asks to
+     * round up; if nothing lies below, and rounding down gives an even result, that is the
+     * neighbour to take. */
+    if (low <= 1 && e >= -4 && e <= 23 && (m & 3) == 1 && m << shift == high)
+        m--;
+    m = (m + (m & 1)) >> 1;
+    uint64_t bits = ((uint64_t)(biased - 1) << 52) + m; /* the hidden bit, or a carry to 2^53, counts the exponent up */
+    return bits >> 52 < 2047 ? double_of(bits) : (double)INFINITY;
+}
+
+/* ---- The grammar of a number ------------------------------------------------------------------------------------- */
+
+/* A number as it stands in the text. */
+struct decimal {
+    const char *from; /* its first digit */
+    const char *to;   /* behind its last digit, before any e; from … to may have one point */
+    uint64_t digits;  /* all of them, modulo 2^64 */
+    int64_t n_digits; /* leading zeros included */
+    int64_t exponent; /* of the last digit */
+};
+
+static inline bool is_digit(char c) { return (unsigned char)(c - '0') < 10; }
+
+/* Whether eight bytes are all digits: their high halves are 3, and adding 6 to the low ones does
+ * not carry into these. */
+static inline bool are_digits(uint64_t word)
+{
+    const uint64_t high = UINT64_C(0xf0f0f0f0f0f0f0f0), sixes = UINT64_C(0x0606060606060606);
+    return ((word & high) | ((word + sixes) & high) >> 4) == UINT64_C(0x3333333333333333);
+}
+
+/* Eight ASCII digits, the first in the lowest byte: neighbours are joined to pairs, these to fours,
+ * these to eight. */
+static inline uint64_t eight_value(uint64_t word)
+{
+    word = (word & UINT64_C(0x0f0f0f0f0f0f0f0f)) * (10 << 8 | 1) >> 8;
+    word = (word & UINT64_C(0x00ff00ff00ff00ff)) * (100 << 16 | 1) >> 16;
+    return (word & UINT64_C(0x0000ffff0000ffff)) * (UINT64_C(10000) << 32 | 1) >> 32;
+}
+
+/* Appends the digits at p to *digits; returns their end. */
+static inline const char *digits_read(const char *p, const char *end, uint64_t *digits)
+{
+    uint64_t word, value = *digits;
+    while (end - p >= 8 && (memcpy(&word, p, sizeof word), are_digits(word))) {
+        value = value * 100000000 + eight_value(word);
+        p += 8;
+    }
+    for (; p < end && is_digit(*p); p++)
+        value = value * 10 + (uint64_t)(*p - '0');
+    *digits = value;
+    return p;
+}
+
+/* What follows e or E; NULL if that is no integer. Values no text is long enough to make up for
+ * stand for all larger ones. */
+static const char *exponent_read(const char *p, const char *end, int64_t *exponent)
+{
+    const int64_t large = INT64_C(1) << 56;
+    int64_t value = 0;
+    bool negative = p < end && *p == '-';
+    p += p < end && (*p == '-' || *p == '+');
+    if (p == end || !is_digit(*p))
+        return NULL;
+    for (; p < end && is_digit(*p); p++)
+        value = value < large ? value * 10 + (*p - '0') : large;
+    *exponent = negative ? -value : value;
+    return p;
+}
+
+/* Reads a number without its sign; NULL if the text does not begin with one. */
+static inline const char *decimal_read(const char *p, const char *end, struct decimal *d)
+{
+    *d = (struct decimal){.from = p};
+    p = digits_read(p, end, &d->digits);
+    d->n_digits = p - d->from;
+    if (d->n_digits == 0 || (*d->from == '0' && d->n_digits > 1))
+        return NULL;
+    if (p < end && *p == '.') {
+        const char *point = p++;
+        p = digits_read(p, end, &d->digits);
+        d->exponent = point + 1 - p;
+        d->n_digits -= d->exponent;
+        if (d->exponent == 0)
+            return NULL;
+    }
+    d->to = p;
+    if (p == end || (*p != 'e' && *p != 'E'))
+        return p;
+    int64_t exponent = 0; /* a variable of its own lets *d live in registers */
+    p = exponent_read(p + 1, end, &exponent);
+    d->exponent += exponent;
+    return p;
+}
+
+/* ---- More digits than a word holds ------------------------------------------------------------------------------- */
+
+/* Two neighbouring doubles have a middle of at most 767 digits. A digit behind those can only say
+ * "and a little more", which one more digit says as well. */
+enum { DIGITS_WORD = 19, DIGITS_THAT_MATTER = 768 };
+
+/* The first `most` digits from the first that is not zero; *exponent is made that of the last one
+ * written, *more says whether anything but zeros was left out. */
+static size_t leading_digits(const struct decimal *d, char *dst, size_t most, int64_t *exponent, bool *more)
+{
+    size_t n = 0;
+    *exponent = d->exponent;
+    *more = false;
+    for (const char *p = d->from; p < d->to; p++) {
+        if (*p == '.' || (*p == '0' && n == 0))
+            continue;
+        if (n < most) {
+            dst[n++] = *p;
+            continue;
+        }
+        *more |= *p != '0';
+        ++*exponent;
+    }
+    return n;
+}
+
+/* libc sees an integer with an exponent: no point, whose character would depend on the locale, and
+ * a bounded length. */
+static double library_value(const struct decimal *d)
+{
+    char text[DIGITS_THAT_MATTER + 1 + sizeof "e-10000"];
+    int64_t exponent;
+    bool more;
+    size_t n = leading_digits(d, text, DIGITS_THAT_MATTER, &exponent, &more);
+    text[n++] = more ? '1' : '0';
+    exponent--;
+    exponent = exponent < -9999 ? -9999 : exponent > 9999 ? 9999 : exponent;
+    text[n++] = 'e';
+    text[n++] = exponent < 0 ? '-' : '+';
+    uint64_t size = (uint64_t)(exponent < 0 ? -exponent : exponent);
+    for (uint64_t unit = 1000; unit > 0; unit /= 10)
+        text[n++] = (char)('0' + size / unit % 10);
+    text[n] = '\0';
+    return strtod(text, NULL);
+}
+
+static double long_value(struct decimal d)
+{
+    char first[DIGITS_WORD];
+    int64_t exponent;
+    bool more;
+    uint64_t digits = 0;
+    size_t n = leading_digits(&d, first, DIGITS_WORD, &exponent, &more);
+    digits_read(first, first + n, &digits);
+    double below = api_decimal_value(digits, exponent);
+    if (!more || below == api_decimal_value(digits + 1, exponent))
+        return below;
+    return library_value(&d);
+}
+
+/* ---- One element: a number or a quoted name of what JSON has no number for ----------------------------------------
+ */
+
+static const char *word_read(const char *p, const char *end, double *x)
+{
+    static const struct {
+        const char *text;
+        double value;
+    } words[] = {{"\"-Infinity\"", -(double)INFINITY}, {"\"Infinity\"", (double)INFINITY}, {"\"NaN\"", (double)NAN}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t n = strlen(words[i].text);
+        if ((size_t)(end - p) >= n && memcmp(p, words[i].text, n) == 0) {
+            *x = words[i].value;
+            return p + n;
+        }
+    }
+    return NULL;
+}
+
+/* Reads one element at p < end; NULL if there is none, or none that a double can hold. */
+static inline const char *element_read(const char *p, const char *end, double *x)
+{
+    struct decimal d;
+    if (*p == '"')
+        return word_read(p, end, x);
+    bool negative = *p == '-';
+    p = decimal_read(p + negative, end, &d);
+    if (p == NULL)
+        return NULL;
+    double size = d.n_digits <= DIGITS_WORD ? api_decimal_value(d.digits, d.exponent) : long_value(d);
+    *x = negative ? -size : size;
+    return isinf(size) ? NULL : p;
+}
+
+/* ---- Arrays ------------------------------------------------------------------------------------------------------ */
+
+/* What is known of the array so far. Depth counts open brackets; the array at depth i+1 has
+ * counts[i] elements yet. */
+struct reader {
+    struct api_doubles *out;
+    const char *end;
+    unsigned depth, rank; /* rank: depth of the first number, 0 before it */
+    uint64_t counts[PE_RANK_MAX];
+    uint64_t shape[PE_RANK_MAX]; /* 0: no array of that depth has ended yet */
+    bool ragged;
+};
+
+static inline const char *space_skip(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+        p++;
+    return p;
+}
+
+/* Room for one more number; left is the length of the text from it on. */
+static bool grow(struct api_doubles *out, size_t left)
+{
+    size_t most = out->n + left / 2 + 1, room = out->room < 512 ? 1024 : 2 * out->room;
+    if (room > most)
+        room = most;
+    double *values = realloc(out->values, room * sizeof *values);
+    if (values == NULL)
+        return false;
+    out->values = values;
+    out->room = room;
+    return true;
+}
+
+/* Reads as many numbers as this machine reads together from *p on, and moves *p behind their commas; often none. */
+static size_t many_read(const char **p, const char *end, double *dst, size_t room)
+{
+#if defined(__x86_64__)
+    if (pe_isa() >= PE_ISA_AVX2)
+        return api_numbers_read_avx2(p, end, dst, room);
+#endif
+    (void)p, (void)end, (void)dst, (void)room;
+    return 0;
+}
+
+/* Appends the elements from p on until something else than a comma follows one; p is behind the
+ * last element then. NULL: *why. A loop of its own because here the millions are. */
+static const char *elements_read(struct reader *r, const char *p, enum api_read *why)
+{
+    enum { ASK = 65536 }; /* numbers, after which a client that has left is noticed */
+    struct api_doubles *out = r->out;
+    uint64_t n = 0, asked_at = 0;
+    for (;;) {
+        if (n - asked_at >= ASK) {
+            asked_at = n;
+            if (pe_is_cancelled()) {
+                *why = API_READ_NO_MEMORY;
+                return NULL;
+            }
+        }
+        if (out->n == out->room && !grow(out, (size_t)(r->end - p))) {
+            *why = API_READ_NO_MEMORY;
+            return NULL;
+        }
+        size_t room = out->room - out->n;
+        size_t n_many = many_read(&p, r->end, out->values + out->n, room < ASK ? room : ASK);
+        out->n += n_many;
+        n += n_many;
+        if (out->n == out->room)
+            continue;
+        if (p == r->end || (p = element_read(p, r->end, &out->values[out->n])) == NULL) {
+            *why = API_READ_OTHER;
+            return NULL;
+        }
+        out->n++;
+        n++;
+        const char *next = space_skip(p, r->end);
+        if (next == r->end || *next != ',')
+            break;
+        next = space_skip(next + 1, r->end);
+        if (next < r->end && *next == '[')
+            break; /* the comma is looked at again by the caller */
+        p = next;
+    }
+    r->counts[r->depth - 1] += n;
+    r->ragged |= r->rank != 0 && r->rank != r->depth;
+    r->rank = r->rank ? r->rank : r->depth;
+    return p;
+}
+
+/* Closes the innermost array and counts it as an element of the one around it. */
+static void array_close(struct reader *r)
+{
+    unsigned i = --r->depth;
+    if (r->shape[i] == 0)
+        r->shape[i] = r->counts[i];
+    r->ragged |= r->shape[i] != r->counts[i];
+    if (i > 0)
+        r->counts[i - 1]++;
+}
+
+/* Reads what may stand where an element is due: opening brackets, then elements. */
+static const char *begin_read(struct reader *r, const char *p, enum api_read *why)
+{
+    for (p = space_skip(p, r->end); p < r->end && *p == '['; p = space_skip(p + 1, r->end)) {
+        if (r->depth == PE_RANK_MAX) {
+            *why = API_READ_DEEP;
+            return NULL;
+        }
+        r->counts[r->depth++] = 0;
+    }
+    return elements_read(r, p, why);
+}
+
+/* The whole array. Each turn reads "[ [ 1, 2" and then the "] ]" behind; a comma between arrays
+ * begins the next turn. */
+static const char *array_read(struct reader *r, const char *p, enum api_read *why)
+{
+    for (;;) {
+        p = begin_read(r, p, why);
+        if (p == NULL)
+            return NULL;
+        for (p = space_skip(p, r->end); p < r->end && *p == ']'; p = space_skip(p, r->end)) {
+            p++;
+            array_close(r);
+            if (r->depth == 0)
+                return p;
+        }
+        if (p == r->end || *p++ != ',') {
+            *why = API_READ_OTHER;
+            return NULL;
+        }
+    }
+}
+
+enum api_read api_numbers_read(const char **text, const char *end, struct api_doubles *out, uint64_t *shape,
+                               unsigned *rank)
+{
+    struct reader r = {.out = out, .end = end};
+    size_t n = out->n;
+    enum api_read why = API_READ_RAGGED;
+    const char *p = array_read(&r, *text, &why);
+    if (p == NULL || r.ragged) {
+        out->n = n;
+        return why;
+    }
+    for (unsigned i = 0; i < r.rank; i++)
+        shape[i] = r.shape[i];
+    *rank = r.rank;
+    *text = p;
+    return API_READ_OK;
+}

@@ -1,0 +1,275 @@
+/* Entity tags from what decides an answer's bytes, conditions and ranges from headers. */
+#include "api/replies/caching.h"
+#include "api/api.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- A name for the bytes ---- */
+
+/* Two hashes of words of eight bytes, in the manner of FNV but with the upper half, which the product mixes best,
+ * folded onto the lower each time. They differ in beginning and factor: 128 bits, so that two answers will not meet in
+ * one name. */
+struct hash {
+    uint64_t a, b;
+};
+
+static void add_word(struct hash *h, uint64_t word)
+{
+    h->a = (h->a ^ word) * 0x9e3779b97f4a7c15;
+    h->a ^= h->a >> 32;
+    h->b = (h->b ^ word) * 0xbf58476d1ce4e5b9;
+    h->b ^= h->b >> 29;
+}
+
+/* The last word is what is left, filled up with zeros, and the number of bytes. */
+static void add(struct hash *h, const void *bytes, size_t n)
+{
+    const char *p = bytes;
+    uint64_t word;
+    for (size_t left = n; left >= sizeof word; left -= sizeof word, p += sizeof word) {
+        memcpy(&word, p, sizeof word);
+        add_word(h, word);
+    }
+    size_t rest = n % sizeof word;
+    word = 0;
+    if (rest)
+        memcpy(&word, p, rest);
+    add_word(h, word ^ (uint64_t)n << 56);
+}
+
+static void add_number(struct hash *h, int64_t x) { add_word(h, (uint64_t)x); }
+
+/* With its end, so that "ab","c" is not "a","bc". */
+static void add_string(struct hash *h, const char *s) { add(h, s, strlen(s) + 1); }
+
+static void add_type(struct hash *h, const struct pe_tensor *t)
+{
+    add_number(h, (int64_t)t->dtype);
+    add_number(h, (int64_t)t->rank);
+    add(h, t->shape, t->rank * sizeof *t->shape);
+}
+
+static void add_tensor(struct hash *h, const struct pe_tensor *t)
+{
+    uint64_t n = 0;
+    pe_shape_count(t->shape, t->rank, &n);
+    add_type(h, t);
+    add(h, t->data, (size_t)n * pe_dtype_size(t->dtype));
+}
+
+static void add_value(struct hash *h, const struct pe_value *v);
+
+static void add_field(struct hash *h, const struct pe_field *field)
+{
+    add_string(h, field->name);
+    add_value(h, &field->value);
+}
+
+static void add_value(struct hash *h, const struct pe_value *v)
+{
+    add_number(h, (int64_t)v->kind);
+    switch (v->kind) {
+    case PE_NULL: break;
+    case PE_BOOLEAN: add_number(h, v->boolean); break;
+    case PE_INTEGER: add_number(h, v->integer); break;
+    case PE_REAL: add(h, &v->real, sizeof v->real); break;
+    case PE_STRING: add_string(h, v->string); break;
+    case PE_ARRAY: add_tensor(h, &v->array); break;
+    case PE_LIST:
+        for (size_t i = 0; i < v->list.n; i++)
+            add_value(h, &v->list.items[i]);
+        break;
+    case PE_OBJECT:
+        for (size_t i = 0; i < v->object.n; i++)
+            add_field(h, &v->object.fields[i]);
+        break;
+    }
+}
+
+/* Of pictures. A limit that was not given is one NaN or another. */
+static void add_look(struct hash *h, const struct api_form *form)
+{
+    const double limits[] = {isnan(form->vmin) ? HUGE_VAL : form->vmin, isnan(form->vmax) ? HUGE_VAL : form->vmax};
+    const int64_t numbers[] = {form->cmap, form->zoom, form->columns, form->ascii, form->legend};
+    add(h, limits, sizeof limits);
+    add(h, numbers, sizeof numbers);
+}
+
+static void add_form(struct hash *h, const struct api_form *form)
+{
+    add_number(h, form->dtype);
+    add_number(h, form->digits);
+    add_number(h, form->data);
+    add_number(h, (int64_t)form->reduce);
+    add_look(h, form);
+    for (size_t i = 0; i < form->n_outputs; i++)
+        add_string(h, form->outputs[i]);
+    for (size_t i = 0; i < form->n_slices; i++) {
+        const struct pe_slice *slice = &form->slices[i];
+        add_string(h, slice->output ? slice->output : "");
+        for (unsigned axis = 0; axis < slice->n_cuts; axis++) {
+            const struct pe_cut *cut = &slice->cuts[axis];
+            const int64_t numbers[] = {axis, cut->is_index, cut->start, cut->stop, cut->step};
+            add(h, numbers, sizeof numbers);
+        }
+    }
+}
+
+static bool is_within(const struct pe_value *value, const struct api_weights *stored)
+{
+    const char *data = value->kind == PE_ARRAY ? value->array.data : NULL;
+    return stored && data && data >= stored->bytes && data < stored->bytes + stored->n_bytes;
+}
+
+/* A stored tensor is known by its file's digest and its place there: nobody waits until a gigabyte is read again. */
+static void add_stored(struct hash *h, const struct pe_field *field, const struct api_weights *stored)
+{
+    add_string(h, field->name);
+    add_type(h, &field->value.array);
+    add_string(h, stored->sha256);
+    add_number(h, (const char *)field->value.array.data - stored->bytes);
+}
+
+/* The order of fields does not matter: their hashes are added. */
+static struct hash fields_of(const struct api_request *request)
+{
+    struct hash sum = {0, 0};
+    for (size_t i = 0; i < request->n_fields; i++) {
+        struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4};
+        if (is_within(&request->fields[i].value, request->stored))
+            add_stored(&h, &request->fields[i], request->stored);
+        else
+            add_field(&h, &request->fields[i]);
+        sum.a += h.a;
+        sum.b += h.b;
+    }
+    return sum;
+}
+
+/* What goes through weights is the same on one machine only (SCHEMES, "What exact promises"). */
+static bool is_of_machine(const struct pe_plan *plan)
+{
+    static const char *const names[] = {"recursive", "floater", "fire", "swinv2", "learned"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(pe_plan_scheme(plan)->name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* All sixteen digits; returns their end. printf would be half of a tag's cost. */
+static char *put_hex(char *to, uint64_t x)
+{
+    for (int i = 0; i < 16; i++, x <<= 4)
+        *to++ = "0123456789abcdef"[x >> 60];
+    return to;
+}
+
+void api_etag_print(const struct api_named *named, char *etag)
+{
+    struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(named->request);
+    add_string(&h, PE_VERSION);
+    add_string(&h, named->commit ? named->commit : "");
+    add_number(&h, (int64_t)named->request->operation);
+    add_string(&h, named->format->name);
+    add_string(&h, named->format->maker ? named->format->maker() : "");
+    add(&h, named->config, named->config_bytes);
+    add(&h, &fields, sizeof fields);
+    add_form(&h, named->form);
+    if (is_of_machine(named->plan))
+        add_string(&h, pe_isa_name(pe_isa()));
+    *etag++ = '"';
+    etag = put_hex(put_hex(etag, h.a), h.b);
+    memcpy(etag, "\"", 2);
+}
+
+bool api_etag_is_among(const char *list, const char *etag)
+{
+    size_t n = strlen(etag);
+    if (!list)
+        return false;
+    for (const char *p = list; *p;) {
+        p += strspn(p, " \t,");
+        if (*p == '*')
+            return true;
+        p += strncmp(p, "W/", 2) == 0 ? 2 : 0;
+        if (strncmp(p, etag, n) == 0 && strchr(" \t,", p[n])) /* the end of the text counts */
+            return true;
+        const char *end = *p == '"' ? strchr(p + 1, '"') : NULL;
+        p = end ? end + 1 : p + strcspn(p, ",");
+    }
+    return false;
+}
+
+const char *api_cache_control(const struct api_request *request, enum api_access access)
+{
+    bool is_public = access == API_ACCESS_OPEN && !api_request_find(request, "tokens") && !request->stored;
+    return !is_public ? "private, no-cache" : "public, max-age=86400";
+}
+
+/* ---- Ranges ---- */
+
+/* Digits to a number; false without any, or past 2^63. */
+static bool read_number(const char **p, uint64_t *x)
+{
+    const char *start = *p;
+    for (*x = 0; **p >= '0' && **p <= '9'; (*p)++) {
+        if (*x > (UINT64_C(1) << 59))
+            return false;
+        *x = *x * 10 + (uint64_t)(**p - '0');
+    }
+    return *p > start;
+}
+
+static enum api_range_kind read_range(const char *header, uint64_t length, struct api_range *range)
+{
+    uint64_t first = 0, last = 0;
+    if (!header || strncasecmp(header, "bytes=", 6) != 0)
+        return API_RANGE_NONE;
+    const char *p = header + 6;
+    p += strspn(p, " \t");
+    bool has_first = read_number(&p, &first);
+    if (*p++ != '-')
+        return API_RANGE_NONE;
+    bool has_last = read_number(&p, &last);
+    p += strspn(p, " \t");
+    if (*p || (!has_first && !has_last) || (has_first && has_last && last < first))
+        return API_RANGE_NONE;
+    if (has_first ? first >= length : last == 0 || length == 0)
+        return API_RANGE_UNSATISFIABLE;
+    range->first = has_first ? first : last < length ? length - last : 0;
+    range->last = has_first && has_last && last < length ? last : length - 1;
+    return API_RANGE_PART;
+}
+
+enum api_range_kind api_range_asked(const struct api_call *call, const char *etag, uint64_t length,
+                                    struct api_range *range)
+{
+    bool is_same = !call->if_range || strcmp(call->if_range, etag) == 0;
+    return is_same && strcmp(call->method, "GET") == 0 ? read_range(call->range, length, range) : API_RANGE_NONE;
+}
+
+bool api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range, uint64_t length)
+{
+    char text[96];
+    if (!api_reply_header(reply, "Accept-Ranges", "bytes"))
+        return false;
+    if (kind != API_RANGE_PART || reply->status != 200)
+        return true;
+    snprintf(text, sizeof text, "bytes %" PRIu64 "-%" PRIu64 "/%" PRIu64, range->first, range->last, length);
+    reply->status = 206;
+    return api_reply_header(reply, "Content-Range", text);
+}
+
+struct api_reply *api_range_refusal(uint64_t length)
+{
+    struct api_problem problem;
+    char text[64];
+    snprintf(text, sizeof text, "bytes */%" PRIu64, length);
+    api_fail(&problem, 416, "", "the range begins behind the end of the body, which has %" PRIu64 " bytes", length);
+    api_problem_header(&problem, "Content-Range", text);
+    return api_reply_problem(&problem);
+}

@@ -1,0 +1,84 @@
+/* Errors as values of the language, and their form on the wire (RFC 9457). */
+#include "api/replies/problem.h"
+#include "api/replies/statuses.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool api_fail(struct api_problem *problem, int status, const char *pointer, const char *format, ...)
+{
+    struct pe_error error = {.status = PE_INVALID};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error.detail, sizeof error.detail, format, args);
+    va_end(args);
+    snprintf(error.pointer, sizeof error.pointer, "%s", pointer);
+    *problem = (struct api_problem){.status = status, .error = error};
+    return false;
+}
+
+bool api_fail_memory(struct api_problem *problem)
+{
+    return api_fail(problem, 503, "", "not enough memory for this request; try again later");
+}
+
+bool api_fail_core(struct api_problem *problem, const struct pe_error *err)
+{
+    if (err->status == PE_NO_MEMORY)
+        return api_fail_memory(problem);
+    if (err->status == PE_CANCELLED)
+        return api_fail(problem, 503, "", "%s", err->detail);
+    return api_fail(problem, err->status == PE_TOO_LARGE ? 413 : 422, err->pointer, "%s", err->detail);
+}
+
+bool api_fail_text(struct api_problem *problem, const struct api_text *text)
+{
+    if (text->state == API_TEXT_NO_MEMORY)
+        return api_fail_memory(problem);
+    return api_fail(problem, 413, "", "the text of the answer beside its tensors is over %zu bytes", text->max);
+}
+
+void api_problem_header(struct api_problem *problem, const char *name, const char *value)
+{
+    problem->header = name;
+    int n = snprintf(problem->header_value, sizeof problem->header_value, "%s", value);
+    char *comma = n >= (int)sizeof problem->header_value ? strrchr(problem->header_value, ',') : NULL;
+    if (comma)
+        *comma = '\0';
+}
+
+void api_pointer_push(char *pointer, const char *name, size_t n)
+{
+    size_t used = strlen(pointer);
+    if (used + 1 < PE_POINTER_MAX)
+        pointer[used++] = '/';
+    for (size_t i = 0; i < n && used + 2 < PE_POINTER_MAX; i++) {
+        if (name[i] == '~' || name[i] == '/') {
+            pointer[used++] = '~';
+            pointer[used++] = name[i] == '~' ? '0' : '1';
+        } else {
+            pointer[used++] = name[i];
+        }
+    }
+    pointer[used] = '\0';
+}
+
+static void add_member(struct api_text *text, const char *name, const char *value)
+{
+    api_text_format(text, ",\"%s\":", name);
+    api_text_string(text, value);
+}
+
+/* A pointer names a member of the request, so errors of transport have none. */
+void api_problem_print(struct api_text *text, const struct api_problem *problem)
+{
+    api_text_put(text, "{\"type\":\"about:blank\"");
+    add_member(text, "title", api_status_title(problem->status));
+    api_text_format(text, ",\"status\":%d", problem->status);
+    add_member(text, "detail", problem->error.detail);
+    if (problem->error.pointer[0])
+        add_member(text, "pointer", problem->error.pointer);
+    add_member(text, "error", problem->error.detail);
+    api_text_put(text, "}");
+}

@@ -1,0 +1,31 @@
+/* What a request is refused with: a status, where, why. The body of every error answer is made from it. */
+#ifndef API_PROBLEM_H
+#define API_PROBLEM_H
+
+#include "api/json/text.h"
+
+struct api_problem {
+    int status;            /* of HTTP */
+    struct pe_error error; /* its pointer and detail; the status in it is not used */
+    const char *header;    /* one more header that the status calls for (Allow, Accept-Post …), NULL if none */
+    char header_value[256];
+};
+
+/* Fills *problem and returns false: a failing function ends with `return api_fail(problem, …)`. */
+bool api_fail(struct api_problem *problem, int status, const char *pointer, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+bool api_fail_memory(struct api_problem *problem);
+bool api_fail_core(struct api_problem *problem, const struct pe_error *err); /* what the core has refused */
+bool api_fail_text(struct api_problem *problem,
+                   const struct api_text *text); /* a text that is full or without memory */
+
+/* Adds the header that the status calls for. The value is cut at a whole entry if it has no room. */
+void api_problem_header(struct api_problem *problem, const char *name, const char *value);
+
+/* Appends name, escaped as RFC 6901 has it, to a pointer of PE_POINTER_MAX bytes; cut if it has no room. */
+void api_pointer_push(char *pointer, const char *name, size_t n);
+
+/* Writes the RFC 9457 body of the contract. */
+void api_problem_print(struct api_text *text, const struct api_problem *problem);
+
+#endif

@@ -1,0 +1,302 @@
+/* Replies: made whole, or as a stream over a plan; freed by one call. */
+#include "api/replies/reply.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char api_json_type[] = "application/json";
+static const char problem_type[] = "application/problem+json";
+
+struct reply {
+    struct api_reply face;    /* first: the server holds its address */
+    atomic_int n_more_owners; /* besides one; they may be of several threads */
+    char *bytes;              /* the body of a reply made whole */
+    struct api_work *work;    /* or what it is streamed from */
+    const struct api_store *store;
+    const struct api_weights *weights; /* or the stored file it shows, held */
+    size_t first;                      /* the byte of the file that it begins with */
+};
+
+/* ---- Without memory ---- */
+
+/* Said when there is no memory to say anything else. */
+static const char no_memory_body[] = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
+                                     "\"detail\":\"not enough memory for this request; try again later\","
+                                     "\"error\":\"not enough memory for this request; try again later\"}";
+static char one_second[] = "1", no_store[] = "no-store";
+
+static struct reply no_memory = {
+    .face = {.status = 503,
+             .content_type = problem_type,
+             .headers = {{"Retry-After", one_second}, {"Cache-Control", no_store}},
+             .n_headers = 2,
+             .length = sizeof no_memory_body - 1,
+             .n_pieces = 1,
+             .piece_max = sizeof no_memory_body - 1,
+             .is_light = true,
+             .body = no_memory_body,
+             .route = "",
+             .scheme = "",
+             .format = "problem"},
+};
+
+static struct reply *reply_new(int status, const char *content_type)
+{
+    struct reply *reply = calloc(1, sizeof *reply);
+    if (!reply)
+        return NULL;
+    reply->face = (struct api_reply){
+        .status = status, .content_type = content_type, .is_light = true, .route = "", .scheme = "", .format = "json"};
+    return reply;
+}
+
+/* ---- Whole replies ---- */
+
+struct api_reply *api_reply_bytes(int status, const char *content_type, char *bytes, size_t n)
+{
+    struct reply *reply = bytes ? reply_new(status, content_type) : NULL;
+    if (!reply) {
+        free(bytes);
+        return &no_memory.face;
+    }
+    reply->bytes = bytes;
+    reply->face.body = bytes;
+    reply->face.length = n;
+    reply->face.n_pieces = n > 0;
+    reply->face.piece_max = n;
+    return &reply->face;
+}
+
+struct api_reply *api_reply_empty(int status)
+{
+    struct reply *reply = reply_new(status, NULL);
+    return reply ? &reply->face : &no_memory.face;
+}
+
+struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text)
+{
+    if (!text->state)
+        return api_reply_bytes(status, content_type, text->bytes, text->n);
+    struct api_problem problem;
+    api_fail_text(&problem, text);
+    api_text_drop(text);
+    return api_reply_problem(&problem);
+}
+
+struct api_reply *api_reply_problem(const struct api_problem *problem)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_problem_print(&text, problem);
+    if (text.state) {
+        api_text_drop(&text);
+        return &no_memory.face;
+    }
+    struct api_reply *reply =
+        api_reply_set_format(api_reply_bytes(problem->status, problem_type, text.bytes, text.n), "problem");
+    bool fine = api_reply_header(reply, "Cache-Control", "no-store");
+    if (problem->header)
+        fine = fine && api_reply_header(reply, problem->header, problem->header_value);
+    bool has_time = problem->header && strcmp(problem->header, "Retry-After") == 0;
+    if ((problem->status == 503 || problem->status == 429) && !has_time)
+        fine = fine && api_reply_header(reply, "Retry-After", "1");
+    if (fine)
+        return reply;
+    api_reply_free(reply);
+    return &no_memory.face;
+}
+
+struct api_reply *api_refusal(int status, const char *detail)
+{
+    struct api_problem problem;
+    api_fail(&problem, status, "", "%s", detail);
+    return api_reply_problem(&problem);
+}
+
+/* ---- Streams ---- */
+
+struct api_work *api_work_new(enum pe_operation operation)
+{
+    struct api_work *work = malloc(sizeof *work);
+    if (!work)
+        return NULL;
+    api_request_init(&work->request, operation);
+    work->plan = NULL;
+    work->stream = (struct api_stream){0};
+    work->host = NULL;
+    work->n_taken = 0;
+    return work;
+}
+
+/* The plan borrows from the request, so it goes first. */
+void api_work_free(struct api_work *work)
+{
+    if (!work)
+        return;
+    pe_plan_free(work->plan);
+    api_request_drop(&work->request);
+    if (work->n_taken)
+        work->host->give_memory(work->n_taken);
+    free(work);
+}
+
+struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value)
+{
+    const struct api_format *format = work->stream.format;
+    struct reply *reply = reply_new(200, format->content_type ? format->content_type : format->media_type);
+    if (!reply) {
+        api_work_free(work);
+        return &no_memory.face;
+    }
+    const struct api_stream *stream = &work->stream;
+    reply->work = work;
+    reply->face.length = stream->length;
+    reply->face.n_pieces = stream->n_pieces;
+    reply->face.piece_max = stream->piece_max;
+    reply->face.is_light = stream->is_light;
+    reply->face.memory = work->n_taken;
+    reply->face.is_quick = !stream->format->is_text && pe_plan_pace(work->plan) == PE_QUICK;
+    reply->face.is_repeatable = !work->request.stored;
+    reply->face.computes = !stream->format->is_text || pe_plan_pace(work->plan) != PE_QUICK;
+    reply->face.scheme = pe_plan_scheme(work->plan)->name;
+    reply->face.format = stream->format->name;
+    if (!header || api_reply_header(&reply->face, header, header_value))
+        return &reply->face;
+    api_reply_free(&reply->face);
+    return &no_memory.face;
+}
+
+/* ---- Stored files ---- */
+
+struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights, size_t first,
+                                    size_t n)
+{
+    struct reply *reply = reply_new(200, "application/vnd.safetensors");
+    if (!reply) {
+        store->release(store->self, weights);
+        return &no_memory.face;
+    }
+    reply->store = store;
+    reply->weights = weights;
+    reply->first = first;
+    reply->face.format = "safetensors";
+    reply->face.length = n;
+    reply->face.n_pieces = (n + API_PIECE_BYTES - 1) / API_PIECE_BYTES;
+    reply->face.piece_max = n < API_PIECE_BYTES ? n : API_PIECE_BYTES;
+    reply->face.is_light = n <= API_LIGHT_BYTES;
+    return &reply->face;
+}
+
+static size_t weights_piece(const struct reply *reply, uint64_t i, char *dst)
+{
+    size_t begin = (size_t)i * API_PIECE_BYTES, rest = (size_t)reply->face.length - begin;
+    size_t n = rest < API_PIECE_BYTES ? rest : API_PIECE_BYTES;
+    memcpy(dst, reply->weights->bytes + reply->first + begin, n);
+    return n;
+}
+
+/* ---- All replies ---- */
+
+bool api_reply_header(struct api_reply *reply, const char *name, const char *value)
+{
+    if (reply == &no_memory.face)
+        return true; /* it has what it needs, and never changes */
+    assert(reply->n_headers < API_HEADERS_MAX);
+    size_t n = strlen(value) + 1;
+    char *copy = malloc(n);
+    if (!copy)
+        return false;
+    memcpy(copy, value, n);
+    reply->headers[reply->n_headers++] = (struct api_header){.name = name, .value = copy};
+    return true;
+}
+
+struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route)
+{
+    if (reply != &no_memory.face) /* which is shared by all threads */
+        reply->route = route;
+    return reply;
+}
+
+struct api_reply *api_reply_set_format(struct api_reply *reply, const char *format)
+{
+    if (reply != &no_memory.face)
+        reply->format = format;
+    return reply;
+}
+
+struct api_reply *api_reply_set_scheme(struct api_reply *reply, const char *scheme)
+{
+    if (reply != &no_memory.face)
+        reply->scheme = scheme;
+    return reply;
+}
+
+struct api_reply *api_reply_without_memory(struct api_reply *reply)
+{
+    api_reply_free(reply);
+    return &no_memory.face;
+}
+
+size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
+{
+    assert(i < reply->n_pieces);
+    const struct reply *r = (const struct reply *)reply;
+    if (r->work)
+        return api_stream_piece(&r->work->stream, i, dst);
+    if (r->weights)
+        return weights_piece(r, i, dst);
+    memcpy(dst, r == &no_memory ? no_memory_body : r->bytes, (size_t)reply->length);
+    return (size_t)reply->length;
+}
+
+bool api_reply_waits(const struct api_reply *reply, uint64_t i)
+{
+    const struct reply *r = (const struct reply *)reply;
+    return r->work && api_stream_waits(&r->work->stream, i);
+}
+
+/* What a reply is made from. */
+static void drop_source(struct reply *r)
+{
+    api_work_free(r->work);
+    if (r->weights)
+        r->store->release(r->store->self, r->weights);
+    free(r->bytes);
+    r->work = NULL;
+    r->weights = NULL;
+    r->bytes = NULL;
+}
+
+void api_reply_finish(struct api_reply *reply, char *body, size_t n)
+{
+    struct reply *r = (struct reply *)reply;
+    assert(r != &no_memory && reply->is_light && n > 0);
+    drop_source(r);
+    r->bytes = body;
+    reply->body = body;
+    reply->length = reply->piece_max = n;
+    reply->n_pieces = 1;
+}
+
+struct api_reply *api_reply_hold(struct api_reply *reply)
+{
+    if (reply != &no_memory.face)
+        atomic_fetch_add_explicit(&((struct reply *)reply)->n_more_owners, 1, memory_order_relaxed);
+    return reply;
+}
+
+void api_reply_free(struct api_reply *reply)
+{
+    if (!reply || reply == &no_memory.face)
+        return;
+    struct reply *r = (struct reply *)reply;
+    if (atomic_fetch_sub_explicit(&r->n_more_owners, 1, memory_order_acq_rel) > 0)
+        return;
+    for (size_t i = 0; i < reply->n_headers; i++)
+        free(reply->headers[i].value);
+    drop_source(r);
+    free(r);
+}

@@ -1,0 +1,57 @@
+/* Replies: the outside of api.h's struct and what it owns. */
+#ifndef API_REPLY_H
+#define API_REPLY_H
+
+#include "api/api.h"
+#include "api/formats/format.h"
+#include "api/replies/problem.h"
+#include "api/requests/request.h"
+
+/* What a handler is asked. */
+struct api_asked {
+    const struct api_host *host;
+    const struct api_call *call;
+    const char *name;    /* what stands for {name} in the route's pattern, "" if it has none */
+    const char *version; /* likewise for {version} */
+};
+
+/* A reply of a text, made in one piece; takes text, and becomes the error's reply if text or memory has failed. */
+struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text);
+/* The same of bytes that free() frees; NULL is a failed allocation. */
+struct api_reply *api_reply_bytes(int status, const char *content_type, char *bytes, size_t n);
+struct api_reply *api_reply_problem(const struct api_problem *problem);
+
+/* A 200 reply that is the stored file itself, n of its bytes from `first` on; takes the hold on weights. */
+struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights, size_t first,
+                                    size_t n);
+
+/* A request on its way to its reply: what the reply will own. */
+struct api_work {
+    struct api_request request;
+    struct pe_plan *plan;
+    struct api_stream stream;
+    const struct api_host *host; /* has lent n_taken bytes; memory.h */
+    uint64_t n_taken;
+};
+struct api_work *api_work_new(enum pe_operation operation); /* NULL without memory */
+void api_work_free(struct api_work *work);                  /* NULL is accepted */
+/* A 200 reply streaming what work holds; takes work. */
+struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value);
+
+/* An answer without a body. */
+struct api_reply *api_reply_empty(int status);
+
+/* Frees reply, to which something could not be added, and says so in its place. */
+struct api_reply *api_reply_without_memory(struct api_reply *reply);
+
+/* Adds a header; false, and no change, without memory. value is copied. */
+bool api_reply_header(struct api_reply *reply, const char *name, const char *value);
+
+/* Names the route, the format, the scheme for log and metrics, by constant strings; return reply. */
+struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route);
+struct api_reply *api_reply_set_format(struct api_reply *reply, const char *format);
+struct api_reply *api_reply_set_scheme(struct api_reply *reply, const char *scheme);
+
+extern const char api_json_type[]; /* "application/json" */
+
+#endif

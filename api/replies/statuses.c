@@ -1,0 +1,86 @@
+/* Owns the table of statuses, and what the description says of them. */
+#include "api/replies/statuses.h"
+
+#include <string.h>
+
+#define AT(place) API_AT_##place
+
+const struct api_status api_statuses[] = {
+    {206, "Partial Content", "the part that Range asks for", AT(RANGES)},
+    {304, "Not Modified", "what If-None-Match names is still the answer", AT(TAGS)},
+    {400, "Bad Request", "no HTTP, JSON or file that can be read, or a name given twice", AT(ALL)},
+    {401, "Unauthorized", "no token, or one that is not known", AT(CLOSED)},
+    {403, "Forbidden", "the token may read and not write", AT(CHANGES)},
+    {404, "Not Found", "nothing of this name", AT(NAMES)},
+    {405, "Method Not Allowed", "the path has other methods: Allow", 0},
+    {406, "Not Acceptable", "nothing that Accept or format names can carry the answer", AT(REQUESTS)},
+    {408, "Request Timeout", "the request came too slowly", AT(ALL)},
+    {412, "Precondition Failed", "If-Match, If-None-Match or a sha256 does not hold", AT(FILES) | AT(REQUESTS)},
+    {413, "Content Too Large", "the body, its JSON, the answer or its work passes a limit, which is named", AT(ALL)},
+    {414, "URI Too Long", "the request line passes its limit", AT(ALL)},
+    {415, "Unsupported Media Type", "a content type or coding that is not read", AT(BODIES)},
+    {416, "Range Not Satisfiable", "Range begins behind the end", AT(RANGES)},
+    {422, "Unprocessable Content", "a request that can be read and is not valid", AT(BODIES) | AT(REQUESTS)},
+    {429, "Too Many Requests", "the token's quota or --max-streams is used up: Retry-After", AT(CLOSED)},
+    {431, "Request Header Fields Too Large", "the head passes its limit", AT(ALL)},
+    {501, "Not Implemented", "a transfer coding other than chunked; a change of what is part of the program", AT(ALL)},
+    {503, "Service Unavailable",
+     "a queue, memory or the connections are full, the time of X-Request-Timeout or timeout is over, or the server is "
+     "ending: Retry-After",
+     AT(ALL)},
+    {505, "HTTP Version Not Supported", "neither HTTP/1.1 nor HTTP/1.0", AT(ALL)},
+    {0, NULL, NULL, 0},
+};
+
+const char *api_status_title(int status)
+{
+    for (const struct api_status *row = api_statuses; row->status; row++)
+        if (row->status == status)
+            return row->title;
+    return status < 500 ? "Client Error" : "Server Error";
+}
+
+static void describe(struct api_text *text, const struct api_status *row)
+{
+    api_text_format(text, "\"%d\":{\"description\":", row->status);
+    api_text_string(text, row->when);
+    if (row->status == 429 || row->status == 503)
+        api_text_put(text, ",\"headers\":{\"Retry-After\":{\"description\":\"seconds\",\"schema\":{\"type\":"
+                           "\"integer\"}}}");
+    if (row->status >= 400)
+        api_text_put(text, ",\"content\":{\"application/problem+json\":{\"schema\":{\"$ref\":"
+                           "\"#/components/schemas/Problem\"}}}");
+    api_text_put(text, "}");
+}
+
+void api_statuses_describe(struct api_text *text)
+{
+    api_text_put(text, "\"responses\":{");
+    for (const struct api_status *row = api_statuses; row->status; row++) {
+        api_text_add(text, ",", row != api_statuses);
+        describe(text, row);
+    }
+    api_text_put(text, "}");
+}
+
+/* Which of the statuses an operation may be answered with. */
+static unsigned places_of(const struct api_route_info *route, const char *method)
+{
+    bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    bool changes = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
+    bool is_request = route->computes || (route->is_protocol && route->example);
+    bool is_page = strcmp(route->media_type, "text/html") == 0;
+    bool is_kept = (route->computes && strcmp(method, "POST") != 0) || (route->keeps_files && !changes);
+    return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
+           (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
+           (is_request ? API_AT_REQUESTS : 0) | (route->keeps_files ? API_AT_FILES : 0) |
+           (is_kept || is_page ? API_AT_TAGS : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
+}
+
+void api_statuses_refer(struct api_text *text, const struct api_route_info *route, const char *method)
+{
+    unsigned where = places_of(route, method);
+    for (const struct api_status *row = api_statuses; row->status; row++)
+        if (row->where & where)
+            api_text_format(text, ",\"%d\":{\"$ref\":\"#/components/responses/%d\"}", row->status, row->status);
+}

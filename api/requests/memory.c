@@ -1,0 +1,88 @@
+/* Owns what a request takes of --max-memory beside its body: its numbers out of JSON, its plan, its picture. The
+ * figures are bounds or estimates, never less than what is allocated by much (tests/core/test_estimate.c). */
+#include "api/requests/memory.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+static bool fail(const struct api_host *host, const char *what, uint64_t n, struct api_problem *problem)
+{
+    if (n > host->max_memory)
+        return api_fail(problem, 413, "",
+                        "%s takes about %" PRIu64 " bytes of memory; allowed for all requests at a time: %" PRIu64
+                        " (the limit --max-memory of this server)",
+                        what, n, host->max_memory);
+    return api_fail(problem, 503, "",
+                    "%s takes about %" PRIu64 " bytes of memory, more than other requests have left of the %" PRIu64
+                    " for all (the limit --max-memory of this server); try again later",
+                    what, n, host->max_memory);
+}
+
+static bool take(struct api_work *work, const struct api_host *host, const char *what, double bytes,
+                 struct api_problem *problem)
+{
+    uint64_t n = bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
+    if (!host->take_memory || n == 0)
+        return true;
+    if (!host->take_memory(n))
+        return fail(host, what, n, problem);
+    work->host = host;
+    work->n_taken += n;
+    return true;
+}
+
+/* Back to n bytes, if there are more. */
+static void settle(struct api_work *work, uint64_t n)
+{
+    if (work->n_taken <= n)
+        return;
+    work->host->give_memory(work->n_taken - n);
+    work->n_taken = n;
+}
+
+/* Tensors stay where they are in the body; "0," in a list of JSON becomes a double, and what is no list of numbers a
+ * tree of API_TREE_FACTOR times its text at most. */
+enum { SMALL_BODY = 64 * 1024 };
+
+static double reading_bytes(const struct api_call *call)
+{
+    static const char *const tensors[] = {"application/x-npy", "application/zip", "application/x-npz",
+                                          "application/vnd.safetensors"};
+    for (size_t i = 0; call->content_type && i < sizeof tensors / sizeof *tensors; i++)
+        if (strncasecmp(call->content_type, tensors[i], strlen(tensors[i])) == 0)
+            return 0;
+    double n = (double)call->body_bytes;
+    if (call->body_bytes <= SMALL_BODY) /* of which as many are read at a time as there are threads */
+        return 0;
+    return 4 * n + API_TREE_FACTOR * (n < API_SKELETON_MAX ? n : API_SKELETON_MAX);
+}
+
+bool api_memory_for_reading(struct api_work *work, const struct api_host *host, const struct api_call *call,
+                            struct api_problem *problem)
+{
+    return take(work, host, "reading the body", reading_bytes(call), problem);
+}
+
+bool api_memory_for_planning(struct api_work *work, const struct api_host *host, const struct pe_request *core,
+                             struct api_problem *problem)
+{
+    settle(work, work->request.arena.n_bytes);
+    return take(work, host, "planning the answer", pe_request_bytes(core), problem);
+}
+
+/* Of the first output. Larger ones are refused as pictures, and made smaller as text. */
+static double picture_bytes(const struct pe_plan *plan, const struct api_format *format)
+{
+    enum { BYTES_OF_CHARACTER = 48, BYTES_OF_PIXEL = 3 }; /* with a colour's escape; once more compressed */
+    double side = format->is_text ? API_COLUMNS_MAX : API_PICTURE_SIDE_MAX, most = side * side;
+    double n = (double)pe_plan_output(plan, 0)->n_rows * (double)pe_plan_output(plan, 0)->row_len;
+    return (n < most ? n : most) * (format->is_text ? BYTES_OF_CHARACTER : BYTES_OF_PIXEL);
+}
+
+bool api_memory_for_answering(struct api_work *work, const struct api_host *host, const struct api_format *format,
+                              struct api_problem *problem)
+{
+    double bytes = pe_plan_bytes(work->plan) + (format->is_picture ? picture_bytes(work->plan, format) : 0);
+    return take(work, host, "making the answer", bytes, problem);
+}

@@ -1,0 +1,259 @@
+/* The query of a URL: pairs are decoded one by one, written as JSON, and read like a body's members. */
+#include "api/requests/query.h"
+#include "api/requests/form.h"
+#include "api/json/json_in.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How the text of a value is meant. */
+enum meaning {
+    WORD,    /* a string as it stands */
+    SCALAR,  /* a number or boolean; anything else is a string, for its error message */
+    NUMBERS, /* a list */
+    WORDS,   /* a list of strings */
+    JSON,    /* an object */
+    NAME,    /* an object, else a string as it stands */
+    ANY      /* not known: by its looks */
+};
+
+/* ---- What a name means ---- */
+
+static enum meaning meaning_of_row(const struct pe_param *row)
+{
+    switch (row->type) {
+    case PE_T_WORD: return WORD;
+    case PE_T_REALS: return NUMBERS;
+    case PE_T_OBJECT: return JSON;
+    case PE_T_VALUE: return ANY;
+    case PE_T_INT:
+    case PE_T_REAL:
+    case PE_T_BOOL: break;
+    }
+    return SCALAR;
+}
+
+/* Names of two schemes may mean two things, so the scheme asked for decides; it may stand anywhere in the query or
+ * body. */
+static enum meaning meaning_of(const char *name, const struct pe_scheme_info *scheme)
+{
+    if (strcmp(name, "scheme") == 0 || strcmp(name, "preset") == 0 || strcmp(name, "layer_type") == 0)
+        return WORD;
+    if (strcmp(name, "outputs") == 0 || strcmp(name, "tokens") == 0)
+        return WORDS;
+    if (strcmp(name, "weights") == 0)
+        return NAME;
+    const struct pe_param *row = pe_param_find(api_form_params(), name);
+    row = row ? row : pe_param_find(pe_sequence_params(), name);
+    row = row || !scheme ? row : pe_param_find(scheme->params, name);
+    if (!row && scheme && scheme->is_additive)
+        row = pe_param_find(pe_absolute_params(), name);
+    return row ? meaning_of_row(row) : ANY;
+}
+
+/* ---- Values as JSON ---- */
+
+static const char *pass_digits(const char *p, const char *end)
+{
+    while (p < end && *p >= '0' && *p <= '9')
+        p++;
+    return p;
+}
+
+/* Digits after a sign that is there or not; NULL without any. */
+static const char *pass_signed(const char *p, const char *end, const char *signs)
+{
+    const char *first = p < end && strchr(signs, *p) ? p + 1 : p, *last = pass_digits(first, end);
+    return last > first ? last : NULL;
+}
+
+/* Has JSON a number like this? (Not "+1", "01", ".5", "1.".) */
+static bool is_number(const char *p, const char *end)
+{
+    const char *digits = p < end && *p == '-' ? p + 1 : p;
+    if (end - digits > 1 && *digits == '0' && digits[1] >= '0' && digits[1] <= '9')
+        return false;
+    p = pass_signed(p, end, "-");
+    if (p && p < end && *p == '.')
+        p = pass_signed(p + 1, end, "");
+    if (p && p < end && (*p | 0x20) == 'e')
+        p = pass_signed(p + 1, end, "+-");
+    return p == end;
+}
+
+static bool is_scalar(const char *bytes, size_t n)
+{
+    static const char *const words[] = {"true", "false", "null"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strlen(words[i]) == n && memcmp(bytes, words[i], n) == 0)
+            return true;
+    return is_number(bytes, bytes + n);
+}
+
+static void put_scalar(struct api_text *text, const char *bytes, size_t n)
+{
+    if (is_scalar(bytes, n))
+        api_text_add(text, bytes, n);
+    else
+        api_text_string_n(text, bytes, n);
+}
+
+static void put_list(struct api_text *text, const char *value, enum meaning meaning)
+{
+    api_text_put(text, "[");
+    for (const char *p = value;; p++) {
+        size_t n = strcspn(p, ",");
+        if (meaning == WORDS)
+            api_text_string_n(text, p, n);
+        else
+            put_scalar(text, p, n);
+        p += n;
+        if (!*p)
+            break;
+        api_text_put(text, ",");
+    }
+    api_text_put(text, "]");
+}
+
+static bool put_json(struct api_text *text, const char *name, const char *value, struct api_problem *problem)
+{
+    char where[96];
+    snprintf(where, sizeof where, "\"%.64s\" in the query is ", name);
+    api_text_put(text, value);
+    return api_json_check(value, strlen(value), where, problem);
+}
+
+/* Writes the value as JSON in the way its name wants it. */
+static bool put_value(struct api_text *text, enum meaning meaning, const char *name, const char *value,
+                      struct api_problem *problem)
+{
+    bool looks_json = *value == '[' || *value == '{';
+    if (meaning == ANY)
+        meaning = strchr(value, ',') && !looks_json ? NUMBERS : SCALAR;
+    if (meaning == WORD || (meaning == NAME && !looks_json))
+        api_text_string(text, value);
+    else if (meaning == JSON || looks_json)
+        return put_json(text, name, value, problem);
+    else if (meaning == SCALAR)
+        put_scalar(text, value, strlen(value));
+    else
+        put_list(text, value, meaning);
+    return true;
+}
+
+/* ---- Pairs ---- */
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Decodes n bytes into out (room for n + 1). False: a broken or zero percent code. */
+static bool decode(const char *in, size_t n, char *out)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (in[i] != '%') {
+            *out++ = in[i] == '+' ? ' ' : in[i];
+            continue;
+        }
+        int high = n - i > 2 ? hex_digit(in[i + 1]) : -1, low = n - i > 2 ? hex_digit(in[i + 2]) : -1;
+        if (high < 0 || low < 0 || high + low == 0)
+            return false;
+        *out++ = (char)(16 * high + low);
+        i += 2;
+    }
+    *out = '\0';
+    return true;
+}
+
+/* A pair "name=value" in place: name and value decoded into buffer (room for n + 2 bytes). */
+struct pair {
+    const char *name, *value;
+};
+
+static bool pair_decode(const char *in, size_t n, char *buffer, struct pair *pair, struct api_problem *problem)
+{
+    const char *equals = memchr(in, '=', n);
+    size_t name_bytes = equals ? (size_t)(equals - in) : n, value_at = equals ? name_bytes + 1 : n;
+    *pair = (struct pair){.name = buffer, .value = buffer + name_bytes + 1};
+    if (!decode(in, name_bytes, buffer) || !decode(in + value_at, n - value_at, buffer + name_bytes + 1))
+        return api_fail(problem, 400, "", "the query has a %% that two hexadecimal digits other than 00 do not follow");
+    return true;
+}
+
+static const char *word_of(const struct api_request *request, const char *name)
+{
+    const struct pe_value *value = api_request_find(request, name);
+    return value && value->kind == PE_STRING ? value->string : NULL;
+}
+
+/* The scheme that the request or its preset names. */
+static const struct pe_scheme_info *scheme_of(const struct api_request *request)
+{
+    const char *scheme = word_of(request, "scheme"), *name = word_of(request, "preset");
+    const struct pe_preset *preset = name ? pe_preset_find(name) : NULL;
+    if (scheme || !preset)
+        return scheme ? pe_scheme_find(scheme) : NULL;
+    for (size_t i = 0; i < preset->layers->n_fields; i++)
+        if (strcmp(preset->layers->fields[i].name, "scheme") == 0)
+            return pe_scheme_find(preset->layers->fields[i].value.string);
+    return NULL;
+}
+
+static bool add_pair(struct api_request *request, const struct pair *pair, struct api_problem *problem)
+{
+    struct api_text text;
+    api_text_init(&text, API_SKELETON_MAX);
+    api_text_put(&text, "{");
+    api_text_string(&text, pair->name);
+    api_text_put(&text, ":");
+    bool fine = put_value(&text, meaning_of(pair->name, scheme_of(request)), pair->name, pair->value, problem);
+    api_text_put(&text, "}");
+    if (fine && text.state)
+        fine = api_fail_text(problem, &text);
+    if (fine)
+        fine = api_json_read(request, text.bytes, text.n, "in the query: ", problem);
+    api_text_drop(&text);
+    return fine;
+}
+
+/* request=… is a whole request as JSON. */
+static bool is_document(const char *name) { return strcmp(name, "request") == 0; }
+
+static bool names_scheme(const char *name)
+{
+    return strcmp(name, "scheme") == 0 || strcmp(name, "preset") == 0 || is_document(name);
+}
+
+/* Reads the pairs that name the scheme (or those that do not): it comes first, since it decides what other names
+ * mean. */
+static bool read_pairs(struct api_request *request, const char *query, char *buffer, bool scheme,
+                       struct api_problem *problem)
+{
+    for (const char *p = query; *p;) {
+        size_t n = strcspn(p, "&");
+        struct pair pair;
+        if (n && !pair_decode(p, n, buffer, &pair, problem))
+            return false;
+        bool is_now = n && names_scheme(pair.name) == scheme;
+        if (is_now && is_document(pair.name)) {
+            if (!api_json_read(request, pair.value, strlen(pair.value), "request in the query: ", problem))
+                return false;
+        } else if (is_now && !add_pair(request, &pair, problem)) {
+            return false;
+        }
+        p += n + (p[n] == '&');
+    }
+    return true;
+}
+
+bool api_query_read(struct api_request *request, const char *query, struct api_problem *problem)
+{
+    char *buffer = api_arena_alloc(&request->arena, strlen(query) + 2);
+    if (!buffer)
+        return api_fail_memory(problem);
+    return read_pairs(request, query, buffer, true, problem) && read_pairs(request, query, buffer, false, problem);
+}

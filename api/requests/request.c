@@ -1,0 +1,69 @@
+/* A request without its wire form. */
+#include "api/requests/request.h"
+
+#include <string.h>
+
+void api_request_init(struct api_request *request, enum pe_operation operation)
+{
+    request->operation = operation;
+    request->body_is_ours = false;
+    request->max_json = 0;
+    request->arena = (struct api_arena){0};
+    request->n_fields = 0;
+    request->stored = NULL;
+}
+
+void api_request_drop(struct api_request *request)
+{
+    api_arena_drop(&request->arena);
+    request->n_fields = 0;
+}
+
+const struct pe_value *api_request_find(const struct api_request *request, const char *name)
+{
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (api_is(request->fields[i].name, name))
+            return &request->fields[i].value;
+    return NULL;
+}
+
+bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
+                     struct api_problem *problem)
+{
+    bool is_known = api_request_find(request, name);
+    if (!is_known && request->n_fields < API_FIELDS_MAX) {
+        struct pe_field *field = &request->fields[request->n_fields++];
+        field->name = name;
+        field->value = *value;
+        return true;
+    }
+    char pointer[PE_POINTER_MAX] = "";
+    api_pointer_push(pointer, name, strlen(name));
+    if (!is_known)
+        return api_fail(problem, 422, pointer, "the request has more than %d names", API_FIELDS_MAX);
+    return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query", name);
+}
+
+/* Moving within the body keeps a large upload from being held twice. */
+static const void *align(struct api_request *request, const struct pe_tensor *tensor, size_t size, size_t n_spare)
+{
+    uint64_t count;
+    size_t excess = (uintptr_t)tensor->data % size;
+    if (!excess)
+        return tensor->data;
+    pe_shape_count(tensor->shape, tensor->rank, &count); /* fits: the bytes are there */
+    if (request->body_is_ours && n_spare >= excess)
+        return memmove((char *)(uintptr_t)tensor->data - excess, tensor->data, (size_t)count * size);
+    void *copy = api_arena_array(&request->arena, (size_t)count, size);
+    return copy ? memcpy(copy, tensor->data, (size_t)count * size) : NULL;
+}
+
+bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
+                            size_t n_spare, struct api_problem *problem)
+{
+    struct pe_value value = {.kind = PE_ARRAY, .array = *tensor};
+    value.array.data = align(request, tensor, pe_dtype_size(tensor->dtype), n_spare);
+    if (!value.array.data)
+        return api_fail_memory(problem);
+    return api_request_add(request, name, &value, problem);
+}

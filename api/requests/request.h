@@ -1,0 +1,43 @@
+/* A request without its wire form: named values, whatever body and query they came from. */
+#ifndef API_REQUEST_H
+#define API_REQUEST_H
+
+#include "api/arena.h"
+#include "api/limits.h"
+#include "api/replies/problem.h"
+
+#include <string.h>
+
+struct api_weights;
+
+/* One owner: all that the fields point to ends with api_request_drop, except slices of the received body, which are
+ * borrowed from the caller until then. */
+struct api_request {
+    enum pe_operation operation;
+    bool body_is_ours; /* tensors may be moved inside the body: api_call.body_is_ours */
+    uint64_t max_json; /* bytes of its JSON: api_host.max_json; 0: any number */
+    struct api_arena arena;
+    struct pe_field fields[API_FIELDS_MAX];
+    size_t n_fields;
+    const struct api_weights *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
+};
+
+void api_request_init(struct api_request *request, enum pe_operation operation);
+void api_request_drop(struct api_request *request);
+
+/* Adds a field; name and what value points to are borrowed until api_request_drop. A name given already is 400. */
+bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
+                     struct api_problem *problem);
+
+/* Adds a tensor of the received bytes: data is borrowed, or copied if its address does not suit its elements. n_spare:
+ * bytes before it that nobody needs any more; where they are enough and the body is ours, it is moved instead. */
+bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
+                            size_t n_spare, struct api_problem *problem);
+
+/* Whether two names are one. A request has dozens compared, most of which differ in their first letter. */
+static inline bool api_is(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
+
+const struct pe_value *api_request_find(const struct api_request *request,
+                                        const char *name); /* NULL if there is none */
+
+#endif

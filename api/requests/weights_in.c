@@ -1,0 +1,321 @@
+/* Stored weights in a request: which file, which of its tensors, under which names. */
+#include "api/requests/weights_in.h"
+#include "api/endpoints/weights.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+struct adding {
+    const struct api_store *store;
+    struct api_request *request;
+    const char *name, *sha256;  /* sha256: NULL if not given */
+    const struct pe_value *map; /* likewise */
+    const char *pointer;        /* of the name */
+    const struct api_weights *weights;
+    struct pe_weight_name takes[PE_WEIGHT_NAMES_MAX];
+    size_t n_takes;
+    const char *scheme;
+    size_t n_added, n_bytes;
+    struct api_problem *problem;
+};
+
+/* ---- What the field says ---- */
+
+static bool fail_form(struct api_problem *problem, const char *pointer)
+{
+    return api_fail(problem, 422, pointer,
+                    "weights must be the name of stored weights, or an object: {\"name\":\"t5-small\",\"sha256\":\"…\","
+                    "\"map\":{\"table\":\"name in the file\"}}, sha256 and map as needed");
+}
+
+static bool is_digest(const char *text)
+{
+    return strlen(text) == API_SHA256_CHARS && strspn(text, "0123456789abcdefABCDEF") == API_SHA256_CHARS;
+}
+
+static bool read_member(struct adding *a, const struct pe_field *field)
+{
+    static const char *const names[] = {"name", "sha256", "map", NULL};
+    char pointer[PE_POINTER_MAX] = "/weights";
+    api_pointer_push(pointer, field->name, strlen(field->name));
+    bool is_word = field->value.kind == PE_STRING;
+    if (strcmp(field->name, "name") == 0 && is_word)
+        a->name = field->value.string;
+    else if (strcmp(field->name, "sha256") == 0 && is_word && is_digest(field->value.string))
+        a->sha256 = field->value.string;
+    else if (strcmp(field->name, "sha256") == 0)
+        return api_fail(a->problem, 422, pointer, "sha256 is not a string of 64 hexadecimal digits");
+    else if (strcmp(field->name, "map") == 0 && field->value.kind == PE_OBJECT)
+        a->map = &field->value;
+    else if (strcmp(field->name, "name") == 0 || strcmp(field->name, "map") == 0)
+        return fail_form(a->problem, pointer);
+    else {
+        const char *nearest = pe_nearest(field->name, names);
+        return api_fail(a->problem, 422, pointer, "unknown member \"%.64s\" of weights; %s%s", field->name,
+                        nearest ? "nearest: " : "there are: ", nearest ? nearest : "name, sha256, map");
+    }
+    return true;
+}
+
+static bool read_field(struct adding *a, const struct pe_value *value)
+{
+    a->pointer = value->kind == PE_STRING ? "/weights" : "/weights/name";
+    if (value->kind == PE_STRING)
+        a->name = value->string;
+    for (size_t i = 0; value->kind == PE_OBJECT && i < value->object.n; i++)
+        if (!read_member(a, &value->object.fields[i]))
+            return false;
+    if (!a->name)
+        return fail_form(a->problem, "/weights");
+    return api_weight_name_is_valid(a->name) || api_fail_weight_name(a->problem, a->pointer, a->name);
+}
+
+/* ---- The file ---- */
+
+struct hold {
+    const struct api_store *store;
+    const struct api_weights *weights;
+};
+
+static void let_go(void *self)
+{
+    const struct hold *hold = self;
+    hold->store->release(hold->store->self, hold->weights);
+}
+
+/* Until the request ends, and so for as long as its answer is being made. */
+static bool keep(struct adding *a)
+{
+    struct hold *hold = api_arena_alloc(&a->request->arena, sizeof *hold);
+    if (hold) {
+        *hold = (struct hold){.store = a->store, .weights = a->weights};
+        return api_arena_own(&a->request->arena, hold, let_go) || api_fail_memory(a->problem);
+    }
+    a->store->release(a->store->self, a->weights);
+    return api_fail_memory(a->problem);
+}
+
+static bool fail_absent(const struct adding *a)
+{
+    char nearest[API_WEIGHT_NAME_MAX + 1];
+    if (a->store && a->store->nearest(a->store->self, a->name, nearest))
+        return api_fail(a->problem, 422, a->pointer, "no weights \"%s\" are stored; nearest: \"%s\"", a->name, nearest);
+    return api_fail(a->problem, 422, a->pointer,
+                    "no weights \"%s\" are stored; GET /weights lists them, PUT /weights/%s stores them", a->name,
+                    a->name);
+}
+
+static bool find_file(struct adding *a)
+{
+    a->weights = a->store ? a->store->find(a->store->self, a->name) : NULL;
+    if (!a->weights)
+        return fail_absent(a);
+    if (!keep(a))
+        return false;
+    a->request->stored = a->weights;
+    if (a->sha256 && strcasecmp(a->sha256, a->weights->sha256) != 0)
+        return api_fail(a->problem, 412, "/weights/sha256", "the stored weights \"%s\" have the sha256 %s", a->name,
+                        a->weights->sha256);
+    return true;
+}
+
+/* ---- What the request takes ---- */
+
+static bool find_takes(struct adding *a)
+{
+    struct pe_request core = {
+        .operation = a->request->operation, .fields = a->request->fields, .n_fields = a->request->n_fields};
+    const struct pe_scheme_info *scheme;
+    struct pe_error err;
+    if (pe_request_weights(&core, &scheme, a->takes, &a->n_takes, &err))
+        return api_fail_core(a->problem, &err);
+    a->scheme = scheme->name;
+    return a->n_takes > 0 ||
+           api_fail(a->problem, 422, "/weights", "%s takes no weights here; leave weights out", a->scheme);
+}
+
+/* Appends name to a list; what has no room any more becomes one "…". */
+static void list_add(char *list, size_t room, const char *name)
+{
+    static const char more[] = "…";
+    size_t used = strlen(list), n_more = sizeof more - 1;
+    bool is_cut = used >= n_more && strcmp(list + used - n_more, more) == 0;
+    bool fits = used + strlen(name) + 2 * sizeof ", …" < room;
+    if (!is_cut)
+        snprintf(list + used, room - used, "%s%s", used ? ", " : "", fits ? name : more);
+}
+
+static void list_takes(const struct adding *a, char *list, size_t room)
+{
+    *list = '\0';
+    for (size_t i = 0; i < a->n_takes; i++)
+        list_add(list, room, a->takes[i].name);
+}
+
+static bool add_tensor(struct adding *a, const char *field, size_t i)
+{
+    struct pe_tensor tensor = api_weights_tensor(a->weights, i);
+    uint64_t count;
+    pe_shape_count(tensor.shape, tensor.rank, &count); /* fits: the bytes are there */
+    a->n_bytes += (size_t)count * pe_dtype_size(tensor.dtype);
+    a->n_added++;
+    return api_request_add_tensor(a->request, field, &tensor, 0, a->problem);
+}
+
+/* ---- By map ---- */
+
+static bool fail_map_name(const struct adding *a, const char *pointer, const char *field)
+{
+    const char *names[PE_WEIGHT_NAMES_MAX + 1];
+    char list[256];
+    for (size_t i = 0; i < a->n_takes; i++)
+        names[i] = a->takes[i].name;
+    names[a->n_takes] = NULL;
+    const char *nearest = pe_nearest(field, names);
+    list_takes(a, list, sizeof list);
+    return api_fail(a->problem, 422, pointer, "%s takes no weights \"%.64s\" here; %s: %s", a->scheme, field,
+                    nearest ? "nearest" : "it takes", nearest ? nearest : list);
+}
+
+static bool fail_map_target(const struct adding *a, const char *pointer, const char *target)
+{
+    const struct api_tensors *tensors = a->weights->tensors;
+    char list[320] = "";
+    for (size_t i = 0; i < api_tensors_count(tensors) && strlen(list) + 8 < sizeof list; i++)
+        list_add(list, sizeof list, api_tensors_name(tensors, i));
+    return api_fail(a->problem, 422, pointer, "the stored weights \"%.64s\" have no tensor \"%.64s\"; they have: %s",
+                    a->name, target, list);
+}
+
+static bool add_mapped(struct adding *a, const struct pe_field *entry)
+{
+    char pointer[PE_POINTER_MAX] = "/weights/map";
+    size_t i = 0;
+    api_pointer_push(pointer, entry->name, strlen(entry->name));
+    while (i < a->n_takes && strcmp(a->takes[i].name, entry->name) != 0)
+        i++;
+    if (i == a->n_takes)
+        return fail_map_name(a, pointer, entry->name);
+    if (entry->value.kind != PE_STRING)
+        return api_fail(a->problem, 422, pointer, "map gives each tensor the name it has in the file, a string");
+    if (api_request_find(a->request, entry->name))
+        return api_fail(a->problem, 422, pointer, "%s is sent with the request and mapped; give it once", entry->name);
+    if (!api_tensors_find(a->weights->tensors, entry->value.string, &i))
+        return fail_map_target(a, pointer, entry->value.string);
+    return add_tensor(a, entry->name, i);
+}
+
+static bool add_by_map(struct adding *a)
+{
+    if (a->map->object.n == 0)
+        return api_fail(a->problem, 422, "/weights/map", "map is empty; leave it out, or name a tensor");
+    for (size_t i = 0; i < a->map->object.n; i++)
+        if (!add_mapped(a, &a->map->object.fields[i]))
+            return false;
+    return true;
+}
+
+/* ---- By name ---- */
+
+/* Is `ending` (n bytes) the whole name, or what follows one of its dots? */
+static bool ends_with(const char *name, const char *ending, size_t n)
+{
+    size_t length = strlen(name);
+    return length >= n && memcmp(name + length - n, ending, n) == 0 && (length == n || name[length - n - 1] == '.');
+}
+
+static bool fits(const char *name, const char *endings)
+{
+    for (const char *p = endings; p && *p;) {
+        size_t n = strcspn(p, "|");
+        if (ends_with(name, p, n))
+            return true;
+        p += n + (p[n] == '|');
+    }
+    return false;
+}
+
+/* The tensor that the file has under our name, else the only one of a name checkpoints use. How many there are; those
+ * of them that are too many go to list. */
+static size_t choose(const struct adding *a, const struct pe_weight_name *take, size_t *chosen, char *list, size_t room)
+{
+    const struct api_tensors *tensors = a->weights->tensors;
+    size_t n = 0;
+    *list = '\0';
+    if (api_tensors_find(tensors, take->name, chosen))
+        return 1;
+    for (size_t i = 0; i < api_tensors_count(tensors); i++)
+        if (fits(api_tensors_name(tensors, i), take->elsewhere)) {
+            *chosen = i;
+            list_add(list, room, api_tensors_name(tensors, i));
+            n++;
+        }
+    return n;
+}
+
+static bool fail_none(const struct adding *a)
+{
+    const struct api_tensors *tensors = a->weights->tensors;
+    char takes[128], list[256] = "";
+    list_takes(a, takes, sizeof takes);
+    for (size_t i = 0; i < api_tensors_count(tensors) && strlen(list) + 8 < sizeof list; i++)
+        list_add(list, sizeof list, api_tensors_name(tensors, i));
+    return api_fail(a->problem, 422, a->pointer,
+                    "the stored weights \"%.64s\" have nothing named as %s's weights (%s); they have: %s; say which "
+                    "with \"map\":{\"%s\":\"name in the file\"}",
+                    a->name, a->scheme, takes, list, a->takes[0].name);
+}
+
+static bool fail_many(const struct adding *a, const char *take, size_t n, const char *list)
+{
+    return api_fail(a->problem, 422, a->pointer,
+                    "the stored weights \"%.64s\" have %zu tensors that may be %s: %s; say which with "
+                    "\"map\":{\"%s\":\"name in the file\"}",
+                    a->name, n, take, list, take);
+}
+
+/* What the request sends itself counts before the file. Where several fit, none is guessed or left out: a layer's
+ * weights in the place of another's would be a wrong answer that looks right. */
+static bool add_by_name(struct adding *a)
+{
+    char list[280];
+    size_t chosen = 0;
+    for (size_t i = 0; i < a->n_takes; i++) {
+        const struct pe_weight_name *take = &a->takes[i];
+        if (api_request_find(a->request, take->name))
+            continue;
+        size_t n = choose(a, take, &chosen, list, sizeof list);
+        if (n > 1)
+            return fail_many(a, take->name, n, list);
+        if (n == 1 && !add_tensor(a, take->name, chosen))
+            return false;
+    }
+    return a->n_added > 0 || fail_none(a);
+}
+
+/* ---- The whole ---- */
+
+static void remove_field(struct api_request *request, size_t i)
+{
+    request->n_fields--;
+    memmove(&request->fields[i], &request->fields[i + 1], (request->n_fields - i) * sizeof *request->fields);
+}
+
+bool api_weights_add(const struct api_store *store, struct api_request *request, size_t *n_bytes,
+                     struct api_problem *problem)
+{
+    struct adding a = {.store = store, .request = request, .problem = problem};
+    size_t i = 0;
+    *n_bytes = 0;
+    while (i < request->n_fields && !api_is(request->fields[i].name, "weights"))
+        i++;
+    if (i == request->n_fields)
+        return true;
+    struct pe_value value = request->fields[i].value;
+    remove_field(request, i);
+    if (!read_field(&a, &value) || !find_file(&a) || !find_takes(&a) || !(a.map ? add_by_map(&a) : add_by_name(&a)))
+        return false;
+    *n_bytes = a.n_bytes;
+    return true;
+}

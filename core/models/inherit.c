@@ -1,0 +1,269 @@
+/* Merging a request with the model it names. */
+#include "core/models/inherit.h"
+#include "core/scheme.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Which scheme ---- */
+
+static enum pe_status scheme_missing(struct pe_error *err)
+{
+    char names[512] = "";
+    for (size_t i = 0; i < pe_n_schemes(); i++)
+        strcat(strcat(names, i ? ", " : ""), pe_scheme_at(i)->name);
+    return pe_fail(err, "/scheme", "the scheme is missing; give a preset, or one of: %s", names);
+}
+
+static enum pe_status scheme_unknown(const char *name, struct pe_error *err)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (; n < pe_n_schemes() && n < 63; n++)
+        names[n] = pe_scheme_at(n)->name;
+    names[n] = NULL;
+    const char *nearest = pe_nearest(name, names);
+    if (nearest)
+        return pe_fail(err, "/scheme", "unknown scheme \"%.64s\"; nearest: \"%s\"", name, nearest);
+    scheme_missing(err); /* for its list of names */
+    char known[PE_DETAIL_MAX];
+    strcpy(known, strstr(err->detail, "one of"));
+    return pe_fail(err, "/scheme", "unknown scheme \"%.64s\"; %s", name, known);
+}
+
+/* ---- Fields by name ---- */
+
+static const struct pe_value *find(const struct pe_field *fields, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (pe_same(fields[i].name, name))
+            return &fields[i].value;
+    return NULL;
+}
+
+static enum pe_status word_of(const struct pe_request *request, const char *name, const char **word,
+                              struct pe_error *err)
+{
+    char pointer[32];
+    const struct pe_value *v = find(request->fields, request->n_fields, name);
+    *word = v && v->kind == PE_STRING ? v->string : NULL;
+    if (!v || *word)
+        return PE_OK;
+    snprintf(pointer, sizeof pointer, "/%s", name);
+    return pe_fail(err, pointer, "%s is not a string; write a name", name);
+}
+
+/* ---- What the model says ---- */
+
+static enum pe_status unknown_preset(const char *name, struct pe_error *err)
+{
+    const char *names[256];
+    size_t n = 0;
+    for (; n < pe_n_presets() && n < 255; n++)
+        names[n] = pe_preset_at(n)->name;
+    names[n] = NULL;
+    const char *nearest = pe_nearest(name, names);
+    if (nearest)
+        return pe_fail(err, "/preset", "unknown preset \"%.64s\"; nearest: \"%s\"; GET /presets lists them", name,
+                       nearest);
+    return pe_fail(err, "/preset", "unknown preset \"%.64s\"; GET /presets lists them", name);
+}
+
+/* The layer asked for, else the first. */
+static enum pe_status find_layer(const struct pe_preset *preset, const char *layer_type,
+                                 const struct pe_preset_layer **layer, struct pe_error *err)
+{
+    char known[256] = "";
+    *layer = preset->layers;
+    for (size_t i = 0; layer_type && i < preset->n_layers; i++) {
+        const char *name = preset->layers[i].layer_type;
+        *layer = &preset->layers[i];
+        name = name ? name : "full_attention"; /* all layers alike */
+        if (pe_same(name, layer_type))
+            return PE_OK;
+        if (strlen(known) + strlen(name) + 3 < sizeof known)
+            strcat(strcat(known, *known ? ", " : ""), name);
+    }
+    if (!layer_type)
+        return PE_OK;
+    return pe_fail(err, "/layer_type", "%s has no layers of type \"%.64s\"; it has: %s", preset->name, layer_type,
+                   known);
+}
+
+struct model {
+    const struct pe_field *fields;
+    size_t n;
+};
+
+static enum pe_status read_preset(struct pe_inheritance *in, const char *name, const char *layer_type,
+                                  struct model *model, struct pe_error *err)
+{
+    const struct pe_preset_layer *layer;
+    in->preset = pe_preset_find(name);
+    if (!in->preset)
+        return unknown_preset(name, err);
+    enum pe_status status = find_layer(in->preset, layer_type, &layer, err);
+    if (!status)
+        *model = (struct model){layer->fields, layer->n_fields};
+    return status;
+}
+
+static enum pe_status read_model(struct pe_inheritance *in, const struct pe_request *request, struct model *model,
+                                 struct pe_error *err)
+{
+    const char *preset, *layer_type;
+    const struct pe_value *hf = find(request->fields, request->n_fields, "hf_config");
+    enum pe_status status = word_of(request, "preset", &preset, err);
+    if (!status)
+        status = word_of(request, "layer_type", &layer_type, err);
+    if (status)
+        return status;
+    if (preset && hf)
+        return pe_fail(err, "/preset", "preset and hf_config exclude each other; give one");
+    if (layer_type && !preset && !hf)
+        return pe_fail(err, "/layer_type", "layer_type is not used here: it needs preset or hf_config");
+    if (preset)
+        return read_preset(in, preset, layer_type, model, err);
+    if (hf)
+        status = pe_hf_config_read(hf, layer_type, &in->model, err);
+    if (hf && !status)
+        *model = (struct model){in->model.fields, in->model.n};
+    return status;
+}
+
+static enum pe_status choose_scheme(struct pe_inheritance *in, const struct pe_request *request,
+                                    const struct model *model, struct pe_error *err)
+{
+    const char *own;
+    const struct pe_value *inherited = find(model->fields, model->n, "scheme");
+    enum pe_status status = word_of(request, "scheme", &own, err);
+    if (status)
+        return status;
+    if (!own && !inherited)
+        return scheme_missing(err);
+    in->scheme = pe_scheme_get(own ? own : inherited->string);
+    if (!in->scheme)
+        return scheme_unknown(own ? own : inherited->string, err);
+    if (own && inherited && strcmp(own, inherited->string) != 0)
+        return pe_fail(err, "/scheme", "scheme is \"%s\", the model named has \"%s\"; leave scheme out", own,
+                       inherited->string);
+    return PE_OK;
+}
+
+/* ---- Merging ---- */
+
+static const char *const model_names[] = {"scheme", "preset", "hf_config", "layer_type", NULL};
+
+static bool is_model_name(const char *name)
+{
+    for (size_t i = 0; model_names[i]; i++)
+        if (pe_same(name, model_names[i]))
+            return true;
+    return false;
+}
+
+/* Has the request the same parameter, under any of its names, or one that excludes it? */
+static bool is_overridden(const struct pe_inheritance *in, const char *name)
+{
+    const struct pe_param *rows = in->scheme->info.params, *row = pe_param_find(rows, name);
+    for (size_t i = 0; i < in->n_own; i++) {
+        const struct pe_param *own = pe_param_find(rows, in->fields[i].name);
+        if (pe_same(in->fields[i].name, name))
+            return true;
+        if (own && row &&
+            (own == row || pe_is_among(own->excludes, row->name) || pe_is_among(row->excludes, own->name)))
+            return true;
+    }
+    return false;
+}
+
+/* Would the condition "form=a|b" hold, with the words of the request, else the model's, else the default? */
+static bool condition_holds(const struct pe_inheritance *in, const struct model *model, const char *when)
+{
+    char name[64];
+    size_t n = strcspn(when, "=");
+    snprintf(name, sizeof name, "%.*s", (int)n, when);
+    const struct pe_param *row = pe_param_find(in->scheme->info.params, name);
+    const struct pe_value *v = find(in->fields, in->n_own, name);
+    v = v ? v : find(model->fields, model->n, name);
+    if (v)
+        return v->kind == PE_STRING && pe_is_among(when + n + 1, v->string);
+    return row && pe_is_among(when + n + 1, row->fallback >= 0 ? row->words[(int)row->fallback] : ""); /* "": unset */
+}
+
+/* Is a grid in merge order: by the request's word, else by the model's? */
+static bool merges(const struct pe_inheritance *in, const struct model *model)
+{
+    const struct pe_value *own = find(in->fields, in->n_own, "order");
+    const struct pe_value *order = own ? own : find(model->fields, model->n, "order");
+    return order && order->kind == PE_STRING && pe_same(order->string, "merge");
+}
+
+/* Fields that say which positions there are, and not by which rule they are counted. */
+static bool is_of_sequence(const char *name)
+{
+    return pe_param_find(pe_sequence_params(), name) && !pe_param_find(pe_sequence_rules(), name);
+}
+
+static bool gives_sequence(const struct pe_inheritance *in)
+{
+    for (size_t i = 0; i < in->n_own; i++)
+        if (is_of_sequence(in->fields[i].name))
+            return true;
+    return false;
+}
+
+/* A model says more than one request uses: rules of segments and grids where there are none fall away, and so does its
+ * window (Swin's grid) where the request has a sequence of its own. */
+static bool is_used(const struct pe_inheritance *in, const struct model *model, const char *name)
+{
+    const struct pe_param *row = pe_param_find(in->scheme->info.params, name);
+    bool of_coords = pe_same(name, "coords") || pe_same(name, "ref_grid");
+    if (row && of_coords && !find(in->fields, in->n_own, "grid"))
+        return false;
+    if (row)
+        return !row->when || condition_holds(in, model, row->when);
+    if (is_of_sequence(name))
+        return !gives_sequence(in);
+    if (!pe_param_find(pe_sequence_rules(), name))
+        return true;
+    bool of_grids = pe_same(name, "order") || pe_same(name, "spatial_merge_size");
+    bool segments = find(in->fields, in->n_own, "segments"), grid = find(in->fields, in->n_own, "grid");
+    if (pe_same(name, "order"))
+        return grid;
+    if (of_grids)
+        return segments || (grid && merges(in, model));
+    return segments && !find(in->fields, in->n_own, "position_style"); /* another style has other rules */
+}
+
+static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *request, const struct model *model,
+                            struct pe_error *err)
+{
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (!is_model_name(request->fields[i].name))
+            in->fields[in->n++] = request->fields[i];
+    in->n_own = in->n;
+    if (in->n_own + model->n > PE_FIELDS_MAX)
+        return pe_fail(err, "", "the request has %zu fields; allowed: at most %zu beside a model's", in->n_own,
+                       PE_FIELDS_MAX - model->n);
+    for (size_t i = 0; i < model->n; i++) {
+        const char *name = model->fields[i].name;
+        if (!is_model_name(name) && !is_overridden(in, name) && is_used(in, model, name))
+            in->fields[in->n++] = model->fields[i];
+    }
+    return PE_OK;
+}
+
+enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
+{
+    struct model model = {NULL, 0};
+    in->n = in->n_own = 0; /* and not the rest, which has 30 KiB and is written as it is used */
+    in->scheme = NULL;
+    in->preset = NULL;
+    if (request->n_fields > PE_FIELDS_MAX)
+        return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", request->n_fields, PE_FIELDS_MAX);
+    enum pe_status status = read_model(in, request, &model, err);
+    if (!status)
+        status = choose_scheme(in, request, &model, err);
+    return status ? status : merge(in, request, &model, err);
+}

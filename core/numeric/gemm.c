@@ -1,0 +1,44 @@
+/* The one door to OpenBLAS: products run single-threaded inside our workers, which are the parallelism. */
+#include "core/numeric/gemm.h"
+#include "core/posenc.h"
+
+#include <assert.h>
+#include <cblas.h>
+#include <limits.h>
+
+/* OpenBLAS counts with int; a block larger than that is a mistake of ours, not of the user. */
+static int dimension(size_t n)
+{
+    assert(n <= INT_MAX);
+    return (int)n;
+}
+
+void pe_gemm_setup(void) { openblas_set_num_threads(1); }
+
+void pe_gemm_abt_f32(size_t m, size_t n, size_t k, double scale, const void *a, size_t a_stride, const void *b,
+                     size_t b_stride, double keep, void *c, size_t c_stride)
+{
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, dimension(m), dimension(n), dimension(k), (float)scale, a,
+                dimension(a_stride), b, dimension(b_stride), (float)keep, c, dimension(c_stride));
+}
+
+void pe_gemm_abt_f64(size_t m, size_t n, size_t k, double scale, const void *a, size_t a_stride, const void *b,
+                     size_t b_stride, double keep, void *c, size_t c_stride)
+{
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, dimension(m), dimension(n), dimension(k), scale, a,
+                dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
+}
+
+void pe_gemm_ab_f32(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
+                    double keep, void *c, size_t c_stride)
+{
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, dimension(m), dimension(n), dimension(k), 1, a,
+                dimension(a_stride), b, dimension(b_stride), (float)keep, c, dimension(c_stride));
+}
+
+void pe_gemm_ab_f64(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
+                    double keep, void *c, size_t c_stride)
+{
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, dimension(m), dimension(n), dimension(k), 1, a,
+                dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
+}

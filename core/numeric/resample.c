@@ -1,0 +1,134 @@
+/* Taps and weights of interpolation along one axis.
+ *
+ * Output o stands at the source coordinate
+ *
+ *     x = (o + 1/2) · n_in / n_out - 1/2        or, with aligned corners,   x = o · (n_in - 1) / (n_out - 1)
+ *
+ * a fraction, so index and distance are taken from exact integers: nothing here depends on how a machine rounds a
+ * quotient before it takes the floor. Semantics: torch.nn.functional.interpolate (ATen/native/UpSample.h and
+ * cpu/UpSampleKernel.cpp), timm resample_abs_pos_embed, Qwen3-VL fast_pos_embed_interpolate. */
+#include "core/numeric/resample.h"
+
+#include <limits.h>
+#include <stdlib.h>
+
+/* (2o + 1) · n_in needs 82 bits when both are as large as a position may be. */
+typedef __int128 wide;
+
+/* A source coordinate n/d, d > 0. */
+struct coordinate {
+    wide n, d;
+};
+
+static wide floor_div(wide n, wide d) { return n / d - (n % d < 0); }
+
+static struct coordinate centre(uint64_t o, uint64_t n_in, uint64_t n_out)
+{
+    return (struct coordinate){(wide)(2 * o + 1) * n_in - n_out, 2 * (wide)n_out};
+}
+
+static struct coordinate aligned(uint64_t o, uint64_t n_in, uint64_t n_out)
+{
+    return (struct coordinate){(wide)o * (n_in - 1), n_out > 1 ? (wide)(n_out - 1) : 1};
+}
+
+/* Keys 1981 (IEEE ASSP 29), with the free parameter a:
+ *
+ *     |x| < 1:  (a + 2)|x|³ - (a + 3)|x|² + 1    =  (1 - |x|)(1 + |x| - (a + 2)|x|²)
+ *     |x| < 2:  a|x|³ - 5a|x|² + 8a|x| - 4a      =  a(|x| - 1)(2 - |x|)²
+ *     else:     0
+ *
+ * The products on the right keep the last bits of small weights, which the sums lose. */
+static double cubic(double x, double a)
+{
+    x = x < 0 ? -x : x;
+    if (x < 1)
+        return (1 - x) * (1 + x - (a + 2) * x * x);
+    return x < 2 ? a * (x - 1) * (2 - x) * (2 - x) : 0;
+}
+
+static int64_t clamp(wide i, uint64_t n_in) { return (int64_t)(i < 0 ? 0 : i >= (wide)n_in ? (wide)n_in - 1 : i); }
+
+/* Weights 1 - t and t of the rows at the floor and above; past the last row both are the last row. */
+static void linear_taps(struct coordinate x, uint64_t n_in, int64_t *index, double *weight)
+{
+    if (x.n < 0)
+        x.n = 0;
+    wide below = floor_div(x.n, x.d), rest = x.n - below * x.d;
+    for (unsigned t = 0; t < 2; t++)
+        index[t] = clamp(below + t, n_in);
+    weight[0] = (double)(x.d - rest) / (double)x.d;
+    weight[1] = (double)rest / (double)x.d;
+}
+
+/* weight[t] = cubic(t - 1 - fraction of x): it sums to 1 by itself, and what falls beyond the border repeats it. */
+static void cubic_taps(struct coordinate x, uint64_t n_in, int64_t *index, double *weight)
+{
+    wide below = floor_div(x.n, x.d), rest = x.n - below * x.d;
+    for (int t = 0; t < 4; t++) {
+        index[t] = clamp(below - 1 + t, n_in);
+        weight[t] = cubic((double)((t - 1) * x.d - rest) / (double)x.d, -0.75);
+    }
+}
+
+/* weight[t] = cubic((index - x) / max(1, n_in/n_out)) / their sum, over the rows there are. The distance is
+ * (index · d - n) / (2 · max(n_in, n_out)) as d = 2 · n_out. Rows at a distance of 2 or more have weight 0, so where
+ * the window starts changes no value, as long as all nearer ones are in it. */
+static void stretched_taps(struct coordinate x, uint64_t n_in, uint64_t n_out, unsigned n_taps, int64_t *index,
+                           double *weight)
+{
+    wide unit = 2 * (wide)(n_in > n_out ? n_in : n_out), first = floor_div(x.n - 2 * unit, x.d) + 1;
+    int64_t from = clamp(first, n_in - n_taps + 1);
+    double sum = 0;
+    for (unsigned t = 0; t < n_taps; t++) {
+        index[t] = from + t;
+        weight[t] = cubic((double)(index[t] * x.d - x.n) / (double)unit, -0.5);
+        sum += weight[t];
+    }
+    for (unsigned t = 0; t < n_taps; t++)
+        weight[t] /= sum;
+}
+
+/* As many rows as can lie nearer than the kernel's radius, 2 · max(1, n_in/n_out). */
+static wide count_taps(enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out)
+{
+    if (kind == PE_BICUBIC)
+        return 4;
+    if (kind != PE_BICUBIC_ANTIALIAS)
+        return 2;
+    wide width = 4 * (wide)(n_in > n_out ? n_in : n_out), n = (width + n_out - 1) / n_out;
+    return n < (wide)n_in ? n : (wide)n_in;
+}
+
+static void set_taps(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in, uint64_t o)
+{
+    int64_t *index = taps->index + o * taps->n_taps;
+    double *weight = taps->weight + o * taps->n_taps;
+    if (kind == PE_BICUBIC)
+        cubic_taps(centre(o, n_in, taps->n_out), n_in, index, weight);
+    else if (kind == PE_BICUBIC_ANTIALIAS)
+        stretched_taps(centre(o, n_in, taps->n_out), n_in, taps->n_out, taps->n_taps, index, weight);
+    else if (kind == PE_BILINEAR)
+        linear_taps(centre(o, n_in, taps->n_out), n_in, index, weight);
+    else
+        linear_taps(aligned(o, n_in, taps->n_out), n_in, index, weight);
+}
+
+enum pe_status pe_resample_init(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in,
+                                uint64_t n_out)
+{
+    const size_t pair = sizeof *taps->index + sizeof *taps->weight;
+    wide n_taps = count_taps(kind, n_in, n_out);
+    if (n_taps > UINT_MAX || n_taps * n_out > (wide)(SIZE_MAX / 2 / pair))
+        return PE_NO_MEMORY;
+    size_t n = (size_t)n_taps * n_out;
+    int64_t *index = malloc(n * pair);
+    if (!index)
+        return PE_NO_MEMORY;
+    *taps = (struct pe_resample_taps){n_out, (unsigned)n_taps, index, (double *)(index + n)};
+    for (uint64_t o = 0; o < n_out; o++)
+        set_taps(taps, kind, n_in, o);
+    return PE_OK;
+}
+
+void pe_resample_drop(struct pe_resample_taps *taps) { free(taps->index); }

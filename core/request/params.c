@@ -1,0 +1,351 @@
+/* Reading, checking and printing the parameters that rows describe. */
+#include "core/request/params.h"
+#include "core/numeric/dtype.h"
+#include "core/models/inherit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SHOWN_MAX = 96 };
+
+/* ---- What was found, for messages ---- */
+
+static void show_value(const struct pe_value *v, char *out, size_t room)
+{
+    switch (v->kind) {
+    case PE_NULL: snprintf(out, room, "null"); break;
+    case PE_BOOLEAN: snprintf(out, room, "%s", v->boolean ? "true" : "false"); break;
+    case PE_INTEGER: snprintf(out, room, "%lld", (long long)v->integer); break;
+    case PE_REAL: snprintf(out, room, "%.17g", v->real); break;
+    case PE_STRING: snprintf(out, room, strlen(v->string) > 40 ? "\"%.40s…\"" : "\"%s\"", v->string); break;
+    case PE_LIST: snprintf(out, room, "a list of %zu", v->list.n); break;
+    case PE_OBJECT: snprintf(out, room, "an object"); break;
+    case PE_ARRAY: snprintf(out, room, "an array of rank %u", v->array.rank); break;
+    }
+}
+
+static void show_number(double x, char *out, size_t room)
+{
+    if (x == floor(x) && fabs(x) < 1e16)
+        snprintf(out, room, "%.0f", x);
+    else
+        snprintf(out, room, "%.10g", x);
+}
+
+static void show_range(const struct pe_param *row, char *out, size_t room)
+{
+    char low[32], high[32];
+    show_number(row->min, low, sizeof low);
+    show_number(row->max, high, sizeof high);
+    const char *what = row->type == PE_T_INT     ? "an integer"
+                       : row->type == PE_T_REALS ? "a list of numbers"
+                                                 : "a number";
+    if (row->max >= 1e300)
+        snprintf(out, room, row->min <= -1e300 ? "%s" : "%s of at least %s", what, low);
+    else
+        snprintf(out, room, "%s from %s to %s", what, low, high);
+}
+
+static void show_words(const char *const *words, char *out, size_t room)
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (; *words && used + 1 < room; words++) {
+        int n = snprintf(out + used, room - used, "%s\"%s\"", used ? ", " : "", *words);
+        used += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void show_allowed(const struct pe_param *row, char *out, size_t room)
+{
+    switch (row->type) {
+    case PE_T_INT:
+    case PE_T_REAL:
+    case PE_T_REALS: show_range(row, out, room); break;
+    case PE_T_BOOL: snprintf(out, room, "true or false"); break;
+    case PE_T_WORD: show_words(row->words, out, room); break;
+    case PE_T_OBJECT:
+    case PE_T_VALUE: snprintf(out, room, "an object"); break;
+    }
+}
+
+static enum pe_status refuse(const struct pe_param *row, const struct pe_value *v, const char *pointer,
+                             struct pe_error *err)
+{
+    char found[SHOWN_MAX], allowed[256];
+    show_value(v, found, sizeof found);
+    show_allowed(row, allowed, sizeof allowed);
+    const char *nearest = row->type == PE_T_WORD && v->kind == PE_STRING ? pe_nearest(v->string, row->words) : NULL;
+    if (nearest)
+        return pe_fail(err, pointer, "%s is %s; allowed: %s; nearest: \"%s\"", row->name, found, allowed, nearest);
+    return pe_fail(err, pointer, "%s is %s; allowed: %s (%s)", row->name, found, allowed, row->text);
+}
+
+/* ---- One value into its field ---- */
+
+static bool value_number(const struct pe_value *v, double *out)
+{
+    if (v->kind == PE_INTEGER)
+        *out = (double)v->integer;
+    else if (v->kind == PE_REAL)
+        *out = v->real;
+    else
+        return false;
+    return true;
+}
+
+/* NaN compares false, so it is never in range. */
+static bool in_range(const struct pe_param *row, double x) { return x >= row->min && x <= row->max; }
+
+static bool read_integer(const struct pe_param *row, const struct pe_value *v, int64_t *field)
+{
+    double x;
+    if (!value_number(v, &x) || !in_range(row, x) || x != floor(x))
+        return false;
+    *field = v->kind == PE_INTEGER ? v->integer : (int64_t)x;
+    return true;
+}
+
+static bool read_word(const struct pe_param *row, const struct pe_value *v, int *field)
+{
+    if (v->kind != PE_STRING)
+        return false;
+    for (int i = 0; row->words[i]; i++)
+        if (pe_same(row->words[i], v->string)) {
+            *field = i;
+            return true;
+        }
+    return false;
+}
+
+double pe_real_at(const struct pe_reals *list, uint64_t i)
+{
+    return pe_element(list->array.dtype, list->array.data, i);
+}
+
+static enum pe_status read_reals(const struct pe_param *row, const struct pe_value *v, struct pe_reals *field,
+                                 const char *pointer, struct pe_error *err)
+{
+    uint64_t n = 0;
+    bool is_array = v->kind == PE_ARRAY && v->array.rank && pe_shape_count(v->array.shape, v->array.rank, &n);
+    if ((is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0)) /* sent as bytes, it is an array all the same */
+        return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name, row->text);
+    if (!is_array)
+        return refuse(row, v, pointer, err);
+    struct pe_reals list = {.array = v->array, .n = n};
+    for (uint64_t i = 0; i < n; i++) {
+        double x = pe_real_at(&list, i);
+        if (in_range(row, x))
+            continue;
+        char allowed[96];
+        show_range(row, allowed, sizeof allowed);
+        return pe_fail(err, pointer, "%s has %.17g at index %llu; allowed: %s", row->name, x, (unsigned long long)i,
+                       allowed);
+    }
+    *field = list;
+    return PE_OK;
+}
+
+static bool read_real(const struct pe_param *row, const struct pe_value *v, double *field)
+{
+    double x;
+    bool fits = value_number(v, &x) && in_range(row, x);
+    if (fits)
+        *field = x;
+    return fits;
+}
+
+/* False: it does not fit, or is a list or an object. */
+static bool read_scalar(const struct pe_param *row, void *config, const struct pe_value *v)
+{
+    void *field = (char *)config + row->offset;
+    switch (row->type) {
+    case PE_T_INT: return read_integer(row, v, field);
+    case PE_T_REAL: return read_real(row, v, field);
+    case PE_T_BOOL:
+        if (v->kind == PE_BOOLEAN)
+            *(bool *)field = v->boolean;
+        return v->kind == PE_BOOLEAN;
+    case PE_T_WORD: return read_word(row, v, field);
+    case PE_T_VALUE: *(const struct pe_value **)field = v; return true;
+    case PE_T_REALS:
+    case PE_T_OBJECT: break;
+    }
+    return false;
+}
+
+static void set_default(const struct pe_param *row, void *config)
+{
+    void *field = (char *)config + row->offset;
+    bool unset = isnan(row->fallback);
+    switch (row->type) {
+    case PE_T_INT: *(int64_t *)field = unset ? PE_UNSET_INT : (int64_t)row->fallback; break;
+    case PE_T_REAL: *(double *)field = row->fallback; break;
+    case PE_T_BOOL: *(bool *)field = row->fallback != 0; break;
+    case PE_T_WORD: *(int *)field = (int)row->fallback; break;
+    case PE_T_REALS: *(struct pe_reals *)field = (struct pe_reals){.n = 0}; break;
+    case PE_T_OBJECT: break;
+    case PE_T_VALUE: *(const struct pe_value **)field = NULL; break;
+    }
+}
+
+/* ---- All rows ---- */
+
+const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name)
+{
+    for (; rows->name; rows++)
+        if (pe_same(rows->name, name) || (rows->alias && pe_is_among(rows->alias, name)))
+            return rows;
+    return NULL;
+}
+
+void pe_pointer_join(char *out, size_t room, const char *prefix, const char *name)
+{
+    size_t used = strlen(prefix);
+    used = used + 2 < room ? used : room - 2;
+    memcpy(out, prefix, used);
+    out[used++] = '/';
+    for (; *name && used + 3 < room; name++) {
+        if (*name == '~' || *name == '/') {
+            out[used++] = '~';
+            out[used++] = *name == '~' ? '0' : '1';
+        } else {
+            out[used++] = *name;
+        }
+    }
+    out[used < room ? used : room - 1] = '\0';
+}
+
+static enum pe_status fail_when(const struct pe_param *row, const char *pointer, struct pe_error *err)
+{
+    size_t n = strlen(row->when); /* without the alternative "unset" */
+    n -= row->when[n - 1] == '|';
+    return pe_fail(err, pointer, "%s is not used here: it needs %.*s", row->name, (int)n, row->when);
+}
+
+static enum pe_status check_excludes(const struct pe_param *rows, const struct pe_param *row,
+                                     const struct pe_field *fields, size_t n_fields, const char *pointer,
+                                     struct pe_error *err)
+{
+    for (size_t i = 0; row->excludes && i < n_fields; i++) {
+        const struct pe_param *other = pe_param_find(rows, fields[i].name);
+        if (other && pe_is_among(row->excludes, other->name))
+            return pe_fail(err, pointer, "%s and %s exclude each other; give one", row->name, other->name);
+    }
+    return PE_OK;
+}
+
+static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
+                                  const char *pointer, struct pe_error *err);
+
+/* Reads fields[i] into the row it is meant for; found has the rows of the fields before it. */
+static enum pe_status read_field(const struct pe_param *const *found, void *config, const struct pe_field *fields,
+                                 size_t i, const char *prefix, struct pe_error *err)
+{
+    const struct pe_param *row = found[i];
+    const struct pe_value *v = &fields[i].value;
+    size_t j = 0;
+    while (found[j] != row)
+        j++;
+    if (j == i && read_scalar(row, config, v))
+        return PE_OK;
+    char pointer[PE_POINTER_MAX]; /* few need it */
+    pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
+    if (j < i)
+        return pe_fail(err, pointer, "%s and %s are two words for the same; give one", fields[j].name, fields[i].name);
+    if (row->type == PE_T_REALS)
+        return read_reals(row, v, (struct pe_reals *)(void *)((char *)config + row->offset), pointer, err);
+    if (row->type == PE_T_OBJECT && v->kind == PE_OBJECT)
+        return read_object(row, config, v, pointer, err);
+    return refuse(row, v, pointer, err);
+}
+
+static enum pe_status unknown_field(const struct pe_param *row, const char *name, const char *pointer,
+                                    struct pe_error *err)
+{
+    const char *names[65];
+    size_t n = 0;
+    for (const struct pe_param *f = row->fields; f->name && n < 64; f++)
+        names[n++] = f->name;
+    names[n] = NULL;
+    const char *nearest = pe_nearest(name, names);
+    char allowed[256];
+    show_words(names, allowed, sizeof allowed);
+    if (nearest)
+        return pe_fail(err, pointer, "unknown field \"%.64s\" in %s; nearest: \"%s\"", name, row->name, nearest);
+    return pe_fail(err, pointer, "unknown field \"%.64s\" in %s; allowed: %s", name, row->name, allowed);
+}
+
+static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
+                                  const char *pointer, struct pe_error *err)
+{
+    bool taken[PE_FIELDS_MAX] = {false};
+    size_t n = v->object.n;
+    if (n > PE_FIELDS_MAX)
+        return pe_fail(err, pointer, "%s has %zu fields; allowed: at most %d", row->name, n, PE_FIELDS_MAX);
+    enum pe_status status = pe_params_read(row->fields, config, v->object.fields, n, taken, pointer, err);
+    for (size_t i = 0; !status && i < n; i++)
+        if (!taken[i]) {
+            char at[PE_POINTER_MAX];
+            pe_pointer_join(at, sizeof at, pointer, v->object.fields[i].name);
+            status = unknown_field(row, v->object.fields[i].name, at, err);
+        }
+    return status;
+}
+
+static void set_defaults(const struct pe_param *rows, void *config)
+{
+    for (; rows->name; rows++) {
+        set_default(rows, config);
+        if (rows->type == PE_T_OBJECT)
+            set_defaults(rows->fields, config);
+    }
+}
+
+/* Conditions of a field that has been read. */
+static enum pe_status check_field(const struct pe_param *rows, const struct pe_param *row, bool is_shared,
+                                  const void *config, const struct pe_field *fields, size_t n_fields,
+                                  const char *pointer, struct pe_error *err)
+{
+    if (!is_shared && !pe_when_holds(row->when, rows, config))
+        return fail_when(row, pointer, err);
+    return check_excludes(rows, row, fields, n_fields, pointer, err);
+}
+
+/* Two passes: conditions can be judged only when all words have been read. */
+enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
+                              bool *taken, const char *prefix, struct pe_error *err)
+{
+    const struct pe_param *found[PE_FIELDS_MAX]; /* the row of each field, looked up once */
+    bool shared[PE_FIELDS_MAX];                  /* taken by others too: a row that is not in use leaves it to them */
+    char pointer[PE_POINTER_MAX];
+    enum pe_status status = PE_OK;
+    set_defaults(rows, config);
+    for (size_t i = 0; !status && i < n_fields; i++) {
+        found[i] = pe_param_find(rows, fields[i].name);
+        shared[i] = taken[i];
+        if (!found[i])
+            continue;
+        taken[i] = true;
+        status = read_field(found, config, fields, i, prefix, err);
+    }
+    for (size_t i = 0; !status && i < n_fields; i++)
+        if (found[i] && (found[i]->when || found[i]->excludes)) {
+            pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
+            status = check_field(rows, found[i], shared[i], config, fields, n_fields, pointer, err);
+        }
+    return status;
+}
+
+enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
+                               struct pe_error *err)
+{
+    char pointer[PE_POINTER_MAX];
+    pe_pointer_join(pointer, sizeof pointer, "", name);
+    if (list->array.rank != 1)
+        return pe_fail(err, pointer, "%s has %u dimensions; allowed: one list of numbers", name, list->array.rank);
+    if (list->n != n)
+        return pe_fail(err, pointer, "%s has %llu numbers; needed: %llu, %s", name, (unsigned long long)list->n,
+                       (unsigned long long)n, why);
+    return PE_OK;
+}

@@ -1,0 +1,325 @@
+/* Rotation of queries and keys: tensors in, tensors of the same shape out. */
+#include "core/rotate/rotate.h"
+#include "core/request/operand.h"
+#include "core/outputs.h"
+#include "core/rotate/rotate_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rotate_fields {
+    int tensor_layout;
+};
+
+static const struct pe_param rotate_rows[] = {
+    PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words,
+              "order of the axes batch, heads, positions, head_dim"),
+    PE_P_END,
+};
+
+/* One tensor to be rotated. Row r of it is one head at one position, number (r / inner) % n. */
+struct operand {
+    struct pe_operand sent;
+    size_t id;                            /* its row among the scheme's inputs */
+    uint64_t inner;                       /* rows that share a position in a row */
+    const struct pe_positions *positions; /* [axes] */
+    void *table;                          /* [n, 2 · n_pairs]: cosines, then sines; NULL: made while filling */
+    bool by_floats;                       /* of floats and turned by floats, or else of doubles */
+};
+
+enum { OPERANDS_MAX = 2 };
+
+struct pe_rotator {
+    struct operand operands[OPERANDS_MAX];
+    size_t n_operands;
+    size_t of_output[OPERANDS_MAX]; /* which operand an output is */
+    struct pe_turn turn;
+    void *tables[OPERANDS_MAX]; /* owned; operands at the same positions share one */
+};
+
+/* ---- Reading the tensors ---- */
+
+/* The tensors' last axis is the scheme's head_dim, unless the request says another. */
+static enum pe_status fix_head_dim(struct pe_plan *plan, const struct operand *op, struct pe_error *err)
+{
+    const struct pe_operand *first = &plan->rotator->operands[0].sent;
+    if (op->sent.width == first->width)
+        return pe_fix_size(plan, "head_dim", op->sent.width, op->sent.name, err);
+    char pointer[16] = "/";
+    strncat(pointer, op->sent.name, 8);
+    return pe_fail(err, pointer, "the last axis of %s is %llu, that of %s is %llu; both are head_dim", op->sent.name,
+                   (unsigned long long)op->sent.width, first->name, (unsigned long long)first->width);
+}
+
+static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request *request, size_t id,
+                                   enum pe_tensor_layout layout, bool *taken, struct pe_error *err)
+{
+    struct pe_rotator *rotator = plan->rotator;
+    struct operand *op = &rotator->operands[rotator->n_operands];
+    op->id = id;
+    enum pe_status status = pe_operand_take(&op->sent, request, plan->scheme->info.inputs[id].name, layout, taken, err);
+    if (!status && !op->sent.tensor.data)
+        return PE_OK;
+    rotator->n_operands++; /* whoever drops the plan drops it */
+    op->inner = op->sent.row_step / (op->sent.width ? op->sent.width : 1);
+    return status ? status : fix_head_dim(plan, op, err);
+}
+
+enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                               struct pe_error *err)
+{
+    struct rotate_fields fields;
+    struct pe_rotator *rotator = plan->rotator = calloc(1, sizeof *rotator);
+    if (!rotator)
+        return pe_no_memory(err);
+    enum pe_status status = pe_params_read(rotate_rows, &fields, request->fields, request->n_fields, taken, "", err);
+    const struct pe_input_row *inputs = plan->scheme->info.inputs;
+    for (size_t id = 0; !status && inputs[id].name; id++)
+        if (inputs[id].operation == PE_ROTATE)
+            status = read_operand(plan, request, id, (enum pe_tensor_layout)fields.tensor_layout, taken, err);
+    if (!status && rotator->n_operands == 0)
+        return pe_fail(err, "/q",
+                       "there is nothing to rotate; send q, k or both, of shape [batch, heads, n, head_dim]");
+    return status;
+}
+
+struct pe_sequence_sizes pe_rotator_sizes(const struct pe_plan *plan)
+{
+    struct pe_sequence_sizes sizes = {.k_tensor = "k"};
+    for (size_t i = 0; i < plan->rotator->n_operands; i++) {
+        const struct pe_operand *sent = &plan->rotator->operands[i].sent;
+        *(sent->name[0] == 'q' ? &sizes.q : &sizes.k) = sent->n;
+    }
+    return sizes;
+}
+
+/* ---- Outputs and tables ---- */
+
+static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    struct pe_rotator *rotator = plan->rotator;
+    const char *names[OPERANDS_MAX + 1] = {NULL};
+    for (size_t i = 0; i < rotator->n_operands; i++)
+        names[i] = rotator->operands[i].sent.name;
+    plan->n_outputs = request->n_outputs ? request->n_outputs : rotator->n_operands;
+    for (size_t i = 0; i < plan->n_outputs; i++) {
+        size_t which = request->n_outputs ? 0 : i;
+        while (request->n_outputs && names[which] && strcmp(names[which], request->outputs[i]) != 0)
+            which++;
+        if (which == rotator->n_operands) {
+            plan->n_outputs = 0;
+            return pe_output_unknown(plan, i, request->outputs[i], names, err);
+        }
+        rotator->of_output[i] = which;
+    }
+    return PE_OK;
+}
+
+/* Real outputs are of the dtype asked for, else of the first tensor's if that is real. */
+static void shape_outputs(struct pe_plan *plan, const struct pe_request *request)
+{
+    const struct pe_rotator *rotator = plan->rotator;
+    enum pe_dtype first = rotator->operands[0].sent.tensor.dtype;
+    if (request->dtype == PE_DTYPE_NONE && pe_dtype_is_real(first))
+        plan->dtype = first;
+    for (size_t i = 0; i < plan->n_outputs; i++) {
+        const struct pe_operand *sent = &rotator->operands[rotator->of_output[i]].sent;
+        struct pe_output *output = &plan->outputs[i];
+        output->name = sent->name;
+        output->dtype = plan->dtype;
+        output->rank = sent->tensor.rank;
+        memcpy(output->shape, sent->tensor.shape, sizeof output->shape);
+        output->row_len = sent->width;
+        pe_shape_count(sent->tensor.shape, sent->tensor.rank - 1, &output->n_rows);
+    }
+}
+
+enum { TABLE_ALIGNMENT = 64 }; /* a line of the cache */
+
+static size_t round_up(uint64_t n_bytes)
+{
+    return (size_t)(n_bytes + TABLE_ALIGNMENT - 1) / TABLE_ALIGNMENT * TABLE_ALIGNMENT;
+}
+
+/* Of a row of the operand's table. */
+static size_t row_bytes_of(const struct pe_rotator *rotator, const struct operand *op)
+{
+    return 2 * rotator->turn.rotation.n_pairs * (op->by_floats ? sizeof(float) : sizeof(double));
+}
+
+static void fill_table(const struct pe_plan *plan, const struct operand *op, uint64_t row0, uint64_t n_rows,
+                       void *table)
+{
+    const struct pe_turn *turn = &plan->rotator->turn;
+    if (op->by_floats)
+        pe_turn_floats(turn, plan, op->positions, row0, (size_t)n_rows, table);
+    else
+        pe_turn_table(turn, plan, op->positions, op->id, row0, (size_t)n_rows, table);
+}
+
+/* Has the first operand a table that serves this one? */
+static bool shares(const struct pe_plan *plan, const struct operand *op)
+{
+    const struct operand *first = plan->rotator->operands;
+    return op != first && !plan->scheme->magnitude && op->by_floats == first->by_floats &&
+           pe_turn_same_positions(plan, op->positions, first->positions) && first->table;
+}
+
+/* A table is kept where several heads share each position and it is not too large. */
+static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error *err)
+{
+    struct pe_rotator *rotator = plan->rotator;
+    struct operand *op = &rotator->operands[i];
+    uint64_t n_rows, row_bytes = row_bytes_of(rotator, op);
+    if (shares(plan, op)) {
+        op->table = rotator->operands[0].table;
+        return PE_OK;
+    }
+    pe_shape_count(op->sent.tensor.shape, op->sent.tensor.rank - 1, &n_rows);
+    if (n_rows <= op->sent.n || op->sent.n > PE_ROTATION_TABLE_MAX / row_bytes)
+        return PE_OK;
+    op->table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(op->sent.n * row_bytes));
+    if (!op->table)
+        return pe_no_memory(err);
+    fill_table(plan, op, 0, op->sent.n, op->table);
+    return PE_OK;
+}
+
+static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_error *err)
+{
+    struct pe_rotator *rotator = plan->rotator;
+    struct operand *op = &rotator->operands[i];
+    op->positions = op->sent.name[0] == 'q' ? plan->seq.q : plan->seq.k;
+    op->by_floats = pe_turn_by_floats(&rotator->turn, plan, op->sent.tensor.dtype, plan->dtype);
+    return make_table(plan, i, err);
+}
+
+enum pe_status pe_rotator_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    enum pe_status status = pe_outputs_twice(request, err);
+    if (!status)
+        status = pe_outputs_alloc(plan, OPERANDS_MAX + request->n_outputs, err);
+    if (!status)
+        status = choose(plan, request, err);
+    if (status)
+        return status;
+    shape_outputs(plan, request);
+    status = pe_turn_init(&plan->rotator->turn, plan, err);
+    for (size_t i = 0; !status && i < plan->rotator->n_operands; i++)
+        status = prepare(plan, i, err);
+    return status;
+}
+
+void pe_rotator_drop(struct pe_plan *plan)
+{
+    struct pe_rotator *rotator = plan->rotator;
+    if (!rotator)
+        return;
+    for (size_t i = 0; i < OPERANDS_MAX; i++) {
+        pe_operand_drop(&rotator->operands[i].sent);
+        free(rotator->tables[i]);
+    }
+    pe_turn_drop(&rotator->turn);
+    free(rotator);
+}
+
+/* ---- Filling ---- */
+
+/* Rows of the table of a window of positions, made when a position outside it is asked for. */
+struct window {
+    uint64_t first, n;
+    _Alignas(TABLE_ALIGNMENT) char rows[PE_SCRATCH_BYTES];
+};
+
+/* The table's rows from a position on, and in *n of the n wanted how many of them are there. */
+static const void *table_at(const struct pe_plan *plan, const struct operand *op, uint64_t position, uint64_t *n,
+                            struct window *w)
+{
+    size_t row_bytes = row_bytes_of(plan->rotator, op);
+    if (op->table)
+        return (const char *)op->table + position * row_bytes;
+    if (position < w->first || position >= w->first + w->n) {
+        uint64_t room = sizeof w->rows / row_bytes, left = op->inner > 1 ? op->sent.n - position : *n;
+        w->first = position;
+        w->n = left < room ? left : room;
+        fill_table(plan, op, position, w->n, w->rows);
+    }
+    uint64_t there = w->first + w->n - position;
+    *n = *n < there ? *n : there;
+    return w->rows + (position - w->first) * row_bytes;
+}
+
+/* How many rows from row r on, at most `most`, stand at one position (then inner > 1) or at consecutive ones. */
+static uint64_t stretch(const struct operand *op, uint64_t r, uint64_t most)
+{
+    uint64_t left = op->inner > 1 ? op->inner - r % op->inner : op->sent.n - r % op->sent.n;
+    return left < most ? left : most;
+}
+
+static void turn_some(const struct pe_plan *plan, const struct operand *op, const void *table, const char *x,
+                      enum pe_dtype to, char *y, const struct pe_turn_extent *e)
+{
+    const struct pe_turn *turn = &plan->rotator->turn;
+    enum pe_dtype from = op->sent.tensor.dtype;
+    size_t d = op->sent.width, step = op->inner > 1 ? 0 : 2 * turn->rotation.n_pairs;
+    if (op->by_floats) {
+        pe_turn_rows(turn, table, step, from, x, to, y, e);
+        return;
+    }
+    const double *cosines = table;
+    for (uint64_t h = 0; h < e->n_heads; h++)
+        for (uint64_t i = 0; i < e->n_rows; i++) {
+            uint64_t at = h * e->apart + i * d;
+            pe_turn_row(turn, cosines + i * step, from, x + at * pe_dtype_size(from), to, y + at * pe_dtype_size(to));
+        }
+}
+
+/* Whole rows. */
+static void fill_rows(const struct pe_plan *plan, const struct operand *op, enum pe_dtype to, uint64_t row0,
+                      uint64_t n_rows, char *y)
+{
+    struct window w;
+    w.first = w.n = 0;
+    size_t d = op->sent.width, in_bytes = d * pe_dtype_size(op->sent.tensor.dtype), bytes = d * pe_dtype_size(to);
+    for (uint64_t r = row0, n; r < row0 + n_rows; r += n, y += n * bytes) {
+        n = stretch(op, r, row0 + n_rows - r);
+        const void *table = table_at(plan, op, r / op->inner % op->sent.n, &n, &w);
+        turn_some(plan, op, table, (const char *)op->sent.tensor.data + r * in_bytes, to, y,
+                  &(struct pe_turn_extent){n, 1, 0});
+    }
+}
+
+/* Rows, of which those of whole heads are turned together where a table is kept for them. */
+static void fill_any(const struct pe_plan *plan, const struct operand *op, enum pe_dtype to, uint64_t row0,
+                     uint64_t n_rows, char *y)
+{
+    uint64_t n = op->sent.n, before = (n - row0 % n) % n, row_bytes = op->sent.width * pe_dtype_size(to);
+    if (!op->table || op->inner > 1 || n_rows < before + 2 * n) {
+        fill_rows(plan, op, to, row0, n_rows, y);
+        return;
+    }
+    uint64_t n_heads = (n_rows - before) / n, behind = before + n_heads * n;
+    const char *x =
+        (const char *)op->sent.tensor.data + (row0 + before) * op->sent.width * pe_dtype_size(op->sent.tensor.dtype);
+    fill_rows(plan, op, to, row0, before, y);
+    turn_some(plan, op, op->table, x, to, y + before * row_bytes,
+              &(struct pe_turn_extent){n, n_heads, n * op->sent.width});
+    fill_rows(plan, op, to, row0 + behind, n_rows - behind, y + behind * row_bytes);
+}
+
+void pe_rotator_fill(const struct pe_plan *plan, size_t i, const struct pe_block *b, void *dst)
+{
+    const struct operand *op = &plan->rotator->operands[plan->rotator->of_output[i]];
+    enum pe_dtype to = plan->outputs[i].dtype;
+    size_t size = pe_dtype_size(to);
+    if (b->n_cols == op->sent.width) {
+        fill_any(plan, op, to, b->row0, b->n_rows, dst);
+        return;
+    }
+    _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* pairs may reach outside the part of a row that is
+                                                                    wanted, so the whole row is made */
+    for (uint64_t r = 0; r < b->n_rows; r++) {
+        fill_rows(plan, op, to, b->row0 + r, 1, row);
+        memcpy((char *)dst + r * b->n_cols * size, row + b->col0 * size, b->n_cols * size);
+    }
+}

@@ -1,0 +1,40 @@
+/* Who sees whom: causal masks, windows, padding. What is not seen gets the bias -inf, and no attention. */
+#ifndef PE_SIGHT_H
+#define PE_SIGHT_H
+
+#include "core/request/params.h"
+
+struct pe_sight_fields {
+    bool causal;
+    int64_t window, window_right;
+    struct pe_reals key_mask;
+};
+
+#define PE_SIGHT_PARAMS                                                                                                \
+    PE_P_BOOL(pe_sight_fields, causal, false, "true: -inf where the key comes after the query"),                       \
+        PE_P_INT(pe_sight_fields, window, PE_UNSET, 1, PE_POSITION_MAX,                                                \
+                 "keys seen to the left, oneself included; default all"),                                              \
+        PE_P_INT(pe_sight_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX,                                          \
+                 "keys seen to the right; default window - 1, with causal 0"),                                         \
+        PE_P_REALS(pe_sight_fields, key_mask, 0, 1,                                                                    \
+                   "1 for keys that are seen, 0 for padding: [k_len]; to /attention also [batch, k_len]")
+
+struct pe_sight {
+    double reach_left, reach_right; /* a key is seen if q - k < reach_left and k - q ≤ reach_right … */
+    bool causal;                    /* … and, if causal, k <= q … */
+    uint8_t *seen;                  /* … and seen[batch % n_masks, key]; NULL: all are. Owned. */
+    uint64_t n_masks;               /* 1, or one for each sequence of a batch */
+};
+
+/* Fills *sight (pe_sight_drop afterwards, also after a failure). A batch of n_batches may have a mask each. */
+enum pe_status pe_sight_init(struct pe_sight *sight, const struct pe_sight_fields *fields, uint64_t k_len,
+                             uint64_t n_batches, struct pe_error *err);
+void pe_sight_drop(struct pe_sight *sight);
+
+/* Is a key at the distance rel = k_pos - q_pos in sight, padding apart? */
+bool pe_sight_reaches(const struct pe_sight *sight, double rel);
+
+/* Does nothing but padding hide keys? */
+bool pe_sight_is_far(const struct pe_sight *sight);
+
+#endif

@@ -1,0 +1,88 @@
+/* Positions of rows on one axis. */
+#include "core/sequence/positions.h"
+
+#include <math.h>
+
+static uint64_t index_at(const struct pe_positions *p, uint64_t i)
+{
+    if (!p->size)
+        return i;
+    uint64_t k = i / p->inner % p->size;
+    return p->merge ? k * p->merge + i / p->step % p->merge : k;
+}
+
+double pe_position_at(const struct pe_positions *positions, uint64_t i)
+{
+    uint64_t k = index_at(positions, i);
+    return positions->list ? positions->list[k] : positions->start + (double)k;
+}
+
+/* Indices that occur. */
+static uint64_t n_indices(const struct pe_positions *p) { return p->size ? p->size * (p->merge ? p->merge : 1) : p->n; }
+
+/* Steps of exactly 0, or of exactly 1 between integers (0.1 + 1 need not be the double 1.1). */
+static size_t scan(const struct pe_positions *p, uint64_t i, size_t most, int *step)
+{
+    double first = pe_position_at(p, i), d = most > 1 ? pe_position_at(p, i + 1) - first : 0;
+    size_t n = 1;
+    *step = d == 1 && first == floor(first);
+    if (d != 0 && !*step)
+        return 1;
+    while (n < most && pe_position_at(p, i + n) == first + (double)n * *step)
+        n++;
+    return n;
+}
+
+static size_t least(uint64_t a, size_t b) { return a < b ? (size_t)a : b; }
+
+size_t pe_positions_stretch(const struct pe_positions *p, uint64_t i, size_t most, int *step)
+{
+    bool plain = !p->list && !p->merge && p->start == floor(p->start);
+    if (plain && (!p->size || p->inner == 1)) {
+        *step = 1;
+        return p->size ? least(p->size - i % p->size, most) : most;
+    }
+    if (p->size && !p->merge && p->inner > 1) {
+        *step = 0;
+        return least(p->inner - i % p->inner, most);
+    }
+    return scan(p, i, most, step);
+}
+
+bool pe_positions_are_integers(const struct pe_positions *p)
+{
+    if (!p->list)
+        return p->start == floor(p->start);
+    for (uint64_t i = 0; i < n_indices(p); i++)
+        if (p->list[i] != floor(p->list[i]))
+            return false;
+    return true;
+}
+
+double pe_positions_largest(const struct pe_positions *p)
+{
+    uint64_t n = n_indices(p);
+    if (!p->list)
+        return fmax(fabs(p->start), fabs(p->start + (double)(n - 1)));
+    double largest = 0;
+    for (uint64_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs(p->list[i]));
+    return largest;
+}
+
+double pe_positions_last(const struct pe_positions *p)
+{
+    uint64_t n = n_indices(p);
+    if (!p->list)
+        return p->start + (double)(n - 1);
+    double last = p->list[0];
+    for (uint64_t i = 1; i < n; i++)
+        last = fmax(last, p->list[i]);
+    return last;
+}
+
+bool pe_positions_same(const struct pe_positions *a, const struct pe_positions *b)
+{
+    return a->n == b->n && a->list == b->list && a->start == b->start && a->inner == b->inner && a->size == b->size &&
+           a->step == b->step && a->merge == b->merge;
+}

@@ -1,0 +1,272 @@
+/* Position ids of multimodal sequences: lays the tokens of segments out one after another. The rules are those of
+ * get_rope_index in transformers (Qwen2-VL, arXiv 2409.12191; TMRoPE, 2503.20215) and of VideoRoPE (2502.05173), whose
+ * float32 steps are float32 steps here. */
+#include "core/limits.h"
+#include "core/sequence/segments_read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Time of a frame, counted from the first ---- */
+
+/* k·seconds·rate as torch does it: an integer tensor times floats is float32 after each product. 6 · 0.3 · 25 is 45
+ * so, and 44.99… in double. */
+static double float32_time(uint64_t k, double seconds, double rate)
+{
+    float elapsed = (float)k * (float)seconds;
+    float ids = elapsed * (float)rate;
+    return (double)ids;
+}
+
+/* k·int(seconds)·rate: integer tensors as long as the rate is an integer too. Half a second is 0, and all frames are at
+ * once. */
+static double whole_seconds_time(uint64_t k, double seconds, double rate)
+{
+    double whole = trunc(seconds);
+    return rate == floor(rate) ? (double)k * whole * rate : trunc(float32_time(k, whole, rate));
+}
+
+/* T_k of frame k. */
+static double frame_time(const struct pe_segment_rules *rules, const struct pe_segment_block *b, uint64_t k)
+{
+    bool still = b->type == PE_IMAGE;
+    switch (rules->style) {
+    case PE_QWEN2_VL: return (double)k;
+    case PE_QWEN2_5_VL: return still ? 0 : trunc(float32_time(k, b->seconds, rules->tokens_per_second));
+    case PE_QWEN2_5_VL_INT_SECONDS: return still ? 0 : whole_seconds_time(k, b->seconds, rules->tokens_per_second);
+    case PE_QWEN3_VL: return 0;
+    case PE_QWEN2_5_OMNI: return trunc(float32_time(k, b->seconds, rules->position_id_per_seconds));
+    case PE_QWEN3_OMNI: return float32_time(k, b->seconds, rules->position_id_per_seconds);
+    case PE_VIDEOROPE: return float32_time(k, 1, rules->temporal_scale);
+    }
+    return 0;
+}
+
+/* ---- Laying out ---- */
+
+struct layout {
+    const struct pe_segment_rules *rules;
+    double *ids[3];
+    uint64_t n;     /* tokens so far */
+    double start;   /* first id of the next block */
+    double largest; /* id so far, in the rows that count */
+};
+
+/* Where times are not integers the published ids are float32 tensors, so every sum of them is rounded to float32. */
+static double sum(const struct layout *l, double a, double b)
+{
+    bool is_float32 = l->rules->style == PE_QWEN3_OMNI || l->rules->style == PE_VIDEOROPE;
+    return is_float32 ? (double)((float)a + (float)b) : a + b;
+}
+
+static void put(struct layout *l, double t, double h, double w)
+{
+    l->ids[0][l->n] = t;
+    l->ids[1][l->n] = h;
+    l->ids[2][l->n] = w;
+    l->n++;
+}
+
+static void put_flat(struct layout *l, double id) { put(l, id, id, id); }
+
+/* Tokens from first on: the largest of their ids in the rows before n_rows. */
+static double largest_from(const struct layout *l, uint64_t first, int n_rows)
+{
+    double largest = l->ids[0][first];
+    for (int row = 0; row < n_rows; row++)
+        for (uint64_t i = first; i < l->n; i++)
+            largest = fmax(largest, l->ids[row][i]);
+    return largest;
+}
+
+/* VideoRoPE goes on from the last frame's time, the others from the largest id in any row. */
+static int rows_that_count(const struct layout *l) { return l->rules->style == PE_VIDEOROPE ? 1 : 3; }
+
+/* The next block starts one after the largest id of the tokens from first on. */
+static void go_on(struct layout *l, uint64_t first)
+{
+    l->start = sum(l, largest_from(l, first, rows_that_count(l)), 1);
+}
+
+/* Text and audio, tokens first … end-1 of a block: t = h = w = start + i. */
+static void lay_flat(struct layout *l, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first; i < end; i++)
+        put_flat(l, sum(l, l->start, (double)i));
+}
+
+/* Token i of a grid, frames one after another, row by row: (start + T_k, start + y, start + x); in VideoRoPE rows and
+ * columns are counted from the middle of the frame, and from its time. (VideoRoPE's code adds the text before a grid
+ * and that text's start one after the other, two roundings; scales such as 2, 0.75 or 1.5 give the same.) */
+static void put_patch(struct layout *l, const struct pe_segment_block *b, uint64_t i)
+{
+    uint64_t area = b->rows * b->cols;
+    double t = sum(l, l->start, frame_time(l->rules, b, i / area));
+    double y = (double)(i % area / b->cols), x = (double)(i % b->cols);
+    if (l->rules->style == PE_VIDEOROPE)
+        put(l, t, sum(l, t, y - (double)((b->rows - 1) / 2)), sum(l, t, x - (double)((b->cols - 1) / 2)));
+    else
+        put(l, t, sum(l, l->start, y), sum(l, l->start, x));
+}
+
+static void lay_patches(struct layout *l, const struct pe_segment_block *b, uint64_t first, uint64_t end)
+{
+    for (uint64_t i = first; i < end; i++)
+        put_patch(l, b, i);
+}
+
+/* ---- Audio inside video ---- */
+
+static double patch_time(const struct layout *l, const struct pe_segment_block *b, uint64_t i)
+{
+    return frame_time(l->rules, b, i / (b->rows * b->cols));
+}
+
+/* Chunk number c (from 1) begins at token first and ends where time reaches c chunks. It takes its first token whatever
+ * that one's time is, so behind a gap chunks are of single tokens until c has caught up: as published, a chunk is
+ * opened at most once a token. */
+static uint64_t patches_end(const struct layout *l, const struct pe_segment_block *b, uint64_t first, uint64_t c)
+{
+    double limit = (double)c * pe_segment_chunk_ids(l->rules);
+    uint64_t n = b->frames * b->rows * b->cols, end = first + 1;
+    while (end < n && patch_time(l, b, end) < limit)
+        end++;
+    return end;
+}
+
+/* Sound has no gaps: token i is at time i. */
+static uint64_t sound_end(const struct layout *l, const struct pe_segment_block *b, uint64_t c)
+{
+    return (uint64_t)fmin((double)c * pe_segment_chunk_ids(l->rules), (double)b->len);
+}
+
+/* Qwen2.5-Omni: video chunk, audio chunk, video chunk, … Returns where the last chunk begins: what follows is counted
+ * from that chunk's ids, not from the block's. */
+static uint64_t lay_chunks(struct layout *l, const struct pe_segment_block *b)
+{
+    uint64_t n_patches = b->frames * b->rows * b->cols, last = l->n;
+    for (uint64_t c = 1, patch = 0, sound = 0; patch < n_patches || sound < b->len; c++) {
+        if (patch < n_patches) {
+            uint64_t end = patches_end(l, b, patch, c);
+            last = l->n;
+            lay_patches(l, b, patch, end);
+            patch = end;
+        }
+        if (sound < b->len) {
+            uint64_t end = sound_end(l, b, c);
+            last = l->n;
+            lay_flat(l, sound, end);
+            sound = end;
+        }
+    }
+    return last;
+}
+
+/* Qwen3-Omni: by time, video first where both are due; then what is left of one of them, which is what the next id is
+ * counted from. */
+static uint64_t lay_merged(struct layout *l, const struct pe_segment_block *b)
+{
+    uint64_t n_patches = b->frames * b->rows * b->cols, patch = 0, sound = 0;
+    while (patch < n_patches && sound < b->len) {
+        if (sum(l, l->start, patch_time(l, b, patch)) <= sum(l, l->start, (double)sound))
+            put_patch(l, b, patch++);
+        else
+            put_flat(l, sum(l, l->start, (double)sound++));
+    }
+    uint64_t last = l->n;
+    lay_patches(l, b, patch, n_patches);
+    lay_flat(l, sound, b->len);
+    return last;
+}
+
+/* The two start tokens, and the two end tokens: Qwen2.5-Omni gives both one id, Qwen3-Omni one each. */
+static void lay_ends(struct layout *l)
+{
+    uint64_t first = l->n;
+    for (int i = 0; i < PE_SEGMENT_ENDS; i++)
+        put_flat(l, sum(l, l->start, l->rules->style == PE_QWEN3_OMNI ? i : 0));
+    go_on(l, first);
+}
+
+static void lay_audio_in_video(struct layout *l, const struct pe_segment_block *b)
+{
+    lay_ends(l);
+    go_on(l, l->rules->style == PE_QWEN3_OMNI ? lay_merged(l, b) : lay_chunks(l, b));
+    lay_ends(l);
+}
+
+/* ---- All blocks ---- */
+
+static void lay_block(struct layout *l, const struct pe_segment_block *b)
+{
+    uint64_t first = l->n;
+    switch (b->type) {
+    case PE_TEXT:
+    case PE_AUDIO: lay_flat(l, 0, b->len); break;
+    case PE_IMAGE:
+    case PE_VIDEO: lay_patches(l, b, 0, b->n); break;
+    case PE_AUDIO_IN_VIDEO: lay_audio_in_video(l, b); return;
+    }
+    go_on(l, first);
+}
+
+static enum pe_status lay_blocks(struct layout *l, const struct pe_segment_block *blocks, size_t n,
+                                 struct pe_error *err)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t first = l->n;
+        lay_block(l, &blocks[i]);
+        double largest = largest_from(l, first, 3);
+        l->largest = fmax(l->largest, largest_from(l, first, rows_that_count(l)));
+        if (largest <= PE_POSITION_MAX)
+            continue;
+        char pointer[PE_POINTER_MAX];
+        snprintf(pointer, sizeof pointer, "/segments/%zu", i);
+        return pe_fail(err, pointer, "the ids of this segment run up to %.17g; allowed: up to 2^40 (1099511627776)",
+                       largest);
+    }
+    return PE_OK;
+}
+
+static bool has_fraction(const double *ids, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        if (ids[i] != floor(ids[i]))
+            return true;
+    return false;
+}
+
+static enum pe_status lay_out(struct pe_segments *out, const struct pe_segment_block *blocks, size_t n_blocks,
+                              uint64_t n, const struct pe_segment_rules *rules, struct pe_error *err)
+{
+    double *ids = malloc(3 * n * sizeof *ids);
+    if (!ids)
+        return pe_no_memory(err);
+    struct layout l = {.rules = rules, .ids = {ids, ids + n, ids + 2 * n}};
+    if (lay_blocks(&l, blocks, n_blocks, err)) {
+        free(ids);
+        return err->status;
+    }
+    *out = (struct pe_segments){.n = n, .ids = {l.ids[0], l.ids[1], l.ids[2]}};
+    out->rope_delta = 1 + (int64_t)floor(l.largest) - (int64_t)n;
+    out->is_fractional = has_fraction(ids, 3 * n);
+    return PE_OK;
+}
+
+enum pe_status pe_segments_init(struct pe_segments *out, const struct pe_value *segments,
+                                const struct pe_segment_rules *rules, struct pe_error *err)
+{
+    struct pe_segment_block *blocks;
+    uint64_t n;
+    enum pe_status status = pe_segments_read(segments, rules, &blocks, &n, err);
+    if (!status)
+        status = lay_out(out, blocks, segments->list.n, n, rules, err);
+    free(blocks);
+    return status;
+}
+
+void pe_segments_drop(struct pe_segments *segments)
+{
+    free(segments->ids[0]);
+    *segments = (struct pe_segments){0};
+}

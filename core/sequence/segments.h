@@ -1,0 +1,46 @@
+/* Multimodal sequences: from a list of segments (text, image, video, audio, audio inside video) to the three position
+ * ids of every token, time, height and width, as the Qwen-VL and Omni models and VideoRoPE count them (wire contract:
+ * SCHEMES §2, "Multimodal sequences"). One pass over the tokens at plan time. */
+#ifndef PE_SEGMENTS_H
+#define PE_SEGMENTS_H
+
+#include "core/request/params.h"
+
+enum pe_position_style {
+    PE_QWEN2_5_VL, /* the default */
+    PE_QWEN2_VL,
+    PE_QWEN2_5_VL_INT_SECONDS, /* later versions of transformers: int() of the seconds a grid lasts */
+    PE_QWEN3_VL,               /* each frame is a segment of its own, after the text of its timestamp */
+    PE_QWEN2_5_OMNI,           /* TMRoPE */
+    PE_QWEN3_OMNI,
+    PE_VIDEOROPE
+};
+extern const char *const pe_position_styles[]; /* their words, NULL-terminated */
+
+/* The parameters beside the list; those that a style has no use for are not looked at. */
+struct pe_segment_rules {
+    enum pe_position_style style;
+    int64_t spatial_merge_size;                        /* patches per token along each side of a grid, from 1 */
+    double tokens_per_second;                          /* qwen2_5_vl, qwen2_5_vl_int_seconds */
+    double position_id_per_seconds, seconds_per_chunk; /* the Omni models; chunks are of qwen2_5_omni only */
+    double temporal_scale;                             /* videorope: delta */
+};
+
+/* Ids of all tokens. Owned by whoever made it; freed by pe_segments_drop. */
+struct pe_segments {
+    uint64_t n;     /* tokens, at most PE_LISTED_POSITIONS_MAX */
+    double *ids[3]; /* time, height, width: [n] each; ids[0] is the one allocation. VideoRoPE's may be below 0. */
+    /* 1 + largest id - n: what decoding adds to the cache position. VideoRoPE looks at the time ids alone, as its next
+     * text does. A largest id with a fraction (qwen3_omni, videorope) counts as its floor, because this is an integer
+     * on the wire; the published code keeps the fraction. */
+    int64_t rope_delta;
+    bool is_fractional; /* some id is no integer; all are float32 values then */
+};
+
+/* Reads the list of segments (a PE_LIST of PE_OBJECT; pointer of errors "/segments/2/grid") and lays their tokens out.
+ * PE_TOO_LARGE: more segments or tokens than core/limits.h says. On failure *out is untouched. */
+enum pe_status pe_segments_init(struct pe_segments *out, const struct pe_value *segments,
+                                const struct pe_segment_rules *rules, struct pe_error *err);
+void pe_segments_drop(struct pe_segments *segments); /* of zeros: nothing */
+
+#endif

@@ -1,0 +1,377 @@
+/* Reads the segments of a multimodal sequence: names, what the style allows, and sizes in tokens. */
+#include "core/sequence/segments_read.h"
+#include "core/limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- Styles and types: what each has ---- */
+
+const char *const pe_position_styles[] = {[PE_QWEN2_5_VL] = "qwen2_5_vl",
+                                          [PE_QWEN2_VL] = "qwen2_vl",
+                                          [PE_QWEN2_5_VL_INT_SECONDS] = "qwen2_5_vl_int_seconds",
+                                          [PE_QWEN3_VL] = "qwen3_vl",
+                                          [PE_QWEN2_5_OMNI] = "qwen2_5_omni",
+                                          [PE_QWEN3_OMNI] = "qwen3_omni",
+                                          [PE_VIDEOROPE] = "videorope",
+                                          NULL};
+
+/* Which styles are of models that hear. A segment says what there is to see and hear, and one list serves several
+ * styles: second_per_grid is read by those that count seconds. */
+static bool has_audio(enum pe_position_style style) { return style == PE_QWEN2_5_OMNI || style == PE_QWEN3_OMNI; }
+
+static const char *const type_words[] = {[PE_TEXT] = "text",
+                                         [PE_IMAGE] = "image",
+                                         [PE_VIDEO] = "video",
+                                         [PE_AUDIO] = "audio",
+                                         [PE_AUDIO_IN_VIDEO] = "audio_in_video",
+                                         NULL};
+
+static const char *const examples[] = {
+    [PE_TEXT] = "{\"type\":\"text\",\"len\":8}",
+    [PE_IMAGE] = "{\"type\":\"image\",\"grid\":[1,16,24]}",
+    [PE_VIDEO] = "{\"type\":\"video\",\"grid\":[4,16,24],\"second_per_grid\":1.0}",
+    [PE_AUDIO] = "{\"type\":\"audio\",\"len\":50} or {\"type\":\"audio\",\"mel_frames\":200}",
+    [PE_AUDIO_IN_VIDEO] = "{\"type\":\"audio_in_video\",\"grid\":[4,16,24],\"second_per_grid\":1.0,\"audio_len\":100}",
+};
+
+/* ---- One segment as written ---- */
+
+struct segment {
+    int type;
+    int64_t len, mel_frames, audio_len;
+    struct pe_reals grid;
+    double second_per_grid;
+};
+
+#define COUNT(field, when_, excludes_, text_)                                                                          \
+    {                                                                                                                  \
+        .name = #field, .type = PE_T_INT, .offset = PE_OFFSET(segment, field, int64_t), .fallback = PE_UNSET,          \
+        .min = 1, .max = PE_POSITION_MAX, .when = when_, .excludes = excludes_, .text = text_                          \
+    }
+
+static const struct pe_param params[] = {
+    PE_P_WORD(segment, type, type_words, "what the tokens stand for"), /* first: check_shape looks for it */
+    COUNT(len, "type=text|audio", "mel_frames", "tokens"),
+    COUNT(mel_frames, "type=audio", NULL, "frames of the mel spectrogram, 10 ms each; about four make a token"),
+    COUNT(audio_len, "type=audio_in_video", NULL, "tokens of the video's sound"),
+    {.name = "grid",
+     .type = PE_T_REALS,
+     .offset = PE_OFFSET(segment, grid, struct pe_reals),
+     .min = 1,
+     .max = PE_POSITION_MAX,
+     .when = "type=image|video|audio_in_video",
+     .text = "patches before merging: [t, h, w]"},
+    {.name = "second_per_grid",
+     .type = PE_T_REAL,
+     .offset = PE_OFFSET(segment, second_per_grid, double),
+     .fallback = PE_UNSET,
+     .min = 0,
+     .max = 1e9,
+     .when = "type=video|audio_in_video",
+     .text = "seconds from one t to the next, temporal_patch_size / fps; default 1"},
+    PE_P_END,
+};
+
+struct reader {
+    const struct pe_segment_rules *rules;
+    struct pe_error *err;
+    char at[PE_POINTER_MAX];    /* "/segments/3" */
+    char field[PE_POINTER_MAX]; /* "/segments/3/grid" */
+};
+
+static const char *field_at(struct reader *r, const char *name)
+{
+    pe_pointer_join(r->field, sizeof r->field, r->at, name);
+    return r->field;
+}
+
+/* ---- Reading: names ---- */
+
+enum { SEGMENT_FIELDS_MAX = 16 };
+
+static enum pe_status unknown_field(struct reader *r, const struct segment *s, const char *name)
+{
+    const char *names[sizeof params / sizeof *params];
+    size_t n = 0;
+    for (const struct pe_param *row = params; row->name; row++)
+        if (pe_when_holds(row->when, params, s))
+            names[n++] = row->name;
+    names[n] = NULL;
+    const char *nearest = pe_nearest(name, names), *word = type_words[s->type];
+    if (nearest)
+        return pe_fail(r->err, field_at(r, name), "unknown field \"%.64s\" in a segment of type %s; nearest: \"%s\"",
+                       name, word, nearest);
+    return pe_fail(r->err, field_at(r, name), "unknown field \"%.64s\" in a segment of type %s; allowed: as in %s",
+                   name, word, examples[s->type]);
+}
+
+static enum pe_status check_shape(struct reader *r, const struct pe_value *v)
+{
+    if (v->kind != PE_OBJECT)
+        return pe_fail(r->err, r->at, "this segment is not an object; allowed: an object such as %s",
+                       examples[PE_TEXT]);
+    if (v->object.n > SEGMENT_FIELDS_MAX)
+        return pe_fail(r->err, r->at, "this segment has %zu fields; allowed: at most %d, as in %s", v->object.n,
+                       SEGMENT_FIELDS_MAX, examples[PE_VIDEO]);
+    for (size_t i = 0; i < v->object.n; i++)
+        if (pe_param_find(params, v->object.fields[i].name) == params)
+            return PE_OK;
+    return pe_fail(r->err, field_at(r, "type"),
+                   "type is missing; allowed: \"text\", \"image\", \"video\", \"audio\", \"audio_in_video\"");
+}
+
+static enum pe_status read_segment(struct reader *r, const struct pe_value *v, struct segment *s)
+{
+    bool taken[SEGMENT_FIELDS_MAX] = {false};
+    if (check_shape(r, v) || pe_params_read(params, s, v->object.fields, v->object.n, taken, r->at, r->err))
+        return r->err->status;
+    for (size_t i = 0; i < v->object.n; i++)
+        if (!taken[i])
+            return unknown_field(r, s, v->object.fields[i].name);
+    return PE_OK;
+}
+
+/* ---- Reading: what the style allows ---- */
+
+static enum pe_status check_style(struct reader *r, const struct segment *s)
+{
+    const char *name = pe_position_styles[r->rules->style];
+    if ((s->type == PE_AUDIO || s->type == PE_AUDIO_IN_VIDEO) && !has_audio(r->rules->style))
+        return pe_fail(r->err, field_at(r, "type"),
+                       "type is \"%s\", and position_style \"%s\" is of a model without sound; allowed: \"text\", "
+                       "\"image\", \"video\" (position_style \"qwen2_5_omni\" and \"qwen3_omni\" have audio)",
+                       type_words[s->type], name);
+    return PE_OK;
+}
+
+/* Qwen3-VL's get_rope_index splits every video into grids of one frame, and finds each of them behind its timestamp
+ * and start token. How many tokens those are is the tokenizer's knowledge, so a segment of several frames has no
+ * positions. */
+static enum pe_status check_one_frame(struct reader *r, uint64_t h, uint64_t w, uint64_t frames)
+{
+    if (r->rules->style != PE_QWEN3_VL || frames == 1)
+        return PE_OK;
+    return pe_fail(r->err, field_at(r, "grid"),
+                   "grid has %llu frames; Qwen3-VL writes each frame's timestamp as text before it, so under "
+                   "position_style \"qwen3_vl\" a frame is a segment of its own: {\"type\":\"text\",\"len\":…},"
+                   "{\"type\":\"video\",\"grid\":[1,%llu,%llu]} for each (len: tokens of the timestamp and of "
+                   "vision start and end)",
+                   (unsigned long long)frames, (unsigned long long)h, (unsigned long long)w);
+}
+
+/* ---- Reading: sizes ---- */
+
+static enum pe_status missing(struct reader *r, const struct segment *s, const char *name)
+{
+    return pe_fail(r->err, field_at(r, name), "%s is missing; a segment of type %s is written as %s", name,
+                   type_words[s->type], examples[s->type]);
+}
+
+static enum pe_status check_grid(struct reader *r, const struct segment *s)
+{
+    const struct pe_reals *grid = &s->grid;
+    if (grid->n == 0)
+        return missing(r, s, "grid");
+    if (grid->array.rank != 1 || grid->n != 3)
+        return pe_fail(r->err, field_at(r, "grid"),
+                       "grid has %llu numbers in %u dimensions; allowed: [t, h, w], patches before merging, as in %s",
+                       (unsigned long long)grid->n, grid->array.rank, examples[s->type]);
+    for (uint64_t i = 0; i < 3; i++)
+        if (pe_real_at(grid, i) != floor(pe_real_at(grid, i)))
+            return pe_fail(r->err, field_at(r, "grid"), "grid has %.17g at index %llu; allowed: integers from 1",
+                           pe_real_at(grid, i), (unsigned long long)i);
+    return PE_OK;
+}
+
+static enum pe_status read_grid(struct reader *r, const struct segment *s, struct pe_segment_block *b)
+{
+    if (check_grid(r, s))
+        return r->err->status;
+    uint64_t merge = (uint64_t)r->rules->spatial_merge_size, h = (uint64_t)pe_real_at(&s->grid, 1),
+             w = (uint64_t)pe_real_at(&s->grid, 2);
+    if (h % merge || w % merge)
+        return pe_fail(r->err, field_at(r, "grid"),
+                       "grid is %llu by %llu patches, and %llu by %llu of them become one token; allowed: h and w "
+                       "divisible by spatial_merge_size, %llu",
+                       (unsigned long long)h, (unsigned long long)w, (unsigned long long)merge,
+                       (unsigned long long)merge, (unsigned long long)merge);
+    b->frames = (uint64_t)pe_real_at(&s->grid, 0);
+    b->rows = h / merge;
+    b->cols = w / merge;
+    return check_one_frame(r, h, w, b->frames);
+}
+
+/* ⌊x/2⌋, also below 0. */
+static int64_t half(int64_t x) { return (x - (x & 1)) / 2; }
+
+/* Tokens of n mel frames: a convolution of stride 2, then (Qwen2.5) a pooling of 2 without padding, or (Qwen3) two more
+ * convolutions of stride 2 within each hundred frames, 13 tokens. Qwen2.5: ((n-1)//2+1-2)//2+1. */
+static int64_t audio_tokens(enum pe_position_style style, int64_t n)
+{
+    if (style == PE_QWEN2_5_OMNI)
+        return half(half(n - 1) - 1) + 1;
+    int64_t f = half(n % 100 - 1) + 1;
+    return half(half(f - 1)) + 1 + n / 100 * 13;
+}
+
+static enum pe_status read_audio(struct reader *r, const struct segment *s, struct pe_segment_block *b)
+{
+    if (s->len == PE_UNSET_INT && s->mel_frames == PE_UNSET_INT)
+        return missing(r, s, "len");
+    int64_t n = s->len != PE_UNSET_INT ? s->len : audio_tokens(r->rules->style, s->mel_frames);
+    if (n < 1)
+        return pe_fail(r->err, field_at(r, "mel_frames"),
+                       "mel_frames is %lld, of which position_style \"%s\" makes no token; allowed: at least 3",
+                       (long long)s->mel_frames, pe_position_styles[r->rules->style]);
+    b->len = (uint64_t)n;
+    return PE_OK;
+}
+
+double pe_segment_chunk_ids(const struct pe_segment_rules *rules)
+{
+    return trunc(rules->position_id_per_seconds * rules->seconds_per_chunk);
+}
+
+static enum pe_status read_audio_in_video(struct reader *r, const struct segment *s, struct pe_segment_block *b)
+{
+    if (read_grid(r, s, b))
+        return r->err->status;
+    if (s->audio_len == PE_UNSET_INT)
+        return missing(r, s, "audio_len");
+    if (r->rules->style == PE_QWEN2_5_OMNI && pe_segment_chunk_ids(r->rules) < 1)
+        return pe_fail(r->err, "/seconds_per_chunk",
+                       "seconds_per_chunk is %.10g at %.10g ids per second, which is less than one id; allowed: "
+                       "position_id_per_seconds * seconds_per_chunk of at least 1",
+                       r->rules->seconds_per_chunk, r->rules->position_id_per_seconds);
+    b->len = (uint64_t)s->audio_len;
+    return PE_OK;
+}
+
+static enum pe_status read_sizes(struct reader *r, const struct segment *s, struct pe_segment_block *b)
+{
+    switch ((enum pe_segment_type)s->type) {
+    case PE_TEXT: b->len = (uint64_t)s->len; return s->len == PE_UNSET_INT ? missing(r, s, "len") : PE_OK;
+    case PE_IMAGE:
+    case PE_VIDEO: return read_grid(r, s, b);
+    case PE_AUDIO: return read_audio(r, s, b);
+    case PE_AUDIO_IN_VIDEO: return read_audio_in_video(r, s, b);
+    }
+    return PE_OK;
+}
+
+/* ---- Reading: all segments, and how many tokens they are ---- */
+
+/* The product; where a factor passes the limit, at least one more than the limit. Neither overflows: factors are cut to
+ * 23 bits. */
+static uint64_t capped(uint64_t a, uint64_t b)
+{
+    const uint64_t cap = (uint64_t)PE_LISTED_POSITIONS_MAX + 1;
+    return (a < cap ? a : cap) * (b < cap ? b : cap);
+}
+
+static uint64_t token_count(const struct pe_segment_block *b)
+{
+    return capped(capped(b->frames, b->rows), b->cols) + b->len +
+           (b->type == PE_AUDIO_IN_VIDEO ? 2 * PE_SEGMENT_ENDS : 0);
+}
+
+static enum pe_status read_block(struct reader *r, const struct pe_value *v, struct pe_segment_block *b)
+{
+    struct segment s;
+    *b = (struct pe_segment_block){0};
+    if (read_segment(r, v, &s) || check_style(r, &s))
+        return r->err->status;
+    b->type = (enum pe_segment_type)s.type;
+    b->seconds = isnan(s.second_per_grid) ? 1 : s.second_per_grid;
+    if (read_sizes(r, &s, b))
+        return r->err->status;
+    b->n = token_count(b);
+    return PE_OK;
+}
+
+static enum pe_status read_blocks(struct reader *r, const struct pe_value *segments, struct pe_segment_block *blocks,
+                                  uint64_t *n)
+{
+    *n = 0;
+    for (size_t i = 0; i < segments->list.n; i++) {
+        snprintf(r->at, sizeof r->at, "/segments/%zu", i);
+        if (read_block(r, &segments->list.items[i], &blocks[i]))
+            return r->err->status;
+        *n += blocks[i].n;
+        if (*n <= PE_LISTED_POSITIONS_MAX)
+            continue;
+        pe_fail(r->err, r->at, "the segments up to this one are more than %d tokens, the most of one sequence",
+                PE_LISTED_POSITIONS_MAX);
+        return r->err->status = PE_TOO_LARGE;
+    }
+    return PE_OK;
+}
+
+/* ---- The list and the rules ---- */
+
+static enum pe_status check_list(const struct pe_value *segments, struct pe_error *err)
+{
+    bool is_list = segments->kind == PE_LIST || segments->kind == PE_ARRAY;
+    if (!is_list || (segments->kind == PE_ARRAY && segments->array.rank == 0))
+        return pe_fail(err, "/segments", "segments is not a list; allowed: a list of objects such as [%s,%s]",
+                       examples[PE_TEXT], examples[PE_IMAGE]);
+    if (segments->kind == PE_ARRAY && segments->array.shape[0] > 0)
+        return pe_fail(err, "/segments", "segments is a list of numbers; allowed: a list of objects such as [%s,%s]",
+                       examples[PE_TEXT], examples[PE_IMAGE]);
+    if (segments->kind == PE_ARRAY || segments->list.n == 0)
+        return pe_fail(err, "/segments", "segments is empty; allowed: at least one segment such as %s",
+                       examples[PE_TEXT]);
+    if (segments->list.n <= PE_SEGMENTS_MAX)
+        return PE_OK;
+    pe_fail(err, "/segments", "segments has %zu entries; allowed: at most %d", segments->list.n, PE_SEGMENTS_MAX);
+    return err->status = PE_TOO_LARGE;
+}
+
+static enum pe_status check_rate(const char *name, double rate, struct pe_error *err)
+{
+    char pointer[PE_POINTER_MAX];
+    if (rate >= 0 && rate <= PE_POSITION_MAX)
+        return PE_OK;
+    pe_pointer_join(pointer, sizeof pointer, "", name);
+    return pe_fail(err, pointer, "%s is %.17g; allowed: a number from 0 to 2^40", name, rate);
+}
+
+/* The caller's parameter rows are stricter; these are the ranges without which laying out has no meaning. */
+static enum pe_status check_rules(const struct pe_segment_rules *rules, struct pe_error *err)
+{
+    if (rules->spatial_merge_size < 1)
+        return pe_fail(err, "/spatial_merge_size", "spatial_merge_size is %lld; allowed: an integer from 1",
+                       (long long)rules->spatial_merge_size);
+    switch (rules->style) {
+    case PE_QWEN2_VL:
+    case PE_QWEN3_VL: return PE_OK;
+    case PE_QWEN2_5_VL:
+    case PE_QWEN2_5_VL_INT_SECONDS: return check_rate("tokens_per_second", rules->tokens_per_second, err);
+    case PE_QWEN2_5_OMNI:
+        if (check_rate("seconds_per_chunk", rules->seconds_per_chunk, err))
+            return err->status;
+        return check_rate("position_id_per_seconds", rules->position_id_per_seconds, err);
+    case PE_QWEN3_OMNI: return check_rate("position_id_per_seconds", rules->position_id_per_seconds, err);
+    case PE_VIDEOROPE: return check_rate("temporal_scale", rules->temporal_scale, err);
+    }
+    return PE_OK;
+}
+
+enum pe_status pe_segments_read(const struct pe_value *segments, const struct pe_segment_rules *rules,
+                                struct pe_segment_block **blocks, uint64_t *n, struct pe_error *err)
+{
+    *blocks = NULL;
+    if (check_list(segments, err) || check_rules(rules, err))
+        return err->status;
+    struct pe_segment_block *all = malloc(segments->list.n * sizeof *all);
+    if (!all)
+        return pe_no_memory(err);
+    struct reader r = {.rules = rules, .err = err};
+    if (read_blocks(&r, segments, all, n)) {
+        free(all);
+        return err->status;
+    }
+    *blocks = all;
+    return PE_OK;
+}

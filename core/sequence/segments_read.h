@@ -1,0 +1,27 @@
+/* What segments.c lays out: the list of segments, read, checked and measured in tokens. */
+#ifndef PE_SEGMENTS_READ_H
+#define PE_SEGMENTS_READ_H
+
+#include "core/sequence/segments.h"
+
+enum pe_segment_type { PE_TEXT, PE_IMAGE, PE_VIDEO, PE_AUDIO, PE_AUDIO_IN_VIDEO };
+
+enum { PE_SEGMENT_ENDS = 2 }; /* start tokens of a video with sound, and end tokens: one of vision, one of audio */
+
+/* A segment as measured. */
+struct pe_segment_block {
+    enum pe_segment_type type;
+    uint64_t frames, rows, cols; /* of a grid, after merging; else 0 */
+    uint64_t len;                /* text or audio */
+    double seconds;              /* from one frame to the next */
+    uint64_t n;                  /* all tokens */
+};
+
+/* Reads the whole list into *blocks (one per segment, freed by the caller; NULL after a failure), n tokens in all. */
+enum pe_status pe_segments_read(const struct pe_value *segments, const struct pe_segment_rules *rules,
+                                struct pe_segment_block **blocks, uint64_t *n, struct pe_error *err);
+
+/* TMRoPE's chunks hold int(position_id_per_seconds * seconds_per_chunk) ids. */
+double pe_segment_chunk_ids(const struct pe_segment_rules *rules);
+
+#endif

@@ -1,0 +1,388 @@
+/* From the fields len, offset, positions, grid, … to positions on one axis or several. */
+#include "core/sequence/sequence_fields.h"
+#include "core/numeric/dtype.h"
+#include "core/limits.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Runs ---- */
+
+static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, const char *pointer, struct pe_error *err)
+{
+    double first = (double)start, last = first + (double)(n - 1);
+    if (first < -PE_POSITION_MAX || last > PE_POSITION_MAX)
+        return pe_fail(err, pointer,
+                       "the positions run from %.0f to %.0f; allowed: magnitudes up to 2^40 (1099511627776)", first,
+                       last);
+    *p = (struct pe_positions){.n = n, .start = first};
+    return PE_OK;
+}
+
+/* How many queries and keys: from the tensors, from len, or from q_len and k_len. */
+static enum pe_status run_lengths(const struct pe_sequence_fields *f, struct pe_sequence_sizes sizes, uint64_t *q_len,
+                                  uint64_t *k_len, struct pe_error *err)
+{
+    int64_t q = pe_given(f->len) ? f->len : f->q_len, k = pe_given(f->len) ? f->len : f->k_len;
+    *q_len = pe_given(q) ? (uint64_t)q : sizes.q ? sizes.q : pe_given(k) ? (uint64_t)k : sizes.k;
+    *k_len = pe_given(k) ? (uint64_t)k : sizes.k ? sizes.k : *q_len;
+    enum pe_status status = pe_sequence_check_size(pe_given(f->len) ? "/len" : "/q_len", *q_len, sizes.q, "q", err);
+    return status ? status
+                  : pe_sequence_check_size(pe_given(f->len) ? "/len" : "/k_len", *k_len, sizes.k,
+                                           sizes.k_tensor ? sizes.k_tensor : "k", err);
+}
+
+/* Key j stands at offset + j, query i at offset + q_offset + i. */
+static enum pe_status init_runs(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    uint64_t q_len, k_len;
+    enum pe_status status = run_lengths(f, sizes, &q_len, &k_len, err);
+    if (status)
+        return status;
+    int64_t offset = pe_given(f->offset) ? f->offset : 0;
+    int64_t q_offset = pe_given(f->q_offset) ? f->q_offset : (int64_t)k_len - (int64_t)q_len;
+    status = run(&seq->k[0], offset, k_len, "/offset", err);
+    return status ? status
+                  : run(&seq->q[0], offset + q_offset, q_len, pe_given(f->q_offset) ? "/q_offset" : "/offset", err);
+}
+
+/* ---- Lists ---- */
+
+/* A list of consecutive integers is a run, and runs are the fast case. (Not with a fraction: 0.1 + 1 need not be the
+ * double 1.1.) */
+static void recognise_run(struct pe_positions *p)
+{
+    double first = p->list[0];
+    if (first != floor(first))
+        return;
+    for (uint64_t i = 1; i < p->n; i++)
+        if (p->list[i] != first + (double)i)
+            return;
+    p->start = first;
+    p->list = NULL;
+}
+
+/* [n], or [axes][n]. */
+static enum pe_status check_list(const struct pe_reals *list, const char *name, struct pe_error *err)
+{
+    char pointer[32] = "/";
+    strncat(pointer, name, sizeof pointer - 2);
+    if (list->array.rank > 2)
+        return pe_fail(err, pointer, "%s has %u dimensions; allowed: [n], or [axes][n]", name, list->array.rank);
+    if (list->array.rank == 2 && list->array.shape[0] > PE_AXES_MAX)
+        return pe_fail(err, pointer, "%s has %llu axes of %llu positions; allowed: [axes][n] with at most %d axes",
+                       name, (unsigned long long)list->array.shape[0], (unsigned long long)list->array.shape[1],
+                       PE_AXES_MAX);
+    return PE_OK;
+}
+
+/* Fills p[axis] for each axis of the list; *owned holds the doubles where they had to be made. */
+static enum pe_status read_list(struct pe_positions *p, unsigned *n_axes, const struct pe_reals *from, const char *name,
+                                double **owned, struct pe_error *err)
+{
+    enum pe_status status = check_list(from, name, err);
+    if (status)
+        return status;
+    const double *data = from->array.data;
+    if (from->array.dtype != PE_F64) {
+        *owned = malloc(from->n * sizeof **owned);
+        if (!*owned)
+            return pe_no_memory(err);
+        pe_convert(PE_F64, *owned, from->array.dtype, from->array.data, from->n);
+        data = *owned;
+    }
+    *n_axes = from->array.rank == 2 ? (unsigned)from->array.shape[0] : 1;
+    uint64_t n = from->n / *n_axes;
+    for (unsigned a = 0; a < *n_axes; a++) {
+        p[a] = (struct pe_positions){.n = n, .list = data + a * n};
+        recognise_run(&p[a]);
+    }
+    return PE_OK;
+}
+
+static void share(struct pe_sequence *seq) { memcpy(seq->q, seq->k, sizeof seq->q); }
+
+/* One list for queries and keys. */
+static enum pe_status init_positions(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                     struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    enum pe_status status = read_list(seq->k, &seq->n_axes, &f->positions, "positions", &seq->owned[0], err);
+    share(seq);
+    return status ? status : pe_sequence_check_sizes("/positions", seq->k->n, sizes, err);
+}
+
+/* Two lists; one alone stands for both. */
+static enum pe_status init_two_lists(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                     struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    const struct pe_reals *q = f->q_positions.n ? &f->q_positions : &f->k_positions;
+    const struct pe_reals *k = f->k_positions.n ? &f->k_positions : &f->q_positions;
+    unsigned q_axes = 1;
+    enum pe_status status = read_list(seq->q, &q_axes, q, "q_positions", &seq->owned[0], err);
+    if (!status && q == k)
+        memcpy(seq->k, seq->q, sizeof seq->k);
+    else if (!status)
+        status = read_list(seq->k, &seq->n_axes, k, "k_positions", &seq->owned[1], err);
+    if (!status && q == k)
+        seq->n_axes = q_axes;
+    if (!status && q_axes != seq->n_axes)
+        return pe_fail(err, "/q_positions", "q_positions has %u axes, k_positions %u; give the same", q_axes,
+                       seq->n_axes);
+    if (!status)
+        status = pe_sequence_check_size("/q_positions", seq->q->n, sizes.q, "q", err);
+    return status
+               ? status
+               : pe_sequence_check_size("/k_positions", seq->k->n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k", err);
+}
+
+/* ---- Grids ---- */
+
+static enum pe_status read_grid(struct pe_sequence *seq, const struct pe_reals *grid, uint64_t *n, struct pe_error *err)
+{
+    if (grid->array.rank != 1 || grid->n > PE_AXES_MAX)
+        return pe_fail(err, "/grid", "grid has %u dimensions and %llu lengths; allowed: one list of up to %d",
+                       grid->array.rank, (unsigned long long)grid->n, PE_AXES_MAX);
+    *n = 1;
+    for (unsigned a = 0; a < grid->n; a++) {
+        double x = pe_real_at(grid, a);
+        if (x != floor(x))
+            return pe_fail(err, "/grid", "grid has %.17g at index %u; allowed: integers of at least 1", x, a);
+        seq->grid[a] = (uint64_t)x;
+        if ((double)*n * x > PE_POSITION_MAX)
+            return pe_fail(err, "/grid", "grid has more than 2^40 (1099511627776) positions");
+        *n *= (uint64_t)x;
+    }
+    seq->n_axes = seq->n_grid = (unsigned)grid->n;
+    return PE_OK;
+}
+
+/* Row-major: an index of axis a is repeated for all positions of the axes behind it. */
+static void lay_out_rows(struct pe_sequence *seq, uint64_t n)
+{
+    uint64_t inner = 1;
+    for (unsigned a = seq->n_axes; a-- > 0; inner *= seq->grid[a])
+        seq->k[a] = (struct pe_positions){.n = n, .inner = inner, .size = seq->grid[a]};
+}
+
+/* The last two axes in blocks of m by m, visited row by row; inside a block row by row again. */
+static enum pe_status lay_out_blocks(struct pe_sequence *seq, uint64_t m, struct pe_error *err)
+{
+    if (seq->n_axes < 2)
+        return pe_fail(err, "/order", "order merge needs a grid of at least two axes");
+    struct pe_positions *row = &seq->k[seq->n_axes - 2], *col = &seq->k[seq->n_axes - 1];
+    if (row->size % m || col->size % m)
+        return pe_fail(err, "/grid",
+                       "the last two axes of grid are %llu and %llu; order merge needs multiples of "
+                       "spatial_merge_size, %llu",
+                       (unsigned long long)row->size, (unsigned long long)col->size, (unsigned long long)m);
+    row->inner = col->size * m;
+    row->step = m;
+    col->inner = m * m;
+    col->step = 1;
+    row->size /= m;
+    col->size /= m;
+    row->merge = col->merge = m;
+    return PE_OK;
+}
+
+static enum pe_status init_grid(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
+                                struct pe_error *err)
+{
+    uint64_t n = 0;
+    enum pe_status status = read_grid(seq, &f->grid, &n, err);
+    if (!status)
+        status = pe_sequence_check_sizes("/grid", n, sizes, err);
+    if (status)
+        return status;
+    lay_out_rows(seq, n);
+    if (f->order == PE_MERGE && !pe_given(f->spatial_merge_size))
+        f->spatial_merge_size = 2;
+    if (f->order == PE_MERGE)
+        status = lay_out_blocks(seq, (uint64_t)f->spatial_merge_size, err);
+    share(seq);
+    return status;
+}
+
+/* ---- Packed sequences, segments, tokens ---- */
+
+static enum pe_status count_lens(const struct pe_reals *lens, uint64_t *n, struct pe_error *err)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < lens->n; i++) {
+        double x = pe_real_at(lens, i);
+        if (x != floor(x))
+            return pe_fail(err, "/lens", "lens has %.17g at index %llu; allowed: integers of at least 1", x,
+                           (unsigned long long)i);
+        sum += x;
+    }
+    if (sum > PE_LISTED_POSITIONS_MAX) {
+        pe_fail(err, "/lens", "lens add up to %.0f; allowed: at most %d", sum, PE_LISTED_POSITIONS_MAX);
+        return err->status = PE_TOO_LARGE;
+    }
+    *n = (uint64_t)sum;
+    return PE_OK;
+}
+
+static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    uint64_t n = 0, at = 0;
+    double offset = pe_given(f->offset) ? (double)f->offset : 0;
+    enum pe_status status = count_lens(&f->lens, &n, err);
+    if (!status)
+        status = pe_sequence_check_sizes("/lens", n, sizes, err);
+    if (status)
+        return status;
+    struct pe_positions reach; /* of the longest: within what is allowed? */
+    for (uint64_t i = 0; !status && i < f->lens.n; i++)
+        status = run(&reach, (int64_t)offset, (uint64_t)pe_real_at(&f->lens, i), "/offset", err);
+    if (status)
+        return status;
+    double *list = seq->owned[0] = malloc(n * sizeof *list);
+    if (!list)
+        return pe_no_memory(err);
+    seq->piece = f->lens.n > 1 ? malloc(n * sizeof *seq->piece) : NULL;
+    if (f->lens.n > 1 && !seq->piece)
+        return pe_no_memory(err);
+    for (uint64_t i = 0; i < f->lens.n; i++)
+        for (uint64_t j = 0, m = (uint64_t)pe_real_at(&f->lens, i); j < m; j++, at++) {
+            list[at] = offset + (double)j;
+            if (seq->piece)
+                seq->piece[at] = (uint32_t)i;
+        }
+    seq->k[0] = (struct pe_positions){.n = n, .list = list};
+    recognise_run(&seq->k[0]);
+    share(seq);
+    return PE_OK;
+}
+
+/* A number that some styles read: set to its default under those, and not to be given under others. */
+static enum pe_status set_rule(double *field, double fallback, unsigned styles, int style, const char *name,
+                               struct pe_error *err)
+{
+    char pointer[64] = "/";
+    strncat(pointer, name, sizeof pointer - 2);
+    if (styles & 1U << style) {
+        *field = isnan(*field) ? fallback : *field;
+        return PE_OK;
+    }
+    return isnan(*field)
+               ? PE_OK
+               : pe_fail(err, pointer, "%s is not used by position_style %s", name, pe_position_styles[style]);
+}
+
+#define STYLE(name) (1U << PE_##name)
+
+static enum pe_status set_segment_rules(struct pe_sequence_fields *f, struct pe_segment_rules *rules,
+                                        struct pe_error *err)
+{
+    int style = f->position_style == PE_UNSET_WORD ? PE_QWEN2_5_VL : f->position_style;
+    f->position_style = style;
+    if (!pe_given(f->spatial_merge_size))
+        f->spatial_merge_size = 2;
+    if (set_rule(&f->tokens_per_second, 2, STYLE(QWEN2_5_VL) | STYLE(QWEN2_5_VL_INT_SECONDS), style,
+                 "tokens_per_second", err) ||
+        set_rule(&f->position_id_per_seconds, 25, STYLE(QWEN2_5_OMNI) | STYLE(QWEN3_OMNI), style,
+                 "position_id_per_seconds", err) ||
+        set_rule(&f->seconds_per_chunk, 2, STYLE(QWEN2_5_OMNI), style, "seconds_per_chunk", err) ||
+        set_rule(&f->temporal_scale, 2, STYLE(VIDEOROPE), style, "temporal_scale", err))
+        return err->status;
+    *rules = (struct pe_segment_rules){.style = (enum pe_position_style)style,
+                                       .spatial_merge_size = f->spatial_merge_size,
+                                       .tokens_per_second = f->tokens_per_second,
+                                       .position_id_per_seconds = f->position_id_per_seconds,
+                                       .seconds_per_chunk = f->seconds_per_chunk,
+                                       .temporal_scale = f->temporal_scale};
+    return PE_OK;
+}
+
+static enum pe_status init_segments(struct pe_sequence *seq, struct pe_sequence_fields *f,
+                                    struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    struct pe_segment_rules rules;
+    enum pe_status status = set_segment_rules(f, &rules, err);
+    if (!status)
+        status = pe_segments_init(&seq->segments, f->segments, &rules, err);
+    if (!status)
+        status = pe_sequence_check_sizes("/segments", seq->segments.n, sizes, err);
+    if (status)
+        return status;
+    seq->has_segments = true;
+    seq->n_axes = 3;
+    for (unsigned a = 0; a < 3; a++) {
+        seq->k[a] = (struct pe_positions){.n = seq->segments.n, .list = seq->segments.ids[a]};
+        recognise_run(&seq->k[a]);
+    }
+    share(seq);
+    return PE_OK;
+}
+
+static enum pe_status init_tokens(struct pe_sequence *seq, const struct pe_sequence_fields *f,
+                                  struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    const struct pe_value *t = f->tokens;
+    if (t->kind != PE_LIST || t->list.n == 0)
+        return pe_fail(err, "/tokens", "tokens must be a list of at least one word");
+    for (size_t i = 0; i < t->list.n; i++)
+        if (t->list.items[i].kind != PE_STRING)
+            return pe_fail(err, "/tokens", "tokens has something else than a word at index %zu", i);
+    seq->k[0] = (struct pe_positions){.n = t->list.n};
+    share(seq);
+    return pe_sequence_check_sizes("/tokens", t->list.n, sizes, err);
+}
+
+/* ---- The whole ---- */
+
+static enum pe_status init_way(struct pe_sequence *seq, struct pe_sequence_fields *f, struct pe_sequence_sizes sizes,
+                               struct pe_error *err)
+{
+    if (f->positions.n)
+        return init_positions(seq, f, sizes, err);
+    if (f->grid.n)
+        return init_grid(seq, f, sizes, err);
+    if (f->lens.n)
+        return init_lens(seq, f, sizes, err);
+    if (f->segments)
+        return init_segments(seq, f, sizes, err);
+    if (f->tokens)
+        return init_tokens(seq, f, sizes, err);
+    if (f->q_positions.n || f->k_positions.n)
+        return init_two_lists(seq, f, sizes, err);
+    return init_runs(seq, f, sizes, err);
+}
+
+enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
+                                struct pe_sequence_sizes sizes, struct pe_error *err)
+{
+    *seq = (struct pe_sequence){.n_axes = 1};
+    enum pe_status status = pe_sequence_check(fields, kind, sizes.q || sizes.k, err);
+    return status ? status : init_way(seq, fields, sizes, err);
+}
+
+void pe_sequence_drop(struct pe_sequence *seq)
+{
+    free(seq->owned[0]);
+    free(seq->owned[1]);
+    free(seq->piece);
+    pe_segments_drop(&seq->segments);
+}
+
+void pe_sequence_spread(struct pe_sequence *seq, unsigned n_axes)
+{
+    for (unsigned a = 1; seq->n_axes == 1 && a < n_axes; a++) {
+        seq->q[a] = seq->q[0];
+        seq->k[a] = seq->k[0];
+    }
+    if (seq->n_axes == 1)
+        seq->n_axes = n_axes;
+}
+
+double pe_sequence_reach(const struct pe_sequence *seq)
+{
+    double last = pe_positions_last(&seq->k[0]);
+    for (unsigned a = 0; a < seq->n_axes; a++)
+        last = fmax(last, fmax(pe_positions_last(&seq->q[a]), pe_positions_last(&seq->k[a])));
+    return floor(last) + 1;
+}

@@ -1,0 +1,60 @@
+/* The sequence of a request: which positions its tokens, queries and keys stand at (wire contract §2.2). */
+#ifndef PE_SEQUENCE_H
+#define PE_SEQUENCE_H
+
+#include "core/sequence/positions.h"
+#include "core/sequence/segments.h"
+
+/* The fields as given. */
+struct pe_sequence_fields {
+    int64_t len, offset;
+    struct pe_reals positions, grid, lens;
+    const struct pe_value *segments, *tokens;
+    int64_t q_len, k_len, q_offset;
+    struct pe_reals q_positions, k_positions;
+    /* Rules of grids and segments; they stand in the resolved config. */
+    int order, position_style;
+    int64_t spatial_merge_size;
+    double tokens_per_second, position_id_per_seconds, seconds_per_chunk, temporal_scale;
+};
+
+/* What the operation makes of them. */
+enum pe_sequence_kind {
+    PE_ONE_SEQUENCE, /* one run or list of n positions; queries and keys cannot differ */
+    PE_TWO_SEQUENCES /* queries and keys, which may be the same */
+};
+
+/* Sizes that tensors fix; 0: not fixed. */
+struct pe_sequence_sizes {
+    uint64_t q, k;
+    const char *k_tensor; /* which; NULL: "k" */
+};
+
+struct pe_sequence {
+    unsigned n_axes;
+    struct pe_positions q[PE_AXES_MAX], k[PE_AXES_MAX]; /* [n_axes]; where there is one sequence, k is the one to use */
+    unsigned n_grid;                                    /* axes of the grid the positions come from; 0: none */
+    uint64_t grid[PE_AXES_MAX];
+    bool has_segments;
+    struct pe_segments segments;
+    uint32_t *piece;  /* [n]: which of several packed sequences a position belongs to; NULL: there is one. Owned. */
+    double *owned[2]; /* lists that had to be made; freed by pe_sequence_drop */
+};
+
+/* The rows of the rules alone, as pe_sequence_init left them: those in use are set. */
+const struct pe_param *pe_sequence_rules(void);
+
+/* Resolves fields into *seq (pe_sequence_drop afterwards, also after a failure). Lists of doubles are borrowed from the
+ * request, others converted. Rules that are in use are set to their
+ * defaults in *fields. */
+enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
+                                struct pe_sequence_sizes sizes, struct pe_error *err);
+void pe_sequence_drop(struct pe_sequence *seq);
+
+/* A sequence of one axis stands on n_axes of them. */
+void pe_sequence_spread(struct pe_sequence *seq, unsigned n_axes);
+
+/* floor(largest position) + 1 over all axes: what dynamic scalings call the sequence's length. */
+double pe_sequence_reach(const struct pe_sequence *seq);
+
+#endif

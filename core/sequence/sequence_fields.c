@@ -1,0 +1,172 @@
+/* The fields that give a sequence: their rows, and which of them go together. */
+#include "core/sequence/sequence_fields.h"
+#include "core/limits.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char *const orders[] = {[PE_ROW_MAJOR] = "row_major", [PE_MERGE] = "merge", NULL};
+
+#define F pe_sequence_fields
+#define RULE(name_, TYPE, CTYPE, fallback_, min_, max_, ...)                                                           \
+    {                                                                                                                  \
+        .name = #name_, .type = PE_T_##TYPE, .offset = PE_OFFSET(F, name_, CTYPE), .fallback = (fallback_),            \
+        .min = (min_), .max = (max_), __VA_ARGS__                                                                      \
+    }
+
+static const struct pe_param rows[] = {
+    PE_P_INT(F, len, PE_UNSET, 1, PE_POSITION_MAX, "number of positions, from offset on"),
+    PE_P_INT(F, offset, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX, "first position of a run; default 0"),
+    PE_P_REALS(F, positions, -PE_POSITION_MAX, PE_POSITION_MAX,
+               "positions as given, integer or real: [n], or [axes][n]"),
+    PE_P_REALS(F, grid, 1, PE_POSITION_MAX,
+               "lengths of the axes, [h,w] or [t,h,w] …: positions from 0 on each axis, the last axis fastest"),
+    PE_P_REALS(F, lens, 1, PE_POSITION_MAX, "lengths of packed sequences: each begins again at offset"),
+    PE_P_VALUE(F, segments,
+               "a multimodal sequence in reading order: a list of {\"type\":\"text\",\"len\":n}, "
+               "{\"type\":\"image\",\"grid\":[t,h,w]}, video, audio, audio_in_video"),
+    PE_P_VALUE(F, tokens, "a list of words; as many positions, from 0 on"),
+    PE_P_INT(F, q_len, PE_UNSET, 1, PE_POSITION_MAX, "number of queries; alone it sets k_len too"),
+    PE_P_INT(F, k_len, PE_UNSET, 1, PE_POSITION_MAX, "number of keys; alone it sets q_len too"),
+    PE_P_INT(F, q_offset, PE_UNSET, -PE_POSITION_MAX, PE_POSITION_MAX,
+             "first query's place counted from the first key; default k_len - q_len"),
+    PE_P_REALS(F, q_positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions of the queries: [q_len]"),
+    PE_P_REALS(F, k_positions, -PE_POSITION_MAX, PE_POSITION_MAX, "positions of the keys: [k_len]"),
+    RULE(order, WORD, int, PE_UNSET_WORD, 0, 0, .words = orders,
+         .text =
+             "of a grid: row_major (default), or merge: block after block of spatial_merge_size, as Qwen-VL's towers"),
+    RULE(position_style, WORD, int, PE_UNSET_WORD, 0, 0, .words = pe_position_styles,
+         .text = "whose rule gives the segments' ids; default qwen2_5_vl"),
+    RULE(spatial_merge_size, INT, int64_t, PE_UNSET, 1, 1024,
+         .text = "patches that become one token along each side; default 2"),
+    RULE(tokens_per_second, REAL, double, PE_UNSET, 1e-6, 1e6,
+         .text = "qwen2_5_vl: ids per second of video; default 2 (released checkpoints; class default 4)"),
+    RULE(position_id_per_seconds, REAL, double, PE_UNSET, 1e-6, 1e6,
+         .text = "Omni models: ids per second; default 25 (Qwen3-Omni's checkpoint: 13)"),
+    RULE(seconds_per_chunk, REAL, double, PE_UNSET, 1e-6, 1e6,
+         .text = "qwen2_5_omni: seconds of video and audio that alternate; default 2"),
+    RULE(temporal_scale, REAL, double, PE_UNSET, 0, 1e6,
+         .text = "videorope: ids from one frame to the next; default 2"),
+    PE_P_END,
+};
+
+const struct pe_param *pe_sequence_params(void) { return rows; }
+
+const struct pe_param *pe_sequence_rules(void) { return pe_param_find(rows, "order"); }
+
+/* ---- Rules about which fields go together ---- */
+
+static enum pe_status check_kind(const struct pe_sequence_fields *f, struct pe_error *err)
+{
+    const char *pointer = pe_given(f->q_len)      ? "/q_len"
+                          : pe_given(f->k_len)    ? "/k_len"
+                          : pe_given(f->q_offset) ? "/q_offset"
+                          : f->q_positions.n      ? "/q_positions"
+                          : f->k_positions.n      ? "/k_positions"
+                                                  : NULL;
+    if (!pointer)
+        return PE_OK;
+    return pe_fail(
+        err, pointer,
+        "%s is for schemes that compare queries with keys; this one encodes one sequence: give len or positions",
+        pointer + 1);
+}
+
+/* Ways of giving a sequence, each with the field that names it. */
+static int count_ways(const struct pe_sequence_fields *f, const char **last)
+{
+    const struct {
+        bool is_given;
+        const char *pointer;
+    } ways[] = {
+        {pe_given(f->len), "/len"},
+        {f->positions.n > 0, "/positions"},
+        {f->grid.n > 0, "/grid"},
+        {f->lens.n > 0, "/lens"},
+        {f->segments != NULL, "/segments"},
+        {f->tokens != NULL, "/tokens"},
+        {pe_given(f->q_len) || pe_given(f->k_len), pe_given(f->q_len) ? "/q_len" : "/k_len"},
+        {f->q_positions.n || f->k_positions.n, f->q_positions.n ? "/q_positions" : "/k_positions"},
+    };
+    int n = 0;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
+        if (ways[i].is_given) {
+            *last = ways[i].pointer;
+            n++;
+        }
+    return n;
+}
+
+#define WAYS "len, positions, grid, lens, segments, tokens, q_len and k_len, q_positions and k_positions"
+
+static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fixed, struct pe_error *err)
+{
+    const char *way = "/len";
+    int n = count_ways(f, &way);
+    if (n == 0 && !fixed)
+        return pe_fail(err, "/len", "the sequence is missing; give one of %s, as in \"len\":2048", WAYS);
+    if (n > 1)
+        return pe_fail(err, way, "the sequence is given in %d ways; give exactly one of %s", n, WAYS);
+    bool run = !f->positions.n && !f->grid.n && !f->segments && !f->tokens && !f->q_positions.n && !f->k_positions.n;
+    if (!run && pe_given(f->offset))
+        return pe_fail(err, "/offset", "offset goes with a run of positions; %s says itself where they are", way + 1);
+    if ((!run || f->lens.n) && pe_given(f->q_offset))
+        return pe_fail(err, "/q_offset", "q_offset goes with a run of positions; %s says itself where they are",
+                       way + 1);
+    return PE_OK;
+}
+
+static enum pe_status unused_rule(const char *name, const char *needs, struct pe_error *err)
+{
+    char pointer[64] = "/";
+    strncat(pointer, name, sizeof pointer - 2);
+    return pe_fail(err, pointer, "%s is not used here: it needs %s", name, needs);
+}
+
+static enum pe_status check_rules(const struct pe_sequence_fields *f, struct pe_error *err)
+{
+    const struct {
+        const char *name;
+        bool is_given;
+    } of_segments[] = {{"position_style", f->position_style != PE_UNSET_WORD},
+                       {"tokens_per_second", !isnan(f->tokens_per_second)},
+                       {"position_id_per_seconds", !isnan(f->position_id_per_seconds)},
+                       {"seconds_per_chunk", !isnan(f->seconds_per_chunk)},
+                       {"temporal_scale", !isnan(f->temporal_scale)}};
+    for (size_t i = 0; !f->segments && i < sizeof of_segments / sizeof *of_segments; i++)
+        if (of_segments[i].is_given)
+            return unused_rule(of_segments[i].name, "segments", err);
+    if (f->order != PE_UNSET_WORD && !f->grid.n)
+        return unused_rule("order", "a grid", err);
+    if (pe_given(f->spatial_merge_size) && !f->segments && f->order != PE_MERGE)
+        return unused_rule("spatial_merge_size", "segments, or a grid in order merge", err);
+    return PE_OK;
+}
+
+enum pe_status pe_sequence_check(const struct pe_sequence_fields *f, enum pe_sequence_kind kind, bool fixed,
+                                 struct pe_error *err)
+{
+    enum pe_status status = kind == PE_ONE_SEQUENCE ? check_kind(f, err) : PE_OK;
+    if (!status)
+        status = check_one_way(f, fixed, err);
+    return status ? status : check_rules(f, err);
+}
+
+/* ---- Sizes that tensors fix ---- */
+
+enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t fixed, const char *tensor,
+                                      struct pe_error *err)
+{
+    if (!fixed || n == fixed)
+        return PE_OK;
+    return pe_fail(err, pointer,
+                   "%s says %llu positions, the tensor %s has %llu; give the same number, or leave %s out", pointer + 1,
+                   (unsigned long long)n, tensor, (unsigned long long)fixed, pointer + 1);
+}
+
+enum pe_status pe_sequence_check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes,
+                                       struct pe_error *err)
+{
+    enum pe_status status = pe_sequence_check_size(pointer, n, sizes.q, "q", err);
+    return status ? status : pe_sequence_check_size(pointer, n, sizes.k, sizes.k_tensor ? sizes.k_tensor : "k", err);
+}

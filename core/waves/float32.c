@@ -1,0 +1,59 @@
+/* The frameworks' float32 recipe: the angle is a float, its sine or cosine the float nearest to that of the angle. */
+#include "core/waves/float32.h"
+#include "core/numeric/dtype.h"
+#include "core/waves/freq.h"
+#include "core/kernels/kernels.h"
+#include "core/waves/wave_value.h"
+
+enum { GROUP = 4 * PE_WAVES_LANES }; /* columns at a time */
+
+/* The phases of a row: wave j turned by its own angle stands at position 1. */
+struct phases {
+    _Alignas(64) double fh[GROUP], fl[GROUP], values[GROUP], bounds[GROUP];
+    _Alignas(64) int64_t quarter[GROUP];
+    float angles[GROUP];
+};
+
+static void set_phases(struct phases *s, const struct pe_wave *columns, size_t n, const struct pe_positions *axes,
+                       uint64_t row)
+{
+    struct pe_dd turns = pe_quarter_turns(dd(1));
+    for (size_t j = 0; j < GROUP; j++) {
+        const struct pe_wave *wave = &columns[j < n ? j : 0]; /* the kernel works on whole groups */
+        s->angles[j] = (float)pe_position_at(&axes[wave->axis], row) * (float)wave->fh;
+        struct pe_dd f = dd_mul_d(turns, (double)s->angles[j]);
+        s->fh[j] = f.hi;
+        s->fl[j] = f.lo;
+        s->quarter[j] = wave->quarter & 1;
+    }
+}
+
+/* The float nearest to the sine or cosine: where the two ends of the kernel's interval differ, it is decided. */
+static float nearest(const struct phases *s, size_t j)
+{
+    float low = (float)(s->values[j] - s->bounds[j]), high = (float)(s->values[j] + s->bounds[j]);
+    struct pe_wave wave = {s->fh[j], s->fl[j], 1, 0, (int)s->quarter[j], 0};
+    return low == high && low != 0 ? low : (float)pe_wave_decide(&wave, PE_F32, 1);
+}
+
+static float finish(const struct pe_wave *wave, const struct phases *s, size_t j)
+{
+    if (wave->quarter == PE_LINEAR)
+        return s->angles[j] * (float)wave->ah;
+    float value = nearest(s, j) * (float)wave->ah;
+    return wave->quarter & 2 ? 0.0f - value : value; /* 0 - 0 is +0 */
+}
+
+void pe_recipe_fill(const struct pe_wave *columns, enum pe_dtype dtype, const struct pe_positions *axes, uint64_t row0,
+                    size_t n_rows, size_t n_cols, void *dst, size_t stride)
+{
+    struct phases s;
+    for (size_t i = 0; i < n_rows; i++)
+        for (size_t at = 0; at < n_cols; at += GROUP) {
+            size_t n = n_cols - at < GROUP ? n_cols - at : GROUP;
+            set_phases(&s, columns + at, n, axes, row0 + i);
+            pe_kernels()->waves(1, s.fh, s.fl, NULL, NULL, s.quarter, false, n, s.values, NULL, s.bounds);
+            for (size_t j = 0; j < n; j++)
+                pe_store(dtype, dst, i * stride + at + j, (double)finish(&columns[at + j], &s, j));
+        }
+}

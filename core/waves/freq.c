@@ -1,0 +1,50 @@
+/* base^(-i/D) as a ladder: an exact step every ANCHOR_EVERY rungs, products in between. */
+#include "core/waves/freq.h"
+
+/* A product adds about 2^-105 relative error, so 16 of them stay below 2^-100, and one exponential in 16 is cheap. */
+enum { ANCHOR_EVERY = 16 };
+
+/* base^(-i/denominator), with the exponent's quotient in double-double. */
+static struct pe_dd rung(struct pe_dd log_base, double i, double denominator)
+{
+    return dd_exp(dd_neg(dd_mul(dd_div(dd(i), dd(denominator)), log_base)));
+}
+
+void pe_ladder_dd(struct pe_dd log_base, double denominator, size_t n, struct pe_dd *out)
+{
+    struct pe_dd step = {1, 0};
+    if (n > 1)
+        step = rung(log_base, 1, denominator);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0)
+            out[i] = dd(1); /* also where the denominator is 0: there is one rung only */
+        else if (i % ANCHOR_EVERY == 0)
+            out[i] = rung(log_base, (double)i, denominator);
+        else
+            out[i] = dd_mul(out[i - 1], step);
+    }
+}
+
+void pe_ladder(double base, double denominator, size_t n, struct pe_dd *out)
+{
+    pe_ladder_dd(dd_log(dd(base)), denominator, n, out);
+}
+
+float pe_power_float32(struct pe_dd log_base, size_t i, double denominator)
+{
+    float exponent = i ? (float)((double)i / denominator) : 0;
+    return (float)dd_round_odd(dd_exp(dd_mul_d(log_base, (double)exponent)));
+}
+
+void pe_ladder_float32(double base, double denominator, size_t n, struct pe_dd *out)
+{
+    struct pe_dd log_base = dd_log(dd((double)(float)base));
+    for (size_t i = 0; i < n; i++)
+        out[i] = dd((double)(1.0f / pe_power_float32(log_base, i, denominator)));
+}
+
+struct pe_dd pe_quarter_turns(struct pe_dd radians)
+{
+    static const struct pe_dd two_over_pi = {0x1.45f306dc9c883p-1, -0x1.6b01ec5417056p-55};
+    return dd_mul(radians, two_over_pi);
+}

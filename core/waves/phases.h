@@ -1,0 +1,27 @@
+/* Sines of phases that are no product of a position and a frequency: sums over axes, fractions known exactly. */
+#ifndef PE_PHASES_H
+#define PE_PHASES_H
+
+#include "core/numeric/dd.h"
+#include "core/posenc.h"
+
+/* A phase of whole + part quarter turns; part is right to 2^-96 of itself, |part| ≤ 1/2 (a little more does no harm).
+ * So next to a zero of the sine nothing is lost, and a phase that is a whole number of quarters says so. */
+struct pe_phase {
+    int64_t whole; /* modulo 4 is enough */
+    struct pe_dd part;
+};
+
+/* numerator/denominator quarter turns times p. Exact but for one division where |numerator|, denominator ≤ 2^53 are
+ * integers; |p · numerator/denominator| < 2^51. */
+struct pe_phase pe_phase_of_fraction(double p, double numerator, double denominator);
+
+/* The sum of all a[i]·b[i], i < n ≤ PE_PHASE_TERMS, as if exactly; its magnitude is below 2^51. */
+enum { PE_PHASE_TERMS = 16 };
+struct pe_phase pe_phase_of_products(const double *a, const double *b, size_t n);
+
+/* dst[first + i] = sin(π/2·phase_i), i < n, in dtype (f32, f16, bf16: correctly rounded; f64: within 1 ulp). The cosine
+ * is the sine of a whole quarter more. Any thread; cannot fail. */
+void pe_phases_fill(enum pe_dtype dtype, const struct pe_phase *phases, size_t n, void *dst, size_t first);
+
+#endif

@@ -1,0 +1,45 @@
+/* The columns of a wave table as the kernels want them, each array padded to whole groups of PE_WAVES_LANES. */
+#ifndef PE_WAVE_COLUMNS_H
+#define PE_WAVE_COLUMNS_H
+
+#include "core/waves/wave_table.h"
+
+struct pe_wave_table {
+    size_t n;
+    bool scaled;                   /* some amplitude is not 1 */
+    bool is_huge;                  /* some amplitude is 2^15 or more, too large for runs in f16 */
+    bool has_runs;                 /* else there are no arrays of steps, and rows are made one by one */
+    double *fh, *fl;               /* frequencies; every array stands behind the struct, in its allocation */
+    double *ah, *al;               /* amplitudes */
+    double *cosine, *sine;         /* of one step */
+    double *far_cosine, *far_sine; /* of PE_RUN_ROWS steps */
+    double *reach;                 /* how far a run moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|) */
+    int64_t *quarter;
+    struct pe_wave_around *around; /* the same columns for runs in bf16, or NULL */
+    struct pe_wave_list *list;     /* the same columns for positions in no order, or NULL */
+};
+
+/* Columns at a time: a few KiB of doubles on the stack. */
+enum { PE_WAVE_GROUP = 256 };
+
+/* Of n columns from col on at position p: values, their next quarters, where nexts is not NULL, and bounds. */
+void pe_wave_evaluate(const struct pe_wave_table *table, double p, size_t col, size_t n, double *values, double *nexts,
+                      double *bounds);
+
+/* A double that rounds to dtype as column j's exact value at p does. */
+double pe_wave_table_decide(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
+
+/* The same from doubles where they tell it, as they mostly do. */
+double pe_wave_settle(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p);
+
+/* Column j at p in f16 or bf16, where a double x is known to error: its float tells it as in a run
+ * (kernels/rounding.h), but below f16's normal range too, where its middles are told apart as well; else the value is
+ * made by itself. */
+uint16_t pe_wave_settle_narrow(const struct pe_wave_table *table, enum pe_dtype dtype, size_t j, double p, double x,
+                               double error);
+
+/* Rows at the consecutive integers from p on, none of them 0, in f32, f16 or bf16. */
+void pe_wave_run_fill(const struct pe_wave_table *table, enum pe_dtype dtype, double p, size_t n_rows, size_t col0,
+                      size_t n_cols, void *dst, size_t stride);
+
+#endif

@@ -1,0 +1,166 @@
+/* Owns the I/O threads and what they share: the accepting socket, the kept answers, the requests at work. */
+#define _GNU_SOURCE /* pthread_setname_np */
+#include "server/loop/loops.h"
+
+#include "server/http/accept.h"
+#include "server/cache/answers.h"
+#include "server/cache/flights.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+enum { FDS_BESIDE_MAX = 1024 }; /* descriptors besides connections, those of 64 loops among them (main.c) */
+
+struct loops {
+    const struct options *options;
+    struct accept *accept;
+    struct answers *answers;
+    struct flights *flights;
+    size_t n, n_started; /* threads besides the first */
+    struct jobs **jobs;  /* [n] */
+    struct http **https; /* [n] */
+    pthread_t *threads;  /* [n], the first is not used */
+};
+
+static void flush_log(void *self)
+{
+    (void)self;
+    log_flush();
+}
+
+static bool make_jobs(struct loops *loops)
+{
+    for (size_t i = 0; i < loops->n; i++) {
+        loops->jobs[i] = jobs_new((size_t)loops->options->max_connections + FDS_BESIDE_MAX);
+        if (!loops->jobs[i])
+            return false;
+        jobs_before_sleep(loops->jobs[i], flush_log, NULL);
+    }
+    return true;
+}
+
+struct loops *loops_new(const struct options *options)
+{
+    struct loops *loops = calloc(1, sizeof *loops);
+    if (!loops)
+        return NULL;
+    loops->options = options;
+    loops->n = (size_t)options->io_threads;
+    loops->jobs = calloc(loops->n, sizeof(struct jobs *));
+    loops->https = calloc(loops->n, sizeof(struct http *));
+    loops->threads = calloc(loops->n, sizeof(pthread_t));
+    if (loops->jobs && loops->https && loops->threads && make_jobs(loops))
+        return loops;
+    log_error("no memory or no file descriptors for %zu I/O threads", loops->n);
+    loops_free(loops);
+    return NULL;
+}
+
+struct jobs *loops_first(struct loops *loops) { return loops->jobs[0]; }
+
+static void *run(void *jobs)
+{
+    jobs_run(jobs);
+    return NULL;
+}
+
+static bool start_thread(struct loops *loops, size_t i)
+{
+    char name[16];
+    if (pthread_create(&loops->threads[i], NULL, run, loops->jobs[i]) != 0)
+        return false;
+    snprintf(name, sizeof name, "io-%u", (unsigned)i & 0xff);
+    pthread_setname_np(loops->threads[i], name); /* what top shows; the first thread has the program's name */
+    loops->n_started++;
+    return true;
+}
+
+/* Signals are the first thread's: its loop takes them. */
+static bool start_threads(struct loops *loops)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool fine = true;
+    for (size_t i = 1; fine && i < loops->n; i++)
+        fine = start_thread(loops, i);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return fine;
+}
+
+static void stop_threads(struct loops *loops)
+{
+    for (; loops->n_started > 0; loops->n_started--) {
+        jobs_stop(loops->jobs[loops->n_started]);
+        pthread_join(loops->threads[loops->n_started], NULL);
+    }
+}
+
+bool loops_serve(struct loops *loops, const struct api_host *host, const struct http_door *door, int listen_fd)
+{
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+        seed = (uint64_t)getpid();
+    loops->accept = accept_new(loops->jobs[0], listen_fd, loops->options->max_connections);
+    loops->answers = answers_new(loops->options->answer_cache, seed);
+    loops->flights = flights_new(seed);
+    if (!loops->accept || !loops->answers || !loops->flights)
+        return false;
+    for (size_t i = 0; i < loops->n; i++) {
+        loops->https[i] =
+            http_new(loops->options, host, door, loops->jobs[i], loops->accept, loops->answers, loops->flights);
+        if (!loops->https[i])
+            return false;
+    }
+    if (accept_begin(loops->accept, loops->https, loops->n) && start_threads(loops))
+        return true;
+    log_error("no memory for %zu I/O threads", loops->n);
+    return false;
+}
+
+void loops_run(struct loops *loops)
+{
+    jobs_run(loops->jobs[0]);
+    stop_threads(loops);
+}
+
+size_t loops_n_connections(const struct loops *loops) { return accept_n_open(loops->accept); }
+
+/* What accept_close hands out arrives before the call to drain. */
+void loops_drain(struct loops *loops)
+{
+    accept_close(loops->accept);
+    for (size_t i = 0; i < loops->n; i++)
+        http_drain(loops->https[i]);
+}
+
+void loops_stop(struct loops *loops) { jobs_stop(loops->jobs[0]); }
+
+/* The first loop goes last: others may still call it. */
+void loops_free(struct loops *loops)
+{
+    if (!loops)
+        return;
+    stop_threads(loops);
+    if (loops->accept)
+        accept_close(loops->accept);
+    for (size_t i = 0; loops->https && i < loops->n; i++)
+        http_stop(loops->https[i]);
+    if (loops->flights)
+        flights_abandon(loops->flights);
+    for (size_t i = loops->n; loops->jobs && i-- > 0;)
+        jobs_free(loops->jobs[i]);
+    for (size_t i = 0; loops->https && i < loops->n; i++)
+        http_free(loops->https[i]);
+    accept_free(loops->accept);
+    answers_free(loops->answers);
+    flights_free(loops->flights);
+    free(loops->jobs);
+    free(loops->https);
+    free(loops->threads);
+    free(loops);
+}

@@ -1,0 +1,277 @@
+/* JSON to fields: lists of numbers are lifted, positions of errors are those of the original text, tensors are checked.
+ */
+#include "api/json/json_in.h"
+#include "api/json/json_scan.h"
+#include "tests/api/ask.h"
+#include "tests/support/alloc.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static struct api_request request;
+static struct api_problem problem;
+
+static bool read_json(const char *text)
+{
+    api_request_init(&request, PE_ENCODE);
+    problem = (struct api_problem){0};
+    return api_json_read(&request, text, strlen(text), "", &problem);
+}
+
+static const struct pe_value *field(const char *name)
+{
+    const struct pe_value *value = api_request_find(&request, name);
+    assert_non_null(value);
+    return value;
+}
+
+static void assert_refused(const char *text, int status, const char *pointer, const char *words)
+{
+    if (read_json(text))
+        fail_msg("accepted: %.100s", text);
+    if (problem.status != status || strcmp(problem.error.pointer, pointer) != 0 || !strstr(problem.error.detail, words))
+        fail_msg("%.100s: %d %s %s", text, problem.status, problem.error.pointer, problem.error.detail);
+    api_request_drop(&request);
+}
+
+static void test_kinds(void **state)
+{
+    (void)state;
+    assert_true(read_json("{\"i\":-3,\"r\":2.5,\"s\":\"a\\u00e9\",\"t\":true,\"o\":{\"x\":1,\"y\":null},\"l\":[\"a\","
+                          "null],\"e\":[],\"z\":null}"));
+    assert_int_equal(request.n_fields, 7); /* null is not given */
+    assert_int_equal(field("i")->integer, -3);
+    assert_true(field("r")->real == 2.5);
+    assert_string_equal(field("s")->string, "a\xc3\xa9");
+    assert_true(field("t")->boolean);
+    assert_int_equal(field("o")->object.n, 1);
+    assert_int_equal(field("l")->list.n, 2);
+    assert_int_equal(field("l")->list.items[1].kind, PE_NULL);
+    assert_int_equal(field("e")->kind, PE_LIST);
+    assert_int_equal(field("e")->list.n, 0);
+    api_request_drop(&request);
+}
+
+static void test_lifting(void **state)
+{
+    (void)state;
+    assert_true(read_json(
+        " {\"a\":[1,2.5,\"NaN\"],\"b\":[7],\"c\":[[1,2],[3,4],[5,6]],\"d\":{\"x\":[8]},\"m\":[[9],\"w\",[10]]}"));
+    const struct pe_value *a = field("a"), *c = field("c"), *m = field("m");
+    assert_int_equal(a->kind, PE_ARRAY);
+    assert_true(a->from_text);
+    assert_int_equal(a->array.dtype, PE_F64);
+    assert_true(((const double *)a->array.data)[1] == 2.5);
+    assert_true(isnan(((const double *)a->array.data)[2]));
+    assert_true(*(const double *)field("b")->array.data == 7);
+    assert_int_equal(c->array.rank, 2);
+    assert_int_equal(c->array.shape[0], 3);
+    assert_true(((const double *)c->array.data)[5] == 6);
+    assert_true(*(const double *)field("d")->object.fields[0].value.array.data == 8);
+    assert_int_equal(m->kind, PE_LIST);
+    assert_int_equal(m->list.n, 3);
+    assert_true(*(const double *)m->list.items[2].array.data == 10);
+    api_request_drop(&request);
+}
+
+static void test_tokens_are_words(void **state)
+{
+    (void)state;
+    assert_true(read_json("{\"tokens\":[\"NaN\",\"Infinity\"],\"positions\":[\"NaN\"]}"));
+    assert_int_equal(field("tokens")->kind, PE_LIST);
+    assert_string_equal(field("tokens")->list.items[0].string, "NaN");
+    assert_int_equal(field("positions")->kind, PE_ARRAY);
+    api_request_drop(&request);
+    assert_true(read_json("{\"tokens\":[5]}")); /* a list of one integer is always a stand-in */
+    assert_true(*(const double *)field("tokens")->array.data == 5);
+    api_request_drop(&request);
+}
+
+static void test_positions_of_errors(void **state)
+{
+    (void)state;
+    assert_refused("{\"a\":[1,2,3,4,5],\n \"b\":[[1,2],[3,4]],\n  \"c\" 1}", 400, "", "line 3, column 7");
+    assert_refused("{\"a\":[1,2,3] [4,5]}", 400, "", "line 1, column 14");    /* at the second list */
+    assert_refused("{\"\xc3\xa9\":[10,20],x}", 400, "", "line 1, column 14"); /* characters, not bytes */
+    assert_refused("{\"a\":[1,2", 400, "", "not JSON");
+    assert_refused("{\"a\":\"x", 400, "", "not JSON");
+    assert_refused("{\"a\":[1,2,]}", 400, "", "line 1, column 11");
+    assert_refused("{\"a\":1} x", 400, "", "line 1, column 9");
+    assert_refused("", 400, "", "not JSON");
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    assert_refused("[1,2]", 422, "", "not an object");
+    assert_refused("[]", 422, "", "not an object");
+    assert_refused("3", 422, "", "not an object");
+    assert_refused("\"scheme\"", 422, "", "not an object");
+    assert_refused("{\"a\":1,\"a\":2}", 400, "", "duplicate");
+    assert_refused("{\"q\":[[1,2],[3]]}", 422, "/q", "ragged");
+    assert_refused("{\"q\":[1,[2]]}", 422, "/q", "ragged");
+    assert_refused("{\"s\":{\"a/b~\":[[1,2],[3]]}}", 422, "/s/a~1b~0", "ragged");
+    assert_refused("{\"s\":[\"x\",{\"y\":[[1],[2,3]]}]}", 422, "/s/1/y", "ragged");
+    assert_refused("{\"p\":[[[[[[[[[1]]]]]]]]]}", 422, "/p", "8 levels");
+    assert_refused("{\"p\":[[[[[[[[[1]]]]]]]]]", 400, "", "not JSON"); /* syntax first */
+    assert_refused("{\"n\":99999999999999999999}", 422, "", "too big");
+    assert_refused("{\"n\":1e999}", 422, "", "overflow");
+    assert_refused("{\"n\":[1e999]}", 422, "", "overflow");
+    assert_refused("{\"n\":\"\\u0000\"}", 422, "", "\\u0000");
+    assert_refused("{\"n\":\"\xff\"}", 400, "", "not JSON");
+}
+
+static void test_tensors(void **state)
+{
+    (void)state;
+    assert_true(
+        read_json("{\"q\":{\"dtype\":\"f16\",\"shape\":[2,2],\"data\":[1,2,3,65504]},\"k\":{\"data\":[[1],[2]]},"
+                  "\"i\":{\"dtype\":\"i8\",\"data\":[-128,127]},\"s\":{\"shape\":[],\"dtype\":\"f64\",\"data\":3},"
+                  "\"z\":{\"shape\":[0,4],\"data\":[]},\"data\":false}"));
+    const struct pe_tensor *q = &field("q")->array, *k = &field("k")->array;
+    assert_int_equal(q->dtype, PE_F16);
+    assert_int_equal(q->rank, 2);
+    assert_int_equal(((const uint16_t *)q->data)[3], 0x7bff);
+    assert_false(field("q")->from_text);
+    assert_true(field("k")->from_text);
+    assert_int_equal(k->rank, 2);
+    assert_int_equal(((const int8_t *)field("i")->array.data)[0], -128);
+    assert_int_equal(field("s")->array.rank, 0);
+    assert_int_equal(field("z")->array.shape[1], 4);
+    assert_int_equal(field("data")->kind, PE_BOOLEAN); /* the request's own member of this name */
+    api_request_drop(&request);
+    assert_refused("{\"q\":{\"dtype\":\"f8\",\"data\":[1]}}", 422, "/q/dtype", "f32, f64");
+    assert_refused("{\"q\":{\"shape\":[3],\"data\":[1,2]}}", 422, "/q/shape", "3 elements, data 2");
+    assert_refused("{\"q\":{\"shape\":[4],\"data\":[[1,2],[3,4]]}}", 422, "/q/shape", "differs");
+    assert_refused("{\"q\":{\"shape\":[1.5],\"data\":[1]}}", 422, "/q/shape", "integers");
+    assert_refused("{\"q\":{\"shape\":[4294967296,4294967296,4],\"data\":[1]}}", 422, "/q/shape", "2^63");
+    assert_refused("{\"q\":{\"shape\":[1,1,1,1,1,1,1,1,1],\"data\":[1]}}", 422, "/q/shape", "8 axes");
+    assert_refused("{\"q\":{\"dtype\":\"u8\",\"data\":[256]}}", 422, "/q/data", "index 0");
+    assert_refused("{\"q\":{\"dtype\":\"i32\",\"data\":[1,0.5]}}", 422, "/q/data", "index 1");
+    assert_refused("{\"q\":{\"dtpe\":\"u8\",\"data\":[1]}}", 422, "/q/dtpe", "dtype");
+    assert_refused("{\"q\":{\"data\":\"x\"}}", 422, "/q/data", "numbers");
+}
+
+/* Repeats the text n times between two others. */
+static char *repeated(const char *before, const char *text, size_t n, const char *after)
+{
+    size_t length = strlen(text);
+    char *all = malloc(strlen(before) + n * length + strlen(after) + 1), *p = all + sprintf(all, "%s", before);
+    for (size_t i = 0; i < n; i++, p += length)
+        memcpy(p, text, length);
+    strcpy(p, after);
+    return all;
+}
+
+static void refuse_repeated(const char *before, const char *text, size_t n, const char *after, int status,
+                            const char *words)
+{
+    char *all = repeated(before, text, n, after);
+    if (read_json(all))
+        fail_msg("accepted %s%s…", before, text);
+    if (problem.status != status || !strstr(problem.error.detail, words))
+        fail_msg("%s%s…: %d %s", before, text, problem.status, problem.error.detail);
+    api_request_drop(&request);
+    free(all);
+}
+
+/* Bodies made to be slow or large: each of them a megabyte or more, read in linear time. */
+static void test_adversarial(void **state)
+{
+    (void)state;
+    refuse_repeated("", "[", 1 << 20, "", 400, "64 levels");
+    refuse_repeated("", "{\"a\":", 1 << 18, "", 400, "64 levels");
+    refuse_repeated("{\"a\":[", "1,", 1 << 20, "\"x\"]}", 413, "lists of numbers");
+    refuse_repeated("{\"a\":[", "1,", 1 << 20, "", 400, "ends before");
+    refuse_repeated("{\"a\":[", "\"x\",", 1 << 19, "1]}", 413, "1048576");
+    refuse_repeated("{\"a\":[\"x\",", "[1],", 1 << 17, "1]}", 413, "too many lists");
+    refuse_repeated("{\"a\":[\"x\",", "[],", 1 << 20, "1]}", 413, "1048576");
+    refuse_repeated("{\"a\":[[[[[[[", "1,", 1 << 20, "\"x\"]]]]]]]}", 413, "lists of numbers");
+    refuse_repeated("{\"a\":[", "[1],[1,2],", 1 << 17, "1]}", 422, "ragged");
+    refuse_repeated("{\"a\":\"", "\\\"", 1 << 20, "", 400, "ends before");
+    char *names = malloc(32 * 300 + 8), *p = names + sprintf(names, "{");
+    for (int i = 0; i < 300; i++)
+        p += sprintf(p, "%s\"n%d\":0", i ? "," : "", i);
+    strcpy(p, "}");
+    assert_refused(names, 422, "", "300 names");
+    free(names);
+}
+
+static void test_large_list(void **state)
+{
+    (void)state;
+    char *text = repeated("{\"a\":[0", ",1.5", 1000000, "]}");
+    assert_true(read_json(text));
+    assert_int_equal(field("a")->array.shape[0], 1000001);
+    assert_true(((const double *)field("a")->array.data)[1000000] == 1.5);
+    api_request_drop(&request);
+    free(text);
+}
+
+static void test_origin(void **state)
+{
+    (void)state;
+    const char *text = "{\"a\":[1,2,3],\"b\":[[1],[2]]}"; /* skeleton {"a":[0],"b":[1]} */
+    struct api_scan scan;
+    api_scan_init(&scan);
+    assert_true(api_scan_text(&scan, text, strlen(text), "", &problem));
+    assert_int_equal(scan.skeleton_bytes, 17);
+    assert_memory_equal(scan.skeleton, "{\"a\":[0],\"b\":[1]}", 17);
+    static const size_t places[][2] = {{0, 0},  {5, 5},   {6, 5},   {7, 5},   {8, 12},
+                                       {9, 13}, {13, 17}, {14, 17}, {16, 26}, {17, 27}};
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
+        assert_int_equal(api_scan_origin(&scan, places[i][0]), places[i][1]);
+    api_scan_drop(&scan);
+}
+
+/* A tree has a block of its arena, not an allocation for each node, and what has no lists of numbers is read where it
+ * stands. */
+static void test_small_is_cheap(void **state)
+{
+    (void)state;
+    const char *text = "{\"scheme\":\"rope\",\"len\":1,\"base\":5e5,\"layout\":\"half\",\"outputs\":[\"cos\",\"sin\"]}";
+    struct api_scan scan;
+    api_scan_init(&scan);
+    assert_true(api_scan_text(&scan, text, strlen(text), "", &problem));
+    assert_ptr_equal(scan.skeleton, text);
+    assert_int_equal(scan.skeleton_bytes, strlen(text));
+    api_scan_drop(&scan);
+    long before = alloc_count();
+    assert_true(read_json(text));
+    assert_in_range(alloc_count() - before, 1, 2);
+    api_request_drop(&request);
+}
+
+/* What such a tree costs is counted: it is settled against --max-memory before planning. */
+static void test_tree_is_counted(void **state)
+{
+    (void)state;
+    static const char *const items[] = {",{\"a\":1}", ",\"ab\"", ",true"};
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        char *text = repeated("{\"a\":[\"b\"", items[i], 10000, "]}");
+        long before = alloc_bytes();
+        assert_true(read_json(text));
+        long counted = (long)request.arena.n_bytes, taken = alloc_bytes() - before;
+        assert_in_range(counted, taken / 2, taken);
+        api_request_drop(&request);
+        free(text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_lifting),
+        cmocka_unit_test(test_tokens_are_words),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_positions_of_errors),
+        cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_origin),
+        cmocka_unit_test(test_large_list),
+        cmocka_unit_test(test_small_is_cheap),
+        cmocka_unit_test(test_tree_is_counted),
+        cmocka_unit_test(test_adversarial),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,132 @@
+/* Queries: decoding, what texts mean, and names given twice. */
+#include "api/requests/query.h"
+#include "tests/api/ask.h"
+
+#include <stdio.h>
+
+static struct api_request request;
+static struct api_problem problem;
+
+static bool read_query(const char *query)
+{
+    api_request_init(&request, PE_ENCODE);
+    problem = (struct api_problem){0};
+    return api_query_read(&request, query, &problem);
+}
+
+static const struct pe_value *field(const char *name)
+{
+    const struct pe_value *value = api_request_find(&request, name);
+    assert_non_null(value);
+    return value;
+}
+
+static void test_meanings(void **state)
+{
+    (void)state;
+    assert_true(
+        read_query("len=8&base=1e4&bias_scaled=true&outputs=cos,sin&positions=1,2.5&inv_freq=5&form=key&scheme=alibi"
+                   "&slopes=[1,2]&scaling=%7B%22type%22%3A%22linear%22%7D&other=text&list=1,2&digits=x&tokens=NaN,1"));
+    assert_int_equal(field("len")->integer, 8);
+    assert_true(field("base")->real == 1e4);
+    assert_true(field("bias_scaled")->boolean);
+    assert_string_equal(field("outputs")->list.items[1].string, "sin");
+    assert_true(((const double *)field("positions")->array.data)[1] == 2.5);
+    assert_int_equal(field("inv_freq")->kind, PE_INTEGER); /* no parameter of alibi: by its looks */
+    assert_string_equal(field("form")->string, "key");
+    assert_int_equal(field("slopes")->array.shape[0], 2);
+    assert_string_equal(field("scaling")->object.fields[0].value.string, "linear");
+    assert_string_equal(field("other")->string, "text");
+    assert_int_equal(field("list")->kind, PE_ARRAY);
+    assert_string_equal(field("digits")->string, "x"); /* for the error to show */
+    assert_string_equal(field("tokens")->list.items[0].string, "NaN");
+    api_request_drop(&request);
+}
+
+static void test_one_number_is_a_list_where_a_list_is_meant(void **state)
+{
+    (void)state;
+    assert_true(read_query("positions=7&slopes=0.5&scheme=alibi&outputs=bias"));
+    assert_int_equal(field("positions")->kind, PE_ARRAY);
+    assert_int_equal(field("slopes")->array.rank, 1);
+    assert_int_equal(field("outputs")->list.n, 1);
+    api_request_drop(&request);
+}
+
+static void test_numbers(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {"0", "-0", "10", "1.5", "1e5", "1E%2B5", "-1.25e-3"};
+    static const char *const words[] = {"%2B1", "01", "-01", ".5",   "1.",  "1e",  "1e%2B", "-",
+                                        "",     "1x", "0x1", "True", "nan", "--1", "1.-5"};
+    char query[64];
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        snprintf(query, sizeof query, "a=%s", numbers[i]);
+        assert_true(read_query(query));
+        assert_true(field("a")->kind == PE_INTEGER || field("a")->kind == PE_REAL);
+        api_request_drop(&request);
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        snprintf(query, sizeof query, "a=%s", words[i]);
+        assert_true(read_query(query));
+        assert_int_equal(field("a")->kind, PE_STRING);
+        api_request_drop(&request);
+    }
+}
+
+static void test_decoding(void **state)
+{
+    (void)state;
+    assert_true(read_query("a=x%20y+z%2B&&b&c=%C3%A9&%64=1&e==="));
+    assert_string_equal(field("a")->string, "x y z+");
+    assert_string_equal(field("b")->string, "");
+    assert_string_equal(field("c")->string, "\xc3\xa9");
+    assert_int_equal(field("d")->integer, 1);
+    assert_string_equal(field("e")->string, "==");
+    api_request_drop(&request);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *query;
+        int status;
+        const char *pointer, *words;
+    } cases[] = {
+        {"len=1&len=2", 400, "/len", "twice"},
+        {"a=%", 400, "", "hexadecimal"},
+        {"a=%4", 400, "", "hexadecimal"},
+        {"a=%zz", 400, "", "hexadecimal"},
+        {"a=%00", 400, "", "hexadecimal"},
+        {"x=[1,2", 400, "", "\"x\" in the query"},
+        {"x={},\"y\":{}", 400, "", "\"x\" in the query"}, /* one value, not a door to others */
+        {"x=[[1],[2,3]]", 422, "/x", "ragged"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (read_query(cases[i].query))
+            fail_msg("accepted: %s", cases[i].query);
+        if (problem.status != cases[i].status || strcmp(problem.error.pointer, cases[i].pointer) != 0 ||
+            !strstr(problem.error.detail, cases[i].words))
+            fail_msg("%s: %d %s %s", cases[i].query, problem.status, problem.error.pointer, problem.error.detail);
+        api_request_drop(&request);
+    }
+}
+
+static void test_null_is_not_given(void **state)
+{
+    (void)state;
+    assert_true(read_query("len=null&base=1"));
+    assert_int_equal(request.n_fields, 1);
+    api_request_drop(&request);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_meanings), cmocka_unit_test(test_one_number_is_a_list_where_a_list_is_meant),
+        cmocka_unit_test(test_decoding), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_null_is_not_given),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* Interpolation of one axis: weights worked out by hand, in exact fractions, by other libraries; laws; and a plain
+ * formulation over every row for sizes nobody chose. */
+#include "core/numeric/resample.h"
+#include "tests/support/alloc.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { SIDE_MAX = 64, N_KINDS = 4 };
+
+static const char *const kinds[N_KINDS] = {"bicubic", "bicubic_antialias", "bilinear", "bilinear_aligned"};
+
+/* out = matrix · in, taps added up where they name the same row. */
+struct matrix {
+    double at[SIDE_MAX][SIDE_MAX];
+};
+
+static void set_matrix(struct matrix *m, enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out)
+{
+    struct pe_resample_taps taps;
+    memset(m, 0, sizeof *m);
+    assert_int_equal(pe_resample_init(&taps, kind, n_in, n_out), PE_OK);
+    assert_int_equal(taps.n_out, n_out);
+    for (uint64_t i = 0; i < n_out * taps.n_taps; i++) {
+        assert_in_range(taps.index[i], 0, n_in - 1);
+        m->at[i / taps.n_taps][taps.index[i]] += taps.weight[i];
+    }
+    pe_resample_drop(&taps);
+}
+
+static void assert_near(double found, double expected, double tolerance, const char *what, uint64_t o, uint64_t i)
+{
+    if (!(fabs(found - expected) <= tolerance))
+        fail_msg("%s: output %llu, input %llu: %.17g, expected %.17g", what, (unsigned long long)o,
+                 (unsigned long long)i, found, expected);
+}
+
+static void assert_weights(enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out, const double *expected)
+{
+    struct matrix m;
+    set_matrix(&m, kind, n_in, n_out);
+    for (uint64_t o = 0; o < n_out; o++)
+        for (uint64_t i = 0; i < n_in; i++)
+            assert_near(m.at[o][i], expected[o * n_in + i], 3e-16, kinds[kind], o, i);
+}
+
+/* x = (o + 1/2)/2 - 1/2 = -1/4, 1/4, 3/4, 5/4. */
+static void two_rows_read_as_four(void **unused)
+{
+    (void)unused;
+    const double linear[] = {1, 0, .75, .25, .25, .75, 0, 1};
+    const double aligned[] = {1, 0, 2. / 3, 1. / 3, 1. / 3, 2. / 3, 0, 1};
+    /* Weights of a = -3/4 at a quarter between two rows: (-27, 225, 67, -9)/256; the outer ones repeat the border. */
+    const double cubic[] = {283. / 256, -27. / 256, 198. / 256, 58. / 256,
+                            58. / 256,  198. / 256, -27. / 256, 283. / 256};
+    assert_weights(PE_BILINEAR, 2, 4, linear);
+    assert_weights(PE_BILINEAR_ALIGNED, 2, 4, aligned);
+    assert_weights(PE_BICUBIC, 2, 4, cubic);
+}
+
+/* Before the first row's middle x is 0, not negative: one row is read and its value is met exactly, where two weights
+ * of the same row might round. */
+static void bilinear_does_not_reach_before_the_first_row(void **unused)
+{
+    (void)unused;
+    struct pe_resample_taps taps;
+    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, 3, 10), PE_OK);
+    for (unsigned o = 0; o < 2; o++) /* x = -0.35, -0.05 */
+        assert_true(taps.index[2 * o] == 0 && taps.weight[2 * o] == 1 && taps.weight[2 * o + 1] == 0);
+    assert_true(fabs(taps.weight[5] - 0.25) < 1e-16); /* x = 0.25 */
+    pe_resample_drop(&taps);
+}
+
+/* Exact: `/usr/bin/python3 tests/http/reference_resample.py KIND 4 7` (and 7 3) prints them as fractions. */
+static void four_rows_read_as_seven(void **unused)
+{
+    (void)unused;
+    const double n = 10976, bicubic[] = {12065 / n, -1089 / n, 0,         0,        7236 / n,  4415 / n,  -675 / n,
+                                         0,         628 / n,   10855 / n, -507 / n, 0,         -3. / 32,  19. / 32,
+                                         19. / 32,  -3. / 32,  0,         -507 / n, 10855 / n, 628 / n,   0,
+                                         -675 / n,  4415 / n,  7236 / n,  0,        0,         -1089 / n, 12065 / n};
+    const double a = 416, b = 5893, c = 5501;
+    const double antialias[] = {449 / a,  -33 / a,  0,        0,        4113 / b, 2005 / b, -225 / b,
+                                0,        249 / c,  5421 / c, -169 / c, 0,        -1. / 16, 9. / 16,
+                                9. / 16,  -1. / 16, 0,        -169 / c, 5421 / c, 249 / c,  0,
+                                -225 / b, 2005 / b, 4113 / b, 0,        0,        -33 / a,  449 / a};
+    const double linear[] = {1,  0, 0, 0, 9. / 14,  5. / 14, 0, 0, 1. / 14, 13. / 14, 0, 0, 0, .5,
+                             .5, 0, 0, 0, 13. / 14, 1. / 14, 0, 0, 5. / 14, 9. / 14,  0, 0, 0, 1};
+    const double aligned[] = {1, 0, 0, 0, .5, .5, 0, 0, 0, 1, 0, 0, 0, .5, .5, 0, 0, 0, 1, 0, 0, 0, .5, .5, 0, 0, 0, 1};
+    assert_weights(PE_BICUBIC, 4, 7, bicubic);
+    assert_weights(PE_BICUBIC_ANTIALIAS, 4, 7, antialias);
+    assert_weights(PE_BILINEAR, 4, 7, linear);
+    assert_weights(PE_BILINEAR_ALIGNED, 4, 7, aligned);
+}
+
+/* Only the antialiasing kernel grows: its 7 rows against 4 and 2. */
+static void seven_rows_read_as_three(void **unused)
+{
+    (void)unused;
+    const double a = 248, b = 819;
+    const double antialias[] = {95 / a,  109 / a, 53 / a,  0, -8 / a, -1 / a, 0, -25 / b, 37 / b,  226 / b, 343 / b,
+                                226 / b, 37 / b,  -25 / b, 0, -1 / a, -8 / a, 0, 53 / a,  109 / a, 95 / a};
+    const double linear[] = {1. / 3, 2. / 3, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2. / 3, 1. / 3};
+    const double aligned[] = {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+    assert_weights(PE_BICUBIC_ANTIALIAS, 7, 3, antialias);
+    assert_weights(PE_BILINEAR, 7, 3, linear);
+    assert_weights(PE_BILINEAR_ALIGNED, 7, 3, aligned);
+}
+
+/* value[i][j] = first + i · n_in + j, resampled along both axes. */
+static double ramp_at(const struct matrix *m, uint64_t n_in, double first, uint64_t y, uint64_t x)
+{
+    double sum = 0;
+    for (uint64_t i = 0; i < n_in; i++)
+        for (uint64_t j = 0; j < n_in; j++)
+            sum += m->at[y][i] * m->at[x][j] * (first + (double)(i * n_in + j));
+    return sum;
+}
+
+/* The numbers of ONNX's Resize test upsample_scales_cubic (cubic_coeff_a -0.75, half_pixel), which torch and OpenCV
+ * share: 1 … 16 as 4×4, read as 8×8. */
+static void bicubic_is_that_of_other_libraries(void **unused)
+{
+    (void)unused;
+    static const double top[2][8] = {
+        {0.47265625, 0.76953125, 1.24609375, 1.875, 2.28125, 2.91015625, 3.38671875, 3.68359375},
+        {1.66015625, 1.95703125, 2.43359375, 3.0625, 3.46875, 4.09765625, 4.57421875, 4.87109375},
+    };
+    struct matrix m;
+    set_matrix(&m, PE_BICUBIC, 4, 8);
+    for (uint64_t y = 0; y < 2; y++)
+        for (uint64_t x = 0; x < 8; x++)
+            assert_near(ramp_at(&m, 4, 1, y, x), top[y][x], 1e-14, "ONNX", y, x);
+}
+
+/* torch's test of the antialiased kernel (upsamplingBicubic2d_aa_correctness) takes these from Pillow: 0 … 63 as 8×8,
+ * read as 2×2. Quoted from memory, not from the file. */
+static void antialias_is_that_of_other_libraries(void **unused)
+{
+    (void)unused;
+    const double expected[] = {15.1205635, 18.760439, 44.23956, 47.879436};
+    struct matrix m;
+    set_matrix(&m, PE_BICUBIC_ANTIALIAS, 8, 2);
+    for (uint64_t i = 0; i < 4; i++)
+        assert_near(ramp_at(&m, 8, 0, i / 2, i % 2), expected[i], 3e-6, "Pillow", i / 2, i % 2);
+}
+
+static void same_size_changes_nothing(void **unused)
+{
+    (void)unused;
+    struct matrix m;
+    for (unsigned kind = 0; kind < N_KINDS; kind++)
+        for (uint64_t n = 1; n <= 20; n++) {
+            set_matrix(&m, (enum pe_resample_kind)kind, n, n);
+            for (uint64_t o = 0; o < n; o++)
+                for (uint64_t i = 0; i < n; i++)
+                    assert_near(m.at[o][i], i == o, 0, kinds[kind], o, i);
+        }
+}
+
+/* ---- Any size ---- */
+
+static long double keys(long double x, long double a)
+{
+    x = fabsl(x);
+    return x >= 2   ? 0
+           : x >= 1 ? a * x * x * x - 5 * a * x * x + 8 * a * x - 4 * a
+                    : (a + 2) * x * x * x - (a + 3) * x * x + 1;
+}
+
+static long double triangle(long double x) { return fmaxl(0, 1 - fabsl(x)); }
+
+/* Every row there is, and three beyond each border that repeat it; the antialiased kernel sees only those there are. */
+static void set_plainly(struct matrix *m, unsigned kind, int n_in, int n_out)
+{
+    memset(m, 0, sizeof *m);
+    for (int o = 0; o < n_out; o++) {
+        long double x = (o + 0.5L) * n_in / n_out - 0.5L, stretch = fmaxl(1, (long double)n_in / n_out), sum = 0;
+        if (kind == PE_BILINEAR_ALIGNED)
+            x = n_out > 1 ? (long double)o * (n_in - 1) / (n_out - 1) : 0;
+        if (kind == PE_BILINEAR)
+            x = fmaxl(x, 0);
+        for (int i = 0; i < n_in; i++)
+            sum += keys((i - x) / stretch, -0.5L);
+        for (int i = -3; i < n_in + 3; i++) {
+            int row = i < 0 ? 0 : i >= n_in ? n_in - 1 : i;
+            if (kind == PE_BICUBIC)
+                m->at[o][row] += (double)keys(i - x, -0.75L);
+            else if (kind == PE_BICUBIC_ANTIALIAS && row == i)
+                m->at[o][i] = (double)(keys((i - x) / stretch, -0.5L) / sum);
+            else if (kind != PE_BICUBIC_ANTIALIAS)
+                m->at[o][row] += (double)triangle(i - x);
+        }
+    }
+}
+
+static void any_size_matches_the_plain_form(void **unused)
+{
+    (void)unused;
+    struct matrix fast, plain;
+    srand(7);
+    for (int round = 0; round < 400; round++) {
+        unsigned kind = (unsigned)round % N_KINDS;
+        int n_in = 1 + rand() % SIDE_MAX, n_out = 1 + rand() % SIDE_MAX;
+        set_matrix(&fast, (enum pe_resample_kind)kind, (uint64_t)n_in, (uint64_t)n_out);
+        set_plainly(&plain, kind, n_in, n_out);
+        for (int o = 0; o < n_out; o++)
+            for (int i = 0; i < n_in; i++)
+                assert_near(fast.at[o][i], plain.at[o][i], 1e-15, kinds[kind], (uint64_t)o, (uint64_t)i);
+    }
+}
+
+/* A table of equal rows stays what it is; turning the axis around changes nothing. */
+static void weights_sum_to_one_and_mirror(void **unused)
+{
+    (void)unused;
+    struct matrix m;
+    for (unsigned kind = 0; kind < N_KINDS; kind++)
+        for (uint64_t n_in = 1; n_in <= 33; n_in += 4)
+            for (uint64_t n_out = 1; n_out <= 40; n_out += 3) {
+                bool is_one_sided = kind == PE_BILINEAR_ALIGNED && n_out == 1; /* linspace of one begins at row 0 */
+                set_matrix(&m, (enum pe_resample_kind)kind, n_in, n_out);
+                for (uint64_t o = 0; o < n_out; o++) {
+                    double sum = 0;
+                    for (uint64_t i = 0; i < n_in; i++) {
+                        sum += m.at[o][i];
+                        if (!is_one_sided)
+                            assert_near(m.at[o][i], m.at[n_out - 1 - o][n_in - 1 - i], 1e-15, kinds[kind], o, i);
+                    }
+                    assert_near(sum, 1, 1e-15, kinds[kind], o, 0);
+                }
+            }
+}
+
+/* Long axes keep their accuracy: x is taken from integers, so the coordinate of the last output has no error to
+ * speak of. n_in = 2^40, n_out = 3: x of the middle output is (2^40 - 1)/2 exactly. */
+static void long_axes_stay_exact(void **unused)
+{
+    (void)unused;
+    struct pe_resample_taps taps;
+    uint64_t n = 1ULL << 40;
+    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR, n, 3), PE_OK);
+    assert_true(taps.index[2] == (int64_t)(n / 2 - 1) && taps.index[3] == (int64_t)(n / 2));
+    assert_true(taps.weight[2] == 0.5 && taps.weight[3] == 0.5);
+    pe_resample_drop(&taps);
+    assert_int_equal(pe_resample_init(&taps, PE_BILINEAR_ALIGNED, n, 4), PE_OK);
+    assert_true(taps.index[7] == (int64_t)n - 1 && taps.index[6] == (int64_t)n - 1);
+    assert_true(taps.index[2] == (int64_t)((n - 1) / 3) && taps.weight[2] == 1); /* 3 divides 2^40 - 1 */
+    pe_resample_drop(&taps);
+}
+
+static void no_memory_is_said(void **unused)
+{
+    (void)unused;
+    struct pe_resample_taps taps = {0};
+    alloc_fail_at(0);
+    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC, 4, 7), PE_NO_MEMORY);
+    alloc_fail_at(-1);
+    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC, 4, UINT64_MAX), PE_NO_MEMORY);
+    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC_ANTIALIAS, 1ULL << 40, 1), PE_NO_MEMORY);
+    assert_null(taps.index);
+    pe_resample_drop(&taps);
+    long before = alloc_count();
+    assert_int_equal(pe_resample_init(&taps, PE_BICUBIC_ANTIALIAS, 16, 24), PE_OK);
+    assert_int_equal(alloc_count() - before, 1);
+    pe_resample_drop(&taps);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_rows_read_as_four),
+        cmocka_unit_test(bilinear_does_not_reach_before_the_first_row),
+        cmocka_unit_test(four_rows_read_as_seven),
+        cmocka_unit_test(seven_rows_read_as_three),
+        cmocka_unit_test(bicubic_is_that_of_other_libraries),
+        cmocka_unit_test(antialias_is_that_of_other_libraries),
+        cmocka_unit_test(same_size_changes_nothing),
+        cmocka_unit_test(any_size_matches_the_plain_form),
+        cmocka_unit_test(weights_sum_to_one_and_mirror),
+        cmocka_unit_test(long_axes_stay_exact),
+        cmocka_unit_test(no_memory_is_said),
+    };
+    return cmocka_run_group_tests_name("resample", tests, NULL, NULL);
+}

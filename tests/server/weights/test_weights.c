@@ -1,0 +1,368 @@
+/* The store of weights without HTTP: holders, guards, ceilings, the folder, allocations that fail, changes at once. */
+#include "server/weights/weights.h"
+#include "server/log.h"
+#include "server/weights/weights_folder.h"
+#include "tests/support/alloc.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { FILE_BYTES = 4096, BIG = 1 << 20 };
+
+static const struct api_guard no_guard;
+
+/* A file of one tensor of FILE_BYTES / 2 bytes, all c. */
+static size_t file_of(char c, char bytes[FILE_BYTES])
+{
+    enum { N = FILE_BYTES / 2 };
+    int n =
+        snprintf(bytes + 8, FILE_BYTES / 2, "{\"t\":{\"dtype\":\"U8\",\"shape\":[%d],\"data_offsets\":[0,%d]}}", N, N);
+    memset(bytes, 0, 8);
+    bytes[0] = (char)n;
+    memset(bytes + 8 + n, c, N);
+    return 8 + (size_t)n + N;
+}
+
+static struct weights *store_new(const char *folder, uint64_t bytes_max)
+{
+    char error[WEIGHTS_ERROR_BYTES] = "";
+    struct weights *w = weights_new(folder, bytes_max, error);
+    if (!w)
+        fail_msg("%s", error);
+    return w;
+}
+
+/* Puts the file of c, and lets it go. */
+static enum api_stored put(const struct api_store *store, const char *name, char c, const struct api_guard *guard)
+{
+    char bytes[FILE_BYTES], why[256] = "";
+    const struct api_weights *made = NULL;
+    size_t n = file_of(c, bytes);
+    struct api_tensors *tensors = api_tensors_read(bytes, n, why, sizeof why);
+    assert_non_null(tensors);
+    enum api_stored stored = store->put(store->self, name, bytes, n, tensors, guard, &made);
+    assert_true((made != NULL) == (stored <= API_STORED_REPLACED));
+    if (made)
+        store->release(store->self, made);
+    return stored;
+}
+
+/* What is stored under name, as one letter; '-' if nothing is. */
+static char stored(const struct api_store *store, const char *name)
+{
+    const struct api_weights *found = store->find(store->self, name);
+    char c = found ? found->bytes[found->n_bytes - 1] : '-';
+    if (found)
+        store->release(store->self, found);
+    return c;
+}
+
+/* ---- In memory ---- */
+
+static void finds_what_was_put(void **state)
+{
+    (void)state;
+    struct weights *w = store_new("", BIG);
+    const struct api_store *store = weights_store(w);
+    assert_int_equal(put(store, "b", 'x', &no_guard), API_STORED_NEW);
+    assert_int_equal(put(store, "a", 'y', &no_guard), API_STORED_NEW);
+    assert_int_equal(put(store, "b", 'z', &no_guard), API_STORED_REPLACED);
+    assert_int_equal(stored(store, "a"), 'y');
+    assert_int_equal(stored(store, "b"), 'z');
+    assert_int_equal(stored(store, "c"), '-');
+    const struct api_weights *first = store->next(store->self, ""), *second = store->next(store->self, first->name);
+    assert_string_equal(first->name, "a");
+    assert_string_equal(second->name, "b");
+    assert_null(store->next(store->self, "b"));
+    assert_int_equal((uintptr_t)first->bytes % 64, 0);
+    store->release(store->self, first);
+    store->release(store->self, second);
+    assert_int_equal(store->remove(store->self, "a", &no_guard), API_STORED_REPLACED);
+    assert_int_equal(store->remove(store->self, "a", &no_guard), API_STORED_ABSENT);
+    weights_free(w);
+}
+
+static void digests_are_sha256(void **state)
+{
+    (void)state;
+    struct weights *w = store_new("", BIG);
+    const struct api_store *store = weights_store(w);
+    static const char bytes[] = "\2\0\0\0\0\0\0\0{}";
+    const struct api_weights *made = NULL;
+    struct api_tensors *tensors = api_tensors_read(bytes, 10, (char[64]){0}, 64);
+    assert_non_null(tensors);
+    assert_int_equal(store->put(store->self, "e", bytes, 10, tensors, &no_guard, &made), API_STORED_NEW);
+    /* printf '\2\0\0\0\0\0\0\0{}' | sha256sum */
+    assert_string_equal(made->sha256, "411a485216e432ece6b9af94fa32154cf79a2a56d4f81266baa50063f45092bd");
+    store->release(store->self, made);
+    weights_free(w);
+}
+
+/* A file that is replaced or removed stays whole for whoever holds it; ASan watches. */
+static void held_files_outlive_the_name(void **state)
+{
+    (void)state;
+    struct weights *w = store_new("", BIG);
+    const struct api_store *store = weights_store(w);
+    put(store, "a", 'x', &no_guard);
+    const struct api_weights *old = store->find(store->self, "a");
+    put(store, "a", 'y', &no_guard);
+    assert_int_equal(old->bytes[old->n_bytes - 1], 'x');
+    const struct api_weights *now = store->find(store->self, "a");
+    assert_ptr_not_equal(old, now);
+    assert_string_not_equal(old->sha256, now->sha256);
+    store->remove(store->self, "a", &no_guard);
+    assert_int_equal(stored(store, "a"), '-');
+    assert_int_equal(now->bytes[now->n_bytes - 1], 'y');
+    store->release(store->self, now);
+    store->release(store->self, old);
+    weights_free(w);
+}
+
+static void guards_hold(void **state)
+{
+    (void)state;
+    struct weights *w = store_new("", BIG);
+    const struct api_store *store = weights_store(w);
+    const struct api_guard none = {.if_none_match = "*"}, any = {.if_match = "*"}, wrong = {.if_match = "\"0\""};
+    assert_int_equal(put(store, "a", 'x', &any), API_STORED_GUARDED);
+    assert_int_equal(put(store, "a", 'x', &none), API_STORED_NEW);
+    assert_int_equal(put(store, "a", 'y', &none), API_STORED_GUARDED);
+    assert_int_equal(put(store, "a", 'y', &wrong), API_STORED_GUARDED);
+    assert_int_equal(store->remove(store->self, "a", &wrong), API_STORED_GUARDED);
+    assert_int_equal(stored(store, "a"), 'x');
+    assert_int_equal(put(store, "a", 'y', &any), API_STORED_REPLACED);
+    weights_free(w);
+}
+
+static void ceilings_hold(void **state)
+{
+    (void)state;
+    char bytes[FILE_BYTES];
+    struct weights *w = store_new("", 2 * file_of('x', bytes));
+    const struct api_store *store = weights_store(w);
+    assert_int_equal(put(store, "a", 'x', &no_guard), API_STORED_NEW);
+    assert_int_equal(put(store, "b", 'x', &no_guard), API_STORED_NEW);
+    assert_int_equal(put(store, "c", 'x', &no_guard), API_STORED_FULL);
+    assert_int_equal(put(store, "b", 'y', &no_guard), API_STORED_REPLACED);
+    store->remove(store->self, "a", &no_guard);
+    assert_int_equal(put(store, "c", 'x', &no_guard), API_STORED_NEW);
+    weights_free(w);
+
+    w = store_new("", UINT64_MAX);
+    store = weights_store(w);
+    for (size_t i = 0; i <= store->files_max; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "w%zu", i * 7919 % (store->files_max + 1));
+        assert_int_equal(put(store, name, 'x', &no_guard), i < store->files_max ? API_STORED_NEW : API_STORED_TOO_MANY);
+    }
+    char near[API_WEIGHT_NAME_MAX + 1];
+    assert_true(store->nearest(store->self, "w0x", near));
+    weights_free(w);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    struct weights *w = store_new("", BIG);
+    const struct api_store *store = weights_store(w);
+    char bytes[FILE_BYTES];
+    size_t n = file_of('x', bytes);
+    for (long at = 0; at < 20; at++) {
+        const struct api_weights *made = NULL;
+        char why[256];
+        alloc_fail_at(at);
+        struct api_tensors *tensors = api_tensors_read(bytes, n, why, sizeof why);
+        enum api_stored result =
+            tensors ? store->put(store->self, "a", bytes, n, tensors, &no_guard, &made) : API_STORED_NO_MEMORY;
+        alloc_fail_at(-1);
+        assert_true(result <= API_STORED_REPLACED || result == API_STORED_NO_MEMORY);
+        assert_int_equal(stored(store, "a") == 'x', result <= API_STORED_REPLACED);
+        if (made)
+            store->release(store->self, made);
+        store->remove(store->self, "a", &no_guard);
+    }
+    weights_free(w);
+}
+
+/* ---- The folder ---- */
+
+static char folder[] = "/tmp/posenc-weights-XXXXXX";
+
+static int folder_make(void **state)
+{
+    (void)state;
+    memcpy(folder + sizeof folder - 7, "XXXXXX", 6);
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int folder_remove(void **state)
+{
+    (void)state;
+    char **names;
+    size_t n;
+    assert_true(weights_folder_list(folder, &names, &n));
+    for (size_t i = 0; i < n; i++)
+        assert_true(weights_folder_remove(folder, names[i]));
+    weights_folder_list_free(names, n);
+    return rmdir(folder); /* fails if a draft was left */
+}
+
+static void the_folder_has_what_is_stored(void **state)
+{
+    (void)state;
+    struct weights *w = store_new(folder, BIG);
+    put(weights_store(w), "a", 'x', &no_guard);
+    put(weights_store(w), "b", 'y', &no_guard);
+    put(weights_store(w), "a", 'z', &no_guard);
+    weights_store(w)->remove(weights_store(w)->self, "b", &no_guard);
+    weights_free(w);
+    w = store_new(folder, BIG);
+    assert_int_equal(stored(weights_store(w), "a"), 'z');
+    assert_int_equal(stored(weights_store(w), "b"), '-');
+    weights_free(w);
+}
+
+static void rereading_finds_the_changes_of_others(void **state)
+{
+    (void)state;
+    char bytes[FILE_BYTES];
+    struct weights *w = store_new(folder, BIG);
+    const struct api_store *store = weights_store(w);
+    put(store, "stays", 'x', &no_guard);
+    put(store, "goes", 'x', &no_guard);
+    put(store, "breaks", 'x', &no_guard);
+    const struct api_weights *same = store->find(store->self, "stays");
+    size_t n = file_of('y', bytes);
+    assert_true(weights_folder_write(folder, "comes", bytes, n));
+    assert_true(weights_folder_write(folder, "breaks", bytes, n - 1));
+    assert_true(weights_folder_remove(folder, "goes"));
+    weights_reread(w);
+    assert_int_equal(stored(store, "comes"), 'y');
+    assert_int_equal(stored(store, "goes"), '-');
+    assert_int_equal(stored(store, "breaks"), 'x');
+    const struct api_weights *still = store->find(store->self, "stays");
+    assert_ptr_equal(same, still); /* what did not change keeps its place */
+    store->release(store->self, same);
+    store->release(store->self, still);
+    weights_free(w);
+}
+
+/* Short of memory, the store may keep less new, but forgets nothing that is there. */
+static void rereading_without_memory_forgets_nothing(void **state)
+{
+    (void)state;
+    struct weights *w = store_new(folder, BIG);
+    const struct api_store *store = weights_store(w);
+    for (char c = 'a'; c < 'i'; c++)
+        put(store, (char[]){c, '\0'}, c, &no_guard);
+    for (long at = 0; at < 40; at++) {
+        alloc_fail_at(at);
+        weights_reread(w);
+        alloc_fail_at(-1);
+        for (char c = 'a'; c < 'i'; c++)
+            assert_int_equal(stored(store, (char[]){c, '\0'}), c);
+    }
+    weights_free(w);
+}
+
+static void a_folder_that_is_none(void **state)
+{
+    (void)state;
+    char error[WEIGHTS_ERROR_BYTES] = "";
+    assert_null(weights_new("/nonexistent/folder", BIG, error));
+    assert_non_null(strstr(error, "--weights-dir /nonexistent/folder"));
+}
+
+/* ---- At once ---- */
+
+static void *change(void *self)
+{
+    const struct api_store *store = self;
+    for (int i = 0; i < 300; i++) {
+        put(store, "a", (char)('x' + i % 2), &no_guard);
+        if (i % 7 == 0)
+            store->remove(store->self, "a", &no_guard);
+    }
+    return NULL;
+}
+
+/* Every byte of a held file is of one writer. */
+static void *look(void *self)
+{
+    const struct api_store *store = self;
+    bool fine = true;
+    for (int i = 0; i < 3000; i++) {
+        const struct api_weights *w = store->find(store->self, "a");
+        char c = w ? w->bytes[w->n_bytes - 1] : '\0';
+        for (size_t j = 1; w && j <= FILE_BYTES / 2; j++)
+            fine = fine && w->bytes[w->n_bytes - j] == c;
+        if (w)
+            store->release(store->self, w);
+    }
+    return fine ? self : NULL;
+}
+
+static void changes_and_readers_at_once(void **state)
+{
+    (void)state;
+    struct weights *w = store_new("", BIG);
+    struct api_store *store = (struct api_store *)(uintptr_t)weights_store(w);
+    pthread_t threads[4];
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, i < 2 ? change : look, store), 0);
+    for (size_t i = 0; i < 4; i++) {
+        void *result;
+        pthread_join(threads[i], &result);
+        if (i >= 2)
+            assert_non_null(result);
+    }
+    weights_free(w);
+}
+
+static void names(void **state)
+{
+    (void)state;
+    static const char *const good[] = {"a", "0", "Z", "t5-small", "a.b_c-d", "a..b", "9."};
+    static const char *const bad[] = {"",     ".",   "..",  ".a",   "-a",  "_a",      "a/b",
+                                      "../a", "a b", "a\n", "a\\b", "a:b", "\xc3\xa9"};
+    char longest[API_WEIGHT_NAME_MAX + 2] = {0};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_true(api_weight_name_is_valid(good[i]));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_false(api_weight_name_is_valid(bad[i]));
+    memset(longest, 'a', API_WEIGHT_NAME_MAX);
+    assert_true(api_weight_name_is_valid(longest));
+    longest[API_WEIGHT_NAME_MAX] = 'a';
+    assert_false(api_weight_name_is_valid(longest));
+}
+
+int main(void)
+{
+    api_setup();
+    log_setup(LOG_FORMAT_TEXT, LOG_ERROR, STDERR_FILENO); /* what is passed over is told by warnings */
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names),
+        cmocka_unit_test(finds_what_was_put),
+        cmocka_unit_test(digests_are_sha256),
+        cmocka_unit_test(held_files_outlive_the_name),
+        cmocka_unit_test(guards_hold),
+        cmocka_unit_test(ceilings_hold),
+        cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test_setup_teardown(the_folder_has_what_is_stored, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(rereading_finds_the_changes_of_others, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(rereading_without_memory_forgets_nothing, folder_make, folder_remove),
+        cmocka_unit_test(a_folder_that_is_none),
+        cmocka_unit_test(changes_and_readers_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
