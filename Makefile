@@ -273,9 +273,9 @@ bench-quick: ## a part of them in under two minutes
 	@$(MAKE) --no-print-directory -j$(JOBS) all $(BENCHES)
 	@$(BENCH) --quick $(ROWS)
 
-bench-readme: ## put the table of build/bench.json into README.md
+bench-readme: ## put the table of build/bench.json into tests/bench/SPEEDS.md
 	@$(BENCH) --render
-	@$(PYTHON) tests/lint/splice.py write README.md bench=$(BUILD)/bench.md
+	@$(PYTHON) tests/lint/splice.py write tests/bench/SPEEDS.md bench=$(BUILD)/bench.md
 
 B ?= bench_waves bench_numbers bench_attend bench_answers
 bench-one: ## the benches in C as they print (B=bench_waves for one)
@@ -305,7 +305,7 @@ lint: all $(TOOLS) ## layers, calls, format, generated text, folder guides, shel
 format: ## settle the look
 	@clang-format -i $(FORMATTED)
 
-docs: all $(TOOLS) ## renew the generated parts of README.md
+docs: all $(TOOLS) ## renew the generated parts of core/schemes/SCHEMES.md and server/RUNNING.md
 	@BUILD=$(BUILD) tests/lint/generated.sh write
 
 # ---- Running -----------------------------------------------------------------------------------------------------------

@@ -4,8 +4,8 @@
     python3 tests/bench --list                                          the rows' names
     python3 tests/bench --render                                        build/bench.md out of build/bench.json
 
-All rows go to build/bench.json and build/bench.md, those of --quick to bench-quick, named ones to bench-part: README's
-table is of one whole run.
+All rows go to build/bench.json and build/bench.md, those of --quick to bench-quick, named ones to bench-part: the
+table of SPEEDS.md is of one whole run.
 """
 import argparse
 import os

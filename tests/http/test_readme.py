@@ -1,4 +1,5 @@
-"""The README's commands work as printed: every curl in an ```sh block is run against a server, and the Python too."""
+"""The commands of the README and of the pages it links to work as printed: every curl in an ```sh block is run against a server, and
+the Python too."""
 import json
 import pathlib
 import re
@@ -13,14 +14,16 @@ import safetensors_reader
 from conftest import ROOT
 
 README = ROOT / "README.md"
+PROMISES = ROOT / "server/PROMISES.md"
+PAGES = [README, ROOT / "core/schemes/SCHEMES.md", ROOT / "api/USING.md", ROOT / "server/RUNNING.md", PROMISES,
+         ROOT / "tests/bench/SPEEDS.md"]
 
 
-def blocks(language):
-    text = README.read_text() if README.exists() else ""
-    return re.findall(rf"^```{language}\n(.*?)^```", text, re.M | re.S)
+def blocks(language, pages=PAGES):
+    return [block for page in pages for block in re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.M | re.S)]
 
 
-CURLS = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("curl ")]
+CURLS = list(dict.fromkeys(line for block in blocks("sh") for line in block.splitlines() if line.startswith("curl ")))
 
 
 def here(text, server):
@@ -55,9 +58,10 @@ def test_every_curl(server, folder, command):
         assert (folder / words[words.index("-o") + 1]).stat().st_size > 0
 
 
-def test_the_python(server, folder):
-    """Later blocks go on from the ones before."""
-    (folder / "example.py").write_text(here("\n".join(blocks("python")), server))
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks("python", [page])], ids=lambda page: page.name)
+def test_the_python(server, folder, page):
+    """Later blocks of a page continue the earlier ones."""
+    (folder / "example.py").write_text(here("\n".join(blocks("python", [page])), server))
     done = subprocess.run([sys.executable, "example.py"], cwd=folder, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
@@ -82,17 +86,22 @@ def test_the_picture_printed_is_the_picture_given(server):
     assert drawn in blocks("text"), drawn
 
 
-def test_links_lead_somewhere():
-    if not README.exists():
-        pytest.skip("no README yet")
-    for target in re.findall(r"\]\(([^)#]+)\)", README.read_text()):
-        assert target.startswith("http") or (pathlib.Path(README).parent / target).exists(), target
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        assert target.startswith("http") or (page.parent / target).exists(), target
+
+
+def test_the_readme_is_short_and_leads_to_every_page():
+    text = README.read_text()
+    assert len(text.encode()) <= 16 * 1024
+    for page in PAGES[1:]:
+        assert f"({page.relative_to(ROOT).as_posix()})" in text, page
 
 
 def test_every_promise_names_its_tests():
     """Names in the table of promises are functions or files of tests, make targets, or folders of tests/."""
-    page = re.search(r"^## What it promises\n(.*?)^## ", README.read_text(), re.M | re.S)[1]
-    rows = [line.split("|")[2] for line in page.splitlines() if line.startswith("| **")]
+    rows = [line.split("|")[2] for line in PROMISES.read_text().splitlines() if line.startswith("| **")]
     written = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.[cp]*"))
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
     assert len(rows) > 10

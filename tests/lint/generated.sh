@@ -1,5 +1,5 @@
 #!/bin/sh
-# The generated parts of README.md, between their markers: the scheme table from the registry, the options from --help.
+# The generated parts of documents, between their markers: the scheme table from the registry, the options from --help.
 #   BUILD=build generated.sh check|write
 set -eu
 BUILD=${BUILD:-build}
@@ -13,4 +13,5 @@ trap 'rm -rf "$folder"' EXIT
     "$BUILD"/posencd --help
     echo '```'
 } >"$folder/options"
-"$PYTHON" tests/lint/splice.py "$1" README.md schemes="$folder/schemes" options="$folder/options"
+"$PYTHON" tests/lint/splice.py "$1" core/schemes/SCHEMES.md schemes="$folder/schemes"
+"$PYTHON" tests/lint/splice.py "$1" server/RUNNING.md options="$folder/options"

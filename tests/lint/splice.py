@@ -1,6 +1,6 @@
 """Puts text between markers of a Markdown file, or checks that it stands there.
 
-    splice.py check|write README.md schemes=FILE options=FILE
+    splice.py check|write DOCUMENT.md NAME=FILE …
 """
 import pathlib
 import re
