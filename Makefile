@@ -49,7 +49,7 @@ HARDEN    += $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 HARDEN_LD := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 endif
 
-# Kernels are compiled once per instruction set; core/isa.c chooses among them at run time.
+# Kernels are compiled once per instruction set; core/numeric/isa.c chooses among them at run time.
 ISAS         := base
 ifeq ($(MACHINE),x86_64)
 ISAS         += avx2 avx512

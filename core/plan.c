@@ -1,6 +1,6 @@
 /* Plans: a request is checked once, here, and everything that decides a number is decided; filling cannot fail. */
 #include "core/attention/attention.h"
-#include "core/outputs.h"
+#include "core/encode/outputs.h"
 #include "core/waves/float32.h"
 #include "core/rotate/rotate.h"
 #include "core/slice.h"
@@ -260,24 +260,6 @@ void pe_plan_free(struct pe_plan *plan)
     free(plan);
 }
 
-static bool gave(const struct pe_plan *plan, size_t n, const char *name)
-{
-    const struct pe_param *row = pe_param_find(plan->scheme->info.params, name);
-    for (size_t i = 0; i < n; i++) {
-        const char *given = plan->request->fields[i].name;
-        if (strcmp(given, name) == 0 || (row && pe_param_find(plan->scheme->info.params, given) == row))
-            return true;
-    }
-    return false;
-}
-
-bool pe_plan_gave(const struct pe_plan *plan, const char *name) { return gave(plan, plan->request->n_fields, name); }
-
-bool pe_plan_gave_itself(const struct pe_plan *plan, const char *name)
-{
-    return gave(plan, plan->inheritance->n_own, name);
-}
-
 /* ---- What a plan says ---- */
 
 const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan) { return &plan->scheme->info; }
@@ -295,100 +277,3 @@ const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i)
 enum pe_pace pe_plan_pace(const struct pe_plan *plan) { return plan->pace; }
 
 const struct pe_value *pe_plan_config(const struct pe_plan *plan) { return &plan->resolved; }
-
-/* ---- Filling ---- */
-
-void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *b, void *dst)
-{
-    const struct pe_source *from = &plan->sources[i];
-    const struct pe_positions *axes = plan->seq.k;
-    if (from->waves) {
-        pe_waves_fill(from->waves, dtype, axes, b->row0, b->n_rows, b->col0, b->n_cols, dst, b->n_cols);
-    } else if (from->recipe) {
-        pe_recipe_fill(from->recipe + b->col0, dtype, axes, b->row0, b->n_rows, b->n_cols, dst, b->n_cols);
-    } else {
-        struct pe_output output = plan->outputs[i];
-        output.dtype = dtype;
-        plan->scheme->fill(plan, &output, from->id, b, dst);
-    }
-}
-
-enum { TILE_SIDE = 64 }; /* elements; 32 KiB of doubles */
-
-/* to[col, row] = from[row, col] for elements of the given size; rows of `to` are stride elements apart. */
-static void turn(const char *from, size_t n_rows, size_t n_cols, size_t size, char *to, size_t stride)
-{
-    for (size_t j = 0; j < n_cols; j++)
-        for (size_t i = 0; i < n_rows; i++)
-            memcpy(to + (j * stride + i) * size, from + (i * n_cols + j) * size, size);
-}
-
-/* A block of the transposed table, made in tiles of the table itself. */
-static void fill_transposed(const struct pe_plan *plan, size_t i, const struct pe_block *b, char *dst)
-{
-    _Alignas(64) double tile[TILE_SIDE * TILE_SIDE];
-    enum pe_dtype dtype = plan->outputs[i].dtype;
-    size_t size = pe_dtype_size(dtype);
-    for (uint64_t r = 0; r < b->n_rows; r += TILE_SIDE)
-        for (uint64_t c = 0; c < b->n_cols; c += TILE_SIDE) {
-            struct pe_block t = {.row0 = b->col0 + c, .n_rows = TILE_SIDE, .col0 = b->row0 + r, .n_cols = TILE_SIDE};
-            if (t.n_rows > b->n_cols - c)
-                t.n_rows = b->n_cols - c;
-            if (t.n_cols > b->n_rows - r)
-                t.n_cols = b->n_rows - r;
-            pe_plan_fill_source(plan, i, dtype, &t, tile);
-            turn((const char *)tile, t.n_rows, t.n_cols, size, dst + (r * b->n_cols + c) * size, b->n_cols);
-        }
-}
-
-static void fill_block(const struct pe_plan *plan, size_t i, struct pe_block b, void *dst)
-{
-    if (plan->rotator)
-        pe_rotator_fill(plan, i, &b, dst);
-    else if (plan->sources[i].id == PE_COMBINED)
-        pe_absolute_combine(plan, plan->n_sources - 1, &plan->outputs[i], &b, dst);
-    else if (plan->sources[i].transposed)
-        fill_transposed(plan, i, &b, dst);
-    else
-        pe_plan_fill_source(plan, i, plan->outputs[i].dtype, &b, dst);
-}
-
-/* Elements first … first+n-1 are: the end of a row, whole rows, the start of a row; each may be missing. */
-void pe_plan_fill_whole(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
-{
-    const struct pe_output *output = &plan->outputs[i];
-    assert(i < plan->n_outputs && first + n <= output->n_rows * output->row_len);
-    char *at = dst;
-    if (plan->attention) {
-        pe_attention_fill(plan, i, first, n, dst);
-        return;
-    }
-    while (n > 0) {
-        uint64_t row = first / output->row_len, col = first % output->row_len, left = output->row_len - col;
-        struct pe_block b = {.row0 = row, .n_rows = 1, .col0 = col, .n_cols = left < n ? left : n};
-        if (col == 0 && n >= output->row_len)
-            b.n_rows = n / output->row_len;
-        fill_block(plan, i, b, at);
-        size_t done = (size_t)(b.n_rows * b.n_cols);
-        first += done;
-        n -= done;
-        at += done * pe_dtype_size(output->dtype);
-    }
-}
-
-void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
-{
-    if (plan->parts)
-        pe_slice_fill(plan, i, first, n, dst);
-    else
-        pe_plan_fill_whole(plan, i, first, n, dst);
-}
-
-bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst)
-{
-    assert(i < plan->n_outputs);
-    bool is_own = !plan->attention && !plan->rotator && (!plan->parts || plan->parts[i].is_whole);
-    if (!is_own || !plan->scheme->line || plan->sources[i].id == PE_COMBINED)
-        return false;
-    return plan->scheme->line(plan, &plan->outputs[i], plan->sources[i].id, matrix, first, n, dst);
-}

@@ -7,18 +7,19 @@
 #ifndef PE_SCHEME_H
 #define PE_SCHEME_H
 
-#include "core/absolute.h"
+#include "core/request/absolute.h"
 #include "core/numeric/dd.h"
 #include "core/numeric/dtype.h"
 #include "core/waves/freq.h"
 #include "core/models/inherit.h"
 #include "core/limits.h"
-#include "core/request/params.h"
+#include "core/params.h"
 #include "core/numeric/resample.h"
 #include "core/waves/phases.h"
 #include "core/sequence/sequence.h"
 #include "core/sequence/mask.h"
 #include "core/numeric/toeplitz.h"
+#include "core/waves/float32.h"
 #include "core/waves/waves.h"
 #include "core/request/weights.h"
 
@@ -45,9 +46,6 @@ struct pe_rotation {
     bool is_tiled; /* V-JEPA 2: channel i of a block takes the cosine and sine of pair i mod n_pairs */
 };
 
-/* Whether the scheme computes as the frameworks do in float32 rather than exactly: the common parameter `arith`. */
-enum pe_arith { PE_ARITH_EXACT, PE_ARITH_FLOAT32 };
-extern const char *const pe_arith_words[];
 #define PE_P_ARITH(S)                                                                                                  \
     PE_P_WORD(S, arith, pe_arith_words,                                                                                \
               "exact: angles in double or better, rounded once; float32: each step of the frameworks' recipe rounded " \
@@ -72,6 +70,7 @@ struct pe_plan {
     void *tables; /* what plan() precomputed, freed by drop() */
     struct pe_sequence seq;
     struct pe_sequence_fields sequence; /* its fields; the rules in use stand in the resolved config */
+    bool operation_uses_seed; /* for tensors of its own */
     const struct pe_sight *sight;       /* PE_ATTEND: who sees whom, known when plan() is called; else NULL */
     struct pe_weights *weights;         /* [inputs of the scheme] */
     struct pe_absolute *absolute;       /* additive schemes: how the encoding meets x */
@@ -92,6 +91,7 @@ struct pe_plan {
     struct pe_field *resolved_fields;
     struct pe_rotator *rotator;     /* PE_ROTATE: tensors, layout, tables (core/rotate/rotate.c) */
     struct pe_attention *attention; /* PE_ATTEND (core/attention/) */
+    const struct pe_brought *brought; /* PE_ATTEND: tensors beside those of the scheme (core/attend.h) */
 };
 
 struct pe_attend;
@@ -135,18 +135,11 @@ struct pe_scheme {
     void (*magnitude)(const struct pe_plan *plan, size_t id, const struct pe_positions *positions, uint64_t row0,
                       size_t n_rows, double *factors);
 
-    /* What it does in attention beyond that (core/attention/attend.h); may be NULL. */
+    /* What it does in attention beyond that (core/attend.h); may be NULL. */
     const struct pe_attend *attend;
 };
 
 const struct pe_scheme *pe_scheme_get(const char *name); /* NULL if none */
-
-/* Writes a block of source i of the plan, in dtype. */
-void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dtype, const struct pe_block *block,
-                         void *dst);
-
-/* As pe_fill, of the whole output. */
-void pe_plan_fill_whole(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
 
 /* Has the request given this parameter, under any of its names? Only while planning. */
 bool pe_plan_gave(const struct pe_plan *plan, const char *name);        /* or the model it names */

@@ -1,7 +1,7 @@
 /* Parts of outputs. The core's fills know whole outputs only; here elements of a part are found in them, in runs as
  * long as the part allows. */
 #include "core/slice.h"
-#include "core/scheme.h"
+#include "core/fill_whole.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The operation attend: the steps of its plan, from tensors and a scheme to working memory. */
 #include "core/attention/internal.h"
-#include "core/outputs.h"
+#include "core/encode/outputs.h"
 
 #include <math.h>
 #include <stdlib.h>

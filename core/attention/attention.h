@@ -31,7 +31,4 @@ void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, siz
 /* Working memory of those who fill at one time, a stream's worth. */
 double pe_attention_bytes(const struct pe_plan *plan);
 
-/* Is the random seed in use? */
-bool pe_attention_uses_seed(const struct pe_plan *plan);
-
 #endif

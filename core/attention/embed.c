@@ -1,7 +1,8 @@
 /* Queries, keys and values out of embeddings: y = x·Wᵀ + b, computed in double and rounded once. Embeddings are sent,
  * or random for the words of the textbook experiment: equal for equal words. */
 #include "core/attention/internal.h"
-#include "core/outputs.h"
+#include "core/encode/combine.h"
+#include "core/encode/outputs.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -128,14 +129,14 @@ struct projection {
 
 static bool open_projection(struct pe_attention *t, enum pe_projection i, struct pe_operand *to, struct projection *p)
 {
-    const struct pe_tensor *w = &t->projections[i].tensor;
+    const struct pe_tensor *w = &t->brought.projections[i].tensor;
     *p = (struct projection){.to = to};
     if (!w->rank)
         return true;
     p->n_out = w->shape[0];
-    p->w = read_weights(&t->projections[i]);
-    p->b = read_weights(&t->projections[PE_B_Q + i]);
-    return p->w && (p->b || !t->projections[PE_B_Q + i].tensor.rank);
+    p->w = read_weights(&t->brought.projections[i]);
+    p->b = read_weights(&t->brought.projections[PE_B_Q + i]);
+    return p->w && (p->b || !t->brought.projections[PE_B_Q + i].tensor.rank);
 }
 
 /* The result stands as [batch, n, heads, head_dim]. */
@@ -195,7 +196,7 @@ static enum pe_status check_work(const struct pe_attention *t, struct pe_error *
 {
     double rows = 0;
     for (size_t i = PE_W_Q; i <= PE_W_V; i++)
-        rows += t->projections[i].tensor.rank ? (double)t->projections[i].tensor.shape[0] : 0;
+        rows += t->brought.projections[i].tensor.rank ? (double)t->brought.projections[i].tensor.shape[0] : 0;
     double work = (double)t->embedded.n_rows * (double)t->embedded.dim * rows;
     if (work <= PE_PROJECTION_WORK_MAX)
         return PE_OK;

@@ -103,16 +103,10 @@ static enum pe_status read_tensors(struct pe_attention *t, const struct pe_reque
     for (size_t i = 0; !status && i < PE_N_PROJECTIONS; i++) {
         const struct pe_field *field = find(request, projection_names[i], taken);
         if (field)
-            status = pe_weights_take(&t->projections[i], field, err);
+            status = pe_weights_take(&t->brought.projections[i], field, err);
     }
+    t->brought.v_dim = t->v.width;
     return status;
-}
-
-size_t pe_attention_v_dim(const struct pe_plan *plan) { return plan->attention->v.width; }
-
-const struct pe_weights *pe_attention_projection(const struct pe_plan *plan, enum pe_projection which)
-{
-    return &plan->attention->projections[which];
 }
 
 /* ---- Which of the three ways ---- */
@@ -122,7 +116,7 @@ static enum pe_status refuse_unused(const struct pe_plan *plan, const struct pe_
     bool used = plan->scheme->attend && plan->scheme->attend->uses_projections;
     for (size_t i = 0; !used && i < PE_N_PROJECTIONS; i++) {
         char pointer[8] = "/";
-        if (t->projections[i].tensor.data)
+        if (t->brought.projections[i].tensor.data)
             return pe_fail(err, strcat(pointer, projection_names[i]),
                            "%s is not used here: it makes queries, keys or values out of x, and q is there",
                            projection_names[i]);
@@ -226,7 +220,7 @@ static int64_t scheme_size(const struct pe_plan *plan, const char *name, int64_t
 /* w_q's rows are num_heads · head_dim; without it head_dim is dim / num_heads. */
 static enum pe_status fix_head_dim(struct pe_plan *plan, struct pe_attention *t, uint64_t dim, struct pe_error *err)
 {
-    const struct pe_tensor *w = &t->projections[PE_W_Q].tensor;
+    const struct pe_tensor *w = &t->brought.projections[PE_W_Q].tensor;
     uint64_t heads = (uint64_t)t->fields.num_heads, rows_of_q = w->data && w->rank == 2 ? w->shape[0] : dim;
     if (pe_plan_gave(plan, "head_dim") && !w->data)
         return fix(plan, "head_dim", &t->fields.head_dim, (uint64_t)t->fields.head_dim, "", err);
@@ -257,8 +251,6 @@ static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, str
 
 /* ---- The seed ---- */
 
-bool pe_attention_uses_seed(const struct pe_plan *plan) { return plan->attention && plan->attention->has_seed; }
-
 /* Words and missing projections are made of it; words without a seed have seed 0, and so have the scheme's weights. */
 static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)
 {
@@ -269,9 +261,9 @@ static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, 
     if (t->has_tokens && row && row->type == PE_T_INT)
         *(int64_t *)((char *)plan->config + row->offset) = *own;
     bool makes =
-        t->has_tokens || (t->x.rank && (!t->projections[PE_W_Q].tensor.data || !t->projections[PE_W_K].tensor.data ||
-                                        (t->wants_output && !t->projections[PE_W_V].tensor.data)));
-    t->has_seed = makes && *own != PE_UNSET_INT;
+        t->has_tokens || (t->x.rank && (!t->brought.projections[PE_W_Q].tensor.data || !t->brought.projections[PE_W_K].tensor.data ||
+                                        (t->wants_output && !t->brought.projections[PE_W_V].tensor.data)));
+    t->has_seed = plan->operation_uses_seed = makes && *own != PE_UNSET_INT;
     bool schemes = row && pe_when_holds(row->when, plan->scheme->info.params, plan->config);
     if (!t->has_seed && !schemes && pe_plan_gave_itself(plan, "seed"))
         return pe_fail(err, "/seed", "seed is not used here: no tensor is made at random");
@@ -283,7 +275,7 @@ static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, 
 static enum pe_status need_projection(struct pe_attention *t, enum pe_projection i, uint64_t n_rows, uint64_t dim,
                                       struct pe_error *err)
 {
-    struct pe_weights *w = &t->projections[i];
+    struct pe_weights *w = &t->brought.projections[i];
     const uint64_t shape[2] = {n_rows, dim};
     char pointer[8] = "/", sent[96], needed[96];
     strcat(pointer, projection_names[i]);
@@ -308,7 +300,7 @@ static enum pe_status need_projection(struct pe_attention *t, enum pe_projection
 /* Heads of keys and values: as many rows as w_k has. */
 static enum pe_status kv_rows(const struct pe_attention *t, uint64_t *n_rows, struct pe_error *err)
 {
-    const struct pe_tensor *w = &t->projections[PE_W_K].tensor;
+    const struct pe_tensor *w = &t->brought.projections[PE_W_K].tensor;
     uint64_t heads = (uint64_t)t->fields.num_heads, head_dim = (uint64_t)t->fields.head_dim;
     *n_rows = w->data && w->rank == 2 ? w->shape[0] : heads * head_dim;
     char shape[96];
@@ -330,7 +322,7 @@ enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim,
         status = kv_rows(t, &n_kv, err);
     uint64_t n_q = status ? 0 : (uint64_t)(t->fields.num_heads * t->fields.head_dim);
     for (size_t i = 0; !status && i < PE_N_PROJECTIONS; i++)
-        if (i % 3 != PE_W_V || t->wants_output || t->projections[i].tensor.data)
+        if (i % 3 != PE_W_V || t->wants_output || t->brought.projections[i].tensor.data)
             status = need_projection(t, (enum pe_projection)i, i % 3 == PE_W_Q ? n_q : n_kv, dim, err);
     return status;
 }
@@ -351,6 +343,7 @@ enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *
     struct pe_attention *t = plan->attention = calloc(1, sizeof *t);
     if (!t)
         return pe_no_memory(err);
+    plan->brought = &t->brought;
     t->wants_output = asks_for(request, "output");
     return pe_params_read(rows, &t->fields, request->fields, request->n_fields, taken, "", err);
 }

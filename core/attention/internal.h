@@ -2,7 +2,7 @@
 #ifndef PE_ATTENTION_INTERNAL_H
 #define PE_ATTENTION_INTERNAL_H
 
-#include "core/attention/attend.h"
+#include "core/attend.h"
 #include "core/attention/attention.h"
 #include "core/request/operand.h"
 #include "core/rotate/rotate_rows.h"
@@ -70,7 +70,7 @@ struct pe_attention {
     bool x_is_text, has_tokens, has_seed, wants_output;
     void *embeddings; /* of tokens; owned */
     struct pe_embeddings embedded;
-    struct pe_weights projections[PE_N_PROJECTIONS];
+    struct pe_brought brought;
 
     uint64_t lead[PE_RANK_MAX]; /* axes of the batch, as they were sent */
     unsigned n_lead;

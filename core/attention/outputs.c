@@ -1,6 +1,6 @@
 /* What attention answers: the names, which of them a request can have, their shapes. */
 #include "core/attention/internal.h"
-#include "core/outputs.h"
+#include "core/encode/outputs.h"
 
 #include <string.h>
 

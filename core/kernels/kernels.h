@@ -1,5 +1,5 @@
 /* The inner loops: plain pointers in, plain pointers out. Each is compiled once per instruction set with a suffix
- * (_base, _avx2, _avx512); core/isa.c chooses the table of them. */
+ * (_base, _avx2, _avx512); core/numeric/isa.c chooses the table of them. */
 #ifndef PE_KERNELS_H
 #define PE_KERNELS_H
 
@@ -223,7 +223,7 @@ struct pe_kernels {
     PE_KERNEL_LIST(PE_KERNEL_MEMBER)
 #undef PE_KERNEL_MEMBER
 };
-const struct pe_kernels *pe_kernels(void); /* those in use (core/isa.c) */
+const struct pe_kernels *pe_kernels(void); /* those in use (core/numeric/isa.c) */
 
 #define PE_KERNEL_BASE(name, type) type pe_##name##_base;
 PE_KERNEL_LIST(PE_KERNEL_BASE)

@@ -119,8 +119,11 @@ enum pe_status pe_hf_rope(struct pe_hf_reader *r);    /* hf_rope.c */
 enum pe_status pe_hf_scaling(struct pe_hf_reader *r); /* hf_scaling.c: the field `scaling`, from r->rope */
 enum pe_status pe_hf_axes(struct pe_hf_reader *r);    /* hf_axes.c: channels, mrope_section, position_style … */
 
-enum pe_status pe_hf_learned(struct pe_hf_reader *r); /* hf_config.c: a table of positions … */
-enum pe_status pe_hf_patches(struct pe_hf_reader *r); /* … or of patches */
+/* hf_tables.c */
+enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side); /* patches along a side of the picture */
+enum pe_status pe_hf_learned(struct pe_hf_reader *r);                   /* a table of positions */
+enum pe_status pe_hf_patches(struct pe_hf_reader *r);                   /* a table of patches */
+enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r);
 
 /* hf_bias.c */
 enum pe_status pe_hf_alibi(struct pe_hf_reader *r); /* form: the model's style, else symmetric */
@@ -139,7 +142,6 @@ enum pe_status pe_hf_xlnet(struct pe_hf_reader *r);
 enum pe_status pe_hf_conformer(struct pe_hf_reader *r);
 
 /* hf_window.c */
-enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side); /* patches along a side of the picture */
 enum pe_status pe_hf_swin(struct pe_hf_reader *r);
 enum pe_status pe_hf_beit(struct pe_hf_reader *r);
 

@@ -1,7 +1,7 @@
 /* Which axis a pair of channels follows, and how a multimodal sequence is counted: channels, mrope_section,
  * position_style and its numbers. */
 #include "core/models/hf.h"
-#include "core/request/params.h"
+#include "core/params.h"
 
 #include <string.h>
 

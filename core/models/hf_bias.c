@@ -1,6 +1,6 @@
 /* Biases from a config: ALiBi, and buckets of distances (T5 and its relatives). */
 #include "core/models/hf.h"
-#include "core/request/params.h"
+#include "core/params.h"
 
 #include <math.h>
 #include <string.h>

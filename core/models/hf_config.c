@@ -1,7 +1,7 @@
 /* A model's config.json read for its positions: which object speaks of the language model, which kind of positions its
- * model_type has, and the kinds that are added to the input. Everything else in the config is ignored. */
+ * model_type has. Everything else in the config is ignored. */
 #include "core/models/hf.h"
-#include "core/request/params.h"
+#include "core/params.h"
 
 #include <string.h>
 
@@ -41,78 +41,13 @@ static enum pe_status find_model(struct pe_hf_reader *r)
     return status;
 }
 
-/* ---- Tables ---- */
-
-/* dim of the table; ALBERT's and ELECTRA's are narrower than the model. */
-static enum pe_status put_dim(struct pe_hf_reader *r)
-{
-    int64_t dim = 0;
-    enum pe_status status = pe_hf_needed(&r->config, "embedding_size|" PE_HF_WIDTH, "dim", &dim, r->err);
-    if (!status)
-        pe_hf_put_integer(r->out, "dim", dim);
-    return status;
-}
-
-enum pe_status pe_hf_learned(struct pe_hf_reader *r)
-{
-    int64_t rows = 0, offset = r->model->row_offset, padding = 1;
-    pe_hf_put_word(r->out, "scheme", "learned");
-    enum pe_status status = put_dim(r);
-    if (!status)
-        status = pe_hf_needed(&r->config, PE_HF_LENGTH, "number of rows", &rows, r->err);
-    if (!status)
-        status = pe_hf_integer(&r->config, "pad_token_id", &padding, r->err);
-    if (status)
-        return status;
-    pe_hf_put_integer(r->out, "rows", rows + r->model->extra_rows);
-    if (offset)
-        pe_hf_put_integer(r->out, "row_offset", offset < 0 ? padding + 1 : offset);
-    return PE_OK;
-}
-
-/* A row per patch of the picture it was trained on, after the class token and the like. */
-enum pe_status pe_hf_patches(struct pe_hf_reader *r)
-{
-    int64_t side = 0, prefix = r->model->extra_rows;
-    pe_hf_put_word(r->out, "scheme", "learned");
-    enum pe_status status = put_dim(r);
-    if (!status)
-        status = pe_hf_side(r, &side);
-    if (status)
-        return status;
-    r->out->numbers[0] = r->out->numbers[1] = (double)side;
-    pe_hf_put_integer(r->out, "rows", prefix + side * side);
-    pe_hf_put_word(r->out, "interpolate", "bicubic");
-    pe_hf_put_list(r->out, "table_grid", r->out->numbers, 2);
-    pe_hf_put_integer(r->out, "num_prefix", prefix);
-    return PE_OK;
-}
-
-static enum pe_status read_sinusoidal(struct pe_hf_reader *r)
-{
-    bool scaled = false;
-    pe_hf_put_word(r->out, "scheme", "sinusoidal");
-    enum pe_status status = put_dim(r);
-    if (!status)
-        status = pe_hf_flag(&r->config, "scale_embedding", &scaled, r->err);
-    if (status)
-        return status;
-    pe_hf_put_word(r->out, "layout", "half");
-    pe_hf_put_number(r->out, "freq_shift", r->model->freq_shift);
-    if (r->model->odd)
-        pe_hf_put_word(r->out, "odd", r->model->odd);
-    if (scaled)
-        pe_hf_put_word(r->out, "x_scale", "sqrt_dim");
-    return PE_OK;
-}
-
 /* ---- Which kind ---- */
 
 static enum pe_status (*const kinds[])(struct pe_hf_reader *) = {
     [PE_HF_ROPE] = pe_hf_rope,
     [PE_HF_LEARNED] = pe_hf_learned,
     [PE_HF_PATCHES] = pe_hf_patches,
-    [PE_HF_SINUSOIDAL] = read_sinusoidal,
+    [PE_HF_SINUSOIDAL] = pe_hf_sinusoidal,
     [PE_HF_ALIBI] = pe_hf_alibi,
     [PE_HF_MPT] = pe_hf_mpt,
     [PE_HF_FALCON] = pe_hf_falcon,

@@ -1,7 +1,7 @@
 /* How model_types differ from the usual: rotary, layout half over whole heads of hidden_size / num_attention_heads,
  * base 10000. Read in transformers' models/<type>/configuration_*.py and modeling_*.py. */
 #include "core/models/hf.h"
-#include "core/request/params.h"
+#include "core/params.h"
 
 #define INTERLEAVED .layout = "interleaved"
 #define MROPE(style_) .channels = "mrope", .style = style_

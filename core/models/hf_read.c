@@ -1,7 +1,7 @@
 /* Looking things up in a config: a key under any of its names, with the right kind of value or an error that points at
  * it; and appending to the fields that come out. */
 #include "core/models/hf.h"
-#include "core/request/params.h"
+#include "core/params.h"
 
 #include <math.h>
 #include <stdio.h>

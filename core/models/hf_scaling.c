@@ -2,7 +2,7 @@
  * the scheme judges them; what moves up to the request's own fields is left behind, and lengths that some models keep
  * outside are brought in where the type needs them (transformers, modeling_rope_utils.py). */
 #include "core/models/hf.h"
-#include "core/request/params.h"
+#include "core/params.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Biases of windows of patches from a config: Swin's stages, which differ in heads and perhaps in window, and BEiT. The
  * window stands in the field grid. */
 #include "core/models/hf.h"
-#include "core/request/params.h"
+#include "core/params.h"
 
 #include <string.h>
 
@@ -40,21 +40,6 @@ static void put_square(struct pe_hf_reader *r, const char *name, double *numbers
 {
     numbers[0] = numbers[1] = (double)side;
     pe_hf_put_list(r->out, name, numbers, 2);
-}
-
-enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side)
-{
-    int64_t image = 0, patch = 1;
-    enum pe_status status = pe_hf_needed(&r->config, "image_size", "image_size", &image, r->err);
-    if (!status)
-        status = pe_hf_needed(&r->config, "patch_size", "patch_size", &patch, r->err);
-    if (status)
-        return status;
-    *side = image / patch;
-    if (*side < 1 || *side > PE_HF_SIDE_MAX)
-        return pe_fail(r->err, r->config.at, "image_size %lld / patch_size %lld is %lld; allowed: 1 to %d patches",
-                       (long long)image, (long long)patch, (long long)*side, PE_HF_SIDE_MAX);
-    return PE_OK;
 }
 
 /* ---- Swin ---- */

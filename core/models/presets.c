@@ -1,6 +1,6 @@
 /* Presets by name: the tables of rows, one after the other. */
 #include "core/models/field.h"
-#include "core/request/params.h"
+#include "core/params.h"
 
 #include <string.h>
 

@@ -1,6 +1,5 @@
 /* Tensors of a request as weights, and weights made from a seed. */
 #include "core/request/weights.h"
-#include "core/attention/attention.h"
 #include "core/request/operand.h"
 #include "core/numeric/dtype.h"
 #include "core/scheme.h"
@@ -247,7 +246,7 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err)
     for (size_t i = 0; plan->weights && !seeded && i < 2; i++) {
         const struct pe_param *row = pe_param_find(plan->scheme->info.params, names[i]);
         char pointer[8] = "/";
-        bool is_used = i == 0 && pe_attention_uses_seed(plan);
+        bool is_used = i == 0 && plan->operation_uses_seed;
         if (row && pe_plan_gave_itself(plan, names[i]) && !is_used)
             return pe_fail(err, strcat(pointer, names[i]), "%s is not used here: no tensor is made at random",
                            names[i]);

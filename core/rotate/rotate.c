@@ -1,7 +1,7 @@
 /* Rotation of queries and keys: tensors in, tensors of the same shape out. */
 #include "core/rotate/rotate.h"
 #include "core/request/operand.h"
-#include "core/outputs.h"
+#include "core/encode/outputs.h"
 #include "core/rotate/rotate_rows.h"
 
 #include <stdlib.h>

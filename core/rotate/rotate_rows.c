@@ -1,6 +1,6 @@
 /* Turning the channels of a head by the angles of its position. */
 #include "core/rotate/rotate_rows.h"
-#include "core/outputs.h"
+#include "core/encode/outputs.h"
 #include "core/waves/float32.h"
 
 #include <math.h>

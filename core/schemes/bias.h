@@ -7,7 +7,7 @@
 #ifndef PE_BIAS_H
 #define PE_BIAS_H
 
-#include "core/attention/attend.h"
+#include "core/attend.h"
 #include "core/numeric/dd_fast.h"
 #include "core/scheme.h"
 #include "core/waves/wave_value.h"

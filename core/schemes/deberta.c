@@ -243,9 +243,9 @@ static const struct pe_weights *projection(const struct pe_plan *plan, enum term
 {
     const struct deberta *c = plan->config;
     if (c->share_att_key && term == C2P)
-        return pe_attention_projection(plan, bias ? PE_B_K : PE_W_K);
+        return &plan->brought->projections[bias ? PE_B_K : PE_W_K];
     if (c->share_att_key)
-        return pe_attention_projection(plan, bias ? PE_B_Q : PE_W_Q);
+        return &plan->brought->projections[bias ? PE_B_Q : PE_W_Q];
     return &plan->weights[term == C2P ? (bias ? B_POS_K : W_POS_K) : (bias ? B_POS_Q : W_POS_Q)];
 }
 

@@ -15,7 +15,7 @@
 #ifndef PE_RELATIVE_H
 #define PE_RELATIVE_H
 
-#include "core/attention/attend.h"
+#include "core/attend.h"
 #include "core/scheme.h"
 
 struct pe_relative_fields {

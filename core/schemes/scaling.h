@@ -4,7 +4,7 @@
 #define PE_SCALING_H
 
 #include "core/waves/freq.h"
-#include "core/request/params.h"
+#include "core/params.h"
 
 enum pe_scaling_type {
     PE_SCALING_DEFAULT,

@@ -184,7 +184,7 @@ static enum pe_status read_tables(struct pe_plan *plan, struct tables *t, struct
 static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
     const struct shaw *c = plan->config;
-    size_t head_dim = (size_t)c->relative.head_dim, v_dim = pe_attention_v_dim(plan);
+    size_t head_dim = (size_t)c->relative.head_dim, v_dim = (size_t)plan->brought->v_dim;
     t->v_dim = v_dim ? v_dim : head_dim;
     if ((double)t->n_rows * (double)(t->v_dim > head_dim ? t->v_dim : head_dim) > PE_RELATIVE_TABLE_MAX)
         return pe_fail(err, "/p_max", "the table would have %zu rows of %zu channels; allowed: %d numbers", t->n_rows,

@@ -2,7 +2,7 @@
 #ifndef PE_SIGHT_H
 #define PE_SIGHT_H
 
-#include "core/request/params.h"
+#include "core/params.h"
 
 struct pe_sight_fields {
     bool causal;

@@ -4,7 +4,7 @@
 #ifndef PE_SEGMENTS_H
 #define PE_SEGMENTS_H
 
-#include "core/request/params.h"
+#include "core/params.h"
 
 enum pe_position_style {
     PE_QWEN2_5_VL, /* the default */

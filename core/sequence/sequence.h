@@ -2,7 +2,7 @@
 #ifndef PE_SEQUENCE_H
 #define PE_SEQUENCE_H
 
-#include "core/sequence/positions.h"
+#include "core/waves/positions.h"
 #include "core/sequence/segments.h"
 
 /* The fields as given. */

@@ -5,6 +5,8 @@
 #include "core/kernels/kernels.h"
 #include "core/waves/wave_value.h"
 
+const char *const pe_arith_words[] = {[PE_ARITH_EXACT] = "exact", [PE_ARITH_FLOAT32] = "float32", NULL};
+
 enum { GROUP = 4 * PE_WAVES_LANES }; /* columns at a time */
 
 /* The phases of a row: wave j turned by its own angle stands at position 1. */

@@ -5,6 +5,10 @@
 
 #include "core/waves/waves.h"
 
+/* Whether a scheme computes exactly or as the frameworks do in float32: the common parameter `arith`. */
+enum pe_arith { PE_ARITH_EXACT, PE_ARITH_FLOAT32 };
+extern const char *const pe_arith_words[];
+
 /* Like pe_waves_fill, for n_cols columns whose F is an f32 frequency in radians: angle = f32(f32(p) · F), then the
  * cosine or sine of that float and the product with the amplitude, each rounded to f32. */
 void pe_recipe_fill(const struct pe_wave *columns, enum pe_dtype dtype, const struct pe_positions *axes, uint64_t row0,

@@ -9,7 +9,7 @@
 #define PE_WAVES_H
 
 #include "core/posenc.h"
-#include "core/sequence/positions.h"
+#include "core/waves/positions.h"
 
 /* One column: amplitude · sin(π/2 · (p · F + quarter)) with p the row's position on the column's axis, or, where
  * quarter is PE_LINEAR, amplitude · p · F. F is in quarter turns per unit of position, as an unevaluated sum fh + fl

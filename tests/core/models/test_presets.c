@@ -1,7 +1,7 @@
 /* Presets: what every row must have, and the numbers of the models themselves (AR §22, BR §15 and the sources that the
  * rows name), written here from those sources. */
 #include "core/models/field.h"
-#include "core/request/params.h"
+#include "core/params.h"
 #include "tests/support/request.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Positions on axes: what each row stands at, and stretches that agree with it. */
-#include "core/sequence/positions.h"
+#include "core/waves/positions.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

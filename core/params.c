@@ -1,5 +1,5 @@
 /* Reading, checking and printing the parameters that rows describe. */
-#include "core/request/params.h"
+#include "core/params.h"
 #include "core/numeric/dtype.h"
 #include "core/models/inherit.h"
 

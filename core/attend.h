@@ -3,7 +3,7 @@
 #ifndef PE_ATTEND_H
 #define PE_ATTEND_H
 
-#include "core/attention/arithmetic.h"
+#include "core/numeric/arithmetic.h"
 #include "core/scheme.h"
 
 /* A block of logits: queries i0 … of one head against keys j0 … of its key head. Numbers are of the arithmetic. */
@@ -30,11 +30,12 @@ bool pe_rows_is_after(const struct pe_rows *rows, size_t row, size_t key);
 /* Does it depend on key - row only? */
 bool pe_rows_are_runs(const struct pe_plan *plan);
 
-/* Channels of the values sent; 0: none are. Their projections of x have head_dim. */
-size_t pe_attention_v_dim(const struct pe_plan *plan);
-/* w_q, w_k, w_v, b_q, b_k, b_v of the request, as it sent them. */
+/* What the request brings to attention beside the scheme's own inputs: plan->brought. */
 enum pe_projection { PE_W_Q, PE_W_K, PE_W_V, PE_B_Q, PE_B_K, PE_B_V, PE_N_PROJECTIONS };
-const struct pe_weights *pe_attention_projection(const struct pe_plan *plan, enum pe_projection which);
+struct pe_brought {
+    struct pe_weights projections[PE_N_PROJECTIONS]; /* w_q, w_k, w_v, b_q, b_k, b_v */
+    uint64_t v_dim;                                  /* channels of the values sent; 0: none are */
+};
 
 /* How large a scheme's working memory is, in numbers. */
 struct pe_attend_room {

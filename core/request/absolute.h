@@ -1,14 +1,27 @@
-/* What all absolute schemes share: combining the encoding with embeddings `x`, and grids with the channels first. */
+/* What all absolute schemes share: the embeddings `x` that the encoding is combined with, and grids with the channels first. */
 #ifndef PE_ABSOLUTE_H
 #define PE_ABSOLUTE_H
 
 #include "core/posenc.h"
 
 struct pe_plan;
-struct pe_block;
+
+enum pe_combine { PE_ADD, PE_MULTIPLY, PE_MULTIPLY_RESIDUAL, PE_CONCAT };
+
+struct pe_absolute_fields {
+    int combine;
+    const struct pe_value *x_scale, *pe_scale;
+    bool channels_first;
+};
 
 /* How an encoding meets the embeddings; plan->absolute of schemes that are additive. */
-struct pe_absolute;
+struct pe_absolute {
+    struct pe_absolute_fields fields;
+    struct pe_tensor x; /* [..., n, width]; rank 0: none */
+    bool x_from_text;
+    double x_scale, pe_scale; /* known once `combined` is shaped */
+    bool prefers_channels_first;
+};
 
 /* Takes the fields and the tensor x out of the request; x fixes dim. */
 enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
@@ -23,15 +36,8 @@ enum pe_dtype pe_absolute_dtype(const struct pe_plan *plan, enum pe_dtype asked)
 
 bool pe_absolute_has_x(const struct pe_plan *plan);
 void pe_absolute_give_x(struct pe_plan *plan, const struct pe_tensor *x); /* made by the operation; borrowed */
-/* Fills the shape of the output `combined`, whose encoding is `encoding`. */
-enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, const struct pe_output *encoding,
-                                 struct pe_error *err);
 bool pe_absolute_channels_first(const struct pe_plan *plan);
 void pe_absolute_prefer_channels_first(struct pe_plan *plan); /* the default of DETR's encodings; before the check */
-
-/* Writes a block of `combined`; `source` is the encoding's index among the plan's sources. */
-void pe_absolute_combine(const struct pe_plan *plan, size_t source, const struct pe_output *combined,
-                         const struct pe_block *block, void *dst);
 
 /* The fields as resolved, for the config; returns how many (at most PE_ABSOLUTE_FIELDS_MAX). */
 enum { PE_ABSOLUTE_FIELDS_MAX = 4 };

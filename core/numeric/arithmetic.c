@@ -1,5 +1,5 @@
 /* Attention's arithmetic in f32 and in f64: BLAS for products, the machine's kernels for rows. */
-#include "core/attention/arithmetic.h"
+#include "core/numeric/arithmetic.h"
 #include "core/numeric/gemm.h"
 #include "core/kernels/kernels.h"
 

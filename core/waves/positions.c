@@ -1,5 +1,5 @@
 /* Positions of rows on one axis. */
-#include "core/sequence/positions.h"
+#include "core/waves/positions.h"
 
 #include <math.h>
 

@@ -11,8 +11,6 @@ static const struct pe_scheme *const schemes[] = {
 #undef SCHEME
 };
 
-const char *const pe_arith_words[] = {[PE_ARITH_EXACT] = "exact", [PE_ARITH_FLOAT32] = "float32", NULL};
-
 size_t pe_n_schemes(void) { return sizeof schemes / sizeof *schemes; }
 
 const struct pe_scheme_info *pe_scheme_at(size_t i) { return &schemes[i]->info; }

@@ -1,5 +1,6 @@
 /* From output rows and the names asked for to shaped tensors with their sources. */
-#include "core/outputs.h"
+#include "core/encode/combine.h"
+#include "core/encode/outputs.h"
 #include "core/request/shape.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Walks over a config that has been read: conditions, single values, and the config as it was resolved. */
-#include "core/request/params.h"
+#include "core/params.h"
 
 #include <string.h>
 

@@ -1,0 +1,121 @@
+/* Combining an absolute encoding with embeddings: combined = f(x · x_scale, encoding · pe_scale). */
+#include "core/encode/combine.h"
+#include "core/encode/source.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Its shape ---- */
+
+static enum pe_status scale(const char *name, const struct pe_value *v, double dim, double *out, struct pe_error *err)
+{
+    char pointer[16] = "/";
+    strncat(pointer, name, sizeof pointer - 2);
+    *out = 1;
+    if (!v)
+        return PE_OK;
+    if (v->kind == PE_STRING && strcmp(v->string, "sqrt_dim") == 0)
+        *out = sqrt(dim);
+    else if (v->kind == PE_INTEGER)
+        *out = (double)v->integer;
+    else if (v->kind == PE_REAL && isfinite(v->real))
+        *out = v->real;
+    else
+        return pe_fail(err, pointer, "%s is neither a number nor \"sqrt_dim\"", name);
+    return PE_OK;
+}
+
+enum pe_status pe_absolute_shape(struct pe_plan *plan, struct pe_output *combined, const struct pe_output *encoding,
+                                 struct pe_error *err)
+{
+    struct pe_absolute *a = plan->absolute;
+    uint64_t x_width = a->x.shape[a->x.rank - 1], width = encoding->row_len;
+    if (a->x.shape[a->x.rank - 2] != encoding->n_rows)
+        return pe_fail(err, "/x", "x has %llu rows, the encoding %llu; give the same number",
+                       (unsigned long long)a->x.shape[a->x.rank - 2], (unsigned long long)encoding->n_rows);
+    bool concat = a->fields.combine == PE_CONCAT;
+    if (!concat && x_width != width)
+        return pe_fail(err, "/x", "x has %llu channels, the encoding %llu; give the same number, or combine: concat",
+                       (unsigned long long)x_width, (unsigned long long)width);
+    enum pe_status status = scale("x_scale", a->fields.x_scale, (double)x_width, &a->x_scale, err);
+    if (!status)
+        status = scale("pe_scale", a->fields.pe_scale, (double)width, &a->pe_scale, err);
+    combined->rank = a->x.rank;
+    memcpy(combined->shape, a->x.shape, sizeof combined->shape);
+    combined->row_len = combined->shape[combined->rank - 1] = concat ? x_width + width : width;
+    pe_shape_count(a->x.shape, a->x.rank - 1, &combined->n_rows);
+    return status;
+}
+
+/* ---- Its values ---- */
+
+static double meet(const struct pe_absolute *a, double x, double pe)
+{
+    double left = x * a->x_scale, right = pe * a->pe_scale;
+    switch ((enum pe_combine)a->fields.combine) {
+    case PE_MULTIPLY: return left * right;
+    case PE_MULTIPLY_RESIDUAL: return left * (1 + right);
+    default: return left + right;
+    }
+}
+
+/* Numbers of JSON text are a tensor of f32, like q and k. */
+static double x_at(const struct pe_absolute *a, uint64_t i)
+{
+    double x = pe_element(a->x.dtype, a->x.data, i);
+    return a->x_from_text ? (double)(float)x : x;
+}
+
+enum { TILE = PE_SCRATCH_BYTES / sizeof(double) };
+
+/* Columns col0 … col0+n-1 of n_rows rows at consecutive positions, meeting the encoding's columns pe_col0 …. */
+static void combine_tile(const struct pe_plan *plan, size_t source, const struct pe_output *out,
+                         const struct pe_block *b, uint64_t row, size_t n_rows, uint64_t col, size_t n, void *dst)
+{
+    const struct pe_absolute *a = plan->absolute;
+    double pe[TILE];
+    uint64_t x_width = a->x.shape[a->x.rank - 1], shift = a->fields.combine == PE_CONCAT ? x_width : 0;
+    struct pe_block from = {
+        .row0 = row % plan->outputs[source].n_rows, .n_rows = n_rows, .col0 = col - shift, .n_cols = n};
+    pe_plan_fill_source(plan, source, PE_F64, &from, pe);
+    for (size_t i = 0; i < n_rows; i++)
+        for (size_t j = 0; j < n; j++) {
+            uint64_t to = (row - b->row0 + i) * b->n_cols + (col - b->col0 + j);
+            double v =
+                shift ? pe[i * n + j] * a->pe_scale : meet(a, x_at(a, (row + i) * x_width + col + j), pe[i * n + j]);
+            pe_store(out->dtype, dst, (size_t)to, v);
+        }
+}
+
+/* concat: the columns of x itself. */
+static void copy_x(const struct pe_plan *plan, const struct pe_output *out, const struct pe_block *b, uint64_t end,
+                   void *dst)
+{
+    const struct pe_absolute *a = plan->absolute;
+    uint64_t width = a->x.shape[a->x.rank - 1];
+    for (uint64_t i = 0; i < b->n_rows; i++)
+        for (uint64_t col = b->col0; col < end; col++)
+            pe_store(out->dtype, dst, (size_t)(i * b->n_cols + col - b->col0),
+                     x_at(a, (b->row0 + i) * width + col) * a->x_scale);
+}
+
+static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+void pe_absolute_combine(const struct pe_plan *plan, size_t source, const struct pe_output *out,
+                         const struct pe_block *b, void *dst)
+{
+    const struct pe_absolute *a = plan->absolute;
+    uint64_t first = b->col0, end = b->col0 + b->n_cols, n = plan->outputs[source].n_rows;
+    if (a->fields.combine == PE_CONCAT) {
+        uint64_t width = a->x.shape[a->x.rank - 1];
+        copy_x(plan, out, b, least(width, end), dst);
+        first = first > width ? first : width;
+    }
+    for (uint64_t col = first, n_cols; col < end; col += n_cols) {
+        n_cols = least(end - col, TILE);
+        for (uint64_t row = b->row0, m; row < b->row0 + b->n_rows; row += m) {
+            m = least(least(b->row0 + b->n_rows - row, n - row % n), TILE / n_cols);
+            combine_tile(plan, source, out, b, row, (size_t)m, col, (size_t)n_cols, dst);
+        }
+    }
+}
