@@ -3,7 +3,7 @@
 #include "api/routes.h"
 #include "api/replies/cors.h"
 #include "api/inputs/input.h"
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 #include "api/json/json_load.h"
 #include "api/oip/oip.h"
 
@@ -92,9 +92,7 @@ void api_setup(void) { api_json_setup(); }
 
 /* ---- For the description ---- */
 
-size_t api_n_routes(void) { return N_ROUTES; }
-
-struct api_route_info api_route_at(size_t i)
+static struct api_route_info route_at(size_t i)
 {
     const struct route *route = &routes[i];
     struct api_route_info info = {.pattern = route->pattern,
@@ -114,6 +112,8 @@ struct api_route_info api_route_at(size_t i)
     info.operation = route->handle == api_rotate ? PE_ROTATE : route->handle == api_attention ? PE_ATTEND : PE_ENCODE;
     return info;
 }
+
+static const struct api_routes described = {N_ROUTES, route_at};
 
 /* ---- Finding ---- */
 
@@ -330,7 +330,8 @@ bool api_is_open(const char *path)
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
 {
     struct steps steps;
-    struct api_asked asked = {.host = host, .call = call, .name = steps.name, .version = steps.version};
+    struct api_asked asked = {
+        .host = host, .call = call, .name = steps.name, .version = steps.version, .routes = &described};
     const struct route *route = route_find(call->path, &steps);
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))

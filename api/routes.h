@@ -39,7 +39,9 @@ struct api_route_info {
     bool is_protocol;       /* belongs to the Open Inference Protocol */
     enum pe_operation operation;
 };
-size_t api_n_routes(void);
-struct api_route_info api_route_at(size_t i);
+struct api_routes {
+    size_t n;
+    struct api_route_info (*at)(size_t i);
+};
 
 #endif

@@ -70,7 +70,7 @@ struct pe_plan {
     void *tables; /* what plan() precomputed, freed by drop() */
     struct pe_sequence seq;
     struct pe_sequence_fields sequence; /* its fields; the rules in use stand in the resolved config */
-    bool operation_uses_seed; /* for tensors of its own */
+    bool operation_uses_seed;           /* for tensors of its own */
     const struct pe_sight *sight;       /* PE_ATTEND: who sees whom, known when plan() is called; else NULL */
     struct pe_weights *weights;         /* [inputs of the scheme] */
     struct pe_absolute *absolute;       /* additive schemes: how the encoding meets x */
@@ -89,8 +89,8 @@ struct pe_plan {
     size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */
     struct pe_value resolved;    /* the config as an object */
     struct pe_field *resolved_fields;
-    struct pe_rotator *rotator;     /* PE_ROTATE: tensors, layout, tables (core/rotate/rotate.c) */
-    struct pe_attention *attention; /* PE_ATTEND (core/attention/) */
+    struct pe_rotator *rotator;       /* PE_ROTATE: tensors, layout, tables (core/rotate/rotate.c) */
+    struct pe_attention *attention;   /* PE_ATTEND (core/attention/) */
     const struct pe_brought *brought; /* PE_ATTEND: tensors beside those of the scheme (core/attend.h) */
 };
 

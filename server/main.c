@@ -6,7 +6,7 @@
 #include "server/memory/disposal.h"
 #include "server/loop/jobs.h"
 #include "server/log.h"
-#include "server/loop/loops.h"
+#include "server/loops.h"
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/page.h"

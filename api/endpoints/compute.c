@@ -6,7 +6,7 @@
 #include "api/requests/negotiate.h"
 #include "api/requests/query.h"
 #include "api/routes.h"
-#include "api/requests/weights_in.h"
+#include "api/inputs/weights_in.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * its own; the endpoint decides which fields it uses, and refuses others by name. */
 #include "api/requests/form.h"
 #include "api/routes.h"
-#include "api/replies/statuses.h"
+#include "api/statuses.h"
 
 #include <math.h>
 #include <string.h>
@@ -380,15 +380,15 @@ static void add_path(struct api_text *text, const struct api_route_info *route)
 
 struct api_reply *api_openapi(const struct api_asked *asked)
 {
-    (void)asked;
+    const struct api_routes *routes = asked->routes;
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     api_text_put(&text,
                  "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
                  "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
                  "maps\"},\"paths\":{");
-    for (size_t i = 0; i < api_n_routes(); i++) {
-        struct api_route_info route = api_route_at(i);
+    for (size_t i = 0; i < routes->n; i++) {
+        struct api_route_info route = routes->at(i);
         api_text_add(&text, ",", i > 0);
         add_path(&text, &route);
     }

@@ -1,18 +1,8 @@
 /* GET /presets and /presets/{name}: public models by name, as requests that can be posted. */
-#include "api/endpoints/presets.h"
+#include "api/formats/preset_about.h"
 #include "api/routes.h"
 
 #include <string.h>
-
-void api_preset_about(struct api_text *text, const struct pe_preset *preset)
-{
-    api_text_put(text, "\"name\":");
-    api_text_string(text, preset->name);
-    api_text_member(text, "source", preset->source);
-    api_text_member(text, "certainty", pe_certainty_name(preset->certainty));
-    if (preset->note)
-        api_text_member(text, "note", preset->note);
-}
 
 static void add_config(struct api_text *text, const struct pe_preset_layer *layer)
 {

@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "api/arena.h"
 #include "api/requests/form.h"
-#include "api/replies/problem.h"
+#include "api/problem.h"
 
 struct api_lines;
 
@@ -81,9 +81,9 @@ struct api_format {
 
 size_t api_n_formats(void);
 const struct api_format *api_format_at(size_t i); /* in order of preference */
-const struct api_format *api_format_find(const char *name);
-extern const char *const api_format_names[];    /* NULL-terminated */
-void api_formats_print(char *out, size_t room); /* "application/json (json), …" for messages */
+extern const char *const api_format_names[];      /* NULL-terminated */
+extern const char *const api_reduce_names[];      /* in the order of enum pe_reduce, NULL-terminated */
+void api_formats_print(char *out, size_t room);   /* "application/json (json), …" for messages */
 
 /* For open(): the next stretch of the body. text is borrowed for the stream's life. */
 void api_stream_text(struct api_stream *stream, const char *text, size_t n);

@@ -1,9 +1,9 @@
 /* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}[,"empty_rows":n]}: text
  * around the numbers of each output. */
-#include "api/json/elements.h"
+#include "api/numbers/elements.h"
 #include "api/formats/format.h"
 #include "api/numbers/numbers.h"
-#include "api/endpoints/presets.h"
+#include "api/formats/preset_about.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* Which reader a body belongs to. */
 #include "api/inputs/input.h"
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 #include "api/inputs/safetensors_head.h"
 
 #include <stdio.h>

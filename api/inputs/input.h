@@ -2,7 +2,7 @@
 #ifndef API_INPUTS_INPUT_H
 #define API_INPUTS_INPUT_H
 
-#include "api/requests/request.h"
+#include "api/inputs/request.h"
 
 struct api_body {
     const char *bytes; /* borrowed until the request ends */

@@ -2,7 +2,7 @@
  * name of its tensor. */
 #define _GNU_SOURCE /* memmem */
 #include "api/inputs/input.h"
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Bodies that are safetensors files: tensors by name, the request as text in the metadata. */
 #include "api/inputs/input.h"
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 #include "api/inputs/safetensors_head.h"
 
 #include <string.h>

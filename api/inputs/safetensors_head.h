@@ -3,7 +3,7 @@
 #define API_SAFETENSORS_H
 
 #include "api/arena.h"
-#include "api/replies/problem.h"
+#include "api/problem.h"
 
 struct api_safetensor {
     const char *name;

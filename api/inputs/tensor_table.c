@@ -1,7 +1,7 @@
 /* What a stored safetensors file holds, kept without its JSON: tensors by name, with their places in the file. */
 #include "api/limits.h"
 #include "api/inputs/safetensors_head.h"
-#include "api/endpoints/weights.h"
+#include "api/inputs/tensor_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

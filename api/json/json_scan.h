@@ -3,7 +3,7 @@
 #define API_JSON_SCAN_H
 
 #include "api/numbers/numbers.h"
-#include "api/replies/problem.h"
+#include "api/problem.h"
 
 /* A list of numbers taken out of the text. */
 struct api_lifted {

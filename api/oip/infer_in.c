@@ -1,6 +1,6 @@
 /* The body of an inference: JSON, and behind it the bytes of those tensors that are sent as such. How long the JSON is
  * the header Inference-Header-Content-Length says. */
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 #include "api/oip/oip.h"
 
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* {"model_name":…,"model_version":"1"[,"id":…][,"parameters":{…}],"outputs":[{"name","datatype","shape","data"}]}, and
  * behind it the bytes of the outputs that are wanted as such. */
-#include "api/json/elements.h"
+#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 #include "api/oip/oip.h"
 

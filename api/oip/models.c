@@ -1,5 +1,5 @@
 /* What is asked of the server as a whole and of the repository of its models: health, names, loading. */
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 #include "api/oip/oip.h"
 
 #include <string.h>

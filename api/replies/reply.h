@@ -4,8 +4,10 @@
 
 #include "api/api.h"
 #include "api/formats/format.h"
-#include "api/replies/problem.h"
-#include "api/requests/request.h"
+#include "api/problem.h"
+#include "api/inputs/request.h"
+
+struct api_routes; /* the table of endpoints, for its description: api/routes.h */
 
 /* What a handler is asked. */
 struct api_asked {
@@ -13,6 +15,7 @@ struct api_asked {
     const struct api_call *call;
     const char *name;    /* what stands for {name} in the route's pattern, "" if it has none */
     const char *version; /* likewise for {version} */
+    const struct api_routes *routes;
 };
 
 /* A reply of a text, made in one piece; takes text, and becomes the error's reply if text or memory has failed. */

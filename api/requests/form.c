@@ -21,8 +21,6 @@ struct fields {
 
 static const char *const dtypes[] = {"f32", "f64", "f16", "bf16", NULL}; /* in the order of enum pe_dtype */
 
-const char *const api_reduce_names[] = {"sample", "mean", "min", "max", "absmax", NULL}; /* in the order of pe_reduce */
-
 enum { NOT_GIVEN = -1 };
 
 #define ROW(field, TYPE, ...)                                                                                          \

@@ -3,7 +3,7 @@
 #ifndef API_FORM_H
 #define API_FORM_H
 
-#include "api/requests/request.h"
+#include "api/inputs/request.h"
 
 struct api_format;
 
@@ -24,8 +24,6 @@ struct api_form {
     size_t n_slices;
     enum pe_reduce reduce;
 };
-
-extern const char *const api_reduce_names[]; /* in the order of enum pe_reduce, NULL-terminated */
 
 /* Reads the fields that concern the form out of request, and removes them from it. */
 bool api_form_read(struct api_request *request, struct api_form *form, struct api_problem *problem);

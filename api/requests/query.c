@@ -1,7 +1,7 @@
 /* The query of a URL: pairs are decoded one by one, written as JSON, and read like a body's members. */
 #include "api/requests/query.h"
 #include "api/requests/form.h"
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 
 #include <stdio.h>
 #include <string.h>

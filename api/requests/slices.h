@@ -2,7 +2,7 @@
 #ifndef API_SLICES_H
 #define API_SLICES_H
 
-#include "api/requests/request.h"
+#include "api/inputs/request.h"
 
 /* Makes *slices (in the request's arena) of the field's value. */
 bool api_slices_read(struct api_request *request, const struct pe_value *value, struct pe_slice **slices,

@@ -260,9 +260,9 @@ static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, 
         *own = 0;
     if (t->has_tokens && row && row->type == PE_T_INT)
         *(int64_t *)((char *)plan->config + row->offset) = *own;
-    bool makes =
-        t->has_tokens || (t->x.rank && (!t->brought.projections[PE_W_Q].tensor.data || !t->brought.projections[PE_W_K].tensor.data ||
-                                        (t->wants_output && !t->brought.projections[PE_W_V].tensor.data)));
+    bool makes = t->has_tokens || (t->x.rank && (!t->brought.projections[PE_W_Q].tensor.data ||
+                                                 !t->brought.projections[PE_W_K].tensor.data ||
+                                                 (t->wants_output && !t->brought.projections[PE_W_V].tensor.data)));
     t->has_seed = plan->operation_uses_seed = makes && *own != PE_UNSET_INT;
     bool schemes = row && pe_when_holds(row->when, plan->scheme->info.params, plan->config);
     if (!t->has_seed && !schemes && pe_plan_gave_itself(plan, "seed"))

@@ -1,5 +1,5 @@
-/* One float to f16 or bf16, ties to even, in plain integer arithmetic: what core/numeric/dtype.c rounds single values with and
- * halves.c whole rows. */
+/* One float to f16 or bf16, ties to even, in plain integer arithmetic: what core/numeric/dtype.c rounds single values
+ * with and halves.c whole rows. */
 #ifndef PE_HALVES_H
 #define PE_HALVES_H
 

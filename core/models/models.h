@@ -22,7 +22,8 @@ struct pe_model_fields {
 enum pe_status pe_hf_config_read(const struct pe_value *config, const char *layer_type, struct pe_model_fields *out,
                                  struct pe_error *err);
 
-/* What checkpoints call the scheme's input, as struct pe_weight_name has it; NULL: none known is of use to the request. */
+/* What checkpoints call the scheme's input, as struct pe_weight_name has it; NULL: none known is of use to the request.
+ */
 const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *request, const char *input);
 
 #endif

@@ -6,15 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const combine_words[] = {
-    [PE_ADD] = "add", [PE_MULTIPLY] = "multiply", [PE_MULTIPLY_RESIDUAL] = "multiply_residual", [PE_CONCAT] = "concat", NULL};
+static const char *const combine_words[] = {[PE_ADD] = "add",
+                                            [PE_MULTIPLY] = "multiply",
+                                            [PE_MULTIPLY_RESIDUAL] = "multiply_residual",
+                                            [PE_CONCAT] = "concat",
+                                            NULL};
 
 static const struct pe_param rows[] = {
     PE_P_WORD(
         pe_absolute_fields, combine, combine_words,
         "with x: add; multiply; multiply_residual: x·(1 + encoding); concat: the encoding's channels behind those "
         "of x"),
-    PE_P_VALUE(pe_absolute_fields, x_scale, "with x: factor on x, a number or \"sqrt_dim\" (the original Transformer); default 1"),
+    PE_P_VALUE(pe_absolute_fields, x_scale,
+               "with x: factor on x, a number or \"sqrt_dim\" (the original Transformer); default 1"),
     PE_P_VALUE(pe_absolute_fields, pe_scale, "with x: factor on the encoding, a number or \"sqrt_dim\"; default 1"),
     PE_P_BOOL(pe_absolute_fields, channels_first, false,
               "over a grid: [dim, …grid] instead of [n, dim]; default true for DETR's two encodings"),

@@ -1,4 +1,5 @@
-/* What all absolute schemes share: the embeddings `x` that the encoding is combined with, and grids with the channels first. */
+/* What all absolute schemes share: the embeddings `x` that the encoding is combined with, and grids with the channels
+ * first. */
 #ifndef PE_ABSOLUTE_H
 #define PE_ABSOLUTE_H
 

@@ -4,7 +4,7 @@
 #define TESTS_FUZZ_PLAN_H
 
 #include "tests/fuzz/laws.h"
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 #include "api/json/json_load.h"
 #include "api/limits.h"
 

@@ -1,9 +1,9 @@
 /* Stored weights inside the language: finding tensors in a file that has been read. */
-#ifndef API_WEIGHTS_H
-#define API_WEIGHTS_H
+#ifndef API_INPUTS_TENSOR_TABLE_H
+#define API_INPUTS_TENSOR_TABLE_H
 
 #include "api/api.h"
-#include "api/replies/problem.h"
+#include "api/problem.h"
 
 /* api_tensors_read for those who answer: NULL fills *problem. */
 struct api_tensors *api_tensors_parse(const char *bytes, size_t n, struct api_problem *problem);

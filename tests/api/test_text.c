@@ -1,7 +1,7 @@
 /* Text that grows, JSON strings and values, nested lists of elements in any split. */
-#include "api/json/elements.h"
+#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
-#include "api/json/text.h"
+#include "api/text.h"
 #include "tests/api/ask.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* JSON to values: the scan lifts the lists of numbers, jansson reads what is left, and its tree becomes pe_values. */
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 #include "api/json/json_load.h"
 #include "api/json/json_scan.h"
-#include "api/requests/tensor_in.h"
+#include "api/inputs/tensor_in.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
 /* Errors as values of the language, and their form on the wire (RFC 9457). */
-#include "api/replies/problem.h"
-#include "api/replies/statuses.h"
+#include "api/problem.h"
+#include "api/statuses.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Toeplitz maps as JSON: the text copied from lines is that of each number by itself, for any shape, mask, dtype and
  * digits, whatever the order of pieces and whoever makes them; what is no such map is answered as well. */
-#include "api/json/elements.h"
+#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 #include "tests/api/ask.h"
 

@@ -1,5 +1,5 @@
 /* Owns the table of statuses, and what the description says of them. */
-#include "api/replies/statuses.h"
+#include "api/statuses.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* JSON to fields: lists of numbers are lifted, positions of errors are those of the original text, tensors are checked.
  */
-#include "api/json/json_in.h"
+#include "api/inputs/json_in.h"
 #include "api/json/json_scan.h"
 #include "tests/api/ask.h"
 #include "tests/support/alloc.h"

@@ -3,7 +3,7 @@
 #define API_TENSOR_IN_H
 
 #include "api/arena.h"
-#include "api/replies/problem.h"
+#include "api/problem.h"
 
 /* Turns *value, an object with a member "data", into the dense array it describes; memory from arena. dtype left out:
  * f32; shape left out: that of the data. pointer names the object in errors. */

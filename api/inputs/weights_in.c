@@ -1,6 +1,6 @@
 /* Stored weights in a request: which file, which of its tensors, under which names. */
-#include "api/requests/weights_in.h"
-#include "api/endpoints/weights.h"
+#include "api/inputs/weights_in.h"
+#include "api/inputs/tensor_table.h"
 
 #include <stdio.h>
 #include <string.h>

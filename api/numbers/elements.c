@@ -1,6 +1,6 @@
 /* Elements of a tensor as nested JSON lists. Which brackets stand around element i follows from i alone, so that any
  * range can be printed without the ones before it. */
-#include "api/json/elements.h"
+#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 
 #include <string.h>

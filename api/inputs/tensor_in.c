@@ -1,5 +1,5 @@
 /* A tensor written in JSON, checked and made dense. */
-#include "api/requests/tensor_in.h"
+#include "api/inputs/tensor_in.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef API_PROBLEM_H
 #define API_PROBLEM_H
 
-#include "api/json/text.h"
+#include "api/text.h"
 
 struct api_problem {
     int status;            /* of HTTP */

@@ -4,7 +4,7 @@
 
 #include "api/arena.h"
 #include "api/limits.h"
-#include "api/replies/problem.h"
+#include "api/problem.h"
 
 #include <string.h>
 

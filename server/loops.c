@@ -1,6 +1,6 @@
 /* Owns the I/O threads and what they share: the accepting socket, the kept answers, the requests at work. */
 #define _GNU_SOURCE /* pthread_setname_np */
-#include "server/loop/loops.h"
+#include "server/loops.h"
 
 #include "server/http/accept.h"
 #include "server/cache/answers.h"

@@ -1,6 +1,6 @@
 /* Text that grows, and JSON written into it. */
-#include "api/json/text.h"
-#include "api/json/elements.h"
+#include "api/text.h"
+#include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 
 #include <stdarg.h>

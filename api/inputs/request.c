@@ -1,5 +1,5 @@
 /* A request without its wire form. */
-#include "api/requests/request.h"
+#include "api/inputs/request.h"
 
 #include <string.h>
 

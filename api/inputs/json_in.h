@@ -2,7 +2,7 @@
 #ifndef API_JSON_IN_H
 #define API_JSON_IN_H
 
-#include "api/requests/request.h"
+#include "api/inputs/request.h"
 
 /* Adds the members of the JSON object that text holds to request, without those that are null. where begins the
  * messages: "" or "part \"request\": ". Not JSON is 400 with line and column, JSON that is no object 422. */

@@ -1,8 +1,8 @@
-/* Public models in the catalogue, and in answers that were made from one. */
-#ifndef API_PRESETS_H
-#define API_PRESETS_H
+/* A public model, as the catalogue and the answers computed from it describe it. */
+#ifndef API_FORMATS_PRESET_ABOUT_H
+#define API_FORMATS_PRESET_ABOUT_H
 
-#include "api/json/text.h"
+#include "api/text.h"
 
 /* The members name, source, certainty and note of a preset, without the braces around them. */
 void api_preset_about(struct api_text *text, const struct pe_preset *preset);

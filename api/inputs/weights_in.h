@@ -3,7 +3,7 @@
 #define API_WEIGHTS_IN_H
 
 #include "api/api.h"
-#include "api/requests/request.h"
+#include "api/inputs/request.h"
 
 /* Replaces the field `weights`, if there is one, by the tensors of the stored file that it names. They are borrowed
  * from the file, which is held until api_request_drop. *n_bytes: of those tensors. store may be NULL. */

@@ -1,0 +1,12 @@
+/* Where a preset comes from, and how certain that is. */
+#include "api/formats/preset_about.h"
+
+void api_preset_about(struct api_text *text, const struct pe_preset *preset)
+{
+    api_text_put(text, "\"name\":");
+    api_text_string(text, preset->name);
+    api_text_member(text, "source", preset->source);
+    api_text_member(text, "certainty", pe_certainty_name(preset->certainty));
+    if (preset->note)
+        api_text_member(text, "note", preset->note);
+}
