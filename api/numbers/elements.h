@@ -2,7 +2,7 @@
 #ifndef API_ELEMENTS_H
 #define API_ELEMENTS_H
 
-#include "api/formats/lines.h"
+#include "api/numbers/lines.h"
 
 struct api_elements {
     enum pe_dtype dtype;

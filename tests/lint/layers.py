@@ -55,10 +55,9 @@ FORBIDDEN_CALLS = {
 
 
 def folder_of(path):
-    """The layer a file belongs to: core, core/schemes, core/kernels, api, server."""
-    parts = pathlib.PurePath(path).parts
-    two = "/".join(parts[:2])
-    return two if two in LAYERS else parts[0]
+    """The layer a file belongs to: the longest folder of LAYERS that holds it, such as core/schemes."""
+    above = (folder.as_posix() for folder in pathlib.PurePath(path).parents)
+    return next((folder for folder in above if folder in LAYERS), pathlib.PurePath(path).parts[0])
 
 
 def matches(path, patterns):
@@ -87,13 +86,13 @@ def scheme_names(root):
 
 
 def check_scheme(path, names, schemes):
-    """A scheme asks for scheme.h and its family's header, never for another scheme."""
+    """A scheme asks for scheme.h, attend.h and its family's header, never for another scheme."""
     for how, header in names:
         if how == "<":
             continue
         helper = pathlib.PurePath(header).stem
-        if not (header == "core/scheme.h" or (header.startswith("core/schemes/") and helper not in schemes)):
-            yield f"{path}: includes {header}; a scheme may include core/scheme.h and its family's header"
+        if not (header in ("core/scheme.h", "core/attend.h") or (header.startswith("core/schemes/") and helper not in schemes)):
+            yield f"{path}: includes {header}; a scheme may include core/scheme.h, core/attend.h and its family's header"
 
 
 def check_own(path, text, schemes):

@@ -1,10 +1,11 @@
-"""A checker that cannot fail checks nothing: feeds layers.py trees that break one rule each, and one that breaks none."""
+"""A checker that cannot fail checks nothing: feeds layers.py and rooms.py trees that break one rule each, and one that breaks none."""
 import pathlib
 import subprocess
 import sys
 import tempfile
 
 CHECKER = pathlib.Path(__file__).with_name("layers.py")
+ROOMS = pathlib.Path(__file__).with_name("rooms.py")
 
 CLEAN = {
     "core/posenc.h": "#include <stddef.h>\n",
@@ -81,10 +82,46 @@ def check_calls(call, allowed):
     return (status == 0) == allowed, f"core calling {call}: status {status}: {said.strip()}"
 
 
+def function(name, *callees):
+    """C text of a function that calls others."""
+    calls = "".join(f"void {callee}(void);\n" for callee in callees)
+    return f"{calls}void {name}(void);\nvoid {name}(void) {{ {' '.join(f'{callee}();' for callee in callees)} }}\n"
+
+
+RING = {f"core/waves/{a}.c": function(a, b) for a, b in ("ab", "bc", "cd")}
+
+# files of a small tree, and the words rooms.py must say (None: it must be content)
+ROOM_CASES = [
+    ({"core/waves/a.c": function("a"), "core/plan.c": function("f", "a")}, None),
+    ({"core/waves/a.c": function("a", "f"), "core/plan.c": function("f")}, "core/waves/a.c (waves/) calls f of core/plan.c"),
+    ({"core/error.c": function("a", "f"), "core/sequence/s.c": function("f")}, "core/error.c"),
+    ({"core/numeric/a.c": function("a", "f"), "core/error.c": function("f")}, "core/numeric/a.c (numeric/) calls f of core/error.c"),
+    (RING | {"core/waves/d.c": function("d")}, None),
+    ({**RING, "core/waves/c.c": function("c", "a")}, None),  # three in a circle
+    (RING | {"core/waves/d.c": function("d", "a")}, "4 files call each other in a circle"),
+    ({"core/attic/a.c": function("a")}, "core/attic/ is no room"),
+]
+
+
+def check_rooms(files, words):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        write(root, files)
+        for name in files:
+            obj = (root / "build/obj" / name).with_suffix(".o")
+            obj.parent.mkdir(parents=True, exist_ok=True)
+            subprocess.run(["gcc", "-c", root / name, "-o", obj], check=True)
+        done = subprocess.run([sys.executable, ROOMS, "--root", root, "--build", root / "build"], capture_output=True, text=True)
+    said = done.stdout + done.stderr
+    ok = done.returncode == 0 and not said if words is None else done.returncode == 1 and words in said
+    return ok, f"rooms {list(files)}: expected {words!r}, got status {done.returncode}: {said.strip()}"
+
+
 def main():
     results = [check_includes(extra, words) for extra, words in CASES]
     results += [check_calls(call, allowed) for call, allowed in
                 [("getenv", False), ("fopen", False), ("pthread_create", False), ("json_loads", False), ("sin", True)]]
+    results += [check_rooms(files, words) for files, words in ROOM_CASES]
     for ok, text in results:
         if not ok:
             print(f"selftest: {text}")

@@ -1,6 +1,6 @@
 /* Texts of lines. An element of a Toeplitz matrix of R rows and C columns is one of R+C-1 numbers, so a map of 1024 by
  * 1024 has 512 times as many elements as texts; its rows are then copied as fast as memory takes them. */
-#include "api/formats/lines.h"
+#include "api/numbers/lines.h"
 #include "api/limits.h"
 #include "api/numbers/numbers.h"
 

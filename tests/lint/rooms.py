@@ -1,0 +1,152 @@
+"""Holds the order of the rooms: code may call its own room and those below it, never one above, and no circle of calls is longer than
+three files.
+
+    python3 tests/lint/rooms.py [--build build] [--root .]
+
+A room is a folder, or a few files at the top of a layer. Who calls whom comes from the symbols of the compiled objects, so function
+pointers in tables count as calls of what they point to. Prints one line per violation; status 1 if there is one.
+"""
+import argparse
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+
+CIRCLE_MAX = 3
+
+# Each layer's rooms, lowest first: a folder, or files at the layer's top, or "*": the files at the top that no other room names.
+# The README of each layer shows its line (guides.py compares).
+ROOMS = {
+    "core": ["kernels/", "numeric/", "error.c cancel.c params.c params_print.c", "waves/", "sequence/", "request/", "schemes/", "models/",
+             "encode/", "rotate/", "attention/", "*"],
+    "api": ["arena.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
+            "oip/", "*"],
+    "server": ["log.c process.c config_file.c options.c", "loop/", "memory/", "metrics.c", "auth/", "weights/", "cache/", "http/", "*"],
+}
+
+
+def line_of(layer):
+    """The order as the layer's README shows it."""
+    shown = ["the rest" if room == "*" else " ".join(f"`{word}`" for word in room.split()) for room in ROOMS[layer]]
+    return "Rooms, lowest first: " + " → ".join(shown) + "."
+
+
+def room_of(path):
+    """(layer, rank, name) of a source file."""
+    layer, *inner = pathlib.PurePath(path).parts
+    rooms = ROOMS[layer]
+    for rank, room in enumerate(rooms):
+        if inner[0] in room.split() or (len(inner) > 1 and room == inner[0] + "/"):
+            return layer, rank, room
+    if len(inner) > 1:
+        return layer, None, inner[0] + "/"
+    return layer, rooms.index("*"), "the top"
+
+
+def source_of(build, obj):
+    """The C file of an object: kernels are compiled once for each instruction set."""
+    return re.sub(r"(\.(base|avx2|avx512))?\.o$", ".c", obj.relative_to(build / "obj").as_posix())
+
+
+def symbols(obj):
+    defined, wanted = set(), set()
+    for line in subprocess.run(["nm", obj], capture_output=True, text=True, check=True).stdout.splitlines():
+        *_, kind, name = line.split()
+        (wanted if kind in "Uw" else defined if kind in "TDRBVCW" else set()).add(name)
+    return defined, wanted
+
+
+def calls(root, build, layer):
+    """{file: {file it calls: symbols}} within a layer."""
+    owner, wanted = {}, collections.defaultdict(set)
+    for obj in sorted((build / "obj" / layer).rglob("*.o")):
+        source = source_of(build, obj)
+        if not (root / source).exists():
+            continue
+        defines, wants = symbols(obj)
+        owner.update(dict.fromkeys(defines, source))
+        wanted[source] |= wants
+    graph = {}
+    for source, names in wanted.items():
+        graph[source] = collections.defaultdict(set)
+        for name in names:
+            if owner.get(name, source) != source:
+                graph[source][owner[name]].add(name)
+    return graph
+
+
+def upward(graph):
+    for source, targets in sorted(graph.items()):
+        for target, names in sorted(targets.items()):
+            (_, mine, here), (_, theirs, there) = room_of(source), room_of(target)
+            if None not in (mine, theirs) and theirs > mine:
+                yield f"{source} ({here}) calls {', '.join(sorted(names))} of {target} ({there}), a room above it"
+
+
+def unknown(graph):
+    for source in sorted(graph):
+        layer, rank, room = room_of(source)
+        if rank is None:
+            yield f"{source}: {layer}/{room} is no room; give it a place in ROOMS of tests/lint/rooms.py"
+
+
+def circles(graph):
+    """Strongly connected components (Tarjan 1972), without recursion."""
+    index, low, on_stack, stack, found = {}, {}, set(), [], []
+    for start in graph:
+        if start in index:
+            continue
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on_stack.add(start)
+        work = [(start, iter(graph[start]))]
+        while work:
+            node, rest = work[-1]
+            for target in rest:
+                if target not in index:
+                    index[target] = low[target] = len(index)
+                    stack.append(target)
+                    on_stack.add(target)
+                    work.append((target, iter(graph.get(target, ()))))
+                    break
+                if target in on_stack:
+                    low[node] = min(low[node], index[target])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    circle = []
+                    while not circle or circle[-1] != node:
+                        circle.append(stack.pop())
+                        on_stack.discard(circle[-1])
+                    found.append(sorted(circle))
+    return [circle for circle in found if len(circle) > 1]
+
+
+def problems(root, build):
+    for layer in ROOMS:
+        graph = calls(root, build, layer)
+        yield from unknown(graph)
+        yield from upward(graph)
+        for circle in circles(graph):
+            if len(circle) > CIRCLE_MAX:
+                yield f"{len(circle)} files call each other in a circle; allowed: {CIRCLE_MAX}: {' '.join(circle)}"
+        guide = root / layer / "README.md"
+        if guide.exists() and line_of(layer) not in " ".join(guide.read_text().split()):
+            yield f"{layer}/README.md does not show the order of its rooms: {line_of(layer)}"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path("."))
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build"))
+    args = parser.parse_args()
+    bad = list(problems(args.root, args.build))
+    print("\n".join(bad), end="\n" if bad else "")
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main()
