@@ -185,6 +185,7 @@ struct pe_scheme_info {
     const struct pe_input_row *inputs;   /* tensors, NULL if none */
     unsigned operations;                 /* bit 1 << enum pe_operation for each it can do */
     bool is_additive;                    /* an encoding that is added to embeddings: /encode takes x as well */
+    bool is_of_machine; /* values pass through weights or long sums: the same bytes on one machine only */
 };
 
 size_t pe_n_schemes(void);

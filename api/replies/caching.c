@@ -150,16 +150,6 @@ static struct hash fields_of(const struct api_request *request)
     return sum;
 }
 
-/* What goes through weights is the same on one machine only (SCHEMES, "What exact promises"). */
-static bool is_of_machine(const struct pe_plan *plan)
-{
-    static const char *const names[] = {"recursive", "floater", "fire", "swinv2", "learned"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(pe_plan_scheme(plan)->name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 /* All sixteen digits; returns their end. printf would be half of a tag's cost. */
 static char *put_hex(char *to, uint64_t x)
 {
@@ -179,7 +169,7 @@ void api_etag_print(const struct api_named *named, char *etag)
     add(&h, named->config, named->config_bytes);
     add(&h, &fields, sizeof fields);
     add_form(&h, named->form);
-    if (is_of_machine(named->plan))
+    if (pe_plan_scheme(named->plan)->is_of_machine)
         add_string(&h, pe_isa_name(pe_isa()));
     *etag++ = '"';
     etag = put_hex(put_hex(etag, h.a), h.b);

@@ -178,6 +178,7 @@ const struct pe_scheme pe_scheme_fire = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
+            .is_of_machine = true,
             .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct fire),

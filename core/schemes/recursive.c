@@ -200,6 +200,7 @@ const struct pe_scheme pe_scheme_recursive = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
+            .is_of_machine = true,
             .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
             .is_additive = true,
         },

@@ -193,6 +193,7 @@ const struct pe_scheme pe_scheme_swinv2 = {
             .params = params,
             .outputs = pe_window_outputs,
             .inputs = inputs,
+            .is_of_machine = true,
             .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct swinv2),

@@ -38,7 +38,7 @@ LAYERS = {
     "core/schemes": (["core/*.h", "core/schemes/*.h"], set()),
     "core/kernels": (["core/kernels/*.h"], INTRINSICS),
     "api": (["api/*.h", "core/posenc.h"], {"zlib.h"}),
-    "api/kernels": (["api/kernels/*.h", "api/numbers/numbers_powers.h"], INTRINSICS),
+    "api/numbers/kernels": (["api/numbers/kernels/*.h", "api/numbers/numbers_powers.h"], INTRINSICS),
     "server": (["server/*.h", "api/api.h", "core/posenc.h"], None),
 }
 # The door's own header is no layer's business.
