@@ -81,6 +81,7 @@ TESTS_SERVER := $(call programs,tests/server/test_*.c tests/server/*/test_*.c)
 TESTS        := $(TESTS_CORE) $(TESTS_API) $(TESTS_SERVER)
 FUZZERS      := $(call programs,tests/fuzz/fuzz_*.c)
 REPLAYS      := $(patsubst %,%.replay,$(FUZZERS))
+CORPORA      := $(patsubst %.tar.gz,$(BUILD)/%,$(wildcard tests/fuzz/corpus/*.tar.gz))
 SLOW         := $(call programs,tests/slow/*.c)
 BENCHES      := $(call programs,tests/bench/*.c)
 TOOLS        := $(call programs,tests/tools/*.c)
@@ -97,7 +98,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
         bench-readme bench-one soak fuzz lint format docs image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
-tests: $(TESTS) $(REPLAYS) $(FAULTS)
+tests: $(TESTS) $(REPLAYS) $(CORPORA) $(FAULTS)
 programs: $(SLOW) $(BENCHES) $(TOOLS)
 
 # V=1 shows whole commands.
@@ -212,6 +213,12 @@ $(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
 $(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o $(BUILD)/obj/tests/support/replay.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
+# A folder of inputs for each replay, renamed last so that half an archive is never taken for the whole.
+$(CORPORA): $(BUILD)/%: %.tar.gz
+	@rm -rf $@ $@.part && mkdir -p $@.part
+	$(call say,UNPACK,$@)
+	$(Q)tar -xzmf $< -C $@.part && touch $@.part && mv $@.part $@
+
 $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) -fsanitize=fuzzer $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
@@ -293,7 +300,7 @@ fuzz: fuzz-build ## every reader of foreign bytes: FUZZ_SECONDS (30) or FUZZ_RUN
 	@$(PYTHON) tests/fuzz/run.py --build $(FUZZ_BUILD) --json $(BUILD)/fuzz.json --seconds $(FUZZ_SECONDS) \
 	    $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS)) $(FUZZ)
 
-fuzz-corpus: fuzz-build ## keep in tests/fuzz/corpus what long runs have found, at most 200 small files each
+fuzz-corpus: fuzz-build ## keep in tests/fuzz/corpus what long runs have found, at most 200 small inputs each
 	@$(PYTHON) tests/fuzz/run.py --build $(FUZZ_BUILD) --keep $(FUZZ)
 .PHONY: fuzz-build fuzz-programs fuzz-corpus
 

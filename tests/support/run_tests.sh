@@ -55,7 +55,7 @@ run_replay() {
         [ -f "$program" ] || continue
         name=${program##*/fuzz_} name=${name%.replay}
         echo "== fuzz corpus $name"
-        run "$program" tests/fuzz/corpus/"$name"
+        run "$program" "$BUILD"/tests/fuzz/corpus/"$name"
         status=$?
         add $((status == 0)) 0 "$program" $status
     done
@@ -65,9 +65,9 @@ run_http() {
     echo "== tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
     export POSENCD
-    bench=
-    [ -n "${T-}" ] || bench=tests/bench # what reads and judges figures, without measuring
-    run "$PYTHON" -m pytest -q -p no:cacheprovider ${PYTEST_FLAGS-} tests/http/"${T-}" $bench
+    tools=
+    [ -n "${T-}" ] || tools="tests/bench tests/fuzz" # the tools' own tests; they neither measure nor fuzz
+    run "$PYTHON" -m pytest -q -p no:cacheprovider ${PYTEST_FLAGS-} tests/http/"${T-}" $tools
     status=$?
     add "$(sum '[0-9]+ passed')" "$(($(sum '[0-9]+ failed') + $(sum '[0-9]+ error')))" pytest $status
     skipped=$((skipped + $(sum '[0-9]+ skipped') + $(sum '[0-9]+ deselected')))
