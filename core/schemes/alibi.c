@@ -55,7 +55,7 @@ enum output { BIAS, SLOPES };
 
 static const struct pe_output_row outputs[] = {
     [BIAS] = {"bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "added to the scaled logits"},
-    [SLOPES] = {"slopes", "num_heads", 1, PE_DTYPE_NONE, false, NULL, "slope of each head"},
+    [SLOPES] = {"slopes", "num_heads", 1, PE_DTYPE_NONE, true, NULL, "slope of each head"},
     {.name = NULL},
 };
 
