@@ -91,6 +91,11 @@ uint64_t http_head_length(const struct http_head *head)
     return length ? strtoull(length, NULL, 10) : UINT64_MAX;
 }
 
+bool http_head_has_body(const struct http_head *head)
+{
+    return head->first[HTTP_TRANSFER_ENCODING] || (head->first[HTTP_CONTENT_LENGTH] && http_head_length(head) > 0);
+}
+
 /* ---- First bytes ----------------------------------------------------------------------------------------------- */
 
 enum { BULKY_BODY_MIN = 64 * 1024 };

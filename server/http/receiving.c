@@ -45,19 +45,34 @@ static enum MHD_Result send_head_refusal(struct exchange *x, const struct http_r
     return exchange_send_refusal(x, refusal->status, detail);
 }
 
+/* 0.9.75 closes the connection after a response queued in its first call for a request, as a body may follow that
+ * nobody will read. Where none follows, the refusal waits for the next call, which comes at once, and the connection
+ * stays. */
+static enum MHD_Result send_early(struct exchange *x)
+{
+    return http_head_has_body(&x->head) ? exchange_send(x) : MHD_YES;
+}
+
+static enum MHD_Result refuse_timeout(struct exchange *x)
+{
+    metrics_add(METRICS_REJECTED_HEAD, 1);
+    exchange_refuse(x, 400,
+                    "X-Request-Timeout is not one number of seconds; allowed: above 0 and up to 1000000, as 2.5");
+    return send_early(x);
+}
+
 /* Everything that can be refused before the body is: form of the head, then what the language says, then room. */
 static enum MHD_Result check_head(struct exchange *x)
 {
     struct http_refusal refusal = x->target_refusal.status ? x->target_refusal : http_head_check(&x->head);
-    if (!refusal.status && !take_timeout(x))
-        refusal = (struct http_refusal){
-            400, "X-Request-Timeout is not one number of seconds; allowed: above 0 and up to 1000000, as 2.5"};
     if (refusal.status)
         return send_head_refusal(x, &refusal);
+    if (!take_timeout(x))
+        return refuse_timeout(x);
     uint64_t n_declared = http_head_length(&x->head);
     x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
     if (x->reply || !exchange_admit(x))
-        return exchange_send(x);
+        return send_early(x);
     if (n_declared != UINT64_MAX && n_declared > EXCHANGE_INLINE_BODY_MAX && exchange_queue_is_full(x)) {
         exchange_refuse_queue(x);
         return exchange_send(x);

@@ -75,6 +75,25 @@ static void lengths(void **state)
     assert_true(http_head_length(&head) == UINT64_MAX);
 }
 
+static void bodies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *const fields[3];
+        bool has_body;
+    } cases[] = {
+        {{"Host: a", NULL}, false},
+        {{"Host: a", "Content-Length: 0", NULL}, false},
+        {{"Host: a", "Content-Length: 000", NULL}, false},
+        {{"Host: a", "Content-Length: 1", NULL}, true},
+        {{"Host: a", "Transfer-Encoding: chunked", NULL}, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct http_head head = head_of("HTTP/1.1", cases[i].fields);
+        assert_int_equal(http_head_has_body(&head), cases[i].has_body);
+    }
+}
+
 static void targets(void **state)
 {
     (void)state;
@@ -184,8 +203,9 @@ static void first_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads),       cmocka_unit_test(lengths),        cmocka_unit_test(targets),
-        cmocka_unit_test(request_ids), cmocka_unit_test(trace_contexts), cmocka_unit_test(first_bytes),
+        cmocka_unit_test(heads),       cmocka_unit_test(lengths),     cmocka_unit_test(bodies),
+        cmocka_unit_test(targets),     cmocka_unit_test(request_ids), cmocka_unit_test(trace_contexts),
+        cmocka_unit_test(first_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
