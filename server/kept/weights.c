@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names are guessed at by comparing all: milliseconds for so many. */
+/* Names are guessed at by comparing all: half a millisecond for so many. */
 enum { FILES_MAX = 4096, ALIGNMENT = 64 };
 
 struct file {
