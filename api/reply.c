@@ -1,5 +1,6 @@
 /* Replies: made whole, or as a stream over a plan; freed by one call. */
 #include "api/reply.h"
+#include "api/weights_list.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -17,6 +18,7 @@ struct reply {
     const struct api_store *store;
     const struct api_weights *weights; /* or the stored file it shows, held */
     size_t first;                      /* the byte of the file that it begins with */
+    struct api_listing *listing;       /* or the list that it prints */
 };
 
 /* ---- Without memory ---- */
@@ -197,6 +199,31 @@ static size_t weights_piece(const struct reply *reply, uint64_t i, char *dst)
     return n;
 }
 
+/* Pieces are small: as many readers as like may leave them unread. */
+struct api_reply *api_reply_listing(int status, struct api_listing *listing)
+{
+    struct reply *reply = listing ? reply_new(status, api_json_type) : NULL;
+    if (!reply) {
+        api_listing_free(listing);
+        return &no_memory.face;
+    }
+    uint64_t n = api_listing_bytes(listing);
+    reply->listing = listing;
+    reply->face.length = n;
+    reply->face.n_pieces = (n + API_LIGHT_BYTES - 1) / API_LIGHT_BYTES;
+    reply->face.piece_max = n < API_LIGHT_BYTES ? (size_t)n : API_LIGHT_BYTES;
+    reply->face.is_light = n <= API_LIGHT_BYTES;
+    return &reply->face;
+}
+
+static size_t listing_piece(const struct reply *reply, uint64_t i, char *dst)
+{
+    uint64_t begin = i * API_LIGHT_BYTES, rest = reply->face.length - begin;
+    size_t n = rest < API_LIGHT_BYTES ? (size_t)rest : API_LIGHT_BYTES;
+    api_listing_print(reply->listing, begin, n, dst);
+    return n;
+}
+
 /* ---- All replies ---- */
 
 bool api_reply_header(struct api_reply *reply, const char *name, const char *value)
@@ -248,6 +275,8 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
         return api_stream_piece(&r->work->stream, i, dst);
     if (r->weights)
         return weights_piece(r, i, dst);
+    if (r->listing)
+        return listing_piece(r, i, dst);
     memcpy(dst, r == &no_memory ? no_memory_body : r->bytes, (size_t)reply->length);
     return (size_t)reply->length;
 }
@@ -264,9 +293,11 @@ static void drop_source(struct reply *r)
     api_work_free(r->work);
     if (r->weights)
         r->store->release(r->store->self, r->weights);
+    api_listing_free(r->listing);
     free(r->bytes);
     r->work = NULL;
     r->weights = NULL;
+    r->listing = NULL;
     r->bytes = NULL;
 }
 

@@ -25,6 +25,10 @@ struct api_reply *api_reply_problem(const struct api_problem *problem);
 struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights, size_t first,
                                     size_t n);
 
+/* A reply that is a list of stored files; takes listing, NULL: it had no memory. */
+struct api_listing;
+struct api_reply *api_reply_listing(int status, struct api_listing *listing);
+
 /* A request on its way to its reply: what the reply will own. */
 struct api_work {
     struct api_request request;
