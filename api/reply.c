@@ -13,7 +13,7 @@ static const char problem_type[] = "application/problem+json";
 struct reply {
     struct api_reply face;    /* first: the server holds its address */
     atomic_int n_more_owners; /* besides one; they may be of several threads */
-    char *bytes;              /* the body of a reply made whole */
+    char *bytes;              /* the body of a reply made whole, unless it lasts longer */
     struct api_work *work;    /* or what it is streamed from */
     const struct api_store *store;
     const struct api_weights *weights; /* or the stored file it shows, held */
@@ -69,6 +69,50 @@ struct api_reply *api_reply_bytes(int status, const char *content_type, char *by
     reply->face.n_pieces = n > 0;
     reply->face.piece_max = n;
     return &reply->face;
+}
+
+struct api_reply *api_reply_lasting(int status, const char *content_type, const char *bytes, size_t n)
+{
+    struct reply *reply = reply_new(status, content_type);
+    if (!reply)
+        return &no_memory.face;
+    reply->face.body = bytes;
+    reply->face.length = n;
+    reply->face.n_pieces = n > 0;
+    reply->face.piece_max = n;
+    return &reply->face;
+}
+
+struct api_lasting {
+    size_t n;
+    char bytes[];
+};
+
+/* Of two threads that print it at a time, one keeps its own. */
+static struct api_lasting *document_print(struct api_document *document)
+{
+    struct api_text text;
+    struct api_lasting *there = NULL, *made = NULL;
+    api_text_init(&text, API_TEXT_MAX);
+    document->print(&text);
+    if (!text.state)
+        made = malloc(sizeof *made + text.n);
+    if (made) {
+        made->n = text.n;
+        memcpy(made->bytes, text.bytes, text.n);
+    }
+    api_text_drop(&text);
+    if (!made || atomic_compare_exchange_strong(&document->lasting, &there, made))
+        return made;
+    free(made);
+    return there;
+}
+
+struct api_reply *api_reply_document(struct api_document *document)
+{
+    const struct api_lasting *lasting = atomic_load(&document->lasting);
+    lasting = lasting ? lasting : document_print(document);
+    return lasting ? api_reply_lasting(200, api_json_type, lasting->bytes, lasting->n) : &no_memory.face;
 }
 
 struct api_reply *api_reply_empty(int status)
@@ -277,7 +321,7 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
         return weights_piece(r, i, dst);
     if (r->listing)
         return listing_piece(r, i, dst);
-    memcpy(dst, r == &no_memory ? no_memory_body : r->bytes, (size_t)reply->length);
+    memcpy(dst, reply->body, (size_t)reply->length);
     return (size_t)reply->length;
 }
 

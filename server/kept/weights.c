@@ -321,12 +321,11 @@ static void load(struct weights *w, const char *name)
         table_put(w, file);
 }
 
+static int compare_names(const void *name, const void *listed) { return strcmp(name, *(char *const *)listed); }
+
 static bool is_listed(char *const *names, size_t n, const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(names[i], name) == 0)
-            return true;
-    return false;
+    return n > 0 && bsearch(name, names, n, sizeof *names, compare_names); /* the folder's names are sorted */
 }
 
 /* For who has `change`. What has gone goes first, to make room. */
