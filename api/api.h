@@ -65,9 +65,10 @@ struct api_store {
     size_t files_max;
     const struct api_weights *(*find)(void *self, const char *name); /* NULL if there is none */
     void (*release)(void *self, const struct api_weights *weights);
-    /* A card is all of a file but its bytes: who shows what is stored, for as long as a slow reader likes, holds the
-     * cards, and a file that is replaced meanwhile goes. list writes the cards of all files at this moment, by name,
-     * held, files_max at most, and says how many; hold_card adds a holder of the card of a file that is held. */
+    /* A card is all of a file but its bytes. A reply that lists files holds their cards, for as long as a slow reader
+     * likes, and the bytes of a file that is replaced meanwhile are freed. list writes the cards of all files at this
+     * moment, by name, held, files_max at most, and returns how many; hold_card adds a holder to the card of a file
+     * that is held. */
     size_t (*list)(void *self, const struct api_weights **cards);
     void (*hold_card)(void *self, const struct api_weights *card);
     void (*drop_card)(void *self, const struct api_weights *card);

@@ -243,7 +243,7 @@ static size_t weights_piece(const struct reply *reply, uint64_t i, char *dst)
     return n;
 }
 
-/* Pieces are small: as many readers as like may leave them unread. */
+/* Pieces are small, since a client may leave many such replies unread. */
 struct api_reply *api_reply_listing(int status, struct api_listing *listing)
 {
     struct reply *reply = listing ? reply_new(status, api_json_type) : NULL;

@@ -1,5 +1,5 @@
-/* SipHash-1-3 (Aumasson, Bernstein 2012), a hash under a secret key: who does not know the key cannot choose values
- * that fall together, however many answers are timed. For tables of what clients send. */
+/* SipHash-1-3 (Aumasson, Bernstein 2012), a hash under a secret key: a client that does not know the key cannot choose
+ * values that fall together, however many answers it times. For tables of what clients send. */
 #ifndef SERVER_SIPHASH_H
 #define SERVER_SIPHASH_H
 
