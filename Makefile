@@ -210,7 +210,7 @@ $(BUILD)/tests/faults/posencd: $(BUILD)/obj/server/main.o $(call objects,tests/f
 $(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 
-$(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o $(BUILD)/obj/tests/support/replay.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
+$(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o $(BUILD)/obj/tests/support/replay.o $(BUILD)/obj/tests/support/kernels.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 # A folder of inputs for each replay, renamed last so that half an archive is never taken for the whole.
@@ -222,7 +222,9 @@ $(CORPORA): $(BUILD)/%: %.tar.gz
 $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) -fsanitize=fuzzer $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
-RUN_TESTS := BUILD=$(BUILD) tests/support/run_tests.sh
+# The kernels of everything that is tested, in C and in servers: base, avx2 or avx512; empty: the machine's best.
+KERNELS   ?=
+RUN_TESTS := BUILD=$(BUILD) KERNELS=$(KERNELS) tests/support/run_tests.sh
 
 c-tests: ## only the tests in C
 	@$(MAKE) --no-print-directory -j$(JOBS) tests
@@ -231,7 +233,7 @@ c-tests: ## only the tests in C
 http: all $(FAULTS) ## only the tests over a socket (T=test_rotate.py for one file)
 	@T='$(T)' $(RUN_TESTS) http
 
-test: ## install what is missing, build, run every test, print totals
+test: ## install what is missing, build, run every test, print totals (KERNELS=base, avx2 or avx512 with these kernels)
 	@deploy/packages.sh install test
 	@deploy/packages.sh unpack build/tools
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests $(TOOLS)
@@ -245,11 +247,11 @@ check: ## what every commit passes, under a minute: both compilers, lint, unit t
 
 asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/asan SANITIZE=address,undefined
-	@BUILD=$(BUILD)/asan POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
+	@BUILD=$(BUILD)/asan KERNELS=$(KERNELS) POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
 
 tsan: ## every test under ThreadSanitizer
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/tsan SANITIZE=thread
-	@BUILD=$(BUILD)/tsan POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
+	@BUILD=$(BUILD)/tsan KERNELS=$(KERNELS) POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
 
 test-slow: all ## exhaustive checks that take minutes: every program of tests/slow in full, and what is left out of http
 	@$(MAKE) --no-print-directory -j$(JOBS) $(SLOW)

@@ -64,9 +64,14 @@ struct api_store {
     uint64_t bytes_max; /* of all files together; --max-weights */
     size_t files_max;
     const struct api_weights *(*find)(void *self, const char *name); /* NULL if there is none */
-    const struct api_weights *(*next)(void *self,
-                                      const char *after); /* the first name behind this one; NULL: no more */
     void (*release)(void *self, const struct api_weights *weights);
+    /* A card is all of a file but its bytes. A reply that lists files holds their cards, for as long as a slow reader
+     * likes, and the bytes of a file that is replaced meanwhile are freed. list writes the cards of all files at this
+     * moment, by name, held, files_max at most, and returns how many; hold_card adds a holder to the card of a file
+     * that is held. */
+    size_t (*list)(void *self, const struct api_weights **cards);
+    void (*hold_card)(void *self, const struct api_weights *card);
+    void (*drop_card)(void *self, const struct api_weights *card);
     bool (*nearest)(void *self, const char *name, char *nearest); /* writes a name; false: none is near */
     /* Keeps a copy of bytes; takes tensors. Where it is kept, *weights is the new file, held. */
     enum api_stored (*put)(void *self, const char *name, const char *bytes, size_t n, struct api_tensors *tensors,

@@ -1,5 +1,6 @@
 /* Replies: made whole, or as a stream over a plan; freed by one call. */
 #include "api/reply.h"
+#include "api/weights_list.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -12,11 +13,12 @@ static const char problem_type[] = "application/problem+json";
 struct reply {
     struct api_reply face;    /* first: the server holds its address */
     atomic_int n_more_owners; /* besides one; they may be of several threads */
-    char *bytes;              /* the body of a reply made whole */
+    char *bytes;              /* the body of a reply made whole, unless it lasts longer */
     struct api_work *work;    /* or what it is streamed from */
     const struct api_store *store;
     const struct api_weights *weights; /* or the stored file it shows, held */
     size_t first;                      /* the byte of the file that it begins with */
+    struct api_listing *listing;       /* or the list that it prints */
 };
 
 /* ---- Without memory ---- */
@@ -67,6 +69,50 @@ struct api_reply *api_reply_bytes(int status, const char *content_type, char *by
     reply->face.n_pieces = n > 0;
     reply->face.piece_max = n;
     return &reply->face;
+}
+
+struct api_reply *api_reply_lasting(int status, const char *content_type, const char *bytes, size_t n)
+{
+    struct reply *reply = reply_new(status, content_type);
+    if (!reply)
+        return &no_memory.face;
+    reply->face.body = bytes;
+    reply->face.length = n;
+    reply->face.n_pieces = n > 0;
+    reply->face.piece_max = n;
+    return &reply->face;
+}
+
+struct api_lasting {
+    size_t n;
+    char bytes[];
+};
+
+/* Of two threads that print it at a time, one keeps its own. */
+static struct api_lasting *document_print(struct api_document *document)
+{
+    struct api_text text;
+    struct api_lasting *there = NULL, *made = NULL;
+    api_text_init(&text, API_TEXT_MAX);
+    document->print(&text);
+    if (!text.state)
+        made = malloc(sizeof *made + text.n);
+    if (made) {
+        made->n = text.n;
+        memcpy(made->bytes, text.bytes, text.n);
+    }
+    api_text_drop(&text);
+    if (!made || atomic_compare_exchange_strong(&document->lasting, &there, made))
+        return made;
+    free(made);
+    return there;
+}
+
+struct api_reply *api_reply_document(struct api_document *document)
+{
+    const struct api_lasting *lasting = atomic_load(&document->lasting);
+    lasting = lasting ? lasting : document_print(document);
+    return lasting ? api_reply_lasting(200, api_json_type, lasting->bytes, lasting->n) : &no_memory.face;
 }
 
 struct api_reply *api_reply_empty(int status)
@@ -197,6 +243,31 @@ static size_t weights_piece(const struct reply *reply, uint64_t i, char *dst)
     return n;
 }
 
+/* Pieces are small, since a client may leave many such replies unread. */
+struct api_reply *api_reply_listing(int status, struct api_listing *listing)
+{
+    struct reply *reply = listing ? reply_new(status, api_json_type) : NULL;
+    if (!reply) {
+        api_listing_free(listing);
+        return &no_memory.face;
+    }
+    uint64_t n = api_listing_bytes(listing);
+    reply->listing = listing;
+    reply->face.length = n;
+    reply->face.n_pieces = (n + API_LIGHT_BYTES - 1) / API_LIGHT_BYTES;
+    reply->face.piece_max = n < API_LIGHT_BYTES ? (size_t)n : API_LIGHT_BYTES;
+    reply->face.is_light = n <= API_LIGHT_BYTES;
+    return &reply->face;
+}
+
+static size_t listing_piece(const struct reply *reply, uint64_t i, char *dst)
+{
+    uint64_t begin = i * API_LIGHT_BYTES, rest = reply->face.length - begin;
+    size_t n = rest < API_LIGHT_BYTES ? (size_t)rest : API_LIGHT_BYTES;
+    api_listing_print(reply->listing, begin, n, dst);
+    return n;
+}
+
 /* ---- All replies ---- */
 
 bool api_reply_header(struct api_reply *reply, const char *name, const char *value)
@@ -248,7 +319,9 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
         return api_stream_piece(&r->work->stream, i, dst);
     if (r->weights)
         return weights_piece(r, i, dst);
-    memcpy(dst, r == &no_memory ? no_memory_body : r->bytes, (size_t)reply->length);
+    if (r->listing)
+        return listing_piece(r, i, dst);
+    memcpy(dst, reply->body, (size_t)reply->length);
     return (size_t)reply->length;
 }
 
@@ -264,9 +337,11 @@ static void drop_source(struct reply *r)
     api_work_free(r->work);
     if (r->weights)
         r->store->release(r->store->self, r->weights);
+    api_listing_free(r->listing);
     free(r->bytes);
     r->work = NULL;
     r->weights = NULL;
+    r->listing = NULL;
     r->bytes = NULL;
 }
 

@@ -3,6 +3,7 @@
 #include "api/weights.h"
 #include "api/caching.h"
 #include "api/routes.h"
+#include "api/weights_list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -80,27 +81,6 @@ static struct api_reply *with_headers(struct api_reply *reply, const char *sha25
     return api_reply_without_memory(reply);
 }
 
-static void add_tensors(struct api_text *text, const struct api_weights *weights)
-{
-    for (size_t i = 0; i < api_tensors_count(weights->tensors); i++) {
-        struct pe_tensor tensor = api_weights_tensor(weights, i);
-        api_text_add(text, ",", i > 0);
-        api_text_string(text, api_tensors_name(weights->tensors, i));
-        api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", pe_dtype_name(tensor.dtype));
-        api_text_shape(text, tensor.shape, tensor.rank);
-        api_text_put(text, "}");
-    }
-}
-
-static void add_weights(struct api_text *text, const struct api_weights *weights)
-{
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, weights->name);
-    api_text_format(text, ",\"bytes\":%zu,\"sha256\":\"%s\",\"tensors\":{", weights->n_bytes, weights->sha256);
-    add_tensors(text, weights);
-    api_text_put(text, "}}");
-}
-
 /* ---- Refusals ---- */
 
 static struct api_reply *absent(const struct api_store *store, const char *name)
@@ -149,29 +129,11 @@ static struct api_reply *no_store(void) { return api_refusal(503, "this server s
 
 /* ---- The endpoints ---- */
 
-static void add_all(struct api_text *text, const struct api_store *store)
-{
-    const struct api_weights *weights = store->next(store->self, "");
-    for (bool first = true; weights; first = false) {
-        api_text_add(text, ",", !first);
-        add_weights(text, weights);
-        const struct api_weights *next = store->next(store->self, weights->name);
-        store->release(store->self, weights);
-        weights = next;
-    }
-}
-
 struct api_reply *api_weights_list(const struct api_asked *asked)
 {
-    struct api_text text;
     if (asked->call->is_hurried)
-        return NULL; /* a checkpoint has thousands of tensors */
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_put(&text, "{\"weights\":[");
-    if (asked->host->store)
-        add_all(&text, asked->host->store);
-    api_text_put(&text, "]}");
-    return with_headers(api_reply_text(200, api_json_type, &text), NULL);
+        return NULL; /* thousands of files are looked at */
+    return with_headers(api_reply_listing(200, api_listing_all(asked->host->store)), NULL);
 }
 
 /* The whole file, or the part that Range asks for. Takes the hold on weights. */
@@ -214,10 +176,8 @@ static struct api_reply *get(const struct api_asked *asked)
 static struct api_reply *stored_reply(const struct api_store *store, enum api_stored stored,
                                       const struct api_weights *weights)
 {
-    struct api_text text;
-    api_text_init(&text, API_TEXT_MAX);
-    add_weights(&text, weights);
-    struct api_reply *reply = api_reply_text(stored == API_STORED_NEW ? 201 : 200, api_json_type, &text);
+    int status = stored == API_STORED_NEW ? 201 : 200;
+    struct api_reply *reply = api_reply_listing(status, api_listing_one(store, weights));
     reply = with_headers(reply, weights->sha256);
     store->release(store->self, weights);
     return reply;

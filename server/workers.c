@@ -5,6 +5,8 @@
  * there are threads, and each takes job after job from here. */
 #include "server/workers.h"
 
+#include "server/siphash.h"
+
 #include <pthread.h>
 
 /* The oldest waiting job of a client stands for it: it leads the client's others (next … last), has a place among the
@@ -22,7 +24,7 @@ static struct {
 
 static struct job **bucket_of(uint64_t client)
 {
-    return &pool.buckets[(client * 0x9e3779b97f4a7c15u) >> 54]; /* the upper 10 bits depend on all of it */
+    return &pool.buckets[siphash_secret(&client, sizeof client) % N_BUCKETS]; /* addresses can be chosen to meet */
 }
 
 /* The client's oldest job, NULL if it has none. */

@@ -372,7 +372,7 @@ def test_body_over_the_limit(n):
                 pass  # cut, but only after the answer was sent
             status, _, body = client.answer()
             assert status == 413 and b"--max-body" in body
-        assert metric(server, "posenc_in_flight_requests") == 1
+        assert wait_until(lambda: metric(server, "posenc_in_flight_requests") == 1)
 
 
 # ---- Clients that leave, clients that dawdle --------------------------------------------------------------------------
