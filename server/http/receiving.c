@@ -80,6 +80,7 @@ static enum MHD_Result receive_head(struct exchange *x, const char *method, cons
     if (x->http->is_stopping)
         return MHD_NO;
     x->head.version = version;
+    x->head.method = method;
     MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_header, &x->head);
     if (!exchange_keep_call(x, method))
         return MHD_NO;
