@@ -4,6 +4,7 @@
 #include "server/http/internal.h"
 
 #include "server/memory/admission.h"
+#include "server/memory/shares.h"
 #include "server/clock.h"
 #include "server/metrics.h"
 
@@ -25,10 +26,13 @@ static void connection_opened(struct http_daemon *daemon, struct MHD_Connection 
     struct http_connection *connection = calloc(1, sizeof *connection);
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     *context = connection; /* NULL: every request of the connection is refused by exchange_begin */
+    if (!connection)       /* its memory is nobody's from here on: nothing at its end will know whose it was */
+        shares_give(SHARE_MEMORY, http->newcomer_client, daemon->memory);
     if (!connection)
         return;
     connection->daemon = daemon;
     connection->fd = info->connect_fd;
+    connection->client = http->newcomer_client;
     connection->next = http->connections;
     if (connection->next)
         connection->next->prev = connection;
@@ -50,7 +54,7 @@ static void connection_closed(struct http_daemon *daemon, struct http_connection
 {
     struct http *http = daemon->http;
     http->n_ended++;
-    admission_give(daemon->memory);
+    admission_give_for(connection ? connection->client : 0, daemon->memory);
     accept_closed(http->accept);
     if (!connection)
         return;
@@ -75,9 +79,7 @@ void http_on_connection(void *self, struct MHD_Connection *mhd, void **context,
         connection_closed(daemon, *context);
 }
 
-/* An IPv4 address, or the 64 bits of an IPv6 address that a provider gives to one customer; of a Unix socket the user
- * at its other end. Never 0, which is the server's own. */
-static uint64_t look_up_client(int fd)
+uint64_t http_peer(int fd)
 {
     struct sockaddr_storage peer = {0};
     struct ucred user = {0};
@@ -98,7 +100,7 @@ static uint64_t look_up_client(int fd)
 uint64_t http_client(struct http_connection *connection)
 {
     if (!connection->client)
-        connection->client = look_up_client(connection->fd);
+        connection->client = http_peer(connection->fd);
     return connection->client;
 }
 

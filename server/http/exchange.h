@@ -58,7 +58,7 @@ struct exchange {
     size_t n_room;
     struct account *account; /* of its token; NULL: it has none */
     bool is_account_stream;  /* counted there */
-    uint64_t client;         /* whose turn its work takes; set once work is handed to workers */
+    uint64_t client;         /* whose turn its work takes, and whose share it holds of what all share */
     struct job job;
     struct flight_seat seat; /* while a worker makes the reply, for this request or an equal one */
     struct api_reply *made;  /* by the worker, which alone touches these two until it is done */
