@@ -128,7 +128,7 @@ bool kept_add(struct exchange *x, struct MHD_Response *response);
 /* ---- access.c --------------------------------------------------------------------------------------------- */
 
 void exchange_authenticate(struct exchange *x);     /* x->call.access and x->account from x->head */
-uint64_t exchange_client(const struct exchange *x); /* for struct job; while x has its connection */
+uint64_t exchange_client(const struct exchange *x); /* x->client, looked up by the first call */
 bool exchange_admit(struct exchange *x);            /* within its quotas? False: x->reply says which is used up */
 bool exchange_admit_stream(struct exchange *x);     /* likewise, of an answer about to be streamed */
 void exchange_charge(struct exchange *x, uint64_t work_ns); /* at the end */

@@ -39,7 +39,9 @@ struct http_connection {
     int fd;
     enum http_phase phase;
     struct http_guard guard; /* between the socket and the daemon */
-    uint64_t client;         /* its peer; 0: not looked up yet */
+    bool is_known, is_proxy; /* its peer has been looked up; and its word counts for who asks */
+    uint64_t peer;           /* as a client; behind a proxy each request has its own */
+    uint64_t bulk_client;    /* for whom its memory is taken, if it takes any */
     uint64_t deadline;       /* ns, of the phases before the answer */
     /* Of a body that comes, of an answer that goes: */
     uint64_t progress_at; /* ns: when bytes have moved last */
@@ -97,10 +99,8 @@ bool http_sent_works(void); /* whether it is this program's send() that the HTTP
 
 /* ---- connections.c ----------------------------------------------------------------------------------------- */
 
-/* Who is at the other end, as a number: an IPv4 address, the 64 bits of an IPv6 address that a provider gives to one
- * customer, of a Unix socket the user there. Never 0, which is the server's own. */
-uint64_t http_peer(int fd);
-uint64_t http_client(struct http_connection *connection); /* the same, looked up once */
+uint64_t http_peer(int fd);                              /* who is at the other end (networks.h) */
+void http_know_peer(struct http_connection *connection); /* looks that up, once: connection->peer, is_proxy */
 
 /* Sets aside a connection whose answer needs time, and wakes it up. Only for the exchange. */
 void http_suspend(struct http *http, struct MHD_Connection *mhd);
