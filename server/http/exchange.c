@@ -158,6 +158,7 @@ void exchange_drop(struct exchange *x)
         return;
     stream_free(x->stream);
     stream_free(x->late_stream);
+    exchange_let_go(x);
     drop_remains(x);
     admission_give_for(x->client, x->n_stream_taken);
     free_room(x, x->strings);

@@ -66,7 +66,8 @@ struct exchange {
     struct api_reply *reply;
     struct api_reply *given_up; /* whose place a refusal has taken: a stream may be of it, and freeing it take long */
     struct stream *stream;
-    uint64_t n_stream_taken; /* bytes of --max-memory: the stream's first buffer, and the daemon's */
+    const struct api_reply *held; /* counted for the client, as long as it reads */
+    uint64_t n_stream_taken;      /* bytes of --max-memory: the stream's first buffer, and the daemon's */
     struct http_chunks chunks;
     struct api_reply *late_reply; /* what had been made, or begun, when the time was over */
     struct stream *late_stream;
@@ -145,6 +146,13 @@ size_t exchange_fair_bytes(const struct exchange *x);
 enum MHD_Result exchange_send(struct exchange *x);
 enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail);
 bool exchange_queue_is_full(const struct exchange *x);
+
+/* ---- holding.c -------------------------------------------------------------------------------------------- */
+
+/* Counts what x->reply holds while it is read, plan and picture, for x's client. False: more than its share, and a
+ * refusal is in its place. */
+bool exchange_hold(struct exchange *x);
+void exchange_let_go(struct exchange *x); /* nothing to do if it holds nothing */
 
 /* ---- refusals.c ------------------------------------------------------------------------------------------- */
 

@@ -228,7 +228,7 @@ static bool admit_stream(struct exchange *x)
         return false;
     }
     x->n_stream_taken = n;
-    return true;
+    return exchange_hold(x);
 }
 
 static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }

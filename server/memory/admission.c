@@ -85,6 +85,13 @@ void admission_give_for(uint64_t client, uint64_t n_bytes)
     give(&account.memory, n_bytes);
 }
 
+bool admission_hold(uint64_t client, const void *object, uint64_t n_bytes)
+{
+    return shares_take_object(SHARE_MEMORY, client, object, n_bytes, free_of(&account.memory, account.max_memory));
+}
+
+void admission_let_go(uint64_t client, const void *object) { shares_give_object(SHARE_MEMORY, client, object); }
+
 bool admission_take_spare(uint64_t client, uint64_t n_bytes)
 {
     return take_share(&account.memory, SHARE_MEMORY, client, n_bytes, account.max_memory / 2);

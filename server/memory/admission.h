@@ -23,6 +23,10 @@ bool admission_may_fit(uint64_t n_bytes); /* once others have given theirs back 
 /* The same for a client (its number as for struct job; 0: nobody's), within its share. */
 bool admission_take_for(uint64_t client, uint64_t n_bytes);
 void admission_give_for(uint64_t client, uint64_t n_bytes);
+/* Counts memory that a request has taken by admission_take for its client, who will hold it for long: see
+ * shares_take_object. False: that would be more than its share. */
+bool admission_hold(uint64_t client, const void *object, uint64_t n_bytes);
+void admission_let_go(uint64_t client, const void *object);
 /* Of what one can do without: only while half of --max-memory is free after it. Given back by admission_give_for. */
 bool admission_take_spare(uint64_t client, uint64_t n_bytes);
 /* Of bodies. admission_fits_body: whether as much could be taken now. */

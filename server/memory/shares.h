@@ -15,6 +15,11 @@ enum share { SHARE_MEMORY, SHARE_STREAMS, SHARE_PICTURES, N_SHARES };
 bool shares_take(enum share share, uint64_t client, uint64_t n, uint64_t n_free);
 void shares_give(enum share share, uint64_t client, uint64_t n);
 
+/* The same of an object, as long as the client has any use of it: several of its requests may share one answer, of
+ * which the first takes n and the last gives it back. */
+bool shares_take_object(enum share share, uint64_t client, const void *object, uint64_t n, uint64_t n_free);
+void shares_give_object(enum share share, uint64_t client, const void *object);
+
 uint64_t shares_held(enum share share, uint64_t client);
 /* What the client may still take of n_free that are free now. */
 uint64_t shares_left(enum share share, uint64_t client, uint64_t n_free);

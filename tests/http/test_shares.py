@@ -2,6 +2,7 @@
 read why. Clients are addresses of the loopback network here."""
 import contextlib
 import io
+import json
 import socket
 import time
 
@@ -173,3 +174,60 @@ def test_streams_of_one_client_leave_memory_for_others():
             for _ in range(3):
                 assert len(ask_from(server, OTHER, post(MEDIUM))[2]) == MEDIUM_BYTES
         assert wait_until(lambda: taken(server) == 0)
+
+
+# ---- What an answer holds while it is read ----------------------------------------------------------------------------
+
+
+def wide(offset):
+    """A plan of some 10 MiB, and an answer that no socket holds."""
+    return json.dumps({"scheme": "sinusoidal", "len": 400_000, "dim": 16384, "offset": offset, "format": "raw"}).encode()
+
+
+def test_plans_of_unread_answers_leave_memory_for_others():
+    with start_server("--max-memory", "128MiB") as server:
+        with clients_from(server, ONE, 20, receive_buffer=4096) as many, Client(server, source=OTHER, receive_buffer=4096) as other:
+            statuses = []
+            for i, client in enumerate(many):
+                client.send(post(wide(i)))
+                statuses.append(client.head()[0])
+            assert statuses.count(200) >= 3 and statuses.count(503) >= 5 and len(set(statuses)) == 2
+            other.send(post(wide(1000)))
+            assert other.head()[0] == 200
+            assert taken(server) <= 128 * MIB
+        assert wait_until(lambda: taken(server) == 0)
+
+
+def test_equal_answers_are_held_once():
+    """Twenty readers of one answer, computed once, hold its plan once."""
+    slow = json.dumps({"scheme": "floater", "dim": 512, "positions": [300], "format": "raw"}).encode()
+    with start_server("--max-memory", "128MiB", "--workers", "1") as server:
+        with clients_from(server, ONE, 6, receive_buffer=4096) as many, Client(server, source=OTHER) as first:
+            first.send(post(slow))  # keeps the worker
+            for client in many:
+                client.send(post(wide(0)))
+            assert [client.head()[0] for client in many] == [200] * 6
+            assert metric(server, "posenc_shared_answers_total") >= 3 or taken(server) < 96 * MIB
+        assert wait_until(lambda: taken(server) == 0)
+
+
+def noise(seed):
+    """A picture of 5 MB; systems keep 4 for a reader."""
+    return post(json.dumps({"scheme": "learned", "len": 2300, "dim": 2300, "seed": seed, "format": "png"}).encode())
+
+
+def test_unread_pictures_of_one_client_leave_room_for_others():
+    with start_server("--buffer-memory", "32MiB") as server:
+        with clients_from(server, ONE, 7, receive_buffer=4096) as many, Client(server, source=OTHER, receive_buffer=4096) as other:
+            statuses = []
+            for seed, client in enumerate(many):
+                client.send(noise(seed))
+                status, headers = client.head()
+                statuses.append(status)
+                if status == 503:
+                    detail = client.file.read(int(headers["content-length"])).decode()
+                    assert "three times" in detail and "--buffer-memory" in detail and headers["retry-after"]
+            assert statuses.count(503) >= 2 and statuses.count(200) >= 3 and len(set(statuses)) == 2
+            other.send(noise(100))
+            assert other.head()[0] == 200
+        assert wait_until(lambda: ask_from(server, ONE, noise(200))[0] == 200)

@@ -111,6 +111,35 @@ static void holdings_are_sums(void **state)
     free(sums);
 }
 
+/* What several requests of a client share counts once, for each client that has any use of it. */
+static void objects_count_once(void **state)
+{
+    (void)state;
+    enum { N = 3000 };
+    static char objects[N];
+    for (uint64_t client = 1; client <= 2; client++)
+        for (int uses = 0; uses < 3; uses++)
+            for (size_t i = 0; i < N; i++)
+                assert_true(shares_take_object(SHARE_MEMORY, client, &objects[i], i, UINT64_MAX));
+    assert_true(shares_take_object(SHARE_PICTURES, 1, &objects[5], 40, UINT64_MAX));
+    assert_true(shares_take_object(SHARE_MEMORY, 1, &objects[5], 5, 0)); /* it has it already */
+    assert_false(shares_take_object(SHARE_MEMORY, 1, objects + N, 1, 0));
+    shares_give_object(SHARE_MEMORY, 1, objects + N); /* which it has not got */
+    shares_give_object(SHARE_MEMORY, 1, &objects[5]);
+    for (uint64_t client = 1; client <= 2; client++) {
+        assert_int_equal(shares_held(SHARE_MEMORY, client), N * (N - 1) / 2);
+        for (int uses = 0; uses < 3; uses++)
+            for (size_t i = 0; i < N; i++) {
+                assert_true(i < 7 || uses < 2 || shares_held(SHARE_MEMORY, client) > 0);
+                shares_give_object(SHARE_MEMORY, client, &objects[i]);
+            }
+        assert_int_equal(shares_held(SHARE_MEMORY, client), 0);
+    }
+    assert_int_equal(shares_held(SHARE_PICTURES, 1), 40);
+    shares_give_object(SHARE_PICTURES, 1, &objects[5]);
+    assert_int_equal(shares_held(SHARE_PICTURES, 1), 0);
+}
+
 static void *take_and_give(void *self)
 {
     uint64_t client = 1 + (uint64_t)(uintptr_t)self % 3;
@@ -156,6 +185,7 @@ int main(void)
         cmocka_unit_test(many_clients_leave_room_for_one_more),
         cmocka_unit_test(what_is_left),
         cmocka_unit_test(holdings_are_sums),
+        cmocka_unit_test(objects_count_once),
         cmocka_unit_test(all_is_given_back_by_many_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
