@@ -156,11 +156,15 @@ struct admission_refusal admission_refuse_memory(uint64_t client, const char *wh
     return refusal;
 }
 
+/* A client's first stream is never over its share: if there is room for it, what it lacks is memory to count it. */
 struct admission_refusal admission_refuse_stream(uint64_t client)
 {
-    struct admission_refusal refusal = {.status = 429};
     uint64_t n_own = shares_held(SHARE_STREAMS, client), n_all = taken_of(&account.n_streams);
-    if (n_all >= account.max_streams)
+    bool is_full = n_all >= account.max_streams;
+    struct admission_refusal refusal = {.status = is_full || n_own ? 429 : 503};
+    if (refusal.status == 503)
+        snprintf(refusal.detail, sizeof refusal.detail, "no memory for another stream now; try again later");
+    else if (is_full)
         snprintf(refusal.detail, sizeof refusal.detail,
                  "%" PRIu64 " answers are being streamed, as many as this server streams at a time (the limit "
                  "--max-streams); try again later",

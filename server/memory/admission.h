@@ -40,7 +40,7 @@ void admission_end_stream(uint64_t client);
 
 /* Why something has been refused: a status and a sentence for the client. */
 struct admission_refusal {
-    int status; /* 413: more than one client ever gets; 503: it will pass; 429: too many of a kind */
+    int status; /* 413: more than one client ever gets; 503: it will pass; 429: too many streams */
     char detail[384];
 };
 /* what: "the body", "the answer's stream". */
