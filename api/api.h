@@ -155,6 +155,7 @@ struct api_reply {
     bool is_repeatable;  /* the same call would be answered alike as long as this process runs */
     const char *body;    /* all of it, where it is made already; else NULL */
     uint64_t memory;     /* bytes it has taken of the host's: much takes long to free */
+    uint64_t n_finished; /* bytes of it that are made and wait for their reader: a picture's */
     uint64_t timeout_us; /* the client wants the answer to begin within this time of its request; 0: any time */
     const char *route;  /* the route's pattern, "/encode", for log and metrics; a constant string, "" if unknown path */
     const char *scheme; /* a constant string, "" if none */
@@ -175,6 +176,9 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
 /* The 429 of who has used up what he may; retry_s: seconds until there is more. detail is copied. */
 struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
                                    uint64_t retry_s);
+
+/* Bytes of all finished pictures that are not read yet: of api_host.max_pictures. */
+uint64_t api_pictures_bytes(void);
 
 /* Is this path everybody's (the first page, health, figures), whatever quotas there are? */
 bool api_is_open(const char *path);

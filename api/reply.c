@@ -203,6 +203,7 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
     reply->face.piece_max = stream->piece_max;
     reply->face.is_light = stream->is_light;
     reply->face.memory = work->n_taken;
+    reply->face.n_finished = format->is_picture ? stream->length : 0;
     reply->face.is_quick = !stream->format->is_text && pe_plan_pace(work->plan) == PE_QUICK;
     reply->face.is_repeatable = !work->request.stored;
     reply->face.computes = !stream->format->is_text || pe_plan_pace(work->plan) != PE_QUICK;

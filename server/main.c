@@ -272,7 +272,8 @@ static bool set_up_door(struct server *server)
 {
     const struct options *options = &server->options;
     char error[TOKENS_ERROR_BYTES];
-    bool fine = tls_read(&server->door.tls, options->tls_cert, options->tls_key, error, sizeof error);
+    bool fine = networks_parse(options->trusted_proxy, &server->door.proxies, error, sizeof error) &&
+                tls_read(&server->door.tls, options->tls_cert, options->tls_key, error, sizeof error);
     if (fine && *options->token_file) {
         server->door.tokens = tokens_new(options->token_file, error);
         fine = server->door.tokens;

@@ -128,7 +128,6 @@ enum MHD_Result exchange_answer_by_worker(struct exchange *x)
         exchange_refuse_queue(x);
         return exchange_send(x);
     }
-    x->client = exchange_client(x);
     x->state = EXCHANGE_WORKING;
     x->n_owners++;
     x->seat = (struct flight_seat){.landed = {.fire = landed}, .jobs = x->http->jobs};

@@ -32,6 +32,7 @@ enum http_header {
 
 struct http_head {
     const char *version;               /* "HTTP/1.1" */
+    const char *method;                /* "GET"; NULL: it does not matter */
     const char *first[HTTP_N_HEADERS]; /* value of the first such header, NULL if there is none; borrowed */
     unsigned n[HTTP_N_HEADERS];        /* how many there are */
 };

@@ -216,19 +216,19 @@ bool exchange_queue_is_full(const struct exchange *x)
 static bool admit_stream(struct exchange *x)
 {
     uint64_t n = x->reply->piece_max + block_bytes(x->reply);
-    if (!admission_begin_stream()) {
+    if (!admission_begin_stream(x->client)) {
         exchange_refuse_stream(x);
         return false;
     }
     x->is_counted_stream = true;
     x->http->n_streams++;
     metrics_add(METRICS_STREAMS, 1);
-    if (!admission_take(n)) {
+    if (!admission_take_for(x->client, n)) {
         exchange_refuse_memory(x, "the answer's stream", n);
         return false;
     }
     x->n_stream_taken = n;
-    return true;
+    return exchange_hold(x);
 }
 
 static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }

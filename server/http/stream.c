@@ -69,17 +69,19 @@ static void make_piece(struct job *job) /* worker */
     pe_watch(NULL, NULL);
 }
 
-/* NULL: not now; must as in pool_get. */
+/* NULL: not now; must as in pool_get. A further one is work ahead of the reader: short of memory a stream can do
+ * without.
+ */
 static char *take_buffer(struct stream *stream, bool must)
 {
     size_t n = stream->reply->piece_max;
     bool is_further = stream->n_held > 0;
-    if (is_further && !admission_take(n))
+    if (is_further && !admission_take_spare(stream->client, n))
         return NULL;
     char *buffer = pool_get(stream->pool, n, must);
     stream->n_held += buffer != NULL;
     if (is_further && !buffer)
-        admission_give(n);
+        admission_give_for(stream->client, n);
     return buffer;
 }
 
@@ -87,7 +89,7 @@ static void release(struct stream *stream, struct slot *slot)
 {
     pool_put(stream->pool, slot->buffer, stream->reply->piece_max);
     if (--stream->n_held > 0)
-        admission_give(stream->reply->piece_max);
+        admission_give_for(stream->client, stream->reply->piece_max);
     slot->buffer = NULL;
     slot->state = SLOT_EMPTY;
 }

@@ -33,8 +33,10 @@ def large_request(n):
 class Client:
     """One connection; requests as bytes, answers as (status, headers, body)."""
 
-    def __init__(self, server, receive_buffer=None):
+    def __init__(self, server, receive_buffer=None, source=None):
         self.socket = socket.socket()
+        if source:
+            self.socket.bind((source, 0))
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(30)

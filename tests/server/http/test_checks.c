@@ -65,6 +65,26 @@ static void heads(void **state)
     }
 }
 
+/* Whatever is kept under a URL may depend on the URL only; an empty body is none. */
+static void some_methods_have_no_body(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"Content-Length: 1", "Content-Length: 007", "Transfer-Encoding: chunked"};
+    static const char *const none[] = {"Content-Length: 0", "Content-Length: 000", "Accept: a/b"};
+    static const char *const methods[] = {"GET", "HEAD", "POST", "QUERY", "PUT", "DELETE", "OPTIONS"};
+    for (size_t m = 0; m < N_OF(methods); m++)
+        for (size_t i = 0; i < N_OF(bodies); i++) {
+            struct http_head head = head_of("HTTP/1.1", (const char *const[]){"Host: a", bodies[i], NULL});
+            head.method = methods[m];
+            struct http_refusal refusal = http_head_check(&head);
+            assert_int_equal(refusal.status, m < 2 ? 400 : 0);
+            assert_true(m >= 2 || (strstr(refusal.detail, "POST") && strstr(refusal.detail, "QUERY")));
+            head = head_of("HTTP/1.1", (const char *const[]){"Host: a", none[i], NULL});
+            head.method = methods[m];
+            assert_int_equal(http_head_check(&head).status, 0);
+        }
+}
+
 static void lengths(void **state)
 {
     (void)state;
@@ -203,8 +223,13 @@ static void first_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads),       cmocka_unit_test(lengths),     cmocka_unit_test(bodies),
-        cmocka_unit_test(targets),     cmocka_unit_test(request_ids), cmocka_unit_test(trace_contexts),
+        cmocka_unit_test(heads),
+        cmocka_unit_test(some_methods_have_no_body),
+        cmocka_unit_test(lengths),
+        cmocka_unit_test(bodies),
+        cmocka_unit_test(targets),
+        cmocka_unit_test(request_ids),
+        cmocka_unit_test(trace_contexts),
         cmocka_unit_test(first_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
