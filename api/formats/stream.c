@@ -105,6 +105,8 @@ static size_t elements_step(const struct pe_output *output, size_t width)
 static void set_unit_step(struct api_segment *segment, const struct pe_output *output)
 {
     size_t fits = API_PIECE_BYTES / segment->width;
+    if (output->most && output->most < fits)
+        fits = (size_t)output->most;
     if (output->period <= fits) {
         segment->step = (size_t)(fits / output->period * output->period);
     } else if (output->unit <= API_UNIT_BYTES_MAX / segment->width) {
