@@ -157,6 +157,5 @@ void api_picture_row(struct api_picture *picture, size_t i, uint8_t *indices)
 
 bool api_picture_check(const struct api_picture *picture, struct api_problem *problem)
 {
-    return (!picture->is_left && !pe_was_cancelled()) ||
-           api_fail(problem, 503, "", "the client left before its picture was drawn");
+    return (!picture->is_left && !pe_was_cancelled()) || api_fail_left(problem);
 }

@@ -175,6 +175,8 @@ bool api_stream_open(const struct api_format *format, struct api_opening *openin
     *stream = (struct api_stream){.format = format, .plan = opening->plan, .digits = opening->form->digits};
     if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
         return false;
+    if (pe_was_cancelled()) /* numbers that are text by now may be half made */
+        return api_fail_left(problem);
     size_t bound = light_bound(stream);
     stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : pe_plan_pace(opening->plan)];
     stream->length = exact_length(stream);
