@@ -25,7 +25,7 @@ bool api_fail_memory(struct api_problem *problem)
 
 bool api_fail_left(struct api_problem *problem)
 {
-    return api_fail(problem, 503, "", "given up: nobody waits for the answer any more");
+    return api_fail(problem, 503, "", "given up: the client left before its answer was made");
 }
 
 bool api_fail_core(struct api_problem *problem, const struct pe_error *err)

@@ -331,8 +331,10 @@ bool api_is_open(const char *path)
  * whatever format or handler made it. The refusal is not repeatable, hence shared with nobody and kept nowhere. */
 static struct api_reply *give_up(struct api_reply *made)
 {
+    struct api_problem problem;
     api_reply_free(made);
-    return api_refusal(503, "given up: nobody waits for the answer any more");
+    api_fail_left(&problem);
+    return api_reply_problem(&problem);
 }
 
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)

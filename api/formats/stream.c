@@ -129,12 +129,24 @@ void api_stream_output(struct api_stream *stream, size_t index)
     add_segment(stream, segment);
 }
 
+/* A short text is copied; a long one stays where it is, and what its growing has left unused goes. */
+static char *keep_text(struct api_arena *arena, struct api_text *text)
+{
+    size_t n = text->n;
+    if (n <= API_LIGHT_BYTES)
+        return api_arena_string(arena, text->bytes, n);
+    char *bytes = realloc(text->bytes, n), *owned = bytes ? bytes : text->bytes;
+    text->bytes = NULL;
+    return api_arena_adopt(arena, owned, n);
+}
+
 bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
 {
-    char *bytes = text->state ? NULL : api_arena_string(opening->arena, text->bytes, text->n);
+    size_t n = text->n;
+    char *bytes = text->state ? NULL : keep_text(opening->arena, text);
     bool fine = bytes || (text->state ? api_fail_text(problem, text) : api_fail_memory(problem));
     if (fine)
-        api_stream_text(opening->stream, bytes, text->n);
+        api_stream_text(opening->stream, bytes, n);
     api_text_drop(text);
     return fine;
 }

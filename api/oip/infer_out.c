@@ -148,6 +148,9 @@ static bool add_numbers(struct api_opening *opening, struct api_text *text, size
     if (!check_numbers(opening, output, elements.width, problem))
         return false;
     api_text_put(text, count ? ",\"data\":" : ",\"data\":[]");
+    size_t room = (size_t)count * elements.width + (size_t)step_of(output) * pe_dtype_size(output->dtype);
+    if (!api_arena_reserve(opening->arena, text->n + room))
+        return api_fail_memory(problem);
     char *dst = count ? api_text_room(text, (size_t)count * elements.width) : NULL;
     if (!count || text->state)
         return true; /* a text that has failed is noticed when it is taken */
