@@ -129,7 +129,7 @@ struct api_call {
                           be moved a few bytes to where their elements are aligned */
     bool is_hurried;   /* others wait for the caller: see api_answer */
     bool (*is_gone)(void *caller); /* asked now and then while something takes long: does nobody want the answer any
-                                      more? Then any refusal will do. NULL: somebody does */
+                                      more? After a yes the reply is a refusal, never repeatable. NULL: somebody does */
     void *caller;
 };
 

@@ -242,6 +242,7 @@ static struct api_reply *compute(const struct api_asked *asked, enum pe_operatio
     else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) &&
              api_compute(&c, &opening, &later))
         return c.is_kept ? answer_kept(&c, &opening) : api_reply_stream(c.work, opening.header, opening.header_value);
+    api_memory_refusal(c.work, &problem);
     api_work_free(c.work);
     return later ? NULL : api_reply_problem(&problem);
 }

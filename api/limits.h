@@ -88,7 +88,7 @@ enum { API_PICTURE_COMPRESSION = 6 };
 /* Columns of a terminal; with half as many lines a picture of text is at most 20 MB. */
 enum { API_COLUMNS_MAX = 1000 };
 /* /v2: multiply-adds of a plan whose answer has numbers in JSON beside others as bytes; they are made before the first
- * byte is sent, where no departure of the client is seen: some seconds. And bytes of such JSON where elements take
+ * byte is sent: some seconds. And bytes of such JSON where elements take
  * microseconds. */
 #define API_BESIDE_WORK_MAX 1e10
 enum { API_BESIDE_SLOW_BYTES = 4 << 20 };

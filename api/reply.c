@@ -172,7 +172,8 @@ struct api_work *api_work_new(enum pe_operation operation)
     work->plan = NULL;
     work->stream = (struct api_stream){0};
     work->host = NULL;
-    work->n_taken = 0;
+    work->n_taken = work->n_read = work->body_bytes = 0;
+    work->refusal.status = 0;
     return work;
 }
 

@@ -2,6 +2,7 @@
  */
 #include "api/weights.h"
 #include "api/caching.h"
+#include "api/memory.h"
 #include "api/routes.h"
 #include "api/weights_list.h"
 
@@ -208,7 +209,10 @@ static struct api_reply *put_named(const struct api_asked *asked)
     }
     if (call->is_hurried)
         return NULL; /* it may wait for a disk */
-    struct api_tensors *tensors = api_tensors_parse(call->body, call->body_bytes, &problem);
+    uint64_t n_taken = api_memory_for_head(asked->host, call, &problem);
+    struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, &problem) : NULL;
+    if (n_taken && asked->host->take_memory)
+        asked->host->give_memory(n_taken);
     return tensors ? put(asked, tensors) : api_reply_problem(&problem);
 }
 

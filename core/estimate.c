@@ -1,6 +1,7 @@
 /* What a request will cost: planning it, told from its fields alone, and filling, told by its plan. */
 #include "core/inherit.h"
 #include "core/limits.h"
+#include "core/reduce.h"
 #include "core/scheme.h"
 #include "core/slice.h"
 #include "core/attention/attention.h"
@@ -211,10 +212,15 @@ static const double element_work[] = {[PE_QUICK] = 4, [PE_SLOW] = PE_SLOW_WORK, 
 
 double pe_plan_work(const struct pe_plan *plan)
 {
-    double work = plan->work, each = plan->element_work > 0 ? plan->element_work : element_work[plan->pace];
-    for (size_t i = 0; !plan->attention && i < plan->n_outputs; i++)
-        work += pe_slice_elements(plan, i) * each;
-    return work;
+    double work = plan->work, each = plan->element_work > 0 ? plan->element_work : element_work[plan->pace], passes = 1;
+    for (size_t i = 0; i < plan->n_outputs; i++) {
+        work += pe_slice_work(plan, i, plan->attention ? 0 : each); /* a map is counted whole */
+        passes = fmax(passes, pe_reduce_passes(plan, i));
+    }
+    return work * passes;
 }
 
-double pe_plan_bytes(const struct pe_plan *plan) { return plan->attention ? pe_attention_bytes(plan) : 0; }
+double pe_plan_bytes(const struct pe_plan *plan)
+{
+    return (plan->attention ? pe_attention_bytes(plan) : 0) + pe_tallies_bytes(plan);
+}

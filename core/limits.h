@@ -72,6 +72,10 @@ _Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a 
  * has left is noticed. */
 #define PE_REDUCE_PIECE (1ULL << 22)
 
+/* Numbers of an answer that are reduced together, where the rows of the whole are made whole: 4 MiB for each thread at
+ * work. Beyond, the whole is gone through again, which pe_plan_work counts. */
+enum { PE_TALLIES_MAX = 1 << 18, PE_TALLIES_ROOMS = 4 };
+
 /* Work that may be done in place by whoever serves many clients, in multiply-adds: a few tenths of a millisecond. */
 #define PE_LIGHT_WORK 0x1p18
 

@@ -86,6 +86,7 @@ struct pe_plan {
     struct pe_part *parts;     /* [n_outputs]; NULL: all outputs are whole (core/slice.h) */
     struct pe_output *answers; /* [n_outputs]: as cut */
     enum pe_reduce reduce;
+    struct pe_tallies *tallies;  /* room for long reduced rows, NULL: the stack's is enough (core/reduce.h) */
     struct pe_source *sources;   /* of the outputs, in the same order */
     size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */
     struct pe_value resolved;    /* the config as an object */

@@ -287,10 +287,10 @@ void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t 
     }
     if (attend && attend->open_head && desk->table_head != 1 + head) {
         desk->head_tables = attend->open_head(plan, t->a, head, desk->tables);
-        desk->table_head = 1 + head;
+        desk->table_head = pe_was_cancelled() ? NOTHING_LOADED : 1 + head;
     }
     if (attend && attend->open_keys && desk->met != 1 + batch * t->n_heads + head) {
         meet_keys(plan, desk, batch, head);
-        desk->met = 1 + batch * t->n_heads + head;
+        desk->met = pe_was_cancelled() ? NOTHING_LOADED : 1 + batch * t->n_heads + head;
     }
 }

@@ -218,8 +218,9 @@ static bool block_is_made(struct pe_bias *bias, const struct pe_plan *plan, size
         size_t first = i * LINE_BLOCK, n = line->n - first < LINE_BLOCK ? line->n - first : LINE_BLOCK;
         char *out = line->values + (head * line->n + first) * pe_dtype_size(plan->dtype);
         make_distances(bias, plan, head, pe_toeplitz_start(plan) + (double)first, n, plan->dtype, out);
-        atomic_store_explicit(state, MADE, memory_order_release);
-        return true;
+        bool is_whole = !pe_was_cancelled(); /* others read it too */
+        atomic_store_explicit(state, is_whole ? MADE : TO_MAKE, memory_order_release);
+        return is_whole;
     }
     return found == MADE;
 }

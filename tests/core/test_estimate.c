@@ -167,7 +167,7 @@ static void work_grows_with_what_is_made(void **state)
     assert_true(work_of("{'scheme':'floater','dim':64,'positions':[1000],'seed':1}") > 50 * near);
 }
 
-/* One number made of a whole table costs the table. */
+/* One number made of a whole table costs the table, and each of its numbers to be looked at. */
 static void reduced_blocks_cost_what_they_are_made_of(void **state)
 {
     (void)state;
@@ -187,7 +187,7 @@ static void reduced_blocks_cost_what_they_are_made_of(void **state)
         r.request.reduce = ways[i];
         assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_OK);
         double work = pe_plan_work(plan);
-        assert_true(ways[i] == PE_REDUCE_MEAN ? work == 4 * 64e6 : work <= 4 * 64);
+        assert_true(ways[i] == PE_REDUCE_MEAN ? work >= 4 * 64e6 && work <= 16 * 64e6 : work <= 1024);
         pe_plan_free(plan);
     }
     test_request_drop(&r);
