@@ -128,13 +128,15 @@ static struct pe_desk *choose(const struct pe_attention *t, uint64_t unit)
     return any;
 }
 
-/* Goes round only while another thread takes the desk chosen, or has all of them: a stream of the server has three. */
+/* A stream of the server has three pieces at work; several streams of one plan have more than there are desks. */
 struct pe_desk *pe_desk_borrow(const struct pe_attention *t, uint64_t unit)
 {
     for (;;) {
         struct pe_desk *desk = choose(t, unit);
         if (desk && !atomic_exchange_explicit(&desk->busy, true, memory_order_acquire))
             return desk;
+        if (!desk)
+            pe_wait();
     }
 }
 
