@@ -38,7 +38,7 @@ static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_er
     float *table = t->embeddings = calloc(n * dim, sizeof *table);
     if (!table)
         return pe_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !pe_is_cancelled(); i++) {
         size_t j = same_word_before(words, i);
         if (j < i)
             memcpy(table + i * dim, table + j * dim, dim * sizeof *table);
