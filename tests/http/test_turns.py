@@ -186,12 +186,17 @@ def test_a_client_that_leaves_frees_its_turn(server, kind):
 @pytest.mark.parametrize("workers", ["1", "2", "6"])
 def test_more_readers_of_one_attention_than_desks(workers):
     """Equal requests share one plan, which has working memory for four threads."""
-    asked = fields("/attention", scheme="rope", tokens=WORDS[:2500], num_heads=16, head_dim=64, seed=1, format="raw", outputs=["output"])
+    asked = fields("/attention", scheme="cope", tokens=WORDS[:400], num_heads=64, head_dim=64, seed=1, format="raw", outputs=["probs"])
     with start_server("--workers", workers, "--answer-cache", "0") as server:
         before = metric(server, "posenc_shared_answers_total")
-        connections = [begin(server, asked, f"127.0.0.{2 + i}") for i in range(10)]
+        answers = []
+        threads = [threading.Thread(target=lambda i=i: answers.append(finish(begin(server, asked, f"127.0.0.{2 + i}")))) for i in range(10)]
+        for thread in threads:
+            thread.start()
         other = seconds_of(server, small(1), "127.0.0.50")
-        answers = [finish(connection) for connection in connections]
+        for thread in threads:
+            thread.join()
+        assert len(answers) == 10
         assert {answer[0] for answer in answers} == {200} and len({answer[1] for answer in answers}) == 1
         assert metric(server, "posenc_shared_answers_total") > before + 4
         assert other < 1.5 * SLOW
@@ -274,9 +279,9 @@ def left_stream(server, headers, i):
 
 
 def timed_out(server, headers, i):
-    connection = begin(server, HEAVY["the last row of floater"](i), "127.0.0.2", {**headers, "X-Request-Timeout": "300000"})  # us
+    connection = begin(server, HEAVY["the last row of floater"](i), "127.0.0.2", {**headers, "X-Request-Timeout": "0.3"})
     status, _ = finish(connection)
-    assert status in (503, 504), status
+    assert status == 503
 
 
 CHARGED = {
