@@ -291,7 +291,8 @@ static bool check_full(struct scanner *s, struct api_problem *problem)
 
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem)
 {
-    struct scanner s = {.scan = scan, .text = text, .end = text + n, .p = text, .ask_at = text, .kept = text, .where = where};
+    struct scanner s = {
+        .scan = scan, .text = text, .end = text + n, .p = text, .ask_at = text, .kept = text, .where = where};
     while (s.p < s.end && !pe_was_cancelled())
         if (!pass_next(&s, problem))
             return false;

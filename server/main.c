@@ -54,7 +54,7 @@ struct server {
     struct api_host host;
     struct weights *weights;
     struct http_door door;
-    const char *socket; /* path of the Unix socket that is there now, NULL: none */
+    const char *socket;               /* path of the Unix socket that is there now, NULL: none */
     struct rereading secrets, folder; /* tokens and certificate; stored weights: after SIGHUP */
     struct loops *loops;
     struct jobs *jobs; /* the first of the loops: signals, timers and the work of this file */

@@ -199,10 +199,7 @@ static bool start_thread(void)
     return true;
 }
 
-static bool has_idle(void)
-{
-    return pool.idle || (pool.n_threads < pool.n_max + PARKED_MAX && start_thread());
-}
+static bool has_idle(void) { return pool.idle || (pool.n_threads < pool.n_max + PARKED_MAX && start_thread()); }
 
 /* The job whose turn it is and that has, or can be given, a thread. */
 static struct job *pop_next(bool has_thread)

@@ -18,8 +18,8 @@ bool workers_have_room(void);         /* would a job submitted now be begun at o
 
 /* ---- For a job at work, on its thread ---- */
 
-struct job *workers_job(void);  /* that the calling thread works at; NULL: it is no worker */
-bool workers_are_wanted(void);  /* does any job wait? Costs nothing */
+struct job *workers_job(void); /* that the calling thread works at; NULL: it is no worker */
+bool workers_are_wanted(void); /* does any job wait? Costs nothing */
 /* Lets the job whose turn it is work in the caller's place, and returns when the caller's job has its next turn. False,
  * at once: none waits that has a thread. */
 bool workers_yield(void);

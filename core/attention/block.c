@@ -112,8 +112,8 @@ static void multiply_panels(const struct block *b, const struct pe_rows *rows, d
     most = most ? most : 64;
     for (size_t j = rows->j0, end = rows->j0 + rows->n_keys; j < end && !is_left(b); j += n) {
         n = end - j < most - j % 64 ? end - j : most - j % 64;
-        b->a->products(b->n_rows, j, n, d, factor, q, d, rows->panels,
-                       pe_numbers_at(b->a, rows->logits, j - rows->j0), rows->stride);
+        b->a->products(b->n_rows, j, n, d, factor, q, d, rows->panels, pe_numbers_at(b->a, rows->logits, j - rows->j0),
+                       rows->stride);
     }
 }
 

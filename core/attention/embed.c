@@ -190,7 +190,7 @@ static bool project_all(const struct pe_plan *plan, const struct projection p[3]
     return x;
 }
 
-/* They are made while planning, which nothing interrupts. */
+/* They are made while planning, a tile of rows at a time. */
 static enum pe_status check_work(const struct pe_attention *t, struct pe_error *err)
 {
     double rows = 0;

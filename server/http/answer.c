@@ -90,8 +90,8 @@ static void submit(struct exchange *x)
         answer_copy(x);
     x->call.is_gone = breathe;
     x->call.caller = x;
-    x->job = (struct job){
-        .work = answer_work, .done = answer_done, .spend = spend, .is_first = true, .client = x->client};
+    x->job =
+        (struct job){.work = answer_work, .done = answer_done, .spend = spend, .is_first = true, .client = x->client};
     jobs_submit(x->http->jobs, &x->job);
 }
 

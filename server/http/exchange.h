@@ -130,8 +130,8 @@ void exchange_authenticate(struct exchange *x);     /* x->call.access and x->acc
 uint64_t exchange_client(const struct exchange *x); /* for struct job; while x has its connection */
 bool exchange_admit(struct exchange *x);            /* within its quotas? False: x->reply says which is used up */
 bool exchange_admit_stream(struct exchange *x);     /* likewise, of an answer about to be streamed */
-/* Notes what has been computed for it, as it is computed, wherever that is: nothing is free because its client has left,
- * or its time was over. Any thread. */
+/* Notes what has been computed for it, as it is computed, wherever that is: nothing is free because its client has
+ * left, or its time was over. Any thread. */
 void exchange_spend(const struct exchange *x, uint64_t work_ns);
 void exchange_end_stream(struct exchange *x); /* at the end; nothing to do if there was none */
 
