@@ -338,6 +338,12 @@ bool pe_was_cancelled(void);
 /* For the caller's own long loops: asks as the core does. */
 bool pe_is_cancelled(void);
 
+/* Has wait() called, on any thread that fills, for as long as it cannot go on before another thread that fills from the
+ * same plan has: which may itself be within is_gone(). For the whole process, before any thread; NULL, as at first: it
+ * goes round in a loop. */
+void pe_on_wait(void (*wait)(void));
+void pe_wait(void); /* once round: what the core calls then */
+
 /* ---- The instruction set the kernels use ------------------------------------------------------------------------ */
 
 enum pe_isa { PE_ISA_BASE, PE_ISA_AVX2, PE_ISA_AVX512, PE_N_ISAS }; /* base: plain x86-64, or arm64 with NEON */

@@ -38,7 +38,7 @@ static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_er
     float *table = t->embeddings = calloc(n * dim, sizeof *table);
     if (!table)
         return pe_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !pe_is_cancelled(); i++) {
         size_t j = same_word_before(words, i);
         if (j < i)
             memcpy(table + i * dim, table + j * dim, dim * sizeof *table);
@@ -190,7 +190,7 @@ static bool project_all(const struct pe_plan *plan, const struct projection p[3]
     return x;
 }
 
-/* They are made while planning, which nothing interrupts. */
+/* They are made while planning, a tile of rows at a time. */
 static enum pe_status check_work(const struct pe_attention *t, struct pe_error *err)
 {
     double rows = 0;

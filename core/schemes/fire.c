@@ -82,7 +82,7 @@ static void row(const struct pe_plan *plan, const struct pe_glance *first, size_
     const struct fire *f = plan->config;
     const struct tables *t = plan->tables;
     double x[BATCH], y[BATCH], whole = log_of(f->c, fmax(first->q_pos, t->least)) + 1e-6;
-    for (size_t at = 0; at < n; at += BATCH) {
+    for (size_t at = 0; at < n && !pe_is_cancelled(); at += BATCH) {
         size_t m = n - at < BATCH ? n - at : BATCH;
         for (size_t j = 0; j < m; j++)
             x[j] = log_of(f->c, pe_position_at(plan->seq.k, first->key + at + j) - first->q_pos) / whole;

@@ -131,9 +131,8 @@ void pe_network_load(struct pe_network *net, bool may_leave)
         load_row(l, row);
         atomic_fetch_add_explicit(&net->rows_made, 1, memory_order_release);
     }
-    while (atomic_load_explicit(&net->rows_made, memory_order_acquire) < net->n_rows) {
-        /* others are at the last rows: a moment */
-    }
+    while (atomic_load_explicit(&net->rows_made, memory_order_acquire) < net->n_rows)
+        pe_wait(); /* others are at the last rows */
 }
 
 /* ---- Applying ---- */

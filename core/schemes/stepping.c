@@ -198,13 +198,15 @@ static struct walker *nearest_free(struct pe_stepping *s, uint64_t k)
     return best;
 }
 
-/* Goes round only while another thread takes the walker chosen, or has all of them. */
+/* Goes round only while another thread takes the walker chosen; waits while others have all of them. */
 static struct walker *borrow(struct pe_stepping *s, uint64_t k)
 {
     for (;;) {
         struct walker *w = nearest_free(s, k);
         if (w && !atomic_exchange_explicit(&w->busy, true, memory_order_acquire))
             return w;
+        if (!w)
+            pe_wait();
     }
 }
 

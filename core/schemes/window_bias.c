@@ -174,9 +174,8 @@ static void make_table(const struct pe_plan *plan)
             make_row(plan, t, i);
         atomic_fetch_add_explicit(&t->made, end - row, memory_order_release);
     }
-    while (!pe_was_cancelled() && atomic_load_explicit(&t->made, memory_order_acquire) < n) {
-        /* others are at the last rows: a moment */
-    }
+    while (!pe_was_cancelled() && atomic_load_explicit(&t->made, memory_order_acquire) < n)
+        pe_wait(); /* others are at the last rows */
 }
 
 /* ---- Rows of the map ---- */

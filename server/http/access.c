@@ -82,10 +82,14 @@ bool exchange_admit_stream(struct exchange *x)
     return x->is_account_stream || refuse_quota(x, detail, retry_s);
 }
 
-void exchange_charge(struct exchange *x, uint64_t work_ns)
+void exchange_spend(const struct exchange *x, uint64_t work_ns)
 {
     if (x->account && work_ns)
         account_charge(x->account, work_ns);
+}
+
+void exchange_end_stream(struct exchange *x)
+{
     if (x->is_account_stream)
         account_end_stream(x->account);
 }

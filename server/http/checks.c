@@ -73,10 +73,8 @@ static struct http_refusal check_framing(const struct http_head *head)
  * an answer that depends on a body would be everybody's (RFC 9110, 9.3.1). */
 static struct http_refusal check_bodiless(const struct http_head *head)
 {
-    const char *length = head->first[HTTP_CONTENT_LENGTH];
-    bool has_body = head->first[HTTP_TRANSFER_ENCODING] || (length && length[strspn(length, "0")]);
     bool may_not = head->method && (strcmp(head->method, "GET") == 0 || strcmp(head->method, "HEAD") == 0);
-    if (has_body && may_not)
+    if (may_not && http_head_has_body(head))
         return (struct http_refusal){400,
                                      "a GET or HEAD request has no body; send it by POST, or by QUERY, or say what "
                                      "it says in the query string"};

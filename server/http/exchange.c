@@ -260,7 +260,7 @@ static void report(struct exchange *x, bool is_complete)
     };
     log_request(x, figures.status, is_cancelled, &figures);
     metrics_request(&figures);
-    exchange_charge(x, figures.work_ns);
+    exchange_end_stream(x);
     metrics_add(METRICS_SENT_BYTES, (int64_t)x->n_sent);
     if (is_cancelled)
         metrics_add(cancelled_id(x), 1);

@@ -61,8 +61,7 @@ struct exchange {
     uint64_t client;         /* whose turn its work takes, and whose share it holds of what all share */
     struct job job;
     struct flight_seat seat; /* while a worker makes the reply, for this request or an equal one */
-    struct api_reply *made;  /* by the worker, which alone touches these two until it is done */
-    uint64_t made_ns;
+    struct api_reply *made;  /* by the worker, which alone touches it until it is done */
     struct api_reply *reply;
     struct api_reply *given_up; /* whose place a refusal has taken: a stream may be of it, and freeing it take long */
     struct stream *stream;
@@ -132,7 +131,10 @@ void exchange_authenticate(struct exchange *x);     /* x->call.access and x->acc
 uint64_t exchange_client(const struct exchange *x); /* x->client, looked up by the first call */
 bool exchange_admit(struct exchange *x);            /* within its quotas? False: x->reply says which is used up */
 bool exchange_admit_stream(struct exchange *x);     /* likewise, of an answer about to be streamed */
-void exchange_charge(struct exchange *x, uint64_t work_ns); /* at the end */
+/* Notes what has been computed for it, as it is computed, wherever that is: nothing is free because its client has
+ * left, or its time was over. Any thread. */
+void exchange_spend(const struct exchange *x, uint64_t work_ns);
+void exchange_end_stream(struct exchange *x); /* at the end; nothing to do if there was none */
 
 /* ---- reply.c ---------------------------------------------------------------------------------------------- */
 

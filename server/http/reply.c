@@ -77,6 +77,7 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
     if (piece)
         pool_put(x->http->pool, piece, reply->piece_max);
     x->pieces_ns = clock_now() - begun_at;
+    exchange_spend(x, x->pieces_ns);
     return all;
 }
 
@@ -149,10 +150,12 @@ static void stream_ready(void *self)
 
 static void stream_idle(void *self) { exchange_drop(self); }
 
+static void stream_spend(void *self, uint64_t ns) { exchange_spend(self, ns); }
+
 /* For HEAD there is no stream: no piece is made, and the reader never called. */
 static bool open_stream(struct exchange *x)
 {
-    struct stream_events events = {.self = x, .ready = stream_ready, .idle = stream_idle};
+    struct stream_events events = {.self = x, .ready = stream_ready, .idle = stream_idle, .spend = stream_spend};
     x->stream = stream_new(x->http->jobs, exchange_client(x), x->http->pool, x->reply, events,
                            x->http->options->max_queue_age * CLOCK_SECOND);
     return x->stream != NULL;
