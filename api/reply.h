@@ -31,7 +31,7 @@ struct api_work {
     struct pe_plan *plan;
     struct api_stream stream;
     const struct api_host *host; /* has lent n_taken bytes; memory.h */
-    uint64_t n_taken;
+    uint64_t n_taken, n_read;    /* the fields' share of it, once they are read */
 };
 struct api_work *api_work_new(enum pe_operation operation); /* NULL without memory */
 void api_work_free(struct api_work *work);                  /* NULL is accepted */
