@@ -187,15 +187,16 @@ $(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE
 
 # Allocations go through tests/support/alloc.c, which can make the n-th one fail.
 WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+WRAP_ALL := $(WRAP),--wrap=aligned_alloc,--wrap=free # and which counts what is in use
 
 $(TESTS_CORE): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_CORE)
-	$(link) $(WRAP) $^ -lcmocka $(LIB_BLAS) -o $@
+	$(link) $(WRAP_ALL) $^ -lcmocka $(LIB_BLAS) -o $@
 
 $(TESTS_API): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_API) $(LIB_CORE)
-	$(link) $(WRAP) $^ -lcmocka $(LIB_WIRE) $(LIB_BLAS) -o $@
+	$(link) $(WRAP_ALL) $^ -lcmocka $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 $(TESTS_SERVER): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
-	$(link) $(WRAP) $^ -lcmocka $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
+	$(link) $(WRAP_ALL) $^ -lcmocka $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 $(BUILD)/tests/faults/faults.so: $(wildcard tests/faults/*.[ch])
 	@mkdir -p $(@D)

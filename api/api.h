@@ -151,7 +151,7 @@ struct api_reply {
     size_t piece_max;    /* no piece is longer than this */
     bool computes;       /* making a piece is computing numbers more than writing them: where its time counts */
     bool is_quick;       /* making a piece costs about what copying it costs: no work for a worker */
-    bool is_light;       /* making all pieces costs well under a millisecond: do it in place */
+    bool is_light;       /* making all pieces and freeing the reply costs well under a millisecond: do it in place */
     bool is_repeatable;  /* the same call would be answered alike as long as this process runs */
     const char *body;    /* all of it, where it is made already; else NULL */
     uint64_t memory;     /* bytes it has taken of the host's: much takes long to free */

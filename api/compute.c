@@ -64,20 +64,39 @@ static struct pe_request core_request(const struct api_computation *c)
     };
 }
 
+/* Whatever is planned. */
 static bool takes_long(const struct api_computation *c)
 {
-    struct pe_request core = core_request(c);
-    return c->call->is_hurried && (c->format->is_picture || pe_request_size(&core) > API_HURRIED_SIZE_MAX ||
-                                   c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
+    return c->call->is_hurried && (c->format->is_picture || c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
 }
 
-static bool make_plan(struct api_computation *c)
+/* Planning goes on where its caller has the time and the host the memory. */
+struct planning {
+    const struct api_computation *computation;
+    bool is_late, is_refused; /* not yet; or the problem is set */
+};
+
+static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
+{
+    struct planning *p = caller;
+    const struct api_computation *c = p->computation;
+    p->is_late = c->call->is_hurried && cost->ns > API_HURRIED_NS_MAX;
+    p->is_refused = !p->is_late && !api_memory_for_planning(c->work, c->host, cost->bytes, c->problem);
+    return p->is_late || p->is_refused ? err->status = PE_CANCELLED : PE_OK;
+}
+
+static bool make_plan(struct api_computation *c, bool *later)
 {
     struct pe_error err;
+    struct planning planning = {.computation = c};
     struct pe_request core = core_request(c);
-    if (!api_memory_for_planning(c->work, c->host, &core, c->problem))
-        return false;
-    return pe_plan_new(&core, &c->work->plan, &err) == PE_OK || api_fail_core(c->problem, &err);
+    core.admit = admit;
+    core.caller = &planning;
+    api_memory_settle(c->work);
+    if (pe_plan_new(&core, &c->work->plan, &err) == PE_OK)
+        return true;
+    *later = planning.is_late;
+    return !planning.is_late && !planning.is_refused && api_fail_core(c->problem, &err);
 }
 
 /* Bytes of an output; UINT64_MAX if they pass it. */
@@ -225,7 +244,7 @@ static struct api_reply *answer_kept(struct api_computation *c, const struct api
 bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later)
 {
     *later = takes_long(c);
-    return !*later && make_plan(c) && check_size(c) && check_work(c) &&
+    return !*later && make_plan(c, later) && check_size(c) && check_work(c) &&
            api_memory_for_answering(c->work, c->host, c->format, c->problem) && open_stream(c, opening);
 }
 

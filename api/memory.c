@@ -20,28 +20,25 @@ static bool fail(const struct api_host *host, const char *what, uint64_t n, uint
                     what, n, host->max_memory);
 }
 
-static bool take(struct api_work *work, const struct api_host *host, const char *what, double bytes,
-                 struct api_problem *problem)
+static uint64_t whole(double bytes) { return bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62; }
+
+/* n bytes more, of the `all` that the step takes. */
+static bool take_more(struct api_work *work, const struct api_host *host, const char *what, uint64_t n, uint64_t all,
+                      struct api_problem *problem)
 {
-    uint64_t n = bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
     if (!host->take_memory || n == 0)
         return true;
     if (!host->take_memory(n))
-        return fail(host, what, n, work->n_taken + work->body_bytes, problem);
+        return fail(host, what, all, work->n_taken - (all - n) + work->body_bytes, problem);
     work->host = host;
     work->n_taken += n;
     return true;
 }
 
-/* Back to n bytes, if there are more. */
-static void settle(struct api_work *work, uint64_t n)
+static bool take(struct api_work *work, const struct api_host *host, const char *what, double bytes,
+                 struct api_problem *problem)
 {
-    if (work->n_read > n)
-        work->n_read = n;
-    if (work->n_taken <= n)
-        return;
-    work->host->give_memory(work->n_taken - n);
-    work->n_taken = n;
+    return take_more(work, host, what, whole(bytes), whole(bytes), problem);
 }
 
 /* Tensors stay where they are in the body; "0," in a list of JSON becomes a double, and what is no list of numbers a
@@ -107,11 +104,21 @@ bool api_memory_for_json(struct api_work *work, const struct api_host *host, con
     return begin(work, host, call, json_bytes(n), problem);
 }
 
-bool api_memory_for_planning(struct api_work *work, const struct api_host *host, const struct pe_request *core,
+void api_memory_settle(struct api_work *work)
+{
+    uint64_t left = work->request.arena.n_bytes;
+    if (work->n_taken > left) {
+        work->host->give_memory(work->n_taken - left);
+        work->n_taken = left;
+    }
+    work->n_read = work->n_taken;
+}
+
+bool api_memory_for_planning(struct api_work *work, const struct api_host *host, double bytes,
                              struct api_problem *problem)
 {
-    settle(work, work->request.arena.n_bytes);
-    return take(work, host, "planning the answer", pe_request_bytes(core), problem);
+    uint64_t all = whole(bytes), before = work->n_taken - work->n_read;
+    return take_more(work, host, "planning the answer", all > before ? all - before : 0, all, problem);
 }
 
 uint64_t api_memory_for_head(const struct api_host *host, const struct api_call *call, struct api_problem *problem)

@@ -189,6 +189,12 @@ void api_work_free(struct api_work *work)
     free(work);
 }
 
+/* A short body may be made of much, where blocks are reduced or a network runs for each element; and freed with it. */
+static bool is_quickly_made(const struct api_work *work)
+{
+    return work->n_taken <= API_LIGHT_MEMORY && pe_plan_work(work->plan) <= API_LIGHT_WORK;
+}
+
 struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value)
 {
     const struct api_format *format = work->stream.format;
@@ -202,7 +208,7 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
     reply->face.length = stream->length;
     reply->face.n_pieces = stream->n_pieces;
     reply->face.piece_max = stream->piece_max;
-    reply->face.is_light = stream->is_light;
+    reply->face.is_light = stream->is_light && is_quickly_made(work);
     reply->face.memory = work->n_taken;
     reply->face.n_finished = format->is_picture ? stream->length : 0;
     reply->face.is_quick = !stream->format->is_text && pe_plan_pace(work->plan) == PE_QUICK;

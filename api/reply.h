@@ -46,7 +46,7 @@ struct api_work {
     const struct api_host *host; /* has lent n_taken bytes; memory.h */
     uint64_t n_taken;
     uint64_t body_bytes;        /* which the machine has taken itself */
-    uint64_t n_read;            /* of n_taken, for what the request holds */
+    uint64_t n_read;            /* of n_taken, for what the request holds: its fields */
     struct api_problem refusal; /* of more; status 0: none */
 };
 struct api_work *api_work_new(enum pe_operation operation); /* NULL without memory */

@@ -136,6 +136,23 @@ static struct tables *read_weights(const struct pe_plan *plan)
     return t;
 }
 
+/* The network's numbers. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct fire *f = plan->config;
+    double hidden =
+        fmax((double)f->hidden, fmax((double)pe_weights_axis(plan, W1, 0), (double)pe_weights_axis(plan, B1, 0)));
+    double heads =
+        fmax((double)f->num_heads, fmax((double)pe_weights_axis(plan, W2, 0), (double)pe_weights_axis(plan, B2, 0)));
+    hidden = fmin(hidden, HIDDEN_MAX);
+    heads = fmin(heads, PE_HEADS_MAX);
+    pe_cost_weights(cost, plan, W1, hidden);
+    pe_cost_weights(cost, plan, B1, hidden);
+    pe_cost_weights(cost, plan, W2, heads * hidden);
+    pe_cost_weights(cost, plan, B2, heads);
+    pe_bias_cost(plan, heads, cost);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct fire *f = plan->config;
@@ -182,6 +199,7 @@ const struct pe_scheme pe_scheme_fire = {
         },
     .config_bytes = sizeof(struct fire),
     .is_pairwise = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

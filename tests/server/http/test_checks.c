@@ -223,14 +223,10 @@ static void first_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads),
-        cmocka_unit_test(some_methods_have_no_body),
-        cmocka_unit_test(lengths),
-        cmocka_unit_test(bodies),
-        cmocka_unit_test(targets),
-        cmocka_unit_test(request_ids),
-        cmocka_unit_test(trace_contexts),
-        cmocka_unit_test(first_bytes),
+        cmocka_unit_test(heads),          cmocka_unit_test(some_methods_have_no_body),
+        cmocka_unit_test(lengths),        cmocka_unit_test(bodies),
+        cmocka_unit_test(targets),        cmocka_unit_test(request_ids),
+        cmocka_unit_test(trace_contexts), cmocka_unit_test(first_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
