@@ -9,6 +9,7 @@
 #include "api/weights_in.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -137,9 +138,19 @@ static double picture_work(const struct pe_plan *plan)
     return n * WORK_OF_PIXEL;
 }
 
+/* A picture is gone through once more for its range, unless both ends are given. */
+static double work_of(const struct api_computation *c)
+{
+    double work = pe_plan_work(c->work->plan);
+    if (!c->format->is_picture)
+        return work;
+    bool is_measured = isnan(c->form.vmin) || isnan(c->form.vmax);
+    return work * (is_measured ? 2 : 1) + picture_work(c->work->plan);
+}
+
 static bool check_work(const struct api_computation *c)
 {
-    double work = pe_plan_work(c->work->plan) + (c->format->is_picture ? picture_work(c->work->plan) : 0);
+    double work = work_of(c);
     if (work <= (double)c->host->max_work || !c->form.data)
         return true;
     return api_fail(
