@@ -81,6 +81,7 @@ TESTS_SERVER := $(call programs,tests/server/test_*.c tests/server/*/test_*.c)
 TESTS        := $(TESTS_CORE) $(TESTS_API) $(TESTS_SERVER)
 FUZZERS      := $(call programs,tests/fuzz/fuzz_*.c)
 REPLAYS      := $(patsubst %,%.replay,$(FUZZERS))
+CORPORA      := $(patsubst %.tar.gz,$(BUILD)/%,$(wildcard tests/fuzz/corpus/*.tar.gz))
 SLOW         := $(call programs,tests/slow/*.c)
 BENCHES      := $(call programs,tests/bench/*.c)
 TOOLS        := $(call programs,tests/tools/*.c)
@@ -97,7 +98,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
         bench-readme bench-one soak fuzz lint format docs image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
-tests: $(TESTS) $(REPLAYS) $(FAULTS)
+tests: $(TESTS) $(REPLAYS) $(CORPORA) $(FAULTS)
 programs: $(SLOW) $(BENCHES) $(TOOLS)
 
 # V=1 shows whole commands.
@@ -186,15 +187,16 @@ $(BUILD)/posencd: $(BUILD)/obj/server/main.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE
 
 # Allocations go through tests/support/alloc.c, which can make the n-th one fail.
 WRAP := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+WRAP_ALL := $(WRAP),--wrap=aligned_alloc,--wrap=free # and which counts what is in use
 
 $(TESTS_CORE): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_CORE)
-	$(link) $(WRAP) $^ -lcmocka $(LIB_BLAS) -o $@
+	$(link) $(WRAP_ALL) $^ -lcmocka $(LIB_BLAS) -o $@
 
 $(TESTS_API): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_API) $(LIB_CORE)
-	$(link) $(WRAP) $^ -lcmocka $(LIB_WIRE) $(LIB_BLAS) -o $@
+	$(link) $(WRAP_ALL) $^ -lcmocka $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 $(TESTS_SERVER): $(BUILD)/%: $(BUILD)/obj/%.o $(SUPPORT) $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
-	$(link) $(WRAP) $^ -lcmocka $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
+	$(link) $(WRAP_ALL) $^ -lcmocka $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
 $(BUILD)/tests/faults/faults.so: $(wildcard tests/faults/*.[ch])
 	@mkdir -p $(@D)
@@ -209,13 +211,21 @@ $(BUILD)/tests/faults/posencd: $(BUILD)/obj/server/main.o $(call objects,tests/f
 $(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_WIRE) $(LIB_BLAS) -o $@
 
-$(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o $(BUILD)/obj/tests/support/replay.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
+$(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o $(BUILD)/obj/tests/support/replay.o $(BUILD)/obj/tests/support/kernels.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
+
+# A folder of inputs for each replay, renamed last so that half an archive is never taken for the whole.
+$(CORPORA): $(BUILD)/%: %.tar.gz
+	@rm -rf $@ $@.part && mkdir -p $@.part
+	$(call say,UNPACK,$@)
+	$(Q)tar -xzmf $< -C $@.part && touch $@.part && mv $@.part $@
 
 $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) -fsanitize=fuzzer $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
-RUN_TESTS := BUILD=$(BUILD) tests/support/run_tests.sh
+# The kernels of everything that is tested, in C and in servers: base, avx2 or avx512; empty: the machine's best.
+KERNELS   ?=
+RUN_TESTS := BUILD=$(BUILD) KERNELS=$(KERNELS) tests/support/run_tests.sh
 
 c-tests: ## only the tests in C
 	@$(MAKE) --no-print-directory -j$(JOBS) tests
@@ -224,7 +234,7 @@ c-tests: ## only the tests in C
 http: all $(FAULTS) ## only the tests over a socket (T=test_rotate.py for one file)
 	@T='$(T)' $(RUN_TESTS) http
 
-test: ## install what is missing, build, run every test, print totals
+test: ## install what is missing, build, run every test, print totals (KERNELS=base, avx2 or avx512 with these kernels)
 	@deploy/packages.sh install test
 	@deploy/packages.sh unpack build/tools
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests $(TOOLS)
@@ -238,11 +248,11 @@ check: ## what every commit passes, under a minute: both compilers, lint, unit t
 
 asan: ## every test under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/asan SANITIZE=address,undefined
-	@BUILD=$(BUILD)/asan POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
+	@BUILD=$(BUILD)/asan KERNELS=$(KERNELS) POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
 
 tsan: ## every test under ThreadSanitizer
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests BUILD=$(BUILD)/tsan SANITIZE=thread
-	@BUILD=$(BUILD)/tsan POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
+	@BUILD=$(BUILD)/tsan KERNELS=$(KERNELS) POSENC_SANITIZED=1 tests/support/run_tests.sh c replay http
 
 test-slow: all ## exhaustive checks that take minutes: every program of tests/slow in full, and what is left out of http
 	@$(MAKE) --no-print-directory -j$(JOBS) $(SLOW)
@@ -293,7 +303,7 @@ fuzz: fuzz-build ## every reader of foreign bytes: FUZZ_SECONDS (30) or FUZZ_RUN
 	@$(PYTHON) tests/fuzz/run.py --build $(FUZZ_BUILD) --json $(BUILD)/fuzz.json --seconds $(FUZZ_SECONDS) \
 	    $(if $(FUZZ_RUNS),--runs $(FUZZ_RUNS)) $(FUZZ)
 
-fuzz-corpus: fuzz-build ## keep in tests/fuzz/corpus what long runs have found, at most 200 small files each
+fuzz-corpus: fuzz-build ## keep in tests/fuzz/corpus what long runs have found, at most 200 small inputs each
 	@$(PYTHON) tests/fuzz/run.py --build $(FUZZ_BUILD) --keep $(FUZZ)
 .PHONY: fuzz-build fuzz-programs fuzz-corpus
 

@@ -64,9 +64,14 @@ struct api_store {
     uint64_t bytes_max; /* of all files together; --max-weights */
     size_t files_max;
     const struct api_weights *(*find)(void *self, const char *name); /* NULL if there is none */
-    const struct api_weights *(*next)(void *self,
-                                      const char *after); /* the first name behind this one; NULL: no more */
     void (*release)(void *self, const struct api_weights *weights);
+    /* A card is all of a file but its bytes. A reply that lists files holds their cards, for as long as a slow reader
+     * likes, and the bytes of a file that is replaced meanwhile are freed. list writes the cards of all files at this
+     * moment, by name, held, files_max at most, and returns how many; hold_card adds a holder to the card of a file
+     * that is held. */
+    size_t (*list)(void *self, const struct api_weights **cards);
+    void (*hold_card)(void *self, const struct api_weights *card);
+    void (*drop_card)(void *self, const struct api_weights *card);
     bool (*nearest)(void *self, const char *name, char *nearest); /* writes a name; false: none is near */
     /* Keeps a copy of bytes; takes tensors. Where it is kept, *weights is the new file, held. */
     enum api_stored (*put)(void *self, const char *name, const char *bytes, size_t n, struct api_tensors *tensors,
@@ -124,7 +129,7 @@ struct api_call {
                           be moved a few bytes to where their elements are aligned */
     bool is_hurried;   /* others wait for the caller: see api_answer */
     bool (*is_gone)(void *caller); /* asked now and then while something takes long: does nobody want the answer any
-                                      more? Then any refusal will do. NULL: somebody does */
+                                      more? After a yes the reply is a refusal, never repeatable. NULL: somebody does */
     void *caller;
 };
 
@@ -146,10 +151,11 @@ struct api_reply {
     size_t piece_max;    /* no piece is longer than this */
     bool computes;       /* making a piece is computing numbers more than writing them: where its time counts */
     bool is_quick;       /* making a piece costs about what copying it costs: no work for a worker */
-    bool is_light;       /* making all pieces costs well under a millisecond: do it in place */
+    bool is_light;       /* making all pieces and freeing the reply costs well under a millisecond: do it in place */
     bool is_repeatable;  /* the same call would be answered alike as long as this process runs */
     const char *body;    /* all of it, where it is made already; else NULL */
     uint64_t memory;     /* bytes it has taken of the host's: much takes long to free */
+    uint64_t n_finished; /* bytes of it that are made and wait for their reader: a picture's */
     uint64_t timeout_us; /* the client wants the answer to begin within this time of its request; 0: any time */
     const char *route;  /* the route's pattern, "/encode", for log and metrics; a constant string, "" if unknown path */
     const char *scheme; /* a constant string, "" if none */
@@ -170,6 +176,9 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
 /* The 429 of who has used up what he may; retry_s: seconds until there is more. detail is copied. */
 struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
                                    uint64_t retry_s);
+
+/* Bytes of all finished pictures that are not read yet: of api_host.max_pictures. */
+uint64_t api_pictures_bytes(void);
 
 /* Is this path everybody's (the first page, health, figures), whatever quotas there are? */
 bool api_is_open(const char *path);

@@ -18,15 +18,22 @@ struct api_arena_guest {
     void (*drop)(void *);
 };
 
-static struct api_arena_block *block_new(size_t n)
+static bool may_grow(const struct api_arena *arena, size_t n)
 {
+    return !arena->may_grow || arena->may_grow(arena->lender, n);
+}
+
+static struct api_arena_block *block_new(const struct api_arena *arena, size_t n)
+{
+    if (!may_grow(arena, n))
+        return NULL;
     return n > SIZE_MAX - sizeof(struct api_arena_block) ? NULL : malloc(sizeof(struct api_arena_block) + n);
 }
 
 /* A block of its own for something large goes behind the newest, so that the newest's room is not lost. */
 static void *alloc_large(struct api_arena *arena, size_t n)
 {
-    struct api_arena_block *block = block_new(n);
+    struct api_arena_block *block = block_new(arena, n);
     if (!block)
         return NULL;
     struct api_arena_block **place = arena->blocks ? &arena->blocks->next : &arena->blocks;
@@ -44,7 +51,7 @@ void *api_arena_alloc(struct api_arena *arena, size_t n)
     if (n > BLOCK_BYTES / 4)
         return alloc_large(arena, n);
     if (arena->room - arena->used < n) {
-        struct api_arena_block *block = block_new(BLOCK_BYTES);
+        struct api_arena_block *block = block_new(arena, BLOCK_BYTES);
         if (!block)
             return NULL;
         block->next = arena->blocks;
@@ -86,6 +93,18 @@ bool api_arena_own(struct api_arena *arena, void *object, void (*drop)(void *))
     arena->guests = guest;
     return true;
 }
+
+char *api_arena_adopt(struct api_arena *arena, char *bytes, size_t n)
+{
+    if (!may_grow(arena, n)) {
+        free(bytes);
+        return NULL;
+    }
+    arena->n_bytes += n;
+    return api_arena_own(arena, bytes, free) ? bytes : NULL;
+}
+
+bool api_arena_reserve(struct api_arena *arena, size_t n) { return may_grow(arena, n); }
 
 void api_arena_drop(struct api_arena *arena)
 {

@@ -65,8 +65,12 @@ enum { API_LIGHT_BYTES = 64 * 1024 };
 /* The same where an element takes microseconds (pe_plan_pace). */
 enum { API_LIGHT_SLOW_BYTES = 2048 };
 
-/* Columns and single positions that a hurried caller waits for (pe_request_size): a millisecond at the most. */
-enum { API_HURRIED_SIZE_MAX = 4096 };
+/* Of them, those that hold at most this much memory (who makes them frees it too, a page of it in some 100 ns), and
+ * that take this many multiply-adds: as many numbers as the bodies above have, at their pace. */
+enum { API_LIGHT_MEMORY = 1 << 20, API_LIGHT_WORK = 1 << 17 };
+
+/* Planning that a hurried caller waits for, nanoseconds of a slow machine (struct pe_cost). */
+#define API_HURRIED_NS_MAX 1e6
 
 /* Text of a configuration, a catalogue page or an error. A configuration repeats the lists of its request (a key mask
  * of a million keys is 4 MB), so it has much room. */
@@ -88,7 +92,7 @@ enum { API_PICTURE_COMPRESSION = 6 };
 /* Columns of a terminal; with half as many lines a picture of text is at most 20 MB. */
 enum { API_COLUMNS_MAX = 1000 };
 /* /v2: multiply-adds of a plan whose answer has numbers in JSON beside others as bytes; they are made before the first
- * byte is sent, where no departure of the client is seen: some seconds. And bytes of such JSON where elements take
+ * byte is sent: some seconds. And bytes of such JSON where elements take
  * microseconds. */
 #define API_BESIDE_WORK_MAX 1e10
 enum { API_BESIDE_SLOW_BYTES = 4 << 20 };

@@ -23,6 +23,11 @@ bool api_fail_memory(struct api_problem *problem)
     return api_fail(problem, 503, "", "not enough memory for this request; try again later");
 }
 
+bool api_fail_left(struct api_problem *problem)
+{
+    return api_fail(problem, 503, "", "given up: the client left before its answer was made");
+}
+
 bool api_fail_core(struct api_problem *problem, const struct pe_error *err)
 {
     if (err->status == PE_NO_MEMORY)

@@ -14,6 +14,8 @@ struct api_problem {
 /* Fills *problem and returns false: a failing function ends with `return api_fail(problem, …)`. */
 bool api_fail(struct api_problem *problem, int status, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Nobody waits for the answer any more: 503, which nobody sees. */
+bool api_fail_left(struct api_problem *problem);
 bool api_fail_memory(struct api_problem *problem);
 bool api_fail_core(struct api_problem *problem, const struct pe_error *err); /* what the core has refused */
 bool api_fail_text(struct api_problem *problem,

@@ -327,6 +327,16 @@ bool api_is_open(const char *path)
     return route && route->is_open;
 }
 
+/* What has been made for nobody may be half made, and others may still want it: so nothing of it leaves this function,
+ * whatever format or handler made it. The refusal is not repeatable, hence shared with nobody and kept nowhere. */
+static struct api_reply *give_up(struct api_reply *made)
+{
+    struct api_problem problem;
+    api_reply_free(made);
+    api_fail_left(&problem);
+    return api_reply_problem(&problem);
+}
+
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
 {
     struct steps steps;
@@ -338,6 +348,8 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
         return refuse(&problem, route, host, call);
     pe_watch(call->is_gone, call->caller);
     struct api_reply *reply = handle(route, &asked);
+    if (reply && pe_was_cancelled())
+        reply = give_up(reply);
     pe_watch(NULL, NULL);
     return reply ? finish(reply, route, host, call) : NULL;
 }

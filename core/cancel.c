@@ -3,6 +3,8 @@
 
 #include "core/posenc.h"
 
+static void (*on_wait)(void);
+
 static _Thread_local struct {
     bool (*is_gone)(void *caller);
     void *caller;
@@ -23,4 +25,12 @@ bool pe_is_cancelled(void)
     if (!watch.was_cancelled && watch.is_gone)
         watch.was_cancelled = watch.is_gone(watch.caller);
     return watch.was_cancelled;
+}
+
+void pe_on_wait(void (*wait)(void)) { on_wait = wait; }
+
+void pe_wait(void)
+{
+    if (on_wait)
+        on_wait();
 }

@@ -2,6 +2,7 @@
 #include "core/posenc.h"
 
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,46 +26,55 @@ enum pe_status pe_no_memory(struct pe_error *err)
     return err->status = PE_NO_MEMORY;
 }
 
-enum { WORD_MAX = 64 };
+enum { WORD_MAX = 64 }; /* the bits of a column */
 
-static size_t min3(size_t a, size_t b, size_t c)
+/* A word as bits: which of its letters are c. */
+struct word {
+    size_t n;
+    uint64_t places[256];
+};
+
+static void word_init(struct word *word, const char *text, size_t n)
 {
-    size_t m = a < b ? a : b;
-    return m < c ? m : c;
+    *word = (struct word){.n = n};
+    for (size_t i = 0; i < n; i++)
+        word->places[(unsigned char)text[i]] |= UINT64_C(1) << i;
 }
 
-/* Edit distance (insert, delete, replace: 1 each), row by row of the usual table; words longer than WORD_MAX are far
- * from all. */
-static size_t edit_distance(const char *a, const char *b)
+/* Edit distance (insert, delete, replace: 1 each) if it is less than `least`, else some number that is not. The usual
+ * table, a letter of the name at a time: neighbours in a column differ by at most one, so a column is two sets of bits,
+ * where the next cell is one more or one less (Myers 1999 in Hyyrö's form of 2001). A stranger may have stored
+ * thousands of names, and each costs a hundred nanoseconds. */
+static size_t edit_distance(const struct word *word, const char *name, size_t n_name, size_t least)
 {
-    size_t n = strlen(a), m = strlen(b);
-    if (n > WORD_MAX || m > WORD_MAX)
-        return WORD_MAX;
-    size_t row[WORD_MAX + 1];
-    for (size_t j = 0; j <= m; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= n; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= m; j++) {
-            size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            row[j] = min3(row[j] + 1, row[j - 1] + 1, replaced);
-        }
+    uint64_t more = ~UINT64_C(0), fewer = 0;
+    size_t distance = word->n; /* the column's last cell */
+    for (size_t rest = n_name; rest > 0 && distance < least + rest; rest--) {
+        uint64_t same = word->places[(unsigned char)*name++];
+        uint64_t diagonal = (((same & more) + more) ^ more) | same | fewer;
+        uint64_t up = fewer | ~(diagonal | more), down = more & diagonal;
+        distance += up >> (word->n - 1) & 1;
+        distance -= down >> (word->n - 1) & 1;
+        up = up << 1 | 1;
+        more = down << 1 | ~(diagonal | up);
+        fewer = up & diagonal;
     }
-    return row[m];
+    return distance;
 }
 
-const char *pe_nearest(const char *word, const char *const *names)
+const char *pe_nearest(const char *text, const char *const *names)
 {
     const char *best = NULL;
-    size_t n = strlen(word), least = n / 3 + 2;  /* a third of the letters may be wrong, and always one */
-    least = least < WORD_MAX ? least : WORD_MAX; /* what is longer than any name is near none */
+    size_t n = strlen(text), least = n / 3 + 2; /* a third of the letters may be wrong, and always one */
+    struct word word;
+    if (n > WORD_MAX) /* longer than names of ours are */
+        return NULL;
+    word_init(&word, text, n);
     for (; *names; names++) {
         size_t n_name = strlen(*names), n_more = n > n_name ? n - n_name : n_name - n;
-        if (n_more >= least)
+        if (n_name > WORD_MAX || n_more >= least)
             continue; /* as many letters at least are inserted or deleted */
-        size_t distance = edit_distance(word, *names);
+        size_t distance = n > 0 ? edit_distance(&word, *names, n_name, least) : n_name;
         if (distance < least) {
             least = distance;
             best = *names;

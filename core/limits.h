@@ -35,7 +35,7 @@ enum { PE_SEGMENTS_MAX = 65536 };
  * 1024 channels then takes half a millisecond, and ten where the table is seeded. */
 enum { PE_RESAMPLE_TAPS_MAX = 512 };
 
-/* Scratch of one fill on the stack, bytes. libuv's workers have 8 MiB of stack, musl's default threads 128 KiB. */
+/* Scratch of one fill on the stack, bytes. Threads have 8 MiB of stack, musl's by default 128 KiB. */
 enum { PE_SCRATCH_BYTES = 32768 };
 
 /* Weights of a network that makes rows (recursive, floater), elements: kept as doubles, so 32 MiB a plan. Two square
@@ -43,9 +43,8 @@ enum { PE_SCRATCH_BYTES = 32768 };
 enum { PE_NETWORK_WEIGHTS_MAX = 1 << 22 };
 
 /* Work to reach the last row of such a scheme, in multiply-adds (what else a step costs is counted as some): rows
- * follow from the rows before them, so one row far down may cost a worker all of it at one go, which nothing can
- * interrupt. 7 s, and 30 s where the weights are larger than the caches. A floater of 512 channels reaches position
- * 3000. */
+ * follow from the rows before them, so one row far down may cost all of it, in turns with the work of others. 7 s, and
+ * 30 s where the weights are larger than the caches. A floater of 512 channels reaches position 3000. */
 #define PE_STEPS_WORK_MAX 0x1p35
 
 /* Rows of such a scheme that a plan keeps so as to go on from them, bytes. 4096 rows of 512 channels. */
@@ -71,6 +70,10 @@ _Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a 
 /* Numbers that one piece of a reduced answer may be made of: a few milliseconds of a table, after which a client that
  * has left is noticed. */
 #define PE_REDUCE_PIECE (1ULL << 22)
+
+/* Numbers of an answer that are reduced together, where the rows of the whole are made whole: 4 MiB for each thread at
+ * work. Beyond, the whole is gone through again, which pe_plan_work counts. */
+enum { PE_TALLIES_MAX = 1 << 18, PE_TALLIES_ROOMS = 4 };
 
 /* Work that may be done in place by whoever serves many clients, in multiply-adds: a few tenths of a millisecond. */
 #define PE_LIGHT_WORK 0x1p18

@@ -169,14 +169,42 @@ static enum pe_status init_outputs(struct pe_plan *plan, const struct pe_request
     return plan->rotator ? pe_rotator_init(plan, request, err) : pe_outputs_init(plan, request, err);
 }
 
+static enum pe_status admit_request(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+{
+    struct pe_cost cost = {0, 0};
+    pe_cost_request(&cost, request);
+    return pe_plan_admit(plan, &cost, err);
+}
+
+/* Runs and grids take nothing. */
+static enum pe_status admit_sequence(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_cost cost = {0, 0};
+    pe_cost_sequence(&cost, &plan->sequence);
+    return cost.ns > 0 ? pe_plan_admit(plan, &cost, err) : PE_OK;
+}
+
+static enum pe_status admit_scheme(struct pe_plan *plan, struct pe_error *err)
+{
+    struct pe_cost cost = {0, 0};
+    plan->scheme->cost(plan, &cost);
+    return pe_plan_admit(plan, &cost, err);
+}
+
 static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     bool taken[PE_FIELDS_MAX] = {false};
-    enum pe_status status = read_fields(plan, request, taken, err);
+    enum pe_status status = admit_request(plan, request, err);
+    if (!status)
+        status = read_fields(plan, request, taken, err);
+    if (!status)
+        status = admit_sequence(plan, err);
     if (!status)
         status = resolve_sequence(plan, err);
     if (!status)
         status = begin(plan, request, err);
+    if (!status && plan->scheme->cost)
+        status = admit_scheme(plan, err);
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
     if (plan->arith == PE_ARITH_FLOAT32 && plan->pace == PE_QUICK)

@@ -247,6 +247,12 @@ struct pe_slice {
 /* What a slice's step does with the block it passes over: its first number, or one made of its finite numbers. */
 enum pe_reduce { PE_REDUCE_SAMPLE, PE_REDUCE_MEAN, PE_REDUCE_MIN, PE_REDUCE_MAX, PE_REDUCE_ABSMAX };
 
+/* What planning takes: bytes that it allocates and keeps or writes, and nanoseconds of a slow machine. Both are counted
+ * before anything is done, and rather too high. */
+struct pe_cost {
+    double bytes, ns;
+};
+
 struct pe_request {
     enum pe_operation operation;
     const struct pe_field *fields; /* scheme, its parameters, the sequence, tensors; borrowed until pe_plan_free */
@@ -259,6 +265,11 @@ struct pe_request {
     enum pe_reduce reduce;
     const char *const
         *caller_fields; /* names the caller understands itself, for "nearest" only; NULL-terminated or NULL */
+    /* Asked before each step of planning that may allocate or compute much, with what planning takes up to the end of
+     * that step. Any other answer than PE_OK ends planning with it, and with the *err it has filled in. NULL: all may
+     * be done. */
+    enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
+    void *caller;
 };
 
 /* One tensor of a plan: n_rows × row_len elements. A row is the last axis; where a position owns a small block of
@@ -276,12 +287,6 @@ struct pe_output {
 };
 
 struct pe_plan; /* immutable once made; any number of threads may fill from it at once */
-
-/* About how many columns and single positions planning will lay out, a fraction of a microsecond each: told from the
- * fields alone, right or not. */
-double pe_request_size(const struct pe_request *request);
-/* About how many bytes planning will allocate and write: told likewise, and rather too many. */
-double pe_request_bytes(const struct pe_request *request);
 
 /* Weights that a request can take: the field's name, and the endings, each from a dot on, of what public checkpoints
  * call it ("a.weight|b.weight"; NULL: no checkpoint known). For who keeps weights and finds them by name. */
@@ -338,6 +343,12 @@ void pe_watch(bool (*is_gone)(void *caller), void *caller);
 bool pe_was_cancelled(void);
 /* For the caller's own long loops: asks as the core does. */
 bool pe_is_cancelled(void);
+
+/* Has wait() called, on any thread that fills, for as long as it cannot go on before another thread that fills from the
+ * same plan has: which may itself be within is_gone(). For the whole process, before any thread; NULL, as at first: it
+ * goes round in a loop. */
+void pe_on_wait(void (*wait)(void));
+void pe_wait(void); /* once round: what the core calls then */
 
 /* ---- The instruction set the kernels use ------------------------------------------------------------------------ */
 

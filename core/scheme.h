@@ -1,13 +1,14 @@
 /* What a scheme is: one descriptor, the last thing in its file. A scheme sees this header and its family's, no other
  * scheme.
  *
- * Order of life: rows are read into the config → plan() judges rules of two or more parameters, derives what was not
- * given and makes tables → outputs are chosen and shaped → columns() or fill() writes any part of them, from any
- * thread. */
+ * Order of life: rows are read into the config → cost() says what plan() will take → plan() judges rules of two or more
+ * parameters, derives what was not given and makes tables → outputs are chosen and shaped → columns() or fill() writes
+ * any part of them, from any thread. */
 #ifndef PE_SCHEME_H
 #define PE_SCHEME_H
 
 #include "core/request/absolute.h"
+#include "core/request/cost.h"
 #include "core/numeric/dd.h"
 #include "core/numeric/dtype.h"
 #include "core/waves/freq.h"
@@ -85,6 +86,8 @@ struct pe_plan {
     struct pe_part *parts;     /* [n_outputs]; NULL: all outputs are whole (core/slice.h) */
     struct pe_output *answers; /* [n_outputs]: as cut */
     enum pe_reduce reduce;
+    struct pe_tallies *tallies;  /* room for long reduced rows, NULL: the stack's is enough (core/reduce.h) */
+    struct pe_cost cost;         /* of planning, up to the step at hand */
     struct pe_source *sources;   /* of the outputs, in the same order */
     size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */
     struct pe_value resolved;    /* the config as an object */
@@ -100,13 +103,16 @@ struct pe_scheme {
     struct pe_scheme_info info;
     size_t config_bytes;
     bool is_pairwise; /* compares queries with keys; else it encodes one sequence */
-    bool is_stepping; /* each row follows from the one before (stepping.h): rows on the way and a network are kept */
     bool has_axes;    /* takes sequences of several axes */
     bool is_neutral;  /* an encoding that changes nothing: queries and keys are welcome as they are */
     uint64_t n_class; /* class tokens that tensors have in front of the sequence's */
 
     enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* sets plan->arith; may be NULL */
-    void (*drop)(struct pe_plan *plan);                                 /* frees plan->tables; may be NULL */
+    /* Adds what plan() will allocate and compute, and what its own part of attention will (attend->open, largest): some
+     * arithmetic on the config, which may lack what plan() derives, the sequence, and the tensors sent. Every scheme
+     * that has plan() has it. What passes a limit of plan() counts as the limit: plan() then refuses it by name. */
+    void (*cost)(const struct pe_plan *plan, struct pe_cost *cost);
+    void (*drop)(struct pe_plan *plan); /* frees plan->tables; may be NULL */
 
     /* What "width" in a shape stands for, where no parameter is the number of channels; else NULL. After plan(). */
     uint64_t (*width)(const struct pe_plan *plan);

@@ -2,14 +2,20 @@
  * long as the part allows. */
 #include "core/slice.h"
 #include "core/fill_whole.h"
+#include "core/reduce.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Steps of the last axis up to which what stands between two samples is made with them. */
 enum { SPACED_MAX = 64 };
+
+/* What finding elements takes beside making them, in multiply-adds: beginning a fill, which is all there is to a single
+ * sample; copying a sample from among others; joining a number to its block's, and finding the blocks of a row. */
+enum { FILL_WORK = 512, COPY_WORK = 16, JOIN_WORK = 8, ROW_WORK = 64 };
 
 /* ---- Cutting ---- */
 
@@ -85,18 +91,6 @@ static enum pe_status cut(struct pe_part *part, const struct pe_output *whole, c
 
 /* ---- Their shapes ---- */
 
-/* Numbers that one element of the answer is made of, where steps are reduced. */
-static uint64_t block_size(const struct pe_part *part, unsigned rank)
-{
-    uint64_t n = 1;
-    for (unsigned axis = 0; axis < rank; axis++) {
-        uint64_t most = part->stop[axis] - part->start[axis], step = part->step[axis];
-        if (__builtin_mul_overflow(n, step < most || most == 0 ? step : most, &n))
-            return UINT64_MAX;
-    }
-    return n;
-}
-
 static void shape(struct pe_output *answer, const struct pe_output *whole, const struct pe_part *part, bool reduces)
 {
     *answer = *whole;
@@ -112,8 +106,10 @@ static void shape(struct pe_output *answer, const struct pe_output *whole, const
     answer->row_len = answer->rank ? answer->shape[answer->rank - 1] : 1;
     answer->n_rows = answer->row_len ? total / answer->row_len : 0;
     answer->unit = answer->period = 0;
-    uint64_t block = reduces ? block_size(part, whole->rank) : 1;
-    answer->most = reduces ? (block < PE_REDUCE_PIECE ? PE_REDUCE_PIECE / block : 1) : 0;
+    if (reduces || whole->unit)
+        pe_reduce_shape(answer, whole, part);
+    if (!reduces)
+        answer->most = 0;
 }
 
 static enum pe_status check_names(const struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
@@ -168,56 +164,35 @@ enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *req
         if (status)
             return status; /* the axes behind the wrong one are not cut */
         shape(&plan->answers[i], &plan->outputs[i], &plan->parts[i], plan->reduce != PE_REDUCE_SAMPLE);
-        uint64_t block = block_size(&plan->parts[i], plan->outputs[i].rank);
+        uint64_t block = pe_reduce_block(&plan->parts[i], plan->outputs[i].rank);
         uint64_t n = plan->answers[i].n_rows * plan->answers[i].row_len;
         if (plan->reduce != PE_REDUCE_SAMPLE && (double)block * (double)n > PE_LIGHT_WORK)
             set_heavy(plan);
     }
-    return PE_OK;
-}
-
-/* A few steps apart, what stands between the samples is made with them (fill_spaced). */
-double pe_slice_elements(const struct pe_plan *plan, size_t i)
-{
-    const struct pe_output *answer = plan->answers ? &plan->answers[i] : &plan->outputs[i];
-    double n = (double)answer->n_rows * (double)answer->row_len;
-    if (!plan->parts || plan->parts[i].is_whole)
-        return n;
-    const struct pe_part *part = &plan->parts[i];
-    unsigned rank = plan->outputs[i].rank;
-    if (plan->reduce != PE_REDUCE_SAMPLE)
-        return n * (double)block_size(part, rank);
-    uint64_t step = rank && part->count[rank - 1] > 1 ? part->step[rank - 1] : 1;
-    return n * (double)(step <= SPACED_MAX ? step : 1);
+    return pe_tallies_init(plan, err);
 }
 
 void pe_slices_drop(struct pe_plan *plan)
 {
+    pe_tallies_drop(plan);
     free(plan->parts);
     free(plan->answers);
 }
 
 /* ---- Finding elements ---- */
 
-/* One element of a part: its index on each axis of the whole, counted in steps. */
-struct place {
-    uint64_t at[PE_RANK_MAX];
-};
-
-static struct place place_of(const struct pe_part *part, unsigned rank, uint64_t element)
+void pe_part_place(const struct pe_part *part, unsigned rank, uint64_t element, uint64_t *place)
 {
-    struct place p = {{0}};
     for (unsigned axis = rank; axis-- > 0; element /= part->count[axis])
-        p.at[axis] = element % part->count[axis];
-    return p;
+        place[axis] = element % part->count[axis];
 }
 
-/* Where it stands in the whole, counted flat. */
-static uint64_t flat(const struct pe_part *part, const struct pe_output *whole, const struct place *p)
+/* Where a place stands in the whole, counted flat. */
+static uint64_t flat(const struct pe_part *part, const struct pe_output *whole, const uint64_t *place)
 {
     uint64_t at = 0;
     for (unsigned axis = 0; axis < whole->rank; axis++)
-        at = at * whole->shape[axis] + part->start[axis] + p->at[axis] * part->step[axis];
+        at = at * whole->shape[axis] + part->start[axis] + place[axis] * part->step[axis];
     return at;
 }
 
@@ -227,13 +202,13 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* How many elements from this place on stand side by side in the whole too: those of the axes at the end that are
  * whole, and of the one before them if it has no steps. */
-static uint64_t run_at(const struct pe_part *part, const struct pe_output *whole, const struct place *p)
+static uint64_t run_at(const struct pe_part *part, const struct pe_output *whole, const uint64_t *place)
 {
     uint64_t run = 1, passed = 0; /* passed: elements of the run's axes before the place */
     for (unsigned axis = whole->rank; axis-- > 0;) {
         if (part->step[axis] > 1 && part->count[axis] > 1)
             break;
-        passed += p->at[axis] * run;
+        passed += place[axis] * run;
         run *= part->count[axis];
         if (part->count[axis] != whole->shape[axis])
             break;
@@ -255,6 +230,13 @@ static size_t fill_spaced(const struct pe_plan *plan, size_t i, uint64_t at, uin
     return (size_t)m;
 }
 
+/* A few steps apart on the last axis. */
+static bool is_spaced(const struct pe_output *whole, const struct pe_part *part)
+{
+    unsigned last = whole->rank ? whole->rank - 1 : 0;
+    return whole->rank && part->step[last] > 1 && part->step[last] <= SPACED_MAX && part->count[last] > 1;
+}
+
 static void fill_samples(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, char *dst)
 {
     const struct pe_part *part = &plan->parts[i];
@@ -262,109 +244,43 @@ static void fill_samples(const struct pe_plan *plan, size_t i, uint64_t first, s
     size_t size = pe_dtype_size(whole->dtype), done;
     unsigned last = whole->rank ? whole->rank - 1 : 0;
     for (size_t at = 0; at < n && !pe_is_cancelled(); at += done) {
-        struct place p = place_of(part, whole->rank, first + at);
-        uint64_t from = flat(part, whole, &p), run = least(run_at(part, whole, &p), n - at);
-        bool spaced = whole->rank && part->step[last] > 1 && part->step[last] <= SPACED_MAX && part->count[last] > 1;
+        uint64_t place[PE_RANK_MAX];
+        pe_part_place(part, whole->rank, first + at, place);
+        uint64_t from = flat(part, whole, place), run = least(run_at(part, whole, place), n - at);
         done = (size_t)run;
-        if (spaced)
-            done = fill_spaced(plan, i, from, part->step[last], least(part->count[last] - p.at[last], n - at),
+        if (is_spaced(whole, part))
+            done = fill_spaced(plan, i, from, part->step[last], least(part->count[last] - place[last], n - at),
                                dst + at * size);
         else
             pe_plan_fill_whole(plan, i, from, done, dst + at * size);
     }
 }
 
-/* ---- Blocks ---- */
+/* ---- All ---- */
 
-/* Elements of the last axis that are reduced together. */
-enum { GROUP = 256, PIECE = 1024 };
-
-struct group {
-    double value[GROUP], first[GROUP];
-    uint64_t n_finite[GROUP];
-    bool begun[GROUP];
-};
-
-static void join(enum pe_reduce how, struct group *g, size_t j, double x)
+/* Fills for one row of samples, or part of it, and elements that they make: single ones, or all in between. */
+static double samples_work(const struct pe_output *whole, const struct pe_part *part, double n, double each)
 {
-    if (!g->begun[j])
-        g->first[j] = x;
-    g->begun[j] = true;
-    if (!isfinite(x))
-        return;
-    bool is_first = g->n_finite[j]++ == 0;
-    switch (how) {
-    case PE_REDUCE_MEAN: g->value[j] += x; break;
-    case PE_REDUCE_MIN: g->value[j] = is_first || x < g->value[j] ? x : g->value[j]; break;
-    case PE_REDUCE_MAX: g->value[j] = is_first || x > g->value[j] ? x : g->value[j]; break;
-    case PE_REDUCE_ABSMAX: g->value[j] = is_first || fabs(x) > fabs(g->value[j]) ? x : g->value[j]; break;
-    case PE_REDUCE_SAMPLE: break;
-    }
+    static const uint64_t start[PE_RANK_MAX];
+    unsigned last = whole->rank ? whole->rank - 1 : 0;
+    if (!is_spaced(whole, part))
+        return n * each + n / (double)run_at(part, whole, start) * FILL_WORK;
+    double step = (double)part->step[last], row = (double)part->count[last];
+    return n * (step * each + COPY_WORK) + n / row * ceil(row * step / SPAN) * FILL_WORK;
 }
 
-/* One line of the whole, n elements from `from` on, of which each `step` belong to an element of the group. */
-static void join_line(const struct pe_plan *plan, size_t i, uint64_t from, uint64_t n, uint64_t step, struct group *g)
+double pe_slice_work(const struct pe_plan *plan, size_t i, double each)
 {
-    double raw[PIECE], x[PIECE];
-    enum pe_dtype dtype = plan->outputs[i].dtype;
-    for (uint64_t at = 0, m; at < n && !pe_is_cancelled(); at += m) {
-        m = least(n - at, PIECE);
-        pe_plan_fill_whole(plan, i, from + at, (size_t)m, raw);
-        pe_convert(PE_F64, x, dtype, raw, (size_t)m);
-        for (uint64_t j = 0; j < m; j++)
-            join(plan->reduce, g, (size_t)((at + j) / step), x[j]);
-    }
-}
-
-/* A block that has nothing finite keeps its first value: what is hidden stays hidden. */
-static double result(enum pe_reduce how, const struct group *g, size_t j)
-{
-    if (g->n_finite[j] == 0)
-        return g->first[j];
-    if (how == PE_REDUCE_ABSMAX)
-        return fabs(g->value[j]);
-    return how == PE_REDUCE_MEAN ? g->value[j] / (double)g->n_finite[j] : g->value[j];
-}
-
-/* n elements side by side on the last axis, from place p on. */
-static void fill_group(const struct pe_plan *plan, size_t i, const struct place *p, uint64_t n, void *dst)
-{
+    const struct pe_output *answer = plan->answers ? &plan->answers[i] : &plan->outputs[i];
+    double n = (double)answer->n_rows * (double)answer->row_len;
+    if (!plan->parts || plan->parts[i].is_whole || n == 0)
+        return n * each;
     const struct pe_part *part = &plan->parts[i];
-    const struct pe_output *whole = &plan->outputs[i];
-    unsigned last = whole->rank - 1;
-    struct group g = {.begun = {false}};
-    uint64_t first[PE_RANK_MAX], end[PE_RANK_MAX], at[PE_RANK_MAX]; /* of the block, in the whole */
-    for (unsigned axis = 0; axis < whole->rank; axis++) {
-        first[axis] = at[axis] = part->start[axis] + p->at[axis] * part->step[axis];
-        uint64_t n_blocks = axis == last ? n : 1;
-        end[axis] = least(first[axis] + n_blocks * part->step[axis], part->stop[axis]);
-    }
-    for (bool more = true; more && !pe_was_cancelled();) {
-        uint64_t from = 0;
-        for (unsigned axis = 0; axis < whole->rank; axis++)
-            from = from * whole->shape[axis] + at[axis];
-        join_line(plan, i, from, end[last] - first[last], part->step[last], &g);
-        more = false;
-        for (unsigned axis = last; axis-- > 0 && !more;) {
-            more = ++at[axis] < end[axis];
-            at[axis] = more ? at[axis] : first[axis];
-        }
-    }
-    for (size_t j = 0; j < n; j++)
-        pe_store(whole->dtype, dst, j, result(plan->reduce, &g, j));
-}
-
-static void fill_blocks(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, char *dst)
-{
-    const struct pe_part *part = &plan->parts[i];
-    const struct pe_output *whole = &plan->outputs[i];
-    size_t size = pe_dtype_size(whole->dtype);
-    uint64_t row = part->count[whole->rank - 1];
-    for (uint64_t at = 0, m; at < n && !pe_was_cancelled(); at += m) {
-        struct place p = place_of(part, whole->rank, first + at);
-        m = least(least(n - at, row - p.at[whole->rank - 1]), GROUP);
-        fill_group(plan, i, &p, m, dst + at * size);
-    }
+    if (plan->reduce == PE_REDUCE_SAMPLE || plan->outputs[i].rank == 0)
+        return samples_work(&plan->outputs[i], part, n, each);
+    unsigned last = plan->outputs[i].rank - 1;
+    double width = (double)(part->stop[last] - part->start[last]);
+    return n * (double)pe_reduce_block(part, plan->outputs[i].rank) * (each + JOIN_WORK + ROW_WORK / width);
 }
 
 void pe_slice_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
@@ -374,5 +290,5 @@ void pe_slice_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t 
     else if (plan->reduce == PE_REDUCE_SAMPLE || plan->outputs[i].rank == 0)
         fill_samples(plan, i, first, n, dst);
     else
-        fill_blocks(plan, i, first, n, dst);
+        pe_reduce_fill(plan, i, first, n, dst);
 }

@@ -13,11 +13,15 @@ struct pe_part {
     bool is_whole;
 };
 
+/* The index of an element of the part on each axis of the whole, counted in steps: rank of them. */
+void pe_part_place(const struct pe_part *part, unsigned rank, uint64_t element, uint64_t *place);
+
 /* Once the outputs are shaped: cuts them as the request says. Makes plan->parts and plan->answers, where there are
  * slices. */
 enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
-/* Elements of output i of the whole that are made for the answer, all together. After pe_slices_init. */
-double pe_slice_elements(const struct pe_plan *plan, size_t i);
+/* Multiply-adds, or what takes as long, of making the answer's elements of output i, where one of the whole takes
+ * `each`. After pe_slices_init. */
+double pe_slice_work(const struct pe_plan *plan, size_t i, double each);
 void pe_slices_drop(struct pe_plan *plan);
 
 /* Elements first … first+n-1 of the part of output i. */

@@ -10,8 +10,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 enum { FDS_BESIDE_MAX = 1024 }; /* descriptors besides connections, those of 64 loops among them (main.c) */
 
@@ -102,12 +100,9 @@ static void stop_threads(struct loops *loops)
 
 bool loops_serve(struct loops *loops, const struct api_host *host, const struct http_door *door, int listen_fd)
 {
-    uint64_t seed;
-    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
-        seed = (uint64_t)getpid();
     loops->accept = accept_new(loops->jobs[0], listen_fd, loops->options->max_connections);
-    loops->answers = answers_new(loops->options->answer_cache, seed);
-    loops->flights = flights_new(seed);
+    loops->answers = answers_new(loops->options->answer_cache);
+    loops->flights = flights_new();
     if (!loops->accept || !loops->answers || !loops->flights)
         return false;
     for (size_t i = 0; i < loops->n; i++) {

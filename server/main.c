@@ -42,14 +42,20 @@ enum {
 /* The stages of the end, in their order; each waits for a time or for the last connection. */
 enum stage { STAGE_SERVING, STAGE_DELAY, STAGE_DRAINING, STAGE_STOPPED };
 
+/* One thing that is read again while all else goes on. */
+struct rereading {
+    struct job job;
+    struct server *server;
+    bool is_at_work, is_wanted; /* wanted: once more */
+};
+
 struct server {
     struct options options;
     struct api_host host;
     struct weights *weights;
     struct http_door door;
-    const char *socket; /* path of the Unix socket that is there now, NULL: none */
-    struct job reread;  /* of weights, tokens and certificate, after SIGHUP */
-    bool is_rereading, wants_reread;
+    const char *socket;               /* path of the Unix socket that is there now, NULL: none */
+    struct rereading secrets, folder; /* tokens and certificate; stored weights: after SIGHUP */
     struct loops *loops;
     struct jobs *jobs; /* the first of the loops: signals, timers and the work of this file */
     struct jobs_timer *drain;
@@ -102,40 +108,48 @@ static void on_end_signal(void *self, int signum)
 
 /* ---- Reading again --------------------------------------------------------------------------------------------- */
 
-static struct server *server_of(struct job *job)
+/* Past the workers: a token that is revoked is refused at once, whatever they compute. And a folder of weights takes as
+ * long as its disk. */
+
+static struct rereading *rereading_of(struct job *job)
 {
-    return (struct server *)(void *)((char *)job - offsetof(struct server, reread));
+    return (struct rereading *)(void *)((char *)job - offsetof(struct rereading, job));
 }
 
-static void reread_work(struct job *job) /* worker */
+static void read_secrets(struct job *job) /* its own thread, as the next */
 {
-    struct server *server = server_of(job);
+    struct server *server = rereading_of(job)->server;
     if (server->door.tokens)
         tokens_reread(server->door.tokens);
     if (server->door.tls.cert)
         tls_reread(&server->door.tls, server->options.tls_cert, server->options.tls_key);
+}
+
+static void read_folder(struct job *job)
+{
+    struct server *server = rereading_of(job)->server;
     if (*server->options.weights_dir)
         weights_reread(server->weights);
 }
 
-static void reread(struct server *server);
+static void reread(struct server *server, struct rereading *r, void (*read)(struct job *job));
 
 static void reread_done(struct job *job)
 {
-    struct server *server = server_of(job);
-    server->is_rereading = false;
-    if (server->wants_reread && server->stage != STAGE_STOPPED)
-        reread(server);
+    struct rereading *r = rereading_of(job);
+    r->is_at_work = false;
+    if (r->is_wanted && r->server->stage != STAGE_STOPPED)
+        reread(r->server, r, job->work);
 }
 
-static void reread(struct server *server)
+static void reread(struct server *server, struct rereading *r, void (*read)(struct job *job))
 {
-    server->wants_reread = server->is_rereading; /* what has changed since it began may have been passed */
-    if (server->is_rereading)
+    r->is_wanted = r->is_at_work; /* what has changed since it began may have been passed */
+    if (r->is_at_work)
         return;
-    server->is_rereading = true;
-    server->reread = (struct job){.work = reread_work, .done = reread_done};
-    jobs_submit(server->jobs, &server->reread);
+    *r = (struct rereading){.server = server, .is_at_work = true};
+    r->job = (struct job){.work = read, .done = reread_done};
+    jobs_submit_aside(server->jobs, &r->job);
 }
 
 static void on_hangup(void *self, int signum)
@@ -144,8 +158,10 @@ static void on_hangup(void *self, int signum)
     (void)signum;
     if (!*server->options.weights_dir && !server->door.tokens && !server->door.tls.cert)
         log_info("SIGHUP: nothing to read again");
-    else if (server->stage != STAGE_STOPPED)
-        reread(server);
+    else if (server->stage != STAGE_STOPPED) {
+        reread(server, &server->secrets, read_secrets);
+        reread(server, &server->folder, read_folder);
+    }
 }
 
 /* ---- What the language asks of the machine --------------------------------------------------------------------- */
@@ -225,6 +241,7 @@ static bool set_up_process(struct server *server)
     if (options->workers == 0)
         options->workers = process_n_cores();
     jobs_set_workers((size_t)options->workers);
+    pe_on_wait(jobs_wait);
     if (options->io_threads == 0)
         options->io_threads = default_io_threads();
     tame_heap(options);
@@ -272,7 +289,8 @@ static bool set_up_door(struct server *server)
 {
     const struct options *options = &server->options;
     char error[TOKENS_ERROR_BYTES];
-    bool fine = tls_read(&server->door.tls, options->tls_cert, options->tls_key, error, sizeof error);
+    bool fine = networks_parse(options->trusted_proxy, &server->door.proxies, error, sizeof error) &&
+                tls_read(&server->door.tls, options->tls_cert, options->tls_key, error, sizeof error);
     if (fine && *options->token_file) {
         server->door.tokens = tokens_new(options->token_file, error);
         fine = server->door.tokens;
@@ -336,6 +354,7 @@ static int serve(struct server *server)
     if (server->socket)
         http_unlisten(server->socket);
     loops_free(server->loops);
+    jobs_end_workers();
     disposal_finish(); /* before what it frees is let go of: replies hold stored weights */
     weights_free(server->weights);
     tokens_free(server->door.tokens);

@@ -228,6 +228,8 @@ OWN(rejected_token, METRICS_REJECTED_TOKEN)
 OWN(rejected_quota, METRICS_REJECTED_QUOTA)
 SEEN(jobs_queued, now->jobs.n_queued)
 SEEN(requests_waiting, now->jobs.n_waiting)
+SEEN(jobs_parked, now->jobs.n_parked)
+SEEN(yields, now->jobs.n_yields)
 SEEN(workers_busy, now->jobs.n_busy)
 SEEN(jobs_done, now->jobs.n_done)
 SEEN(busy_seconds, seconds(now->jobs.busy_ns))
@@ -280,7 +282,9 @@ static const struct row rows[] = {
     {REJECTED, "{reason=\"quota\"}", rejected_quota},
     {"posenc_queued_jobs", "gauge", "Pieces of work waiting for a worker.", "", jobs_queued},
     {"posenc_waiting_requests", "gauge", "Requests no worker has begun on yet.", "", requests_waiting},
-    {"posenc_workers", "gauge", "Worker threads.", "", workers},
+    {"posenc_parked_jobs", "gauge", "Pieces of work begun that wait for their next turn.", "", jobs_parked},
+    {"posenc_yields_total", "counter", "Turns that ended before their piece of work was done.", "", yields},
+    {"posenc_workers", "gauge", "Workers: so many pieces of work are computed at a time.", "", workers},
     {"posenc_busy_workers", "gauge", "Workers at work.", "", workers_busy},
     {"posenc_jobs_total", "counter", "Pieces of work done.", "", jobs_done},
     {"posenc_worker_busy_seconds_total", "counter", "Time the workers have worked.", "", busy_seconds},

@@ -3,6 +3,7 @@
 
 #include "core/posenc.h"
 #include "server/config_file.h"
+#include "server/networks.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -17,8 +18,9 @@ enum type {
     TYPE_BYTES,
     TYPE_WORD,
     TYPE_TEXT,
-    TYPE_TEXTS
-}; /* texts: a flag may be repeated */
+    TYPE_TEXTS,   /* a flag that may be repeated, */
+    TYPE_NETWORKS /* likewise, of what networks_parse reads */
+};
 
 struct option {
     const char *flag; /* without the dashes */
@@ -62,6 +64,8 @@ static const struct option rows[] = {
      "most multiplications of one answer, or what takes as long"},
     {"cors-origin", TYPE_TEXTS, AT(cors_origin), "", 0, 0, NULL, "ORIGIN",
      "origin whose pages may read answers, as https://example.org; repeatable; * for all"},
+    {"trusted-proxy", TYPE_NETWORKS, AT(trusted_proxy), "", 0, 0, NULL, "NETWORK",
+     "proxy whose X-Forwarded-For says who asks, as 10.0.0.0/8, or unix for all of --socket; repeatable"},
     {"weights-dir", TYPE_TEXT, AT(weights_dir), "", 0, 0, NULL, "DIR",
      "keep stored weights in this folder, as NAME.safetensors; without it in memory only"},
     {"max-weights", TYPE_BYTES, AT(max_weights), "1GiB", KIB, 1048576 * GIB, NULL, "BYTES",
@@ -121,7 +125,9 @@ static const struct action {
 
 enum { N_ACTIONS = sizeof actions / sizeof *actions };
 
-static bool is_text(const struct option *row) { return row->type == TYPE_TEXT || row->type == TYPE_TEXTS; }
+static bool is_repeatable(const struct option *row) { return row->type == TYPE_TEXTS || row->type == TYPE_NETWORKS; }
+
+static bool is_text(const struct option *row) { return row->type == TYPE_TEXT || is_repeatable(row); }
 
 /* ---- Names ----------------------------------------------------------------------------------------------------- */
 
@@ -255,12 +261,23 @@ static bool set_text(char **field, const char *text, char *error)
     return *field != NULL;
 }
 
+static bool set_networks(const struct option *row, char **field, const char *text, char *error)
+{
+    struct networks networks;
+    char reason[160];
+    if (networks_parse(text, &networks, reason, sizeof reason))
+        return set_text(field, text, error);
+    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: %s", row->flag, reason);
+    return false;
+}
+
 static bool set(struct options *options, const struct option *row, const char *text, const char *source, char *error)
 {
     void *field = (char *)options + row->offset;
-    bool done = row->type == TYPE_WORD ? set_word(row, field, text, error)
-                : is_text(row)         ? set_text(field, text, error)
-                                       : set_number(row, field, text, error);
+    bool done = row->type == TYPE_WORD       ? set_word(row, field, text, error)
+                : row->type == TYPE_NETWORKS ? set_networks(row, field, text, error)
+                : is_text(row)               ? set_text(field, text, error)
+                                             : set_number(row, field, text, error);
     if (done)
         options->sources[row - rows] = source;
     return done;
@@ -268,10 +285,12 @@ static bool set(struct options *options, const struct option *row, const char *t
 
 /* ---- Sources --------------------------------------------------------------------------------------------------- */
 
+enum { LISTS_MAX = 2 };
+
 /* Texts of one source by row, NULL where it says nothing. Borrowed from argv and the environment. */
 struct given {
     const char *texts[N_ROWS];
-    char joined[OPTIONS_LIST_BYTES]; /* of the one flag that may be repeated */
+    char joined[LISTS_MAX][OPTIONS_LIST_BYTES]; /* of each flag that may be repeated, in the order of rows */
 };
 
 static bool set_all(struct options *options, const struct given *given, const char *source, char *error)
@@ -295,12 +314,17 @@ static bool is_action(const char *name, enum options_action *action)
 /* What a repeated flag has said so far, separated by spaces. */
 static const char *join(struct given *given, const struct option *row, const char *text, char *error)
 {
-    size_t used = strlen(given->joined);
-    if (used + strlen(text) + 2 > sizeof given->joined)
+    size_t list = 0;
+    for (const struct option *before = rows; before < row; before++)
+        list += is_repeatable(before);
+    assert(list < LISTS_MAX);
+    char *joined = given->joined[list];
+    size_t used = strlen(joined);
+    if (used + strlen(text) + 2 > OPTIONS_LIST_BYTES)
         snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is too long, all of them together", row->flag);
     else
-        snprintf(given->joined + used, sizeof given->joined - used, "%s%s", used ? " " : "", text);
-    return given->joined;
+        snprintf(joined + used, OPTIONS_LIST_BYTES - used, "%s%s", used ? " " : "", text);
+    return joined;
 }
 
 /* One flag at argv[*i], as "--name value" or "--name=value"; moves *i to the last word it took. */
@@ -311,11 +335,11 @@ static bool read_flag(struct given *given, int argc, char *const *argv, int *i, 
     if (!row)
         return fail_unknown(error, "flag", print_flag, name);
     const char **text = &given->texts[row - rows];
-    if (*text && row->type != TYPE_TEXTS)
+    if (*text && !is_repeatable(row))
         snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is given twice", row->flag);
     else if (!equals && *i + 1 == argc)
         snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s wants a value: --%s %s", row->flag, row->flag, row->unit);
-    else if (row->type == TYPE_TEXTS)
+    else if (is_repeatable(row))
         *text = join(given, row, equals ? equals + 1 : argv[++*i], error);
     else
         *text = equals ? equals + 1 : argv[++*i];

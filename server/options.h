@@ -15,7 +15,7 @@ enum { OPTIONS_MAX = 40, OPTIONS_TEXT_BYTES = 512, OPTIONS_LIST_BYTES = 4096 };
 
 /* Every option resolved. Texts are owned, until options_drop. Times are in seconds, sizes in bytes. */
 struct options {
-    char *config, *host, *tcp_cc, *socket, *token_file, *tls_cert, *tls_key, *cors_origin, *weights_dir;
+    char *config, *host, *tcp_cc, *socket, *token_file, *tls_cert, *tls_key, *cors_origin, *trusted_proxy, *weights_dir;
     uint64_t port, workers, io_threads, max_connections, max_queue, max_queue_age, max_streams;
     uint64_t max_body, max_json, max_answer, max_work, max_weights, max_memory, buffer_memory, answer_cache;
     uint64_t connection_timeout, header_timeout, body_timeout, send_timeout, min_rate, drain_seconds, drain_delay;

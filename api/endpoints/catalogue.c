@@ -211,18 +211,22 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     api_text_put(text, "}");
 }
 
+static void print_schemes(struct api_text *text, const void *about)
+{
+    (void)about;
+    api_text_put(text, "{\"schemes\":[");
+    for (size_t i = 0; i < pe_n_schemes(); i++) {
+        api_text_add(text, ",", i > 0);
+        add_scheme(text, pe_scheme_at(i));
+    }
+    api_text_put(text, "]}");
+}
+
 struct api_reply *api_schemes(const struct api_asked *asked)
 {
+    static struct api_document document = {.print = print_schemes};
     (void)asked;
-    struct api_text text;
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_put(&text, "{\"schemes\":[");
-    for (size_t i = 0; i < pe_n_schemes(); i++) {
-        api_text_add(&text, ",", i > 0);
-        add_scheme(&text, pe_scheme_at(i));
-    }
-    api_text_put(&text, "]}");
-    return api_reply_text(200, api_json_type, &text);
+    return api_reply_document(&document, NULL);
 }
 
 static struct api_reply *scheme_reply(const struct pe_scheme_info *info)

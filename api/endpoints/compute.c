@@ -9,6 +9,7 @@
 #include "api/inputs/weights_in.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,20 +65,39 @@ static struct pe_request core_request(const struct api_computation *c)
     };
 }
 
+/* Whatever is planned. */
 static bool takes_long(const struct api_computation *c)
 {
-    struct pe_request core = core_request(c);
-    return c->call->is_hurried && (c->format->is_picture || pe_request_size(&core) > API_HURRIED_SIZE_MAX ||
-                                   c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
+    return c->call->is_hurried && (c->format->is_picture || c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
 }
 
-static bool make_plan(struct api_computation *c)
+/* Planning goes on where its caller has the time and the host the memory. */
+struct planning {
+    const struct api_computation *computation;
+    bool is_late, is_refused; /* not yet; or the problem is set */
+};
+
+static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
+{
+    struct planning *p = caller;
+    const struct api_computation *c = p->computation;
+    p->is_late = c->call->is_hurried && cost->ns > API_HURRIED_NS_MAX;
+    p->is_refused = !p->is_late && !api_memory_for_planning(c->work, c->host, cost->bytes, c->problem);
+    return p->is_late || p->is_refused ? err->status = PE_CANCELLED : PE_OK;
+}
+
+static bool make_plan(struct api_computation *c, bool *later)
 {
     struct pe_error err;
+    struct planning planning = {.computation = c};
     struct pe_request core = core_request(c);
-    if (!api_memory_for_planning(c->work, c->host, &core, c->problem))
-        return false;
-    return pe_plan_new(&core, &c->work->plan, &err) == PE_OK || api_fail_core(c->problem, &err);
+    core.admit = admit;
+    core.caller = &planning;
+    api_memory_settle(c->work);
+    if (pe_plan_new(&core, &c->work->plan, &err) == PE_OK)
+        return true;
+    *later = planning.is_late;
+    return !planning.is_late && !planning.is_refused && api_fail_core(c->problem, &err);
 }
 
 /* Bytes of an output; UINT64_MAX if they pass it. */
@@ -118,9 +138,19 @@ static double picture_work(const struct pe_plan *plan)
     return n * WORK_OF_PIXEL;
 }
 
+/* A picture is gone through once more for its range, unless both ends are given. */
+static double work_of(const struct api_computation *c)
+{
+    double work = pe_plan_work(c->work->plan);
+    if (!c->format->is_picture)
+        return work;
+    bool is_measured = isnan(c->form.vmin) || isnan(c->form.vmax);
+    return work * (is_measured ? 2 : 1) + picture_work(c->work->plan);
+}
+
 static bool check_work(const struct api_computation *c)
 {
-    double work = pe_plan_work(c->work->plan) + (c->format->is_picture ? picture_work(c->work->plan) : 0);
+    double work = work_of(c);
     if (work <= (double)c->host->max_work || !c->form.data)
         return true;
     return api_fail(
@@ -225,7 +255,7 @@ static struct api_reply *answer_kept(struct api_computation *c, const struct api
 bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later)
 {
     *later = takes_long(c);
-    return !*later && make_plan(c) && check_size(c) && check_work(c) &&
+    return !*later && make_plan(c, later) && check_size(c) && check_work(c) &&
            api_memory_for_answering(c->work, c->host, c->format, c->problem) && open_stream(c, opening);
 }
 
@@ -242,6 +272,7 @@ static struct api_reply *compute(const struct api_asked *asked, enum pe_operatio
     else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) &&
              api_compute(&c, &opening, &later))
         return c.is_kept ? answer_kept(&c, &opening) : api_reply_stream(c.work, opening.header, opening.header_value);
+    api_memory_refusal(c.work, &problem);
     api_work_free(c.work);
     return later ? NULL : api_reply_problem(&problem);
 }

@@ -378,22 +378,25 @@ static void add_path(struct api_text *text, const struct api_route_info *route)
     api_text_put(text, "}");
 }
 
-struct api_reply *api_openapi(const struct api_asked *asked)
+static void print(struct api_text *text, const void *about)
 {
-    const struct api_routes *routes = asked->routes;
-    struct api_text text;
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_put(&text,
+    const struct api_routes *routes = about;
+    api_text_put(text,
                  "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
                  "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
                  "maps\"},\"paths\":{");
     for (size_t i = 0; i < routes->n; i++) {
         struct api_route_info route = routes->at(i);
-        api_text_add(&text, ",", i > 0);
-        add_path(&text, &route);
+        api_text_add(text, ",", i > 0);
+        add_path(text, &route);
     }
-    api_text_put(&text, "},");
-    add_components(&text);
-    api_text_put(&text, "}");
-    return api_reply_text(200, api_json_type, &text);
+    api_text_put(text, "},");
+    add_components(text);
+    api_text_put(text, "}");
+}
+
+struct api_reply *api_openapi(const struct api_asked *asked)
+{
+    static struct api_document document = {.print = print};
+    return api_reply_document(&document, asked->routes);
 }

@@ -2,7 +2,6 @@
 #include "api/replies/caching.h"
 #include "api/routes.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static bool add_policy(struct api_reply *reply, const struct api_page *page)
@@ -21,10 +20,7 @@ static bool add_headers(struct api_reply *reply, const struct api_page *page)
 
 static struct api_reply *whole(int status, const struct api_page *page)
 {
-    char *bytes = malloc(page->n_bytes);
-    if (bytes)
-        memcpy(bytes, page->bytes, page->n_bytes);
-    return api_reply_bytes(status, "text/html; charset=utf-8", bytes, page->n_bytes);
+    return api_reply_lasting(status, "text/html; charset=utf-8", page->bytes, page->n_bytes);
 }
 
 static struct api_reply *page_reply(const struct api_asked *asked, const struct api_page *page)

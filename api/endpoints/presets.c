@@ -37,18 +37,22 @@ static void add_preset(struct api_text *text, const struct pe_preset *preset)
     api_text_put(text, "}");
 }
 
+static void print_presets(struct api_text *text, const void *about)
+{
+    (void)about;
+    api_text_put(text, "{\"presets\":[");
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        api_text_add(text, ",", i > 0);
+        add_preset(text, pe_preset_at(i));
+    }
+    api_text_put(text, "]}");
+}
+
 struct api_reply *api_presets(const struct api_asked *asked)
 {
+    static struct api_document document = {.print = print_presets};
     (void)asked;
-    struct api_text text;
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_put(&text, "{\"presets\":[");
-    for (size_t i = 0; i < pe_n_presets(); i++) {
-        api_text_add(&text, ",", i > 0);
-        add_preset(&text, pe_preset_at(i));
-    }
-    api_text_put(&text, "]}");
-    return api_reply_text(200, api_json_type, &text);
+    return api_reply_document(&document, NULL);
 }
 
 enum { NAMES_MAX = 256 };

@@ -2,7 +2,9 @@
  */
 #include "api/inputs/tensor_table.h"
 #include "api/replies/caching.h"
+#include "api/requests/memory.h"
 #include "api/routes.h"
+#include "api/replies/weights_list.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -64,27 +66,6 @@ static struct api_reply *with_headers(struct api_reply *reply, const char *sha25
     return api_reply_without_memory(reply);
 }
 
-static void add_tensors(struct api_text *text, const struct api_weights *weights)
-{
-    for (size_t i = 0; i < api_tensors_count(weights->tensors); i++) {
-        struct pe_tensor tensor = api_weights_tensor(weights, i);
-        api_text_add(text, ",", i > 0);
-        api_text_string(text, api_tensors_name(weights->tensors, i));
-        api_text_format(text, ":{\"dtype\":\"%s\",\"shape\":", pe_dtype_name(tensor.dtype));
-        api_text_shape(text, tensor.shape, tensor.rank);
-        api_text_put(text, "}");
-    }
-}
-
-static void add_weights(struct api_text *text, const struct api_weights *weights)
-{
-    api_text_put(text, "{\"name\":");
-    api_text_string(text, weights->name);
-    api_text_format(text, ",\"bytes\":%zu,\"sha256\":\"%s\",\"tensors\":{", weights->n_bytes, weights->sha256);
-    add_tensors(text, weights);
-    api_text_put(text, "}}");
-}
-
 /* ---- Refusals ---- */
 
 static struct api_reply *absent(const struct api_store *store, const char *name)
@@ -133,29 +114,11 @@ static struct api_reply *no_store(void) { return api_refusal(503, "this server s
 
 /* ---- The endpoints ---- */
 
-static void add_all(struct api_text *text, const struct api_store *store)
-{
-    const struct api_weights *weights = store->next(store->self, "");
-    for (bool first = true; weights; first = false) {
-        api_text_add(text, ",", !first);
-        add_weights(text, weights);
-        const struct api_weights *next = store->next(store->self, weights->name);
-        store->release(store->self, weights);
-        weights = next;
-    }
-}
-
 struct api_reply *api_weights_list(const struct api_asked *asked)
 {
-    struct api_text text;
     if (asked->call->is_hurried)
-        return NULL; /* a checkpoint has thousands of tensors */
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_put(&text, "{\"weights\":[");
-    if (asked->host->store)
-        add_all(&text, asked->host->store);
-    api_text_put(&text, "]}");
-    return with_headers(api_reply_text(200, api_json_type, &text), NULL);
+        return NULL; /* thousands of files are looked at */
+    return with_headers(api_reply_listing(200, api_listing_all(asked->host->store)), NULL);
 }
 
 /* The whole file, or the part that Range asks for. Takes the hold on weights. */
@@ -198,10 +161,8 @@ static struct api_reply *get(const struct api_asked *asked)
 static struct api_reply *stored_reply(const struct api_store *store, enum api_stored stored,
                                       const struct api_weights *weights)
 {
-    struct api_text text;
-    api_text_init(&text, API_TEXT_MAX);
-    add_weights(&text, weights);
-    struct api_reply *reply = api_reply_text(stored == API_STORED_NEW ? 201 : 200, api_json_type, &text);
+    int status = stored == API_STORED_NEW ? 201 : 200;
+    struct api_reply *reply = api_reply_listing(status, api_listing_one(store, weights));
     reply = with_headers(reply, weights->sha256);
     store->release(store->self, weights);
     return reply;
@@ -232,7 +193,10 @@ static struct api_reply *put_named(const struct api_asked *asked)
     }
     if (call->is_hurried)
         return NULL; /* it may wait for a disk */
-    struct api_tensors *tensors = api_tensors_parse(call->body, call->body_bytes, &problem);
+    uint64_t n_taken = api_memory_for_head(asked->host, call, &problem);
+    struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, &problem) : NULL;
+    if (n_taken && asked->host->take_memory)
+        asked->host->give_memory(n_taken);
     return tensors ? put(asked, tensors) : api_reply_problem(&problem);
 }
 

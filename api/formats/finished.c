@@ -8,6 +8,8 @@
 
 static _Atomic uint64_t bytes_kept;
 
+uint64_t api_pictures_bytes(void) { return atomic_load(&bytes_kept); }
+
 struct finished {
     char *bytes;
     size_t n;

@@ -30,7 +30,8 @@ static void choose_chunks(struct api_picture *p)
         p->step = rows * p->width;
         p->within = count(p);
     }
-    if (p->output->most && p->output->most < p->step) { /* so that a client that leaves is noticed soon */
+    if (!p->output->unit && p->output->most &&
+        p->output->most < p->step) { /* so that a client that leaves is noticed soon */
         p->step = p->output->most < p->width ? p->output->most : p->width;
         p->within = p->width;
     }
@@ -156,6 +157,5 @@ void api_picture_row(struct api_picture *picture, size_t i, uint8_t *indices)
 
 bool api_picture_check(const struct api_picture *picture, struct api_problem *problem)
 {
-    return (!picture->is_left && !pe_was_cancelled()) ||
-           api_fail(problem, 503, "", "the client left before its picture was drawn");
+    return (!picture->is_left && !pe_was_cancelled()) || api_fail_left(problem);
 }

@@ -63,6 +63,8 @@ static size_t elements_step(const struct pe_output *output, size_t width)
 static void set_unit_step(struct api_segment *segment, const struct pe_output *output)
 {
     size_t fits = API_PIECE_BYTES / segment->width;
+    if (output->most && output->most < fits)
+        fits = (size_t)output->most;
     if (output->period <= fits) {
         segment->step = (size_t)(fits / output->period * output->period);
     } else if (output->unit <= API_UNIT_BYTES_MAX / segment->width) {
@@ -85,12 +87,24 @@ void api_stream_output(struct api_stream *stream, size_t index)
     add_segment(stream, segment);
 }
 
+/* A short text is copied; a long one stays where it is, and what its growing has left unused goes. */
+static char *keep_text(struct api_arena *arena, struct api_text *text)
+{
+    size_t n = text->n;
+    if (n <= API_LIGHT_BYTES)
+        return api_arena_string(arena, text->bytes, n);
+    char *bytes = realloc(text->bytes, n), *owned = bytes ? bytes : text->bytes;
+    text->bytes = NULL;
+    return api_arena_adopt(arena, owned, n);
+}
+
 bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
 {
-    char *bytes = text->state ? NULL : api_arena_string(opening->arena, text->bytes, text->n);
+    size_t n = text->n;
+    char *bytes = text->state ? NULL : keep_text(opening->arena, text);
     bool fine = bytes || (text->state ? api_fail_text(problem, text) : api_fail_memory(problem));
     if (fine)
-        api_stream_text(opening->stream, bytes, text->n);
+        api_stream_text(opening->stream, bytes, n);
     api_text_drop(text);
     return fine;
 }
@@ -131,6 +145,8 @@ bool api_stream_open(const struct api_format *format, struct api_opening *openin
     *stream = (struct api_stream){.format = format, .plan = opening->plan, .digits = opening->form->digits};
     if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
         return false;
+    if (pe_was_cancelled()) /* numbers that are text by now may be half made */
+        return api_fail_left(problem);
     size_t bound = light_bound(stream);
     stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : pe_plan_pace(opening->plan)];
     stream->length = exact_length(stream);

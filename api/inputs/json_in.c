@@ -169,6 +169,11 @@ static bool fail_kind(const struct reader *r)
 static bool is_scalar(const char *text, size_t n)
 {
     struct api_json_error error;
+    size_t begin = 0;
+    while (begin < n && strchr(" \t\r\n", text[begin]))
+        begin++;
+    if (begin < n && (text[begin] == '{' || text[begin] == '[')) /* of these the first tree is still there */
+        return false;
     struct api_arena arena = {0};
     json_t *json = api_json_load(&arena, text, n, JSON_DECODE_ANY, &error);
     bool scalar = json && !json_is_object(json) && !json_is_array(json);

@@ -1,47 +1,104 @@
 /* What a stored safetensors file holds, kept without its JSON: tensors by name, with their places in the file. */
+#define _GNU_SOURCE /* qsort_r */
 #include "api/limits.h"
 #include "api/inputs/safetensors_head.h"
+#include "api/text.h"
 #include "api/inputs/tensor_table.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+enum { ENDING_MAX = 100 }; /* of names of ours (core/models/weight_names.c) */
+
 struct place {
     const char *name;
+    size_t n_name;
     struct pe_tensor tensor; /* without data: the file may be copied */
     size_t begin;            /* within the file */
+    size_t text_end;         /* within the text of all */
 };
 
 struct api_tensors {
     size_t n;
-    struct place places[]; /* by name; the names stand behind them */
+    uint32_t *by_ending;   /* [n], places by their names read backwards; behind them */
+    struct place places[]; /* by name; the names stand behind all */
 };
+
+/* ---- Orders ---- */
 
 static int compare(const void *left, const void *right)
 {
     return strcmp(((const struct place *)left)->name, ((const struct place *)right)->name);
 }
 
+/* Backwards, an end before what has more in front of it. */
+static int compare_endings(const char *a, size_t n_a, const char *b, size_t n_b)
+{
+    for (size_t k = 1; k <= n_a && k <= n_b; k++)
+        if (a[n_a - k] != b[n_b - k])
+            return (unsigned char)a[n_a - k] < (unsigned char)b[n_b - k] ? -1 : 1;
+    return (n_a > n_b) - (n_a < n_b);
+}
+
+static int compare_places(const void *left, const void *right, void *places)
+{
+    const struct place *a = (const struct place *)places + *(const uint32_t *)left;
+    const struct place *b = (const struct place *)places + *(const uint32_t *)right;
+    return compare_endings(a->name, a->n_name, b->name, b->n_name);
+}
+
+/* ---- Keeping ---- */
+
+static void print_place(struct api_window *window, const struct place *place, bool is_first)
+{
+    char room[64 + PE_RANK_MAX * 24];
+    struct api_text text = {.bytes = room, .room = sizeof room, .max = sizeof room};
+    api_text_format(&text, ":{\"dtype\":\"%s\",\"shape\":", pe_dtype_name(place->tensor.dtype));
+    api_text_shape(&text, place->tensor.shape, place->tensor.rank);
+    api_text_put(&text, "}");
+    assert(text.state == API_TEXT_FINE);
+    api_window_put(window, is_first ? "" : ",");
+    api_window_string(window, place->name);
+    api_window_add(window, text.bytes, text.n);
+}
+
+/* Once, when the file is stored: requests that name it find in it without looking at all of it. */
+static void put_in_order(struct api_tensors *kept)
+{
+    struct api_window window = api_window_of_length();
+    qsort(kept->places, kept->n, sizeof *kept->places, compare);
+    for (size_t i = 0; i < kept->n; i++) {
+        print_place(&window, &kept->places[i], i == 0);
+        kept->places[i].text_end = (size_t)window.at;
+        kept->by_ending[i] = (uint32_t)i;
+    }
+    qsort_r(kept->by_ending, kept->n, sizeof *kept->by_ending, compare_places, kept->places);
+}
+
 /* One block of memory: the tree of a header is many times as large. */
 static struct api_tensors *keep(const struct api_safetensors *found, const char *bytes)
 {
-    size_t n_names = 0;
-    for (size_t i = 0; i < found->n_entries; i++)
+    size_t n_names = 0, n = found->n_entries;
+    for (size_t i = 0; i < n; i++)
         n_names += strlen(found->entries[i].name) + 1;
-    struct api_tensors *kept = malloc(sizeof *kept + found->n_entries * sizeof *kept->places + n_names);
+    struct api_tensors *kept = malloc(sizeof *kept + n * (sizeof *kept->places + sizeof *kept->by_ending) + n_names);
     if (!kept)
         return NULL;
-    char *name = (char *)&kept->places[found->n_entries];
-    for (size_t i = 0; i < found->n_entries; i++) {
+    kept->n = n;
+    kept->by_ending = (uint32_t *)(void *)&kept->places[n];
+    char *name = (char *)&kept->by_ending[n];
+    for (size_t i = 0; i < n; i++) {
         const struct api_safetensor *entry = &found->entries[i];
-        kept->places[i] = (struct place){
-            .name = name, .tensor = entry->tensor, .begin = (size_t)((const char *)entry->tensor.data - bytes)};
+        kept->places[i] = (struct place){.name = name,
+                                         .n_name = strlen(entry->name),
+                                         .tensor = entry->tensor,
+                                         .begin = (size_t)((const char *)entry->tensor.data - bytes)};
         kept->places[i].tensor.data = NULL;
         name = stpcpy(name, entry->name) + 1;
     }
-    kept->n = found->n_entries;
-    qsort(kept->places, kept->n, sizeof *kept->places, compare);
+    put_in_order(kept);
     return kept;
 }
 
@@ -89,4 +146,74 @@ bool api_tensors_find(const struct api_tensors *tensors, const char *name, size_
     if (found)
         *i = (size_t)(found - tensors->places);
     return found;
+}
+
+/* ---- Endings ---- */
+
+/* The first place by ending that does not come before .ending, whatever is in front of the dot; or, behind: the first
+ * that comes after all of them. */
+static size_t bound_of(const struct api_tensors *tensors, const char *ending, size_t n, bool behind)
+{
+    size_t low = 0, high = tensors->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        const struct place *place = &tensors->places[tensors->by_ending[middle]];
+        size_t n_last = place->n_name < n ? place->n_name : n; /* as much of it as there is to compare */
+        int order = compare_endings(place->name + place->n_name - n_last, n_last, ending, n);
+        if (order < 0 || (order == 0 && behind))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Into the first n_max of all that come, in order. */
+static void insert(size_t *found, size_t *n_found, size_t n_max, size_t i)
+{
+    size_t at = *n_found;
+    while (at > 0 && found[at - 1] > i)
+        at--;
+    if (at == n_max)
+        return;
+    *n_found += *n_found < n_max;
+    memmove(&found[at + 1], &found[at], (*n_found - 1 - at) * sizeof *found);
+    found[at] = i;
+}
+
+size_t api_tensors_ending(const struct api_tensors *tensors, const char *ending, size_t n, size_t *found,
+                          size_t *n_found, size_t n_max)
+{
+    char dotted[ENDING_MAX + 2] = ".";
+    size_t whole;
+    assert(n <= ENDING_MAX);
+    memcpy(dotted + 1, ending, n);
+    dotted[n + 1] = '\0';
+    size_t begin = bound_of(tensors, dotted, n + 1, false), end = bound_of(tensors, dotted, n + 1, true);
+    bool is_name = api_tensors_find(tensors, dotted + 1, &whole);
+    if (is_name)
+        insert(found, n_found, n_max, whole);
+    for (size_t i = begin; i < end; i++)
+        insert(found, n_found, n_max, tensors->by_ending[i]);
+    return end - begin + is_name;
+}
+
+/* ---- Printing ---- */
+
+void api_tensors_print(const struct api_tensors *tensors, struct api_window *window)
+{
+    uint64_t begin = window->at;
+    size_t low = 0, high = tensors->n;
+    if (tensors->n == 0 || api_window_skip(window, tensors->places[tensors->n - 1].text_end))
+        return;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (begin + tensors->places[middle].text_end <= window->first)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    window->at = begin + (low > 0 ? tensors->places[low - 1].text_end : 0);
+    for (; low < tensors->n && !api_window_is_full(window); low++)
+        print_place(window, &tensors->places[low], low == 0);
 }

@@ -135,15 +135,28 @@ static bool find_takes(struct adding *a)
            api_fail(a->problem, 422, "/weights", "%s takes no weights here; leave weights out", a->scheme);
 }
 
+static const char more[] = "…";
+
+static bool list_is_cut(const char *list)
+{
+    size_t used = strlen(list), n_more = sizeof more - 1;
+    return used >= n_more && strcmp(list + used - n_more, more) == 0;
+}
+
 /* Appends name to a list; what has no room any more becomes one "…". */
 static void list_add(char *list, size_t room, const char *name)
 {
-    static const char more[] = "…";
-    size_t used = strlen(list), n_more = sizeof more - 1;
-    bool is_cut = used >= n_more && strcmp(list + used - n_more, more) == 0;
+    size_t used = strlen(list);
     bool fits = used + strlen(name) + 2 * sizeof ", …" < room;
-    if (!is_cut)
+    if (!list_is_cut(list))
         snprintf(list + used, room - used, "%s%s", used ? ", " : "", fits ? name : more);
+}
+
+static void list_tensors(const struct api_tensors *tensors, char *list, size_t room)
+{
+    *list = '\0';
+    for (size_t i = 0; i < api_tensors_count(tensors) && !list_is_cut(list) && strlen(list) + 8 < room; i++)
+        list_add(list, room, api_tensors_name(tensors, i));
 }
 
 static void list_takes(const struct adding *a, char *list, size_t room)
@@ -180,10 +193,8 @@ static bool fail_map_name(const struct adding *a, const char *pointer, const cha
 
 static bool fail_map_target(const struct adding *a, const char *pointer, const char *target)
 {
-    const struct api_tensors *tensors = a->weights->tensors;
-    char list[320] = "";
-    for (size_t i = 0; i < api_tensors_count(tensors) && strlen(list) + 8 < sizeof list; i++)
-        list_add(list, sizeof list, api_tensors_name(tensors, i));
+    char list[320];
+    list_tensors(a->weights->tensors, list, sizeof list);
     return api_fail(a->problem, 422, pointer, "the stored weights \"%.64s\" have no tensor \"%.64s\"; they have: %s",
                     a->name, target, list);
 }
@@ -218,22 +229,18 @@ static bool add_by_map(struct adding *a)
 
 /* ---- By name ---- */
 
-/* Is `ending` (n bytes) the whole name, or what follows one of its dots? */
-static bool ends_with(const char *name, const char *ending, size_t n)
-{
-    size_t length = strlen(name);
-    return length >= n && memcmp(name + length - n, ending, n) == 0 && (length == n || name[length - n - 1] == '.');
-}
+enum { SHOWN_MAX = 64 }; /* more than a message has room for: their names have ten letters and more */
 
-static bool fits(const char *name, const char *endings)
+/* Those whose name has one of the endings, "a|b": how many, and the first of them by name. */
+static size_t find_endings(const struct api_tensors *tensors, const char *endings, size_t *found, size_t *n_found)
 {
+    size_t n_all = 0;
     for (const char *p = endings; p && *p;) {
         size_t n = strcspn(p, "|");
-        if (ends_with(name, p, n))
-            return true;
+        n_all += api_tensors_ending(tensors, p, n, found, n_found, SHOWN_MAX);
         p += n + (p[n] == '|');
     }
-    return false;
+    return n_all;
 }
 
 /* The tensor that the file has under our name, else the only one of a name checkpoints use. How many there are; those
@@ -241,26 +248,22 @@ static bool fits(const char *name, const char *endings)
 static size_t choose(const struct adding *a, const struct pe_weight_name *take, size_t *chosen, char *list, size_t room)
 {
     const struct api_tensors *tensors = a->weights->tensors;
-    size_t n = 0;
+    size_t found[SHOWN_MAX], n_found = 0;
     *list = '\0';
     if (api_tensors_find(tensors, take->name, chosen))
         return 1;
-    for (size_t i = 0; i < api_tensors_count(tensors); i++)
-        if (fits(api_tensors_name(tensors, i), take->elsewhere)) {
-            *chosen = i;
-            list_add(list, room, api_tensors_name(tensors, i));
-            n++;
-        }
+    size_t n = find_endings(tensors, take->elsewhere, found, &n_found);
+    for (size_t i = 0; i < n_found; i++)
+        list_add(list, room, api_tensors_name(tensors, found[i]));
+    *chosen = n > 0 ? found[n_found - 1] : *chosen;
     return n;
 }
 
 static bool fail_none(const struct adding *a)
 {
-    const struct api_tensors *tensors = a->weights->tensors;
-    char takes[128], list[256] = "";
+    char takes[128], list[256];
     list_takes(a, takes, sizeof takes);
-    for (size_t i = 0; i < api_tensors_count(tensors) && strlen(list) + 8 < sizeof list; i++)
-        list_add(list, sizeof list, api_tensors_name(tensors, i));
+    list_tensors(a->weights->tensors, list, sizeof list);
     return api_fail(a->problem, 422, a->pointer,
                     "the stored weights \"%.64s\" have nothing named as %s's weights (%s); they have: %s; say which "
                     "with \"map\":{\"%s\":\"name in the file\"}",

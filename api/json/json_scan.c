@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ASK_BYTES = 1 << 20 };
+
 /* One open bracket. */
 struct level {
     bool is_object;
@@ -19,6 +21,7 @@ struct level {
 struct scanner {
     struct api_scan *scan;
     const char *text, *end, *p;
+    const char *ask_at;
     const char *kept; /* what the skeleton does not have yet begins here */
     size_t n;         /* bytes of the skeleton, those included */
     bool is_full;
@@ -204,10 +207,19 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
     return true;
 }
 
+/* Has the client left? Asked each time so much text has been passed: some milliseconds. */
+static bool is_left(struct scanner *s)
+{
+    if (s->p < s->ask_at)
+        return false;
+    s->ask_at = s->end - s->p > ASK_BYTES ? s->p + ASK_BYTES : s->end;
+    return pe_is_cancelled();
+}
+
 static void pass_string(struct scanner *s)
 {
     const char *start = s->p++;
-    while (s->p < s->end && *s->p != '"')
+    while (s->p < s->end && *s->p != '"' && !is_left(s))
         s->p += *s->p == '\\' && s->end - s->p > 1 ? 2 : 1;
     s->in_string = s->p == s->end;
     s->string = start + 1;
@@ -245,7 +257,7 @@ static bool is_mark(char c) { return c == '"' || c == '[' || c == ']' || c == '{
 static void pass_plain(struct scanner *s)
 {
     const char *start = s->p;
-    while (s->p < s->end && !is_mark(*s->p))
+    while (s->p < s->end && !is_mark(*s->p) && !is_left(s))
         s->p++;
     count(s, (size_t)(s->p - start));
 }
@@ -279,10 +291,13 @@ static bool check_full(struct scanner *s, struct api_problem *problem)
 
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem)
 {
-    struct scanner s = {.scan = scan, .text = text, .end = text + n, .p = text, .kept = text, .where = where};
-    while (s.p < s.end)
+    struct scanner s = {
+        .scan = scan, .text = text, .end = text + n, .p = text, .ask_at = text, .kept = text, .where = where};
+    while (s.p < s.end && !pe_was_cancelled())
         if (!pass_next(&s, problem))
             return false;
+    if (pe_was_cancelled())
+        return api_fail_memory(problem); /* any refusal will do */
     finish(&s);
     return check_full(&s, problem);
 }

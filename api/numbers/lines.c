@@ -61,14 +61,15 @@ static struct line line_of(const struct api_lines *lines, uint64_t matrix)
 /* Numbers that are printed before commas are looked for: their text is still in the first-level cache. */
 enum { AT_ONCE = 256 };
 
-static void make_line(const struct api_lines *lines, uint64_t matrix)
+/* False: nobody waits for it any more, and it may be half made. */
+static bool make_line(const struct api_lines *lines, uint64_t matrix)
 {
     struct line l = line_of(lines, matrix);
     enum pe_dtype dtype = lines->output->dtype;
     char *end = l.text;
     size_t known = 0;
     pe_fill_line(lines->plan, lines->index, matrix, 0, lines->n, l.values);
-    for (size_t at = 0, m; at < lines->n; at += m) {
+    for (size_t at = 0, m; at < lines->n && !pe_is_cancelled(); at += m) {
         const char *from = end;
         m = lines->n - at < AT_ONCE ? lines->n - at : AT_ONCE;
         end = api_numbers_print(end, dtype, l.values + at * pe_dtype_size(dtype), m, lines->digits);
@@ -79,6 +80,7 @@ static void make_line(const struct api_lines *lines, uint64_t matrix)
                 l.begins[known++] = (uint32_t)(p + 1 - l.text);
     }
     l.begins[known] = (uint32_t)(end - l.text);
+    return !pe_was_cancelled();
 }
 
 enum { TO_MAKE, IN_MAKING, MADE };
@@ -90,9 +92,9 @@ static bool is_made(struct api_lines *lines, uint64_t matrix)
     if (found != TO_MAKE ||
         !atomic_compare_exchange_strong_explicit(state, &found, IN_MAKING, memory_order_acquire, memory_order_acquire))
         return found == MADE;
-    make_line(lines, matrix);
-    atomic_store_explicit(state, MADE, memory_order_release);
-    return true;
+    bool is_whole = make_line(lines, matrix);
+    atomic_store_explicit(state, is_whole ? MADE : TO_MAKE, memory_order_release);
+    return is_whole;
 }
 
 struct api_span api_lines_span(struct api_lines *lines, uint64_t first, size_t n)

@@ -116,7 +116,10 @@ static bool read(struct inference *inference)
     struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
     request->max_json = c->host->max_json;
     request->body_is_ours = c->call->body_is_ours && !c->call->is_hurried; /* who hurries may ask again */
-    return api_oip_read(request, c->call, &inference->request, &inference->problem) &&
+    size_t n_json;
+    return api_oip_json_bytes(c->call, &n_json, &inference->problem) &&
+           api_memory_for_json(c->work, c->host, c->call, n_json, &inference->problem) &&
+           api_oip_read(request, c->call, n_json, &inference->request, &inference->problem) &&
            api_request_add(request, "scheme", &scheme, &inference->problem) && choose_operation(inference, request);
 }
 
@@ -191,6 +194,7 @@ static struct api_reply *infer(struct inference *inference)
         api_fail_memory(&inference->problem);
     else if (read(inference) && plan(inference, &opening, &later))
         return answer(inference, &opening);
+    api_memory_refusal(work, &inference->problem);
     api_work_free(work);
     return later ? NULL : api_reply_problem(&inference->problem);
 }

@@ -327,10 +327,12 @@ static bool read_raw(struct api_request *request, struct api_oip_request *oip, s
 }
 
 /* Digits and nothing else: a number that two programs read differently is how requests are smuggled. */
-static bool read_header(const struct api_call *call, size_t *n, struct api_problem *problem)
+bool api_oip_json_bytes(const struct api_call *call, size_t *n, struct api_problem *problem)
 {
     const char *text = call->inference_header;
     *n = call->body_bytes;
+    if (!call->body_bytes)
+        return api_fail(problem, 400, "", "the request is empty; send a JSON object with inputs");
     if (!text)
         return true;
     if (!*text || text[strspn(text, "0123456789")] || strlen(text) > 19)
@@ -342,16 +344,12 @@ static bool read_header(const struct api_call *call, size_t *n, struct api_probl
                     call->body_bytes);
 }
 
-bool api_oip_read(struct api_request *request, const struct api_call *call, struct api_oip_request *oip,
+bool api_oip_read(struct api_request *request, const struct api_call *call, size_t n_json, struct api_oip_request *oip,
                   struct api_problem *problem)
 {
-    size_t n;
-    if (!call->body_bytes)
-        return api_fail(problem, 400, "", "the request is empty; send a JSON object with inputs");
-    if (!read_header(call, &n, problem))
-        return false;
-    struct api_oip_tail tail = {.p = call->body + n, .end = call->body + call->body_bytes, .free_from = call->body};
-    if (n == 0)
+    struct api_oip_tail tail = {
+        .p = call->body + n_json, .end = call->body + call->body_bytes, .free_from = call->body};
+    if (n_json == 0)
         return read_raw(request, oip, &tail, problem);
-    return read_json(request, call->body, n, oip, problem) && read_tensors(request, oip, &tail, problem);
+    return read_json(request, call->body, n_json, oip, problem) && read_tensors(request, oip, &tail, problem);
 }

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static uint64_t count_of(const struct pe_output *output) { return output->n_rows * output->row_len; }
@@ -106,7 +107,8 @@ static size_t print_json(const struct api_stream *stream, const struct api_segme
 
 /* ---- JSON and bytes ---- */
 
-/* Nobody can interrupt what is made here. So what takes long, or would be a large text, is refused. */
+/* No client is served meanwhile from the thread that makes them. So what takes long, or would be a large text, is
+ * refused. */
 static bool check_numbers(const struct api_opening *opening, const struct pe_output *output, size_t width,
                           struct api_problem *problem)
 {
@@ -120,6 +122,23 @@ static bool check_numbers(const struct api_opening *opening, const struct pe_out
                     output->name, count);
 }
 
+/* Numbers that are made at a time: then it is asked whether anybody still waits. Units, where there are such, else some
+ * rows. */
+static uint64_t step_of(const struct pe_output *output)
+{
+    uint64_t count = count_of(output), most = API_PIECE_BYTES / sizeof(double);
+    uint64_t rows = output->row_len < most ? API_ROWS_UNIT * output->row_len : most;
+    uint64_t step = output->unit ? output->unit : rows;
+    return step < count ? step : count;
+}
+
+static uint64_t step_at(const struct pe_output *output, uint64_t at)
+{
+    uint64_t step = step_of(output), period = output->unit ? output->period : count_of(output);
+    uint64_t left = period - at % period;
+    return left < step ? left : step;
+}
+
 /* The header says how long the JSON is, so the numbers in it have to be there before the first byte is sent. */
 static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t i, struct api_problem *problem)
 {
@@ -129,15 +148,24 @@ static bool add_numbers(struct api_opening *opening, struct api_text *text, size
     if (!check_numbers(opening, output, elements.width, problem))
         return false;
     api_text_put(text, count ? ",\"data\":" : ",\"data\":[]");
+    size_t room = (size_t)count * elements.width + (size_t)step_of(output) * pe_dtype_size(output->dtype);
+    if (!api_arena_reserve(opening->arena, text->n + room))
+        return api_fail_memory(problem);
     char *dst = count ? api_text_room(text, (size_t)count * elements.width) : NULL;
-    void *values = dst ? api_arena_array(opening->arena, (size_t)count, pe_dtype_size(output->dtype)) : NULL;
     if (!count || text->state)
         return true; /* a text that has failed is noticed when it is taken */
+    void *values = malloc((size_t)step_of(output) * pe_dtype_size(output->dtype));
     if (!values)
         return api_fail_memory(problem);
-    pe_fill(opening->plan, i, 0, (size_t)count, values);
-    text->n += api_elements_print(&elements, values, 0, (size_t)count, dst);
-    return true;
+    for (uint64_t at = 0, n; at < count && !pe_is_cancelled(); at += n) {
+        n = step_at(output, at);
+        pe_fill(opening->plan, i, at, (size_t)n, values);
+        size_t n_bytes = api_elements_print(&elements, values, at, (size_t)n, dst);
+        text->n += n_bytes;
+        dst += n_bytes;
+    }
+    free(values);
+    return !pe_was_cancelled() || api_fail_left(problem);
 }
 
 static bool add_outputs(struct api_opening *opening, struct api_text *text, struct api_problem *problem)

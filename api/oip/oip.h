@@ -55,8 +55,12 @@ struct api_oip_request {
     uint64_t timeout_us;    /* 0: none */
 };
 
-/* Reads a body with its header into *oip, and parameters and tensors into request. The scheme is added by who calls. */
-bool api_oip_read(struct api_request *request, const struct api_call *call, struct api_oip_request *oip,
+/* How many bytes of a body are JSON: its header says so, else all. */
+bool api_oip_json_bytes(const struct api_call *call, size_t *n, struct api_problem *problem);
+
+/* Reads a body whose first n_json bytes are JSON into *oip, and parameters and tensors into request. The scheme is
+ * added by the caller. */
+bool api_oip_read(struct api_request *request, const struct api_call *call, size_t n_json, struct api_oip_request *oip,
                   struct api_problem *problem);
 
 /* The bytes behind the JSON, handed out from the front. */

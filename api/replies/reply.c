@@ -1,5 +1,6 @@
 /* Replies: made whole, or as a stream over a plan; freed by one call. */
 #include "api/replies/reply.h"
+#include "api/replies/weights_list.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -12,11 +13,12 @@ static const char problem_type[] = "application/problem+json";
 struct reply {
     struct api_reply face;    /* first: the server holds its address */
     atomic_int n_more_owners; /* besides one; they may be of several threads */
-    char *bytes;              /* the body of a reply made whole */
+    char *bytes;              /* the body of a reply made whole, unless it lasts longer */
     struct api_work *work;    /* or what it is streamed from */
     const struct api_store *store;
     const struct api_weights *weights; /* or the stored file it shows, held */
     size_t first;                      /* the byte of the file that it begins with */
+    struct api_listing *listing;       /* or the list that it prints */
 };
 
 /* ---- Without memory ---- */
@@ -67,6 +69,50 @@ struct api_reply *api_reply_bytes(int status, const char *content_type, char *by
     reply->face.n_pieces = n > 0;
     reply->face.piece_max = n;
     return &reply->face;
+}
+
+struct api_reply *api_reply_lasting(int status, const char *content_type, const char *bytes, size_t n)
+{
+    struct reply *reply = reply_new(status, content_type);
+    if (!reply)
+        return &no_memory.face;
+    reply->face.body = bytes;
+    reply->face.length = n;
+    reply->face.n_pieces = n > 0;
+    reply->face.piece_max = n;
+    return &reply->face;
+}
+
+struct api_lasting {
+    size_t n;
+    char bytes[];
+};
+
+/* Of two threads that print it at a time, one keeps its own. */
+static struct api_lasting *document_print(struct api_document *document, const void *about)
+{
+    struct api_text text;
+    struct api_lasting *there = NULL, *made = NULL;
+    api_text_init(&text, API_TEXT_MAX);
+    document->print(&text, about);
+    if (!text.state)
+        made = malloc(sizeof *made + text.n);
+    if (made) {
+        made->n = text.n;
+        memcpy(made->bytes, text.bytes, text.n);
+    }
+    api_text_drop(&text);
+    if (!made || atomic_compare_exchange_strong(&document->lasting, &there, made))
+        return made;
+    free(made);
+    return there;
+}
+
+struct api_reply *api_reply_document(struct api_document *document, const void *about)
+{
+    const struct api_lasting *lasting = atomic_load(&document->lasting);
+    lasting = lasting ? lasting : document_print(document, about);
+    return lasting ? api_reply_lasting(200, api_json_type, lasting->bytes, lasting->n) : &no_memory.face;
 }
 
 struct api_reply *api_reply_empty(int status)
@@ -126,7 +172,8 @@ struct api_work *api_work_new(enum pe_operation operation)
     work->plan = NULL;
     work->stream = (struct api_stream){0};
     work->host = NULL;
-    work->n_taken = 0;
+    work->n_taken = work->n_read = work->body_bytes = 0;
+    work->refusal.status = 0;
     return work;
 }
 
@@ -142,6 +189,12 @@ void api_work_free(struct api_work *work)
     free(work);
 }
 
+/* A short body may be made of much, where blocks are reduced or a network runs for each element; and freed with it. */
+static bool is_quickly_made(const struct api_work *work)
+{
+    return work->n_taken <= API_LIGHT_MEMORY && pe_plan_work(work->plan) <= API_LIGHT_WORK;
+}
+
 struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value)
 {
     const struct api_format *format = work->stream.format;
@@ -155,8 +208,9 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
     reply->face.length = stream->length;
     reply->face.n_pieces = stream->n_pieces;
     reply->face.piece_max = stream->piece_max;
-    reply->face.is_light = stream->is_light;
+    reply->face.is_light = stream->is_light && is_quickly_made(work);
     reply->face.memory = work->n_taken;
+    reply->face.n_finished = format->is_picture ? stream->length : 0;
     reply->face.is_quick = !stream->format->is_text && pe_plan_pace(work->plan) == PE_QUICK;
     reply->face.is_repeatable = !work->request.stored;
     reply->face.computes = !stream->format->is_text || pe_plan_pace(work->plan) != PE_QUICK;
@@ -194,6 +248,31 @@ static size_t weights_piece(const struct reply *reply, uint64_t i, char *dst)
     size_t begin = (size_t)i * API_PIECE_BYTES, rest = (size_t)reply->face.length - begin;
     size_t n = rest < API_PIECE_BYTES ? rest : API_PIECE_BYTES;
     memcpy(dst, reply->weights->bytes + reply->first + begin, n);
+    return n;
+}
+
+/* Pieces are small, since a client may leave many such replies unread. */
+struct api_reply *api_reply_listing(int status, struct api_listing *listing)
+{
+    struct reply *reply = listing ? reply_new(status, api_json_type) : NULL;
+    if (!reply) {
+        api_listing_free(listing);
+        return &no_memory.face;
+    }
+    uint64_t n = api_listing_bytes(listing);
+    reply->listing = listing;
+    reply->face.length = n;
+    reply->face.n_pieces = (n + API_LIGHT_BYTES - 1) / API_LIGHT_BYTES;
+    reply->face.piece_max = n < API_LIGHT_BYTES ? (size_t)n : API_LIGHT_BYTES;
+    reply->face.is_light = n <= API_LIGHT_BYTES;
+    return &reply->face;
+}
+
+static size_t listing_piece(const struct reply *reply, uint64_t i, char *dst)
+{
+    uint64_t begin = i * API_LIGHT_BYTES, rest = reply->face.length - begin;
+    size_t n = rest < API_LIGHT_BYTES ? (size_t)rest : API_LIGHT_BYTES;
+    api_listing_print(reply->listing, begin, n, dst);
     return n;
 }
 
@@ -248,7 +327,9 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
         return api_stream_piece(&r->work->stream, i, dst);
     if (r->weights)
         return weights_piece(r, i, dst);
-    memcpy(dst, r == &no_memory ? no_memory_body : r->bytes, (size_t)reply->length);
+    if (r->listing)
+        return listing_piece(r, i, dst);
+    memcpy(dst, reply->body, (size_t)reply->length);
     return (size_t)reply->length;
 }
 
@@ -264,9 +345,11 @@ static void drop_source(struct reply *r)
     api_work_free(r->work);
     if (r->weights)
         r->store->release(r->store->self, r->weights);
+    api_listing_free(r->listing);
     free(r->bytes);
     r->work = NULL;
     r->weights = NULL;
+    r->listing = NULL;
     r->bytes = NULL;
 }
 

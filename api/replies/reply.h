@@ -22,11 +22,24 @@ struct api_asked {
 struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text);
 /* The same of bytes that free() frees; NULL is a failed allocation. */
 struct api_reply *api_reply_bytes(int status, const char *content_type, char *bytes, size_t n);
+/* The same of bytes that stay for as long as this process runs. */
+struct api_reply *api_reply_lasting(int status, const char *content_type, const char *bytes, size_t n);
+/* A document of JSON that is always the same: printed when it is first asked for and kept, so that a thousand readers
+ * of it hold it once. print writes it. Any thread. */
+struct api_document {
+    void (*print)(struct api_text *text, const void *about);
+    struct api_lasting *_Atomic lasting; /* NULL at first; reply.c */
+};
+struct api_reply *api_reply_document(struct api_document *document, const void *about); /* handed to print */
 struct api_reply *api_reply_problem(const struct api_problem *problem);
 
 /* A 200 reply that is the stored file itself, n of its bytes from `first` on; takes the hold on weights. */
 struct api_reply *api_reply_weights(const struct api_store *store, const struct api_weights *weights, size_t first,
                                     size_t n);
+
+/* A reply that is a list of stored files; takes listing, NULL: it had no memory. */
+struct api_listing;
+struct api_reply *api_reply_listing(int status, struct api_listing *listing);
 
 /* A request on its way to its reply: what the reply will own. */
 struct api_work {
@@ -35,6 +48,9 @@ struct api_work {
     struct api_stream stream;
     const struct api_host *host; /* has lent n_taken bytes; memory.h */
     uint64_t n_taken;
+    uint64_t body_bytes;        /* which the machine has taken itself */
+    uint64_t n_read;            /* of n_taken, for what the request holds: its fields */
+    struct api_problem refusal; /* of more; status 0: none */
 };
 struct api_work *api_work_new(enum pe_operation operation); /* NULL without memory */
 void api_work_free(struct api_work *work);                  /* NULL is accepted */

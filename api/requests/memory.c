@@ -6,9 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
-static bool fail(const struct api_host *host, const char *what, uint64_t n, struct api_problem *problem)
+/* own: bytes that the request has already, which will not come free for it. */
+static bool fail(const struct api_host *host, const char *what, uint64_t n, uint64_t own, struct api_problem *problem)
 {
-    if (n > host->max_memory)
+    if (n + own > host->max_memory)
         return api_fail(problem, 413, "",
                         "%s takes about %" PRIu64 " bytes of memory; allowed for all requests at a time: %" PRIu64
                         " (the limit --max-memory of this server)",
@@ -19,31 +20,38 @@ static bool fail(const struct api_host *host, const char *what, uint64_t n, stru
                     what, n, host->max_memory);
 }
 
-static bool take(struct api_work *work, const struct api_host *host, const char *what, double bytes,
-                 struct api_problem *problem)
+static uint64_t whole(double bytes) { return bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62; }
+
+/* n bytes more, of the `all` that the step takes. */
+static bool take_more(struct api_work *work, const struct api_host *host, const char *what, uint64_t n, uint64_t all,
+                      struct api_problem *problem)
 {
-    uint64_t n = bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62;
     if (!host->take_memory || n == 0)
         return true;
     if (!host->take_memory(n))
-        return fail(host, what, n, problem);
+        return fail(host, what, all, work->n_taken - (all - n) + work->body_bytes, problem);
     work->host = host;
     work->n_taken += n;
     return true;
 }
 
-/* Back to n bytes, if there are more. */
-static void settle(struct api_work *work, uint64_t n)
+static bool take(struct api_work *work, const struct api_host *host, const char *what, double bytes,
+                 struct api_problem *problem)
 {
-    if (work->n_taken <= n)
-        return;
-    work->host->give_memory(work->n_taken - n);
-    work->n_taken = n;
+    return take_more(work, host, what, whole(bytes), whole(bytes), problem);
 }
 
 /* Tensors stay where they are in the body; "0," in a list of JSON becomes a double, and what is no list of numbers a
  * tree of API_TREE_FACTOR times its text at most. */
 enum { SMALL_BODY = 64 * 1024 };
+
+static double json_bytes(size_t n_bytes)
+{
+    double n = (double)n_bytes;
+    if (n_bytes <= SMALL_BODY) /* of which as many are read at a time as there are threads */
+        return 0;
+    return 4 * n + API_TREE_FACTOR * (n < API_SKELETON_MAX ? n : API_SKELETON_MAX);
+}
 
 static double reading_bytes(const struct api_call *call)
 {
@@ -52,23 +60,83 @@ static double reading_bytes(const struct api_call *call)
     for (size_t i = 0; call->content_type && i < sizeof tensors / sizeof *tensors; i++)
         if (strncasecmp(call->content_type, tensors[i], strlen(tensors[i])) == 0)
             return 0;
-    double n = (double)call->body_bytes;
-    if (call->body_bytes <= SMALL_BODY) /* of which as many are read at a time as there are threads */
-        return 0;
-    return 4 * n + API_TREE_FACTOR * (n < API_SKELETON_MAX ? n : API_SKELETON_MAX);
+    return json_bytes(call->body_bytes);
+}
+
+/* What a request is made of grows beyond what was foreseen: copies of tensors that cannot be used as they came, trees
+ * of the heads of files, texts that are kept while they are sent. */
+static bool may_grow(void *self, size_t n)
+{
+    struct api_work *work = self;
+    uint64_t needed = work->request.arena.n_bytes + n, least = 256 * 1024;
+    if (needed <= SMALL_BODY || needed <= work->n_read)
+        return true;
+    uint64_t more = needed - work->n_read;
+    more = more > least ? more : least;
+    if (!take(work, work->host, "the request", (double)more, &work->refusal))
+        return false;
+    work->n_read += more;
+    return true;
+}
+
+static bool begin(struct api_work *work, const struct api_host *host, const struct api_call *call, double bytes,
+                  struct api_problem *problem)
+{
+    work->body_bytes = call->body_bytes;
+    if (!take(work, host, "reading the body", bytes, problem))
+        return false;
+    work->n_read = work->n_taken;
+    work->host = host;
+    work->request.arena.may_grow = may_grow;
+    work->request.arena.lender = work;
+    return true;
 }
 
 bool api_memory_for_reading(struct api_work *work, const struct api_host *host, const struct api_call *call,
                             struct api_problem *problem)
 {
-    return take(work, host, "reading the body", reading_bytes(call), problem);
+    return begin(work, host, call, reading_bytes(call), problem);
 }
 
-bool api_memory_for_planning(struct api_work *work, const struct api_host *host, const struct pe_request *core,
+bool api_memory_for_json(struct api_work *work, const struct api_host *host, const struct api_call *call, size_t n,
+                         struct api_problem *problem)
+{
+    return begin(work, host, call, json_bytes(n), problem);
+}
+
+void api_memory_settle(struct api_work *work)
+{
+    uint64_t left = work->request.arena.n_bytes;
+    if (work->n_taken > left) {
+        work->host->give_memory(work->n_taken - left);
+        work->n_taken = left;
+    }
+    work->n_read = work->n_taken;
+}
+
+bool api_memory_for_planning(struct api_work *work, const struct api_host *host, double bytes,
                              struct api_problem *problem)
 {
-    settle(work, work->request.arena.n_bytes);
-    return take(work, host, "planning the answer", pe_request_bytes(core), problem);
+    uint64_t all = whole(bytes), before = work->n_taken - work->n_read;
+    return take_more(work, host, "planning the answer", all > before ? all - before : 0, all, problem);
+}
+
+uint64_t api_memory_for_head(const struct api_host *host, const struct api_call *call, struct api_problem *problem)
+{
+    uint64_t head = 0;
+    for (size_t i = 0; i < sizeof head && i < call->body_bytes; i++)
+        head |= (uint64_t)(unsigned char)call->body[i] << 8 * i;
+    uint64_t n = API_TREE_FACTOR * (head < API_SAFETENSORS_HEADER_MAX ? head : 0) + 1; /* longer ones are refused */
+    if (!host->take_memory || host->take_memory(n))
+        return n;
+    fail(host, "reading the file's head", n, call->body_bytes, problem);
+    return 0;
+}
+
+void api_memory_refusal(const struct api_work *work, struct api_problem *problem)
+{
+    if (work && work->refusal.status)
+        *problem = work->refusal;
 }
 
 /* Of the first output. Larger ones are refused as pictures, and made smaller as text. */

@@ -137,6 +137,8 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     }
     if (n > PE_ROTATION_TABLE_MAX / row_bytes)
         return PE_OK;
+    if (pe_turn_admit_table(plan, n, row_bytes, err))
+        return err->status;
     side->cosines = t->tables[i] = malloc(n * row_bytes);
     if (!side->cosines)
         return pe_no_memory(err);

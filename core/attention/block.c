@@ -24,6 +24,13 @@ static void *number_at(const struct block *b, size_t row, size_t key)
     return pe_numbers_at(b->a, b->numbers, row * b->t->k_len + key);
 }
 
+/* Before each row: has the client left? Asked where rows are long only, and what is in the block then is nobody's. */
+static bool is_left(const struct block *b)
+{
+    enum { LONG_ROW = 4096 };
+    return b->t->k_len >= LONG_ROW && pe_is_cancelled();
+}
+
 static struct pe_rows rows_of(const struct block *b)
 {
     const struct pe_attention *t = b->t;
@@ -74,6 +81,19 @@ static const void *biased_queries(const struct block *b, const struct pe_rows *r
     return b->desk->q_biased;
 }
 
+/* Some keys at a time, whole panels: each product depends on its own two rows only. */
+static void multiply_panels(const struct block *b, const struct pe_rows *rows, double factor, const void *q)
+{
+    enum { MOST = 1 << 25 }; /* multiply-adds: some milliseconds */
+    size_t d = b->t->head_dim, n, most = MOST / (d * b->n_rows) & ~(size_t)63;
+    most = most ? most : 64;
+    for (size_t j = rows->j0, end = rows->j0 + rows->n_keys; j < end && !is_left(b); j += n) {
+        n = end - j < most - j % 64 ? end - j : most - j % 64;
+        b->a->products(b->n_rows, j, n, d, factor, q, d, rows->panels, pe_numbers_at(b->a, rows->logits, j - rows->j0),
+                       rows->stride);
+    }
+}
+
 static void multiply(const struct block *b)
 {
     const struct pe_attention *t = b->t;
@@ -84,8 +104,7 @@ static void multiply(const struct block *b)
         attend->cosine(b->plan, b->head, &factor);
     const void *q = b->desk->q_biased ? biased_queries(b, &rows) : rows.q;
     if (rows.panels)
-        b->a->products(b->n_rows, rows.j0, rows.n_keys, t->head_dim, factor, q, t->head_dim, rows.panels, rows.logits,
-                       rows.stride);
+        multiply_panels(b, &rows, factor, q);
     else
         b->a->abt(b->n_rows, rows.n_keys, t->head_dim, factor, q, t->head_dim, rows.k, rows.k_stride, 0, rows.logits,
                   rows.stride);
@@ -147,7 +166,7 @@ static void add_row_biases(const struct block *b)
 {
     const struct pe_attention *t = b->t;
     struct pe_output output = {.dtype = PE_F64};
-    for (size_t i = 0; i < b->n_rows; i++) {
+    for (size_t i = 0; i < b->n_rows && !is_left(b); i++) {
         struct pe_block row = {.row0 = (b->batch * t->n_heads + b->head) * t->q_len + b->i0 + i, .n_rows = 1};
         row.col0 = b->first;
         row.n_cols = b->end - b->first;
@@ -180,7 +199,7 @@ static void cap(const struct block *b)
 {
     if (isnan(b->t->fields.softcap))
         return;
-    for (size_t i = 0; i < b->n_rows; i++)
+    for (size_t i = 0; i < b->n_rows && !is_left(b); i++)
         b->a->cap(number_at(b, i, b->first), b->end - b->first, b->t->fields.softcap);
 }
 
@@ -208,7 +227,7 @@ static void hide_row(const struct block *b, size_t i, const struct pe_view *view
 static void hide(const struct block *b, double x)
 {
     struct pe_view view;
-    for (size_t i = 0; i < b->n_rows; i++) {
+    for (size_t i = 0; i < b->n_rows && !is_left(b); i++) {
         pe_view_row(b->plan, b->batch, b->i0 + i, b->desk->seen, &view);
         hide_row(b, i, &view, x);
     }
@@ -238,7 +257,7 @@ static void soften_row(const struct block *b, size_t i, const struct pe_view *vi
 static void soften(const struct block *b)
 {
     struct pe_view view;
-    for (size_t i = 0; i < b->n_rows; i++) {
+    for (size_t i = 0; i < b->n_rows && !is_left(b); i++) {
         pe_view_row(b->plan, b->batch, b->i0 + i, b->desk->seen, &view);
         soften_row(b, i, &view);
     }
@@ -257,7 +276,7 @@ static void divide(const struct block *b)
                   pe_numbers_at(b->a, desk->k_plain, b->first * t->head_dim), t->head_dim, 0,
                   number_at(&denominators, 0, b->first), t->k_len);
     }
-    for (size_t i = 0; i < b->n_rows; i++) {
+    for (size_t i = 0; i < b->n_rows && !is_left(b); i++) {
         double sum = 0;
         pe_view_row(b->plan, b->batch, b->i0 + i, desk->seen, &view);
         for (size_t j = view.first; j < view.end; j++)
@@ -316,7 +335,7 @@ static void add_values_one_by_one(const struct pe_attention *t, const void *bloc
                                   size_t v_stride, void *out, size_t out_stride)
 {
     for (size_t i = 0; i < n_rows; i++)
-        for (size_t c = 0; c < t->v_dim; c++) {
+        for (size_t c = 0; c < t->v_dim && !pe_is_cancelled(); c++) {
             double sum = 0;
             for (size_t j = 0; j < t->k_len; j++) {
                 double p = pe_number(t->a, block, i * t->k_len + j);

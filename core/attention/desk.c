@@ -8,7 +8,8 @@
 
 enum { NOTHING_LOADED = 0 }; /* heads are counted from 1 */
 
-enum { ASK_ROWS = 1024 }; /* of keys: then a client that has left is noticed. Blocks have fewer */
+/* Numbers of keys or values, after which the desk asks whether it is still wanted: half a millisecond. */
+enum { ASK_NUMBERS = 1 << 17 };
 
 /* ---- Making ---- */
 
@@ -128,13 +129,15 @@ static struct pe_desk *choose(const struct pe_attention *t, uint64_t unit)
     return any;
 }
 
-/* Goes round only while another thread takes the desk chosen, or has all of them: a stream of the server has three. */
+/* A stream of the server has three pieces at work; several streams of one plan have more than there are desks. */
 struct pe_desk *pe_desk_borrow(const struct pe_attention *t, uint64_t unit)
 {
     for (;;) {
         struct pe_desk *desk = choose(t, unit);
         if (desk && !atomic_exchange_explicit(&desk->busy, true, memory_order_acquire))
             return desk;
+        if (!desk)
+            pe_wait();
     }
 }
 
@@ -212,6 +215,12 @@ static void load_row(const struct pe_plan *plan, const struct pe_operand *op, co
         pe_convert(t->a->dtype, to, op->tensor.dtype, from, op->width);
 }
 
+static bool is_time_to_ask(size_t row, size_t width)
+{
+    size_t rows = ASK_NUMBERS / width;
+    return row % (rows ? rows : 1) == rows - 1;
+}
+
 void pe_desk_load_rows(const struct pe_plan *plan, const struct pe_side *side, size_t batch, size_t head, size_t row0,
                        size_t n, void *dst, void *plain)
 {
@@ -223,7 +232,7 @@ void pe_desk_load_rows(const struct pe_plan *plan, const struct pe_side *side, s
     struct angles w;
     w.first = w.n = 0;
     for (size_t i = 0; i < n; i++, from += op->row_step * size) {
-        if (i % ASK_ROWS == ASK_ROWS - 1 && pe_is_cancelled())
+        if (is_time_to_ask(i, op->width) && pe_is_cancelled())
             return;
         const double *cosines = t->turns ? cosines_at(plan, side, row0 + i, &w) : NULL;
         load_row(plan, op, from, cosines, (char *)dst + i * bytes, plain ? (char *)plain + i * bytes : NULL);
@@ -235,7 +244,7 @@ static void load_values(const struct pe_attention *t, struct pe_desk *desk, size
     const struct pe_operand *v = &t->v;
     size_t size = pe_dtype_size(v->tensor.dtype);
     const char *from = (const char *)v->tensor.data + (batch * v->batch_step + kv_head * v->head_step) * size;
-    for (size_t j = 0; j < t->k_len; j++)
+    for (size_t j = 0; j < t->k_len && !(is_time_to_ask(j, t->v_dim) && pe_is_cancelled()); j++)
         pe_convert(t->a->dtype, desk->v + j * t->v_dim * t->a->size, v->tensor.dtype, from + j * v->row_step * size,
                    t->v_dim);
 }
@@ -249,6 +258,17 @@ const char *pe_desk_keys(const struct pe_attention *t, const struct pe_desk *des
                    : (const char *)k->tensor.data + (batch * k->batch_step + kv_head * k->head_step) * t->a->size;
 }
 
+/* A whole number of panels at a time. */
+static void pack(const struct pe_attention *t, const char *keys, size_t stride, char *panels)
+{
+    size_t rows = ASK_NUMBERS / t->head_dim & ~(size_t)63, n;
+    rows = rows ? rows : 64;
+    for (size_t j = 0; j < t->k_len && !pe_is_cancelled(); j += n) {
+        n = t->k_len - j < rows ? t->k_len - j : rows;
+        t->a->pack(keys + j * stride * t->a->size, stride, n, t->head_dim, panels + j * t->head_dim * t->a->size);
+    }
+}
+
 static void load_keys(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t kv_head)
 {
     const struct pe_attention *t = plan->attention;
@@ -257,7 +277,7 @@ static void load_keys(const struct pe_plan *plan, struct pe_desk *desk, size_t b
         pe_desk_load_rows(plan, &t->sides[1], batch, kv_head, 0, t->k_len, desk->k, desk->k_plain);
     const char *keys = pe_desk_keys(t, desk, batch, kv_head, &stride);
     if (desk->panels)
-        t->a->pack(keys, stride, t->k_len, t->head_dim, desk->panels);
+        pack(t, keys, stride, desk->panels);
 }
 
 static void meet_keys(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head)
@@ -287,10 +307,10 @@ void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t 
     }
     if (attend && attend->open_head && desk->table_head != 1 + head) {
         desk->head_tables = attend->open_head(plan, t->a, head, desk->tables);
-        desk->table_head = 1 + head;
+        desk->table_head = pe_was_cancelled() ? NOTHING_LOADED : 1 + head;
     }
     if (attend && attend->open_keys && desk->met != 1 + batch * t->n_heads + head) {
         meet_keys(plan, desk, batch, head);
-        desk->met = 1 + batch * t->n_heads + head;
+        desk->met = pe_was_cancelled() ? NOTHING_LOADED : 1 + batch * t->n_heads + head;
     }
 }

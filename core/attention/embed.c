@@ -29,6 +29,15 @@ static size_t same_word_before(const struct pe_value *words, size_t i)
     return i;
 }
 
+/* Each word is compared with those before it. */
+static enum pe_status admit_words(struct pe_plan *plan, double n, double dim, struct pe_error *err)
+{
+    enum { NS_OF_COMPARING = 5 };
+    struct pe_cost cost = {0, 0};
+    pe_cost_each(&cost, n, dim * sizeof(float), dim * PE_NS_SEEDED + n * NS_OF_COMPARING);
+    return pe_plan_admit(plan, &cost, err);
+}
+
 static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
@@ -36,10 +45,12 @@ static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_er
     size_t n = words->list.n;
     if (n > PE_TOKENS_MAX)
         return pe_fail(err, "/tokens", "tokens has %zu words; allowed: at most %d", n, PE_TOKENS_MAX);
+    if (admit_words(plan, (double)n, (double)dim, err))
+        return err->status;
     float *table = t->embeddings = calloc(n * dim, sizeof *table);
     if (!table)
         return pe_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !pe_is_cancelled(); i++) {
         size_t j = same_word_before(words, i);
         if (j < i)
             memcpy(table + i * dim, table + j * dim, dim * sizeof *table);
@@ -174,24 +185,27 @@ static void project(const struct pe_arithmetic *a, const struct projection *p, c
     pe_convert(dtype, (char *)p->to->owned + row0 * p->n_out * pe_dtype_size(dtype), PE_F64, y, n * p->n_out);
 }
 
+/* A projection may be wide: of one row of it there need not be 64. */
+static size_t tile_rows(const struct pe_embeddings *e) { return e->n_rows < TILE_ROWS ? e->n_rows : TILE_ROWS; }
+
 static bool project_all(const struct pe_plan *plan, const struct projection p[3])
 {
     const struct pe_embeddings *e = &plan->attention->embedded;
     size_t widest = 0;
     for (size_t i = 0; i < 3; i++)
         widest = p[i].n_out > widest ? p[i].n_out : widest;
-    double *x = malloc(TILE_ROWS * (e->dim + widest) * sizeof *x);
+    double *x = malloc(tile_rows(e) * (e->dim + widest) * sizeof *x);
     for (size_t row = 0; x && row < e->n_rows && !pe_is_cancelled(); row += TILE_ROWS) {
         size_t n = e->n_rows - row < TILE_ROWS ? e->n_rows - row : TILE_ROWS;
         load(plan, row, n, x);
         for (size_t i = 0; i < 3 && !pe_is_cancelled(); i++)
-            project(plan->attention->products, &p[i], x, e->dim, row, n, x + TILE_ROWS * e->dim);
+            project(plan->attention->products, &p[i], x, e->dim, row, n, x + tile_rows(e) * e->dim);
     }
     free(x);
     return x;
 }
 
-/* They are made while planning, which nothing interrupts. */
+/* They are made while planning, a tile of rows at a time. */
 static enum pe_status check_work(const struct pe_attention *t, struct pe_error *err)
 {
     double rows = 0;
@@ -205,10 +219,52 @@ static enum pe_status check_work(const struct pe_attention *t, struct pe_error *
     return err->status = PE_TOO_LARGE;
 }
 
+/* Numbers of a projection or its bias, as doubles. */
+static double add_weights(struct pe_cost *cost, const struct pe_weights *w)
+{
+    uint64_t n = 0;
+    if (w->tensor.rank)
+        pe_shape_count(w->tensor.shape, w->tensor.rank, &n);
+    pe_cost_each(cost, (double)n, sizeof(double), w->is_seeded ? PE_NS_SEEDED : PE_NS_SENT);
+    return (double)n;
+}
+
+/* Encodings that are added: a multiply-add of theirs is a nanosecond of a slow machine. */
+static double ns_of_encoding(const struct pe_plan *plan)
+{
+    const struct pe_embeddings *e = &plan->attention->embedded;
+    double each = plan->element_work > 0 ? plan->element_work : plan->pace == PE_QUICK ? 16 : PE_SLOW_WORK;
+    if (!plan->scheme->info.is_additive)
+        return 0;
+    return plan->work + (double)e->n_rows * (double)e->dim * each;
+}
+
+/* Weights, queries, keys and values. What is made again in double takes time again, and its room was counted. */
+static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_embeddings *e = &t->embedded;
+    struct pe_cost cost = {0, 0};
+    double n = (double)e->n_rows, product = t->products == pe_arithmetic_in_order() ? 4 * PE_NS_PRODUCT : PE_NS_PRODUCT;
+    double widest = 0;
+    for (size_t i = PE_W_Q; i <= PE_W_V; i++) {
+        double width = add_weights(&cost, &t->brought.projections[i]) / (double)e->dim;
+        add_weights(&cost, &t->brought.projections[PE_B_Q + i]);
+        pe_cost_each(&cost, n * width, sizeof(double), (double)e->dim * product + 2 * PE_NS_SENT);
+        widest = fmax(widest, width);
+    }
+    pe_cost_add(&cost, (double)tile_rows(e) * ((double)e->dim + widest) * sizeof(double),
+                n * (double)e->dim * PE_NS_SENT);
+    pe_cost_add(&cost, 0, ns_of_encoding(plan));
+    if (t->q.owned)
+        cost.bytes = 0;
+    return pe_plan_admit(plan, &cost, err);
+}
+
 enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
-    if (check_work(t, err))
+    if (check_work(t, err) || admit(plan, err))
         return err->status;
     struct projection p[3] = {{0}};
     struct pe_operand *to[3] = {&t->q, &t->k, &t->v};

@@ -121,9 +121,22 @@ static uint64_t count_runs(const struct pe_plan *plan, size_t batch, double *bef
     return empty;
 }
 
+/* Runs are counted; lists are sorted, and each query is sought. */
+static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct pe_attention *t = plan->attention;
+    struct pe_cost cost = {0, 0};
+    double n = (double)t->k_len + (double)t->q_len, masks = t->sight.seen ? (double)t->sight.n_masks : 1;
+    double each = are_runs(plan) ? 20 : 20 * (1 + log2((double)t->k_len + 1));
+    pe_cost_add(&cost, 2 * ((double)t->k_len + 1) * sizeof(double), masks * n * each);
+    return pe_plan_admit(plan, &cost, err);
+}
+
 enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
+    if (admit(plan, err))
+        return err->status;
     double *scratch = malloc((t->k_len + 1) * sizeof *scratch);
     if (!scratch)
         return pe_no_memory(err);

@@ -239,6 +239,8 @@ enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave 
                    fastest * farthest, farthest, fastest);
 }
 
+enum { PADDING = 32 }; /* columns that the table of an axis has more */
+
 static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *err)
 {
     struct pe_source *from = &plan->sources[i];
@@ -247,10 +249,14 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *er
         return PE_OK;
     if (n > PE_DIM_MAX * (size_t)4)
         return PE_OK; /* longer than any table of waves: a row of positions */
-    struct pe_wave *columns = calloc(n ? n : 1, sizeof *columns);
+    struct pe_cost cost = {0, 0};
+    pe_cost_waves(&cost, (double)n + PADDING * plan->seq.n_axes);
+    if (plan->outputs[i].dtype == PE_BF16)
+        pe_cost_around(&cost, (double)n + PADDING * plan->seq.n_axes);
+    enum pe_status status = pe_plan_admit(plan, &cost, err);
+    struct pe_wave *columns = status ? NULL : calloc(n ? n : 1, sizeof *columns);
     if (!columns)
-        return pe_no_memory(err);
-    enum pe_status status = PE_OK;
+        return status ? status : pe_no_memory(err);
     if (plan->scheme->columns(plan, from->id, columns)) {
         status = pe_check_phases(plan, columns, n, err);
         if (!status && plan->arith == PE_ARITH_FLOAT32) {

@@ -7,28 +7,34 @@
 
 /* ---- Which scheme ---- */
 
-static enum pe_status scheme_missing(struct pe_error *err)
+/* Half of an error's detail; the other half is for the sentence before it. */
+enum { NAMES_MAX = PE_DETAIL_MAX / 2, SCHEMES_MAX = 64 };
+
+/* "none, integer, ..." */
+static void join(const char *const *names, char list[NAMES_MAX])
 {
-    char names[512] = "";
-    for (size_t i = 0; i < pe_n_schemes(); i++)
-        strcat(strcat(names, i ? ", " : ""), pe_scheme_at(i)->name);
-    return pe_fail(err, "/scheme", "the scheme is missing; give a preset, or one of: %s", names);
+    size_t used = 0;
+    list[0] = '\0';
+    for (size_t i = 0; names[i] && used < NAMES_MAX; i++)
+        used += (size_t)snprintf(list + used, NAMES_MAX - used, "%s%s", i ? ", " : "", names[i]);
 }
 
-static enum pe_status scheme_unknown(const char *name, struct pe_error *err)
+/* The scheme is missing (name is NULL) or none has this name: either way all names are listed. */
+static enum pe_status no_such_scheme(const char *name, struct pe_error *err)
 {
-    const char *names[64];
+    const char *names[SCHEMES_MAX];
+    char list[NAMES_MAX];
     size_t n = 0;
-    for (; n < pe_n_schemes() && n < 63; n++)
+    for (; n < pe_n_schemes() && n < SCHEMES_MAX - 1; n++)
         names[n] = pe_scheme_at(n)->name;
     names[n] = NULL;
+    join(names, list);
+    if (!name)
+        return pe_fail(err, "/scheme", "the scheme is missing; give a preset, or one of: %s", list);
     const char *nearest = pe_nearest(name, names);
-    if (nearest)
-        return pe_fail(err, "/scheme", "unknown scheme \"%.64s\"; nearest: \"%s\"", name, nearest);
-    scheme_missing(err); /* for its list of names */
-    char known[PE_DETAIL_MAX];
-    strcpy(known, strstr(err->detail, "one of"));
-    return pe_fail(err, "/scheme", "unknown scheme \"%.64s\"; %s", name, known);
+    if (!nearest)
+        return pe_fail(err, "/scheme", "unknown scheme \"%.64s\"; one of: %s", name, list);
+    return pe_fail(err, "/scheme", "unknown scheme \"%.64s\"; nearest: \"%s\"; one of: %s", name, nearest, list);
 }
 
 /* ---- Fields by name ---- */
@@ -140,10 +146,10 @@ static enum pe_status choose_scheme(struct pe_inheritance *in, const struct pe_r
     if (status)
         return status;
     if (!own && !inherited)
-        return scheme_missing(err);
+        return no_such_scheme(NULL, err);
     in->scheme = pe_scheme_get(own ? own : inherited->string);
     if (!in->scheme)
-        return scheme_unknown(own ? own : inherited->string, err);
+        return no_such_scheme(own ? own : inherited->string, err);
     if (own && inherited && strcmp(own, inherited->string) != 0)
         return pe_fail(err, "/scheme", "scheme is \"%s\", the model named has \"%s\"; leave scheme out", own,
                        inherited->string);

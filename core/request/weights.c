@@ -191,6 +191,12 @@ static bool find_seed(const struct pe_plan *plan, int64_t *seed, double *std)
     return pe_param_integer(rows, plan->config, "seed", 4, seed);
 }
 
+bool pe_weights_seedable(const struct pe_plan *plan)
+{
+    int64_t seed;
+    return pe_param_integer(plan->scheme->info.params, plan->config, "seed", 4, &seed);
+}
+
 bool pe_weights_there(const struct pe_plan *plan)
 {
     for (size_t id = 0; plan->weights && id < count_inputs(plan); id++)

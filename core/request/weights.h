@@ -39,7 +39,8 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err);
  * Only while planning. */
 #define PE_WHEN_WEIGHTS "weights"
 bool pe_weights_wanted(const struct pe_plan *plan);
-bool pe_weights_there(const struct pe_plan *plan); /* once the scheme has planned: are there any? */
+bool pe_weights_seedable(const struct pe_plan *plan); /* has the scheme's config a seed that is set? */
+bool pe_weights_there(const struct pe_plan *plan);    /* once the scheme has planned: are there any? */
 bool pe_weights_sent(const struct pe_plan *plan, size_t id);
 /* Length of an axis of a tensor that was sent; 0 where it was not, or has fewer axes. */
 uint64_t pe_weights_axis(const struct pe_plan *plan, size_t id, unsigned axis);

@@ -178,6 +178,8 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     pe_shape_count(op->sent.tensor.shape, op->sent.tensor.rank - 1, &n_rows);
     if (n_rows <= op->sent.n || op->sent.n > PE_ROTATION_TABLE_MAX / row_bytes)
         return PE_OK;
+    if (pe_turn_admit_table(plan, op->sent.n, row_bytes, err))
+        return err->status;
     op->table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(op->sent.n * row_bytes));
     if (!op->table)
         return pe_no_memory(err);

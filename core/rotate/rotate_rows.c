@@ -9,18 +9,32 @@
 
 /* ---- Angles ---- */
 
-enum pe_status pe_turn_init(struct pe_turn *turn, const struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_turn_init(struct pe_turn *turn, struct pe_plan *plan, struct pe_error *err)
 {
+    struct pe_cost cost = {0, 0};
     plan->scheme->rotate(plan, &turn->rotation, NULL);
     size_t width = 2 * turn->rotation.n_pairs;
-    turn->columns = calloc(width, sizeof *turn->columns);
+    pe_cost_waves(&cost, (double)width);
+    enum pe_status status = pe_plan_admit(plan, &cost, err);
+    turn->columns = status ? NULL : calloc(width, sizeof *turn->columns);
     if (!turn->columns)
-        return pe_no_memory(err);
+        return status ? status : pe_no_memory(err);
     plan->scheme->rotate(plan, &turn->rotation, turn->columns);
-    enum pe_status status = pe_check_phases(plan, turn->columns, width, err);
+    status = pe_check_phases(plan, turn->columns, width, err);
     if (!status && plan->arith == PE_ARITH_EXACT && pe_waves_new(turn->columns, width, &turn->waves))
         return pe_no_memory(err);
     return status;
+}
+
+enum pe_status pe_turn_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64_t row_bytes, struct pe_error *err)
+{
+    /* A cosine of a run; of the frameworks' recipe; and an exponential in double-double for each pair. */
+    enum { NS_OF_ROW = 100, NS_OF_WAVE = 8, NS_OF_RECIPE = 150 };
+    struct pe_cost cost = {0, 0};
+    double ns =
+        (plan->arith == PE_ARITH_FLOAT32 ? NS_OF_RECIPE : NS_OF_WAVE) + (plan->scheme->magnitude ? PE_NS_DD : 0);
+    pe_cost_each(&cost, (double)n_rows, (double)row_bytes, NS_OF_ROW + (double)row_bytes / sizeof(float) * ns);
+    return pe_plan_admit(plan, &cost, err);
 }
 
 void pe_turn_drop(struct pe_turn *turn)

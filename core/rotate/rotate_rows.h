@@ -12,7 +12,9 @@ struct pe_turn {
 };
 
 /* Asks the plan's scheme how it turns (pe_turn_drop afterwards, also after a failure). */
-enum pe_status pe_turn_init(struct pe_turn *turn, const struct pe_plan *plan, struct pe_error *err);
+enum pe_status pe_turn_init(struct pe_turn *turn, struct pe_plan *plan, struct pe_error *err);
+/* May a table of so many rows be made? Asks pe_plan_admit. */
+enum pe_status pe_turn_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64_t row_bytes, struct pe_error *err);
 void pe_turn_drop(struct pe_turn *turn);
 
 /* Cosines and sines of rows row0 …, [n_rows, 2 · n_pairs]. Where they depend on which input is turned (xPos), id is its

@@ -55,7 +55,7 @@ enum output { BIAS, SLOPES };
 
 static const struct pe_output_row outputs[] = {
     [BIAS] = {"bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "added to the scaled logits"},
-    [SLOPES] = {"slopes", "num_heads", 1, PE_DTYPE_NONE, false, NULL, "slope of each head"},
+    [SLOPES] = {"slopes", "num_heads", 1, PE_DTYPE_NONE, true, NULL, "slope of each head"},
     {.name = NULL},
 };
 
@@ -191,6 +191,17 @@ static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, s
     return PE_OK;
 }
 
+/* An exponential for each slope; a count for each key of a mask. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct alibi *c = plan->config;
+    const struct pe_sight *sight = plan->sight;
+    double masked = sight && sight->seen ? (double)sight->n_masks * (double)plan->seq.k->n : (double)c->bias.key_mask.n;
+    pe_cost_each(cost, (double)c->num_heads, 3 * sizeof(struct pe_dd), PE_NS_DD);
+    pe_cost_each(cost, c->form == KEY_MASK ? masked : 0, sizeof(double), 8);
+    pe_bias_cost(plan, (double)c->num_heads, cost);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct alibi *c = plan->config;
@@ -246,6 +257,7 @@ const struct pe_scheme pe_scheme_alibi = {
         },
     .config_bytes = sizeof(struct alibi),
     .is_pairwise = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

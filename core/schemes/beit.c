@@ -36,6 +36,7 @@ const struct pe_scheme pe_scheme_beit = {
     .config_bytes = sizeof(struct pe_window_fields),
     .n_class = 1,
     .has_axes = true,
+    .cost = pe_window_cost,
     .plan = plan,
     .drop = pe_window_drop,
     .fill = pe_window_fill,

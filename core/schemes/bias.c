@@ -17,13 +17,28 @@ enum { LINE_BLOCK = 1024 };
 /* Heads whose map is smaller than this are filled at one go, or nearly: nothing would be made twice. */
 enum { MAP_TO_KEEP_MIN = 64 * 1024 };
 
+/* Bytes of a line; 0 where none is kept. */
+static double line_bytes(const struct pe_plan *plan, double num_heads)
+{
+    double q_len = (double)plan->seq.q->n, k_len = (double)plan->seq.k->n, size = (double)pe_dtype_size(plan->dtype);
+    double bytes = num_heads * (q_len + k_len - 1) * size;
+    bool pays = q_len * k_len * size >= MAP_TO_KEEP_MIN && bytes <= (double)PE_BIAS_KEPT_MAX;
+    return plan->operation == PE_ENCODE && pays ? bytes : 0;
+}
+
+/* All of a line, as fills may write it; and the state of its blocks. */
+void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *cost)
+{
+    double line = pe_toeplitz_fits(plan) ? line_bytes(plan, num_heads) : 0;
+    if (line > 0)
+        pe_cost_add(cost, line + line / LINE_BLOCK + num_heads, 2 * num_heads + 1000);
+}
+
 /* What is malloc'ed and never met costs addresses only. */
 static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_bias_line *line = &bias->line;
-    double q_len = (double)plan->seq.q->n, k_len = (double)plan->seq.k->n, size = (double)pe_dtype_size(plan->dtype);
-    if (plan->operation != PE_ENCODE || !is_toeplitz(bias, plan) || q_len * k_len * size < MAP_TO_KEEP_MIN ||
-        (double)bias->num_heads * (q_len + k_len - 1) * size > (double)PE_BIAS_KEPT_MAX)
+    if (!is_toeplitz(bias, plan) || line_bytes(plan, (double)bias->num_heads) == 0)
         return PE_OK;
     line->n = (size_t)(plan->seq.q->n + plan->seq.k->n - 1);
     line->n_blocks = (line->n - 1) / LINE_BLOCK + 1;
@@ -218,8 +233,9 @@ static bool block_is_made(struct pe_bias *bias, const struct pe_plan *plan, size
         size_t first = i * LINE_BLOCK, n = line->n - first < LINE_BLOCK ? line->n - first : LINE_BLOCK;
         char *out = line->values + (head * line->n + first) * pe_dtype_size(plan->dtype);
         make_distances(bias, plan, head, pe_toeplitz_start(plan) + (double)first, n, plan->dtype, out);
-        atomic_store_explicit(state, MADE, memory_order_release);
-        return true;
+        bool is_whole = !pe_was_cancelled(); /* others read it too */
+        atomic_store_explicit(state, is_whole ? MADE : TO_MAKE, memory_order_release);
+        return is_whole;
     }
     return found == MADE;
 }

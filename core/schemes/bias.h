@@ -53,6 +53,8 @@ struct pe_bias {
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_sight_fields *fields,
                             struct pe_error *err);
 void pe_bias_drop(struct pe_bias *bias);
+/* What pe_bias_init will take, for the scheme's cost(). */
+void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *cost);
 
 /* Writes a block of the output bias. In attention rows are numbered across the batch too: [batch, head, query]. */
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *block, void *dst);

@@ -67,6 +67,12 @@ static enum pe_status set_shifts(struct pe_plan *p, struct pe_error *err)
     return PE_OK;
 }
 
+/* A division for each channel. */
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    pe_cost_each(cost, (double)((const struct binary *)p->config)->dim, sizeof(unsigned char), 30);
+}
+
 static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     struct binary *c = p->config;
@@ -110,6 +116,7 @@ const struct pe_scheme pe_scheme_binary = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct binary),
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

@@ -41,6 +41,7 @@ const struct pe_scheme pe_scheme_conformer = {
         },
     .config_bytes = sizeof(struct pe_rel_sin_fields),
     .is_pairwise = true,
+    .cost = pe_rel_sin_cost,
     .plan = plan,
     .drop = pe_rel_sin_drop,
     .width = pe_rel_sin_width,

@@ -34,6 +34,15 @@ static const struct pe_input_row inputs[] = {
 
 /* plan->tables: pos_emb, [npos_max, head_dim] doubles. */
 
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct cope *c = plan->config;
+    double rows = fmax((double)c->npos_max, (double)pe_weights_axis(plan, POS_EMB, 0));
+    double n = rows * (double)c->relative.head_dim;
+    pe_cost_weights(cost, plan, POS_EMB, n);
+    pe_cost_each(cost, n, 0, 3);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct cope *c = plan->config;
@@ -136,6 +145,7 @@ const struct pe_scheme pe_scheme_cope = {
         },
     .config_bytes = sizeof(struct cope),
     .is_pairwise = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .attend = &attend,

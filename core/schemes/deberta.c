@@ -85,11 +85,18 @@ static const struct pe_input_row inputs[] = {
     {.name = NULL},
 };
 
+/* Buckets of distances beyond mid = position_buckets/2. */
+struct ladder {
+    int64_t mid;
+    struct pe_dd log_mid, log_m; /* ln mid, ln((M-1)/mid) */
+};
+
 struct tables {
     bool has[2]; /* the terms */
     int64_t span;
     double *table[2];               /* pos_key, pos_query: [num_heads, 2·span, head_dim] */
     struct pe_relative_index index; /* of attention */
+    struct ladder ladder;
     int64_t n_buckets;
     int32_t bucket[]; /* [n_buckets]: b of each distance from 0 on, the span at most */
 };
@@ -105,33 +112,41 @@ static bool has_passed(struct pe_dd log_n, struct pe_dd log_m, int64_t mid, int6
     return difference > right.hi * 0x1p-88;
 }
 
-/* mid + ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉, n > mid, or the span if that is less. The quotient in double is near enough
- * to begin one step before the right one. */
-static int32_t logarithmic(const struct deberta *c, int64_t span, int64_t n)
+static struct ladder ladder_of(const struct deberta *c)
 {
-    int64_t mid = c->position_buckets / 2;
-    struct pe_dd log_mid = dd_log(dd((double)mid));
-    struct pe_dd log_m = dd_sub(dd_log(dd((double)(c->max_relative_positions - 1))), log_mid);
-    struct pe_dd log_n = dd_sub(dd_log(dd((double)n)), log_mid);
-    int64_t step = (int64_t)fmin(floor(log_n.hi / log_m.hi * (double)(mid - 1)), (double)span) - 1;
-    step = step > 0 ? step : 0;
-    while (mid + step < span && has_passed(log_n, log_m, mid, step))
-        step++;
-    return (int32_t)(mid + step);
+    struct ladder s = {.mid = c->position_buckets / 2};
+    if (c->position_buckets > 0) {
+        s.log_mid = dd_log(dd((double)s.mid));
+        s.log_m = dd_sub(dd_log(dd((double)(c->max_relative_positions - 1))), s.log_mid);
+    }
+    return s;
 }
 
-static int32_t bucket_of(const struct deberta *c, int64_t span, int64_t n)
+/* mid + ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉, n > mid, or the span if that is less. The quotient in double is near enough
+ * to begin one step before the right one. */
+static int32_t logarithmic(const struct ladder *s, int64_t span, int64_t n)
 {
-    if (c->position_buckets > 0 && n > c->position_buckets / 2)
-        return logarithmic(c, span, n);
+    struct pe_dd log_n = dd_sub(dd_log(dd((double)n)), s->log_mid);
+    int64_t step = (int64_t)fmin(floor(log_n.hi / s->log_m.hi * (double)(s->mid - 1)), (double)span) - 1;
+    step = step > 0 ? step : 0;
+    while (s->mid + step < span && has_passed(log_n, s->log_m, s->mid, step))
+        step++;
+    return (int32_t)(s->mid + step);
+}
+
+static int32_t bucket_of(const struct ladder *s, int64_t span, int64_t n)
+{
+    if (s->mid > 0 && n > s->mid)
+        return logarithmic(s, span, n);
     return (int32_t)(n < span ? n : span);
 }
 
 /* Of each distance up to M, or until the bucket is the last one. */
 static void set_buckets(const struct deberta *c, struct tables *t, int64_t room)
 {
+    t->ladder = ladder_of(c);
     while (t->n_buckets < room && (t->n_buckets == 0 || t->bucket[t->n_buckets - 1] < t->span)) {
-        t->bucket[t->n_buckets] = bucket_of(c, t->span, t->n_buckets);
+        t->bucket[t->n_buckets] = bucket_of(&t->ladder, t->span, t->n_buckets);
         t->n_buckets++;
     }
 }
@@ -143,10 +158,11 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
     int64_t n = rel < 0 ? -rel : rel, most = c->max_relative_positions - 1;
     if (c->clamp_first && n > most)
         n = most;
-    int64_t b = n < t->n_buckets                         ? t->bucket[n]
-                : t->bucket[t->n_buckets - 1] >= t->span ? t->span
-                                                         : bucket_of(c, t->span, n); /* odd position_buckets only */
-    int64_t r = (rel > 0 ? -b : b) + t->span;                                        /* delta = -rel */
+    int64_t b = n < t->n_buckets ? t->bucket[n]
+                : t->bucket[t->n_buckets - 1] >= t->span
+                    ? t->span
+                    : bucket_of(&t->ladder, t->span, n); /* odd position_buckets only */
+    int64_t r = (rel > 0 ? -b : b) + t->span;            /* delta = -rel */
     return (int32_t)(r < 0 ? 0 : r < 2 * t->span ? r : 2 * t->span - 1);
 }
 
@@ -371,6 +387,45 @@ static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct
 
 /* ---- The plan ---- */
 
+static double terms_of(const struct deberta *c)
+{
+    const struct pe_value *v = c->pos_att_type;
+    bool is_one = v && ((v->kind == PE_STRING && !strchr(v->string, '|')) || (v->kind == PE_LIST && v->list.n == 1));
+    return is_one ? 1 : 2;
+}
+
+/* Embeddings, the weights of a term, and the products of the two. */
+static void add_projections(const struct pe_plan *plan, double rows, double width, struct pe_cost *cost)
+{
+    const struct deberta *c = plan->config;
+    double hidden = (double)pe_weights_axis(plan, REL_EMBEDDINGS, 1);
+    pe_cost_each(cost, rows * hidden, sizeof(double), c->norm_rel_ebd ? 60 : PE_NS_SENT);
+    bool is_seeded = c->share_att_key && plan->brought->projections[PE_W_Q].is_seeded;
+    pe_cost_each(cost, terms_of(c) * width * (hidden + 1), sizeof(double), is_seeded ? PE_NS_SEEDED : PE_NS_SENT);
+    pe_cost_each(cost, terms_of(c) * fmin(rows * width, PE_RELATIVE_TABLE_MAX), sizeof(double), hidden * PE_NS_PRODUCT);
+}
+
+/* A logarithm for each distance that shares its bucket (of odd buckets also where rows are looked up); in attention the
+ * tables, and how long their rows are. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct deberta *c = plan->config;
+    double m = c->max_relative_positions < 1 ? 512 : (double)c->max_relative_positions;
+    double buckets = (double)c->position_buckets, rows = 2 * (buckets > 0 ? buckets : m);
+    double width = (double)c->relative.num_heads * (double)c->relative.head_dim;
+    double table = fmin(rows * width, PE_RELATIVE_TABLE_MAX);
+    pe_cost_each(cost, m + 2, sizeof(int32_t), buckets > 0 ? PE_NS_DD : 10);
+    if (plan->operation != PE_ATTEND)
+        return;
+    if (pe_weights_sent(plan, REL_EMBEDDINGS))
+        add_projections(plan, rows, width, cost);
+    else
+        pe_cost_each(cost, terms_of(c) * table, sizeof(double),
+                     fmax(pe_cost_of_weight(plan, POS_KEY), pe_cost_of_weight(plan, POS_QUERY)));
+    pe_cost_each(cost, terms_of(c) * table, 0, 3);
+    pe_relative_index_cost(plan, buckets > 0 && c->position_buckets % 2 ? PE_NS_DD : 10, cost);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct deberta *c = plan->config;
@@ -388,6 +443,8 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
         return pe_no_memory(err);
     t->span = span;
     set_buckets(c, t, room);
+    if (t->bucket[t->n_buckets - 1] < span)
+        plan->pace = PE_SLOW; /* an odd position_buckets: a logarithm for each distance beyond the table */
     status = check_terms(c, t, err);
     if (!status)
         status = check_norm(c, err);
@@ -562,6 +619,7 @@ const struct pe_scheme pe_scheme_deberta = {
         },
     .config_bytes = sizeof(struct deberta),
     .is_pairwise = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

@@ -82,7 +82,7 @@ static void row(const struct pe_plan *plan, const struct pe_glance *first, size_
     const struct fire *f = plan->config;
     const struct tables *t = plan->tables;
     double x[BATCH], y[BATCH], whole = log_of(f->c, fmax(first->q_pos, t->least)) + 1e-6;
-    for (size_t at = 0; at < n; at += BATCH) {
+    for (size_t at = 0; at < n && !pe_is_cancelled(); at += BATCH) {
         size_t m = n - at < BATCH ? n - at : BATCH;
         for (size_t j = 0; j < m; j++)
             x[j] = log_of(f->c, pe_position_at(plan->seq.k, first->key + at + j) - first->q_pos) / whole;
@@ -136,6 +136,23 @@ static struct tables *read_weights(const struct pe_plan *plan)
     return t;
 }
 
+/* The network's numbers. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct fire *f = plan->config;
+    double hidden =
+        fmax((double)f->hidden, fmax((double)pe_weights_axis(plan, W1, 0), (double)pe_weights_axis(plan, B1, 0)));
+    double heads =
+        fmax((double)f->num_heads, fmax((double)pe_weights_axis(plan, W2, 0), (double)pe_weights_axis(plan, B2, 0)));
+    hidden = fmin(hidden, HIDDEN_MAX);
+    heads = fmin(heads, PE_HEADS_MAX);
+    pe_cost_weights(cost, plan, W1, hidden);
+    pe_cost_weights(cost, plan, B1, hidden);
+    pe_cost_weights(cost, plan, W2, heads * hidden);
+    pe_cost_weights(cost, plan, B2, heads);
+    pe_bias_cost(plan, heads, cost);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct fire *f = plan->config;
@@ -183,6 +200,7 @@ const struct pe_scheme pe_scheme_fire = {
         },
     .config_bytes = sizeof(struct fire),
     .is_pairwise = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

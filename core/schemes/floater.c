@@ -201,6 +201,17 @@ static enum pe_status make_stepping(struct pe_plan *plan, struct tables *t, stru
     return status;
 }
 
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    const struct floater *c = p->config;
+    double dim = fmax((double)c->dim, fmax((double)pe_weights_axis(p, P0, 0), (double)pe_weights_axis(p, B2, 0)));
+    double sent = fmax((double)pe_weights_axis(p, W1, 0), (double)pe_weights_axis(p, B1, 0));
+    double hidden = sent > 0 ? sent : c->hidden == PE_UNSET_INT ? dim : (double)c->hidden;
+    pe_network_room(cost, hidden * (dim + 2) + dim * (hidden + 2));
+    pe_stepping_room(cost, p, dim, WORK_ROWS * dim + 2 * fmax(dim, hidden));
+    pe_cost_weights(cost, p, P0, dim);
+}
+
 static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     struct floater *c = p->config;
@@ -258,7 +269,7 @@ const struct pe_scheme pe_scheme_floater = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct floater),
-    .is_stepping = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

@@ -133,6 +133,18 @@ static enum pe_status check_phases(const struct pe_plan *p, struct pe_error *err
     return PE_OK;
 }
 
+/* Features, each checked against the farthest position; random directions. */
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    const struct fourier *c = p->config;
+    double axes = p->seq.n_axes, sent = (double)pe_weights_axis(p, PE_FOURIER_B, 0);
+    double n = fmax(sent, c->num_freqs == PE_UNSET_INT ? PE_GAUSSIAN_FREQS : (double)c->num_freqs);
+    double columns = c->style == PE_PERCEIVER ? axes * (2 * (double)c->num_bands + 1) : axes * (2 * n + 1);
+    pe_cost_each(cost, fmin(columns, PE_DIM_MAX), sizeof(struct pe_feature), 100);
+    if (c->style == PE_GAUSSIAN)
+        pe_cost_weights(cost, p, PE_FOURIER_B, n * axes);
+}
+
 static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     const struct fourier *c = p->config;
@@ -264,6 +276,7 @@ const struct pe_scheme pe_scheme_fourier = {
         },
     .config_bytes = sizeof(struct fourier),
     .has_axes = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .width = width,

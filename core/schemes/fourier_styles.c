@@ -144,7 +144,7 @@ static enum pe_status get_b(struct pe_plan *p, struct pe_error *err)
     if (sent)
         status = pe_fix_size(p, "num_freqs", pe_weights_axis(p, PE_FOURIER_B, 0), "b", err);
     else if (c->num_freqs == PE_UNSET_INT)
-        c->num_freqs = 256;
+        c->num_freqs = PE_GAUSSIAN_FREQS;
     const uint64_t shape[] = {(uint64_t)c->num_freqs, p->seq.n_axes};
     if (!status)
         status = pe_weights_need(p, PE_FOURIER_B, shape, 2, err);

@@ -121,6 +121,7 @@ const struct pe_scheme pe_scheme_integer = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct integer),
+    .cost = pe_cost_nothing,
     .plan = plan,
     .fill = fill,
 };

@@ -280,6 +280,19 @@ static enum pe_status check_way(const struct pe_plan *plan, const struct state *
     return PE_OK;
 }
 
+/* Rows of the table that make one of an axis: four at most for each, and where it shrinks as many as the axis had. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    enum { LENGTH_MAX = 65536 };
+    const struct learned *c = plan->config;
+    bool is_resized = c->interpolate != PE_UNSET_WORD || c->table_grid.n;
+    for (unsigned a = 0; is_resized && a < plan->seq.n_grid && a < 2; a++) {
+        double to = fmin((double)plan->seq.grid[a], LENGTH_MAX);
+        double from = a < c->table_grid.n ? pe_real_at(&c->table_grid, a) : 0;
+        pe_cost_each(cost, to + 4 * fmax(from, to), sizeof(int64_t) + sizeof(double), 100);
+    }
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct learned *c = plan->config;
@@ -429,6 +442,7 @@ const struct pe_scheme pe_scheme_learned = {
         },
     .config_bytes = sizeof(struct learned),
     .has_axes = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

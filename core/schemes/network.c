@@ -98,6 +98,12 @@ double pe_network_cost(const struct pe_network *net) { return (double)net->n_wei
 
 double pe_network_made(const struct pe_network *net) { return 32 * (double)net->n_weights; }
 
+/* With zeros: the first fills write the rest. */
+void pe_network_room(struct pe_cost *cost, double n_weights)
+{
+    pe_cost_each(cost, fmin(n_weights, PE_NETWORK_WEIGHTS_MAX), sizeof(double), PE_NS_BYTE * sizeof(double));
+}
+
 /* ---- Weights ---- */
 
 /* Row `o` of W becomes column `o` of the table. */
@@ -131,9 +137,8 @@ void pe_network_load(struct pe_network *net, bool may_leave)
         load_row(l, row);
         atomic_fetch_add_explicit(&net->rows_made, 1, memory_order_release);
     }
-    while (atomic_load_explicit(&net->rows_made, memory_order_acquire) < net->n_rows) {
-        /* others are at the last rows: a moment */
-    }
+    while (atomic_load_explicit(&net->rows_made, memory_order_acquire) < net->n_rows)
+        pe_wait(); /* others are at the last rows */
 }
 
 /* ---- Applying ---- */

@@ -31,6 +31,8 @@ struct pe_network_form {
 /* Asks for the weights (tensors sent, or seeded) and makes *network, or says what is missing. */
 enum pe_status pe_network_new(struct pe_plan *plan, const struct pe_network_form *form, struct pe_network **network,
                               struct pe_error *err);
+/* What pe_network_new will take, for the scheme's cost(). */
+void pe_network_room(struct pe_cost *cost, double n_weights);
 void pe_network_free(struct pe_network *network); /* NULL is accepted */
 
 size_t pe_network_scratch(const struct pe_network *network); /* doubles that pe_network_apply needs */

@@ -151,6 +151,23 @@ static enum pe_status make_stepping(struct pe_plan *plan, struct tables *t, stru
     return status;
 }
 
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    const struct recursive *c = p->config;
+    size_t n_layers = count_layers(p);
+    double dim = fmax((double)c->dim, fmax((double)pe_weights_axis(p, P0, 0), (double)pe_weights_axis(p, W1, 1)));
+    double hidden = c->hidden == PE_UNSET_INT ? dim : (double)c->hidden, in = dim, widest = dim, n = 0;
+    for (size_t i = 0; i < n_layers; i++) {
+        double sent = (double)width_sent(p, i), out = i + 1 == n_layers ? dim : sent > 0 ? sent : hidden;
+        n += out * (in + 1);
+        widest = fmax(widest, out);
+        in = out;
+    }
+    pe_network_room(cost, n);
+    pe_stepping_room(cost, p, dim, dim + 2 * widest);
+    pe_cost_weights(cost, p, P0, dim);
+}
+
 static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     struct recursive *c = p->config;
@@ -205,7 +222,7 @@ const struct pe_scheme pe_scheme_recursive = {
             .is_additive = true,
         },
     .config_bytes = sizeof(struct recursive),
-    .is_stepping = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

@@ -93,6 +93,12 @@ static bool steps_by_one(const int32_t *run, size_t n)
     return up || down;
 }
 
+void pe_relative_index_cost(const struct pe_plan *plan, double ns, struct pe_cost *cost)
+{
+    if (pe_rows_are_runs(plan))
+        pe_cost_each(cost, (double)plan->seq.q->n + (double)plan->seq.k->n, sizeof(int32_t), ns);
+}
+
 /* The smallest distance is that of the last query and the first key. */
 enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_row_fn *row, struct pe_relative_index *x,
                                       struct pe_error *err)

@@ -40,6 +40,8 @@ struct pe_relative_index {
     int32_t *run;   /* [q_len + k_len - 1], owned; NULL: each row is asked for */
     bool is_smooth; /* along it rows only go up, or only down, by one at most */
 };
+/* What that takes where a row takes ns nanoseconds, for the scheme's cost(). */
+void pe_relative_index_cost(const struct pe_plan *plan, double ns, struct pe_cost *cost);
 enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_row_fn *row, struct pe_relative_index *x,
                                       struct pe_error *err);
 

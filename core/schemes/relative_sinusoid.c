@@ -63,7 +63,8 @@ static enum pe_status make_waves(const struct pe_plan *plan, struct tables *t, s
     return status;
 }
 
-enum { RUN = 512 }; /* distances laid out at a time */
+enum { RUN = 512 };   /* distances laid out at a time */
+enum { R_ROWS = 64 }; /* and projected */
 
 /* Rows row0 … of R, columns col0 … */
 static void fill_r(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_block *b, char *dst)
@@ -210,6 +211,37 @@ static enum pe_status read_weights(struct pe_plan *plan, struct tables *t, struc
     return t->u && t->v && t->w && (!t->types || (t->seg && t->seg_bias)) ? PE_OK : pe_no_memory(err);
 }
 
+/* R projected for all heads (open); where that is too large, heads make their own. */
+static void add_attention(const struct pe_plan *plan, double d_model, struct pe_cost *cost)
+{
+    const struct pe_rel_sin_fields *c = plan->config;
+    double width = (double)c->relative.num_heads * (double)c->relative.head_dim;
+    double w = fmin(width * d_model, PE_RELATIVE_WEIGHTS_MAX);
+    int64_t least, most;
+    pe_relative_reach(plan, &least, &most);
+    double n = plan->seq.piece ? 2 * (double)plan->seq.k->n : (double)most - (double)least + 1;
+    pe_cost_weights(cost, plan, PE_REL_W, w);
+    pe_cost_each(cost, 5 * width, sizeof(double), pe_cost_of_weight(plan, PE_REL_U));
+    pe_cost_add(cost, (double)plan->seq.k->n, 3 * w); /* types; the norm of w_r */
+    if (width * n * sizeof(float) > (double)PE_RELATIVE_ENCODING_MAX)
+        return;
+    pe_cost_each(cost, w + R_ROWS * (width + d_model), sizeof(double), PE_NS_SENT);
+    pe_cost_each(cost, width * (n + 32), sizeof(double), d_model * PE_NS_PRODUCT + 4);
+    pe_cost_each(cost, n * d_model, 0, 10);
+}
+
+void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct pe_rel_sin_fields *c = plan->config;
+    double width = (double)c->relative.num_heads * (double)c->relative.head_dim;
+    double d_model = c->d_model == PE_UNSET_INT ? width : (double)c->d_model;
+    d_model = fmin(fmax(d_model, plan->weights ? (double)pe_weights_axis(plan, PE_REL_W, 1) : 0), PE_DIM_MAX);
+    pe_cost_waves(cost, d_model);
+    pe_cost_ladder(cost, d_model / 2, false);
+    if (plan->operation == PE_ATTEND)
+        add_attention(plan, d_model, cost);
+}
+
 enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_style *style, struct pe_error *err)
 {
     struct tables *t = plan->tables = calloc(1, sizeof *t);
@@ -258,7 +290,6 @@ static size_t table_numbers(const struct pe_plan *plan)
 
 /* Where a head's table is made anew, its part of w_r, some rows of R and their projections stand behind it. Rows are
  * whole panels. */
-enum { R_ROWS = 64 };
 
 static size_t projection_numbers(const struct pe_plan *plan)
 {

@@ -50,6 +50,7 @@ extern const struct pe_output_row pe_rel_sin_outputs[];
 extern const struct pe_attend pe_rel_sin_attend;
 
 enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_style *style, struct pe_error *err);
+void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost);
 void pe_rel_sin_drop(struct pe_plan *plan);
 void pe_rel_sin_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id,
                      const struct pe_block *block, void *dst);

@@ -49,6 +49,7 @@ const struct pe_scheme pe_scheme_rope = {
         },
     .config_bytes = sizeof(struct pe_rotary_fields),
     .has_axes = true,
+    .cost = pe_rotary_cost,
     .plan = pe_rotary_plan,
     .drop = pe_rotary_drop,
     .columns = pe_rotary_columns,

@@ -146,6 +146,21 @@ static enum pe_status make(struct pe_plan *plan, struct pe_error *err)
     return status;
 }
 
+/* Frequencies and the axis of each pair, from a ladder that is scaled; coordinates that are listed. */
+void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct pe_rotary_fields *c = plan->config;
+    double n = (double)c->head_dim / 2, listed = 0;
+    bool float32 = c->arith == PE_ARITH_FLOAT32;
+    pe_cost_ladder(cost, n, float32);
+    pe_cost_each(cost, n, sizeof(struct pe_dd) + sizeof(unsigned char), 400);
+    for (unsigned a = 0; float32 && c->coords != PE_COORDS_INDEX && a < plan->seq.n_grid; a++)
+        listed += (double)plan->seq.grid[a];
+    pe_cost_each(cost, fmin(listed, PE_LISTED_POSITIONS_MAX), sizeof(double), PE_NS_PLACE);
+    if (plan->seq.k->list) /* which may stand for each of three axes */
+        pe_cost_each(cost, (double)plan->seq.k->n, 0, 3 * PE_NS_VISIT);
+}
+
 enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_rotary_fields *c = plan->config;

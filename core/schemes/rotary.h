@@ -175,6 +175,7 @@ struct pe_rotary {
 };
 
 /* Resolves the fields and the sequence's axes, and makes plan->tables: the `plan` of the family. */
+void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);
 enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err);
 void pe_rotary_drop(struct pe_plan *plan);
 

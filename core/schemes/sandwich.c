@@ -164,6 +164,15 @@ static enum pe_status make_cosines(const struct sandwich *c, struct tables *t, s
     return pe_waves_new(t->cosines, t->n, &t->waves) ? pe_no_memory(err) : PE_OK;
 }
 
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct sandwich *c = plan->config;
+    double n = (double)c->bar_dim / 2;
+    pe_cost_ladder(cost, n, false);
+    pe_cost_waves(cost, n);
+    pe_bias_cost(plan, (double)c->num_heads, cost);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct sandwich *c = plan->config;
@@ -211,6 +220,7 @@ const struct pe_scheme pe_scheme_sandwich = {
         },
     .config_bytes = sizeof(struct sandwich),
     .is_pairwise = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

@@ -200,6 +200,28 @@ static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct
     return status ? status : make_sinusoids(plan, t, err);
 }
 
+/* The tables, and how long their rows are. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct shaw *c = plan->config;
+    if (plan->operation != PE_ATTEND)
+        return;
+    double most = c->max_relative != PE_UNSET_INT ? 2 * (double)c->max_relative : (double)c->p_max - (double)c->p_min;
+    double rows = fmax(most + 1, (double)pe_weights_axis(plan, REL_K, 0)), v_dim = (double)(size_t)plan->brought->v_dim;
+    double d = (double)c->relative.head_dim, k = fmin(rows * d, PE_RELATIVE_TABLE_MAX);
+    double v = fmin(rows * (v_dim > 0 ? v_dim : d), PE_RELATIVE_TABLE_MAX);
+    if (c->table_style == SINUSOIDAL) {
+        pe_cost_waves(cost, d);
+        pe_cost_ladder(cost, d / 2, false);
+        pe_cost_each(cost, k + v, sizeof(double), 10);
+    } else {
+        pe_cost_weights(cost, plan, REL_K, k);
+        pe_cost_weights(cost, plan, REL_V, v);
+    }
+    pe_cost_each(cost, k, 0, 3);
+    pe_relative_index_cost(plan, 10, cost);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct tables *t = plan->tables = calloc(1, sizeof *t);
@@ -347,6 +369,7 @@ const struct pe_scheme pe_scheme_shaw = {
         },
     .config_bytes = sizeof(struct shaw),
     .is_pairwise = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

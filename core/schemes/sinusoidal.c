@@ -192,6 +192,13 @@ static enum pe_status make_columns(struct pe_plan *p, struct pe_error *err)
     return PE_OK;
 }
 
+static void cost(const struct pe_plan *p, struct pe_cost *cost)
+{
+    const struct sinusoidal *c = p->config;
+    pe_cost_ladder(cost, (double)c->dim / 2 + 2 * PE_AXES_MAX, c->arith == PE_ARITH_FLOAT32);
+    pe_cost_each(cost, (double)c->dim, sizeof(struct pe_wave), 50);
+}
+
 static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
 {
     const struct sinusoidal *c = p->config;
@@ -233,6 +240,7 @@ const struct pe_scheme pe_scheme_sinusoidal = {
         },
     .config_bytes = sizeof(struct sinusoidal),
     .has_axes = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .columns = columns,

@@ -64,6 +64,14 @@ static enum pe_status check_work(struct pe_plan *plan, const struct pe_steps *st
     return err->status = PE_TOO_LARGE;
 }
 
+void pe_stepping_room(struct pe_cost *cost, const struct pe_plan *plan, double dim, double scratch)
+{
+    double n = fmax(pe_positions_last(plan->seq.k) + 1, 1), row = dim * sizeof(double);
+    double kept = fmin(n, fmax(floor((double)PE_STEPS_KEPT_MAX / row), 1));
+    double bytes = kept * (row + 1) + PE_STEPS_WALKERS * (dim + scratch) * sizeof(double);
+    pe_cost_add(cost, sizeof(struct pe_stepping) + bytes, bytes * PE_NS_BYTE);
+}
+
 static bool alloc(struct pe_stepping *s)
 {
     size_t one = s->steps.dim + s->steps.scratch;
@@ -198,13 +206,15 @@ static struct walker *nearest_free(struct pe_stepping *s, uint64_t k)
     return best;
 }
 
-/* Goes round only while another thread takes the walker chosen, or has all of them. */
+/* Goes round only while another thread takes the walker chosen; waits while others have all of them. */
 static struct walker *borrow(struct pe_stepping *s, uint64_t k)
 {
     for (;;) {
         struct walker *w = nearest_free(s, k);
         if (w && !atomic_exchange_explicit(&w->busy, true, memory_order_acquire))
             return w;
+        if (!w)
+            pe_wait();
     }
 }
 

@@ -17,6 +17,9 @@ struct pe_steps {
     const void *context;
 };
 
+/* What pe_stepping_new will take, for the scheme's cost(). */
+void pe_stepping_room(struct pe_cost *cost, const struct pe_plan *plan, double dim, double scratch);
+
 /* Makes *stepping (free with pe_stepping_free) for the plan's positions, which must be whole numbers from 0 on, or
  * refuses if they are too far down. Allocates only: no row is made before a fill asks for it. Sets the plan's
  * pace; extra: work of a first fill, in multiply-adds. */

@@ -35,6 +35,7 @@ const struct pe_scheme pe_scheme_swin = {
         },
     .config_bytes = sizeof(struct pe_window_fields),
     .has_axes = true,
+    .cost = pe_window_cost,
     .plan = plan,
     .drop = pe_window_drop,
     .fill = pe_window_fill,

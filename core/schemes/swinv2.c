@@ -144,6 +144,16 @@ static enum pe_status need_logit_scale(struct pe_plan *plan, struct pe_error *er
     return pe_weights_need(plan, LOGIT_SCALE, &heads, 1, err);
 }
 
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct swinv2 *c = plan->config;
+    double hidden = fmax((double)c->hidden, (double)pe_weights_axis(plan, W1, 0));
+    double heads = fmax((double)c->window.num_heads, (double)pe_weights_axis(plan, W2, 0));
+    pe_window_cost(plan, cost);
+    if (pe_weights_wanted(plan))
+        pe_network_room(cost, 3 * hidden + heads * (hidden + 1));
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct swinv2 *c = plan->config;
@@ -198,6 +208,7 @@ const struct pe_scheme pe_scheme_swinv2 = {
         },
     .config_bytes = sizeof(struct swinv2),
     .has_axes = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = pe_window_fill,

@@ -260,6 +260,17 @@ static enum pe_status check(const struct t5 *c, struct pe_error *err)
     return PE_OK;
 }
 
+/* A logarithm for each step of the search for each bucket, and the factors of a tie, by division up to a root. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct t5 *c = plan->config;
+    double buckets = fmin(fmax((double)c->num_buckets, (double)pe_weights_axis(plan, TABLE, 0)), BUCKETS_MAX);
+    double side = c->bidirectional ? buckets / 2 : buckets, distance = (double)c->max_distance;
+    pe_cost_each(cost, side, sizeof(double), (log2(distance) + 1) * PE_NS_NEAR);
+    pe_cost_add(cost, 0, 100 * sqrt(distance));
+    pe_bias_cost(plan, fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1)), cost);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     const struct t5 *c = plan->config;
@@ -332,6 +343,7 @@ const struct pe_scheme pe_scheme_t5 = {
         },
     .config_bytes = sizeof(struct t5),
     .is_pairwise = true,
+    .cost = cost,
     .plan = plan,
     .drop = drop,
     .fill = fill,

@@ -113,6 +113,17 @@ static void read_row(const struct pe_plan *plan, uint64_t row, double *out)
     pe_weights_read(&plan->weights[TABLE], row * n, n, out);
 }
 
+/* Room for the table, which the first fills write. */
+void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct pe_window_fields *c = plan->config;
+    const struct pe_sequence *seq = &plan->seq;
+    double h = seq->n_grid == 2 ? (double)seq->grid[0] : 1, w = (double)(seq->n_grid == 2 ? seq->grid[1] : seq->k->n);
+    double heads = fmax((double)c->num_heads, (double)pe_weights_axis(plan, TABLE, 1)), n = heads * (4 * h * w + 3);
+    if (pe_weights_wanted(plan))
+        pe_cost_add(cost, fmin(n, PE_WINDOW_BIASES_MAX) * sizeof(double), 1000);
+}
+
 enum pe_status pe_window_plan(struct pe_plan *plan, bool has_class, struct pe_error *err)
 {
     const struct pe_window_fields *c = plan->config;
@@ -174,9 +185,8 @@ static void make_table(const struct pe_plan *plan)
             make_row(plan, t, i);
         atomic_fetch_add_explicit(&t->made, end - row, memory_order_release);
     }
-    while (!pe_was_cancelled() && atomic_load_explicit(&t->made, memory_order_acquire) < n) {
-        /* others are at the last rows: a moment */
-    }
+    while (!pe_was_cancelled() && atomic_load_explicit(&t->made, memory_order_acquire) < n)
+        pe_wait(); /* others are at the last rows */
 }
 
 /* ---- Rows of the map ---- */

@@ -53,6 +53,7 @@ enum pe_status pe_window_keep(struct pe_plan *plan, void (*row)(const struct pe_
 enum pe_status pe_window_plan(struct pe_plan *plan, bool has_class, struct pe_error *err);
 
 /* The rest of the descriptor. */
+void pe_window_cost(const struct pe_plan *plan, struct pe_cost *cost);
 void pe_window_drop(struct pe_plan *plan);
 void pe_window_fill(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
                     void *dst);

@@ -81,6 +81,14 @@ static void set_zetas(const struct xpos *c, struct scales *s, bool float32)
 
 static struct scales *scales_of(const struct pe_plan *plan) { return ((const struct pe_rotary *)plan->tables)->extra; }
 
+/* And a logarithm for each pair. */
+static void cost(const struct pe_plan *plan, struct pe_cost *cost)
+{
+    const struct xpos *c = plan->config;
+    pe_rotary_cost(plan, cost);
+    pe_cost_each(cost, (double)c->rotary.head_dim / 2, sizeof(struct pe_dd), PE_NS_DD);
+}
+
 static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 {
     struct xpos *c = plan->config;
@@ -161,6 +169,7 @@ const struct pe_scheme pe_scheme_xpos = {
             .operations = 1U << PE_ENCODE | 1U << PE_ROTATE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct xpos),
+    .cost = cost,
     .plan = plan,
     .drop = pe_rotary_drop,
     .columns = columns,

@@ -1,5 +1,6 @@
 /* Positions of rows on one axis. */
 #include "core/waves/positions.h"
+#include "core/posenc.h"
 
 #include <math.h>
 
@@ -49,6 +50,8 @@ size_t pe_positions_stretch(const struct pe_positions *p, uint64_t i, size_t mos
     return scan(p, i, most, step);
 }
 
+enum { ASK = 1 << 20 }; /* positions, after which planning asks whether it is still wanted: a millisecond */
+
 bool pe_positions_are_integers(const struct pe_positions *p)
 {
     if (!p->list)
@@ -65,8 +68,8 @@ double pe_positions_largest(const struct pe_positions *p)
     if (!p->list)
         return fmax(fabs(p->start), fabs(p->start + (double)(n - 1)));
     double largest = 0;
-    for (uint64_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs(p->list[i]));
+    for (uint64_t i = 0; i < n && !(i % ASK == ASK - 1 && pe_is_cancelled()); i++)
+        largest = fabs(p->list[i]) > largest ? fabs(p->list[i]) : largest;
     return largest;
 }
 
@@ -76,8 +79,8 @@ double pe_positions_last(const struct pe_positions *p)
     if (!p->list)
         return p->start + (double)(n - 1);
     double last = p->list[0];
-    for (uint64_t i = 1; i < n; i++)
-        last = fmax(last, p->list[i]);
+    for (uint64_t i = 1; i < n && !(i % ASK == ASK - 1 && pe_is_cancelled()); i++)
+        last = p->list[i] > last ? p->list[i] : last;
     return last;
 }
 

@@ -157,7 +157,7 @@ static bool refuse(struct account *account, enum quota quota, double least, char
              "the token of %s may use %.12g %s a %s (%s= in --token-file); left: %.2f; a request would take %s; there "
              "is enough in %.1f s",
              account->name, rate->most, quota == QUOTA_WORK ? "seconds of computing" : "requests", period_name(rate),
-             quota_names[quota], store->left, quota == QUOTA_WORK ? "what it computes, counted at its end" : "1", wait);
+             quota_names[quota], store->left, quota == QUOTA_WORK ? "what it computes, counted as it does" : "1", wait);
     return false;
 }
 

@@ -2,6 +2,8 @@
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/auth/digest.h"
 
+#include "server/loop/jobs.h"
+
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
 #include <stdio.h>
@@ -9,9 +11,15 @@
 
 void digest_make(const void *bytes, size_t n, uint8_t *digest)
 {
+    enum { TURN_BYTES = 1 << 20 }; /* a file of weights may have gigabytes: others have their turn meanwhile */
     struct sha256_ctx context;
+    const uint8_t *from = bytes;
     sha256_init(&context);
-    sha256_update(&context, n, bytes);
+    for (size_t at = 0, part; at < n; at += part) {
+        part = n - at < TURN_BYTES ? n - at : TURN_BYTES;
+        sha256_update(&context, part, from + at);
+        jobs_breathe();
+    }
     sha256_digest(&context, DIGEST_BYTES, digest);
     explicit_bzero(&context, sizeof context); /* the last block of a token is in it */
 }

@@ -38,7 +38,7 @@ bool account_admit(struct account *account, char *detail, size_t n_detail, uint6
 /* The same for an answer that would be streamed; where true, account_end_stream follows. */
 bool account_begin_stream(struct account *account, char *detail, size_t n_detail, uint64_t *retry_s);
 void account_end_stream(struct account *account);
-void account_charge(struct account *account, uint64_t work_ns); /* when its work is known */
+void account_charge(struct account *account, uint64_t work_ns); /* as it works */
 
 /* The figures by name, for /metrics. */
 void tokens_print(struct tokens *tokens, FILE *out);

@@ -21,8 +21,7 @@ struct answer {
 };
 
 struct answers {
-    size_t bytes_max; /* these two never change */
-    uint64_t seed;
+    size_t bytes_max;     /* never changes */
     pthread_mutex_t lock; /* of all that follows; held for the time of a look-up, some tenths of a microsecond */
     size_t n_bytes;
     struct answer ring; /* older: the one used last; newer: longest ago */
@@ -31,14 +30,13 @@ struct answers {
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */
 
-struct answers *answers_new(size_t bytes_max, uint64_t seed)
+struct answers *answers_new(size_t bytes_max)
 {
     struct answers *answers = calloc(1, sizeof *answers);
     if (!answers)
         return NULL;
     pthread_mutex_init(&answers->lock, NULL);
     answers->bytes_max = bytes_max;
-    answers->seed = seed;
     answers->ring.newer = answers->ring.older = &answers->ring;
     return answers;
 }
@@ -108,7 +106,7 @@ struct api_reply *answers_find(struct answers *answers, const struct api_call *c
     struct call_key key;
     if (answers->bytes_max == 0 || !call_key_make(call, &key))
         return NULL;
-    uint64_t hash = call_key_hash(answers->seed, &key);
+    uint64_t hash = call_key_hash(&key);
     pthread_mutex_lock(&answers->lock);
     struct api_reply *reply = take(answers, &key, hash);
     pthread_mutex_unlock(&answers->lock);
@@ -151,7 +149,7 @@ void answers_keep(struct answers *answers, const struct api_call *call, struct a
     struct call_key key;
     if (answers->bytes_max == 0 || !reply->is_repeatable || !reply->body || !call_key_make(call, &key))
         return;
-    struct answer *answer = answer_new(answers, &key, call_key_hash(answers->seed, &key), reply);
+    struct answer *answer = answer_new(answers, &key, call_key_hash(&key), reply);
     if (!answer)
         return;
     pthread_mutex_lock(&answers->lock);

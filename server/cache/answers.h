@@ -10,9 +10,8 @@
 
 struct answers;
 
-/* At most bytes_max for requests, answers and their bookkeeping together; 0: none are kept. seed keeps others from
- * choosing requests that fall together. NULL: no memory. */
-struct answers *answers_new(size_t bytes_max, uint64_t seed);
+/* At most bytes_max for requests, answers and their bookkeeping together; 0: none are kept. NULL: no memory. */
+struct answers *answers_new(size_t bytes_max);
 void answers_free(struct answers *answers); /* NULL is accepted */
 
 /* The answer of an equal call, one owner more (api_reply_free), or NULL. Everything that the language looks at is

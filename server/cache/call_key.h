@@ -15,7 +15,7 @@ struct call_key {
 
 bool call_key_make(const struct api_call *call, struct call_key *key); /* false: too long */
 
-/* seed keeps others from choosing requests that fall together. */
-uint64_t call_key_hash(uint64_t seed, const struct call_key *key);
+/* Under this process's secret key: nobody can choose requests that fall together. */
+uint64_t call_key_hash(const struct call_key *key);
 
 #endif

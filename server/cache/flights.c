@@ -18,17 +18,15 @@ struct flight {
 };
 
 struct flights {
-    uint64_t seed;
     pthread_mutex_t lock; /* of the list, and of the followers of those in it */
     struct flight *first;
 };
 
-struct flights *flights_new(uint64_t seed)
+struct flights *flights_new(void)
 {
     struct flights *flights = calloc(1, sizeof *flights);
     if (!flights)
         return NULL;
-    flights->seed = seed;
     pthread_mutex_init(&flights->lock, NULL);
     return flights;
 }
@@ -71,7 +69,7 @@ enum flights_role flights_join(struct flights *flights, const struct api_call *c
     struct call_key key;
     if (!call_key_make(call, &key))
         return FLIGHTS_ALONE;
-    uint64_t hash = call_key_hash(flights->seed, &key);
+    uint64_t hash = call_key_hash(&key);
     enum flights_role role = FLIGHTS_FOLLOWS;
     pthread_mutex_lock(&flights->lock);
     struct flight *flight = find(flights, &key, hash);

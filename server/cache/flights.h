@@ -27,7 +27,7 @@ enum flights_role {
     FLIGHTS_FOLLOWS /* landed will be called, once */
 };
 
-struct flights *flights_new(uint64_t seed); /* NULL: no memory */
+struct flights *flights_new(void);          /* NULL: no memory */
 void flights_free(struct flights *flights); /* NULL is accepted */
 
 /* Any thread; everything of call is copied. */

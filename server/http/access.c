@@ -1,7 +1,9 @@
-/* Owns what a request's token means for it: who asks, whether there is quota left, whose turn its work takes. */
+/* Owns who asks: what a request's token means for it, whether there is quota left, and who is its client: whose turn
+ * its work takes, and whose share it holds of what all share. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/http/exchange.h"
 
+#include "server/http/forwarded.h"
 #include "server/metrics.h"
 
 #include <string.h>
@@ -28,9 +30,30 @@ void exchange_authenticate(struct exchange *x)
         MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, wipe, NULL);
 }
 
+static enum MHD_Result take_forwarded(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+{
+    (void)kind;
+    if (value && strcasecmp(name, "X-Forwarded-For") == 0)
+        forwarded_take(self, value);
+    return MHD_YES;
+}
+
+/* Whom a proxy names whose word counts; itself, if it names nobody that can be understood. */
+static uint64_t forwarded_or_peer(const struct exchange *x)
+{
+    struct forwarded forwarded = {.proxies = &x->http->door->proxies};
+    struct address client;
+    http_know_peer(x->connection);
+    if (x->connection->is_proxy)
+        MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_forwarded, &forwarded);
+    return forwarded_client(&forwarded, &client) ? address_number(&client) : x->connection->peer;
+}
+
 uint64_t exchange_client(const struct exchange *x)
 {
-    return x->account ? account_client(x->account) : http_client(x->connection);
+    if (x->client)
+        return x->client;
+    return x->account ? account_client(x->account) : forwarded_or_peer(x);
 }
 
 static bool refuse_quota(struct exchange *x, const char *detail, uint64_t retry_s)
@@ -59,10 +82,14 @@ bool exchange_admit_stream(struct exchange *x)
     return x->is_account_stream || refuse_quota(x, detail, retry_s);
 }
 
-void exchange_charge(struct exchange *x, uint64_t work_ns)
+void exchange_spend(const struct exchange *x, uint64_t work_ns)
 {
     if (x->account && work_ns)
         account_charge(x->account, work_ns);
+}
+
+void exchange_end_stream(struct exchange *x)
+{
     if (x->is_account_stream)
         account_end_stream(x->account);
 }

@@ -4,11 +4,12 @@
 
 #include "server/loop/clock.h"
 
-static struct api_reply *answer(const struct exchange *x, uint64_t *ns)
+static struct api_reply *answer_here(struct exchange *x)
 {
     uint64_t begun_at = clock_now();
     struct api_reply *reply = api_answer(x->http->host, &x->call);
-    *ns = clock_now() - begun_at;
+    x->answer_ns = clock_now() - begun_at;
+    exchange_spend(x, x->answer_ns);
     return reply;
 }
 
@@ -23,6 +24,15 @@ static bool is_unwanted(void *self)
     return exchange_is_gone(x) || atomic_load_explicit(&x->is_late, memory_order_relaxed);
 }
 
+/* What the language asks while it reads, plans and draws. */
+static bool breathe(void *x) /* worker */
+{
+    jobs_breathe();
+    return is_unwanted(x);
+}
+
+static void spend(struct job *job, uint64_t ns) { exchange_spend(exchange_of(job), ns); } /* worker */
+
 static void answer_work(struct job *job) /* worker */
 {
     struct exchange *x = exchange_of(job);
@@ -31,7 +41,7 @@ static void answer_work(struct job *job) /* worker */
     if (job_age(job) > x->http->options->max_queue_age * CLOCK_SECOND)
         x->is_aged = true; /* whoever asked has most likely given up: the time is better spent on the next */
     else
-        x->made = answer(x, &x->made_ns);
+        x->made = api_answer(x->http->host, &x->call);
 }
 
 /* The leader of a flight gives all who follow what it has got; a light reply whole, since only one may make it so. */
@@ -54,7 +64,7 @@ static void answer_done(struct job *job)
         return;
     }
     x->reply = x->made;
-    x->answer_ns = x->made_ns;
+    x->answer_ns = job->work_ns;
     x->queue_ns = job->queue_ns;
     if (x->is_aged)
         exchange_refuse_age(x);
@@ -78,9 +88,10 @@ static void submit(struct exchange *x)
 {
     if (x->seat.flight)
         answer_copy(x);
-    x->call.is_gone = is_unwanted;
+    x->call.is_gone = breathe;
     x->call.caller = x;
-    x->job = (struct job){.work = answer_work, .done = answer_done, .is_first = true, .client = x->client};
+    x->job =
+        (struct job){.work = answer_work, .done = answer_done, .spend = spend, .is_first = true, .client = x->client};
     jobs_submit(x->http->jobs, &x->job);
 }
 
@@ -128,7 +139,6 @@ enum MHD_Result exchange_answer_by_worker(struct exchange *x)
         exchange_refuse_queue(x);
         return exchange_send(x);
     }
-    x->client = exchange_client(x);
     x->state = EXCHANGE_WORKING;
     x->n_owners++;
     x->seat = (struct flight_seat){.landed = {.fire = landed}, .jobs = x->http->jobs};
@@ -146,7 +156,7 @@ enum MHD_Result exchange_answer(struct exchange *x)
     x->reply = answers_find(x->http->answers, &x->call);
     x->is_kept = x->reply;
     if (!x->reply)
-        x->reply = answer(x, &x->answer_ns);
+        x->reply = answer_here(x);
     if (x->reply)
         return exchange_send(x);
     x->call.is_hurried = false; /* a small body, and much to decide */

@@ -69,6 +69,18 @@ static struct http_refusal check_framing(const struct http_head *head)
     return (struct http_refusal){0, NULL};
 }
 
+/* A cache keeps the answer to a GET under its URL and the headers that Vary names, whatever else the request has said:
+ * an answer that depends on a body would be everybody's (RFC 9110, 9.3.1). */
+static struct http_refusal check_bodiless(const struct http_head *head)
+{
+    bool may_not = head->method && (strcmp(head->method, "GET") == 0 || strcmp(head->method, "HEAD") == 0);
+    if (may_not && http_head_has_body(head))
+        return (struct http_refusal){400,
+                                     "a GET or HEAD request has no body; send it by POST, or by QUERY, or say what "
+                                     "it says in the query string"};
+    return (struct http_refusal){0, NULL};
+}
+
 struct http_refusal http_head_check(const struct http_head *head)
 {
     const char *host = head->first[HTTP_HOST];
@@ -82,13 +94,19 @@ struct http_refusal http_head_check(const struct http_head *head)
         return (struct http_refusal){400, "the request has more than one Inference-Header-Content-Length"};
     if (head->n[HTTP_AUTHORIZATION] > 1)
         return (struct http_refusal){400, "the request has more than one Authorization"};
-    return check_framing(head);
+    struct http_refusal refusal = check_framing(head);
+    return refusal.status ? refusal : check_bodiless(head);
 }
 
 uint64_t http_head_length(const struct http_head *head)
 {
     const char *length = head->first[HTTP_CONTENT_LENGTH];
     return length ? strtoull(length, NULL, 10) : UINT64_MAX;
+}
+
+bool http_head_has_body(const struct http_head *head)
+{
+    return head->first[HTTP_TRANSFER_ENCODING] || (head->first[HTTP_CONTENT_LENGTH] && http_head_length(head) > 0);
 }
 
 /* ---- First bytes ----------------------------------------------------------------------------------------------- */

@@ -32,6 +32,7 @@ enum http_header {
 
 struct http_head {
     const char *version;               /* "HTTP/1.1" */
+    const char *method;                /* "GET"; NULL: it does not matter */
     const char *first[HTTP_N_HEADERS]; /* value of the first such header, NULL if there is none; borrowed */
     unsigned n[HTTP_N_HEADERS];        /* how many there are */
 };
@@ -48,6 +49,7 @@ struct http_refusal http_head_check(const struct http_head *head);
 
 /* Bytes of the body as declared, UINT64_MAX if it is chunked or none is declared. Only after http_head_check. */
 uint64_t http_head_length(const struct http_head *head);
+bool http_head_has_body(const struct http_head *head); /* one of at least a byte, or chunked; likewise */
 
 /* Do these first bytes of a connection announce a body of more than 64 KiB, or one of unknown length? Decides only how
  * fast it is received, so a guess is enough: the head need not be whole, nor right. */

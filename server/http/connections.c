@@ -1,13 +1,13 @@
 /* Owns the connections of one loop: their suspension, clients that leave. The comments that begin with
  * "0.9.75" say where that version of the HTTP library needs care. */
-#define _GNU_SOURCE /* POLLRDHUP, struct ucred */
+#define _GNU_SOURCE /* POLLRDHUP */
 #include "server/http/internal.h"
 
 #include "server/memory/admission.h"
+#include "server/memory/shares.h"
 #include "server/loop/clock.h"
 #include "server/metrics.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +25,13 @@ static void connection_opened(struct http_daemon *daemon, struct MHD_Connection 
     struct http_connection *connection = calloc(1, sizeof *connection);
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     *context = connection; /* NULL: every request of the connection is refused by exchange_begin */
+    if (!connection)       /* its memory is nobody's from here on: nothing at its end will know whose it was */
+        shares_give(SHARE_MEMORY, http->newcomer_client, daemon->memory);
     if (!connection)
         return;
     connection->daemon = daemon;
     connection->fd = info->connect_fd;
+    connection->bulk_client = http->newcomer_client;
     connection->next = http->connections;
     if (connection->next)
         connection->next->prev = connection;
@@ -50,7 +53,7 @@ static void connection_closed(struct http_daemon *daemon, struct http_connection
 {
     struct http *http = daemon->http;
     http->n_ended++;
-    admission_give(daemon->memory);
+    admission_give_for(connection ? connection->bulk_client : 0, daemon->memory);
     accept_closed(http->accept);
     if (!connection)
         return;
@@ -75,31 +78,22 @@ void http_on_connection(void *self, struct MHD_Connection *mhd, void **context,
         connection_closed(daemon, *context);
 }
 
-/* An IPv4 address, or the 64 bits of an IPv6 address that a provider gives to one customer; of a Unix socket the user
- * at its other end. Never 0, which is the server's own. */
-static uint64_t look_up_client(int fd)
+/* Of one that is gone: nobody's, but somebody's. */
+uint64_t http_peer(int fd)
 {
-    struct sockaddr_storage peer = {0};
-    struct ucred user = {0};
-    socklen_t n = sizeof peer, n_user = sizeof user;
-    uint64_t own = 0;
-    getpeername(fd, (struct sockaddr *)&peer, &n);
-    const struct in6_addr *address = &((struct sockaddr_in6 *)(void *)&peer)->sin6_addr;
-    if (peer.ss_family == AF_INET6) /* or an IPv4 address behind twelve bytes */
-        memcpy(&own, &address->s6_addr[IN6_IS_ADDR_V4MAPPED(address) ? 8 : 0], sizeof own);
-    else if (peer.ss_family == AF_INET)
-        own = ((struct sockaddr_in *)(void *)&peer)->sin_addr.s_addr;
-    else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &n_user) == 0)
-        own = user.uid;
-    own = (own ^ (uint64_t)peer.ss_family << 56) * 0x9e3779b97f4a7c15u;
-    return own ? own : 1;
+    struct address address;
+    return address_of_peer(fd, &address) ? address_number(&address) : 1;
 }
 
-uint64_t http_client(struct http_connection *connection)
+void http_know_peer(struct http_connection *connection)
 {
-    if (!connection->client)
-        connection->client = look_up_client(connection->fd);
-    return connection->client;
+    struct address address;
+    if (connection->is_known)
+        return;
+    bool is_there = address_of_peer(connection->fd, &address);
+    connection->is_known = true;
+    connection->peer = is_there ? address_number(&address) : 1;
+    connection->is_proxy = is_there && networks_have(&connection->daemon->http->door->proxies, &address);
 }
 
 /* ---- Clients that leave ---------------------------------------------------------------------------------------- */

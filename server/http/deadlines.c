@@ -18,6 +18,10 @@
 /* Rates are of whole windows: a client that pauses for a few seconds on a bad line is not slow. */
 enum { WINDOW_S = 10, DETAIL_BYTES = 256 };
 
+/* What leaves a Unix socket's queue does so when all of one send's part has been read, at most this much (48 KiB where
+ * pages have 4): a reader may have read so much more than is seen. */
+enum { UNIX_GRAIN = 64 * 1024 };
+
 static uint64_t phase_seconds(const struct options *options, enum http_phase phase)
 {
     switch (phase) {
@@ -53,26 +57,34 @@ void http_received(struct http_connection *connection, size_t n_bytes)
 
 /* ---- Rates ----------------------------------------------------------------------------------------------------- */
 
-/* Has a window ended with fewer bytes than --min-rate asks for? Begins the next one where it has. */
-static bool is_below_rate(const struct http *http, struct http_connection *connection, uint64_t now, uint64_t *n_bytes)
+/* Has a window ended with fewer bytes than --min-rate asks for, even with those that may have gone unseen? Begins the
+ * next one where it has ended. */
+static bool is_below_rate(const struct http *http, struct http_connection *connection, uint64_t now, uint64_t n_unseen,
+                          uint64_t *n_bytes)
 {
     if (now < connection->window_at + WINDOW_S * CLOCK_SECOND)
         return false;
     *n_bytes = connection->n_window;
     connection->n_window = 0;
     connection->window_at = now;
-    return *n_bytes < http->options->min_rate * WINDOW_S;
+    return *n_bytes + n_unseen < http->options->min_rate * WINDOW_S;
 }
 
-/* Bytes that the peer's machine has confirmed on this connection, or UINT64_MAX: this is no TCP. */
-static uint64_t confirmed_bytes(int fd)
+/* Bytes that the peer's machine has confirmed on this connection. An old kernel does not count them, but knows what it
+ * still holds. Of a Unix socket all that it has taken is the peer's, but for what it holds, which is little and always
+ * about the same; false then. */
+static bool confirmed_bytes(const struct http_connection *connection, uint64_t *n_bytes)
 {
     struct tcp_info info = {0};
     socklen_t n = sizeof info;
-    bool is_known = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0;
-    return is_known && n >= offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked
-               ? info.tcpi_bytes_acked
-               : UINT64_MAX;
+    int n_held = 0;
+    bool is_tcp = getsockopt(connection->fd, IPPROTO_TCP, TCP_INFO, &info, &n) == 0;
+    *n_bytes = connection->n_sent;
+    if (is_tcp && n >= offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof info.tcpi_bytes_acked)
+        *n_bytes = info.tcpi_bytes_acked;
+    else if (is_tcp && ioctl(connection->fd, SIOCOUTQ, &n_held) == 0)
+        *n_bytes -= (uint64_t)n_held;
+    return is_tcp;
 }
 
 bool http_has_unsent(int fd)
@@ -81,12 +93,14 @@ bool http_has_unsent(int fd)
     return ioctl(fd, SIOCOUTQ, &n) == 0 && n > 0;
 }
 
-/* What the peer has read since the last look. Where nothing waits for it, it is we who are slow, and its time begins
- * anew. Suspended, the daemon's connection waits for us, unless it is for the socket that we write past it. */
-static void note_reading(struct http_connection *connection, uint64_t now)
+/* What the peer has read since the last look; returns how much more it may have. Where nothing waits for it, it is we
+ * who are slow, and its time begins anew. Suspended, the daemon's connection waits for us, unless it is for the socket
+ * that we write past it. */
+static uint64_t note_reading(struct http_connection *connection, uint64_t now)
 {
-    uint64_t confirmed = confirmed_bytes(connection->fd);
-    uint64_t n = confirmed == UINT64_MAX ? 0 : confirmed - connection->confirmed;
+    uint64_t confirmed;
+    bool is_exact = confirmed_bytes(connection, &confirmed);
+    uint64_t n = confirmed - connection->confirmed;
     bool is_waiting = exchange_is_suspended(connection->exchange) && !connection->exchange->chunks.watch;
     bool is_ours = is_waiting || !http_has_unsent(connection->fd);
     connection->confirmed = confirmed;
@@ -97,6 +111,7 @@ static void note_reading(struct http_connection *connection, uint64_t now)
         connection->window_at = now;
         connection->n_window = 0;
     }
+    return is_exact ? 0 : UNIX_GRAIN;
 }
 
 /* ---- Clients that take too long -------------------------------------------------------------------------------- */
@@ -145,7 +160,7 @@ static void check_body(const struct http *http, struct http_connection *connecti
                  "nothing more of the body came for %" PRIu64 " s (--connection-timeout); %" PRIu64
                  " bytes of it have come",
                  options->connection_timeout, n_has);
-    else if (is_below_rate(http, connection, now, &n))
+    else if (is_below_rate(http, connection, now, 0, &n))
         snprintf(detail, sizeof detail,
                  "the body came too slowly: %" PRIu64 " bytes in %d s; needed: %" PRIu64 " a second (--min-rate)", n,
                  (int)WINDOW_S, options->min_rate);
@@ -161,12 +176,12 @@ static void check_answer(const struct http *http, struct http_connection *connec
     uint64_t n = 0;
     if (!x || !exchange_is_sending(x))
         return;
-    note_reading(connection, now);
+    uint64_t n_unseen = note_reading(connection, now);
     if (exchange_is_late(x, now)) {
         exchange_expire(x);
         shutdown(connection->fd, SHUT_RDWR);
     } else if (now > connection->progress_at + http->options->send_timeout * CLOCK_SECOND ||
-               is_below_rate(http, connection, now, &n)) {
+               is_below_rate(http, connection, now, n_unseen, &n)) {
         exchange_leave_slow(x);
         close_without_rest(connection->fd);
         shutdown(connection->fd, SHUT_RDWR);

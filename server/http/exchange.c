@@ -158,8 +158,9 @@ void exchange_drop(struct exchange *x)
         return;
     stream_free(x->stream);
     stream_free(x->late_stream);
+    exchange_let_go(x);
     drop_remains(x);
-    admission_give(x->n_stream_taken);
+    admission_give_for(x->client, x->n_stream_taken);
     free_room(x, x->strings);
     free_room(x, x->target);
     exchange_free(x->http, x);
@@ -259,7 +260,7 @@ static void report(struct exchange *x, bool is_complete)
     };
     log_request(x, figures.status, is_cancelled, &figures);
     metrics_request(&figures);
-    exchange_charge(x, figures.work_ns);
+    exchange_end_stream(x);
     metrics_add(METRICS_SENT_BYTES, (int64_t)x->n_sent);
     if (is_cancelled)
         metrics_add(cancelled_id(x), 1);
@@ -269,7 +270,7 @@ static void report(struct exchange *x, bool is_complete)
     metrics_add(METRICS_STREAMS, x->is_counted_stream ? -1 : 0);
     x->http->n_streams -= x->is_counted_stream;
     if (x->is_counted_stream)
-        admission_end_stream();
+        admission_end_stream(x->client);
     metrics_add(METRICS_IN_FLIGHT, -1);
 }
 

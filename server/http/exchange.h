@@ -58,15 +58,15 @@ struct exchange {
     size_t n_room;
     struct account *account; /* of its token; NULL: it has none */
     bool is_account_stream;  /* counted there */
-    uint64_t client;         /* whose turn its work takes; set once work is handed to workers */
+    uint64_t client;         /* whose turn its work takes, and whose share it holds of what all share */
     struct job job;
     struct flight_seat seat; /* while a worker makes the reply, for this request or an equal one */
-    struct api_reply *made;  /* by the worker, which alone touches these two until it is done */
-    uint64_t made_ns;
+    struct api_reply *made;  /* by the worker, which alone touches it until it is done */
     struct api_reply *reply;
     struct api_reply *given_up; /* whose place a refusal has taken: a stream may be of it, and freeing it take long */
     struct stream *stream;
-    uint64_t n_stream_taken; /* bytes of --max-memory: the stream's first buffer, and the daemon's */
+    const struct api_reply *held; /* counted for the client, as long as it reads */
+    uint64_t n_stream_taken;      /* bytes of --max-memory: the stream's first buffer, and the daemon's */
     struct http_chunks chunks;
     struct api_reply *late_reply; /* what had been made, or begun, when the time was over */
     struct stream *late_stream;
@@ -128,10 +128,13 @@ bool kept_add(struct exchange *x, struct MHD_Response *response);
 /* ---- access.c --------------------------------------------------------------------------------------------- */
 
 void exchange_authenticate(struct exchange *x);     /* x->call.access and x->account from x->head */
-uint64_t exchange_client(const struct exchange *x); /* for struct job; while x has its connection */
+uint64_t exchange_client(const struct exchange *x); /* x->client, looked up by the first call */
 bool exchange_admit(struct exchange *x);            /* within its quotas? False: x->reply says which is used up */
 bool exchange_admit_stream(struct exchange *x);     /* likewise, of an answer about to be streamed */
-void exchange_charge(struct exchange *x, uint64_t work_ns); /* at the end */
+/* Notes what has been computed for it, as it is computed, wherever that is: nothing is free because its client has
+ * left, or its time was over. Any thread. */
+void exchange_spend(const struct exchange *x, uint64_t work_ns);
+void exchange_end_stream(struct exchange *x); /* at the end; nothing to do if there was none */
 
 /* ---- reply.c ---------------------------------------------------------------------------------------------- */
 
@@ -145,6 +148,13 @@ size_t exchange_fair_bytes(const struct exchange *x);
 enum MHD_Result exchange_send(struct exchange *x);
 enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail);
 bool exchange_queue_is_full(const struct exchange *x);
+
+/* ---- holding.c -------------------------------------------------------------------------------------------- */
+
+/* Counts what x->reply holds while it is read, plan and picture, for x's client. False: more than its share, and a
+ * refusal is in its place. */
+bool exchange_hold(struct exchange *x);
+void exchange_let_go(struct exchange *x); /* nothing to do if it holds nothing */
 
 /* ---- refusals.c ------------------------------------------------------------------------------------------- */
 

@@ -34,6 +34,7 @@ struct http_guard {
 };
 
 bool http_guard_works(void);
+struct http_connection *http_guard_connection(int fd);                        /* that is guarded; NULL: none */
 bool http_guard_begin(struct http_connection *connection, void *tls_session); /* false: no memory */
 void http_guard_end(struct http_connection *connection);
 /* Whether it has bytes that the daemon has had no room for yet. */

@@ -133,6 +133,10 @@ static bool start(struct http *http)
         log_error("recv() of this program is not the one the HTTP library calls; heads would go unchecked");
         return false;
     }
+    if (!http_sent_works()) {
+        log_error("send() of this program is not the one the HTTP library calls; readers' rates would go unknown");
+        return false;
+    }
     http->pool = pool_new(options->buffer_memory / options->io_threads);
     http->sweep = jobs_timer_new(http->jobs, http_sweep, http);
     http->watch = jobs_timer_new(http->jobs, http_watch, http);

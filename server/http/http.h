@@ -6,6 +6,7 @@
 #include "server/loop/jobs.h"
 #include "server/options.h"
 #include "server/http/tls.h"
+#include "server/networks.h"
 #include "server/auth/tokens.h"
 
 struct accept;
@@ -15,8 +16,9 @@ struct http;
 
 /* Who may come in, and how. */
 struct http_door {
-    struct tokens *tokens; /* NULL: everybody */
-    struct tls tls;        /* without a certificate: plain HTTP */
+    struct tokens *tokens;   /* NULL: everybody */
+    struct tls tls;          /* without a certificate: plain HTTP */
+    struct networks proxies; /* whose word counts for who asks */
 };
 
 /* Serves within the loop of jobs the connections that http_take hands it, and tells accept of each that has ended.

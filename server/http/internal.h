@@ -39,13 +39,16 @@ struct http_connection {
     int fd;
     enum http_phase phase;
     struct http_guard guard; /* between the socket and the daemon */
-    uint64_t client;         /* whose turn its work takes; 0: not looked up yet */
+    bool is_known, is_proxy; /* its peer has been looked up; and its word counts for who asks */
+    uint64_t peer;           /* as a client; behind a proxy each request has its own */
+    uint64_t bulk_client;    /* for whom its memory is taken, if it takes any */
     uint64_t deadline;       /* ns, of the phases before the answer */
     /* Of a body that comes, of an answer that goes: */
     uint64_t progress_at; /* ns: when bytes have moved last */
     uint64_t window_at;   /* ns: since when those of n_window have */
     uint64_t n_window;
-    uint64_t confirmed;        /* bytes that the peer has received on the connection */
+    uint64_t n_sent;           /* bytes that the socket has taken (sent.c) */
+    uint64_t confirmed;        /* of these, as far as is known, what the peer has received */
     struct exchange *exchange; /* the request at hand, NULL between requests */
 };
 
@@ -64,8 +67,9 @@ struct http {
     struct newcomer *newcomers;
     struct http_connection *connections;
     size_t n_connections, n_suspended, n_streams;
-    uint64_t n_ended;                     /* connections */
-    uint64_t swept_at, newcomer_deadline; /* ns; the latter of the connection that a daemon is just being given */
+    uint64_t n_ended;                            /* connections */
+    uint64_t swept_at;                           /* ns */
+    uint64_t newcomer_deadline, newcomer_client; /* of the connection that a daemon is just being given */
     struct jobs_timer *sweep, *watch;
     struct jobs_call drain;
     struct exchange *first_turn, *last_turn; /* turns.c: streams that wait for the next turn of the loop */
@@ -89,10 +93,14 @@ bool http_has_unsent(int fd); /* bytes that the peer has not confirmed */
 /* Says so in detail[HTTP_DETAIL_BYTES], and returns it. */
 const char *http_head_is_late(const struct options *options, char *detail);
 
+/* ---- sent.c ------------------------------------------------------------------------------------------------ */
+
+bool http_sent_works(void); /* whether it is this program's send() that the HTTP library calls */
+
 /* ---- connections.c ----------------------------------------------------------------------------------------- */
 
-/* Whose turn the work for a connection takes among the workers: its address's. */
-uint64_t http_client(struct http_connection *connection);
+uint64_t http_peer(int fd);                              /* who is at the other end (networks.h) */
+void http_know_peer(struct http_connection *connection); /* looks that up, once: connection->peer, is_proxy */
 
 /* Sets aside a connection whose answer needs time, and wakes it up. Only for the exchange. */
 void http_suspend(struct http *http, struct MHD_Connection *mhd);

@@ -45,7 +45,8 @@ static void turn_away(struct newcomer *newcomer)
 /* 0.9.75 closes a socket that it does not take, mostly without having told us that there was a connection. */
 static void hand_over(struct newcomer *newcomer, enum http_daemon_kind kind)
 {
-    if (kind == HTTP_BULK && !admission_take_spare(newcomer->http->daemons[kind].memory))
+    uint64_t client = kind == HTTP_BULK ? http_peer(newcomer->fd) : 0;
+    if (kind == HTTP_BULK && !admission_take_spare(client, newcomer->http->daemons[kind].memory))
         kind = HTTP_SMALL; /* which receives it too, more slowly */
     struct http_daemon *daemon = &newcomer->http->daemons[kind];
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC}; /* nobody asks who it is */
@@ -54,10 +55,11 @@ static void hand_over(struct newcomer *newcomer, enum http_daemon_kind kind)
     forget(newcomer);
     daemon->driven.wants_run = true;
     daemon->http->newcomer_deadline = deadline;
+    daemon->http->newcomer_client = client;
     if (MHD_add_connection(daemon->mhd, fd, (const struct sockaddr *)&address, sizeof address) != MHD_YES) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         if (daemon->http->n_ended == n_ended) {
-            admission_give(daemon->memory);
+            admission_give_for(client, daemon->memory);
             accept_closed(daemon->http->accept);
         }
     }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a chunked body over the limit, read and dropped so that its 413 arrives. */
+/* Of a body refused while it comes, read and dropped so that the refusal arrives. */
 enum { DRAIN_BODY_MAX = 8 * 1024 * 1024 };
 
 static enum MHD_Result take_header(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
@@ -45,24 +45,40 @@ static enum MHD_Result send_head_refusal(struct exchange *x, const struct http_r
     return exchange_send_refusal(x, refusal->status, detail);
 }
 
+/* 0.9.75 closes the connection after a response queued in its first call for a request, as a body may follow that
+ * nobody will read. Where none follows, the refusal waits for the next call, which comes at once, and the connection
+ * stays. */
+static enum MHD_Result send_early(struct exchange *x)
+{
+    return http_head_has_body(&x->head) ? exchange_send(x) : MHD_YES;
+}
+
+static enum MHD_Result refuse_timeout(struct exchange *x)
+{
+    metrics_add(METRICS_REJECTED_HEAD, 1);
+    exchange_refuse(x, 400,
+                    "X-Request-Timeout is not one number of seconds; allowed: above 0 and up to 1000000, as 2.5");
+    return send_early(x);
+}
+
 /* Everything that can be refused before the body is: form of the head, then what the language says, then room. */
 static enum MHD_Result check_head(struct exchange *x)
 {
     struct http_refusal refusal = x->target_refusal.status ? x->target_refusal : http_head_check(&x->head);
-    if (!refusal.status && !take_timeout(x))
-        refusal = (struct http_refusal){
-            400, "X-Request-Timeout is not one number of seconds; allowed: above 0 and up to 1000000, as 2.5"};
     if (refusal.status)
         return send_head_refusal(x, &refusal);
+    if (!take_timeout(x))
+        return refuse_timeout(x);
     uint64_t n_declared = http_head_length(&x->head);
     x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
     if (x->reply || !exchange_admit(x))
-        return exchange_send(x);
+        return send_early(x);
     if (n_declared != UINT64_MAX && n_declared > EXCHANGE_INLINE_BODY_MAX && exchange_queue_is_full(x)) {
         exchange_refuse_queue(x);
         return exchange_send(x);
     }
-    if (n_declared == UINT64_MAX || body_reserve(&x->body, (size_t)n_declared))
+    x->body.client = x->client;
+    if (n_declared == UINT64_MAX || (body_may_come(&x->body, n_declared) && body_reserve(&x->body, (size_t)n_declared)))
         return MHD_YES;
     exchange_refuse_memory(x, "the body", n_declared);
     return exchange_send(x);
@@ -80,12 +96,14 @@ static enum MHD_Result receive_head(struct exchange *x, const char *method, cons
     if (x->http->is_stopping)
         return MHD_NO;
     x->head.version = version;
+    x->head.method = method;
     MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_header, &x->head);
     if (!exchange_keep_call(x, method))
         return MHD_NO;
     take_names(x);
     bool is_refused = strcmp(x->target, HTTP_GUARD_TARGET) == 0;
     exchange_authenticate(x);
+    x->client = exchange_client(x);
     x->target_refusal = http_target_split(x->target, &x->call.path, &x->call.query);
     if (is_refused) {
         x->call.path = HTTP_GUARD_TARGET; /* for the log */
@@ -96,9 +114,20 @@ static enum MHD_Result receive_head(struct exchange *x, const char *method, cons
     return check_head(x);
 }
 
-/* 0.9.75 takes no response while a body arrives. So a chunked body that passes the limit is read on and dropped for a
- * while, and refused at its end; one that does not end even then is refused past the daemon. Short of memory it is the
- * same. */
+/* 0.9.75 takes no response while a body arrives. So one that finds no memory, or passes the limit, is refused past the
+ * daemon, at once; what is on its way is read on and dropped for a while, since unread bytes would make the close a
+ * reset. Under TLS, where only the daemon can write, it is refused at its end, if that comes soon. */
+static enum MHD_Result drop_body(struct exchange *x, size_t n)
+{
+    body_drop(&x->body);
+    x->n_dropped += n;
+    if (!x->raw_status && !x->http->door->tls.cert) {
+        exchange_send_raw(x->http, x->connection->fd, x->id, x->reply);
+        x->raw_status = x->reply->status;
+    }
+    return x->n_dropped <= DRAIN_BODY_MAX ? MHD_YES : MHD_NO;
+}
+
 static enum MHD_Result receive_body(struct exchange *x, const char *bytes, size_t n)
 {
     uint64_t n_max = x->http->host->max_body;
@@ -111,19 +140,13 @@ static enum MHD_Result receive_body(struct exchange *x, const char *bytes, size_
     } else if (!x->reply && !body_add(&x->body, bytes, n, n_max)) {
         exchange_refuse_memory(x, "the body", x->body.n_bytes + n);
     }
-    if (!x->reply)
-        return MHD_YES;
-    body_drop(&x->body);
-    x->n_dropped += n;
-    if (x->n_dropped <= DRAIN_BODY_MAX)
-        return MHD_YES;
-    exchange_send_raw(x->http, x->connection->fd, x->id, x->reply);
-    x->raw_status = x->reply->status;
-    return MHD_NO;
+    return x->reply ? drop_body(x, n) : MHD_YES;
 }
 
 static enum MHD_Result receive_end(struct exchange *x)
 {
+    if (x->raw_status)
+        return MHD_NO;
     x->received_at = clock_now();
     x->deadline = x->timeout_us ? x->received_at + x->timeout_us * 1000 : 0;
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);

@@ -68,13 +68,13 @@ static void refuse_admission(struct exchange *x, enum metrics_id id, const struc
 
 void exchange_refuse_memory(struct exchange *x, const char *what, uint64_t n_bytes)
 {
-    struct admission_refusal refusal = admission_refuse_memory(what, n_bytes);
+    struct admission_refusal refusal = admission_refuse_memory(x->client, what, n_bytes);
     refuse_admission(x, METRICS_REJECTED_MEMORY, &refusal);
 }
 
 void exchange_refuse_stream(struct exchange *x)
 {
-    struct admission_refusal refusal = admission_refuse_stream();
+    struct admission_refusal refusal = admission_refuse_stream(x->client);
     refuse_admission(x, METRICS_REJECTED_STREAMS, &refusal);
 }
 

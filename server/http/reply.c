@@ -77,6 +77,7 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
     if (piece)
         pool_put(x->http->pool, piece, reply->piece_max);
     x->pieces_ns = clock_now() - begun_at;
+    exchange_spend(x, x->pieces_ns);
     return all;
 }
 
@@ -149,10 +150,12 @@ static void stream_ready(void *self)
 
 static void stream_idle(void *self) { exchange_drop(self); }
 
+static void stream_spend(void *self, uint64_t ns) { exchange_spend(self, ns); }
+
 /* For HEAD there is no stream: no piece is made, and the reader never called. */
 static bool open_stream(struct exchange *x)
 {
-    struct stream_events events = {.self = x, .ready = stream_ready, .idle = stream_idle};
+    struct stream_events events = {.self = x, .ready = stream_ready, .idle = stream_idle, .spend = stream_spend};
     x->stream = stream_new(x->http->jobs, exchange_client(x), x->http->pool, x->reply, events,
                            x->http->options->max_queue_age * CLOCK_SECOND);
     return x->stream != NULL;
@@ -216,19 +219,19 @@ bool exchange_queue_is_full(const struct exchange *x)
 static bool admit_stream(struct exchange *x)
 {
     uint64_t n = x->reply->piece_max + block_bytes(x->reply);
-    if (!admission_begin_stream()) {
+    if (!admission_begin_stream(x->client)) {
         exchange_refuse_stream(x);
         return false;
     }
     x->is_counted_stream = true;
     x->http->n_streams++;
     metrics_add(METRICS_STREAMS, 1);
-    if (!admission_take(n)) {
+    if (!admission_take_for(x->client, n)) {
         exchange_refuse_memory(x, "the answer's stream", n);
         return false;
     }
     x->n_stream_taken = n;
-    return true;
+    return exchange_hold(x);
 }
 
 static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }

@@ -38,6 +38,7 @@ struct stream {
     size_t read_at;                 /* within piece next_read */
     size_t room;                    /* what the reader had for the last read */
     bool is_quick;                  /* the piece made last was; begins with none */
+    bool is_brisk;                  /* the piece made last took less than a turn; likewise */
     unsigned n_at_work;
     unsigned n_held; /* buffers; the first was taken by who opened the stream, each further one for itself */
     bool is_opening, is_waiting, failed;
@@ -54,6 +55,13 @@ static bool is_cancelled(void *self)
     return atomic_load_explicit(&stream->cancelled, memory_order_relaxed);
 }
 
+/* What the language asks while it makes a piece: some take seconds. */
+static bool breathe(void *stream) /* worker */
+{
+    jobs_breathe();
+    return is_cancelled(stream);
+}
+
 static void make_piece(struct job *job) /* worker */
 {
     struct slot *slot = (struct slot *)job;
@@ -64,22 +72,24 @@ static void make_piece(struct job *job) /* worker */
         atomic_store_explicit(&stream->is_stale, true, memory_order_relaxed);
     if (stream_is_stale(stream))
         return;
-    pe_watch(is_cancelled, stream); /* some pieces take seconds */
+    pe_watch(breathe, stream);
     slot->n_bytes = api_reply_piece(stream->reply, slot->piece, slot->buffer);
     pe_watch(NULL, NULL);
 }
 
-/* NULL: not now; must as in pool_get. */
+/* NULL: not now; must as in pool_get. A further one is work ahead of the reader: short of memory a stream can do
+ * without.
+ */
 static char *take_buffer(struct stream *stream, bool must)
 {
     size_t n = stream->reply->piece_max;
     bool is_further = stream->n_held > 0;
-    if (is_further && !admission_take(n))
+    if (is_further && !admission_take_spare(stream->client, n))
         return NULL;
     char *buffer = pool_get(stream->pool, n, must);
     stream->n_held += buffer != NULL;
     if (is_further && !buffer)
-        admission_give(n);
+        admission_give_for(stream->client, n);
     return buffer;
 }
 
@@ -87,16 +97,23 @@ static void release(struct stream *stream, struct slot *slot)
 {
     pool_put(stream->pool, slot->buffer, stream->reply->piece_max);
     if (--stream->n_held > 0)
-        admission_give(stream->reply->piece_max);
+        admission_give_for(stream->client, stream->reply->piece_max);
     slot->buffer = NULL;
     slot->state = SLOT_EMPTY;
 }
 
 static void begin_pieces(struct stream *stream);
 
+static void spend(struct job *job, uint64_t ns) /* worker */
+{
+    const struct stream *stream = ((struct slot *)job)->stream;
+    stream->events.spend(stream->events.self, ns);
+}
+
 static void note_work(struct stream *stream, uint64_t ns)
 {
     stream->work_ns += ns;
+    stream->is_brisk = ns < JOBS_TURN_NS;
     stream->is_quick = stream->reply->is_quick && ns <= QUICK_PIECE_NS;
 }
 
@@ -131,10 +148,12 @@ static void piece_done(struct job *job)
     }
 }
 
-/* A piece that would repeat the work of others waits until none is at work; those after it wait with it. */
+/* A piece that would repeat the work of others waits until none is at work; those after it wait with it. So do pieces
+ * of more than a turn while there is no worker free for them: in turns with each other, all would be ready late. */
 static bool must_wait(const struct stream *stream)
 {
-    return stream->n_at_work > 0 && api_reply_waits(stream->reply, stream->next_begun);
+    bool is_crowded = !stream->is_brisk && !jobs_have_room();
+    return stream->n_at_work > 0 && (is_crowded || api_reply_waits(stream->reply, stream->next_begun));
 }
 
 /* Whether the reader makes pieces itself, once it has read those of the window. At the end of the body it has room for
@@ -162,8 +181,11 @@ static void begin_pieces(struct stream *stream)
         slot->state = SLOT_AT_WORK;
         slot->piece = stream->next_begun++;
         slot->stream = stream;
-        slot->job = (struct job){
-            .work = make_piece, .done = piece_done, .is_first = slot->piece == 0, .client = stream->client};
+        slot->job = (struct job){.work = make_piece,
+                                 .done = piece_done,
+                                 .spend = spend,
+                                 .is_first = slot->piece == 0,
+                                 .client = stream->client};
         stream->n_at_work++;
         jobs_submit(stream->jobs, &slot->job);
     }
@@ -174,7 +196,9 @@ static size_t make_here(struct stream *stream, char *dst)
 {
     uint64_t begun_at = clock_now();
     size_t n = api_reply_piece(stream->reply, stream->next_begun++, dst);
-    note_work(stream, clock_now() - begun_at);
+    uint64_t ns = clock_now() - begun_at;
+    note_work(stream, ns);
+    stream->events.spend(stream->events.self, ns);
     return n;
 }
 

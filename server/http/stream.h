@@ -15,9 +15,10 @@ enum { STREAM_WINDOW = 3 };
 
 struct stream;
 
-/* What the stream tells its owner, on the loop. */
+/* What the stream tells its owner, on the loop, and on workers too what it computes, as it does. */
 struct stream_events {
     void *self;
+    void (*spend)(void *self, uint64_t ns);
     void (*ready)(void *self); /* the piece the reader waits for is there, or will never be (stream_failed) */
     void (*idle)(void *self);  /* cancelled, and the last worker has let go: the stream may be freed */
 };

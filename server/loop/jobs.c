@@ -1,5 +1,6 @@
 /* Owns the libuv loop: jobs handed to the workers and their return, the driven objects (the HTTP daemons), watched
  * descriptors, calls from other threads, timers and signals. */
+#define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loop/jobs.h"
 
 #include "server/loop/clock.h"
@@ -9,16 +10,18 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #include <uv.h>
 
-enum { LOG_GRACE_MS = 1000 };
+enum { LOG_GRACE_MS = 1000, WAIT_NS = 50 * 1000 };
 
 /* Handles are closed asynchronously, so each lives in a list until the loop has let go of it. */
 struct jobs_timer {
@@ -47,16 +50,9 @@ struct driven {
     struct jobs_driven *object;
 };
 
-/* A call of a worker by this loop. */
-struct call {
-    uv_work_t request;
-    bool is_out;
-};
-
 struct jobs {
     uv_loop_t loop;
-    struct call *calls_of_workers; /* [n_workers] */
-    uv_async_t stop;               /* also keeps the loop alive */
+    uv_async_t stop; /* also keeps the loop alive */
     uv_async_t posted;
     pthread_mutex_t calls_lock;
     struct jobs_call *calls, **calls_end; /* posted, not yet made; first in, first out */
@@ -91,13 +87,13 @@ struct jobs_figures jobs_figures(void)
     return (struct jobs_figures){
         .n_queued = counted(&figures.n_queued),
         .n_waiting = counted(&figures.n_waiting),
+        .n_parked = workers_n_parked(),
+        .n_yields = workers_n_yields(),
         .n_busy = counted(&figures.n_busy),
         .n_done = counted(&figures.n_done),
         .busy_ns = counted(&figures.busy_ns),
     };
 }
-
-static size_t n_workers = 1;
 
 /* What libuv says nothing of before it aborts: the table of what a loop watches, while the loop is made. */
 static void *grow(void *block, size_t n)
@@ -110,16 +106,6 @@ static void *grow(void *block, size_t n)
     _exit(EXIT_FAILURE);
 }
 
-void jobs_set_workers(size_t n)
-{
-    uv_replace_allocator(malloc, grow, calloc, free);
-    char text[24];
-    snprintf(text, sizeof text, "%zu", n);
-    setenv("UV_THREADPOOL_SIZE", text, 1);
-    n_workers = n;
-    workers_set(n);
-}
-
 /* ---- Jobs ------------------------------------------------------------------------------------------------------ */
 
 static void job_done(struct jobs_call *call)
@@ -129,73 +115,138 @@ static void job_done(struct jobs_call *call)
     job->done(job);
 }
 
+/* Takes note of what has been computed since the last time. */
+static void note_work(struct job *job, uint64_t now)
+{
+    uint64_t ns = now - job->settled_at;
+    job->settled_at = now;
+    job->work_ns += ns;
+    count(&figures.busy_ns, ns);
+    if (job->spend)
+        job->spend(job, ns);
+}
+
 static void work(struct job *job) /* worker */
 {
-    uint64_t begun_at = clock_now();
+    job->seated_at = job->settled_at = clock_now();
+    job->queue_ns = job->seated_at - job->submitted_at;
+    job->work_ns = 0;
     count(&figures.n_queued, (uint64_t)-1);
     if (job->is_first)
         count(&figures.n_waiting, (uint64_t)-1);
     count(&figures.n_busy, 1);
     job->work(job);
-    job->queue_ns = begun_at - job->submitted_at;
-    job->work_ns = clock_now() - begun_at;
-    count(&figures.busy_ns, job->work_ns);
+    note_work(job, clock_now());
     count(&figures.n_busy, (uint64_t)-1);
     count(&figures.n_done, 1);
     jobs_post(job->jobs, &job->finished);
 }
 
-static void work_on(uv_work_t *request) /* worker */
+void jobs_set_workers(size_t n)
 {
-    (void)request;
-    for (struct job *job; (job = workers_take());)
-        work(job);
+    uv_replace_allocator(malloc, grow, calloc, free);
+    workers_set(n, work);
 }
 
-static void call_worker(struct jobs *jobs);
+void jobs_end_workers(void) { workers_end(); }
 
-/* Jobs may have come while all of this loop's calls were on their way back. */
-static void worker_ended(uv_work_t *request, int status)
-{
-    assert(status == 0); /* nothing here calls uv_cancel */
-    (void)status;
-    struct jobs *jobs = request->data;
-    ((struct call *)request)->is_out = false;
-    if (workers_wanted())
-        call_worker(jobs);
-}
-
-/* If all calls are out, one of them takes the job, or comes back and sees it. */
-static void call_worker(struct jobs *jobs)
-{
-    struct call *call = jobs->calls_of_workers;
-    while (call < jobs->calls_of_workers + n_workers && call->is_out)
-        call++;
-    if (call == jobs->calls_of_workers + n_workers) {
-        workers_give_up();
-        return;
-    }
-    call->is_out = true;
-    call->request.data = jobs;
-    int failed = uv_queue_work(&jobs->loop, &call->request, work_on, worker_ended);
-    assert(!failed); /* fails only without a work function */
-    (void)failed;
-}
-
-void jobs_submit(struct jobs *jobs, struct job *job)
+static void prepare(struct jobs *jobs, struct job *job)
 {
     jobs->n_jobs++;
     job->jobs = jobs;
     job->finished.fire = job_done;
     job->submitted_at = clock_now();
+}
+
+static void queue(struct job *job)
+{
     count(&figures.n_queued, 1);
     if (job->is_first)
         count(&figures.n_waiting, 1);
-    if (workers_submit(job))
-        call_worker(jobs);
+    workers_submit(job);
+}
+
+void jobs_submit(struct jobs *jobs, struct job *job)
+{
+    prepare(jobs, job);
+    queue(job);
 }
 
 uint64_t job_age(const struct job *job) { return clock_now() - job->submitted_at; }
+
+bool jobs_have_room(void) { return workers_have_room(); }
+
+/* ---- Turns ----------------------------------------------------------------------------------------------------- */
+
+static bool give_turn(struct job *job, uint64_t now)
+{
+    note_work(job, now);
+    count(&figures.n_busy, (uint64_t)-1);
+    bool is_given = workers_yield();
+    count(&figures.n_busy, 1);
+    job->seated_at = clock_now();
+    job->settled_at = is_given ? job->seated_at : now;
+    return is_given;
+}
+
+/* Asked every few microseconds. What is computed is also noted while nobody else waits: a quota that is used up shows
+ * before a long job ends. */
+void jobs_breathe(void)
+{
+    struct job *job = workers_job();
+    uint64_t now = job ? clock_now() : 0;
+    if (!job)
+        return;
+    if (now - job->settled_at >= JOBS_TURN_NS)
+        note_work(job, now);
+    if (now - job->seated_at >= JOBS_TURN_NS && workers_are_wanted())
+        give_turn(job, now);
+}
+
+void jobs_wait(void)
+{
+    struct job *job = workers_job();
+    if (job && workers_are_wanted() && give_turn(job, clock_now()))
+        return;
+    nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
+}
+
+/* ---- Jobs with a thread of their own --------------------------------------------------------------------------- */
+
+static void aside_done(struct jobs_call *call)
+{
+    struct job *job = (struct job *)(void *)((char *)call - offsetof(struct job, finished));
+    pthread_join((pthread_t)job->thread, NULL);
+    job_done(call);
+}
+
+static void *work_aside(void *self)
+{
+    struct job *job = self;
+    job->work(job);
+    jobs_post(job->jobs, &job->finished);
+    return NULL;
+}
+
+/* Signals are the first I/O thread's. The thread does not look at its own name, which may not be written yet. */
+void jobs_submit_aside(struct jobs *jobs, struct job *job)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    prepare(jobs, job);
+    job->finished.fire = aside_done;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool runs = pthread_create(&thread, NULL, work_aside, job) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (runs) {
+        pthread_setname_np(thread, "aside");
+        job->thread = (unsigned long)thread;
+        return;
+    }
+    job->finished.fire = job_done;
+    queue(job);
+}
 
 /* ---- Driven objects -------------------------------------------------------------------------------------------- */
 
@@ -435,9 +486,7 @@ struct jobs *jobs_new(size_t n_fds)
     struct jobs *jobs = calloc(1, sizeof *jobs);
     if (!jobs)
         return NULL;
-    jobs->calls_of_workers = calloc(n_workers, sizeof *jobs->calls_of_workers);
-    if (!jobs->calls_of_workers || uv_loop_init(&jobs->loop) != 0) {
-        free(jobs->calls_of_workers);
+    if (!workers_start() || uv_loop_init(&jobs->loop) != 0) {
         free(jobs);
         return NULL;
     }
@@ -492,6 +541,5 @@ void jobs_free(struct jobs *jobs)
         free(watch);
     }
     pthread_mutex_destroy(&jobs->calls_lock);
-    free(jobs->calls_of_workers);
     free(jobs);
 }

@@ -14,11 +14,12 @@
 struct jobs;
 struct jobs_timer;
 
-/* Says how many workers there are. First thing in main, before any other library starts: libuv reads it once, at the
- * first job. */
+/* Says how many jobs compute at a time; before jobs_new. */
 void jobs_set_workers(size_t n);
+void jobs_end_workers(void); /* the last thing, when every loop is free; nothing to do if there was none */
 
-/* NULL: no memory or no file descriptor left. Descriptors below n_fds can be watched however short memory is later. */
+/* NULL: no memory, no thread or no file descriptor left. Descriptors below n_fds can be watched however short memory is
+ * later. */
 struct jobs *jobs_new(size_t n_fds);
 void jobs_run(struct jobs *jobs);  /* returns after jobs_stop */
 void jobs_stop(struct jobs *jobs); /* any thread */
@@ -34,32 +35,59 @@ struct jobs_call {
 };
 void jobs_post(struct jobs *jobs, struct jobs_call *call); /* any thread */
 
+/* Of workers.c: a client's place among the turns. */
+struct job_turn {
+    struct job *next, *next_in_bucket, *first[2], *last[2];
+    size_t n_first, n_parked;
+};
+
 /* A piece of work: work() on a worker, then done() on the loop. Embedded in the object that owns it, which must live
  * until done() is called; it may be submitted again from there. */
 struct job {
     void (*work)(struct job *job); /* worker */
     void (*done)(struct job *job);
+    /* Takes note of ns more that it has computed: while it works, and at its end. Worker; NULL: nobody wants to know */
+    void (*spend)(struct job *job, uint64_t ns);
     bool is_first;              /* the first job of a request: it counts as waiting while it is queued */
     uint64_t client;            /* whose it is: clients take turns. 0: the server's own */
-    uint64_t queue_ns, work_ns; /* how long it waited and worked; set when done() is called */
+    uint64_t queue_ns, work_ns; /* how long it waited to begin, and computed; set when done() is called */
     /* private: */
     struct jobs *jobs;
-    uint64_t submitted_at;
+    uint64_t submitted_at, seated_at, settled_at;
     struct jobs_call finished;
-    struct job *next, *last, *next_turn, *next_in_bucket; /* of workers.c */
-    size_t n_first;
+    unsigned long thread; /* its own, if it has one */
+    struct job *next;     /* of workers.c, as the rest */
+    struct worker *worker;
+    uint64_t ticket;
+    struct job_turn turn;
 };
 
 void jobs_submit(struct jobs *jobs, struct job *job);
 uint64_t job_age(const struct job *job); /* ns since it was submitted; called in work() */
 
+/* The same on a thread of its own, past the queue: what must not wait until others have computed. It is in no figures,
+ * and sets no times. Without a thread for it, it takes its turn. */
+void jobs_submit_aside(struct jobs *jobs, struct job *job);
+
+/* A job's turn. A client waits for one turn of each other that has work; a change of threads takes some 10 us, and what
+ * the cache has of the one is lost to the other: a two-thousandth of a turn. */
+enum { JOBS_TURN_NS = 20 * 1000 * 1000 };
+/* In work(), now and then: a job that has had its turn lets others that wait have theirs, and returns when the
+ * next is its own. Called while a lock is held it would keep others out for as long. Elsewhere it does nothing. */
+void jobs_breathe(void);
+bool jobs_have_room(void); /* would a job be begun at once? Any thread */
+/* In work(), where the job cannot go on before another has: gives up its turn, or sleeps a moment. Any thread. */
+void jobs_wait(void);
+
 /* Figures of the workers, of the whole process. Any thread. */
 struct jobs_figures {
     uint64_t n_queued;  /* submitted, not begun */
     uint64_t n_waiting; /* of these, first jobs: requests nobody works on yet */
+    uint64_t n_parked;  /* begun, and waiting for their next turn */
+    uint64_t n_yields;  /* turns given up before the job was done, since the start */
     uint64_t n_busy;    /* workers at work */
     uint64_t n_done;    /* jobs finished since the start */
-    uint64_t busy_ns;   /* time spent in work() since the start */
+    uint64_t busy_ns;   /* time spent in work() since the start, and not waiting for a turn */
 };
 struct jobs_figures jobs_figures(void);
 

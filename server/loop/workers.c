@@ -1,137 +1,352 @@
-/* Owns whose turn it is at the workers.
+/* Owns the worker threads and whose turn it is at them.
  *
- * libuv's threads serve in the order of arrival, whoever has come: a client that asks for a thousand things at once
- * would be served whole before the next. So what libuv gets are not jobs but calls of a worker (jobs.c), as many as
- * there are threads, and each takes job after job from here. */
+ * There are as many seats as --workers says: so many jobs compute at a time. There are more threads than seats. A job
+ * that has computed for long enough gives its seat to the job whose turn it is, and its thread sleeps with all that it
+ * has at hand until its own turn comes: so any computation can be cut where it asks whether it is still wanted, and
+ * none has to be written as one that stops and goes on. Threads begun for that stay for the next time.
+ *
+ * Whose turn it is: clients in a circle. Of one client's jobs the one that has waited longest, whether begun or not; so
+ * its small requests do not wait for its large ones to end. But a client may have begun only so many (begun_max), and
+ * beyond that its begun ones come first: each begun job holds a thread. */
+#define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loop/workers.h"
 
-#include <pthread.h>
+#include "server/siphash.h"
 
-/* The oldest waiting job of a client stands for it: it leads the client's others (next … last), has a place among the
- * turns (next_turn), and is found by its bucket. */
-enum { N_BUCKETS = 1024 };
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+enum {
+    N_BUCKETS = 1024,
+    /* Threads beside those that compute. One that sleeps takes 10 KiB of memory, and as much again of the kernel's. */
+    PARKED_MAX = 128,
+    /* A client may have begun one in so many of the places that are free: alone 14, beside seven others 8 each. So
+     * there is a place left for whoever comes until more than a hundred clients have long work at a time. */
+    SHARE = 8
+};
+
+enum { FRESH, PARKED };
+
+struct worker {
+    pthread_t thread;
+    pthread_cond_t wake; /* it has got a seat, or all end */
+    struct job *job;     /* at work, or parked; NULL: idle */
+    bool has_seat;
+    struct worker *next, *next_idle;
+};
 
 static struct {
     pthread_mutex_t lock; /* of all that follows */
     struct job *buckets[N_BUCKETS];
     struct job *first_turn, *last_turn;
-    size_t n_max, n_called; /* workers; those that have been called and have not ended */
+    uint64_t n_tickets;
+    struct worker *workers, *idle;
+    size_t n_max, n_threads; /* seats; threads that run */
+    bool is_ending;
+    void (*run)(struct job *job);
+    /* Also read without the lock: */
+    atomic_size_t n_seated, n_queued;
+    atomic_uint_fast64_t n_parked, n_yields;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .n_max = 1};
 
-/* ---- The queue ------------------------------------------------------------------------------------------------- */
+static _Thread_local struct worker *self;
+
+static size_t seen(atomic_size_t *count) { return atomic_load_explicit(count, memory_order_relaxed); }
+
+/* ---- The queue: one turn for each client that has jobs waiting ------------------------------------------------- */
 
 static struct job **bucket_of(uint64_t client)
 {
-    return &pool.buckets[(client * 0x9e3779b97f4a7c15u) >> 54]; /* the upper 10 bits depend on all of it */
+    return &pool.buckets[siphash_secret(&client, sizeof client) % N_BUCKETS]; /* addresses can be chosen to meet */
 }
 
-/* The client's oldest job, NULL if it has none. */
-static struct job *leader_of(uint64_t client)
+/* One of the client's jobs has its turn in `turn`; NULL: it has none waiting. */
+static struct job *host_of(uint64_t client)
 {
-    struct job *leader = *bucket_of(client);
-    while (leader && leader->client != client)
-        leader = leader->next_in_bucket;
-    return leader;
+    struct job *host = *bucket_of(client);
+    while (host && host->client != client)
+        host = host->turn.next_in_bucket;
+    return host;
 }
 
-/* Gives the client of this leader a turn after all others. */
-static void enter(struct job *leader)
+/* Gives the client of this host a turn after all others. */
+static void enter(struct job *host)
 {
-    struct job **bucket = bucket_of(leader->client);
-    leader->next_in_bucket = *bucket;
-    *bucket = leader;
-    leader->next_turn = NULL;
+    struct job **bucket = bucket_of(host->client);
+    host->turn.next_in_bucket = *bucket;
+    *bucket = host;
+    host->turn.next = NULL;
     if (pool.last_turn)
-        pool.last_turn->next_turn = leader;
+        pool.last_turn->turn.next = host;
     else
-        pool.first_turn = leader;
-    pool.last_turn = leader;
+        pool.first_turn = host;
+    pool.last_turn = host;
 }
 
-static void push(struct job *job)
+static void leave(struct job *host, struct job *before)
 {
-    struct job *leader = leader_of(job->client);
+    struct job **at = bucket_of(host->client);
+    while (*at != host)
+        at = &(*at)->turn.next_in_bucket;
+    *at = host->turn.next_in_bucket;
+    *(before ? &before->turn.next : &pool.first_turn) = host->turn.next;
+    if (pool.last_turn == host)
+        pool.last_turn = before;
+}
+
+static void push(struct job *job, int kind)
+{
+    struct job *host = host_of(job->client);
     job->next = NULL;
-    if (leader) {
-        leader->last->next = job;
-        leader->last = job;
-        leader->n_first += job->is_first;
-        return;
+    job->ticket = ++pool.n_tickets;
+    if (!host) {
+        host = job;
+        host->turn = (struct job_turn){0};
+        enter(host);
     }
-    job->last = job;
-    job->n_first = job->is_first;
-    enter(job);
+    struct job_turn *turn = &host->turn;
+    if (turn->first[kind])
+        turn->last[kind]->next = job;
+    else
+        turn->first[kind] = job;
+    turn->last[kind] = job;
+    turn->n_first += kind == FRESH && job->is_first;
+    turn->n_parked += kind == PARKED;
+    atomic_fetch_add_explicit(&pool.n_queued, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool.n_parked, kind == PARKED, memory_order_relaxed);
 }
 
-/* The job whose turn it is. The client's next one, if any, waits until all others have had theirs. */
-static struct job *pop(void)
+/* The host's oldest job of this kind. Its client's next one, if any, waits until all others have had their turn. */
+static struct job *pop(struct job *host, struct job *before, int kind)
 {
-    struct job *job = pool.first_turn, **at = bucket_of(job->client), *next = job->next;
-    pool.first_turn = job->next_turn;
-    if (!pool.first_turn)
-        pool.last_turn = NULL;
-    while (*at != job)
-        at = &(*at)->next_in_bucket;
-    *at = job->next_in_bucket;
-    if (next) {
-        next->last = job->last;
-        next->n_first = job->n_first - job->is_first;
-        enter(next);
+    leave(host, before);
+    struct job_turn *turn = &host->turn;
+    struct job *job = turn->first[kind];
+    turn->first[kind] = job->next;
+    turn->n_first -= kind == FRESH && job->is_first;
+    turn->n_parked -= kind == PARKED;
+    struct job *rest = turn->first[FRESH] ? turn->first[FRESH] : turn->first[PARKED];
+    if (rest) {
+        rest->turn = *turn;
+        enter(rest);
     }
+    atomic_fetch_sub_explicit(&pool.n_queued, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&pool.n_parked, kind == PARKED, memory_order_relaxed);
     return job;
+}
+
+static size_t begun_max(void)
+{
+    uint64_t n = atomic_load_explicit(&pool.n_parked, memory_order_relaxed);
+    size_t share = n < PARKED_MAX ? (size_t)(PARKED_MAX - n) / SHARE : 0;
+    return share ? share : 1;
+}
+
+static int kind_of_next(const struct job_turn *turn)
+{
+    const struct job *fresh = turn->first[FRESH], *parked = turn->first[PARKED];
+    if (!fresh || !parked)
+        return fresh ? FRESH : PARKED;
+    return turn->n_parked >= begun_max() || parked->ticket < fresh->ticket ? PARKED : FRESH;
+}
+
+/* The first in the circle that needs no thread. */
+static struct job *pop_parked(void)
+{
+    struct job *host = pool.first_turn, *before = NULL;
+    for (; host && !host->turn.first[PARKED]; host = host->turn.next)
+        before = host;
+    return host ? pop(host, before, PARKED) : NULL;
 }
 
 size_t workers_n_waiting(uint64_t client)
 {
     pthread_mutex_lock(&pool.lock);
-    const struct job *leader = leader_of(client);
-    size_t n = leader ? leader->n_first : 0;
+    const struct job *host = host_of(client);
+    size_t n = host ? host->turn.n_first : 0;
     pthread_mutex_unlock(&pool.lock);
     return n;
 }
 
-/* ---- Workers --------------------------------------------------------------------------------------------------- */
+/* ---- Seats; all with the lock ---------------------------------------------------------------------------------- */
 
-void workers_set(size_t n) { pool.n_max = n; }
+static void *work(void *worker);
 
-/* With the lock. */
-static bool call_one(void)
+/* Signals are the first I/O thread's. */
+static bool start_thread(void)
 {
-    bool is_wanted = pool.first_turn && pool.n_called < pool.n_max;
-    pool.n_called += is_wanted;
-    return is_wanted;
+    struct worker *worker = calloc(1, sizeof *worker);
+    sigset_t all, before;
+    if (!worker)
+        return false;
+    pthread_cond_init(&worker->wake, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool runs = pthread_create(&worker->thread, NULL, work, worker) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!runs) {
+        pthread_cond_destroy(&worker->wake);
+        free(worker);
+        return false;
+    }
+    pthread_setname_np(worker->thread, "worker");
+    worker->next = pool.workers;
+    pool.workers = worker;
+    worker->next_idle = pool.idle;
+    pool.idle = worker;
+    pool.n_threads++;
+    return true;
 }
 
-bool workers_submit(struct job *job)
+static bool has_idle(void) { return pool.idle || (pool.n_threads < pool.n_max + PARKED_MAX && start_thread()); }
+
+/* The job whose turn it is and that has, or can be given, a thread. */
+static struct job *pop_next(bool has_thread)
+{
+    struct job *host = pool.first_turn;
+    if (!host)
+        return NULL;
+    int kind = kind_of_next(&host->turn);
+    return kind == PARKED || has_thread || has_idle() ? pop(host, NULL, kind) : pop_parked();
+}
+
+/* The seat is counted by the caller. */
+static void seat(struct job *job)
+{
+    struct worker *worker = job->worker;
+    if (!worker) {
+        worker = pool.idle;
+        pool.idle = worker->next_idle;
+        worker->job = job;
+        job->worker = worker;
+    }
+    worker->has_seat = true;
+    pthread_cond_signal(&worker->wake);
+}
+
+static void fill_seats(void)
+{
+    struct job *job;
+    while (seen(&pool.n_seated) < pool.n_max && (job = pop_next(false))) {
+        atomic_fetch_add_explicit(&pool.n_seated, 1, memory_order_relaxed);
+        seat(job);
+    }
+}
+
+static void wait_for_seat(struct worker *worker)
+{
+    while (!worker->has_seat && !pool.is_ending)
+        pthread_cond_wait(&worker->wake, &pool.lock);
+}
+
+/* The job is done: the seat is the next one's, whose thread this may be. */
+static void pass_on(struct worker *worker)
+{
+    struct job *next = pop_next(true);
+    worker->job = NULL;
+    if (next && !next->worker) {
+        worker->job = next;
+        next->worker = worker;
+        return;
+    }
+    worker->has_seat = false;
+    worker->next_idle = pool.idle;
+    pool.idle = worker;
+    if (next)
+        seat(next);
+    else
+        atomic_fetch_sub_explicit(&pool.n_seated, 1, memory_order_relaxed);
+}
+
+/* A job that is done may be gone at once: its thread does not look at it again. */
+static void *work(void *worker)
+{
+    self = worker;
+    pthread_mutex_lock(&pool.lock);
+    for (;;) {
+        wait_for_seat(self);
+        if (!self->has_seat)
+            break;
+        pthread_mutex_unlock(&pool.lock);
+        pool.run(self->job);
+        pthread_mutex_lock(&pool.lock);
+        pass_on(self);
+    }
+    pthread_mutex_unlock(&pool.lock);
+    return NULL;
+}
+
+/* ---- For others ------------------------------------------------------------------------------------------------ */
+
+void workers_set(size_t n, void (*run)(struct job *job))
+{
+    pool.n_max = n;
+    pool.run = run;
+}
+
+bool workers_start(void)
 {
     pthread_mutex_lock(&pool.lock);
-    push(job);
-    bool is_wanted = call_one();
+    pool.is_ending = false;
+    bool runs = true;
+    while (runs && pool.n_threads < pool.n_max)
+        runs = start_thread();
     pthread_mutex_unlock(&pool.lock);
-    return is_wanted;
+    return runs;
 }
 
-bool workers_wanted(void)
+void workers_end(void)
 {
     pthread_mutex_lock(&pool.lock);
-    bool is_wanted = call_one();
+    struct worker *worker = pool.workers;
+    assert(!pool.first_turn);
+    pool.is_ending = true;
+    pool.workers = pool.idle = NULL;
+    pool.n_threads = 0;
+    for (struct worker *w = worker; w; w = w->next)
+        pthread_cond_signal(&w->wake);
     pthread_mutex_unlock(&pool.lock);
-    return is_wanted;
+    for (struct worker *next; worker; worker = next) {
+        next = worker->next;
+        pthread_join(worker->thread, NULL);
+        pthread_cond_destroy(&worker->wake);
+        free(worker);
+    }
 }
 
-/* A worker ends with the lock: whoever submits the next job sees it gone and calls another. */
-struct job *workers_take(void)
+void workers_submit(struct job *job)
 {
     pthread_mutex_lock(&pool.lock);
-    struct job *job = pool.first_turn ? pop() : NULL;
-    pool.n_called -= !job;
+    job->worker = NULL;
+    push(job, FRESH);
+    fill_seats();
     pthread_mutex_unlock(&pool.lock);
-    return job;
 }
 
-void workers_give_up(void)
+bool workers_have_room(void) { return seen(&pool.n_seated) < pool.n_max; }
+
+struct job *workers_job(void) { return self ? self->job : NULL; }
+
+bool workers_are_wanted(void) { return seen(&pool.n_queued) > 0; }
+
+bool workers_yield(void)
 {
     pthread_mutex_lock(&pool.lock);
-    pool.n_called--;
+    struct job *next = pop_next(false);
+    if (next) {
+        self->has_seat = false;
+        push(self->job, PARKED);
+        seat(next);
+        atomic_fetch_add_explicit(&pool.n_yields, 1, memory_order_relaxed);
+        wait_for_seat(self);
+    }
     pthread_mutex_unlock(&pool.lock);
+    return next;
 }
+
+uint64_t workers_n_parked(void) { return atomic_load_explicit(&pool.n_parked, memory_order_relaxed); }
+
+uint64_t workers_n_yields(void) { return atomic_load_explicit(&pool.n_yields, memory_order_relaxed); }

@@ -1,23 +1,33 @@
-/* The queue before the worker threads: whose work comes next.
+/* The worker threads, and the queue before them: whose work comes next, and for how long.
  *
- * Work waits by client (struct job's `client`), and clients take turns, a job each: a thousand requests of one delay
- * another's only one by a single job. Nothing here allocates; a job that waits is its own place in the queue. The
- * threads are libuv's: jobs.c calls workers, and a worker takes jobs until none waits. */
+ * Work waits by client (struct job's `client`), and clients take turns: a thousand requests of one delay another's only
+ * one by a single turn. A job that has had its turn and is not done (workers_yield) waits in the queue like any other,
+ * on its thread, which sleeps. Nothing here allocates for a job; a job that waits is its own place in the queue. */
 #ifndef SERVER_WORKERS_H
 #define SERVER_WORKERS_H
 
 #include "server/loop/jobs.h"
 
-void workers_set(size_t n); /* how many there are; before the first job */
+/* How many jobs compute at a time, and what calls a job; before workers_start. */
+void workers_set(size_t n, void (*run)(struct job *job));
+bool workers_start(void); /* their threads, unless they run. False: the system gives no thread or memory */
+void workers_end(void);   /* ends the threads; no job is queued or at work */
 
-/* Any thread. True: a worker more is to be called, which takes jobs until workers_take says that none waits; it counts
- * already. Where it cannot be called now, workers_give_up, and workers_wanted once it can. */
-bool workers_submit(struct job *job);
-bool workers_wanted(void); /* does a job wait that no worker has been called for? True: as above */
-void workers_give_up(void);
-struct job *workers_take(void); /* a worker; NULL: it ends */
+void workers_submit(struct job *job); /* any thread */
+bool workers_have_room(void);         /* would a job submitted now be begun at once? Any thread */
 
-/* First jobs (requests nobody has begun on) of this client that wait now. Any thread. */
-size_t workers_n_waiting(uint64_t client);
+/* ---- For a job at work, on its thread ---- */
+
+struct job *workers_job(void); /* that the calling thread works at; NULL: it is no worker */
+bool workers_are_wanted(void); /* does any job wait? Costs nothing */
+/* Lets the job whose turn it is work in the caller's place, and returns when the caller's job has its next turn. False,
+ * at once: none waits that has a thread. */
+bool workers_yield(void);
+
+/* ---- Figures, any thread ---- */
+
+size_t workers_n_waiting(uint64_t client); /* first jobs (requests nobody has begun on) of this client that wait */
+uint64_t workers_n_parked(void);           /* jobs begun that wait for their next turn */
+uint64_t workers_n_yields(void);           /* turns that have ended before their job, since the start */
 
 #endif

@@ -1,19 +1,43 @@
 /* Owns the account of memory and streams that requests at hand have taken. */
 #include "server/memory/admission.h"
 
+#include "server/memory/shares.h"
+
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 static struct {
     uint64_t max_memory, max_streams;
-    atomic_uint_fast64_t memory, n_streams;
+    atomic_uint_fast64_t memory, bodies, n_streams; /* bodies: of memory */
 } account = {.max_memory = UINT64_MAX, .max_streams = UINT64_MAX};
 
 void admission_setup(uint64_t max_memory, uint64_t max_streams)
 {
     account.max_memory = max_memory;
     account.max_streams = max_streams;
+}
+
+static uint64_t three_quarters(uint64_t n) { return n - n / 4; }
+
+static uint64_t most_for_bodies(void) { return account.max_memory - account.max_memory / 8; }
+
+static uint64_t taken_of(const atomic_uint_fast64_t *taken)
+{
+    return atomic_load_explicit(taken, memory_order_relaxed);
+}
+
+/* What is left up to max; both may change at any time. */
+static uint64_t free_of(const atomic_uint_fast64_t *taken, uint64_t max)
+{
+    uint64_t now = taken_of(taken);
+    return now < max ? max - now : 0;
+}
+
+static void give(atomic_uint_fast64_t *taken, uint64_t n)
+{
+    if (n)
+        atomic_fetch_sub_explicit(taken, n, memory_order_relaxed);
 }
 
 /* Adds first and looks then: two who ask at once may both be refused where one would have fitted, but never both be
@@ -25,50 +49,131 @@ static bool take(atomic_uint_fast64_t *taken, uint64_t n, uint64_t max)
     uint64_t before = atomic_fetch_add_explicit(taken, n, memory_order_relaxed);
     if (before <= max - n)
         return true;
-    atomic_fetch_sub_explicit(taken, n, memory_order_relaxed);
+    give(taken, n);
     return false;
 }
 
-bool admission_take(uint64_t n_bytes) { return take(&account.memory, n_bytes, account.max_memory); }
+/* The same for a client, which has its share of max. */
+static bool take_share(atomic_uint_fast64_t *taken, enum share share, uint64_t client, uint64_t n, uint64_t max)
+{
+    if (!take(taken, n, max))
+        return false;
+    if (shares_take(share, client, n, free_of(taken, max)))
+        return true;
+    give(taken, n);
+    return false;
+}
 
-bool admission_take_spare(uint64_t n_bytes) { return take(&account.memory, n_bytes, account.max_memory / 2); }
+/* ---- Memory ---------------------------------------------------------------------------------------------------- */
+
+bool admission_take(uint64_t n_bytes) { return take(&account.memory, n_bytes, account.max_memory); }
 
 bool admission_may_fit(uint64_t n_bytes) { return n_bytes <= account.max_memory; }
 
-void admission_give(uint64_t n_bytes)
+void admission_give(uint64_t n_bytes) { give(&account.memory, n_bytes); }
+
+uint64_t admission_memory(void) { return taken_of(&account.memory); }
+
+bool admission_take_for(uint64_t client, uint64_t n_bytes)
 {
-    if (n_bytes)
-        atomic_fetch_sub_explicit(&account.memory, n_bytes, memory_order_relaxed);
+    return take_share(&account.memory, SHARE_MEMORY, client, n_bytes, account.max_memory);
 }
 
-uint64_t admission_memory(void) { return atomic_load_explicit(&account.memory, memory_order_relaxed); }
-
-bool admission_begin_stream(void) { return take(&account.n_streams, 1, account.max_streams); }
-
-void admission_end_stream(void) { atomic_fetch_sub_explicit(&account.n_streams, 1, memory_order_relaxed); }
-
-struct admission_refusal admission_refuse_memory(const char *what, uint64_t n_bytes)
+void admission_give_for(uint64_t client, uint64_t n_bytes)
 {
-    struct admission_refusal refusal = {.status = n_bytes > account.max_memory ? 413 : 503};
+    shares_give(SHARE_MEMORY, client, n_bytes);
+    give(&account.memory, n_bytes);
+}
+
+bool admission_hold(uint64_t client, const void *object, uint64_t n_bytes)
+{
+    return shares_take_object(SHARE_MEMORY, client, object, n_bytes, free_of(&account.memory, account.max_memory));
+}
+
+void admission_let_go(uint64_t client, const void *object) { shares_give_object(SHARE_MEMORY, client, object); }
+
+bool admission_take_spare(uint64_t client, uint64_t n_bytes)
+{
+    return take_share(&account.memory, SHARE_MEMORY, client, n_bytes, account.max_memory / 2);
+}
+
+bool admission_take_body(uint64_t client, uint64_t n_bytes)
+{
+    if (!take(&account.bodies, n_bytes, most_for_bodies()))
+        return false;
+    if (admission_take_for(client, n_bytes))
+        return true;
+    give(&account.bodies, n_bytes);
+    return false;
+}
+
+void admission_give_body(uint64_t client, uint64_t n_bytes)
+{
+    give(&account.bodies, n_bytes);
+    admission_give_for(client, n_bytes);
+}
+
+static uint64_t left_for(uint64_t client)
+{
+    return shares_left(SHARE_MEMORY, client, free_of(&account.memory, account.max_memory));
+}
+
+bool admission_fits_body(uint64_t client, uint64_t n_bytes)
+{
+    return n_bytes <= free_of(&account.bodies, most_for_bodies()) && n_bytes <= left_for(client);
+}
+
+/* ---- Streams --------------------------------------------------------------------------------------------------- */
+
+bool admission_begin_stream(uint64_t client)
+{
+    return take_share(&account.n_streams, SHARE_STREAMS, client, 1, account.max_streams);
+}
+
+void admission_end_stream(uint64_t client)
+{
+    shares_give(SHARE_STREAMS, client, 1);
+    give(&account.n_streams, 1);
+}
+
+/* ---- Refusals -------------------------------------------------------------------------------------------------- */
+
+struct admission_refusal admission_refuse_memory(uint64_t client, const char *what, uint64_t n_bytes)
+{
+    uint64_t most = three_quarters(account.max_memory);
+    struct admission_refusal refusal = {.status = n_bytes > most ? 413 : 503};
     if (refusal.status == 413)
         snprintf(refusal.detail, sizeof refusal.detail,
-                 "%s takes %" PRIu64 " bytes of memory; allowed for all requests at a time: %" PRIu64
-                 " (the limit --max-memory of this server)",
-                 what, n_bytes, account.max_memory);
+                 "%s takes %" PRIu64 " bytes of memory; allowed for one client at a time: %" PRIu64
+                 ", three quarters of that for all (the limit --max-memory of this server)",
+                 what, n_bytes, most);
     else
         snprintf(refusal.detail, sizeof refusal.detail,
-                 "%s takes %" PRIu64 " bytes of memory, and other requests have %" PRIu64 " of the %" PRIu64
-                 " for all (the limit --max-memory of this server); try again later",
-                 what, n_bytes, admission_memory(), account.max_memory);
+                 "%s takes %" PRIu64 " bytes of memory; of the %" PRIu64
+                 " for all (the limit --max-memory of this server) %" PRIu64 " are taken, and one client gets at most "
+                 "three times what it leaves free, now %" PRIu64 " more; try again later",
+                 what, n_bytes, account.max_memory, admission_memory(), left_for(client));
     return refusal;
 }
 
-struct admission_refusal admission_refuse_stream(void)
+/* A client's first stream is never over its share: if there is room for it, what it lacks is memory to count it. */
+struct admission_refusal admission_refuse_stream(uint64_t client)
 {
-    struct admission_refusal refusal = {.status = 429};
-    snprintf(refusal.detail, sizeof refusal.detail,
-             "%" PRIu64 " answers are being streamed, as many as this server streams at a time (the limit "
-             "--max-streams); try again later",
-             account.max_streams);
+    uint64_t n_own = shares_held(SHARE_STREAMS, client), n_all = taken_of(&account.n_streams);
+    bool is_full = n_all >= account.max_streams;
+    struct admission_refusal refusal = {.status = is_full || n_own ? 429 : 503};
+    if (refusal.status == 503)
+        snprintf(refusal.detail, sizeof refusal.detail, "no memory for another stream now; try again later");
+    else if (is_full)
+        snprintf(refusal.detail, sizeof refusal.detail,
+                 "%" PRIu64 " answers are being streamed, as many as this server streams at a time (the limit "
+                 "--max-streams); try again later",
+                 account.max_streams);
+    else
+        snprintf(refusal.detail, sizeof refusal.detail,
+                 "%" PRIu64 " answers are being streamed to this client, its share: of the %" PRIu64
+                 " that this server streams at a time (the limit --max-streams) one client gets at most three times "
+                 "as many as it leaves free; try again later",
+                 n_own, account.max_streams);
     return refusal;
 }

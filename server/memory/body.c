@@ -14,6 +14,10 @@
  * resident. */
 enum { MAPPED_MIN = 256 * 1024, FIRST_ROOM = 4096, SPARE_MAX = 32 * 1024 * 1024 };
 
+/* What a body takes of --max-memory goes up with what has come. Its first bytes nobody has to share: a small request is
+ * served whatever its client holds, and the connection itself costs as much. */
+enum { STEP = 16 * 1024, UNSHARED = 16 * 1024, HUGE_PAGE = 2 * 1024 * 1024 };
+
 static bool is_mapped(size_t room) { return room >= MAPPED_MIN; }
 
 /* Pages that the kernel must clear take as long as receiving a body into them, so the last pages are kept, one mapping
@@ -61,8 +65,7 @@ static char *map_new(size_t room)
     char *bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
         return NULL;
-    /* Fresh small pages cost more than the copy into them. A kernel without huge pages refuses, which is no harm. */
-    madvise(bytes, room, MADV_HUGEPAGE);
+    madvise(bytes, room, MADV_NOHUGEPAGE); /* the first byte of a body that never comes would cost one */
     return bytes;
 }
 
@@ -78,23 +81,59 @@ static bool move_to(struct body *body, char *bytes, size_t room)
     return true;
 }
 
-/* In full and before a byte has come: a length that a client declares is a length that it may send. */
-static bool take(struct body *body, size_t n_bytes)
+static uint64_t shared_of(uint64_t n_taken) { return n_taken > UNSHARED ? n_taken - UNSHARED : 0; }
+
+static bool take_up_to(struct body *body, uint64_t n)
 {
-    if (n_bytes <= body->n_taken)
-        return true;
-    if (!admission_take(n_bytes - body->n_taken))
+    uint64_t shared = shared_of(n) - shared_of(body->n_taken), unshared = n - body->n_taken - shared;
+    if (!admission_take(unshared))
         return false;
-    body->n_taken = n_bytes;
+    if (!admission_take_body(body->client, shared)) {
+        admission_give(unshared);
+        return false;
+    }
+    body->n_taken = n;
     return true;
 }
 
-bool body_reserve(struct body *body, size_t n_bytes)
+/* Fresh small pages cost more than the copy into them. A kernel without huge pages refuses, which is no harm. */
+static void use_huge_pages(struct body *body)
+{
+    if (is_mapped(body->room) && body->n_taken >= HUGE_PAGE)
+        madvise(body->bytes, body->room, MADV_HUGEPAGE);
+}
+
+/* An eighth more than needed, and from the first huge page on whole ones. */
+static uint64_t with_margin(uint64_t n)
+{
+    n += n / 8 + STEP;
+    return n < HUGE_PAGE ? n : (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+}
+
+static bool take(struct body *body, uint64_t n_needed, uint64_t n_max)
+{
+    if (n_needed <= body->n_taken)
+        return true;
+    bool was_small = body->n_taken < HUGE_PAGE;
+    uint64_t wanted = with_margin(n_needed), most = body->n_declared ? body->n_declared : n_max;
+    wanted = wanted < most ? wanted : most;
+    if ((wanted <= n_needed || !take_up_to(body, wanted)) && !take_up_to(body, n_needed))
+        return false;
+    if (was_small)
+        use_huge_pages(body);
+    return true;
+}
+
+bool body_may_come(const struct body *body, uint64_t n_bytes)
+{
+    return n_bytes <= UNSHARED || admission_fits_body(body->client, n_bytes);
+}
+
+/* A spare one has pages that are not taken for; they are marked as free, and the kernel takes them when it is short. */
+static bool make_room(struct body *body, size_t n_bytes)
 {
     if (n_bytes <= body->room)
         return true;
-    if (!take(body, n_bytes))
-        return false;
     if (!is_mapped(n_bytes))
         return move_to(body, malloc(n_bytes), n_bytes);
     if (!is_mapped(body->room)) {
@@ -110,16 +149,28 @@ bool body_reserve(struct body *body, size_t n_bytes)
     return true;
 }
 
+bool body_reserve(struct body *body, size_t n_bytes)
+{
+    body->n_declared = n_bytes;
+    return make_room(body, n_bytes);
+}
+
+static bool make_room_for_more(struct body *body, size_t n_needed, uint64_t n_max)
+{
+    if (n_needed <= body->room)
+        return true;
+    size_t wanted = body->room ? 2 * body->room : FIRST_ROOM;
+    wanted = wanted > n_max ? (size_t)n_max : wanted;
+    return (wanted > n_needed && make_room(body, wanted)) || make_room(body, n_needed);
+}
+
 bool body_add(struct body *body, const char *bytes, size_t n_bytes, uint64_t n_max)
 {
-    if (n_bytes > body->room - body->n_bytes) {
-        size_t needed = body->n_bytes + n_bytes, wanted = body->room ? 2 * body->room : FIRST_ROOM;
-        wanted = wanted > n_max ? (size_t)n_max : wanted;
-        if ((wanted <= needed || !body_reserve(body, wanted)) && !body_reserve(body, needed))
-            return false;
-    }
+    size_t n_needed = body->n_bytes + n_bytes;
+    if (!make_room_for_more(body, n_needed, n_max) || !take(body, n_needed, n_max))
+        return false;
     memcpy(body->bytes + body->n_bytes, bytes, n_bytes);
-    body->n_bytes += n_bytes;
+    body->n_bytes = n_needed;
     return true;
 }
 
@@ -127,7 +178,9 @@ bool body_is_large(const struct body *body) { return body->room > SPARE_MAX; }
 
 void body_drop(struct body *body)
 {
-    admission_give(body->n_taken);
+    uint64_t shared = shared_of(body->n_taken);
+    admission_give(body->n_taken - shared);
+    admission_give_body(body->client, shared);
     if (is_mapped(body->room))
         keep_spare(body->bytes, body->room);
     else

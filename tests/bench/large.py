@@ -9,7 +9,7 @@ import threading
 
 import peers
 from measure import interleaved, output
-from rows import RECORD, Skip, alone, at_least, at_most, rate, row
+from rows import RECORD, Skip, alone, rate, reached, reached_cost, row
 
 MIB = 1 << 20
 LARGE, HUGE = 16 * MIB, 256 * MIB
@@ -55,26 +55,26 @@ def curl_speed(server, path):
 
 # ---- Streams -------------------------------------------------------------------------------------------------------------
 
-@row("stream", "raw answer 16 MiB, default settings, reader in C", at_least(1.2), "1.28–1.88×", ["nginx"], quick=True)
+@row("stream", "raw answer 16 MiB, default settings, reader in C", reached(avx2=1.7, avx512=(0.84, 0.98)), ["nginx"], quick=True)
 def stream(run):
     nginx = nginx_files(run)
     return speeds(run, (run.posencd(), table_path(LARGE)), (nginx, "/large"), 15, "nginx sendfile")
 
 
-@row("stream_huge", "raw answer 256 MiB, default settings, reader in C", at_least(1.2), "1.28–1.88×", ["nginx"])
+@row("stream_huge", "raw answer 256 MiB, default settings, reader in C", reached(avx2=1.12, avx512=(0.84, 0.98)), ["nginx"])
 def stream_huge(run):
     nginx = nginx_files(run)
     return speeds(run, (run.posencd(), table_path(HUGE)), (nginx, "/huge"), 2, "nginx sendfile")
 
 
-@row("stream_curl", "raw answer 256 MiB, default settings, curl", at_least(1.2), "1.28–1.88×", ["nginx", "curl"])
+@row("stream_curl", "raw answer 256 MiB, default settings, curl", reached(avx2=1.28, avx512=(0.84, 0.98)), ["nginx", "curl"])
 def stream_curl(run):
     ours, nginx = run.posencd(), nginx_files(run)
     both = interleaved(run.rounds(9), lambda: curl_speed(ours, table_path(HUGE)), lambda: curl_speed(nginx, "/huge"))
     return rate(*both, "GB/s", "nginx sendfile")
 
 
-@row("stream_cubic", "raw answer 16 MiB under cubic, against a bare send() loop", at_least(0.8), "0.77–1.07×", quick=True)
+@row("stream_cubic", "raw answer 16 MiB under cubic, against a bare send() loop", reached(avx2=(0.508, 0.73), avx512=0.6), quick=True)
 def stream_cubic(run):
     ours = run.posencd(*congestion(run, server_too=True))
     bare = run.shared(peers.Bare, run.build, LARGE, "cubic")
@@ -114,7 +114,7 @@ def all_waits(run):
                        lambda: waits(run, nginx, "/small", "/huge"))
 
 
-@row("p99", "p99 of small requests while two clients stream", at_most(5), "p50 0.16–0.45, p99 1.9–5.7 ms", quick=True)
+@row("p99", "p99 of small requests while two clients stream", reached_cost(avx2=2.77), quick=True)
 def p99(run):
     """Measured without nginx where it is not installed."""
     if not peers.missing(["nginx"]):
@@ -125,7 +125,7 @@ def p99(run):
     return alone([p for _, p in found], "ms", note=f"p50 {statistics.median(m for m, _ in found):.2f} ms")
 
 
-@row("p99_nginx", "the same, over nginx's under the same load", at_most(1), "", ["nginx"], quick=True)
+@row("p99_nginx", "the same, over nginx's under the same load", reached_cost(avx2=0.409), ["nginx"], quick=True)
 def p99_nginx(run):
     ours, theirs = run.once(all_waits)
     return rate([p for _, p in ours], [p for _, p in theirs], "ms", "nginx",
@@ -144,7 +144,7 @@ def npy_file(n_bytes):
     return file
 
 
-@row("upload", "upload of 16 MiB, against a bare recv() loop", at_least(0.75), "0.8×", quick=True)
+@row("upload", "upload of 16 MiB, against a bare recv() loop", reached(avx2=0.887, avx512=0.76), quick=True)
 def upload(run):
     """Shapes only are asked for (data=false), so that receiving is all there is to do. Our client sends, so cubic on its
     side is all that it takes."""
@@ -159,7 +159,7 @@ def upload(run):
     return rate(*both, "GB/s", "recv()", "cubic on the client")
 
 
-@row("memory", "memory of a 4 GiB stream over idle", at_most(8), "5 MB", quick=True)
+@row("memory", "memory of a 4 GiB stream over idle", reached_cost(avx2=2.21), quick=True)
 def memory(run):
     """Anonymous memory, looked at every few milliseconds, of a server that has answered one small request."""
     n_bytes = (1 if run.quick else 4) * 1024 * MIB

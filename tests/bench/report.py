@@ -10,17 +10,17 @@ import time
 
 HOLDS, SHORT, RECORDED, SKIPPED, FAILED = "holds", "short", "for the record", "skipped", "failed"
 
-# What stands between a row and the figure of its column "reached": one line each, by the row's name, written by whoever
-# looked into it. Empty: nobody has, or nothing does.
+# What keeps a row from a better figure: one line each, by the row's name, written by whoever looked into it. Empty: nobody
+# has, or nothing does.
 OBSTACLES = {
-    "table": "reached with AVX-512; AVX2 converts half as many doubles an instruction",
+    "table": "AVX2 converts half as many doubles an instruction as AVX-512",
     "table_numpy": "",
     "table_torch": "",
     "table_avx2": "",
     "table_base": "",
-    "list": "reached with AVX-512, whose registers hold twice as many doubles",
+    "list": "AVX2 registers hold half as many doubles as those of AVX-512",
     "table_bf16": "made in floats; two fifths of the kernel's time is the rounding test of every value",
-    "table_f16": "reached with AVX-512; AVX2 converts half as many doubles an instruction, and what is dropped of every float is looked at",
+    "table_f16": "AVX2 converts half as many doubles an instruction as AVX-512; the dropped part of every float is looked at",
     "rotate": "",
     "rotate_in_place": "",
     "rotate_torch": "",
@@ -34,12 +34,12 @@ OBSTACLES = {
     "shaw": "as probabilities",
     "transformer_xl": "as probabilities",
     "deberta": "as probabilities",
-    "json": "reached with AVX-512; between 195 and 230 in one run",
-    "json_digits": "reached with AVX-512, which makes the digits of twice as many numbers an instruction",
+    "json": "",
+    "json_digits": "AVX-512 makes the digits of twice as many numbers an instruction",
     "json_map": "",
     "json_in": "AVX2 has no instruction that moves the digits of many numbers together; long mantissas and exponents are read one by one",
     "get": "",
-    "get_cpu": "0.59 to 0.73 from run to run, as the other work of the machine is",
+    "get_cpu": "differs from run to run with the other work of the machine",
     "get_computed": "",
     "get_computed_cpu": "",
     "get_2": "client and both loops share two cores",
@@ -56,7 +56,7 @@ OBSTACLES = {
     "memory": "",
     "fastapi_small": "",
     "fastapi_json": "",
-    "fastapi_raw": "a megabyte's way through loopback takes 0.2 ms by itself, making it 0.07; the floor comes from a peer that took 2.8 to 4.1 ms",
+    "fastapi_raw": "a megabyte's way through loopback takes 0.2 ms by itself, making it 0.07; the peer took 2.6 to 4.1 ms",
     "fastapi_alibi_json": "",
     "fastapi_alibi_raw": "",
 }
@@ -72,30 +72,30 @@ def verdict(figure, low, high):
 
 def floor_text(low, high):
     if math.isinf(low):
-        return "–" if math.isinf(high) else f"≤ {high:g}"
+        return "–" if math.isinf(high) else f"≤ {high:.3g}"
     return f"≥ {low:.3g}" if math.isinf(high) else f"{low:g}–{high:g}"
 
 
 def judged(row, outcome, isa):
     """What is kept of a row that was measured."""
-    low, high, remark = row.floor.on(isa)
+    low, high, reached, remark = row.floor.on(isa)
     figures = outcome.figures()
     figure = outcome.figure()
     return {**named(row), "ours": statistics.median(outcome.ours),
             "theirs": statistics.median(outcome.theirs) if outcome.theirs else None, "unit": outcome.unit,
             "against": outcome.against, "kind": outcome.kind, "figure": figure, "least": min(figures), "most": max(figures),
-            "floor": floor_text(low, high), "verdict": verdict(figure, low, high),
+            "floor": floor_text(low, high), "reached": reached, "verdict": verdict(figure, low, high),
             "note": "; ".join(filter(None, [remark, outcome.note])),
             "samples": {"ours": outcome.ours, "theirs": outcome.theirs}}
 
 
 def unmeasured(row, isa, what, why):
-    low, high, _ = row.floor.on(isa)
-    return {**named(row), "floor": floor_text(low, high), "verdict": what, "note": why}
+    low, high, reached, _ = row.floor.on(isa)
+    return {**named(row), "floor": floor_text(low, high), "reached": reached, "verdict": what, "note": why}
 
 
 def named(row):
-    return {"name": row.name, "group": row.group, "what": row.what, "reached": row.reached}
+    return {"name": row.name, "group": row.group, "what": row.what}
 
 
 # ---- Saying --------------------------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def markdown(report):
     m = report["machine"]
     lines = [f"Measured {m['date'][:10]} at commit {m['commit']} on {m['cpu']}, {m['cores']} cores, {m['isa']}, Linux {m['kernel']}, "
              f"{m['congestion']}, load {m['load'][0]:.1f} at the start: {count(report)}.", "",
-             "| what | ours | against | figure | floor | reached | | what stands in the way |", "|---|---|---|---|---|---|---|---|"]
+             "| what | ours | against | figure | floor | reached before | | what limits it |", "|---|---|---|---|---|---|---|---|"]
     return "\n".join(lines + [cells(r) for r in report["rows"]]) + "\n"
 
 

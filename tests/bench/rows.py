@@ -10,44 +10,57 @@ class Skip(Exception):
     """A row that cannot be measured here; the text says what is missing."""
 
 
+CLASSES = {"avx2": "AVX2", "avx512": "AVX-512"}  # instruction sets with figures of their own
+SLACK = 0.1  # what a figure may lose before the row is short
+
+
 @dataclasses.dataclass(frozen=True)
 class Floor:
-    """The least or the most a figure may be. by_isa: another least for each instruction set. A floor found with AVX-512
-    only (wide=True) is carried to other machines by the ratio of the table's floors, the one thing known for all three."""
-    low: float = -math.inf
-    high: float = math.inf
-    by_isa: dict = dataclasses.field(default_factory=dict)
-    wide: bool = False
+    """What was reached on a machine of each class. A tenth less, of the worst where runs differ, is the least a speed may
+    be; a tenth more is the most a cost may be. So `short` means that something got worse."""
+    reached: dict = dataclasses.field(default_factory=dict)  # class: figures of one or more runs
+    is_cost: bool = False
+    law: tuple = ()  # (low, high) of a figure that is the same on every machine
 
     def on(self, isa):
-        """(low, high, remark) on a machine with this instruction set; arm64 counts as what has no wider set."""
-        isa = isa if isa in TABLE else "base"
-        if self.by_isa:
-            return self.by_isa[isa], self.high, ""
-        if self.wide and isa != "avx512":
-            scale = TABLE[isa] / TABLE["avx512"]
-            return self.low * scale, self.high, f"floor {self.low:g} is for AVX-512; judged by ×{TABLE[isa]:g}/{TABLE['avx512']:g}"
-        return self.low, self.high, ""
+        """(low, high, what was reached, remark) on a machine with this instruction set."""
+        if self.law:
+            return *self.law, "", ""
+        figures = self.reached.get(isa) or (self.reached.get("avx2") if isa in CLASSES else None)
+        if not figures:
+            return -math.inf, math.inf, "", f"no figures of {isa}" if self.reached else ""
+        low = -math.inf if self.is_cost else min(figures) * (1 - SLACK)
+        high = max(figures) * (1 + SLACK) if self.is_cost else math.inf
+        return low, high, span(figures), "" if isa in self.reached else f"no figure of {CLASSES[isa]} yet: AVX2's floor"
 
 
-TABLE = {"avx512": 0.22, "avx2": 0.17, "base": 0.07}  # of memset: tables of f32
+def span(figures):
+    """"1.12", or "0.59–0.73" where runs differ."""
+    return "–".join(f"{figure:.3g}" for figure in sorted(set(figures)))
+
+
+def of_classes(classes):
+    if not classes.keys() <= CLASSES.keys() or "avx2" not in classes:
+        raise ValueError(f"figures of {', '.join(classes)}; allowed: {', '.join(CLASSES)}, and avx2 is needed")
+    return {isa: figures if isinstance(figures, tuple) else (figures,) for isa, figures in classes.items()}
+
+
+def reached(**classes):
+    """A speed, of which more is better: reached(avx2=1.54, avx512=1.29); by several runs: avx2=(0.508, 0.73)."""
+    return Floor(of_classes(classes))
+
+
+def reached_cost(**classes):
+    """Time, memory, processor time: less is better."""
+    return Floor(of_classes(classes), is_cost=True)
+
+
+def law(low, high):
+    """Neither speed nor cost: how time grows, what may not change it."""
+    return Floor(law=(low, high))
+
+
 RECORD = Floor()  # no floor: the figure is there to be read
-
-
-def at_least(low, wide=False):
-    return Floor(low=low, wide=wide)
-
-
-def at_most(high):
-    return Floor(high=high)
-
-
-def between(low, high):
-    return Floor(low=low, high=high)
-
-
-def of_isa(**low):
-    return Floor(by_isa=low)
 
 
 @dataclasses.dataclass
@@ -56,16 +69,15 @@ class Row:
     group: str
     what: str
     floor: Floor
-    reached: str
     needs: tuple
     quick: bool
     measure: object  # run -> Outcome
 
 
-def row(name, what, floor, reached="", needs=(), quick=False):
+def row(name, what, floor, needs=(), quick=False):
     """Declares the function below it as a row of the table; quick: also of `make bench-quick`."""
     def declare(measure):
-        ALL.append(Row(name, measure.__module__, what, floor, reached, tuple(needs), quick, measure))
+        ALL.append(Row(name, measure.__module__, what, floor, tuple(needs), quick, measure))
         return measure
     return declare
 

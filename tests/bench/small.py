@@ -8,7 +8,7 @@ import urllib.request
 
 import peers
 from measure import interleaved, wrk
-from rows import RECORD, Skip, at_least, at_most, rate, row
+from rows import RECORD, Skip, rate, reached, reached_cost, row
 
 GET = "/encode?scheme=sinusoidal&dim=4&len=1"
 POST = {"scheme": "rope", "head_dim": 8, "len": 1, "base": 500000.0, "layout": "half", "dtype": "f32", "digits": 6,
@@ -73,42 +73,42 @@ def costs(ours, theirs):
     return rate([l.cpu_us for l in ours], [l.cpu_us for l in theirs], "µs", "nginx")
 
 
-@row("get", "small GET, 1 I/O thread: requests/s", at_least(1.3), "1.43×", NEEDS, quick=True)
+@row("get", "small GET, 1 I/O thread: requests/s", reached(avx2=1.54, avx512=1.29), NEEDS, quick=True)
 def get(run):
     ours, _, theirs = run.once(get_loads)
     return speeds(ours, theirs)
 
 
-@row("get_cpu", "small GET: server CPU for each request", at_most(0.65), "0.60×", NEEDS, quick=True)
+@row("get_cpu", "small GET: server CPU for each request", reached_cost(avx2=(0.59, 0.73), avx512=0.77), NEEDS, quick=True)
 def get_cpu(run):
     ours, _, theirs = run.once(get_loads)
     return costs(ours, theirs)
 
 
-@row("get_computed", "small GET, answer cache off: requests/s", RECORD, "", NEEDS, quick=True)
+@row("get_computed", "small GET, answer cache off: requests/s", RECORD, NEEDS, quick=True)
 def get_computed(run):
     _, ours, theirs = run.once(get_loads)
     return speeds(ours, theirs)
 
 
-@row("get_computed_cpu", "small GET, answer cache off: server CPU for each request", RECORD, "", NEEDS, quick=True)
+@row("get_computed_cpu", "small GET, answer cache off: server CPU for each request", RECORD, NEEDS, quick=True)
 def get_computed_cpu(run):
     _, ours, theirs = run.once(get_loads)
     return costs(ours, theirs)
 
 
-@row("get_2", "small GET, 2 I/O threads: requests/s", at_least(1.5), "1.78×", NEEDS)
+@row("get_2", "small GET, 2 I/O threads: requests/s", reached(avx2=1.58, avx512=1.31), NEEDS)
 def get_2(run):
     return speeds(*run.once(get_loads_2), workers=2)
 
 
-@row("post", "small POST, JSON in and out, answer cache off: requests/s", at_least(1.0), "1.02–1.11×", NEEDS)
+@row("post", "small POST, JSON in and out, answer cache off: requests/s", reached(avx2=0.467, avx512=0.46), NEEDS)
 def post(run):
     ours, _, theirs = run.once(post_loads)
     return speeds(ours, theirs)
 
 
-@row("post_cached", "small POST, with the answer cache: requests/s", at_least(1.2), "1.23–1.51×", NEEDS)
+@row("post_cached", "small POST, with the answer cache: requests/s", reached(avx2=1.64, avx512=1.27), NEEDS)
 def post_cached(run):
     _, ours, theirs = run.once(post_loads)
     return speeds(ours, theirs)

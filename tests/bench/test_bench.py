@@ -24,7 +24,7 @@ def make_row(floor, outcome=None, name="a", group="g", needs=()):
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
-    return rows.Row(name, group, f"what {name} is", floor, "", needs, False, measured)
+    return rows.Row(name, group, f"what {name} is", floor, needs, False, measured)
 
 
 def kept(floor, outcome, isa="avx512"):
@@ -43,33 +43,66 @@ class NoPeers:
 
 # ---- Floors --------------------------------------------------------------------------------------------------------------
 
-def test_a_floor_is_judged_on_both_sides_of_it():
-    assert kept(rows.at_least(4), rows.rate([8], [2], "x", "it"))["verdict"] == "holds"
-    assert kept(rows.at_least(4), rows.rate([7.9], [2], "x", "it"))["verdict"] == "short"
-    assert kept(rows.at_most(0.65), rows.rate([6.5], [10], "µs", "it"))["verdict"] == "holds"
-    assert kept(rows.at_most(0.65), rows.rate([6.6], [10], "µs", "it"))["verdict"] == "short"
-    assert kept(rows.between(1.9, 2.15), rows.alone([2.0], "×"))["verdict"] == "holds"
-    assert kept(rows.between(1.9, 2.15), rows.alone([2.16], "×"))["verdict"] == "short"
-    assert kept(rows.between(1.9, 2.15), rows.alone([1.89], "×"))["verdict"] == "short"
-    assert kept(rows.RECORD, rows.alone([1], "×"))["verdict"] == "for the record"
+def test_a_floor_is_a_tenth_less_than_what_was_reached():
+    assert kept(rows.reached(avx2=4, avx512=5), rows.rate([9.1], [2], "x", "it"))["verdict"] == "holds"
+    assert kept(rows.reached(avx2=4, avx512=5), rows.rate([8.9], [2], "x", "it"))["verdict"] == "short"
+    assert kept(rows.reached(avx2=4, avx512=5), rows.rate([7.3], [2], "x", "it"), "avx2")["verdict"] == "holds"
+    assert kept(rows.reached(avx2=4, avx512=5), rows.rate([7.1], [2], "x", "it"), "avx2")["verdict"] == "short"
+    assert kept(rows.reached_cost(avx2=0.6), rows.rate([6.5], [10], "µs", "it"))["verdict"] == "holds"
+    assert kept(rows.reached_cost(avx2=0.6), rows.rate([6.7], [10], "µs", "it"))["verdict"] == "short"
+
+
+def test_a_law_has_two_sides_and_the_record_none():
+    for isa in ("base", "avx2", "avx512"):
+        assert kept(rows.law(1.9, 2.15), rows.alone([2.0], "×"), isa)["verdict"] == "holds"
+        assert kept(rows.law(1.9, 2.15), rows.alone([2.16], "×"), isa)["verdict"] == "short"
+        assert kept(rows.law(1.9, 2.15), rows.alone([1.89], "×"), isa)["verdict"] == "short"
+        assert kept(rows.RECORD, rows.alone([1], "×"), isa)["verdict"] == "for the record"
+
+
+def test_where_runs_differ_the_worst_counts():
+    low, high, reached, _ = rows.reached(avx2=(0.7, 0.5)).on("avx2")
+    assert low == pytest.approx(0.45) and high == float("inf") and reached == "0.5–0.7"
+    low, high, reached, _ = rows.reached_cost(avx2=(0.7, 0.5)).on("avx2")
+    assert low == -float("inf") and high == pytest.approx(0.77) and reached == "0.5–0.7"
 
 
 def test_times_are_divided_the_other_way():
-    result = kept(rows.at_least(4), rows.time_of([0.001], [0.005], "it"))
+    result = kept(rows.reached(avx2=4), rows.time_of([0.001], [0.005], "it"))
     assert result["figure"] == pytest.approx(5) and result["ours"] == pytest.approx(1)
 
 
-@pytest.mark.parametrize("isa, floor", [("avx512", 0.22), ("avx2", 0.17), ("base", 0.07), ("neon", 0.07)])
-def test_a_table_has_the_floor_of_the_instruction_set(isa, floor):
-    assert rows.of_isa(**rows.TABLE).on(isa)[0] == floor
+@pytest.mark.parametrize("isa, floor, reached", [("avx512", 0.333, "0.37"), ("avx2", 0.1971, "0.219")])
+def test_each_class_has_the_floor_of_its_own_figure(isa, floor, reached):
+    low, _, said, remark = rows.reached(avx2=0.219, avx512=0.37).on(isa)
+    assert low == pytest.approx(floor) and said == reached and not remark
 
 
-def test_a_floor_found_with_avx512_is_scaled_elsewhere_and_says_so():
-    assert rows.at_least(0.055, wide=True).on("avx512") == (0.055, float("inf"), "")
-    low, _, remark = rows.at_least(0.055, wide=True).on("avx2")
-    assert low == pytest.approx(0.0425) and "0.055 is for AVX-512" in remark
-    assert "AVX-512" in kept(rows.at_least(0.055, wide=True), rows.alone([1], ""), "avx2")["note"]
-    assert rows.at_least(0.8).on("base") == (0.8, float("inf"), "")
+def test_without_a_figure_of_avx512_the_floor_is_avx2_s_and_says_so():
+    low, _, _, remark = rows.reached(avx2=10).on("avx512")
+    assert low == 9 and "no figure of AVX-512" in remark
+    assert "no figure of AVX-512" in kept(rows.reached(avx2=10), rows.alone([1], ""))["note"]
+    assert rows.reached(avx2=10).on("avx2")[3] == ""
+
+
+@pytest.mark.parametrize("isa", ["base", "neon"])
+def test_a_machine_of_neither_class_is_not_judged(isa):
+    result = kept(rows.reached(avx2=10, avx512=20), rows.alone([1], ""), isa)
+    assert result["verdict"] == "for the record" and result["floor"] == "–" and f"no figures of {isa}" in result["note"]
+
+
+@pytest.mark.parametrize("classes", [{"avx512": 1}, {"avx2": 1, "avx1024": 2}, {}])
+def test_figures_of_other_classes_are_refused(classes):
+    with pytest.raises(ValueError):
+        rows.reached(**classes)
+
+
+def test_most_rows_are_judged_and_figures_are_sensible():
+    judged = [row for row in rows.ALL if row.floor.reached]
+    assert len(judged) >= len(rows.ALL) - 5
+    for row in judged:
+        assert all(figure > 0 for figures in row.floor.reached.values() for figure in figures)
+        assert row.floor.is_cost == (row.name in ("probs", "get_cpu", "p99", "p99_nginx", "memory")), row.name
 
 
 def test_the_figure_is_the_median_of_ratios():
@@ -78,7 +111,7 @@ def test_the_figure_is_the_median_of_ratios():
     assert rows.alone([1, 9, 2], "x", value=7).figure() == 7
 
 
-def test_issue_six_is_covered_and_every_row_may_say_what_stands_in_its_way():
+def test_every_group_has_rows_and_every_row_may_say_what_limits_it():
     names = [row.name for row in rows.ALL]
     assert len(names) == len(set(names)) and set(names) == set(report.OBSTACLES)
     assert {row.group for row in rows.ALL} == {"core", "attention", "text", "small", "large", "frameworks"}
@@ -120,10 +153,10 @@ def test_a_lacking_option_and_a_late_hour_skip(monkeypatch, tmp_path):
 # ---- The report ----------------------------------------------------------------------------------------------------------
 
 def test_a_run_writes_json_and_markdown(tmp_path, capsys):
-    chosen = [make_row(rows.at_least(2), rows.rate([6, 6], [2, 2], "GB/s", "memset"), "first"),
-              make_row(rows.at_most(1), rows.alone([3.0], "ms"), "second"),
-              make_row(rows.at_least(1), rows.Skip("posencd has no --x"), "third", "h"),
-              make_row(rows.at_least(1), ValueError("torn"), "fourth", "h")]
+    chosen = [make_row(rows.reached(avx2=2), rows.rate([6, 6], [2, 2], "GB/s", "memset"), "first"),
+              make_row(rows.reached_cost(avx2=1), rows.alone([3.0], "ms"), "second"),
+              make_row(rows.reached(avx2=1), rows.Skip("posencd has no --x"), "third", "h"),
+              make_row(rows.reached(avx2=1), ValueError("torn"), "fourth", "h")]
     run = NoPeers()
     found = {"machine": report.machine("avx2"), "quick": True, "rows": driver.measure_all(run, chosen, "avx2", 1)}
     report.write(tmp_path / "bench", found)
@@ -133,7 +166,7 @@ def test_a_run_writes_json_and_markdown(tmp_path, capsys):
     assert {"cpu", "isa", "kernel", "cores", "load", "congestion", "date", "commit"} <= set(read["machine"])
     assert run.ended == 2  # once for each group
     table = (tmp_path / "bench.md").read_text()
-    assert "| what first is | 6 GB/s | memset 2 GB/s | 3× | ≥ 2 |" in table and "ValueError: torn" in table
+    assert "| what first is | 6 GB/s | memset 2 GB/s | 3× | ≥ 1.8 | 2 | holds |" in table and "ValueError: torn" in table
     assert "1 holds, 1 short, 1 skipped, 1 failed" in table
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 4 and "posencd has no --x" in printed[2]
@@ -141,7 +174,7 @@ def test_a_run_writes_json_and_markdown(tmp_path, capsys):
 
 def test_obstacles_reach_the_table_without_measuring_again(tmp_path, monkeypatch):
     found = {"machine": report.machine("avx2"), "quick": False,
-             "rows": [report.judged(make_row(rows.at_least(2), name="table"), rows.rate([1], [1], "GB/s", "memset"), "avx2")]}
+             "rows": [report.judged(make_row(rows.reached(avx2=2), name="table"), rows.rate([1], [1], "GB/s", "memset"), "avx2")]}
     report.write(tmp_path / "bench", found)
     monkeypatch.setitem(report.OBSTACLES, "table", "half the registers")
     report.render(tmp_path / "bench")

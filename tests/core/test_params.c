@@ -72,6 +72,39 @@ static void refusals_name_field_and_rule(void **unused)
         test_refused(refused[i][0], refused[i][1], refused[i][2]);
 }
 
+/* Whether name stands alone in a list whose names are followed by a comma or nothing. */
+static bool lists(const char *detail, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *at = strstr(detail, "one of: "); at && (at = strchr(at, ' ')); at++)
+        if (strncmp(at + 1, name, n) == 0 && (at[1 + n] == ',' || !at[1 + n]))
+            return true;
+    return false;
+}
+
+/* The longest word that is repeated, too: the list comes after it and must not be cut. */
+static void a_scheme_that_is_not_there_is_answered_with_all_names(void **unused)
+{
+    (void)unused;
+    static const char *const requests[] = {
+        "{\"len\":2}",
+        "{\"scheme\":\"rop\",\"len\":2}",
+        "{\"scheme\":\"zzzzzzzzzz\",\"len\":2}",
+        "{\"scheme\":\"wwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwwww\",\"len\":2}",
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+        struct test_request r;
+        struct pe_plan *plan = NULL;
+        struct pe_error err;
+        test_request_parse(&r, requests[i]);
+        assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_INVALID);
+        for (size_t k = 0; k < pe_n_schemes(); k++)
+            if (!lists(err.detail, pe_scheme_at(k)->name))
+                fail_msg("%s: %s is not listed in: %s", requests[i], pe_scheme_at(k)->name, err.detail);
+        test_request_drop(&r);
+    }
+}
+
 static void real_integers_are_integers(void **unused)
 {
     (void)unused;
@@ -133,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refusals_name_field_and_rule),
+        cmocka_unit_test(a_scheme_that_is_not_there_is_answered_with_all_names),
         cmocka_unit_test(real_integers_are_integers),
         cmocka_unit_test(nearest_needs_to_be_near),
         cmocka_unit_test(outputs_are_chosen_by_name),

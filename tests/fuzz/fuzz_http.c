@@ -66,8 +66,8 @@ static void start(void)
     jobs = jobs_new(64);
     REQUIRE(jobs);
     acceptor = accept_new(jobs, listener(), options.max_connections);
-    struct answers *answers = answers_new(options.answer_cache, 1);
-    struct flights *flights = flights_new(1);
+    struct answers *answers = answers_new(options.answer_cache);
+    struct flights *flights = flights_new();
     REQUIRE(acceptor && answers && flights);
     http = http_new(&options, &host, &open_door, jobs, acceptor, answers, flights);
     REQUIRE(http && accept_begin(acceptor, &http, 1));

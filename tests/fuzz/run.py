@@ -7,14 +7,14 @@ import argparse
 import json
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
+import archive
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-KEPT = ROOT / "tests/fuzz/corpus"
 FILES_MAX, BYTES_MAX = 200, 200_000  # of the committed corpus of one target
 
 # Longest input, and the dictionary. Texts of a few hundred bytes reach everything and keep an execution short.
@@ -39,16 +39,23 @@ def crashes(build, name):
     return {p.name for p in (build / "crashes" / name).glob("*-*")}
 
 
+def committed(build, name):
+    """The committed corpus, unpacked."""
+    folder = build / "tests/fuzz/corpus" / name
+    archive.to_folder(archive.read(archive.path_of(name)), folder)
+    return folder
+
+
 def command(build, name, limit):
     n_bytes, words = TARGETS.get(name, (1024, None))
-    grown, kept, found = build / "corpus" / name, KEPT / name, build / "crashes" / name
-    for folder in (grown, kept, found):
+    grown, found = build / "corpus" / name, build / "crashes" / name
+    for folder in (grown, found):
         folder.mkdir(parents=True, exist_ok=True)
     flags = [limit, f"-max_len={n_bytes}", "-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1", "-entropic=0",
              "-reload=0", "-print_funcs=0", f"-artifact_prefix={found}/"]
     if words:
         flags.append(f"-dict={ROOT / 'tests/fuzz/dict' / words}.dict")
-    return [program(build, name), *flags, str(grown), str(kept)]
+    return [program(build, name), *flags, str(grown), str(committed(build, name))]
 
 
 def run(build, name, limit):
@@ -73,29 +80,34 @@ def print_row(row):
           f"{row['new_crashes']} new crashes{': ' + row['law'] if row['law'] else ''}", flush=True)
 
 
-def sizes_ascending(folder):
-    return sorted((p for p in folder.iterdir() if p.is_file()), key=lambda p: (p.stat().st_size, p.name))
+def shortest_first(inputs):
+    return sorted(inputs.items(), key=lambda item: (len(item[1]), item[0]))
+
+
+def chosen(given, merged):
+    """The inputs with a name that a person has given, then the shortest of the merged ones, up to the limits."""
+    inputs, total = dict(given), sum(map(len, given.values()))
+    for name, data in shortest_first(merged):
+        if len(inputs) < FILES_MAX and total + len(data) <= BYTES_MAX:
+            inputs[name], total = data, total + len(data)
+    return inputs
 
 
 def keep(build, name, seeds):
     """Of seeds, the committed corpus and what has been found: the few that reach all that is reached, shortest first.
-    Files with a name a person has given stay."""
-    folder, grown = KEPT / name, build / "corpus" / name
-    for place in (folder, grown, seeds / name):
+    Inputs with a name a person has given stay."""
+    folder, grown = committed(build, name), build / "corpus" / name
+    for place in (grown, seeds / name):
         place.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as chosen:
+    with tempfile.TemporaryDirectory() as merged:
         n_bytes = max(TARGETS.get(name, (1024, None))[0], 4096)
-        subprocess.run([program(build, name), "-set_cover_merge=1", f"-max_len={n_bytes}", chosen, str(folder),
+        subprocess.run([program(build, name), "-set_cover_merge=1", f"-max_len={n_bytes}", merged, str(folder),
                         str(seeds / name), str(grown)], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        given = [p for p in folder.iterdir() if not re.fullmatch(r"[0-9a-f]{40}", p.name)]
-        n, total = len(given), sum(p.stat().st_size for p in given)
-        for path in set(folder.iterdir()) - set(given):
-            path.unlink()
-        for path in sizes_ascending(pathlib.Path(chosen)):
-            if n < FILES_MAX and total + path.stat().st_size <= BYTES_MAX:
-                shutil.copy(path, folder / path.name)
-                n, total = n + 1, total + path.stat().st_size
-    print(f"corpus {name}: {n} files, {total} bytes", flush=True)
+        given = {k: v for k, v in archive.from_folder(folder).items() if not re.fullmatch(r"[0-9a-f]{40}", k)}
+        inputs = chosen(given, archive.from_folder(merged))
+    written = archive.write(archive.path_of(name), inputs)
+    print(f"corpus {name}: {len(inputs)} inputs, {sum(map(len, inputs.values()))} bytes{'' if written else ', as before'}",
+          flush=True)
 
 
 def main():
@@ -110,16 +122,16 @@ def main():
     unknown = set(asked.names) - set(names(asked.build))
     if unknown:
         sys.exit(f"no fuzz target {', '.join(sorted(unknown))}; there are: {', '.join(names(asked.build))}")
-    chosen = asked.names or names(asked.build)
+    targets = asked.names or names(asked.build)
     if asked.keep:
         with tempfile.TemporaryDirectory() as seeds:
             subprocess.run([sys.executable, ROOT / "tests/fuzz/seeds.py", seeds], check=True)
-            for name in chosen:
+            for name in targets:
                 keep(asked.build, name, pathlib.Path(seeds))
         return
     limit = f"-runs={asked.runs}" if asked.runs else f"-max_total_time={asked.seconds}"
     rows = []
-    for name in chosen:
+    for name in targets:
         rows.append(run(asked.build, name, limit))
         print_row(rows[-1])
     (asked.json or asked.build / "fuzz.json").write_text(json.dumps(rows, indent=1) + "\n")

@@ -22,6 +22,7 @@ sys.path.insert(0, str(HERE))
 
 POSENCD = os.environ.get("POSENCD", str(ROOT / "build/posencd"))
 SANITIZED = "POSENC_SANITIZED" in os.environ  # ten times slower and larger: measures of time and memory mean nothing
+KERNELS = os.environ.get("KERNELS", "")  # base, avx2, avx512; "": the machine's best (make test KERNELS=avx2)
 START_SECONDS = 20
 REQUEST_SECONDS = 120
 
@@ -101,9 +102,10 @@ class Server:
 
 
 def without_posenc(env):
-    """The environment, without options that whoever runs the tests may have set."""
+    """The environment, without options that whoever runs the tests may have set, and with the kernels under test."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_")}
-    return {**clean, **(env or {})}
+    kernels = {"POSENC_KERNELS": KERNELS} if KERNELS else {}
+    return {**clean, **kernels, **(env or {})}
 
 
 @contextlib.contextmanager

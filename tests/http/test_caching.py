@@ -187,6 +187,42 @@ def test_nothing_follows_the_head(server, path):
             pass  # kept for the next request
 
 
+BODIES = [b'{"base":7}', b'{"direction":-1}', b" ", b"x" * 70_000]
+
+
+@pytest.mark.parametrize("body", BODIES, ids=["base", "direction", "blank", "long"])
+@pytest.mark.parametrize("path", ["/encode?scheme=rope&len=3&head_dim=4&outputs=sin", "/encode", "/schemes", "/schemes/rope", "/weights", "/v2", "/v2/models/rope", "/healthz", "/", "/nothing"])
+def test_what_a_cache_keeps_depends_on_no_body(server, path, body):
+    """RFC 9110, 9.3.1: a GET's content has no meaning; whoever sends one is told where it belongs."""
+    before = server.get(path)
+    for method in ("GET", "HEAD"):
+        for encode in (False, True):
+            headers = {"Transfer-Encoding": "chunked"} if encode else {}
+            answer = server.request(method, path, iter([body]) if encode else body, headers)
+            assert answer.status == 400, (method, path, answer)
+            assert "public" not in answer.headers.get("Cache-Control", "") and "ETag" not in answer.headers
+            if method == "GET":
+                assert "POST" in answer.json()["detail"] and "QUERY" in answer.json()["detail"]
+        assert server.request(method, path, headers={"Content-Length": "0"}).status == before.status
+    after = server.get(path)
+    assert (after.status, after.body) == (before.status, before.body)
+
+
+def test_what_a_cache_keeps_depends_on_no_header_it_does_not_name(server):
+    """The same URL beside headers that steer other requests: same answer, or one that is not kept."""
+    path = "/encode?scheme=rope&len=3&head_dim=4&outputs=sin"
+    plain = server.get(path)
+    for headers in ({"Content-Type": "application/x-npy"}, {"Content-Type": "multipart/form-data; boundary=b"}, {"Inference-Header-Content-Length": "3"},
+                    {"Content-Encoding": "gzip"}, {"X-Request-Timeout": "0.000001"}, {"Authorization": "Bearer x"}, {"Origin": "https://example.org"},
+                    {"X-Forwarded-For": "10.0.0.1"}, {"Cookie": "a=b"}, {"X-Request-Id": "y"}):
+        answer = server.get(path, headers)
+        is_kept = "max-age" in answer.headers.get("Cache-Control", "")
+        assert answer.status != 200 or answer.body == plain.body, headers
+        assert not is_kept or (answer.status, answer.body) == (200, plain.body), headers
+    raw = server.get(path, {"Accept": "application/octet-stream"})
+    assert raw.body != plain.body and "Accept" in raw.headers["Vary"] and "Accept" in plain.headers["Vary"]
+
+
 def test_text_and_other_methods_have_no_ranges(server):
     assert server.get(TABLE + "json", {"Range": "bytes=0-5"}).status == 200 and "Accept-Ranges" not in server.get(TABLE + "json").headers
     body = json.dumps({"scheme": "rope", "len": 3, "format": "raw"})

@@ -104,17 +104,21 @@ def test_work_ends_when_its_client_leaves(one_worker, name, how):
 
 @pytest.mark.parametrize("how", ["close", "reset"])
 def test_leaving_the_queue(one_worker, how):
-    watch, busy, waiting = Watch(one_worker), Client(one_worker), Client(one_worker)
-    busy.send(LONG_ROW())
-    assert watch.wait(lambda w: w["posenc_busy_workers"] == 1) is not None
+    """A client may have begun on so many of its requests; of those after them none is begun before one is done."""
+    watch, busy = Watch(one_worker), [Client(one_worker) for _ in range(20)]
+    for seed, client in enumerate(busy):
+        client.send(ask(scheme="floater", len=2500, dim=512, seed=seed, format="raw", slice=[[-1, None]])())
+    assert watch.wait(lambda w: w["posenc_parked_jobs"] >= 13 and w["posenc_waiting_requests"] >= 2) is not None
+    waiting, n = Client(one_worker), watch["posenc_waiting_requests"]
     before = watch['posenc_cancelled_total{stage="waiting"}']
     waiting.send(get("/encode?scheme=sinusoidal&len=1000&dim=64&format=png"))
-    assert watch.wait(lambda w: w["posenc_waiting_requests"] == 1) is not None
+    assert watch.wait(lambda w: w["posenc_waiting_requests"] == n + 1) is not None
     (waiting.reset if how == "reset" else waiting.__exit__)()
-    assert watch.wait(lambda w: w["posenc_in_flight_requests"] == 2) < WITHIN, "its slot is free while the other works"
+    assert watch.wait(lambda w: w["posenc_in_flight_requests"] == 21) < WITHIN, "its slot is free while others work"
     assert watch['posenc_cancelled_total{stage="waiting"}'] == before + 1
-    busy.reset()
-    assert watch.wait(is_done) < WITHIN
+    for client in busy:
+        client.reset()
+    assert watch.wait(is_done) < 2 * WITHIN
 
 
 SHARED = [

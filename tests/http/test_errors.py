@@ -163,6 +163,22 @@ def test_fields(server, fields, pointer, words):
     check_problem(server.post("/encode", fields), 422, pointer, words)
 
 
+@pytest.mark.parametrize("path", ["/encode", "/rotate", "/attention"])
+@pytest.mark.parametrize("fields", [{}, {"scheme": None}, {"scheme": "rop"}, {"scheme": "xyz"}, {"scheme": "w" * 300}],
+                         ids=lambda v: json.dumps(v)[:20])
+def test_a_scheme_that_is_not_there_is_answered_with_all_names(server, path, fields):
+    names = [s["name"] for s in server.get("/schemes").json()["schemes"]]
+    asked = [server.post(path, {"len": 4, **fields})]
+    if path == "/encode":
+        query = "&".join(["len=4", *(f"{k}={v}" for k, v in fields.items() if v)])
+        asked += [server.get("/encode?" + query), server.request("QUERY", "/encode?" + query)]
+    for response in asked:
+        check_problem(response, 422, "/scheme", ["missing"] if not fields.get("scheme") else ["unknown scheme"])
+        detail = response.json()["detail"]
+        assert detail.split("one of: ")[1].split(", ") == names, detail
+        assert ('nearest: "rope"' in detail) == (fields.get("scheme") == "rop")
+
+
 @pytest.mark.parametrize("fields,pointer,words", ROTATE, ids=lambda v: json.dumps(v)[:60] if isinstance(v, dict) else None)
 def test_rotate_fields(server, fields, pointer, words):
     check_problem(server.post("/rotate", fields), 422, pointer, words)

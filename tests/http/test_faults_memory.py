@@ -88,6 +88,8 @@ def test_each_allocation_fails_once(faulty, name, burst):
         assert settled(faulty, now) <= now, ends
         faulty.alive = now
     assert len(ends) > 2 if SANITIZED else len(ends) > 10
+    for _ in range(5 * (burst == 1 and not SANITIZED)):  # the n-th is another one now and then: threads allocate beside it, and some requests have one alone
+        ends += sweep(faulty, name, burst, answer_on_new) if 503 not in ends else []
     assert 503 in ends or burst > 1 or SANITIZED
     assert answer_on_new(faulty, REQUESTS[name]) == faulty.right[name]
 

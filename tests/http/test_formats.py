@@ -12,7 +12,7 @@ REQUESTS = [
     {"scheme": "rope", "len": 37, "head_dim": 24},
     {"scheme": "rope", "len": 5, "form": "matrix", "outputs": ["matrix", "inv_freq", "positions"]},
     {"scheme": "sinusoidal", "dim": 33, "offset": -5, "len": 12},
-    {"scheme": "alibi", "num_heads": 5, "q_len": 3, "k_len": 9, "causal": True},
+    {"scheme": "alibi", "num_heads": 5, "q_len": 3, "k_len": 9, "causal": True, "outputs": ["bias", "slopes"]},
     {"scheme": "none", "len": 1, "dim": 1},
 ]
 
@@ -107,6 +107,49 @@ def test_npy_holds_one_tensor(server):
     response = server.post("/encode", {"scheme": "rope", "len": 2, "format": "npy"})
     assert response.status == 406
     assert "cos" in response.json()["detail"] and "sin" in response.json()["detail"]
+
+
+# What a scheme answers where `outputs` is not given, as each one's publication would have it: one tensor, unless it takes
+# several to say it. Schemes with weights answer theirs, or without any what needs none.
+COS_SIN = ["cos", "sin"]
+SINUSOIDS = ["encoding", "distances"]
+DEFAULTS = [
+    *((name, {}, ["encoding"]) for name in ("none", "integer", "binary", "sinusoidal", "fourier")),
+    *((name, {"seed": 1}, ["encoding"]) for name in ("learned", "recursive", "floater")),
+    ("rope", {}, COS_SIN), ("rope", {"form": "expanded"}, COS_SIN), ("rope", {"form": "concat"}, ["cos_sin"]),
+    ("rope", {"form": "complex"}, ["freqs_cis"]), ("rope", {"form": "matrix"}, ["matrix"]), ("xpos", {}, [*COS_SIN, "scale"]),
+    *((name, {}, ["bias"]) for name in ("alibi", "kerple", "sandwich")),
+    ("alibi", {"form": "asymmetric", "slopes_left": [1] * 8, "slopes_right": [2] * 8}, ["bias"]),
+    *((name, {"seed": 1}, ["bias"]) for name in ("t5", "fire", "swin", "swinv2", "beit")),
+    ("t5", {}, ["buckets"]), *((name, {}, ["index"]) for name in ("swin", "swinv2", "beit", "shaw", "deberta")),
+    *((name, {}, SINUSOIDS) for name in ("transformer_xl", "xlnet", "conformer")),
+]
+
+
+@pytest.mark.parametrize("scheme,fields,names", DEFAULTS, ids=lambda v: v if isinstance(v, str) else None)
+def test_one_tensor_is_npy_without_outputs(server, scheme, fields, names):
+    request = {"scheme": scheme, "len": 4, **fields}
+    tensors = from_raw(server.ask(**request, format="raw"))
+    assert list(tensors) == names == list(from_json(server.ask(**request)))
+    response = server.post("/encode", {**request, "format": "npy"})
+    if len(names) == 1:
+        assert from_npy(response).tobytes() == tensors[names[0]].tobytes()
+    else:
+        assert response.status == 406 and ", ".join(names) in response.json()["detail"]
+
+
+def test_every_scheme_has_known_defaults(server):
+    encoded = {s["name"] for s in server.get("/schemes").json()["schemes"] if "/encode" in s["endpoints"]}
+    assert {name for name, _, _ in DEFAULTS} == encoded
+
+
+def test_slopes_come_when_asked_for(server):
+    slopes = [2.0 ** -h for h in range(1, 9)]
+    tensors = from_raw(server.ask(scheme="alibi", len=3, outputs=["bias", "slopes"], format="raw"))
+    assert list(tensors) == ["bias", "slopes"] and tensors["slopes"].tolist() == slopes
+    assert from_npy(server.ask(scheme="alibi", len=3, outputs=["slopes"], format="npy")).tolist() == slopes
+    rows = server.get("/schemes/alibi").json()["outputs"]
+    assert {row["name"]: row["default"] for row in rows} == {"bias": True, "slopes": False}
 
 
 def test_npy_has_no_bf16(server):

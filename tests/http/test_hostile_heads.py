@@ -167,6 +167,15 @@ REFUSED = [
     (431, head(*["X: y"] * 200)),
     (431, head("Cookie: " + "a=b; " * 200)),
     (431, head("X: " + "a" * 200_000)),
+    # A body where there is none: an answer may be kept under the URL alone.
+    (400, head("Content-Length: 5") + b"GET /"),
+    (400, head("Transfer-Encoding: chunked") + b"5\r\nGET /\r\n0\r\n\r\n"),
+    (400, head("Content-Length: 2", line="GET /encode?scheme=alibi&len=1 HTTP/1.1") + b"{}"),
+    (400, head("Content-Length: 2", "Expect: 100-continue", line="GET /encode HTTP/1.1") + b"{}"),
+    (400, head("Content-Length: 100000", line="GET /encode HTTP/1.1") + b" " * 100000),
+    (400, head("Transfer-Encoding: chunked", line="GET /weights HTTP/1.1") + b"0\r\n\r\n"),
+    (400, head("Content-Length: 1", line="GET /v2/models/rope HTTP/1.1") + b"1"),
+    (400, head("Content-Length: 1", line="GET / HTTP/1.1") + b"1"),
     # Chunks.
     (400, chunks(b"0x2\r\n{}\r\n0\r\n\r\n")),
     (400, chunks(b"+2\r\n{}\r\n0\r\n\r\n")),
@@ -231,8 +240,8 @@ ACCEPTED = [
     (200, head("Expect: 100-CONTINUE", "Expect: 100-continue")),
     (200, post(f"Content-Length: {len(SMALL)}", "Expect: 100-continue", body=SMALL)),
     (200, post("Expect: 100-continue", "Transfer-Encoding: chunked", body=b"%x\r\n%s\r\n0\r\n\r\n" % (len(SMALL), SMALL))),
-    (200, head("Content-Length: 5") + b"GET /"),
-    (200, head("Transfer-Encoding: chunked") + b"5\r\nGET /\r\n0\r\n\r\n"),
+    (200, head("Content-Length: 0")),
+    (200, head("Content-Length: 000")),
     (200, head("Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAA")),
 ]
 

@@ -104,13 +104,14 @@ def fds(client):
 
 
 def test_one_stream_too_many():
-    with start_server("--max-streams", "2") as server:
-        with clients(server, 2, receive_buffer=4096) as two:
-            for client in two:
+    """Three of one client and one of another; what one client gets of them is test_shares.py's."""
+    with start_server("--max-streams", "4") as server:
+        with clients(server, 3, receive_buffer=4096) as three, Client(server, receive_buffer=4096, source="127.0.0.2") as fourth:
+            for client in (*three, fourth):
                 client.send(post(HUGE))
                 assert client.head()[0] == 200
             for _ in range(3):
-                refusal(ask(server, post(MEDIUM)), 429, "--max-streams", "2 answers")
+                refusal(ask(server, post(MEDIUM)), 429, "--max-streams", "4 answers")
             assert ask(server, post(SMALL))[0] == 200  # it is none
             assert rejected(server, "streams") == 3
         assert wait_until(lambda: metric(server, "posenc_streams") == 0)
@@ -122,37 +123,22 @@ def test_one_stream_too_many():
 # ---- Memory -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_declared_body_takes_its_length_before_it_comes():
-    with start_server("--max-memory", "16MiB") as server:
-        with Client(server) as first:
-            first.send(declared(9 * MIB))  # and not a byte of it
-            assert wait_until(lambda: taken(server) >= 9 * MIB)
-            detail = refusal(ask(server, declared(9 * MIB)), 503, "--max-memory", str(9 * MIB), str(16 * MIB))
-            assert "try again" in detail
-            assert ask(server, post(SMALL))[0] == 200
-        assert wait_until(lambda: taken(server) == 0)
-        with Client(server) as again:
-            again.send(declared(9 * MIB, "Expect: 100-continue"))
-            assert again.head()[0] == 100
-        assert wait_until(lambda: taken(server) == 0)
-        assert rejected(server, "memory") == 1
-
-
 def test_what_can_never_fit_is_too_large():
     with start_server("--max-memory", "16MiB") as server:
-        detail = refusal(ask(server, declared(17 * MIB)), 413, "--max-memory", str(17 * MIB))
-        assert "try again" not in detail
+        for n in (12 * MIB + 1, 17 * MIB):  # no client gets more than three quarters
+            detail = refusal(ask(server, declared(n)), 413, "--max-memory", str(n), str(12 * MIB))
+            assert "try again" not in detail
 
 
 def test_a_chunked_body_takes_memory_as_it_grows():
     with start_server("--max-memory", "16MiB") as server:
-        with Client(server) as holder, Client(server) as growing:
-            holder.send(declared(10 * MIB))
+        with Client(server) as holder, Client(server, source="127.0.0.2") as growing:
+            holder.send(declared(8 * MIB) + b" " * (7 * MIB))
             growing.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
             chunk = b"80000\r\n" + b" " * 0x80000 + b"\r\n"
             for _ in range(4):
                 growing.send(chunk)
-            assert wait_until(lambda: taken(server) >= 12 * MIB)
+            assert wait_until(lambda: taken(server) >= 9 * MIB)
             for _ in range(10):
                 growing.send(chunk)
             growing.send(b"0\r\n\r\n")
@@ -208,9 +194,9 @@ def test_plans_take_memory():
 
 
 CONFIGS = {
-    "a wide table": ({"model_type": "bert", "hidden_size": 65536, "num_attention_heads": 16, "max_position_embeddings": 64}, {"len": 4, "seed": 1}),
+    "a wide table": ({"model_type": "marian", "d_model": 65536}, {"len": 4}),
     "a wide head": ({"model_type": "llama", "hidden_size": 8192, "head_dim": 4096, "num_attention_heads": 2}, {"positions": list(range(8000))}),
-    "many heads": ({"model_type": "bloom", "hidden_size": 65536, "n_head": 4096}, {"len": 100000, "outputs": ["bias"]}),
+    "many heads": ({"model_type": "bloom", "hidden_size": 65536, "n_head": 4096}, {"len": 200, "outputs": ["bias"]}),
 }
 
 
@@ -347,5 +333,5 @@ def test_json_over_its_own_limit():
         refusal(ask(server, post(body, "/rotate", *multipart)), 413, "part \"request\"", "--max-json", f"{len(request) + 5000} bytes")
         assert ask(server, post(infer, "/v2/models/rope/infer"))[0] == 200
         refusal(ask(server, post(infer + b" " * 5000, "/v2/models/rope/infer")), 413, "--max-json", f"{len(infer) + 5000} bytes")
-        assert rejected(server, "limit") == 4
-        assert taken(server) == 0
+        assert wait_until(lambda: rejected(server, "limit") == 4)
+        assert wait_until(lambda: taken(server) == 0)

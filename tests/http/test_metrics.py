@@ -12,6 +12,7 @@ import time
 import pytest
 
 from conftest import ROOT, start_server
+from test_server_life import wait_until
 
 MEBI = 1 << 20
 EIGHT = {"scheme": "sinusoidal", "len": 4096, "dim": 512, "format": "raw"}  # 8 MiB of f32
@@ -292,9 +293,11 @@ def test_head_sends_no_bytes(own):
 
 
 def test_gauges_and_build(own):
-    figures, version = Figures(own), own.get("/version").json()
+    version = own.get("/version").json()
+    assert wait_until(lambda: Figures(own)("posenc_in_flight_requests") == Figures(own)("posenc_connections") == 1)  # others have gone
+    figures = Figures(own)
     assert figures("posenc_build_info", version=version["version"], commit=version["commit"], isa=version["isa"]) == 1
-    assert figures("posenc_workers") == 2 and figures("posenc_in_flight_requests") == figures("posenc_connections") == 1
+    assert figures("posenc_workers") == 2
     assert abs(figures("process_start_time_seconds") - time.time()) < 600
     assert figures("process_open_fds") < figures("process_max_fds")
     assert abs(figures("process_resident_memory_bytes") - own.memory("VmRSS")) < 64 * MEBI

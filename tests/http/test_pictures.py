@@ -29,7 +29,7 @@ def test_the_picture_of_the_tutorials(server):
 
 
 @pytest.mark.parametrize("fields,zoom", [
-    ({"scheme": "alibi", "num_heads": 5, "len": 33, "causal": True}, 16),  # the second tensor is slopes; head 0
+    ({"scheme": "alibi", "num_heads": 5, "len": 33, "causal": True, "outputs": ["bias", "slopes"]}, 16),  # the first; head 0
     ({"scheme": "rope", "len": 7, "head_dim": 26}, 39),  # cos
     ({"scheme": "rope", "len": 7, "head_dim": 26, "outputs": ["sin"]}, 39),
     ({"scheme": "rope", "len": 7, "form": "matrix"}, 256),  # [7,32,2,2]: the first turn

@@ -15,6 +15,7 @@ import time
 import pytest
 
 from conftest import start_server
+from token_files import READER, token_server
 
 SMALL = b'{"scheme":"alibi","num_heads":2,"len":4,"outputs":["bias"],"format":"raw"}'
 SMALL_BYTES = 2 * 4 * 4 * 4
@@ -32,8 +33,10 @@ def large_request(n):
 class Client:
     """One connection; requests as bytes, answers as (status, headers, body)."""
 
-    def __init__(self, server, receive_buffer=None):
+    def __init__(self, server, receive_buffer=None, source=None):
         self.socket = socket.socket()
+        if source:
+            self.socket.bind((source, 0))
         if receive_buffer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self.socket.settimeout(30)
@@ -232,6 +235,54 @@ def test_server_timing(server):
     assert set(timing(medium)) == {"queue"}
 
 
+# ---- Refusals on a kept connection --------------------------------------------------------------------------------------
+
+WITHOUT_BODY = [
+    (404, get("/nothing")), (404, get("/schemes/rop")), (404, b"HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n"), (404, post(b"", "/nothing")),
+    (404, get("/nothing", "Expect: 100-continue")), (405, get("/rotate")), (405, b"DELETE /encode HTTP/1.1\r\nHost: x\r\n\r\n"),
+    (405, post(b"", "/schemes")), (406, get("/encode?scheme=rope&len=2", "Accept: image/gif")), (415, get("/schemes", "Content-Encoding: gzip")),
+    (422, get("/encode?scheme=rop&len=2")), (400, get("/schemes", "X-Request-Timeout: soon")),
+]
+BODY = b"x" * 100
+WITH_BODY = [
+    (404, post(BODY, "/nothing")), (405, post(BODY, "/schemes")), (415, post(BODY, "/encode", "Content-Encoding: gzip")),
+    (404, b"POST /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n64\r\n" + BODY + b"\r\n0\r\n\r\n"),
+]
+
+
+@pytest.mark.parametrize("status,asked", WITHOUT_BODY, ids=lambda x: repr(x)[:60])
+def test_a_refusal_of_a_request_without_a_body_keeps_the_connection(server, status, asked):
+    """Asked alone, and with the next request right behind it."""
+    head = asked.startswith(b"HEAD")
+    with Client(server) as client:
+        for sent in ([asked, get("/healthz")] * 3, [asked + asked + get("/healthz")]):
+            for piece in sent:
+                client.send(piece)
+                for one in re.findall(rb"(?:GET|HEAD|POST|DELETE) \S+ HTTP", piece):
+                    got = client.head() if head and b"HEAD" in one else client.answer()
+                    assert got[0] == (200 if b"/healthz" in one else status)
+                    assert "connection" not in got[1], got[1]
+
+
+def test_refusals_of_tokens_and_quotas_keep_the_connection():
+    reads = f"Authorization: Bearer {READER}"
+    asked = [(401, get("/schemes")), (401, get("/schemes", "Authorization: Bearer wrong")), (200, get("/schemes", reads)),
+             (403, f"DELETE /weights/w HTTP/1.1\r\nHost: x\r\n{reads}\r\n\r\n".encode()), (429, get("/schemes", reads)), (200, get("/healthz"))]
+    with token_server([f"alice {READER} read requests=1/h"]) as server, Client(server) as client:
+        for status, request in asked:
+            client.send(request)
+            assert client.answer()[0] == status, request
+
+
+@pytest.mark.parametrize("status,asked", WITH_BODY, ids=lambda x: repr(x)[:60])
+def test_a_refusal_before_the_body_closes_the_connection(server, status, asked):
+    """The rest of the body would be read for nothing."""
+    with Client(server) as client:
+        client.send(asked)
+        found, headers, _ = client.answer()
+        assert found == status and headers["connection"] == "close" and client.is_closed()
+
+
 # ---- Heads that must not pass -----------------------------------------------------------------------------------------
 
 HEADS = [
@@ -323,7 +374,7 @@ def test_body_over_the_limit(n):
                 pass  # cut, but only after the answer was sent
             status, _, body = client.answer()
             assert status == 413 and b"--max-body" in body
-        assert metric(server, "posenc_in_flight_requests") == 1
+        assert wait_until(lambda: metric(server, "posenc_in_flight_requests") == 1)
 
 
 # ---- Clients that leave, clients that dawdle --------------------------------------------------------------------------

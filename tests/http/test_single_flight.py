@@ -102,10 +102,64 @@ def test_refusals_are_not_shared(server):
     assert metric(server, SHARED) == before
 
 
+# ---- Leaders that leave in the middle ---------------------------------------------------------------------------------
+
+SECRET = 1234.5678  # in the memory of another client
+
+
+def entropies(mixed):
+    """A request of some tenths of a second, short enough to be compared, whose numbers are made before the first byte."""
+    words = [str(i % 10) for i in range(760)]
+    outputs = [{"name": "row_entropy", "parameters": {"binary_data": False}}]
+    if mixed:
+        outputs.append({"name": "probs", "parameters": {"binary_data": True}})
+    body = {"inputs": [{"name": "tokens", "datatype": "BYTES", "shape": [760], "data": words}], "outputs": outputs,
+            "parameters": {"num_heads": 8, "dim": 8, "npos_max": 8, "seed": 0}}
+    return post_bytes(json.dumps(body, separators=(",", ":")).encode(), "/v2/models/attention-cope/infer")
+
+
+def map_as(**form):
+    body = {"scheme": "cope", "tokens": [str(i % 10) for i in range(760)], "num_heads": 8, "dim": 8, "npos_max": 8, "seed": 0, **form}
+    return post_bytes(json.dumps(body, separators=(",", ":")).encode(), "/attention")
+
+
+LONG = {
+    "inference, mixed": entropies(True), "inference, json": entropies(False), "json": map_as(outputs=["row_entropy"], digits=4),
+    "png": map_as(format="png", slice=[[None, None, 8], None, None], reduce="mean"), "text": map_as(format="text", slice=[[None, None, 8], None, None], reduce="mean"),
+    "npz": map_as(format="npz", outputs=["row_entropy", "scores"]),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_followers_of_a_leader_that_leaves_get_whole_answers(name):
+    """Whenever the leader leaves: those who wait for the same get the bytes of an answer that nobody has left."""
+    victim = post_bytes(json.dumps({"scheme": "rope", "layout": "half", "format": "raw", "q": [[SECRET] * 64] * 1250}).encode(), "/rotate")
+    with start_server("--io-threads", "1", "--workers", "2") as server:
+        began = time.monotonic()
+        expected = at_once(server, [LONG[name]])[0]
+        took = min(time.monotonic() - began, 2)
+        assert expected[0] == 200
+        for share in (0.15, 0.35, 0.55, 0.75):
+            at_once(server, [victim] * 2)
+            leader = Client(server)
+            leader.send(LONG[name])
+            time.sleep(0.01)
+            followers = [Client(server) for _ in range(2)]
+            for follower in followers:
+                follower.send(LONG[name])
+            time.sleep(took * share)
+            leader.reset()
+            for follower in followers:
+                status, _, body = follower.answer()
+                follower.__exit__()
+                assert (status, body) == (200, expected[2]), f"left after {share} of the time"
+        assert wait_until(lambda: is_quiet(server))
+
+
 def with_table(first):
     """A request of a tensor in its body, whose plan takes a worker and whose answer is streamed from that body."""
     table = np.arange(first, first + 32 * 16, dtype="f4").reshape(32, 16)
-    body, headers = multipart(request='{"scheme":"t5","num_heads":16,"lens":[600,5400],"slice":[null,[0,64],null],"format":"raw"}',
+    body, headers = multipart(request='{"scheme":"t5","num_heads":16,"lens":[600,47400],"slice":[null,[0,8],null],"format":"raw"}',
                               table=npy(table))
     return post_bytes(body, "/encode", *(f"{name}: {value}" for name, value in headers.items()))
 
@@ -113,7 +167,7 @@ def with_table(first):
 def test_a_shared_answer_outlives_the_request_it_was_made_for(server):
     """The pieces read a tensor of the leader's body, long after the leader has left and others have its memory."""
     alone = at_once(server, [with_table(0)])[0][2]
-    assert len(alone) == 16 * 64 * 6000 * 4
+    assert len(alone) == 16 * 8 * 48000 * 4
     blocker = Client(server)
     blocker.send(get(PICTURE.replace("dim=1000", "dim=3999")))
     time.sleep(0.02)

@@ -122,7 +122,8 @@ def test_readers_that_pause_or_wait_for_us_are_not_slow():
     """One reads a megabyte and pauses for less than --send-timeout; another's answer takes long to make."""
     with start_server("--send-timeout", "3", "--connection-timeout", "3") as server:
         with Client(server) as client, Client(server) as patient:
-            n = 120 if SANITIZED else 3000  # some seconds of one worker
+            n = 120 if SANITIZED else 3000  # some seconds of one worker, more on a machine that has other work
+            patient.socket.settimeout(300)
             patient.send(post(b'{"scheme":"floater","len":%d,"dim":512,"seed":0,"slice":[[%d,null,1],[0,null,1]],"format":"raw"}' % (n, n - 1)))
             client.send(post(HUGE))
             client.head()

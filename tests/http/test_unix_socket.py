@@ -1,4 +1,5 @@
 """--socket: served on a path, its mode, its end, and what stands there already."""
+import concurrent.futures
 import contextlib
 import http.client
 import os
@@ -159,3 +160,71 @@ def test_many_connections_at_once(tmp_path, n):
             connection.request("GET", "/encode?scheme=rope&len=4")
         assert [connection.getresponse().status for connection in connections] == [200] * n
         time.sleep(0)
+
+
+LONG = "/encode?scheme=sinusoidal&dim=64&len=4000000&format="  # a gigabyte
+
+
+def read_for(path, seconds, target, pause, n):
+    """How many bytes a reader gets that takes n at a time; negative if it is cut before the time is over."""
+    connection = Connection(path)
+    connection.request("GET", target)
+    end, got = time.monotonic() + seconds, 0
+    with connection.getresponse() as answer:
+        while time.monotonic() < end:
+            try:
+                part = connection.sock.recv(n)
+            except ConnectionResetError:
+                part = b""
+            if not part:
+                return -got
+            got += len(part)
+            time.sleep(pause)
+        assert answer.status == 200
+    return got
+
+
+def test_a_steady_reader_is_not_cut(tmp_path):
+    """TCP says what the peer has received, this socket does not; the rate is over windows of 10 s. One answer is of known
+    length, the other in chunks, which are sent past the HTTP library."""
+    path = tmp_path / "s"
+    with serving(path, "--send-timeout", "3"), concurrent.futures.ThreadPoolExecutor() as pool:
+        reads = [pool.submit(read_for, path, 13, LONG + form, 0.01, 65536) for form in ("raw", "json")]
+        assert min(read.result() for read in reads) > 13 * 10_000
+        assert figure(path, 'posenc_cancelled_total{stage="slow"}') == 0
+
+
+def test_a_slow_reader_is_cut_by_its_rate(tmp_path):
+    """Some 30 KB/s where 1 MiB/s is asked for: the 3 s without a byte are never reached."""
+    path = tmp_path / "s"
+    with serving(path, "--min-rate", "1MiB", "--send-timeout", "60"):
+        assert read_for(path, 30, LONG + "raw", 0.5, 16384) < 0
+        assert figure(path, 'posenc_cancelled_total{stage="slow"}') == 1
+
+
+@pytest.mark.parametrize("form", ["raw", "json"])
+def test_a_reader_that_stops_is_cut(tmp_path, form):
+    path = tmp_path / "s"
+    with serving(path, "--send-timeout", "2"):
+        connection = Connection(path)
+        connection.request("GET", LONG + form)
+        answer = connection.getresponse()
+        assert answer.status == 200 and len(answer.read(100)) == 100
+        assert wait_until(lambda: figure(path, 'posenc_cancelled_total{stage="slow"}') == 1, 30)
+        assert figure(path, "posenc_streams") == 0
+        connection.close()
+
+
+def test_a_slow_upload_is_cut_as_over_tcp(tmp_path):
+    path = tmp_path / "s"
+    with serving(path, "--min-rate", "64KiB"):
+        connection = Connection(path)
+        connection.connect()
+        connection.sock.sendall(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n")
+        said, end = b"", time.monotonic() + 30
+        connection.sock.settimeout(0.2)
+        while not said and time.monotonic() < end:
+            connection.sock.sendall(b" " * 100)
+            with contextlib.suppress(TimeoutError):
+                said = connection.sock.recv(4096)
+        assert said.startswith(b"HTTP/1.1 408 ") and b"--min-rate" in said

@@ -4,7 +4,7 @@ import pathlib
 import sys
 
 LINES_MAX = 40
-SKIPPED = {"build", "__pycache__", "corpus", "fixtures"}
+SKIPPED = {"build", "__pycache__", "fixtures"}
 SOURCES = {".c", ".h", ".py", ".sh", ".json", ".yaml", ".conf", ".service"}
 
 

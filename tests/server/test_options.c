@@ -76,6 +76,8 @@ static void refusals_say_what_is_allowed(void **state)
         {{"--port", "65536"}, {"65536", "0 to 65535"}},
         {{"--port", "-1"}, {"\"-1\""}},
         {{"--port", "80x"}, {"80x"}},
+        {{"--trusted-proxy", "proxy.example.org"}, {"--trusted-proxy", "proxy.example.org", "2001:db8::/32"}},
+        {{"--trusted-proxy", "::1", "--trusted-proxy=10.0.0.0/40"}, {"--trusted-proxy", "10.0.0.0/40", "unix"}},
         {{"--port", " 80"}, {"integer"}},
         {{"--port", ""}, {"integer"}},
         {{"--port"}, {"wants a value"}},
@@ -95,6 +97,24 @@ static void refusals_say_what_is_allowed(void **state)
                 fail_msg("\"%s\" lacks \"%s\"", error, cases[i].words[w]);
         options_drop(&options);
     }
+}
+
+/* Each list is its own, wherever its parts stand among the flags; and each source replaces the one before it whole. */
+static void repeated_flags_are_lists(void **state)
+{
+    (void)state;
+    const char *environment[] = {"POSENC_CORS_ORIGIN=https://c", "POSENC_TRUSTED_PROXY=::1,unix", NULL};
+    struct options options;
+    assert_int_equal(READ(&options, empty, "--trusted-proxy", "10.0.0.0/8", "--cors-origin=https://a",
+                          "--trusted-proxy=unix", "--cors-origin", "https://b"),
+                     OPTIONS_RUN);
+    assert_string_equal(options.trusted_proxy, "10.0.0.0/8 unix");
+    assert_string_equal(options.cors_origin, "https://a https://b");
+    options_drop(&options);
+    assert_int_equal(READ(&options, environment, "--cors-origin=https://a"), OPTIONS_RUN);
+    assert_string_equal(options.trusted_proxy, "::1,unix");
+    assert_string_equal(options.cors_origin, "https://a");
+    options_drop(&options);
 }
 
 static void unknown_variables_warn(void **state)
@@ -305,6 +325,7 @@ int main(void)
         cmocka_unit_test(defaults),
         cmocka_unit_test(flag_before_environment_before_file),
         cmocka_unit_test(refusals_say_what_is_allowed),
+        cmocka_unit_test(repeated_flags_are_lists),
         cmocka_unit_test(unknown_variables_warn),
         cmocka_unit_test(actions),
         cmocka_unit_test(printed_config_reads_back),

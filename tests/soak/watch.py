@@ -16,6 +16,8 @@ class Server:
     def __init__(self, program, flags, log_path):
         self.log_path = pathlib.Path(log_path)
         env = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_")}
+        if os.environ.get("KERNELS"):  # as tests/http/conftest.py
+            env["POSENC_KERNELS"] = os.environ["KERNELS"]
         # What a sanitizer keeps of freed memory would hide whether ours is flat.
         env["ASAN_OPTIONS"] = "quarantine_size_mb=8:malloc_context_size=5:" + env.get("ASAN_OPTIONS", "")
         with open(log_path, "wb") as log:

@@ -1,6 +1,7 @@
-/* malloc, calloc and realloc of the tests: count, and fail when told to. */
+/* malloc and its kin of the tests: count, measure, and fail when told to. */
 #include "tests/support/alloc.h"
 
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,9 +10,13 @@
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *block, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void __real_free(void *block);
 void *__wrap_malloc(size_t size);
 void *__wrap_calloc(size_t n, size_t size);
 void *__wrap_realloc(void *block, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+void __wrap_free(void *block);
 
 /* Workers of the server's tests allocate too, hence atomics. */
 static atomic_long count;
@@ -31,6 +36,17 @@ static atomic_long bytes;
 
 long alloc_bytes(void) { return atomic_load(&bytes); }
 
+/* Of blocks as large as malloc made them. */
+static atomic_long in_use, at_watch, peak;
+
+void alloc_watch(void)
+{
+    atomic_store(&at_watch, atomic_load(&in_use));
+    atomic_store(&peak, atomic_load(&in_use));
+}
+
+long alloc_peak(void) { return atomic_load(&peak) - atomic_load(&at_watch); }
+
 static bool fails(size_t n)
 {
     atomic_fetch_add(&bytes, (long)n);
@@ -38,8 +54,38 @@ static bool fails(size_t n)
     return at >= atomic_load(&fails_at) && at < atomic_load(&fails_until);
 }
 
-void *__wrap_malloc(size_t size) { return fails(size) ? NULL : __real_malloc(size); }
+static void *counted(void *block)
+{
+    if (block) {
+        long now = atomic_fetch_add(&in_use, (long)malloc_usable_size(block)) + (long)malloc_usable_size(block);
+        long most = atomic_load(&peak);
+        while (now > most && !atomic_compare_exchange_weak(&peak, &most, now)) {
+        }
+    }
+    return block;
+}
 
-void *__wrap_calloc(size_t n, size_t size) { return fails(n * size) ? NULL : __real_calloc(n, size); }
+void *__wrap_malloc(size_t size) { return fails(size) ? NULL : counted(__real_malloc(size)); }
 
-void *__wrap_realloc(void *block, size_t size) { return fails(size) ? NULL : __real_realloc(block, size); }
+void *__wrap_calloc(size_t n, size_t size) { return fails(n * size) ? NULL : counted(__real_calloc(n, size)); }
+
+void *__wrap_realloc(void *block, size_t size)
+{
+    if (fails(size))
+        return NULL;
+    long before = block ? (long)malloc_usable_size(block) : 0;
+    void *grown = __real_realloc(block, size);
+    if (grown)
+        atomic_fetch_sub(&in_use, before);
+    return counted(grown);
+}
+
+/* Never fails on demand: what it makes is an optimisation in some places, and they go on without. */
+void *__wrap_aligned_alloc(size_t alignment, size_t size) { return counted(__real_aligned_alloc(alignment, size)); }
+
+void __wrap_free(void *block)
+{
+    if (block)
+        atomic_fetch_sub(&in_use, (long)malloc_usable_size(block));
+    __real_free(block);
+}

@@ -1,5 +1,5 @@
-/* Allocations that fail on demand. Test programs are linked with --wrap for malloc, calloc and realloc, so every call
- * of our code (not of shared libraries) passes here. */
+/* Allocations that fail on demand. Test programs are linked with --wrap for malloc, calloc, realloc, aligned_alloc and
+ * free, so every call of our code (not of shared libraries) passes here. */
 #ifndef TESTS_ALLOC_H
 #define TESTS_ALLOC_H
 
@@ -14,5 +14,9 @@ long alloc_count(void);
 
 /* Bytes asked for since the process began, whatever has been freed. */
 long alloc_bytes(void);
+
+/* Bytes in use beyond those that were in use when alloc_watch() was called: the most since then. */
+void alloc_watch(void);
+long alloc_peak(void);
 
 #endif

@@ -1,4 +1,5 @@
-/* Runs a fuzz target over files and folders of files, without a fuzzer: what `make check` does with the corpora. */
+/* Runs a fuzz target over files and folders of files, without a fuzzer: what `make check` does with the corpora,
+ * which make has unpacked into build/. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>

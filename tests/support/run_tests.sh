@@ -1,11 +1,13 @@
 #!/bin/sh
 # Runs kinds of tests, each runner printing its own summary, then one line of totals. Status 1 if anything failed.
 #   BUILD=build run_tests.sh [lint] [c] [replay] [http] [slow]
-# T=test_rotate.py runs one file of the http tests. PYTEST_FLAGS go to pytest.
+# T=test_rotate.py runs one file of the http tests. PYTEST_FLAGS go to pytest. KERNELS=base, avx2 or avx512: with these
+# kernels, in C (tests/support/kernels.c) and in servers (tests/http/conftest.py).
 set -u
 
 BUILD=${BUILD:-build}
 PYTHON=${PYTHON:-/usr/bin/python3}
+export KERNELS=${KERNELS-}
 passed=0 failed=0 skipped=0
 failures=
 log=$(mktemp)
@@ -55,7 +57,7 @@ run_replay() {
         [ -f "$program" ] || continue
         name=${program##*/fuzz_} name=${name%.replay}
         echo "== fuzz corpus $name"
-        run "$program" tests/fuzz/corpus/"$name"
+        run "$program" "$BUILD"/tests/fuzz/corpus/"$name"
         status=$?
         add $((status == 0)) 0 "$program" $status
     done
@@ -65,9 +67,9 @@ run_http() {
     echo "== tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
     export POSENCD
-    bench=
-    [ -n "${T-}" ] || bench=tests/bench # what reads and judges figures, without measuring
-    run "$PYTHON" -m pytest -q -p no:cacheprovider ${PYTEST_FLAGS-} tests/http/"${T-}" $bench
+    tools=
+    [ -n "${T-}" ] || tools="tests/bench tests/fuzz" # the tools' own tests; they neither measure nor fuzz
+    run "$PYTHON" -m pytest -q -p no:cacheprovider ${PYTEST_FLAGS-} tests/http/"${T-}" $tools
     status=$?
     add "$(sum '[0-9]+ passed')" "$(($(sum '[0-9]+ failed') + $(sum '[0-9]+ error')))" pytest $status
     skipped=$((skipped + $(sum '[0-9]+ skipped') + $(sum '[0-9]+ deselected')))
@@ -85,6 +87,22 @@ run_slow() {
     run_http
 }
 
+# Said once here, instead of by every test. What each set needs is in core/numeric/isa.c.
+check_kernels() {
+    case $KERNELS in
+    '' | base) needed= ;;
+    avx2) needed='avx2 fma bmi2' ;;
+    avx512) needed='avx2 fma bmi2 avx512f avx512dq avx512bw avx512vl avx512cd' ;;
+    *) echo "run_tests.sh: KERNELS=$KERNELS; there are base, avx2, avx512" >&2; exit 2 ;;
+    esac
+    for flag in $needed; do
+        grep -qw "$flag" /proc/cpuinfo && continue
+        echo "run_tests.sh: this machine does not have the kernels $KERNELS (its processor lacks $flag); nothing was tested" >&2
+        exit 2
+    done
+}
+
+check_kernels
 for kind in "$@"; do
     case $kind in
     lint) run_lint ;;

@@ -1,4 +1,5 @@
-/* The server's pages, handed out: bytes, tag and policy as brought; one that was not brought is not there. */
+/* The server's pages, handed out: bytes, tag and policy as brought; one that was not brought is not there;
+ * documents that never change are kept once. */
 #include "tests/api/ask.h"
 
 static struct answer ask_page(const char *path, const char *if_none_match)
@@ -38,12 +39,30 @@ static void test_no_page(void **state)
     answer_drop(&none);
 }
 
+/* However many readers leave a document of many kilobytes unread, it is in memory once. */
+static void test_documents_are_shared(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"/docs", "/openapi.json", "/schemes", "/presets"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        struct answer a = ask_page(paths[i], NULL), b = ask_page(paths[i], NULL);
+        assert_true(a.status == 200 && b.status == 200);
+        assert_non_null(a.reply->body);
+        assert_ptr_equal(a.reply->body, b.reply->body);
+        assert_true(a.n == b.n && memcmp(a.body, b.body, a.n) == 0);
+        answer_drop(&a);
+        assert_memory_equal(b.reply->body, b.body, b.n); /* the first reader's departure changes nothing */
+        answer_drop(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_page),
         cmocka_unit_test(test_an_unchanged_page),
         cmocka_unit_test(test_no_page),
+        cmocka_unit_test(test_documents_are_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ enum { HEADER_ROOM = 256, TABLE_BYTES = 32 * 2 * 4 };
 static _Alignas(64) char file[HEADER_ROOM + TABLE_BYTES];
 static size_t n_file;
 static struct api_weights one = {.name = "one", .bytes = file};
-static int n_holders, n_changes;
+static int n_holders, n_cards, n_changes;
 
 static const struct api_weights *find(void *self, const char *name)
 {
@@ -23,16 +23,32 @@ static const struct api_weights *find(void *self, const char *name)
     return &one;
 }
 
-static const struct api_weights *next(void *self, const char *after)
-{
-    return strcmp(after, one.name) < 0 ? find(self, one.name) : NULL;
-}
-
 static void release(void *self, const struct api_weights *weights)
 {
     (void)self;
     assert_ptr_equal(weights, &one);
     n_holders--;
+}
+
+static void hold_card(void *self, const struct api_weights *card)
+{
+    (void)self;
+    assert_ptr_equal(card, &one);
+    n_cards++;
+}
+
+static void drop_card(void *self, const struct api_weights *card)
+{
+    (void)self;
+    assert_ptr_equal(card, &one);
+    n_cards--;
+}
+
+static size_t list(void *self, const struct api_weights **cards)
+{
+    hold_card(self, &one);
+    cards[0] = &one;
+    return 1;
 }
 
 static bool nearest(void *self, const char *name, char *near)
@@ -66,8 +82,10 @@ static enum api_stored remove_file(void *self, const char *name, const struct ap
 static const struct api_store store = {.bytes_max = 1 << 20,
                                        .files_max = 1,
                                        .find = find,
-                                       .next = next,
                                        .release = release,
+                                       .list = list,
+                                       .hold_card = hold_card,
+                                       .drop_card = drop_card,
                                        .nearest = nearest,
                                        .put = put,
                                        .remove = remove_file};
@@ -148,10 +166,11 @@ static void holds_end_with_replies(void **state)
             fail_msg("call %zu: %d %s", i, a.status, a.body);
         bool is_streamed = a.status == 200 && (strcmp(calls[i].path, "/encode") == 0 || i == 10);
         assert_int_equal(n_holders, is_streamed ? 1 : 0);
+        assert_int_equal(n_cards, a.status == 200 && (i == 9 || i == 14) ? 1 : 0); /* the list, and what was stored */
         if (i == 10)
             assert_true(a.n == n_file && memcmp(a.body, file, n_file) == 0);
         answer_drop(&a);
-        assert_int_equal(n_holders, 0);
+        assert_int_equal(n_holders + n_cards, 0);
     }
 }
 
@@ -169,7 +188,7 @@ static void every_allocation_may_fail(void **state)
             if (reply->status != 503 && reply->status != calls[i].status)
                 fail_msg("call %zu, allocation %ld: %d %s", i, k, reply->status, gather(reply).body);
             api_reply_free(reply);
-            assert_int_equal(n_holders, 0);
+            assert_int_equal(n_holders + n_cards, 0);
         }
     }
 }

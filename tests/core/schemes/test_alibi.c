@@ -17,13 +17,21 @@ struct answer {
     double *bias, *slopes;
 };
 
+static const char *const bias_and_slopes[] = {"bias", "slopes"};
+
 static struct answer ask(const char *fields)
 {
     struct answer a;
+    struct pe_error err;
     char json[512];
     size_t n;
     snprintf(json, sizeof json, "{\"scheme\":\"alibi\",%s}", fields);
-    a.plan = test_plan(&a.r, json);
+    test_request_parse(&a.r, json);
+    a.r.request.outputs = bias_and_slopes;
+    a.r.request.n_outputs = 2;
+    a.plan = NULL;
+    if (pe_plan_new(&a.r.request, &a.plan, &err))
+        fail_msg("%s: %s: %s", json, err.pointer, err.detail);
     a.bias = test_values(a.plan, 0, &n);
     a.slopes = test_values(a.plan, 1, &n);
     return a;
@@ -46,6 +54,17 @@ static void assert_bias(const char *fields, const double *expected, size_t n)
             fail_msg("%s: element %zu is %.10g, expected %.10g", fields, i, a.bias[i], expected[i]);
     }
     done(&a);
+}
+
+static void the_bias_alone_is_the_default(void **unused)
+{
+    (void)unused;
+    struct test_request r;
+    struct pe_plan *plan = test_plan(&r, "{\"scheme\":\"alibi\",\"len\":2}");
+    assert_int_equal(pe_plan_n_outputs(plan), 1);
+    assert_string_equal(pe_plan_output(plan, 0)->name, "bias");
+    pe_plan_free(plan);
+    test_request_drop(&r);
 }
 
 static void slopes_of_the_paper(void **unused)
@@ -167,6 +186,7 @@ static void wide_maps_are_consistent(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_bias_alone_is_the_default),
         cmocka_unit_test(slopes_of_the_paper),
         cmocka_unit_test(forms),
         cmocka_unit_test(masks),

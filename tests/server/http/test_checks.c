@@ -65,6 +65,26 @@ static void heads(void **state)
     }
 }
 
+/* Whatever is kept under a URL may depend on the URL only; an empty body is none. */
+static void some_methods_have_no_body(void **state)
+{
+    (void)state;
+    static const char *const bodies[] = {"Content-Length: 1", "Content-Length: 007", "Transfer-Encoding: chunked"};
+    static const char *const none[] = {"Content-Length: 0", "Content-Length: 000", "Accept: a/b"};
+    static const char *const methods[] = {"GET", "HEAD", "POST", "QUERY", "PUT", "DELETE", "OPTIONS"};
+    for (size_t m = 0; m < N_OF(methods); m++)
+        for (size_t i = 0; i < N_OF(bodies); i++) {
+            struct http_head head = head_of("HTTP/1.1", (const char *const[]){"Host: a", bodies[i], NULL});
+            head.method = methods[m];
+            struct http_refusal refusal = http_head_check(&head);
+            assert_int_equal(refusal.status, m < 2 ? 400 : 0);
+            assert_true(m >= 2 || (strstr(refusal.detail, "POST") && strstr(refusal.detail, "QUERY")));
+            head = head_of("HTTP/1.1", (const char *const[]){"Host: a", none[i], NULL});
+            head.method = methods[m];
+            assert_int_equal(http_head_check(&head).status, 0);
+        }
+}
+
 static void lengths(void **state)
 {
     (void)state;
@@ -73,6 +93,25 @@ static void lengths(void **state)
     assert_true(http_head_length(&head) == 1234567890123);
     head = head_of("HTTP/1.1", (const char *const[]){"Host: a", NULL});
     assert_true(http_head_length(&head) == UINT64_MAX);
+}
+
+static void bodies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *const fields[3];
+        bool has_body;
+    } cases[] = {
+        {{"Host: a", NULL}, false},
+        {{"Host: a", "Content-Length: 0", NULL}, false},
+        {{"Host: a", "Content-Length: 000", NULL}, false},
+        {{"Host: a", "Content-Length: 1", NULL}, true},
+        {{"Host: a", "Transfer-Encoding: chunked", NULL}, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct http_head head = head_of("HTTP/1.1", cases[i].fields);
+        assert_int_equal(http_head_has_body(&head), cases[i].has_body);
+    }
 }
 
 static void targets(void **state)
@@ -184,8 +223,10 @@ static void first_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heads),       cmocka_unit_test(lengths),        cmocka_unit_test(targets),
-        cmocka_unit_test(request_ids), cmocka_unit_test(trace_contexts), cmocka_unit_test(first_bytes),
+        cmocka_unit_test(heads),          cmocka_unit_test(some_methods_have_no_body),
+        cmocka_unit_test(lengths),        cmocka_unit_test(bodies),
+        cmocka_unit_test(targets),        cmocka_unit_test(request_ids),
+        cmocka_unit_test(trace_contexts), cmocka_unit_test(first_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* Request bodies and piece buffers: growth, limits, the budget, one buffer for everybody. */
+#include "server/memory/admission.h"
 #include "server/memory/body.h"
 #include "server/memory/pool.h"
 #include "server/process.h"
@@ -54,6 +55,81 @@ static void room_stays_within_the_maximum(void **state)
     body_drop(&body);
 }
 
+enum { KIB = 1024, MIB = 1024 * KIB };
+
+/* Adds until there are n bytes; false as soon as there is no memory. */
+static bool fill(struct body *body, size_t n, size_t n_max)
+{
+    static char part[7919];
+    while (body->n_bytes < n) {
+        size_t left = n - body->n_bytes;
+        if (!body_add(body, part, left < sizeof part ? left : sizeof part, n_max))
+            return false;
+    }
+    return true;
+}
+
+/* Declared or not: what is taken goes with what has come, an eighth and 16 KiB ahead, or to the next 2 MiB. */
+static void memory_is_taken_as_bytes_come(void **state)
+{
+    (void)state;
+    static const size_t steps[] = {1, 300, 16 * KIB, 100 * KIB, 300 * KIB, MIB, 3 * MIB, 11 * MIB, 20 * MIB};
+    admission_setup(256 * MIB, 1);
+    for (int is_declared = 0; is_declared < 2; is_declared++) {
+        struct body body = {.client = 7};
+        assert_true(!is_declared || body_reserve(&body, 20 * MIB));
+        assert_int_equal(admission_memory(), 0);
+        for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+            assert_true(fill(&body, steps[i], 20 * MIB));
+            uint64_t taken = admission_memory();
+            assert_true(taken >= steps[i] && taken <= 20 * MIB);
+            assert_true(taken <= steps[i] + steps[i] / 8 + (steps[i] < 1800 * KIB ? 26 * KIB : 2 * MIB + 26 * KIB));
+        }
+        body_drop(&body);
+        assert_int_equal(admission_memory(), 0);
+    }
+    struct body small = {.client = 7};
+    assert_true(body_reserve(&small, 300) && fill(&small, 300, MIB));
+    assert_int_equal(admission_memory(), 300);
+    body_drop(&small);
+}
+
+/* One client's bodies leave a quarter for others; all together leave an eighth that no body takes but the first bytes
+ * of each; what is refused has taken nothing. */
+static void bodies_leave_room(void **state)
+{
+    (void)state;
+    enum { N = 64 };
+    struct body bodies[N] = {{0}};
+    admission_setup(64 * MIB, 1);
+    for (uint64_t i = 0; i < N / 2; i++) {
+        bodies[i].client = 1;
+        fill(&bodies[i], 3 * MIB, 4 * MIB);
+        assert_true(admission_memory() <= 48 * MIB + N / 2 * 16 * KIB);
+    }
+    struct body small = {.client = 1}, newcomer = {.client = 9};
+    assert_true(admission_memory() > 40 * MIB);
+    assert_false(body_may_come(&small, 3 * MIB));
+    assert_true(body_may_come(&small, 16 * KIB) && fill(&small, 16 * KIB, MIB));
+    assert_true(body_may_come(&newcomer, 3 * MIB) && fill(&newcomer, 3 * MIB, 3 * MIB));
+    assert_false(body_may_come(&newcomer, 40 * MIB));
+    for (uint64_t i = N / 2; i < N; i++) {
+        bodies[i].client = i;
+        fill(&bodies[i], 3 * MIB, 4 * MIB);
+    }
+    assert_true(admission_memory() <= 56 * MIB + (N + 1) * 16 * KIB);
+    assert_true(admission_take(6 * MIB));
+    admission_give(6 * MIB);
+    body_drop(&small);
+    body_drop(&newcomer);
+    for (size_t i = 0; i < N; i++)
+        body_drop(&bodies[i]);
+    assert_int_equal(admission_memory(), 0);
+    newcomer.client = 9;
+    assert_true(body_may_come(&newcomer, 48 * MIB) && !body_may_come(&newcomer, 48 * MIB + 1));
+    admission_setup(UINT64_MAX, 1);
+}
+
 static void budget_holds_but_nobody_starves(void **state)
 {
     (void)state;
@@ -91,6 +167,8 @@ int main(void)
         cmocka_unit_test(grows_from_the_heap_to_pages),
         cmocka_unit_test(reserved_bodies_do_not_move),
         cmocka_unit_test(room_stays_within_the_maximum),
+        cmocka_unit_test(memory_is_taken_as_bytes_come),
+        cmocka_unit_test(bodies_leave_room),
         cmocka_unit_test(budget_holds_but_nobody_starves),
         cmocka_unit_test(quotas),
     };

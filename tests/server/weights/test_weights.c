@@ -79,16 +79,44 @@ static void finds_what_was_put(void **state)
     assert_int_equal(stored(store, "a"), 'y');
     assert_int_equal(stored(store, "b"), 'z');
     assert_int_equal(stored(store, "c"), '-');
-    const struct api_weights *first = store->next(store->self, ""), *second = store->next(store->self, first->name);
-    assert_string_equal(first->name, "a");
-    assert_string_equal(second->name, "b");
-    assert_null(store->next(store->self, "b"));
-    assert_int_equal((uintptr_t)first->bytes % 64, 0);
-    store->release(store->self, first);
-    store->release(store->self, second);
+    const struct api_weights *found = store->find(store->self, "a");
+    assert_int_equal((uintptr_t)found->bytes % 64, 0);
+    store->release(store->self, found);
     assert_int_equal(store->remove(store->self, "a", &no_guard), API_STORED_REPLACED);
     assert_int_equal(store->remove(store->self, "a", &no_guard), API_STORED_ABSENT);
     weights_free(w);
+}
+
+/* What a list holds is what was stored when it began; a hold of a file is a hold of its card too. */
+static void cards_outlive_their_files(void **state)
+{
+    (void)state;
+    struct weights *w = store_new("", BIG);
+    const struct api_store *store = weights_store(w);
+    const struct api_weights **cards = malloc(store->files_max * sizeof *cards);
+    assert_int_equal(store->list(store->self, cards), 0);
+    put(store, "b", 'x', &no_guard);
+    put(store, "a", 'y', &no_guard);
+    const struct api_weights *held = store->find(store->self, "b");
+    assert_int_equal(store->list(store->self, cards), 2);
+    store->hold_card(store->self, cards[1]);
+    put(store, "b", 'z', &no_guard);
+    store->remove(store->self, "a", &no_guard);
+    assert_string_equal(cards[0]->name, "a");
+    assert_ptr_equal(cards[1], held);
+    assert_int_equal(held->bytes[held->n_bytes - 1], 'x');
+    store->release(store->self, held);
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(cards[1]->name, "b");
+        assert_int_equal(strlen(cards[1]->sha256), API_SHA256_CHARS);
+        store->drop_card(store->self, cards[1]);
+    }
+    store->drop_card(store->self, cards[0]);
+    assert_int_equal(store->list(store->self, cards), 1);
+    assert_string_equal(cards[0]->name, "b");
+    store->drop_card(store->self, cards[0]);
+    weights_free(w);
+    free(cards);
 }
 
 static void digests_are_sha256(void **state)
@@ -353,6 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names),
         cmocka_unit_test(finds_what_was_put),
+        cmocka_unit_test(cards_outlive_their_files),
         cmocka_unit_test(digests_are_sha256),
         cmocka_unit_test(held_files_outlive_the_name),
         cmocka_unit_test(guards_hold),

@@ -1,0 +1,33 @@
+/* A window onto a text that is too long to be kept: all of it passes, some of it stays. Printing needs no memory and
+ * cannot fail, so that a piece of a long answer can be made at any time. */
+#ifndef API_WINDOW_H
+#define API_WINDOW_H
+
+#include "core/posenc.h"
+
+/* Of the text's bytes those from `first` on stay, room at most. All zero but these: it begins at the text's beginning.
+ */
+struct api_window {
+    uint64_t first;
+    size_t room;
+    char *dst;   /* [room] */
+    size_t n;    /* written */
+    uint64_t at; /* bytes of the text that have passed */
+};
+
+/* One that keeps nothing: `at` is the length in the end. */
+static inline struct api_window api_window_of_length(void)
+{
+    return (struct api_window){.first = UINT64_MAX, .room = 1};
+}
+
+static inline bool api_window_is_full(const struct api_window *window) { return window->n == window->room; }
+
+/* Would the next n bytes end before the first that stays? Then they need not be printed: true, and they have passed. */
+bool api_window_skip(struct api_window *window, uint64_t n);
+
+void api_window_add(struct api_window *window, const char *bytes, size_t n);
+void api_window_put(struct api_window *window, const char *string);
+void api_window_string(struct api_window *window, const char *utf8); /* as JSON, as api_text_string does */
+
+#endif

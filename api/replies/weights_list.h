@@ -1,0 +1,20 @@
+/* What is stored, as JSON: all files, or the one that a PUT has stored. It may be many times as long as what any
+ * request sends, so it is never whole in memory: each piece is printed when it is asked for, from cards of the files
+ * that were there when the answer began. */
+#ifndef API_WEIGHTS_LIST_H
+#define API_WEIGHTS_LIST_H
+
+#include "api/api.h"
+
+struct api_listing;
+
+struct api_listing *api_listing_all(const struct api_store *store); /* NULL: no memory; store NULL: nothing is stored */
+/* Of one file alone, and without brackets; holds a card of it. */
+struct api_listing *api_listing_one(const struct api_store *store, const struct api_weights *weights);
+void api_listing_free(struct api_listing *listing); /* NULL is accepted */
+
+uint64_t api_listing_bytes(const struct api_listing *listing);
+/* Writes the n bytes from `first` on, all of them within the listing. Any thread; cannot fail. */
+void api_listing_print(const struct api_listing *listing, uint64_t first, size_t n, char *dst);
+
+#endif

@@ -1,0 +1,138 @@
+/* What planning will take: the parts that all schemes share. */
+#include "core/request/cost.h"
+#include "core/scheme.h"
+
+#include <math.h>
+#include <string.h>
+
+enum pe_status pe_plan_admit(struct pe_plan *plan, const struct pe_cost *more, struct pe_error *err)
+{
+    const struct pe_request *request = plan->request;
+    pe_cost_add(&plan->cost, more->bytes, more->ns);
+    return request->admit ? request->admit(request->caller, &plan->cost, err) : PE_OK;
+}
+
+void pe_cost_nothing(const struct pe_plan *plan, struct pe_cost *cost) { (void)plan, (void)cost; }
+
+/* ---- Tables ---- */
+
+/* A column as it is described, in a table for runs, and for lists; of several axes once more, with its place. Two sines
+ * and two cosines of it. */
+enum { BYTES_OF_COLUMN = 2 * 48 + 80 + 40 + 8, NS_OF_COLUMN = 150 };
+
+/* Steps to both sides as floats, by a recurrence. */
+enum { BYTES_AROUND = 544, NS_AROUND = 300 };
+
+void pe_cost_waves(struct pe_cost *cost, double n) { pe_cost_each(cost, n + 16, BYTES_OF_COLUMN, NS_OF_COLUMN); }
+
+void pe_cost_around(struct pe_cost *cost, double n) { pe_cost_each(cost, n, BYTES_AROUND, NS_AROUND); }
+
+/* One exponential in 16 where rungs are products (freq.c); under arith float32 each. */
+void pe_cost_ladder(struct pe_cost *cost, double n, bool float32)
+{
+    pe_cost_each(cost, n + 4, sizeof(struct pe_dd), float32 ? PE_NS_DD : PE_NS_DD / 8);
+}
+
+/* ---- Weights ---- */
+
+double pe_cost_of_weight(const struct pe_plan *plan, size_t id)
+{
+    return pe_weights_sent(plan, id) ? PE_NS_SENT : pe_weights_seedable(plan) ? PE_NS_SEEDED : 0;
+}
+
+void pe_cost_weights(struct pe_cost *cost, const struct pe_plan *plan, size_t id, double n)
+{
+    double ns = pe_cost_of_weight(plan, id);
+    if (ns > 0)
+        pe_cost_each(cost, n, sizeof(double), ns);
+}
+
+/* ---- The request ---- */
+
+/* A plan, its inheritance and config, names and shapes of outputs. */
+enum { BYTES_OF_PLAN = 64 << 10, NS_OF_PLAN = 100000 };
+
+/* Numbers of JSON text become a tensor of floats where they are worked on; a list without dtype is a parameter, checked
+ * and printed again. */
+static void add_array(struct pe_cost *cost, const struct pe_value *v)
+{
+    uint64_t n = 0;
+    pe_shape_count(v->array.shape, v->array.rank, &n);
+    if (v->array.rank > 1)
+        pe_cost_each(cost, v->from_text ? (double)n : 0, sizeof(float), 2 * PE_NS_SENT);
+    else
+        pe_cost_each(cost, (double)n, 0, PE_NS_VISIT);
+}
+
+void pe_cost_request(struct pe_cost *cost, const struct pe_request *request)
+{
+    pe_cost_add(cost, BYTES_OF_PLAN, NS_OF_PLAN);
+    for (size_t i = 0; i < request->n_fields; i++)
+        if (request->fields[i].value.kind == PE_ARRAY)
+            add_array(cost, &request->fields[i].value);
+}
+
+/* ---- The sequence ---- */
+
+static void add_list(struct pe_cost *cost, const struct pe_reals *list)
+{
+    if (list->n)
+        pe_cost_each(cost, (double)list->n, list->array.dtype == PE_F64 ? 0 : sizeof(double), PE_NS_VISIT);
+}
+
+static double sum(const struct pe_reals *list)
+{
+    double total = 0;
+    for (uint64_t i = 0; i < list->n; i++)
+        total += pe_real_at(list, i);
+    return total;
+}
+
+static double product(const struct pe_tensor *array)
+{
+    double total = 1;
+    uint64_t n = 0;
+    pe_shape_count(array->shape, array->rank, &n);
+    for (uint64_t i = 0; i < n && i < PE_AXES_MAX; i++)
+        total *= fmax(pe_element(array->dtype, array->data, i), 1);
+    return total;
+}
+
+/* At most so many tokens: lengths, and patches of a grid before they are merged. */
+static double tokens_of(const struct pe_value *segment)
+{
+    double total = 16;
+    for (size_t i = 0; segment->kind == PE_OBJECT && i < segment->object.n; i++) {
+        const struct pe_value *v = &segment->object.fields[i].value;
+        total += v->kind == PE_ARRAY     ? product(&v->array)
+                 : v->kind == PE_INTEGER ? fmax((double)v->integer, 0)
+                 : v->kind == PE_REAL    ? fmax(v->real, 0)
+                                         : 0;
+    }
+    return total;
+}
+
+static double tokens_in(const struct pe_value *segments)
+{
+    double total = 0;
+    for (size_t i = 0; segments->kind == PE_LIST && i < segments->list.n; i++)
+        total += tokens_of(&segments->list.items[i]);
+    return fmin(total, PE_LISTED_POSITIONS_MAX);
+}
+
+enum { NS_OF_SEGMENT = 2000, BYTES_OF_SEGMENT = 64 };
+
+void pe_cost_sequence(struct pe_cost *cost, const struct pe_sequence_fields *f)
+{
+    add_list(cost, &f->positions);
+    add_list(cost, &f->q_positions);
+    add_list(cost, &f->k_positions);
+    if (f->lens.n)
+        pe_cost_each(cost, fmin(sum(&f->lens), PE_LISTED_POSITIONS_MAX), sizeof(double) + sizeof(uint32_t),
+                     PE_NS_PLACE + PE_NS_VISIT);
+    if (!f->segments)
+        return;
+    pe_cost_each(cost, tokens_in(f->segments), 3 * sizeof(double), 3 * (PE_NS_PLACE + 2 * PE_NS_VISIT));
+    if (f->segments->kind == PE_LIST)
+        pe_cost_each(cost, (double)f->segments->list.n, BYTES_OF_SEGMENT, NS_OF_SEGMENT);
+}

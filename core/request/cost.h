@@ -1,0 +1,60 @@
+/* What planning will take: counted before it is done, in a few additions, from sizes that are known by then.
+ *
+ * Each part of planning says itself what it takes, beside the code that does it: a scheme in its descriptor's cost(),
+ * the operations where they begin. pe_plan_admit() then asks the caller of the plan whether it may go on. */
+#ifndef PE_COST_H
+#define PE_COST_H
+
+#include "core/posenc.h"
+
+struct pe_plan;
+struct pe_positions;
+struct pe_sequence_fields;
+
+/* Times are of a slow machine, twice those of a plain x86-64 of 2020 (tests/core/test_estimate.c holds them against the
+ * clock): a number made from a seed; one that was sent, as a double; a logarithm or exponential in double-double, or to
+ * 2^-58; a byte that is set to zero; a multiply-add of BLAS; a position visited by the checks of a list; one that is
+ * computed and kept. */
+#define PE_NS_SEEDED 50.0
+#define PE_NS_SENT 4.0
+#define PE_NS_DD 1000.0
+#define PE_NS_NEAR 150.0
+#define PE_NS_BYTE 1.0
+#define PE_NS_PRODUCT 0.6
+#define PE_NS_VISIT 25.0
+#define PE_NS_PLACE 20.0
+
+static inline void pe_cost_add(struct pe_cost *cost, double bytes, double ns)
+{
+    cost->bytes += bytes;
+    cost->ns += ns;
+}
+
+/* n things, each of so many bytes and nanoseconds. */
+static inline void pe_cost_each(struct pe_cost *cost, double n, double bytes, double ns)
+{
+    pe_cost_add(cost, n * bytes, n * ns);
+}
+
+/* pe_waves_new of n columns, with the columns themselves; what pe_waves_new_for adds for bf16; base^-i of n rungs. */
+void pe_cost_waves(struct pe_cost *cost, double n);
+void pe_cost_around(struct pe_cost *cost, double n);
+void pe_cost_ladder(struct pe_cost *cost, double n, bool float32);
+
+/* All n numbers of input id read as doubles. Nothing where they are neither sent nor seeded: then there are none, or
+ * the plan refuses. */
+void pe_cost_weights(struct pe_cost *cost, const struct pe_plan *plan, size_t id, double n);
+double pe_cost_of_weight(const struct pe_plan *plan, size_t id); /* nanoseconds of one number */
+
+/* cost() of a scheme whose plan() only judges. */
+void pe_cost_nothing(const struct pe_plan *plan, struct pe_cost *cost);
+
+/* A plan itself, and numbers of the request that it copies. */
+void pe_cost_request(struct pe_cost *cost, const struct pe_request *request);
+/* pe_sequence_init; and what checks visit afterwards. */
+void pe_cost_sequence(struct pe_cost *cost, const struct pe_sequence_fields *fields);
+
+/* Adds more to what planning takes, and asks the caller whether it may go on. */
+enum pe_status pe_plan_admit(struct pe_plan *plan, const struct pe_cost *more, struct pe_error *err);
+
+#endif

@@ -1,0 +1,40 @@
+/* Addresses of machines and networks, as text and as numbers. */
+#ifndef SERVER_NETWORKS_H
+#define SERVER_NETWORKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/* IPv4 as IPv6 writes it, ::ffff:a.b.c.d; of a Unix socket the user at its other end. */
+struct address {
+    bool is_unix;
+    uint8_t bytes[16];
+    uint64_t user;
+};
+
+/* "192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1": n bytes of text, nothing else. */
+bool address_parse(const char *text, size_t n, struct address *address);
+bool address_of_peer(int fd, struct address *address); /* false: it is gone */
+/* A number for who is there: an IPv4 address, the 64 bits of an IPv6 address that a provider gives to one customer, or
+ * a user of this machine. Never 0. */
+uint64_t address_number(const struct address *address);
+
+enum { NETWORKS_MAX = 256 };
+
+struct networks {
+    bool has_unix;
+    size_t n;
+    struct network {
+        uint8_t bytes[16];
+        unsigned n_bits;
+    } of[NETWORKS_MAX];
+};
+
+/* Reads "10.0.0.0/8 192.0.2.1,2001:db8::/32 unix": addresses, networks, "unix" for whoever comes over a Unix socket.
+ * False: error[] of n_error bytes says what is wrong. */
+bool networks_parse(const char *text, struct networks *networks, char *error, size_t n_error);
+bool networks_have(const struct networks *networks, const struct address *address);
+
+#endif

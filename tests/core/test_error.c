@@ -1,0 +1,141 @@
+/* The guess at an unknown word: the same as by the table of edit distances in full, and quick among thousands of names.
+ */
+#include "core/posenc.h"
+#include "tests/support/random.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+enum { LONGEST = 70 };
+
+/* Levenshtein's table, cell by cell. */
+static size_t distance_of(const char *a, const char *b)
+{
+    size_t n = strlen(a), m = strlen(b), table[LONGEST + 1][LONGEST + 1];
+    for (size_t i = 0; i <= n; i++)
+        for (size_t j = 0; j <= m; j++) {
+            size_t best = i + j;
+            if (i && j) {
+                best = table[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+                best = table[i - 1][j] + 1 < best ? table[i - 1][j] + 1 : best;
+                best = table[i][j - 1] + 1 < best ? table[i][j - 1] + 1 : best;
+            }
+            table[i][j] = best;
+        }
+    return table[n][m];
+}
+
+/* The first of the names that are nearest, if it is less than a third of the word and two away. */
+static const char *nearest_of(const char *word, const char *const *names)
+{
+    size_t least = strlen(word) / 3 + 2;
+    const char *best = NULL;
+    for (; strlen(word) <= 64 && *names; names++)
+        if (strlen(*names) <= 64 && distance_of(word, *names) < least) {
+            least = distance_of(word, *names);
+            best = *names;
+        }
+    return best;
+}
+
+static size_t below(size_t n) { return (size_t)(random_bits() % n); }
+
+/* Few letters, so that many are right. */
+static void draw(char *word, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        word[i] = (char)('a' + below(3));
+    word[n] = '\0';
+}
+
+static void as_by_the_whole_table(void **state)
+{
+    (void)state;
+    size_t n_found = 0;
+    for (int round = 0; round < 3000; round++) {
+        char word[LONGEST + 1], texts[20][LONGEST + 1];
+        const char *names[21] = {NULL};
+        size_t n = below(LONGEST + 1);
+        draw(word, n);
+        for (size_t i = 0; i < 20; i++) {
+            size_t n_more = n + below(9), n_name = n_more < 4 ? 0 : n_more - 4;
+            draw(texts[i], n_name <= LONGEST ? n_name : LONGEST);
+            if (i % 4 == 0) { /* the word itself with some other letters */
+                strcpy(texts[i], word);
+                for (size_t k = below(n / 3 + 1); k-- > 0;)
+                    texts[i][below(n)] = 'd';
+            }
+            names[i] = texts[i];
+        }
+        const char *guess = pe_nearest(word, names);
+        assert_ptr_equal(guess, nearest_of(word, names));
+        n_found += guess != NULL;
+    }
+    assert_true(n_found > 1000 && n_found < 3000); /* and not always */
+}
+
+enum { N_NAMES = 4096 };
+static char stored[N_NAMES][LONGEST + 1];
+
+static double seconds_of(const char *(*guess)(const char *, const char *const *), const char *word,
+                         const char *const *names)
+{
+    double best = 1e9;
+    for (int i = 0; i < 5; i++) {
+        struct timespec begin, end;
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+        guess(word, names);
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+        double seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) * 1e-9;
+        best = seconds < best ? seconds : best;
+    }
+    return best;
+}
+
+/* Names that differ little from each other and from the word, as whoever wants to cost time would choose them. */
+static void thousands_of_names_cost_little(void **state)
+{
+    (void)state;
+    const char *names[N_NAMES + 1] = {NULL}, *word = "n99999abcdefghikabcdefghikabcdefghikabcdefghikabcdefghikzz";
+    for (int i = 0; i < N_NAMES; i++) {
+        snprintf(stored[i], sizeof stored[i], "n%05dabcdefghijabcdefghijabcdefghijabcdefghijabcdefghij", i);
+        names[i] = stored[i];
+    }
+    assert_ptr_equal(pe_nearest(word, names), nearest_of(word, names));
+    assert_string_equal(pe_nearest("n0123abcdefghijabcdefghijabcdefghijabcdefghijabcdefghij", names), stored[123]);
+    assert_true(seconds_of(pe_nearest, word, names) * 10 < seconds_of(nearest_of, word, names));
+}
+
+static void ends_of_length(void **state)
+{
+    (void)state;
+    char longest[65], longer[66];
+    memset(longest, 'a', 64);
+    memset(longer, 'a', 65);
+    longest[64] = longer[65] = '\0';
+    const char *const long_names[] = {longer, longest, NULL}, *const short_names[] = {"", "a", NULL};
+    assert_ptr_equal(pe_nearest(longest, long_names), longest);
+    longest[0] = longest[63] = 'b';
+    assert_ptr_equal(pe_nearest(longest, long_names), longest);
+    assert_null(pe_nearest(longer, long_names));
+    assert_ptr_equal(pe_nearest("", short_names), short_names[0]);
+    assert_ptr_equal(pe_nearest("", short_names + 1), short_names[1]);
+    assert_ptr_equal(pe_nearest("b", short_names), short_names[0]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_by_the_whole_table),
+        cmocka_unit_test(thousands_of_names_cost_little),
+        cmocka_unit_test(ends_of_length),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+"""What reading a request and laying out its answer takes is of --max-memory too: the resident set, sampled, of the largest
+requests of each kind keeps to it."""
+import io
+import json
+import struct
+import threading
+import time
+import zipfile
+
+import numpy as np
+import pytest
+
+from conftest import start_server
+from tensors import multipart
+
+MIB = 1 << 20
+MAX = 64 * MIB
+NUMBERS = b"0," * (24 * MIB) + b"0"
+SOME_NUMBERS = b"0," * 1310720 + b"0"
+
+
+def npy(array, fortran=False):
+    out = io.BytesIO()
+    np.lib.format.write_array(out, np.asfortranarray(array) if fortran else array)
+    return out.getvalue()
+
+
+def npz(arrays):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in arrays.items():
+            archive.writestr(name + ".npy", data)
+    return out.getvalue()
+
+
+def inference(document, tail=b""):
+    head = document if isinstance(document, bytes) else json.dumps(document).encode()
+    return head + tail, {"Inference-Header-Content-Length": str(len(head))}
+
+
+def stored(n):
+    """A safetensors file of n tensors with short names."""
+    head = ("{" + ",".join(f'"{i:x}":{{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}' for i in range(n)) + "}").encode()
+    return struct.pack("<Q", len(head)) + head
+
+
+def as_json(scheme, members):
+    return b'{"scheme":"' + scheme + b'",' + members + b"}"
+
+
+BIG = np.zeros((1, 36 * MIB // 4 // 64, 64), ">f4")  # 36 MiB, to be copied as it is read
+WORDS = b"\0\0\0\0" * (MIB // 4)
+
+REQUESTS = {
+    "numbers": ("/encode", as_json(b"sinusoidal", b'"positions":[' + NUMBERS + b"]"), {}),
+    "numbers, inference": ("/v2/models/sinusoidal/infer", b'{"inputs":[{"name":"positions","datatype":"FP64","shape":[4],"data":[' + NUMBERS + b"]}]}", {}),
+    "numbers, inference with a header": ("/v2/models/sinusoidal/infer", *inference(
+        b'{"inputs":[{"name":"positions","datatype":"FP64","shape":[4],"data":[' + NUMBERS + b"]}]}", b"\0" * 8)),
+    "numbers that fit": ("/encode", as_json(b"sinusoidal", b'"dim":2,"format":"raw","positions":[' + SOME_NUMBERS + b"]"), {}),
+    "numbers of another dtype": ("/rotate", as_json(b"rope", b'"q":{"dtype":"f64","shape":[1,20480,64],"data":[' + SOME_NUMBERS[:-2] + b"]}"), {}),
+    "numbers of another dtype, inference": ("/v2/models/rope/infer", b'{"inputs":[{"name":"q","datatype":"FP64","shape":[1,1,20480,64],"data":['
+                                            + SOME_NUMBERS[:-2] + b'],"parameters":{}}]}', {}),
+    "words": ("/attention", as_json(b"none", b'"tokens":[' + b'"",' * 349000 + b'""]'), {}),
+    "words, inference": ("/v2/models/none/infer", *inference(
+        {"inputs": [{"name": "tokens", "datatype": "BYTES", "shape": [len(WORDS) // 4], "parameters": {"binary_data_size": len(WORDS)}}]}, WORDS)),
+    "words beside numbers, inference": ("/v2/models/none/infer", *inference(
+        b'{"inputs":[{"name":"tokens","datatype":"BYTES","shape":[1],"parameters":{"binary_data_size":%d}},{"name":"key_mask","shape":[1],"datatype":'
+        b'"FP64","data":[' % len(WORDS) + b"0," * (6 * MIB) + b"0]}]}", WORDS)),
+    "empty lists": ("/encode", as_json(b"sinusoidal", b'"a":[' + b"[]," * 20000 + b"[]]"), {}),
+    "objects": ("/encode", as_json(b"sinusoidal", b'"a":[' + b'{"":1},' * 149000 + b"{}]"), {}),
+    "objects, inference": ("/v2/models/rope/infer", b'{"inputs":[' + b'{"":1},' * 149000 + b"{}]}", {}),
+    "truths, inference": ("/v2/models/alibi/infer", b'{"inputs":[{"name":"key_mask","datatype":"BOOL","shape":[1],"data":[' + b"true," * 209000 + b"true]}]}", {}),
+    "segments": ("/encode", as_json(b"rope", b'"segments":[' + b'{"len":1},' * 60000 + b'{"len":1}]'), {}),
+    "parameters that are JSON": ("/v2/models/rope/infer", json.dumps({"inputs": [], "parameters": {"a": "[" + "0," * 520000 + "0]"}}).encode(), {}),
+    "a config that repeats a list": ("/encode", as_json(b"alibi", b'"num_heads":1,"len":%d,"data":false,"key_mask":[' % 1310720 + SOME_NUMBERS[:-2] + b"]"), {}),
+    "a tensor with its bytes swapped": ("/rotate?scheme=rope&format=raw", npy(BIG), {"Content-Type": "application/x-npy"}),
+    "a tensor by columns": ("/rotate?scheme=rope&format=raw", npy(BIG.astype("f4"), True), {"Content-Type": "application/x-npy"}),
+    "an archive of small files": ("/rotate?scheme=rope", npz({f"t{i}": npy(np.zeros(1, "f4")) for i in range(60000)}), {"Content-Type": "application/zip"}),
+    "a safetensors head": ("/rotate?scheme=rope", stored(18000), {"Content-Type": "application/vnd.safetensors"}),
+    "many parts": ("/rotate", *multipart(request='{"scheme":"rope"}', **{f"t{i}": npy(np.zeros(MIB // 8, ">f8")) for i in range(40)})),
+    "stored weights": ("PUT /weights/w", stored(18000), {}),
+    "numbers beside bytes, inference": ("/v2/models/rope/infer", json.dumps(
+        {"inputs": [], "parameters": {"len": 20000, "head_dim": 200}, "outputs": [{"name": "cos"}, {"name": "sin", "parameters": {"binary_data": True}}]}).encode(), {}),
+    "an index with a body": ("/v2/repository/index", b'{"ready":true' + b" " * (40 * MIB) + b"}", {}),
+    "the description": ("GET /openapi.json", b"", {}), "the catalogue": ("GET /schemes", b"", {}),
+}
+
+
+def resident(server):
+    with open(f"/proc/{server.process.pid}/status") as f:
+        return next(int(line.split()[1]) * 1024 for line in f if line.startswith("VmRSS"))
+
+
+def peak_over_idle(server, send):
+    """Most bytes over those before, and the answer."""
+    idle, peak, stop = resident(server), [0], threading.Event()
+
+    def watch():
+        while not stop.is_set():
+            peak[0] = max(peak[0], resident(server))
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    answer = send()
+    stop.set()
+    thread.join()
+    return peak[0] - idle, answer
+
+
+@pytest.mark.parametrize("name", REQUESTS)
+def test_reading_keeps_to_max_memory(name):
+    path, body, headers = REQUESTS[name]
+    method, _, path = path.rpartition(" ")
+    with start_server("--max-memory", "64MiB", "--workers", "2", "--io-threads", "1") as server:
+        for _ in range(3):
+            server.request("POST", "/encode", b'{"scheme":"rope","len":8}')
+        over, answer = peak_over_idle(server, lambda: server.request(method or "POST", path, body, headers))
+        assert over <= 1.2 * MAX, f"{over / MIB:.0f} MiB over idle, {answer!r}"
+        assert answer.status in (200, 201, 400, 413, 422), answer  # nobody else is there: later would be no better

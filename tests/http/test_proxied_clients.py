@@ -1,0 +1,129 @@
+"""--trusted-proxy: behind a proxy that is named, each client has turns and shares of its own; what others say of themselves changes nothing."""
+import contextlib
+import json
+
+import pytest
+
+from conftest import SANITIZED, start_server
+from proxies import start_proxy
+from test_fairness import N_MANY, place_of_the_one
+from test_limits import refusal
+from test_shares import UNHURRIED
+from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, Client, metric, post
+from test_unix_socket import Connection, serving
+
+PROXY, DIRECT = "127.0.0.1", "127.0.0.2"
+A, B = "X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 192.0.2.2"
+
+
+def holding(server, stack, n, header, source=PROXY):
+    """Takes n streams and does not read them."""
+    for i in range(n):
+        client = stack.enter_context(Client(server, receive_buffer=4096, source=source))
+        client.send(post(HUGE, "/encode", *([header(i)] if callable(header) else [header] if header else [])))
+        assert client.head()[0] == 200, i
+
+
+def ask(server, *headers, source=PROXY):
+    with Client(server, source=source) as client:
+        client.send(post(MEDIUM, "/encode", *headers))
+        return client.answer()
+
+
+@pytest.fixture
+def stack():
+    with contextlib.ExitStack() as stack:
+        yield stack
+
+
+def test_clients_behind_a_proxy_have_their_own_shares(stack):
+    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", "--trusted-proxy", PROXY, "--trusted-proxy", "10.0.0.0/8"))
+    holding(server, stack, 6, A)
+    for header in (A, "X-Forwarded-For: 203.0.113.1, 192.0.2.1", "X-Forwarded-For: 203.0.113.1, 192.0.2.1, 10.1.2.3",
+                   "X-Forwarded-For: 192.0.2.1:4711", "X-Forwarded-For: ::ffff:192.0.2.1",
+                   "X-Forwarded-For: 203.0.113.1\r\nAccept: */*\r\nX-Forwarded-For: 192.0.2.1, 127.0.0.1"):
+        refusal(ask(server, header), 429, "6 answers", "three times")
+    for header in (B, "X-Forwarded-For: 192.0.2.1, 192.0.2.2", "X-Forwarded-For: 192.0.2.1, unknown", "X-Forwarded-For:", "X: y",
+                   "X-Forwarded-For: 10.9.9.9"):
+        answer = ask(server, header)
+        assert answer[0] == 200 and len(answer[2]) == MEDIUM_BYTES, header
+
+
+def test_one_connection_carries_many_clients(stack):
+    """As a proxy's does that keeps it: each request is its own client's."""
+    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", "--trusted-proxy", PROXY))
+    holding(server, stack, 6, A)
+    client = stack.enter_context(Client(server))
+    for i in range(6):
+        client.send(post(MEDIUM, "/encode", (A, B)[i % 2]))
+        assert client.answer()[0] == (429, 200)[i % 2]
+
+
+def test_an_untrusted_peer_is_not_believed(stack):
+    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", "--trusted-proxy", PROXY))
+    holding(server, stack, 6, lambda i: f"X-Forwarded-For: 192.0.2.{i}", source=DIRECT)
+    refusal(ask(server, "X-Forwarded-For: 192.0.2.100", source=DIRECT), 429, "6 answers")
+    refusal(ask(server, f"X-Forwarded-For: {DIRECT}"), 429, "6 answers")  # whom a proxy has asked for, too
+    assert ask(server, A)[0] == 200
+
+
+def test_without_the_flag_nobody_is(stack):
+    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8"))
+    holding(server, stack, 6, lambda i: f"X-Forwarded-For: 192.0.2.{i}")
+    refusal(ask(server, A), 429, "6 answers")
+    assert ask(server, A, source=DIRECT)[0] == 200
+
+
+def test_clients_of_an_ipv6_network_are_one(stack):
+    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", env={"POSENC_TRUSTED_PROXY": f"::1, {PROXY}"}))
+    holding(server, stack, 6, lambda i: f"X-Forwarded-For: 2001:db8::{i}:1")
+    refusal(ask(server, "X-Forwarded-For: [2001:db8::ffff]:443"), 429, "6 answers")
+    assert ask(server, "X-Forwarded-For: 2001:db8:0:1::1")[0] == 200
+
+
+@pytest.mark.skipif(SANITIZED, reason="the many wait too long for their worker")
+def test_turns_are_taken_by_forwarded_clients():
+    def asked(address):
+        return {"headers": {"X-Forwarded-For": address}}
+    with start_server("--workers", "1", "--trusted-proxy", "127.0.0.0/8") as server:
+        assert place_of_the_one(server, asked("192.0.2.1"), asked("192.0.2.2")) <= 6
+    with start_server("--workers", "1", "--io-threads", "1") as server:
+        assert place_of_the_one(server, asked("192.0.2.1"), asked("192.0.2.2")) >= N_MANY // 3
+
+
+def test_a_unix_socket_is_named_by_its_kind(tmp_path):
+    path = tmp_path / "s"
+    body = json.dumps({"scheme": "alibi", "num_heads": 32, "len": 8192, "outputs": ["bias"], "format": "raw"})
+
+    def begin(address):
+        connection = Connection(path)
+        connection.request("POST", "/encode", body, {"X-Forwarded-For": address})
+        return connection, connection.getresponse()
+
+    for flags, last in ((["--trusted-proxy", "unix"], 200), (["--trusted-proxy", "127.0.0.1"], 429)):
+        with serving(path, "--max-streams", "8", "--drain-seconds", "0", *flags):
+            held = [begin("192.0.2.1") for _ in range(6)]
+            assert [answer.status for _, answer in held] == [200] * 6
+            assert begin("192.0.2.1")[1].status == 429 and begin("192.0.2.2")[1].status == last
+            for connection, answer in held:
+                answer.close()
+                connection.close()
+
+
+class Proxied:
+    """A proxy as a server, for Client."""
+
+    def __init__(self, proxy):
+        self.host, self.port = proxy.host, proxy.port
+
+
+@pytest.mark.parametrize("name", ["nginx", "haproxy"])
+def test_through_the_proxies_of_deploy(name, stack):
+    """What a client says of itself stands before what the proxy adds."""
+    server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", "--trusted-proxy", PROXY))
+    proxy = Proxied(stack.enter_context(start_proxy(name, server.port)))
+    holding(proxy, stack, 6, lambda i: f"X-Forwarded-For: 192.0.2.{i}", source=DIRECT)
+    assert metric(server, "posenc_streams") == 6
+    refusal(ask(proxy, "X-Forwarded-For: 192.0.2.100", source=DIRECT), 429, "6 answers", "three times")
+    answer = ask(proxy, source="127.0.0.3")
+    assert answer[0] == 200 and len(answer[2]) == MEDIUM_BYTES

@@ -1,0 +1,236 @@
+"""What one client can hold: slow bodies, full ones, streams and unread pictures leave room for others, and whoever is refused can
+read why. Clients are addresses of the loopback network here."""
+import contextlib
+import io
+import json
+import socket
+import time
+
+import numpy as np
+
+from conftest import SANITIZED, start_server
+from test_limits import MIB, declared, refusal, rejected, taken
+from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, metric, post, wait_until
+
+ONE, OTHER = "127.0.0.2", "127.0.0.3"
+UNHURRIED = ["--min-rate", "0", "--send-timeout", "120"]  # who reads nothing is not cut, however long the test takes
+CHUNKED = b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def ask_from(server, source, request):
+    with Client(server, source=source) as client:
+        client.send(request)
+        return client.answer()
+
+
+@contextlib.contextmanager
+def clients_from(server, source, n, **options):
+    with contextlib.ExitStack() as stack:
+        yield [stack.enter_context(Client(server, source=source, **options)) for _ in range(n)]
+
+
+def tensor(n):
+    """An upload of n megabytes that takes no memory but its own to read."""
+    array = np.zeros((n * 256, 16, 64), "f4")
+    file = io.BytesIO()
+    np.save(file, array)
+    return post(file.getvalue(), "/rotate?scheme=rope&format=npy", "Content-Type: application/x-npy")
+
+
+def body_of(n):
+    """A request of n bytes that is answered with a few."""
+    return SMALL + b" " * (n - len(SMALL))
+
+
+# ---- Bodies -----------------------------------------------------------------------------------------------------------
+
+
+def test_slow_bodies_take_what_has_come_of_them():
+    """More than --max-memory declared in all, a few kilobytes sent: others notice nothing."""
+    lengths = [256 * MIB] * 7 + [(256 * MIB) >> k for k in range(1, 13)] + [70000, 66000] + [256 * MIB] * 11
+    with start_server("--min-rate", "0") as server, clients_from(server, ONE, len(lengths)) as slow:
+        assert sum(lengths) > 2 * 2048 * MIB
+        for client, n in zip(slow, lengths):
+            client.send(b"POST /rotate?scheme=rope HTTP/1.1\r\nHost: x\r\n")  # no length yet: a small connection
+        for client, n in zip(slow, lengths):
+            client.send(b"Content-Type: application/x-npy\r\nContent-Length: %d\r\n\r\n" % n)
+        for i in range(5):
+            for client in slow:
+                client.send(b"x" * 800)
+            assert ask_from(server, OTHER, post(body_of(200 + i)))[0] == 200
+            assert ask_from(server, OTHER, tensor(1))[0] == 200
+            assert len(ask_from(server, OTHER, post(MEDIUM))[2]) == MEDIUM_BYTES
+            time.sleep(0.05)
+        assert wait_until(lambda: taken(server) < (len(slow) + 4) * MIB)  # a connection may have one to receive it
+        for client in slow:  # all are still being received
+            client.socket.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                assert client.socket.recv(100) == b"not refused"
+
+
+def test_bodies_that_come_in_full_stay_within_the_limit():
+    with start_server("--max-memory", "64MiB") as server, contextlib.ExitStack() as stack:
+        before, statuses = server.memory(), []
+        for i in range(12):  # one client's; none of them ends
+            client = stack.enter_context(Client(server, source=ONE))
+            client.send(declared(8 * MIB))
+            with contextlib.suppress(OSError):
+                client.send(b" " * (8 * MIB - 1))
+            client.socket.settimeout(0.3)
+            with contextlib.suppress(TimeoutError):
+                answer = client.answer()
+                refusal(answer, 503, "--max-memory", "three times", str(64 * MIB))
+                statuses.append(answer[0])
+            assert taken(server) <= 64 * MIB
+        assert 5 <= len(statuses) <= 8  # three quarters are 48 MiB
+        assert ask_from(server, OTHER, tensor(1))[0] == 200
+        assert ask_from(server, OTHER, post(SMALL))[0] == 200
+        assert len(ask_from(server, OTHER, post(MEDIUM))[2]) == MEDIUM_BYTES
+        assert SANITIZED or server.memory("VmRSS") - before < (64 + 24) * MIB
+        assert rejected(server, "memory") == len(statuses)
+
+
+def test_a_body_that_cannot_go_on_is_told_so_at_once():
+    """Chunks that find no memory any more: the refusal comes while the client still sends."""
+    chunk = b"80000\r\n" + b" " * 0x80000 + b"\r\n"
+    with start_server("--max-memory", "16MiB") as server, Client(server, source=ONE) as client:
+        client.send(CHUNKED)
+        sent = 0
+        client.socket.settimeout(0.05)
+        answer = None
+        while not answer and sent < 40:
+            client.socket.settimeout(30)
+            client.send(chunk)
+            sent += 1
+            client.socket.settimeout(0.05)
+            with contextlib.suppress(TimeoutError):
+                client.socket.recv(1, socket.MSG_PEEK)
+                client.socket.settimeout(30)
+                answer = client.answer()
+        assert sent * 0x80000 <= 14 * MIB
+        refusal(answer, 503, "the body takes", "--max-memory", str(16 * MIB))
+        assert answer[1]["connection"] == "close"
+        assert wait_until(lambda: taken(server) <= MIB)  # what the connection has to receive it
+        client.send(chunk + b"0\r\n\r\n")  # read, so that the close is no reset
+        assert client.is_closed()
+        assert rejected(server, "memory") == 1
+
+
+def test_a_body_is_judged_by_what_is_really_taken():
+    """Refused before it comes where it cannot fit beside what has come; not for what others have declared."""
+    with start_server("--max-memory", "16MiB") as server:
+        with Client(server, source=ONE) as first, Client(server, source=OTHER) as second:
+            first.send(declared(9 * MIB))
+            second.send(declared(9 * MIB, "Expect: 100-continue"))
+            assert second.head()[0] == 100  # nothing has come of the first
+            first.send(b" " * (8 * MIB))
+            assert wait_until(lambda: taken(server) >= 8 * MIB)
+            detail = refusal(ask_from(server, OTHER, declared(9 * MIB)), 503, "--max-memory", str(9 * MIB), str(16 * MIB))
+            assert "try again" in detail
+            assert ask_from(server, OTHER, post(SMALL))[0] == 200
+        assert wait_until(lambda: taken(server) == 0)
+        assert rejected(server, "memory") == 1
+
+
+def test_connections_of_one_client_do_not_take_it_all():
+    """Each whose first bytes announce a large body has a megabyte to receive it; further ones are served with less."""
+    with start_server("--max-memory", "64MiB") as server, clients_from(server, ONE, 100) as many:
+        for client in many:
+            client.send(declared(200_000) + b" ")
+        assert wait_until(lambda: taken(server) >= 20 * MIB)
+        time.sleep(0.2)
+        assert taken(server) <= 26 * MIB  # three quarters of half of it, and of each body little
+        assert ask_from(server, OTHER, tensor(2))[0] == 200
+        for client in many[:3] + many[-3:]:
+            client.send(SMALL + b" " * (200_000 - 1 - len(SMALL)))
+            assert client.answer()[0] == 200
+
+
+# ---- Streams ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_client_leaves_streams_for_others():
+    with start_server("--max-streams", "8", *UNHURRIED) as server:
+        with clients_from(server, ONE, 6, receive_buffer=4096) as six:
+            for client in six:
+                client.send(post(HUGE))
+                assert client.head()[0] == 200
+            for _ in range(3):
+                refusal(ask_from(server, ONE, post(MEDIUM)), 429, "--max-streams", "6 answers", "of the 8", "three times")
+            assert len(ask_from(server, OTHER, post(MEDIUM))[2]) == MEDIUM_BYTES
+            assert rejected(server, "streams") == 3
+        assert wait_until(lambda: metric(server, "posenc_streams") == 0 and taken(server) == 0)
+        assert len(ask_from(server, ONE, post(MEDIUM))[2]) == MEDIUM_BYTES
+
+
+def test_streams_of_one_client_leave_memory_for_others():
+    long = b'{"scheme":"sinusoidal","dim":512,"len":4194304,"format":"raw"}'
+    with start_server("--max-memory", "16MiB", *UNHURRIED) as server:
+        with clients_from(server, ONE, 30, receive_buffer=4096) as many:
+            statuses = []
+            for client in many:
+                client.send(post(long))
+                statuses.append(client.head()[0])
+            assert statuses.count(200) >= 5 and statuses.count(503) >= 5 and taken(server) <= 12.5 * MIB
+            for _ in range(3):
+                assert len(ask_from(server, OTHER, post(MEDIUM))[2]) == MEDIUM_BYTES
+        assert wait_until(lambda: taken(server) == 0)
+
+
+# ---- What an answer holds while it is read ----------------------------------------------------------------------------
+
+
+def wide(offset):
+    """A plan of some 10 MiB, and an answer that no socket holds."""
+    return json.dumps({"scheme": "sinusoidal", "len": 400_000, "dim": 16384, "offset": offset, "format": "raw"}).encode()
+
+
+def test_plans_of_unread_answers_leave_memory_for_others():
+    with start_server("--max-memory", "128MiB", *UNHURRIED) as server:
+        with clients_from(server, ONE, 20, receive_buffer=4096) as many, Client(server, source=OTHER, receive_buffer=4096) as other:
+            statuses = []
+            for i, client in enumerate(many):
+                client.send(post(wide(i)))
+                statuses.append(client.head()[0])
+            assert statuses.count(200) >= 3 and statuses.count(503) >= 5 and len(set(statuses)) == 2
+            other.send(post(wide(1000)))
+            assert other.head()[0] == 200
+            assert taken(server) <= 128 * MIB
+        assert wait_until(lambda: taken(server) == 0)
+
+
+def test_equal_answers_are_held_once():
+    """Twenty readers of one answer, computed once, hold its plan once."""
+    slow = json.dumps({"scheme": "floater", "dim": 512, "positions": [300], "format": "raw"}).encode()
+    with start_server("--max-memory", "128MiB", "--workers", "1", *UNHURRIED) as server:
+        with clients_from(server, ONE, 6, receive_buffer=4096) as many, Client(server, source=OTHER) as first:
+            first.send(post(slow))  # keeps the worker
+            for client in many:
+                client.send(post(wide(0)))
+            assert [client.head()[0] for client in many] == [200] * 6
+            assert metric(server, "posenc_shared_answers_total") >= 3 or taken(server) < 96 * MIB
+        assert wait_until(lambda: taken(server) == 0)
+
+
+def noise(seed):
+    """A picture of 6 MB; systems keep 4 for a reader."""
+    return post(json.dumps({"scheme": "learned", "len": 2600, "dim": 2600, "seed": seed, "format": "png"}).encode())
+
+
+def test_unread_pictures_of_one_client_leave_room_for_others():
+    with start_server("--buffer-memory", "40MiB", *UNHURRIED) as server:
+        with contextlib.ExitStack() as stack:
+            statuses = []
+            for seed in range(7):
+                client = stack.enter_context(Client(server, source=ONE, receive_buffer=4096))
+                client.send(noise(seed))
+                status, headers = client.head()
+                statuses.append(status)
+                if status == 503:
+                    detail = client.file.read(int(headers["content-length"])).decode()
+                    assert "three times" in detail and "--buffer-memory" in detail and headers["retry-after"]
+            assert statuses.count(503) >= 2 and statuses.count(200) >= 3 and len(set(statuses)) == 2
+            other = stack.enter_context(Client(server, source=OTHER, receive_buffer=4096))
+            other.send(noise(100))
+            assert other.head()[0] == 200
+        assert wait_until(lambda: ask_from(server, ONE, noise(200))[0] == 200)

@@ -1,0 +1,315 @@
+"""Turns at the workers: a request that computes for minutes, whatever it computes, keeps nobody waiting for longer than turns take."""
+import contextlib
+import http.client
+import json
+import os
+import signal
+import socket
+import statistics
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from conftest import SANITIZED, start_server
+from tensors import multipart, npy
+from test_fairness import metric
+import test_server_life
+from token_files import bearer, token_server
+
+WORDS = [str(i) for i in range(4096)]
+SLOW = 10 if SANITIZED else 1
+SMALL = {"scheme": "sinusoidal", "len": 300, "dim": 300, "format": "png"}  # some milliseconds of a worker
+
+
+def wait_until(condition, seconds):
+    assert test_server_life.wait_until(condition, seconds), "it never came to that"
+
+
+def n_begun(server):
+    """A job between two turns may be counted nowhere for a moment."""
+    return max(metric(server, "posenc_busy_workers") + metric(server, "posenc_parked_jobs") for _ in range(3))
+
+
+def parts(request, **arrays):
+    body, headers = multipart(request=json.dumps(request), **{n: npy(a) for n, a in arrays.items()})
+    return "/attention", headers["Content-Type"], body
+
+
+def fields(path="/encode", **request):
+    return path, "application/json", json.dumps(request).encode()
+
+
+def heads(shape):
+    return np.random.default_rng(0).standard_normal(shape).astype("f4")
+
+
+# Each computes for half a minute or more in one job; i tells them apart, so that none shares another's work.
+HEAVY = {
+    "a picture of a table": lambda i: fields(scheme="sinusoidal", dim=512, len=4000000000, slice=[[None, None, 8000000], None], reduce="absmax", format="text", vmin=-2.0 - i),
+    "a picture of attention": lambda i: fields("/attention", scheme="alibi", tokens=WORDS, num_heads=1024, head_dim=64, format="text", seed=i),
+    "a reduced block": lambda i: fields(scheme="sinusoidal", dim=2, len=(1 << 40) - i, slice=[[None, None, 1 << 40], 0], reduce="mean", format="raw"),
+    "the last row of floater": lambda i: fields(scheme="floater", dim=512, positions=[3000], seed=i, format="raw"),
+    "the last row of recursive": lambda i: fields(scheme="recursive", dim=1448, hidden=1440, positions=[8000], seed=i, format="raw"),
+    "a window's table": lambda i: fields(scheme="swinv2", grid=[64, 64], num_heads=256, hidden=1024, seed=i, format="raw"),
+    "long rows of attention": lambda i: parts({"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["row_entropy"], "softmax_scale": 0.01 + i}, q=heads((1, 30000, 64)), k=heads((1, 30000, 64))),
+    "values that are no numbers": lambda i: parts({"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["output"], "softmax_scale": 0.01 + i}, q=heads((1, 9000, 64)), k=heads((1, 20000, 64)),
+                                                  v=np.full((1, 20000, 64), np.nan, "f4")),
+}
+
+
+def begin(server, asked, source, headers=None):
+    path, content_type, body = asked
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=300, source_address=(source, 0))
+    connection.request("POST", path, body, {"Content-Type": content_type, **(headers or {})})
+    return connection
+
+
+def finish(connection):
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, body
+
+
+def leave(connections):
+    for connection in connections:
+        if connection.sock:
+            connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        connection.close()
+
+
+@contextlib.contextmanager
+def beside(server, kind, n, source="127.0.0.2", headers=None):
+    """n requests of this kind, all of which have begun and none of which is done."""
+    connections = [begin(server, HEAVY[kind](i), source, headers) for i in range(n)]
+    try:
+        wait_until(lambda: n_begun(server) >= n, 60)
+        yield
+        assert n_begun(server) >= n, "not heavy enough"
+    finally:
+        leave(connections)
+    wait_until(lambda: n_begun(server) == 0, 30)
+
+
+def seconds_of(server, asked, source):
+    begun = time.monotonic()
+    status, _ = finish(begin(server, asked, source))
+    assert status == 200
+    return time.monotonic() - begun
+
+
+def small(i):
+    return fields(**SMALL, offset=1000 + i)
+
+
+@pytest.fixture(scope="module", params=["1", "2"])
+def server(request):
+    with start_server("--workers", request.param, "--max-body", "1GiB") as server:
+        server.n_workers = int(request.param)
+        yield server
+
+
+@pytest.mark.parametrize("kind", HEAVY)
+def test_others_are_answered_beside_it(server, kind):
+    with beside(server, kind, 2 * server.n_workers):
+        taken = [seconds_of(server, small(i), "127.0.0.3") for i in range(12)]
+        health = []
+        for _ in range(12):
+            begun = time.monotonic()
+            assert server.get("/healthz").status == 200
+            health.append(time.monotonic() - begun)
+    print(f"{kind}: median {statistics.median(taken):.3f} s, most {max(taken):.3f} s; /healthz {max(health):.3f} s")
+    assert max(taken) < 1.5 * SLOW and statistics.median(taken) < 0.5 * SLOW
+    assert max(health) < 0.5 * SLOW
+
+
+@pytest.mark.parametrize("kind", ["a picture of a table", "the last row of floater"])
+def test_a_clients_own_small_request_is_not_behind_its_large_ones(server, kind):
+    with beside(server, kind, 2 * server.n_workers):
+        assert max(seconds_of(server, small(i), "127.0.0.2") for i in range(5)) < 1.5 * SLOW
+
+
+def test_many_large_requests_of_one_address_keep_nobody_out(server):
+    with contextlib.ExitStack() as stack:
+        connections = [begin(server, HEAVY["the last row of floater"](i), "127.0.0.2") for i in range(60)]
+        stack.callback(leave, connections)
+        wait_until(lambda: metric(server, "posenc_parked_jobs") >= 10, 60)
+        assert max(seconds_of(server, small(i), "127.0.0.3") for i in range(5)) < 1.5 * SLOW
+        assert metric(server, "posenc_parked_jobs") <= 14 + server.n_workers, "one client holds a share of the threads"
+
+
+# A second or so each: their bytes alone and in turns.
+FINITE = [
+    fields(scheme="sinusoidal", dim=512, len=400000, slice=[[None, None, 40], None], reduce="absmax", format="text"),
+    fields(scheme="floater", dim=200, positions=[900], seed=0, format="raw"),
+    fields(scheme="swinv2", grid=[32, 32], num_heads=16, hidden=512, seed=0, format="raw"),
+    fields("/attention", scheme="alibi", tokens=WORDS[:1500], num_heads=8, head_dim=64, seed=0, format="raw", outputs=["probs"], slice=[[None, None], [None, None, 300], None]),
+]
+
+
+def test_the_same_bytes_in_turns():
+    with start_server("--workers", "1", "--answer-cache", "0") as alone:
+        expected = [finish(begin(alone, asked, "127.0.0.1")) for asked in FINITE]
+    with start_server("--workers", "2", "--answer-cache", "0") as server:
+        got = [[] for _ in FINITE]
+
+        def ask(i, source):
+            for _ in range(2):
+                got[i].append(finish(begin(server, FINITE[i], source)))
+
+        threads = [threading.Thread(target=ask, args=(i, f"127.0.0.{2 + k}")) for i in range(len(FINITE)) for k in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert metric(server, "posenc_yields_total") > 0
+    for i, answers in enumerate(got):
+        assert expected[i][0] == 200 and len(answers) == 4
+        assert all(answer == expected[i] for answer in answers), FINITE[i]
+
+
+@pytest.mark.parametrize("kind", ["a picture of a table", "the last row of floater", "a window's table"])
+def test_a_client_that_leaves_frees_its_turn(server, kind):
+    if SANITIZED:
+        pytest.skip("a measure of time")
+    n = 2 * server.n_workers
+    connections = [begin(server, HEAVY[kind](i), "127.0.0.2") for i in range(n)]
+    wait_until(lambda: metric(server, "posenc_parked_jobs") >= n - server.n_workers, 60)
+    leave(connections)
+    begun = time.monotonic()
+    wait_until(lambda: n_begun(server) == 0, 10)
+    assert time.monotonic() - begun < 0.6
+
+
+@pytest.mark.parametrize("workers", ["1", "2", "6"])
+def test_more_readers_of_one_attention_than_desks(workers):
+    """Equal requests share one plan, which has working memory for four threads."""
+    asked = fields("/attention", scheme="cope", tokens=WORDS[:400], num_heads=64, head_dim=64, seed=1, format="raw", outputs=["probs"])
+    with start_server("--workers", workers, "--answer-cache", "0") as server:
+        before = metric(server, "posenc_shared_answers_total")
+        answers = []
+        threads = [threading.Thread(target=lambda i=i: answers.append(finish(begin(server, asked, f"127.0.0.{2 + i}")))) for i in range(10)]
+        for thread in threads:
+            thread.start()
+        other = seconds_of(server, small(1), "127.0.0.50")
+        for thread in threads:
+            thread.join()
+        assert len(answers) == 10
+        assert {answer[0] for answer in answers} == {200} and len({answer[1] for answer in answers}) == 1
+        assert metric(server, "posenc_shared_answers_total") > before + 4
+        assert other < 1.5 * SLOW
+
+
+def test_the_end_with_jobs_that_wait_for_their_turn():
+    with start_server("--workers", "1", "--drain-seconds", "1") as server:
+        connections = [begin(server, HEAVY["the last row of floater"](i), "127.0.0.2") for i in range(6)]
+        wait_until(lambda: metric(server, "posenc_parked_jobs") >= 4, 60)
+        begun = time.monotonic()
+        assert server.stop() == 0
+        assert time.monotonic() - begun < 5 * SLOW
+        leave(connections)
+
+
+# ---- SIGHUP ----
+
+
+def test_a_revoked_token_is_refused_while_all_workers_compute():
+    lines = ["eve eve-token-0123456 read", "ops ops-token-0123456 write"]
+    with token_server(lines, "--workers", "1") as server:
+        eve, ops = bearer("eve-token-0123456"), bearer("ops-token-0123456")
+        connections = [begin(server, HEAVY["values that are no numbers"](i), "127.0.0.2", eve) for i in range(3)]
+        wait_until(lambda: n_begun(server) == 3, 60)
+        server.token_path.write_text(lines[1] + "\n")
+        begun = time.monotonic()
+        os.kill(server.pid, signal.SIGHUP)
+        wait_until(lambda: server.get("/encode?scheme=rope&len=4", eve).status == 401, 20)
+        assert time.monotonic() - begun < 1 * SLOW
+        assert server.get("/encode?scheme=rope&len=4", ops).status == 200
+        for i in range(20):  # again and again, also while it is being read
+            server.token_path.write_text("\n".join(lines[i % 2 :]) + "\n")
+            os.kill(server.pid, signal.SIGHUP)
+        server.token_path.write_text("\n".join(lines) + "\n")
+        os.kill(server.pid, signal.SIGHUP)
+        wait_until(lambda: server.get("/encode?scheme=rope&len=4", eve).status == 200, 20)
+        leave(connections)
+
+
+def test_a_folder_is_read_while_all_workers_compute(tmp_path):
+    with start_server("--workers", "1", "--weights-dir", str(tmp_path)) as server:
+        connections = [begin(server, HEAVY["values that are no numbers"](i), "127.0.0.2") for i in range(3)]
+        wait_until(lambda: n_begun(server) == 3, 60)
+        header = b'{"table":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]}}'
+        (tmp_path / "late").write_bytes(len(header).to_bytes(8, "little") + header + bytes(16))
+        (tmp_path / "late.safetensors").write_bytes((tmp_path / "late").read_bytes())
+        begun = time.monotonic()
+        os.kill(server.pid, signal.SIGHUP)
+        wait_until(lambda: b'"late"' in server.get("/weights").body, 20)
+        assert time.monotonic() - begun < 2 * SLOW
+        leave(connections)
+
+
+# ---- What is computed is charged ----
+
+
+def used(server):
+    text = open(f"/proc/{server.pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(text[11]) + int(text[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def charged(server):
+    return metric(server, 'posenc_token_compute_seconds_total{token="eve"}')
+
+
+def left_early(kind, seconds):
+    def run(server, headers, i):
+        connections = [begin(server, HEAVY[kind](2 * i + k), "127.0.0.2", headers) for k in range(2)]
+        time.sleep(seconds)
+        leave(connections)
+
+    return run
+
+
+def left_stream(server, headers, i):
+    connection = begin(server, fields("/attention", scheme="rope", tokens=WORDS[:1500], num_heads=64, head_dim=64, seed=i, format="raw", outputs=["probs"]), "127.0.0.2", headers)
+    answer = connection.getresponse()
+    answer.read(1000000)
+    leave([connection])
+
+
+def timed_out(server, headers, i):
+    connection = begin(server, HEAVY["the last row of floater"](i), "127.0.0.2", {**headers, "X-Request-Timeout": "0.3"})
+    status, _ = finish(connection)
+    assert status == 503
+
+
+CHARGED = {
+    "while it is planned": left_early("a picture of attention", 0.4),
+    "within a picture": left_early("a picture of a table", 0.4),
+    "within a piece": left_early("the last row of floater", 0.4),
+    "within a stream": left_stream,
+    "by its own time": timed_out,
+}
+
+
+@pytest.mark.parametrize("how", CHARGED)
+def test_work_is_charged_whose_client_has_left(how):
+    with token_server(["eve eve-token-0123456 read work=1000/s"], "--workers", "2") as server:
+        headers, begun = bearer("eve-token-0123456"), used(server)
+        for i in range(4):
+            CHARGED[how](server, headers, i)
+        wait_until(lambda: n_begun(server) == 0, 30)
+        seconds, ratio = used(server) - begun, charged(server) / (used(server) - begun)
+        print(f"{how}: {seconds:.2f} s used, {ratio:.2f} of it charged")
+        assert seconds > 0.3, "nothing to charge"
+        assert ratio > 0.6, "the rest is reading requests and changing threads"
+
+
+def test_a_quota_shows_before_a_long_job_ends():
+    with token_server(["eve eve-token-0123456 read work=0.2/m"], "--workers", "1") as server:
+        eve = bearer("eve-token-0123456")
+        connection = begin(server, HEAVY["the last row of floater"](0), "127.0.0.2", eve)
+        wait_until(lambda: server.get("/encode?scheme=rope&len=4", eve).status == 429, 20)
+        assert n_begun(server) == 1, "it goes on: what has begun is not cut"
+        leave([connection])

@@ -1,0 +1,244 @@
+/* Turns of jobs that compute for long, as they breathe; what is noted of them; jobs with a thread of their own. */
+#include "server/loop/jobs.h"
+#include "server/loop/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { N_JOBS_MAX = 400 };
+
+/* A job that computes for so long, asking as it goes. */
+struct piece {
+    struct job job;
+    uint64_t ns; /* by its own clock: time in which it has its turn */
+    atomic_uint_fast64_t spent;
+    bool is_done;
+};
+
+static struct jobs *jobs;
+static atomic_int n_computing, most_computing;
+static struct piece *order[N_JOBS_MAX];
+static size_t n_done;
+
+static void pretend(uint64_t ns)
+{
+    uint64_t begun_at = clock_now();
+    int n = atomic_fetch_add(&n_computing, 1) + 1, most = atomic_load(&most_computing);
+    while (n > most && !atomic_compare_exchange_weak(&most_computing, &most, n)) {
+    }
+    while (clock_now() - begun_at < ns) {
+    }
+    atomic_fetch_sub(&n_computing, 1);
+}
+
+static void work(struct job *job)
+{
+    const struct piece *piece = (struct piece *)job;
+    enum { STEP_NS = 1000 * 1000 };
+    for (uint64_t ns = 0; ns < piece->ns; ns += STEP_NS) {
+        pretend(STEP_NS);
+        jobs_breathe();
+    }
+}
+
+static void done(struct job *job)
+{
+    struct piece *piece = (struct piece *)job;
+    assert_false(piece->is_done);
+    piece->is_done = true;
+    order[n_done++] = piece;
+}
+
+static void spend(struct job *job, uint64_t ns) { atomic_fetch_add(&((struct piece *)job)->spent, ns); }
+
+static void submit(struct piece *piece, uint64_t client, uint64_t ms)
+{
+    *piece = (struct piece){.ns = ms * CLOCK_MS};
+    piece->job = (struct job){.work = work, .done = done, .spend = spend, .client = client, .is_first = true};
+    jobs_submit(jobs, &piece->job);
+}
+
+static void run_until(size_t n)
+{
+    for (uint64_t end = clock_now() + 60 * CLOCK_SECOND; n_done < n;) {
+        assert_true(clock_now() < end);
+        jobs_turn(jobs);
+    }
+}
+
+static void begin(size_t n_workers)
+{
+    jobs_set_workers(n_workers);
+    jobs = jobs_new(64);
+    assert_non_null(jobs);
+    n_done = 0;
+    atomic_store(&most_computing, 0);
+}
+
+static void end(void)
+{
+    jobs_free(jobs);
+    jobs_end_workers();
+}
+
+static size_t place_of(const struct piece *piece)
+{
+    size_t i = 0;
+    while (order[i] != piece)
+        i++;
+    return i;
+}
+
+static void test_a_short_job_of_another_client_does_not_wait_for_long_ones(void **state)
+{
+    (void)state;
+    static struct piece many[4], one;
+    begin(1);
+    uint64_t n_yields = jobs_figures().n_yields;
+    for (size_t i = 0; i < 4; i++)
+        submit(&many[i], 1, 400);
+    submit(&one, 2, 1);
+    run_until(5);
+    assert_int_equal(place_of(&one), 0);
+    assert_true(one.job.queue_ns < 400 * CLOCK_MS);
+    assert_true(jobs_figures().n_yields > n_yields + 20);
+    assert_int_equal(most_computing, 1);
+    end();
+}
+
+static void test_a_short_job_of_the_same_client_neither(void **state)
+{
+    (void)state;
+    static struct piece many[4], one;
+    begin(1);
+    for (size_t i = 0; i < 4; i++)
+        submit(&many[i], 1, 400);
+    submit(&one, 1, 1);
+    run_until(5);
+    assert_int_equal(place_of(&one), 0);
+    end();
+}
+
+/* Time in which a job waits for its turn is none of its work, though time it computes is, all of it. */
+static void test_what_is_noted(void **state)
+{
+    (void)state;
+    static struct piece two[2];
+    begin(1);
+    uint64_t busy_ns = jobs_figures().busy_ns, begun_at = clock_now(), sum = 0;
+    for (size_t i = 0; i < 2; i++)
+        submit(&two[i], 1 + i, 300);
+    run_until(2);
+    uint64_t ns = clock_now() - begun_at;
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(two[i].job.work_ns >= 300 * CLOCK_MS);
+        assert_int_equal(two[i].spent, two[i].job.work_ns);
+        sum += two[i].job.work_ns;
+    }
+    assert_true(sum <= ns);
+    assert_int_equal(jobs_figures().busy_ns - busy_ns, sum);
+    assert_int_equal(jobs_figures().n_parked, 0);
+    assert_int_equal(jobs_figures().n_busy, 0);
+    end();
+}
+
+/* More than there are threads, of many clients: each is done once, and no more compute at a time than there are
+ * workers. */
+static void test_many(void **state)
+{
+    (void)state;
+    static struct piece pieces[N_JOBS_MAX];
+    begin(3);
+    for (size_t i = 0; i < N_JOBS_MAX; i++)
+        submit(&pieces[i], i % 150, 25);
+    for (bool seen = false; n_done < N_JOBS_MAX;) {
+        jobs_turn(jobs);
+        struct jobs_figures now = jobs_figures();
+        seen |= now.n_parked > 0;
+        assert_true(now.n_parked <= 128 && now.n_busy <= 3);
+        if (n_done == N_JOBS_MAX)
+            assert_true(seen);
+    }
+    assert_true(most_computing <= 3);
+    end();
+}
+
+/* The end waits for all that have begun, and those that have not. */
+static void test_the_end(void **state)
+{
+    (void)state;
+    static struct piece pieces[20];
+    begin(2);
+    for (size_t i = 0; i < 20; i++)
+        submit(&pieces[i], i, 30);
+    end();
+    assert_int_equal(n_done, 20);
+}
+
+/* One job waits for what another has, which waits for its turn. */
+static atomic_bool is_free;
+
+static void hold(struct job *job)
+{
+    work(job);
+    atomic_store(&is_free, true);
+}
+
+static void await(struct job *job)
+{
+    (void)job;
+    while (!atomic_load(&is_free))
+        jobs_wait();
+}
+
+static void test_waiting_for_one_that_waits(void **state)
+{
+    (void)state;
+    static struct piece holder, waiting[6];
+    begin(1);
+    atomic_store(&is_free, false);
+    holder = (struct piece){.ns = 100 * CLOCK_MS, .job = {.work = hold, .done = done, .client = 1}};
+    jobs_submit(jobs, &holder.job);
+    for (size_t i = 0; i < 6; i++) {
+        waiting[i] = (struct piece){.job = {.work = await, .done = done, .client = 2 + i % 2}};
+        jobs_submit(jobs, &waiting[i].job);
+    }
+    run_until(7);
+    end();
+}
+
+/* Jobs that never breathe have all workers, and one that must not wait has a thread of its own. */
+static void test_aside(void **state)
+{
+    (void)state;
+    static struct piece stubborn, aside;
+    begin(1);
+    atomic_store(&is_free, false);
+    stubborn = (struct piece){.job = {.work = await, .done = done}};
+    jobs_submit(jobs, &stubborn.job);
+    aside = (struct piece){.job = {.work = hold, .done = done}};
+    jobs_submit_aside(jobs, &aside.job);
+    run_until(2);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_short_job_of_another_client_does_not_wait_for_long_ones),
+        cmocka_unit_test(test_a_short_job_of_the_same_client_neither),
+        cmocka_unit_test(test_what_is_noted),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test(test_the_end),
+        cmocka_unit_test(test_waiting_for_one_that_waits),
+        cmocka_unit_test(test_aside),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
