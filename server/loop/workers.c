@@ -192,7 +192,6 @@ static bool start_thread(void)
         free(worker);
         return false;
     }
-    pthread_setname_np(worker->thread, "worker");
     worker->next = pool.workers;
     pool.workers = worker;
     worker->next_idle = pool.idle;
@@ -265,6 +264,7 @@ static void pass_on(struct worker *worker)
 static void *work(void *worker)
 {
     self = worker;
+    pthread_setname_np(pthread_self(), "worker");
     pthread_mutex_lock(&pool.lock);
     for (;;) {
         wait_for_seat(self);

@@ -1,49 +1,26 @@
 /* Owns a wall clock that jumps, and workers that stop for a while. */
-#define _GNU_SOURCE /* RTLD_NEXT, dladdr */
+#define _GNU_SOURCE /* RTLD_NEXT, pthread_setname_np */
 #include "tests/faults/faults.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
 #include <time.h>
 
 /* ---- Workers ----------------------------------------------------------------------------------------------------- */
 
-/* The threads of libuv's pool are those that libuv itself makes. */
+/* The server's workers are those threads that call themselves so. */
 static _Thread_local bool is_worker;
 
-struct start {
-    void *(*run)(void *self);
-    void *self;
-};
-
-static void *run_worker(void *object)
+int pthread_setname_np(pthread_t thread, const char *name)
 {
-    struct start start = *(struct start *)object;
-    free(object);
-    is_worker = true;
-    return start.run(start.self);
-}
-
-static bool is_libuv(void *address)
-{
-    Dl_info info;
-    return dladdr(address, &info) && info.dli_fname && strstr(info.dli_fname, "libuv");
-}
-
-int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *self)
-{
-    static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    static int (*next)(pthread_t, const char *);
     if (!next)
-        *(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
-    struct start *start = is_libuv(__builtin_return_address(0)) ? malloc(sizeof *start) : NULL;
-    if (!start)
-        return next(thread, attributes, run, self);
-    *start = (struct start){run, self};
-    return next(thread, attributes, run_worker, start);
+        *(void **)&next = dlsym(RTLD_NEXT, "pthread_setname_np");
+    if (pthread_equal(thread, pthread_self()))
+        is_worker = strcmp(name, "worker") == 0;
+    return next(thread, name);
 }
 
 /* A worker looks at the clock before and after each job. */

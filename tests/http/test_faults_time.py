@@ -1,4 +1,5 @@
 """A wall clock that jumps, and workers that stop for a while."""
+import json
 import threading
 import time
 
@@ -82,6 +83,26 @@ def test_a_queue_behind_a_worker_that_stops():
         assert len(ends) == 6 and all(end == right or end[0] == 503 and b"--max-queue-age" in end[1] for end in ends)
         assert any(end[0] == 503 for end in ends)
         assert answer_on_new(server, REQUESTS["large body"]) == right
+        assert wait_until(lambda: is_quiet(server))
+
+
+def test_a_stream_behind_a_worker_that_stops():
+    """The same of an answer whose first piece a worker must compute: it is refused before its head."""
+    stream = json.dumps({"scheme": "sinusoidal", "dim": 64, "len": 8192, "format": "raw", "arith": "float32"})
+    stream = f"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: {len(stream)}\r\n\r\n{stream}".encode()
+    with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0", "--max-queue-age", "1") as server:
+        with Client(server) as first, Client(server) as client:
+            server.faults.set(worker_delay_ms=2500, worker_every=1)
+            first.send(REQUESTS["large body"])
+            assert wait_until(lambda: server.faults.worker_delays > 0, 5)
+            server.faults.worker_every = 0
+            client.send(stream)
+            status, _, body = client.answer()
+            assert status == 503 and b"--max-queue-age" in body and b"not computed" in body
+            n_aged = 1 + (first.answer()[0] == 503)  # its worker stopped in front of it
+        assert metric(server, 'posenc_rejected_total{reason="age"}') == n_aged
+        status, body = answer_on_new(server, stream)
+        assert status == 200 and len(body) == 8192 * 64 * 4
         assert wait_until(lambda: is_quiet(server))
 
 

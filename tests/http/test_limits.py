@@ -237,27 +237,6 @@ def test_every_path_gives_back():
         assert len(ask(server, post(MEDIUM))[2]) == MEDIUM_BYTES
 
 
-# ---- The queue's age --------------------------------------------------------------------------------------------------
-
-
-def test_what_has_waited_too_long_is_not_computed():
-    """One worker, busy for seconds; behind it a body that is planned by a worker, and a stream whose first piece is."""
-    slow_stream = b'{"scheme":"sinusoidal","dim":64,"len":8192,"format":"raw","arith":"float32"}'
-    with start_server("--workers", "1", "--max-queue-age", "1") as server:
-        with clients(server, 3) as (first, body, stream):
-            first.send(post(steps(600)))
-            assert wait_until(lambda: metric(server, "posenc_busy_workers") == 1)
-            body.send(post(SMALL + b" " * 20_000))
-            stream.send(post(slow_stream))
-            for client in (body, stream):
-                refusal(client.answer(), 503, "--max-queue-age", "1 s", "not computed")
-            assert first.answer()[0] == 200  # it had begun
-        assert rejected(server, "age") == 2
-        assert ask(server, post(SMALL + b" " * 20_000))[0] == 200
-        assert len(ask(server, post(slow_stream))[2]) == 8192 * 64 * 4
-        assert wait_until(lambda: taken(server) == 0 and metric(server, "posenc_streams") == 0)
-
-
 # ---- Work -------------------------------------------------------------------------------------------------------------
 
 TOO_MUCH = {

@@ -181,13 +181,13 @@ def test_streams_of_one_client_leave_memory_for_others():
 
 
 def wide(offset):
-    """A plan of some 10 MiB, and an answer that no socket holds."""
+    """A plan of some 5 MiB, and an answer that no socket holds."""
     return json.dumps({"scheme": "sinusoidal", "len": 400_000, "dim": 16384, "offset": offset, "format": "raw"}).encode()
 
 
 def test_plans_of_unread_answers_leave_memory_for_others():
     with start_server("--max-memory", "128MiB", *UNHURRIED) as server:
-        with clients_from(server, ONE, 20, receive_buffer=4096) as many, Client(server, source=OTHER, receive_buffer=4096) as other:
+        with clients_from(server, ONE, 40, receive_buffer=4096) as many, Client(server, source=OTHER, receive_buffer=4096) as other:
             statuses = []
             for i, client in enumerate(many):
                 client.send(post(wide(i)))
