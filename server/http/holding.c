@@ -19,7 +19,7 @@ static bool hold_picture(struct exchange *x)
     snprintf(detail, sizeof detail,
              "this picture has %" PRIu64 " bytes, and this client has not read %" PRIu64
              " of others yet: of the %" PRIu64
-             " for them (--buffer-memory) one client gets at most three times what it leaves free; try again later",
+             " for them (--buffer-memory) one client gets at most four times what it leaves free; try again later",
              n, shares_held(SHARE_PICTURES, x->client), most);
     metrics_add(METRICS_REJECTED_MEMORY, 1);
     exchange_refuse(x, 503, detail);

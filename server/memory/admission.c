@@ -18,7 +18,7 @@ void admission_setup(uint64_t max_memory, uint64_t max_streams)
     account.max_streams = max_streams;
 }
 
-static uint64_t three_quarters(uint64_t n) { return n - n / 4; }
+static uint64_t four_fifths(uint64_t n) { return n - n / 5 - (n % 5 > 0); }
 
 static uint64_t most_for_bodies(void) { return account.max_memory - account.max_memory / 8; }
 
@@ -140,18 +140,18 @@ void admission_end_stream(uint64_t client)
 
 struct admission_refusal admission_refuse_memory(uint64_t client, const char *what, uint64_t n_bytes)
 {
-    uint64_t most = three_quarters(account.max_memory);
+    uint64_t most = four_fifths(account.max_memory);
     struct admission_refusal refusal = {.status = n_bytes > most ? 413 : 503};
     if (refusal.status == 413)
         snprintf(refusal.detail, sizeof refusal.detail,
                  "%s takes %" PRIu64 " bytes of memory; allowed for one client at a time: %" PRIu64
-                 ", three quarters of that for all (the limit --max-memory of this server)",
+                 ", four fifths of that for all (the limit --max-memory of this server)",
                  what, n_bytes, most);
     else
         snprintf(refusal.detail, sizeof refusal.detail,
                  "%s takes %" PRIu64 " bytes of memory; of the %" PRIu64
                  " for all (the limit --max-memory of this server) %" PRIu64 " are taken, and one client gets at most "
-                 "three times what it leaves free, now %" PRIu64 " more; try again later",
+                 "four times what it leaves free, now %" PRIu64 " more; try again later",
                  what, n_bytes, account.max_memory, admission_memory(), left_for(client));
     return refusal;
 }
@@ -172,7 +172,7 @@ struct admission_refusal admission_refuse_stream(uint64_t client)
     else
         snprintf(refusal.detail, sizeof refusal.detail,
                  "%" PRIu64 " answers are being streamed to this client, its share: of the %" PRIu64
-                 " that this server streams at a time (the limit --max-streams) one client gets at most three times "
+                 " that this server streams at a time (the limit --max-streams) one client gets at most four times "
                  "as many as it leaves free; try again later",
                  n_own, account.max_streams);
     return refusal;

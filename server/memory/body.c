@@ -126,7 +126,7 @@ static bool take(struct body *body, uint64_t n_needed, uint64_t n_max)
 
 bool body_may_come(const struct body *body, uint64_t n_bytes)
 {
-    return n_bytes <= UNSHARED || admission_fits_body(body->client, n_bytes);
+    return admission_fits_body(body->client, shared_of(n_bytes));
 }
 
 /* A spare one has pages that are not taken for; they are marked as free, and the kernel takes them when it is short. */

@@ -14,7 +14,7 @@ struct holder {
 
 struct held_object;
 
-enum { BUCKET_BITS = 12, RULE = 3 };
+enum { BUCKET_BITS = 12, RULE = 4 };
 
 static struct {
     pthread_mutex_t lock;
@@ -32,7 +32,7 @@ static struct holder **place_of(uint64_t client)
 }
 
 /* One stream and one picture anybody may have as long as there is room for it: few are allowed on a small server, and
- * three times nothing would be none. */
+ * four times nothing would be none. */
 static const bool first_is_free[N_SHARES] = {[SHARE_STREAMS] = true, [SHARE_PICTURES] = true};
 
 static uint64_t held_at(struct holder *const *place, enum share share) { return *place ? (*place)->held[share] : 0; }

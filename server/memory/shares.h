@@ -1,6 +1,6 @@
 /* What each client holds of what all share, and the one rule for how much that may be.
  *
- * A client may hold at most three times what is left free after it: three quarters while it is alone, three sevenths
+ * A client may hold at most four times what is left free after it: four fifths while it is alone, four ninths
  * beside another such client, and so on. So however many clients there are, something is left for the next one. */
 #ifndef SERVER_MEMORY_SHARES_H
 #define SERVER_MEMORY_SHARES_H

@@ -125,8 +125,8 @@ def test_one_stream_too_many():
 
 def test_what_can_never_fit_is_too_large():
     with start_server("--max-memory", "16MiB") as server:
-        for n in (12 * MIB + 1, 17 * MIB):  # no client gets more than three quarters
-            detail = refusal(ask(server, declared(n)), 413, "--max-memory", str(n), str(12 * MIB))
+        for n in (13 * MIB, 17 * MIB):  # no client gets more than four fifths
+            detail = refusal(ask(server, declared(n)), 413, "--max-memory", str(n), str(16 * MIB * 4 // 5))
             assert "try again" not in detail
 
 

@@ -15,7 +15,7 @@ from tensors import multipart
 
 MIB = 1 << 20
 MAX = 64 * MIB
-NUMBERS = b"0," * (22 * MIB) + b"0"  # a body may have three quarters
+NUMBERS = b"0," * (24 * MIB) + b"0"  # a body may have four fifths
 SOME_NUMBERS = b"0," * 1310720 + b"0"
 
 

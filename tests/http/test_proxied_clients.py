@@ -42,7 +42,7 @@ def test_clients_behind_a_proxy_have_their_own_shares(stack):
     for header in (A, "X-Forwarded-For: 203.0.113.1, 192.0.2.1", "X-Forwarded-For: 203.0.113.1, 192.0.2.1, 10.1.2.3",
                    "X-Forwarded-For: 192.0.2.1:4711", "X-Forwarded-For: ::ffff:192.0.2.1",
                    "X-Forwarded-For: 203.0.113.1\r\nAccept: */*\r\nX-Forwarded-For: 192.0.2.1, 127.0.0.1"):
-        refusal(ask(server, header), 429, "6 answers", "three times")
+        refusal(ask(server, header), 429, "6 answers", "four times")
     for header in (B, "X-Forwarded-For: 192.0.2.1, 192.0.2.2", "X-Forwarded-For: 192.0.2.1, unknown", "X-Forwarded-For:", "X: y",
                    "X-Forwarded-For: 10.9.9.9"):
         answer = ask(server, header)
@@ -124,6 +124,6 @@ def test_through_the_proxies_of_deploy(name, stack):
     proxy = Proxied(stack.enter_context(start_proxy(name, server.port)))
     holding(proxy, stack, 6, lambda i: f"X-Forwarded-For: 192.0.2.{i}", source=DIRECT)
     assert metric(server, "posenc_streams") == 6
-    refusal(ask(proxy, "X-Forwarded-For: 192.0.2.100", source=DIRECT), 429, "6 answers", "three times")
+    refusal(ask(proxy, "X-Forwarded-For: 192.0.2.100", source=DIRECT), 429, "6 answers", "four times")
     answer = ask(proxy, source="127.0.0.3")
     assert answer[0] == 200 and len(answer[2]) == MEDIUM_BYTES

@@ -94,7 +94,7 @@ static void memory_is_taken_as_bytes_come(void **state)
     body_drop(&small);
 }
 
-/* One client's bodies leave a quarter for others; all together leave an eighth that no body takes but the first bytes
+/* One client's bodies leave a fifth for others; all together leave an eighth that no body takes but the first bytes
  * of each; what is refused has taken nothing. */
 static void bodies_leave_room(void **state)
 {
@@ -105,11 +105,11 @@ static void bodies_leave_room(void **state)
     for (uint64_t i = 0; i < N / 2; i++) {
         bodies[i].client = 1;
         fill(&bodies[i], 3 * MIB, 4 * MIB);
-        assert_true(admission_memory() <= 48 * MIB + N / 2 * 16 * KIB);
+        assert_true(admission_memory() <= 64 * MIB / 5 * 4 + N / 2 * 16 * KIB);
     }
     struct body small = {.client = 1}, newcomer = {.client = 9};
     assert_true(admission_memory() > 40 * MIB);
-    assert_false(body_may_come(&small, 3 * MIB));
+    assert_false(body_may_come(&small, 4 * MIB));
     assert_true(body_may_come(&small, 16 * KIB) && fill(&small, 16 * KIB, MIB));
     assert_true(body_may_come(&newcomer, 3 * MIB) && fill(&newcomer, 3 * MIB, 3 * MIB));
     assert_false(body_may_come(&newcomer, 40 * MIB));
@@ -126,7 +126,7 @@ static void bodies_leave_room(void **state)
         body_drop(&bodies[i]);
     assert_int_equal(admission_memory(), 0);
     newcomer.client = 9;
-    assert_true(body_may_come(&newcomer, 48 * MIB) && !body_may_come(&newcomer, 48 * MIB + 1));
+    assert_true(body_may_come(&newcomer, 51 * MIB) && !body_may_come(&newcomer, 52 * MIB));
     admission_setup(UINT64_MAX, 1);
 }
 
