@@ -74,7 +74,7 @@ static enum turn take_step(struct exchange *x, size_t room)
 /* What the socket takes, but no more than a stream's share: then other connections have their turn. */
 static enum turn take_turn(struct exchange *x)
 {
-    uint64_t begin = x->n_sent, share = exchange_fair_bytes(x);
+    uint64_t begin = x->n_sent, share = fairness_share(x);
     enum turn turn = TURN_OVER;
     if (x->deadline && exchange_is_late(x, clock_coarse()))
         exchange_expire(x);
@@ -107,12 +107,6 @@ static void on_room(void *self)
 }
 
 void chunks_go_on(struct exchange *x) { on_room(x); }
-
-void chunks_stop(struct exchange *x)
-{
-    jobs_watch_free(x->chunks.watch);
-    x->chunks.watch = NULL;
-}
 
 static ssize_t read_chunks(void *self, uint64_t pos, char *dst, size_t room)
 {

@@ -1,7 +1,7 @@
-/* Owns the connections of one loop: their suspension, clients that leave. The comments that begin with
+/* Owns the connections of one loop: those that open and close, those whose clients leave. The comments that begin with
  * "0.9.75" say where that version of the HTTP library needs care. */
 #define _GNU_SOURCE /* POLLRDHUP */
-#include "server/http/internal.h"
+#include "server/http/exchange.h"
 
 #include "server/memory/admission.h"
 #include "server/memory/shares.h"
@@ -13,9 +13,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-
-/* How soon a client that leaves is noticed; a hundred connections are looked at in 20 us. */
-enum { WATCH_MS = 50 };
 
 /* ---- Connections ----------------------------------------------------------------------------------------------- */
 
@@ -76,24 +73,6 @@ void http_on_connection(void *self, struct MHD_Connection *mhd, void **context,
         connection_opened(daemon, mhd, context);
     else
         connection_closed(daemon, *context);
-}
-
-/* Of one that is gone: nobody's, but somebody's. */
-uint64_t http_peer(int fd)
-{
-    struct address address;
-    return address_of_peer(fd, &address) ? address_number(&address) : 1;
-}
-
-void http_know_peer(struct http_connection *connection)
-{
-    struct address address;
-    if (connection->is_known)
-        return;
-    bool is_there = address_of_peer(connection->fd, &address);
-    connection->is_known = true;
-    connection->peer = is_there ? address_number(&address) : 1;
-    connection->is_proxy = is_there && networks_have(&connection->daemon->http->door->proxies, &address);
 }
 
 /* ---- Clients that leave ---------------------------------------------------------------------------------------- */
@@ -187,21 +166,4 @@ void http_sweep(void *self)
     struct http *http = self;
     poll_connections(http, is_receiving, close_if_drained);
     http_check_deadlines(http);
-}
-
-/* ---- Suspension ------------------------------------------------------------------------------------------------ */
-
-void http_suspend(struct http *http, struct MHD_Connection *mhd)
-{
-    MHD_suspend_connection(mhd);
-    if (http->n_suspended++ == 0)
-        jobs_timer_start(http->watch, WATCH_MS, WATCH_MS);
-}
-
-/* 0.9.75: without threads of its own the daemon has nothing that would wake it. */
-void http_resume(struct http_connection *connection, struct MHD_Connection *mhd)
-{
-    MHD_resume_connection(mhd);
-    connection->daemon->http->n_suspended--;
-    connection->daemon->driven.wants_run = true;
 }

@@ -20,8 +20,6 @@ enum {
     LARGE_REPLY_BYTES = 1024 * 1024 /* from here on somebody else frees a reply */
 };
 
-bool exchange_is_suspended(const struct exchange *x) { return x->is_suspended; }
-
 bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE_SENDING; }
 
 uint64_t exchange_received(const struct exchange *x) { return x->body.n_bytes + x->n_dropped; }
@@ -75,18 +73,6 @@ static void free_room(const struct exchange *x, char *place)
 {
     if (place < x->room || place >= x->room + sizeof x->room)
         free(place);
-}
-
-/* Sixteen hexadecimal digits that no other request of this process has, nor likely one of another: a mixed counter. */
-void exchange_make_id(struct http *http, char *id)
-{
-    uint64_t z = http->id_seed + 0x9e3779b97f4a7c15u * ++http->n_ids;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    for (int i = 15; i >= 0; i--, z >>= 4) /* printf takes half a microsecond for it */
-        id[i] = "0123456789abcdef"[z & 15];
-    id[16] = '\0';
 }
 
 void *exchange_begin(void *self, const char *uri, struct MHD_Connection *mhd)
@@ -164,33 +150,6 @@ void exchange_drop(struct exchange *x)
     free_room(x, x->strings);
     free_room(x, x->target);
     exchange_free(x->http, x);
-}
-
-void exchange_suspend(struct exchange *x)
-{
-    assert(!x->is_suspended);
-    x->is_suspended = true;
-    http_suspend(x->http, x->mhd);
-}
-
-/* 0.9.75: a connection that is suspended in the turn in which its request was read is read from again when it is
- * resumed, and closed if its client has closed its sending side. Left to wait for a turn it is known to read nothing.
- */
-bool exchange_settle(struct exchange *x)
-{
-    bool was_settled = x->is_settled;
-    x->is_settled = true;
-    return was_settled;
-}
-
-void exchange_resume(struct exchange *x)
-{
-    if (!x->is_suspended)
-        return;
-    x->is_suspended = false;
-    chunks_stop(x);
-    turns_leave(x);
-    http_resume(x->connection, x->mhd);
 }
 
 bool exchange_is_gone(const struct exchange *x) { return atomic_load_explicit(&x->is_gone, memory_order_relaxed); }

@@ -2,7 +2,7 @@
  *
  * A daemon (libmicrohttpd 0.9.75) has no threads here: its epoll descriptor is watched by our loop, every callback runs
  * on the loop's thread. The comments that begin with "0.9.75" say where that version needs care. */
-#include "server/http/internal.h"
+#include "server/http/exchange.h"
 
 #include "server/loop/clock.h"
 #include "server/metrics.h"
@@ -43,9 +43,9 @@ static void run_daemon(void *self)
     struct http_daemon *daemon = self;
     if (!daemon->mhd)
         return;
-    turns_begin(daemon->http);
+    fairness_begin_turn(daemon->http);
     MHD_run(daemon->mhd);
-    daemon->driven.wants_run = daemon->driven.wants_run || turns_are_wanted(daemon->http);
+    daemon->driven.wants_run = daemon->driven.wants_run || fairness_wants_turn(daemon->http);
     count_pool(daemon->http);
 }
 
@@ -220,7 +220,7 @@ void http_free(struct http *http)
     if (!http)
         return;
     exchange_free_spare(http);
-    kept_free(http);
+    response_cache_free(http);
     pool_free(http->pool);
     free(http);
 }

@@ -12,8 +12,6 @@
 #include <string.h>
 
 enum {
-    BLOCK_MAX = 1024 * 1024,      /* what the daemon sends at a time: a whole piece, and never more than this */
-    FAIR_BLOCK_MIN = 16 * 1024,   /* with many connections each turn of the loop gives everyone less */
     CHUNK_BLOCK_BYTES = 64 * 1024 /* where the length is unknown and chunks.c is not asked */
 };
 
@@ -107,14 +105,6 @@ static struct MHD_Response *light_response(struct exchange *x)
     return MHD_create_response_from_buffer(n, (void *)(uintptr_t)x->reply->body, MHD_RESPMEM_PERSISTENT);
 }
 
-/* One turn of the loop serves every stream that can take bytes; the more there are, the less each gets, so that a new
- * connection need not wait for seconds. */
-size_t exchange_fair_bytes(const struct exchange *x)
-{
-    size_t fair = BLOCK_MAX / (1 + x->http->n_streams / 8); /* and beyond some the streams take turns (turns.c) */
-    return fair > FAIR_BLOCK_MIN ? fair : FAIR_BLOCK_MIN;
-}
-
 /* 0.9.75: a reader that returns 0 without suspending is called again at once, for ever. */
 static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
 {
@@ -124,9 +114,9 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
         exchange_expire(x);
     if (exchange_is_gone(x)) /* closes before the length that was said, or without the last chunk */
         return MHD_CONTENT_READER_END_WITH_ERROR;
-    if (turns_must_wait(x))
+    if (fairness_must_wait(x))
         return 0;
-    size_t fair = exchange_fair_bytes(x);
+    size_t fair = fairness_share(x);
     size_t n = stream_read(x->stream, dst, room < fair ? room : fair);
     x->n_sent += n;
     if (n > 0)
@@ -168,7 +158,7 @@ static bool open_stream(struct exchange *x)
 static size_t block_bytes(const struct api_reply *reply)
 {
     bool is_known = reply->length != API_LENGTH_UNKNOWN;
-    size_t block = is_known ? BLOCK_MAX : CHUNK_BLOCK_BYTES;
+    size_t block = is_known ? EXCHANGE_BLOCK_MAX : CHUNK_BLOCK_BYTES;
     if (is_known && reply->piece_max < block)
         block = reply->piece_max;
     return reply->length < block ? (size_t)reply->length : block;
@@ -179,7 +169,7 @@ static size_t block_bytes(const struct api_reply *reply)
 static unsigned parts_of(struct exchange *x, struct MHD_IoVec daemons[STREAM_WINDOW])
 {
     struct iovec parts[STREAM_WINDOW];
-    if (!x->stream || x->reply->length == API_LENGTH_UNKNOWN || exchange_fair_bytes(x) < BLOCK_MAX)
+    if (!x->stream || x->reply->length == API_LENGTH_UNKNOWN || fairness_share(x) < EXCHANGE_BLOCK_MAX)
         return 0;
     unsigned n = stream_parts(x->stream, parts);
     for (unsigned i = 0; i < n; i++)
@@ -281,7 +271,7 @@ static void decide(struct exchange *x)
 /* A kept answer whose head has been made before. */
 static bool send_kept(struct exchange *x, enum MHD_Result *sent)
 {
-    struct MHD_Response *response = kept_find(x);
+    struct MHD_Response *response = response_cache_find(x);
     if (!response)
         return false;
     x->n_sent = x->reply->body && !is_head(x) ? (size_t)x->reply->length : 0;
@@ -300,7 +290,7 @@ static enum MHD_Result send_response(struct exchange *x)
         sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
     else
         metrics_add(METRICS_REJECTED_MEMORY, 1);
-    if (response && !(sent == MHD_YES && kept_add(x, response)))
+    if (response && !(sent == MHD_YES && response_cache_add(x, response)))
         MHD_destroy_response(response);
     return sent;
 }

@@ -35,7 +35,7 @@ static void drop(struct http_kept *entry)
     *entry = (struct http_kept){0};
 }
 
-void kept_free(struct http *http)
+void response_cache_free(struct http *http)
 {
     for (size_t i = 0; http->kept && i < N_ENTRIES; i++)
         drop(&http->kept[i]);
@@ -68,7 +68,7 @@ static bool set_id(struct http_kept *entry, const char *id)
     return true;
 }
 
-struct MHD_Response *kept_find(struct exchange *x)
+struct MHD_Response *response_cache_find(struct exchange *x)
 {
     struct http_kept *entry = is_usual(x) && x->http->kept ? entry_of(x) : NULL;
     if (!entry || entry->reply != x->reply)
@@ -79,7 +79,7 @@ struct MHD_Response *kept_find(struct exchange *x)
     return NULL;
 }
 
-bool kept_add(struct exchange *x, struct MHD_Response *response)
+bool response_cache_add(struct exchange *x, struct MHD_Response *response)
 {
     if (!is_usual(x))
         return false;
