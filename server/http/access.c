@@ -22,7 +22,7 @@ static enum MHD_Result wipe(void *self, enum MHD_ValueKind kind, const char *nam
 void exchange_authenticate(struct exchange *x)
 {
     struct tokens *tokens = x->http->door->tokens;
-    const char *value = x->head.first[HTTP_AUTHORIZATION];
+    const char *value = x->receiving.head.first[HTTP_AUTHORIZATION];
     if (!tokens)
         return;
     x->call.access = tokens_find(tokens, value, &x->account);
@@ -78,8 +78,8 @@ bool exchange_admit_stream(struct exchange *x)
     uint64_t retry_s = 1;
     if (!x->account)
         return true;
-    x->is_account_stream = account_begin_stream(x->account, detail, sizeof detail, &retry_s);
-    return x->is_account_stream || refuse_quota(x, detail, retry_s);
+    x->sending.is_account_stream = account_begin_stream(x->account, detail, sizeof detail, &retry_s);
+    return x->sending.is_account_stream || refuse_quota(x, detail, retry_s);
 }
 
 void exchange_spend(const struct exchange *x, uint64_t work_ns)
@@ -90,6 +90,6 @@ void exchange_spend(const struct exchange *x, uint64_t work_ns)
 
 void exchange_end_stream(struct exchange *x)
 {
-    if (x->is_account_stream)
+    if (x->sending.is_account_stream)
         account_end_stream(x->account);
 }

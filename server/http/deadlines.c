@@ -62,7 +62,7 @@ static uint64_t note_reading(struct http_connection *connection, uint64_t now)
     uint64_t confirmed;
     bool is_exact = confirmed_bytes(connection, &confirmed);
     uint64_t n = confirmed - connection->confirmed;
-    bool is_waiting = exchange_is_suspended(connection->exchange) && !connection->exchange->chunks.watch;
+    bool is_waiting = exchange_is_suspended(connection->exchange) && !connection->exchange->sending.chunks.watch;
     bool is_ours = is_waiting || !http_has_unsent(connection->fd);
     connection->confirmed = confirmed;
     connection->n_window += n;

@@ -1,5 +1,5 @@
-/* One request and its answer, as exchange.c (receiving, answering, the end) and reply.c (sending) share it.
- */
+/* One request and its answer: struct exchange, grouped by the stage that owns the fields, and the functions that the
+ * files of this folder call of each other for it, lowest file first. */
 #ifndef SERVER_HTTP_EXCHANGE_H
 #define SERVER_HTTP_EXCHANGE_H
 
@@ -31,51 +31,89 @@ struct http_chunks {
     bool is_whole;            /* all has been sent */
 };
 
+/* Receiving: its head and body, as they come. */
+struct exchange_receiving {
+    char *target;  /* as received, then split into path and query; in room, or of the heap */
+    char *strings; /* copies of the headers the call borrows, which must outlive the connection; likewise */
+    struct http_head head;
+    struct http_refusal refusal; /* of the target, or of what the guard has held back */
+    bool must_close;             /* what follows on the connection is in doubt */
+    struct body body;
+    uint64_t n_dropped; /* bytes of a body over the limit */
+    int raw_status;     /* of a refusal sent past the daemon */
+};
+
+/* Answering: by a worker, unless the reply is kept or computed on the loop. */
+struct exchange_answering {
+    struct job job;
+    struct flight_seat seat; /* while a worker makes the reply, for this request or an equal one */
+    struct api_reply *made;  /* by the worker, which alone touches it until it is done */
+    bool is_aged;            /* waited too long for a worker; by the worker, like made */
+    bool is_kept;            /* the reply is one of the kept answers */
+    /* Replies that have lost their place. They are freed with the exchange: a stream may still use them. */
+    struct api_reply *given_up;   /* a refusal has taken its place */
+    struct api_reply *late_reply; /* what had been made, or begun, when the time was over */
+    struct stream *late_stream;
+};
+
+/* Sending: what the answer takes while it is sent, and how far it is. */
+struct exchange_sending {
+    const struct api_reply *held;              /* counted for the client, as long as it reads */
+    uint64_t n_stream_taken;                   /* bytes of --max-memory: the stream's first buffer, the daemon's */
+    bool is_counted_stream, is_account_stream; /* among all streams; among those of its token */
+    struct http_chunks chunks;
+    uint64_t n_sent;
+    uint64_t n_whole; /* sent too, once the daemon says that all has been */
+};
+
+/* Waiting: for a worker, for room in the socket, or in the line of streams (suspension.c). */
+struct exchange_waiting {
+    bool is_suspended;
+    bool is_settled; /* exchange_settle has been called */
+    bool has_turn;   /* it has been woken to go on: fairness.c does not stop it again in this turn */
+    bool is_in_line; /* then next and prev are its neighbours */
+    struct exchange *next, *prev;
+};
+
+/* Ending before the answer does (leaving.c). A worker asks for the first two before it begins, and now and then during
+ * what takes long. */
+struct exchange_ending {
+    atomic_bool is_gone;     /* the client */
+    atomic_bool is_late;     /* its own time is over */
+    bool is_slow, is_probed; /* the client reads too slowly; it has been sent an interim response */
+};
+
+struct exchange_timing {
+    uint64_t begun_at, received_at, decided_at; /* ns */
+    uint64_t queue_ns, answer_ns, pieces_ns;
+    uint64_t timeout_us; /* by X-Request-Timeout; 0: none */
+    uint64_t deadline;   /* ns: by that, or by what the body says; 0: none */
+};
+
 struct exchange {
     struct http *http;
     struct http_connection *connection; /* NULL after the end */
     struct MHD_Connection *mhd;
-    unsigned n_owners;
     enum exchange_state state;
-    bool is_suspended, is_counted_stream;
-    bool must_close;                /* what follows on the connection is in doubt */
-    bool has_turn, is_waiting_turn; /* of turns.c, as the next two */
-    struct exchange *next_turn, *prev_turn;
-    bool is_aged;        /* waited too long for a worker; by the worker, like made */
-    bool is_kept;        /* the reply is one of the kept answers */
-    atomic_bool is_gone; /* the client; asked by the worker before it begins, and now and then by what takes long */
-    atomic_bool is_late; /* its own time is over; likewise */
-    bool is_probed, is_slow, is_settled;
-    char *target;  /* as received, then split into path and query; in room, or of the heap */
-    char *strings; /* copies of the headers the call borrows, which must outlive the connection; likewise */
-    struct api_call call;
-    struct http_head head;
-    struct http_refusal target_refusal;
-    struct body body;
-    uint64_t n_dropped; /* bytes of a body over the limit */
-    char id[129], traceparent[129];
+    unsigned n_owners;
     struct exchange *next_spare; /* while it is not in use */
-    size_t n_room;
+    char id[129], traceparent[129];
     struct account *account; /* of its token; NULL: it has none */
-    bool is_account_stream;  /* counted there */
     uint64_t client;         /* whose turn its work takes, and whose share it holds of what all share */
-    struct job job;
-    struct flight_seat seat; /* while a worker makes the reply, for this request or an equal one */
-    struct api_reply *made;  /* by the worker, which alone touches it until it is done */
+
+    /* What one stage hands to the next: receiving the call, answering the reply, and sending opens its stream. */
+    struct api_call call;
     struct api_reply *reply;
-    struct api_reply *given_up; /* whose place a refusal has taken: a stream may be of it, and freeing it take long */
     struct stream *stream;
-    const struct api_reply *held; /* counted for the client, as long as it reads */
-    uint64_t n_stream_taken;      /* bytes of --max-memory: the stream's first buffer, and the daemon's */
-    struct http_chunks chunks;
-    struct api_reply *late_reply; /* what had been made, or begun, when the time was over */
-    struct stream *late_stream;
-    uint64_t timeout_us, deadline; /* by X-Request-Timeout; ns, also by what the body says. 0: none */
-    int raw_status;                /* of a refusal sent past the daemon */
-    uint64_t n_sent;
-    uint64_t n_whole;                           /* sent too, once the daemon says that all has been */
-    uint64_t begun_at, received_at, decided_at; /* ns */
-    uint64_t queue_ns, answer_ns, pieces_ns;
+
+    struct exchange_receiving receiving;
+    struct exchange_answering answering;
+    struct exchange_sending sending;
+    struct exchange_waiting waiting;
+    struct exchange_ending ending;
+    struct exchange_timing timing;
+
+    size_t n_room;  /* bytes used */
     char room[512]; /* for target and strings, as far as they fit; last, for it is not cleared */
 };
 
@@ -125,7 +163,7 @@ void exchange_refuse_silent(struct http *http, int fd, const char *detail);
 
 /* ---- access.c ---------------------------------------------------------------------------------------------- */
 
-void exchange_authenticate(struct exchange *x);     /* x->call.access and x->account from x->head */
+void exchange_authenticate(struct exchange *x);     /* x->call.access and x->account from x->receiving.head */
 uint64_t exchange_client(const struct exchange *x); /* x->client, looked up by the first call */
 bool exchange_admit(struct exchange *x);            /* within its quotas? False: x->reply says which is used up */
 bool exchange_admit_stream(struct exchange *x);     /* likewise, of an answer about to be streamed */
@@ -171,7 +209,7 @@ void exchange_free_spare(struct http *http); /* when no daemon runs any more */
 
 /* ---- call.c ------------------------------------------------------------------------------------------------ */
 
-/* Copies what the call needs of method and headers (x->head, x->mhd) into x->strings. False: no memory. */
+/* Copies what x->call needs of method and headers. False: no memory. */
 bool exchange_keep_call(struct exchange *x, const char *method);
 
 /* ---- chunks.c ---------------------------------------------------------------------------------------------- */

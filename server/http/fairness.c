@@ -20,8 +20,8 @@ size_t fairness_share(const struct exchange *x)
 bool fairness_must_wait(struct exchange *x)
 {
     struct http *http = x->http;
-    bool has_turn = x->has_turn;
-    x->has_turn = false;
+    bool has_turn = x->waiting.has_turn;
+    x->waiting.has_turn = false;
     if (has_turn || http->n_streams <= MANY)
         return false;
     if (!http->has_waiting && http->n_served < TURN_MAX) {
@@ -37,7 +37,7 @@ void fairness_begin_turn(struct http *http)
     http->n_served = 0;
     for (; http->first_turn && http->n_served < TURN_MAX; http->n_served++) {
         struct exchange *x = http->first_turn;
-        x->has_turn = true;
+        x->waiting.has_turn = true;
         exchange_resume(x); /* leaves the line */
     }
 }

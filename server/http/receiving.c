@@ -19,7 +19,8 @@ static enum MHD_Result take_header(void *self, enum MHD_ValueKind kind, const ch
 
 static void take_names(struct exchange *x)
 {
-    const char *id = x->head.first[HTTP_REQUEST_ID], *trace = x->head.first[HTTP_TRACEPARENT];
+    const struct http_head *head = &x->receiving.head;
+    const char *id = head->first[HTTP_REQUEST_ID], *trace = head->first[HTTP_TRACEPARENT];
     if (id && http_id_is_valid(id))
         snprintf(x->id, sizeof x->id, "%s", id);
     if (trace && http_traceparent_is_valid(trace))
@@ -28,8 +29,9 @@ static void take_names(struct exchange *x)
 
 static bool take_timeout(struct exchange *x)
 {
-    const char *timeout = x->head.first[HTTP_REQUEST_TIMEOUT];
-    return !timeout || (x->head.n[HTTP_REQUEST_TIMEOUT] == 1 && http_timeout_parse(timeout, &x->timeout_us));
+    const struct http_head *head = &x->receiving.head;
+    const char *timeout = head->first[HTTP_REQUEST_TIMEOUT];
+    return !timeout || (head->n[HTTP_REQUEST_TIMEOUT] == 1 && http_timeout_parse(timeout, &x->timing.timeout_us));
 }
 
 /* Of a head that is too long, what was sent: its cost up to where it was refused, as nobody waits for its end. */
@@ -37,7 +39,7 @@ static enum MHD_Result send_head_refusal(struct exchange *x, const struct http_r
 {
     char detail[512];
     const struct http_guard *guard = &x->connection->guard;
-    size_t cost = !x->must_close ? 0 : guard->head.cost ? guard->head.cost : guard->chunks.cost;
+    size_t cost = !x->receiving.must_close ? 0 : guard->head.cost ? guard->head.cost : guard->chunks.cost;
     metrics_add(METRICS_REJECTED_HEAD, 1);
     if (!cost)
         return exchange_send_refusal(x, refusal->status, refusal->detail);
@@ -50,7 +52,7 @@ static enum MHD_Result send_head_refusal(struct exchange *x, const struct http_r
  * stays. */
 static enum MHD_Result send_early(struct exchange *x)
 {
-    return http_head_has_body(&x->head) ? exchange_send(x) : MHD_YES;
+    return http_head_has_body(&x->receiving.head) ? exchange_send(x) : MHD_YES;
 }
 
 static enum MHD_Result refuse_timeout(struct exchange *x)
@@ -64,12 +66,13 @@ static enum MHD_Result refuse_timeout(struct exchange *x)
 /* Everything that can be refused before the body is: form of the head, then what the language says, then room. */
 static enum MHD_Result check_head(struct exchange *x)
 {
-    struct http_refusal refusal = x->target_refusal.status ? x->target_refusal : http_head_check(&x->head);
+    const struct http_head *head = &x->receiving.head;
+    struct http_refusal refusal = x->receiving.refusal.status ? x->receiving.refusal : http_head_check(head);
     if (refusal.status)
         return send_head_refusal(x, &refusal);
     if (!take_timeout(x))
         return refuse_timeout(x);
-    uint64_t n_declared = http_head_length(&x->head);
+    uint64_t n_declared = http_head_length(head);
     x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
     if (x->reply || !exchange_admit(x))
         return send_early(x);
@@ -77,8 +80,9 @@ static enum MHD_Result check_head(struct exchange *x)
         exchange_refuse_queue(x);
         return exchange_send(x);
     }
-    x->body.client = x->client;
-    if (n_declared == UINT64_MAX || (body_may_come(&x->body, n_declared) && body_reserve(&x->body, (size_t)n_declared)))
+    struct body *body = &x->receiving.body;
+    body->client = x->client;
+    if (n_declared == UINT64_MAX || (body_may_come(body, n_declared) && body_reserve(body, (size_t)n_declared)))
         return MHD_YES;
     exchange_refuse_memory(x, "the body", n_declared);
     return exchange_send(x);
@@ -87,24 +91,25 @@ static enum MHD_Result check_head(struct exchange *x)
 /* The guard has refused what the client sent, in a head or a body; see guard.h. */
 static void refuse_frame(struct exchange *x)
 {
-    x->target_refusal = x->connection->guard.refusal;
-    x->must_close = true;
+    x->receiving.refusal = x->connection->guard.refusal;
+    x->receiving.must_close = true;
 }
 
 static enum MHD_Result receive_head(struct exchange *x, const char *method, const char *version)
 {
+    struct http_head *head = &x->receiving.head;
     if (x->http->is_stopping)
         return MHD_NO;
-    x->head.version = version;
-    x->head.method = method;
-    MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_header, &x->head);
+    head->version = version;
+    head->method = method;
+    MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_header, head);
     if (!exchange_keep_call(x, method))
         return MHD_NO;
     take_names(x);
-    bool is_refused = strcmp(x->target, HTTP_GUARD_TARGET) == 0;
+    bool is_refused = strcmp(x->receiving.target, HTTP_GUARD_TARGET) == 0;
     exchange_authenticate(x);
     x->client = exchange_client(x);
-    x->target_refusal = http_target_split(x->target, &x->call.path, &x->call.query);
+    x->receiving.refusal = http_target_split(x->receiving.target, &x->call.path, &x->call.query);
     if (is_refused) {
         x->call.path = HTTP_GUARD_TARGET; /* for the log */
         refuse_frame(x);
@@ -119,45 +124,49 @@ static enum MHD_Result receive_head(struct exchange *x, const char *method, cons
  * reset. Under TLS, where only the daemon can write, it is refused at its end, if that comes soon. */
 static enum MHD_Result drop_body(struct exchange *x, size_t n)
 {
-    body_drop(&x->body);
-    x->n_dropped += n;
-    if (!x->raw_status && !x->http->door->tls.cert) {
+    struct exchange_receiving *receiving = &x->receiving;
+    body_drop(&receiving->body);
+    receiving->n_dropped += n;
+    if (!receiving->raw_status && !x->http->door->tls.cert) {
         exchange_send_raw(x->http, x->connection->fd, x->id, x->reply);
-        x->raw_status = x->reply->status;
+        receiving->raw_status = x->reply->status;
     }
-    return x->n_dropped <= DRAIN_BODY_MAX ? MHD_YES : MHD_NO;
+    return receiving->n_dropped <= DRAIN_BODY_MAX ? MHD_YES : MHD_NO;
 }
 
 static enum MHD_Result receive_body(struct exchange *x, const char *bytes, size_t n)
 {
+    struct body *body = &x->receiving.body;
     uint64_t n_max = x->http->host->max_body;
     http_received(x->connection, n);
     metrics_add(METRICS_RECEIVED_BYTES, (int64_t)n);
-    if (!x->reply && (n > n_max || x->body.n_bytes > n_max - n)) {
-        x->reply = api_refuse_early(x->http->host, &x->call, x->body.n_bytes + n);
+    if (!x->reply && (n > n_max || body->n_bytes > n_max - n)) {
+        x->reply = api_refuse_early(x->http->host, &x->call, body->n_bytes + n);
         if (!x->reply)
             exchange_refuse(x, 413, "the body is larger than --max-body");
-    } else if (!x->reply && !body_add(&x->body, bytes, n, n_max)) {
-        exchange_refuse_memory(x, "the body", x->body.n_bytes + n);
+    } else if (!x->reply && !body_add(body, bytes, n, n_max)) {
+        exchange_refuse_memory(x, "the body", body->n_bytes + n);
     }
     return x->reply ? drop_body(x, n) : MHD_YES;
 }
 
 static enum MHD_Result receive_end(struct exchange *x)
 {
-    if (x->raw_status)
+    struct body *body = &x->receiving.body;
+    struct exchange_timing *timing = &x->timing;
+    if (x->receiving.raw_status)
         return MHD_NO;
-    x->received_at = clock_now();
-    x->deadline = x->timeout_us ? x->received_at + x->timeout_us * 1000 : 0;
+    timing->received_at = clock_now();
+    timing->deadline = timing->timeout_us ? timing->received_at + timing->timeout_us * 1000 : 0;
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
     if (x->connection->guard.refusal.status && MHD_lookup_connection_value(x->mhd, MHD_FOOTER_KIND, HTTP_GUARD_TRAILER))
         refuse_frame(x);
     if (x->reply)
         return exchange_send(x);
-    if (x->must_close)
+    if (x->receiving.must_close)
         return check_head(x);
-    x->call.body = x->body.n_bytes ? x->body.bytes : NULL;
-    x->call.body_bytes = x->body.n_bytes;
+    x->call.body = body->n_bytes ? body->bytes : NULL;
+    x->call.body_bytes = body->n_bytes;
     x->call.body_is_ours = true;
     return exchange_answer(x);
 }

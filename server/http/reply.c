@@ -29,11 +29,11 @@ static char *print_timing(char *at, const char *name, uint64_t ns) { return cloc
  * counts as what it mostly is. */
 static bool add_timing(struct exchange *x, struct MHD_Response *response)
 {
-    uint64_t queue = x->queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
-    uint64_t pieces = x->pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
+    uint64_t queue = x->timing.queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
+    uint64_t pieces = x->timing.pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
     char text[128], *at = print_timing(text, "queue;dur=", queue);
     if (!x->stream || stream_is_made(x->stream)) {
-        at = print_timing(at, ", compute;dur=", x->answer_ns + (x->reply->computes ? pieces : 0));
+        at = print_timing(at, ", compute;dur=", x->timing.answer_ns + (x->reply->computes ? pieces : 0));
         print_timing(at, ", encode;dur=", x->reply->computes ? 0 : pieces);
     }
     return add_header(response, "Server-Timing", text);
@@ -47,7 +47,7 @@ static bool add_headers(struct exchange *x, struct MHD_Response *response)
         done = done && add_header(response, reply->headers[i].name, reply->headers[i].value);
     if (*x->traceparent)
         done = done && add_header(response, "traceparent", x->traceparent);
-    if (x->http->is_draining || x->must_close)
+    if (x->http->is_draining || x->receiving.must_close)
         done = done && add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     return done && add_header(response, HTTP_ID_HEADER, x->id) && add_timing(x, response);
 }
@@ -74,8 +74,8 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
     }
     if (piece)
         pool_put(x->http->pool, piece, reply->piece_max);
-    x->pieces_ns = clock_now() - begun_at;
-    exchange_spend(x, x->pieces_ns);
+    x->timing.pieces_ns = clock_now() - begun_at;
+    exchange_spend(x, x->timing.pieces_ns);
     return all;
 }
 
@@ -98,10 +98,10 @@ static struct MHD_Response *light_response(struct exchange *x)
     if (!exchange_make_whole(x))
         return NULL;
     size_t n = (size_t)x->reply->length;
-    if (x->call.is_hurried && !x->is_kept) /* unhurried, the body may have been changed in place */
+    if (x->call.is_hurried && !x->answering.is_kept) /* unhurried, the body may have been changed in place */
         answers_keep(x->http->answers, &x->call, x->reply);
     n = x->reply->body ? n : 0;
-    x->n_sent = is_head(x) ? 0 : n;
+    x->sending.n_sent = is_head(x) ? 0 : n;
     return MHD_create_response_from_buffer(n, (void *)(uintptr_t)x->reply->body, MHD_RESPMEM_PERSISTENT);
 }
 
@@ -110,7 +110,7 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
 {
     struct exchange *x = self;
     (void)pos;
-    if (x->deadline && exchange_is_late(x, clock_coarse()))
+    if (x->timing.deadline && exchange_is_late(x, clock_coarse()))
         exchange_expire(x);
     if (exchange_is_gone(x)) /* closes before the length that was said, or without the last chunk */
         return MHD_CONTENT_READER_END_WITH_ERROR;
@@ -118,7 +118,7 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
         return 0;
     size_t fair = fairness_share(x);
     size_t n = stream_read(x->stream, dst, room < fair ? room : fair);
-    x->n_sent += n;
+    x->sending.n_sent += n;
     if (n > 0)
         return (ssize_t)n;
     if (stream_at_end(x->stream))
@@ -132,7 +132,7 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
 static void stream_ready(void *self)
 {
     struct exchange *x = self;
-    if (x->chunks.watch)
+    if (x->sending.chunks.watch)
         chunks_go_on(x);
     else
         exchange_resume(x);
@@ -186,7 +186,7 @@ static struct MHD_Response *stream_response(struct exchange *x)
     struct MHD_IoVec parts[STREAM_WINDOW];
     unsigned n = parts_of(x, parts);
     if (n) {
-        x->n_whole = reply->length;
+        x->sending.n_whole = reply->length;
         return MHD_create_response_from_iovec(parts, n, NULL, NULL);
     }
     size_t block = block_bytes(reply);
@@ -213,14 +213,14 @@ static bool admit_stream(struct exchange *x)
         exchange_refuse_stream(x);
         return false;
     }
-    x->is_counted_stream = true;
+    x->sending.is_counted_stream = true;
     x->http->n_streams++;
     metrics_add(METRICS_STREAMS, 1);
     if (!admission_take_for(x->client, n)) {
         exchange_refuse_memory(x, "the answer's stream", n);
         return false;
     }
-    x->n_stream_taken = n;
+    x->sending.n_stream_taken = n;
     return exchange_hold(x);
 }
 
@@ -229,16 +229,19 @@ static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 
 /* When the time is over that the body sets, which may be any number; 0: it sets none, or more than a clock will see. */
 static uint64_t stated_deadline(const struct exchange *x)
 {
+    uint64_t received_at = x->timing.received_at;
     uint64_t us = x->reply->timeout_us;
-    return us && us < (UINT64_MAX - x->received_at) / 1000 ? x->received_at + us * 1000 : 0;
+    return us && us < (UINT64_MAX - received_at) / 1000 ? received_at + us * 1000 : 0;
 }
 
 static bool is_late(struct exchange *x)
 {
+    struct exchange_timing *timing = &x->timing;
     uint64_t stated = stated_deadline(x);
-    if (stated && x->received_at && (!x->deadline || stated < x->deadline))
-        x->deadline = stated;
-    return x->deadline && !atomic_load_explicit(&x->is_late, memory_order_relaxed) && exchange_is_late(x, clock_now());
+    if (stated && timing->received_at && (!timing->deadline || stated < timing->deadline))
+        timing->deadline = stated;
+    return timing->deadline && !atomic_load_explicit(&x->ending.is_late, memory_order_relaxed) &&
+           exchange_is_late(x, clock_now());
 }
 
 /* A 503 says when to come back; the language cannot know, the machine guesses. */
@@ -255,12 +258,14 @@ static bool add_retry(struct exchange *x, struct MHD_Response *response)
 /* The last refusals: from here on nothing can fail. */
 static void decide(struct exchange *x)
 {
+    struct exchange_timing *timing = &x->timing;
     if (is_streamed(x) && exchange_queue_is_full(x))
         exchange_refuse_queue(x);
     if (is_late(x))
         exchange_refuse_late(x);
-    x->decided_at = clock_now();
-    x->received_at = x->received_at ? x->received_at : x->decided_at; /* refused before all of it came */
+    timing->decided_at = clock_now();
+    if (!timing->received_at) /* refused before all of it came */
+        timing->received_at = timing->decided_at;
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
     if (is_streamed(x) && !is_head(x) && exchange_admit_stream(x) && admit_stream(x) && !open_stream(x)) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
@@ -274,7 +279,7 @@ static bool send_kept(struct exchange *x, enum MHD_Result *sent)
     struct MHD_Response *response = response_cache_find(x);
     if (!response)
         return false;
-    x->n_sent = x->reply->body && !is_head(x) ? (size_t)x->reply->length : 0;
+    x->sending.n_sent = x->reply->body && !is_head(x) ? (size_t)x->reply->length : 0;
     *sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
     return true;
 }

@@ -46,7 +46,7 @@ void response_cache_free(struct http *http)
 /* Nothing but the id tells this request's head from that of any other with this answer. */
 static bool is_usual(const struct exchange *x)
 {
-    return x->is_kept && x->reply->length <= BODY_MAX && !*x->traceparent && !x->http->is_draining;
+    return x->answering.is_kept && x->reply->length <= BODY_MAX && !*x->traceparent && !x->http->is_draining;
 }
 
 static char *id_of(struct MHD_Response *response)

@@ -11,12 +11,13 @@ enum { WATCH_MS = 50 };
 
 static void enter_line(struct exchange *x)
 {
+    struct exchange_waiting *waiting = &x->waiting;
     struct http *http = x->http;
-    x->is_waiting_turn = true;
-    x->next_turn = NULL;
-    x->prev_turn = http->last_turn;
+    waiting->is_in_line = true;
+    waiting->next = NULL;
+    waiting->prev = http->last_turn;
     if (http->last_turn)
-        http->last_turn->next_turn = x;
+        http->last_turn->waiting.next = x;
     else
         http->first_turn = x;
     http->last_turn = x;
@@ -26,28 +27,29 @@ static void enter_line(struct exchange *x)
 static void leave_line(struct exchange *x)
 {
     struct http *http = x->http;
-    if (!x->is_waiting_turn)
+    struct exchange *prev = x->waiting.prev, *next = x->waiting.next;
+    if (!x->waiting.is_in_line)
         return;
-    x->is_waiting_turn = false;
-    if (x->prev_turn)
-        x->prev_turn->next_turn = x->next_turn;
+    x->waiting.is_in_line = false;
+    if (prev)
+        prev->waiting.next = next;
     else
-        http->first_turn = x->next_turn;
-    if (x->next_turn)
-        x->next_turn->prev_turn = x->prev_turn;
+        http->first_turn = next;
+    if (next)
+        next->waiting.prev = prev;
     else
-        http->last_turn = x->prev_turn;
+        http->last_turn = prev;
     http->has_waiting = http->first_turn != NULL;
 }
 
 /* ---- Suspension ------------------------------------------------------------------------------------------------ */
 
-bool exchange_is_suspended(const struct exchange *x) { return x->is_suspended; }
+bool exchange_is_suspended(const struct exchange *x) { return x->waiting.is_suspended; }
 
 void exchange_suspend(struct exchange *x)
 {
-    assert(!x->is_suspended);
-    x->is_suspended = true;
+    assert(!x->waiting.is_suspended);
+    x->waiting.is_suspended = true;
     MHD_suspend_connection(x->mhd);
     if (x->http->n_suspended++ == 0)
         jobs_timer_start(x->http->watch, WATCH_MS, WATCH_MS);
@@ -64,8 +66,8 @@ void exchange_suspend_in_line(struct exchange *x)
  */
 bool exchange_settle(struct exchange *x)
 {
-    bool was_settled = x->is_settled;
-    x->is_settled = true;
+    bool was_settled = x->waiting.is_settled;
+    x->waiting.is_settled = true;
     return was_settled;
 }
 
@@ -86,10 +88,10 @@ static void stop_watch(struct http_chunks *chunks)
 
 void exchange_resume(struct exchange *x)
 {
-    if (!x->is_suspended)
+    if (!x->waiting.is_suspended)
         return;
-    x->is_suspended = false;
-    stop_watch(&x->chunks);
+    x->waiting.is_suspended = false;
+    stop_watch(&x->sending.chunks);
     leave_line(x);
     wake(x->connection, x->mhd);
 }
