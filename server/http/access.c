@@ -9,12 +9,11 @@
 #include <string.h>
 #include <strings.h>
 
-static enum MHD_Result wipe(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+static void wipe(void *self, const char *name, const char *value)
 {
-    (void)self, (void)kind;
+    (void)self;
     if (value && strcasecmp(name, "Authorization") == 0)
         explicit_bzero((char *)(uintptr_t)value, strlen(value));
-    return MHD_YES;
 }
 
 /* The header is the daemon's, in memory that it uses again as it is: the secret goes as soon as it has been looked at,
@@ -27,15 +26,13 @@ void exchange_authenticate(struct exchange *x)
         return;
     x->call.access = tokens_find(tokens, value, &x->account);
     if (value)
-        MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, wipe, NULL);
+        daemon_headers(x->mhd, wipe, NULL);
 }
 
-static enum MHD_Result take_forwarded(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+static void take_forwarded(void *self, const char *name, const char *value)
 {
-    (void)kind;
     if (value && strcasecmp(name, "X-Forwarded-For") == 0)
         forwarded_take(self, value);
-    return MHD_YES;
 }
 
 /* Whom a proxy names whose word counts; itself, if it names nobody that can be understood. */
@@ -45,7 +42,7 @@ static uint64_t forwarded_or_peer(const struct exchange *x)
     struct address client;
     http_know_peer(x->connection);
     if (x->connection->is_proxy)
-        MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_forwarded, &forwarded);
+        daemon_headers(x->mhd, take_forwarded, &forwarded);
     return forwarded_client(&forwarded, &client) ? address_number(&client) : x->connection->peer;
 }
 

@@ -133,13 +133,13 @@ static void landed(struct jobs_call *call)
     exchange_drop(x);
 }
 
-enum MHD_Result exchange_answer_by_worker(struct exchange *x)
+bool exchange_answer_by_worker(struct exchange *x)
 {
     if (x->http->is_stopping)
-        return MHD_NO;
+        return false;
     x->state = EXCHANGE_HANDED;
     if (!exchange_settle(x))
-        return MHD_YES;
+        return true;
     if (exchange_queue_is_full(x)) {
         exchange_refuse_queue(x);
         return exchange_send(x);
@@ -150,10 +150,10 @@ enum MHD_Result exchange_answer_by_worker(struct exchange *x)
     exchange_suspend(x);
     if (flights_join(x->http->flights, &x->call, &x->answering.seat) != FLIGHTS_FOLLOWS)
         submit(x);
-    return MHD_YES;
+    return true;
 }
 
-enum MHD_Result exchange_answer(struct exchange *x)
+bool exchange_answer(struct exchange *x)
 {
     if (x->receiving.body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
         return exchange_answer_by_worker(x);

@@ -44,16 +44,14 @@ static void append(struct list *list, const char *text)
     list->n += n;
 }
 
-static enum MHD_Result take_line(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+static void take_line(void *self, const char *name, const char *value)
 {
     struct list *list = self;
-    (void)kind;
     if (strcasecmp(name, list->name) != 0)
-        return MHD_YES;
+        return;
     if (list->n)
         append(list, ", ");
     append(list, value ? value : "");
-    return MHD_YES;
 }
 
 /* Bytes of the copy, with its end, of a header that is there; made at `at` unless that is NULL. */
@@ -61,7 +59,7 @@ static size_t copy(struct exchange *x, const struct kept *k, const char *first, 
 {
     struct list list = {k->list_name, at, 0};
     if (k->list_name && x->receiving.head.n[k->header] > 1)
-        MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_line, &list);
+        daemon_headers(x->mhd, take_line, &list);
     else
         append(&list, first);
     if (at)

@@ -116,16 +116,16 @@ static ssize_t read_chunks(void *self, uint64_t pos, char *dst, size_t room)
     struct exchange *x = self;
     (void)pos, (void)dst, (void)room;
     if (exchange_is_gone(x))
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+        return DAEMON_CUT;
     if (x->sending.chunks.is_whole)
-        return MHD_CONTENT_READER_END_OF_STREAM;
+        return DAEMON_END;
     enum turn turn = take_turn(x);
     if (turn == TURN_WHOLE)
-        return MHD_CONTENT_READER_END_OF_STREAM;
+        return DAEMON_END;
     if (turn != TURN_GONE)
         x->sending.chunks.watch = jobs_watch_new(x->http->jobs, x->connection->fd, JOBS_WRITABLE, on_room, x);
     if (!x->sending.chunks.watch)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+        return DAEMON_CUT;
     exchange_suspend(x);
     wait_for(x, turn);
     return 0;
@@ -135,7 +135,7 @@ enum { BLOCK_BYTES = 64 }; /* of the daemon's own, which is never used */
 
 struct MHD_Response *chunks_response(struct exchange *x)
 {
-    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_chunks, x, NULL);
+    return daemon_response_of_reader(DAEMON_LENGTH_UNKNOWN, BLOCK_BYTES, read_chunks, x);
 }
 
 /* To others the daemon may send a body without chunks, up to the end of the connection; and under TLS only it can

@@ -75,11 +75,10 @@ static void free_room(const struct exchange *x, char *place)
         free(place);
 }
 
-void *exchange_begin(void *self, const char *uri, struct MHD_Connection *mhd)
+void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Connection *mhd)
 {
-    struct http *http = self;
-    struct http_connection *connection =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    struct http *http = ((struct http_daemon *)daemon)->http;
+    struct http_connection *connection = context;
     size_t n_target = strlen(uri) + 1;
     struct exchange *x = connection ? exchange_new(http) : NULL;
     if (x)
@@ -247,19 +246,14 @@ static void report(struct exchange *x, bool is_complete)
     metrics_add(METRICS_IN_FLIGHT, -1);
 }
 
-void exchange_end(void *self, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
+void exchange_end(void *request, bool is_complete)
 {
-    struct http *http = self;
-    struct exchange *x = *request;
-    (void)mhd;
-    *request = NULL;
-    if (!x)
-        return;
-    report(x, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
+    struct exchange *x = request;
+    report(x, is_complete);
     atomic_store_explicit(&x->ending.is_gone, true, memory_order_relaxed);
     assert(!x->waiting.is_suspended);
     x->connection->exchange = NULL;
-    http_phase(http, x->connection, HTTP_PHASE_IDLE);
+    http_phase(x->http, x->connection, HTTP_PHASE_IDLE);
     x->connection = NULL;
     if (x->stream && !stream_cancel(x->stream))
         x->n_owners++; /* until stream_idle */

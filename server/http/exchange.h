@@ -202,9 +202,9 @@ bool exchange_is_gone(const struct exchange *x);
 bool exchange_is_sending(const struct exchange *x);
 uint64_t exchange_received(const struct exchange *x); /* bytes of its body */
 
-/* Called by a daemon at a request's first line and at its end. */
-void *exchange_begin(void *http, const char *uri, struct MHD_Connection *mhd);
-void exchange_end(void *http, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code);
+/* Called by a daemon (struct http_daemon) at a request's first line and at its end. */
+void *exchange_begin(void *daemon, void *connection, const char *uri, struct MHD_Connection *mhd);
+void exchange_end(void *request, bool is_complete);
 void exchange_free_spare(struct http *http); /* when no daemon runs any more */
 
 /* ---- call.c ------------------------------------------------------------------------------------------------ */
@@ -234,9 +234,9 @@ void response_cache_free(struct http *http); /* when no daemon runs any more */
 /* Makes the body of a light reply, on the loop: the others have pieces. False: no memory. */
 bool exchange_make_whole(struct exchange *x);
 
-/* Hands x->reply to the daemon. MHD_NO closes the connection: without memory there is nothing better. */
-enum MHD_Result exchange_send(struct exchange *x);
-enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail);
+/* Hands x->reply to the daemon. False closes the connection: without memory there is nothing better. */
+bool exchange_send(struct exchange *x);
+bool exchange_send_refusal(struct exchange *x, int status, const char *detail);
 bool exchange_queue_is_full(const struct exchange *x);
 
 /* ---- answer.c ---------------------------------------------------------------------------------------------- */
@@ -244,13 +244,12 @@ bool exchange_queue_is_full(const struct exchange *x);
 enum { EXCHANGE_INLINE_BODY_MAX = 16 * 1024 }; /* read on the loop, and planned there if that is quick */
 
 /* Answers a request whose body is there; x->state says how far that has come. */
-enum MHD_Result exchange_answer(struct exchange *x);
-enum MHD_Result exchange_answer_by_worker(struct exchange *x);
+bool exchange_answer(struct exchange *x);
+bool exchange_answer_by_worker(struct exchange *x);
 
 /* ---- receiving.c ------------------------------------------------------------------------------------------- */
 
 /* The daemon calls this with the head, with each part of the body, at its end, and after each resume. */
-enum MHD_Result exchange_receive(void *http, struct MHD_Connection *mhd, const char *url, const char *method,
-                                 const char *version, const char *upload, size_t *n_upload, void **request);
+bool exchange_receive(void *request, const char *method, const char *version, const char *upload, size_t *n_upload);
 
 #endif

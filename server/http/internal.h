@@ -6,10 +6,9 @@
 #include "server/http/http.h"
 #include "server/http/accept.h"
 #include "server/cache/answers.h"
+#include "server/http/daemon/daemon.h"
 #include "server/http/guard.h"
 #include "server/memory/pool.h"
-
-#include <microhttpd.h>
 
 struct exchange;
 struct http_kept;
@@ -28,8 +27,8 @@ enum http_daemon_kind { HTTP_SMALL, HTTP_BULK, HTTP_N_DAEMONS };
 
 struct http_daemon {
     struct http *http;
-    size_t memory; /* of a connection, where it counts; 0 for the small ones, whose number is limit enough */
-    struct MHD_Daemon *mhd;
+    size_t memory;          /* of a connection, where it counts; 0 for the small ones, whose number is limit enough */
+    struct daemon *library; /* NULL before its start and after its end */
     struct jobs_driven driven;
 };
 
@@ -120,9 +119,9 @@ void http_check_deadlines(struct http *http);
 
 /* ---- connections.c ----------------------------------------------------------------------------------------- */
 
-/* Called by a daemon (struct http_daemon) and by the timers. */
-void http_on_connection(void *daemon, struct MHD_Connection *mhd, void **context,
-                        enum MHD_ConnectionNotificationCode code);
+/* Called by a daemon (struct http_daemon), whose context of a connection is ours, and by the timers. */
+void *http_opened(void *daemon, int fd, void *session);
+void http_closed(void *daemon, void *connection);
 void http_watch(void *http);
 void http_sweep(void *http);
 

@@ -17,11 +17,6 @@ enum {
 
 /* ---- Headers --------------------------------------------------------------------------------------------------- */
 
-static bool add_header(struct MHD_Response *response, const char *name, const char *value)
-{
-    return MHD_add_response_header(response, name, value) == MHD_YES;
-}
-
 static char *print_timing(char *at, const char *name, uint64_t ns) { return clock_print_ms(stpcpy(at, name), ns); }
 
 /* What is over before the first byte. The head of a stream waits for its first piece, so that the time in the queue is
@@ -36,20 +31,20 @@ static bool add_timing(struct exchange *x, struct MHD_Response *response)
         at = print_timing(at, ", compute;dur=", x->timing.answer_ns + (x->reply->computes ? pieces : 0));
         print_timing(at, ", encode;dur=", x->reply->computes ? 0 : pieces);
     }
-    return add_header(response, "Server-Timing", text);
+    return daemon_response_add(response, "Server-Timing", text);
 }
 
 static bool add_headers(struct exchange *x, struct MHD_Response *response)
 {
     const struct api_reply *reply = x->reply;
-    bool done = !reply->content_type || add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    bool done = !reply->content_type || daemon_response_add(response, "Content-Type", reply->content_type);
     for (size_t i = 0; i < reply->n_headers; i++)
-        done = done && add_header(response, reply->headers[i].name, reply->headers[i].value);
+        done = done && daemon_response_add(response, reply->headers[i].name, reply->headers[i].value);
     if (*x->traceparent)
-        done = done && add_header(response, "traceparent", x->traceparent);
+        done = done && daemon_response_add(response, "traceparent", x->traceparent);
     if (x->http->is_draining || x->receiving.must_close)
-        done = done && add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    return done && add_header(response, HTTP_ID_HEADER, x->id) && add_timing(x, response);
+        done = done && daemon_response_add(response, "Connection", "close");
+    return done && daemon_response_add(response, HTTP_ID_HEADER, x->id) && add_timing(x, response);
 }
 
 /* Makes all pieces of a small answer one after the other. Each is made in a pooled buffer, which is aligned and large
@@ -102,7 +97,7 @@ static struct MHD_Response *light_response(struct exchange *x)
         answers_keep(x->http->answers, &x->call, x->reply);
     n = x->reply->body ? n : 0;
     x->sending.n_sent = is_head(x) ? 0 : n;
-    return MHD_create_response_from_buffer(n, (void *)(uintptr_t)x->reply->body, MHD_RESPMEM_PERSISTENT);
+    return daemon_response_of_bytes(x->reply->body, n);
 }
 
 /* 0.9.75: a reader that returns 0 without suspending is called again at once, for ever. */
@@ -113,7 +108,7 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
     if (x->timing.deadline && exchange_is_late(x, clock_coarse()))
         exchange_expire(x);
     if (exchange_is_gone(x)) /* closes before the length that was said, or without the last chunk */
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+        return DAEMON_CUT;
     if (fairness_must_wait(x))
         return 0;
     size_t fair = fairness_share(x);
@@ -122,9 +117,9 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
     if (n > 0)
         return (ssize_t)n;
     if (stream_at_end(x->stream))
-        return MHD_CONTENT_READER_END_OF_STREAM;
+        return DAEMON_END;
     if (stream_failed(x->stream))
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+        return DAEMON_CUT;
     exchange_suspend(x);
     return 0;
 }
@@ -166,15 +161,11 @@ static size_t block_bytes(const struct api_reply *reply)
 
 /* A few pieces that are there already leave from where they were made: the daemon's block would have to be cleared
  * first, and they be copied to it. Returns how many; 0: they are not, or others wait for a share of the loop. */
-static unsigned parts_of(struct exchange *x, struct MHD_IoVec daemons[STREAM_WINDOW])
+static unsigned parts_of(struct exchange *x, struct iovec parts[STREAM_WINDOW])
 {
-    struct iovec parts[STREAM_WINDOW];
     if (!x->stream || x->reply->length == API_LENGTH_UNKNOWN || fairness_share(x) < EXCHANGE_BLOCK_MAX)
         return 0;
-    unsigned n = stream_parts(x->stream, parts);
-    for (unsigned i = 0; i < n; i++)
-        daemons[i] = (struct MHD_IoVec){parts[i].iov_base, parts[i].iov_len};
-    return n;
+    return stream_parts(x->stream, parts);
 }
 
 static struct MHD_Response *stream_response(struct exchange *x)
@@ -183,17 +174,17 @@ static struct MHD_Response *stream_response(struct exchange *x)
     bool is_known = reply->length != API_LENGTH_UNKNOWN;
     if (chunks_are_ours(x))
         return chunks_response(x);
-    struct MHD_IoVec parts[STREAM_WINDOW];
+    struct iovec parts[STREAM_WINDOW];
     unsigned n = parts_of(x, parts);
     if (n) {
         x->sending.n_whole = reply->length;
-        return MHD_create_response_from_iovec(parts, n, NULL, NULL);
+        return daemon_response_of_parts(parts, n);
     }
     size_t block = block_bytes(reply);
     struct MHD_Response *response =
-        MHD_create_response_from_callback(is_known ? reply->length : MHD_SIZE_UNKNOWN, block, read_stream, x, NULL);
+        daemon_response_of_reader(is_known ? reply->length : DAEMON_LENGTH_UNKNOWN, block, read_stream, x);
     if (response && !is_known && !x->stream)
-        MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+        daemon_response_without_chunks(response);
     return response;
 }
 
@@ -252,7 +243,7 @@ static bool add_retry(struct exchange *x, struct MHD_Response *response)
     for (size_t i = 0; i < x->reply->n_headers; i++)
         if (strcmp(x->reply->headers[i].name, "Retry-After") == 0)
             return true;
-    return add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    return daemon_response_add(response, "Retry-After", "1");
 }
 
 /* The last refusals: from here on nothing can fail. */
@@ -274,36 +265,36 @@ static void decide(struct exchange *x)
 }
 
 /* A kept answer whose head has been made before. */
-static bool send_kept(struct exchange *x, enum MHD_Result *sent)
+static bool send_kept(struct exchange *x, bool *sent)
 {
     struct MHD_Response *response = response_cache_find(x);
     if (!response)
         return false;
     x->sending.n_sent = x->reply->body && !is_head(x) ? (size_t)x->reply->length : 0;
-    *sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
+    *sent = daemon_send(x->mhd, x->reply->status, response);
     return true;
 }
 
-static enum MHD_Result send_response(struct exchange *x)
+static bool send_response(struct exchange *x)
 {
     x->state = EXCHANGE_SENDING;
-    enum MHD_Result sent = MHD_NO;
+    bool sent = false;
     if (send_kept(x, &sent))
         return sent;
     struct MHD_Response *response = is_streamed(x) ? stream_response(x) : light_response(x);
     if (response && add_headers(x, response) && add_retry(x, response))
-        sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
+        sent = daemon_send(x->mhd, x->reply->status, response);
     else
         metrics_add(METRICS_REJECTED_MEMORY, 1);
-    if (response && !(sent == MHD_YES && response_cache_add(x, response)))
-        MHD_destroy_response(response);
+    if (!(sent && response_cache_add(x, response)))
+        daemon_response_free(response);
     return sent;
 }
 
-enum MHD_Result exchange_send(struct exchange *x)
+bool exchange_send(struct exchange *x)
 {
     if (x->http->is_stopping || exchange_is_gone(x))
-        return MHD_NO;
+        return false;
     if (x->state != EXCHANGE_OPENING)
         decide(x);
     if (!x->stream || stream_await(x->stream)) {
@@ -314,10 +305,10 @@ enum MHD_Result exchange_send(struct exchange *x)
     x->state = EXCHANGE_OPENING;
     if (exchange_settle(x))
         exchange_suspend(x);
-    return MHD_YES;
+    return true;
 }
 
-enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail)
+bool exchange_send_refusal(struct exchange *x, int status, const char *detail)
 {
     exchange_refuse(x, status, detail);
     return exchange_send(x);

@@ -50,7 +50,7 @@ void exchange_suspend(struct exchange *x)
 {
     assert(!x->waiting.is_suspended);
     x->waiting.is_suspended = true;
-    MHD_suspend_connection(x->mhd);
+    daemon_suspend(x->mhd);
     if (x->http->n_suspended++ == 0)
         jobs_timer_start(x->http->watch, WATCH_MS, WATCH_MS);
 }
@@ -74,7 +74,7 @@ bool exchange_settle(struct exchange *x)
 /* 0.9.75: without threads of its own the daemon has nothing that would wake it. */
 static void wake(struct http_connection *connection, struct MHD_Connection *mhd)
 {
-    MHD_resume_connection(mhd);
+    daemon_resume(mhd);
     connection->daemon->http->n_suspended--;
     connection->daemon->driven.wants_run = true;
 }
