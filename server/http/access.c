@@ -9,12 +9,11 @@
 #include <string.h>
 #include <strings.h>
 
-static enum MHD_Result wipe(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+static void wipe(void *self, const char *name, const char *value)
 {
-    (void)self, (void)kind;
+    (void)self;
     if (value && strcasecmp(name, "Authorization") == 0)
         explicit_bzero((char *)(uintptr_t)value, strlen(value));
-    return MHD_YES;
 }
 
 /* The header is the daemon's, in memory that it uses again as it is: the secret goes as soon as it has been looked at,
@@ -22,20 +21,18 @@ static enum MHD_Result wipe(void *self, enum MHD_ValueKind kind, const char *nam
 void exchange_authenticate(struct exchange *x)
 {
     struct tokens *tokens = x->http->door->tokens;
-    const char *value = x->head.first[HTTP_AUTHORIZATION];
+    const char *value = x->receiving.head.first[HTTP_AUTHORIZATION];
     if (!tokens)
         return;
     x->call.access = tokens_find(tokens, value, &x->account);
     if (value)
-        MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, wipe, NULL);
+        daemon_headers(x->mhd, wipe, NULL);
 }
 
-static enum MHD_Result take_forwarded(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+static void take_forwarded(void *self, const char *name, const char *value)
 {
-    (void)kind;
     if (value && strcasecmp(name, "X-Forwarded-For") == 0)
         forwarded_take(self, value);
-    return MHD_YES;
 }
 
 /* Whom a proxy names whose word counts; itself, if it names nobody that can be understood. */
@@ -45,7 +42,7 @@ static uint64_t forwarded_or_peer(const struct exchange *x)
     struct address client;
     http_know_peer(x->connection);
     if (x->connection->is_proxy)
-        MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_forwarded, &forwarded);
+        daemon_headers(x->mhd, take_forwarded, &forwarded);
     return forwarded_client(&forwarded, &client) ? address_number(&client) : x->connection->peer;
 }
 
@@ -78,8 +75,8 @@ bool exchange_admit_stream(struct exchange *x)
     uint64_t retry_s = 1;
     if (!x->account)
         return true;
-    x->is_account_stream = account_begin_stream(x->account, detail, sizeof detail, &retry_s);
-    return x->is_account_stream || refuse_quota(x, detail, retry_s);
+    x->sending.is_account_stream = account_begin_stream(x->account, detail, sizeof detail, &retry_s);
+    return x->sending.is_account_stream || refuse_quota(x, detail, retry_s);
 }
 
 void exchange_spend(const struct exchange *x, uint64_t work_ns)
@@ -90,6 +87,6 @@ void exchange_spend(const struct exchange *x, uint64_t work_ns)
 
 void exchange_end_stream(struct exchange *x)
 {
-    if (x->is_account_stream)
+    if (x->sending.is_account_stream)
         account_end_stream(x->account);
 }

@@ -8,20 +8,20 @@ static struct api_reply *answer_here(struct exchange *x)
 {
     uint64_t begun_at = clock_now();
     struct api_reply *reply = api_answer(x->http->host, &x->call);
-    x->answer_ns = clock_now() - begun_at;
-    exchange_spend(x, x->answer_ns);
+    x->timing.answer_ns = clock_now() - begun_at;
+    exchange_spend(x, x->timing.answer_ns);
     return reply;
 }
 
 static struct exchange *exchange_of(struct job *job)
 {
-    return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, job));
+    return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, answering.job));
 }
 
 static bool is_unwanted(void *self)
 {
     struct exchange *x = self;
-    return exchange_is_gone(x) || atomic_load_explicit(&x->is_late, memory_order_relaxed);
+    return exchange_is_gone(x) || atomic_load_explicit(&x->ending.is_late, memory_order_relaxed);
 }
 
 /* What the language asks while it reads, plans and draws. */
@@ -39,34 +39,36 @@ static void answer_work(struct job *job) /* worker */
     if (is_unwanted(x))
         return;
     if (job_age(job) > x->http->options->max_queue_age * CLOCK_SECOND)
-        x->is_aged = true; /* whoever asked has most likely given up: the time is better spent on the next */
+        x->answering.is_aged = true; /* whoever asked has most likely given up: the time is better spent on the next */
     else
-        x->made = api_answer(x->http->host, &x->call);
+        x->answering.made = api_answer(x->http->host, &x->call);
 }
 
 /* The leader of a flight gives all who follow what it has got; a light reply whole, since only one may make it so. */
 static void land(struct exchange *x)
 {
+    struct flight_seat *seat = &x->answering.seat;
     bool is_whole = x->reply && exchange_make_whole(x);
     bool is_given_up = !is_whole || (is_unwanted(x) && !x->reply->is_repeatable);
-    if (x->seat.flight)
-        flights_land(x->http->flights, &x->seat, is_given_up ? NULL : x->reply);
+    if (seat->flight)
+        flights_land(x->http->flights, seat, is_given_up ? NULL : x->reply);
 }
 
 static void answer_done(struct job *job)
 {
     struct exchange *x = exchange_of(job);
+    struct exchange_answering *answering = &x->answering;
     if (x->state != EXCHANGE_WORKING) { /* too late, it has been refused meanwhile; or gone since */
-        x->late_reply = x->made;
-        if (x->seat.flight)
-            flights_land(x->http->flights, &x->seat, NULL);
+        answering->late_reply = answering->made;
+        if (answering->seat.flight)
+            flights_land(x->http->flights, &answering->seat, NULL);
         exchange_drop(x);
         return;
     }
-    x->reply = x->made;
-    x->answer_ns = job->work_ns;
-    x->queue_ns = job->queue_ns;
-    if (x->is_aged)
+    x->reply = answering->made;
+    x->timing.answer_ns = job->work_ns;
+    x->timing.queue_ns = job->queue_ns;
+    if (answering->is_aged)
         exchange_refuse_age(x);
     x->state = EXCHANGE_DECIDED;
     land(x);
@@ -78,30 +80,32 @@ static void answer_done(struct job *job)
  * only a reply that borrows from nothing is shared. */
 static void answer_copy(struct exchange *x)
 {
-    x->seat.copy = call_copy_new(&x->call);
-    if (x->seat.copy)
-        x->call = *call_copy_call(x->seat.copy);
+    struct flight_seat *seat = &x->answering.seat;
+    seat->copy = call_copy_new(&x->call);
+    if (seat->copy)
+        x->call = *call_copy_call(seat->copy);
 }
 
 /* The exchange is suspended, and has an owner more until answer_done. */
 static void submit(struct exchange *x)
 {
-    if (x->seat.flight)
+    if (x->answering.seat.flight)
         answer_copy(x);
     x->call.is_gone = breathe;
     x->call.caller = x;
-    x->job =
+    x->answering.job =
         (struct job){.work = answer_work, .done = answer_done, .spend = spend, .is_first = true, .client = x->client};
-    jobs_submit(x->http->jobs, &x->job);
+    jobs_submit(x->http->jobs, &x->answering.job);
 }
 
 /* Those who follow were never in the queue, so they may be too many for it now. */
 static bool is_refused_by_queue(struct exchange *x)
 {
+    struct flight_seat *seat = &x->answering.seat;
     if (!exchange_queue_is_full(x))
         return false;
-    if (x->seat.flight)
-        flights_land(x->http->flights, &x->seat, NULL);
+    if (seat->flight)
+        flights_land(x->http->flights, seat, NULL);
     exchange_refuse_queue(x);
     return true;
 }
@@ -109,16 +113,17 @@ static bool is_refused_by_queue(struct exchange *x)
 /* A follower's flight has ended. Without a reply it goes its own way, or takes part in another flight. */
 static void landed(struct jobs_call *call)
 {
-    struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, seat.landed));
+    struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, answering.seat.landed));
+    struct flight_seat *seat = &x->answering.seat;
     if (x->state != EXCHANGE_WORKING) { /* too late, as in answer_done */
-        x->late_reply = x->seat.reply;
+        x->answering.late_reply = seat->reply;
         exchange_drop(x);
         return;
     }
-    bool is_wanted = !x->seat.reply && !x->http->is_stopping && !exchange_is_gone(x);
-    if (is_wanted && x->seat.may_join && flights_join(x->http->flights, &x->call, &x->seat) == FLIGHTS_FOLLOWS)
+    bool is_wanted = !seat->reply && !x->http->is_stopping && !exchange_is_gone(x);
+    if (is_wanted && seat->may_join && flights_join(x->http->flights, &x->call, seat) == FLIGHTS_FOLLOWS)
         return;
-    x->reply = x->seat.reply;
+    x->reply = seat->reply;
     if (is_wanted && !is_refused_by_queue(x)) {
         submit(x);
         return;
@@ -128,33 +133,33 @@ static void landed(struct jobs_call *call)
     exchange_drop(x);
 }
 
-enum MHD_Result exchange_answer_by_worker(struct exchange *x)
+bool exchange_answer_by_worker(struct exchange *x)
 {
     if (x->http->is_stopping)
-        return MHD_NO;
+        return false;
     x->state = EXCHANGE_HANDED;
     if (!exchange_settle(x))
-        return MHD_YES;
+        return true;
     if (exchange_queue_is_full(x)) {
         exchange_refuse_queue(x);
         return exchange_send(x);
     }
     x->state = EXCHANGE_WORKING;
     x->n_owners++;
-    x->seat = (struct flight_seat){.landed = {.fire = landed}, .jobs = x->http->jobs};
+    x->answering.seat = (struct flight_seat){.landed = {.fire = landed}, .jobs = x->http->jobs};
     exchange_suspend(x);
-    if (flights_join(x->http->flights, &x->call, &x->seat) != FLIGHTS_FOLLOWS)
+    if (flights_join(x->http->flights, &x->call, &x->answering.seat) != FLIGHTS_FOLLOWS)
         submit(x);
-    return MHD_YES;
+    return true;
 }
 
-enum MHD_Result exchange_answer(struct exchange *x)
+bool exchange_answer(struct exchange *x)
 {
-    if (x->body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
+    if (x->receiving.body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
         return exchange_answer_by_worker(x);
     x->call.is_hurried = true;
     x->reply = answers_find(x->http->answers, &x->call);
-    x->is_kept = x->reply;
+    x->answering.is_kept = x->reply;
     if (!x->reply)
         x->reply = answer_here(x);
     if (x->reply)

@@ -44,24 +44,22 @@ static void append(struct list *list, const char *text)
     list->n += n;
 }
 
-static enum MHD_Result take_line(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
+static void take_line(void *self, const char *name, const char *value)
 {
     struct list *list = self;
-    (void)kind;
     if (strcasecmp(name, list->name) != 0)
-        return MHD_YES;
+        return;
     if (list->n)
         append(list, ", ");
     append(list, value ? value : "");
-    return MHD_YES;
 }
 
 /* Bytes of the copy, with its end, of a header that is there; made at `at` unless that is NULL. */
 static size_t copy(struct exchange *x, const struct kept *k, const char *first, char *at)
 {
     struct list list = {k->list_name, at, 0};
-    if (k->list_name && x->head.n[k->header] > 1)
-        MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_line, &list);
+    if (k->list_name && x->receiving.head.n[k->header] > 1)
+        daemon_headers(x->mhd, take_line, &list);
     else
         append(&list, first);
     if (at)
@@ -75,18 +73,18 @@ bool exchange_keep_call(struct exchange *x, const char *method)
     const struct kept *found[N_KEPT]; /* x->call has NULL for the others */
     size_t n_found = 0;
     for (size_t i = 0; i < N_KEPT; i++)
-        if (x->head.first[kept[i].header])
+        if (x->receiving.head.first[kept[i].header])
             found[n_found++] = &kept[i];
     for (size_t i = 0; i < n_found; i++)
-        n += copy(x, found[i], x->head.first[found[i]->header], NULL);
-    char *at = x->strings = exchange_room(x, n);
+        n += copy(x, found[i], x->receiving.head.first[found[i]->header], NULL);
+    char *at = x->receiving.strings = exchange_room(x, n);
     if (!at)
         return false;
     x->call.method = at;
     at = stpcpy(at, method) + 1;
     for (size_t i = 0; i < n_found; i++) {
         *(const char **)((char *)&x->call + found[i]->place) = at;
-        at += copy(x, found[i], x->head.first[found[i]->header], at);
+        at += copy(x, found[i], x->receiving.head.first[found[i]->header], at);
     }
     return true;
 }

@@ -35,7 +35,7 @@ static void begin_chunk(struct http_chunks *chunks, size_t n)
 /* What the socket takes of the line and at most `room` of the piece; false with errno: nothing. */
 static bool send_some(struct exchange *x, const char *bytes, size_t room)
 {
-    struct http_chunks *chunks = &x->chunks;
+    struct http_chunks *chunks = &x->sending.chunks;
     size_t n_line = chunks->n_line - chunks->line_at;
     struct iovec parts[] = {{chunks->line + chunks->line_at, n_line},
                             {(void *)(uintptr_t)bytes, chunks->n_left < room ? chunks->n_left : room}};
@@ -47,7 +47,7 @@ static bool send_some(struct exchange *x, const char *bytes, size_t room)
     size_t of_line = (size_t)n < n_line ? (size_t)n : n_line, of_piece = (size_t)n - of_line;
     chunks->line_at += of_line;
     chunks->n_left -= of_piece;
-    x->n_sent += of_piece;
+    x->sending.n_sent += of_piece;
     if (of_piece)
         stream_skip(x->stream, of_piece);
     return true;
@@ -56,7 +56,7 @@ static bool send_some(struct exchange *x, const char *bytes, size_t room)
 /* One call to the socket: at most `room` bytes of a piece, or the end. */
 static enum turn take_step(struct exchange *x, size_t room)
 {
-    struct http_chunks *chunks = &x->chunks;
+    struct http_chunks *chunks = &x->sending.chunks;
     const char *bytes = NULL;
     size_t n = stream_look(x->stream, &bytes);
     if (stream_failed(x->stream))
@@ -74,27 +74,30 @@ static enum turn take_step(struct exchange *x, size_t room)
 /* What the socket takes, but no more than a stream's share: then other connections have their turn. */
 static enum turn take_turn(struct exchange *x)
 {
-    uint64_t begin = x->n_sent, share = exchange_fair_bytes(x);
+    uint64_t begin = x->sending.n_sent, share = fairness_share(x);
     enum turn turn = TURN_OVER;
-    if (x->deadline && exchange_is_late(x, clock_coarse()))
+    if (x->timing.deadline && exchange_is_late(x, clock_coarse()))
         exchange_expire(x);
     if (exchange_is_gone(x))
         return TURN_GONE;
-    while (turn == TURN_OVER && x->n_sent - begin < share)
-        turn = take_step(x, (size_t)(share - (x->n_sent - begin)));
+    while (turn == TURN_OVER && x->sending.n_sent - begin < share)
+        turn = take_step(x, (size_t)(share - (x->sending.n_sent - begin)));
     return turn;
 }
 
 static void give_back(struct exchange *x, enum turn turn)
 {
-    x->chunks.is_whole = turn == TURN_WHOLE;
+    x->sending.chunks.is_whole = turn == TURN_WHOLE;
     if (turn == TURN_GONE)
         exchange_leave(x);
     else
         exchange_resume(x);
 }
 
-static void wait_for(struct exchange *x, enum turn turn) { jobs_watch_pause(x->chunks.watch, turn == TURN_NO_PIECE); }
+static void wait_for(struct exchange *x, enum turn turn)
+{
+    jobs_watch_pause(x->sending.chunks.watch, turn == TURN_NO_PIECE);
+}
 
 static void on_room(void *self)
 {
@@ -108,27 +111,21 @@ static void on_room(void *self)
 
 void chunks_go_on(struct exchange *x) { on_room(x); }
 
-void chunks_stop(struct exchange *x)
-{
-    jobs_watch_free(x->chunks.watch);
-    x->chunks.watch = NULL;
-}
-
 static ssize_t read_chunks(void *self, uint64_t pos, char *dst, size_t room)
 {
     struct exchange *x = self;
     (void)pos, (void)dst, (void)room;
     if (exchange_is_gone(x))
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    if (x->chunks.is_whole)
-        return MHD_CONTENT_READER_END_OF_STREAM;
+        return DAEMON_CUT;
+    if (x->sending.chunks.is_whole)
+        return DAEMON_END;
     enum turn turn = take_turn(x);
     if (turn == TURN_WHOLE)
-        return MHD_CONTENT_READER_END_OF_STREAM;
+        return DAEMON_END;
     if (turn != TURN_GONE)
-        x->chunks.watch = jobs_watch_new(x->http->jobs, x->connection->fd, JOBS_WRITABLE, on_room, x);
-    if (!x->chunks.watch)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+        x->sending.chunks.watch = jobs_watch_new(x->http->jobs, x->connection->fd, JOBS_WRITABLE, on_room, x);
+    if (!x->sending.chunks.watch)
+        return DAEMON_CUT;
     exchange_suspend(x);
     wait_for(x, turn);
     return 0;
@@ -138,7 +135,7 @@ enum { BLOCK_BYTES = 64 }; /* of the daemon's own, which is never used */
 
 struct MHD_Response *chunks_response(struct exchange *x)
 {
-    return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, read_chunks, x, NULL);
+    return daemon_response_of_reader(DAEMON_LENGTH_UNKNOWN, BLOCK_BYTES, read_chunks, x);
 }
 
 /* To others the daemon may send a body without chunks, up to the end of the connection; and under TLS only it can
@@ -146,5 +143,5 @@ struct MHD_Response *chunks_response(struct exchange *x)
 bool chunks_are_ours(const struct exchange *x)
 {
     return x->stream && !x->http->door->tls.cert && x->reply->length == API_LENGTH_UNKNOWN &&
-           strcmp(x->head.version, "HTTP/1.1") == 0;
+           strcmp(x->receiving.head.version, "HTTP/1.1") == 0;
 }

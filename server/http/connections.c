@@ -1,7 +1,7 @@
-/* Owns the connections of one loop: their suspension, clients that leave. The comments that begin with
+/* Owns the connections of one loop: those that open and close, those whose clients leave. The comments that begin with
  * "0.9.75" say where that version of the HTTP library needs care. */
 #define _GNU_SOURCE /* POLLRDHUP */
-#include "server/http/internal.h"
+#include "server/http/exchange.h"
 
 #include "server/memory/admission.h"
 #include "server/memory/shares.h"
@@ -14,50 +14,19 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* How soon a client that leaves is noticed; a hundred connections are looked at in 20 us. */
-enum { WATCH_MS = 50 };
-
 /* ---- Connections ----------------------------------------------------------------------------------------------- */
 
-static void connection_opened(struct http_daemon *daemon, struct MHD_Connection *mhd, void **context)
+static void link_in(struct http *http, struct http_connection *connection)
 {
-    struct http *http = daemon->http;
-    struct http_connection *connection = calloc(1, sizeof *connection);
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-    *context = connection; /* NULL: every request of the connection is refused by exchange_begin */
-    if (!connection)       /* its memory is nobody's from here on: nothing at its end will know whose it was */
-        shares_give(SHARE_MEMORY, http->newcomer_client, daemon->memory);
-    if (!connection)
-        return;
-    connection->daemon = daemon;
-    connection->fd = info->connect_fd;
-    connection->bulk_client = http->newcomer_client;
     connection->next = http->connections;
     if (connection->next)
         connection->next->prev = connection;
     http->connections = connection;
     http->n_connections++;
-    http_phase(http, connection, HTTP_PHASE_NEW);
-    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    void *session = info ? info->tls_session : NULL;
-    tls_dress(&http->door->tls, session);
-    if (!http_guard_begin(connection, session)) {
-        metrics_add(METRICS_REJECTED_MEMORY, 1);
-        shutdown(connection->fd, SHUT_RDWR);
-    }
-    if (http->newcomer_deadline) /* its time began when it was accepted */
-        connection->deadline = http->newcomer_deadline;
 }
 
-static void connection_closed(struct http_daemon *daemon, struct http_connection *connection)
+static void unlink_from(struct http *http, struct http_connection *connection)
 {
-    struct http *http = daemon->http;
-    http->n_ended++;
-    admission_give_for(connection ? connection->bulk_client : 0, daemon->memory);
-    accept_closed(http->accept);
-    if (!connection)
-        return;
-    http_guard_end(connection);
     if (connection->prev)
         connection->prev->next = connection->next;
     else
@@ -65,35 +34,46 @@ static void connection_closed(struct http_daemon *daemon, struct http_connection
     if (connection->next)
         connection->next->prev = connection->prev;
     http->n_connections--;
-    free(connection);
 }
 
-void http_on_connection(void *self, struct MHD_Connection *mhd, void **context,
-                        enum MHD_ConnectionNotificationCode code)
+/* NULL: every request of the connection is refused by exchange_begin. */
+void *http_opened(void *self, int fd, void *session)
 {
     struct http_daemon *daemon = self;
-    if (code == MHD_CONNECTION_NOTIFY_STARTED)
-        connection_opened(daemon, mhd, context);
-    else
-        connection_closed(daemon, *context);
+    struct http *http = daemon->http;
+    struct http_connection *connection = calloc(1, sizeof *connection);
+    if (!connection) { /* its memory is nobody's from here on: nothing at its end will know whose it was */
+        shares_give(SHARE_MEMORY, http->newcomer_client, daemon->memory);
+        return NULL;
+    }
+    connection->daemon = daemon;
+    connection->fd = fd;
+    connection->bulk_client = http->newcomer_client;
+    link_in(http, connection);
+    http_phase(http, connection, HTTP_PHASE_NEW);
+    tls_dress(&http->door->tls, session);
+    if (!http_guard_begin(connection, session)) {
+        metrics_add(METRICS_REJECTED_MEMORY, 1);
+        shutdown(connection->fd, SHUT_RDWR);
+    }
+    if (http->newcomer_deadline) /* its time began when it was accepted */
+        connection->deadline = http->newcomer_deadline;
+    return connection;
 }
 
-/* Of one that is gone: nobody's, but somebody's. */
-uint64_t http_peer(int fd)
+void http_closed(void *self, void *context)
 {
-    struct address address;
-    return address_of_peer(fd, &address) ? address_number(&address) : 1;
-}
-
-void http_know_peer(struct http_connection *connection)
-{
-    struct address address;
-    if (connection->is_known)
+    struct http_daemon *daemon = self;
+    struct http_connection *connection = context;
+    struct http *http = daemon->http;
+    http->n_ended++;
+    admission_give_for(connection ? connection->bulk_client : 0, daemon->memory);
+    accept_closed(http->accept);
+    if (!connection)
         return;
-    bool is_there = address_of_peer(connection->fd, &address);
-    connection->is_known = true;
-    connection->peer = is_there ? address_number(&address) : 1;
-    connection->is_proxy = is_there && networks_have(&connection->daemon->http->door->proxies, &address);
+    http_guard_end(connection);
+    unlink_from(http, connection);
+    free(connection);
 }
 
 /* ---- Clients that leave ---------------------------------------------------------------------------------------- */
@@ -187,21 +167,4 @@ void http_sweep(void *self)
     struct http *http = self;
     poll_connections(http, is_receiving, close_if_drained);
     http_check_deadlines(http);
-}
-
-/* ---- Suspension ------------------------------------------------------------------------------------------------ */
-
-void http_suspend(struct http *http, struct MHD_Connection *mhd)
-{
-    MHD_suspend_connection(mhd);
-    if (http->n_suspended++ == 0)
-        jobs_timer_start(http->watch, WATCH_MS, WATCH_MS);
-}
-
-/* 0.9.75: without threads of its own the daemon has nothing that would wake it. */
-void http_resume(struct http_connection *connection, struct MHD_Connection *mhd)
-{
-    MHD_resume_connection(mhd);
-    connection->daemon->http->n_suspended--;
-    connection->daemon->driven.wants_run = true;
 }

@@ -22,39 +22,6 @@ enum { WINDOW_S = 10, DETAIL_BYTES = 256 };
  * pages have 4): a reader may have read so much more than is seen. */
 enum { UNIX_GRAIN = 64 * 1024 };
 
-static uint64_t phase_seconds(const struct options *options, enum http_phase phase)
-{
-    switch (phase) {
-    case HTTP_PHASE_NEW:
-    case HTTP_PHASE_HEAD: return options->header_timeout;
-    case HTTP_PHASE_BODY: return options->body_timeout;
-    case HTTP_PHASE_IDLE:
-    case HTTP_PHASE_ANSWER: break;
-    }
-    return options->connection_timeout;
-}
-
-/* The first head's time began with the connection: its first line gives it no more. */
-void http_phase(struct http *http, struct http_connection *connection, enum http_phase phase)
-{
-    bool goes_on = phase == HTTP_PHASE_HEAD && connection->phase == HTTP_PHASE_NEW;
-    uint64_t now = clock_coarse();
-    connection->phase = phase;
-    connection->progress_at = connection->window_at = now;
-    connection->n_window = 0;
-    if (!goes_on)
-        connection->deadline = now + phase_seconds(http->options, phase) * CLOCK_SECOND;
-    /* Half closed, so that a request already on its way is still read and answered. */
-    if (phase == HTTP_PHASE_IDLE && http->is_draining)
-        shutdown(connection->fd, SHUT_RD);
-}
-
-void http_received(struct http_connection *connection, size_t n_bytes)
-{
-    connection->progress_at = clock_coarse();
-    connection->n_window += n_bytes;
-}
-
 /* ---- Rates ----------------------------------------------------------------------------------------------------- */
 
 /* Has a window ended with fewer bytes than --min-rate asks for, even with those that may have gone unseen? Begins the
@@ -87,12 +54,6 @@ static bool confirmed_bytes(const struct http_connection *connection, uint64_t *
     return is_tcp;
 }
 
-bool http_has_unsent(int fd)
-{
-    int n = 0;
-    return ioctl(fd, SIOCOUTQ, &n) == 0 && n > 0;
-}
-
 /* What the peer has read since the last look; returns how much more it may have. Where nothing waits for it, it is we
  * who are slow, and its time begins anew. Suspended, the daemon's connection waits for us, unless it is for the socket
  * that we write past it. */
@@ -101,7 +62,7 @@ static uint64_t note_reading(struct http_connection *connection, uint64_t now)
     uint64_t confirmed;
     bool is_exact = confirmed_bytes(connection, &confirmed);
     uint64_t n = confirmed - connection->confirmed;
-    bool is_waiting = exchange_is_suspended(connection->exchange) && !connection->exchange->chunks.watch;
+    bool is_waiting = exchange_is_suspended(connection->exchange) && !connection->exchange->sending.chunks.watch;
     bool is_ours = is_waiting || !http_has_unsent(connection->fd);
     connection->confirmed = confirmed;
     connection->n_window += n;
@@ -197,13 +158,6 @@ static void check(const struct http *http, struct http_connection *connection, u
     case HTTP_PHASE_IDLE: check_idle(connection, now); break;
     case HTTP_PHASE_ANSWER: check_answer(http, connection, now); break;
     }
-}
-
-const char *http_head_is_late(const struct options *options, char *detail)
-{
-    snprintf(detail, HTTP_DETAIL_BYTES, "the request's head took longer than %" PRIu64 " s (--header-timeout)",
-             options->header_timeout);
-    return detail;
 }
 
 /* ---- The sweep ------------------------------------------------------------------------------------------------- */

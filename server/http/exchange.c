@@ -20,11 +20,9 @@ enum {
     LARGE_REPLY_BYTES = 1024 * 1024 /* from here on somebody else frees a reply */
 };
 
-bool exchange_is_suspended(const struct exchange *x) { return x->is_suspended; }
-
 bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE_SENDING; }
 
-uint64_t exchange_received(const struct exchange *x) { return x->body.n_bytes + x->n_dropped; }
+uint64_t exchange_received(const struct exchange *x) { return x->receiving.body.n_bytes + x->receiving.n_dropped; }
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */
 
@@ -77,38 +75,25 @@ static void free_room(const struct exchange *x, char *place)
         free(place);
 }
 
-/* Sixteen hexadecimal digits that no other request of this process has, nor likely one of another: a mixed counter. */
-void exchange_make_id(struct http *http, char *id)
+void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Connection *mhd)
 {
-    uint64_t z = http->id_seed + 0x9e3779b97f4a7c15u * ++http->n_ids;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    z ^= z >> 31;
-    for (int i = 15; i >= 0; i--, z >>= 4) /* printf takes half a microsecond for it */
-        id[i] = "0123456789abcdef"[z & 15];
-    id[16] = '\0';
-}
-
-void *exchange_begin(void *self, const char *uri, struct MHD_Connection *mhd)
-{
-    struct http *http = self;
-    struct http_connection *connection =
-        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+    struct http *http = ((struct http_daemon *)daemon)->http;
+    struct http_connection *connection = context;
     size_t n_target = strlen(uri) + 1;
     struct exchange *x = connection ? exchange_new(http) : NULL;
     if (x)
-        x->target = exchange_room(x, n_target);
-    if (!x || !x->target) {
+        x->receiving.target = exchange_room(x, n_target);
+    if (!x || !x->receiving.target) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         free(x);
         return NULL; /* exchange_receive closes the connection */
     }
-    memcpy(x->target, uri, n_target);
+    memcpy(x->receiving.target, uri, n_target);
     x->http = http;
     x->connection = connection;
     x->mhd = mhd;
     x->n_owners = 1;
-    x->begun_at = clock_now();
+    x->timing.begun_at = clock_now();
     exchange_make_id(http, x->id);
     connection->exchange = x;
     http_phase(http, connection, HTTP_PHASE_HEAD);
@@ -141,8 +126,15 @@ static bool is_large(const struct api_reply *reply) { return reply && reply->mem
 
 static void drop_remains(struct exchange *x)
 {
-    struct remains remains = {{x->reply, x->given_up, x->late_reply}, x->seat.copy, x->body}, *later = NULL;
-    if (is_large(x->reply) || is_large(x->given_up) || is_large(x->late_reply) || body_is_large(&x->body))
+    const struct exchange_answering *answering = &x->answering;
+    struct remains remains = {
+        .replies = {x->reply, answering->given_up, answering->late_reply},
+        .copy = answering->seat.copy,
+        .body = x->receiving.body,
+    };
+    struct remains *later = NULL;
+    if (is_large(x->reply) || is_large(answering->given_up) || is_large(answering->late_reply) ||
+        body_is_large(&remains.body))
         later = malloc(sizeof *later);
     if (later) {
         *later = remains;
@@ -157,43 +149,19 @@ void exchange_drop(struct exchange *x)
     if (--x->n_owners > 0)
         return;
     stream_free(x->stream);
-    stream_free(x->late_stream);
+    stream_free(x->answering.late_stream);
     exchange_let_go(x);
     drop_remains(x);
-    admission_give_for(x->client, x->n_stream_taken);
-    free_room(x, x->strings);
-    free_room(x, x->target);
+    admission_give_for(x->client, x->sending.n_stream_taken);
+    free_room(x, x->receiving.strings);
+    free_room(x, x->receiving.target);
     exchange_free(x->http, x);
 }
 
-void exchange_suspend(struct exchange *x)
+bool exchange_is_gone(const struct exchange *x)
 {
-    assert(!x->is_suspended);
-    x->is_suspended = true;
-    http_suspend(x->http, x->mhd);
+    return atomic_load_explicit(&x->ending.is_gone, memory_order_relaxed);
 }
-
-/* 0.9.75: a connection that is suspended in the turn in which its request was read is read from again when it is
- * resumed, and closed if its client has closed its sending side. Left to wait for a turn it is known to read nothing.
- */
-bool exchange_settle(struct exchange *x)
-{
-    bool was_settled = x->is_settled;
-    x->is_settled = true;
-    return was_settled;
-}
-
-void exchange_resume(struct exchange *x)
-{
-    if (!x->is_suspended)
-        return;
-    x->is_suspended = false;
-    chunks_stop(x);
-    turns_leave(x);
-    http_resume(x->connection, x->mhd);
-}
-
-bool exchange_is_gone(const struct exchange *x) { return atomic_load_explicit(&x->is_gone, memory_order_relaxed); }
 
 /* ---- The end --------------------------------------------------------------------------------------------------- */
 
@@ -202,8 +170,8 @@ enum { STATUS_CLIENT_LEFT = 499 }; /* in log and metrics only; the number other 
 /* A head the daemon could not read was answered by itself, nearly always with 400; it does not tell. */
 static int final_status(const struct exchange *x, bool is_complete)
 {
-    if (x->raw_status)
-        return x->raw_status;
+    if (x->receiving.raw_status)
+        return x->receiving.raw_status;
     if (x->state == EXCHANGE_SENDING)
         return x->reply->status;
     return x->state == EXCHANGE_HEAD && is_complete ? 400 : STATUS_CLIENT_LEFT;
@@ -211,19 +179,21 @@ static int final_status(const struct exchange *x, bool is_complete)
 
 static void log_request(const struct exchange *x, int status, bool is_cancelled, const struct metrics_request *figures)
 {
-    uint64_t now = x->begun_at + figures->total_ns, received_at = x->received_at ? x->received_at : now;
+    const struct exchange_timing *timing = &x->timing;
+    uint64_t now = timing->begun_at + figures->total_ns;
+    uint64_t received_at = timing->received_at ? timing->received_at : now;
     const struct log_field fields[] = {
         LOG_TEXT("id", x->id),
         LOG_TEXT("method", x->call.method ? x->call.method : "?"),
-        LOG_TEXT("path", x->call.path ? x->call.path : x->target),
+        LOG_TEXT("path", x->call.path ? x->call.path : x->receiving.target),
         LOG_TEXT("scheme", figures->scheme),
         LOG_TEXT("token", x->account ? account_name(x->account) : ""),
         LOG_COUNT("status", (uint64_t)status),
-        LOG_COUNT("bytes", x->n_sent),
-        LOG_MS("receive_ms", received_at - x->begun_at),
+        LOG_COUNT("bytes", x->sending.n_sent),
+        LOG_MS("receive_ms", received_at - timing->begun_at),
         LOG_MS("queue_ms", figures->queue_ns),
         LOG_MS("compute_ms", figures->work_ns),
-        LOG_MS("send_ms", x->decided_at ? now - x->decided_at : 0),
+        LOG_MS("send_ms", timing->decided_at ? now - timing->decided_at : 0),
         LOG_MS("total_ms", figures->total_ns),
         LOG_TEXT("traceparent", x->traceparent),
         LOG_FLAG("cancelled", is_cancelled),
@@ -233,9 +203,9 @@ static void log_request(const struct exchange *x, int status, bool is_cancelled,
 
 static enum metrics_id cancelled_id(const struct exchange *x)
 {
-    if (atomic_load_explicit(&x->is_late, memory_order_relaxed))
+    if (atomic_load_explicit(&x->ending.is_late, memory_order_relaxed))
         return METRICS_CANCELLED_LATE;
-    if (x->is_slow)
+    if (x->ending.is_slow)
         return METRICS_CANCELLED_SLOW;
     if (x->state == EXCHANGE_SENDING)
         return METRICS_CANCELLED_SENDING;
@@ -244,49 +214,46 @@ static enum metrics_id cancelled_id(const struct exchange *x)
 
 static void report(struct exchange *x, bool is_complete)
 {
-    x->n_sent += is_complete ? x->n_whole : 0;
+    const struct exchange_timing *timing = &x->timing;
+    struct exchange_sending *sending = &x->sending;
+    sending->n_sent += is_complete ? sending->n_whole : 0;
     bool is_unfinished = x->stream && !stream_is_stale(x->stream) && !stream_at_end(x->stream);
-    bool is_cancelled = !x->raw_status && (exchange_is_gone(x) || is_unfinished || !is_complete ||
-                                           atomic_load_explicit(&x->is_late, memory_order_relaxed));
+    bool is_cancelled = !x->receiving.raw_status && (exchange_is_gone(x) || is_unfinished || !is_complete ||
+                                                     atomic_load_explicit(&x->ending.is_late, memory_order_relaxed));
     struct metrics_request figures = {
         .route = x->reply && x->reply->route ? x->reply->route : "",
         .scheme = x->reply && x->reply->scheme ? x->reply->scheme : "",
         .format = x->reply && x->reply->format ? x->reply->format : "",
         .status = final_status(x, is_complete),
-        .total_ns = clock_now() - x->begun_at,
-        .queue_ns = x->queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0),
-        .work_ns = x->answer_ns + x->pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0),
-        .n_bytes = x->n_sent,
+        .total_ns = clock_now() - timing->begun_at,
+        .queue_ns = timing->queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0),
+        .work_ns = timing->answer_ns + timing->pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0),
+        .n_bytes = sending->n_sent,
     };
     log_request(x, figures.status, is_cancelled, &figures);
     metrics_request(&figures);
     exchange_end_stream(x);
-    metrics_add(METRICS_SENT_BYTES, (int64_t)x->n_sent);
+    metrics_add(METRICS_SENT_BYTES, (int64_t)sending->n_sent);
     if (is_cancelled)
         metrics_add(cancelled_id(x), 1);
     metrics_add(METRICS_NOT_MODIFIED, figures.status == 304);
     metrics_add(METRICS_REJECTED_LIMIT, figures.status == 413);
     metrics_add(METRICS_REJECTED_TOKEN, figures.status == 401 || figures.status == 403);
-    metrics_add(METRICS_STREAMS, x->is_counted_stream ? -1 : 0);
-    x->http->n_streams -= x->is_counted_stream;
-    if (x->is_counted_stream)
+    metrics_add(METRICS_STREAMS, sending->is_counted_stream ? -1 : 0);
+    x->http->n_streams -= sending->is_counted_stream;
+    if (sending->is_counted_stream)
         admission_end_stream(x->client);
     metrics_add(METRICS_IN_FLIGHT, -1);
 }
 
-void exchange_end(void *self, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code)
+void exchange_end(void *request, bool is_complete)
 {
-    struct http *http = self;
-    struct exchange *x = *request;
-    (void)mhd;
-    *request = NULL;
-    if (!x)
-        return;
-    report(x, code == MHD_REQUEST_TERMINATED_COMPLETED_OK);
-    atomic_store_explicit(&x->is_gone, true, memory_order_relaxed);
-    assert(!x->is_suspended);
+    struct exchange *x = request;
+    report(x, is_complete);
+    atomic_store_explicit(&x->ending.is_gone, true, memory_order_relaxed);
+    assert(!x->waiting.is_suspended);
     x->connection->exchange = NULL;
-    http_phase(http, x->connection, HTTP_PHASE_IDLE);
+    http_phase(x->http, x->connection, HTTP_PHASE_IDLE);
     x->connection = NULL;
     if (x->stream && !stream_cancel(x->stream))
         x->n_owners++; /* until stream_idle */

@@ -1,61 +1,45 @@
-/* Owns the order in which many streams of one loop are sent: so many in a turn of the loop, the others after them. Were
- * all served in each turn, 300 of them would take 27 ms of it, and whoever asks for /healthz would wait as long. */
+/* Owns how many streams of one loop are sent in a turn of it, in which order, and how much of each: the more there
+ * are, the less. If every stream were served in each turn, 300 of them would take 27 ms of it, and a request for
+ * /healthz would wait as long. */
 #include "server/http/exchange.h"
 
 enum {
-    MANY = 32,   /* streams, beyond which they take turns */
-    TURN_MAX = 8 /* served in one turn then */
+    MANY = 32,    /* streams, beyond which they take turns */
+    TURN_MAX = 8, /* served in one turn then */
+    SHARE_MIN = 16 * 1024
 };
 
-bool turns_must_wait(struct exchange *x)
+/* One turn of the loop serves every stream that can take bytes; the more there are, the less each gets, so that a new
+ * connection need not wait for seconds. */
+size_t fairness_share(const struct exchange *x)
+{
+    size_t fair = EXCHANGE_BLOCK_MAX / (1 + x->http->n_streams / 8); /* and beyond some the streams take turns */
+    return fair > SHARE_MIN ? fair : SHARE_MIN;
+}
+
+bool fairness_must_wait(struct exchange *x)
 {
     struct http *http = x->http;
-    bool has_turn = x->has_turn;
-    x->has_turn = false;
+    bool has_turn = x->waiting.has_turn;
+    x->waiting.has_turn = false;
     if (has_turn || http->n_streams <= MANY)
         return false;
     if (!http->has_waiting && http->n_served < TURN_MAX) {
         http->n_served++;
         return false;
     }
-    exchange_suspend(x);
-    x->is_waiting_turn = true;
-    x->next_turn = NULL;
-    x->prev_turn = http->last_turn;
-    if (http->last_turn)
-        http->last_turn->next_turn = x;
-    else
-        http->first_turn = x;
-    http->last_turn = x;
-    http->has_waiting = true;
+    exchange_suspend_in_line(x);
     return true;
 }
 
-void turns_leave(struct exchange *x)
-{
-    struct http *http = x->http;
-    if (!x->is_waiting_turn)
-        return;
-    x->is_waiting_turn = false;
-    if (x->prev_turn)
-        x->prev_turn->next_turn = x->next_turn;
-    else
-        http->first_turn = x->next_turn;
-    if (x->next_turn)
-        x->next_turn->prev_turn = x->prev_turn;
-    else
-        http->last_turn = x->prev_turn;
-    http->has_waiting = http->first_turn != NULL;
-}
-
-void turns_begin(struct http *http)
+void fairness_begin_turn(struct http *http)
 {
     http->n_served = 0;
     for (; http->first_turn && http->n_served < TURN_MAX; http->n_served++) {
         struct exchange *x = http->first_turn;
-        x->has_turn = true;
-        exchange_resume(x); /* leaves the list */
+        x->waiting.has_turn = true;
+        exchange_resume(x); /* leaves the line */
     }
 }
 
-bool turns_are_wanted(const struct http *http) { return http->has_waiting; }
+bool fairness_wants_turn(const struct http *http) { return http->has_waiting; }

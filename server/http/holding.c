@@ -12,8 +12,9 @@
 
 static bool hold_picture(struct exchange *x)
 {
-    uint64_t most = x->http->host->max_pictures, all = api_pictures_bytes(), n = x->held->n_finished;
-    if (shares_take_object(SHARE_PICTURES, x->client, x->held, n, all < most ? most - all : 0))
+    const struct api_reply *held = x->sending.held;
+    uint64_t most = x->http->host->max_pictures, all = api_pictures_bytes(), n = held->n_finished;
+    if (shares_take_object(SHARE_PICTURES, x->client, held, n, all < most ? most - all : 0))
         return true;
     char detail[320];
     snprintf(detail, sizeof detail,
@@ -33,15 +34,16 @@ bool exchange_hold(struct exchange *x)
         exchange_refuse_memory(x, "the answer, while it is read,", reply->memory);
         return false;
     }
-    x->held = reply;
+    x->sending.held = reply;
     return hold_picture(x);
 }
 
 void exchange_let_go(struct exchange *x)
 {
-    if (!x->held)
+    struct exchange_sending *sending = &x->sending;
+    if (!sending->held)
         return;
-    admission_let_go(x->client, x->held);
-    shares_give_object(SHARE_PICTURES, x->client, x->held);
-    x->held = NULL;
+    admission_let_go(x->client, sending->held);
+    shares_give_object(SHARE_PICTURES, x->client, sending->held);
+    sending->held = NULL;
 }

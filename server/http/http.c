@@ -1,15 +1,10 @@
-/* Owns the HTTP daemons of one loop: start, running them, and the end.
- *
- * A daemon (libmicrohttpd 0.9.75) has no threads here: its epoll descriptor is watched by our loop, every callback runs
- * on the loop's thread. The comments that begin with "0.9.75" say where that version needs care. */
-#include "server/http/internal.h"
+/* Owns the HTTP daemons of one loop (daemon/daemon.h): start, running them, and the end. */
+#include "server/http/exchange.h"
 
 #include "server/loop/clock.h"
 #include "server/metrics.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 
@@ -41,74 +36,42 @@ static void count_pool(struct http *http)
 static void run_daemon(void *self)
 {
     struct http_daemon *daemon = self;
-    if (!daemon->mhd)
+    if (!daemon->library)
         return;
-    turns_begin(daemon->http);
-    MHD_run(daemon->mhd);
-    daemon->driven.wants_run = daemon->driven.wants_run || turns_are_wanted(daemon->http);
+    fairness_begin_turn(daemon->http);
+    daemon_run(daemon->library);
+    daemon->driven.wants_run = daemon->driven.wants_run || fairness_wants_turn(daemon->http);
     count_pool(daemon->http);
 }
 
-static bool daemon_timeout(void *self, uint64_t *ms)
-{
-    struct http_daemon *daemon = self;
-    MHD_UNSIGNED_LONG_LONG timeout = 0;
-    if (!daemon->mhd || MHD_get_timeout(daemon->mhd, &timeout) != MHD_YES)
-        return false;
-    *ms = timeout;
-    return true;
-}
-
-/* What the daemon says while it starts explains a failure. Later it only tells of broken clients, as our request lines
- * do. */
-static void on_daemon_message(void *self, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
-
-static void on_daemon_message(void *self, const char *format, va_list arguments)
+static bool timeout(void *self, uint64_t *ms)
 {
     const struct http_daemon *daemon = self;
-    if (daemon->mhd)
-        return;
-    char text[256];
-    vsnprintf(text, sizeof text, format, arguments);
-    text[strcspn(text, "\n")] = '\0';
-    log_error("HTTP daemon: %s", text);
+    return daemon->library && daemon_timeout(daemon->library, ms);
 }
 
-/* The daemon calls this when its own state is broken and then expects the process to end. */
-static void on_panic(void *self, const char *file, unsigned line, const char *reason)
-{
-    (void)self;
-    log_error("HTTP daemon: panic in %s:%u: %s", file, line, reason ? reason : "no reason given");
-    log_flush_all(1000);
-    abort();
-}
+static const struct daemon_events events = {
+    .opened = http_opened,
+    .closed = http_closed,
+    .begin = exchange_begin,
+    .receive = exchange_receive,
+    .end = exchange_end,
+};
 
-/* In GnuTLS's words. Older versions of the protocol are broken. */
-static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
-
-static struct MHD_Daemon *start_daemon(struct http_daemon *daemon, size_t memory)
+static struct daemon *start_daemon(struct http_daemon *daemon, size_t memory)
 {
-    struct http *http = daemon->http;
-    const struct options *options = http->options;
+    const struct options *options = daemon->http->options;
+    const struct tls *tls = &daemon->http->door->tls;
     uint64_t silence = options->connection_timeout;
     silence = silence > options->send_timeout ? silence : options->send_timeout;
-    const struct tls *tls = &http->door->tls;
-    struct MHD_OptionItem items[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, tls->cert},
-                                     {MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key},
-                                     {MHD_OPTION_HTTPS_PRIORITIES, 0, tls_versions},
-                                     {MHD_OPTION_END, 0, NULL}};
-    unsigned flags = (tls->cert ? MHD_USE_TLS : 0) | MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME |
-                     MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG;
-    return MHD_start_daemon(
-        flags, 0, NULL, NULL, exchange_receive, http, MHD_OPTION_EXTERNAL_LOGGER, on_daemon_message,
-        daemon, /* 0.9.75: must come first */
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, memory, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)options->max_connections, /* which accept.c keeps to already */
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)silence + TIMEOUT_MARGIN_S, MHD_OPTION_STRICT_FOR_CLIENT,
-        -1, /* 0.9.75: the only value that refuses "Name :", which hides a header */
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_URI_LOG_CALLBACK, exchange_begin, http,
-        MHD_OPTION_NOTIFY_COMPLETED, exchange_end, http, MHD_OPTION_NOTIFY_CONNECTION, http_on_connection, daemon,
-        MHD_OPTION_ARRAY, tls->cert ? items : items + 3, MHD_OPTION_END);
+    const struct daemon_settings settings = {
+        .memory = memory,
+        .max_connections = (unsigned)options->max_connections, /* which accept.c keeps to already */
+        .timeout_s = (unsigned)silence + TIMEOUT_MARGIN_S,
+        .cert = tls->cert,
+        .key = tls->key,
+    };
+    return daemon_new(&settings, &events, daemon);
 }
 
 static bool start_driven(struct http *http, enum http_daemon_kind kind)
@@ -116,19 +79,17 @@ static bool start_driven(struct http *http, enum http_daemon_kind kind)
     struct http_daemon *daemon = &http->daemons[kind];
     daemon->http = http;
     daemon->memory = kind == HTTP_BULK ? memories[kind] : 0;
-    daemon->mhd = start_daemon(daemon, memories[kind]);
-    if (!daemon->mhd)
+    daemon->library = start_daemon(daemon, memories[kind]);
+    if (!daemon->library)
         return false;
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(daemon->mhd, MHD_DAEMON_INFO_EPOLL_FD);
     daemon->driven =
-        (struct jobs_driven){.fd = info->epoll_fd, .self = daemon, .run = run_daemon, .timeout = daemon_timeout};
+        (struct jobs_driven){.fd = daemon_fd(daemon->library), .self = daemon, .run = run_daemon, .timeout = timeout};
     return jobs_drive(http->jobs, &daemon->driven);
 }
 
 static bool start(struct http *http)
 {
     const struct options *options = http->options;
-    MHD_set_panic_func(on_panic, NULL);
     if (!http_guard_works()) {
         log_error("recv() of this program is not the one the HTTP library calls; heads would go unchecked");
         return false;
@@ -194,12 +155,8 @@ void http_drain(struct http *http)
 
 static void stop_daemon(struct http_daemon *daemon)
 {
-    if (!daemon->mhd)
-        return;
-    /* 0.9.75 aborts the process if a connection is still suspended when the daemon is stopped; resuming takes a run. */
-    MHD_run(daemon->mhd);
-    MHD_stop_daemon(daemon->mhd);
-    daemon->mhd = NULL;
+    daemon_free(daemon->library);
+    daemon->library = NULL;
 }
 
 void http_stop(struct http *http)
@@ -220,7 +177,7 @@ void http_free(struct http *http)
     if (!http)
         return;
     exchange_free_spare(http);
-    kept_free(http);
+    response_cache_free(http);
     pool_free(http->pool);
     free(http);
 }

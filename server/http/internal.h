@@ -1,15 +1,14 @@
-/* Shared by http.c (the daemons), connections.c, newcomers.c and exchange.c (one request and its
- * answer), by nobody else. */
+/* One I/O loop: its daemons and its connections, and what the files of this folder call of each other for those, lowest
+ * first. exchange.h adds the requests. */
 #ifndef SERVER_HTTP_INTERNAL_H
 #define SERVER_HTTP_INTERNAL_H
 
 #include "server/http/http.h"
 #include "server/http/accept.h"
 #include "server/cache/answers.h"
+#include "server/http/daemon/daemon.h"
 #include "server/http/guard.h"
 #include "server/memory/pool.h"
-
-#include <microhttpd.h>
 
 struct exchange;
 struct http_kept;
@@ -28,8 +27,8 @@ enum http_daemon_kind { HTTP_SMALL, HTTP_BULK, HTTP_N_DAEMONS };
 
 struct http_daemon {
     struct http *http;
-    size_t memory; /* of a connection, where it counts; 0 for the small ones, whose number is limit enough */
-    struct MHD_Daemon *mhd;
+    size_t memory;          /* of a connection, where it counts; 0 for the small ones, whose number is limit enough */
+    struct daemon *library; /* NULL before its start and after its end */
     struct jobs_driven driven;
 };
 
@@ -72,7 +71,7 @@ struct http {
     uint64_t newcomer_deadline, newcomer_client; /* of the connection that a daemon is just being given */
     struct jobs_timer *sweep, *watch;
     struct jobs_call drain;
-    struct exchange *first_turn, *last_turn; /* turns.c: streams that wait for the next turn of the loop */
+    struct exchange *first_turn, *last_turn; /* fairness.c: streams that wait for the next turn of the loop */
     bool has_waiting;
     size_t n_served; /* streams, in this turn */
     struct exchange *spare_exchanges;
@@ -81,42 +80,30 @@ struct http {
     uint64_t id_seed, n_ids; /* request ids */
 };
 
-/* ---- deadlines.c ------------------------------------------------------------------------------------------- */
+/* ---- phases.c ---------------------------------------------------------------------------------------------- */
 
-enum { HTTP_SWEEP_MS = 500, HTTP_DETAIL_BYTES = 128 };
+enum { HTTP_DETAIL_BYTES = 128 };
 
 /* Moves the connection to a phase and gives it that phase's time. */
 void http_phase(struct http *http, struct http_connection *connection, enum http_phase phase);
 void http_received(struct http_connection *connection, size_t n_bytes); /* of a body */
-void http_check_deadlines(struct http *http);
-bool http_has_unsent(int fd); /* bytes that the peer has not confirmed */
+bool http_has_unsent(int fd);                                           /* bytes that the peer has not confirmed */
 /* Says so in detail[HTTP_DETAIL_BYTES], and returns it. */
 const char *http_head_is_late(const struct options *options, char *detail);
+
+/* ---- clients.c --------------------------------------------------------------------------------------------- */
+
+uint64_t http_peer(int fd);                              /* who is at the other end (networks.h) */
+void http_know_peer(struct http_connection *connection); /* looks that up, once: connection->peer, is_proxy */
 
 /* ---- sent.c ------------------------------------------------------------------------------------------------ */
 
 bool http_sent_works(void); /* whether it is this program's send() that the HTTP library calls */
 
-/* ---- connections.c ----------------------------------------------------------------------------------------- */
+/* ---- fairness.c -------------------------------------------------------------------------------------------- */
 
-uint64_t http_peer(int fd);                              /* who is at the other end (networks.h) */
-void http_know_peer(struct http_connection *connection); /* looks that up, once: connection->peer, is_proxy */
-
-/* Sets aside a connection whose answer needs time, and wakes it up. Only for the exchange. */
-void http_suspend(struct http *http, struct MHD_Connection *mhd);
-void http_resume(struct http_connection *connection, struct MHD_Connection *mhd);
-
-/* Called by a daemon (struct http_daemon) and by the timers. */
-void http_on_connection(void *daemon, struct MHD_Connection *mhd, void **context,
-                        enum MHD_ConnectionNotificationCode code);
-void http_watch(void *http);
-void http_sweep(void *http);
-
-/* ---- turns.c -------------------------------------------------------------------------------------------------------
- */
-
-void turns_begin(struct http *http); /* a turn of the loop: the next so many streams may go on */
-bool turns_are_wanted(const struct http *http);
+void fairness_begin_turn(struct http *http); /* a turn of the loop: the next so many streams may go on */
+bool fairness_wants_turn(const struct http *http);
 
 /* ---- newcomers.c: connections that have not said anything yet ---------------------------------------------- */
 
@@ -124,32 +111,18 @@ void newcomers_sweep(struct http *http, uint64_t now); /* those that take too lo
 void newcomers_drain(struct http *http);               /* those that have said nothing until now are closed */
 void newcomers_stop(struct http *http);
 
-/* Callbacks of the daemon, in the order of a request's life. */
-void *exchange_begin(void *http, const char *uri, struct MHD_Connection *mhd);
-enum MHD_Result exchange_receive(void *http, struct MHD_Connection *mhd, const char *url, const char *method,
-                                 const char *version, const char *upload, size_t *n_upload, void **request);
-void exchange_end(void *http, struct MHD_Connection *mhd, void **request, enum MHD_RequestTerminationCode code);
+/* ---- deadlines.c ------------------------------------------------------------------------------------------- */
 
-void exchange_free_spare(struct http *http); /* at the end */
-void kept_free(struct http *http);           /* likewise, when no daemon runs any more */
-bool exchange_is_suspended(const struct exchange *exchange);
-/* Whether its answer is on its way, from the moment a worker has begun on it: a client that has closed its sending side
- * may then still be reading. */
-bool exchange_is_sending(const struct exchange *exchange);
-uint64_t exchange_received(const struct exchange *exchange); /* bytes of its body */
-/* The client is gone, or has to go: no further work, the connection closes at the next turn. */
-void exchange_leave(struct exchange *exchange);
-void exchange_leave_slow(struct exchange *exchange); /* for it reads too slowly */
-/* The request's own time is over: 503 if nothing has been sent, else as exchange_leave. */
-bool exchange_is_late(const struct exchange *exchange, uint64_t now);
-void exchange_expire(struct exchange *exchange);
-/* Sends an interim response (100), which shows whether a client that has closed its sending side is there. False: this
- * one may not be sent any. */
-bool exchange_probe(struct exchange *exchange);
-bool exchange_is_probed(const struct exchange *exchange);
-/* The client is too slow with its request: says so (408), past the daemon, if nothing has been answered yet. exchange
- * may be NULL: no request line has come. Or there is not even a connection of a daemon's yet. */
-void exchange_refuse_slow(struct exchange *exchange, struct http_connection *connection, const char *detail);
-void exchange_refuse_silent(struct http *http, int fd, const char *detail);
+enum { HTTP_SWEEP_MS = 500 };
+
+void http_check_deadlines(struct http *http);
+
+/* ---- connections.c ----------------------------------------------------------------------------------------- */
+
+/* Called by a daemon (struct http_daemon), whose context of a connection is ours, and by the timers. */
+void *http_opened(void *daemon, int fd, void *session);
+void http_closed(void *daemon, void *connection);
+void http_watch(void *http);
+void http_sweep(void *http);
 
 #endif

@@ -6,17 +6,17 @@
 
 void exchange_leave(struct exchange *x)
 {
-    atomic_store_explicit(&x->is_gone, true, memory_order_relaxed);
+    atomic_store_explicit(&x->ending.is_gone, true, memory_order_relaxed);
     exchange_resume(x);
 }
 
 void exchange_leave_slow(struct exchange *x)
 {
-    x->is_slow = true;
+    x->ending.is_slow = true;
     exchange_leave(x);
 }
 
-bool exchange_is_probed(const struct exchange *x) { return x->is_probed; }
+bool exchange_is_probed(const struct exchange *x) { return x->ending.is_probed; }
 
 /* Nothing has been sent on the connection since its last answer, so an interim response may be written past the daemon;
  * a client of HTTP/1.1 reads over it (RFC 9110, 15.2), one of HTTP/1.0 would not. What the last answer has left unsent
@@ -24,32 +24,35 @@ bool exchange_is_probed(const struct exchange *x) { return x->is_probed; }
 bool exchange_probe(struct exchange *x)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    x->is_probed = true;
+    x->ending.is_probed = true;
     if (http_has_unsent(x->connection->fd))
         return true;
-    return !x->http->door->tls.cert && strcmp(x->head.version, "HTTP/1.0") != 0 &&
+    return !x->http->door->tls.cert && strcmp(x->receiving.head.version, "HTTP/1.0") != 0 &&
            send(x->connection->fd, interim, sizeof interim - 1, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof interim - 1;
 }
 
 /* ---- The request's own time ------------------------------------------------------------------------------------ */
 
-bool exchange_is_late(const struct exchange *x, uint64_t now) { return x->deadline && now >= x->deadline; }
+bool exchange_is_late(const struct exchange *x, uint64_t now)
+{
+    return x->timing.deadline && now >= x->timing.deadline;
+}
 
 /* Its pieces are no longer wanted; it and its reply live until the last worker has let go. */
 static void abandon_stream(struct exchange *x)
 {
-    x->late_stream = x->stream;
-    x->late_reply = x->reply;
+    x->answering.late_stream = x->stream;
+    x->answering.late_reply = x->reply;
     x->stream = NULL;
     x->reply = NULL;
-    if (!stream_cancel(x->late_stream))
+    if (!stream_cancel(x->answering.late_stream))
         x->n_owners++; /* until stream_idle */
 }
 
 void exchange_expire(struct exchange *x)
 {
     if (x->state == EXCHANGE_SENDING) {
-        atomic_store_explicit(&x->is_late, true, memory_order_relaxed);
+        atomic_store_explicit(&x->ending.is_late, true, memory_order_relaxed);
         exchange_leave(x);
         return;
     }

@@ -49,14 +49,13 @@ static void hand_over(struct newcomer *newcomer, enum http_daemon_kind kind)
     if (kind == HTTP_BULK && !admission_take_spare(client, newcomer->http->daemons[kind].memory))
         kind = HTTP_SMALL; /* which receives it too, more slowly */
     struct http_daemon *daemon = &newcomer->http->daemons[kind];
-    struct sockaddr_storage address = {.ss_family = AF_UNSPEC}; /* nobody asks who it is */
     int fd = newcomer->fd;
     uint64_t n_ended = daemon->http->n_ended, deadline = newcomer->deadline;
     forget(newcomer);
     daemon->driven.wants_run = true;
     daemon->http->newcomer_deadline = deadline;
     daemon->http->newcomer_client = client;
-    if (MHD_add_connection(daemon->mhd, fd, (const struct sockaddr *)&address, sizeof address) != MHD_YES) {
+    if (!daemon_add(daemon->library, fd)) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         if (daemon->http->n_ended == n_ended) {
             admission_give_for(client, daemon->memory);

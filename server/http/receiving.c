@@ -10,16 +10,12 @@
 /* Of a body refused while it comes, read and dropped so that the refusal arrives. */
 enum { DRAIN_BODY_MAX = 8 * 1024 * 1024 };
 
-static enum MHD_Result take_header(void *self, enum MHD_ValueKind kind, const char *name, const char *value)
-{
-    (void)kind;
-    http_head_take(self, name, value);
-    return MHD_YES;
-}
+static void take_header(void *head, const char *name, const char *value) { http_head_take(head, name, value); }
 
 static void take_names(struct exchange *x)
 {
-    const char *id = x->head.first[HTTP_REQUEST_ID], *trace = x->head.first[HTTP_TRACEPARENT];
+    const struct http_head *head = &x->receiving.head;
+    const char *id = head->first[HTTP_REQUEST_ID], *trace = head->first[HTTP_TRACEPARENT];
     if (id && http_id_is_valid(id))
         snprintf(x->id, sizeof x->id, "%s", id);
     if (trace && http_traceparent_is_valid(trace))
@@ -28,16 +24,17 @@ static void take_names(struct exchange *x)
 
 static bool take_timeout(struct exchange *x)
 {
-    const char *timeout = x->head.first[HTTP_REQUEST_TIMEOUT];
-    return !timeout || (x->head.n[HTTP_REQUEST_TIMEOUT] == 1 && http_timeout_parse(timeout, &x->timeout_us));
+    const struct http_head *head = &x->receiving.head;
+    const char *timeout = head->first[HTTP_REQUEST_TIMEOUT];
+    return !timeout || (head->n[HTTP_REQUEST_TIMEOUT] == 1 && http_timeout_parse(timeout, &x->timing.timeout_us));
 }
 
 /* Of a head that is too long, what was sent: its cost up to where it was refused, as nobody waits for its end. */
-static enum MHD_Result send_head_refusal(struct exchange *x, const struct http_refusal *refusal)
+static bool send_head_refusal(struct exchange *x, const struct http_refusal *refusal)
 {
     char detail[512];
     const struct http_guard *guard = &x->connection->guard;
-    size_t cost = !x->must_close ? 0 : guard->head.cost ? guard->head.cost : guard->chunks.cost;
+    size_t cost = !x->receiving.must_close ? 0 : guard->head.cost ? guard->head.cost : guard->chunks.cost;
     metrics_add(METRICS_REJECTED_HEAD, 1);
     if (!cost)
         return exchange_send_refusal(x, refusal->status, refusal->detail);
@@ -48,12 +45,9 @@ static enum MHD_Result send_head_refusal(struct exchange *x, const struct http_r
 /* 0.9.75 closes the connection after a response queued in its first call for a request, as a body may follow that
  * nobody will read. Where none follows, the refusal waits for the next call, which comes at once, and the connection
  * stays. */
-static enum MHD_Result send_early(struct exchange *x)
-{
-    return http_head_has_body(&x->head) ? exchange_send(x) : MHD_YES;
-}
+static bool send_early(struct exchange *x) { return !http_head_has_body(&x->receiving.head) || exchange_send(x); }
 
-static enum MHD_Result refuse_timeout(struct exchange *x)
+static bool refuse_timeout(struct exchange *x)
 {
     metrics_add(METRICS_REJECTED_HEAD, 1);
     exchange_refuse(x, 400,
@@ -62,14 +56,15 @@ static enum MHD_Result refuse_timeout(struct exchange *x)
 }
 
 /* Everything that can be refused before the body is: form of the head, then what the language says, then room. */
-static enum MHD_Result check_head(struct exchange *x)
+static bool check_head(struct exchange *x)
 {
-    struct http_refusal refusal = x->target_refusal.status ? x->target_refusal : http_head_check(&x->head);
+    const struct http_head *head = &x->receiving.head;
+    struct http_refusal refusal = x->receiving.refusal.status ? x->receiving.refusal : http_head_check(head);
     if (refusal.status)
         return send_head_refusal(x, &refusal);
     if (!take_timeout(x))
         return refuse_timeout(x);
-    uint64_t n_declared = http_head_length(&x->head);
+    uint64_t n_declared = http_head_length(head);
     x->reply = api_refuse_early(x->http->host, &x->call, n_declared);
     if (x->reply || !exchange_admit(x))
         return send_early(x);
@@ -77,9 +72,10 @@ static enum MHD_Result check_head(struct exchange *x)
         exchange_refuse_queue(x);
         return exchange_send(x);
     }
-    x->body.client = x->client;
-    if (n_declared == UINT64_MAX || (body_may_come(&x->body, n_declared) && body_reserve(&x->body, (size_t)n_declared)))
-        return MHD_YES;
+    struct body *body = &x->receiving.body;
+    body->client = x->client;
+    if (n_declared == UINT64_MAX || (body_may_come(body, n_declared) && body_reserve(body, (size_t)n_declared)))
+        return true;
     exchange_refuse_memory(x, "the body", n_declared);
     return exchange_send(x);
 }
@@ -87,24 +83,25 @@ static enum MHD_Result check_head(struct exchange *x)
 /* The guard has refused what the client sent, in a head or a body; see guard.h. */
 static void refuse_frame(struct exchange *x)
 {
-    x->target_refusal = x->connection->guard.refusal;
-    x->must_close = true;
+    x->receiving.refusal = x->connection->guard.refusal;
+    x->receiving.must_close = true;
 }
 
-static enum MHD_Result receive_head(struct exchange *x, const char *method, const char *version)
+static bool receive_head(struct exchange *x, const char *method, const char *version)
 {
+    struct http_head *head = &x->receiving.head;
     if (x->http->is_stopping)
-        return MHD_NO;
-    x->head.version = version;
-    x->head.method = method;
-    MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, take_header, &x->head);
+        return false;
+    head->version = version;
+    head->method = method;
+    daemon_headers(x->mhd, take_header, head);
     if (!exchange_keep_call(x, method))
-        return MHD_NO;
+        return false;
     take_names(x);
-    bool is_refused = strcmp(x->target, HTTP_GUARD_TARGET) == 0;
+    bool is_refused = strcmp(x->receiving.target, HTTP_GUARD_TARGET) == 0;
     exchange_authenticate(x);
     x->client = exchange_client(x);
-    x->target_refusal = http_target_split(x->target, &x->call.path, &x->call.query);
+    x->receiving.refusal = http_target_split(x->receiving.target, &x->call.path, &x->call.query);
     if (is_refused) {
         x->call.path = HTTP_GUARD_TARGET; /* for the log */
         refuse_frame(x);
@@ -117,60 +114,62 @@ static enum MHD_Result receive_head(struct exchange *x, const char *method, cons
 /* 0.9.75 takes no response while a body arrives. So one that finds no memory, or passes the limit, is refused past the
  * daemon, at once; what is on its way is read on and dropped for a while, since unread bytes would make the close a
  * reset. Under TLS, where only the daemon can write, it is refused at its end, if that comes soon. */
-static enum MHD_Result drop_body(struct exchange *x, size_t n)
+static bool drop_body(struct exchange *x, size_t n)
 {
-    body_drop(&x->body);
-    x->n_dropped += n;
-    if (!x->raw_status && !x->http->door->tls.cert) {
+    struct exchange_receiving *receiving = &x->receiving;
+    body_drop(&receiving->body);
+    receiving->n_dropped += n;
+    if (!receiving->raw_status && !x->http->door->tls.cert) {
         exchange_send_raw(x->http, x->connection->fd, x->id, x->reply);
-        x->raw_status = x->reply->status;
+        receiving->raw_status = x->reply->status;
     }
-    return x->n_dropped <= DRAIN_BODY_MAX ? MHD_YES : MHD_NO;
+    return receiving->n_dropped <= DRAIN_BODY_MAX;
 }
 
-static enum MHD_Result receive_body(struct exchange *x, const char *bytes, size_t n)
+static bool receive_body(struct exchange *x, const char *bytes, size_t n)
 {
+    struct body *body = &x->receiving.body;
     uint64_t n_max = x->http->host->max_body;
     http_received(x->connection, n);
     metrics_add(METRICS_RECEIVED_BYTES, (int64_t)n);
-    if (!x->reply && (n > n_max || x->body.n_bytes > n_max - n)) {
-        x->reply = api_refuse_early(x->http->host, &x->call, x->body.n_bytes + n);
+    if (!x->reply && (n > n_max || body->n_bytes > n_max - n)) {
+        x->reply = api_refuse_early(x->http->host, &x->call, body->n_bytes + n);
         if (!x->reply)
             exchange_refuse(x, 413, "the body is larger than --max-body");
-    } else if (!x->reply && !body_add(&x->body, bytes, n, n_max)) {
-        exchange_refuse_memory(x, "the body", x->body.n_bytes + n);
+    } else if (!x->reply && !body_add(body, bytes, n, n_max)) {
+        exchange_refuse_memory(x, "the body", body->n_bytes + n);
     }
-    return x->reply ? drop_body(x, n) : MHD_YES;
+    return !x->reply || drop_body(x, n);
 }
 
-static enum MHD_Result receive_end(struct exchange *x)
+static bool receive_end(struct exchange *x)
 {
-    if (x->raw_status)
-        return MHD_NO;
-    x->received_at = clock_now();
-    x->deadline = x->timeout_us ? x->received_at + x->timeout_us * 1000 : 0;
+    struct body *body = &x->receiving.body;
+    struct exchange_timing *timing = &x->timing;
+    if (x->receiving.raw_status)
+        return false;
+    timing->received_at = clock_now();
+    timing->deadline = timing->timeout_us ? timing->received_at + timing->timeout_us * 1000 : 0;
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
-    if (x->connection->guard.refusal.status && MHD_lookup_connection_value(x->mhd, MHD_FOOTER_KIND, HTTP_GUARD_TRAILER))
+    if (x->connection->guard.refusal.status && daemon_has_trailer(x->mhd, HTTP_GUARD_TRAILER))
         refuse_frame(x);
     if (x->reply)
         return exchange_send(x);
-    if (x->must_close)
+    if (x->receiving.must_close)
         return check_head(x);
-    x->call.body = x->body.n_bytes ? x->body.bytes : NULL;
-    x->call.body_bytes = x->body.n_bytes;
+    x->call.body = body->n_bytes ? body->bytes : NULL;
+    x->call.body_bytes = body->n_bytes;
     x->call.body_is_ours = true;
     return exchange_answer(x);
 }
 
 /* The daemon calls this once with the head, then for each part of the body, then with none; and again after a resume.
  */
-enum MHD_Result exchange_receive(void *self, struct MHD_Connection *mhd, const char *url, const char *method,
-                                 const char *version, const char *upload, size_t *n_upload, void **request)
+bool exchange_receive(void *request, const char *method, const char *version, const char *upload, size_t *n_upload)
 {
-    struct exchange *x = *request;
-    (void)self, (void)mhd, (void)url;
-    if (!x || exchange_is_gone(x))
-        return MHD_NO;
+    struct exchange *x = request;
+    if (exchange_is_gone(x))
+        return false;
     size_t n = *n_upload;
     switch (x->state) {
     case EXCHANGE_HEAD: return receive_head(x, method, version);
@@ -181,5 +180,5 @@ enum MHD_Result exchange_receive(void *self, struct MHD_Connection *mhd, const c
     case EXCHANGE_WORKING:
     case EXCHANGE_SENDING: break;
     }
-    return MHD_YES;
+    return true;
 }

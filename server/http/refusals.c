@@ -16,12 +16,12 @@ bool exchange_is_passing(int status) { return status == 503 || status == 429; }
 
 void exchange_refuse_with(struct exchange *x, struct api_reply *refusal)
 {
-    if (x->given_up)
+    if (x->answering.given_up)
         api_reply_free(x->reply); /* a refusal too */
     else
-        x->given_up = x->reply;
+        x->answering.given_up = x->reply;
     x->reply = refusal;
-    x->is_kept = false;
+    x->answering.is_kept = false;
 }
 
 void exchange_refuse(struct exchange *x, int status, const char *detail)
@@ -81,13 +81,13 @@ void exchange_refuse_stream(struct exchange *x)
 /* Time runs from the last byte of the request: how long a client takes to send it is no fault of ours. */
 void exchange_refuse_late(struct exchange *x)
 {
-    uint64_t us = (x->deadline - x->received_at) / 1000;
-    atomic_store_explicit(&x->is_late, true, memory_order_relaxed);
+    uint64_t us = (x->timing.deadline - x->timing.received_at) / 1000;
+    atomic_store_explicit(&x->ending.is_late, true, memory_order_relaxed);
     refuse_now(x, METRICS_REJECTED_LATE,
                "the answer was not ready within the %llu.%06llu s that the request gives it (header X-Request-Timeout "
                "in seconds, or parameter timeout in microseconds)",
                (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
-    x->deadline = 0; /* the refusal itself has all the time that any answer has */
+    x->timing.deadline = 0; /* the refusal itself has all the time that any answer has */
 }
 
 /* ---- Refusals past the daemon ---------------------------------------------------------------------------------- */
@@ -109,8 +109,8 @@ void exchange_send_raw(const struct http *http, int fd, const char *id, const st
     int n_head = snprintf(head, sizeof head,
                           "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
                           "X-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
-                          reply->status, MHD_get_reason_phrase_for((unsigned)reply->status), reply->content_type,
-                          n_body, id, exchange_is_passing(reply->status) ? "Retry-After: 1\r\n" : "");
+                          reply->status, daemon_reason(reply->status), reply->content_type, n_body, id,
+                          exchange_is_passing(reply->status) ? "Retry-After: 1\r\n" : "");
     send(fd, head, (size_t)n_head, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);
     send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -149,6 +149,6 @@ void exchange_refuse_slow(struct exchange *x, struct http_connection *connection
 {
     if (!x)
         exchange_refuse_silent(connection->daemon->http, connection->fd, detail);
-    else if (x->state <= EXCHANGE_BODY && !x->raw_status)
-        x->raw_status = refuse_raw(x->http, connection->fd, x->id, 408, METRICS_REJECTED_TIMEOUT, detail);
+    else if (x->state <= EXCHANGE_BODY && !x->receiving.raw_status)
+        x->receiving.raw_status = refuse_raw(x->http, connection->fd, x->id, 408, METRICS_REJECTED_TIMEOUT, detail);
 }

@@ -12,17 +12,10 @@
 #include <string.h>
 
 enum {
-    BLOCK_MAX = 1024 * 1024,      /* what the daemon sends at a time: a whole piece, and never more than this */
-    FAIR_BLOCK_MIN = 16 * 1024,   /* with many connections each turn of the loop gives everyone less */
     CHUNK_BLOCK_BYTES = 64 * 1024 /* where the length is unknown and chunks.c is not asked */
 };
 
 /* ---- Headers --------------------------------------------------------------------------------------------------- */
-
-static bool add_header(struct MHD_Response *response, const char *name, const char *value)
-{
-    return MHD_add_response_header(response, name, value) == MHD_YES;
-}
 
 static char *print_timing(char *at, const char *name, uint64_t ns) { return clock_print_ms(stpcpy(at, name), ns); }
 
@@ -31,27 +24,27 @@ static char *print_timing(char *at, const char *name, uint64_t ns) { return cloc
  * counts as what it mostly is. */
 static bool add_timing(struct exchange *x, struct MHD_Response *response)
 {
-    uint64_t queue = x->queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
-    uint64_t pieces = x->pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
+    uint64_t queue = x->timing.queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
+    uint64_t pieces = x->timing.pieces_ns + (x->stream ? stream_work_ns(x->stream) : 0);
     char text[128], *at = print_timing(text, "queue;dur=", queue);
     if (!x->stream || stream_is_made(x->stream)) {
-        at = print_timing(at, ", compute;dur=", x->answer_ns + (x->reply->computes ? pieces : 0));
+        at = print_timing(at, ", compute;dur=", x->timing.answer_ns + (x->reply->computes ? pieces : 0));
         print_timing(at, ", encode;dur=", x->reply->computes ? 0 : pieces);
     }
-    return add_header(response, "Server-Timing", text);
+    return daemon_response_add(response, "Server-Timing", text);
 }
 
 static bool add_headers(struct exchange *x, struct MHD_Response *response)
 {
     const struct api_reply *reply = x->reply;
-    bool done = !reply->content_type || add_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+    bool done = !reply->content_type || daemon_response_add(response, "Content-Type", reply->content_type);
     for (size_t i = 0; i < reply->n_headers; i++)
-        done = done && add_header(response, reply->headers[i].name, reply->headers[i].value);
+        done = done && daemon_response_add(response, reply->headers[i].name, reply->headers[i].value);
     if (*x->traceparent)
-        done = done && add_header(response, "traceparent", x->traceparent);
-    if (x->http->is_draining || x->must_close)
-        done = done && add_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    return done && add_header(response, HTTP_ID_HEADER, x->id) && add_timing(x, response);
+        done = done && daemon_response_add(response, "traceparent", x->traceparent);
+    if (x->http->is_draining || x->receiving.must_close)
+        done = done && daemon_response_add(response, "Connection", "close");
+    return done && daemon_response_add(response, HTTP_ID_HEADER, x->id) && add_timing(x, response);
 }
 
 /* Makes all pieces of a small answer one after the other. Each is made in a pooled buffer, which is aligned and large
@@ -76,8 +69,8 @@ static char *make_all(struct exchange *x, size_t *n_bytes)
     }
     if (piece)
         pool_put(x->http->pool, piece, reply->piece_max);
-    x->pieces_ns = clock_now() - begun_at;
-    exchange_spend(x, x->pieces_ns);
+    x->timing.pieces_ns = clock_now() - begun_at;
+    exchange_spend(x, x->timing.pieces_ns);
     return all;
 }
 
@@ -100,19 +93,11 @@ static struct MHD_Response *light_response(struct exchange *x)
     if (!exchange_make_whole(x))
         return NULL;
     size_t n = (size_t)x->reply->length;
-    if (x->call.is_hurried && !x->is_kept) /* unhurried, the body may have been changed in place */
+    if (x->call.is_hurried && !x->answering.is_kept) /* unhurried, the body may have been changed in place */
         answers_keep(x->http->answers, &x->call, x->reply);
     n = x->reply->body ? n : 0;
-    x->n_sent = is_head(x) ? 0 : n;
-    return MHD_create_response_from_buffer(n, (void *)(uintptr_t)x->reply->body, MHD_RESPMEM_PERSISTENT);
-}
-
-/* One turn of the loop serves every stream that can take bytes; the more there are, the less each gets, so that a new
- * connection need not wait for seconds. */
-size_t exchange_fair_bytes(const struct exchange *x)
-{
-    size_t fair = BLOCK_MAX / (1 + x->http->n_streams / 8); /* and beyond some the streams take turns (turns.c) */
-    return fair > FAIR_BLOCK_MIN ? fair : FAIR_BLOCK_MIN;
+    x->sending.n_sent = is_head(x) ? 0 : n;
+    return daemon_response_of_bytes(x->reply->body, n);
 }
 
 /* 0.9.75: a reader that returns 0 without suspending is called again at once, for ever. */
@@ -120,21 +105,21 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
 {
     struct exchange *x = self;
     (void)pos;
-    if (x->deadline && exchange_is_late(x, clock_coarse()))
+    if (x->timing.deadline && exchange_is_late(x, clock_coarse()))
         exchange_expire(x);
     if (exchange_is_gone(x)) /* closes before the length that was said, or without the last chunk */
-        return MHD_CONTENT_READER_END_WITH_ERROR;
-    if (turns_must_wait(x))
+        return DAEMON_CUT;
+    if (fairness_must_wait(x))
         return 0;
-    size_t fair = exchange_fair_bytes(x);
+    size_t fair = fairness_share(x);
     size_t n = stream_read(x->stream, dst, room < fair ? room : fair);
-    x->n_sent += n;
+    x->sending.n_sent += n;
     if (n > 0)
         return (ssize_t)n;
     if (stream_at_end(x->stream))
-        return MHD_CONTENT_READER_END_OF_STREAM;
+        return DAEMON_END;
     if (stream_failed(x->stream))
-        return MHD_CONTENT_READER_END_WITH_ERROR;
+        return DAEMON_CUT;
     exchange_suspend(x);
     return 0;
 }
@@ -142,7 +127,7 @@ static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
 static void stream_ready(void *self)
 {
     struct exchange *x = self;
-    if (x->chunks.watch)
+    if (x->sending.chunks.watch)
         chunks_go_on(x);
     else
         exchange_resume(x);
@@ -168,7 +153,7 @@ static bool open_stream(struct exchange *x)
 static size_t block_bytes(const struct api_reply *reply)
 {
     bool is_known = reply->length != API_LENGTH_UNKNOWN;
-    size_t block = is_known ? BLOCK_MAX : CHUNK_BLOCK_BYTES;
+    size_t block = is_known ? EXCHANGE_BLOCK_MAX : CHUNK_BLOCK_BYTES;
     if (is_known && reply->piece_max < block)
         block = reply->piece_max;
     return reply->length < block ? (size_t)reply->length : block;
@@ -176,15 +161,11 @@ static size_t block_bytes(const struct api_reply *reply)
 
 /* A few pieces that are there already leave from where they were made: the daemon's block would have to be cleared
  * first, and they be copied to it. Returns how many; 0: they are not, or others wait for a share of the loop. */
-static unsigned parts_of(struct exchange *x, struct MHD_IoVec daemons[STREAM_WINDOW])
+static unsigned parts_of(struct exchange *x, struct iovec parts[STREAM_WINDOW])
 {
-    struct iovec parts[STREAM_WINDOW];
-    if (!x->stream || x->reply->length == API_LENGTH_UNKNOWN || exchange_fair_bytes(x) < BLOCK_MAX)
+    if (!x->stream || x->reply->length == API_LENGTH_UNKNOWN || fairness_share(x) < EXCHANGE_BLOCK_MAX)
         return 0;
-    unsigned n = stream_parts(x->stream, parts);
-    for (unsigned i = 0; i < n; i++)
-        daemons[i] = (struct MHD_IoVec){parts[i].iov_base, parts[i].iov_len};
-    return n;
+    return stream_parts(x->stream, parts);
 }
 
 static struct MHD_Response *stream_response(struct exchange *x)
@@ -193,17 +174,17 @@ static struct MHD_Response *stream_response(struct exchange *x)
     bool is_known = reply->length != API_LENGTH_UNKNOWN;
     if (chunks_are_ours(x))
         return chunks_response(x);
-    struct MHD_IoVec parts[STREAM_WINDOW];
+    struct iovec parts[STREAM_WINDOW];
     unsigned n = parts_of(x, parts);
     if (n) {
-        x->n_whole = reply->length;
-        return MHD_create_response_from_iovec(parts, n, NULL, NULL);
+        x->sending.n_whole = reply->length;
+        return daemon_response_of_parts(parts, n);
     }
     size_t block = block_bytes(reply);
     struct MHD_Response *response =
-        MHD_create_response_from_callback(is_known ? reply->length : MHD_SIZE_UNKNOWN, block, read_stream, x, NULL);
+        daemon_response_of_reader(is_known ? reply->length : DAEMON_LENGTH_UNKNOWN, block, read_stream, x);
     if (response && !is_known && !x->stream)
-        MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+        daemon_response_without_chunks(response);
     return response;
 }
 
@@ -223,14 +204,14 @@ static bool admit_stream(struct exchange *x)
         exchange_refuse_stream(x);
         return false;
     }
-    x->is_counted_stream = true;
+    x->sending.is_counted_stream = true;
     x->http->n_streams++;
     metrics_add(METRICS_STREAMS, 1);
     if (!admission_take_for(x->client, n)) {
         exchange_refuse_memory(x, "the answer's stream", n);
         return false;
     }
-    x->n_stream_taken = n;
+    x->sending.n_stream_taken = n;
     return exchange_hold(x);
 }
 
@@ -239,16 +220,19 @@ static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 
 /* When the time is over that the body sets, which may be any number; 0: it sets none, or more than a clock will see. */
 static uint64_t stated_deadline(const struct exchange *x)
 {
+    uint64_t received_at = x->timing.received_at;
     uint64_t us = x->reply->timeout_us;
-    return us && us < (UINT64_MAX - x->received_at) / 1000 ? x->received_at + us * 1000 : 0;
+    return us && us < (UINT64_MAX - received_at) / 1000 ? received_at + us * 1000 : 0;
 }
 
 static bool is_late(struct exchange *x)
 {
+    struct exchange_timing *timing = &x->timing;
     uint64_t stated = stated_deadline(x);
-    if (stated && x->received_at && (!x->deadline || stated < x->deadline))
-        x->deadline = stated;
-    return x->deadline && !atomic_load_explicit(&x->is_late, memory_order_relaxed) && exchange_is_late(x, clock_now());
+    if (stated && timing->received_at && (!timing->deadline || stated < timing->deadline))
+        timing->deadline = stated;
+    return timing->deadline && !atomic_load_explicit(&x->ending.is_late, memory_order_relaxed) &&
+           exchange_is_late(x, clock_now());
 }
 
 /* A 503 says when to come back; the language cannot know, the machine guesses. */
@@ -259,18 +243,20 @@ static bool add_retry(struct exchange *x, struct MHD_Response *response)
     for (size_t i = 0; i < x->reply->n_headers; i++)
         if (strcmp(x->reply->headers[i].name, "Retry-After") == 0)
             return true;
-    return add_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "1");
+    return daemon_response_add(response, "Retry-After", "1");
 }
 
 /* The last refusals: from here on nothing can fail. */
 static void decide(struct exchange *x)
 {
+    struct exchange_timing *timing = &x->timing;
     if (is_streamed(x) && exchange_queue_is_full(x))
         exchange_refuse_queue(x);
     if (is_late(x))
         exchange_refuse_late(x);
-    x->decided_at = clock_now();
-    x->received_at = x->received_at ? x->received_at : x->decided_at; /* refused before all of it came */
+    timing->decided_at = clock_now();
+    if (!timing->received_at) /* refused before all of it came */
+        timing->received_at = timing->decided_at;
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
     if (is_streamed(x) && !is_head(x) && exchange_admit_stream(x) && admit_stream(x) && !open_stream(x)) {
         metrics_add(METRICS_REJECTED_MEMORY, 1);
@@ -279,36 +265,36 @@ static void decide(struct exchange *x)
 }
 
 /* A kept answer whose head has been made before. */
-static bool send_kept(struct exchange *x, enum MHD_Result *sent)
+static bool send_kept(struct exchange *x, bool *sent)
 {
-    struct MHD_Response *response = kept_find(x);
+    struct MHD_Response *response = response_cache_find(x);
     if (!response)
         return false;
-    x->n_sent = x->reply->body && !is_head(x) ? (size_t)x->reply->length : 0;
-    *sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
+    x->sending.n_sent = x->reply->body && !is_head(x) ? (size_t)x->reply->length : 0;
+    *sent = daemon_send(x->mhd, x->reply->status, response);
     return true;
 }
 
-static enum MHD_Result send_response(struct exchange *x)
+static bool send_response(struct exchange *x)
 {
     x->state = EXCHANGE_SENDING;
-    enum MHD_Result sent = MHD_NO;
+    bool sent = false;
     if (send_kept(x, &sent))
         return sent;
     struct MHD_Response *response = is_streamed(x) ? stream_response(x) : light_response(x);
     if (response && add_headers(x, response) && add_retry(x, response))
-        sent = MHD_queue_response(x->mhd, (unsigned)x->reply->status, response);
+        sent = daemon_send(x->mhd, x->reply->status, response);
     else
         metrics_add(METRICS_REJECTED_MEMORY, 1);
-    if (response && !(sent == MHD_YES && kept_add(x, response)))
-        MHD_destroy_response(response);
+    if (!(sent && response_cache_add(x, response)))
+        daemon_response_free(response);
     return sent;
 }
 
-enum MHD_Result exchange_send(struct exchange *x)
+bool exchange_send(struct exchange *x)
 {
     if (x->http->is_stopping || exchange_is_gone(x))
-        return MHD_NO;
+        return false;
     if (x->state != EXCHANGE_OPENING)
         decide(x);
     if (!x->stream || stream_await(x->stream)) {
@@ -319,10 +305,10 @@ enum MHD_Result exchange_send(struct exchange *x)
     x->state = EXCHANGE_OPENING;
     if (exchange_settle(x))
         exchange_suspend(x);
-    return MHD_YES;
+    return true;
 }
 
-enum MHD_Result exchange_send_refusal(struct exchange *x, int status, const char *detail)
+bool exchange_send_refusal(struct exchange *x, int status, const char *detail)
 {
     exchange_refuse(x, status, detail);
     return exchange_send(x);

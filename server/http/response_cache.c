@@ -29,13 +29,12 @@ _Static_assert(N_ENTRIES == 1 << (64 - 56), "eight bits of the hash choose the e
 
 static void drop(struct http_kept *entry)
 {
-    if (entry->response)
-        MHD_destroy_response(entry->response); /* connections that still send it have their own hold */
+    daemon_response_free(entry->response); /* connections that still send it have their own hold */
     api_reply_free(entry->reply);
     *entry = (struct http_kept){0};
 }
 
-void kept_free(struct http *http)
+void response_cache_free(struct http *http)
 {
     for (size_t i = 0; http->kept && i < N_ENTRIES; i++)
         drop(&http->kept[i]);
@@ -46,13 +45,10 @@ void kept_free(struct http *http)
 /* Nothing but the id tells this request's head from that of any other with this answer. */
 static bool is_usual(const struct exchange *x)
 {
-    return x->is_kept && x->reply->length <= BODY_MAX && !*x->traceparent && !x->http->is_draining;
+    return x->answering.is_kept && x->reply->length <= BODY_MAX && !*x->traceparent && !x->http->is_draining;
 }
 
-static char *id_of(struct MHD_Response *response)
-{
-    return (char *)(uintptr_t)MHD_get_response_header(response, HTTP_ID_HEADER);
-}
+static char *id_of(struct MHD_Response *response) { return daemon_response_header(response, HTTP_ID_HEADER); }
 
 static bool set_id(struct http_kept *entry, const char *id)
 {
@@ -61,14 +57,14 @@ static bool set_id(struct http_kept *entry, const char *id)
         memcpy(entry->id, id, n);
         return true;
     }
-    if (MHD_del_response_header(entry->response, HTTP_ID_HEADER, entry->id) != MHD_YES ||
-        MHD_add_response_header(entry->response, HTTP_ID_HEADER, id) != MHD_YES)
+    if (!daemon_response_remove(entry->response, HTTP_ID_HEADER, entry->id) ||
+        !daemon_response_add(entry->response, HTTP_ID_HEADER, id))
         return false;
     entry->id = id_of(entry->response);
     return true;
 }
 
-struct MHD_Response *kept_find(struct exchange *x)
+struct MHD_Response *response_cache_find(struct exchange *x)
 {
     struct http_kept *entry = is_usual(x) && x->http->kept ? entry_of(x) : NULL;
     if (!entry || entry->reply != x->reply)
@@ -79,7 +75,7 @@ struct MHD_Response *kept_find(struct exchange *x)
     return NULL;
 }
 
-bool kept_add(struct exchange *x, struct MHD_Response *response)
+bool response_cache_add(struct exchange *x, struct MHD_Response *response)
 {
     if (!is_usual(x))
         return false;

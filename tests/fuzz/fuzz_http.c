@@ -111,9 +111,9 @@ static bool is_busy(void)
     if (busy)
         sched_yield(); /* to the worker */
     for (size_t i = 0; i < HTTP_N_DAEMONS; i++) {
-        MHD_UNSIGNED_LONG_LONG ms = 1;
+        uint64_t ms = 1;
         const struct http_daemon *daemon = &http->daemons[i];
-        busy |= daemon->driven.wants_run || (MHD_get_timeout(daemon->mhd, &ms) == MHD_YES && ms == 0);
+        busy |= daemon->driven.wants_run || (daemon_timeout(daemon->library, &ms) && ms == 0);
     }
     return busy;
 }

@@ -22,7 +22,7 @@ ROOMS = {
              "encode/", "rotate/", "attention/", "*"],
     "api": ["arena.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
             "oip/", "*"],
-    "server": ["log.c process.c siphash.c networks.c config_file.c options.c", "loop/", "memory/", "metrics.c", "auth/", "weights/", "cache/", "http/", "*"],
+    "server": ["log.c process.c siphash.c networks.c config_file.c options.c", "loop/", "memory/", "metrics.c", "auth/", "weights/", "cache/", "http/daemon/", "http/", "*"],
 }
 
 
@@ -36,8 +36,9 @@ def room_of(path):
     """(layer, rank, name) of a source file."""
     layer, *inner = pathlib.PurePath(path).parts
     rooms = ROOMS[layer]
+    folder = "/".join(inner[:-1]) + "/"
     for rank, room in enumerate(rooms):
-        if inner[0] in room.split() or (len(inner) > 1 and room == inner[0] + "/"):
+        if inner[0] in room.split() or folder.startswith(room):
             return layer, rank, room
     if len(inner) > 1:
         return layer, None, inner[0] + "/"

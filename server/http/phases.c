@@ -1,0 +1,57 @@
+/* Owns where a connection stands (new, idle, head, body, answer) and the time that it has there. deadlines.c looks
+ * whether that is over. */
+#include "server/http/internal.h"
+
+#include "server/loop/clock.h"
+
+#include <inttypes.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+static uint64_t phase_seconds(const struct options *options, enum http_phase phase)
+{
+    switch (phase) {
+    case HTTP_PHASE_NEW:
+    case HTTP_PHASE_HEAD: return options->header_timeout;
+    case HTTP_PHASE_BODY: return options->body_timeout;
+    case HTTP_PHASE_IDLE:
+    case HTTP_PHASE_ANSWER: break;
+    }
+    return options->connection_timeout;
+}
+
+/* The first head's time began with the connection: its first line gives it no more. */
+void http_phase(struct http *http, struct http_connection *connection, enum http_phase phase)
+{
+    bool goes_on = phase == HTTP_PHASE_HEAD && connection->phase == HTTP_PHASE_NEW;
+    uint64_t now = clock_coarse();
+    connection->phase = phase;
+    connection->progress_at = connection->window_at = now;
+    connection->n_window = 0;
+    if (!goes_on)
+        connection->deadline = now + phase_seconds(http->options, phase) * CLOCK_SECOND;
+    /* Half closed, so that a request already on its way is still read and answered. */
+    if (phase == HTTP_PHASE_IDLE && http->is_draining)
+        shutdown(connection->fd, SHUT_RD);
+}
+
+void http_received(struct http_connection *connection, size_t n_bytes)
+{
+    connection->progress_at = clock_coarse();
+    connection->n_window += n_bytes;
+}
+
+const char *http_head_is_late(const struct options *options, char *detail)
+{
+    snprintf(detail, HTTP_DETAIL_BYTES, "the request's head took longer than %" PRIu64 " s (--header-timeout)",
+             options->header_timeout);
+    return detail;
+}
+
+bool http_has_unsent(int fd)
+{
+    int n = 0;
+    return ioctl(fd, SIOCOUTQ, &n) == 0 && n > 0;
+}
