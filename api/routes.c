@@ -12,29 +12,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum method { GET = 1, POST = 2, QUERY = 4, PUT = 8, DELETE = 16 };
+enum { GET = API_GET, POST = API_POST, QUERY = API_QUERY, PUT = API_PUT, DELETE = API_DELETE };
 
 static const struct {
     const char *name;
-    enum method method;
+    unsigned method;
 } methods[] = {{"GET", GET}, {"HEAD", GET}, {"POST", POST}, {"QUERY", QUERY}, {"PUT", PUT}, {"DELETE", DELETE}};
 
-struct route {
-    const char *pattern; /* {name} and {version} stand for any one step of the path */
-    unsigned methods;    /* enum method, joined */
-    struct api_reply *(*handle)(const struct api_asked *asked);
-    const char *group;
-    const char *summary;
-    const char *name;       /* an example of {name}, where there is one */
-    const char *example;    /* a body that answers 200: the description has it, the tests ask it */
-    const char *media_type; /* NULL: JSON, or the formats' where it computes */
-    bool is_open;           /* to everybody, also where others are asked for a token */
-};
-
-#define EXAMPLE_ENCODE "{\"scheme\":\"rope\",\"len\":4,\"head_dim\":8}"
-#define EXAMPLE_ROTATE "{\"scheme\":\"rope\",\"layout\":\"half\",\"offset\":3,\"q\":[[1,0,0,1],[1,0,0,1]],\"digits\":4}"
-#define EXAMPLE_ATTENTION                                                                                              \
-    "{\"scheme\":\"alibi\",\"tokens\":[\"the\",\"cat\",\"saw\",\"the\",\"dog\"],\"num_heads\":1,\"digits\":3}"
 #define EXAMPLE_INFER                                                                                                  \
     "{\"inputs\":[{\"name\":\"q\",\"shape\":[1,1,1,2],\"datatype\":\"FP32\",\"data\":[1,0]}],"                         \
     "\"parameters\":{\"offset\":1}}"
@@ -47,12 +31,8 @@ struct route {
                                                                                     .name = "rope", __VA_ARGS__        \
     }
 
-static const struct route routes[] = {
-    {"/encode", GET | POST | QUERY, api_encode, "compute",
-     .summary = "a scheme's tensors: tables, cosines and sines, biases, indices", .example = EXAMPLE_ENCODE},
-    {"/rotate", POST, api_rotate, "compute", .summary = "queries and keys rotated", .example = EXAMPLE_ROTATE},
-    {"/attention", POST, api_attention, "compute", .summary = "attention maps, outputs and entropies under any scheme",
-     .example = EXAMPLE_ATTENTION},
+/* Those that compute nothing; the operations' stand in front of them (operations.c). */
+static const struct api_route routes[] = {
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs"},
     {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope"},
     {"/presets", GET, api_presets, "catalogue", .summary = "public models by name"},
@@ -86,7 +66,12 @@ static const struct route routes[] = {
     MODEL("/infer", POST, api_oip_infer, "a model's outputs of the inputs sent", .example = EXAMPLE_INFER),
 };
 
-enum { N_ROUTES = sizeof routes / sizeof routes[0] };
+enum { N_ROUTES = PE_N_OPERATIONS + sizeof routes / sizeof routes[0] };
+
+static const struct api_route *row_at(size_t i)
+{
+    return i < PE_N_OPERATIONS ? &api_operations[i].route : &routes[i - PE_N_OPERATIONS];
+}
 
 void api_setup(void) { api_json_setup(); }
 
@@ -94,7 +79,7 @@ void api_setup(void) { api_json_setup(); }
 
 static struct api_route_info route_at(size_t i)
 {
-    const struct route *route = &routes[i];
+    const struct api_route *route = row_at(i);
     struct api_route_info info = {.pattern = route->pattern,
                                   .summary = route->summary,
                                   .group = route->group,
@@ -106,10 +91,10 @@ static struct api_route_info route_at(size_t i)
         if (methods[m].method & route->methods)
             info.methods[n++] = methods[m].name;
     info.is_protocol = strncmp(route->pattern, "/v2", 3) == 0;
-    info.computes = (route->methods & POST) && !info.is_protocol;
+    info.computes = !route->handle;
     info.is_open = route->is_open;
     info.keeps_files = route->methods & PUT;
-    info.operation = route->handle == api_rotate ? PE_ROTATE : route->handle == api_attention ? PE_ATTEND : PE_ENCODE;
+    info.operation = route->operation;
     return info;
 }
 
@@ -145,15 +130,15 @@ static bool match(const char *pattern, const char *path, struct steps *steps)
     return !*pattern && !*path;
 }
 
-static const struct route *route_find(const char *path, struct steps *steps)
+static const struct api_route *route_find(const char *path, struct steps *steps)
 {
     for (size_t i = 0; i < N_ROUTES; i++)
-        if (match(routes[i].pattern, path, steps))
-            return &routes[i];
+        if (match(row_at(i)->pattern, path, steps))
+            return row_at(i);
     return NULL;
 }
 
-static bool allows(const struct route *route, const char *method)
+static bool allows(const struct api_route *route, const char *method)
 {
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
         if (strcmp(methods[i].name, method) == 0)
@@ -169,10 +154,11 @@ static bool fail_path(const char *path, struct api_problem *problem)
     char list[256] = "";
     size_t used = 0, n_patterns = 0;
     for (size_t i = 0; i < N_ROUTES; i++) {
-        if (routes[i].pattern[1]) /* "/" is near every short path */
-            patterns[n_patterns++] = routes[i].pattern;
-        if (used < sizeof list && strncmp(routes[i].pattern, "/v2/", 4) != 0) /* what a /v2 has, its standard says */
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", routes[i].pattern);
+        const char *pattern = row_at(i)->pattern;
+        if (pattern[1]) /* "/" is near every short path */
+            patterns[n_patterns++] = pattern;
+        if (used < sizeof list && strncmp(pattern, "/v2/", 4) != 0) /* what a /v2 has, its standard says */
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", pattern);
     }
     patterns[n_patterns] = NULL;
     const char *nearest = pe_nearest(path, patterns);
@@ -183,7 +169,7 @@ static bool fail_path(const char *path, struct api_problem *problem)
 
 enum { ALLOWED_BYTES = 64 };
 
-static void print_allowed(const struct route *route, char *allowed)
+static void print_allowed(const struct api_route *route, char *allowed)
 {
     *allowed = '\0';
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
@@ -191,7 +177,7 @@ static void print_allowed(const struct route *route, char *allowed)
             strcat(strcat(allowed, *allowed ? ", " : ""), methods[i].name);
 }
 
-static bool fail_method(const struct route *route, const char *method, struct api_problem *problem)
+static bool fail_method(const struct api_route *route, const char *method, struct api_problem *problem)
 {
     char allowed[ALLOWED_BYTES];
     print_allowed(route, allowed);
@@ -220,18 +206,17 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
 }
 
 /* JSON that declares its length need not come before it is refused; other JSON is judged where it is read. */
-static bool check_json(const struct api_host *host, const struct api_call *call, const struct route *route, uint64_t n,
-                       struct api_problem *problem)
+static bool check_json(const struct api_host *host, const struct api_call *call, const struct api_route *route,
+                       uint64_t n, struct api_problem *problem)
 {
-    bool is_json = (route->methods & POST) && strcmp(route->group, "compute") == 0 && n != API_LENGTH_UNKNOWN &&
-                   api_body_is_json(call->content_type);
+    bool is_json = !route->handle && n != API_LENGTH_UNKNOWN && api_body_is_json(call->content_type);
     return !is_json || api_json_check_size(host->max_json, n, "", problem);
 }
 
 static bool is_options(const struct api_call *call) { return strcmp(call->method, "OPTIONS") == 0; }
 
 /* RFC 6750. Nobody learns which paths there are before he has said who he is; a browser's preflight cannot say it. */
-static bool check_access(const struct api_call *call, const struct route *route, struct api_problem *problem)
+static bool check_access(const struct api_call *call, const struct api_route *route, struct api_problem *problem)
 {
     if (call->access == API_ACCESS_OPEN || is_options(call) || (route && route->is_open))
         return true;
@@ -253,8 +238,8 @@ static bool check_access(const struct api_call *call, const struct route *route,
 }
 
 /* What the head decides, in the order in which a client would want to know. */
-static bool check_head(const struct api_host *host, const struct api_call *call, const struct route *route, uint64_t n,
-                       struct api_problem *problem)
+static bool check_head(const struct api_host *host, const struct api_call *call, const struct api_route *route,
+                       uint64_t n, struct api_problem *problem)
 {
     if (!check_access(call, route, problem))
         return false;
@@ -269,12 +254,12 @@ static bool check_head(const struct api_host *host, const struct api_call *call,
 /* ---- The two calls ---- */
 
 /* The catalogue is constant; what computes says for itself whether it is repeatable. */
-static bool is_constant(const struct api_reply *reply, const struct route *route)
+static bool is_constant(const struct api_reply *reply, const struct api_route *route)
 {
     return reply && route && reply->status == 200 && strcmp(route->group, "catalogue") == 0;
 }
 
-static struct api_reply *finish(struct api_reply *reply, const struct route *route, const struct api_host *host,
+static struct api_reply *finish(struct api_reply *reply, const struct api_route *route, const struct api_host *host,
                                 const struct api_call *call)
 {
     if (is_constant(reply, route))
@@ -282,7 +267,7 @@ static struct api_reply *finish(struct api_reply *reply, const struct route *rou
     return api_cors(api_reply_set_route(reply, route ? route->pattern : ""), host, call);
 }
 
-static struct api_reply *refuse(const struct api_problem *problem, const struct route *route,
+static struct api_reply *refuse(const struct api_problem *problem, const struct api_route *route,
                                 const struct api_host *host, const struct api_call *call)
 {
     struct api_reply *door = route && route->handle == api_docs ? api_docs_door(host, call, problem) : NULL;
@@ -292,18 +277,18 @@ static struct api_reply *refuse(const struct api_problem *problem, const struct 
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes)
 {
     struct steps steps;
-    const struct route *route = route_find(call->path, &steps);
+    const struct api_route *route = route_find(call->path, &steps);
     struct api_problem problem;
     if (check_head(host, call, route, declared_bytes, &problem))
         return NULL;
     return refuse(&problem, route, host, call);
 }
 
-static struct api_reply *handle(const struct route *route, const struct api_asked *asked)
+static struct api_reply *handle(const struct api_route *route, const struct api_asked *asked)
 {
     char allowed[ALLOWED_BYTES];
     if (!is_options(asked->call))
-        return route->handle(asked);
+        return route->handle ? route->handle(asked) : api_operate(asked, route->operation);
     print_allowed(route, allowed);
     return api_options(asked->call, allowed);
 }
@@ -323,7 +308,7 @@ struct api_reply *api_refuse_quota(const struct api_host *host, const struct api
 bool api_is_open(const char *path)
 {
     struct steps steps;
-    const struct route *route = route_find(path, &steps);
+    const struct api_route *route = route_find(path, &steps);
     return route && route->is_open;
 }
 
@@ -342,7 +327,7 @@ struct api_reply *api_answer(const struct api_host *host, const struct api_call 
     struct steps steps;
     struct api_asked asked = {
         .host = host, .call = call, .name = steps.name, .version = steps.version, .routes = &described};
-    const struct route *route = route_find(call->path, &steps);
+    const struct api_route *route = route_find(call->path, &steps);
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))
         return refuse(&problem, route, host, call);

@@ -2,11 +2,11 @@
 #ifndef API_ROUTES_H
 #define API_ROUTES_H
 
+#include "api/operations.h"
 #include "api/replies/reply.h"
 
-struct api_reply *api_encode(const struct api_asked *asked); /* compute.c */
-struct api_reply *api_rotate(const struct api_asked *asked);
-struct api_reply *api_attention(const struct api_asked *asked);
+/* Any operation. compute.c */
+struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_id operation);
 struct api_reply *api_schemes(const struct api_asked *asked); /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
@@ -37,7 +37,7 @@ struct api_route_info {
     bool keeps_files;       /* its PUT takes a file of tensors, its GET gives it */
     bool is_open;           /* to everybody, whatever tokens there are */
     bool is_protocol;       /* belongs to the Open Inference Protocol */
-    enum pe_operation operation;
+    enum pe_operation_id operation;
 };
 struct api_routes {
     size_t n;

@@ -1,7 +1,6 @@
 /* What filling will cost, told by the plan. */
-#include "core/attention/attention.h"
+#include "core/operation.h"
 #include "core/reduce.h"
-#include "core/scheme.h"
 #include "core/slice.h"
 
 /* Multiply-adds that take as long as making one element: a nanosecond or some, and microseconds. */
@@ -11,7 +10,7 @@ double pe_plan_work(const struct pe_plan *plan)
 {
     double work = plan->work, each = plan->element_work > 0 ? plan->element_work : element_work[plan->pace], passes = 1;
     for (size_t i = 0; i < plan->n_outputs; i++) {
-        work += pe_slice_work(plan, i, plan->attention ? 0 : each); /* a map is counted whole */
+        work += pe_slice_work(plan, i, plan->operation->is_counted_whole ? 0 : each);
         passes = fmax(passes, pe_reduce_passes(plan, i));
     }
     return work * passes;
@@ -19,5 +18,5 @@ double pe_plan_work(const struct pe_plan *plan)
 
 double pe_plan_bytes(const struct pe_plan *plan)
 {
-    return (plan->attention ? pe_attention_bytes(plan) : 0) + pe_tallies_bytes(plan);
+    return (plan->operation->bytes ? plan->operation->bytes(plan) : 0) + pe_tallies_bytes(plan);
 }

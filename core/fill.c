@@ -1,5 +1,6 @@
 /* Writes any elements of what a plan answers: of whole outputs, of their parts, of a Toeplitz output's line. */
 #include "core/fill_whole.h"
+#include "core/operation.h"
 #include "core/slice.h"
 
 #include <assert.h>
@@ -15,8 +16,7 @@ void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, voi
 bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst)
 {
     assert(i < plan->n_outputs);
-    bool is_own = !plan->attention && !plan->rotator && (!plan->parts || plan->parts[i].is_whole);
-    if (!is_own || !plan->scheme->line || plan->sources[i].id == PE_COMBINED)
+    if (!plan->operation->line || (plan->parts && !plan->parts[i].is_whole))
         return false;
-    return plan->scheme->line(plan, &plan->outputs[i], plan->sources[i].id, matrix, first, n, dst);
+    return plan->operation->line(plan, i, matrix, first, n, dst);
 }

@@ -1,8 +1,7 @@
 /* Plans: a request is checked once, here, and everything that decides a number is decided; filling cannot fail. */
-#include "core/attention/attention.h"
 #include "core/encode/outputs.h"
+#include "core/operation.h"
 #include "core/waves/float32.h"
-#include "core/rotate/rotate.h"
 #include "core/slice.h"
 
 #include <assert.h>
@@ -18,6 +17,15 @@ static size_t gather(const struct pe_param *rows, const char **names, size_t n)
     return n;
 }
 
+/* The operation that has a field of that name of its own; NULL: none. */
+static const struct pe_operation_info *owner_of(const char *name)
+{
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (pe_operation_at(id)->params && pe_param_find(pe_operation_at(id)->params, name))
+            return pe_operation_at(id);
+    return NULL;
+}
+
 static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_request *request, const char *name,
                                     struct pe_error *err)
 {
@@ -27,8 +35,8 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
     n = gather(pe_sequence_params(), names, n);
     if (plan->scheme->info.is_additive)
         n = gather(pe_absolute_params(), names, n);
-    if (plan->operation == PE_ATTEND)
-        n = gather(pe_attention_params(), names, n);
+    if (plan->operation->info.params)
+        n = gather(plan->operation->info.params, names, n);
     for (size_t i = 0; i < sizeof own / sizeof *own && n < PE_FIELDS_MAX; i++)
         names[n++] = own[i];
     for (const struct pe_input_row *row = plan->scheme->info.inputs; row && row->name && n < PE_FIELDS_MAX; row++)
@@ -39,9 +47,9 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, "", name);
     const char *nearest = pe_nearest(name, names);
-    if (plan->operation != PE_ATTEND && !pe_is_among("num_heads|head_dim|dim", name) &&
-        pe_param_find(pe_attention_params(), name))
-        return pe_fail(err, pointer, "unknown field \"%s\" to this endpoint; POST /attention takes it", name);
+    const struct pe_operation_info *owner = owner_of(name);
+    if (owner && owner != &plan->operation->info && !pe_is_among("num_heads|head_dim|dim", name))
+        return pe_fail(err, pointer, "unknown field \"%s\" to this endpoint; POST /%s takes it", name, owner->name);
     if (nearest && strcmp(nearest, name) != 0)
         return pe_fail(err, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
     if (nearest) /* a tensor this operation does not take */
@@ -50,10 +58,10 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
                    scheme);
 }
 
-/* What a model says of attention, which other operations have no use for. The request's own fields must be used. */
+/* What a model says of an operation, which others have no use for. The request's own fields must be used. */
 static bool is_idle(const struct pe_plan *plan, const struct pe_request *request, size_t i)
 {
-    return i >= plan->inheritance->n_own && pe_param_find(pe_attention_params(), request->fields[i].name);
+    return i >= plan->inheritance->n_own && owner_of(request->fields[i].name);
 }
 
 static enum pe_status check_all_taken(const struct pe_plan *plan, const struct pe_request *request, const bool *taken,
@@ -80,7 +88,8 @@ static size_t count_rows(const struct pe_param *rows)
 static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_param *rows = plan->scheme->info.params, *rules = pe_sequence_rules();
-    size_t top = 1 + count_rows(rows) + count_rows(rules) + PE_ABSOLUTE_FIELDS_MAX + PE_ATTENTION_FIELDS_MAX;
+    const struct pe_operation *operation = plan->operation;
+    size_t top = 1 + count_rows(rows) + count_rows(rules) + PE_ABSOLUTE_FIELDS_MAX + operation->n_printed_max;
     struct pe_field *fields = malloc((top + pe_params_count(rows)) * sizeof *fields);
     if (!fields)
         return pe_no_memory(err);
@@ -88,7 +97,7 @@ static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
     fields[0] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = plan->scheme->info.name}};
     size_t n = 1 + pe_params_print(rows, plan->config, fields + 1, &nested);
     n += pe_absolute_print(plan, fields + n);
-    n += plan->attention ? pe_attention_print(plan, fields + n) : 0;
+    n += operation->print ? operation->print(plan, fields + n) : 0;
     n += pe_params_print(rules, &plan->sequence, fields + n, &nested);
     plan->resolved_fields = fields;
     plan->resolved = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
@@ -100,9 +109,10 @@ static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
 static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                   struct pe_error *err)
 {
+    const struct pe_operation *operation = plan->operation;
     const struct pe_field *fields = request->fields;
     size_t n = request->n_fields;
-    enum pe_status status = request->operation == PE_ATTEND ? pe_attention_open(plan, request, taken, err) : PE_OK;
+    enum pe_status status = operation->open ? operation->open(plan, request, taken, err) : PE_OK;
     if (!status)
         status = pe_params_read(plan->scheme->info.params, plan->config, fields, n, taken, "", err);
     if (!status)
@@ -111,10 +121,8 @@ static enum pe_status read_fields(struct pe_plan *plan, const struct pe_request 
         status = pe_weights_init(plan, request, taken, err);
     if (!status && plan->scheme->info.is_additive)
         status = pe_absolute_read(plan, request, taken, err);
-    if (!status && request->operation == PE_ROTATE)
-        status = pe_rotator_read(plan, request, taken, err);
-    if (!status && request->operation == PE_ATTEND)
-        status = pe_attention_read(plan, request, taken, err);
+    if (!status && operation->read)
+        status = operation->read(plan, request, taken, err);
     return status ? status : check_all_taken(plan, request, taken, err);
 }
 
@@ -131,42 +139,12 @@ static enum pe_status check_axes(const struct pe_plan *plan, struct pe_error *er
                    plan->seq.n_axes, plan->scheme->info.name);
 }
 
-static bool has_two_sequences(const struct pe_plan *plan)
-{
-    if (plan->attention && plan->scheme->info.is_additive)
-        return pe_attention_has_two_sequences(plan);
-    return plan->scheme->is_pairwise || plan->operation != PE_ENCODE;
-}
-
 static enum pe_status resolve_sequence(struct pe_plan *plan, struct pe_error *err)
 {
-    struct pe_sequence_sizes sizes = {.k = pe_absolute_n(plan), .k_tensor = "x"};
-    if (plan->rotator)
-        sizes = pe_rotator_sizes(plan);
-    if (plan->attention)
-        sizes = pe_attention_sizes(plan);
-    enum pe_sequence_kind kind = has_two_sequences(plan) ? PE_TWO_SEQUENCES : PE_ONE_SEQUENCE;
-    enum pe_status status = pe_sequence_init(&plan->seq, &plan->sequence, kind, sizes, err);
-    if (!status)
-        status = check_axes(plan, err);
-    return status;
-}
-
-/* What the operation must know before the scheme plans. */
-static enum pe_status begin(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
-{
-    if (plan->attention)
-        return pe_attention_begin(plan, request, err);
-    if (!plan->rotator)
-        plan->dtype = pe_absolute_dtype(plan, request->dtype);
-    return PE_OK;
-}
-
-static enum pe_status init_outputs(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
-{
-    if (plan->attention)
-        return pe_attention_init(plan, request, err);
-    return plan->rotator ? pe_rotator_init(plan, request, err) : pe_outputs_init(plan, request, err);
+    const struct pe_operation *operation = plan->operation;
+    enum pe_status status =
+        pe_sequence_init(&plan->seq, &plan->sequence, operation->kind(plan), operation->sizes(plan), err);
+    return status ? status : check_axes(plan, err);
 }
 
 static enum pe_status admit_request(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
@@ -201,8 +179,8 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
         status = admit_sequence(plan, err);
     if (!status)
         status = resolve_sequence(plan, err);
-    if (!status)
-        status = begin(plan, request, err);
+    if (!status && plan->operation->begin)
+        status = plan->operation->begin(plan, request, err);
     if (!status && plan->scheme->cost)
         status = admit_scheme(plan, err);
     if (!status && plan->scheme->plan)
@@ -214,21 +192,10 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
     if (!status && plan->absolute)
         status = pe_absolute_check(plan, err);
     if (!status)
-        status = init_outputs(plan, request, err);
+        status = plan->operation->init(plan, request, err);
     if (!status)
         status = pe_slices_init(plan, request, err);
     return status ? status : print_config(plan, err);
-}
-
-static enum pe_status check_operation(const struct pe_scheme *scheme, enum pe_operation operation, struct pe_error *err)
-{
-    if (scheme->info.operations & 1U << operation)
-        return PE_OK;
-    if (operation == PE_ENCODE)
-        return pe_fail(err, "/scheme", "what %s adds depends on content; POST /attention computes it",
-                       scheme->info.name);
-    return pe_fail(err, "/scheme", "scheme \"%s\" cannot rotate; schemes of the rotary family can, as \"rope\"",
-                   scheme->info.name);
 }
 
 /* A plan whose request has been merged with the model it names. */
@@ -239,9 +206,9 @@ static enum pe_status plan_merged(struct pe_plan *plan, const struct pe_request 
     merged.n_fields = plan->inheritance->n;
     plan->request = &merged;
     plan->scheme = plan->inheritance->scheme;
-    plan->operation = request->operation;
+    plan->operation = pe_operation_get(request->operation);
     plan->dtype = request->dtype == PE_DTYPE_NONE ? PE_F32 : request->dtype;
-    enum pe_status status = check_operation(plan->scheme, plan->operation, err);
+    enum pe_status status = plan->operation->can(plan->scheme) ? PE_OK : plan->operation->refuse(plan->scheme, err);
     if (!status && !(plan->config = calloc(1, plan->scheme->config_bytes)))
         status = pe_no_memory(err);
     if (!status)
@@ -275,8 +242,8 @@ void pe_plan_free(struct pe_plan *plan)
         return;
     pe_slices_drop(plan);
     pe_outputs_drop(plan);
-    pe_rotator_drop(plan);
-    pe_attention_drop(plan);
+    if (plan->operation && plan->operation->drop)
+        plan->operation->drop(plan);
     if (plan->scheme && plan->scheme->drop)
         plan->scheme->drop(plan);
     pe_weights_drop(plan);

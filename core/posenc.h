@@ -154,7 +154,12 @@ enum pe_status pe_params_read(const struct pe_param *rows, void *config, const s
 
 /* ---- Schemes: the catalogue ------------------------------------------------------------------------------------ */
 
-enum pe_operation { PE_ENCODE, PE_ROTATE, PE_ATTEND, PE_N_OPERATIONS };
+enum pe_operation_id { /* PE_ENCODE, PE_ROTATE, PE_ATTEND */
+#define OPERATION(name, id) PE_##id,
+#include "core/operation_list.h"
+#undef OPERATION
+                       PE_N_OPERATIONS
+};
 
 struct pe_output_row {
     const char *name;
@@ -171,8 +176,8 @@ struct pe_output_row {
 struct pe_input_row {
     const char *name;
     const char *shape;
-    enum pe_operation operation; /* which operation takes it; weights that encode takes, attend takes too */
-    bool is_operand;             /* what the operation works on (q, k); else weights */
+    enum pe_operation_id operation; /* which operation takes it; others may too: see uses_encoding */
+    bool is_operand;                /* what the operation works on (q, k); else weights */
     const char *text;
 };
 
@@ -183,7 +188,6 @@ struct pe_scheme_info {
     const struct pe_param *params;       /* end with .name = NULL, like the two below */
     const struct pe_output_row *outputs; /* of PE_ENCODE */
     const struct pe_input_row *inputs;   /* tensors, NULL if none */
-    unsigned operations;                 /* bit 1 << enum pe_operation for each it can do */
     bool is_additive;                    /* an encoding that is added to embeddings: /encode takes x as well */
     bool is_of_machine; /* values pass through weights or long sums: the same bytes on one machine only */
 };
@@ -193,9 +197,17 @@ const struct pe_scheme_info *pe_scheme_at(size_t i);
 const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none */
 const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
 const struct pe_param *pe_absolute_params(void);               /* combine, x_scale, … common to additive schemes */
-const struct pe_param *pe_attention_params(void);              /* num_heads, causal, … of PE_ATTEND */
-const struct pe_input_row *pe_attention_inputs(void);          /* q, k, v, x, … of PE_ATTEND */
-const struct pe_output_row *pe_attention_outputs(void);        /* scores, probs, … of PE_ATTEND */
+
+/* What an operation takes and answers beside what the scheme's rows say; NULL: nothing. */
+struct pe_operation_info {
+    const char *name;                    /* of its endpoint: "encode", "rotate", "attention" */
+    const struct pe_param *params;       /* num_heads, causal, … of PE_ATTEND */
+    const struct pe_input_row *inputs;   /* q, k, v, x, … of PE_ATTEND */
+    const struct pe_output_row *outputs; /* scores, probs, … of PE_ATTEND */
+    bool uses_encoding;                  /* it takes the weights that PE_ENCODE takes */
+};
+const struct pe_operation_info *pe_operation_at(enum pe_operation_id id);
+bool pe_scheme_can(const struct pe_scheme_info *scheme, enum pe_operation_id id);
 
 /* ---- Presets: public models by name ----------------------------------------------------------------------------- */
 
@@ -254,7 +266,7 @@ struct pe_cost {
 };
 
 struct pe_request {
-    enum pe_operation operation;
+    enum pe_operation_id operation;
     const struct pe_field *fields; /* scheme, its parameters, the sequence, tensors; borrowed until pe_plan_free */
     size_t n_fields;
     enum pe_dtype dtype;           /* of real outputs; PE_DTYPE_NONE: that of the tensor sent, else f32 */

@@ -62,10 +62,12 @@ struct pe_source {
 
 #define PE_COMBINED SIZE_MAX /* the id of the output `combined`, which is no row of the scheme */
 
+struct pe_operation;
+
 struct pe_plan {
     const struct pe_scheme *scheme;
-    enum pe_operation operation;
-    const struct pe_request *request; /* merged with what the model it names says; only while planning */
+    const struct pe_operation *operation; /* core/operation.h */
+    const struct pe_request *request;     /* merged with what the model it names says; only while planning */
     struct pe_inheritance *inheritance;
     void *config; /* the scheme's config struct */
     void *tables; /* what plan() precomputed, freed by drop() */
@@ -92,8 +94,8 @@ struct pe_plan {
     size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */
     struct pe_value resolved;    /* the config as an object */
     struct pe_field *resolved_fields;
-    struct pe_rotator *rotator;       /* PE_ROTATE: tensors, layout, tables (core/rotate/rotate.c) */
-    struct pe_attention *attention;   /* PE_ATTEND (core/attention/) */
+    void *state;                      /* what the operation keeps of its own; its drop() frees it */
+    struct pe_attention *attention;   /* the state of PE_ATTEND (core/attention/): schemes ask whether there is one */
     const struct pe_brought *brought; /* PE_ATTEND: tensors beside those of the scheme (core/attend.h) */
 };
 

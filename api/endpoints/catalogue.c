@@ -115,18 +115,15 @@ static void add_params(struct api_text *text, const struct pe_param *rows, const
 
 /* ---- Schemes ---- */
 
-static const char *const endpoints[PE_N_OPERATIONS] = {
-    [PE_ENCODE] = "/encode", [PE_ROTATE] = "/rotate", [PE_ATTEND] = "/attention"};
-
-static void add_endpoints(struct api_text *text, unsigned operations)
+static void add_endpoints(struct api_text *text, const struct pe_scheme_info *info)
 {
     bool first = true;
     api_text_put(text, ",\"endpoints\":[");
-    for (unsigned i = 0; i < PE_N_OPERATIONS; i++) {
-        if (!(operations & 1U << i))
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
+        if (!pe_scheme_can(info, id))
             continue;
         api_text_add(text, ",", !first);
-        api_text_string(text, endpoints[i]);
+        api_text_string(text, api_operations[id].route.pattern);
         first = false;
     }
     api_text_put(text, "]");
@@ -137,31 +134,41 @@ static void add_input(struct api_text *text, const struct pe_input_row *row, boo
     api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
     api_text_string(text, row->name);
     api_text_member(text, "shape", row->shape);
-    api_text_member(text, "endpoint", endpoints[row->operation]);
+    api_text_member(text, "endpoint", api_operations[row->operation].route.pattern);
     api_text_member(text, "summary", row->text ? row->text : "");
     api_text_put(text, "}");
 }
 
-/* What POST /attention takes and answers beside the scheme's own. */
 static void add_outputs(struct api_text *text, const struct pe_output_row *rows);
 
-static void add_attention(struct api_text *text, const struct pe_scheme_info *info)
+/* What an operation takes and answers beside the scheme's own. */
+static void add_operation(struct api_text *text, const struct pe_scheme_info *info,
+                          const struct pe_operation_info *operation)
 {
-    const struct pe_input_row *inputs = pe_attention_inputs();
     bool first = true;
-    api_text_put(text, ",\"attention\":{\"parameters\":[");
-    for (const struct pe_param *row = pe_attention_params(); row->name; row++)
+    api_text_format(text, ",\"%s\":{\"parameters\":[", operation->name);
+    for (const struct pe_param *row = operation->params; row && row->name; row++)
         if (!pe_param_find(info->params, row->name)) {
             api_text_add(text, ",", !first);
             add_param(text, row);
             first = false;
         }
     api_text_put(text, "],\"inputs\":[");
-    for (const struct pe_input_row *row = inputs; row->name; row++)
-        add_input(text, row, row == inputs);
+    for (const struct pe_input_row *row = operation->inputs; row && row->name; row++)
+        add_input(text, row, row == operation->inputs);
     api_text_put(text, "]");
-    add_outputs(text, pe_attention_outputs());
+    add_outputs(text, operation->outputs);
     api_text_put(text, "}");
+}
+
+static void add_operations(struct api_text *text, const struct pe_scheme_info *info)
+{
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
+        const struct pe_operation_info *operation = pe_operation_at(id);
+        bool has_rows = operation->params || operation->inputs || operation->outputs;
+        if (has_rows && pe_scheme_can(info, id))
+            add_operation(text, info, operation);
+    }
 }
 
 static void add_inputs(struct api_text *text, const struct pe_scheme_info *info)
@@ -200,12 +207,11 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     api_text_member(text, "family", info->family);
     api_text_member(text, "summary", info->summary);
     add_optional(text, "paper", info->paper);
-    add_endpoints(text, info->operations);
+    add_endpoints(text, info);
     add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL);
     add_inputs(text, info);
     add_outputs(text, info->outputs);
-    if (info->operations & 1U << PE_ATTEND)
-        add_attention(text, info);
+    add_operations(text, info);
     api_text_put(text, ",\"example\":");
     api_text_put(text, info->example);
     api_text_put(text, "}");

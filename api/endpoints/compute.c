@@ -259,7 +259,7 @@ bool api_compute(struct api_computation *c, struct api_opening *opening, bool *l
            api_memory_for_answering(c->work, c->host, c->format, c->problem) && open_stream(c, opening);
 }
 
-static struct api_reply *compute(const struct api_asked *asked, enum pe_operation operation)
+struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_id operation)
 {
     struct api_problem problem;
     struct api_opening opening;
@@ -276,9 +276,3 @@ static struct api_reply *compute(const struct api_asked *asked, enum pe_operatio
     api_work_free(c.work);
     return later ? NULL : api_reply_problem(&problem);
 }
-
-struct api_reply *api_encode(const struct api_asked *asked) { return compute(asked, PE_ENCODE); }
-
-struct api_reply *api_rotate(const struct api_asked *asked) { return compute(asked, PE_ROTATE); }
-
-struct api_reply *api_attention(const struct api_asked *asked) { return compute(asked, PE_ATTEND); }

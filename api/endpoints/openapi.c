@@ -90,7 +90,7 @@ static void begin_property(struct api_text *text, const char *name, bool *first)
 
 static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first)
 {
-    for (; rows->name; rows++) {
+    for (; rows && rows->name; rows++) {
         begin_property(text, rows->name, first);
         add_schema(text, rows);
     }
@@ -173,13 +173,20 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     api_text_put(text, "]}");
 }
 
-static void add_attention(struct api_text *text)
+/* What operations take beside the scheme's rows. */
+static void add_operation(struct api_text *text, enum pe_operation_id id)
 {
     bool first = true;
-    api_text_put(text, ",\"Attention\":{\"type\":\"object\",\"description\":\"fields of POST /attention beside the "
-                       "scheme's\",\"properties\":{");
-    add_properties(text, pe_attention_params(), &first);
-    add_inputs(text, pe_attention_inputs(), &first);
+    const struct api_operation *row = &api_operations[id];
+    const struct pe_operation_info *info = pe_operation_at(id);
+    if (!row->component)
+        return;
+    api_text_format(text,
+                    ",\"%s\":{\"type\":\"object\",\"description\":\"fields of POST %s beside the scheme's\","
+                    "\"properties\":{",
+                    row->component, row->route.pattern);
+    add_properties(text, info->params, &first);
+    add_inputs(text, info->inputs, &first);
     api_text_put(text, "}}");
 }
 
@@ -208,7 +215,8 @@ static void add_components(struct api_text *text)
                        "\"http\",\"scheme\":\"bearer\"}},\"schemas\":{");
     api_text_put(text, tensor_schema);
     add_common(text);
-    add_attention(text);
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        add_operation(text, id);
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
     api_text_put(text, problem_schema);
@@ -222,19 +230,19 @@ static void add_components(struct api_text *text)
 /* ---- Paths ---- */
 
 /* Every scheme that can do it. */
-static void add_request_schema(struct api_text *text, enum pe_operation operation)
+static void add_request_schema(struct api_text *text, enum pe_operation_id operation)
 {
     api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
-    if (operation == PE_ATTEND)
-        api_text_put(text, ",{\"$ref\":\"#/components/schemas/Attention\"}");
+    if (api_operations[operation].component)
+        api_text_format(text, ",{\"$ref\":\"#/components/schemas/%s\"}", api_operations[operation].component);
     api_text_put(text, ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]}");
     for (size_t i = 0; i < pe_n_schemes(); i++)
-        if (pe_scheme_at(i)->operations & 1U << operation)
+        if (pe_scheme_can(pe_scheme_at(i), operation))
             api_text_format(text, ",{\"$ref\":\"#/components/schemas/scheme.%s\"}", pe_scheme_at(i)->name);
     api_text_put(text, "]}]}");
 }
 
-static void add_body(struct api_text *text, enum pe_operation operation, const char *example)
+static void add_body(struct api_text *text, enum pe_operation_id operation, const char *example)
 {
     api_text_put(text, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
     add_request_schema(text, operation);
@@ -244,11 +252,11 @@ static void add_body(struct api_text *text, enum pe_operation operation, const c
                        "\"application/x-npy\":{},\"application/zip\":{}}}");
 }
 
-static void add_query(struct api_text *text, const char *example)
+static void add_query(struct api_text *text, enum pe_operation_id operation, const char *example)
 {
     api_text_put(text, ",\"parameters\":[{\"name\":\"request\",\"in\":\"query\",\"description\":\"the whole request as "
                        "JSON\",\"content\":{\"application/json\":{\"schema\":");
-    add_request_schema(text, PE_ENCODE);
+    add_request_schema(text, operation);
     api_text_format(text, ",\"example\":%s", example);
     api_text_put(text, "}}},{\"name\":\"fields\",\"in\":\"query\",\"style\":\"form\",\"explode\":true,\"description\":"
                        "\"the request's fields by name: text, numbers and booleans as they are, lists with commas, the "
@@ -354,7 +362,7 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     if (strchr(route->pattern, '{'))
         add_path_parameters(text, route);
     else if (route->computes && is_get)
-        add_query(text, route->example);
+        add_query(text, route->operation, route->example);
     if (route->computes && !is_get)
         add_body(text, route->operation, route->example);
     if (route->is_protocol && route->example)

@@ -1,5 +1,6 @@
 /* NumPy's .npy files, versions 1 to 3: a Python dict in ASCII, then the elements, axes and bytes in either order. */
 #include "api/inputs/input.h"
+#include "api/operations.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -270,12 +271,11 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
 /* A body of one .npy file: the tensor that the endpoint is about, the rest of the request stands in the query. */
 bool api_npy_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
 {
-    static const struct {
-        const char *name, *pointer;
-    } tensors[PE_N_OPERATIONS] = {[PE_ENCODE] = {"x", "/x"}, [PE_ROTATE] = {"q", "/q"}, [PE_ATTEND] = {"q", "/q"}};
-    struct api_npy_file file = {
-        .bytes = body->bytes, .n = body->n, .what = "the body", .pointer = tensors[request->operation].pointer};
+    const char *name = api_operations[request->operation].tensor;
+    char pointer[PE_POINTER_MAX] = "";
+    api_pointer_push(pointer, name, strlen(name));
+    struct api_npy_file file = {.bytes = body->bytes, .n = body->n, .what = "the body", .pointer = pointer};
     struct pe_tensor tensor;
     return api_npy_parse(&request->arena, &file, &tensor, problem) &&
-           api_request_add_tensor(request, tensors[request->operation].name, &tensor, 0, problem);
+           api_request_add_tensor(request, name, &tensor, 0, problem);
 }

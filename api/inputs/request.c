@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-void api_request_init(struct api_request *request, enum pe_operation operation)
+void api_request_init(struct api_request *request, enum pe_operation_id operation)
 {
     request->operation = operation;
     request->body_is_ours = false;

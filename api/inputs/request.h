@@ -13,7 +13,7 @@ struct api_weights;
 /* One owner: all that the fields point to ends with api_request_drop, except slices of the received body, which are
  * borrowed from the caller until then. */
 struct api_request {
-    enum pe_operation operation;
+    enum pe_operation_id operation;
     bool body_is_ours; /* tensors may be moved inside the body: api_call.body_is_ours */
     uint64_t max_json; /* bytes of its JSON: api_host.max_json; 0: any number */
     struct api_arena arena;
@@ -22,7 +22,7 @@ struct api_request {
     const struct api_weights *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
 };
 
-void api_request_init(struct api_request *request, enum pe_operation operation);
+void api_request_init(struct api_request *request, enum pe_operation_id operation);
 void api_request_drop(struct api_request *request);
 
 /* Adds a field; name and what value points to are borrowed until api_request_drop. A name given already is 400. */

@@ -1,6 +1,7 @@
 /* POST /v2/models/{name}/infer: the body becomes a request of ours, whose outputs say which operation it is. */
 #include "api/requests/memory.h"
 #include "api/oip/oip.h"
+#include "api/operations.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,33 +24,41 @@ static bool has_row(const struct pe_output_row *rows, const char *name)
     return false;
 }
 
-/* q_out and k_out are turned, encodings have rows of their own, and the rest only attention knows. */
-static enum pe_operation operation_of(const struct api_oip_model *model, const char *output)
+/* The output that /v2 calls so; NULL: it has the same name there. */
+static const struct api_renamed *renamed_in(enum pe_operation_id id, const char *output)
 {
-    if (strcmp(output, "q_out") == 0 || strcmp(output, "k_out") == 0)
-        return PE_ROTATE;
-    bool is_attention = has_row(pe_attention_outputs(), output), is_encoding = has_row(model->scheme->outputs, output);
-    if (is_attention && !is_encoding)
-        return PE_ATTEND;
-    return is_encoding || (model->scheme->is_additive && strcmp(output, "combined") == 0) ? PE_ENCODE : PE_N_OPERATIONS;
+    for (const struct api_renamed *row = api_operations[id].renamed; row->name; row++)
+        if (strcmp(row->name, output) == 0)
+            return row;
+    return NULL;
+}
+
+/* Encodings have rows of their scheme's, the rest those of an operation. PE_N_OPERATIONS: nobody knows the name. */
+static enum pe_operation_id operation_of(const struct api_oip_model *model, const char *output)
+{
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (renamed_in(id, output))
+            return id;
+    if (has_row(model->scheme->outputs, output) || (model->scheme->is_additive && strcmp(output, "combined") == 0))
+        return PE_ENCODE;
+    enum pe_operation_id id = 0;
+    while (id < PE_N_OPERATIONS && !has_row(pe_operation_at(id)->outputs, output))
+        id++;
+    return id;
 }
 
 /* Without names of outputs the tensors decide. */
-static enum pe_operation usual_operation(const struct api_oip_model *model, const struct api_request *request)
+static enum pe_operation_id usual_operation(const struct api_oip_model *model, const struct api_request *request)
 {
     bool q = api_request_find(request, "q"), k = api_request_find(request, "k");
     if (model->is_fixed)
         return model->operation;
-    if ((q || k) && api_oip_can(model, PE_ROTATE))
-        return PE_ROTATE;
-    return q && k && api_oip_can(model, PE_ATTEND) ? PE_ATTEND : PE_ENCODE;
-}
-
-static const char *operation_text(enum pe_operation operation)
-{
-    static const char *const texts[] = {
-        [PE_ENCODE] = "an encoding", [PE_ROTATE] = "a rotation", [PE_ATTEND] = "attention"};
-    return texts[operation];
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
+        unsigned n_choose = api_operations[id].n_choose, n_sent = (unsigned)q + (unsigned)k;
+        if (n_choose && n_sent >= n_choose && api_oip_can(model, id))
+            return id;
+    }
+    return PE_ENCODE;
 }
 
 static bool fail_output(struct inference *inference, size_t i, const char *what)
@@ -66,19 +75,20 @@ static bool fail_output(struct inference *inference, size_t i, const char *what)
 static bool choose_operation(struct inference *inference, struct api_request *request)
 {
     const struct api_oip_request *oip = &inference->request;
-    enum pe_operation chosen = PE_N_OPERATIONS;
+    enum pe_operation_id chosen = PE_N_OPERATIONS;
     for (size_t i = 0; i < oip->n_outputs; i++) {
-        enum pe_operation operation = operation_of(&inference->model, oip->outputs[i]);
+        enum pe_operation_id operation = operation_of(&inference->model, oip->outputs[i]);
         char what[128];
         if (operation == PE_N_OPERATIONS)
             continue;
         if (!api_oip_can(&inference->model, operation)) {
-            snprintf(what, sizeof what, "it comes from %s, which this model does not do", operation_text(operation));
+            snprintf(what, sizeof what, "it comes from %s, which this model does not do",
+                     api_operations[operation].text);
             return fail_output(inference, i, what);
         }
         if (chosen != PE_N_OPERATIONS && chosen != operation) {
             snprintf(what, sizeof what, "it comes from %s, the one before from %s; ask for them one by one",
-                     operation_text(operation), operation_text(chosen));
+                     api_operations[operation].text, api_operations[chosen].text);
             return fail_output(inference, i, what);
         }
         chosen = operation;
@@ -89,21 +99,36 @@ static bool choose_operation(struct inference *inference, struct api_request *re
     return true;
 }
 
-static bool name_outputs(struct inference *inference, enum pe_operation operation)
+/* What an operation answers whose outputs have other names here. */
+static bool fail_renamed(struct inference *inference, size_t i, const struct api_operation *row)
 {
-    const struct api_oip_request *oip = &inference->request;
-    struct api_form *form = &inference->computation.form;
-    form->n_outputs = oip->n_outputs;
-    for (size_t i = 0; i < oip->n_outputs; i++) {
-        bool is_turned = operation_of(&inference->model, oip->outputs[i]) == PE_ROTATE;
-        if (operation == PE_ROTATE && !is_turned)
-            return fail_output(inference, i, "a rotation answers q_out and k_out");
-        form->outputs[i] = !is_turned ? oip->outputs[i] : *oip->outputs[i] == 'q' ? "q" : "k";
-        bool is_sent = api_request_find(&inference->computation.work->request, form->outputs[i]);
-        if (is_turned && !is_sent)
-            return fail_output(inference, i,
-                               *form->outputs[i] == 'q' ? "the input q is missing" : "the input k is missing");
-    }
+    char what[128];
+    int n = snprintf(what, sizeof what, "%s answers %s", row->text, row->renamed[0].name);
+    for (size_t k = 1; k < API_RENAMED_MAX && row->renamed[k].name; k++)
+        n += snprintf(what + n, sizeof what - (size_t)n, " and %s", row->renamed[k].name);
+    return fail_output(inference, i, what);
+}
+
+static bool name_output(struct inference *inference, size_t i, enum pe_operation_id operation)
+{
+    const char *asked = inference->request.outputs[i], **output = &inference->computation.form.outputs[i];
+    const struct api_renamed *renamed = renamed_in(operation, asked);
+    char what[64];
+    *output = renamed ? renamed->output : asked;
+    if (!renamed && api_operations[operation].renamed[0].name)
+        return fail_renamed(inference, i, &api_operations[operation]);
+    if (!renamed || api_request_find(&inference->computation.work->request, *output))
+        return true;
+    snprintf(what, sizeof what, "the input %s is missing", *output);
+    return fail_output(inference, i, what);
+}
+
+static bool name_outputs(struct inference *inference, enum pe_operation_id operation)
+{
+    inference->computation.form.n_outputs = inference->request.n_outputs;
+    for (size_t i = 0; i < inference->request.n_outputs; i++)
+        if (!name_output(inference, i, operation))
+            return false;
     return true;
 }
 

@@ -1,5 +1,6 @@
 /* A model's inputs and outputs, from the rows of its scheme, as the protocol and as Triton write them. */
 #include "api/oip/oip.h"
+#include "api/operations.h"
 
 #include <string.h>
 
@@ -27,11 +28,19 @@ static void add(struct tensors *tensors, const char *name, const char *shape, en
         tensors->items[tensors->n++] = (struct tensor){name, shape, dtype};
 }
 
+static bool uses_encoding(const struct api_oip_model *model)
+{
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (pe_operation_at(id)->uses_encoding && api_oip_can(model, id))
+            return true;
+    return false;
+}
+
 static void add_inputs(struct tensors *tensors, const struct api_oip_model *model, const struct pe_input_row *rows)
 {
     for (; rows && rows->name; rows++) {
-        bool is_weight = !rows->is_operand && rows->operation == PE_ENCODE; /* which attention takes too */
-        if (api_oip_can(model, rows->operation) || (is_weight && api_oip_can(model, PE_ATTEND)))
+        bool is_weight = !rows->is_operand && rows->operation == PE_ENCODE;
+        if (api_oip_can(model, rows->operation) || (is_weight && uses_encoding(model)))
             add(tensors, rows->name, rows->shape, PE_F32);
     }
 }
@@ -49,26 +58,35 @@ static void find_inputs(const struct api_oip_model *model, struct tensors *input
     add_inputs(inputs, model, model->scheme->inputs);
     if (model->scheme->is_additive && api_oip_can(model, PE_ENCODE))
         add(inputs, "x", "batch,n,dim", PE_F32);
-    if (!api_oip_can(model, PE_ATTEND))
-        return;
-    add_inputs(inputs, model, pe_attention_inputs());
-    add(inputs, "tokens", "n", PE_DTYPE_NONE);
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
+        if (!api_oip_can(model, id))
+            continue;
+        add_inputs(inputs, model, pe_operation_at(id)->inputs);
+        if (api_operations[id].takes_tokens)
+            add(inputs, "tokens", "n", PE_DTYPE_NONE);
+    }
+}
+
+static void add_renamed(struct tensors *tensors, const struct api_renamed *rows)
+{
+    for (; rows->name; rows++)
+        add(tensors, rows->name, rows->shape, PE_F32);
 }
 
 static void find_outputs(const struct api_oip_model *model, struct tensors *outputs)
 {
     outputs->n = 0;
-    if (api_oip_can(model, PE_ROTATE)) {
-        add(outputs, "q_out", "batch,num_heads,n,head_dim", PE_F32);
-        add(outputs, "k_out", "batch,num_heads,n,head_dim", PE_F32);
-    }
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (api_oip_can(model, id))
+            add_renamed(outputs, api_operations[id].renamed);
     if (api_oip_can(model, PE_ENCODE)) {
         add_outputs(outputs, model->scheme->outputs);
         if (model->scheme->is_additive)
             add(outputs, "combined", "batch,n,dim", PE_F32);
     }
-    if (api_oip_can(model, PE_ATTEND))
-        add_outputs(outputs, pe_attention_outputs());
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
+        if (api_oip_can(model, id))
+            add_outputs(outputs, pe_operation_at(id)->outputs);
 }
 
 /* ---- Writing ---- */

@@ -1,11 +1,9 @@
 /* What schemes and dtypes are called in the Open Inference Protocol. */
 #include "api/oip/oip.h"
+#include "api/operations.h"
 
 #include <stdio.h>
 #include <string.h>
-
-static const char *const prefixes[PE_N_OPERATIONS] = {
-    [PE_ENCODE] = "encode-", [PE_ROTATE] = "rotate-", [PE_ATTEND] = "attention-"};
 
 /* Every scheme in turn: itself, then its operations in their order. */
 enum { PER_SCHEME = PE_N_OPERATIONS + 1 };
@@ -16,8 +14,8 @@ static bool form_of(const struct pe_scheme_info *scheme, size_t k, struct api_oi
     *model = (struct api_oip_model){.scheme = scheme, .is_fixed = k > 0, .operation = PE_ENCODE};
     if (k == 0)
         return true;
-    model->operation = (enum pe_operation)(k - 1);
-    return scheme->operations & 1U << (k - 1);
+    model->operation = (enum pe_operation_id)(k - 1);
+    return pe_scheme_can(scheme, model->operation);
 }
 
 size_t api_oip_n_models(void)
@@ -39,12 +37,13 @@ struct api_oip_model api_oip_model_at(size_t i)
 
 void api_oip_name_print(const struct api_oip_model *model, char *name)
 {
-    snprintf(name, API_OIP_NAME_MAX, "%s%s", model->is_fixed ? prefixes[model->operation] : "", model->scheme->name);
+    snprintf(name, API_OIP_NAME_MAX, "%s%s", model->is_fixed ? api_operations[model->operation].prefix : "",
+             model->scheme->name);
 }
 
-bool api_oip_can(const struct api_oip_model *model, enum pe_operation operation)
+bool api_oip_can(const struct api_oip_model *model, enum pe_operation_id operation)
 {
-    return model->is_fixed ? model->operation == operation : (model->scheme->operations >> operation & 1U) != 0;
+    return model->is_fixed ? model->operation == operation : pe_scheme_can(model->scheme, operation);
 }
 
 /* ---- Finding ---- */
@@ -70,8 +69,8 @@ static bool fail_name(const char *name, struct api_problem *problem)
         names[n] = pe_scheme_at(n)->name;
     names[n] = NULL;
     for (size_t i = 0; i < PE_N_OPERATIONS; i++)
-        if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-            prefix = prefixes[i];
+        if (strncmp(name, api_operations[i].prefix, strlen(api_operations[i].prefix)) == 0)
+            prefix = api_operations[i].prefix;
     const char *scheme = name + strlen(prefix), *nearest = pe_nearest(scheme, names);
     if (!nearest)
         return api_fail(problem, 404, "", "unknown model \"%.64s\"; POST /v2/repository/index lists them", name);

@@ -13,14 +13,14 @@
 struct api_oip_model {
     const struct pe_scheme_info *scheme;
     bool is_fixed; /* to the operation; else it may be any that the scheme can do */
-    enum pe_operation operation;
+    enum pe_operation_id operation;
 };
 
 enum { API_OIP_NAME_MAX = 96 };
 size_t api_oip_n_models(void);
 struct api_oip_model api_oip_model_at(size_t i);
 void api_oip_name_print(const struct api_oip_model *model, char *name); /* API_OIP_NAME_MAX bytes */
-bool api_oip_can(const struct api_oip_model *model, enum pe_operation operation);
+bool api_oip_can(const struct api_oip_model *model, enum pe_operation_id operation);
 /* The model and version that a path names ("" is any version), or 404. */
 bool api_oip_find(const struct api_asked *asked, struct api_oip_model *model, struct api_problem *problem);
 

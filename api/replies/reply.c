@@ -163,7 +163,7 @@ struct api_reply *api_refusal(int status, const char *detail)
 
 /* ---- Streams ---- */
 
-struct api_work *api_work_new(enum pe_operation operation)
+struct api_work *api_work_new(enum pe_operation_id operation)
 {
     struct api_work *work = malloc(sizeof *work);
     if (!work)

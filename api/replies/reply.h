@@ -52,8 +52,8 @@ struct api_work {
     uint64_t n_read;            /* of n_taken, for what the request holds: its fields */
     struct api_problem refusal; /* of more; status 0: none */
 };
-struct api_work *api_work_new(enum pe_operation operation); /* NULL without memory */
-void api_work_free(struct api_work *work);                  /* NULL is accepted */
+struct api_work *api_work_new(enum pe_operation_id operation); /* NULL without memory */
+void api_work_free(struct api_work *work);                     /* NULL is accepted */
 /* A 200 reply streaming what work holds; takes work. */
 struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value);
 

@@ -1,8 +1,14 @@
-/* The operation attend: attention maps and outputs of queries and keys under any scheme. What core/plan.c calls. */
+/* The operation attend: attention maps and outputs of queries and keys under any scheme. What its row names
+ * (operation.c). */
 #ifndef PE_ATTENTION_H
 #define PE_ATTENTION_H
 
 #include "core/scheme.h"
+
+/* num_heads, causal, …; q, k, v, x, …; scores, probs, …: each ends with .name = NULL. */
+extern const struct pe_param pe_attention_params[];
+extern const struct pe_input_row pe_attention_inputs[];
+extern const struct pe_output_row pe_attention_outputs[];
 
 /* In the order of planning. */
 
@@ -13,8 +19,7 @@ enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *
 /* Takes the tensors; fixes sizes in the scheme's config. */
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                  struct pe_error *err);
-/* Do queries and keys have positions of their own? Else the embeddings have one sequence. */
-bool pe_attention_has_two_sequences(const struct pe_plan *plan);
+enum pe_sequence_kind pe_attention_kind(const struct pe_plan *plan);
 struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan);
 /* Once the sequence is known: plan->sight and plan->dtype. */
 enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);

@@ -8,7 +8,7 @@
 #define F pe_attention_fields
 static const char *const kernels[] = {[PE_SOFTMAX_KERNEL] = "softmax", [PE_LINEAR_KERNEL] = "linear", NULL};
 
-static const struct pe_param rows[] = {
+const struct pe_param pe_attention_params[] = {
     PE_P_INT(F, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of q"),
     PE_P_INT(F, head_dim, PE_UNSET, 1, PE_HEAD_DIM_MAX, "channels of one head; those of q, or rows of w_q / num_heads"),
     PE_P_INT(F, dim, PE_UNSET, 1, PE_DIM_MAX, "channels of the embeddings; those of x; tokens: 512"),
@@ -25,30 +25,24 @@ static const struct pe_param rows[] = {
     PE_P_END,
 };
 
-const struct pe_param *pe_attention_params(void) { return rows; }
-
 #define TENSOR(name_, shape_, text_)                                                                                   \
     {                                                                                                                  \
         .name = name_, .shape = shape_, .operation = PE_ATTEND, .is_operand = true, .text = text_                      \
     }
 
-const struct pe_input_row *pe_attention_inputs(void)
-{
-    static const struct pe_input_row inputs[] = {
-        TENSOR("q", "batch,num_heads,q_len,head_dim", "queries; leading axes may be missing, then in the answer too"),
-        TENSOR("k", "batch,kv_heads,k_len,head_dim", "keys; kv_heads divides num_heads"),
-        TENSOR("v", "batch,kv_heads,k_len,v_dim", "values, for output"),
-        TENSOR("x", "...,n,dim", "embeddings instead of q, k, v"),
-        TENSOR("w_q", "num_heads*head_dim,dim", "with x: q = x·w_qᵀ + b_q; so are the others"),
-        TENSOR("w_k", "kv_heads*head_dim,dim", "keys"),
-        TENSOR("w_v", "kv_heads*head_dim,dim", "values, for output"),
-        TENSOR("b_q", "num_heads*head_dim", "may be missing"),
-        TENSOR("b_k", "kv_heads*head_dim", "may be missing"),
-        TENSOR("b_v", "kv_heads*head_dim", "may be missing"),
-        {.name = NULL},
-    };
-    return inputs;
-}
+const struct pe_input_row pe_attention_inputs[] = {
+    TENSOR("q", "batch,num_heads,q_len,head_dim", "queries; leading axes may be missing, then in the answer too"),
+    TENSOR("k", "batch,kv_heads,k_len,head_dim", "keys; kv_heads divides num_heads"),
+    TENSOR("v", "batch,kv_heads,k_len,v_dim", "values, for output"),
+    TENSOR("x", "...,n,dim", "embeddings instead of q, k, v"),
+    TENSOR("w_q", "num_heads*head_dim,dim", "with x: q = x·w_qᵀ + b_q; so are the others"),
+    TENSOR("w_k", "kv_heads*head_dim,dim", "keys"),
+    TENSOR("w_v", "kv_heads*head_dim,dim", "values, for output"),
+    TENSOR("b_q", "num_heads*head_dim", "may be missing"),
+    TENSOR("b_k", "kv_heads*head_dim", "may be missing"),
+    TENSOR("b_v", "kv_heads*head_dim", "may be missing"),
+    {.name = NULL},
+};
 
 /* Their standard deviation where they are made at random. */
 #define PROJECTION_STD 0.1
@@ -345,7 +339,7 @@ enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *
         return pe_no_memory(err);
     plan->brought = &t->brought;
     t->wants_output = asks_for(request, "output");
-    return pe_params_read(rows, &t->fields, request->fields, request->n_fields, taken, "", err);
+    return pe_params_read(pe_attention_params, &t->fields, request->fields, request->n_fields, taken, "", err);
 }
 
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
@@ -367,7 +361,12 @@ enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *
     return pe_attention_need_projections(plan, (uint64_t)t->fields.dim, err);
 }
 
-bool pe_attention_has_two_sequences(const struct pe_plan *plan) { return plan->attention->q.tensor.data != NULL; }
+/* The embeddings of an additive scheme have one sequence. */
+enum pe_sequence_kind pe_attention_kind(const struct pe_plan *plan)
+{
+    bool has_one = plan->scheme->info.is_additive && !plan->attention->q.tensor.data;
+    return has_one ? PE_ONE_SEQUENCE : PE_TWO_SEQUENCES;
+}
 
 struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan)
 {
@@ -390,11 +389,11 @@ struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan)
 
 size_t pe_attention_print(const struct pe_plan *plan, struct pe_field *fields)
 {
-    struct pe_param mine[sizeof rows / sizeof *rows];
+    struct pe_param mine[sizeof pe_attention_params / sizeof *pe_attention_params];
     struct pe_attention_fields values = plan->attention->fields;
     size_t n = 0;
     bool linear = pe_attention_is_linear(plan->attention);
-    for (const struct pe_param *row = rows; row->name; row++)
+    for (const struct pe_param *row = pe_attention_params; row->name; row++)
         if (!pe_param_find(plan->scheme->info.params, row->name) && !(linear && strncmp(row->name, "soft", 4) == 0))
             mine[n++] = *row;
     mine[n] = (struct pe_param){.name = NULL};

@@ -123,7 +123,7 @@ enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err)
         a->fields.channels_first = a->prefers_channels_first;
     if (!plan->seq.n_grid || a->x.rank)
         a->fields.channels_first = false;
-    return a->x.rank || plan->operation == PE_ATTEND ? PE_OK : check_unused(plan, err);
+    return a->x.rank || plan->attention ? PE_OK : check_unused(plan, err);
 }
 
 bool pe_absolute_channels_first(const struct pe_plan *plan)

@@ -2,7 +2,7 @@
 #include "core/request/weights.h"
 #include "core/request/operand.h"
 #include "core/numeric/dtype.h"
-#include "core/scheme.h"
+#include "core/operation.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -136,10 +136,10 @@ static size_t count_inputs(const struct pe_plan *plan)
     return n;
 }
 
-/* Weights that encode takes, attend takes too. */
-bool pe_weights_takes(const struct pe_input_row *row, enum pe_operation operation)
+bool pe_weights_takes(const struct pe_input_row *row, const struct pe_operation *operation)
 {
-    return !row->is_operand && (row->operation == operation || (row->operation == PE_ENCODE && operation == PE_ATTEND));
+    bool is_of_encoding = row->operation == PE_ENCODE && operation->info.uses_encoding;
+    return !row->is_operand && (row->operation == operation->id || is_of_encoding);
 }
 
 enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *request, bool *taken,
@@ -214,7 +214,7 @@ bool pe_weights_wanted(const struct pe_plan *plan)
         for (const struct pe_output_row *row = plan->scheme->info.outputs; row->name; row++)
             if (row->when && strcmp(row->when, PE_WHEN_WEIGHTS) == 0 && strcmp(row->name, request->outputs[i]) == 0)
                 return true;
-    return plan->operation == PE_ATTEND || pe_weights_there(plan) || find_seed(plan, &seed, &std);
+    return plan->attention || pe_weights_there(plan) || find_seed(plan, &seed, &std);
 }
 
 enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,

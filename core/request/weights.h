@@ -9,6 +9,7 @@
 
 #include "core/posenc.h"
 
+struct pe_operation;
 struct pe_plan;
 
 /* One tensor of the scheme's inputs. */
@@ -21,7 +22,7 @@ struct pe_weights {
 };
 
 /* Does the operation take the row's tensor as weights? */
-bool pe_weights_takes(const struct pe_input_row *row, enum pe_operation operation);
+bool pe_weights_takes(const struct pe_input_row *row, const struct pe_operation *operation);
 
 /* Takes the tensors out of the request that the operation's input rows name: plan->weights, one for each input row. */
 enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *request, bool *taken,

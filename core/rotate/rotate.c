@@ -1,5 +1,5 @@
-/* Rotation of queries and keys: tensors in, tensors of the same shape out. */
-#include "core/rotate/rotate.h"
+/* The operation rotate, for every scheme that describes a pe_rotation: tensors in, tensors of the same shape out. */
+#include "core/operation.h"
 #include "core/request/operand.h"
 #include "core/encode/outputs.h"
 #include "core/rotate/rotate_rows.h"
@@ -37,12 +37,14 @@ struct pe_rotator {
     void *tables[OPERANDS_MAX]; /* owned; operands at the same positions share one */
 };
 
+static const struct pe_rotator *rotator_of(const struct pe_plan *plan) { return plan->state; }
+
 /* ---- Reading the tensors ---- */
 
 /* The tensors' last axis is the scheme's head_dim, unless the request says another. */
 static enum pe_status fix_head_dim(struct pe_plan *plan, const struct operand *op, struct pe_error *err)
 {
-    const struct pe_operand *first = &plan->rotator->operands[0].sent;
+    const struct pe_operand *first = &rotator_of(plan)->operands[0].sent;
     if (op->sent.width == first->width)
         return pe_fix_size(plan, "head_dim", op->sent.width, op->sent.name, err);
     char pointer[16] = "/";
@@ -54,7 +56,7 @@ static enum pe_status fix_head_dim(struct pe_plan *plan, const struct operand *o
 static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request *request, size_t id,
                                    enum pe_tensor_layout layout, bool *taken, struct pe_error *err)
 {
-    struct pe_rotator *rotator = plan->rotator;
+    struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[rotator->n_operands];
     op->id = id;
     enum pe_status status = pe_operand_take(&op->sent, request, plan->scheme->info.inputs[id].name, layout, taken, err);
@@ -65,11 +67,12 @@ static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request
     return status ? status : fix_head_dim(plan, op, err);
 }
 
-enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
-                               struct pe_error *err)
+/* Takes the tensors and the field tensor_layout; fixes head_dim in the config by the tensors'. */
+static enum pe_status read_tensors(struct pe_plan *plan, const struct pe_request *request, bool *taken,
+                                   struct pe_error *err)
 {
     struct rotate_fields fields;
-    struct pe_rotator *rotator = plan->rotator = calloc(1, sizeof *rotator);
+    struct pe_rotator *rotator = plan->state = calloc(1, sizeof *rotator);
     if (!rotator)
         return pe_no_memory(err);
     enum pe_status status = pe_params_read(rotate_rows, &fields, request->fields, request->n_fields, taken, "", err);
@@ -83,21 +86,27 @@ enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *re
     return status;
 }
 
-struct pe_sequence_sizes pe_rotator_sizes(const struct pe_plan *plan)
+static enum pe_sequence_kind kind(const struct pe_plan *plan)
 {
-    struct pe_sequence_sizes sizes = {.k_tensor = "k"};
-    for (size_t i = 0; i < plan->rotator->n_operands; i++) {
-        const struct pe_operand *sent = &plan->rotator->operands[i].sent;
-        *(sent->name[0] == 'q' ? &sizes.q : &sizes.k) = sent->n;
+    (void)plan;
+    return PE_TWO_SEQUENCES;
+}
+
+static struct pe_sequence_sizes sizes(const struct pe_plan *plan)
+{
+    struct pe_sequence_sizes fixed = {.k_tensor = "k"};
+    for (size_t i = 0; i < rotator_of(plan)->n_operands; i++) {
+        const struct pe_operand *sent = &rotator_of(plan)->operands[i].sent;
+        *(sent->name[0] == 'q' ? &fixed.q : &fixed.k) = sent->n;
     }
-    return sizes;
+    return fixed;
 }
 
 /* ---- Outputs and tables ---- */
 
 static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
-    struct pe_rotator *rotator = plan->rotator;
+    struct pe_rotator *rotator = plan->state;
     const char *names[OPERANDS_MAX + 1] = {NULL};
     for (size_t i = 0; i < rotator->n_operands; i++)
         names[i] = rotator->operands[i].sent.name;
@@ -118,7 +127,7 @@ static enum pe_status choose(struct pe_plan *plan, const struct pe_request *requ
 /* Real outputs are of the dtype asked for, else of the first tensor's if that is real. */
 static void shape_outputs(struct pe_plan *plan, const struct pe_request *request)
 {
-    const struct pe_rotator *rotator = plan->rotator;
+    const struct pe_rotator *rotator = plan->state;
     enum pe_dtype first = rotator->operands[0].sent.tensor.dtype;
     if (request->dtype == PE_DTYPE_NONE && pe_dtype_is_real(first))
         plan->dtype = first;
@@ -150,7 +159,7 @@ static size_t row_bytes_of(const struct pe_rotator *rotator, const struct operan
 static void fill_table(const struct pe_plan *plan, const struct operand *op, uint64_t row0, uint64_t n_rows,
                        void *table)
 {
-    const struct pe_turn *turn = &plan->rotator->turn;
+    const struct pe_turn *turn = &rotator_of(plan)->turn;
     if (op->by_floats)
         pe_turn_floats(turn, plan, op->positions, row0, (size_t)n_rows, table);
     else
@@ -160,7 +169,7 @@ static void fill_table(const struct pe_plan *plan, const struct operand *op, uin
 /* Has the first operand a table that serves this one? */
 static bool shares(const struct pe_plan *plan, const struct operand *op)
 {
-    const struct operand *first = plan->rotator->operands;
+    const struct operand *first = rotator_of(plan)->operands;
     return op != first && !plan->scheme->magnitude && op->by_floats == first->by_floats &&
            pe_turn_same_positions(plan, op->positions, first->positions) && first->table;
 }
@@ -168,7 +177,7 @@ static bool shares(const struct pe_plan *plan, const struct operand *op)
 /* A table is kept where several heads share each position and it is not too large. */
 static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error *err)
 {
-    struct pe_rotator *rotator = plan->rotator;
+    struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[i];
     uint64_t n_rows, row_bytes = row_bytes_of(rotator, op);
     if (shares(plan, op)) {
@@ -189,14 +198,15 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
 
 static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_error *err)
 {
-    struct pe_rotator *rotator = plan->rotator;
+    struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[i];
     op->positions = op->sent.name[0] == 'q' ? plan->seq.q : plan->seq.k;
     op->by_floats = pe_turn_by_floats(&rotator->turn, plan, op->sent.tensor.dtype, plan->dtype);
     return make_table(plan, i, err);
 }
 
-enum pe_status pe_rotator_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
+/* Once sequence and config are resolved: the outputs, q and k as sent, and the tables. */
+static enum pe_status init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     enum pe_status status = pe_outputs_twice(request, err);
     if (!status)
@@ -206,15 +216,16 @@ enum pe_status pe_rotator_init(struct pe_plan *plan, const struct pe_request *re
     if (status)
         return status;
     shape_outputs(plan, request);
-    status = pe_turn_init(&plan->rotator->turn, plan, err);
-    for (size_t i = 0; !status && i < plan->rotator->n_operands; i++)
+    struct pe_rotator *rotator = plan->state;
+    status = pe_turn_init(&rotator->turn, plan, err);
+    for (size_t i = 0; !status && i < rotator->n_operands; i++)
         status = prepare(plan, i, err);
     return status;
 }
 
-void pe_rotator_drop(struct pe_plan *plan)
+static void drop(struct pe_plan *plan)
 {
-    struct pe_rotator *rotator = plan->rotator;
+    struct pe_rotator *rotator = plan->state;
     if (!rotator)
         return;
     for (size_t i = 0; i < OPERANDS_MAX; i++) {
@@ -237,7 +248,7 @@ struct window {
 static const void *table_at(const struct pe_plan *plan, const struct operand *op, uint64_t position, uint64_t *n,
                             struct window *w)
 {
-    size_t row_bytes = row_bytes_of(plan->rotator, op);
+    size_t row_bytes = row_bytes_of(rotator_of(plan), op);
     if (op->table)
         return (const char *)op->table + position * row_bytes;
     if (position < w->first || position >= w->first + w->n) {
@@ -261,7 +272,7 @@ static uint64_t stretch(const struct operand *op, uint64_t r, uint64_t most)
 static void turn_some(const struct pe_plan *plan, const struct operand *op, const void *table, const char *x,
                       enum pe_dtype to, char *y, const struct pe_turn_extent *e)
 {
-    const struct pe_turn *turn = &plan->rotator->turn;
+    const struct pe_turn *turn = &rotator_of(plan)->turn;
     enum pe_dtype from = op->sent.tensor.dtype;
     size_t d = op->sent.width, step = op->inner > 1 ? 0 : 2 * turn->rotation.n_pairs;
     if (op->by_floats) {
@@ -309,9 +320,9 @@ static void fill_any(const struct pe_plan *plan, const struct operand *op, enum 
     fill_rows(plan, op, to, row0 + behind, n_rows - behind, y + behind * row_bytes);
 }
 
-void pe_rotator_fill(const struct pe_plan *plan, size_t i, const struct pe_block *b, void *dst)
+static void fill_block(const struct pe_plan *plan, size_t i, const struct pe_block *b, void *dst)
 {
-    const struct operand *op = &plan->rotator->operands[plan->rotator->of_output[i]];
+    const struct operand *op = &rotator_of(plan)->operands[rotator_of(plan)->of_output[i]];
     enum pe_dtype to = plan->outputs[i].dtype;
     size_t size = pe_dtype_size(to);
     if (b->n_cols == op->sent.width) {
@@ -325,3 +336,26 @@ void pe_rotator_fill(const struct pe_plan *plan, size_t i, const struct pe_block
         memcpy((char *)dst + r * b->n_cols * size, row + b->col0 * size, b->n_cols * size);
     }
 }
+
+/* ---- The row ---- */
+
+static bool can(const struct pe_scheme *scheme) { return scheme->rotate != NULL; }
+
+static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_error *err)
+{
+    return pe_fail(err, "/scheme", "scheme \"%s\" cannot rotate; schemes of the rotary family can, as \"rope\"",
+                   scheme->info.name);
+}
+
+const struct pe_operation pe_operation_rotate = {
+    .info = {.name = "rotate"},
+    .id = PE_ROTATE,
+    .can = can,
+    .refuse = refuse,
+    .read = read_tensors,
+    .kind = kind,
+    .sizes = sizes,
+    .init = init,
+    .fill_block = fill_block,
+    .drop = drop,
+};

@@ -253,7 +253,6 @@ const struct pe_scheme pe_scheme_alibi = {
             .example = "{\"scheme\":\"alibi\",\"num_heads\":2,\"len\":4}",
             .params = params,
             .outputs = outputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct alibi),
     .is_pairwise = true,

@@ -23,7 +23,7 @@ static double line_bytes(const struct pe_plan *plan, double num_heads)
     double q_len = (double)plan->seq.q->n, k_len = (double)plan->seq.k->n, size = (double)pe_dtype_size(plan->dtype);
     double bytes = num_heads * (q_len + k_len - 1) * size;
     bool pays = q_len * k_len * size >= MAP_TO_KEEP_MIN && bytes <= (double)PE_BIAS_KEPT_MAX;
-    return plan->operation == PE_ENCODE && pays ? bytes : 0;
+    return plan->attention || !pays ? 0 : bytes;
 }
 
 /* All of a line, as fills may write it; and the state of its blocks. */
@@ -54,8 +54,7 @@ enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, co
     int64_t num_heads = 1;
     pe_param_integer(plan->scheme->info.params, plan->config, "num_heads", strlen("num_heads"), &num_heads);
     bias->num_heads = (size_t)num_heads;
-    enum pe_status status =
-        pe_sight_init(&bias->sight, plan->operation == PE_ATTEND ? &all : fields, plan->seq.k->n, 0, err);
+    enum pe_status status = pe_sight_init(&bias->sight, plan->attention ? &all : fields, plan->seq.k->n, 0, err);
     return status ? status : keep_line(bias, plan, err);
 }
 
@@ -200,7 +199,7 @@ static void hide_padding(const uint8_t *seen, const struct tile *t)
 /* Padding, and keys of another packed sequence. */
 static void hide_keys(const struct pe_bias *bias, const struct tile *t)
 {
-    const uint32_t *piece = t->plan->operation == PE_ATTEND ? NULL : t->plan->seq.piece;
+    const uint32_t *piece = t->plan->attention ? NULL : t->plan->seq.piece;
     if (bias->sight.seen)
         hide_padding(bias->sight.seen, t);
     for (size_t i = 0; piece && i < t->n_rows; i++)

@@ -112,7 +112,6 @@ const struct pe_scheme pe_scheme_binary = {
             .example = "{\"scheme\":\"binary\",\"len\":8,\"dim\":8}",
             .params = params,
             .outputs = outputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
             .is_additive = true,
         },
     .config_bytes = sizeof(struct binary),

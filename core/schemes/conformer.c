@@ -37,7 +37,6 @@ const struct pe_scheme pe_scheme_conformer = {
             .params = params,
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct pe_rel_sin_fields),
     .is_pairwise = true,

@@ -141,7 +141,6 @@ const struct pe_scheme pe_scheme_cope = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
-            .operations = 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct cope),
     .is_pairwise = true,

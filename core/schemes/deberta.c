@@ -415,7 +415,7 @@ static void cost(const struct pe_plan *plan, struct pe_cost *cost)
     double width = (double)c->relative.num_heads * (double)c->relative.head_dim;
     double table = fmin(rows * width, PE_RELATIVE_TABLE_MAX);
     pe_cost_each(cost, m + 2, sizeof(int32_t), buckets > 0 ? PE_NS_DD : 10);
-    if (plan->operation != PE_ATTEND)
+    if (!plan->attention)
         return;
     if (pe_weights_sent(plan, REL_EMBEDDINGS))
         add_projections(plan, rows, width, cost);
@@ -450,7 +450,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
         status = check_norm(c, err);
     if (!status)
         status = pe_relative_check(plan, err);
-    return status || plan->operation != PE_ATTEND ? status : make_tables(plan, t, err);
+    return status || !plan->attention ? status : make_tables(plan, t, err);
 }
 
 static void drop(struct pe_plan *plan)
@@ -615,7 +615,6 @@ const struct pe_scheme pe_scheme_deberta = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct deberta),
     .is_pairwise = true,

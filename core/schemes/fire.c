@@ -196,7 +196,6 @@ const struct pe_scheme pe_scheme_fire = {
             .outputs = outputs,
             .inputs = inputs,
             .is_of_machine = true,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct fire),
     .is_pairwise = true,

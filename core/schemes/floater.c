@@ -265,7 +265,6 @@ const struct pe_scheme pe_scheme_floater = {
             .outputs = outputs,
             .inputs = inputs,
             .is_of_machine = true,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
             .is_additive = true,
         },
     .config_bytes = sizeof(struct floater),

@@ -271,7 +271,6 @@ const struct pe_scheme pe_scheme_fourier = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
             .is_additive = true,
         },
     .config_bytes = sizeof(struct fourier),

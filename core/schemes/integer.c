@@ -117,7 +117,6 @@ const struct pe_scheme pe_scheme_integer = {
             .example = "{\"scheme\":\"integer\",\"len\":8,\"dim\":4}",
             .params = params,
             .outputs = outputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
             .is_additive = true,
         },
     .config_bytes = sizeof(struct integer),

@@ -216,7 +216,6 @@ const struct pe_scheme pe_scheme_kerple = {
             .example = "{\"scheme\":\"kerple\",\"num_heads\":2,\"r1\":[1,0.5],\"r2\":[1,0.1],\"len\":4}",
             .params = params,
             .outputs = outputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct kerple),
     .is_pairwise = true,

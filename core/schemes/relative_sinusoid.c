@@ -238,7 +238,7 @@ void pe_rel_sin_cost(const struct pe_plan *plan, struct pe_cost *cost)
     d_model = fmin(fmax(d_model, plan->weights ? (double)pe_weights_axis(plan, PE_REL_W, 1) : 0), PE_DIM_MAX);
     pe_cost_waves(cost, d_model);
     pe_cost_ladder(cost, d_model / 2, false);
-    if (plan->operation == PE_ATTEND)
+    if (plan->attention)
         add_attention(plan, d_model, cost);
 }
 
@@ -249,7 +249,7 @@ enum pe_status pe_rel_sin_plan(struct pe_plan *plan, const struct pe_rel_sin_sty
         return pe_no_memory(err);
     t->style = style;
     enum pe_status status = check(plan, err);
-    bool attends = plan->operation == PE_ATTEND;
+    bool attends = plan->attention != NULL;
     if (!status)
         status = attends ? set_reach(plan, t, err) : set_list(plan, t, err);
     if (!status)

@@ -45,7 +45,6 @@ const struct pe_scheme pe_scheme_rope = {
             .params = params,
             .outputs = outputs,
             .inputs = pe_rotary_inputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ROTATE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct pe_rotary_fields),
     .has_axes = true,

@@ -216,7 +216,6 @@ const struct pe_scheme pe_scheme_sandwich = {
             .example = "{\"scheme\":\"sandwich\",\"num_heads\":2,\"bar_dim\":16,\"len\":4}",
             .params = params,
             .outputs = outputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct sandwich),
     .is_pairwise = true,

@@ -204,7 +204,7 @@ static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct
 static void cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct shaw *c = plan->config;
-    if (plan->operation != PE_ATTEND)
+    if (!plan->attention)
         return;
     double most = c->max_relative != PE_UNSET_INT ? 2 * (double)c->max_relative : (double)c->p_max - (double)c->p_min;
     double rows = fmax(most + 1, (double)pe_weights_axis(plan, REL_K, 0)), v_dim = (double)(size_t)plan->brought->v_dim;
@@ -232,7 +232,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
         status = set_range(plan, t, err);
     if (!status)
         status = check_hugging_face(plan, t, err);
-    return status || plan->operation != PE_ATTEND ? status : make_tables(plan, t, err);
+    return status || !plan->attention ? status : make_tables(plan, t, err);
 }
 
 static void drop(struct pe_plan *plan)
@@ -365,7 +365,6 @@ const struct pe_scheme pe_scheme_shaw = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct shaw),
     .is_pairwise = true,

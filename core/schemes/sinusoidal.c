@@ -235,7 +235,6 @@ const struct pe_scheme pe_scheme_sinusoidal = {
             .example = "{\"scheme\":\"sinusoidal\",\"len\":8,\"dim\":16}",
             .params = params,
             .outputs = outputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
             .is_additive = true,
         },
     .config_bytes = sizeof(struct sinusoidal),

@@ -31,7 +31,6 @@ const struct pe_scheme pe_scheme_swin = {
             .params = params,
             .outputs = pe_window_outputs,
             .inputs = inputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct pe_window_fields),
     .has_axes = true,

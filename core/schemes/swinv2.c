@@ -166,7 +166,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
         status = resolve_pretrained(c, &t->window, err);
     if (!status && pe_weights_wanted(plan))
         status = plan_network(plan, t, err);
-    if (!status && plan->operation == PE_ATTEND && pe_weights_sent(plan, LOGIT_SCALE))
+    if (!status && plan->attention && pe_weights_sent(plan, LOGIT_SCALE))
         status = need_logit_scale(plan, err);
     return status;
 }
@@ -204,7 +204,6 @@ const struct pe_scheme pe_scheme_swinv2 = {
             .outputs = pe_window_outputs,
             .inputs = inputs,
             .is_of_machine = true,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct swinv2),
     .has_axes = true,

@@ -339,7 +339,6 @@ const struct pe_scheme pe_scheme_t5 = {
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
-            .operations = 1U << PE_ENCODE | 1U << PE_ATTEND,
         },
     .config_bytes = sizeof(struct t5),
     .is_pairwise = true,

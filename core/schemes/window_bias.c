@@ -94,7 +94,7 @@ enum pe_status pe_window_keep(struct pe_plan *plan, void (*row)(const struct pe_
     const struct pe_window_fields *c = plan->config;
     if ((double)t->n_rows * (double)c->num_heads > PE_WINDOW_BIASES_MAX)
         return too_large(plan, t, c->num_heads, err);
-    t->dtype = plan->operation == PE_ATTEND ? PE_F64 : plan->dtype;
+    t->dtype = plan->attention ? PE_F64 : plan->dtype;
     t->table = malloc((size_t)t->n_rows * (size_t)c->num_heads * pe_dtype_size(t->dtype) + PE_TOEPLITZ_SLACK);
     if (!t->table)
         return pe_no_memory(err);

@@ -21,7 +21,7 @@ static bool is_gone(void *self)
 }
 
 static const struct {
-    enum pe_operation operation;
+    enum pe_operation_id operation;
     const char *json;
     struct pe_slice slice;
     enum pe_reduce reduce;

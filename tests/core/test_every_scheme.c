@@ -56,7 +56,7 @@ static void assert_texts(const struct pe_param *rows)
     }
 }
 
-static bool can_encode(size_t s) { return pe_scheme_at(s)->operations & 1U << PE_ENCODE; }
+static bool can_encode(size_t s) { return pe_scheme_can(pe_scheme_at(s), PE_ENCODE); }
 
 /* The example, for the operation it is meant for. */
 static void parse_example(struct test_request *r, size_t s)

@@ -64,7 +64,7 @@ static void pieces_of_parts(void **unused)
 /* Outputs made a row at a time, many rows at a time, with axes behind them, and with rows longer than the stack has
  * room for. */
 static const struct {
-    enum pe_operation operation;
+    enum pe_operation_id operation;
     const char *json;
     struct pe_slice slice;
     const char *output;

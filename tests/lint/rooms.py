@@ -20,7 +20,7 @@ CIRCLE_MAX = 3
 ROOMS = {
     "core": ["kernels/", "numeric/", "error.c cancel.c params.c params_print.c", "waves/", "sequence/", "request/", "schemes/", "models/",
              "encode/", "rotate/", "attention/", "*"],
-    "api": ["arena.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
+    "api": ["arena.c operations.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
             "oip/", "*"],
     "server": ["log.c process.c siphash.c networks.c config_file.c options.c", "loop/", "memory/", "metrics.c", "auth/", "weights/", "cache/", "http/daemon/", "http/", "*"],
 }

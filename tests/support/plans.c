@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-static struct pe_plan *plan_as(struct test_request *r, enum pe_operation operation, const char *json,
+static struct pe_plan *plan_as(struct test_request *r, enum pe_operation_id operation, const char *json,
                                enum pe_dtype dtype)
 {
     struct pe_plan *plan = NULL;
@@ -120,7 +120,7 @@ static void assert_instruction_sets(const struct pe_plan *plan, const char *all)
     assert_true(pe_isa_use(best));
 }
 
-static void assert_allocations(enum pe_operation operation, const char *json)
+static void assert_allocations(enum pe_operation_id operation, const char *json)
 {
     struct test_request r;
     struct pe_plan *plan = NULL;
@@ -140,7 +140,7 @@ static void assert_allocations(enum pe_operation operation, const char *json)
     test_request_drop(&r);
 }
 
-void test_assert_laws_of(enum pe_operation operation, const char *json)
+void test_assert_laws_of(enum pe_operation_id operation, const char *json)
 {
     static const enum pe_dtype dtypes[] = {PE_F32, PE_F64, PE_F16, PE_BF16};
     for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++) {

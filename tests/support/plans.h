@@ -13,6 +13,6 @@ void test_assert_laws(const char *json);
 
 /* The same of another operation. Attention promises the same bytes for any pieces, but not on any instruction set: BLAS
  * has its own. */
-void test_assert_laws_of(enum pe_operation operation, const char *json);
+void test_assert_laws_of(enum pe_operation_id operation, const char *json);
 
 #endif

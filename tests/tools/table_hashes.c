@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     for (size_t s = 0; s < pe_n_schemes(); s++)
         for (enum pe_dtype dtype = PE_F32; dtype <= PE_BF16; dtype++) {
             print_scheme(pe_scheme_at(s)->name, dtype);
-            if (pe_scheme_at(s)->operations & 1U << PE_ROTATE)
+            if (pe_scheme_can(pe_scheme_at(s), PE_ROTATE))
                 print_rotation(pe_scheme_at(s)->name, dtype);
         }
     for (size_t i = 0; i < pe_n_presets(); i++)

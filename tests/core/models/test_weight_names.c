@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 /* The request's weights as "name=elsewhere name name=elsewhere", in the order of the rows. */
-static void list(const char *json, enum pe_operation operation, char *out, size_t room)
+static void list(const char *json, enum pe_operation_id operation, char *out, size_t room)
 {
     char *text = strdup(json);
     struct test_request r;
@@ -34,7 +34,7 @@ static void list(const char *json, enum pe_operation operation, char *out, size_
 
 static const struct {
     const char *json;
-    enum pe_operation operation;
+    enum pe_operation_id operation;
     const char *expected;
 } cases[] = {
     {"{'scheme':'t5','len':3}", PE_ENCODE, "table=relative_attention_bias.weight"},

@@ -110,7 +110,7 @@ static bool check(const struct pe_request *request, const char *what)
     return assert_covers(request, what);
 }
 
-static bool check_json(const char *json, enum pe_operation operation)
+static bool check_json(const char *json, enum pe_operation_id operation)
 {
     struct test_request r;
     test_request_parse(&r, json);
@@ -126,7 +126,7 @@ static void every_example_is_covered(void **state)
 {
     (void)state;
     for (size_t s = 0; s < pe_n_schemes(); s++)
-        if (pe_scheme_at(s)->operations & 1U << PE_ENCODE)
+        if (pe_scheme_can(pe_scheme_at(s), PE_ENCODE))
             assert_true(check_json(pe_scheme_at(s)->example, PE_ENCODE));
 }
 
@@ -149,7 +149,7 @@ static void usual_requests_are_quick(void **state)
     for (size_t s = 0; s < pe_n_schemes(); s++) {
         char json[256];
         const struct pe_scheme_info *info = pe_scheme_at(s);
-        if (!(info->operations & 1U << PE_ENCODE))
+        if (!pe_scheme_can(info, PE_ENCODE))
             continue;
         snprintf(json, sizeof json, "{'scheme':'%s','len':512}", info->name);
         struct measured m = measure_json(json);
@@ -410,7 +410,7 @@ static void add_tokens(struct wish *w)
 
 static void add_mask(struct wish *w) { add(w, "key_mask", list_of(numbers, 1 + roll(512))); }
 
-static void add_rest(struct wish *w, const struct pe_scheme_info *info, enum pe_operation operation)
+static void add_rest(struct wish *w, const struct pe_scheme_info *info, enum pe_operation_id operation)
 {
     uint64_t way = operation == PE_ATTEND ? roll(4) : 0;
     if (operation == PE_ENCODE)
@@ -420,7 +420,7 @@ static void add_rest(struct wish *w, const struct pe_scheme_info *info, enum pe_
     else
         (way == 2 ? add_embeddings : add_tokens)(w);
     if (operation == PE_ATTEND && way >= 2)
-        add_parameters(w, pe_attention_params(), 6);
+        add_parameters(w, pe_operation_at(PE_ATTEND)->params, 6);
     if (roll(6) == 0 && !info->is_additive)
         add_mask(w);
 }
@@ -456,7 +456,7 @@ static void describe(const struct wish *w, char *text, size_t room)
     }
 }
 
-static bool check_wish(const struct pe_scheme_info *info, enum pe_operation operation)
+static bool check_wish(const struct pe_scheme_info *info, enum pe_operation_id operation)
 {
     static const enum pe_dtype dtypes[] = {PE_DTYPE_NONE, PE_F64, PE_BF16};
     static const char *const output[] = {"output"};
@@ -484,10 +484,10 @@ static void parameters_at_their_ends_are_covered(void **state)
     for (size_t i = 0; i < NUMBERS; i++)
         rising[i] = (double)(3 * i);
     for (size_t s = 0; s < pe_n_schemes(); s++)
-        for (enum pe_operation o = 0; o < PE_N_OPERATIONS; o++) {
+        for (enum pe_operation_id o = 0; o < PE_N_OPERATIONS; o++) {
             const struct pe_scheme_info *info = pe_scheme_at(s);
             size_t n_planned = 0;
-            if (!(info->operations & 1U << o))
+            if (!pe_scheme_can(info, o))
                 continue;
             for (size_t i = 0; i < WISHES; i++)
                 n_planned += check_wish(info, o);

@@ -20,7 +20,8 @@ static void the_catalogue(void **unused)
     (void)unused;
     const struct pe_scheme_info *info = pe_scheme_find("cope");
     assert_non_null(info);
-    assert_int_equal(info->operations, 1U << PE_ATTEND);
+    assert_true(pe_scheme_can(info, PE_ATTEND));
+    assert_false(pe_scheme_can(info, PE_ENCODE) || pe_scheme_can(info, PE_ROTATE));
     assert_null(info->outputs[0].name);
     assert_string_equal(info->inputs[0].name, "pos_emb");
     assert_null(info->inputs[1].name);

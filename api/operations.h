@@ -1,0 +1,49 @@
+/* The operations of the core in the language: one row each, in the order of enum pe_operation_id. The table of
+ * endpoints (routes.c), the catalogue, the description, the bodies of one tensor and the Open Inference Protocol read
+ * the row. */
+#ifndef API_OPERATIONS_H
+#define API_OPERATIONS_H
+
+#include "core/posenc.h"
+
+struct api_asked;
+
+enum api_method { API_GET = 1, API_POST = 2, API_QUERY = 4, API_PUT = 8, API_DELETE = 16 };
+
+struct api_route {
+    const char *pattern; /* {name} and {version} stand for any one step of the path */
+    unsigned methods;    /* enum api_method, joined */
+    struct api_reply *(*handle)(
+        const struct api_asked *asked); /* NULL: it computes `operation` (endpoints/compute.c) */
+    const char *group;
+    const char *summary;
+    const char *name;       /* an example of {name}, where there is one */
+    const char *example;    /* a body that answers 200: the description has it, the tests ask it */
+    const char *media_type; /* NULL: JSON, or the formats' where it computes */
+    bool is_open;           /* to everybody, also where others are asked for a token */
+    enum pe_operation_id operation;
+};
+
+/* An output that /v2 calls otherwise, where an input has its name. */
+struct api_renamed {
+    const char *name, *output; /* "q_out" is the output "q", which needs the input "q" */
+    const char *shape;
+};
+enum { API_RENAMED_MAX = 2 };
+
+struct api_operation {
+    struct api_route route;
+    const char *tensor;    /* what a body of one .npy file is */
+    const char *component; /* fields of its own in /openapi.json; NULL: it has none */
+    bool takes_tokens;
+
+    /* In the Open Inference Protocol. */
+    const char *prefix; /* of the names of models that do nothing else */
+    const char *text;   /* what an output of it comes from */
+    unsigned n_choose;  /* so many of the inputs q and k choose it where no output is named; 0: they do not */
+    struct api_renamed renamed[API_RENAMED_MAX + 1];
+};
+
+extern const struct api_operation api_operations[PE_N_OPERATIONS];
+
+#endif
