@@ -111,19 +111,39 @@ enum api_access {
     API_ACCESS_WRITE /* stored weights too */
 };
 
+/* The texts of a request that an answer may depend on: a text added here is by itself in the keys and the copies of
+ * calls (server/cache/), and server/http/call.c does not compile until a header fills it. */
+#define API_TEXTS(TEXT)                                                                                                \
+    TEXT(API_METHOD, method)             /* "GET", … */                                                              \
+    TEXT(API_PATH, path)                 /* decoded path without query, starts with / */                               \
+    TEXT(API_QUERY, query)               /* what follows the ?, still encoded; NULL or "" if nothing does */           \
+    TEXT(API_CONTENT_TYPE, content_type) /* from here on: headers */                                                   \
+    TEXT(API_CONTENT_ENCODING, content_encoding)                                                                       \
+    TEXT(API_ACCEPT, accept)                                                                                           \
+    TEXT(API_IF_MATCH, if_match)                                                                                       \
+    TEXT(API_IF_NONE_MATCH, if_none_match)                                                                             \
+    TEXT(API_IF_RANGE, if_range)                                                                                       \
+    TEXT(API_RANGE, range)                                                                                             \
+    TEXT(API_ORIGIN, origin)                                                                                           \
+    TEXT(API_ACCESS_METHOD, access_method)       /* Access-Control-Request-Method */                                   \
+    TEXT(API_ACCESS_HEADERS, access_headers)     /* Access-Control-Request-Headers */                                  \
+    TEXT(API_INFERENCE_HEADER, inference_header) /* Inference-Header-Content-Length; only /v2 reads it */
+
+#define API_TEXT_ID(id, field) id,
+#define API_TEXT_FIELD(id, field) const char *field;
+
+enum api_text_id { API_TEXTS(API_TEXT_ID) API_N_TEXTS };
+
 /* One request as received. All pointers are borrowed until the reply is freed; NULL means the header is absent. */
 struct api_call {
     enum api_access access;
-    const char *method;       /* "GET", … */
-    const char *path;         /* decoded path without query, starts with / */
-    const char *query;        /* what follows the ?, still encoded; NULL or "" if nothing does */
-    const char *content_type; /* headers */
-    const char *content_encoding;
-    const char *accept;
-    const char *if_match, *if_none_match, *if_range, *range;
-    const char *origin, *access_method, *access_headers; /* Origin, Access-Control-Request-Method, …-Headers */
-    const char *inference_header;                        /* Inference-Header-Content-Length: /v2 alone looks at it */
-    const char *body;                                    /* NULL when empty */
+    union { /* the same pointers, by name and by number */
+        struct {
+            API_TEXTS(API_TEXT_FIELD)
+        };
+        const char *texts[API_N_TEXTS]; /* by enum api_text_id */
+    };
+    const char *body; /* NULL when empty */
     size_t body_bytes;
     bool body_is_ours; /* the body's memory is writable, and nobody reads it after this call but the reply: tensors may
                           be moved a few bytes to where their elements are aligned */

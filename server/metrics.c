@@ -1,4 +1,4 @@
-/* Owns the figures of /metrics: a table of simple ones, and the requests by route, scheme and status. */
+/* Owns the figures of /metrics: the single ones of metrics_list.h, and the requests by route, scheme and status. */
 #include "server/metrics.h"
 
 #include "core/posenc.h"
@@ -172,143 +172,54 @@ static void print_label(FILE *out, const char *name, const char *label, const ch
 
 static double value_of(enum metrics_id id) { return (double)atomic_load_explicit(&values[id], memory_order_relaxed); }
 
-/* Everything a simple row may show, gathered once per page. */
+/* What the rows of metrics_list.h may read, gathered once for each page. */
 struct snapshot {
     struct jobs_figures jobs;
     struct process_figures process;
 };
 
-/* A row of the page without labels of its own, or one value of a family that has a label: `family` rows in a row share
- * the head of the first. */
+/* A figure's line of the page; figures of one name share the head of the first. */
 struct row {
-    const char *name, *type, *help;
+    const char *name, *type;
     const char *labels; /* "" or {reason="…"} */
-    double (*value)(const struct snapshot *now);
+    const char *help;
 };
 
-#define OWN(function, id)                                                                                              \
-    static double function(const struct snapshot *now)                                                                 \
-    {                                                                                                                  \
-        (void)now;                                                                                                     \
-        return value_of(id);                                                                                           \
-    }
-#define SEEN(function, expression)                                                                                     \
-    static double function(const struct snapshot *now)                                                                 \
-    {                                                                                                                  \
-        (void)now;                                                                                                     \
-        return (double)(expression);                                                                                   \
-    }
-OWN(connections, METRICS_CONNECTIONS)
-OWN(in_flight, METRICS_IN_FLIGHT)
-OWN(streams, METRICS_STREAMS)
-OWN(pool_bytes_value, METRICS_POOL_BYTES)
-OWN(sent_bytes, METRICS_SENT_BYTES)
-OWN(received_bytes, METRICS_RECEIVED_BYTES)
-OWN(workers, METRICS_WORKERS)
-OWN(not_modified, METRICS_NOT_MODIFIED)
-OWN(answers_hits, METRICS_ANSWERS_HITS)
-OWN(answers_misses, METRICS_ANSWERS_MISSES)
-OWN(answers_bytes, METRICS_ANSWERS_BYTES)
-OWN(answers_shared, METRICS_ANSWERS_SHARED)
-OWN(cancelled_receiving, METRICS_CANCELLED_RECEIVING)
-OWN(cancelled_waiting, METRICS_CANCELLED_WAITING)
-OWN(cancelled_sending, METRICS_CANCELLED_SENDING)
-OWN(cancelled_slow, METRICS_CANCELLED_SLOW)
-OWN(cancelled_late, METRICS_CANCELLED_LATE)
-OWN(rejected_queue, METRICS_REJECTED_QUEUE)
-OWN(rejected_timeout, METRICS_REJECTED_TIMEOUT)
-OWN(rejected_late, METRICS_REJECTED_LATE)
-OWN(rejected_head, METRICS_REJECTED_HEAD)
-OWN(rejected_memory, METRICS_REJECTED_MEMORY)
-OWN(rejected_age, METRICS_REJECTED_AGE)
-OWN(rejected_streams, METRICS_REJECTED_STREAMS)
-OWN(rejected_connections, METRICS_REJECTED_CONNECTIONS)
-OWN(rejected_limit, METRICS_REJECTED_LIMIT)
-OWN(rejected_token, METRICS_REJECTED_TOKEN)
-OWN(rejected_quota, METRICS_REJECTED_QUOTA)
-SEEN(jobs_queued, now->jobs.n_queued)
-SEEN(requests_waiting, now->jobs.n_waiting)
-SEEN(jobs_parked, now->jobs.n_parked)
-SEEN(yields, now->jobs.n_yields)
-SEEN(workers_busy, now->jobs.n_busy)
-SEEN(jobs_done, now->jobs.n_done)
-SEEN(busy_seconds, seconds(now->jobs.busy_ns))
-SEEN(memory_bytes, admission_memory())
-SEEN(undecided, pe_undecided_count())
-SEEN(log_dropped, log_n_dropped())
-SEEN(cpu_seconds, now->process.cpu_seconds)
-SEEN(resident_bytes, now->process.resident_bytes)
-SEEN(virtual_bytes, now->process.virtual_bytes)
-SEEN(n_fds, now->process.n_fds)
-SEEN(fds_max, now->process.fds_max)
-SEEN(started_at, now->process.started_at)
-
-#define REJECTED                                                                                                       \
-    "posenc_rejected_total", "counter",                                                                                \
-        "Requests refused for the machine's state, its limits, the form of their head, or who asked."
-#define CANCELLED                                                                                                      \
-    "posenc_cancelled_total", "counter", "Requests given up: their client left, read too slowly, or had set a time."
 static const struct row rows[] = {
-    {"posenc_connections", "gauge", "Open connections.", "", connections},
-    {"posenc_in_flight_requests", "gauge", "Requests begun and not ended.", "", in_flight},
-    {"posenc_streams", "gauge", "Answers being streamed.", "", streams},
-    {"posenc_buffer_bytes", "gauge", "Memory of the piece buffers.", "", pool_bytes_value},
-    {"posenc_taken_memory_bytes", "gauge", "What requests at hand have taken of --max-memory.", "", memory_bytes},
-    {"posenc_sent_bytes_total", "counter", "Bytes of answer bodies handed to the network.", "", sent_bytes},
-    {"posenc_received_bytes_total", "counter", "Bytes of request bodies received.", "", received_bytes},
-    {"posenc_client_cache_hits_total", "counter", "Requests answered 304: the copy the client has is still the answer.",
-     "", not_modified},
-    {"posenc_cache_hits_total", "counter", "Requests answered from the kept answers.", "", answers_hits},
-    {"posenc_cache_misses_total", "counter", "Requests looked for among the kept answers and not found.", "",
-     answers_misses},
-    {"posenc_cache_bytes", "gauge", "Memory of the kept answers.", "", answers_bytes},
-    {"posenc_shared_answers_total", "counter",
-     "Requests answered by the work for an equal one that came at the same time.", "", answers_shared},
-    {CANCELLED, "{stage=\"receiving\"}", cancelled_receiving},
-    {CANCELLED, "{stage=\"waiting\"}", cancelled_waiting},
-    {CANCELLED, "{stage=\"sending\"}", cancelled_sending},
-    {CANCELLED, "{stage=\"slow\"}", cancelled_slow},
-    {CANCELLED, "{stage=\"late\"}", cancelled_late},
-    {REJECTED, "{reason=\"queue\"}", rejected_queue},
-    {REJECTED, "{reason=\"timeout\"}", rejected_timeout},
-    {REJECTED, "{reason=\"late\"}", rejected_late},
-    {REJECTED, "{reason=\"head\"}", rejected_head},
-    {REJECTED, "{reason=\"memory\"}", rejected_memory},
-    {REJECTED, "{reason=\"age\"}", rejected_age},
-    {REJECTED, "{reason=\"streams\"}", rejected_streams},
-    {REJECTED, "{reason=\"connections\"}", rejected_connections},
-    {REJECTED, "{reason=\"limit\"}", rejected_limit},
-    {REJECTED, "{reason=\"token\"}", rejected_token},
-    {REJECTED, "{reason=\"quota\"}", rejected_quota},
-    {"posenc_queued_jobs", "gauge", "Pieces of work waiting for a worker.", "", jobs_queued},
-    {"posenc_waiting_requests", "gauge", "Requests no worker has begun on yet.", "", requests_waiting},
-    {"posenc_parked_jobs", "gauge", "Pieces of work begun that wait for their next turn.", "", jobs_parked},
-    {"posenc_yields_total", "counter", "Turns that ended before their piece of work was done.", "", yields},
-    {"posenc_workers", "gauge", "Workers: so many pieces of work are computed at a time.", "", workers},
-    {"posenc_busy_workers", "gauge", "Workers at work.", "", workers_busy},
-    {"posenc_jobs_total", "counter", "Pieces of work done.", "", jobs_done},
-    {"posenc_worker_busy_seconds_total", "counter", "Time the workers have worked.", "", busy_seconds},
-    {"posenc_undecided_values_total", "counter", "Values nearer to a rounding boundary than double-double can tell.",
-     "", undecided},
-    {"posenc_log_dropped_total", "counter", "Log lines lost because their reader was too slow.", "", log_dropped},
-    {"process_cpu_seconds_total", "counter", "User and system time of the process.", "", cpu_seconds},
-    {"process_resident_memory_bytes", "gauge", "Resident memory.", "", resident_bytes},
-    {"process_virtual_memory_bytes", "gauge", "Virtual memory.", "", virtual_bytes},
-    {"process_open_fds", "gauge", "Open file descriptors.", "", n_fds},
-    {"process_max_fds", "gauge", "Most file descriptors the process may open.", "", fds_max},
-    {"process_start_time_seconds", "gauge", "Start of the process since the epoch.", "", started_at},
+#define COUNTED(ID, name, type, labels, help) {name, #type, labels, help},
+#define READ(expression, name, type, labels, help) {name, #type, labels, help},
+#include "server/metrics_list.h"
+#undef COUNTED
+#undef READ
 };
+
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+/* The figures in the order of rows. */
+static void read_figures(const struct snapshot *now, double *figures)
+{
+    const double read[N_ROWS] = {
+#define COUNTED(ID, ...) value_of(METRICS_##ID),
+#define READ(expression, ...) (double)(expression),
+#include "server/metrics_list.h"
+#undef COUNTED
+#undef READ
+    };
+    memcpy(figures, read, sizeof read);
+}
 
 static void print_rows(FILE *out)
 {
     struct snapshot now = {.jobs = jobs_figures()};
     process_read(&now.process);
+    double figures[N_ROWS];
+    read_figures(&now, figures);
     const char *family = "";
-    for (size_t i = 0; i < N_OF(rows); i++) {
+    for (size_t i = 0; i < N_ROWS; i++) {
         if (strcmp(family, rows[i].name) != 0)
             print_head(out, rows[i].name, rows[i].type, rows[i].help);
         family = rows[i].name;
-        fprintf(out, "%s%s %.17g\n", rows[i].name, rows[i].labels, rows[i].value(&now));
+        fprintf(out, "%s%s %.17g\n", rows[i].name, rows[i].labels, figures[i]);
     }
 }
 

@@ -7,36 +7,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Simple figures the server adds to as things happen; each has a row in metrics.c. */
+/* Figures the server adds to as things happen: METRICS_CONNECTIONS, … Their rows stand in metrics_list.h. */
 enum metrics_id {
-    METRICS_CONNECTIONS, /* open now */
-    METRICS_IN_FLIGHT,   /* requests begun and not ended */
-    METRICS_STREAMS,     /* answers being streamed */
-    METRICS_POOL_BYTES,  /* piece buffers mapped */
-    METRICS_SENT_BYTES,
-    METRICS_RECEIVED_BYTES,
-    METRICS_WORKERS,              /* how many there are */
-    METRICS_NOT_MODIFIED,         /* answered 304 */
-    METRICS_ANSWERS_HITS,         /* requests answered without computing, because asked before */
-    METRICS_ANSWERS_MISSES,       /* those that might have been */
-    METRICS_ANSWERS_BYTES,        /* of kept answers */
-    METRICS_ANSWERS_SHARED,       /* requests answered by the work for an equal one */
-    METRICS_CANCELLED_RECEIVING,  /* client left before its request was whole, */
-    METRICS_CANCELLED_WAITING,    /* before its answer began, */
-    METRICS_CANCELLED_SENDING,    /* before it ended */
-    METRICS_CANCELLED_SLOW,       /* cut off, for it read too slowly, */
-    METRICS_CANCELLED_LATE,       /* or because the request's own time was over */
-    METRICS_REJECTED_QUEUE,       /* refused by the machine, not by the language: queue full, */
-    METRICS_REJECTED_TIMEOUT,     /* client too slow, */
-    METRICS_REJECTED_LATE,        /* answer not ready within the request's own time, */
-    METRICS_REJECTED_HEAD,        /* head that could be understood in two ways, */
-    METRICS_REJECTED_MEMORY,      /* no memory, */
-    METRICS_REJECTED_AGE,         /* waited too long for a worker, */
-    METRICS_REJECTED_STREAMS,     /* too many answers on their way, */
-    METRICS_REJECTED_CONNECTIONS, /* too many connections, */
-    METRICS_REJECTED_LIMIT,       /* body, answer or work over a limit: 413, */
-    METRICS_REJECTED_TOKEN,       /* no token, a wrong one, one that may not: 401, 403, */
-    METRICS_REJECTED_QUOTA,       /* a token's quota used up: 429 */
+#define COUNTED(ID, ...) METRICS_##ID,
+#define READ(...)
+#include "server/metrics_list.h"
+#undef COUNTED
+#undef READ
     METRICS_N_IDS
 };
 

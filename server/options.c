@@ -23,10 +23,10 @@ enum type {
 };
 
 struct option {
-    const char *flag; /* without the dashes */
+    const char *key; /* of the configuration file, which is the field's name */
     enum type type;
-    size_t offset; /* of the field in struct options */
-    const char *fallback;
+    size_t offset;        /* of the field in struct options */
+    const char *fallback; /* NULL: "" */
     uint64_t min, max;
     const char *const *words; /* TYPE_WORD: the field is an index into these */
     const char *unit;         /* what stands for the value in --help */
@@ -40,77 +40,28 @@ static const char *const level_words[] = {"error", "warn", "info", NULL};
 #define KIB 1024ULL
 #define MIB (1024 * KIB)
 #define GIB (1024 * MIB)
-#define AT(field) offsetof(struct options, field)
 
-static const struct option rows[] = {
-    {"config", TYPE_TEXT, AT(config), "", 0, 0, NULL, "FILE", "JSON file with options: {\"max_body\": \"1GiB\"}"},
-    {"host", TYPE_TEXT, AT(host), "127.0.0.1", 0, 0, NULL, "ADDRESS",
-     "address or name to listen on; 0.0.0.0 or :: for all"},
-    {"port", TYPE_COUNT, AT(port), "8080", 0, 65535, NULL, "PORT", "port to listen on; 0 takes a free one"},
-    {"tcp-cc", TYPE_TEXT, AT(tcp_cc), "", 0, 0, NULL, "NAME",
-     "congestion control of connections, as cubic; without it the system's, on loopback one that does not pace"},
-    {"socket", TYPE_TEXT, AT(socket), "", 0, 0, NULL, "PATH",
-     "Unix socket to listen on in place of --host and --port; for its owner and group"},
-    {"tls-cert", TYPE_TEXT, AT(tls_cert), "", 0, 0, NULL, "FILE",
-     "certificate chain (PEM): serve HTTPS, TLS 1.2 or 1.3; read again on SIGHUP, with its key"},
-    {"tls-key", TYPE_TEXT, AT(tls_key), "", 0, 0, NULL, "FILE", "private key (PEM) of --tls-cert"},
-    {"token-file", TYPE_TEXT, AT(token_file), "", 0, 0, NULL, "FILE",
-     "who may ask: lines NAME TOKEN read|write [requests=N/s] [work=SECONDS/s] [streams=N]; without it everybody"},
-    {"max-body", TYPE_BYTES, AT(max_body), "256MiB", KIB, 1024 * GIB, NULL, "BYTES", "largest request body"},
-    {"max-json", TYPE_BYTES, AT(max_json), "256MiB", KIB, 1024 * GIB, NULL, "BYTES",
-     "JSON of one request; tensors sent as files do not count"},
-    {"max-answer", TYPE_BYTES, AT(max_answer), "64GiB", KIB, 1048576 * GIB, NULL, "BYTES", "largest answer"},
-    {"max-work", TYPE_COUNT, AT(max_work), "10000000000000", 1, UINT64_C(1) << 62, NULL, "N",
-     "most multiplications of one answer, or what takes as long"},
-    {"cors-origin", TYPE_TEXTS, AT(cors_origin), "", 0, 0, NULL, "ORIGIN",
-     "origin whose pages may read answers, as https://example.org; repeatable; * for all"},
-    {"trusted-proxy", TYPE_NETWORKS, AT(trusted_proxy), "", 0, 0, NULL, "NETWORK",
-     "proxy whose X-Forwarded-For says who asks, as 10.0.0.0/8, or unix for all of --socket; repeatable"},
-    {"weights-dir", TYPE_TEXT, AT(weights_dir), "", 0, 0, NULL, "DIR",
-     "keep stored weights in this folder, as NAME.safetensors; without it in memory only"},
-    {"max-weights", TYPE_BYTES, AT(max_weights), "1GiB", KIB, 1048576 * GIB, NULL, "BYTES",
-     "stored weights, all together"},
-    {"workers", TYPE_COUNT, AT(workers), "0", 0, 1024, NULL, "N",
-     "threads that compute; 0: one for each processor allowed"},
-    {"io-threads", TYPE_COUNT, AT(io_threads), "0", 0, 64, NULL, "N",
-     "threads that receive and send; 0: half as many as processors are allowed"},
-    {"max-connections", TYPE_COUNT, AT(max_connections), "4096", 1, 1000000, NULL, "N",
-     "open connections; further ones get 503"},
-    {"max-queue", TYPE_COUNT, AT(max_queue), "1024", 1, 1000000, NULL, "N",
-     "requests that may wait for a worker; then 503"},
-    {"max-queue-age", TYPE_SECONDS, AT(max_queue_age), "60", 1, 86400, NULL, "SECONDS",
-     "time a request may wait for a worker; then 503 without computing"},
-    {"max-streams", TYPE_COUNT, AT(max_streams), "256", 1, 1000000, NULL, "N",
-     "long answers on their way at a time; then 429"},
-    {"max-memory", TYPE_BYTES, AT(max_memory), "2GiB", MIB, 1048576 * GIB, NULL, "BYTES",
-     "bodies, plans, pictures and stream buffers of all requests at a time; then 503"},
-    {"buffer-memory", TYPE_BYTES, AT(buffer_memory), "128MiB", MIB, 1024 * GIB, NULL, "BYTES",
-     "memory for pieces of streamed answers; as much again for finished pictures"},
-    {"answer-cache", TYPE_BYTES, AT(answer_cache), "16MiB", 0, 1024 * GIB, NULL, "BYTES",
-     "memory for small answers that are asked for again; 0: none are kept"},
-    {"connection-timeout", TYPE_SECONDS, AT(connection_timeout), "30", 1, 86400, NULL, "SECONDS",
-     "silence after which a connection is closed"},
-    {"header-timeout", TYPE_SECONDS, AT(header_timeout), "10", 1, 86400, NULL, "SECONDS",
-     "time to send a request's head"},
-    {"body-timeout", TYPE_SECONDS, AT(body_timeout), "600", 1, 86400, NULL, "SECONDS", "time to send a request's body"},
-    {"send-timeout", TYPE_SECONDS, AT(send_timeout), "30", 1, 86400, NULL, "SECONDS",
-     "time without a byte read after which an answer is cut"},
-    {"min-rate", TYPE_BYTES, AT(min_rate), "1KiB", 0, GIB, NULL, "BYTES",
-     "least bytes a second, over 10 s, of bodies and of answers that wait for their reader"},
-    {"drain-seconds", TYPE_SECONDS, AT(drain_seconds), "30", 0, 86400, NULL, "SECONDS",
-     "time for running answers after SIGTERM"},
-    {"drain-delay", TYPE_SECONDS, AT(drain_delay), "0", 0, 3600, NULL, "SECONDS",
-     "time connections are still taken after SIGTERM"},
-    {"log-format", TYPE_WORD, AT(log_format), "text", 0, 0, format_words, "FORMAT",
-     "form of the log on standard error"},
-    {"log-level", TYPE_WORD, AT(log_level), "info", 0, 0, level_words, "LEVEL",
-     "least weight of an event to be logged"},
-    {"kernels", TYPE_WORD, AT(kernels), "auto", 0, 0, kernels_words, "SET",
-     "instruction set of the kernels; tables are the same with each"},
+static const struct option rows[OPTIONS_N] = {
+#define OPTION(TYPE, name, ...)                                                                                        \
+    [OPTION_##name] = {.key = #name, .type = TYPE_##TYPE, .offset = offsetof(struct options, name), __VA_ARGS__},
+#include "server/options_list.h"
+#undef OPTION
 };
 
-enum { N_ROWS = sizeof rows / sizeof *rows };
-_Static_assert((int)N_ROWS <= (int)OPTIONS_MAX, "raise OPTIONS_MAX");
+/* How many flags may be repeated. */
+enum {
+    IS_LIST_COUNT = 0,
+    IS_LIST_SECONDS = 0,
+    IS_LIST_BYTES = 0,
+    IS_LIST_WORD = 0,
+    IS_LIST_TEXT = 0,
+    IS_LIST_TEXTS = 1,
+    IS_LIST_NETWORKS = 1,
+#define OPTION(TYPE, name, ...) +IS_LIST_##TYPE
+    N_LISTS = 0
+#include "server/options_list.h"
+#undef OPTION
+};
 
 /* Flags that say what to do instead of serving. */
 static const struct action {
@@ -118,9 +69,9 @@ static const struct action {
     enum options_action action;
     const char *text;
 } actions[] = {
-    {"print-config", OPTIONS_PRINT_CONFIG, "print every option as JSON for --config, and end"},
-    {"help", OPTIONS_HELP, "print this, and end"},
-    {"version", OPTIONS_VERSION, "print the version, and end"},
+    {"print-config", OPTIONS_PRINT_CONFIG, "print all options as JSON for --config, and exit"},
+    {"help", OPTIONS_HELP, "print this help, and exit"},
+    {"version", OPTIONS_VERSION, "print the version, and exit"},
 };
 
 enum { N_ACTIONS = sizeof actions / sizeof *actions };
@@ -129,37 +80,48 @@ static bool is_repeatable(const struct option *row) { return row->type == TYPE_T
 
 static bool is_text(const struct option *row) { return row->type == TYPE_TEXT || is_repeatable(row); }
 
+static const char *fallback_of(const struct option *row) { return row->fallback ? row->fallback : ""; }
+
 /* ---- Names ----------------------------------------------------------------------------------------------------- */
 
 enum { NAME_BYTES = 64 };
 
-/* max-body → max_body */
-static void print_key(char *dst, const struct option *row)
+static void print_key(char *dst, const struct option *row) { snprintf(dst, NAME_BYTES, "%s", row->key); }
+
+/* max_body → max-body */
+static void print_flag(char *dst, const struct option *row)
 {
-    snprintf(dst, NAME_BYTES, "%s", row->flag);
+    print_key(dst, row);
     for (; *dst; dst++)
-        if (*dst == '-')
-            *dst = '_';
+        if (*dst == '_')
+            *dst = '-';
 }
 
-/* max-body → POSENC_MAX_BODY */
+struct name {
+    char text[NAME_BYTES];
+};
+
+static struct name flag_of(const struct option *row)
+{
+    struct name flag;
+    print_flag(flag.text, row);
+    return flag;
+}
+
+/* max_body → POSENC_MAX_BODY */
 static void print_variable(char *dst, const struct option *row)
 {
-    char key[NAME_BYTES];
-    print_key(key, row);
-    snprintf(dst, NAME_BYTES, "POSENC_%.50s", key);
+    snprintf(dst, NAME_BYTES, "POSENC_%.50s", row->key);
     for (; *dst; dst++)
         *dst = (char)toupper((unsigned char)*dst);
 }
 
 typedef void print_name(char *dst, const struct option *row);
 
-static void print_flag(char *dst, const struct option *row) { snprintf(dst, NAME_BYTES, "%s", row->flag); }
-
 static const struct option *row_find(print_name *print, const char *name, size_t n)
 {
     char own[NAME_BYTES];
-    for (size_t i = 0; i < N_ROWS; i++) {
+    for (size_t i = 0; i < OPTIONS_N; i++) {
         print(own, &rows[i]);
         if (strlen(own) == n && strncmp(own, name, n) == 0)
             return &rows[i];
@@ -170,10 +132,10 @@ static const struct option *row_find(print_name *print, const char *name, size_t
 /* Writes `; nearest: "max_body"`, or nothing if no name is near. */
 static void print_nearest(char *dst, size_t n_bytes, print_name *print, const char *name)
 {
-    char own[N_ROWS][NAME_BYTES];
-    const char *names[(int)N_ROWS + (int)N_ACTIONS + 1];
+    char own[OPTIONS_N][NAME_BYTES];
+    const char *names[(int)OPTIONS_N + (int)N_ACTIONS + 1];
     size_t n = 0;
-    for (size_t i = 0; i < N_ROWS; i++) {
+    for (size_t i = 0; i < OPTIONS_N; i++) {
         print(own[i], &rows[i]);
         names[n++] = own[i];
     }
@@ -232,7 +194,7 @@ static bool set_number(const struct option *row, uint64_t *field, const char *te
     bool is_good = is_bytes ? options_bytes_parse(text, field) : number_parse(text, field, &rest) && !*rest;
     if (is_good && *field >= row->min && *field <= row->max)
         return true;
-    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not %s from %llu to %llu", row->flag, text,
+    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not %s from %llu to %llu", flag_of(row).text, text,
              is_bytes ? "a number of bytes (or with KiB, MiB, GiB)" : "an integer", (unsigned long long)row->min,
              (unsigned long long)row->max);
     return false;
@@ -246,7 +208,7 @@ static bool set_word(const struct option *row, int *field, const char *text, cha
             *field = i;
             return true;
         }
-    n = (size_t)snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not one of", row->flag, text);
+    n = (size_t)snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not one of", flag_of(row).text, text);
     for (size_t i = 0; row->words[i] && n < CONFIG_FILE_ERROR_BYTES; i++)
         n += (size_t)snprintf(error + n, CONFIG_FILE_ERROR_BYTES - n, "%s %s", i ? "," : "", row->words[i]);
     return false;
@@ -267,7 +229,7 @@ static bool set_networks(const struct option *row, char **field, const char *tex
     char reason[160];
     if (networks_parse(text, &networks, reason, sizeof reason))
         return set_text(field, text, error);
-    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: %s", row->flag, reason);
+    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: %s", flag_of(row).text, reason);
     return false;
 }
 
@@ -285,17 +247,15 @@ static bool set(struct options *options, const struct option *row, const char *t
 
 /* ---- Sources --------------------------------------------------------------------------------------------------- */
 
-enum { LISTS_MAX = 2 };
-
 /* Texts of one source by row, NULL where it says nothing. Borrowed from argv and the environment. */
 struct given {
-    const char *texts[N_ROWS];
-    char joined[LISTS_MAX][OPTIONS_LIST_BYTES]; /* of each flag that may be repeated, in the order of rows */
+    const char *texts[OPTIONS_N];
+    char joined[N_LISTS][OPTIONS_LIST_BYTES]; /* of each flag that may be repeated, in the order of rows */
 };
 
 static bool set_all(struct options *options, const struct given *given, const char *source, char *error)
 {
-    for (size_t i = 0; i < N_ROWS; i++)
+    for (size_t i = 0; i < OPTIONS_N; i++)
         if (given->texts[i] && !set(options, &rows[i], given->texts[i], source, error))
             return false;
     return true;
@@ -317,11 +277,11 @@ static const char *join(struct given *given, const struct option *row, const cha
     size_t list = 0;
     for (const struct option *before = rows; before < row; before++)
         list += is_repeatable(before);
-    assert(list < LISTS_MAX);
+    assert(list < N_LISTS);
     char *joined = given->joined[list];
     size_t used = strlen(joined);
     if (used + strlen(text) + 2 > OPTIONS_LIST_BYTES)
-        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is too long, all of them together", row->flag);
+        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is too long, all of them together", flag_of(row).text);
     else
         snprintf(joined + used, OPTIONS_LIST_BYTES - used, "%s%s", used ? " " : "", text);
     return joined;
@@ -336,9 +296,10 @@ static bool read_flag(struct given *given, int argc, char *const *argv, int *i, 
         return fail_unknown(error, "flag", print_flag, name);
     const char **text = &given->texts[row - rows];
     if (*text && !is_repeatable(row))
-        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is given twice", row->flag);
+        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s is given twice", flag_of(row).text);
     else if (!equals && *i + 1 == argc)
-        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s wants a value: --%s %s", row->flag, row->flag, row->unit);
+        snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s wants a value: --%s %s", flag_of(row).text, flag_of(row).text,
+                 row->unit);
     else if (is_repeatable(row))
         *text = join(given, row, equals ? equals + 1 : argv[++*i], error);
     else
@@ -395,7 +356,7 @@ static void read_environment(struct options *options, struct given *given, char 
 static bool set_from_file(void *self, const char *key, const char *value, char *error)
 {
     const struct option *row = row_find(print_key, key, strlen(key));
-    if (!row || row == &rows[0]) /* a file does not name another */
+    if (!row || row == &rows[OPTION_config]) /* a file does not name another */
         return fail_unknown(error, "key", print_key, key);
     return set(self, row, value, "file", error);
 }
@@ -407,14 +368,14 @@ enum options_action options_read(struct options *options, int argc, char *const 
     struct given defaults, variables = {.texts = {0}}, flags = {.texts = {0}};
     *options = (struct options){0};
     *error = '\0';
-    for (size_t i = 0; i < N_ROWS; i++)
-        defaults.texts[i] = rows[i].fallback;
+    for (size_t i = 0; i < OPTIONS_N; i++)
+        defaults.texts[i] = fallback_of(&rows[i]);
     if (!set_all(options, &defaults, "default", error) || !read_flags(&flags, argc, argv, &action, error))
         return OPTIONS_ERROR;
     if (action == OPTIONS_HELP || action == OPTIONS_VERSION)
         return action; /* asked for because something is wrong, perhaps */
     read_environment(options, &variables, environment);
-    const char *path = flags.texts[0] ? flags.texts[0] : variables.texts[0];
+    const char *path = flags.texts[OPTION_config] ? flags.texts[OPTION_config] : variables.texts[OPTION_config];
     if (path && *path && !config_file_read(path, set_from_file, options, error))
         return OPTIONS_ERROR;
     if (!set_all(options, &variables, "environment", error) || !set_all(options, &flags, "flag", error))
@@ -424,7 +385,7 @@ enum options_action options_read(struct options *options, int argc, char *const 
 
 void options_drop(struct options *options)
 {
-    for (size_t i = 0; i < N_ROWS; i++)
+    for (size_t i = 0; i < OPTIONS_N; i++)
         if (is_text(&rows[i]))
             free(*(char **)((char *)options + rows[i].offset));
     *options = (struct options){0};
@@ -439,14 +400,14 @@ void options_print_help(FILE *out)
           "A flag --max-body is also POSENC_MAX_BODY in the environment and max_body in the file of --config;\n"
           "the flag wins over the environment, the environment over the file.\n\n",
           out);
-    for (size_t i = 0; i < N_ROWS; i++) {
+    for (size_t i = 0; i < OPTIONS_N; i++) {
         char flag[NAME_BYTES + 16];
-        snprintf(flag, sizeof flag, "--%s %s", rows[i].flag, rows[i].unit);
+        snprintf(flag, sizeof flag, "--%s %s", flag_of(&rows[i]).text, rows[i].unit);
         fprintf(out, "  %-30s %s", flag, rows[i].text);
         if (rows[i].type == TYPE_WORD)
             for (size_t w = 0; rows[i].words[w]; w++)
                 fprintf(out, "%s%s", w ? ", " : ": ", rows[i].words[w]);
-        fprintf(out, *rows[i].fallback ? " [%s]\n" : "%s\n", rows[i].fallback);
+        fprintf(out, rows[i].fallback ? " [%s]\n" : "%s\n", fallback_of(&rows[i]));
     }
     for (size_t i = 0; i < N_ACTIONS; i++)
         fprintf(out, "  --%-28s %s\n", actions[i].flag, actions[i].text);
@@ -488,7 +449,7 @@ static void print_json_string(FILE *out, const char *text)
 void options_print_config(const struct options *options, FILE *out)
 {
     char key[NAME_BYTES], value[OPTIONS_TEXT_BYTES];
-    for (size_t i = 1; i < N_ROWS; i++) { /* all but --config itself */
+    for (size_t i = 1; i < OPTIONS_N; i++) { /* all but --config itself */
         print_key(key, &rows[i]);
         print_value(value, sizeof value, options, &rows[i]);
         fprintf(out, "%s\"%s\": ", i == 1 ? "{\n  " : ",\n  ", key);
@@ -506,7 +467,7 @@ static bool is_default(const struct options *options, const struct option *row)
 {
     struct options scratch = {0};
     char error[CONFIG_FILE_ERROR_BYTES], now[OPTIONS_TEXT_BYTES], then[OPTIONS_TEXT_BYTES];
-    bool is_set = set(&scratch, row, row->fallback, "", error);
+    bool is_set = set(&scratch, row, fallback_of(row), "", error);
     assert(is_set || is_text(row)); /* the table's own defaults are within its ranges */
     if (is_set)
         print_value(then, sizeof then, &scratch, row);
@@ -518,12 +479,12 @@ static bool is_default(const struct options *options, const struct option *row)
 
 void options_log(const struct options *options)
 {
-    for (size_t i = 0; i < N_ROWS; i++) {
+    for (size_t i = 0; i < OPTIONS_N; i++) {
         if (is_default(options, &rows[i]))
             continue;
         char value[OPTIONS_TEXT_BYTES];
         print_value(value, sizeof value, options, &rows[i]);
-        const struct log_field fields[] = {LOG_TEXT("name", rows[i].flag), LOG_TEXT("value", value),
+        const struct log_field fields[] = {LOG_TEXT("name", flag_of(&rows[i]).text), LOG_TEXT("value", value),
                                            LOG_TEXT("source", options->sources[i])};
         log_line(LOG_INFO, "option", fields, 3);
     }

@@ -1,5 +1,6 @@
-/* The server's options: one table row is an option's flag, type, default, range and text; environment variable and key
- * of the configuration file follow from the flag (--max-body, POSENC_MAX_BODY, max_body). */
+/* The server's options: one row of options_list.h is an option's field, type, default, range and text. Flag,
+ * environment variable and key of the configuration file follow from the field (--max-body, POSENC_MAX_BODY, max_body).
+ */
 #ifndef SERVER_OPTIONS_H
 #define SERVER_OPTIONS_H
 
@@ -11,18 +12,30 @@
 
 enum { OPTIONS_KERNELS_AUTO, OPTIONS_KERNELS_BASE, OPTIONS_KERNELS_AVX2, OPTIONS_KERNELS_AVX512 };
 
-enum { OPTIONS_MAX = 40, OPTIONS_TEXT_BYTES = 512, OPTIONS_LIST_BYTES = 4096 };
+enum { OPTIONS_TEXT_BYTES = 512, OPTIONS_LIST_BYTES = 4096 };
 
-/* Every option resolved. Texts are owned, until options_drop. Times are in seconds, sizes in bytes. */
+enum option_id {
+#define OPTION(TYPE, name, ...) OPTION_##name,
+#include "server/options_list.h"
+#undef OPTION
+    OPTIONS_N
+};
+
+/* Types of the fields: times in seconds, sizes in bytes; a word is its index among the row's words; texts are owned. */
+#define OPTION_FIELD_COUNT uint64_t
+#define OPTION_FIELD_SECONDS uint64_t
+#define OPTION_FIELD_BYTES uint64_t
+#define OPTION_FIELD_WORD int
+#define OPTION_FIELD_TEXT char *
+#define OPTION_FIELD_TEXTS char *
+#define OPTION_FIELD_NETWORKS char *
+
+/* Every option resolved, until options_drop. */
 struct options {
-    char *config, *host, *tcp_cc, *socket, *token_file, *tls_cert, *tls_key, *cors_origin, *trusted_proxy, *weights_dir;
-    uint64_t port, workers, io_threads, max_connections, max_queue, max_queue_age, max_streams;
-    uint64_t max_body, max_json, max_answer, max_work, max_weights, max_memory, buffer_memory, answer_cache;
-    uint64_t connection_timeout, header_timeout, body_timeout, send_timeout, min_rate, drain_seconds, drain_delay;
-    int log_format;                   /* enum log_format */
-    int log_level;                    /* enum log_level */
-    int kernels;                      /* OPTIONS_KERNELS_… */
-    const char *sources[OPTIONS_MAX]; /* of each row: "default", "file", "environment", "flag" */
+#define OPTION(TYPE, name, ...) OPTION_FIELD_##TYPE name;
+#include "server/options_list.h"
+#undef OPTION
+    const char *sources[OPTIONS_N];   /* of each option: "default", "file", "environment", "flag" */
     char warning[OPTIONS_TEXT_BYTES]; /* something to tell the user once the log works; "": nothing */
 };
 

@@ -40,7 +40,9 @@ static bool read_fields(struct api_computation *c)
 
 static bool choose_format(struct api_computation *c)
 {
-    c->format = c->form.format ? c->form.format : api_negotiate(c->call->accept);
+    c->format = api_form_format(&c->form);
+    if (!c->format)
+        c->format = api_negotiate(c->call->accept);
     if (c->format)
         return api_form_check(&c->form, c->format, c->problem);
     char offered[256];
@@ -55,12 +57,12 @@ static struct pe_request core_request(const struct api_computation *c)
         .operation = request->operation,
         .fields = request->fields,
         .n_fields = request->n_fields,
-        .dtype = c->form.dtype,
+        .dtype = (enum pe_dtype)c->form.dtype,
         .outputs = c->form.outputs,
         .n_outputs = c->form.n_outputs,
         .slices = c->form.slices,
         .n_slices = c->form.n_slices,
-        .reduce = c->form.reduce,
+        .reduce = (enum pe_reduce)c->form.reduce,
         .caller_fields = api_form_names(),
     };
 }

@@ -162,7 +162,7 @@ static bool choose_zoom(struct drawing *d, const struct api_form *form, struct a
 {
     uint64_t longer = d->picture.height > d->picture.width ? d->picture.height : d->picture.width;
     uint64_t usual = longer > SIDE_USUAL ? 1 : (SIDE_USUAL + longer / 2) / longer;
-    d->zoom = form->zoom ? (uint64_t)form->zoom : usual;
+    d->zoom = (uint64_t)api_form_integer(form->zoom, (int64_t)usual);
     if (longer > SIDE_MAX / d->zoom)
         return fail_side(d, longer, form, problem);
     d->width = d->picture.width * d->zoom;
@@ -211,7 +211,7 @@ static void drop(struct drawing *d)
 
 static bool open(struct api_opening *opening, struct api_problem *problem)
 {
-    struct drawing d = {.cmap = opening->form->cmap};
+    struct drawing d = {.cmap = api_form_cmap(opening->form)};
     api_text_init(&d.request, API_PICTURE_TEXT_MAX);
     api_text_init(&d.out, API_PICTURE_BYTES_MAX);
     bool fine = api_picture_init(&d.picture, opening, problem) && choose_zoom(&d, opening->form, problem) &&

@@ -109,7 +109,7 @@ static void add_form(struct api_text *text, const struct api_opening *opening, c
     api_text_string(text, picture->output->name);
     api_text_put(text, "]");
     add_slice(text, opening->form, picture->output->name);
-    api_text_member(text, "cmap", api_cmap_names[opening->form->cmap]);
+    api_text_member(text, "cmap", api_cmap_names[api_form_cmap(opening->form)]);
     if (zoom)
         api_text_format(text, ",\"zoom\":%" PRIu64, zoom);
     if (opening->form->legend)

@@ -2,6 +2,7 @@
  * order. */
 #include "api/api.h"
 #include "api/formats/format.h"
+#include "api/numbers/numbers.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -142,7 +143,9 @@ static uint64_t exact_length(const struct api_stream *stream)
 bool api_stream_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem)
 {
     struct api_stream *stream = opening->stream;
-    *stream = (struct api_stream){.format = format, .plan = opening->plan, .digits = opening->form->digits};
+    *stream = (struct api_stream){.format = format,
+                                  .plan = opening->plan,
+                                  .digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST)};
     if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
         return false;
     if (pe_was_cancelled()) /* numbers that are text by now may be half made */

@@ -118,7 +118,7 @@ static bool fail_cmap(struct api_problem *problem)
 
 static bool prepare(struct drawing *d, const struct api_form *form, struct api_problem *problem)
 {
-    uint64_t columns = form->columns ? (uint64_t)form->columns : COLUMNS_USUAL;
+    uint64_t columns = (uint64_t)api_form_integer(form->columns, COLUMNS_USUAL);
     struct api_picture *p = &d->picture;
     if (!api_picture_shrink(p, (p->height - 1) / columns + 1, (p->width - 1) / columns + 1, problem))
         return false;
@@ -130,8 +130,8 @@ static bool prepare(struct drawing *d, const struct api_form *form, struct api_p
 static bool open(struct api_opening *opening, struct api_problem *problem)
 {
     const struct api_form *form = opening->form;
-    struct drawing d = {.cmap = form->cmap};
-    if (form->ascii && form->has_cmap)
+    struct drawing d = {.cmap = api_form_cmap(form)};
+    if (form->ascii && form->cmap >= 0)
         return fail_cmap(problem);
     api_text_init(&d.out, API_TEXT_MAX);
     bool fine = api_picture_init(&d.picture, opening, problem) && prepare(&d, form, problem);

@@ -3,7 +3,7 @@
 #include "api/api.h"
 
 #include <inttypes.h>
-#include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -93,22 +93,12 @@ static void add_value(struct hash *h, const struct pe_value *v)
     }
 }
 
-/* Of pictures. A limit that was not given is one NaN or another. */
-static void add_look(struct hash *h, const struct api_form *form)
-{
-    const double limits[] = {isnan(form->vmin) ? HUGE_VAL : form->vmin, isnan(form->vmax) ? HUGE_VAL : form->vmax};
-    const int64_t numbers[] = {form->cmap, form->zoom, form->columns, form->ascii, form->legend};
-    add(h, limits, sizeof limits);
-    add(h, numbers, sizeof numbers);
-}
-
+/* Every field of the form but the format, of which the name of the one decided on is in the tag. */
 static void add_form(struct hash *h, const struct api_form *form)
 {
-    add_number(h, form->dtype);
-    add_number(h, form->digits);
-    add_number(h, form->data);
-    add_number(h, (int64_t)form->reduce);
-    add_look(h, form);
+    for (const struct pe_param *row = api_form_params(); row->name; row++)
+        if (row->offset != offsetof(struct api_form, format))
+            add(h, (const char *)form + row->offset, api_form_size(row));
     for (size_t i = 0; i < form->n_outputs; i++)
         add_string(h, form->outputs[i]);
     for (size_t i = 0; i < form->n_slices; i++) {

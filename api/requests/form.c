@@ -11,54 +11,46 @@
 #include <stdio.h>
 #include <string.h>
 
-struct fields {
-    int dtype, format, cmap; /* -1: not given */
-    int64_t digits, zoom, columns;
-    double vmin, vmax;
-    bool data, ascii, legend;
-    int reduce;
-};
-
 static const char *const dtypes[] = {"f32", "f64", "f16", "bf16", NULL}; /* in the order of enum pe_dtype */
 
 enum { NOT_GIVEN = -1 };
 
-#define ROW(field, TYPE, ...)                                                                                          \
-    {                                                                                                                  \
-        .name = #field, .type = PE_T_##TYPE, .offset = offsetof(struct fields, field), __VA_ARGS__                     \
-    }
-
 static const struct pe_param rows[] = {
-    ROW(dtype, WORD, .fallback = NOT_GIVEN, .words = dtypes,
-        .text = "element type of real outputs; default that of the tensor sent, else f32"),
-    ROW(format, WORD, .fallback = NOT_GIVEN, .words = api_format_names,
-        .text = "how the answer is written; default from the Accept header, else json"),
-    ROW(digits, INT, .fallback = (double)NAN, .min = 0, .max = API_DIGITS_MAX,
-        .text = "digits after the point in JSON; default the shortest text that reads back the same"),
-    ROW(reduce, WORD, .fallback = 0, .words = api_reduce_names,
-        .text = "what the step of slice does with its block: its first number, or one of its finite numbers"),
-    ROW(data, BOOL, .fallback = true, .text = "false leaves the numbers out of JSON: configuration and shapes at once"),
-    ROW(cmap, WORD, .fallback = NOT_GIVEN, .words = api_cmap_names, .text = "colours of a picture; default viridis"),
-    ROW(vmin, REAL, .fallback = (double)NAN, .min = -DBL_MAX, .max = DBL_MAX,
-        .text = "value of a picture's first colour; default the least finite one"),
-    ROW(vmax, REAL, .fallback = (double)NAN, .min = -DBL_MAX, .max = DBL_MAX,
-        .text = "value of a picture's last colour; default the greatest finite one"),
-    ROW(zoom, INT, .fallback = (double)NAN, .min = 1, .max = API_PICTURE_SIDE_MAX,
-        .text = "pixels of an element along each side of it in png; default a longer side of about 512"),
-    ROW(legend, BOOL, .fallback = false, .text = "true adds the colours below a png, with the values at their ends"),
-    ROW(ascii, BOOL, .fallback = false, .text = "true draws text with plain characters instead of colours"),
-    ROW(columns, INT, .fallback = (double)NAN, .min = 1, .max = API_COLUMNS_MAX,
-        .text = "most columns of a picture as text; default 80"),
+#define FORM(TYPE, name_, ...)                                                                                         \
+    {.name = #name_, .type = PE_T_##TYPE, .offset = offsetof(struct api_form, name_), __VA_ARGS__},
+#include "api/requests/form_list.h"
+#undef FORM
     {.name = NULL},
 };
 
 /* `weights` is no form, but like it nothing the core knows. */
-static const char *const names[] = {"dtype", "format", "digits", "reduce", "data",  "outputs", "slice",   "cmap",
-                                    "vmin",  "vmax",   "zoom",   "legend", "ascii", "columns", "weights", NULL};
+static const char *const names[] = {
+#define FORM(TYPE, name, ...) #name,
+#include "api/requests/form_list.h"
+#undef FORM
+    "outputs",
+    "slice",
+    "weights",
+    NULL,
+};
 
 const struct pe_param *api_form_params(void) { return rows; }
 
 const char *const *api_form_names(void) { return names; }
+
+size_t api_form_size(const struct pe_param *row)
+{
+    static const size_t sizes[] = {[PE_T_INT] = sizeof(API_FORM_INT),
+                                   [PE_T_REAL] = sizeof(API_FORM_REAL),
+                                   [PE_T_BOOL] = sizeof(API_FORM_BOOL),
+                                   [PE_T_WORD] = sizeof(API_FORM_WORD)};
+    return sizes[row->type];
+}
+
+const struct api_format *api_form_format(const struct api_form *form)
+{
+    return form->format == NOT_GIVEN ? NULL : api_format_at((size_t)form->format);
+}
 
 /* ---- outputs ---- */
 
@@ -100,32 +92,13 @@ static void remove_taken(struct api_request *request, const bool *taken)
     request->n_fields = kept;
 }
 
-static void set(struct api_form *form, const struct fields *fields)
-{
-    form->dtype = fields->dtype == NOT_GIVEN ? PE_DTYPE_NONE : (enum pe_dtype)fields->dtype;
-    form->format = fields->format == NOT_GIVEN ? NULL : api_format_at((size_t)fields->format);
-    form->digits = fields->digits == PE_UNSET_INT ? API_DIGITS_SHORTEST : (int)fields->digits;
-    form->data = fields->data;
-    form->reduce = (enum pe_reduce)fields->reduce;
-    form->has_cmap = fields->cmap != NOT_GIVEN;
-    form->cmap = form->has_cmap ? fields->cmap : 0;
-    form->vmin = fields->vmin;
-    form->vmax = fields->vmax;
-    form->zoom = fields->zoom == PE_UNSET_INT ? 0 : fields->zoom;
-    form->columns = fields->columns == PE_UNSET_INT ? 0 : fields->columns;
-    form->ascii = fields->ascii;
-    form->legend = fields->legend;
-}
-
 bool api_form_read(struct api_request *request, struct api_form *form, struct api_problem *problem)
 {
-    struct fields fields;
     struct pe_error err;
     bool taken[API_FIELDS_MAX] = {false};
     *form = (struct api_form){0};
-    if (pe_params_read(rows, &fields, request->fields, request->n_fields, taken, "", &err))
+    if (pe_params_read(rows, form, request->fields, request->n_fields, taken, "", &err))
         return api_fail_core(problem, &err);
-    set(form, &fields);
     for (size_t i = 0; i < request->n_fields; i++) {
         const struct pe_field *field = &request->fields[i];
         bool is_outputs = api_is(field->name, "outputs"), is_slice = api_is(field->name, "slice");
@@ -161,26 +134,28 @@ static bool fail_unused(const char *name, const struct api_format *format, struc
                     list);
 }
 
+static bool is_of_some_formats(const char *name)
+{
+    for (size_t i = 0; i < api_n_formats(); i++)
+        if (is_used(api_format_at(i), name))
+            return true;
+    return false; /* of all, then */
+}
+
+static bool is_given(const struct api_form *form, const struct api_form *usual, const struct pe_param *row)
+{
+    return memcmp((const char *)form + row->offset, (const char *)usual + row->offset, api_form_size(row)) != 0;
+}
+
 /* A field without effect is refused like an unknown one: its sender expects something. */
 bool api_form_check(const struct api_form *form, const struct api_format *format, struct api_problem *problem)
 {
-    const struct {
-        const char *name;
-        bool is_given;
-    } said[] = {
-        {"digits", form->digits != API_DIGITS_SHORTEST},
-        {"data", !form->data},
-        {"cmap", form->has_cmap},
-        {"vmin", !isnan(form->vmin)},
-        {"vmax", !isnan(form->vmax)},
-        {"zoom", form->zoom},
-        {"legend", form->legend},
-        {"ascii", form->ascii},
-        {"columns", form->columns},
-    };
-    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++)
-        if (said[i].is_given && !is_used(format, said[i].name))
-            return fail_unused(said[i].name, format, problem);
+    struct api_form usual;
+    struct pe_error err;
+    pe_params_read(rows, &usual, NULL, 0, NULL, "", &err);
+    for (const struct pe_param *row = rows; row->name; row++)
+        if (is_given(form, &usual, row) && !is_used(format, row->name) && is_of_some_formats(row->name))
+            return fail_unused(row->name, format, problem);
     if (form->vmin > form->vmax)
         return api_fail(problem, 422, "/vmin", "vmin is %.17g and vmax is %.17g; allowed: vmin at most vmax",
                         form->vmin, form->vmax);

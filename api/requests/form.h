@@ -7,23 +7,27 @@
 
 struct api_format;
 
+/* Types of the fields. Not given: a word is -1, an integer PE_UNSET_INT, a real NaN. */
+#define API_FORM_WORD int
+#define API_FORM_INT int64_t
+#define API_FORM_REAL double
+#define API_FORM_BOOL bool
+
 struct api_form {
-    const struct api_format *format; /* NULL: not named in the request; Accept decides */
-    enum pe_dtype dtype;             /* PE_DTYPE_NONE: not given */
-    int digits;                      /* API_DIGITS_SHORTEST: not given */
-    bool data;                       /* false: no numbers, only configuration and shapes */
-    int cmap;                        /* of pictures: index in api_cmap_names */
-    bool has_cmap;                   /* it was given */
-    double vmin, vmax;               /* values of the first and the last colour; NaN: not given */
-    int64_t zoom, columns;           /* pixels of an element, columns of a terminal; 0: not given */
-    bool ascii;                      /* characters instead of colours */
-    bool legend;                     /* the colours below the picture, with values */
+#define FORM(TYPE, name, ...) API_FORM_##TYPE name;
+#include "api/requests/form_list.h"
+#undef FORM
     const char *outputs[API_OUTPUTS_MAX];
     size_t n_outputs;        /* 0: the scheme's own */
     struct pe_slice *slices; /* in the request's arena */
     size_t n_slices;
-    enum pe_reduce reduce;
 };
+
+/* An integer of the form, or what stands for it where it is not given. */
+static inline int64_t api_form_integer(int64_t given, int64_t usual) { return given == PE_UNSET_INT ? usual : given; }
+
+/* The index of the colours in api_cmap_names. */
+static inline int api_form_cmap(const struct api_form *form) { return form->cmap < 0 ? 0 : form->cmap; }
 
 /* Reads the fields that concern the form out of request, and removes them from it. */
 bool api_form_read(struct api_request *request, struct api_form *form, struct api_problem *problem);
@@ -31,7 +35,11 @@ bool api_form_read(struct api_request *request, struct api_form *form, struct ap
 /* Does the form fit the format that was decided on, and itself? */
 bool api_form_check(const struct api_form *form, const struct api_format *format, struct api_problem *problem);
 
-const struct pe_param *api_form_params(void); /* its rows, for the catalogue and the query */
-const char *const *api_form_names(void);      /* its field names, NULL-terminated: for guesses at misspelt ones */
+/* The format that the request names; NULL: none, Accept decides. */
+const struct api_format *api_form_format(const struct api_form *form);
+
+const struct pe_param *api_form_params(void);     /* its rows, for the catalogue, the query and the entity tag */
+size_t api_form_size(const struct pe_param *row); /* bytes of the field of a row */
+const char *const *api_form_names(void);          /* its field names, NULL-terminated: for guesses at misspelt ones */
 
 #endif

@@ -28,7 +28,7 @@ static const char *const form_words[] = {[SYMMETRIC] = "symmetric",
                                          [KEY_MASK] = "key_mask",
                                          NULL};
 
-#define SLOPES(field, when_, text_)                                                                                    \
+#define SLOPE_LIST(field, when_, text_)                                                                                \
     {                                                                                                                  \
         .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(alibi, field, struct pe_reals), .min = -1e12,          \
         .max = 1e12, .when = when_, .text = text_                                                                      \
@@ -40,9 +40,9 @@ static const struct pe_param params[] = {
               "symmetric: both sides fall (encoders); relative: left falls, right 0; asymmetric: own slopes per side; "
               "key: slope·k "
               "(fairseq); key_end: slope·(k - last) (MPT); key_mask: slope·(seen keys before it) (BLOOM)"),
-    SLOPES(slopes, NULL, "slope per head: [num_heads]; default the paper's"),
-    SLOPES(slopes_left, "form=asymmetric", "slope towards earlier keys: [num_heads]; default slopes"),
-    SLOPES(slopes_right, "form=asymmetric", "slope towards later keys: [num_heads]; default slopes"),
+    SLOPE_LIST(slopes, NULL, "slope per head: [num_heads]; default the paper's"),
+    SLOPE_LIST(slopes_left, "form=asymmetric", "slope towards earlier keys: [num_heads]; default slopes"),
+    SLOPE_LIST(slopes_right, "form=asymmetric", "slope towards later keys: [num_heads]; default slopes"),
     PE_P_REAL(alibi, bias_max, 8, 1e-3, 1024, "exponent of the flattest slope, 2^-bias_max; MPT-StoryWriter has 16"),
     PE_P_BOOL(alibi, bias_scaled, false,
               "Falcon: attention multiplies the bias by softmax_scale too; the tensor bias itself stays unscaled"),

@@ -12,34 +12,12 @@ struct call_copy {
     _Alignas(max_align_t) char body[]; /* [body_bytes], then the texts */
 };
 
-/* Every text of a call. */
-static const size_t places[] = {
-    offsetof(struct api_call, method),
-    offsetof(struct api_call, path),
-    offsetof(struct api_call, query),
-    offsetof(struct api_call, content_type),
-    offsetof(struct api_call, content_encoding),
-    offsetof(struct api_call, accept),
-    offsetof(struct api_call, if_match),
-    offsetof(struct api_call, if_none_match),
-    offsetof(struct api_call, if_range),
-    offsetof(struct api_call, range),
-    offsetof(struct api_call, origin),
-    offsetof(struct api_call, access_method),
-    offsetof(struct api_call, access_headers),
-    offsetof(struct api_call, inference_header),
-};
-
-enum { N_PLACES = sizeof places / sizeof *places };
-
-static const char **text_of(struct api_call *call, size_t i) { return (const char **)((char *)call + places[i]); }
-
 struct call_copy *call_copy_new(const struct api_call *call)
 {
     struct api_call own = *call;
     size_t n_texts = 0;
-    for (size_t i = 0; i < N_PLACES; i++)
-        n_texts += *text_of(&own, i) ? strlen(*text_of(&own, i)) + 1 : 0;
+    for (size_t i = 0; i < API_N_TEXTS; i++)
+        n_texts += own.texts[i] ? strlen(own.texts[i]) + 1 : 0;
     struct call_copy *copy = malloc(sizeof *copy + own.body_bytes + n_texts);
     if (!copy)
         return NULL;
@@ -47,8 +25,8 @@ struct call_copy *call_copy_new(const struct api_call *call)
     if (own.body)
         own.body = memcpy(copy->body, own.body, own.body_bytes);
     char *at = copy->body + own.body_bytes;
-    for (size_t i = 0; i < N_PLACES; i++) {
-        const char **text = text_of(&own, i);
+    for (size_t i = 0; i < API_N_TEXTS; i++) {
+        const char **text = &own.texts[i];
         size_t n = *text ? strlen(*text) + 1 : 0;
         *text = n ? memcpy(at, *text, n) : NULL;
         at += n;

@@ -25,14 +25,9 @@ static bool add_text(struct call_key *key, const char *text)
 /* False: too long. The body comes last, so its length needs no saying. */
 bool call_key_make(const struct api_call *call, struct call_key *key)
 {
-    const char *const texts[] = {
-        call->method, call->path,          call->query,          call->content_type,     call->content_encoding,
-        call->accept, call->if_match,      call->if_none_match,  call->if_range,         call->range,
-        call->origin, call->access_method, call->access_headers, call->inference_header,
-    };
     key->n = 0;
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (!add_text(key, texts[i]))
+    for (size_t i = 0; i < API_N_TEXTS; i++)
+        if (!add_text(key, call->texts[i]))
             return false;
     return call->body_bytes == 0 || add(key, call->body, call->body_bytes);
 }

@@ -1,6 +1,6 @@
 /* What tells calls apart: all that the language looks at, byte for byte. */
-#ifndef SERVER_KEPT_CALL_KEY_H
-#define SERVER_KEPT_CALL_KEY_H
+#ifndef SERVER_CACHE_CALL_KEY_H
+#define SERVER_CACHE_CALL_KEY_H
 
 #include "api/api.h"
 

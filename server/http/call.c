@@ -10,24 +10,25 @@
 /* A header and its place in the call. Several lines of a list are one list, in their order (RFC 9110, 5.3); of any
  * other header the first line counts, where http_head_check has let several pass. */
 static const struct kept {
+    enum api_text_id id;
     enum http_header header;
-    size_t place;
     const char *list_name; /* NULL: no list */
 } kept[] = {
-    {HTTP_CONTENT_TYPE, offsetof(struct api_call, content_type), NULL},
-    {HTTP_CONTENT_ENCODING, offsetof(struct api_call, content_encoding), NULL},
-    {HTTP_ACCEPT, offsetof(struct api_call, accept), "Accept"},
-    {HTTP_IF_MATCH, offsetof(struct api_call, if_match), "If-Match"},
-    {HTTP_IF_NONE_MATCH, offsetof(struct api_call, if_none_match), "If-None-Match"},
-    {HTTP_IF_RANGE, offsetof(struct api_call, if_range), NULL},
-    {HTTP_RANGE, offsetof(struct api_call, range), NULL},
-    {HTTP_INFERENCE_HEADER, offsetof(struct api_call, inference_header), NULL},
-    {HTTP_ORIGIN, offsetof(struct api_call, origin), NULL},
-    {HTTP_ACCESS_METHOD, offsetof(struct api_call, access_method), NULL},
-    {HTTP_ACCESS_HEADERS, offsetof(struct api_call, access_headers), "Access-Control-Request-Headers"},
+    {API_CONTENT_TYPE, HTTP_CONTENT_TYPE, NULL},
+    {API_CONTENT_ENCODING, HTTP_CONTENT_ENCODING, NULL},
+    {API_ACCEPT, HTTP_ACCEPT, "Accept"},
+    {API_IF_MATCH, HTTP_IF_MATCH, "If-Match"},
+    {API_IF_NONE_MATCH, HTTP_IF_NONE_MATCH, "If-None-Match"},
+    {API_IF_RANGE, HTTP_IF_RANGE, NULL},
+    {API_RANGE, HTTP_RANGE, NULL},
+    {API_INFERENCE_HEADER, HTTP_INFERENCE_HEADER, NULL},
+    {API_ORIGIN, HTTP_ORIGIN, NULL},
+    {API_ACCESS_METHOD, HTTP_ACCESS_METHOD, NULL},
+    {API_ACCESS_HEADERS, HTTP_ACCESS_HEADERS, "Access-Control-Request-Headers"},
 };
 
 enum { N_KEPT = sizeof kept / sizeof *kept };
+_Static_assert((int)N_KEPT == (int)API_N_TEXTS - (int)API_CONTENT_TYPE, "a text of api_call that no header fills");
 
 /* The lines of one list, joined at `at`; only counted while that is NULL. */
 struct list {
@@ -83,7 +84,7 @@ bool exchange_keep_call(struct exchange *x, const char *method)
     x->call.method = at;
     at = stpcpy(at, method) + 1;
     for (size_t i = 0; i < n_found; i++) {
-        *(const char **)((char *)&x->call + found[i]->place) = at;
+        x->call.texts[found[i]->id] = at;
         at += copy(x, found[i], x->receiving.head.first[found[i]->header], at);
     }
     return true;

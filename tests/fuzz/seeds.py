@@ -187,7 +187,7 @@ def strings_of(*patterns):
         for path in ROOT.glob(pattern):
             words |= set(re.findall(r'"([a-z][a-z0-9_.-]{1,30})"', path.read_text()))
             words |= {w for group in re.findall(r'"([a-z0-9_.|-]{3,200})"', path.read_text()) for w in group.split("|")}
-            words |= set(re.findall(r"PE_P_\w+\(\w+, (\w+),", path.read_text()))
+            words |= set(re.findall(r"(?:PE_P_\w+|OPTION|FORM)\(\w+, (\w+),", path.read_text()))
     return sorted(w for w in words if 1 < len(w) < 40)
 
 
@@ -205,13 +205,13 @@ HEADS = ["Host: h\r\n", "Content-Length: ", "Transfer-Encoding: chunked\r\n", "E
 def dictionaries():
     plan = quoted(strings_of("core/schemes/*.c", "core/sequence*.c", "core/params*.c", "core/models/presets.c"))
     hf = quoted(strings_of("core/models/hf*.c", "core/models/rope_rows.h"))
-    form = strings_of("api/requests/form.c", "api/formats/*.c")
+    form = strings_of("api/requests/form*.[ch]", "api/formats/*.c")
     yield "json", JSON + plan + quoted(form)
     yield "hf_config", JSON + hf
     yield "query", ["&", "=", "%", "+", ",", "request=", "%5B", "%7B"] + [w.strip('"') + "=" for w in plan] + form
     yield "headers", LINES + TYPES + HEADS + ["/encode", "/rotate", "/attention", "/v2/models/rope/infer", "boundary="]
     yield "config", JSON[:10] + ["\\\"", "\\\\", "\\n", "KiB", "TiB"] + quoted(
-        w.replace("-", "_") for w in strings_of("server/options.c"))
+        w for w in strings_of("server/options.c", "server/options_list.h") if "-" not in w)
     yield "tokens", [" read", " write", " requests=", " work=", " streams=", "/s", "/m", "/h", "sha256:", "#", "\r\n",
                      "\n", "\t", "=", "==", "a b read\n", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"[:58]]
     yield "numbers", WORDS + ["e-", "E+", ".0", "00", "99999999", "[", "]", ",", '"NaN"', '"Infinity"', '"-Infinity"']

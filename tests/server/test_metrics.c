@@ -76,6 +76,25 @@ static void simple_rows(void **state)
     free(text);
 }
 
+/* Each counted figure stands on its own line, and on no other's. */
+static void each_figure_has_its_line(void **state)
+{
+    (void)state;
+    static const char *const series[] = {
+#define COUNTED(ID, name, type, labels, help) [METRICS_##ID] = name labels,
+#define READ(...)
+#include "server/metrics_list.h"
+#undef COUNTED
+#undef READ
+    };
+    for (int id = 0; id < METRICS_N_IDS; id++)
+        metrics_set((enum metrics_id)id, 1000 + id);
+    char *text = page();
+    for (int id = 0; id < METRICS_N_IDS; id++)
+        assert_true(value(text, series[id]) == 1000 + id);
+    free(text);
+}
+
 static void requests_are_counted_by_label(void **state)
 {
     (void)state;
@@ -127,9 +146,8 @@ static void the_list_of_labels_is_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_line_is_well_formed),
-        cmocka_unit_test(simple_rows),
-        cmocka_unit_test(requests_are_counted_by_label),
+        cmocka_unit_test(every_line_is_well_formed),     cmocka_unit_test(simple_rows),
+        cmocka_unit_test(each_figure_has_its_line),      cmocka_unit_test(requests_are_counted_by_label),
         cmocka_unit_test(the_list_of_labels_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 #include "server/config_file.h"
 #include "server/options.h"
 
+#include <ctype.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,6 +39,42 @@ static void defaults(void **state)
     assert_int_equal(options.drain_delay, 0);
     assert_string_equal(options.sources[0], "default");
     options_drop(&options);
+}
+
+/* Every numeric row sets its own field, by its own variable, and no other. */
+static void each_row_sets_its_field(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        size_t offset;
+        bool is_number;
+    } rows[] = {
+#define OPTION(TYPE, name, ...)                                                                                        \
+    {#name, offsetof(struct options, name), _Generic(((struct options *)0)->name, uint64_t : true, default : false)},
+#include "server/options_list.h"
+#undef OPTION
+    };
+    for (size_t i = 0; i < OPTIONS_N; i++) {
+        if (!rows[i].is_number)
+            continue;
+        struct options usual, options;
+        assert_int_equal(read_with(&usual, empty, empty), OPTIONS_RUN);
+        uint64_t own = *(const uint64_t *)(const void *)((const char *)&usual + rows[i].offset) + 1;
+        char variable[128] = "POSENC_";
+        for (size_t k = 0; rows[i].name[k]; k++)
+            variable[7 + k] = (char)toupper((unsigned char)rows[i].name[k]);
+        snprintf(variable + strlen(variable), 32, "=%llu", (unsigned long long)own);
+        assert_int_equal(read_with(&options, empty, (const char *[]){variable, NULL}), OPTIONS_RUN);
+        for (size_t k = 0; k < OPTIONS_N; k++) {
+            const void *here = (const char *)&options + rows[k].offset, *there = (const char *)&usual + rows[k].offset;
+            if (rows[k].is_number)
+                assert_true(*(const uint64_t *)here == *(const uint64_t *)there + (k == i));
+            assert_string_equal(options.sources[k], k == i ? "environment" : "default");
+        }
+        options_drop(&options);
+        options_drop(&usual);
+    }
 }
 
 /* A temporary file with the given text; unlinked by the caller. */
@@ -323,6 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults),
+        cmocka_unit_test(each_row_sets_its_field),
         cmocka_unit_test(flag_before_environment_before_file),
         cmocka_unit_test(refusals_say_what_is_allowed),
         cmocka_unit_test(repeated_flags_are_lists),

@@ -36,6 +36,22 @@ static void everything_is_its_own(void **state)
     call_copy_drop(other);
 }
 
+static void every_text_is_copied(void **state)
+{
+    (void)state;
+    char text[] = "text";
+    for (size_t i = 0; i < API_N_TEXTS; i++) {
+        struct api_call call = {.body = NULL};
+        call.texts[i] = text;
+        struct call_copy *copy = call_copy_new(&call);
+        for (size_t k = 0; k < API_N_TEXTS; k++)
+            assert_true(k == i || !call_copy_call(copy)->texts[k]);
+        assert_ptr_not_equal(call_copy_call(copy)->texts[i], text);
+        assert_string_equal(call_copy_call(copy)->texts[i], "text");
+        call_copy_drop(copy);
+    }
+}
+
 static void nothing_is_copied_as_nothing(void **state)
 {
     (void)state;
@@ -60,6 +76,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_is_its_own),
+        cmocka_unit_test(every_text_is_copied),
         cmocka_unit_test(nothing_is_copied_as_nothing),
         cmocka_unit_test(without_memory_there_is_none),
     };
