@@ -27,7 +27,7 @@ static bool next_tag(const char **at, const char **tag, size_t *n, bool *is_weak
     return true;
 }
 
-/* Does the header name the digest, or any ("*")? A weak tag is not enough where bytes matter (§13.1.1). */
+/* Does the header name the digest, or any ("*")? A weak tag is not enough where bytes matter (RFC 9110, 13.1.1). */
 static bool names(const char *header, const char *sha256, bool weak_counts)
 {
     const char *at = header + strspn(header, " \t"), *tag;
