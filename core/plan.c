@@ -225,7 +225,7 @@ static enum pe_status check_operation(const struct pe_scheme *scheme, enum pe_op
     if (scheme->info.operations & 1U << operation)
         return PE_OK;
     if (operation == PE_ENCODE)
-        return pe_fail(err, "/scheme", "what %s adds depends on content; POST /attention computes it",
+        return pe_fail(err, "/scheme", "the term of %s depends on content; POST /attention computes it",
                        scheme->info.name);
     return pe_fail(err, "/scheme", "scheme \"%s\" cannot rotate; schemes of the rotary family can, as \"rope\"",
                    scheme->info.name);

@@ -50,8 +50,8 @@ struct pe_rotation {
 
 #define PE_P_ARITH(S)                                                                                                  \
     PE_P_WORD(S, arith, pe_arith_words,                                                                                \
-              "exact: angles in double or better, rounded once; float32: each step of the frameworks' recipe rounded " \
-              "to f32")
+              "exact: angles in double or better, rounded once; float32: every step rounded to f32, as "               \
+              "frameworks compute it")
 
 /* The source of the values of one output of a plan. */
 struct pe_source {

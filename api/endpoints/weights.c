@@ -98,11 +98,11 @@ static struct api_reply *refused(const struct api_store *store, enum api_stored 
     struct api_problem problem;
     if (stored == API_STORED_FULL)
         api_fail(&problem, 413, "",
-                 "with these %zu bytes the stored weights would pass %" PRIu64
-                 " bytes, which is allowed for all together (the limit --max-weights of this server)",
+                 "with these %zu bytes the stored weights would have more than the %" PRIu64
+                 " bytes that are allowed for all together (the limit --max-weights of this server)",
                  n, store->bytes_max);
     else if (stored == API_STORED_TOO_MANY)
-        api_fail(&problem, 413, "", "%zu files are stored, which is the most; delete one first", store->files_max);
+        api_fail(&problem, 413, "", "%zu files are stored, which is the maximum; delete one first", store->files_max);
     else if (stored == API_STORED_FAILED)
         api_fail(&problem, 503, "", "the folder --weights-dir of this server could not be written; its log says why");
     else

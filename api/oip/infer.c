@@ -97,7 +97,7 @@ static bool name_outputs(struct inference *inference, enum pe_operation operatio
     for (size_t i = 0; i < oip->n_outputs; i++) {
         bool is_turned = operation_of(&inference->model, oip->outputs[i]) == PE_ROTATE;
         if (operation == PE_ROTATE && !is_turned)
-            return fail_output(inference, i, "a rotation answers q_out and k_out");
+            return fail_output(inference, i, "the outputs of a rotation are q_out and k_out");
         form->outputs[i] = !is_turned ? oip->outputs[i] : *oip->outputs[i] == 'q' ? "q" : "k";
         bool is_sent = api_request_find(&inference->computation.work->request, form->outputs[i]);
         if (is_turned && !is_sent)

@@ -26,8 +26,8 @@ struct pe_relative_fields {
 };
 
 #define PE_RELATIVE_PARAMS                                                                                             \
-    PE_P_INT(pe_relative_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of q"),                        \
-        PE_P_INT(pe_relative_fields, head_dim, 64, 1, PE_HEAD_DIM_MAX, "channels of one head; those of q"),            \
+    PE_P_INT(pe_relative_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; if q is sent, its own"),             \
+        PE_P_INT(pe_relative_fields, head_dim, 64, 1, PE_HEAD_DIM_MAX, "channels of one head; if q is sent, its own"), \
         PE_P_SEED(pe_relative_fields)
 
 /* Refuses positions with a fraction. */
