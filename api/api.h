@@ -1,14 +1,14 @@
-/* The language: bytes of a request in, bytes of an answer out. What server/ sees of api/.
+/* The interface of api/ for server/: bytes of a request in, bytes of an answer out.
  *
- * api_answer() turns one received HTTP request into a reply whose body is cut into pieces; every refusal has happened
- * when it returns. The pieces are pure functions of the reply and their number: they may be made in any order, on any
- * thread, several at once, and cannot fail. api/ opens no socket, starts no thread, reads no clock. */
+ * api_answer() turns one received HTTP request into a reply whose body is cut into pieces. If the request is refused,
+ * that is known when it returns. A piece depends only on the reply and its number: pieces may be computed in any order,
+ * on any thread, several at once, and cannot fail. api/ opens no socket, starts no thread, reads no clock. */
 #ifndef API_API_H
 #define API_API_H
 
 #include "core/posenc.h"
 
-/* A page for people, GET / or /docs: constant bytes that the server brings, since a page is no part of the language. */
+/* A page for people, GET / or /docs: constant bytes that the server supplies. */
 struct api_page {
     const char *bytes;
     size_t n_bytes;
@@ -16,20 +16,21 @@ struct api_page {
     const char *policy; /* Content-Security-Policy */
 };
 
-/* ---- Stored weights: files that requests name. The language reads them, the machine keeps them. ----------------- */
+/* ---- Stored weights: files that requests name. api/ reads them, server/ stores them. ----------------------------- */
 
 enum { API_WEIGHT_NAME_MAX = 128, API_SHA256_CHARS = 64 };
 
 /* [A-Za-z0-9][A-Za-z0-9._-]{0,127}: never a path. */
 bool api_weight_name_is_valid(const char *name);
 
-/* What a safetensors file holds, read once: names, shapes and places. Borrows nothing from the file. */
+/* The contents of a safetensors file, read once: names, shapes and places of tensors. Borrows nothing from the file. */
 struct api_tensors;
-/* Makes it (free with api_tensors_free); NULL: why[] of n_why bytes says what is wrong with the file. Any thread. */
+/* Makes it (free with api_tensors_free). NULL if the file is wrong; then why (room for n_why bytes) states the reason.
+ * Any thread. */
 struct api_tensors *api_tensors_read(const char *bytes, size_t n, char *why, size_t n_why);
 void api_tensors_free(struct api_tensors *tensors); /* NULL is accepted */
 
-/* One stored file. It does not change, and lives until its last holder lets go. */
+/* One stored file. It does not change, and lives until its last holder releases it. */
 struct api_weights {
     const char *name;
     const char *bytes; /* aligned to 64 */
@@ -42,73 +43,72 @@ struct api_weights {
 struct api_guard {
     const char *if_match, *if_none_match;
 };
-/* Do they hold for a file with this digest (NULL: there is no file)? The store asks while nothing else can change it.
- */
+/* Are they met by a file with this digest (NULL: there is no file)? The store calls it while nothing else can change
+ * the file. */
 bool api_guard_allows(const struct api_guard *guard, const char *sha256);
 
 enum api_stored {
     API_STORED_NEW,
     API_STORED_REPLACED,
-    API_STORED_GUARDED,  /* the guard does not allow it; the others below changed nothing either */
+    API_STORED_GUARDED,  /* the guard does not allow it; in this case and those below nothing has changed */
     API_STORED_FULL,     /* over bytes_max */
     API_STORED_TOO_MANY, /* over files_max */
     API_STORED_NO_MEMORY,
     API_STORED_FAILED, /* the disk refused it; the log says why */
-    API_STORED_ABSENT  /* remove: there is none of that name */
+    API_STORED_ABSENT  /* remove: there is no file of that name */
 };
 
-/* Whoever gets a file holds it until it calls release. Every callback may be called from any thread; put and remove
- * may wait for a disk. */
+/* A caller that gets a file holds it until it calls release. Every callback may be called from any thread; put and
+ * remove may wait for a disk. */
 struct api_store {
     void *self;
     uint64_t bytes_max; /* of all files together; --max-weights */
     size_t files_max;
     const struct api_weights *(*find)(void *self, const char *name); /* NULL if there is none */
     void (*release)(void *self, const struct api_weights *weights);
-    /* A card is all of a file but its bytes. A reply that lists files holds their cards, for as long as a slow reader
-     * likes, and the bytes of a file that is replaced meanwhile are freed. list writes the cards of all files at this
-     * moment, by name, held, files_max at most, and returns how many; hold_card adds a holder to the card of a file
-     * that is held. */
+    /* A card is a file without its bytes. A reply that lists files holds only their cards, so that a slow reader does
+     * not keep the bytes of a replaced file in memory. list writes the cards of all files, sorted by name, each held,
+     * files_max at most, and returns their number; hold_card adds a holder to the card of a file that is held. */
     size_t (*list)(void *self, const struct api_weights **cards);
     void (*hold_card)(void *self, const struct api_weights *card);
     void (*drop_card)(void *self, const struct api_weights *card);
     bool (*nearest)(void *self, const char *name, char *nearest); /* writes a name; false: none is near */
-    /* Keeps a copy of bytes; takes tensors. Where it is kept, *weights is the new file, held. */
+    /* Stores a copy of bytes; takes tensors. On success *weights is the new file, held. */
     enum api_stored (*put)(void *self, const char *name, const char *bytes, size_t n, struct api_tensors *tensors,
                            const struct api_guard *guard, const struct api_weights **weights);
-    enum api_stored (*remove)(void *self, const char *name, const struct api_guard *guard); /* NEW never */
+    enum api_stored (*remove)(void *self, const char *name, const struct api_guard *guard); /* never API_STORED_NEW */
 };
 
 /* ---- The host ---------------------------------------------------------------------------------------------------- */
 
-/* What the language needs to know of the machine that runs it. One per process, owned by the server, never changes but
- * through the callbacks. Callbacks may be called from any thread. */
+/* Limits, settings and callbacks that the server gives to api/. One per process, owned by the server; its fields never
+ * change. Callbacks may be called from any thread. */
 struct api_host {
     uint64_t max_body;               /* bytes of a request body; named in the 413 together with its flag --max-body */
-    uint64_t max_json;               /* bytes of a request's JSON; --max-json; 0: as many as max_body */
+    uint64_t max_json;               /* bytes of a request's JSON; --max-json; 0: the same as max_body */
     uint64_t max_answer;             /* bytes of the tensors of one answer; --max-answer */
     uint64_t max_pictures;           /* bytes of all finished pictures that are not read yet; --buffer-memory */
-    uint64_t max_work;               /* multiply-adds of one answer, or what takes as long; --max-work */
-    uint64_t max_memory;             /* bytes that all requests at hand may take; --max-memory */
-    bool (*take_memory)(uint64_t n); /* some of them; NULL: there is no end of them */
+    uint64_t max_work;               /* multiply-adds of one answer, or other work of the same time; --max-work */
+    uint64_t max_memory;             /* bytes that all running requests may use together; --max-memory */
+    bool (*take_memory)(uint64_t n); /* reserves n of them; NULL: no limit */
     void (*give_memory)(uint64_t n);
     const char *cors_origins;            /* separated by spaces or commas, or "*"; NULL or "": none */
     const char *commit;                  /* for /version */
-    const struct api_store *store;       /* stored weights; NULL: none are kept */
-    const struct api_page *front, *docs; /* NULL: there is none */
-    void *self;                          /* handed to the callbacks */
+    const struct api_store *store;       /* stored weights; NULL: none are stored */
+    const struct api_page *front, *docs; /* NULL: no such page */
+    void *self;                          /* passed to the callbacks */
     bool (*is_ready)(void *self);        /* for /readyz */
     char *(*metrics_print)(void *self,
                            size_t *n_bytes); /* makes the text of /metrics (freed with free), NULL: no memory */
 };
 
-/* What the one who asks may do, as the machine has found it. */
+/* The rights of the client, as the server has found them. */
 enum api_access {
-    API_ACCESS_OPEN,  /* nobody is asked who he is */
-    API_ACCESS_NONE,  /* he has not said, */
-    API_ACCESS_WRONG, /* or said something that is not known */
+    API_ACCESS_OPEN,  /* no token is needed */
+    API_ACCESS_NONE,  /* a token is needed, and the request has none */
+    API_ACCESS_WRONG, /* the request has an unknown token */
     API_ACCESS_READ,
-    API_ACCESS_WRITE /* stored weights too */
+    API_ACCESS_WRITE /* may also change stored weights */
 };
 
 /* The texts of a request that an answer may depend on: a text added here is by itself in the keys and the copies of
@@ -166,63 +166,64 @@ struct api_reply {
     const char *content_type;
     struct api_header headers[API_HEADERS_MAX]; /* besides Content-Type and Content-Length; owned by the reply */
     size_t n_headers;
-    uint64_t length;     /* bytes of the whole body; API_LENGTH_UNKNOWN: send chunked */
-    uint64_t n_pieces;   /* body = piece 0, 1, … n_pieces-1, one after the other; 0: empty body */
-    size_t piece_max;    /* no piece is longer than this */
-    bool computes;       /* making a piece is computing numbers more than writing them: where its time counts */
-    bool is_quick;       /* making a piece costs about what copying it costs: no work for a worker */
-    bool is_light;       /* making all pieces and freeing the reply costs well under a millisecond: do it in place */
-    bool is_repeatable;  /* the same call would be answered alike as long as this process runs */
-    const char *body;    /* all of it, where it is made already; else NULL */
-    uint64_t memory;     /* bytes it has taken of the host's: much takes long to free */
-    uint64_t n_finished; /* bytes of it that are made and wait for their reader: a picture's */
-    uint64_t timeout_us; /* the client wants the answer to begin within this time of its request; 0: any time */
+    uint64_t length;   /* bytes of the whole body; API_LENGTH_UNKNOWN: send chunked */
+    uint64_t n_pieces; /* body = piece 0, 1, … n_pieces-1, one after the other; 0: empty body */
+    size_t piece_max;  /* no piece is longer than this */
+    bool computes;     /* the time of a piece goes into computing numbers rather than writing them: for Server-Timing */
+    bool is_quick;     /* computing a piece takes about as long as copying it, so no worker is needed */
+    bool is_light; /* computing all pieces and freeing the reply takes well under a millisecond, so the loop does it */
+    bool is_repeatable;  /* the same call gets the same answer as long as this process runs */
+    const char *body;    /* the whole body if it is finished already; else NULL */
+    uint64_t memory;     /* bytes it has reserved from the host; many take long to free */
+    uint64_t n_finished; /* finished bytes that wait for their reader: those of a picture */
+    uint64_t timeout_us; /* the answer should begin within this time of its request; 0: no limit */
     const char *route;  /* the route's pattern, "/encode", for log and metrics; a constant string, "" if unknown path */
     const char *scheme; /* a constant string, "" if none */
     const char *format; /* "json", "raw", …; a constant string */
 };
 
-/* Decides from the head alone (body and body_bytes not looked at; declared_bytes is Content-Length, or
- * API_LENGTH_UNKNOWN if chunked or none) whether to refuse before the body is received: no or a wrong token, a token
- * that may not, unknown path, wrong method, body too large, a content coding. NULL: go on and receive it. Makes the
- * reply otherwise. */
+/* Decides from the head alone whether to refuse a request before its body is received: a token that is missing, wrong
+ * or without the right, an unknown path, a wrong method, a body that is too large, a content coding. declared_bytes is
+ * Content-Length, or API_LENGTH_UNKNOWN if the body is chunked or absent; body and body_bytes are not read. Makes the
+ * refusal, or returns NULL: then receive the body. */
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes);
 
-/* Makes the reply to a whole request (without memory it is a constant 503 that api_reply_free ignores). NULL only if
- * call->is_hurried and deciding would take more than about a millisecond: ask again from a worker, unhurried.
- * Cost: a few microseconds plus reading the body; for a body of many megabytes call it from a worker. */
+/* Makes the reply to a whole request. If memory runs out it is a constant 503, which api_reply_free ignores. NULL only
+ * if call->is_hurried and the answer would take more than about a millisecond to plan: then call it again from a
+ * worker, without is_hurried. It takes a few microseconds plus reading the body; for a body of many megabytes call it
+ * from a worker. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
 
-/* The 429 of who has used up what he may; retry_s: seconds until there is more. detail is copied. */
+/* Makes the 429 for a client that has used up its quota; retry_s: seconds until it may try again. detail is copied. */
 struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
                                    uint64_t retry_s);
 
-/* Bytes of all finished pictures that are not read yet: of api_host.max_pictures. */
+/* Bytes of all finished pictures that are not read yet; api_host.max_pictures is their limit. */
 uint64_t api_pictures_bytes(void);
 
-/* Is this path everybody's (the first page, health, figures), whatever quotas there are? */
+/* Is this path free of quotas (the first page, health, metrics)? */
 bool api_is_open(const char *path);
 
-/* Makes a refusal the server itself has decided on (408, 429, 431, 503 …) in the error form of the contract.
+/* Makes a refusal that the server itself decides on (408, 429, 431, 503 …), in the usual form of an error (RFC 9457).
  * detail is copied. */
 struct api_reply *api_refusal(int status, const char *detail);
 
 /* Writes piece i to dst (room for piece_max bytes, aligned to 8) and returns its length ≥ 1. Any thread. */
 size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst);
 
-/* Piece i repeats the work of those before it that are not finished when it is begun (the checksums of a zip file):
- * begin it when they are, if that is possible. It is right in any order. */
+/* True if piece i would repeat the work of earlier pieces that are not finished when it begins (the checksums of a zip
+ * file). If possible, begin it after they are finished; its bytes are right in any order. */
 bool api_reply_waits(const struct api_reply *reply, uint64_t i);
 
-/* Gives a reply its body, made by its pieces one after the other (malloc's memory, taken), and frees what it was made
- * from. */
+/* Gives a reply its finished body, all its pieces one after the other (memory from malloc, which the reply takes), and
+ * frees the plan and the request it came from. */
 void api_reply_finish(struct api_reply *reply, char *body, size_t n);
 
-/* One owner more, whom api_reply_free takes away again. Any thread that has a hold on it. */
+/* Adds an owner; api_reply_free removes one. Any thread that owns the reply may call it. */
 struct api_reply *api_reply_hold(struct api_reply *reply);
 void api_reply_free(struct api_reply *reply); /* NULL is accepted */
 
-/* Call once before any other thread runs: fixes the seeds of tables that would differ from run to run. */
+/* Call once before any other thread runs: fixes hash seeds that would otherwise differ from run to run. */
 void api_setup(void);
 
 #endif

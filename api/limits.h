@@ -1,25 +1,25 @@
-/* Every ceiling of the language with its reason. Sizes of bodies and answers are the host's (api.h), not here. */
+/* Every ceiling of api/ with its reason. The host (api.h) sets the sizes of bodies and answers. */
 #ifndef API_LIMITS_H
 #define API_LIMITS_H
 
-/* Levels of a JSON document: conversion recurses once a level, and no request needs ten. */
+/* Levels of a JSON document: conversion recurses once per level, and no request needs ten. */
 enum { API_DEPTH_MAX = 64 };
 
-/* JSON that is left when its lists of numbers are taken out, bytes. The longest model configuration known has 10 KiB.
+/* Bytes of JSON that remain after its lists of numbers are removed. The longest known model configuration has 10 KiB.
  */
 enum { API_SKELETON_MAX = 1 << 20 };
 
-/* jansson's tree of it, as multiple of the text: what is announced to the host before reading. Objects of requests take
- * ten to twenty times their text; only rows of empty ones take more, and are refused. */
+/* Size of jansson's tree of it, as a multiple of the text: this much is reserved from the host before reading. Objects
+ * of requests take ten to twenty times their text; only lists of empty objects take more, and are refused. */
 enum { API_TREE_FACTOR = 48, API_TREE_MIN = 64 << 10 };
 
 /* Lists of numbers in one JSON document; each costs a record of about a hundred bytes. */
 enum { API_ARRAYS_MAX = 1 << 16 };
 
-/* Members of one request, tensors included: names are compared in pairs, which must stay cheap. */
+/* Members of one request, tensors included: every pair of names is compared, which must stay cheap. */
 enum { API_FIELDS_MAX = 256 };
 
-/* Parts of a multipart body: more than there are tensor names. */
+/* Parts of a multipart body: more than the number of tensor names. */
 enum { API_PARTS_MAX = 64 };
 
 /* Header of one part: three short lines in practice. */
@@ -28,72 +28,72 @@ enum { API_PART_HEADER_MAX = 8192 };
 /* RFC 2046 §5.1.1. */
 enum { API_BOUNDARY_MAX = 70 };
 
-/* Python dict in front of a .npy file; what NumPy's own reader accepts. */
+/* The Python dict at the start of a .npy file; NumPy's own reader has the same limit. */
 enum { API_NPY_HEADER_MAX = 10000 };
 
-/* JSON in front of a safetensors file. The format allows 100 MB; our names need a few hundred bytes, and the tree of it
- * is bounded like that of a request. */
+/* The JSON at the start of a safetensors file. The format allows 100 MB; our names need a few hundred bytes, and the
+ * tree of this JSON has the same limit as that of a request. */
 enum { API_SAFETENSORS_HEADER_MAX = API_SKELETON_MAX };
 
-/* Tensors of one stored file: more than the longest header can name, so that whole checkpoints can be stored. */
+/* Tensors of one stored file: more than the longest header can name, so whole checkpoints can be stored. */
 enum { API_STORED_TENSORS_MAX = 1 << 15 };
 
-/* Bytes of stored tensors that a hurried caller plans with; a table is read through, and projected by some schemes. */
+/* Bytes of stored tensors that a hurried call plans with: planning reads a table, and some schemes project it. */
 enum { API_HURRIED_WEIGHTS_MAX = 64 * 1024 };
 
-/* Outputs that one request may name; no scheme has ten, and a name may not stand twice. */
+/* Outputs that one request may name; no scheme has ten, and no name may appear twice. */
 enum { API_OUTPUTS_MAX = 32 };
 
-/* Bytes of one piece of a streamed body: half a millisecond of the slowest fill, and it stays in the second-level cache
- * between being made and being sent. */
+/* Bytes of one piece of a streamed body: the slowest fill takes half a millisecond, and the piece stays in the
+ * second-level cache until it is sent. */
 enum { API_PIECE_BYTES = 512 * 1024 };
 
-/* The same where elements are made together in large units, the blocks of rows of attention: a part of one would cost
- * as much as all of it. */
+/* The same for elements that are computed in large units (attention's blocks of rows): a part of a unit would cost as
+ * much as all of it. */
 enum { API_UNIT_BYTES_MAX = 16 << 20 };
 
-/* Text of the lines of one Toeplitz output, bytes: what is kept of an answer while it is sent. 8 heads of 16384
- * positions as f32; beyond, rows are compared with the row before them. Beginnings of numbers are 32-bit. */
+/* Text of the lines of one Toeplitz output, bytes, which is stored while an answer is sent. 8 heads of 16384 positions
+ * as f32; above that, rows are compared with the row before them. Offsets into the text are 32-bit. */
 enum { API_LINES_MAX = 8 << 20 };
 
 /* Rows of one piece come in multiples of this where they fit: the unit in which kernels restart their recurrences. */
 enum { API_ROWS_UNIT = 32 };
 
-/* Bodies of at most this many bytes are made in place by whoever asks: some tens of microseconds. */
+/* Bodies of at most this many bytes are computed by the calling thread: some tens of microseconds. */
 enum { API_LIGHT_BYTES = 64 * 1024 };
 
-/* The same where an element takes microseconds (pe_plan_pace). */
+/* The same if an element takes microseconds (pe_plan_pace). */
 enum { API_LIGHT_SLOW_BYTES = 2048 };
 
-/* Of them, those that hold at most this much memory (who makes them frees it too, a page of it in some 100 ns), and
- * that take this many multiply-adds: as many numbers as the bodies above have, at their pace. */
+/* Such a body must also use at most this much memory (the same thread frees it, a page in some 100 ns), and at most
+ * this many multiply-adds: those of as many numbers as the bodies above have. */
 enum { API_LIGHT_MEMORY = 1 << 20, API_LIGHT_WORK = 1 << 17 };
 
-/* Planning that a hurried caller waits for, nanoseconds of a slow machine (struct pe_cost). */
+/* Planning that a hurried call may do, nanoseconds on a slow machine (struct pe_cost). */
 #define API_HURRIED_NS_MAX 1e6
 
 /* Text of a configuration, a catalogue page or an error. A configuration repeats the lists of its request (a key mask
- * of a million keys is 4 MB), so it has much room. */
+ * of a million keys is 4 MB), so the limit is generous. */
 enum { API_TEXT_MAX = 64 << 20 };
 
-/* Pixels along a side of a picture: as a byte each, one picture is 64 MiB before it is compressed. */
+/* Pixels along a side of a picture: at one byte each, a picture is 64 MiB before it is compressed. */
 enum { API_PICTURE_SIDE_MAX = 8192 };
 
-/* A picture that cannot be compressed, and its frame. What all of them may take is the host's (max_pictures). */
+/* Bytes of a picture that cannot be compressed, with its frame. The host limits all pictures together (max_pictures).
+ */
 enum { API_PICTURE_BYTES_MAX = 96 << 20 };
 
 /* The request inside a picture, bytes. */
 enum { API_PICTURE_TEXT_MAX = 1 << 20 };
 
-/* zlib's level. Of heat maps, 1 leaves half as much again and up to three times as much, and saves a sixth of the time
- * at most: the values take as long as the bytes. */
+/* zlib's level. Level 1 makes heat maps 1.5 to 3 times as large, and saves at most a sixth of the time, because
+ * computing the values takes as long as compressing them. */
 enum { API_PICTURE_COMPRESSION = 6 };
 
 /* Columns of a terminal; with half as many lines a picture of text is at most 20 MB. */
 enum { API_COLUMNS_MAX = 1000 };
-/* /v2: multiply-adds of a plan whose answer has numbers in JSON beside others as bytes; they are made before the first
- * byte is sent: some seconds. And bytes of such JSON where elements take
- * microseconds. */
+/* /v2: multiply-adds of a plan whose answer has some numbers in JSON and others as bytes, since the JSON is computed
+ * before the first byte is sent: some seconds. And bytes of such JSON if an element takes microseconds. */
 #define API_BESIDE_WORK_MAX 1e10
 enum { API_BESIDE_SLOW_BYTES = 4 << 20 };
 

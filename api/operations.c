@@ -7,7 +7,7 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
     [PE_ENCODE] =
         {
             .route = {.pattern = "/encode",
-                      .methods = API_GET | API_POST | API_QUERY,
+                      .methods = API_BY_GET | API_BY_POST | API_BY_QUERY,
                       .operation = PE_ENCODE,
                       .group = "compute",
                       .summary = "a scheme's tensors: tables, cosines and sines, biases, indices",
@@ -19,7 +19,7 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
     [PE_ROTATE] =
         {
             .route = {.pattern = "/rotate",
-                      .methods = API_POST,
+                      .methods = API_BY_POST,
                       .operation = PE_ROTATE,
                       .group = "compute",
                       .summary = "queries and keys rotated",
@@ -34,7 +34,7 @@ const struct api_operation api_operations[PE_N_OPERATIONS] = {
     [PE_ATTEND] =
         {
             .route = {.pattern = "/attention",
-                      .methods = API_POST,
+                      .methods = API_BY_POST,
                       .operation = PE_ATTEND,
                       .group = "compute",
                       .summary = "attention maps, outputs and entropies under any scheme",

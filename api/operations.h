@@ -8,7 +8,7 @@
 
 struct api_asked;
 
-enum api_method { API_GET = 1, API_POST = 2, API_QUERY = 4, API_PUT = 8, API_DELETE = 16 };
+enum api_method { API_BY_GET = 1, API_BY_POST = 2, API_BY_QUERY = 4, API_BY_PUT = 8, API_BY_DELETE = 16 };
 
 struct api_route {
     const char *pattern; /* {name} and {version} stand for any one step of the path */

@@ -25,7 +25,7 @@ bool api_fail_memory(struct api_problem *problem)
 
 bool api_fail_left(struct api_problem *problem)
 {
-    return api_fail(problem, 503, "", "given up: the client left before its answer was made");
+    return api_fail(problem, 503, "", "cancelled: the client left before its answer was ready");
 }
 
 bool api_fail_core(struct api_problem *problem, const struct pe_error *err)

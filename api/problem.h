@@ -27,7 +27,7 @@ void api_problem_header(struct api_problem *problem, const char *name, const cha
 /* Appends name, escaped as RFC 6901 has it, to a pointer of PE_POINTER_MAX bytes; cut if it has no room. */
 void api_pointer_push(char *pointer, const char *name, size_t n);
 
-/* Writes the RFC 9457 body of the contract. */
+/* Writes the RFC 9457 body of an error. */
 void api_problem_print(struct api_text *text, const struct api_problem *problem);
 
 #endif

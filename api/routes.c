@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { GET = API_GET, POST = API_POST, QUERY = API_QUERY, PUT = API_PUT, DELETE = API_DELETE };
+enum { GET = API_BY_GET, POST = API_BY_POST, QUERY = API_BY_QUERY, PUT = API_BY_PUT, DELETE = API_BY_DELETE };
 
 static const struct {
     const char *name;

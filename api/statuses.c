@@ -19,7 +19,7 @@ const struct api_status api_statuses[] = {
     {413, "Content Too Large", "the body, its JSON, the answer or its work passes a limit, which is named", AT(ALL)},
     {414, "URI Too Long", "the request line passes its limit", AT(ALL)},
     {415, "Unsupported Media Type", "a content type or coding that is not read", AT(BODIES)},
-    {416, "Range Not Satisfiable", "Range begins behind the end", AT(RANGES)},
+    {416, "Range Not Satisfiable", "Range begins after the end", AT(RANGES)},
     {422, "Unprocessable Content", "a request that can be read and is not valid", AT(BODIES) | AT(REQUESTS)},
     {429, "Too Many Requests", "the token's quota or --max-streams is used up: Retry-After", AT(CLOSED)},
     {431, "Request Header Fields Too Large", "the head passes its limit", AT(ALL)},

@@ -2,11 +2,11 @@
 #ifndef PE_LIMITS_H
 #define PE_LIMITS_H
 
-/* |position|: the correct rounding of tables is proven and tested up to here (double-double phases have 2^-101 relative
- * error, so 2^-61 absolute at 2^40). Also the largest number of positions. */
+/* |position|: correct rounding of tables is proven and tested up to this value (double-double phases have a relative
+ * error of 2^-101, so 2^-61 absolute at 2^40). Also the largest number of positions. */
 #define PE_POSITION_MAX 1099511627776.0 /* 2^40 */
 
-/* Quarter turns: the reduction takes the quadrant from the low bits of p·F + 1.5·2^52. */
+/* Phases, in quarter turns: the range reduction reads the quadrant from the low bits of p·F + 1.5·2^52. */
 #define PE_PHASE_MAX 2251799813685248.0 /* 2^51 */
 
 /* Channels of one row: a plan holds some hundred bytes per column, so this bounds it to a few MiB. */
@@ -19,90 +19,91 @@ enum { PE_HEAD_DIM_MAX = 4096 };
 /* Attention heads; the largest published model has 128. */
 enum { PE_HEADS_MAX = 4096 };
 
-/* Cosines and sines kept in a rotation plan, bytes: only where several heads share them; beyond it they are made anew
- * for every head. 64 MiB serve 87381 positions of 64 pairs, and as doubles 65536. */
+/* Cosines and sines that a rotation plan stores if several heads share them, in bytes; larger tables are computed again
+ * for every head. 64 MiB hold 87381 positions of 64 pairs, or 65536 as doubles. */
 #define PE_ROTATION_TABLE_MAX (64ULL << 20)
 
-/* Positions that are kept one by one (packed sequences, multimodal segments): 2 MiB of doubles an axis for each answer
- * on its way; the longest context of a public multimodal model is as long. */
+/* Positions that are stored one by one (packed sequences, multimodal segments): 2 MiB of doubles per axis for each
+ * running answer, as many as the longest context of a public multimodal model. */
 enum { PE_LISTED_POSITIONS_MAX = 1 << 18 };
 _Static_assert(PE_LISTED_POSITIONS_MAX <= 1 << 24, "every token number is a float32: multimodal ids are");
 
-/* Segments of one sequence: a video of Qwen3-VL takes two a frame. As read they are at most 64 bytes each, 4 MiB. */
+/* Segments of one sequence: a video for Qwen3-VL has two per frame. Each takes at most 64 bytes when read, so 4 MiB. */
 enum { PE_SEGMENTS_MAX = 65536 };
 
-/* Rows of a learned table that one row of a resized grid is made of: 22 by 22, shrinking each axis fivefold. A row of
- * 1024 channels then takes half a millisecond, and ten where the table is seeded. */
+/* Rows of a learned table that contribute to one row of a resized grid: 22 by 22, which shrinks each axis fivefold. A
+ * row of 1024 channels then takes half a millisecond, or ten milliseconds if the table comes from a seed. */
 enum { PE_RESAMPLE_TAPS_MAX = 512 };
 
 /* Scratch of one fill on the stack, bytes. Threads have 8 MiB of stack, musl's by default 128 KiB. */
 enum { PE_SCRATCH_BYTES = 32768 };
 
-/* Weights of a network that makes rows (recursive, floater), elements: kept as doubles, so 32 MiB a plan. Two square
- * layers of 1448 channels. */
+/* Weights of a network that computes rows (recursive, floater), elements: stored as doubles, so 32 MiB per plan. Enough
+ * for two square layers of 1448 channels. */
 enum { PE_NETWORK_WEIGHTS_MAX = 1 << 22 };
 
-/* Work to reach the last row of such a scheme, in multiply-adds (what else a step costs is counted as some): rows
- * follow from the rows before them, so one row far down may cost all of it, in turns with the work of others. 7 s, and
- * 30 s where the weights are larger than the caches. A floater of 512 channels reaches position 3000. */
+/* Work to reach the last row of such a scheme, in multiply-adds (the rest of a step is counted in the same unit). Each
+ * row is computed from the row before it, so one row far down may cost all of it, alternating with other clients' work.
+ * It takes 7 s, or 30 s if the weights are larger than the caches. A floater of 512 channels reaches position 3000. */
 #define PE_STEPS_WORK_MAX 0x1p35
 
-/* Rows of such a scheme that a plan keeps so as to go on from them, bytes. 4096 rows of 512 channels. */
+/* Rows of such a scheme that a plan stores to continue from them, bytes. 4096 rows of 512 channels. */
 #define PE_STEPS_KEPT_MAX (16ULL << 20)
 
-/* Threads that can fill from such a plan at once without waiting for each other; a stream of the server has three. */
+/* Threads that can fill from such a plan at once without waiting for each other; a stream of the server uses three. */
 enum { PE_STEPS_WALKERS = 8 };
 
-/* Biases a plan keeps for a window, num_heads · rows of its table: each is made once and looked up by every pair of
- * tokens that stand so, while the map itself, which has the square of the tokens, is never kept. 32 MiB as doubles; a
- * window of 64 by 64 has 16129 rows, so 260 heads. */
+/* Biases that a plan stores for a window: num_heads times the rows of its table. Each is computed once, and all pairs
+ * of tokens with the same offset share it; the map itself, whose size is the square of the tokens, is never stored.
+ * 32 MiB as doubles; a window of 64 by 64 has 16129 rows, so 260 heads. */
 enum { PE_WINDOW_BIASES_MAX = 1 << 22 };
 
-/* Biases of distances that a plan keeps for all heads, bytes: the whole of a Toeplitz map, of which every piece of an
- * answer copies rows. 8 heads of 2^17 positions; beyond, each piece evaluates its own distances. */
+/* Biases by distance that a plan stores for all heads, bytes: they determine a whole Toeplitz map, and every piece of
+ * an answer copies its rows from them. 8 heads of 2^17 positions; above that, each piece evaluates its own distances.
+ */
 #define PE_BIAS_KEPT_MAX (8ULL << 20)
 
-/* Heads and hidden channels of the network that makes such a table (swinv2: 512 channels in every released model): two
- * layers stand on the stack of a fill, beside a row of the table. */
+/* Heads and hidden channels of the network that computes a window's table (swinv2: 512 channels in every released
+ * model): a fill has two layers on its stack, beside a row of the table. */
 enum { PE_WINDOW_LAYER_MAX = 1024 };
 _Static_assert(2 * PE_WINDOW_LAYER_MAX * sizeof(double) <= PE_SCRATCH_BYTES, "a window's network fits the scratch");
 
-/* Numbers that one piece of a reduced answer may be made of: a few milliseconds of a table, after which a client that
- * has left is noticed. */
+/* Numbers that one piece of a reduced answer may read: a few milliseconds of a table. Between pieces the server notices
+ * that a client has left. */
 #define PE_REDUCE_PIECE (1ULL << 22)
 
-/* Numbers of an answer that are reduced together, where the rows of the whole are made whole: 4 MiB for each thread at
- * work. Beyond, the whole is gone through again, which pe_plan_work counts. */
+/* Numbers of an answer that are reduced together if rows can only be computed whole: 4 MiB for each working thread.
+ * Above that the rows are computed again for each part, which pe_plan_work counts. */
 enum { PE_TALLIES_MAX = 1 << 18, PE_TALLIES_ROOMS = 4 };
 
-/* Work that may be done in place by whoever serves many clients, in multiply-adds: a few tenths of a millisecond. */
+/* Work that an event loop may do itself, in multiply-adds: a few tenths of a millisecond. */
 #define PE_LIGHT_WORK 0x1p18
 
-/* An element that takes long (PE_SLOW), in multiply-adds, where its scheme does not say more: 60 ns. */
+/* Work of one element of a slow plan (PE_SLOW), in multiply-adds, unless its scheme states more: 60 ns. */
 enum { PE_SLOW_WORK = 256 };
 
-/* Logits that are worked on together stay in the second-level cache … */
+/* A block of logits stays in the second-level cache … */
 enum { PE_BLOCK_BYTES = 1 << 18, PE_BLOCK_BYTES_OF_OUTPUT = 1 << 20 };
-/* … but for 32 rows at least, unless they are enormous: each thread at work has one such block. */
+/* … but has at least 32 rows, unless they are enormous: each working thread has one such block. */
 enum { PE_BLOCK_BYTES_MAX = 32 << 20 };
 
-/* Products of a head's keys with its whole table: 32 MiB of floats for each thread at work. */
+/* Products of a head's keys with its whole table: 32 MiB of floats for each working thread. */
 enum { PE_RELATIVE_MEETING_MAX = 1 << 23 };
 
-/* Keys of a head are laid out in panels up to here; beyond, each block lays them out again, as BLAS does. */
+/* Keys of a head that are laid out in panels once; above that, each block lays them out again, as BLAS does. */
 enum { PE_PANELS_BYTES_MAX = 64 << 20 };
 
-/* Numbers of a table of relative positions, kept as doubles: DeBERTa-v2-xxlarge has 786432 in each of two. */
+/* Numbers of a table of relative positions, stored as doubles: DeBERTa-v2-xxlarge has two tables of 786432. */
 enum { PE_RELATIVE_TABLE_MAX = 1 << 23 };
 
-/* Numbers of a projection of relative encodings, kept as doubles: Transformer-XL has 1024 by 1024. */
+/* Numbers of a projection of relative encodings, stored as doubles: Transformer-XL has 1024 by 1024. */
 enum { PE_RELATIVE_WEIGHTS_MAX = 1 << 24 };
 
-/* Projected encodings of distances that are kept for all heads, bytes: 4095 distances of 1024 channels are 16 MiB.
- * Beyond they are made anew for each head, by each thread. */
+/* Projected encodings of distances that are stored for all heads, bytes: 4095 distances of 1024 channels are 16 MiB.
+ * Above that each thread computes them again for each head. */
 #define PE_RELATIVE_ENCODING_MAX (64ULL << 20)
 
-/* Multiply-adds that may be made in order, one after the other: a third of a second. 64 words of 512 channels. */
+/* Multiply-adds that are computed strictly one after the other: a third of a second. 64 words of 512 channels. */
 #define PE_IN_ORDER_WORK_MAX 0x1p28
 
 /* Multiply-adds of the projections of embeddings, in double: some seconds. 16384 positions of 2048 channels. */

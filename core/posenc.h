@@ -1,10 +1,11 @@
-/* libposenc: what a caller of the mathematics sees. Values in, plans, rows out.
+/* libposenc: computes positional encodings. This header is the whole interface of the library.
  *
- * In three calls: pe_plan_new() checks a request and decides everything that decides a number; pe_fill() writes any
- * elements of any output of the plan; pe_plan_free() ends it. Nothing here knows JSON, HTTP, threads, files or clocks.
+ * Three calls are enough: pe_plan_new() checks a request and fixes everything that a number depends on; pe_fill()
+ * writes any elements of any output of the plan; pe_plan_free() frees it. Nothing here knows JSON, HTTP, threads, files
+ * or clocks.
  *
- * Ownership is said in three words: "makes" (the caller frees it with the named function), "borrowed until …" (the
- * pointed-to memory must outlive that moment) and "takes" (the callee frees it). A function that fails leaves its
+ * Three words state ownership: "makes" (the caller frees it with the named function), "borrowed until …" (the
+ * pointed-to memory must stay valid until then) and "takes" (the callee frees it). A function that fails leaves its
  * outputs untouched and fills *err. */
 #ifndef PE_POSENC_H
 #define PE_POSENC_H
@@ -19,10 +20,10 @@
 
 enum pe_status {
     PE_OK = 0,
-    PE_INVALID,   /* the request is wrong; err says where, what was found and what is allowed */
-    PE_TOO_LARGE, /* the request is right but passes a ceiling; err names it */
-    PE_NO_MEMORY, /* an allocation failed; nothing was changed */
-    PE_CANCELLED  /* nobody wants it any more: see pe_watch */
+    PE_INVALID,   /* the request is wrong; err names the field, the value found and the values allowed */
+    PE_TOO_LARGE, /* the request is valid but exceeds a limit; err names it */
+    PE_NO_MEMORY, /* an allocation failed; nothing has changed */
+    PE_CANCELLED  /* the caller no longer wants the result: see pe_watch */
 };
 
 enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640 };
@@ -30,7 +31,7 @@ enum { PE_POINTER_MAX = 160, PE_DETAIL_MAX = 640 };
 struct pe_error {
     enum pe_status status;
     char pointer[PE_POINTER_MAX]; /* JSON pointer (RFC 6901) of the field at fault, "" for the whole request */
-    char detail[PE_DETAIL_MAX];   /* one sentence for the user: found, allowed, nearest right name */
+    char detail[PE_DETAIL_MAX];   /* one sentence for the user: value found, values allowed, nearest valid name */
 };
 
 /* Fill *err and return its status: a failing function ends with `return pe_fail(err, …)`. pe_fail names the field by
@@ -39,7 +40,7 @@ enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *fo
     __attribute__((format(printf, 3, 4)));
 enum pe_status pe_no_memory(struct pe_error *err);
 
-/* The entry of names (NULL-terminated) nearest to word by edit distance, or NULL if none is near enough to be meant. */
+/* The entry of names (NULL-terminated) nearest to word by edit distance; NULL if none is near enough to suggest. */
 const char *pe_nearest(const char *word, const char *const *names);
 
 /* ---- Tensors --------------------------------------------------------------------------------------------------- */
@@ -48,7 +49,7 @@ enum pe_dtype {
     PE_F32,
     PE_F64,
     PE_F16,
-    PE_BF16, /* the four an answer may be asked in */
+    PE_BF16, /* a request may choose one of these four for its answer */
     PE_I32,
     PE_I64,
     PE_I16,
@@ -64,7 +65,7 @@ enum pe_dtype {
 
 enum { PE_RANK_MAX = 8 };
 
-/* A view of a row-major little-endian tensor; data is aligned to its element only. */
+/* A view of a row-major little-endian tensor; data is aligned only to the size of an element. */
 struct pe_tensor {
     enum pe_dtype dtype;
     unsigned rank;
@@ -99,7 +100,7 @@ struct pe_value {
         struct {
             const struct pe_value *items;
             size_t n;
-        } list; /* what is not all numbers */
+        } list; /* a list that is not all numbers */
         struct {
             const struct pe_field *fields;
             size_t n;
@@ -119,7 +120,7 @@ enum pe_type { PE_T_INT, PE_T_REAL, PE_T_BOOL, PE_T_WORD, PE_T_REALS, PE_T_OBJEC
 
 #define PE_UNSET_INT INT64_MIN /* an integer that was not given and has no constant default; a real is NaN then */
 
-/* A list of numbers: borrowed from the request. For lists of any dtype; read by pe_real_at(). v.n = 0: not given. */
+/* A list of numbers of any dtype, borrowed from the request; pe_real_at() reads it. n = 0: not given. */
 struct pe_reals {
     struct pe_tensor array;
     uint64_t n;
@@ -128,27 +129,27 @@ double pe_real_at(const struct pe_reals *list, uint64_t i); /* element i, counte
 
 struct pe_param {
     const char *name;  /* the JSON key and the config struct's field */
-    const char *alias; /* other words accepted for it, "a|b", or NULL */
+    const char *alias; /* other accepted names, "a|b", or NULL */
     enum pe_type type;
     size_t offset; /* of the field in its config struct: int64_t, double, bool, int (index into words), struct pe_reals,
                       const struct pe_value * (PE_T_VALUE: any value, borrowed from the request; NULL: not given) */
-    double fallback;          /* default; NaN: none, the field stays unset and the plan may derive it */
+    double fallback;          /* default; NaN: none, so the field stays unset and the plan may derive it */
     double min, max;          /* inclusive; for PE_T_REALS of each element */
     const char *const *words; /* PE_T_WORD: the allowed words, NULL-terminated */
-    const char *when;     /* used only when, as in "form=asymmetric|key" (a word parameter of the same rows); an empty
-                             alternative, "style=axial|", is that word unset */
-    const char *excludes; /* may not stand beside these, as in "base|scaling"; where it is set, they are not used */
+    const char *when; /* the condition of its use, e.g. "form=asymmetric|key" (a word parameter of the same rows); an
+                         empty alternative, "style=axial|", means that the word is not given */
+    const char *excludes; /* parameters that may not be given beside it, e.g. "base|scaling"; they are unused then */
     const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
-    const char *text;              /* what it means, unit, and its default where that is derived */
+    const char *text;              /* its meaning, its unit, and its default if that is derived */
 };
 
 /* The row of that name or alias; NULL if none. */
 const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name);
 
-/* Reads the fields of an object that rows name into config (of which every row's field is set: to its default or to the
- * value given). taken[i] is set to true for every fields[i] that a row has used. prefix starts the pointers of
- * errors ("" at the top). Rows end with .name = NULL. A field that somebody else has taken before may be given to a row
- * that is not in use. */
+/* Reads those fields of an object that rows name into config, and sets the config field of every other row to its
+ * default. Sets taken[i] to true for every fields[i] that a row has used. The pointers of errors begin with prefix (""
+ * at the top). Rows end with .name = NULL. A field that is marked as taken before the call may also name a row that is
+ * not in use. */
 enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
                               bool *taken, const char *prefix, struct pe_error *err);
 
@@ -163,33 +164,33 @@ enum pe_operation_id { /* PE_ENCODE, PE_ROTATE, PE_ATTEND */
 
 struct pe_output_row {
     const char *name;
-    const char *shape;   /* expression over n, q_len, k_len, integer parameters and, for a scheme that says it, width:
+    const char *shape;   /* expression over n, q_len, k_len, integer parameters and, if the scheme has one, width:
                             "n,rotary_dim/2"; "" is a scalar */
-    unsigned row_axes;   /* how many trailing axes make one row: 1, or more where a position owns a small block */
-    enum pe_dtype dtype; /* PE_DTYPE_NONE: the dtype asked for */
-    bool on_request;     /* answered only if asked for by name */
-    const char *when; /* as in struct pe_param; "weights": where there are any. What is on request becomes the default
-                         where nothing else is left. */
+    unsigned row_axes;   /* number of trailing axes in one row: 1, or more if each position has a small block */
+    enum pe_dtype dtype; /* PE_DTYPE_NONE: the dtype that the request chooses */
+    bool on_request;     /* answered only if the request names it */
+    const char *when;    /* as in struct pe_param; "weights": only if the plan has weights. If no other output is
+                            left, those on request become the default. */
     const char *text;
 };
 
 struct pe_input_row {
     const char *name;
     const char *shape;
-    enum pe_operation_id operation; /* which operation takes it; others may too: see uses_encoding */
-    bool is_operand;                /* what the operation works on (q, k); else weights */
+    enum pe_operation_id operation; /* the operation that uses it; others may too: see uses_encoding */
+    bool is_operand;                /* a tensor that the operation transforms (q, k); else a weight */
     const char *text;
 };
 
 struct pe_scheme_info {
     const char *name, *family, *summary;
-    const char *paper;                   /* where the formula stands */
-    const char *example;                 /* a whole request as JSON text that answers 200 */
+    const char *paper;                   /* the publication with the formula */
+    const char *example;                 /* a whole request as JSON text, whose status is 200 */
     const struct pe_param *params;       /* end with .name = NULL, like the two below */
     const struct pe_output_row *outputs; /* of PE_ENCODE */
-    const struct pe_input_row *inputs;   /* tensors, NULL if none */
-    bool is_additive;                    /* an encoding that is added to embeddings: /encode takes x as well */
-    bool is_of_machine; /* values pass through weights or long sums: the same bytes on one machine only */
+    const struct pe_input_row *inputs;   /* tensors of requests, NULL if none */
+    bool is_additive;                    /* an encoding that is added to embeddings: /encode also accepts x */
+    bool is_of_machine; /* values come from weights or long sums, so bytes may differ between machines */
 };
 
 size_t pe_n_schemes(void);
@@ -211,7 +212,7 @@ bool pe_scheme_can(const struct pe_scheme_info *scheme, enum pe_operation_id id)
 
 /* ---- Presets: public models by name ----------------------------------------------------------------------------- */
 
-/* How sure a row is. */
+/* How reliable the numbers of a row are. */
 enum pe_certainty {
     PE_SEEN_CHECKPOINT, /* read in the checkpoint's config or the vendor's code */
     PE_CLASS_DEFAULT,   /* read as the class default of a library */
@@ -219,10 +220,10 @@ enum pe_certainty {
 };
 const char *pe_certainty_name(enum pe_certainty certainty); /* "checkpoint", "class default", "unverified" */
 
-/* Models whose layers differ have one of these for each layer type, the default first. */
+/* A model whose layers differ has one of these for each layer type, the default first. */
 struct pe_preset_layer {
-    /* As in transformers' layer_types, "full_attention", "sliding_attention", or a word of the model's own code where
-     * it has several tables, "encoder", "decoder", "stage1" …; NULL: all layers. */
+    /* A word of transformers' layer_types ("full_attention", "sliding_attention") or, for models with several tables,
+     * of the model's own code ("encoder", "decoder", "stage1" …); NULL: all layers. */
     const char *layer_type;
     const struct pe_field *fields; /* scheme and its parameters, as a request would write them */
     size_t n_fields;
@@ -233,7 +234,7 @@ struct pe_preset {
     const char *aliases; /* names of single checkpoints, "llama-3.1-8b|llama-3.1-70b", or NULL */
     const char *source;  /* where the numbers were read */
     enum pe_certainty certainty;
-    const char *note; /* what else a porter must know (layout of other weights, layers without position, …), or NULL */
+    const char *note; /* other facts for porting (layout of other weights, layers without position, …), or NULL */
     const struct pe_preset_layer *layers;
     size_t n_layers;
 };
@@ -246,7 +247,7 @@ const struct pe_preset *pe_preset_find(const char *name); /* by name or alias; N
 
 /* One axis of a slice: an index, which drops the axis, or a range by Python's rules; PE_UNSET_INT: open. */
 struct pe_cut {
-    bool is_index;             /* start alone counts */
+    bool is_index;             /* only start is used */
     int64_t start, stop, step; /* step ≥ 1 */
 };
 
@@ -256,11 +257,11 @@ struct pe_slice {
     unsigned n_cuts; /* further axes are whole */
 };
 
-/* What a slice's step does with the block it passes over: its first number, or one made of its finite numbers. */
+/* A slice's step replaces each block of numbers by its first number, or by one computed from its finite numbers. */
 enum pe_reduce { PE_REDUCE_SAMPLE, PE_REDUCE_MEAN, PE_REDUCE_MIN, PE_REDUCE_MAX, PE_REDUCE_ABSMAX };
 
-/* What planning takes: bytes that it allocates and keeps or writes, and nanoseconds of a slow machine. Both are counted
- * before anything is done, and rather too high. */
+/* The cost of planning: bytes that it allocates and keeps or writes, and nanoseconds on a slow machine. Both are
+ * estimated before anything is done, and rather too high. */
 struct pe_cost {
     double bytes, ns;
 };
@@ -271,15 +272,15 @@ struct pe_request {
     size_t n_fields;
     enum pe_dtype dtype;           /* of real outputs; PE_DTYPE_NONE: that of the tensor sent, else f32 */
     const char *const *outputs;    /* names of outputs wanted, in order; borrowed until pe_plan_new returns */
-    size_t n_outputs;              /* 0: the scheme's own */
-    const struct pe_slice *slices; /* the first that fits an output counts; borrowed until pe_plan_new returns */
+    size_t n_outputs;              /* 0: the scheme's default outputs */
+    const struct pe_slice *slices; /* an output uses the first that matches it; borrowed until pe_plan_new returns */
     size_t n_slices;
     enum pe_reduce reduce;
     const char *const
-        *caller_fields; /* names the caller understands itself, for "nearest" only; NULL-terminated or NULL */
-    /* Asked before each step of planning that may allocate or compute much, with what planning takes up to the end of
-     * that step. Any other answer than PE_OK ends planning with it, and with the *err it has filled in. NULL: all may
-     * be done. */
+        *caller_fields; /* fields that the caller itself reads, only for suggestions; NULL-terminated or NULL */
+    /* Called before each step of planning that may allocate or compute much, with the cost of planning up to the end of
+     * that step. If it returns anything but PE_OK, pe_plan_new returns that status, and *err as the callback filled it.
+     * NULL: every step is allowed. */
     enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
     void *caller;
 };
@@ -292,90 +293,94 @@ struct pe_output {
     unsigned rank;
     uint64_t shape[PE_RANK_MAX];
     uint64_t n_rows, row_len;
-    /* Elements that are made together, where there are such: from each multiple of period on, units of so many (the
-     * last one shorter). Whole units are the fast case. 0: there are none. */
+    /* Some outputs compute their elements in units: a unit is so many elements, the first unit begins at each multiple
+     * of period, and the last before the next multiple may be shorter. Filling whole units is the fast case. 0: none.
+     */
     uint64_t unit, period;
-    uint64_t most; /* elements that may be asked for at one go without taking long; 0: any number */
+    uint64_t most; /* elements that one pe_fill can write without taking long; 0: any number */
 };
 
-struct pe_plan; /* immutable once made; any number of threads may fill from it at once */
+struct pe_plan; /* immutable; any number of threads may fill from it at once */
 
-/* Weights that a request can take: the field's name, and the endings, each from a dot on, of what public checkpoints
- * call it ("a.weight|b.weight"; NULL: no checkpoint known). For who keeps weights and finds them by name. */
+/* A weight that a request can use: its field's name, and the endings of its names in public checkpoints
+ * ("a.weight|b.weight", each begins after a dot; NULL: no checkpoint known). For a caller that stores weights and finds
+ * them by name. */
 struct pe_weight_name {
     const char *name, *elsewhere;
 };
 enum { PE_WEIGHT_NAMES_MAX = 40 };
-/* Writes n of them to names (room for PE_WEIGHT_NAMES_MAX), and the scheme; or says that the request names no scheme.
- */
+/* Writes *n of them to names (room for PE_WEIGHT_NAMES_MAX), and the scheme; fails if the request names no scheme. */
 enum pe_status pe_request_weights(const struct pe_request *request, const struct pe_scheme_info **scheme,
                                   struct pe_weight_name *names, size_t *n, struct pe_error *err);
 
-/* Makes *plan (free with pe_plan_free) from a request, or says in *err what is wrong with it. */
+/* Makes *plan (free with pe_plan_free) from a request, or describes in *err what is wrong with it. */
 enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
 void pe_plan_free(struct pe_plan *plan); /* NULL is accepted */
 
 const struct pe_scheme_info *pe_plan_scheme(const struct pe_plan *plan);
-/* The preset that the request named, NULL if none. */
+/* The preset that the request names, NULL if none. */
 const struct pe_preset *pe_plan_preset(const struct pe_plan *plan);
 size_t pe_plan_n_outputs(const struct pe_plan *plan);
 const struct pe_output *pe_plan_output(const struct pe_plan *plan, size_t i); /* borrowed until pe_plan_free */
-/* How long filling takes: nanoseconds an element; microseconds; or however long it takes to reach them, because rows
- * follow from the rows before them (fill from a thread that nobody waits for). */
+/* The time to fill one element: nanoseconds (quick), microseconds (slow), or any time (heavy), because each row is
+ * computed from the rows before it. Fill a heavy plan on a thread that nothing else waits for. */
 enum pe_pace { PE_QUICK, PE_SLOW, PE_HEAVY };
 enum pe_pace pe_plan_pace(const struct pe_plan *plan);
-/* About how many multiply-adds filling all outputs once takes, or takes as long as: a nanosecond is four of them. */
+/* The approximate work of filling all outputs once, in multiply-adds; other work counts as four of them per nanosecond.
+ */
 double pe_plan_work(const struct pe_plan *plan);
-/* About how much memory those who fill write to at a time, bytes, as far as it was only put aside by planning. */
+/* The approximate memory in bytes that planning only reserved and that filling threads write to. */
 double pe_plan_bytes(const struct pe_plan *plan);
-/* PE_ATTEND: how many queries, over batch and heads, see no key. False for other operations. */
+/* PE_ATTEND: writes the number of queries, over batch and heads, that see no key. False for other operations. */
 bool pe_plan_empty_rows(const struct pe_plan *plan, uint64_t *n);
-/* Every parameter resolved, as an object: posted again with the sequence it gives the same bytes. Borrowed likewise. */
+/* Every parameter with its resolved value, as an object. A request with this object and the same sequence gives the
+ * same bytes. Borrowed until pe_plan_free. */
 const struct pe_value *pe_plan_config(const struct pe_plan *plan);
 
 /* Writes elements first … first+n-1 of output i, counted flat in row-major order, to dst (n elements of its dtype,
- * aligned to 8 bytes). Cannot fail. The bytes depend on plan, output and element only: any split of a tensor into calls
- * gives the same. Whole rows, in multiples of 32, are the fast case. PE_ROTATE without slices, to the dtype that was
- * sent: dst may be these elements' own place in the tensor, if they are whole rows. */
+ * aligned to 8 bytes). Cannot fail. The bytes depend only on plan, output and element, so a tensor may be split into
+ * calls in any way. Whole rows, in multiples of 32, are the fast case. For PE_ROTATE without slices and with the dtype
+ * of the tensor sent, dst may be the place of these elements in that tensor, if they are whole rows. */
 void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
 
-/* Where element [row, column] of each matrix of output i (its last two axes) depends on column - row alone (Toeplitz):
- * writes elements first … first+n-1 of the line of such a matrix, which has rows + columns - 1 and of which row r
- * begins with element rows-1-r. False, and nothing written, for other outputs; n = 0 only asks. */
+/* For Toeplitz outputs: element [row, column] of each matrix (the last two axes) depends only on column - row. The line
+ * of such a matrix has rows + columns - 1 elements, and row r of the matrix begins at element rows-1-r of the line.
+ * Writes elements first … first+n-1 of the line. Returns false and writes nothing for other outputs; with n = 0 it only
+ * reports whether output i is Toeplitz. */
 bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst);
 
-/* ---- Work that nobody wants any more ---------------------------------------------------------------------------- */
+/* ---- Cancelled work --------------------------------------------------------------------------------------------- */
 
-/* From here on the calling thread asks is_gone(caller) now and then while it plans or fills: does nobody want the
- * result any more? After the first yes, which must stand, it asks no more; planning fails with PE_CANCELLED, and
- * filling returns soon, with anything in dst. The plan stays right for others. NULL, as at a thread's start: all is
- * wanted. */
+/* From now on the calling thread calls is_gone(caller) now and then while it plans or fills. is_gone returns true when
+ * the result is no longer wanted, and must not change its mind. Then planning fails with PE_CANCELLED, and filling
+ * returns soon, with arbitrary bytes in dst. The plan stays valid for other threads. NULL, the default of each thread:
+ * work is never cancelled. */
 void pe_watch(bool (*is_gone)(void *caller), void *caller);
-/* Has there been a yes since? Then what has been filled is not to be used. */
+/* Has is_gone returned true since pe_watch? Then do not use the filled bytes. */
 bool pe_was_cancelled(void);
-/* For the caller's own long loops: asks as the core does. */
+/* For the caller's own long loops: calls is_gone as the core does. */
 bool pe_is_cancelled(void);
 
-/* Has wait() called, on any thread that fills, for as long as it cannot go on before another thread that fills from the
- * same plan has: which may itself be within is_gone(). For the whole process, before any thread; NULL, as at first: it
- * goes round in a loop. */
+/* A filling thread calls wait() repeatedly while it cannot continue before another thread that fills from the same
+ * plan; that other thread may be inside is_gone(). Set it once for the whole process, before any thread starts. NULL,
+ * the default: the thread spins. */
 void pe_on_wait(void (*wait)(void));
-void pe_wait(void); /* once round: what the core calls then */
+void pe_wait(void); /* one such wait, as the core calls it */
 
 /* ---- The instruction set the kernels use ------------------------------------------------------------------------ */
 
 enum pe_isa { PE_ISA_BASE, PE_ISA_AVX2, PE_ISA_AVX512, PE_N_ISAS }; /* base: plain x86-64, or arm64 with NEON */
-enum pe_isa pe_isa(void);                 /* the one in use; the best of the machine unless pe_isa_use() chose */
-bool pe_isa_use(enum pe_isa isa);         /* false, and no change, if the machine lacks it. Before any thread fills. */
+enum pe_isa pe_isa(void);         /* the one in use: the machine's best, unless pe_isa_use() chose another */
+bool pe_isa_use(enum pe_isa isa); /* false, and no change, if the machine lacks it; call before any thread fills */
 const char *pe_isa_name(enum pe_isa isa); /* "base", "avx2", "avx512" */
 
-/* Values so near a rounding boundary that double-double arithmetic could not decide them, since the process began. */
+/* Number of values since the process began that were too near a rounding boundary for double-double arithmetic. */
 uint64_t pe_undecided_count(void);
 
-/* ---- The one door to BLAS --------------------------------------------------------------------------------------- */
+/* ---- BLAS ------------------------------------------------------------------------------------------------------- */
 
-/* Makes the BLAS library run on the calling thread only: our workers are the parallelism. Call once, before any thread.
- */
+/* Makes the BLAS library use only the calling thread, because the caller's workers already run in parallel. Call once,
+ * before any thread starts. */
 void pe_gemm_setup(void);
 
 #endif

@@ -1,9 +1,9 @@
-/* What a scheme is: one descriptor, the last thing in its file. A scheme sees this header and its family's, no other
+/* A scheme is one descriptor, the last thing in its file. A scheme includes this header and its family's, but no other
  * scheme.
  *
- * Order of life: rows are read into the config → cost() says what plan() will take → plan() judges rules of two or more
- * parameters, derives what was not given and makes tables → outputs are chosen and shaped → columns() or fill() writes
- * any part of them, from any thread. */
+ * Order of calls: rows are read into the config → cost() estimates the cost of plan() → plan() checks rules of two or
+ * more parameters, derives parameters that were not given and computes tables → outputs are chosen and get their shapes
+ * → columns() or fill() writes any part of them, from any thread. */
 #ifndef PE_SCHEME_H
 #define PE_SCHEME_H
 
@@ -24,39 +24,40 @@
 #include "core/waves/waves.h"
 #include "core/request/weights.h"
 
-/* A rectangle of an output: rows row0 … , columns col0 … of each; the destination is dense, [n_rows, n_cols]. */
+/* A rectangle of an output: n_rows rows from row0, n_cols columns from col0; the destination is dense, [n_rows,
+ * n_cols]. */
 struct pe_block {
     uint64_t row0, n_rows, col0, n_cols;
 };
 
-/* Consecutive pairs that stand together in a head: pair pair0 + i is at channels first + i·step and that + partner,
- * counted from the first rotated channel. */
+/* Consecutive pairs with one pattern in a head: pair pair0 + i consists of channels first + i·step and
+ * first + i·step + partner, counted from the first rotated channel. */
 struct pe_rotation_block {
     size_t pair0, n_pairs, first;
     size_t step;    /* 1 (half), 2 (interleaved) */
     size_t partner; /* n_pairs (half), 1 (interleaved) */
 };
 
-/* How a rotary scheme pairs and turns the channels of a head. */
+/* How a rotary scheme pairs and rotates the channels of a head. */
 struct pe_rotation {
     size_t head_dim, n_pairs;
     size_t offset; /* first rotated channel */
     size_t n_blocks;
     struct pe_rotation_block blocks[PE_AXES_MAX];
-    bool to_half;  /* neighbours are read, the pair is written to c and c + n_pairs */
-    bool is_tiled; /* V-JEPA 2: channel i of a block takes the cosine and sine of pair i mod n_pairs */
+    bool to_half;  /* a pair is read from neighbouring channels and written to channels c and c + n_pairs */
+    bool is_tiled; /* V-JEPA 2: channel i of a block uses the cosine and sine of pair i mod n_pairs */
 };
 
 #define PE_P_ARITH(S)                                                                                                  \
     PE_P_WORD(S, arith, pe_arith_words,                                                                                \
-              "exact: angles in double or better, rounded once; float32: each step of the frameworks' recipe rounded " \
-              "to f32")
+              "exact: angles in double or better, rounded once; float32: every step rounded to f32, as "               \
+              "frameworks compute it")
 
-/* Where the values of one output of a plan come from. */
+/* The source of the values of one output of a plan. */
 struct pe_source {
     size_t id;              /* row of the scheme's outputs (of its inputs, when rotating); PE_COMBINED */
     bool transposed;        /* channels first: the output is [dim, n], the scheme's table [n, dim] */
-    struct pe_waves *waves; /* its columns, where it is a table of waves … */
+    struct pe_waves *waves; /* its columns, if it is a table of waves … */
     struct pe_wave *recipe; /* … or these under arith float32; both NULL: the scheme's fill() writes it */
 };
 
@@ -67,36 +68,36 @@ struct pe_operation;
 struct pe_plan {
     const struct pe_scheme *scheme;
     const struct pe_operation *operation; /* core/operation.h */
-    const struct pe_request *request;     /* merged with what the model it names says; only while planning */
+    const struct pe_request *request;     /* merged with the fields of the model it names; only while planning */
     struct pe_inheritance *inheritance;
     void *config; /* the scheme's config struct */
     void *tables; /* what plan() precomputed, freed by drop() */
     struct pe_sequence seq;
-    struct pe_sequence_fields sequence; /* its fields; the rules in use stand in the resolved config */
-    bool operation_uses_seed;           /* for tensors of its own */
-    const struct pe_sight *sight;       /* PE_ATTEND: who sees whom, known when plan() is called; else NULL */
+    struct pe_sequence_fields sequence; /* its fields; the resolved config has the rules in use */
+    bool operation_uses_seed;           /* for the operation's own tensors */
+    const struct pe_sight *sight;       /* PE_ATTEND: which keys a query sees, known before plan(); else NULL */
     struct pe_weights *weights;         /* [inputs of the scheme] */
-    struct pe_absolute *absolute;       /* additive schemes: how the encoding meets x */
-    const char *fixed[8];               /* sizes of the config that tensors have fixed */
+    struct pe_absolute *absolute;       /* additive schemes: how the encoding is combined with x */
+    const char *fixed[8];               /* parameters (sizes) whose values come from tensors */
     size_t n_fixed;
     enum pe_dtype dtype; /* of real outputs */
     enum pe_arith arith;
-    enum pe_pace pace;   /* set by plan(); quick unless it says so */
+    enum pe_pace pace;   /* plan() may set it; quick by default */
     double work;         /* multiply-adds that do not grow with the elements asked for */
-    double element_work; /* those of one element; 0: as usual at this pace */
+    double element_work; /* multiply-adds of one element; 0: the usual number at this pace */
     struct pe_output *outputs;
     struct pe_part *parts;     /* [n_outputs]; NULL: all outputs are whole (core/slice.h) */
-    struct pe_output *answers; /* [n_outputs]: as cut */
+    struct pe_output *answers; /* [n_outputs]: after slicing */
     enum pe_reduce reduce;
-    struct pe_tallies *tallies;  /* room for long reduced rows, NULL: the stack's is enough (core/reduce.h) */
-    struct pe_cost cost;         /* of planning, up to the step at hand */
+    struct pe_tallies *tallies;  /* memory for long reduced rows; NULL: the stack is enough (core/reduce.h) */
+    struct pe_cost cost;         /* of planning, up to the current step */
     struct pe_source *sources;   /* of the outputs, in the same order */
-    size_t n_outputs, n_sources; /* sources behind the outputs' are not answered, only used */
+    size_t n_outputs, n_sources; /* sources after the first n_outputs are used internally, not answered */
     struct pe_value resolved;    /* the config as an object */
     struct pe_field *resolved_fields;
-    void *state;                      /* what the operation keeps of its own; its drop() frees it */
+    void *state;                      /* the operation's own; its drop() frees it */
     struct pe_attention *attention;   /* the state of PE_ATTEND (core/attention/): schemes ask whether there is one */
-    const struct pe_brought *brought; /* PE_ATTEND: tensors beside those of the scheme (core/attend.h) */
+    const struct pe_brought *brought; /* PE_ATTEND: tensors that are not the scheme's (core/attend.h) */
 };
 
 struct pe_attend;
@@ -106,50 +107,51 @@ struct pe_scheme {
     size_t config_bytes;
     bool is_pairwise; /* compares queries with keys; else it encodes one sequence */
     bool has_axes;    /* takes sequences of several axes */
-    bool is_neutral;  /* an encoding that changes nothing: queries and keys are welcome as they are */
-    uint64_t n_class; /* class tokens that tensors have in front of the sequence's */
+    bool is_neutral;  /* an encoding that changes nothing, so attention accepts queries and keys as they are */
+    uint64_t n_class; /* number of class tokens before the sequence's tokens in tensors */
 
     enum pe_status (*plan)(struct pe_plan *plan, struct pe_error *err); /* sets plan->arith; may be NULL */
-    /* Adds what plan() will allocate and compute, and what its own part of attention will (attend->open, largest): some
-     * arithmetic on the config, which may lack what plan() derives, the sequence, and the tensors sent. Every scheme
-     * that has plan() has it. What passes a limit of plan() counts as the limit: plan() then refuses it by name. */
+    /* Adds the cost of plan() and of the scheme's own part of attention (attend->open, largest). It computes with the
+     * config, which may lack values that plan() derives, the sequence, and the tensors sent. Every scheme with plan()
+     * has it. A size above a limit of plan() counts as the limit, so that plan() can refuse it and name the limit. */
     void (*cost)(const struct pe_plan *plan, struct pe_cost *cost);
     void (*drop)(struct pe_plan *plan); /* frees plan->tables; may be NULL */
 
-    /* What "width" in a shape stands for, where no parameter is the number of channels; else NULL. After plan(). */
+    /* The value of "width" in shapes, for schemes without a parameter for the number of channels; else NULL. After
+     * plan(). */
     uint64_t (*width)(const struct pe_plan *plan);
 
-    /* Columns of output id, row_len of them, where it is a table of waves; false where it is not. May be NULL. Under
-     * `arith: float32` F is the recipe's frequency in radians, a float (core/waves/float32.h). */
+    /* Writes the row_len columns of output id if it is a table of waves; else returns false. May be NULL. With
+     * `arith: float32`, F is the framework's frequency in radians, a float (core/waves/float32.h). */
     bool (*columns)(const struct pe_plan *plan, size_t id, struct pe_wave *columns);
 
-    /* Writes a block of output id, elements of plan's output dtype, for outputs that are no table of waves. */
+    /* Writes a block of output id in the dtype of the output, for outputs that are not a table of waves. */
     void (*fill)(const struct pe_plan *plan, const struct pe_output *output, size_t id, const struct pe_block *block,
                  void *dst);
 
-    /* Where output id is Toeplitz: as pe_fill_line. False where it is not. May be NULL. */
+    /* Like pe_fill_line if output id is Toeplitz; else returns false. May be NULL. */
     bool (*line)(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t matrix, uint64_t first,
                  size_t n, void *dst);
 
-    /* The dtype of output id where it depends on the request (positions: i64, f64 where fractional); may be NULL. */
+    /* The dtype of output id if it depends on the request (positions: i64, or f64 if fractional); may be NULL. */
     enum pe_dtype (*dtype)(const struct pe_plan *plan, size_t id, enum pe_dtype usual);
 
-    /* Describes the rotation; then, where columns is not NULL, the waves of the cosines of all pairs and of the sines
-     * of all pairs: 2 · n_pairs. Only schemes that can rotate. */
+    /* Describes the rotation and, if columns is not NULL, writes 2 · n_pairs waves: the cosines of all pairs, then the
+     * sines of all pairs. Only schemes that can rotate have it. */
     void (*rotate)(const struct pe_plan *plan, struct pe_rotation *rotation, struct pe_wave *columns);
 
     /* Factors on cos and sin that depend on the position and on which input (id) is rotated: rows row0 … of
-     * [n_rows, n_pairs]. NULL: there are none. */
+     * [n_rows, n_pairs]. NULL: no factors. */
     void (*magnitude)(const struct pe_plan *plan, size_t id, const struct pe_positions *positions, uint64_t row0,
                       size_t n_rows, double *factors);
 
-    /* What it does in attention beyond that (core/attend.h); may be NULL. */
+    /* Further terms in attention (core/attend.h); may be NULL. */
     const struct pe_attend *attend;
 };
 
 const struct pe_scheme *pe_scheme_get(const char *name); /* NULL if none */
 
-/* Has the request given this parameter, under any of its names? Only while planning. */
+/* Does the request give this parameter, under any of its names? Only while planning. */
 bool pe_plan_gave(const struct pe_plan *plan, const char *name);        /* or the model it names */
 bool pe_plan_gave_itself(const struct pe_plan *plan, const char *name); /* in its own fields */
 

@@ -131,7 +131,7 @@ static enum pe_status check_names(const struct pe_plan *plan, const struct pe_re
 static enum pe_status check_reduce(const struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     if (request->reduce != PE_REDUCE_SAMPLE && !request->n_slices)
-        return pe_fail(err, "/reduce", "reduce is what slice's step does; it needs a slice");
+        return pe_fail(err, "/reduce", "reduce sets how slice's step works; it needs a slice");
     for (size_t i = 0; request->reduce == PE_REDUCE_MEAN && i < plan->n_outputs; i++)
         if (!pe_dtype_is_real(plan->outputs[i].dtype) && slice_of(request, plan->outputs[i].name))
             return pe_fail(err, "/reduce", "%s has integers, which have no mean; allowed: sample, min, max, absmax",

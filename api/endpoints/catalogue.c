@@ -173,7 +173,8 @@ static void add_operations(struct api_text *text, const struct pe_scheme_info *i
 
 static void add_inputs(struct api_text *text, const struct pe_scheme_info *info)
 {
-    static const struct pe_input_row x = {"x", "...,n,dim", PE_ENCODE, true, "embeddings; the answer is `combined`"};
+    static const struct pe_input_row x = {"x", "...,n,dim", PE_ENCODE, true,
+                                          "embeddings; the output is then `combined`"};
     api_text_put(text, ",\"inputs\":[");
     if (info->is_additive)
         add_input(text, &x, true);

@@ -47,7 +47,7 @@ static bool choose_format(struct api_computation *c)
         return api_form_check(&c->form, c->format, c->problem);
     char offered[256];
     api_formats_print(offered, sizeof offered);
-    return api_fail(c->problem, 406, "", "nothing that Accept names can be sent; offered: %s", offered);
+    return api_fail(c->problem, 406, "", "no type that Accept names is available; offered: %s", offered);
 }
 
 static struct pe_request core_request(const struct api_computation *c)

@@ -27,7 +27,7 @@ static bool next_tag(const char **at, const char **tag, size_t *n, bool *is_weak
     return true;
 }
 
-/* Does the header name the digest, or any ("*")? A weak tag is not enough where bytes matter (§13.1.1). */
+/* Does the header name the digest, or any ("*")? A weak tag is not enough where bytes matter (RFC 9110, 13.1.1). */
 static bool names(const char *header, const char *sha256, bool weak_counts)
 {
     const char *at = header + strspn(header, " \t"), *tag;
@@ -98,11 +98,11 @@ static struct api_reply *refused(const struct api_store *store, enum api_stored 
     struct api_problem problem;
     if (stored == API_STORED_FULL)
         api_fail(&problem, 413, "",
-                 "with these %zu bytes the stored weights would pass %" PRIu64
-                 " bytes, which is allowed for all together (the limit --max-weights of this server)",
+                 "with these %zu bytes the stored weights would have more than the %" PRIu64
+                 " bytes that are allowed for all together (the limit --max-weights of this server)",
                  n, store->bytes_max);
     else if (stored == API_STORED_TOO_MANY)
-        api_fail(&problem, 413, "", "%zu files are stored, which is the most; delete one first", store->files_max);
+        api_fail(&problem, 413, "", "%zu files are stored, which is the maximum; delete one first", store->files_max);
     else if (stored == API_STORED_FAILED)
         api_fail(&problem, 503, "", "the folder --weights-dir of this server could not be written; its log says why");
     else

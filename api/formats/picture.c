@@ -71,14 +71,14 @@ bool api_picture_init(struct api_picture *picture, const struct api_opening *ope
 {
     const struct pe_plan *plan = opening->plan;
     if (pe_plan_n_outputs(plan) == 0)
-        return api_fail(problem, 406, "", "the answer has no tensor, so there is no picture of it; json can say so");
+        return api_fail(problem, 406, "", "the answer has no tensor, so there is no picture of it; use format json");
     const struct pe_output *output = pe_plan_output(plan, 0);
     *picture = (struct api_picture){.plan = plan, .output = output, .row_step = 1, .col_step = 1};
     picture->height = output->rank > 1 ? output->shape[output->rank - 2] : 1;
     picture->width = output->rank > 0 ? output->shape[output->rank - 1] : 1;
     if (output->n_rows && output->row_len)
         return true;
-    return api_fail(problem, 406, "", "%s has no elements, so there is no picture of it; json can say so",
+    return api_fail(problem, 406, "", "%s has no elements, so there is no picture of it; use format json",
                     output->name);
 }
 

@@ -82,12 +82,12 @@ static bool find_directory(struct archive *a)
     size_t bytes = load(end + 12, 4), offset = load(end + 16, 4);
     a->n_entries = load(end + 10, 2);
     if (load(end + 4, 4) != 0 || load(end + 8, 2) != a->n_entries)
-        return fail_archive(a, "it is a part of a divided archive");
+        return fail_archive(a, "it is one part of a split archive");
     if (a->n_entries > API_PARTS_MAX)
         return api_fail(a->problem, 413, "", "the .npz file has %zu entries; at most %d", a->n_entries, API_PARTS_MAX);
     a->directory_end = (size_t)(end - a->bytes);
     if (offset > a->directory_end || bytes != a->directory_end - offset)
-        return fail_archive(a, "its directory does not stand where it says");
+        return fail_archive(a, "its directory is not where its end record says");
     a->directory = offset;
     return true;
 }

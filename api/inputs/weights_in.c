@@ -132,7 +132,7 @@ static bool find_takes(struct adding *a)
         return api_fail_core(a->problem, &err);
     a->scheme = scheme->name;
     return a->n_takes > 0 ||
-           api_fail(a->problem, 422, "/weights", "%s takes no weights here; leave weights out", a->scheme);
+           api_fail(a->problem, 422, "/weights", "%s uses no weights here; leave weights out", a->scheme);
 }
 
 static const char more[] = "…";
@@ -187,7 +187,7 @@ static bool fail_map_name(const struct adding *a, const char *pointer, const cha
     names[a->n_takes] = NULL;
     const char *nearest = pe_nearest(field, names);
     list_takes(a, list, sizeof list);
-    return api_fail(a->problem, 422, pointer, "%s takes no weights \"%.64s\" here; %s: %s", a->scheme, field,
+    return api_fail(a->problem, 422, pointer, "%s uses no weights \"%.64s\" here; %s: %s", a->scheme, field,
                     nearest ? "nearest" : "it takes", nearest ? nearest : list);
 }
 

@@ -248,7 +248,7 @@ static bool is_reserved(const char *name)
 static bool check_parameter(const struct object *parameters, const char *name)
 {
     if (is_form(name) && strcmp(name, "dtype") != 0)
-        return fail_at(parameters, name, "does not belong to /v2; of the answer's form only dtype does");
+        return fail_at(parameters, name, "does not belong to /v2; of the fields that shape an answer only dtype does");
     return strcmp(name, "scheme") != 0 || fail_at(parameters, name, "the model is the scheme; leave it out");
 }
 
@@ -305,7 +305,7 @@ static bool read_tensors(struct api_request *request, const struct api_oip_reque
             return false;
     if (tail->p == tail->end)
         return true;
-    return api_fail(problem, 400, "", "%zu bytes are left behind the last input", (size_t)(tail->end - tail->p));
+    return api_fail(problem, 400, "", "%zu bytes are left after the last input", (size_t)(tail->end - tail->p));
 }
 
 /* Header 0: no JSON, the body is the one input that nearly every model has, all outputs come back as bytes. */

@@ -252,7 +252,7 @@ struct api_reply *api_range_refusal(uint64_t length)
     struct api_problem problem;
     char text[64];
     snprintf(text, sizeof text, "bytes */%" PRIu64, length);
-    api_fail(&problem, 416, "", "the range begins behind the end of the body, which has %" PRIu64 " bytes", length);
+    api_fail(&problem, 416, "", "the range begins after the end of the body, which has %" PRIu64 " bytes", length);
     api_problem_header(&problem, "Content-Range", text);
     return api_reply_problem(&problem);
 }

@@ -180,7 +180,7 @@ static bool pair_decode(const char *in, size_t n, char *buffer, struct pair *pai
     size_t name_bytes = equals ? (size_t)(equals - in) : n, value_at = equals ? name_bytes + 1 : n;
     *pair = (struct pair){.name = buffer, .value = buffer + name_bytes + 1};
     if (!decode(in, name_bytes, buffer) || !decode(in + value_at, n - value_at, buffer + name_bytes + 1))
-        return api_fail(problem, 400, "", "the query has a %% that two hexadecimal digits other than 00 do not follow");
+        return api_fail(problem, 400, "", "the query has a %% without two hexadecimal digits other than 00 after it");
     return true;
 }
 

@@ -9,18 +9,20 @@
 static const char *const kernels[] = {[PE_SOFTMAX_KERNEL] = "softmax", [PE_LINEAR_KERNEL] = "linear", NULL};
 
 const struct pe_param pe_attention_params[] = {
-    PE_P_INT(F, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of q"),
-    PE_P_INT(F, head_dim, PE_UNSET, 1, PE_HEAD_DIM_MAX, "channels of one head; those of q, or rows of w_q / num_heads"),
-    PE_P_INT(F, dim, PE_UNSET, 1, PE_DIM_MAX, "channels of the embeddings; those of x; tokens: 512"),
+    PE_P_INT(F, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; if q is sent, its own"),
+    PE_P_INT(F, head_dim, PE_UNSET, 1, PE_HEAD_DIM_MAX,
+             "channels of one head; if q is sent, its own; else rows of w_q / num_heads"),
+    PE_P_INT(F, dim, PE_UNSET, 1, PE_DIM_MAX, "channels of the embeddings; if x is sent, its own; with tokens 512"),
     PE_P_REAL(F, softmax_scale, PE_UNSET, -1e12, 1e12,
-              "factor on q·k and on terms that depend on content; default 1/sqrt(head_dim), t5 1, deberta "
+              "factor on q·k and on content-dependent terms; default 1/sqrt(head_dim), t5 1, deberta "
               "1/sqrt(head_dim·(1 + terms))"),
     PE_P_REAL(F, softcap, PE_UNSET, 1e-12, 1e12, "scaled logits s become softcap·tanh(s/softcap) (Gemma 2: 50)"),
     PE_P_BOOL(F, softcap_after_bias, false, "true: the bias is added before the cap (x-transformers)"),
     PE_P_WORD(F, kernel, kernels,
-              "softmax; linear: phi(q)·phi(k) with phi = elu + 1, turned in the numerator only (RoFormer eq. 19)"),
+              "softmax; linear: phi(q)·phi(k) with phi = elu + 1, rotated only in the numerator (RoFormer eq. 19)"),
     PE_P_WORD(F, tensor_layout, pe_tensor_layout_words, "order of the axes batch, heads, positions, head_dim"),
-    PE_P_INT(F, seed, PE_UNSET, 0, 0x1p53, "embeddings of tokens and missing projections at random; tokens: 0"),
+    PE_P_INT(F, seed, PE_UNSET, 0, 0x1p53,
+             "random embeddings of tokens, and random projections where none are sent; default with tokens 0"),
     PE_SIGHT_PARAMS,
     PE_P_END,
 };
@@ -31,16 +33,17 @@ const struct pe_param pe_attention_params[] = {
     }
 
 const struct pe_input_row pe_attention_inputs[] = {
-    TENSOR("q", "batch,num_heads,q_len,head_dim", "queries; leading axes may be missing, then in the answer too"),
+    TENSOR("q", "batch,num_heads,q_len,head_dim",
+           "queries; leading axes may be missing, and are then missing in the answer too"),
     TENSOR("k", "batch,kv_heads,k_len,head_dim", "keys; kv_heads divides num_heads"),
     TENSOR("v", "batch,kv_heads,k_len,v_dim", "values, for output"),
     TENSOR("x", "...,n,dim", "embeddings instead of q, k, v"),
-    TENSOR("w_q", "num_heads*head_dim,dim", "with x: q = x·w_qᵀ + b_q; so are the others"),
+    TENSOR("w_q", "num_heads*head_dim,dim", "with x: q = x·w_qᵀ + b_q; the other projections likewise"),
     TENSOR("w_k", "kv_heads*head_dim,dim", "keys"),
     TENSOR("w_v", "kv_heads*head_dim,dim", "values, for output"),
-    TENSOR("b_q", "num_heads*head_dim", "may be missing"),
-    TENSOR("b_k", "kv_heads*head_dim", "may be missing"),
-    TENSOR("b_v", "kv_heads*head_dim", "may be missing"),
+    TENSOR("b_q", "num_heads*head_dim", "optional"),
+    TENSOR("b_k", "kv_heads*head_dim", "optional"),
+    TENSOR("b_v", "kv_heads*head_dim", "optional"),
     {.name = NULL},
 };
 
@@ -260,7 +263,7 @@ static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, 
     t->has_seed = plan->operation_uses_seed = makes && *own != PE_UNSET_INT;
     bool schemes = row && pe_when_holds(row->when, plan->scheme->info.params, plan->config);
     if (!t->has_seed && !schemes && pe_plan_gave_itself(plan, "seed"))
-        return pe_fail(err, "/seed", "seed is not used here: no tensor is made at random");
+        return pe_fail(err, "/seed", "seed is not used here: no tensor comes from a seed");
     return PE_OK;
 }
 

@@ -12,10 +12,10 @@ static const char *const output_names[] = {[PE_SCORES] = "scores",           [PE
 
 const struct pe_output_row pe_attention_outputs[] = {
     {"scores", MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax",
-     "logits after scale, cap, bias and mask; what is hidden is -inf"},
-    {"probs", MAP, 1, PE_DTYPE_NONE, false, "kernel=softmax", "each row's softmax; 0 where a row sees nothing"},
+     "logits after scale, cap, bias and mask; -inf where the mask hides a key"},
+    {"probs", MAP, 1, PE_DTYPE_NONE, false, "kernel=softmax", "softmax of each row; 0 if the query sees no key"},
     {"weights", MAP, 1, PE_DTYPE_NONE, false, "kernel=linear", "may be negative; rows need not sum to 1"},
-    {"output", "batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, NULL, "values weighted; needs v, w_v or tokens"},
+    {"output", "batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, NULL, "weighted values; needs v, w_v or tokens"},
     {"row_entropy", "batch,num_heads,q_len", 1, PE_DTYPE_NONE, true, "kernel=softmax",
      "-sum of p·ln p of each row, nats"},
     {.name = NULL},

@@ -218,9 +218,11 @@ PE_INLINED vw power_above(vw x)
     return (vw)(((vu)x + fraction) & ~fraction);
 }
 
-/* The blocks of an exact anchor X, Y lie around anchors at most 480 steps away. With ρ, reach, the largest sine of up
- * to 15½ steps: |sin 16w| ≤ 2ρ, and |sin 480w| = |sin (30·15½ + 15)w| ≤ 32ρ. So |x| + |y|·ρ of a block is at most |X| +
- * |Y|·32ρ + (|Y| + |X|)·ρ. */
+/* The blocks of an exact anchor X, Y lie around anchors at most 480 steps away. Let ρ, reach, be the largest sine of up
+ * to 15½ steps. Then
+ *
+ *     |sin 16w| ≤ 2ρ   and   |sin 480w| = |sin (30·15½ + 15)w| ≤ 32ρ,
+ *     so |x| + |y|·ρ of a block is at most |X| + |Y|·32ρ + (|Y| + |X|)·ρ. */
 PE_INLINED vw square_of(vw x, vw y, vw bound, vw size, vw reach, vw turns)
 {
     vw most = size_of(x) * (reach + 1.0f) + size_of(y) * (reach * 33.0f);

@@ -26,12 +26,15 @@ enum { PE_WAVES_LANES = 32 };
 typedef void pe_waves_fn(double p, const double *fh, const double *fl, const double *ah, const double *al,
                          const int64_t *quarter, bool scaled, size_t n, double *values, double *nexts, double *bounds);
 
-/* Columns at each of the positions as the nearest floats: out[i·stride + j] = sizes[j] · sin(π/2·(p_i·F_j +
- * quarter_j)), where centre[j] is PE_LIST_CENTRE + quarter_j, and sizes NULL stands for ones. Arrays are read up to the
- * next multiple of PE_WAVES_LANES; n floats of a row are written. Returns how many rows are right, from the first on:
- * it stops behind one that has a column whose rounding the doubles leave open, or next to a zero: whose phase's
- * distance from the nearest quarter turn, squared, is not above (unsure·p)² and PE_LIST_LEAST. |p·F_j| < PE_LIST_PHASE;
- * unsure is at least 2^-54·|F_j|; no size times 2^-60 is a subnormal float. */
+/* Columns at each of the positions as the nearest floats:
+ *
+ *     out[i·stride + j] = sizes[j] · sin(π/2·(p_i·F_j + quarter_j))
+ *
+ * centre[j] is PE_LIST_CENTRE + quarter_j; sizes NULL means ones. Arrays are read up to the next multiple of
+ * PE_WAVES_LANES; n floats of a row are written. Returns the number of leading rows that are right. It stops after a
+ * row with a column whose rounding the doubles cannot decide, or which is next to a zero: the squared distance of its
+ * phase from the nearest quarter turn is not above (unsure·p)² and PE_LIST_LEAST. Requires |p·F_j| < PE_LIST_PHASE,
+ * unsure of at least 2^-54·|F_j|, and no size whose product with 2^-60 is a subnormal float. */
 typedef size_t pe_list_f32_fn(const double *positions, size_t n_rows, double unsure, const double *fh, const double *fl,
                               const double *centre, const double *sizes, size_t n, float *out, size_t stride);
 /* The same for n pairs: the column and, next_sizes[j] as large, the same a quarter on, which goes to next[i·stride +

@@ -179,7 +179,7 @@ static enum pe_status check_is_rotary(const struct pe_hf_reader *r)
     char pointer[PE_POINTER_MAX];
     pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
     return pe_fail(r->err, pointer,
-                   "model_type \"%.64s\" is not known here, and nothing says how positions enter: looked for "
+                   "model_type \"%.64s\" is not known here, and no field describes its positions: looked for "
                    "rope_theta, rope_parameters, rope_scaling, rotary_dim, rotary_pct, rotary_emb_base, "
                    "partial_rotary_factor",
                    r->model_type);

@@ -15,8 +15,7 @@ static const char *const combine_words[] = {[PE_ADD] = "add",
 static const struct pe_param rows[] = {
     PE_P_WORD(
         pe_absolute_fields, combine, combine_words,
-        "with x: add; multiply; multiply_residual: x·(1 + encoding); concat: the encoding's channels behind those "
-        "of x"),
+        "with x: add; multiply; multiply_residual: x·(1 + encoding); concat: the encoding's channels after those of x"),
     PE_P_VALUE(pe_absolute_fields, x_scale,
                "with x: factor on x, a number or \"sqrt_dim\" (the original Transformer); default 1"),
     PE_P_VALUE(pe_absolute_fields, pe_scale, "with x: factor on the encoding, a number or \"sqrt_dim\"; default 1"),

@@ -37,15 +37,15 @@ static const char *const form_words[] = {[SYMMETRIC] = "symmetric",
 static const struct pe_param params[] = {
     PE_P_INT(alibi, num_heads, 8, 1, PE_HEADS_MAX, "attention heads"),
     PE_P_WORD(alibi, form, form_words,
-              "symmetric: both sides fall (encoders); relative: left falls, right 0; asymmetric: own slopes per side; "
-              "key: slope·k "
-              "(fairseq); key_end: slope·(k - last) (MPT); key_mask: slope·(seen keys before it) (BLOOM)"),
-    SLOPE_LIST(slopes, NULL, "slope per head: [num_heads]; default the paper's"),
+              "symmetric: the bias falls on both sides (encoders); relative: it falls to the left and is 0 to the "
+              "right; asymmetric: each side has its own slopes; key: slope·k (fairseq); key_end: slope·(k - last) "
+              "(MPT); key_mask: slope·(number of visible keys before it) (BLOOM)"),
+    SLOPE_LIST(slopes, NULL, "slope of each head: [num_heads]; default as in the paper"),
     SLOPE_LIST(slopes_left, "form=asymmetric", "slope towards earlier keys: [num_heads]; default slopes"),
     SLOPE_LIST(slopes_right, "form=asymmetric", "slope towards later keys: [num_heads]; default slopes"),
-    PE_P_REAL(alibi, bias_max, 8, 1e-3, 1024, "exponent of the flattest slope, 2^-bias_max; MPT-StoryWriter has 16"),
+    PE_P_REAL(alibi, bias_max, 8, 1e-3, 1024, "the flattest slope is 2^-bias_max; MPT-StoryWriter has 16"),
     PE_P_BOOL(alibi, bias_scaled, false,
-              "Falcon: attention multiplies the bias by softmax_scale too; the tensor bias itself stays unscaled"),
+              "Falcon: attention also multiplies the bias by softmax_scale; the output `bias` stays unscaled"),
     PE_P_ARITH(alibi),
     PE_SIGHT_PARAMS,
     PE_P_END,

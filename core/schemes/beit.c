@@ -7,14 +7,14 @@
 #include "core/schemes/window_bias.h"
 
 static const struct pe_param params[] = {
-    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of the table sent"),
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; if a table is sent, its own"),
     PE_WINDOW_PARAMS,
     PE_P_END,
 };
 
 static const struct pe_input_row inputs[] = {
     {"table", "(2h-1)*(2w-1)+3,num_heads", PE_ENCODE, false,
-     "relative_position_bias_table: a row per relative place, then class to patch, patch to class, class to class"},
+     "relative_position_bias_table: a row per relative position, then class to patch, patch to class, class to class"},
     {.name = NULL},
 };
 
@@ -25,7 +25,7 @@ const struct pe_scheme pe_scheme_beit = {
         {
             .name = "beit",
             .family = "bias",
-            .summary = "a learned bias for each relative place of patches, with a class token in front",
+            .summary = "a learned bias for each relative position of patches, with a class token in front",
             .paper = "Bao et al. 2021, arXiv 2106.08254",
             .example = "{\"scheme\":\"beit\",\"grid\":[3,4],\"num_heads\":2,\"seed\":0}",
             .params = params,

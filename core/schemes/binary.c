@@ -24,8 +24,9 @@ enum { BITS_MAX = 53, BITS_DEFAULT_MAX = 32 }; /* whole numbers a double has */
 
 static const struct pe_param params[] = {
     PE_P_INT(binary, dim, 512, 1, PE_DIM_MAX, "channels of the encoding"),
-    PE_P_INT(binary, bits, PE_UNSET, 1, BITS_MAX, "binary digits; positions below 2^bits; default min(dim, 32)"),
-    PE_P_WORD(binary, bit_order, bit_order_words, "msb: the highest bit first; lsb: the fastest, lowest first"),
+    PE_P_INT(binary, bits, PE_UNSET, 1, BITS_MAX,
+             "number of binary digits; positions must be below 2^bits; default min(dim, 32)"),
+    PE_P_WORD(binary, bit_order, bit_order_words, "msb: the highest bit first; lsb: the lowest bit first"),
     PE_P_REAL(binary, low, 0, -1e12, 1e12, "value of a bit that is not set"),
     PE_P_REAL(binary, high, 1, -1e12, 1e12, "value of a bit that is set"),
     PE_P_ARITH(binary),
@@ -108,7 +109,7 @@ const struct pe_scheme pe_scheme_binary = {
             .name = "binary",
             .family = "absolute",
             .summary = "the position's binary digits, stretched over the channels",
-            .paper = "no model's: the step between counting and sinusoids in introductions",
+            .paper = "no model uses it; in introductions it stands between counting and sinusoids",
             .example = "{\"scheme\":\"binary\",\"len\":8,\"dim\":8}",
             .params = params,
             .outputs = outputs,

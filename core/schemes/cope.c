@@ -18,7 +18,7 @@ struct cope {
 enum { NPOS_MAX = 65536 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(cope, npos_max, 64, 1, NPOS_MAX, "rows of pos_emb; those of the pos_emb sent"),
+    PE_P_INT(cope, npos_max, 64, 1, NPOS_MAX, "rows of pos_emb; if pos_emb is sent, its own"),
     PE_RELATIVE_PARAMS,
     PE_P_END,
 };
@@ -28,7 +28,7 @@ enum input { POS_EMB };
 static const struct pe_output_row outputs[] = {{.name = NULL}};
 
 static const struct pe_input_row inputs[] = {
-    [POS_EMB] = {"pos_emb", "npos_max,head_dim", PE_ATTEND, false, "a vector for each count, shared by heads"},
+    [POS_EMB] = {"pos_emb", "npos_max,head_dim", PE_ATTEND, false, "a vector for each count, shared by all heads"},
     {.name = NULL},
 };
 
@@ -134,7 +134,8 @@ const struct pe_scheme pe_scheme_cope = {
         {
             .name = "cope",
             .family = "relative",
-            .summary = "positions count what the query lets count, and a table of counts meets the query",
+            .summary =
+                "a position is a content-dependent count of keys, and a table of counts is multiplied with the query",
             .paper = "Golovneva et al. 2024, arXiv 2405.18719",
             .example = "{\"scheme\":\"cope\",\"npos_max\":3,\"q\":[[1,0],[0,1]],\"k\":[[1,0],[0,1]],\"seed\":0,"
                        "\"causal\":true}",

@@ -30,7 +30,7 @@ enum { SPAN_MAX = 1 << 16 };
 
 static const struct pe_param params[] = {
     PE_P_INT(deberta, position_buckets, -1, -1, SPAN_MAX,
-             "far distances share a row, in so many rows for each side; -1: each has its own (v1)"),
+             "number of rows for each side, where far distances share rows; -1: each distance has its own row (v1)"),
     {.name = "max_relative_positions",
      .alias = "max_relative",
      .type = PE_T_INT,
@@ -38,13 +38,14 @@ static const struct pe_param params[] = {
      .fallback = 512,
      .min = -1,
      .max = SPAN_MAX,
-     .text = "M: where the buckets end; without them the table's half; below 1: 512, as in released configs"},
+     .text = "M: the distance where buckets end; without buckets, half of the table; below 1 it means 512, as in "
+             "released configs"},
     PE_P_VALUE(deberta, pos_att_type, "terms: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"; default both"),
-    PE_P_BOOL(deberta, share_att_key, true, "rel_embeddings are projected by w_q and w_k; false: by w_pos_q, w_pos_k"),
+    PE_P_BOOL(deberta, share_att_key, true, "true: w_q and w_k project rel_embeddings; false: w_pos_q and w_pos_k do"),
     PE_P_VALUE(deberta, norm_rel_ebd,
-               "true or \"layer_norm\": rel_embeddings are normalised first, with norm_weight and norm_bias if sent"),
+               "true or \"layer_norm\": normalise rel_embeddings first, with norm_weight and norm_bias if sent"),
     PE_P_BOOL(deberta, clamp_first, false,
-              "true: distances are clamped to M - 1 before their bucket (Microsoft's code)"),
+              "true: clamp distances to M - 1 before they get a bucket (Microsoft's code)"),
     PE_RELATIVE_PARAMS,
     PE_P_END,
 };
@@ -74,14 +75,14 @@ enum input {
     }
 static const struct pe_input_row inputs[] = {
     [REL_EMBEDDINGS] = INPUT("rel_embeddings", "2*span,hidden", "encoder.rel_embeddings.weight; with w_q and w_k"),
-    [NORM_WEIGHT] = INPUT("norm_weight", "hidden", "encoder.LayerNorm.weight; may be missing"),
-    [NORM_BIAS] = INPUT("norm_bias", "hidden", "encoder.LayerNorm.bias; may be missing"),
+    [NORM_WEIGHT] = INPUT("norm_weight", "hidden", "encoder.LayerNorm.weight; optional"),
+    [NORM_BIAS] = INPUT("norm_bias", "hidden", "encoder.LayerNorm.bias; optional"),
     [W_POS_Q] = INPUT("w_pos_q", "num_heads*head_dim,hidden", "unless shared: pos_q_proj.weight"),
     [W_POS_K] = INPUT("w_pos_k", "num_heads*head_dim,hidden", "unless shared: pos_proj.weight"),
-    [B_POS_Q] = INPUT("b_pos_q", "num_heads*head_dim", "pos_q_proj.bias; may be missing"),
-    [B_POS_K] = INPUT("b_pos_k", "num_heads*head_dim", "may be missing"),
-    [POS_KEY] = INPUT("pos_key", "num_heads,2*span,head_dim", "instead of rel_embeddings: projected already, for c2p"),
-    [POS_QUERY] = INPUT("pos_query", "num_heads,2*span,head_dim", "likewise, for p2c"),
+    [B_POS_Q] = INPUT("b_pos_q", "num_heads*head_dim", "pos_q_proj.bias; optional"),
+    [B_POS_K] = INPUT("b_pos_k", "num_heads*head_dim", "optional"),
+    [POS_KEY] = INPUT("pos_key", "num_heads,2*span,head_dim", "instead of rel_embeddings: projected table for c2p"),
+    [POS_QUERY] = INPUT("pos_query", "num_heads,2*span,head_dim", "instead of rel_embeddings: projected table for p2c"),
     {.name = NULL},
 };
 
@@ -609,7 +610,7 @@ const struct pe_scheme pe_scheme_deberta = {
         {
             .name = "deberta",
             .family = "relative",
-            .summary = "content to position and position to content, through buckets of distances",
+            .summary = "content-to-position and position-to-content terms, by buckets of distances",
             .paper = "He et al. 2020, arXiv 2006.03654; v3: arXiv 2111.09543",
             .example = "{\"scheme\":\"deberta\",\"len\":6,\"position_buckets\":4,\"max_relative_positions\":8}",
             .params = params,

@@ -23,10 +23,11 @@ enum { HIDDEN_MAX = 1024 };
 _Static_assert(HIDDEN_MAX *PE_HEADS_MAX <= PE_NETWORK_WEIGHTS_MAX, "a plan's weights fit");
 
 static const struct pe_param params[] = {
-    PE_P_INT(fire, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of the w2 sent"),
-    PE_P_INT(fire, hidden, 32, 1, HIDDEN_MAX, "units of the network; those of the w1 sent"),
+    PE_P_INT(fire, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; if w2 is sent, its own"),
+    PE_P_INT(fire, hidden, 32, 1, HIDDEN_MAX, "units of the network; if w1 is sent, its own"),
     PE_P_REAL(fire, c, 0.1, -1e6, 1e6, "factor on positions inside the logarithm (learned)"),
-    PE_P_REAL(fire, init_l, 512, 0, PE_POSITION_MAX, "threshold: queries before it are measured by it"),
+    PE_P_REAL(fire, init_l, 512, 0, PE_POSITION_MAX,
+              "threshold: it replaces the position of earlier queries in the denominator"),
     PE_P_REAL(fire, l_mult, 1, -1e6, 1e6, "factor on init_l (learned)"),
     PE_P_SEED(fire),
     PE_SIGHT_PARAMS,
@@ -189,7 +190,7 @@ const struct pe_scheme pe_scheme_fire = {
         {
             .name = "fire",
             .family = "bias",
-            .summary = "a bias from a small network of the distance, measured by the query's own position",
+            .summary = "a small network's bias from the distance relative to the query's own position",
             .paper = "Li et al. 2023, arXiv 2310.04418",
             .example = "{\"scheme\":\"fire\",\"num_heads\":2,\"len\":4,\"seed\":0}",
             .params = params,

@@ -29,14 +29,15 @@ static const char *const method_words[] = {
 enum { SUBSTEPS_MAX = 1024 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(floater, dim, 512, 1, PE_DIM_MAX, "channels of the encoding; p0 fixes it"),
-    PE_P_INT(floater, hidden, PE_UNSET, 1, PE_DIM_MAX, "channels between the two layers; default dim; w1 fixes it"),
+    PE_P_INT(floater, dim, 512, 1, PE_DIM_MAX, "channels of the encoding; if p0 is sent, its own"),
+    PE_P_INT(floater, hidden, PE_UNSET, 1, PE_DIM_MAX,
+             "channels between the two layers; default dim; if w1 is sent, its own"),
     PE_P_REAL(floater, dt, 0.01, -1e6, 1e6, "time from one position to the next"),
     PE_P_INT(floater, substeps, 5, 1, SUBSTEPS_MAX, "steps of the solver from one position to the next"),
     PE_P_WORD(floater, method, method_words,
               "rk4_38: Kutta's 3/8 rule, torchdiffeq's \"rk4\"; rk4: the classic Runge-Kutta; midpoint; euler"),
     PE_P_ACTIVATION(floater, PE_RELU),
-    PE_P_BOOL(floater, time_input, true, "the time is the last input of both layers, as published"),
+    PE_P_BOOL(floater, time_input, true, "time is the last input of both layers, as published"),
     PE_P_SEED(floater),
     PE_P_ARITH(floater),
     PE_P_END,
@@ -51,9 +52,9 @@ enum input { P0, W1, B1, W2, B2 };
 
 static const struct pe_input_row inputs[] = {
     [P0] = {"p0", "dim", PE_ENCODE, false, "p(0)"},
-    [W1] = {"w1", "hidden,dim+1", PE_ENCODE, false, "first layer; without time_input one column less"},
+    [W1] = {"w1", "hidden,dim+1", PE_ENCODE, false, "first layer; one column less without time_input"},
     [B1] = {"b1", "hidden", PE_ENCODE, false, "its bias"},
-    [W2] = {"w2", "dim,hidden+1", PE_ENCODE, false, "second layer; without time_input one column less"},
+    [W2] = {"w2", "dim,hidden+1", PE_ENCODE, false, "second layer; one column less without time_input"},
     [B2] = {"b2", "dim", PE_ENCODE, false, "its bias"},
     {.name = NULL},
 };

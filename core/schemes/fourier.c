@@ -27,22 +27,24 @@ static const struct pe_param params[] = {
     OF_STYLE(num_freqs, INT, int64_t, "nerf|gaussian", .fallback = PE_UNSET, .min = 1, .max = PE_DIM_MAX / 2.0,
              .text = "frequencies; default 10 (nerf, at most 48), 256 (gaussian)"),
     OF_STYLE(include_input, BOOL, bool, "nerf", .fallback = 1, .max = 1,
-             .text = "the coordinates themselves first; NeRF's code does, its paper does not"),
+             .text = "begin with the coordinates themselves, as NeRF's code does and its paper does not"),
     OF_STYLE(log_sampling, BOOL, bool, "nerf", .fallback = 1, .max = 1,
-             .text = "frequencies 1, 2, 4, …; false: evenly from 1 to 2^(num_freqs-1)"),
+             .text = "true: frequencies 1, 2, 4, …; false: evenly spaced from 1 to 2^(num_freqs-1)"),
     OF_STYLE(multiply_pi, BOOL, bool, "nerf", .max = 1,
-             .text = "angles times pi; NeRF's paper does, its code does not"),
+             .text = "multiply angles by pi, as NeRF's paper does and its code does not"),
     OF_STYLE(num_bands, INT, int64_t, "perceiver", .fallback = 64, .min = 1, .max = PE_DIM_MAX / 2.0,
              .text = "frequencies of each axis"),
     OF_STYLE(max_resolution, REALS, struct pe_reals, "perceiver", .min = 1, .max = PE_RESOLUTION_MAX,
-             .text = "of each axis, an integer: the highest frequency is half of it; default the axis's length. A grid "
-                     "or a run is spread over [-1,1] by index, linspace(-1,1,length); positions given are coordinates "
-                     "in [-1,1] already"),
-    OF_STYLE(concat_pos, BOOL, bool, "perceiver", .fallback = 1, .max = 1, .text = "the coordinates themselves first"),
+             .text = "an integer for each axis, whose half is the highest frequency; default the length of the axis. "
+                     "The indices of a grid or a run are spread over [-1,1], linspace(-1,1,length); explicit positions "
+                     "are already coordinates in [-1,1]"),
+    OF_STYLE(concat_pos, BOOL, bool, "perceiver", .fallback = 1, .max = 1,
+             .text = "begin with the coordinates themselves"),
     OF_STYLE(sine_only, BOOL, bool, "perceiver", .max = 1, .text = "no cosines"),
-    OF_STYLE(sigma, REAL, double, "gaussian", .fallback = 1, .max = 1e6, .text = "standard deviation of the seeded b"),
+    OF_STYLE(sigma, REAL, double, "gaussian", .fallback = 1, .max = 1e6,
+             .text = "standard deviation of a b from the seed"),
     OF_STYLE(seed, INT, int64_t, "gaussian", .max = 0x1p53,
-             .text = "b at random: N(0, sigma^2), the same on every machine"),
+             .text = "seed of a random b: N(0, sigma^2), the same on every machine"),
     PE_P_ARITH(fourier),
     PE_P_END,
 };
@@ -54,7 +56,7 @@ static const struct pe_output_row outputs[] = {
 
 static const struct pe_input_row inputs[] = {
     [PE_FOURIER_B] = {"b", "num_freqs,axes", PE_ENCODE, false,
-                      "gaussian: the frequencies, in turns per unit; default seeded"},
+                      "gaussian: the frequencies, in turns per unit; default from the seed"},
     {.name = NULL},
 };
 

@@ -26,7 +26,7 @@ static const char *const normalize_words[] = {
 static const struct pe_param params[] = {
     PE_P_INT(integer, dim, 512, 1, PE_DIM_MAX, "channels of the encoding"),
     PE_P_WORD(integer, normalize, normalize_words,
-              "none: p; length: p/N, N the number of positions; length_minus_one: p/(N-1), 0 where N is 1"),
+              "none: p; length: p/N, where N is the number of positions; length_minus_one: p/(N-1), or 0 if N is 1"),
     PE_P_VALUE(integer, pe_scale, "factor, a number from -1e12 to 1e12 or \"sqrt_dim\"; default 1"),
     PE_P_ARITH(integer),
     PE_P_END,
@@ -113,7 +113,7 @@ const struct pe_scheme pe_scheme_integer = {
             .name = "integer",
             .family = "absolute",
             .summary = "the position itself, or its share of the length, in every channel",
-            .paper = "no model's: the first idea of every introduction, and its counter-example",
+            .paper = "no model uses it; introductions begin with it as a counter-example",
             .example = "{\"scheme\":\"integer\",\"len\":8,\"dim\":4}",
             .params = params,
             .outputs = outputs,

@@ -30,24 +30,26 @@ static const char *const kinds[] = {[PE_BICUBIC] = "bicubic",
                                     NULL};
 
 static const struct pe_param params[] = {
-    PE_P_INT(learned, dim, 512, 1, PE_DIM_MAX, "channels of the encoding; those of the table sent"),
+    PE_P_INT(learned, dim, 512, 1, PE_DIM_MAX, "channels of the encoding; if a table is sent, its own"),
     PE_P_INT(learned, rows, PE_UNSET, 1, PE_POSITION_MAX,
-             "rows of the table; those of the table sent, or what the positions need"),
+             "rows of the table; if a table is sent, its own; else as many as the positions need"),
     PE_P_INT(learned, row_offset, 0, -PE_POSITION_MAX, PE_POSITION_MAX,
-             "added to each position: OPT and BART 2, RoBERTa 2 (padding_idx + 1)"),
-    PE_P_WORD(learned, out_of_range, policies,
-              "a position without a row: error; clamp to the first or last; wrap around; zero; interpolate: the table "
-              "stretched so that the largest position meets its last row, fractions between two rows"),
+             "added to each position to get its row; OPT, BART and RoBERTa use 2 (padding_idx + 1)"),
+    PE_P_WORD(
+        learned, out_of_range, policies,
+        "for a position without a row. error; clamp: the first or last row; wrap: modulo the number of rows; zero; "
+        "interpolate: stretch the table so that its last row is at the largest position, and interpolate between rows"),
     {.name = "interpolate",
      .type = PE_T_WORD,
      .offset = PE_OFFSET(learned, interpolate, int),
      .fallback = PE_UNSET_WORD,
      .words = kinds,
-     .text = "on a grid, resizing table_grid to it: bicubic (ViT, DeiT, DINO; a -0.75), bicubic_antialias (timm; a "
+     .text = "how table_grid is resized to the grid: bicubic (ViT, DeiT, DINO; a -0.75), bicubic_antialias (timm; a "
              "-0.5), bilinear, bilinear_aligned (Qwen3-VL); default bicubic with table_grid"},
     PE_P_REALS(learned, table_grid, 1, 65536, "rows and columns that the table was trained on: [h,w]"),
     PE_P_INT(learned, num_prefix, 0, 0, 65536,
-             "first rows of the table that are no patches (class token, registers): kept, in front of the grid's"),
+             "number of first rows that are not patches (class token, registers); they come unchanged before the rows "
+             "of the grid"),
     PE_P_SEED(learned),
     PE_P_END,
 };
@@ -57,14 +59,16 @@ static const struct pe_output_row outputs[] = {
      .shape = "n+num_prefix,dim",
      .row_axes = 1,
      .dtype = PE_DTYPE_NONE,
-     .text = "a row a position"},
+     .text = "a row per position"},
     {.name = NULL},
 };
 
 static const struct pe_input_row inputs[] = {
     [TABLE] = {"table", "rows,dim", PE_ENCODE, false, "the learned rows"},
-    [ROW_TABLE] = {"row_table", "rows,dim/2", PE_ENCODE, false, "on a grid: second half of the channels, by row"},
-    [COL_TABLE] = {"col_table", "rows,dim/2", PE_ENCODE, false, "on a grid: first half of the channels, by column"},
+    [ROW_TABLE] = {"row_table", "rows,dim/2", PE_ENCODE, false,
+                   "on a grid: the second half of the channels, for each row of the grid"},
+    [COL_TABLE] = {"col_table", "rows,dim/2", PE_ENCODE, false,
+                   "on a grid: the first half of the channels, for each column of the grid"},
     {.name = NULL},
 };
 
@@ -268,7 +272,7 @@ static enum pe_status check_way(const struct pe_plan *plan, const struct state *
     const struct learned *c = plan->config;
     bool split_sent = pe_weights_sent(plan, ROW_TABLE) || pe_weights_sent(plan, COL_TABLE);
     if (pe_weights_sent(plan, TABLE) && split_sent)
-        return pe_fail(err, "/table", "table stands beside row_table or col_table; give one way");
+        return pe_fail(err, "/table", "table is given beside row_table or col_table; give one of the two");
     if (s->is_resized && split_sent)
         return pe_fail(err, "/interpolate", "interpolate resizes a table; it is not used with row_table and col_table");
     if (c->num_prefix && !s->is_resized)

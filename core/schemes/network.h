@@ -10,7 +10,7 @@ extern const char *const pe_activation_words[];
 #define PE_P_ACTIVATION(S, fallback_)                                                                                  \
     {                                                                                                                  \
         .name = "activation", .type = PE_T_WORD, .offset = PE_OFFSET(S, activation, int), .fallback = (fallback_),     \
-        .words = pe_activation_words, .text = "between two layers; gelu: x·Φ(x), by erf"                             \
+        .words = pe_activation_words, .text = "activation between two layers; gelu: x·Φ(x), by erf"                  \
     }
 
 enum { PE_LAYERS_MAX = 8 };

@@ -19,12 +19,12 @@ struct recursive {
 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(recursive, dim, 512, 1, PE_DIM_MAX, "channels of the encoding; p0 fixes it"),
+    PE_P_INT(recursive, dim, 512, 1, PE_DIM_MAX, "channels of the encoding; if p0 is sent, its own"),
     PE_P_INT(recursive, hidden, PE_UNSET, 1, PE_DIM_MAX,
-             "channels between the two layers of a seeded network; default dim; w1 fixes it"),
+             "channels between the two layers of a network from the seed; default dim; if w1 is sent, its own"),
     PE_P_ACTIVATION(recursive, PE_TANH),
-    PE_P_BOOL(recursive, residual, false, "the network gives the difference to the next row"),
-    PE_P_BOOL(recursive, output_activation, false, "the activation behind the last layer too"),
+    PE_P_BOOL(recursive, residual, false, "the network computes the difference to the next row"),
+    PE_P_BOOL(recursive, output_activation, false, "apply the activation also after the last layer"),
     PE_P_SEED(recursive),
     PE_P_ARITH(recursive),
     PE_P_END,
@@ -211,7 +211,7 @@ const struct pe_scheme pe_scheme_recursive = {
         {
             .name = "recursive",
             .family = "absolute",
-            .summary = "each row made from the one before by a network",
+            .summary = "each row is computed from the row before it by a network",
             .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER), where it is the discrete form",
             .example = "{\"scheme\":\"recursive\",\"len\":8,\"dim\":16,\"seed\":0}",
             .params = params,

@@ -1,14 +1,16 @@
-/* The relative family: terms of the logits that depend on content and on where a key stands relative to a query, looked
- * up in a table with a row for each relative position (or each few). Positions are integers.
+/* The relative family: terms of the logits that depend on content and on the position of a key relative to a query. A
+ * table has a row for each relative position (or for several). Positions are integers.
  *
  * The terms are products with the table and a gather (never a tensor of pairs times channels):
  *
- *     by query: logits[i, j] += factor · q_i · table[row(k_j - q_i)]       one product q·tableᵀ, each row gathers its
- * own by key:   logits[i, j] += factor · k_j · table[row(k_j - q_i)]       k·tableᵀ once for all queries of the head,
- * or, where that would be large, table·kᵀ for a few keys at a time
+ *     by query: logits[i, j] += factor · q_i · table[row(k_j - q_i)]
+ *     by key:   logits[i, j] += factor · k_j · table[row(k_j - q_i)]
  *
- * Where rows of the table follow the distance step by step, as far as they follow it, the gather is a load and a
- * permutation (core/kernels/attend_picks.h).
+ * By query there is one product q·tableᵀ, and each row gathers its own entries. By key there is one product k·tableᵀ
+ * for all queries of the head or, if that would be large, table·kᵀ for a few keys at a time.
+ *
+ * For the distances where row(rel + 1) = row(rel) + 1, the gather is a load and a permutation
+ * (core/kernels/attend_picks.h).
  *
  * A scheme of the family puts struct pe_relative_fields first in its config struct and PE_RELATIVE_PARAMS among its
  * rows. */
@@ -24,8 +26,8 @@ struct pe_relative_fields {
 };
 
 #define PE_RELATIVE_PARAMS                                                                                             \
-    PE_P_INT(pe_relative_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of q"),                        \
-        PE_P_INT(pe_relative_fields, head_dim, 64, 1, PE_HEAD_DIM_MAX, "channels of one head; those of q"),            \
+    PE_P_INT(pe_relative_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; if q is sent, its own"),             \
+        PE_P_INT(pe_relative_fields, head_dim, 64, 1, PE_HEAD_DIM_MAX, "channels of one head; if q is sent, its own"), \
         PE_P_SEED(pe_relative_fields)
 
 /* Refuses positions with a fraction. */

@@ -327,8 +327,11 @@ static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
     return u * k_norm + (q_norm + v) * r + (q_norm + b) * seg;
 }
 
-/* table, panels of [n, head_dim] = R·W_rᵀ of one head; room: projection_numbers(). Row m of the table stands for rel =
- * m - first: ascending keys. R's rows descend from delta = first, which is rel = -first: the same order. */
+/* Computes table, panels of [n, head_dim], for one head; room has projection_numbers().
+ *
+ *     table = R·W_rᵀ;   row m of the table is for rel = m - first (ascending keys)
+ *
+ * R's rows descend from delta = first, which is rel = -first, so their order is the same. */
 static void project(const struct pe_plan *plan, const struct pe_arithmetic *a, size_t head, void *table, void *room_)
 {
     const struct tables *t = plan->tables;

@@ -22,13 +22,14 @@ struct pe_rel_sin_fields {
 
 #define PE_REL_SIN_PARAMS                                                                                              \
     PE_P_REAL(pe_rel_sin_fields, base, 10000, 1e-3, 1e12, "wavelength base of R"),                                     \
-        PE_P_INT(pe_rel_sin_fields, clamp_len, -1, -1, PE_POSITION_MAX, "distances are clamped to it; -1 or 0: not"),  \
+        PE_P_INT(pe_rel_sin_fields, clamp_len, -1, -1, PE_POSITION_MAX,                                                \
+                 "distances are clamped to this value; -1 or 0: no clamp"),                                            \
         PE_P_INT(pe_rel_sin_fields, mem_len, 0, 0, PE_POSITION_MAX,                                                    \
-                 "keys of earlier segments in front: /encode with len has k_len = len + mem_len"),                     \
+                 "number of keys of earlier segments, before the others: /encode with len has k_len = len + mem_len"), \
         PE_P_BOOL(pe_rel_sin_fields, same_length, false,                                                               \
-                  "with causal: every query sees as many keys, those of a full memory"),                               \
+                  "with causal: every query sees the same number of keys, as with a full memory"),                     \
         PE_P_INT(pe_rel_sin_fields, d_model, PE_UNSET, 2, PE_DIM_MAX,                                                  \
-                 "channels of R; those of w_r; default num_heads·head_dim"),                                           \
+                 "channels of R; if w_r is sent, its own; default num_heads·head_dim"),                                \
         PE_P_BOOL(pe_rel_sin_fields, causal, false, "true: keys after the query are hidden"), PE_RELATIVE_PARAMS
 
 /* How a scheme differs. */

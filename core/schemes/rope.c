@@ -11,14 +11,15 @@
 static const struct pe_param params[] = {
     PE_ROTARY_PARAMS,
     PE_R_ROW(axes_dim, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX, .excludes = "channels",
-             .text = "several axes, each with a ladder of its own: channels of each; default equal parts, the rest to "
-                     "the first"),
+             .text = "for several axes, each with its own list of frequencies: the channels of each axis; default "
+                     "equal parts, and the first axis gets the rest"),
     PE_R_ROW(channels, WORD, int, .fallback = PE_UNSET_WORD, .words = pe_rotary_channel_words,
-             .text = "several axes on one ladder: mrope (Qwen2-VL), mrope_interleaved (Qwen3-VL), videorope, pixtral, "
-                     "dinov3"),
+             .text = "for several axes that share one list of frequencies: mrope (Qwen2-VL), mrope_interleaved "
+                     "(Qwen3-VL), videorope, pixtral, dinov3"),
     PE_R_ROW(mrope_section, REALS, struct pe_reals, .min = 0, .max = PE_HEAD_DIM_MAX,
              .when = "channels=mrope|mrope_interleaved|videorope|",
-             .text = "pairs of time, height, width; default 3/8 for height and for width, the rest for time"),
+             .text =
+                 "number of pairs for time, height, width; default 3/8 each for height and width, the rest for time"),
     PE_R_ROW(axis_order, REALS, struct pe_reals, .min = 0, .max = PE_AXES_MAX - 1,
              .text = "order of the axes' blocks in the head; default 0, 1, …; Llama 4's vision tower: 1, 0"),
     PE_P_WORD(pe_rotary_fields, coords, pe_rotary_coord_words,

@@ -70,13 +70,14 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
         PE_P_INT(pe_rotary_fields, rotary_offset, 0, 0, PE_HEAD_DIM_MAX,                                               \
                  "first rotated channel; DeepSeek rotates its last 64 of 192: 128"),                                   \
         PE_R_ROW(base, REAL, double, .alias = "rope_theta", .fallback = 10000, .min = 1e-3, .max = 1e12,               \
-                 .text = "wavelength base; not 1; channels dinov3: default 100"),                                      \
+                 .text = "wavelength base; not 1; default 100 for channels dinov3"),                                   \
         PE_P_WORD(pe_rotary_fields, layout, pe_rotary_layouts,                                                         \
-                  "interleaved: neighbours are a pair (paper, Meta, GPT-J); half: first half with second half "        \
-                  "(transformers, GPT-NeoX); half_per_axis: half inside each axis's block; interleaved_to_half: "      \
-                  "neighbours read, halves written (DeepSeek in transformers); vjepa2: its kept bug, no rotation"),    \
+                  "interleaved: neighbours are a pair (paper, Meta, GPT-J); half: first half with second "             \
+                  "half (transformers, GPT-NeoX); half_per_axis: half inside each axis's block; "                      \
+                  "interleaved_to_half: reads neighbours, writes halves (DeepSeek in transformers); "                  \
+                  "vjepa2: V-JEPA 2's published code, whose bug makes it no rotation"),                                \
         PE_P_INT(pe_rotary_fields, direction, 1, -1, 1,                                                                \
-                 "1: counter-clockwise, as every library; -1: the inverse rotation"),                                  \
+                 "1: counter-clockwise, as in every library; -1: the inverse rotation"),                               \
         PE_R_ROW(inv_freq, REALS, struct pe_reals, .min = -1e6, .max = 1e6, .excludes = "base|scaling",                \
                  .text = "explicit frequencies, radians per position: [rotary_dim/2]")
 
@@ -85,8 +86,8 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
      .alias = "rope_scaling|rope_parameters",                                                                           \
      .type = PE_T_OBJECT,                                                                                               \
      .fields = pe_scaling_params,                                                                                       \
-     .text = "how frequencies are changed for longer contexts; a Hugging Face rope_scaling or rope_parameters object "  \
-             "as it is"},                                                                                               \
+     .text = "how frequencies change for longer contexts; a Hugging Face rope_scaling or rope_parameters "              \
+             "object is accepted unchanged"},                                                                           \
         PE_P_REAL(pe_rotary_fields, attention_factor, PE_UNSET, 1e-6, 1e6,                                              \
                   "factor on cos and sin; default the scaling's, else 1"),                                              \
         PE_P_WORD(pe_rotary_fields, form, pe_rotary_forms,                                                              \
@@ -153,7 +154,7 @@ enum pe_rotary_output {
                        PE_I64,                                                                                         \
                        true,                                                                                           \
                        NULL,                                                                                           \
-                       "1 + the largest position - n: what a decoder adds to its cache position"}
+                       "1 + the largest position - n: a decoder adds it to its cache position"}
 
 /* ---- The resolved object; plan->tables of the schemes of the family ---- */
 

@@ -327,7 +327,7 @@ static enum pe_status set_blocks(const struct pe_plan *plan, const struct pe_sca
         return status;
     if (n_axes > 1 && c->scaling.type == PE_SCALING_LONGROPE)
         return pe_fail(err, "/scaling/type",
-                       "longrope has factors for one ladder; these axes have one each: choose "
+                       "longrope has factors for one list of frequencies, but each axis has its own: choose "
                        "channels, or another scaling");
     for (unsigned a = 0; a < n_axes; a++)
         r->widths[a] = 2 * (int64_t)pairs[a];

@@ -18,8 +18,8 @@ enum { BAR_DIM_MAX = 4096 };
 
 static const struct pe_param params[] = {
     PE_P_INT(sandwich, num_heads, 8, 1, PE_HEADS_MAX, "attention heads"),
-    PE_P_INT(sandwich, bar_dim, 128, 2, BAR_DIM_MAX, "channels of the encodings multiplied, even"),
-    PE_P_REAL(sandwich, base, 10000, 1e-3, 1e12, "their wavelength base"),
+    PE_P_INT(sandwich, bar_dim, 128, 2, BAR_DIM_MAX, "channels of the two encodings, even"),
+    PE_P_REAL(sandwich, base, 10000, 1e-3, 1e12, "wavelength base of the two encodings"),
     PE_SIGHT_PARAMS,
     PE_P_END,
 };

@@ -238,7 +238,7 @@ static enum pe_status longrope_attention(struct pe_scaling *s, struct pe_error *
     double original = s->original_max_position_embeddings;
     if (original <= 1)
         return pe_fail(err, "/scaling/original_max_position_embeddings",
-                       "original_max_position_embeddings is %.10g; allowed: more than 1, its logarithm is divided by",
+                       "original_max_position_embeddings is %.10g; allowed: more than 1, as its logarithm is a divisor",
                        original);
     struct pe_dd square = dd_add(dd(1), dd_div(dd_log(dd(s->factor)), dd_log(dd(original))));
     s->attention_factor = dd_exp(dd_mul_d(dd_log(square), 0.5)).hi;

@@ -36,7 +36,7 @@ const struct pe_param pe_scaling_params[] = {
          "pair from two lists (Phi-3). llama3: a blend per pair by wavelength. proportional: the lowest frequencies "
          "become 0 (Gemma 4). su is an old word for longrope, mrope for default with an mrope_section"),
     WORD(rope_type, PE_UNSET_WORD, types,
-         "Hugging Face's later word for type; both may stand if they name the same rule"),
+         "Hugging Face's newer name for type; both may be given if they name the same rule"),
     WORD(
         convention, PE_CONVENTION_TRANSFORMERS, conventions,
         "which library to follow where they compute differently. linear: tgi ignores it. dynamic: vllm makes one table "
@@ -48,13 +48,13 @@ const struct pe_param pe_scaling_params[] = {
          "how many times longer the context becomes; default of linear, ntk, yarn and longrope: "
          "max_position_embeddings/original_max_position_embeddings if both are given; of proportional: 1"),
     REAL(max_position_embeddings, PE_UNSET, 1, LENGTH_MAX,
-         "positions: of dynamic the length it begins to stretch at, of other types the stretched length, used for "
-         "factor only"),
+         "a number of positions: for dynamic the length where stretching begins, for other types the stretched length, "
+         "used only to derive factor"),
     REAL(original_max_position_embeddings, PE_UNSET, 1, LENGTH_MAX,
-         "positions the model was trained on; yarn, longrope and llama3 need it"),
-    REAL(
-        seq_len, PE_UNSET, 0, PE_SCALING_SEQ_LEN_MAX,
-        "positions in the sequence, which decide dynamic's base and longrope's list; default the largest position + 1"),
+         "number of positions that the model was trained on; yarn, longrope and llama3 need it"),
+    REAL(seq_len, PE_UNSET, 0, PE_SCALING_SEQ_LEN_MAX,
+         "number of positions in the sequence, which decides dynamic's base and longrope's list; default the largest "
+         "position + 1"),
     REAL(beta_fast, 32, 0, 1e9,
          "yarn: pairs that make more turns than this in the original length keep their frequency; 0 means 32"),
     REAL(beta_slow, 1, 0, 1e9,
@@ -67,16 +67,17 @@ const struct pe_param pe_scaling_params[] = {
     VALUE(
         "truncate", truncate_given,
         "yarn, true or false, default true: the ends of the ramp are rounded outwards to whole pairs; gpt-oss: false"),
-    REAL(extrapolation_factor, 1, 0, 1, "yarn: share of the unstretched frequency that is kept where it is kept"),
+    REAL(extrapolation_factor, 1, 0, 1, "yarn: weight of the unstretched frequency in pairs that keep theirs"),
     REAL(low_freq_factor, PE_UNSET, 1e-6, 1e6,
          "llama3: pairs that make fewer turns than this in the original length are divided by factor (Llama 3.1: 1)"),
     REAL(high_freq_factor, PE_UNSET, 1e-6, 1e6,
          "llama3: pairs that make more turns than this in the original length keep their frequency (Llama 3.1: 4)"),
     PE_P_REALS(pe_scaling, short_factor, 1e-6, 1e9,
-               "longrope: a divisor of each pair's frequency, for sequences within the original length: [pairs]"),
-    PE_P_REALS(pe_scaling, long_factor, 1e-6, 1e9, "longrope: the same for longer sequences: [pairs]"),
-    REAL(short_mscale, PE_UNSET, 1e-3, 1e3, "longrope: attention_factor while the short list is in use (Phi-3.5-MoE)"),
-    REAL(long_mscale, PE_UNSET, 1e-3, 1e3, "longrope: attention_factor while the long list is in use (Phi-3.5-MoE)"),
+               "longrope: divisors of the frequencies for sequences within the original length: [pairs]"),
+    PE_P_REALS(pe_scaling, long_factor, 1e-6, 1e9,
+               "longrope: divisors of the frequencies for longer sequences: [pairs]"),
+    REAL(short_mscale, PE_UNSET, 1e-3, 1e3, "longrope: attention_factor if the short list is used (Phi-3.5-MoE)"),
+    REAL(long_mscale, PE_UNSET, 1e-3, 1e3, "longrope: attention_factor if the long list is used (Phi-3.5-MoE)"),
     WORD(
         list, PE_LIST_AUTO, lists,
         "longrope: the list for the whole sequence; auto: long where seq_len is above original_max_position_embeddings "
@@ -87,18 +88,18 @@ const struct pe_param pe_scaling_params[] = {
          "factor on cos and sin; default of yarn m(factor, 1) (see mscale); of longrope sqrt(1 + "
          "ln(factor)/ln(original_max_position_embeddings)) for a factor above 1; else 1"),
     REAL(softmax_scale_factor, PE_UNSET, 1e-9, 1e9,
-         "what such models multiply the softmax scale by besides, not applied here; default of yarn with "
-         "mscale_all_dim: m(factor, mscale_all_dim)^2 (DeepSeek-V3: 1.87385)"),
-    REAL(rope_theta, PE_UNSET, 1e-3, 1e12, "the base, where a pasted object has it"),
+         "the factor by which such models also multiply the softmax scale; it is reported but not applied; default for "
+         "yarn with mscale_all_dim: m(factor, mscale_all_dim)^2 (DeepSeek-V3: 1.87385)"),
+    REAL(rope_theta, PE_UNSET, 1e-3, 1e12, "the base, if a pasted object has it"),
     PE_P_REALS(pe_scaling, mrope_section, 0, 65536,
-               "pairs of each axis (time, height, width) where a pasted object has them"),
+               "pairs of each axis (time, height, width), if a pasted object has them"),
     VALUE("mrope_interleaved", mrope_interleaved_given,
-          "true or false, where a pasted object has it: axes take turns among the pairs"),
+          "true or false, if a pasted object has it: the axes alternate from pair to pair"),
     REAL(attn_factor, PE_UNSET, 0.01, 100,
          "yarn with convention vllm: multiplies the derived attention_factor; ignored otherwise, as transformers does"),
     REAL(llama_4_scaling_beta, PE_UNSET, 0, 1e3,
-         "Ministral 3 multiplies its queries besides by 1 + beta·ln(1 + floor(p/original_max_position_embeddings)); "
-         "not applied here"),
+         "Ministral 3 also multiplies its queries by 1 + beta·ln(1 + floor(p/original_max_position_embeddings)); not "
+         "applied here"),
     VALUE("finetuned", finetuned, "ignored; some pasted objects have it"),
     PE_P_END,
 };

@@ -28,8 +28,8 @@ struct shaw {
 enum { DISTANCE_MAX = 1 << 20 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(shaw, p_min, -4, -DISTANCE_MAX, DISTANCE_MAX, "smallest relative position that has a row of its own"),
-    PE_P_INT(shaw, p_max, 4, -DISTANCE_MAX, DISTANCE_MAX, "largest relative position that has one"),
+    PE_P_INT(shaw, p_min, -4, -DISTANCE_MAX, DISTANCE_MAX, "smallest relative position with its own row"),
+    PE_P_INT(shaw, p_max, 4, -DISTANCE_MAX, DISTANCE_MAX, "largest relative position with its own row"),
     {.name = "max_relative",
      .type = PE_T_INT,
      .offset = PE_OFFSET(shaw, max_relative, int64_t),
@@ -37,7 +37,7 @@ static const struct pe_param params[] = {
      .min = 1,
      .max = DISTANCE_MAX,
      .excludes = "p_min|p_max",
-     .text = "both at once: from -max_relative to max_relative"},
+     .text = "sets p_min to -max_relative and p_max to max_relative"},
     PE_P_WORD(shaw, direction, directions,
               "key_minus_query: tensor2tensor, NEZHA; query_minus_key: rows reversed (relative_key always is)"),
     PE_P_WORD(shaw, table_style, styles,
@@ -58,7 +58,7 @@ enum input { REL_K, REL_V };
 static const struct pe_input_row inputs[] = {
     [REL_K] = {"rel_k", "p_max-p_min+1,head_dim", PE_ATTEND, false,
                "added to keys; distance_embedding.weight of transformers' BERT"},
-    [REL_V] = {"rel_v", "p_max-p_min+1,v_dim", PE_ATTEND, false, "added to values; may be missing"},
+    [REL_V] = {"rel_v", "p_max-p_min+1,v_dim", PE_ATTEND, false, "added to values; optional"},
     {.name = NULL},
 };
 
@@ -97,7 +97,7 @@ static enum pe_status set_range(struct pe_plan *plan, struct tables *t, struct p
         c->p_min = -c->p_max;
     }
     if (c->p_min > c->p_max)
-        return pe_fail(err, "/p_min", "p_min is %lld, p_max %lld; p_min is the smaller one", (long long)c->p_min,
+        return pe_fail(err, "/p_min", "p_min is %lld, p_max %lld; p_min must be the smaller one", (long long)c->p_min,
                        (long long)c->p_max);
     t->p_min = c->p_min;
     t->p_max = c->p_max;

@@ -26,37 +26,37 @@ static const char *const odd_words[] = {
 static const struct pe_param params[] = {
     PE_P_INT(sinusoidal, dim, 512, 1, PE_DIM_MAX, "channels of the encoding"),
     PE_P_WORD(sinusoidal, style, pe_sinusoidal_styles,
-              "several axes, or a grid: axial: the axes' encodings side by side; detr; mae: column first; timm: sines "
-              "before cosines; multidim: tatp22's; vjepa: V-JEPA 2's"),
+              "for several axes or a grid. axial: the encodings of the axes side by side; detr; mae: column first; "
+              "timm: sines before cosines; multidim: tatp22's package; vjepa: V-JEPA 2"),
     OF_STYLE(base, REAL, double, "axial|mae|timm|multidim|vjepa|", .fallback = 10000, .min = 1e-3, .max = 1e12,
              .text = "wavelength base; not 1"),
     OF_STYLE(temperature, REAL, double, "detr|timm", .fallback = PE_UNSET, .min = 1e-3, .max = 1e12, .excludes = "base",
-             .text = "detr's and timm's word for base; default 10000"),
+             .text = "the name of base in DETR and timm; default 10000"),
     OF_STYLE(layout, WORD, int, "axial|", .words = layout_words,
              .text = "interleaved: sin, cos alternate; half: all sines, then all cosines"),
     OF_STYLE(freq_shift, REAL, double, "axial|", .max = PE_DIM_MAX,
-             .text = "0: base^(-2i/dim), the paper; s: base^(-i/(h-s)) with h = dim/2 rounded down; fairseq and "
-                     "Whisper: 1"),
+             .text = "0: frequencies base^(-2i/dim), as in the paper; s: base^(-i/(h-s)) with h = dim/2 rounded down; "
+                     "fairseq and Whisper use 1"),
     OF_STYLE(odd, WORD, int, "axial|", .words = odd_words,
-             .text = "odd dim: paper: one sine more than cosines; pad: dim-1 columns and a zero; truncate: dim+1 "
-                     "columns, the last cut"),
+             .text = "for an odd dim. paper: one more sine than cosines; pad: dim-1 columns and a zero; truncate: "
+                     "dim+1 columns without the last"),
     OF_STYLE(flip_sin_to_cos, BOOL, bool, "axial|", .max = 1,
-             .text = "cosines before sines, as diffusers' option of that name"),
+             .text = "cosines before sines (diffusers has the same option)"),
     OF_STYLE(angle_scale, REAL, double, "axial|detr|", .fallback = 1, .min = -1e3, .max = 1e3,
-             .text = "multiplies every angle; diffusers calls it scale; detr: with normalize only, default 2 pi (whose "
-                     "double stands for 2 pi itself)"),
+             .text = "multiplies every angle; diffusers calls it scale; detr: only with normalize, default 2 pi (the "
+                     "double nearest 2 pi means 2 pi exactly)"),
     OF_STYLE(axes_dim, REALS, struct pe_reals, "axial", .max = PE_DIM_MAX,
-             .text = "columns of each axis, dim in sum; default 2·floor(dim/(2·axes)) each and the rest to the first"),
+             .text = "number of columns of each axis, whose sum is dim; default 2·floor(dim/(2·axes)) each, and the "
+                     "first axis gets the rest"),
     OF_STYLE(axis_order, REALS, struct pe_reals, "axial", .max = PE_AXES_MAX - 1,
-             .text = "the axis of each block, each once; default 0, 1, …"),
+             .text = "the axis of each block, every axis once; default 0, 1, …"),
     OF_STYLE(normalize, BOOL, bool, "detr", .max = 1,
-             .text =
-                 "positions of a grid divided by their last and multiplied by angle_scale. A grid's positions begin "
-                 "at 1, positions given are taken as they are"),
+             .text = "divide the positions of a grid by the last one and multiply them by angle_scale. A grid's "
+                     "positions begin at 1; explicit positions are used unchanged"),
     OF_STYLE(interleave_sin_cos, BOOL, bool, "timm", .max = 1,
              .text = "sin(h) cos(h) sin(w) cos(w) instead of sin(h) sin(w) cos(h) cos(w)"),
     OF_STYLE(uniform_power, BOOL, bool, "vjepa", .max = 1,
-             .text = "three axes: equal blocks of 2·ceil(dim/6), cut to dim; else half of dim is time's"),
+             .text = "for three axes. true: equal blocks of 2·ceil(dim/6), cut to dim; false: half of dim is for time"),
     PE_P_ARITH(sinusoidal),
     PE_P_END,
 };

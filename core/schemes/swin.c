@@ -8,13 +8,13 @@
 #include "core/schemes/window_bias.h"
 
 static const struct pe_param params[] = {
-    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of the table sent"),
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; if a table is sent, its own"),
     PE_WINDOW_PARAMS,
     PE_P_END,
 };
 
 static const struct pe_input_row inputs[] = {
-    {"table", "(2h-1)*(2w-1),num_heads", PE_ENCODE, false, "relative_position_bias_table: a row per relative place"},
+    {"table", "(2h-1)*(2w-1),num_heads", PE_ENCODE, false, "relative_position_bias_table: a row per relative position"},
     {.name = NULL},
 };
 
@@ -25,7 +25,7 @@ const struct pe_scheme pe_scheme_swin = {
         {
             .name = "swin",
             .family = "bias",
-            .summary = "a learned bias for each relative place in a window of h by w",
+            .summary = "a learned bias for each relative position in a window of h by w",
             .paper = "Liu et al. 2021, arXiv 2103.14030",
             .example = "{\"scheme\":\"swin\",\"grid\":[7,7],\"num_heads\":3,\"seed\":0}",
             .params = params,

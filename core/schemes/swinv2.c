@@ -22,11 +22,11 @@ struct swinv2 {
 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_WINDOW_LAYER_MAX, "attention heads; those of w2"),
-    PE_P_INT(swinv2, hidden, 512, 1, PE_WINDOW_LAYER_MAX, "channels between the two layers; w1 fixes it"),
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_WINDOW_LAYER_MAX, "attention heads; if w2 is sent, its own"),
+    PE_P_INT(swinv2, hidden, 512, 1, PE_WINDOW_LAYER_MAX, "channels between the two layers; if w1 is sent, its own"),
     PE_P_REALS(swinv2, pretrained_grid, 0, PE_POSITION_MAX,
-               "window of the pretraining, [h,w], by which coordinates are measured; default grid, also where it is 0 "
-               "(as in Microsoft's configs)"),
+               "window of the pretraining, [h,w], to which coordinates are relative; default the grid, also for 0 (as "
+               "in Microsoft's configs)"),
     PE_P_ARITH(swinv2),
     PE_WINDOW_PARAMS,
     PE_P_END,
@@ -38,7 +38,7 @@ static const struct pe_input_row inputs[] = {
     [W1] = {"w1", "hidden,2", PE_ENCODE, false, "cpb_mlp.0.weight: first layer, of the coordinates [y, x]"},
     [B1] = {"b1", "hidden", PE_ENCODE, false, "cpb_mlp.0.bias"},
     [W2] = {"w2", "num_heads,hidden", PE_ENCODE, false, "cpb_mlp.2.weight: second layer; it has no bias"},
-    [LOGIT_SCALE] = {"logit_scale", "num_heads", PE_ATTEND, false, "cosine attention; may be missing"},
+    [LOGIT_SCALE] = {"logit_scale", "num_heads", PE_ATTEND, false, "for cosine attention; optional"},
     {.name = NULL},
 };
 
@@ -197,7 +197,7 @@ const struct pe_scheme pe_scheme_swinv2 = {
         {
             .name = "swinv2",
             .family = "bias",
-            .summary = "a network's bias for each relative place in a window, from log-spaced coordinates",
+            .summary = "a network's bias for each relative position in a window, from log-spaced coordinates",
             .paper = "Liu et al. 2021, arXiv 2111.09883",
             .example = "{\"scheme\":\"swinv2\",\"grid\":[4,4],\"num_heads\":3,\"seed\":0,\"std\":1.0}",
             .params = params,

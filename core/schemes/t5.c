@@ -31,14 +31,15 @@ enum { BUCKETS_MAX = 4096 };
 #define DISTANCE_MAX 0x1p31
 
 static const struct pe_param params[] = {
-    PE_P_INT(t5, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; those of the table sent"),
-    PE_P_INT(t5, num_buckets, 32, 2, BUCKETS_MAX, "rows of the table; those of the table sent"),
+    PE_P_INT(t5, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; if a table is sent, its own"),
+    PE_P_INT(t5, num_buckets, 32, 2, BUCKETS_MAX, "rows of the table; if a table is sent, its own"),
     PE_P_INT(t5, max_distance, 128, 2, DISTANCE_MAX, "distances from here on share the last bucket"),
     PE_P_BOOL(t5, bidirectional, true,
-              "half of the buckets for keys after the query (encoders); false: they have bucket 0 (decoders)"),
-    PE_P_REAL(t5, table_scale, 1, -1e12, 1e12, "factor on the table's numbers; x-transformers: the root of head_dim"),
+              "true: half of the buckets are for keys after the query (encoders); false: those keys have bucket 0 "
+              "(decoders)"),
+    PE_P_REAL(t5, table_scale, 1, -1e12, 1e12, "factor on the numbers of the table; x-transformers: sqrt(head_dim)"),
     PE_P_WORD(t5, arith, pe_arith_words,
-              "where a bucket begins: exact: as the formula says; float32: as transformers' float32 logarithm rounds"),
+              "where buckets begin. exact: by the formula; float32: as transformers' float32 logarithm rounds"),
     PE_P_SEED(t5),
     PE_SIGHT_PARAMS,
     PE_P_END,
@@ -49,7 +50,7 @@ enum output { BIAS, BUCKETS };
 static const struct pe_output_row outputs[] = {
     [BIAS] = {"bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, PE_WHEN_WEIGHTS, "added to the logits"},
     [BUCKETS] = {"buckets", "q_len,k_len", 1, PE_I32, true, NULL,
-                 "row of the table; a distance with a fraction belongs to the integer below"},
+                 "row of the table; a fractional distance is rounded down"},
     {.name = NULL},
 };
 
@@ -333,7 +334,7 @@ const struct pe_scheme pe_scheme_t5 = {
         {
             .name = "t5",
             .family = "bias",
-            .summary = "a learned bias for each bucket of distances, the farther the wider",
+            .summary = "a learned bias for each bucket of distances; buckets are wider for larger distances",
             .paper = "Raffel et al. 2019, arXiv 1910.10683",
             .example = "{\"scheme\":\"t5\",\"num_heads\":2,\"len\":4,\"seed\":0}",
             .params = params,

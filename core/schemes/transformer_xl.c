@@ -33,7 +33,7 @@ const struct pe_scheme pe_scheme_transformer_xl = {
         {
             .name = "transformer_xl",
             .family = "relative",
-            .summary = "a sinusoid of the distance, projected, meets the query; two learned biases stand for it",
+            .summary = "products of queries with a projected sinusoid of the distance, and two learned query biases",
             .paper = "Dai et al. 2019, arXiv 1901.02860, section 3.3",
             .example = "{\"scheme\":\"transformer_xl\",\"len\":4,\"mem_len\":2,\"num_heads\":2,\"head_dim\":4}",
             .params = params,

@@ -11,7 +11,7 @@ const struct pe_output_row pe_window_outputs[] = {
     [BIAS] = {"bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, PE_WHEN_WEIGHTS,
               "added to the scaled logits; q_len and k_len are the tokens of the window; needs weights"},
     [INDEX] = {"index", "q_len,k_len", 1, PE_I32, true, NULL,
-               "row of the table for each pair; what is answered where there are no weights"},
+               "row of the table for each pair; the default output if there are no weights"},
     {.name = NULL},
 };
 

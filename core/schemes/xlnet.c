@@ -6,14 +6,15 @@
 
 static const struct pe_param params[] = {
     PE_REL_SIN_PARAMS,
-    PE_P_REALS(pe_rel_sin_fields, token_type_ids, 0, 255, "segment of each key, [k_len]; a query has that of its key"),
+    PE_P_REALS(pe_rel_sin_fields, token_type_ids, 0, 255,
+               "segment of each key, [k_len]; a query has the segment of the key at its position"),
     PE_P_END,
 };
 
 static const struct pe_input_row inputs[] = {
     PE_REL_SIN_INPUTS,
     [PE_REL_SEG_EMBED] = {"seg_embed", "2,num_heads,head_dim", PE_ATTEND, false,
-                          "same segment, another; may be missing"},
+                          "rows: same segment, other segment; optional"},
     [PE_REL_SEG_BIAS] = {"r_s_bias", "num_heads,head_dim", PE_ATTEND, false, "a query for segments"},
     {.name = NULL},
 };

@@ -19,8 +19,10 @@ struct xpos {
 static const struct pe_param params[] = {
     PE_ROTARY_PARAMS,
     PE_ROTARY_PARAMS_LAST,
-    PE_P_REAL(xpos, scale_base, 512, 1e-6, 1e12, "positions over which the scale changes by zeta"),
-    PE_P_REAL(xpos, gamma, 0.4, 1e-6, 1e6, "how far the slowest pair's zeta is from 0"),
+    PE_P_REAL(xpos, scale_base, 512, 1e-6, 1e12,
+              "number of positions over which the scale changes by a factor of zeta"),
+    PE_P_REAL(xpos, gamma, 0.4, 1e-6, 1e6,
+              "sets zeta of the first pair, gamma/(1 + gamma); a larger gamma means less decay"),
     PE_P_VALUE(xpos, center,
                "position whose scale is 1: a number, default 0; \"torchscale\": half of the last position + 1, rounded "
                "up; \"lucidrains\": half of the length, rounded down"),
@@ -32,7 +34,7 @@ enum { SCALE = PE_N_ROTARY_OUTPUTS };
 static const struct pe_output_row outputs[] = {
     PE_ROTARY_OUTPUTS,
     [SCALE] = {"scale", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, NULL,
-               "what queries are multiplied by (keys by its reciprocal)"},
+               "factor on queries; keys are multiplied by its reciprocal"},
     {.name = NULL},
 };
 

@@ -11,13 +11,13 @@ struct pe_sight_fields {
 };
 
 #define PE_SIGHT_PARAMS                                                                                                \
-    PE_P_BOOL(pe_sight_fields, causal, false, "true: -inf where the key comes after the query"),                       \
+    PE_P_BOOL(pe_sight_fields, causal, false, "true: a query does not see keys after it (-inf)"),                      \
         PE_P_INT(pe_sight_fields, window, PE_UNSET, 1, PE_POSITION_MAX,                                                \
-                 "keys seen to the left, oneself included; default all"),                                              \
+                 "number of keys seen to the left, including the query's own position; default all"),                  \
         PE_P_INT(pe_sight_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX,                                          \
-                 "keys seen to the right; default window - 1, with causal 0"),                                         \
+                 "number of keys seen to the right; default window - 1, with causal 0"),                               \
         PE_P_REALS(pe_sight_fields, key_mask, 0, 1,                                                                    \
-                   "1 for keys that are seen, 0 for padding: [k_len]; to /attention also [batch, k_len]")
+                   "1 for keys that may be seen, 0 for padding: [k_len]; for /attention also [batch, k_len]")
 
 struct pe_sight {
     double reach_left, reach_right; /* a key is seen if q - k < reach_left and k - q ≤ reach_right … */

@@ -1,6 +1,6 @@
-/* Multimodal sequences: from a list of segments (text, image, video, audio, audio inside video) to the three position
- * ids of every token, time, height and width, as the Qwen-VL and Omni models and VideoRoPE count them (wire contract:
- * SCHEMES §2, "Multimodal sequences"). One pass over the tokens at plan time. */
+/* Multimodal sequences: turns a list of segments (text, image, video, audio, audio inside video) into the three
+ * position ids of every token (time, height, width), as the Qwen-VL and Omni models and VideoRoPE count them
+ * (segments.c names the papers). Planning makes one pass over the tokens. */
 #ifndef PE_SEGMENTS_H
 #define PE_SEGMENTS_H
 

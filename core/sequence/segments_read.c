@@ -222,7 +222,7 @@ static enum pe_status read_audio(struct reader *r, const struct segment *s, stru
     int64_t n = s->len != PE_UNSET_INT ? s->len : audio_tokens(r->rules->style, s->mel_frames);
     if (n < 1)
         return pe_fail(r->err, field_at(r, "mel_frames"),
-                       "mel_frames is %lld, of which position_style \"%s\" makes no token; allowed: at least 3",
+                       "mel_frames is %lld, too few for one token of position_style \"%s\"; allowed: at least 3",
                        (long long)s->mel_frames, pe_position_styles[r->rules->style]);
     b->len = (uint64_t)n;
     return PE_OK;

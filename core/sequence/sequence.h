@@ -1,4 +1,4 @@
-/* The sequence of a request: which positions its tokens, queries and keys stand at (wire contract §2.2). */
+/* The sequence of a request: the positions of its tokens, queries and keys. */
 #ifndef PE_SEQUENCE_H
 #define PE_SEQUENCE_H
 

@@ -109,10 +109,9 @@ static enum pe_status check_one_way(const struct pe_sequence_fields *f, bool fix
         return pe_fail(err, way, "the sequence is given in %d ways; give exactly one of %s", n, WAYS);
     bool run = !f->positions.n && !f->grid.n && !f->segments && !f->tokens && !f->q_positions.n && !f->k_positions.n;
     if (!run && pe_given(f->offset))
-        return pe_fail(err, "/offset", "offset goes with a run of positions; %s says itself where they are", way + 1);
+        return pe_fail(err, "/offset", "offset needs a run of positions; %s already states the positions", way + 1);
     if ((!run || f->lens.n) && pe_given(f->q_offset))
-        return pe_fail(err, "/q_offset", "q_offset goes with a run of positions; %s says itself where they are",
-                       way + 1);
+        return pe_fail(err, "/q_offset", "q_offset needs a run of positions; %s already states the positions", way + 1);
     return PE_OK;
 }
 
@@ -160,8 +159,8 @@ enum pe_status pe_sequence_check_size(const char *pointer, uint64_t n, uint64_t 
     if (!fixed || n == fixed)
         return PE_OK;
     return pe_fail(err, pointer,
-                   "%s says %llu positions, the tensor %s has %llu; give the same number, or leave %s out", pointer + 1,
-                   (unsigned long long)n, tensor, (unsigned long long)fixed, pointer + 1);
+                   "%s gives %llu positions, the tensor %s has %llu; give the same number, or leave %s out",
+                   pointer + 1, (unsigned long long)n, tensor, (unsigned long long)fixed, pointer + 1);
 }
 
 enum pe_status pe_sequence_check_sizes(const char *pointer, uint64_t n, struct pe_sequence_sizes sizes,

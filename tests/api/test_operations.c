@@ -34,7 +34,7 @@ static void every_row_is_whole(void **unused)
         assert_true(row->route.pattern && row->route.pattern[0] == '/');
         assert_string_equal(row->route.pattern + 1,
                             pe_operation_at(id)->name); /* messages of the core say POST /name */
-        assert_true(row->route.methods & API_POST);
+        assert_true(row->route.methods & API_BY_POST);
         assert_int_equal(row->route.operation, id);
         assert_null(row->route.handle);
         assert_true(row->route.group && row->route.summary && row->route.example && row->text && row->prefix);

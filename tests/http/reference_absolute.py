@@ -1,4 +1,4 @@
-"""Absolute encodings, written once more from SCHEMES §1 and AR §1-§10. A closed formula is a list of columns: exact() reads
+"""Absolute encodings, written independently from the papers. A closed formula is a list of columns: exact() reads
 a column with mpmath, table() reads all of them with NumPy in float64. What goes through weights is NumPy in float64."""
 import math
 from statistics import NormalDist
@@ -51,7 +51,7 @@ def grid_coordinates(grid):
     return [tuple(int(i) for i in index) for index in np.ndindex(*grid)]
 
 
-# ---- Sinusoids over several axes (AR §5) -----------------------------------------------------------------------------
+# ---- Sinusoids over several axes -------------------------------------------------------------------------------------
 
 
 def default_axes_dim(width, axes):
@@ -60,7 +60,7 @@ def default_axes_dim(width, axes):
 
 
 def one_axis(axis, width, **parameters):
-    """The 1-D encoding's columns (AR §4), standing on this axis."""
+    """The 1-D encoding's columns of this axis."""
     columns = reference.sinusoidal_columns(width, **parameters)
     return [column and Column(column[0], axis, column[1]) for column in columns]
 
@@ -112,7 +112,7 @@ def vjepa(dim, axes, base=10000.0):
 STYLES = {"axial": axial, "detr": detr, "mae": mae, "timm": timm, "multidim": multidim, "vjepa": vjepa}
 
 
-# ---- Fourier features (AR §6) ------------------------------------------------------------------------------------------
+# ---- Fourier features --------------------------------------------------------------------------------------------------
 
 
 def evenly(start, stop, n):
@@ -148,7 +148,7 @@ def gaussian(b):
     return [Column(f, None, row) for f in ("cospi", "sinpi") for row in rows]
 
 
-# ---- integer, binary (AR §2, §3) ---------------------------------------------------------------------------------------
+# ---- integer, binary ---------------------------------------------------------------------------------------------------
 
 
 def integer(positions, normalize="none", pe_scale=1.0):
@@ -166,7 +166,7 @@ def binary(positions, dim, bits=None, bit_order="msb", low=0.0, high=1.0):
     return np.array([[high if int(p) >> b & 1 else low for b in shifts] for p in positions], float)
 
 
-# ---- combine (AR §10) --------------------------------------------------------------------------------------------------
+# ---- combine -----------------------------------------------------------------------------------------------------------
 
 
 def combine(x, pe, how="add", x_scale=1.0, pe_scale=1.0):
@@ -178,7 +178,7 @@ def combine(x, pe, how="add", x_scale=1.0, pe_scale=1.0):
     return {"add": lambda: x + pe, "multiply": lambda: x * pe, "multiply_residual": lambda: x * (1 + pe)}[how]()
 
 
-# ---- Seeded weights (SCHEMES, introduction) ----------------------------------------------------------------------------
+# ---- Seeded weights (core/schemes/SCHEMES.md) --------------------------------------------------------------------------
 
 WORD = 2 ** 64 - 1
 GOLDEN = 0x9E3779B97F4A7C15

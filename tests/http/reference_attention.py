@@ -5,7 +5,7 @@ import numpy as np
 import reference
 
 
-# ---- Masks and softmax (BR 1) ----------------------------------------------------------------------------------------------
+# ---- Masks and softmax -----------------------------------------------------------------------------------------------------
 
 
 def seen(q_pos, k_pos, causal=False, window=None, window_right=None, key_mask=None, lens=None):
@@ -87,7 +87,7 @@ def by_key(k, table, index):
 
 
 def nezha_table(rows, d):
-    """BR 9: the encoding of the row's number, interleaved."""
+    """NEZHA (arXiv 1909.00204): the encoding of the row's number, interleaved."""
     angle = np.arange(rows)[:, None] * 10000.0 ** (-2 * np.arange(d // 2) / d)
     return np.stack([np.sin(angle), np.cos(angle)], -1).reshape(rows, d)
 
@@ -106,7 +106,7 @@ def clamp(scheme, delta, clamp_len):
 
 
 def xl_terms(scheme, q, k, q_pos, k_pos, u, v_bias, w_r, clamp_len=-1, base=10000.0):
-    """BR 10: u·k_j + (q_i + v)·(W_r R(delta))_h."""
+    """Transformer-XL (arXiv 1901.02860, section 3.3): u·k_j + (q_i + v)·(W_r R(delta))_h."""
     delta = np.asarray(q_pos)[:, None] - np.asarray(k_pos)[None]
     r = sinusoid(clamp(scheme, delta, clamp_len), w_r.shape[1], scheme != "conformer", base)
     r = (r @ w_r.T).reshape(*delta.shape, *u.shape)
@@ -122,7 +122,7 @@ def xlnet_segments(q, seg_embed, r_s_bias, ids):
 
 
 def deberta_bucket(delta, position_buckets, max_relative_positions):
-    """BR 11, decided with integers: ceil of the logarithm is the least s with (n/mid)^(mid-1) <= ((M-1)/mid)^s."""
+    """DeBERTa v2 and v3 (arXiv 2111.09543), decided with integers: ceil of the logarithm is the least s with (n/mid)^(mid-1) <= ((M-1)/mid)^s."""
     mid, n, m = position_buckets // 2, abs(delta), max_relative_positions - 1
     if position_buckets <= 0 or n <= mid:
         return delta
@@ -156,7 +156,7 @@ def split_heads(x, num_heads):
 
 
 def cope(pos_emb, q_pos, k_pos):
-    """BR 7, as the function of scores and q that attend() takes; scores are masked already. The sum goes from the key to
+    """CoPE (arXiv 2405.18719), as the function of scores and q that attend() takes; scores are masked already. The sum goes from the key to
     the query: keys after it count nothing."""
     before = np.asarray(k_pos)[None] <= np.asarray(q_pos)[:, None]
 
@@ -170,7 +170,7 @@ def cope(pos_emb, q_pos, k_pos):
     return add
 
 
-# ---- Linear kernel (BR 12) --------------------------------------------------------------------------------------------------
+# ---- Linear kernel (RoFormer, arXiv 2104.09864, equation 19) ----------------------------------------------------------------
 
 
 def phi(x):

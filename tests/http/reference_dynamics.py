@@ -1,4 +1,4 @@
-"""recursive and floater (AR §9, SCHEMES §1) in NumPy and float64: rows that follow from the row before them."""
+"""recursive and floater (FLOATER, arXiv 2003.09229) in NumPy and float64: rows that follow from the row before them."""
 import numpy as np
 
 ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0.0)}

@@ -1,4 +1,4 @@
-"""Rotary tables over several axes and xPos, written once more from SCHEMES §2 and AR §0, §11, §14-§18. A channel table is a
+"""Rotary tables over several axes and xPos, written independently from the papers. A channel table is a
 list of Channel, one per pair; coordinates are rows with a number per axis: angle[n, c] = coordinate[axis(c)] * w(c)."""
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Channel(NamedTuple):
     times_pi: bool = False  # kept apart, so that multiples of pi are exact
 
 
-# ---- Channel tables (AR §15, §16, §18) ---------------------------------------------------------------------------------
+# ---- Channel tables ----------------------------------------------------------------------------------------------------
 
 
 def ladder(width, base):
@@ -114,7 +114,7 @@ def tables(channels, rows, direction=1, attention_factor=1.0):
     return attention_factor * np.cos(angle), attention_factor * np.sin(angle)
 
 
-# ---- Layouts (AR §11): blocks are the numbers of pairs per axis --------------------------------------------------------
+# ---- Layouts: blocks are the numbers of pairs per axis -----------------------------------------------------------------
 
 IN_BLOCKS = ("half_per_axis", "vjepa2")
 
@@ -159,7 +159,7 @@ def rotate(x, cos, sin, layout="interleaved", blocks=(), rotary_offset=0):
     return out
 
 
-# ---- xPos (AR §14) -----------------------------------------------------------------------------------------------------
+# ---- xPos (arXiv 2212.10554) -------------------------------------------------------------------------------------------
 
 
 def xpos_center(center, n, offset=0):

@@ -1,4 +1,4 @@
-"""Context scalings of rotary schemes in mpmath, written from the formulas of the specification (AR section 12).
+"""Context scalings of rotary schemes in mpmath, written from the formulas of the papers and of transformers.
 
 `config` is the scaling object of a request (type or rope_type, factor, ...); nothing here reads posenc's answers. Numbers are
 the doubles of the JSON text, taken exactly; everything after is computed with 60 digits.

@@ -1,4 +1,4 @@
-"""Position ids of multimodal sequences as arrays that are glued together, the way AR §16 to §18 tell it: each block is a [3, m] array
+"""Position ids of multimodal sequences as concatenated arrays, as the models' own code builds them: each block is a [3, m] array
 whose place is decided by the largest id of the array glued on before it. Times are float32 products."""
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Bias of windows (Swin, Swin v2, BEiT), written from the specification BR §8 the way the published models build it: coordinates
+"""Bias of windows (Swin, Swin v2, BEiT), written the way the published models build it: coordinates
 of all tokens by meshgrid, their differences, one number for each; NumPy and mpmath, float64."""
 import mpmath
 import numpy as np

@@ -182,7 +182,7 @@ def test_the_config_posted_again_is_the_same(server):
 
 
 def test_published_example(server):
-    """SCHEMES 5, to the letter but for the config."""
+    """The example of two queries, to the letter but for the config."""
     answer = server.ask("/attention", scheme="none", q=[[1, 0], [0, 1]], k=[[1, 0], [0, 1]], softmax_scale=1).json()
     assert answer["tensors"] == {"probs": {"dtype": "f32", "shape": [2, 2], "data": [[0.7310586, 0.26894143], [0.26894143, 0.7310586]]}}
     assert answer["scheme"] == "none" and answer["empty_rows"] == 0

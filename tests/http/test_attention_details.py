@@ -97,7 +97,7 @@ def cope_forward(pos_emb):
 
 
 def test_cope_counts_from_the_key_to_the_query(server):
-    """6. A reverse cumulative sum: the oldest key has the largest position. And BR 16's values."""
+    """6. A reverse cumulative sum: the oldest key has the largest position. And values by hand."""
     q, k, _ = qkv((1, 2, 7, 4))
     pos_emb, visible = draw(6, 4), truth.seen(range(7), range(7), causal=True)
     right, wrong = (truth.attend(q, k, visible=visible, last=f)["probs"] for f in (truth.cope(pos_emb, range(7), range(7)), cope_forward(pos_emb)))

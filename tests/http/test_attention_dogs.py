@@ -1,5 +1,5 @@
 """The textbook's experiments as requests: the two dogs, slopes, bucket edges, the sum of cosines, RoPE in linear
-attention, and what relative positions promise (BR 13, seeds 002-004)."""
+attention, and what relative positions promise."""
 import numpy as np
 import pytest
 
@@ -64,7 +64,7 @@ def test_words_are_the_same_in_every_sentence(server):
 
 
 def test_a_causal_mask_alone_tells_them_apart(server):
-    """Why the experiment is run without one (BR 13)."""
+    """Why the experiment is run without one."""
     first, second = dogs(server, scheme="none", causal=True)
     assert np.abs(first - second).max() > 0.1
 
@@ -75,7 +75,7 @@ def test_words_have_seed_0(server):
 
 
 def test_slopes_of_each_head(server):
-    """BR 16, H = 6: the distances' prices."""
+    """ALiBi with 6 heads, by hand: the bias at each distance."""
     q = np.zeros((1, 6, 4, 8))
     scores = one(server, {"scheme": "alibi"}, "scores", q=q, k=q)
     np.testing.assert_allclose(-scores[0, :, 0, 1], [.25, .0625, .015625, .00390625, .5, .125], atol=0)
@@ -83,7 +83,7 @@ def test_slopes_of_each_head(server):
 
 
 def test_bucket_edges_of_t5(server):
-    """BR 3: where a bias first changes. The table's row number as the bias makes them visible."""
+    """T5: where a bias first changes. The table's row number as the bias makes them visible."""
     table = np.arange(32.0)[:, None]
     ask = lambda n, **f: one(server, {"scheme": "t5", "num_heads": 1, **f}, "scores", q=np.zeros((1, 4)), k=np.zeros((n, 4)), table=table)[0]
     before = ask(200)[::-1]  # distance 0, 1, … to the left
@@ -96,7 +96,7 @@ def test_bucket_edges_of_t5(server):
 
 
 def test_products_of_sinusoids_are_sums_of_cosines(server):
-    """PE(m)·PE(n) = sum of cos((m-n)·w_i), d/2 at 0, whatever m; BR 13's values for d = 128."""
+    """PE(m)·PE(n) = sum of cos((m-n)·w_i), d/2 at 0, whatever m; values for d = 128."""
     pe = encode_one(server, scheme="sinusoidal", dim=128, len=600, dtype="f64")
     products = one(server, {"scheme": "none", "softmax_scale": 1}, "scores", q=pe, k=pe)
     w = 10000.0 ** (-2 * np.arange(64) / 128)

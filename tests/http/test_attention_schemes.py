@@ -1,4 +1,4 @@
-"""POST /attention with every scheme of SCHEMES 1-4 against float64 NumPy: random shapes, masks, grouped heads, one row, one
+"""POST /attention with every scheme against float64 NumPy: random shapes, masks, grouped heads, one row, one
 key, everything hidden; and the shapes of a model, [1, 16, 2048, 64]."""
 import numpy as np
 import pytest
@@ -358,7 +358,7 @@ def test_deberta_projects_its_embeddings(server, norm, share, types):
 
 
 def test_transformer_xl_same_length(server):
-    """BR 10: keys j <= i - shift are hidden too; with a full memory each query sees exactly mem_len + 1 keys."""
+    """Transformer-XL's same_length: keys j <= i - shift are hidden too; with a full memory each query sees exactly mem_len + 1 keys."""
     q, k, _ = qkv((1, 2, 4, 4), 2, 10)
     q_pos, k_pos = bottom_right(4, 10)
     case = transformer_xl(q, k, q_pos, k_pos)

@@ -1,4 +1,4 @@
-"""POST /encode with input x: combined (SCHEMES §1, AR §10)."""
+"""POST /encode with input x: combined."""
 import json
 import random
 
@@ -130,7 +130,7 @@ def test_files(server):
     expected = encode_one(server, scheme="sinusoidal", x=inline(x, "f32"), x_scale="sqrt_dim")
     body, headers = multipart(request=json.dumps({"scheme": "sinusoidal", "x_scale": "sqrt_dim", "format": "npy"}), x=npy(x))
     assert from_npy(server.post("/encode", body, headers)).tobytes() == expected.tobytes()
-    query = "/encode?scheme=sinusoidal&x_scale=sqrt_dim&format=npy"  # text as it stands, API §2
+    query = "/encode?scheme=sinusoidal&x_scale=sqrt_dim&format=npy"  # text as it stands
     one = server.post(query, npy(x), {"Content-Type": "application/x-npy"})
     assert one.status == 200, one
     assert from_npy(one).tobytes() == expected.tobytes()
@@ -143,7 +143,7 @@ def test_random(server, seed):
     x = normal(*[rng.randint(1, 3) for _ in range(rng.randint(0, 2))], n, dim, seed=seed)
     how = rng.choice(HOW)
     scales = given(x_scale=rng.choice([None, 2, "sqrt_dim"]), pe_scale=rng.choice([None, -0.1]))
-    scales = {} if how == "multiply_residual" else scales  # AR §10 writes it without
+    scales = {} if how == "multiply_residual" else scales  # its formula has no scales
     positions = rng.choice([None, [rng.uniform(-50, 50) for _ in range(n)]])
     parameters = given(layout=rng.choice([None, "half"]))
     request = given(scheme="sinusoidal", combine=how, positions=positions, x=inline(x), **parameters, **scales)

@@ -1,4 +1,4 @@
-"""POST /encode with recursive and floater: rows that follow from the row before them (SCHEMES §1, AR §9)."""
+"""POST /encode with recursive and floater: rows that follow from the row before them (core/schemes/recursive.c, floater.c)."""
 import random
 
 import numpy as np
@@ -111,7 +111,7 @@ def test_floater_by_default(server):
 
 
 def test_the_library_s_rk4_is_not_the_classic_one(server):
-    """They differ by the order of 1e-8 here: visible in float64, as AR §9 says."""
+    """They differ by the order of 1e-8 here: visible in float64."""
     w = weights(6, 6, seed=8, time_input=True, scale=2)
     fields = dict(scheme="floater", len=60, dt=0.1, substeps=2, activation="tanh", dtype="f64", **sent(w))
     difference = np.abs(encode_one(server, method="rk4_38", **fields) - encode_one(server, method="rk4", **fields)).max()

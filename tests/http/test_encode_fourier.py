@@ -1,4 +1,4 @@
-"""POST /encode with fourier: nerf, perceiver, gaussian (SCHEMES §1, AR §6)."""
+"""POST /encode with fourier: nerf, perceiver, gaussian."""
 import random
 
 import numpy as np
@@ -77,7 +77,7 @@ def test_nerf_is_exact(server, parameters, dtype):
 
 
 def test_perceiver_by_default(server):
-    """Preset of AR §22: 64 bands, 224 x 224, 258 columns."""
+    """Perceiver for ImageNet (arXiv 2103.03206): 64 bands, 224 x 224, 258 columns."""
     fields = dict(style="perceiver", grid=[224, 224])
     table = fourier(server, dtype="f64", **fields)
     columns, rows = absolute.perceiver([224, 224]), absolute.perceiver_coordinates([224, 224])

@@ -1,4 +1,4 @@
-"""POST /encode with integer and binary: defaults, every parameter, exactness, laws, refusals (SCHEMES §1, AR §2, §3)."""
+"""POST /encode with integer and binary: defaults, every parameter, exactness, laws, refusals."""
 import random
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""learned: rows looked up under each policy, tables resized to a grid, tables of rows and columns (SCHEMES §1, AR §7, §8)."""
+"""learned: rows looked up under each policy, tables resized to a grid, tables of rows and columns."""
 import random
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""POST /encode with the relative schemes: what needs no content. Indices, distances, encodings (BR 9-11), refusals."""
+"""POST /encode with the relative schemes: what needs no content. Indices, distances, encodings, refusals."""
 import numpy as np
 import pytest
 
@@ -44,7 +44,7 @@ def test_every_distance_of_deberta(server, buckets, most, clamp_first):
 
 
 def test_published_buckets_of_deberta(server):
-    """BR 11: 256 of 512."""
+    """DeBERTa-v3: 256 buckets of 512 distances."""
     known = {128: 128, 129: 129, 130: 130, 150: 143, 200: 169, 256: 192, 300: 207, 400: 233, 500: 254, 508: 255, 511: 255}
     got = encode_one(server, scheme="deberta", position_buckets=256, q_positions=list(known), k_positions=[0, 1])[:, 0]
     assert (got - 256).tolist() == list(known.values())

@@ -20,7 +20,7 @@ def near(got, expected, tolerance=1e-7):
     np.testing.assert_allclose(got, expected, rtol=0, atol=tolerance)
 
 
-# ---- Values of the specification -------------------------------------------------------------------------------------
+# ---- Reference values ------------------------------------------------------------------------------------------------
 
 
 def test_the_first_thing_a_user_types(server):
@@ -39,7 +39,7 @@ def test_the_first_thing_a_user_types(server):
 
 
 def test_the_documented_answer_to_the_letter(server):
-    """API §2.3, byte for byte but for line breaks."""
+    """A small answer, byte for byte but for line breaks."""
     assert server.ask(scheme="rope", len=2, head_dim=4).body.decode().replace("\n", "") == (
         '{"scheme":"rope","config":{"scheme":"rope","head_dim":4,"rotary_dim":4,"rotary_offset":0,"base":10000.0,'
         '"layout":"interleaved","direction":1,"scaling":{"type":"default"},"attention_factor":1.0,"form":"pairs","arith":"exact"},'
@@ -48,7 +48,7 @@ def test_the_documented_answer_to_the_letter(server):
 
 
 def test_reference_frequencies(server):
-    """Absolute and rotary §21: head_dim 128, base 1e4."""
+    """head_dim 128, base 1e4."""
     w = encode_one(server, scheme="rope", head_dim=128, len=1, outputs=["inv_freq"])
     assert w.dtype == "f8" and w.shape == (64,)
     near(w[[1, 31, 63]], np.array([0.86596432336, 0.0115478198469, 0.000115478198469]), 1e-12)

@@ -1,4 +1,4 @@
-"""POST /encode with sinusoidal over several axes: every style, where libraries disagree, exactness (SCHEMES §1, AR §5)."""
+"""POST /encode with sinusoidal over several axes: every style, where libraries disagree, exactness."""
 import random
 
 import numpy as np
@@ -98,7 +98,7 @@ def test_detr_stands_one_further(server, h, w, quarter):
 
 
 def test_odd_widths(server):
-    """AR §4 in one axis: five columns at position 1 by three rules."""
+    """One axis: five columns at position 1 by three rules."""
     def row(odd, **fields):
         return sinusoid(server, dim=5, positions=[1], odd=odd, dtype="f64", **fields)[0]
     w = 10000.0 ** (-2 * np.arange(3) / 5)  # paper: the exponent's denominator is odd, too

@@ -1,4 +1,4 @@
-"""POST /encode with swin, swinv2, beit: indices, tables looked up, the network of v2, masks, sizes, refusals (BR §8)."""
+"""POST /encode with swin, swinv2, beit: indices, tables looked up, the network of v2, masks, sizes, refusals."""
 import random
 
 import numpy as np
@@ -54,7 +54,7 @@ def test_a_length_is_a_line(server, scheme):
 
 
 def test_published_indices(server):
-    """BR §8 and §16."""
+    """Indices by hand."""
     assert encode_one(server, scheme="swin", grid=[2, 2]).tolist() == [[4, 3, 1, 0], [5, 4, 2, 1], [7, 6, 4, 3], [8, 7, 5, 4]]
     oblong = encode_one(server, scheme="swin", grid=[2, 3])
     assert oblong[0].tolist() == [7, 6, 5, 2, 1, 0] and oblong[5].tolist() == [14, 13, 12, 9, 8, 7]
@@ -194,7 +194,7 @@ def test_a_few_ulp_of_the_exact_value(server):
 
 
 def test_published_coordinates(server):
-    """Seen through a network that passes one on; BR §16: the last is log2(9)/3, not 1."""
+    """Seen through a network that passes one on: the last is log2(9)/3, not 1."""
     through = dict(scheme="swinv2", b1=[0, 0], w2=[[1, -1]], dtype="f64")
     published = [0, .3665118912, .5720690113, .7156137961, .8260157656, .9157446432, .9913349305, 1.0566416671]
     logit = lambda bias: -np.log(16 / bias - 1)

@@ -15,7 +15,7 @@ ROPE, SINE, ALIBI = {"scheme": "rope", "len": 4}, {"scheme": "sinusoidal", "len"
 
 
 def check_problem(response, status, pointer, words):
-    """RFC 9457 with our members (API §3)."""
+    """RFC 9457 with our members."""
     assert response.status == status, response
     assert response.headers["Content-Type"].split(";")[0] == "application/problem+json"
     problem = response.json()

@@ -46,7 +46,7 @@ def test_content_type_and_length(server, format_):
 
 
 def test_raw_lists_its_tensors(server):
-    """The example of API §2.3."""
+    """Raw bytes and their headers."""
     response = server.ask(scheme="rope", len=2048, format="raw")
     assert response.headers["Posenc-Tensors"] == (
         'cos;dtype="f32";shape="2048,32";offset=0, sin;dtype="f32";shape="2048,32";offset=262144')

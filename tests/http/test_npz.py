@@ -67,7 +67,7 @@ def test_entries_are_the_npy_answers(server):
 
 
 def test_rotated_files_and_empty_ones(server):
-    """The command of API §2.4; tensors without elements have an entry all the same."""
+    """Rotated tensors as npz; a tensor without elements has an entry too."""
     q, k = np.ones((2, 5, 8), "f4"), np.ones((0, 5, 8), "f4")
     for parts in ({"q": npy(q)}, {"q": npy(q), "k": npy(k)}, {"q": npy(k), "k": npy(k)}):
         body, headers = multipart(request='{"scheme":"rope","format":"npz"}', **parts)

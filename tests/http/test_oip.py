@@ -119,7 +119,7 @@ def test_unknown_paths(server, path, word):
 
 
 def test_the_documented_answer(server):
-    """SCHEMES §8, to the byte."""
+    """The form of the protocol, to the byte."""
     asked = b'{"inputs":[{"name":"q","shape":[1,1,1,2],"datatype":"FP32","data":[1,0]}],"parameters":{"offset":1}}'
     answer = server.request("POST", "/v2/models/rope/infer", asked)
     assert answer.status == 200 and answer.headers["Inference-Header-Content-Length"] is None

@@ -1,4 +1,4 @@
-"""Presets: every one plans and fills; what they say is held against a table of its own, copied by hand from AR §22 and BR §15; and the
+"""Presets: every one plans and fills; what they say is held against a table of its own, copied by hand from published configs; and the
 request's own fields win."""
 import pytest
 
@@ -71,7 +71,7 @@ def test_one_by_name(server, presets):
     assert answer.status == 404 and "llama-3.1" in answer.json()["detail"]
 
 
-# ---- AR §22 by hand (smollm3: the checkpoint's base, where AR has the class default): layout, head_dim, rotary_dim, base, scaling type and factor ----
+# ---- Rotary models by hand (smollm3: the checkpoint's base, not the class default): layout, head_dim, rotary_dim, base, scaling type and factor ------
 
 ROTARY = {
     "llama-1": ("half", 128, 128, 1e4, None), "llama-2": ("half", 128, 128, 1e4, None),
@@ -134,7 +134,7 @@ def test_layers(server):
     refused(server, "/layer_type", "preset", scheme="rope", layer_type="full_attention", len=2)
 
 
-# ---- BR §15 and §2, §3, §8 by name ----
+# ---- Models with biases, relative terms and windows, by name ----
 
 
 def test_biases_by_name(server):

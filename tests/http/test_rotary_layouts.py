@@ -1,4 +1,4 @@
-"""rope over several axes: the order of expanded tables, and /rotate in every layout (SCHEMES §2, AR §11, §15)."""
+"""rope over several axes: the order of expanded tables, and /rotate in every layout."""
 import random
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""rope over several axes, from /encode: channel tables, coordinates, orders, exactness (SCHEMES §2, AR §15, §16, §18)."""
+"""rope over several axes, from /encode: channel tables, coordinates, orders, exactness."""
 import numpy as np
 import pytest
 

@@ -1,4 +1,4 @@
-"""rope's eight scalings over a socket: reference values of the specification (AR §12, §21), random objects against mpmath, pasted
+"""rope's eight scalings over a socket: reference values, random objects against mpmath, pasted
 Hugging Face objects, and where libraries disagree."""
 import random
 

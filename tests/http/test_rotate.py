@@ -26,11 +26,11 @@ def near(got, expected, tolerance=1e-6):
     np.testing.assert_allclose(got.astype(float), expected, rtol=0, atol=tolerance)
 
 
-# ---- Values of the specification ---------------------------------------------------------------------------------------
+# ---- Reference values --------------------------------------------------------------------------------------------------
 
 
 def test_the_documented_answer(server):
-    """SCHEMES §2: one pair turned by one radian."""
+    """One pair rotated by one radian."""
     answer = server.ask("/rotate", scheme="rope", offset=1, q=[[1, 0]]).json()
     assert answer["tensors"] == {"q": {"dtype": "f32", "shape": [1, 2], "data": [[0.5403023, 0.84147096]]}}
     assert answer["config"]["head_dim"] == 2

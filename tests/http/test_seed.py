@@ -1,4 +1,4 @@
-"""Weights of a seed: N(0, std²), the same bytes on every machine (SCHEMES, introduction).
+"""Weights of a seed: N(0, std²), the same bytes on every machine (core/schemes/SCHEMES.md).
 
 Value i of a tensor is std * PHI^-1((k + 1/2)/2^53) in float32, k the top 53 bits of splitmix64's finalizer of
 (seed * 0x9E3779B97F4A7C15 xor fnv1a64(name)) + (i + 1) * 0x9E3779B97F4A7C15."""

@@ -1,4 +1,4 @@
-"""segments: position ids of multimodal models (AR §16 to §18), by hand, against the reference, and through rope."""
+"""segments: position ids of multimodal models, by hand, against the reference, and through rope."""
 import random
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Requests that name stored weights (SCHEMES' introduction): our names, map, checkpoints' names (BR 15), tags of answers."""
+"""Requests that name stored weights (core/schemes/SCHEMES.md): our names, map, checkpoints' names, tags of answers."""
 import hashlib
 import json
 import struct
@@ -57,7 +57,7 @@ def test_map(clean):
 
 
 def test_names_of_checkpoints(clean):
-    """BR 15: where just one fits."""
+    """Only if exactly one tensor fits."""
     put(clean, "hf", named({HF: TABLE, "shared.weight": np.zeros((4, 4), "f4")}))
     sent = clean.ask(**T5, table=TABLE.tolist()).body
     assert clean.ask(**T5, weights="hf").body == sent

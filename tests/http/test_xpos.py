@@ -1,4 +1,4 @@
-"""xpos: rotation with a scale that decays with the distance, from /encode and /rotate (SCHEMES §2, AR §14)."""
+"""xpos: rotation with a scale that decays with the distance, from /encode and /rotate (arXiv 2212.10554)."""
 import random
 
 import numpy as np
@@ -32,7 +32,7 @@ def near(got, expected, tolerance=1e-12, err_msg=""):
 
 
 def test_reference_values(server):
-    """AR §21: 64 channels, position 100."""
+    """64 channels, position 100."""
     row = scale(server, positions=[100], dtype="f64")[0]
     near(row[[0, 31]], np.array([0.782954834501, 0.995600658306]), 6e-13)
 

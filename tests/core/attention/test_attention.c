@@ -137,7 +137,7 @@ static void assert_values(const char *json, const char *output, const double *ex
     free(got);
 }
 
-/* SCHEMES 5's example; a softcap by hand: 2·tanh(x/2). */
+/* Two queries and keys by hand; a softcap by hand: 2·tanh(x/2). */
 static void softmax_of_products(void **unused)
 {
     (void)unused;
@@ -155,7 +155,8 @@ static void softmax_of_products(void **unused)
                   1, 1e-14);
 }
 
-/* BR 16: logits 0 | 0 0 | 0 1 2 under a causal mask; its values are what is added to them. */
+/* CoPE (arXiv 2405.18719) by hand: logits 0 | 0 0 | 0 1 2 under a causal mask; the values are the terms added to them.
+ */
 static void cope_counts_from_the_key_to_the_query(void **unused)
 {
     (void)unused;
@@ -167,7 +168,7 @@ static void cope_counts_from_the_key_to_the_query(void **unused)
                   "scores", expected, 9, 1e-9);
 }
 
-/* BR 16: NEZHA K = 2, d = 4; relative 0 is row 2. With q = e_c the logit is the table's channel. */
+/* NEZHA (arXiv 1909.00204) with K = 2, d = 4; relative 0 is row 2. With q = e_c the logit is the table's channel. */
 static void nezha_counts_rows(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
 /* config.json read for its positions: excerpts of real configs (positions and some of what surrounds them) and the
- * fields that must come out, which are the models' numbers of AR §22. */
+ * fields that must come out, which are the numbers of the released models. */
 #include "core/models/models.h"
 #include "tests/support/request.h"
 

@@ -1,5 +1,5 @@
-/* Presets: what every row must have, and the numbers of the models themselves (AR §22, BR §15 and the sources that the
- * rows name), written here from those sources. */
+/* Presets: the fields that every row must have, and the numbers of the models themselves, written here from the sources
+ * that the rows name. */
 #include "core/models/field.h"
 #include "core/params.h"
 #include "tests/support/request.h"
@@ -257,7 +257,7 @@ static void models_have_their_numbers(void **unused)
     }
 }
 
-/* ---- Models with biases and relative attention: BR §15, a line each ---- */
+/* ---- Models with biases and relative attention: the numbers of their published configs, a line each ---- */
 
 #define REST 400 /* room for the fields */
 
@@ -407,7 +407,7 @@ static void stages_of_swin(void **unused)
         }
 }
 
-/* What BR §17 lists as from memory, and nothing else of §15. */
+/* The presets whose numbers nobody has seen in a checkpoint or vendor's code, and no others. */
 static void certainty_is_what_was_seen(void **unused)
 {
     (void)unused;
@@ -467,7 +467,7 @@ static void windows_bring_their_grid(void **unused)
     test_refused("{\"preset\":\"swin-tiny\",\"layer_type\":\"stage5\"}", "/layer_type", "stage4");
 }
 
-/* ---- Lists: their length, ends and sums (of the decimals in AR §22, added exactly) ---- */
+/* ---- Lists: their length, ends and sums (of the published decimals, added exactly) ---- */
 
 struct list {
     const char *preset, *name;

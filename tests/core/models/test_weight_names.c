@@ -1,4 +1,4 @@
-/* Which weights a request can take, and the names of BR §15 under which public checkpoints have them. */
+/* The weights that a request can use, and their names in public checkpoints. */
 #include "tests/support/request.h"
 
 #include <setjmp.h>

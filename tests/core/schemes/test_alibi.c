@@ -1,4 +1,4 @@
-/* ALiBi: slopes of the specification, every form, masks, alignment, rounding, and the law that the bias depends on
+/* ALiBi: the published slopes, every form, masks, alignment, rounding, and the law that the bias depends on
  * distance only. */
 #include "tests/support/request.h"
 

@@ -27,7 +27,7 @@ static void assert_first(const char *json, const double *expected, size_t n)
     test_request_drop(&r);
 }
 
-/* BR §16 */
+/* Indices by hand, from unilm's beit/modeling_finetune.py. */
 static void published_index(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* DeBERTa's buckets: the specification's values, ends of the table, where the logarithm is an integer, the two
+/* DeBERTa's buckets: reference values, ends of the table, where the logarithm is an integer, the two
  * spellings, refusals. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"

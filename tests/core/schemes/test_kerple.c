@@ -1,4 +1,4 @@
-/* KERPLE: the specification's values, ALiBi as its special case, roots that are whole (ties of the narrow formats),
+/* KERPLE: reference values, ALiBi as its special case, roots that are whole (ties of the narrow formats),
  * masks, refusals. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"

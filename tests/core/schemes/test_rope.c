@@ -1,4 +1,4 @@
-/* RoPE: the specification's reference values, its forms, and its laws. */
+/* RoPE: reference values, its forms, and its laws. */
 #include "tests/support/request.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static void assert_rotated(const char *json, const double *expected, size_t n, d
     test_request_drop(&r);
 }
 
-/* x = (1, 2, 3, 4) at position 5, base 10000, to the specification's 12 digits */
+/* x = (1, 2, 3, 4) at position 5, base 10000, to 12 digits */
 static void reference_values(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* Sandwich: the specification's values, the product of two sinusoidal encodings, masks, refusals. */
+/* Sandwich: reference values, the product of two sinusoidal encodings, masks, refusals. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 

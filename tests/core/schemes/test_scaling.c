@@ -1,4 +1,4 @@
-/* Context scalings: the specification's reference values, frequencies and factors from mpmath and NumPy (written by
+/* Context scalings: reference values, frequencies and factors from mpmath and NumPy (written by
  * tests/http/reference_scaling.py's formulas), objects pasted from public configs, the resolved config read again, and
  * refusals. */
 #include "core/schemes/scaling.h"
@@ -59,7 +59,7 @@ static void assert_digits(const char *json, double value, const char *digits)
         fail_msg("%s: %s, expected %s", json, text, digits);
 }
 
-/* ---- The specification's values ---- */
+/* ---- Reference values ---- */
 
 #define YARN(rest) "{\"type\":\"yarn\"," rest "}"
 #define DEEPSEEK_V3                                                                                                    \

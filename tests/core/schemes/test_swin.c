@@ -1,4 +1,4 @@
-/* Swin's window bias: the specification's indices, values looked up exactly, who sees whom, sizes and refusals. */
+/* Swin's window bias: indices by hand, values looked up exactly, masks, sizes and refusals. */
 #include "tests/support/request.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static void assert_first(const char *json, const char *name, const double *expec
     test_request_drop(&r);
 }
 
-/* BR §8 and §16; Microsoft's code gives the same. */
+/* By hand; Microsoft's code gives the same. */
 static void published_indices(void **unused)
 {
     (void)unused;

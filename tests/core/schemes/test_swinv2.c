@@ -1,4 +1,4 @@
-/* Swin v2's window bias: the specification's coordinates, seen through networks that pass one of them on; the network's
+/* Swin v2's window bias: coordinates by hand, seen through networks that pass one of them on; the network's
  * parts one by one; sizes and refusals. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
@@ -17,7 +17,7 @@
 
 static double sixteen(double x) { return 16 / (1 + exp(-x)); }
 
-/* BR §16: window of 8, from the query at the end of a line (key at distance 7) to itself. */
+/* By hand: window of 8, from the query at the end of a line (key at distance 7) to itself. */
 static void published_coordinates(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* T5's buckets: the specification's values, where libraries' logarithms round differently, tables sent and seeded, what
+/* T5's buckets: reference values, where libraries' logarithms round differently, tables sent and seeded, what
  * is answered without one, masks and refusals. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
