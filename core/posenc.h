@@ -155,11 +155,12 @@ enum pe_status pe_params_read(const struct pe_param *rows, void *config, const s
 
 /* ---- Schemes: the catalogue ------------------------------------------------------------------------------------ */
 
-enum pe_operation_id { /* PE_ENCODE, PE_ROTATE, PE_ATTEND */
+/* PE_ENCODE, PE_ROTATE, PE_ATTEND */
+enum pe_operation_id {
 #define OPERATION(name, id) PE_##id,
 #include "core/operation_list.h"
 #undef OPERATION
-                       PE_N_OPERATIONS
+    PE_N_OPERATIONS
 };
 
 struct pe_output_row {
