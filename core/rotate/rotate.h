@@ -4,7 +4,7 @@
 
 #include "core/scheme.h"
 
-/* Takes the tensors and the field tensor_layout out of the request; fixes head_dim in the config by the tensors'. Makes
+/* Reads the tensors and the field tensor_layout from the request; their width becomes head_dim in the config. Makes
  * plan->rotator. */
 enum pe_status pe_rotator_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                struct pe_error *err);
