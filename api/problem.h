@@ -1,4 +1,4 @@
-/* What a request is refused with: a status, where, why. The body of every error answer is made from it. */
+/* The reason why a request is refused: status, pointer, detail. The body of every error answer is printed from it. */
 #ifndef API_PROBLEM_H
 #define API_PROBLEM_H
 
@@ -14,7 +14,7 @@ struct api_problem {
 /* Fills *problem and returns false: a failing function ends with `return api_fail(problem, …)`. */
 bool api_fail(struct api_problem *problem, int status, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* Nobody waits for the answer any more: 503, which nobody sees. */
+/* The client has left: a 503 that nobody sees. */
 bool api_fail_left(struct api_problem *problem);
 bool api_fail_memory(struct api_problem *problem);
 bool api_fail_core(struct api_problem *problem, const struct pe_error *err); /* what the core has refused */

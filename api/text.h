@@ -1,4 +1,4 @@
-/* Text that grows, and JSON written into it: every JSON document of ours but the numbers of tensors comes from here. */
+/* Growing text, and functions that write JSON into it: they write all our JSON except the numbers of tensors. */
 #ifndef API_TEXT_H
 #define API_TEXT_H
 

@@ -3,7 +3,7 @@
 #include "core/reduce.h"
 #include "core/slice.h"
 
-/* Multiply-adds that take as long as making one element: a nanosecond or some, and microseconds. */
+/* Multiply-adds that take as long as computing one element: a few nanoseconds (quick), or microseconds (slow). */
 static const double element_work[] = {[PE_QUICK] = 4, [PE_SLOW] = PE_SLOW_WORK, [PE_HEAVY] = 4};
 
 double pe_plan_work(const struct pe_plan *plan)

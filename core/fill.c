@@ -1,4 +1,4 @@
-/* Writes any elements of what a plan answers: of whole outputs, of their parts, of a Toeplitz output's line. */
+/* Writes any elements of a plan's outputs: of whole outputs, of sliced ones, of the line of a Toeplitz output. */
 #include "core/fill_whole.h"
 #include "core/operation.h"
 #include "core/slice.h"

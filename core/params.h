@@ -53,8 +53,8 @@
         .name = NULL                                                                                                   \
     }
 
-#define PE_UNSET ((double)NAN) /* fallback of a parameter that the plan derives, or that stays away */
-#define PE_UNSET_WORD (-1)     /* the same of a word: its field holds an index into words */
+#define PE_UNSET ((double)NAN) /* the default of a parameter that the plan derives or leaves unset */
+#define PE_UNSET_WORD (-1)     /* the same for a word: its field holds an index into words */
 
 /* out = prefix/name as a JSON pointer (RFC 6901: "~" is written ~0 and "/" ~1), cut to room. */
 void pe_pointer_join(char *out, size_t room, const char *prefix, const char *name);
@@ -71,8 +71,8 @@ bool pe_when_holds(const char *when, const struct pe_param *rows, const void *co
 /* The value of the integer parameter called name; false if rows have none or it is unset. */
 bool pe_param_integer(const struct pe_param *rows, const void *config, const char *name, size_t n, int64_t *value);
 
-/* Writes the config as fields, in the order of rows, leaving out what is unset or not in use. Returns how many; fields
- * has room for all rows, and nested has for the fields of objects inside. */
+/* Writes the config as fields, in the order of rows, without those that are unset or not in use. Returns their number;
+ * fields has room for all rows, and nested for the fields of objects inside. */
 size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields,
                        struct pe_field **nested);
 size_t pe_params_count(const struct pe_param *rows); /* rows, and rows of the objects inside */

@@ -1,5 +1,5 @@
-/* What a slice's step makes of the numbers it passes over: one of each block. Rows of the whole are gone through once
- * for all numbers of the answer that they belong to, since some outputs make a whole row, or many, for a part of it. */
+/* Reduction: a slice's step turns each block of numbers into one. Rows of the whole output are computed once for all
+ * numbers of the answer that need them, because some outputs compute a whole row, or many, for any part of it. */
 #ifndef PE_REDUCE_H
 #define PE_REDUCE_H
 
@@ -7,19 +7,19 @@
 
 struct pe_part;
 
-/* Numbers of the whole that one of the answer is made of. */
+/* How many numbers of the whole output one number of the answer is computed from. */
 uint64_t pe_reduce_block(const struct pe_part *part, unsigned rank);
 
-/* Sets unit, period and most of an answer whose shape is known: what is made at one go from the same rows. */
+/* Sets unit, period and most of an answer whose shape is known: a unit is computed at one go from the same rows. */
 void pe_reduce_shape(struct pe_output *answer, const struct pe_output *whole, const struct pe_part *part);
 
-/* Room beside the stack for answers whose rows are long, where going through the whole anew is dear. Makes
- * plan->tallies, if it is needed. */
+/* Memory for answers with long rows, where computing the whole output again would be expensive. Makes plan->tallies if
+ * the stack is not enough. */
 enum pe_status pe_tallies_init(struct pe_plan *plan, struct pe_error *err);
 void pe_tallies_drop(struct pe_plan *plan);
 double pe_tallies_bytes(const struct pe_plan *plan); /* those that threads at work write to */
 
-/* How often the whole of output i is gone through. */
+/* How often all of output i is computed. */
 double pe_reduce_passes(const struct pe_plan *plan, size_t i);
 
 /* Elements first … first+n-1 of the part of output i. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps of the last axis up to which what stands between two samples is made with them. */
+/* Up to this step on the last axis the elements between two samples are computed together with them. */
 enum { SPACED_MAX = 64 };
 
 /* What finding elements takes beside making them, in multiply-adds: beginning a fill, which is all there is to a single
@@ -139,7 +139,7 @@ static enum pe_status check_reduce(const struct pe_plan *plan, const struct pe_r
     return PE_OK;
 }
 
-/* The pace of who waits for the answer; each element takes as long as before. */
+/* The pace for the client that waits; each element takes as long as before. */
 static void set_heavy(struct pe_plan *plan)
 {
     if (plan->pace == PE_SLOW && plan->element_work == 0)
@@ -187,7 +187,7 @@ void pe_part_place(const struct pe_part *part, unsigned rank, uint64_t element, 
         place[axis] = element % part->count[axis];
 }
 
-/* Where a place stands in the whole, counted flat. */
+/* The flat index, in the whole output, of a place in the part. */
 static uint64_t flat(const struct pe_part *part, const struct pe_output *whole, const uint64_t *place)
 {
     uint64_t at = 0;
@@ -218,7 +218,7 @@ static uint64_t run_at(const struct pe_part *part, const struct pe_output *whole
 
 enum { SPAN = PE_SCRATCH_BYTES / sizeof(double) };
 
-/* Elements of the last axis, a few steps apart: filled with what stands between them. */
+/* Elements of the last axis, a few steps apart: filled together with the elements between them. */
 static size_t fill_spaced(const struct pe_plan *plan, size_t i, uint64_t at, uint64_t step, uint64_t n, char *dst)
 {
     _Alignas(64) char span[PE_SCRATCH_BYTES];

@@ -1,4 +1,4 @@
-/* Parts of outputs: ranges with steps on each axis (Python's rules), and what a step does with what it passes over. */
+/* Parts of outputs: ranges with steps on each axis (Python's rules), and the reduction of the elements of one step. */
 #ifndef PE_SLICE_H
 #define PE_SLICE_H
 
@@ -16,11 +16,11 @@ struct pe_part {
 /* The index of an element of the part on each axis of the whole, counted in steps: rank of them. */
 void pe_part_place(const struct pe_part *part, unsigned rank, uint64_t element, uint64_t *place);
 
-/* Once the outputs are shaped: cuts them as the request says. Makes plan->parts and plan->answers, where there are
- * slices. */
+/* Cuts the outputs as the request's slices state, once they have shapes. Makes plan->parts and plan->answers if there
+ * are slices. */
 enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
-/* Multiply-adds, or what takes as long, of making the answer's elements of output i, where one of the whole takes
- * `each`. After pe_slices_init. */
+/* The work in multiply-adds of computing the answered elements of output i, if one element of the whole output takes
+ * `each`. Call it after pe_slices_init. */
 double pe_slice_work(const struct pe_plan *plan, size_t i, double each);
 void pe_slices_drop(struct pe_plan *plan);
 

@@ -1,4 +1,4 @@
-/* What the operating system knows of this process and this machine. */
+/* Facts about this process and this machine from the operating system. */
 #ifndef SERVER_PROCESS_H
 #define SERVER_PROCESS_H
 

@@ -1,4 +1,4 @@
-/* The way from a request's fields to the stream of its answer, for endpoints that read and write in forms of their own.
+/* The steps from a request's fields to the stream of its answer, also for endpoints with their own request format.
  */
 #ifndef API_COMPUTE_H
 #define API_COMPUTE_H
@@ -12,7 +12,7 @@ struct api_computation {
     struct api_work *work; /* its request has fields, without those of the form */
     struct api_form form;
     const struct api_format *format;
-    void *about;         /* for a format that wants to know more: api_opening.about */
+    void *about;         /* further data for a format: api_opening.about */
     size_t stored_bytes; /* of stored tensors it uses */
     bool is_kept;        /* asked with a method whose answers may be kept: it has a validator */
     bool is_unchanged;   /* and its client has it still */

@@ -9,8 +9,8 @@
 
 struct api_lines;
 
-/* A stretch of a body: text as it stands, all elements of an output, or bytes that the format makes when they are asked
- * for (neither text nor output). */
+/* A segment of a body: finished text, all elements of an output, or bytes that the format computes on request (neither
+ * text nor output). */
 struct api_segment {
     const char *text;               /* else NULL */
     const struct pe_output *output; /* else NULL */
@@ -41,7 +41,7 @@ struct api_stream {
     /* A part of the body: its first piece, and what is left out of the first and the last. */
     uint64_t part_piece;
     size_t skipped, dropped;
-    void *own; /* what the format keeps for print() and waits(), in the arena */
+    void *own; /* data of the format for print() and waits(), in the arena */
 };
 
 /* What a format's open() works with. */
@@ -54,7 +54,7 @@ struct api_opening {
     const char *config;                /* the resolved configuration as JSON text */
     size_t config_bytes;
     struct api_stream *stream; /* to be given its segments */
-    void *about;               /* what a format of one endpoint wants to know beside that; else NULL */
+    void *about;               /* further data for a format of a single endpoint; else NULL */
     const char *header;        /* one more header of the answer, NULL if none */
     const char *header_value;  /* in the arena */
 };
@@ -64,9 +64,9 @@ struct api_format {
     const char *content_type;      /* what the header says, if more than the media type; else NULL */
     const char *const *fields;  /* names of the form's fields that not all formats use; NULL-terminated, NULL: none */
     bool is_text;               /* numbers as text: the length is known only when made */
-    bool is_picture;            /* open() makes the body itself, out of numbers: not for who is hurried */
+    bool is_picture;            /* open() computes the whole body, so a hurried call may not use it */
     const char *(*maker)(void); /* versions of the libraries that the bytes depend on; NULL: of none */
-    /* Gives the stream its segments by api_stream_text and api_stream_output, or says why this plan has no such form.
+    /* Gives the stream its segments by api_stream_text and api_stream_output, or fails if this plan has no such form.
      */
     bool (*open)(struct api_opening *opening, struct api_problem *problem);
     /* Not for pictures, as what follows. Most bytes of one element with all that surrounds it, scratch included. */
@@ -85,15 +85,16 @@ extern const char *const api_format_names[];      /* NULL-terminated */
 extern const char *const api_reduce_names[];      /* in the order of enum pe_reduce, NULL-terminated */
 void api_formats_print(char *out, size_t room);   /* "application/json (json), …" for messages */
 
-/* For open(): the next stretch of the body. text is borrowed for the stream's life. */
+/* For open(): the next segment of the body. text is borrowed for the stream's life. */
 void api_stream_text(struct api_stream *stream, const char *text, size_t n);
 void api_stream_output(struct api_stream *stream, size_t index);
 /* n bytes in one piece, which print() writes; index is its number in the format's own count. */
 void api_stream_made(struct api_stream *stream, size_t index, size_t n);
-/* Takes a finished text into the arena and adds it as a stretch; says why if it cannot. */
+/* Takes a finished text into the arena and adds it as a segment; on failure *problem has the reason. */
 bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 
-/* The same of a finished picture, which is kept as it is until it is read: 503 where those that wait leave no room. */
+/* The same for a finished picture, which is stored until it is read: 503 if too many pictures wait for their readers.
+ */
 bool api_stream_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 bool api_finished_has_room(const struct api_opening *opening, struct api_problem *problem);
 

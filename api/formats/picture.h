@@ -1,4 +1,4 @@
-/* A picture: the last two axes of an answer's first output as indices of colours, row by row. What png and text share.
+/* A picture: the last two axes of an answer's first output as indices of colours, row by row. Shared by png and text.
  */
 #ifndef API_FORMATS_PICTURE_H
 #define API_FORMATS_PICTURE_H
@@ -19,10 +19,10 @@ struct api_picture {
     char *chunk;                 /* elements of the output as they come; owned */
     uint64_t chunk_first, chunk_n;
     uint64_t step, within; /* chunks: so many elements, beginning anew at each multiple of within */
-    bool is_left;          /* the client has gone: nothing is computed any more, and the rows mean nothing */
+    bool is_left;          /* the client has left: nothing more is computed, and the rows have no meaning */
 };
 
-/* Starts on the first output of the plan; it has no rows in memory yet. Says why if that has no picture. */
+/* Starts with the first output of the plan; no rows are in memory yet. Fails if that output has no picture. */
 bool api_picture_init(struct api_picture *picture, const struct api_opening *opening, struct api_problem *problem);
 void api_picture_drop(struct api_picture *picture);
 
@@ -35,7 +35,7 @@ void api_picture_measure(struct api_picture *picture, const struct api_form *for
 /* Row i as n_cols indices: 0 for what is not finite, 1 … 255 for the colours. Rows in order are the fast case. */
 void api_picture_row(struct api_picture *picture, size_t i, uint8_t *indices);
 
-/* Drawn to the end? Else the answer is a refusal, which nobody will read. */
+/* Is it drawn to the end? Otherwise the answer is a refusal that nobody reads. */
 bool api_picture_check(const struct api_picture *picture, struct api_problem *problem);
 
 #endif

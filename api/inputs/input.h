@@ -15,7 +15,7 @@ struct api_input {
     bool (*read)(struct api_request *request, const struct api_body *body, struct api_problem *problem);
 };
 
-/* Reads a body of the content type named (NULL: none given). What is no tensor type is read as JSON. */
+/* Reads a body of this content type (NULL: none given). A type that is not a tensor format is read as JSON. */
 bool api_body_read(struct api_request *request, const char *content_type, const char *bytes, size_t n,
                    struct api_problem *problem);
 

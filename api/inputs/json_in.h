@@ -13,10 +13,10 @@ bool api_json_read(struct api_request *request, const char *text, size_t n, cons
 bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
                          struct api_problem *problem);
 
-/* Are n bytes of JSON within the limit --max-json (max; 0: there is none)? If not, *problem says so. */
+/* Are n bytes of JSON within the limit --max-json (max; 0: no limit)? If not, *problem has the reason. */
 bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api_problem *problem);
 
-/* Is text one JSON value and nothing else? If not, *problem says so, with `where` in front. */
+/* Is text one JSON value and nothing else? If not, *problem has the reason, which begins with `where`. */
 bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem);
 
 #endif

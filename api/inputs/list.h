@@ -1,4 +1,4 @@
-/* All content types with their readers. What is none of them is read as the first. */
+/* All content types with their readers. A body of any other type is read as the first. */
 INPUT("application/json", json_body)
 INPUT("multipart/form-data", multipart)
 INPUT("application/vnd.safetensors", safetensors)

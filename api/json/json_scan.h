@@ -1,4 +1,4 @@
-/* JSON text with its lists of numbers taken out, so that the JSON library never builds a million nodes. */
+/* Extracts lists of numbers from JSON text, so that the JSON library never builds a million nodes. */
 #ifndef API_JSON_SCAN_H
 #define API_JSON_SCAN_H
 
@@ -17,7 +17,7 @@ struct api_lifted {
 /* The skeleton is the text with the k-th list of numbers replaced by `[k]`. That is unambiguous: a list of exactly one
  * integer is a list of numbers, so every one in the skeleton is a stand-in. */
 struct api_scan {
-    const char *skeleton; /* the text itself if nothing was taken out, else `replaced` */
+    const char *skeleton; /* the text itself if nothing was extracted, else `replaced` */
     size_t skeleton_bytes;
     struct api_text replaced;
     struct api_doubles numbers; /* of all lists, one after the other */

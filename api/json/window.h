@@ -1,5 +1,5 @@
-/* A window onto a text that is too long to be kept: all of it passes, some of it stays. Printing needs no memory and
- * cannot fail, so that a piece of a long answer can be made at any time. */
+/* A window onto a text that is too long to store: all of it is printed, and only the window is kept. Printing needs no
+ * memory and cannot fail, so that a piece of a long answer can be computed at any time. */
 #ifndef API_WINDOW_H
 #define API_WINDOW_H
 

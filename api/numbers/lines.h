@@ -1,4 +1,4 @@
-/* Toeplitz outputs as text: the numbers of a matrix's line are put into digits once, and every row is a part of their
+/* Toeplitz outputs as text: the numbers of a matrix's line are printed once, and every row is a part of their
  * text. */
 #ifndef API_LINES_H
 #define API_LINES_H
@@ -26,7 +26,7 @@ struct api_lines {
 bool api_lines_new(struct api_arena *arena, const struct pe_plan *plan, size_t index, int digits,
                    struct api_lines **lines);
 
-/* What stands between the brackets of n elements of one row, with commas between them. */
+/* The text between the brackets of n elements of one row, with commas. */
 struct api_span {
     const char *text; /* NULL: not known; print the numbers */
     size_t bytes;

@@ -1,4 +1,4 @@
-/* The Open Inference Protocol v2 over REST: schemes as models. What the files of this folder share, and its handlers.
+/* The Open Inference Protocol v2 over REST: schemes as models. Shared declarations of this folder, and its handlers.
  */
 #ifndef API_OIP_OIP_H
 #define API_OIP_OIP_H
@@ -43,7 +43,7 @@ struct api_oip_input {
     size_t index;     /* in the list, for pointers */
 };
 
-/* What the JSON says; lives as long as the api_request it was read into. */
+/* The contents of the JSON; lives as long as the api_request it was read into. */
 struct api_oip_request {
     const char *id; /* NULL: none */
     struct api_oip_input inputs[API_FIELDS_MAX];
@@ -55,7 +55,7 @@ struct api_oip_request {
     uint64_t timeout_us;    /* 0: none */
 };
 
-/* How many bytes of a body are JSON: its header says so, else all. */
+/* The number of bytes of a body that are JSON: as the header states, else all. */
 bool api_oip_json_bytes(const struct api_call *call, size_t *n, struct api_problem *problem);
 
 /* Reads a body whose first n_json bytes are JSON into *oip, and parameters and tensors into request. The scheme is

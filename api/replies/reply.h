@@ -1,4 +1,4 @@
-/* Replies: the outside of api.h's struct and what it owns. */
+/* Replies: api.h's struct api_reply with the data that it owns. */
 #ifndef API_REPLY_H
 #define API_REPLY_H
 
@@ -13,19 +13,19 @@ struct api_routes; /* the table of endpoints, for its description: api/routes.h 
 struct api_asked {
     const struct api_host *host;
     const struct api_call *call;
-    const char *name;    /* what stands for {name} in the route's pattern, "" if it has none */
+    const char *name;    /* the value of {name} in the route's pattern, "" if it has none */
     const char *version; /* likewise for {version} */
     const struct api_routes *routes;
 };
 
-/* A reply of a text, made in one piece; takes text, and becomes the error's reply if text or memory has failed. */
+/* A reply of a text, in one piece; takes text. If text has failed or memory runs out, it is the reply of that error. */
 struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text);
-/* The same of bytes that free() frees; NULL is a failed allocation. */
+/* The same for bytes that free() frees; NULL is a failed allocation. */
 struct api_reply *api_reply_bytes(int status, const char *content_type, char *bytes, size_t n);
-/* The same of bytes that stay for as long as this process runs. */
+/* The same for bytes that stay as long as this process runs. */
 struct api_reply *api_reply_lasting(int status, const char *content_type, const char *bytes, size_t n);
-/* A document of JSON that is always the same: printed when it is first asked for and kept, so that a thousand readers
- * of it hold it once. print writes it. Any thread. */
+/* A JSON document that never changes: print writes it at the first request and it is stored, so that a thousand readers
+ * share one copy. Any thread. */
 struct api_document {
     void (*print)(struct api_text *text, const void *about);
     struct api_lasting *_Atomic lasting; /* NULL at first; reply.c */
@@ -41,7 +41,7 @@ struct api_reply *api_reply_weights(const struct api_store *store, const struct 
 struct api_listing;
 struct api_reply *api_reply_listing(int status, struct api_listing *listing);
 
-/* A request on its way to its reply: what the reply will own. */
+/* A request while it is answered; its reply will own it. */
 struct api_work {
     struct api_request request;
     struct pe_plan *plan;
@@ -60,7 +60,7 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
 /* An answer without a body. */
 struct api_reply *api_reply_empty(int status);
 
-/* Frees reply, to which something could not be added, and says so in its place. */
+/* Frees a reply to which something could not be added, and returns the reply for that error. */
 struct api_reply *api_reply_without_memory(struct api_reply *reply);
 
 /* Adds a header; false, and no change, without memory. value is copied. */

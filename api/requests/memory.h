@@ -1,4 +1,5 @@
-/* What one request takes of the memory that all requests share (api_host.take_memory), asked for before it is used. */
+/* The memory of one request, reserved from the memory that all requests share (api_host.take_memory) before it is used.
+ */
 #ifndef API_MEMORY_H
 #define API_MEMORY_H
 

@@ -1,5 +1,5 @@
-/* The operation attend: attention maps and outputs of queries and keys under any scheme. What its row names
- * (operation.c). */
+/* The operation attend: attention maps and outputs of queries and keys under any scheme. The row in operation.c names
+ * these functions. */
 #ifndef PE_ATTENTION_H
 #define PE_ATTENTION_H
 
@@ -12,11 +12,11 @@ extern const struct pe_output_row pe_attention_outputs[];
 
 /* In the order of planning. */
 
-/* Takes the operation's own fields out of the request, before the scheme's: both may have some. Makes plan->attention.
- */
+/* Reads the operation's own fields from the request, before the scheme's: a field may belong to both. Makes
+ * plan->attention. */
 enum pe_status pe_attention_open(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                  struct pe_error *err);
-/* Takes the tensors; fixes sizes in the scheme's config. */
+/* Reads the tensors; their sizes become parameters in the scheme's config. */
 enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                  struct pe_error *err);
 enum pe_sequence_kind pe_attention_kind(const struct pe_plan *plan);
@@ -30,10 +30,10 @@ enum { PE_ATTENTION_FIELDS_MAX = 24 };
 size_t pe_attention_print(const struct pe_plan *plan, struct pe_field *fields);
 void pe_attention_drop(struct pe_plan *plan);
 
-/* Elements first … first+n-1 of output i, as pe_fill. */
+/* Writes elements first … first+n-1 of output i, like pe_fill. */
 void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst);
 
-/* Working memory of those who fill at one time, a stream's worth. */
+/* Working memory of the threads that fill at one time, as many as one stream has. */
 double pe_attention_bytes(const struct pe_plan *plan);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the files of core/attention share: the operation's state. */
+/* Shared by the files of core/attention: the operation's state. */
 #ifndef PE_ATTENTION_INTERNAL_H
 #define PE_ATTENTION_INTERNAL_H
 
@@ -19,10 +19,10 @@ struct pe_attention_fields {
     int kernel, tensor_layout;
 };
 
-/* What an output is. Terms of the scheme are numbered from PE_TERM on. */
+/* The kind of an output. Terms of the scheme are numbered from PE_TERM on. */
 enum pe_attention_output { PE_SCORES, PE_PROBS, PE_WEIGHTS, PE_OUTPUT, PE_ROW_ENTROPY, PE_TERM };
 
-/* Queries or keys: where they stand, and what turns them. */
+/* Queries or keys: their positions and their rotation. */
 struct pe_side {
     struct pe_operand *operand;
     const struct pe_positions *positions; /* [axes] */
@@ -30,8 +30,8 @@ struct pe_side {
     size_t id;                            /* its row among the scheme's inputs, where the scheme turns */
 };
 
-/* Working memory of one thread at a time. It keeps what it has made: keys and values of a head as the arithmetic wants
- * them, the head's biases, the last unit. */
+/* Working memory of one thread at a time. It remembers its last results: keys and values of a head in the form that the
+ * arithmetic needs, the head's biases, the last unit. */
 struct pe_desk {
     atomic_bool busy;
     atomic_uint_fast64_t unit; /* the unit made, as number · 16 + kind; read without the desk to choose among several */
@@ -83,7 +83,7 @@ struct pe_attention {
     double bias_factor;                   /* on the bias */
     struct pe_sight sight;
     size_t *piece_first; /* packed sequences: first key of each, then k_len; owned. NULL: there is one */
-    bool by_place;       /* who sees whom goes by place in the sequence, not by position */
+    bool by_place;       /* masks go by index in the sequence, not by position */
     size_t bias_id;      /* row of the scheme's output `bias`; SIZE_MAX: none */
     bool turns;
     struct pe_turn turn;
@@ -93,7 +93,7 @@ struct pe_attention {
     uint64_t empty_rows;
     double work;
 
-    size_t block_rows;                           /* queries worked on together: a unit is so many of one head */
+    size_t block_rows;                           /* queries computed together: a unit is this many of one head */
     enum pe_attention_output kinds[PE_TERM + 8]; /* of the outputs */
     struct pe_desk *desks;
     size_t n_desks;

@@ -1,4 +1,4 @@
-/* Which outputs a plan answers, and their shapes. */
+/* The outputs of a plan, and their shapes. */
 #ifndef PE_OUTPUTS_H
 #define PE_OUTPUTS_H
 
@@ -7,16 +7,16 @@
 /* Chooses the outputs of an encoding plan whose config and sequence are resolved, and makes their sources. */
 enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
 
-/* Room for n outputs and their sources in the plan. */
+/* Allocates n outputs and their sources in the plan. */
 enum pe_status pe_outputs_alloc(struct pe_plan *plan, size_t n, struct pe_error *err);
 void pe_outputs_drop(struct pe_plan *plan);
 
-/* Adds the scheme's encoding as a source behind the outputs, which have room for it; *index: its number. */
+/* Adds the scheme's encoding as a source after the outputs, which have room for it; *index: its number. */
 enum pe_status pe_outputs_add_encoding(struct pe_plan *plan, size_t *index, struct pe_error *err);
 
 size_t pe_output_row_find(const struct pe_scheme *scheme, const char *name); /* SIZE_MAX: it has no such output */
 
-/* Refuses an output name that is not among names, or was asked for twice. */
+/* Refuses an output name that is not among names, or that the request has twice. */
 enum pe_status pe_output_unknown(const struct pe_plan *plan, size_t asked, const char *name, const char *const *names,
                                  struct pe_error *err);
 enum pe_status pe_outputs_twice(const struct pe_request *request, struct pe_error *err);

@@ -1,5 +1,5 @@
 /* Attention's arithmetic in one of two precisions: f32, or f64 for f64 tensors and for logits so large that f32 would
- * not tell neighbours apart. Whoever works on rows calls these and need not know which. */
+ * not tell neighbours apart. Code that works on rows calls these functions and need not know the precision. */
 #ifndef PE_ARITHMETIC_H
 #define PE_ARITHMETIC_H
 

@@ -1,5 +1,5 @@
-/* Matrix products: the one door to BLAS. All matrices are row-major with the given row strides (elements); products run
- * on the calling thread. keep is 0 (c is only written) or 1 (the product is added to it). */
+/* Matrix products; only this file calls BLAS. All matrices are row-major with the given row strides (elements);
+ * products run on the calling thread. keep is 0 (c is only written) or 1 (the product is added to it). */
 #ifndef PE_GEMM_H
 #define PE_GEMM_H
 

@@ -1,5 +1,5 @@
-/* Interpolation of a grid of learned rows to another size, as vision models do when the image is not the one they were
- * trained on. Separable: an output row is a weighted sum of a few rows of the table. */
+/* Interpolation of a grid of learned rows to another size, as vision models do for an image of another size than in
+ * training. It is separable: an output row is a weighted sum of a few rows of the table. */
 #ifndef PE_RESAMPLE_H
 #define PE_RESAMPLE_H
 
@@ -13,7 +13,7 @@ enum pe_resample_kind {
     PE_BILINEAR_ALIGNED   /* align_corners True: Qwen3-VL */
 };
 
-/* Which source rows make output index o of one axis, and with what weights: out[o] = sum weight[t] * in[index(t)]. */
+/* The source rows and weights of each output index o of one axis: out[o] = sum weight[t] * in[index(t)]. */
 struct pe_resample_taps {
     uint64_t n_out;
     unsigned n_taps; /* of every output index; weights beyond those needed are 0 */

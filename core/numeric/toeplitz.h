@@ -1,5 +1,6 @@
-/* Toeplitz outputs: where queries and keys are runs, what depends on k_pos - q_pos alone is one line of numbers per
- * matrix, of which every row is a window. The line begins with the first key seen from the last query. */
+/* Toeplitz outputs: if queries and keys are runs and a value depends only on k_pos - q_pos, each matrix is determined
+ * by one line of numbers, and every row of the matrix is a window of it. The line begins with the distance from the
+ * last query to the first key. */
 #ifndef PE_TOEPLITZ_H
 #define PE_TOEPLITZ_H
 

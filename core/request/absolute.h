@@ -1,4 +1,4 @@
-/* What all absolute schemes share: the embeddings `x` that the encoding is combined with, and grids with the channels
+/* Shared by all absolute schemes: the embeddings `x` that the encoding is combined with, and grids with the channels
  * first. */
 #ifndef PE_ABSOLUTE_H
 #define PE_ABSOLUTE_H
@@ -15,7 +15,7 @@ struct pe_absolute_fields {
     bool channels_first;
 };
 
-/* How an encoding meets the embeddings; plan->absolute of schemes that are additive. */
+/* How an encoding is combined with the embeddings; plan->absolute of additive schemes. */
 struct pe_absolute {
     struct pe_absolute_fields fields;
     struct pe_tensor x; /* [..., n, width]; rank 0: none */
@@ -24,15 +24,15 @@ struct pe_absolute {
     bool prefers_channels_first;
 };
 
-/* Takes the fields and the tensor x out of the request; x fixes dim. */
+/* Reads the fields and the tensor x of the request; the width of x becomes dim. */
 enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                 struct pe_error *err);
 uint64_t pe_absolute_n(const struct pe_plan *plan); /* positions that x fixes; 0: none */
 
-/* Once the scheme has planned: judges the fields together. */
+/* Checks the fields together, once the scheme has planned. */
 enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err);
 
-/* The dtype of real outputs: that asked for, else that of x, else f32. */
+/* The dtype of real outputs: the one requested, else that of x, else f32. */
 enum pe_dtype pe_absolute_dtype(const struct pe_plan *plan, enum pe_dtype asked);
 
 bool pe_absolute_has_x(const struct pe_plan *plan);
@@ -40,7 +40,7 @@ void pe_absolute_give_x(struct pe_plan *plan, const struct pe_tensor *x); /* mad
 bool pe_absolute_channels_first(const struct pe_plan *plan);
 void pe_absolute_prefer_channels_first(struct pe_plan *plan); /* the default of DETR's encodings; before the check */
 
-/* The fields as resolved, for the config; returns how many (at most PE_ABSOLUTE_FIELDS_MAX). */
+/* Writes the resolved fields for the config; returns their number (at most PE_ABSOLUTE_FIELDS_MAX). */
 enum { PE_ABSOLUTE_FIELDS_MAX = 4 };
 size_t pe_absolute_print(const struct pe_plan *plan, struct pe_field *fields);
 

@@ -1,7 +1,7 @@
-/* What planning will take: counted before it is done, in a few additions, from sizes that are known by then.
+/* The cost of planning, estimated in a few additions before anything is done, from sizes that are known by then.
  *
- * Each part of planning says itself what it takes, beside the code that does it: a scheme in its descriptor's cost(),
- * the operations where they begin. pe_plan_admit() then asks the caller of the plan whether it may go on. */
+ * Each part of planning estimates its own cost, beside the code that does the work: a scheme in its descriptor's
+ * cost(), the operations where they begin. pe_plan_admit() then asks the caller of pe_plan_new whether to go on. */
 #ifndef PE_COST_H
 #define PE_COST_H
 
@@ -11,10 +11,10 @@ struct pe_plan;
 struct pe_positions;
 struct pe_sequence_fields;
 
-/* Times are of a slow machine, twice those of a plain x86-64 of 2020 (tests/core/test_estimate.c holds them against the
- * clock): a number made from a seed; one that was sent, as a double; a logarithm or exponential in double-double, or to
- * 2^-58; a byte that is set to zero; a multiply-add of BLAS; a position visited by the checks of a list; one that is
- * computed and kept. */
+/* Times on a slow machine, twice those of a plain x86-64 of 2020 (tests/core/test_estimate.c compares them with the
+ * clock): a number from a seed; a sent number, as a double; a logarithm or exponential in double-double, or to 2^-58; a
+ * byte that is set to zero; a multiply-add of BLAS; a position that the checks of a list read; a position that is
+ * computed and stored. */
 #define PE_NS_SEEDED 50.0
 #define PE_NS_SENT 4.0
 #define PE_NS_DD 1000.0
@@ -41,7 +41,7 @@ void pe_cost_waves(struct pe_cost *cost, double n);
 void pe_cost_around(struct pe_cost *cost, double n);
 void pe_cost_ladder(struct pe_cost *cost, double n, bool float32);
 
-/* All n numbers of input id read as doubles. Nothing where they are neither sent nor seeded: then there are none, or
+/* All n numbers of input id, read as doubles. Adds nothing if they are neither sent nor seeded: then there are none, or
  * the plan refuses. */
 void pe_cost_weights(struct pe_cost *cost, const struct pe_plan *plan, size_t id, double n);
 double pe_cost_of_weight(const struct pe_plan *plan, size_t id); /* nanoseconds of one number */
@@ -51,10 +51,10 @@ void pe_cost_nothing(const struct pe_plan *plan, struct pe_cost *cost);
 
 /* A plan itself, and numbers of the request that it copies. */
 void pe_cost_request(struct pe_cost *cost, const struct pe_request *request);
-/* pe_sequence_init; and what checks visit afterwards. */
+/* pe_sequence_init, and the positions that checks read afterwards. */
 void pe_cost_sequence(struct pe_cost *cost, const struct pe_sequence_fields *fields);
 
-/* Adds more to what planning takes, and asks the caller whether it may go on. */
+/* Adds more to the cost of planning, and asks the caller whether to go on. */
 enum pe_status pe_plan_admit(struct pe_plan *plan, const struct pe_cost *more, struct pe_error *err);
 
 #endif

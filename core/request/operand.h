@@ -1,4 +1,4 @@
-/* Tensors that an operation works on, [batch, heads, n, width], whose leading axes may be missing. */
+/* Tensors that an operation transforms, [batch, heads, n, width], whose leading axes may be missing. */
 #ifndef PE_OPERAND_H
 #define PE_OPERAND_H
 
@@ -15,7 +15,7 @@ struct pe_operand {
     uint64_t batch_step, head_step, row_step; /* elements from one to the next */
 };
 
-/* Takes the tensor called name (a literal) out of the request; leaves *op empty if there is none. pe_operand_drop
+/* Reads the tensor called name (a literal) from the request; leaves *op empty if there is none. Call pe_operand_drop
  * afterwards, also after a failure. */
 enum pe_status pe_operand_take(struct pe_operand *op, const struct pe_request *request, const char *name,
                                enum pe_tensor_layout layout, bool *taken, struct pe_error *err);

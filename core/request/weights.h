@@ -1,4 +1,4 @@
-/* Tensors that a scheme needs: sent with the request, or made from `seed`.
+/* Tensors that a scheme needs: sent with the request, or computed from `seed`.
  *
  * Seeded: element i of the tensor NAME is std · Φ⁻¹((k + 1/2) / 2^53), rounded to f32, where Φ is the normal
  * distribution, k the upper 53 bits of m(h + (i+1)·g), h = seed·g xor FNV-1a(NAME), g = 0x9E3779B97F4A7C15, m the
@@ -24,29 +24,29 @@ struct pe_weights {
 /* Does the operation take the row's tensor as weights? */
 bool pe_weights_takes(const struct pe_input_row *row, const struct pe_operation *operation);
 
-/* Takes the tensors out of the request that the operation's input rows name: plan->weights, one for each input row. */
+/* Reads the tensors that the operation's input rows name from the request: plan->weights, one for each input row. */
 enum pe_status pe_weights_init(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                struct pe_error *err);
 void pe_weights_drop(struct pe_plan *plan);
 
-/* For the plan of a scheme. Input row id must be there with this shape: checks the tensor sent, or seeds one where the
- * scheme's config has a `seed` that is set, or tells the three ways to give weights. */
+/* For the plan() of a scheme that needs input row id with this shape. Checks the tensor if it was sent, or seeds one if
+ * the config has a `seed` that is set; otherwise fails with an error that lists the three ways to give weights. */
 enum pe_status pe_weights_need(struct pe_plan *plan, size_t id, const uint64_t *shape, unsigned rank,
                                struct pe_error *err);
-/* Once the scheme has planned: `seed` and `std` must have had something to make. */
+/* Refuses `seed` and `std` if no tensor was computed from them. Call it once the scheme has planned. */
 enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err);
-/* `when` of an output row that needs weights. A scheme that has others does without weights unless they are wanted: a
- * tensor is sent, a seed given, or such an output asked for by name. Its defaults are then the outputs that are left.
- * Only while planning. */
+/* `when` of an output row that needs weights. A scheme with other outputs plans without weights, unless a tensor is
+ * sent, a seed is given, or the request names such an output. Without weights the other outputs are the default. Only
+ * while planning. */
 #define PE_WHEN_WEIGHTS "weights"
 bool pe_weights_wanted(const struct pe_plan *plan);
 bool pe_weights_seedable(const struct pe_plan *plan); /* has the scheme's config a seed that is set? */
 bool pe_weights_there(const struct pe_plan *plan);    /* once the scheme has planned: are there any? */
 bool pe_weights_sent(const struct pe_plan *plan, size_t id);
-/* Length of an axis of a tensor that was sent; 0 where it was not, or has fewer axes. */
+/* Length of an axis of a tensor that was sent; 0 if it was not sent or has fewer axes. */
 uint64_t pe_weights_axis(const struct pe_plan *plan, size_t id, unsigned axis);
 
-/* The same for tensors that an operation, not the scheme, takes: as sent, or at random. */
+/* The same for tensors of an operation instead of a scheme: sent or from the seed. */
 enum pe_status pe_weights_take(struct pe_weights *weights, const struct pe_field *field, struct pe_error *err);
 void pe_weights_seed(struct pe_weights *weights, int64_t seed, const char *name, double std, const uint64_t *shape,
                      unsigned rank);
@@ -58,8 +58,8 @@ void pe_weights_read(const struct pe_weights *weights, uint64_t first, size_t n,
 uint64_t pe_seed_hash(int64_t seed, const char *name);
 double pe_seed_normal(uint64_t hash, uint64_t i); /* Φ⁻¹, before std and rounding */
 
-/* Sets the integer parameter called name (a literal) to the size that a tensor fixes, unless the request says another.
- * The first tensor counts: the shapes of others are judged by it (pe_weights_need). */
+/* Sets the integer parameter called name (a literal) to a size of a tensor, unless the request gives the parameter. The
+ * first tensor decides; pe_weights_need then checks the shapes of the others. */
 enum pe_status pe_fix_size(struct pe_plan *plan, const char *name, uint64_t size, const char *tensor,
                            struct pe_error *err);
 

@@ -1,4 +1,4 @@
-/* Turning the channels of a head by the angles of its position: what the operations rotate and attend share. */
+/* Rotates the channels of a head by the angles of its position; the operations rotate and attend share it. */
 #ifndef PE_TURN_H
 #define PE_TURN_H
 
@@ -11,29 +11,29 @@ struct pe_turn {
     struct pe_waves *waves;
 };
 
-/* Asks the plan's scheme how it turns (pe_turn_drop afterwards, also after a failure). */
+/* Gets the rotation from the plan's scheme. Call pe_turn_drop afterwards, also after a failure. */
 enum pe_status pe_turn_init(struct pe_turn *turn, struct pe_plan *plan, struct pe_error *err);
-/* May a table of so many rows be made? Asks pe_plan_admit. */
+/* Asks pe_plan_admit whether a table of so many rows may be computed. */
 enum pe_status pe_turn_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64_t row_bytes, struct pe_error *err);
 void pe_turn_drop(struct pe_turn *turn);
 
-/* Cosines and sines of rows row0 …, [n_rows, 2 · n_pairs]. Where they depend on which input is turned (xPos), id is its
- * row among the scheme's inputs. */
+/* Writes cosines and sines of rows from row0 on, [n_rows, 2 · n_pairs]. If they depend on which input is rotated
+ * (xPos), id is its row among the scheme's inputs. */
 void pe_turn_table(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
                    size_t id, uint64_t row0, size_t n_rows, double *table);
 
-/* y = x turned: one head at one position, whose row of the table is cosines. to is a real dtype. y is x and to is
- * from, or they do not overlap. */
+/* Writes x rotated to y: one head at one position; cosines is its row of the table. `to` is a real dtype. Either x and
+ * y do not overlap, or they are the same memory and dtype. */
 void pe_turn_row(const struct pe_turn *turn, const double *cosines, enum pe_dtype from, const void *x, enum pe_dtype to,
                  void *y);
 
 /* ---- Whole tensors of f32, f16 and bf16, by floats ---- */
 
-/* Can pe_turn_rows do it? V-JEPA 2's layout and those that move pairs are left to pe_turn_row, and so are factors that
- * depend on the position (xPos) or come near the ends of a float's range, and whatever has more bits than a float. */
+/* Can pe_turn_rows do it? Only pe_turn_row handles V-JEPA 2's layout, layouts that move pairs, factors that depend on
+ * the position (xPos) or come near the ends of a float's range, and dtypes with more bits than a float. */
 bool pe_turn_by_floats(const struct pe_turn *turn, const struct pe_plan *plan, enum pe_dtype from, enum pe_dtype to);
 
-/* As pe_turn_table in floats, each the nearest one: what /encode answers for cos and sin. */
+/* Like pe_turn_table in floats, each rounded to nearest: the same as /encode answers for cos and sin. */
 void pe_turn_floats(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
                     uint64_t row0, size_t n_rows, float *table);
 
@@ -47,7 +47,7 @@ struct pe_turn_extent {
 void pe_turn_rows(const struct pe_turn *turn, const float *table, size_t table_step, enum pe_dtype from, const void *x,
                   enum pe_dtype to, void *y, const struct pe_turn_extent *extent);
 
-/* Do both stand at the same places on every axis? */
+/* Are both at the same positions on every axis? */
 bool pe_turn_same_positions(const struct pe_plan *plan, const struct pe_positions *a, const struct pe_positions *b);
 
 #endif

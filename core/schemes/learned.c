@@ -272,7 +272,7 @@ static enum pe_status check_way(const struct pe_plan *plan, const struct state *
     const struct learned *c = plan->config;
     bool split_sent = pe_weights_sent(plan, ROW_TABLE) || pe_weights_sent(plan, COL_TABLE);
     if (pe_weights_sent(plan, TABLE) && split_sent)
-        return pe_fail(err, "/table", "table is given beside row_table or col_table; give one of the two");
+        return pe_fail(err, "/table", "table is given beside row_table or col_table; give one way");
     if (s->is_resized && split_sent)
         return pe_fail(err, "/interpolate", "interpolate resizes a table; it is not used with row_table and col_table");
     if (c->num_prefix && !s->is_resized)

@@ -1,4 +1,4 @@
-/* Who sees whom: causal masks, windows, padding. What is not seen gets the bias -inf, and no attention. */
+/* Which keys a query sees: causal masks, windows, padding. A hidden key gets the bias -inf, and no attention. */
 #ifndef PE_SIGHT_H
 #define PE_SIGHT_H
 
@@ -31,7 +31,7 @@ enum pe_status pe_sight_init(struct pe_sight *sight, const struct pe_sight_field
                              uint64_t n_batches, struct pe_error *err);
 void pe_sight_drop(struct pe_sight *sight);
 
-/* Is a key at the distance rel = k_pos - q_pos in sight, padding apart? */
+/* Is a key at the distance rel = k_pos - q_pos visible, apart from padding? */
 bool pe_sight_reaches(const struct pe_sight *sight, double rel);
 
 /* Does nothing but padding hide keys? */

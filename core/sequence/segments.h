@@ -17,7 +17,7 @@ enum pe_position_style {
 };
 extern const char *const pe_position_styles[]; /* their words, NULL-terminated */
 
-/* The parameters beside the list; those that a style has no use for are not looked at. */
+/* The parameters beside the list; parameters that a style does not use are ignored. */
 struct pe_segment_rules {
     enum pe_position_style style;
     int64_t spatial_merge_size;                        /* patches per token along each side of a grid, from 1 */
@@ -26,7 +26,7 @@ struct pe_segment_rules {
     double temporal_scale;                             /* videorope: delta */
 };
 
-/* Ids of all tokens. Owned by whoever made it; freed by pe_segments_drop. */
+/* Ids of all tokens, owned by the caller; pe_segments_drop frees them. */
 struct pe_segments {
     uint64_t n;     /* tokens, at most PE_LISTED_POSITIONS_MAX */
     double *ids[3]; /* time, height, width: [n] each; ids[0] is the one allocation. VideoRoPE's may be below 0. */

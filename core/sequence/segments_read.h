@@ -1,4 +1,4 @@
-/* What segments.c lays out: the list of segments, read, checked and measured in tokens. */
+/* Reads the list of segments for segments.c, checks it, and counts its tokens. */
 #ifndef PE_SEGMENTS_READ_H
 #define PE_SEGMENTS_READ_H
 

@@ -12,7 +12,7 @@ struct pe_sequence_fields {
     const struct pe_value *segments, *tokens;
     int64_t q_len, k_len, q_offset;
     struct pe_reals q_positions, k_positions;
-    /* Rules of grids and segments; they stand in the resolved config. */
+    /* Rules of grids and segments; the resolved config has them. */
     int order, position_style;
     int64_t spatial_merge_size;
     double tokens_per_second, position_id_per_seconds, seconds_per_chunk, temporal_scale;
@@ -44,9 +44,8 @@ struct pe_sequence {
 /* The rows of the rules alone, as pe_sequence_init left them: those in use are set. */
 const struct pe_param *pe_sequence_rules(void);
 
-/* Resolves fields into *seq (pe_sequence_drop afterwards, also after a failure). Lists of doubles are borrowed from the
- * request, others converted. Rules that are in use are set to their
- * defaults in *fields. */
+/* Resolves fields into *seq (call pe_sequence_drop afterwards, also after a failure). Lists of doubles are borrowed
+ * from the request, others are converted. Sets rules that are in use but not given to their defaults in *fields. */
 enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fields *fields, enum pe_sequence_kind kind,
                                 struct pe_sequence_sizes sizes, struct pe_error *err);
 void pe_sequence_drop(struct pe_sequence *seq);
@@ -54,7 +53,7 @@ void pe_sequence_drop(struct pe_sequence *seq);
 /* A sequence of one axis stands on n_axes of them. */
 void pe_sequence_spread(struct pe_sequence *seq, unsigned n_axes);
 
-/* floor(largest position) + 1 over all axes: what dynamic scalings call the sequence's length. */
+/* floor(largest position) + 1 over all axes: the length of the sequence for dynamic scalings. */
 double pe_sequence_reach(const struct pe_sequence *seq);
 
 #endif

@@ -1,4 +1,4 @@
-/* What sequence.c and sequence_fields.c share: how a field is known to be given, and what it may not contradict. */
+/* Shared by sequence.c and sequence_fields.c: whether a field is given, and which fields it may not contradict. */
 #ifndef PE_SEQUENCE_FIELDS_H
 #define PE_SEQUENCE_FIELDS_H
 
@@ -9,8 +9,8 @@ enum { PE_ROW_MAJOR, PE_MERGE };
 
 static inline bool pe_given(int64_t field) { return field != PE_UNSET_INT; }
 
-/* Refuses a sequence given in no way or in several (fixed: tensors say how long it is, so none is fine), and fields
- * that the way it is given has no use for. */
+/* Refuses a sequence that is given in no way or in several (fixed: tensors give its length, so none is fine), and
+ * fields that this way of giving it does not use. */
 enum pe_status pe_sequence_check(const struct pe_sequence_fields *f, enum pe_sequence_kind kind, bool fixed,
                                  struct pe_error *err);
 

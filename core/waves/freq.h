@@ -1,4 +1,4 @@
-/* Frequencies: the geometric ladder that sinusoidal and rotary schemes share, in double-double. */
+/* Geometric lists of frequencies, which sinusoidal and rotary schemes share, in double-double. */
 #ifndef PE_FREQ_H
 #define PE_FREQ_H
 
@@ -9,7 +9,7 @@
 /* out[i] = base^(-i/denominator), i < n. Relative error below 2^-99. base > 0. */
 void pe_ladder(double base, double denominator, size_t n, struct pe_dd *out);
 
-/* The same for a base given by its natural logarithm, where the base itself is no double. */
+/* The same for a base that is given by its natural logarithm because the base itself is not a double. */
 void pe_ladder_dd(struct pe_dd log_base, double denominator, size_t n, struct pe_dd *out);
 
 /* The same as the frameworks compute it in float32: exponent, power and reciprocal each rounded to f32, i counted in

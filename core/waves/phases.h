@@ -1,4 +1,4 @@
-/* Sines of phases that are no product of a position and a frequency: sums over axes, fractions known exactly. */
+/* Sines of phases that are not a product of a position and a frequency: sums over axes, and exact fractions. */
 #ifndef PE_PHASES_H
 #define PE_PHASES_H
 

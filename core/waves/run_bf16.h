@@ -1,10 +1,10 @@
-/* Waves at consecutive integers in bf16, by floats around anchors: what is made beforehand, and rows. */
+/* Waves at consecutive integers in bf16, computed in floats around anchors: preparation, then rows. */
 #ifndef PE_WAVE_AROUND_H
 #define PE_WAVE_AROUND_H
 
 #include "core/waves/wave_table.h"
 
-/* Tables of so many rows are worth what is made beforehand. */
+/* Tables with at least this many rows are worth the preparation. */
 enum { PE_AROUND_ROWS_MIN = 512 };
 
 struct pe_wave_around;

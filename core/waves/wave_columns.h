@@ -1,4 +1,4 @@
-/* The columns of a wave table as the kernels want them, each array padded to whole groups of PE_WAVES_LANES. */
+/* The columns of a wave table in the form that kernels need: each array is padded to whole groups of PE_WAVES_LANES. */
 #ifndef PE_WAVE_COLUMNS_H
 #define PE_WAVE_COLUMNS_H
 
@@ -8,7 +8,7 @@ struct pe_wave_table {
     size_t n;
     bool scaled;                   /* some amplitude is not 1 */
     bool is_huge;                  /* some amplitude is 2^15 or more, too large for runs in f16 */
-    bool has_runs;                 /* else there are no arrays of steps, and rows are made one by one */
+    bool has_runs;                 /* else there are no arrays of steps, and rows are computed one by one */
     double *fh, *fl;               /* frequencies; every array stands behind the struct, in its allocation */
     double *ah, *al;               /* amplitudes */
     double *cosine, *sine;         /* of one step */

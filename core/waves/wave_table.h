@@ -1,4 +1,5 @@
-/* Waves of one axis: the columns as the kernels want them (core/waves/waves.h says what is promised of every value). */
+/* Waves of one axis: the columns in the form that kernels need (core/waves/waves.h states the accuracy of every value).
+ */
 #ifndef PE_WAVE_TABLE_H
 #define PE_WAVE_TABLE_H
 

@@ -1,10 +1,10 @@
-/* Quotas, and what each name of the token file has used of them. tokens.h has what others may ask. */
+/* The quotas of each name of the token file, and their use so far. tokens.h is the interface for other folders. */
 #ifndef SERVER_WHO_ACCOUNTS_H
 #define SERVER_WHO_ACCOUNTS_H
 
 #include "server/auth/tokens.h"
 
-/* So much per period, refilled evenly: who has been silent for a period may have all of it at once. */
+/* An amount per period, refilled evenly: a client that was silent for a period may use all of it at once. */
 struct rate {
     double most; /* 0: no limit */
     double period_s;

@@ -12,7 +12,7 @@ void digest_make(const void *bytes, size_t n, uint8_t *digest); /* [DIGEST_BYTES
 void digest_print(const uint8_t *digest, char *text);           /* 64 digits in lower case and a NUL */
 bool digest_parse(const char *text, size_t n, uint8_t *digest); /* 64 hexadecimal digits, nothing else */
 
-/* Takes as long whatever the two are, so that time tells nothing of a secret one. */
+/* Compares in constant time, so that the time reveals nothing about a secret. */
 bool digest_is_same(const uint8_t *a, const uint8_t *b);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who may do what: the file of --token-file, and what each of its names has used of its quotas.
+/* Rights: the file of --token-file, and the quotas that each of its names has used.
  *
  *   # NAME TOKEN read|write [requests=N/s] [work=SECONDS/s] [streams=N]      (also /m and /h)
  *   alice  Vn3kQ8r0YxJ2mB7tLw5z                                    write
@@ -15,18 +15,19 @@
 struct tokens;
 struct account; /* of one name; lives as long as the tokens, also when the name has left the file */
 
-/* Reads the file. NULL: error[] (of TOKENS_ERROR_BYTES) says which line is wrong and what is allowed. */
+/* Reads the file. NULL: error[] (of TOKENS_ERROR_BYTES) names the wrong line and states what is allowed. */
 enum { TOKENS_ERROR_BYTES = 512, TOKENS_MAX = 1024, TOKENS_NAME_MAX = 64 };
 struct tokens *tokens_new(const char *path, char *error);
-/* The same of what the file says: text[n + 1], ended by a NUL, is cut into words. path, borrowed, is for errors and
- * tokens_reread. */
+/* The same for the contents of a file: text[n + 1], ended by a NUL, is cut into words. path, borrowed, is for errors
+ * and tokens_reread. */
 struct tokens *tokens_parse(const char *path, char *text, size_t n, char *error);
 void tokens_free(struct tokens *tokens); /* NULL is accepted */
 
 /* Reads the file again; a bad one changes nothing. Logs one line either way. */
 void tokens_reread(struct tokens *tokens);
 
-/* What the header Authorization (NULL: there is none) allows, and for whom; *account is NULL where nothing is. */
+/* The rights that the header Authorization (NULL: absent) gives, and the client's account; *account is NULL if it gives
+ * none. */
 enum api_access tokens_find(struct tokens *tokens, const char *authorization, struct account **account);
 
 const char *account_name(const struct account *account);

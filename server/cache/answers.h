@@ -1,8 +1,8 @@
-/* Finished small answers by the very request that they answer, so that asking again costs no computing. The one that
- * was used longest ago leaves first.
+/* A cache of finished small answers, found by their exact request, so that an equal request needs no computing. The
+ * answer that was used longest ago is dropped first.
  *
- * One for all loops, behind a short lock: what one connection has asked is answered to any other, within one limit. A
- * part for each loop would be asked n times before it has an answer, and keep it n times. */
+ * All loops share one cache, behind a short lock, so any connection gets an answer that another has asked for. A cache
+ * for each loop would compute each answer n times and store it n times. */
 #ifndef SERVER_KEPT_ANSWERS_H
 #define SERVER_KEPT_ANSWERS_H
 
@@ -18,7 +18,7 @@ void answers_free(struct answers *answers); /* NULL is accepted */
  * compared, byte for byte. */
 struct api_reply *answers_find(struct answers *answers, const struct api_call *call);
 
-/* Keeps a reply that is repeatable and has its body, with an owner of its own; else, and without memory, nothing. */
+/* Stores a reply that is repeatable and has its body, as a further owner; ignores any other, or if memory runs out. */
 void answers_keep(struct answers *answers, const struct api_call *call, struct api_reply *reply);
 
 #endif

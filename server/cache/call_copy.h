@@ -1,7 +1,7 @@
 /* A call with all that it borrows, in one block counted by its holders.
  *
- * A reply borrows from its call until it is freed. Where several requests share one reply, the call is none of theirs:
- * whoever has the reply holds the copy that it was made from, too. */
+ * A reply borrows from its call until it is freed. If several requests share one reply, its call belongs to none of
+ * them, so each holder of the reply also holds the copy of the call. */
 #ifndef SERVER_KEPT_CALL_COPY_H
 #define SERVER_KEPT_CALL_COPY_H
 

@@ -1,4 +1,4 @@
-/* What tells calls apart: all that the language looks at, byte for byte. */
+/* The key of a call: everything that api/ reads of it, byte for byte. */
 #ifndef SERVER_CACHE_CALL_KEY_H
 #define SERVER_CACHE_CALL_KEY_H
 
@@ -15,7 +15,7 @@ struct call_key {
 
 bool call_key_make(const struct api_call *call, struct call_key *key); /* false: too long */
 
-/* Under this process's secret key: nobody can choose requests that fall together. */
+/* Under this process's secret key, so that a client cannot choose requests that collide. */
 uint64_t call_key_hash(const struct call_key *key);
 
 #endif

@@ -1,5 +1,5 @@
-/* Requests that a worker is answering: an equal one that comes meanwhile takes a seat and gets the same reply, so that
- * a thousand clients who want one picture at one time have it drawn once. One for all loops. */
+/* Requests that a worker is answering. An equal request that arrives meanwhile joins the flight and gets the same
+ * reply, so that a picture is drawn once if a thousand clients ask for it at one time. All loops share it. */
 #ifndef SERVER_KEPT_FLIGHTS_H
 #define SERVER_KEPT_FLIGHTS_H
 

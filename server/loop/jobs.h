@@ -1,9 +1,9 @@
 /* The event loop of one I/O thread; the worker threads behind all of them are workers.h. The only file that knows libuv
  * is jobs.c.
  *
- * Everything here is called from the loop's thread, and every callback runs on it, except where "worker" or "any
- * thread" is said. One struct jobs is one loop; the workers are shared by all loops of the process. Before jobs_run and
- * after it the loop's thread is whichever holds it. */
+ * Call everything here from the loop's thread, where every callback runs too, except functions marked "worker" or "any
+ * thread". One struct jobs is one loop; all loops of the process share the workers. Before and after jobs_run the
+ * loop's thread is the thread that holds the struct. */
 #ifndef SERVER_JOBS_H
 #define SERVER_JOBS_H
 
@@ -23,7 +23,8 @@ void jobs_end_workers(void); /* the last thing, when every loop is free; nothing
 struct jobs *jobs_new(size_t n_fds);
 void jobs_run(struct jobs *jobs);  /* returns after jobs_stop */
 void jobs_stop(struct jobs *jobs); /* any thread */
-void jobs_turn(struct jobs *jobs); /* once around without sleep: for who drives the loop itself, as tests do */
+void jobs_turn(struct jobs *jobs); /* runs the loop once without sleeping: for callers that drive the loop themselves,
+                                      e.g. tests */
 void jobs_free(struct jobs *jobs); /* after jobs_run has returned; waits for jobs still at work; NULL is accepted */
 
 /* A call from one thread to another's loop. Embedded in the object it is about, which lives until fire() is called and
@@ -46,7 +47,7 @@ struct job_turn {
 struct job {
     void (*work)(struct job *job); /* worker */
     void (*done)(struct job *job);
-    /* Takes note of ns more that it has computed: while it works, and at its end. Worker; NULL: nobody wants to know */
+    /* Counts ns of computing: called while the job works and at its end. Worker; NULL: not counted */
     void (*spend)(struct job *job, uint64_t ns);
     bool is_first;              /* the first job of a request: it counts as waiting while it is queued */
     uint64_t client;            /* whose it is: clients take turns. 0: the server's own */
@@ -65,8 +66,8 @@ struct job {
 void jobs_submit(struct jobs *jobs, struct job *job);
 uint64_t job_age(const struct job *job); /* ns since it was submitted; called in work() */
 
-/* The same on a thread of its own, past the queue: what must not wait until others have computed. It is in no figures,
- * and sets no times. Without a thread for it, it takes its turn. */
+/* The same on a separate thread, past the queue, for work that must not wait for other jobs. No metric counts it, and
+ * it sets no times. If no thread can be started, the job waits in the queue. */
 void jobs_submit_aside(struct jobs *jobs, struct job *job);
 
 /* A job's turn. A client waits for one turn of each other that has work; a change of threads takes some 10 us, and what

@@ -1,4 +1,4 @@
-/* The worker threads, and the queue before them: whose work comes next, and for how long.
+/* The worker threads and their queue, which decides which job runs next and for how long.
  *
  * Work waits by client (struct job's `client`), and clients take turns: a thousand requests of one delay another's only
  * one by a single turn. A job that has had its turn and is not done (workers_yield) waits in the queue like any other,

@@ -1,10 +1,10 @@
-/* What all requests at hand may take together: memory and streams. One account for the process; every function may be
+/* Limits on all running requests together: memory and streams. One account for the process; every function may be
  * called from any thread.
  *
- * Whatever is large is taken here first and only then from the system: so what is refused is refused before anything
- * has been allocated, and by name, instead of by the kernel and by killing the process. What a client can make the
- * server hold for long is counted for that client too (shares.h), and bodies, which come as slowly as their senders
- * like, get seven eighths of the memory together: small requests, planning and streams always find some. */
+ * Large memory is reserved here before it is allocated. So a request is refused, with the name of the limit, before
+ * anything is allocated, and the kernel does not have to kill the process. Memory that a client can make the server
+ * hold for long also counts for that client (shares.h). Bodies, which arrive as slowly as their senders like, get seven
+ * eighths of the memory together, so small requests, planning and streams always find some. */
 #ifndef SERVER_MEMORY_ADMISSION_H
 #define SERVER_MEMORY_ADMISSION_H
 
@@ -14,7 +14,7 @@
 /* Before any thread. */
 void admission_setup(uint64_t max_memory, uint64_t max_streams);
 
-/* Bytes, to be given back by admission_give. False: they would pass --max-memory, and nothing is taken. */
+/* Reserves bytes, which admission_give releases. False: they would exceed --max-memory, and nothing is reserved. */
 bool admission_take(uint64_t n_bytes);
 void admission_give(uint64_t n_bytes);
 uint64_t admission_memory(void);          /* bytes taken now */
@@ -27,7 +27,8 @@ void admission_give_for(uint64_t client, uint64_t n_bytes);
  * shares_take_object. False: that would be more than its share. */
 bool admission_hold(uint64_t client, const void *object, uint64_t n_bytes);
 void admission_let_go(uint64_t client, const void *object);
-/* Of what one can do without: only while half of --max-memory is free after it. Given back by admission_give_for. */
+/* For memory that the server can do without: succeeds only if half of --max-memory is free afterwards.
+ * admission_give_for releases it. */
 bool admission_take_spare(uint64_t client, uint64_t n_bytes);
 /* Of bodies. admission_fits_body: whether as much could be taken now. */
 bool admission_take_body(uint64_t client, uint64_t n_bytes);
@@ -38,7 +39,7 @@ bool admission_fits_body(uint64_t client, uint64_t n_bytes);
 bool admission_begin_stream(uint64_t client);
 void admission_end_stream(uint64_t client);
 
-/* Why something has been refused: a status and a sentence for the client. */
+/* The reason for a refusal: a status and a sentence for the client. */
 struct admission_refusal {
     int status; /* 413: more than one client ever gets; 503: it will pass; 429: too many streams */
     char detail[384];

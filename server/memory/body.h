@@ -10,7 +10,7 @@ struct body {
     char *bytes; /* NULL while empty */
     size_t n_bytes, room;
     size_t n_declared; /* 0: not said */
-    uint64_t client;   /* whose it is (shares.h); set by the owner before the first byte */
+    uint64_t client;   /* the client it belongs to (shares.h); set by the owner before the first byte */
     uint64_t n_taken;  /* of --max-memory (admission.h), for what has come and a little more */
 };
 

@@ -1,5 +1,5 @@
-/* Frees what takes long to free (a quarter of a gigabyte: tens of milliseconds) on a thread of its own: the loop has
- * others to serve, and the workers may be busy for minutes while the memory is wanted. */
+/* Frees large memory (a quarter of a gigabyte takes tens of milliseconds) on a separate thread: the loop has other
+ * clients to serve, and the workers may be busy for minutes while the memory is needed. */
 #ifndef SERVER_MEMORY_DISPOSAL_H
 #define SERVER_MEMORY_DISPOSAL_H
 

@@ -1,4 +1,4 @@
-/* What each client holds of what all share, and the one rule for how much that may be.
+/* Each client's part of the shared resources, and the rule that limits it.
  *
  * A client may hold at most four times what is left free after it: four fifths while it is alone, four ninths
  * beside another such client, and so on. So however many clients there are, something is left for the next one. */
@@ -21,7 +21,7 @@ bool shares_take_object(enum share share, uint64_t client, const void *object, u
 void shares_give_object(enum share share, uint64_t client, const void *object);
 
 uint64_t shares_held(enum share share, uint64_t client);
-/* What the client may still take of n_free that are free now. */
+/* How much of n_free, which are free now, the client may still take. */
 uint64_t shares_left(enum share share, uint64_t client, uint64_t n_free);
 
 #endif

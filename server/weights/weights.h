@@ -1,5 +1,5 @@
-/* The store of weights: files in memory by name, and, with a folder, on disk as NAME.safetensors. The language reaches
- * it through struct api_store (api/api.h) and reads what is in the files; here they are bytes. */
+/* The store of weights: files in memory by name and, if there is a folder, on disk as NAME.safetensors. api/ reaches it
+ * through struct api_store (api/api.h) and reads the contents of the files; here they are bytes. */
 #ifndef SERVER_KEPT_WEIGHTS_H
 #define SERVER_KEPT_WEIGHTS_H
 

@@ -21,7 +21,7 @@ bool weights_folder_read(const char *folder, const char *name, char *bytes, size
 bool weights_folder_write(const char *folder, const char *name, const char *bytes, size_t n);
 bool weights_folder_remove(const char *folder, const char *name);
 
-/* Removes what writers that crashed have left, and nobody writes now. How many. */
+/* Removes unfinished files of writers that crashed; returns their number. */
 size_t weights_folder_clean(const char *folder);
 
 #endif

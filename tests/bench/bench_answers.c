@@ -107,7 +107,7 @@ static const double least_seconds = 2e-3; /* of one sample: below this the clock
 
 /* ---- The answer -------------------------------------------------------------------------------------------------- */
 
-/* Aligned as tensors that were sent are (API 2.4). */
+/* Aligned like tensors of a request. */
 static float *noise(size_t n)
 {
     float *x = aligned_alloc(64, (n * sizeof *x + 63) / 64 * 64);

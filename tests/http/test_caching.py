@@ -1,4 +1,4 @@
-"""GET, HEAD and QUERY /encode: the same bytes as POST, entity tags, conditions, ranges, caches (API 2.3; RFC 9110)."""
+"""GET, HEAD and QUERY /encode: the same bytes as POST, entity tags, conditions, ranges, caches (RFC 9110)."""
 import json
 import random
 import socket

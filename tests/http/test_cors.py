@@ -1,4 +1,4 @@
-"""Pages of other origins (API 5, the Fetch standard's CORS protocol): off unless named, preflights, what they may read."""
+"""Pages of other origins (the Fetch standard's CORS protocol): off unless named, preflights, what they may read."""
 import pytest
 
 from conftest import start_server

@@ -1,4 +1,4 @@
-"""Who may do what (API 5): the token file, 401 and 403, reading it again, and no token ever in what the server says."""
+"""Rights of tokens: the token file, 401 and 403, reading it again, and no token ever in what the server says."""
 import signal
 import socket
 import subprocess

@@ -1,4 +1,4 @@
-"""Stored weights as files (API 2.5): PUT, GET, DELETE /weights/{name}, their guards, the folder, changes at once."""
+"""Stored weights as files: PUT, GET, DELETE /weights/{name}, their guards, the folder, changes at once."""
 import fcntl
 import hashlib
 import http.client

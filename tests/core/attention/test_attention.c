@@ -283,7 +283,7 @@ static void refusals(void **unused)
     refused("{\"scheme\":\"rope\",\"num_heads\":2,\"x\":[[1,2,3,4]],\"w_q\":[[1,2,3,4]]}", NULL, "/w_q", "2 heads");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"window\":0}", NULL, "/window", "1");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"softcap\":0}", NULL, "/softcap", "softcap");
-    refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"lens\":[1,2]}", NULL, "/lens", "lens says 3");
+    refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"lens\":[1,2]}", NULL, "/lens", "lens gives 3");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"key_mask\":[1]}", NULL, "/key_mask", "2");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"key_mask\":[1,2]}", NULL, "/key_mask", "1");
     refused("{\"scheme\":\"none\"," Q2 "," K2 ",\"num_heads\":3}", NULL, "/num_heads", "q makes it 1");
