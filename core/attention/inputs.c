@@ -263,7 +263,7 @@ static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, 
     t->has_seed = plan->operation_uses_seed = makes && *own != PE_UNSET_INT;
     bool schemes = row && pe_when_holds(row->when, plan->scheme->info.params, plan->config);
     if (!t->has_seed && !schemes && pe_plan_gave_itself(plan, "seed"))
-        return pe_fail(err, "/seed", "seed is not used here: no random tensor is needed");
+        return pe_fail(err, "/seed", "seed is not used here: no tensor is random");
     return PE_OK;
 }
 

@@ -254,7 +254,7 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err)
         char pointer[8] = "/";
         bool is_used = i == 0 && plan->operation_uses_seed;
         if (row && pe_plan_gave_itself(plan, names[i]) && !is_used)
-            return pe_fail(err, strcat(pointer, names[i]), "%s is not used here: no random tensor is needed", names[i]);
+            return pe_fail(err, strcat(pointer, names[i]), "%s is not used here: no tensor is random", names[i]);
         if (row && row->type == PE_T_REAL)
             *(double *)((char *)plan->config + row->offset) = PE_UNSET; /* without effect, so not shown */
     }
