@@ -147,7 +147,7 @@ struct api_call {
     size_t body_bytes;
     bool body_is_ours; /* the body's memory is writable, and nobody reads it after this call but the reply: tensors may
                           be moved a few bytes to where their elements are aligned */
-    bool is_hurried;   /* others wait for the caller: see api_answer */
+    bool must_not_block;           /* others wait for the caller: see api_answer */
     bool (*is_gone)(void *caller); /* asked now and then while something takes long: does nobody want the answer any
                                       more? After a yes the reply is a refusal, never repeatable. NULL: somebody does */
     void *caller;
@@ -189,9 +189,9 @@ struct api_reply {
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes);
 
 /* Makes the reply to a whole request. If memory runs out it is a constant 503, which api_reply_free ignores. NULL only
- * if call->is_hurried and the answer would take more than about a millisecond to plan: then call it again from a
- * worker, without is_hurried. It takes a few microseconds plus reading the body; for a body of many megabytes call it
- * from a worker. */
+ * if call->must_not_block and the answer would take more than about a millisecond to plan: then call it again from a
+ * worker, without must_not_block. It takes a few microseconds plus reading the body; for a body of many megabytes call
+ * it from a worker. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
 
 /* Makes the 429 for a client that has used up its quota; retry_s: seconds until it may try again. detail is copied. */

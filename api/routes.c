@@ -209,7 +209,7 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
 static bool check_json(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem)
 {
-    bool is_json = !route->handle && n != API_LENGTH_UNKNOWN && api_body_is_json(call->content_type);
+    bool is_json = !route->handle && n != API_LENGTH_UNKNOWN && api_input_is_json(call->content_type);
     return !is_json || api_json_check_size(host->max_json, n, "", problem);
 }
 

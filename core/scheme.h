@@ -75,7 +75,7 @@ struct pe_plan {
     struct pe_sequence seq;
     struct pe_sequence_fields sequence; /* its fields; the resolved config has the rules in use */
     bool operation_uses_seed;           /* for the operation's own tensors */
-    const struct pe_sight *sight;       /* PE_ATTEND: which keys a query sees, known before plan(); else NULL */
+    const struct pe_mask *mask;         /* PE_ATTEND: which keys a query sees, known before plan(); else NULL */
     struct pe_weights *weights;         /* [inputs of the scheme] */
     struct pe_absolute *absolute;       /* additive schemes: how the encoding is combined with x */
     const char *fixed[8];               /* parameters (sizes) whose values come from tensors */

@@ -28,10 +28,10 @@ static bool read_fields(struct api_computation *c)
         return fail_empty(c);
     struct api_request *request = &c->work->request;
     request->max_json = c->host->max_json;
-    request->body_is_ours = call->body_is_ours && !call->is_hurried; /* who hurries may ask again */
+    request->body_is_ours = call->body_is_ours && !call->must_not_block; /* who hurries may ask again */
     if (!api_memory_for_reading(c->work, c->host, call, c->problem))
         return false;
-    if (call->body_bytes && !api_body_read(request, call->content_type, call->body, call->body_bytes, c->problem))
+    if (call->body_bytes && !api_input_read(request, call->content_type, call->body, call->body_bytes, c->problem))
         return false;
     if (has_query && !api_query_read(request, call->query, c->problem))
         return false;
@@ -70,7 +70,7 @@ static struct pe_request core_request(const struct api_computation *c)
 /* Whatever is planned. */
 static bool takes_long(const struct api_computation *c)
 {
-    return c->call->is_hurried && (c->format->is_picture || c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
+    return c->call->must_not_block && (c->format->is_picture || c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
 }
 
 /* Planning goes on where its caller has the time and the host the memory. */
@@ -83,7 +83,7 @@ static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_
 {
     struct planning *p = caller;
     const struct api_computation *c = p->computation;
-    p->is_late = c->call->is_hurried && cost->ns > API_HURRIED_NS_MAX;
+    p->is_late = c->call->must_not_block && cost->ns > API_HURRIED_NS_MAX;
     p->is_refused = !p->is_late && !api_memory_for_planning(c->work, c->host, cost->bytes, c->problem);
     return p->is_late || p->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
@@ -189,7 +189,7 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
     if (fine && c->is_kept)
         api_etag_print(&named, c->etag);
     c->is_unchanged = fine && c->is_kept && names_it(c);
-    fine = fine && (c->is_unchanged || api_stream_open(c->format, opening, c->problem));
+    fine = fine && (c->is_unchanged || api_body_open(c->format, opening, c->problem));
     api_text_drop(&config);
     return fine;
 }
@@ -226,7 +226,7 @@ static struct api_reply *unsatisfiable(struct api_computation *c, uint64_t lengt
 /* The whole, or the part that Range asks for. */
 static struct api_reply *send_kept(struct api_computation *c, const struct api_opening *opening)
 {
-    struct api_stream *stream = &c->work->stream;
+    struct api_body *stream = &c->work->stream;
     struct api_range range = {0, 0};
     uint64_t length = stream->length;
     const char *cache_control = api_cache_control(&c->work->request, c->call->access);
@@ -235,7 +235,7 @@ static struct api_reply *send_kept(struct api_computation *c, const struct api_o
     if (kind == API_RANGE_UNSATISFIABLE)
         return unsatisfiable(c, length);
     if (kind == API_RANGE_PART)
-        api_stream_cut(stream, range.first, range.last);
+        api_body_cut(stream, range.first, range.last);
     struct api_reply *reply = api_reply_stream(c->work, opening->header, opening->header_value);
     if (reply->status != 200)
         return reply;

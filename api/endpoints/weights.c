@@ -116,7 +116,7 @@ static struct api_reply *no_store(void) { return api_refusal(503, "this server s
 
 struct api_reply *api_weights_list(const struct api_asked *asked)
 {
-    if (asked->call->is_hurried)
+    if (asked->call->must_not_block)
         return NULL; /* thousands of files are looked at */
     return with_headers(api_reply_listing(200, api_listing_all(asked->host->store)), NULL);
 }
@@ -191,7 +191,7 @@ static struct api_reply *put_named(const struct api_asked *asked)
         api_fail_weight_name(&problem, "", asked->name);
         return api_reply_problem(&problem);
     }
-    if (call->is_hurried)
+    if (call->must_not_block)
         return NULL; /* it may wait for a disk */
     uint64_t n_taken = api_memory_for_head(asked->host, call, &problem);
     struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, &problem) : NULL;
@@ -205,7 +205,7 @@ static struct api_reply *delete_named(const struct api_asked *asked)
     const struct api_store *store = asked->host->store;
     if (!store)
         return no_store();
-    if (asked->call->is_hurried)
+    if (asked->call->must_not_block)
         return NULL;
     struct api_guard guard = guard_of(asked->call);
     switch (store->remove(store->self, asked->name, &guard)) {

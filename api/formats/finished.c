@@ -59,11 +59,11 @@ static bool keep(struct api_opening *opening, char *bytes, size_t n, struct api_
         return false;
     if (!api_arena_own(opening->arena, finished, drop))
         return api_fail_memory(problem);
-    api_stream_text(opening->stream, bytes, n);
+    api_body_text(opening->stream, bytes, n);
     return true;
 }
 
-bool api_stream_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
+bool api_body_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
 {
     if (text->state) {
         api_fail_text(problem, text);

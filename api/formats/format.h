@@ -27,7 +27,7 @@ enum { API_SEGMENTS_MAX = 2 * API_OUTPUTS_MAX + 1 };
 
 /* A body that does not exist yet. Immutable once opened, but for what a format notes atomically behind `own`; any
  * number of threads may make pieces of it. */
-struct api_stream {
+struct api_body {
     const struct api_format *format;
     const struct pe_plan *plan;
     int digits;
@@ -53,10 +53,10 @@ struct api_opening {
     uint64_t max_kept;                 /* bytes of all pictures that are not read yet */
     const char *config;                /* the resolved configuration as JSON text */
     size_t config_bytes;
-    struct api_stream *stream; /* to be given its segments */
-    void *about;               /* further data for a format of a single endpoint; else NULL */
-    const char *header;        /* one more header of the answer, NULL if none */
-    const char *header_value;  /* in the arena */
+    struct api_body *stream;  /* to be given its segments */
+    void *about;              /* further data for a format of a single endpoint; else NULL */
+    const char *header;       /* one more header of the answer, NULL if none */
+    const char *header_value; /* in the arena */
 };
 
 struct api_format {
@@ -66,17 +66,17 @@ struct api_format {
     bool is_text;               /* numbers as text: the length is known only when made */
     bool is_picture;            /* open() computes the whole body, so a hurried call may not use it */
     const char *(*maker)(void); /* versions of the libraries that the bytes depend on; NULL: of none */
-    /* Gives the stream its segments by api_stream_text and api_stream_output, or fails if this plan has no such form.
+    /* Gives the stream its segments by api_body_text and api_body_output, or fails if this plan has no such form.
      */
     bool (*open)(struct api_opening *opening, struct api_problem *problem);
     /* Not for pictures, as what follows. Most bytes of one element with all that surrounds it, scratch included. */
-    size_t (*width)(const struct api_stream *stream, const struct pe_output *output);
+    size_t (*width)(const struct api_body *stream, const struct pe_output *output);
     /* Writes n elements from `first` on to dst (room for n × width + 64, aligned to 8 where the format has no text)
      * and returns the bytes written. */
-    size_t (*print)(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+    size_t (*print)(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                     char *dst);
     /* As api_reply_waits; NULL: no piece does. */
-    bool (*waits)(const struct api_stream *stream, const struct api_segment *segment);
+    bool (*waits)(const struct api_body *stream, const struct api_segment *segment);
 };
 
 size_t api_n_formats(void);
@@ -86,25 +86,25 @@ extern const char *const api_reduce_names[];      /* in the order of enum pe_red
 void api_formats_print(char *out, size_t room);   /* "application/json (json), …" for messages */
 
 /* For open(): the next segment of the body. text is borrowed for the stream's life. */
-void api_stream_text(struct api_stream *stream, const char *text, size_t n);
-void api_stream_output(struct api_stream *stream, size_t index);
+void api_body_text(struct api_body *stream, const char *text, size_t n);
+void api_body_output(struct api_body *stream, size_t index);
 /* n bytes in one piece, which print() writes; index is its number in the format's own count. */
-void api_stream_made(struct api_stream *stream, size_t index, size_t n);
+void api_body_made(struct api_body *stream, size_t index, size_t n);
 /* Takes a finished text into the arena and adds it as a segment; on failure *problem has the reason. */
-bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
+bool api_body_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 
 /* The same for a finished picture, which is stored until it is read: 503 if too many pictures wait for their readers.
  */
-bool api_stream_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
+bool api_body_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 bool api_finished_has_room(const struct api_opening *opening, struct api_problem *problem);
 
 /* Opens *stream in arena over the plan in the form's outputs. format fits form (api_form_check). */
-bool api_stream_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);
+bool api_body_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);
 /* Leaves only bytes first … last of a body whose length is known by arithmetic (no text). */
-void api_stream_cut(struct api_stream *stream, uint64_t first, uint64_t last);
+void api_body_cut(struct api_body *stream, uint64_t first, uint64_t last);
 /* As api_reply_piece, api_reply_waits. */
-size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst);
-bool api_stream_waits(const struct api_stream *stream, uint64_t i);
+size_t api_body_piece(const struct api_body *stream, uint64_t i, char *dst);
+bool api_body_waits(const struct api_body *stream, uint64_t i);
 
 /* Where piece i of the stream, which is in segment, begins in it, and in *n its elements (or bytes of text). The number
  * of the piece that begins at `first`. */
@@ -112,8 +112,8 @@ uint64_t api_segment_first(const struct api_segment *segment, uint64_t i, size_t
 uint64_t api_segment_piece(const struct api_segment *segment, uint64_t first);
 
 /* Shared by the formats that send elements as their bytes. */
-size_t api_bytes_width(const struct api_stream *stream, const struct pe_output *output);
-size_t api_bytes_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+size_t api_bytes_width(const struct api_body *stream, const struct pe_output *output);
+size_t api_bytes_print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                        char *dst);
 
 #endif

@@ -18,7 +18,7 @@ static void begin_tensor(struct api_text *text, const struct pe_output *output, 
     api_text_shape(text, output->shape, output->rank);
 }
 
-static int digits_of(const struct api_stream *stream, const struct pe_output *output)
+static int digits_of(const struct api_body *stream, const struct pe_output *output)
 {
     return pe_dtype_is_real(output->dtype) ? stream->digits : API_DIGITS_SHORTEST;
 }
@@ -26,7 +26,7 @@ static int digits_of(const struct api_stream *stream, const struct pe_output *ou
 /* Lines are for outputs of several pieces: one piece puts each number of them into digits once as well. */
 static bool add_lines(struct api_opening *opening, size_t index)
 {
-    struct api_stream *stream = opening->stream;
+    struct api_body *stream = opening->stream;
     struct api_segment *segment = &stream->segments[stream->n_segments - 1];
     if (segment->n_pieces == 1)
         return true;
@@ -42,9 +42,9 @@ static bool add_numbers(struct api_opening *opening, struct api_text *text, size
         api_text_put(text, "[]");
         return true;
     }
-    if (!api_stream_take(opening, text, problem))
+    if (!api_body_take(opening, text, problem))
         return false;
-    api_stream_output(opening->stream, index);
+    api_body_output(opening->stream, index);
     return add_lines(opening, index) || api_fail_memory(problem);
 }
 
@@ -78,10 +78,10 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     if (pe_plan_empty_rows(opening->plan, &empty_rows))
         api_text_format(&text, ",\"empty_rows\":%" PRIu64, empty_rows);
     api_text_put(&text, "}");
-    return api_stream_take(opening, &text, problem);
+    return api_body_take(opening, &text, problem);
 }
 
-static struct api_elements elements_of(const struct api_stream *stream, const struct pe_output *output)
+static struct api_elements elements_of(const struct api_body *stream, const struct pe_output *output)
 {
     struct api_elements elements;
     api_elements_init(&elements, output->dtype, output->shape, output->rank, digits_of(stream, output));
@@ -89,14 +89,14 @@ static struct api_elements elements_of(const struct api_stream *stream, const st
 }
 
 /* An element's values wait behind the text of their piece until they are printed. */
-static size_t width(const struct api_stream *stream, const struct pe_output *output)
+static size_t width(const struct api_body *stream, const struct pe_output *output)
 {
     return elements_of(stream, output).width + pe_dtype_size(output->dtype);
 }
 
 static void *aligned(char *p) { return p + (-(uintptr_t)p & 63); }
 
-static size_t print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+static size_t print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                     char *dst)
 {
     struct api_elements elements = elements_of(stream, segment->output);

@@ -66,9 +66,9 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     api_npy_head(&text, output);
-    if (!api_stream_take(opening, &text, problem))
+    if (!api_body_take(opening, &text, problem))
         return false;
-    api_stream_output(opening->stream, 0);
+    api_body_output(opening->stream, 0);
     return true;
 }
 

@@ -222,7 +222,7 @@ static bool add_part(struct api_opening *opening, struct npz *npz, size_t k, str
     bool fine = part->text || (text.state ? api_fail_text(problem, &text) : api_fail_memory(problem));
     api_text_drop(&text);
     if (fine)
-        api_stream_made(opening->stream, k, part->n);
+        api_body_made(opening->stream, k, part->n);
     npz->end += part->n;
     return fine;
 }
@@ -233,7 +233,7 @@ static void add_elements(struct api_opening *opening, struct npz *npz, size_t k)
     uint64_t count = entry->output->n_rows * entry->output->row_len;
     entry->segment = opening->stream->n_segments;
     entry->is_empty = count == 0;
-    api_stream_output(opening->stream, k);
+    api_body_output(opening->stream, k);
     npz->end += count * pe_dtype_size(entry->output->dtype);
 }
 
@@ -272,8 +272,8 @@ static uint32_t note_read(const crc_note *note) { return atomic_load_explicit(no
 
 static void note_write(crc_note *note, uint32_t crc) { atomic_store_explicit(note, crc, memory_order_relaxed); }
 
-static size_t print_elements(const struct api_stream *stream, const struct api_segment *segment, uint64_t first,
-                             size_t n, char *dst)
+static size_t print_elements(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
+                             char *dst)
 {
     struct npz *npz = stream->own;
     size_t n_bytes = api_bytes_print(stream, segment, first, n, dst);
@@ -283,17 +283,17 @@ static size_t print_elements(const struct api_stream *stream, const struct api_s
 }
 
 /* scratch has room for any piece. */
-static uint32_t piece_crc(const struct api_stream *stream, uint64_t i, char *scratch)
+static uint32_t piece_crc(const struct api_body *stream, uint64_t i, char *scratch)
 {
     const struct npz *npz = stream->own;
     if (note_read(&npz->notes[i]) == 0)
-        api_stream_piece(stream, i, scratch);
+        api_body_piece(stream, i, scratch);
     return note_read(&npz->notes[i]);
 }
 
 /* crc(AB) follows from crc(A), crc(B) and the length of B: one multiplication modulo the polynomial, by a factor that
  * is the same for all pieces of a length. */
-static uint32_t combine_pieces(const struct api_stream *stream, const struct api_segment *segment, uint32_t crc,
+static uint32_t combine_pieces(const struct api_body *stream, const struct api_segment *segment, uint32_t crc,
                                char *scratch)
 {
     size_t length = 0, n;
@@ -308,7 +308,7 @@ static uint32_t combine_pieces(const struct api_stream *stream, const struct api
     return crc;
 }
 
-static uint32_t entry_crc(const struct api_stream *stream, struct entry *entry, char *scratch)
+static uint32_t entry_crc(const struct api_body *stream, struct entry *entry, char *scratch)
 {
     uint32_t crc = note_read(&entry->crc);
     if (crc)
@@ -322,7 +322,7 @@ static uint32_t entry_crc(const struct api_stream *stream, struct entry *entry, 
 }
 
 /* dst is scratch until all CRCs are known. The last part holds those of all entries, the first none. */
-static size_t print_part(const struct api_stream *stream, size_t k, char *dst)
+static size_t print_part(const struct api_body *stream, size_t k, char *dst)
 {
     struct npz *npz = stream->own;
     uint32_t crcs[API_OUTPUTS_MAX];
@@ -337,13 +337,13 @@ static size_t print_part(const struct api_stream *stream, size_t k, char *dst)
     return npz->parts[k].n;
 }
 
-static size_t print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+static size_t print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                     char *dst)
 {
     return segment->output ? print_elements(stream, segment, first, n, dst) : print_part(stream, segment->index, dst);
 }
 
-static bool waits(const struct api_stream *stream, const struct api_segment *segment)
+static bool waits(const struct api_body *stream, const struct api_segment *segment)
 {
     (void)stream;
     return !segment->output && segment->index > 0;

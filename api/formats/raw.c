@@ -19,7 +19,7 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++) {
         const struct pe_output *output = pe_plan_output(opening->plan, i);
         add_entry(&text, output, i, offset);
-        api_stream_output(opening->stream, i);
+        api_body_output(opening->stream, i);
         offset += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
     }
     opening->header = "Posenc-Tensors";

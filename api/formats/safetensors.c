@@ -80,10 +80,10 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
         add_entry(&text, output, begin, end);
     }
     finish_header(&text);
-    if (!api_stream_take(opening, &text, problem))
+    if (!api_body_take(opening, &text, problem))
         return false;
     for (size_t i = 0; i < n; i++)
-        api_stream_output(opening->stream, entries[i].index);
+        api_body_output(opening->stream, entries[i].index);
     return true;
 }
 

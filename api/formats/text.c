@@ -145,7 +145,7 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     free(d.upper);
     free(d.lower);
     if (fine)
-        return api_stream_keep(opening, &d.out, problem);
+        return api_body_keep(opening, &d.out, problem);
     api_text_drop(&d.out);
     return false;
 }

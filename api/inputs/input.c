@@ -41,18 +41,18 @@ static const struct api_input *input_find(const char *content_type)
     return &inputs[0];
 }
 
-bool api_body_is_json(const char *content_type) { return !content_type || input_find(content_type) == &inputs[0]; }
+bool api_input_is_json(const char *content_type) { return !content_type || input_find(content_type) == &inputs[0]; }
 
-bool api_body_read(struct api_request *request, const char *content_type, const char *bytes, size_t n,
-                   struct api_problem *problem)
+bool api_input_read(struct api_request *request, const char *content_type, const char *bytes, size_t n,
+                    struct api_problem *problem)
 {
     const char *type = content_type ? content_type : "", *semicolon = strchr(type, ';');
-    struct api_body body = {.bytes = bytes, .n = n, .parameters = semicolon ? semicolon + 1 : ""};
+    struct api_received body = {.bytes = bytes, .n = n, .parameters = semicolon ? semicolon + 1 : ""};
     return input_find(type)->read(request, &body, problem);
 }
 
 /* Tensors sent under a type that says nothing (curl's default is a form's) would be JSON errors of little help. */
-bool api_json_body_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+bool api_json_body_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
     if (api_npy_looks_like(body->bytes, body->n))
         return api_fail_media_type(problem, "",
@@ -65,7 +65,7 @@ bool api_json_body_read(struct api_request *request, const struct api_body *body
     return api_json_read(request, body->bytes, body->n, "", problem);
 }
 
-bool api_octets_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+bool api_octets_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
     if (api_npy_looks_like(body->bytes, body->n))
         return api_npy_read(request, body, problem);

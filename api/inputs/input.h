@@ -4,7 +4,7 @@
 
 #include "api/inputs/request.h"
 
-struct api_body {
+struct api_received {
     const char *bytes; /* borrowed until the request ends */
     size_t n;
     const char *parameters; /* of the content type: what follows its first ;, or "" */
@@ -12,14 +12,14 @@ struct api_body {
 
 struct api_input {
     const char *media_type;
-    bool (*read)(struct api_request *request, const struct api_body *body, struct api_problem *problem);
+    bool (*read)(struct api_request *request, const struct api_received *body, struct api_problem *problem);
 };
 
 /* Reads a body of this content type (NULL: none given). A type that is not a tensor format is read as JSON. */
-bool api_body_read(struct api_request *request, const char *content_type, const char *bytes, size_t n,
-                   struct api_problem *problem);
+bool api_input_read(struct api_request *request, const char *content_type, const char *bytes, size_t n,
+                    struct api_problem *problem);
 
-bool api_body_is_json(const char *content_type); /* does api_body_read take it for JSON? */
+bool api_input_is_json(const char *content_type); /* does api_input_read take it for JSON? */
 
 void api_inputs_print(char *out, size_t room); /* "application/json, multipart/form-data, …" for Accept-Post */
 
@@ -40,7 +40,7 @@ bool api_npz_looks_like(const char *bytes, size_t n);
 
 /* The readers of list.h. */
 #define INPUT(media_type, name)                                                                                        \
-    bool api_##name##_read(struct api_request *, const struct api_body *, struct api_problem *);
+    bool api_##name##_read(struct api_request *, const struct api_received *, struct api_problem *);
 #include "api/inputs/list.h"
 #undef INPUT
 

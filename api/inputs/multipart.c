@@ -239,7 +239,7 @@ static bool read_part(struct api_request *request, struct part *part, bool *has_
     return api_json_read(request, part->bytes, part->n, "part \"request\": ", problem);
 }
 
-bool api_multipart_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+bool api_multipart_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
     struct delimiter delimiter;
     struct rest rest = {.p = body->bytes, .end = body->bytes + body->n};

@@ -269,7 +269,7 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
 }
 
 /* A body of one .npy file: the tensor that the endpoint is about, the rest of the request stands in the query. */
-bool api_npy_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+bool api_npy_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
     const char *name = api_operations[request->operation].tensor;
     char pointer[PE_POINTER_MAX] = "";

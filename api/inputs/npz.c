@@ -184,7 +184,7 @@ static bool add_tensor(struct api_request *request, const struct archive *a, con
     return api_request_add_tensor(request, entry->name, &tensor, n_spare, a->problem);
 }
 
-bool api_npz_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+bool api_npz_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
     struct archive a = {.bytes = body->bytes, .n = body->n, .problem = problem};
     if (!find_directory(&a) || !read_directory(request, &a) || !check_overlap(&a))

@@ -13,7 +13,7 @@ static bool add_tensors(const struct api_safetensors *file, struct api_request *
     return true;
 }
 
-bool api_safetensors_read(struct api_request *request, const struct api_body *body, struct api_problem *problem)
+bool api_safetensors_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
     struct api_safetensors file;
     if (!api_safetensors_parse(&request->arena, body->bytes, body->n, API_FIELDS_MAX, &file, problem) ||

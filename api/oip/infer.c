@@ -140,7 +140,7 @@ static bool read(struct inference *inference)
     struct api_request *request = &c->work->request;
     struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
     request->max_json = c->host->max_json;
-    request->body_is_ours = c->call->body_is_ours && !c->call->is_hurried; /* who hurries may ask again */
+    request->body_is_ours = c->call->body_is_ours && !c->call->must_not_block; /* who hurries may ask again */
     size_t n_json;
     return api_oip_json_bytes(c->call, &n_json, &inference->problem) &&
            api_memory_for_json(c->work, c->host, c->call, n_json, &inference->problem) &&
@@ -186,7 +186,7 @@ static bool plan(struct inference *inference, struct api_opening *opening, bool 
     if (!name_outputs(inference, c->work->request.operation))
         return false;
     c->format = api_oip_format(&inference->request, &is_mixed);
-    if (is_mixed && c->call->is_hurried) { /* its JSON is made here, however long that takes */
+    if (is_mixed && c->call->must_not_block) { /* its JSON is made here, however long that takes */
         *later = true;
         return false;
     }

@@ -77,18 +77,18 @@ static bool open_json(struct api_opening *opening, struct api_problem *problem)
         begin_output(&text, output, i);
         api_text_put(&text, count_of(output) ? ",\"data\":" : ",\"data\":[]");
         if (count_of(output)) {
-            if (!api_stream_take(opening, &text, problem))
+            if (!api_body_take(opening, &text, problem))
                 return false;
-            api_stream_output(opening->stream, i);
+            api_body_output(opening->stream, i);
         }
         api_text_put(&text, "}");
     }
     api_text_put(&text, "]}");
-    return api_stream_take(opening, &text, problem);
+    return api_body_take(opening, &text, problem);
 }
 
 /* An element's values wait behind the text of their piece until they are printed. */
-static size_t width_json(const struct api_stream *stream, const struct pe_output *output)
+static size_t width_json(const struct api_body *stream, const struct pe_output *output)
 {
     (void)stream;
     return elements_of(output).width + pe_dtype_size(output->dtype);
@@ -96,7 +96,7 @@ static size_t width_json(const struct api_stream *stream, const struct pe_output
 
 static void *aligned(char *p) { return p + (-(uintptr_t)p & 63); }
 
-static size_t print_json(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+static size_t print_json(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                          char *dst)
 {
     struct api_elements elements = elements_of(segment->output);
@@ -190,7 +190,7 @@ static void add_tail(struct api_opening *opening)
     struct api_oip_answer *answer = opening->about;
     for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++)
         if (is_binary(answer->request, i) && count_of(pe_plan_output(opening->plan, i))) {
-            api_stream_output(opening->stream, i);
+            api_body_output(opening->stream, i);
             answer->has_tail = true;
         }
 }
@@ -206,7 +206,7 @@ static bool open_binary(struct api_opening *opening, struct api_problem *problem
         return false;
     }
     int n = snprintf(length, sizeof length, "%zu", text.n);
-    if (!api_stream_take(opening, &text, problem))
+    if (!api_body_take(opening, &text, problem))
         return false;
     add_tail(opening);
     opening->header = "Inference-Header-Content-Length";

@@ -170,7 +170,7 @@ struct api_work *api_work_new(enum pe_operation_id operation)
         return NULL;
     api_request_init(&work->request, operation);
     work->plan = NULL;
-    work->stream = (struct api_stream){0};
+    work->stream = (struct api_body){0};
     work->host = NULL;
     work->n_taken = work->n_read = work->body_bytes = 0;
     work->refusal.status = 0;
@@ -203,7 +203,7 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
         api_work_free(work);
         return &no_memory.face;
     }
-    const struct api_stream *stream = &work->stream;
+    const struct api_body *stream = &work->stream;
     reply->work = work;
     reply->face.length = stream->length;
     reply->face.n_pieces = stream->n_pieces;
@@ -324,7 +324,7 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
     assert(i < reply->n_pieces);
     const struct reply *r = (const struct reply *)reply;
     if (r->work)
-        return api_stream_piece(&r->work->stream, i, dst);
+        return api_body_piece(&r->work->stream, i, dst);
     if (r->weights)
         return weights_piece(r, i, dst);
     if (r->listing)
@@ -336,7 +336,7 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
 bool api_reply_waits(const struct api_reply *reply, uint64_t i)
 {
     const struct reply *r = (const struct reply *)reply;
-    return r->work && api_stream_waits(&r->work->stream, i);
+    return r->work && api_body_waits(&r->work->stream, i);
 }
 
 /* What a reply is made from. */

@@ -45,7 +45,7 @@ struct api_reply *api_reply_listing(int status, struct api_listing *listing);
 struct api_work {
     struct api_request request;
     struct pe_plan *plan;
-    struct api_stream stream;
+    struct api_body stream;
     const struct api_host *host; /* has lent n_taken bytes; memory.h */
     uint64_t n_taken;
     uint64_t body_bytes;        /* which the machine has taken itself */

@@ -49,8 +49,8 @@ enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request 
     struct pe_attention *t = plan->attention;
     plan->dtype = answer_dtype(t, request);
     set_sizes(plan);
-    enum pe_status status = pe_sight_init(&t->sight, &t->fields.sight, t->k_len, t->n_batches, err);
-    plan->sight = &t->sight;
+    enum pe_status status = pe_mask_init(&t->mask, &t->fields.mask, t->k_len, t->n_batches, err);
+    plan->mask = &t->mask;
     return status ? status : find_pieces(plan, err);
 }
 
@@ -104,7 +104,7 @@ static void set_scale(struct pe_plan *plan)
     t->scale = isnan(t->fields.softmax_scale) ? 1 : t->fields.softmax_scale;
     t->bias_factor = attend && attend->bias_is_scaled && attend->bias_is_scaled(plan) ? t->scale : 1;
     if (attend && attend->reach_left)
-        t->sight.reach_left = fmin(t->sight.reach_left, attend->reach_left(plan));
+        t->mask.reach_left = fmin(t->mask.reach_left, attend->reach_left(plan));
 }
 
 static void take_shapes(struct pe_attention *t)
@@ -131,18 +131,18 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     struct pe_side *side = &t->sides[i], *queries = &t->sides[0];
     uint64_t n = side->operand->n, row_bytes = 2 * t->turn.rotation.n_pairs * sizeof(double);
     if (i > 0 && !plan->scheme->magnitude && queries->cosines &&
-        pe_turn_same_positions(plan, side->positions, queries->positions)) {
+        pe_rotate_same_positions(plan, side->positions, queries->positions)) {
         side->cosines = queries->cosines;
         return PE_OK;
     }
     if (n > PE_ROTATION_TABLE_MAX / row_bytes)
         return PE_OK;
-    if (pe_turn_admit_table(plan, n, row_bytes, err))
+    if (pe_rotate_admit_table(plan, n, row_bytes, err))
         return err->status;
     side->cosines = t->tables[i] = malloc(n * row_bytes);
     if (!side->cosines)
         return pe_no_memory(err);
-    pe_turn_table(&t->turn, plan, side->positions, side->id, 0, n, side->cosines);
+    pe_rotate_table(&t->turn, plan, side->positions, side->id, 0, n, side->cosines);
     return PE_OK;
 }
 
@@ -153,7 +153,7 @@ static enum pe_status open_sides(struct pe_plan *plan, struct pe_error *err)
     t->sides[0] = (struct pe_side){.operand = &t->q, .positions = plan->seq.q, .id = input_of(scheme, "q")};
     t->sides[1] = (struct pe_side){.operand = &t->k, .positions = plan->seq.k, .id = input_of(scheme, "k")};
     t->turns = scheme->rotate != NULL;
-    return t->turns ? pe_turn_init(&t->turn, plan, err) : PE_OK;
+    return t->turns ? pe_rotate_init(&t->turn, plan, err) : PE_OK;
 }
 
 static enum pe_status make_tables(struct pe_plan *plan, struct pe_error *err)
@@ -249,7 +249,7 @@ enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *
     if (status)
         return status;
     estimate_work(plan);
-    return pe_desks_init(plan, err);
+    return pe_workspaces_init(plan, err);
 }
 
 void pe_attention_drop(struct pe_plan *plan)
@@ -257,12 +257,12 @@ void pe_attention_drop(struct pe_plan *plan)
     struct pe_attention *t = plan->attention;
     if (!t)
         return;
-    pe_desks_drop(t);
+    pe_workspaces_drop(t);
     pe_operand_drop(&t->q);
     pe_operand_drop(&t->k);
     pe_operand_drop(&t->v);
-    pe_turn_drop(&t->turn);
-    pe_sight_drop(&t->sight);
+    pe_rotate_drop(&t->turn);
+    pe_mask_drop(&t->mask);
     free(t->tables[0]);
     free(t->tables[1]);
     free(t->embeddings);

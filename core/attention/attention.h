@@ -21,7 +21,7 @@ enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *
                                  struct pe_error *err);
 enum pe_sequence_kind pe_attention_kind(const struct pe_plan *plan);
 struct pe_sequence_sizes pe_attention_sizes(const struct pe_plan *plan);
-/* Once the sequence is known: plan->sight and plan->dtype. */
+/* Once the sequence is known: plan->mask and plan->dtype. */
 enum pe_status pe_attention_begin(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
 /* Once the scheme has planned: outputs, tables, working memory. */
 enum pe_status pe_attention_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);

@@ -12,7 +12,7 @@ struct block {
     const struct pe_plan *plan;
     const struct pe_attention *t;
     const struct pe_arithmetic *a;
-    struct pe_desk *desk;
+    struct pe_workspace *workspace;
     enum pe_attention_output kind;
     size_t batch, head, i0, n_rows;
     size_t first, end; /* keys that any of the rows may see */
@@ -38,15 +38,16 @@ static struct pe_rows rows_of(const struct block *b)
     rows.n_rows = b->n_rows;
     rows.j0 = b->first;
     rows.n_keys = b->end - b->first;
-    rows.q = b->desk->q;
+    rows.q = b->workspace->q;
     rows.head_dim = t->head_dim;
     rows.scale = t->scale;
     rows.logits = number_at(b, 0, b->first);
     rows.stride = t->k_len;
-    rows.tables = b->desk->head_tables;
-    rows.scratch = b->desk->scratch;
-    rows.panels = b->desk->panels;
-    const char *keys = pe_desk_keys(t, b->desk, b->batch, b->head / (t->n_heads / t->n_kv_heads), &rows.k_stride);
+    rows.tables = b->workspace->head_tables;
+    rows.scratch = b->workspace->scratch;
+    rows.panels = b->workspace->panels;
+    const char *keys =
+        pe_workspace_keys(t, b->workspace, b->batch, b->head / (t->n_heads / t->n_kv_heads), &rows.k_stride);
     rows.k = keys + b->first * rows.k_stride * b->a->size;
     return rows;
 }
@@ -60,7 +61,7 @@ static void find_reach(struct block *b)
     b->first = b->t->k_len;
     b->end = 0;
     for (size_t i = 0; i < b->n_rows; i++) {
-        pe_view_row(b->plan, b->batch, b->i0 + i, b->desk->seen, &view);
+        pe_view_row(b->plan, b->batch, b->i0 + i, b->workspace->seen, &view);
         if (view.first < view.end) {
             b->first = view.first < b->first ? view.first : b->first;
             b->end = view.end > b->end ? view.end : b->end;
@@ -68,8 +69,8 @@ static void find_reach(struct block *b)
     }
     if (b->end <= b->first)
         b->first = b->end = 0;
-    b->desk->first = b->first;
-    b->desk->end = b->end;
+    b->workspace->first = b->first;
+    b->workspace->end = b->end;
 }
 
 static const void *biased_queries(const struct block *b, const struct pe_rows *rows)
@@ -77,8 +78,8 @@ static const void *biased_queries(const struct block *b, const struct pe_rows *r
     const double *bias = b->plan->scheme->attend->query_bias(b->plan, b->head);
     size_t d = rows->head_dim;
     for (size_t i = 0; i < b->n_rows * d; i++)
-        pe_number_set(b->a, b->desk->q_biased, i, pe_number(b->a, rows->q, i) + bias[i % d]);
-    return b->desk->q_biased;
+        pe_number_set(b->a, b->workspace->q_biased, i, pe_number(b->a, rows->q, i) + bias[i % d]);
+    return b->workspace->q_biased;
 }
 
 /* Some keys at a time, whole panels: each product depends on its own two rows only. */
@@ -102,7 +103,7 @@ static void multiply(const struct block *b)
     double factor = pe_attention_is_linear(t) ? 1 : t->scale;
     if (attend && attend->cosine)
         attend->cosine(b->plan, b->head, &factor);
-    const void *q = b->desk->q_biased ? biased_queries(b, &rows) : rows.q;
+    const void *q = b->workspace->q_biased ? biased_queries(b, &rows) : rows.q;
     if (rows.panels)
         multiply_panels(b, &rows, factor, q);
     else
@@ -120,16 +121,16 @@ static bool load_vector(const struct block *b)
 {
     const struct pe_attention *t = b->t;
     const struct pe_sequence *seq = &b->plan->seq;
-    struct pe_desk *desk = b->desk;
+    struct pe_workspace *workspace = b->workspace;
     uint64_t head = 1 + b->head;
-    if (!desk->vector || !pe_rows_are_runs(b->plan))
+    if (!workspace->vector || !pe_rows_are_runs(b->plan))
         return false;
-    if (desk->bias_head == head)
+    if (workspace->bias_head == head)
         return true;
     double rel = 1 - (double)t->q_len + (seq->piece ? 0 : seq->k->start - seq->q->start);
-    if (!b->plan->scheme->attend->bias_at(b->plan, b->head, rel, t->q_len + t->k_len - 1, desk->vector))
+    if (!b->plan->scheme->attend->bias_at(b->plan, b->head, rel, t->q_len + t->k_len - 1, workspace->vector))
         return false;
-    desk->bias_head = head;
+    workspace->bias_head = head;
     return true;
 }
 
@@ -153,8 +154,8 @@ static double anchor(const struct block *b, const double *biases, size_t n)
 static void bring_near(const struct block *b, const double *biases, size_t n)
 {
     double zero = anchor(b, biases, n), factor = b->t->bias_factor;
-    float *f32 = (float *)b->desk->near;
-    double *f64 = (double *)b->desk->near;
+    float *f32 = (float *)b->workspace->near;
+    double *f64 = (double *)b->workspace->near;
     for (size_t i = 0; i < n; i++)
         if (b->a->dtype == PE_F32)
             f32[i] = (float)((biases[i] - zero) * factor);
@@ -170,9 +171,9 @@ static void add_row_biases(const struct block *b)
         struct pe_block row = {.row0 = (b->batch * t->n_heads + b->head) * t->q_len + b->i0 + i, .n_rows = 1};
         row.col0 = b->first;
         row.n_cols = b->end - b->first;
-        b->plan->scheme->fill(b->plan, &output, t->bias_id, &row, b->desk->bias);
-        bring_near(b, b->desk->bias, row.n_cols);
-        b->a->add(number_at(b, i, b->first), b->desk->near, row.n_cols, 1);
+        b->plan->scheme->fill(b->plan, &output, t->bias_id, &row, b->workspace->bias);
+        bring_near(b, b->workspace->bias, row.n_cols);
+        b->a->add(number_at(b, i, b->first), b->workspace->near, row.n_cols, 1);
     }
 }
 
@@ -180,9 +181,9 @@ static void add_row_biases(const struct block *b)
 static void add_windows(const struct block *b)
 {
     size_t n = b->end - b->first, last = b->i0 + b->n_rows - 1;
-    bring_near(b, b->desk->vector + (b->t->q_len - 1 - last) + b->first, n + b->n_rows - 1);
+    bring_near(b, b->workspace->vector + (b->t->q_len - 1 - last) + b->first, n + b->n_rows - 1);
     for (size_t i = 0; i < b->n_rows; i++)
-        b->a->add(number_at(b, i, b->first), pe_numbers_at(b->a, b->desk->near, b->n_rows - 1 - i), n, 1);
+        b->a->add(number_at(b, i, b->first), pe_numbers_at(b->a, b->workspace->near, b->n_rows - 1 - i), n, 1);
 }
 
 static void add_biases(const struct block *b)
@@ -228,7 +229,7 @@ static void hide(const struct block *b, double x)
 {
     struct pe_view view;
     for (size_t i = 0; i < b->n_rows && !is_left(b); i++) {
-        pe_view_row(b->plan, b->batch, b->i0 + i, b->desk->seen, &view);
+        pe_view_row(b->plan, b->batch, b->i0 + i, b->workspace->seen, &view);
         hide_row(b, i, &view, x);
     }
 }
@@ -240,7 +241,7 @@ static void soften_row(const struct block *b, size_t i, const struct pe_view *vi
 {
     size_t n = view->end - view->first;
     void *row = number_at(b, i, view->first);
-    double weighted, *entropy = &b->desk->entropies[i];
+    double weighted, *entropy = &b->workspace->entropies[i];
     pe_numbers_set(b->a, number_at(b, i, 0), 0, view->first, 0);
     pe_numbers_set(b->a, number_at(b, i, 0), view->end, b->t->k_len, 0);
     *entropy = 0;
@@ -258,7 +259,7 @@ static void soften(const struct block *b)
 {
     struct pe_view view;
     for (size_t i = 0; i < b->n_rows && !is_left(b); i++) {
-        pe_view_row(b->plan, b->batch, b->i0 + i, b->desk->seen, &view);
+        pe_view_row(b->plan, b->batch, b->i0 + i, b->workspace->seen, &view);
         soften_row(b, i, &view);
     }
 }
@@ -267,18 +268,18 @@ static void soften(const struct block *b)
 static void divide(const struct block *b)
 {
     const struct pe_attention *t = b->t;
-    struct pe_desk *desk = b->desk;
+    struct pe_workspace *workspace = b->workspace;
     struct block denominators = *b;
     struct pe_view view;
     if (t->turns) {
-        denominators.numbers = desk->second;
-        b->a->abt(b->n_rows, b->end - b->first, t->head_dim, 1, desk->q_plain, t->head_dim,
-                  pe_numbers_at(b->a, desk->k_plain, b->first * t->head_dim), t->head_dim, 0,
+        denominators.numbers = workspace->second;
+        b->a->abt(b->n_rows, b->end - b->first, t->head_dim, 1, workspace->q_plain, t->head_dim,
+                  pe_numbers_at(b->a, workspace->k_plain, b->first * t->head_dim), t->head_dim, 0,
                   number_at(&denominators, 0, b->first), t->k_len);
     }
     for (size_t i = 0; i < b->n_rows && !is_left(b); i++) {
         double sum = 0;
-        pe_view_row(b->plan, b->batch, b->i0 + i, desk->seen, &view);
+        pe_view_row(b->plan, b->batch, b->i0 + i, workspace->seen, &view);
         for (size_t j = view.first; j < view.end; j++)
             if (!view.seen || view.seen[j])
                 sum += pe_number(b->a, number_at(&denominators, i, 0), j);
@@ -306,15 +307,16 @@ static void finish(const struct block *b)
         soften(b);
 }
 
-void pe_block_make(const struct pe_plan *plan, struct pe_desk *desk, enum pe_attention_output kind, size_t batch,
-                   size_t head, size_t i0, size_t n_rows, void *numbers)
+void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, enum pe_attention_output kind,
+                   size_t batch, size_t head, size_t i0, size_t n_rows, void *numbers)
 {
     const struct pe_attention *t = plan->attention;
-    struct block b = {.plan = plan, .t = t, .a = t->a, .desk = desk, .kind = kind, .batch = batch, .head = head};
+    struct block b = {
+        .plan = plan, .t = t, .a = t->a, .workspace = workspace, .kind = kind, .batch = batch, .head = head};
     b.i0 = i0;
     b.n_rows = n_rows;
     b.numbers = numbers;
-    pe_desk_load_rows(plan, &t->sides[0], batch, head, i0, n_rows, desk->q, desk->q_plain);
+    pe_workspace_load_rows(plan, &t->sides[0], batch, head, i0, n_rows, workspace->q, workspace->q_plain);
     if (kind >= PE_TERM) {
         b.end = t->k_len;
         struct pe_rows rows = rows_of(&b);
@@ -346,31 +348,32 @@ static void add_values_one_by_one(const struct pe_attention *t, const void *bloc
         }
 }
 
-void pe_block_output(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head, size_t i0,
+void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i0,
                      size_t n_rows, const void *numbers, void *out, size_t out_stride)
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_attend *attend = plan->scheme->attend;
     const struct pe_operand *op = &t->v;
-    size_t kv_head = head / (t->n_heads / t->n_kv_heads), stride = desk->v ? t->v_dim : op->row_step;
+    size_t kv_head = head / (t->n_heads / t->n_kv_heads), stride = workspace->v ? t->v_dim : op->row_step;
     const char *v =
-        desk->v ? desk->v
-                : (const char *)op->tensor.data + (batch * op->batch_step + kv_head * op->head_step) * t->a->size;
-    if (desk->first == desk->end)
+        workspace->v ? workspace->v
+                     : (const char *)op->tensor.data + (batch * op->batch_step + kv_head * op->head_step) * t->a->size;
+    if (workspace->first == workspace->end)
         for (size_t i = 0; i < n_rows; i++)
             pe_numbers_set(t->a, pe_numbers_at(t->a, out, i * out_stride), 0, t->v_dim, 0);
     else if (t->v_is_finite)
-        t->a->ab(n_rows, t->v_dim, desk->end - desk->first, pe_numbers_at(t->a, numbers, desk->first), t->k_len,
-                 pe_numbers_at(t->a, v, desk->first * stride), stride, 0, out, out_stride);
+        t->a->ab(n_rows, t->v_dim, workspace->end - workspace->first, pe_numbers_at(t->a, numbers, workspace->first),
+                 t->k_len, pe_numbers_at(t->a, v, workspace->first * stride), stride, 0, out, out_stride);
     else
         add_values_one_by_one(t, numbers, n_rows, v, stride, out, out_stride);
     if (!attend || !attend->add_output)
         return;
-    struct block b = {.plan = plan, .t = t, .a = t->a, .desk = desk, .kind = PE_PROBS, .batch = batch, .head = head};
+    struct block b = {
+        .plan = plan, .t = t, .a = t->a, .workspace = workspace, .kind = PE_PROBS, .batch = batch, .head = head};
     b.i0 = i0;
     b.n_rows = n_rows;
-    b.first = desk->first;
-    b.end = desk->end;
+    b.first = workspace->first;
+    b.end = workspace->end;
     b.numbers = (char *)(uintptr_t)numbers;
     struct pe_rows rows = rows_of(&b);
     attend->add_output(&rows, out, out_stride, t->v_dim);

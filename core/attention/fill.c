@@ -1,10 +1,10 @@
-/* Any elements of an answer: the units they belong to, each made on a desk. */
+/* Any elements of an answer: the units they belong to, each made on a workspace. */
 #include "core/attention/internal.h"
 
 #include <string.h>
 
-/* What one desk makes at a time: some queries of a head, or of all heads where an output has them inside. Units are
- * numbered across the answer. */
+/* What one workspace makes at a time: some queries of a head, or of all heads where an output has them inside. Units
+ * are numbered across the answer. */
 struct unit {
     uint64_t number;
     size_t batch, head, n_heads; /* heads head … head+n_heads-1 */
@@ -29,33 +29,33 @@ static struct unit unit_at(const struct pe_plan *plan, size_t i, uint64_t elemen
 }
 
 /* Values of one head of the unit; in the unit heads stand beside each other. */
-static void make_output(const struct pe_plan *plan, struct pe_desk *desk, const struct unit *u, size_t head)
+static void make_output(const struct pe_plan *plan, struct pe_workspace *workspace, const struct unit *u, size_t head)
 {
     const struct pe_attention *t = plan->attention;
     enum pe_attention_output kind = pe_attention_is_linear(t) ? PE_WEIGHTS : PE_PROBS;
-    pe_block_make(plan, desk, kind, u->batch, head, u->i0, u->n_rows, desk->block);
+    pe_block_make(plan, workspace, kind, u->batch, head, u->i0, u->n_rows, workspace->block);
     if (pe_is_cancelled())
         return;
-    pe_block_output(plan, desk, u->batch, head, u->i0, u->n_rows, desk->block,
-                    pe_numbers_at(t->a, desk->out, (head - u->head) * t->v_dim), u->n_heads * t->v_dim);
+    pe_block_output(plan, workspace, u->batch, head, u->i0, u->n_rows, workspace->block,
+                    pe_numbers_at(t->a, workspace->out, (head - u->head) * t->v_dim), u->n_heads * t->v_dim);
 }
 
 /* Makes the unit's numbers, maps at block, and says where they are and in what dtype. */
-static const void *make_unit(const struct pe_plan *plan, struct pe_desk *desk, enum pe_attention_output kind,
+static const void *make_unit(const struct pe_plan *plan, struct pe_workspace *workspace, enum pe_attention_output kind,
                              const struct unit *u, bool is_made, void *block, enum pe_dtype *dtype)
 {
     const struct pe_attention *t = plan->attention;
     *dtype = kind == PE_ROW_ENTROPY ? PE_F64 : t->a->dtype;
     for (size_t head = u->head; !is_made && head < u->head + u->n_heads && !pe_is_cancelled(); head++) {
-        pe_desk_load_head(plan, desk, u->batch, head);
+        pe_workspace_load_head(plan, workspace, u->batch, head);
         if (pe_was_cancelled())
             break;
         if (kind == PE_OUTPUT)
-            make_output(plan, desk, u, head);
+            make_output(plan, workspace, u, head);
         else
-            pe_block_make(plan, desk, kind, u->batch, head, u->i0, u->n_rows, block);
+            pe_block_make(plan, workspace, kind, u->batch, head, u->i0, u->n_rows, block);
     }
-    return kind == PE_OUTPUT ? desk->out : kind == PE_ROW_ENTROPY ? (const void *)desk->entropies : block;
+    return kind == PE_OUTPUT ? workspace->out : kind == PE_ROW_ENTROPY ? (const void *)workspace->entropies : block;
 }
 
 /* Where a map is asked for whole, in the arithmetic's own dtype, it is made where it is wanted. */
@@ -66,22 +66,22 @@ static bool is_made_in_place(const struct pe_plan *plan, size_t i, const struct 
     return map && n == u->n_rows * u->width && plan->outputs[i].dtype == t->a->dtype && (uintptr_t)at % t->a->size == 0;
 }
 
-/* The first n numbers from start on of a unit; the desk remembers which unit its own memory has. */
+/* The first n numbers from start on of a unit; the workspace remembers which unit its own memory has. */
 static void make_part(const struct pe_plan *plan, size_t i, const struct unit *u, size_t start, size_t n, char *at)
 {
     const struct pe_attention *t = plan->attention;
     uint64_t name = u->number * 16 + (uint64_t)t->kinds[i];
     enum pe_dtype dtype;
-    struct pe_desk *desk = pe_desk_borrow(t, name);
-    uint64_t has = atomic_load_explicit(&desk->unit, memory_order_relaxed);
+    struct pe_workspace *workspace = pe_workspace_borrow(t, name);
+    uint64_t has = atomic_load_explicit(&workspace->unit, memory_order_relaxed);
     bool in_place = has != name && is_made_in_place(plan, i, u, n, at);
     const char *numbers =
-        make_unit(plan, desk, t->kinds[i], u, has == name, in_place ? at : (void *)desk->block, &dtype);
+        make_unit(plan, workspace, t->kinds[i], u, has == name, in_place ? at : (void *)workspace->block, &dtype);
     if (!in_place)
         pe_convert(plan->outputs[i].dtype, at, dtype, numbers + start * pe_dtype_size(dtype), n);
-    if (has != name && pe_was_cancelled()) /* the desk may have half a unit */
+    if (has != name && pe_was_cancelled()) /* the workspace may have half a unit */
         name = UINT64_MAX;
-    pe_desk_return(desk, in_place && name != UINT64_MAX ? has : name);
+    pe_workspace_return(workspace, in_place && name != UINT64_MAX ? has : name);
 }
 
 /* A unit is always made whole, and the part asked for copied: products of matrices depend on their size in their last

@@ -23,7 +23,7 @@ const struct pe_param pe_attention_params[] = {
     PE_P_WORD(F, tensor_layout, pe_tensor_layout_words, "order of the axes batch, heads, positions, head_dim"),
     PE_P_INT(F, seed, PE_UNSET, 0, 0x1p53,
              "random embeddings of tokens, and random projections where none are sent; default with tokens 0"),
-    PE_SIGHT_PARAMS,
+    PE_MASK_PARAMS,
     PE_P_END,
 };
 

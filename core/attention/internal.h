@@ -12,7 +12,7 @@
 enum pe_attention_kernel { PE_SOFTMAX_KERNEL, PE_LINEAR_KERNEL };
 
 struct pe_attention_fields {
-    struct pe_sight_fields sight;
+    struct pe_mask_fields mask;
     int64_t num_heads, head_dim, dim, seed;
     double softmax_scale, softcap;
     bool softcap_after_bias;
@@ -32,9 +32,10 @@ struct pe_side {
 
 /* Working memory of one thread at a time. It remembers its last results: keys and values of a head in the form that the
  * arithmetic needs, the head's biases, the last unit. */
-struct pe_desk {
+struct pe_workspace {
     atomic_bool busy;
-    atomic_uint_fast64_t unit; /* the unit made, as number · 16 + kind; read without the desk to choose among several */
+    atomic_uint_fast64_t
+        unit; /* the unit made, as number · 16 + kind; read without the workspace to choose among several */
     uint64_t kv_head, bias_head, table_head, met; /* loaded: batch · heads + head; NONE */
     char *memory;
     char *k, *k_plain, *v; /* [k_len, …]: NULL where the tensors serve as they are */
@@ -54,7 +55,7 @@ struct pe_desk {
     size_t first, end;       /* keys that the block made last sees; the others have no weight */
 };
 
-enum { PE_DESKS_MAX = 4 };
+enum { PE_WORKSPACES_MAX = 4 };
 
 /* Embeddings as they are projected. */
 struct pe_embeddings {
@@ -81,12 +82,12 @@ struct pe_attention {
     const struct pe_arithmetic *products; /* of embeddings with projections: f64 */
     double scale;                         /* softmax_scale */
     double bias_factor;                   /* on the bias */
-    struct pe_sight sight;
+    struct pe_mask mask;
     size_t *piece_first; /* packed sequences: first key of each, then k_len; owned. NULL: there is one */
     bool by_place;       /* masks go by index in the sequence, not by position */
     size_t bias_id;      /* row of the scheme's output `bias`; SIZE_MAX: none */
     bool turns;
-    struct pe_turn turn;
+    struct pe_row_rotation turn;
     struct pe_side sides[2]; /* queries, keys */
     double *tables[2];       /* owned */
     bool v_is_finite;
@@ -95,8 +96,8 @@ struct pe_attention {
 
     size_t block_rows;                           /* queries computed together: a unit is this many of one head */
     enum pe_attention_output kinds[PE_TERM + 8]; /* of the outputs */
-    struct pe_desk *desks;
-    size_t n_desks;
+    struct pe_workspace *workspaces;
+    size_t n_workspaces;
 };
 
 static inline bool pe_attention_is_linear(const struct pe_attention *t) { return t->fields.kernel == PE_LINEAR_KERNEL; }
@@ -126,27 +127,27 @@ struct pe_view {
 void pe_view_row(const struct pe_plan *plan, size_t batch, size_t i, uint8_t *scratch, struct pe_view *view);
 enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_error *err); /* sets empty_rows */
 
-/* desk.c */
-enum pe_status pe_desks_init(struct pe_plan *plan, struct pe_error *err);
-void pe_desks_drop(struct pe_attention *t);
-struct pe_desk *pe_desk_borrow(const struct pe_attention *t, uint64_t unit);
-void pe_desk_return(struct pe_desk *desk, uint64_t unit);
+/* workspace.c */
+enum pe_status pe_workspaces_init(struct pe_plan *plan, struct pe_error *err);
+void pe_workspaces_drop(struct pe_attention *t);
+struct pe_workspace *pe_workspace_borrow(const struct pe_attention *t, uint64_t unit);
+void pe_workspace_return(struct pe_workspace *workspace, uint64_t unit);
 /* Rows row0 … of one head of a side as the arithmetic wants them, turned, and under the linear kernel mapped; plain:
  * not turned, or NULL. */
-void pe_desk_load_rows(const struct pe_plan *plan, const struct pe_side *side, size_t batch, size_t head, size_t row0,
-                       size_t n, void *dst, void *plain);
-/* Keys of a key head, rows *stride apart: those of the desk, which has loaded them, or as they were sent. */
-const char *pe_desk_keys(const struct pe_attention *t, const struct pe_desk *desk, size_t batch, size_t kv_head,
-                         size_t *stride);
+void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *side, size_t batch, size_t head,
+                            size_t row0, size_t n, void *dst, void *plain);
+/* Keys of a key head, rows *stride apart: those of the workspace, which has loaded them, or as they were sent. */
+const char *pe_workspace_keys(const struct pe_attention *t, const struct pe_workspace *workspace, size_t batch,
+                              size_t kv_head, size_t *stride);
 /* Keys (and values) of the head that query head `head` reads. */
-void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head);
+void pe_workspace_load_head(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head);
 
 /* block.c: logits, probabilities or weights of rows i0 … of a head into block, [n_rows, k_len], as kind says. Keys are
  * loaded. */
-void pe_block_make(const struct pe_plan *plan, struct pe_desk *desk, enum pe_attention_output kind, size_t batch,
-                   size_t head, size_t i0, size_t n_rows, void *block);
+void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, enum pe_attention_output kind,
+                   size_t batch, size_t head, size_t i0, size_t n_rows, void *block);
 /* Values weighted by the probabilities in block, to out, rows out_stride apart. */
-void pe_block_output(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head, size_t i0,
+void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i0,
                      size_t n_rows, const void *block, void *out, size_t out_stride);
 
 #endif

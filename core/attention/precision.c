@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
-/* The largest norm of a row, and whether all numbers are finite. Keys that sight hides are left out: what stands
- * in padding changes nothing. sight may be NULL. */
-static double largest_norm(const struct pe_operand *op, const struct pe_sight *sight, bool *is_finite)
+/* The largest norm of a row, and whether all numbers are finite. Keys that mask hides are left out: what stands
+ * in padding changes nothing. mask may be NULL. */
+static double largest_norm(const struct pe_operand *op, const struct pe_mask *mask, bool *is_finite)
 {
     double x[PE_HEAD_DIM_MAX], most = 0;
     size_t size = pe_dtype_size(op->tensor.dtype);
@@ -18,7 +18,7 @@ static double largest_norm(const struct pe_operand *op, const struct pe_sight *s
                 double sum = 0;
                 if (i % 1024 == 1023 && pe_is_cancelled())
                     return 0;
-                if (sight && sight->seen && !sight->seen[b % sight->n_masks * op->n + i])
+                if (mask && mask->seen && !mask->seen[b % mask->n_masks * op->n + i])
                     continue;
                 pe_convert(PE_F64, x, op->tensor.dtype, (const char *)op->tensor.data + at * size, op->width);
                 for (size_t c = 0; c < op->width; c++)
@@ -30,7 +30,7 @@ static double largest_norm(const struct pe_operand *op, const struct pe_sight *s
 }
 
 /* YaRN's factor makes what is turned longer. */
-static double largest_amplitude(const struct pe_turn *turn)
+static double largest_amplitude(const struct pe_row_rotation *turn)
 {
     double most = 1;
     for (size_t i = 0; i < 2 * turn->rotation.n_pairs; i++)
@@ -52,7 +52,7 @@ static bool wants_f64(const struct pe_plan *plan)
     if (plan->scheme->magnitude)
         return true;
     double q = amplitude * largest_norm(&t->q, NULL, &q_is_finite);
-    double k = amplitude * largest_norm(&t->k, &t->sight, &k_is_finite);
+    double k = amplitude * largest_norm(&t->k, &t->mask, &k_is_finite);
     if (attend && attend->cosine && attend->cosine(plan, 0, &factor))
         return true;
     double terms = attend && attend->largest ? attend->largest(plan, q, k) : 0;

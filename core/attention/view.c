@@ -37,8 +37,8 @@ static void view_of_run(const struct pe_plan *plan, size_t i, struct pe_view *vi
         low = t->piece_first[plan->seq.piece[i]];
         high = t->piece_first[plan->seq.piece[i] + 1];
     }
-    double end = q + 1 + fmin(t->sight.reach_right, t->sight.causal ? 0 : (double)INFINITY);
-    view->first = clamp(q - t->sight.reach_left + 1, low, high);
+    double end = q + 1 + fmin(t->mask.reach_right, t->mask.causal ? 0 : (double)INFINITY);
+    view->first = clamp(q - t->mask.reach_left + 1, low, high);
     view->end = clamp(end, view->first, high);
 }
 
@@ -48,21 +48,20 @@ static void view_of_list(const struct pe_plan *plan, const uint8_t *mask, size_t
     size_t n = plan->attention->k_len;
     double q = pe_position_at(plan->seq.q, i);
     for (size_t j = 0; j < n; j++)
-        scratch[j] =
-            (!mask || mask[j]) && pe_sight_reaches(&plan->attention->sight, pe_position_at(plan->seq.k, j) - q);
+        scratch[j] = (!mask || mask[j]) && pe_mask_reaches(&plan->attention->mask, pe_position_at(plan->seq.k, j) - q);
     *view = (struct pe_view){.end = n, .seen = scratch};
 }
 
 void pe_view_row(const struct pe_plan *plan, size_t batch, size_t i, uint8_t *scratch, struct pe_view *view)
 {
     const struct pe_attention *t = plan->attention;
-    const struct pe_sight *sight = &t->sight;
-    const uint8_t *mask = sight->seen ? sight->seen + batch % sight->n_masks * t->k_len : NULL;
-    *view = (struct pe_view){.end = t->k_len, .seen = mask};
+    const struct pe_mask *mask = &t->mask;
+    const uint8_t *seen = mask->seen ? mask->seen + batch % mask->n_masks * t->k_len : NULL;
+    *view = (struct pe_view){.end = t->k_len, .seen = seen};
     if (are_runs(plan))
         view_of_run(plan, i, view);
-    else if (!pe_sight_is_far(sight))
-        view_of_list(plan, mask, i, scratch, view);
+    else if (!pe_mask_is_far(mask))
+        view_of_list(plan, seen, i, scratch, view);
     view->is_empty =
         view->first == view->end || (view->seen && !memchr(view->seen + view->first, 1, view->end - view->first));
 }
@@ -76,23 +75,23 @@ static int compare(const void *a, const void *b)
 }
 
 /* Lists: is there a seen key between q - reach_left and q + reach, both exclusive or, if causal, up to q? */
-static bool list_sees(const struct pe_sight *sight, const double *sorted, size_t n, double q)
+static bool list_sees(const struct pe_mask *mask, const double *sorted, size_t n, double q)
 {
     size_t low = 0, high = n; /* the first key with q - k < reach_left */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (q - sorted[middle] < sight->reach_left)
+        if (q - sorted[middle] < mask->reach_left)
             high = middle;
         else
             low = middle + 1;
     }
-    return low < n && pe_sight_reaches(sight, sorted[low] - q);
+    return low < n && pe_mask_reaches(mask, sorted[low] - q);
 }
 
 static uint64_t count_list(const struct pe_plan *plan, size_t batch, double *sorted)
 {
     const struct pe_attention *t = plan->attention;
-    const uint8_t *mask = t->sight.seen ? t->sight.seen + batch % t->sight.n_masks * t->k_len : NULL;
+    const uint8_t *mask = t->mask.seen ? t->mask.seen + batch % t->mask.n_masks * t->k_len : NULL;
     size_t n = 0;
     uint64_t empty = 0;
     for (size_t j = 0; j < t->k_len; j++)
@@ -100,7 +99,7 @@ static uint64_t count_list(const struct pe_plan *plan, size_t batch, double *sor
             sorted[n++] = pe_position_at(plan->seq.k, j);
     qsort(sorted, n, sizeof *sorted, compare);
     for (size_t i = 0; i < t->q_len; i++)
-        empty += !list_sees(&t->sight, sorted, n, pe_position_at(plan->seq.q, i));
+        empty += !list_sees(&t->mask, sorted, n, pe_position_at(plan->seq.q, i));
     return empty;
 }
 
@@ -108,7 +107,7 @@ static uint64_t count_list(const struct pe_plan *plan, size_t batch, double *sor
 static uint64_t count_runs(const struct pe_plan *plan, size_t batch, double *before)
 {
     const struct pe_attention *t = plan->attention;
-    const uint8_t *mask = t->sight.seen ? t->sight.seen + batch % t->sight.n_masks * t->k_len : NULL;
+    const uint8_t *mask = t->mask.seen ? t->mask.seen + batch % t->mask.n_masks * t->k_len : NULL;
     uint64_t empty = 0;
     before[0] = 0;
     for (size_t j = 0; j < t->k_len; j++)
@@ -126,7 +125,7 @@ static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_attention *t = plan->attention;
     struct pe_cost cost = {0, 0};
-    double n = (double)t->k_len + (double)t->q_len, masks = t->sight.seen ? (double)t->sight.n_masks : 1;
+    double n = (double)t->k_len + (double)t->q_len, masks = t->mask.seen ? (double)t->mask.n_masks : 1;
     double each = are_runs(plan) ? 20 : 20 * (1 + log2((double)t->k_len + 1));
     pe_cost_add(&cost, 2 * ((double)t->k_len + 1) * sizeof(double), masks * n * each);
     return pe_plan_admit(plan, &cost, err);
@@ -140,7 +139,7 @@ enum pe_status pe_view_count_empty(struct pe_plan *plan, struct pe_error *err)
     double *scratch = malloc((t->k_len + 1) * sizeof *scratch);
     if (!scratch)
         return pe_no_memory(err);
-    uint64_t n_different = t->sight.seen ? t->sight.n_masks : 1, empty = 0;
+    uint64_t n_different = t->mask.seen ? t->mask.n_masks : 1, empty = 0;
     for (uint64_t batch = 0; batch < n_different; batch++)
         empty += (are_runs(plan) ? count_runs : count_list)(plan, batch, scratch);
     t->empty_rows = empty * (t->n_batches / n_different) * t->n_heads;

@@ -9,7 +9,7 @@ void pe_plan_fill_source(const struct pe_plan *plan, size_t i, enum pe_dtype dty
     if (from->waves) {
         pe_waves_fill(from->waves, dtype, axes, b->row0, b->n_rows, b->col0, b->n_cols, dst, b->n_cols);
     } else if (from->recipe) {
-        pe_recipe_fill(from->recipe + b->col0, dtype, axes, b->row0, b->n_rows, b->n_cols, dst, b->n_cols);
+        pe_float32_fill(from->recipe + b->col0, dtype, axes, b->row0, b->n_rows, b->n_cols, dst, b->n_cols);
     } else {
         struct pe_output output = plan->outputs[i];
         output.dtype = dtype;

@@ -22,7 +22,7 @@ static struct pe_dd twice_atanh(struct pe_dd z)
 }
 
 /* a = 2^e·m with m near 1: ln a = e·ln 2 + 2·atanh((m - 1)/(m + 1)) */
-struct pe_dd pe_near_log(struct pe_dd a)
+struct pe_dd pe_dd_fast_log(struct pe_dd a)
 {
     int e;
     if (frexp(a.hi, &e) < 0x1.6a09e667f3bcdp-1) /* √½: keeps |z| below 0.172 */
@@ -33,15 +33,15 @@ struct pe_dd pe_near_log(struct pe_dd a)
 }
 
 /* ln(1 + x) = 2·atanh(x/(2 + x)), which keeps small x whole */
-struct pe_dd pe_near_log1p(struct pe_dd x)
+struct pe_dd pe_dd_fast_log1p(struct pe_dd x)
 {
     if (x.hi < 0.25)
         return twice_atanh(dd_div(x, dd_add(dd(2), x)));
-    return pe_near_log(dd_add(dd(1), x));
+    return pe_dd_fast_log(dd_add(dd(1), x));
 }
 
 /* e^a = 2^k·e^r, |r| ≤ ln2/2: 1 + r + r²/2 in double-double, the rest (below 2^-6) in double */
-struct pe_dd pe_near_exp(struct pe_dd a)
+struct pe_dd pe_dd_fast_exp(struct pe_dd a)
 {
     static const double inverse_factorials[] = {
         1 / 6.0,          1 / 24.0,          1 / 120.0,        1 / 720.0,         1 / 5040.0,
@@ -85,7 +85,7 @@ static struct pe_dd sine(struct pe_dd x, struct pe_dd square)
     return dd_add(x, dd_add((struct pe_dd){-third_term.hi / 2, -third_term.lo / 2}, sum));
 }
 
-struct pe_dd pe_near_cos(struct pe_dd f, struct pe_dd p)
+struct pe_dd pe_dd_fast_cos(struct pe_dd f, struct pe_dd p)
 {
     static const struct pe_dd half_pi = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
     struct pe_dd high = dd_two_prod(f.hi, p.hi);

@@ -33,7 +33,7 @@ struct pe_rotator {
     struct operand operands[OPERANDS_MAX];
     size_t n_operands;
     size_t of_output[OPERANDS_MAX]; /* which operand an output is */
-    struct pe_turn turn;
+    struct pe_row_rotation turn;
     void *tables[OPERANDS_MAX]; /* owned; operands at the same positions share one */
 };
 
@@ -159,11 +159,11 @@ static size_t row_bytes_of(const struct pe_rotator *rotator, const struct operan
 static void fill_table(const struct pe_plan *plan, const struct operand *op, uint64_t row0, uint64_t n_rows,
                        void *table)
 {
-    const struct pe_turn *turn = &rotator_of(plan)->turn;
+    const struct pe_row_rotation *turn = &rotator_of(plan)->turn;
     if (op->by_floats)
-        pe_turn_floats(turn, plan, op->positions, row0, (size_t)n_rows, table);
+        pe_rotate_floats(turn, plan, op->positions, row0, (size_t)n_rows, table);
     else
-        pe_turn_table(turn, plan, op->positions, op->id, row0, (size_t)n_rows, table);
+        pe_rotate_table(turn, plan, op->positions, op->id, row0, (size_t)n_rows, table);
 }
 
 /* Has the first operand a table that serves this one? */
@@ -171,7 +171,7 @@ static bool shares(const struct pe_plan *plan, const struct operand *op)
 {
     const struct operand *first = rotator_of(plan)->operands;
     return op != first && !plan->scheme->magnitude && op->by_floats == first->by_floats &&
-           pe_turn_same_positions(plan, op->positions, first->positions) && first->table;
+           pe_rotate_same_positions(plan, op->positions, first->positions) && first->table;
 }
 
 /* A table is kept where several heads share each position and it is not too large. */
@@ -187,7 +187,7 @@ static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error
     pe_shape_count(op->sent.tensor.shape, op->sent.tensor.rank - 1, &n_rows);
     if (n_rows <= op->sent.n || op->sent.n > PE_ROTATION_TABLE_MAX / row_bytes)
         return PE_OK;
-    if (pe_turn_admit_table(plan, op->sent.n, row_bytes, err))
+    if (pe_rotate_admit_table(plan, op->sent.n, row_bytes, err))
         return err->status;
     op->table = rotator->tables[i] = aligned_alloc(TABLE_ALIGNMENT, round_up(op->sent.n * row_bytes));
     if (!op->table)
@@ -201,7 +201,7 @@ static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_error *e
     struct pe_rotator *rotator = plan->state;
     struct operand *op = &rotator->operands[i];
     op->positions = op->sent.name[0] == 'q' ? plan->seq.q : plan->seq.k;
-    op->by_floats = pe_turn_by_floats(&rotator->turn, plan, op->sent.tensor.dtype, plan->dtype);
+    op->by_floats = pe_rotate_by_floats(&rotator->turn, plan, op->sent.tensor.dtype, plan->dtype);
     return make_table(plan, i, err);
 }
 
@@ -217,7 +217,7 @@ static enum pe_status init(struct pe_plan *plan, const struct pe_request *reques
         return status;
     shape_outputs(plan, request);
     struct pe_rotator *rotator = plan->state;
-    status = pe_turn_init(&rotator->turn, plan, err);
+    status = pe_rotate_init(&rotator->turn, plan, err);
     for (size_t i = 0; !status && i < rotator->n_operands; i++)
         status = prepare(plan, i, err);
     return status;
@@ -232,7 +232,7 @@ static void drop(struct pe_plan *plan)
         pe_operand_drop(&rotator->operands[i].sent);
         free(rotator->tables[i]);
     }
-    pe_turn_drop(&rotator->turn);
+    pe_rotate_drop(&rotator->turn);
     free(rotator);
 }
 
@@ -270,20 +270,20 @@ static uint64_t stretch(const struct operand *op, uint64_t r, uint64_t most)
 }
 
 static void turn_some(const struct pe_plan *plan, const struct operand *op, const void *table, const char *x,
-                      enum pe_dtype to, char *y, const struct pe_turn_extent *e)
+                      enum pe_dtype to, char *y, const struct pe_rotate_extent *e)
 {
-    const struct pe_turn *turn = &rotator_of(plan)->turn;
+    const struct pe_row_rotation *turn = &rotator_of(plan)->turn;
     enum pe_dtype from = op->sent.tensor.dtype;
     size_t d = op->sent.width, step = op->inner > 1 ? 0 : 2 * turn->rotation.n_pairs;
     if (op->by_floats) {
-        pe_turn_rows(turn, table, step, from, x, to, y, e);
+        pe_rotate_rows(turn, table, step, from, x, to, y, e);
         return;
     }
     const double *cosines = table;
     for (uint64_t h = 0; h < e->n_heads; h++)
         for (uint64_t i = 0; i < e->n_rows; i++) {
             uint64_t at = h * e->apart + i * d;
-            pe_turn_row(turn, cosines + i * step, from, x + at * pe_dtype_size(from), to, y + at * pe_dtype_size(to));
+            pe_rotate_row(turn, cosines + i * step, from, x + at * pe_dtype_size(from), to, y + at * pe_dtype_size(to));
         }
 }
 
@@ -298,7 +298,7 @@ static void fill_rows(const struct pe_plan *plan, const struct operand *op, enum
         n = stretch(op, r, row0 + n_rows - r);
         const void *table = table_at(plan, op, r / op->inner % op->sent.n, &n, &w);
         turn_some(plan, op, table, (const char *)op->sent.tensor.data + r * in_bytes, to, y,
-                  &(struct pe_turn_extent){n, 1, 0});
+                  &(struct pe_rotate_extent){n, 1, 0});
     }
 }
 
@@ -316,7 +316,7 @@ static void fill_any(const struct pe_plan *plan, const struct operand *op, enum 
         (const char *)op->sent.tensor.data + (row0 + before) * op->sent.width * pe_dtype_size(op->sent.tensor.dtype);
     fill_rows(plan, op, to, row0, before, y);
     turn_some(plan, op, op->table, x, to, y + before * row_bytes,
-              &(struct pe_turn_extent){n, n_heads, n * op->sent.width});
+              &(struct pe_rotate_extent){n, n_heads, n * op->sent.width});
     fill_rows(plan, op, to, row0 + behind, n_rows - behind, y + behind * row_bytes);
 }
 

@@ -9,7 +9,7 @@
 
 /* ---- Angles ---- */
 
-enum pe_status pe_turn_init(struct pe_turn *turn, struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_cost cost = {0, 0};
     plan->scheme->rotate(plan, &turn->rotation, NULL);
@@ -26,7 +26,7 @@ enum pe_status pe_turn_init(struct pe_turn *turn, struct pe_plan *plan, struct p
     return status;
 }
 
-enum pe_status pe_turn_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64_t row_bytes, struct pe_error *err)
+enum pe_status pe_rotate_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64_t row_bytes, struct pe_error *err)
 {
     /* A cosine of a run; of the frameworks' recipe; and an exponential in double-double for each pair. */
     enum { NS_OF_ROW = 100, NS_OF_WAVE = 8, NS_OF_RECIPE = 150 };
@@ -37,24 +37,25 @@ enum pe_status pe_turn_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64
     return pe_plan_admit(plan, &cost, err);
 }
 
-void pe_turn_drop(struct pe_turn *turn)
+void pe_rotate_drop(struct pe_row_rotation *turn)
 {
     pe_waves_free(turn->waves);
     free(turn->columns);
 }
 
 /* Without the factors. dtype: f64 or f32. */
-static void fill_angles(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                        enum pe_dtype dtype, uint64_t row0, size_t n_rows, void *table)
+static void fill_angles(const struct pe_row_rotation *turn, const struct pe_plan *plan,
+                        const struct pe_positions *positions, enum pe_dtype dtype, uint64_t row0, size_t n_rows,
+                        void *table)
 {
     size_t width = 2 * turn->rotation.n_pairs;
     if (plan->arith == PE_ARITH_FLOAT32)
-        pe_recipe_fill(turn->columns, dtype, positions, row0, n_rows, width, table, width);
+        pe_float32_fill(turn->columns, dtype, positions, row0, n_rows, width, table, width);
     else
         pe_waves_fill(turn->waves, dtype, positions, row0, n_rows, 0, width, table, width);
 }
 
-static void scale(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
+static void scale(const struct pe_row_rotation *turn, const struct pe_plan *plan, const struct pe_positions *positions,
                   size_t id, uint64_t row0, size_t n_rows, double *table)
 {
     size_t pairs = turn->rotation.n_pairs, width = 2 * pairs;
@@ -66,14 +67,14 @@ static void scale(const struct pe_turn *turn, const struct pe_plan *plan, const 
     }
 }
 
-void pe_turn_table(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                   size_t id, uint64_t row0, size_t n_rows, double *table)
+void pe_rotate_table(const struct pe_row_rotation *turn, const struct pe_plan *plan,
+                     const struct pe_positions *positions, size_t id, uint64_t row0, size_t n_rows, double *table)
 {
     fill_angles(turn, plan, positions, PE_F64, row0, n_rows, table);
     scale(turn, plan, positions, id, row0, n_rows, table);
 }
 
-bool pe_turn_same_positions(const struct pe_plan *plan, const struct pe_positions *a, const struct pe_positions *b)
+bool pe_rotate_same_positions(const struct pe_plan *plan, const struct pe_positions *a, const struct pe_positions *b)
 {
     for (unsigned axis = 0; axis < plan->seq.n_axes; axis++)
         if (!pe_positions_same(&a[axis], &b[axis]))
@@ -140,8 +141,8 @@ static void rotate_floats(const struct pe_rotation *rot, const double *cosines, 
     }
 }
 
-void pe_turn_row(const struct pe_turn *turn, const double *cosines, enum pe_dtype from, const void *x, enum pe_dtype to,
-                 void *y)
+void pe_rotate_row(const struct pe_row_rotation *turn, const double *cosines, enum pe_dtype from, const void *x,
+                   enum pe_dtype to, void *y)
 {
     const struct pe_rotation *rot = &turn->rotation;
     if (from == PE_F32 && to == PE_F32 && x != y && !rot->is_tiled && !rot->to_half)
@@ -164,20 +165,21 @@ static bool are_floats(const struct pe_wave *columns, size_t n)
 
 static bool is_narrow(enum pe_dtype dtype) { return dtype == PE_F32 || dtype == PE_F16 || dtype == PE_BF16; }
 
-bool pe_turn_by_floats(const struct pe_turn *turn, const struct pe_plan *plan, enum pe_dtype from, enum pe_dtype to)
+bool pe_rotate_by_floats(const struct pe_row_rotation *turn, const struct pe_plan *plan, enum pe_dtype from,
+                         enum pe_dtype to)
 {
     return is_narrow(from) && is_narrow(to) && !turn->rotation.is_tiled && !turn->rotation.to_half &&
            !plan->scheme->magnitude && are_floats(turn->columns, 2 * turn->rotation.n_pairs);
 }
 
-void pe_turn_floats(const struct pe_turn *turn, const struct pe_plan *plan, const struct pe_positions *positions,
-                    uint64_t row0, size_t n_rows, float *table)
+void pe_rotate_floats(const struct pe_row_rotation *turn, const struct pe_plan *plan,
+                      const struct pe_positions *positions, uint64_t row0, size_t n_rows, float *table)
 {
     fill_angles(turn, plan, positions, PE_F32, row0, n_rows, table);
 }
 
-static void rotate_block(const struct pe_turn *turn, const float *cosines, size_t table_step, const float *x, float *y,
-                         const struct pe_turn_extent *e)
+static void rotate_block(const struct pe_row_rotation *turn, const float *cosines, size_t table_step, const float *x,
+                         float *y, const struct pe_rotate_extent *e)
 {
     const struct pe_rotation *rot = &turn->rotation;
     const float *sines = cosines + rot->n_pairs;
@@ -215,7 +217,7 @@ enum { FLOATS_AT_ONCE = 512 };
 _Static_assert((int)FLOATS_AT_ONCE <= (int)PE_HEAD_DIM_MAX, "they fit where one row does");
 
 /* Of 16 bits on one side at least. */
-static void rotate_some(const struct pe_turn *turn, const float *table, size_t table_step, enum pe_dtype from,
+static void rotate_some(const struct pe_row_rotation *turn, const float *table, size_t table_step, enum pe_dtype from,
                         const void *x, enum pe_dtype to, void *y, size_t n_rows)
 {
     _Alignas(32) float wide[PE_HEAD_DIM_MAX];
@@ -223,12 +225,13 @@ static void rotate_some(const struct pe_turn *turn, const float *table, size_t t
     float *turned = to == PE_F32 ? y : wide;
     if (from != PE_F32)
         widen(from, x, n, turned);
-    rotate_block(turn, table, table_step, from == PE_F32 ? x : turned, turned, &(struct pe_turn_extent){n_rows, 1, 0});
+    rotate_block(turn, table, table_step, from == PE_F32 ? x : turned, turned,
+                 &(struct pe_rotate_extent){n_rows, 1, 0});
     if (to != PE_F32)
         narrow(to, turned, n, y);
 }
 
-static void rotate_head(const struct pe_turn *turn, const float *table, size_t table_step, enum pe_dtype from,
+static void rotate_head(const struct pe_row_rotation *turn, const float *table, size_t table_step, enum pe_dtype from,
                         const char *x, enum pe_dtype to, char *y, uint64_t n_rows)
 {
     size_t d = turn->rotation.head_dim, room = d < FLOATS_AT_ONCE ? FLOATS_AT_ONCE / d : 1;
@@ -239,8 +242,8 @@ static void rotate_head(const struct pe_turn *turn, const float *table, size_t t
     }
 }
 
-void pe_turn_rows(const struct pe_turn *turn, const float *table, size_t table_step, enum pe_dtype from, const void *x,
-                  enum pe_dtype to, void *y, const struct pe_turn_extent *e)
+void pe_rotate_rows(const struct pe_row_rotation *turn, const float *table, size_t table_step, enum pe_dtype from,
+                    const void *x, enum pe_dtype to, void *y, const struct pe_rotate_extent *e)
 {
     if (from == PE_F32 && to == PE_F32) {
         rotate_block(turn, table, table_step, x, y, e);

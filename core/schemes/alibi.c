@@ -11,7 +11,7 @@
 enum form { SYMMETRIC, RELATIVE, ASYMMETRIC, KEY, KEY_END, KEY_MASK };
 
 struct alibi {
-    struct pe_sight_fields bias;
+    struct pe_mask_fields bias;
     int64_t num_heads;
     int form;
     struct pe_reals slopes, slopes_left, slopes_right;
@@ -47,7 +47,7 @@ static const struct pe_param params[] = {
     PE_P_BOOL(alibi, bias_scaled, false,
               "Falcon: attention also multiplies the bias by softmax_scale; the output `bias` stays unscaled"),
     PE_P_ARITH(alibi),
-    PE_SIGHT_PARAMS,
+    PE_MASK_PARAMS,
     PE_P_END,
 };
 
@@ -174,19 +174,19 @@ static const struct pe_bias_rule rules[] = {
 static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
     const struct alibi *c = plan->config;
-    const struct pe_sight *sight = plan->sight ? plan->sight : &t->bias.sight;
+    const struct pe_mask *mask = plan->mask ? plan->mask : &t->bias.mask;
     uint64_t n = plan->seq.k->n;
-    if (c->form != KEY_MASK || !sight->seen)
+    if (c->form != KEY_MASK || !mask->seen)
         return PE_OK;
-    t->n_masks = sight->n_masks;
+    t->n_masks = mask->n_masks;
     t->counts = malloc(t->n_masks * n * sizeof *t->counts);
     if (!t->counts)
         return pe_no_memory(err);
     double before = 0;
     for (uint64_t j = 0; j < t->n_masks * n; j++) {
         before = j % n ? before : 0;
-        t->counts[j] = sight->seen[j] ? before : 0;
-        before += sight->seen[j];
+        t->counts[j] = mask->seen[j] ? before : 0;
+        before += mask->seen[j];
     }
     return PE_OK;
 }
@@ -195,8 +195,8 @@ static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, s
 static void cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct alibi *c = plan->config;
-    const struct pe_sight *sight = plan->sight;
-    double masked = sight && sight->seen ? (double)sight->n_masks * (double)plan->seq.k->n : (double)c->bias.key_mask.n;
+    const struct pe_mask *mask = plan->mask;
+    double masked = mask && mask->seen ? (double)mask->n_masks * (double)plan->seq.k->n : (double)c->bias.key_mask.n;
     pe_cost_each(cost, (double)c->num_heads, 3 * sizeof(struct pe_dd), PE_NS_DD);
     pe_cost_each(cost, c->form == KEY_MASK ? masked : 0, sizeof(double), 8);
     pe_bias_cost(plan, (double)c->num_heads, cost);

@@ -47,20 +47,20 @@ static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan
     return line->values && line->blocks ? PE_OK : pe_no_memory(err);
 }
 
-enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_sight_fields *fields,
+enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
                             struct pe_error *err)
 {
-    const struct pe_sight_fields all = {.window = PE_UNSET_INT, .window_right = PE_UNSET_INT};
+    const struct pe_mask_fields all = {.window = PE_UNSET_INT, .window_right = PE_UNSET_INT};
     int64_t num_heads = 1;
     pe_param_integer(plan->scheme->info.params, plan->config, "num_heads", strlen("num_heads"), &num_heads);
     bias->num_heads = (size_t)num_heads;
-    enum pe_status status = pe_sight_init(&bias->sight, plan->attention ? &all : fields, plan->seq.k->n, 0, err);
+    enum pe_status status = pe_mask_init(&bias->mask, plan->attention ? &all : fields, plan->seq.k->n, 0, err);
     return status ? status : keep_line(bias, plan, err);
 }
 
 void pe_bias_drop(struct pe_bias *bias)
 {
-    pe_sight_drop(&bias->sight);
+    pe_mask_drop(&bias->mask);
     free(bias->line.values);
     free(bias->line.blocks);
 }
@@ -112,13 +112,13 @@ static void store_unseen(enum pe_dtype dtype, void *dst, size_t i) { pe_store(dt
 
 void pe_bias_hide(const struct pe_plan *plan, uint64_t i, uint64_t j0, size_t n, enum pe_dtype dtype, void *row)
 {
-    const struct pe_sight *sight = &((const struct pe_bias *)plan->tables)->sight;
+    const struct pe_mask *mask = &((const struct pe_bias *)plan->tables)->mask;
     const struct pe_sequence *seq = &plan->seq;
-    if (!sight->seen && pe_sight_is_far(sight))
+    if (!mask->seen && pe_mask_is_far(mask))
         return;
     double q_pos = pe_position_at(seq->q, i);
     for (size_t j = 0; j < n; j++)
-        if ((sight->seen && !sight->seen[j0 + j]) || !pe_sight_reaches(sight, pe_position_at(seq->k, j0 + j) - q_pos))
+        if ((mask->seen && !mask->seen[j0 + j]) || !pe_mask_reaches(mask, pe_position_at(seq->k, j0 + j) - q_pos))
             store_unseen(dtype, row, j);
 }
 
@@ -200,8 +200,8 @@ static void hide_padding(const uint8_t *seen, const struct tile *t)
 static void hide_keys(const struct pe_bias *bias, const struct tile *t)
 {
     const uint32_t *piece = t->plan->attention ? NULL : t->plan->seq.piece;
-    if (bias->sight.seen)
-        hide_padding(bias->sight.seen, t);
+    if (bias->mask.seen)
+        hide_padding(bias->mask.seen, t);
     for (size_t i = 0; piece && i < t->n_rows; i++)
         for (size_t j = 0; j < t->n_cols; j++)
             if (piece[t->i0 + i] != piece[t->j0 + j])
@@ -213,8 +213,8 @@ static void make_distances(const struct pe_bias *bias, const struct pe_plan *pla
                            enum pe_dtype dtype, char *out)
 {
     bias->rule.distance(plan, head, rel, n, dtype, out);
-    for (size_t m = 0; !pe_sight_is_far(&bias->sight) && m < n; m++)
-        if (!pe_sight_reaches(&bias->sight, rel + (double)m))
+    for (size_t m = 0; !pe_mask_is_far(&bias->mask) && m < n; m++)
+        if (!pe_mask_reaches(&bias->mask, rel + (double)m))
             store_unseen(dtype, out, m);
 }
 
@@ -277,7 +277,7 @@ static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
             struct pe_glance g = {t->head, t->batch, pe_position_at(seq->q, t->i0 + i),
                                   pe_position_at(seq->k, t->j0 + j), t->j0 + j};
             char *row = t->dst + i * t->stride;
-            if (pe_sight_reaches(&bias->sight, g.k_pos - g.q_pos))
+            if (pe_mask_reaches(&bias->mask, g.k_pos - g.q_pos))
                 pe_bias_store(t->dtype, row, j, bias->rule.pair(t->plan, &g));
             else
                 store_unseen(t->dtype, row, j);
@@ -295,7 +295,7 @@ static void fill_rows(const struct pe_bias *bias, const struct tile *t)
                                   t->j0};
         bias->rule.row(t->plan, &first, t->n_cols, t->dtype, row);
         for (size_t j = 0; j < t->n_cols; j++)
-            if (!pe_sight_reaches(&bias->sight, pe_position_at(seq->k, t->j0 + j) - first.q_pos))
+            if (!pe_mask_reaches(&bias->mask, pe_position_at(seq->k, t->j0 + j) - first.q_pos))
                 store_unseen(t->dtype, row, j);
     }
     hide_keys(bias, t);
@@ -315,7 +315,7 @@ static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
         char *row = t->dst + i * t->stride;
         memcpy(row, vector, t->n_cols * size);
         for (size_t j = 0; j < t->n_cols; j++)
-            if (!pe_sight_reaches(&bias->sight, pe_position_at(seq->k, t->j0 + j) - pe_position_at(seq->q, t->i0 + i)))
+            if (!pe_mask_reaches(&bias->mask, pe_position_at(seq->k, t->j0 + j) - pe_position_at(seq->q, t->i0 + i)))
                 store_unseen(t->dtype, row, j);
     }
     hide_keys(bias, t);
@@ -363,7 +363,7 @@ bool pe_bias_fill_line(const struct pe_plan *plan, const struct pe_output *outpu
 {
     enum { BIAS }; /* the first output of every scheme of the family */
     const struct pe_bias *bias = plan->tables;
-    if (id != BIAS || !is_toeplitz(bias, plan) || bias->sight.seen)
+    if (id != BIAS || !is_toeplitz(bias, plan) || bias->mask.seen)
         return false;
     make_distances(bias, plan, (size_t)head, pe_toeplitz_start(plan) + (double)first, n, output->dtype, dst);
     return true;

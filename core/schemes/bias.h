@@ -2,7 +2,7 @@
  * query may not see is -inf. With runs of positions a bias of the distance is Toeplitz: row i is a window of one vector
  * per head (core/kernels/windows.c copies them), so nothing of the size of the map is ever kept.
  *
- * A scheme of the family puts struct pe_sight_fields first in its config struct, PE_SIGHT_PARAMS last among its rows
+ * A scheme of the family puts struct pe_mask_fields first in its config struct, PE_MASK_PARAMS last among its rows
  * and a struct pe_bias first in its tables. In attention the masks are not the bias's: it is asked for biases alone. */
 #ifndef PE_BIAS_H
 #define PE_BIAS_H
@@ -43,14 +43,14 @@ struct pe_bias_line {
 
 /* First member of the scheme's tables. */
 struct pe_bias {
-    struct pe_sight sight; /* blind to nothing in attention, which has its own */
+    struct pe_mask mask; /* blind to nothing in attention, which has its own */
     size_t num_heads;
     struct pe_bias_rule rule;
     struct pe_bias_line line;
 };
 
 /* The scheme's config is settled; its rule is set. */
-enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_sight_fields *fields,
+enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
                             struct pe_error *err);
 void pe_bias_drop(struct pe_bias *bias);
 /* What pe_bias_init will take, for the scheme's cost(). */

@@ -11,7 +11,7 @@
 enum input { W1, B1, W2, B2 };
 
 struct fire {
-    struct pe_sight_fields bias;
+    struct pe_mask_fields bias;
     int64_t num_heads, hidden;
     double c, init_l, l_mult;
     int64_t seed;
@@ -30,7 +30,7 @@ static const struct pe_param params[] = {
               "threshold: it replaces the position of earlier queries in the denominator"),
     PE_P_REAL(fire, l_mult, 1, -1e6, 1e6, "factor on init_l (learned)"),
     PE_P_SEED(fire),
-    PE_SIGHT_PARAMS,
+    PE_MASK_PARAMS,
     PE_P_END,
 };
 
@@ -63,7 +63,7 @@ struct tables {
 enum { BATCH = 64 };
 
 /* ln(1 + |c·d|) */
-static double log_of(double c, double d) { return pe_near_log1p(dd(fabs(c * d))).hi; }
+static double log_of(double c, double d) { return pe_dd_fast_log1p(dd(fabs(c * d))).hi; }
 
 /* y[j] = network of one head at x[j], j < n ≤ BATCH */
 static void apply(const struct tables *t, size_t head, const double *x, size_t n, double *y)

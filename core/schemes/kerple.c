@@ -10,7 +10,7 @@
 enum kind { LOG, POWER };
 
 struct kerple {
-    struct pe_sight_fields bias;
+    struct pe_mask_fields bias;
     int64_t num_heads;
     int kind;
     const struct pe_value *r1, *r2;
@@ -27,7 +27,7 @@ static const struct pe_param params[] = {
                "scale of the distance (log), its exponent (power, at most 2): a number, or one per head; "
                "default 1"),
     PE_P_ARITH(kerple),
-    PE_SIGHT_PARAMS,
+    PE_MASK_PARAMS,
     PE_P_END,
 };
 
@@ -102,7 +102,8 @@ static enum pe_status set_heads(struct kerple *c, struct tables *t, struct pe_er
 
 static struct pe_dd near_value(enum kind kind, struct head h, struct pe_dd n)
 {
-    struct pe_dd v = kind == LOG ? pe_near_log1p(dd_mul_d(n, h.r2)) : pe_near_exp(dd_mul_d(pe_near_log(n), h.r2));
+    struct pe_dd v =
+        kind == LOG ? pe_dd_fast_log1p(dd_mul_d(n, h.r2)) : pe_dd_fast_exp(dd_mul_d(pe_dd_fast_log(n), h.r2));
     return dd_neg(dd_mul_d(v, h.r1));
 }
 

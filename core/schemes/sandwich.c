@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct sandwich {
-    struct pe_sight_fields bias;
+    struct pe_mask_fields bias;
     int64_t num_heads, bar_dim;
     double base;
 };
@@ -20,7 +20,7 @@ static const struct pe_param params[] = {
     PE_P_INT(sandwich, num_heads, 8, 1, PE_HEADS_MAX, "attention heads"),
     PE_P_INT(sandwich, bar_dim, 128, 2, BAR_DIM_MAX, "channels of the two encodings, even"),
     PE_P_REAL(sandwich, base, 10000, 1e-3, 1e12, "wavelength base of the two encodings"),
-    PE_SIGHT_PARAMS,
+    PE_MASK_PARAMS,
     PE_P_END,
 };
 
@@ -63,7 +63,7 @@ static struct pe_dd near_sum(const struct tables *t, struct pe_dd rel)
 {
     struct pe_dd sum = {0, 0};
     for (size_t i = t->n; i-- > 0;)
-        sum = dd_add(sum, pe_near_cos((struct pe_dd){t->cosines[i].fh, t->cosines[i].fl}, rel));
+        sum = dd_add(sum, pe_dd_fast_cos((struct pe_dd){t->cosines[i].fh, t->cosines[i].fl}, rel));
     return sum;
 }
 

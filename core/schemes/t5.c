@@ -17,7 +17,7 @@
 enum { TABLE };
 
 struct t5 {
-    struct pe_sight_fields bias;
+    struct pe_mask_fields bias;
     int64_t num_heads, num_buckets, max_distance;
     bool bidirectional;
     double table_scale;
@@ -41,7 +41,7 @@ static const struct pe_param params[] = {
     PE_P_WORD(t5, arith, pe_arith_words,
               "where buckets begin. exact: by the formula; float32: as transformers' float32 logarithm rounds"),
     PE_P_SEED(t5),
-    PE_SIGHT_PARAMS,
+    PE_MASK_PARAMS,
     PE_P_END,
 };
 
@@ -99,7 +99,7 @@ static bool powers_are_equal(const struct ladder *s, int64_t n, int64_t k)
 static bool has_climbed(const struct ladder *s, int64_t n, int64_t k)
 {
     struct pe_dd right = dd_add(dd_mul_d(s->log_m, (double)k), dd_mul_d(s->log_e, (double)(s->l - k)));
-    struct pe_dd left = dd_mul_d(pe_near_log(dd((double)n)), (double)s->l);
+    struct pe_dd left = dd_mul_d(pe_dd_fast_log(dd((double)n)), (double)s->l);
     double difference = dd_sub(left, right).hi;
     if (fabs(difference) > right.hi * 0x1p-50)
         return difference > 0;
@@ -111,7 +111,7 @@ static bool has_climbed(const struct ladder *s, int64_t n, int64_t k)
 static bool has_climbed_float32(const struct ladder *s, int64_t n, int64_t k)
 {
     float ratio = (float)n / (float)s->e;
-    float log_ratio = (float)dd_round_odd(pe_near_log(dd((double)ratio)));
+    float log_ratio = (float)dd_round_odd(pe_dd_fast_log(dd((double)ratio)));
     float log_all = (float)dd_round_odd(dd_sub(s->log_m, s->log_e));
     return log_ratio / log_all * (float)s->l >= (float)k;
 }

@@ -20,12 +20,12 @@
 #include <stdatomic.h>
 
 struct pe_window_fields {
-    struct pe_sight_fields bias;
+    struct pe_mask_fields bias;
     int64_t num_heads, seed;
     double std;
 };
 
-#define PE_WINDOW_PARAMS PE_P_SEED(pe_window_fields), PE_SIGHT_PARAMS
+#define PE_WINDOW_PARAMS PE_P_SEED(pe_window_fields), PE_MASK_PARAMS
 
 extern const struct pe_output_row pe_window_outputs[]; /* bias, index */
 

@@ -17,45 +17,45 @@ static enum pe_status check_mask(const struct pe_reals *mask, uint64_t k_len, ui
                    (unsigned long long)n_batches, (unsigned long long)k_len);
 }
 
-static enum pe_status read_mask(struct pe_sight *sight, const struct pe_reals *mask, struct pe_error *err)
+static enum pe_status read_mask(struct pe_mask *mask, const struct pe_reals *list, struct pe_error *err)
 {
-    sight->seen = malloc(mask->n);
-    if (!sight->seen)
+    mask->seen = malloc(list->n);
+    if (!mask->seen)
         return pe_no_memory(err);
-    for (uint64_t j = 0; j < mask->n; j++) {
-        double seen = pe_real_at(mask, j);
+    for (uint64_t j = 0; j < list->n; j++) {
+        double seen = pe_real_at(list, j);
         if (seen != 0 && seen != 1)
             return pe_fail(err, "/key_mask", "key_mask has %.10g at index %llu; allowed: 0 and 1", seen,
                            (unsigned long long)j);
-        sight->seen[j] = seen != 0;
+        mask->seen[j] = seen != 0;
     }
     return PE_OK;
 }
 
-enum pe_status pe_sight_init(struct pe_sight *sight, const struct pe_sight_fields *fields, uint64_t k_len,
-                             uint64_t n_batches, struct pe_error *err)
+enum pe_status pe_mask_init(struct pe_mask *mask, const struct pe_mask_fields *fields, uint64_t k_len,
+                            uint64_t n_batches, struct pe_error *err)
 {
     bool windowed = fields->window != PE_UNSET_INT, right = fields->window_right != PE_UNSET_INT;
-    *sight = (struct pe_sight){.causal = fields->causal, .n_masks = 1};
-    sight->reach_left = windowed ? (double)fields->window : (double)INFINITY;
-    sight->reach_right = right ? (double)fields->window_right : sight->reach_left - 1;
+    *mask = (struct pe_mask){.causal = fields->causal, .n_masks = 1};
+    mask->reach_left = windowed ? (double)fields->window : (double)INFINITY;
+    mask->reach_right = right ? (double)fields->window_right : mask->reach_left - 1;
     if (!fields->key_mask.n)
         return PE_OK;
     enum pe_status status = check_mask(&fields->key_mask, k_len, n_batches, err);
     if (status)
         return status;
-    sight->n_masks = fields->key_mask.n / k_len;
-    return read_mask(sight, &fields->key_mask, err);
+    mask->n_masks = fields->key_mask.n / k_len;
+    return read_mask(mask, &fields->key_mask, err);
 }
 
-void pe_sight_drop(struct pe_sight *sight) { free(sight->seen); }
+void pe_mask_drop(struct pe_mask *mask) { free(mask->seen); }
 
-bool pe_sight_reaches(const struct pe_sight *sight, double rel)
+bool pe_mask_reaches(const struct pe_mask *mask, double rel)
 {
-    return -rel < sight->reach_left && rel <= sight->reach_right && !(sight->causal && rel > 0);
+    return -rel < mask->reach_left && rel <= mask->reach_right && !(mask->causal && rel > 0);
 }
 
-bool pe_sight_is_far(const struct pe_sight *sight)
+bool pe_mask_is_far(const struct pe_mask *mask)
 {
-    return !sight->causal && isinf(sight->reach_left) && isinf(sight->reach_right);
+    return !mask->causal && isinf(mask->reach_left) && isinf(mask->reach_right);
 }

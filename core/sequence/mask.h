@@ -1,40 +1,40 @@
 /* Which keys a query sees: causal masks, windows, padding. A hidden key gets the bias -inf, and no attention. */
-#ifndef PE_SIGHT_H
-#define PE_SIGHT_H
+#ifndef PE_MASK_H
+#define PE_MASK_H
 
 #include "core/params.h"
 
-struct pe_sight_fields {
+struct pe_mask_fields {
     bool causal;
     int64_t window, window_right;
     struct pe_reals key_mask;
 };
 
-#define PE_SIGHT_PARAMS                                                                                                \
-    PE_P_BOOL(pe_sight_fields, causal, false, "true: a query does not see keys after it (-inf)"),                      \
-        PE_P_INT(pe_sight_fields, window, PE_UNSET, 1, PE_POSITION_MAX,                                                \
+#define PE_MASK_PARAMS                                                                                                 \
+    PE_P_BOOL(pe_mask_fields, causal, false, "true: a query does not see keys after it (-inf)"),                       \
+        PE_P_INT(pe_mask_fields, window, PE_UNSET, 1, PE_POSITION_MAX,                                                 \
                  "number of keys seen to the left, including the query's own position; default all"),                  \
-        PE_P_INT(pe_sight_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX,                                          \
+        PE_P_INT(pe_mask_fields, window_right, PE_UNSET, 0, PE_POSITION_MAX,                                           \
                  "number of keys seen to the right; default window - 1, with causal 0"),                               \
-        PE_P_REALS(pe_sight_fields, key_mask, 0, 1,                                                                    \
+        PE_P_REALS(pe_mask_fields, key_mask, 0, 1,                                                                     \
                    "1 for keys that may be seen, 0 for padding: [k_len]; for /attention also [batch, k_len]")
 
-struct pe_sight {
+struct pe_mask {
     double reach_left, reach_right; /* a key is seen if q - k < reach_left and k - q ≤ reach_right … */
     bool causal;                    /* … and, if causal, k <= q … */
     uint8_t *seen;                  /* … and seen[batch % n_masks, key]; NULL: all are. Owned. */
     uint64_t n_masks;               /* 1, or one for each sequence of a batch */
 };
 
-/* Fills *sight (pe_sight_drop afterwards, also after a failure). A batch of n_batches may have a mask each. */
-enum pe_status pe_sight_init(struct pe_sight *sight, const struct pe_sight_fields *fields, uint64_t k_len,
-                             uint64_t n_batches, struct pe_error *err);
-void pe_sight_drop(struct pe_sight *sight);
+/* Fills *mask (pe_mask_drop afterwards, also after a failure). A batch of n_batches may have a mask each. */
+enum pe_status pe_mask_init(struct pe_mask *mask, const struct pe_mask_fields *fields, uint64_t k_len,
+                            uint64_t n_batches, struct pe_error *err);
+void pe_mask_drop(struct pe_mask *mask);
 
 /* Is a key at the distance rel = k_pos - q_pos visible, apart from padding? */
-bool pe_sight_reaches(const struct pe_sight *sight, double rel);
+bool pe_mask_reaches(const struct pe_mask *mask, double rel);
 
 /* Does nothing but padding hide keys? */
-bool pe_sight_is_far(const struct pe_sight *sight);
+bool pe_mask_is_far(const struct pe_mask *mask);
 
 #endif

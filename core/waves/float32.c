@@ -46,8 +46,8 @@ static float finish(const struct pe_wave *wave, const struct phases *s, size_t j
     return wave->quarter & 2 ? 0.0f - value : value; /* 0 - 0 is +0 */
 }
 
-void pe_recipe_fill(const struct pe_wave *columns, enum pe_dtype dtype, const struct pe_positions *axes, uint64_t row0,
-                    size_t n_rows, size_t n_cols, void *dst, size_t stride)
+void pe_float32_fill(const struct pe_wave *columns, enum pe_dtype dtype, const struct pe_positions *axes, uint64_t row0,
+                     size_t n_rows, size_t n_cols, void *dst, size_t stride)
 {
     struct phases s;
     for (size_t i = 0; i < n_rows; i++)

@@ -16,7 +16,7 @@ enum { EVEN_AND_ODD = 2, N_PARTS = 4 };
 
 /* Column j is number j / 2 of the array for j % 2. A range of columns that begins with an odd one has its even and odd
  * columns the other way round. */
-struct pe_wave_around {
+struct pe_run_bf16 {
     size_t half;                  /* numbers in an array, with room for whole groups */
     float *steps, *rests;         /* [PE_RUN_HALF, N_PARTS, half]: floats, and what they left over */
     float *sizes, *reach, *turns; /* [EVEN_AND_ODD, half]; of the last only the zeros are looked at */
@@ -51,7 +51,7 @@ static void climb(double *now, double *before, const double *twice, size_t n)
 }
 
 /* By the recurrence of a run, whose bound covers it (settle_rows): sixteen exact rows would take five times as long. */
-static void put_ladder(struct pe_wave_around *a, struct ladder *l, size_t parity, size_t at, size_t n)
+static void put_ladder(struct pe_run_bf16 *a, struct ladder *l, size_t parity, size_t at, size_t n)
 {
     float cosines[STEP_COLS] = {0}, *reach = a->reach + parity * a->half + at;
     for (size_t k = 0; k < PE_RUN_HALF; k++) {
@@ -64,7 +64,7 @@ static void put_ladder(struct pe_wave_around *a, struct ladder *l, size_t parity
 }
 
 /* A column without amplitude is not turned, or half its zeros would be negative. */
-static void set_steps(struct pe_wave_around *a, const double *fh, const double *fl, const double *ah,
+static void set_steps(struct pe_run_bf16 *a, const double *fh, const double *fl, const double *ah,
                       const double *cosines, size_t n)
 {
     static const int64_t quarters[PE_WAVE_GROUP];
@@ -87,12 +87,12 @@ static void set_steps(struct pe_wave_around *a, const double *fh, const double *
 }
 
 /* With zeros. */
-static struct pe_wave_around *allocate(size_t n)
+static struct pe_run_bf16 *allocate(size_t n)
 {
     enum { LINE = 64, FLOATS = LINE / sizeof(float) };
     size_t half = (n + PE_WAVES_LANES + 2 * FLOATS) / 2 / FLOATS * FLOATS, n_steps = PE_RUN_HALF * N_PARTS * half;
-    size_t n_bytes = sizeof(struct pe_wave_around) + (2 * n_steps + 3 * EVEN_AND_ODD * half) * sizeof(float);
-    struct pe_wave_around *a = aligned_alloc(LINE, (n_bytes + LINE - 1) / LINE * LINE);
+    size_t n_bytes = sizeof(struct pe_run_bf16) + (2 * n_steps + 3 * EVEN_AND_ODD * half) * sizeof(float);
+    struct pe_run_bf16 *a = aligned_alloc(LINE, (n_bytes + LINE - 1) / LINE * LINE);
     if (!a)
         return NULL;
     memset(a, 0, n_bytes);
@@ -107,13 +107,13 @@ static struct pe_wave_around *allocate(size_t n)
 
 #define AMPLITUDE_MAX 0x1p50 /* the square of a bound of it is a float */
 
-struct pe_wave_around *pe_wave_around_new(const double *fh, const double *fl, const double *ah, const double *cosines,
-                                          size_t n)
+struct pe_run_bf16 *pe_run_bf16_new(const double *fh, const double *fl, const double *ah, const double *cosines,
+                                    size_t n)
 {
     for (size_t j = 0; j < n; j++)
         if (!(fabs(ah[j]) < AMPLITUDE_MAX))
             return NULL;
-    struct pe_wave_around *a = allocate(n);
+    struct pe_run_bf16 *a = allocate(n);
     if (!a)
         return NULL;
     for (size_t j = 0; j < n; j++) {
@@ -124,7 +124,7 @@ struct pe_wave_around *pe_wave_around_new(const double *fh, const double *fl, co
     return a;
 }
 
-void pe_wave_around_free(struct pe_wave_around *around) { free(around); }
+void pe_run_bf16_free(struct pe_run_bf16 *around) { free(around); }
 
 /* ---- Blocks ---- */
 
@@ -157,7 +157,7 @@ static void settle_value(const struct block *b, size_t n, size_t j, double x, do
  * to 900 as a run's rows are, and their rests to 2^-49. Twice a run's bound, 10490, covers that. */
 static void settle_rows(const struct block *b, size_t k, size_t j)
 {
-    const struct pe_wave_around *a = b->w->around;
+    const struct pe_run_bf16 *a = b->w->around;
     size_t col = b->col + j, at = (k * N_PARTS + col % 2) * a->half + col / 2, next = at + EVEN_AND_ODD * a->half;
     double x = b->at.x[j], y = b->at.y[j], reach = (double)a->reach[col % 2 * a->half + col / 2];
     double near = x * ((double)a->steps[at] + (double)a->rests[at]);
@@ -205,7 +205,7 @@ static void fill_block(const struct block *b)
 
 /* ---- Runs ---- */
 
-static struct pe_anchors anchors_at(const struct pe_wave_around *a, size_t col, const double *x, const double *y,
+static struct pe_anchors anchors_at(const struct pe_run_bf16 *a, size_t col, const double *x, const double *y,
                                     float (*squares)[COLS / 2])
 {
     struct pe_anchors at = {.x = x, .y = y, .step_stride = N_PARTS * a->half};
@@ -218,8 +218,8 @@ static struct pe_anchors anchors_at(const struct pe_wave_around *a, size_t col, 
     return at;
 }
 
-static void set_squares(const struct pe_wave_around *a, size_t col, const double *x, const double *y,
-                        const double *bounds, size_t n, float (*squares)[COLS / 2])
+static void set_squares(const struct pe_run_bf16 *a, size_t col, const double *x, const double *y, const double *bounds,
+                        size_t n, float (*squares)[COLS / 2])
 {
     const float *sizes[EVEN_AND_ODD], *reach[EVEN_AND_ODD], *turns[EVEN_AND_ODD];
     for (size_t i = 0; i < EVEN_AND_ODD; i++) {
@@ -254,8 +254,8 @@ static void fill_columns(const struct pe_wave_table *w, double p, size_t n_rows,
     }
 }
 
-void pe_wave_around_fill(const struct pe_wave_table *table, double p, size_t n_rows, size_t col0, size_t n_cols,
-                         uint16_t *dst, size_t stride)
+void pe_run_bf16_fill(const struct pe_wave_table *table, double p, size_t n_rows, size_t col0, size_t n_cols,
+                      uint16_t *dst, size_t stride)
 {
     for (size_t at = 0; at < n_cols; at += COLS)
         fill_columns(table, p, n_rows, col0 + at, n_cols - at < COLS ? n_cols - at : COLS, dst + at, stride);

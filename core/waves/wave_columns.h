@@ -15,8 +15,8 @@ struct pe_wave_table {
     double *far_cosine, *far_sine; /* of PE_RUN_ROWS steps */
     double *reach;                 /* how far a run moves at most from its anchor, of 1: min(1, PE_RUN_HALF·|sine|) */
     int64_t *quarter;
-    struct pe_wave_around *around; /* the same columns for runs in bf16, or NULL */
-    struct pe_wave_list *list;     /* the same columns for positions in no order, or NULL */
+    struct pe_run_bf16 *around; /* the same columns for runs in bf16, or NULL */
+    struct pe_wave_list *list;  /* the same columns for positions in no order, or NULL */
 };
 
 /* Columns at a time: a few KiB of doubles on the stack. */

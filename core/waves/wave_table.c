@@ -84,7 +84,7 @@ enum pe_status pe_wave_table_new(const struct pe_wave *columns, size_t n, enum p
         set_steps(w, n);
     set_amplitudes(w, columns, n);
     if (dtype == PE_BF16 && n_rows >= PE_AROUND_ROWS_MIN)
-        w->around = pe_wave_around_new(w->fh, w->fl, w->ah, w->cosine, n);
+        w->around = pe_run_bf16_new(w->fh, w->fl, w->ah, w->cosine, n);
     *out = w;
     return PE_OK;
 }
@@ -93,7 +93,7 @@ void pe_wave_table_free(struct pe_wave_table *table)
 {
     if (table) {
         pe_wave_list_free(table->list);
-        pe_wave_around_free(table->around);
+        pe_run_bf16_free(table->around);
     }
     free(table);
 }
@@ -260,7 +260,7 @@ static void fill_run(const struct pe_wave_table *w, enum pe_dtype dtype, double 
                      size_t n_cols, char *dst, size_t stride)
 {
     if (dtype == PE_BF16 && w->around)
-        pe_wave_around_fill(w, p, n_rows, col0, n_cols, (uint16_t *)(void *)dst, stride);
+        pe_run_bf16_fill(w, p, n_rows, col0, n_cols, (uint16_t *)(void *)dst, stride);
     else
         pe_wave_run_fill(w, dtype, p, n_rows, col0, n_cols, dst, stride);
 }

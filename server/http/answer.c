@@ -157,13 +157,13 @@ bool exchange_answer(struct exchange *x)
 {
     if (x->receiving.body.n_bytes > EXCHANGE_INLINE_BODY_MAX)
         return exchange_answer_by_worker(x);
-    x->call.is_hurried = true;
+    x->call.must_not_block = true;
     x->reply = answers_find(x->http->answers, &x->call);
     x->answering.is_kept = x->reply;
     if (!x->reply)
         x->reply = answer_here(x);
     if (x->reply)
         return exchange_send(x);
-    x->call.is_hurried = false; /* a small body, and much to decide */
+    x->call.must_not_block = false; /* a small body, and much to decide */
     return exchange_answer_by_worker(x);
 }

@@ -93,7 +93,7 @@ static struct MHD_Response *light_response(struct exchange *x)
     if (!exchange_make_whole(x))
         return NULL;
     size_t n = (size_t)x->reply->length;
-    if (x->call.is_hurried && !x->answering.is_kept) /* unhurried, the body may have been changed in place */
+    if (x->call.must_not_block && !x->answering.is_kept) /* unhurried, the body may have been changed in place */
         answers_keep(x->http->answers, &x->call, x->reply);
     n = x->reply->body ? n : 0;
     x->sending.n_sent = is_head(x) ? 0 : n;

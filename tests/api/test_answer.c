@@ -326,16 +326,16 @@ static void hurried_callers_do_not_wait(void **unused)
     };
     const char *quick = "{\"scheme\":\"rope\",\"len\":1000000,\"head_dim\":128,\"data\":false}";
     const struct api_host local = {.max_body = 1 << 20, .max_answer = 1ULL << 40, .commit = "test"};
-    struct api_call call = {.method = "POST", .path = "/encode", .is_hurried = true};
+    struct api_call call = {.method = "POST", .path = "/encode", .must_not_block = true};
     for (size_t i = 0; i < sizeof slow / sizeof *slow; i++) {
         call.body = slow[i];
         call.body_bytes = strlen(slow[i]);
         assert_null(api_answer(&local, &call));
-        call.is_hurried = false;
+        call.must_not_block = false;
         struct api_reply *reply = api_answer(&local, &call);
         assert_int_equal(reply->status, 200);
         api_reply_free(reply);
-        call.is_hurried = true;
+        call.must_not_block = true;
     }
     call.body = quick;
     call.body_bytes = strlen(quick);

@@ -10,7 +10,7 @@ static struct api_problem problem;
 static bool read_bytes(const char *content_type, const char *bytes, size_t n)
 {
     api_request_init(&request, PE_ROTATE);
-    return api_body_read(&request, content_type, bytes, n, &problem);
+    return api_input_read(&request, content_type, bytes, n, &problem);
 }
 
 static bool read_text(const char *content_type, const char *text)

@@ -51,10 +51,10 @@ static void test_hurried(void **state)
 {
     (void)state;
     const char *query = "scheme=sinusoidal&len=2&dim=2&format=png";
-    struct api_call call = {.method = "GET", .path = "/encode", .query = query, .is_hurried = true};
+    struct api_call call = {.method = "GET", .path = "/encode", .query = query, .must_not_block = true};
     assert_null(api_answer(&host, &call));
     struct client drawn = {0}, client = {0};
-    call.is_hurried = false;
+    call.must_not_block = false;
     call.is_gone = is_gone;
     call.caller = &drawn;
     struct answer first = gather(api_answer(&host, &call));

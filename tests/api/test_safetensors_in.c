@@ -20,7 +20,7 @@ static size_t build(char *out, const char *header, size_t n_data)
 
 static bool read_bytes(const char *bytes, size_t n)
 {
-    struct api_body body = {.bytes = bytes, .n = n, .parameters = ""};
+    struct api_received body = {.bytes = bytes, .n = n, .parameters = ""};
     api_request_init(&request, PE_ROTATE);
     return api_safetensors_read(&request, &body, &problem);
 }

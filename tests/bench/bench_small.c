@@ -37,7 +37,7 @@ static size_t ask(const struct row *row, char *to)
                             .content_type = *row->body ? "application/json" : NULL,
                             .body = *row->body ? row->body : NULL,
                             .body_bytes = strlen(row->body),
-                            .is_hurried = true};
+                            .must_not_block = true};
     struct api_reply *reply = api_answer(&host, &call);
     if (!reply || reply->status != 200) {
         fprintf(stderr, "%s is refused\n", row->name);

@@ -151,7 +151,7 @@ static inline void check_same(const struct answer *a, const struct answer *b)
 static inline bool ask_once(const struct api_host *host, const struct api_call *call, struct answer *a)
 {
     struct api_reply *reply = api_answer(host, call);
-    REQUIRE(reply || call->is_hurried);
+    REQUIRE(reply || call->must_not_block);
     if (!reply)
         return false;
     *a = gather(reply);

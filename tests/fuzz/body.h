@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct api_request request;
     struct api_problem problem;
     api_request_init(&request, PE_ROTATE);
-    if (!api_body_read(&request, CONTENT_TYPE, (const char *)data, size, &problem))
+    if (!api_input_read(&request, CONTENT_TYPE, (const char *)data, size, &problem))
         REQUIRE(problem.status >= 400 && problem.status < 500 && *problem.error.detail);
     else
         for (size_t i = 0; i < request.n_fields; i++) {

@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct api_host host = small_host();
     char *text = text_of(data, size), *rest = text;
     const char *method = next_line(&rest), *path = next_line(&rest);
-    struct api_call call = {.method = method ? method : "GET", .path = path ? path : "/", .is_hurried = true};
+    struct api_call call = {.method = method ? method : "GET", .path = path ? path : "/", .must_not_block = true};
     call.content_type = next_line(&rest);
     call.content_encoding = next_line(&rest);
     call.origin = next_line(&rest);

@@ -19,7 +19,7 @@ static void answer(const char *path, const char *header, const uint8_t *body, si
                             .path = path,
                             .body = n ? (const char *)body : NULL,
                             .body_bytes = n,
-                            .is_hurried = true,
+                            .must_not_block = true,
                             .inference_header = header};
     struct answer hurried, whole;
     if (!ask_once(&host, &call, &hurried))
@@ -32,7 +32,7 @@ static void answer(const char *path, const char *header, const uint8_t *body, si
     memcpy(copy, body, n);
     call.body = n ? copy : NULL;
     call.body_is_ours = true;
-    call.is_hurried = false;
+    call.must_not_block = false;
     REQUIRE(ask_once(&host, &call, &whole));
     check_same(&hurried, &whole);
     answer_drop(&hurried);

@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct api_host host = small_host();
     char *query = text_of(data, size), *turned = malloc(size + 1);
-    struct api_call call = {.method = "GET", .path = "/encode", .query = query, .is_hurried = true};
+    struct api_call call = {.method = "GET", .path = "/encode", .query = query, .must_not_block = true};
     struct answer a, b;
     if (ask(&host, &call, &a)) {
         call.query = turned;

@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct api_call call = {.method = "POST",
                             .body = size > begin ? (const char *)data + begin : NULL,
                             .body_bytes = size - begin,
-                            .is_hurried = true};
+                            .must_not_block = true};
     call.path = next_word(&rest);
     call.accept = next_word(&rest);
     call.query = next_word(&rest);

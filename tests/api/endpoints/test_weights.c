@@ -200,11 +200,11 @@ static void the_hurried_ask_again(void **state)
     static const char *const methods[] = {"PUT", "DELETE"};
     for (size_t i = 0; i < 2; i++) {
         struct api_call call = {
-            .method = methods[i], .path = "/weights/one", .body = file, .body_bytes = n_file, .is_hurried = true};
+            .method = methods[i], .path = "/weights/one", .body = file, .body_bytes = n_file, .must_not_block = true};
         n_changes = 0;
         assert_null(api_answer(&stored_host, &call));
         assert_int_equal(n_changes + n_holders, 0);
-        call.is_hurried = false;
+        call.must_not_block = false;
         api_reply_free(api_answer(&stored_host, &call));
         assert_int_equal(n_changes, 1);
     }

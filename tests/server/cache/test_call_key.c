@@ -66,7 +66,7 @@ struct known {
     enum api_access access; /* whoever may not ask is refused before the cache is looked at */
     const char *texts[API_N_TEXTS], *body;
     size_t body_bytes;
-    bool body_is_ours, is_hurried;
+    bool body_is_ours, must_not_block;
     bool (*is_gone)(void *caller);
     void *caller;
 };

@@ -1,5 +1,5 @@
-/* Desks: working memory of those who fill. All is allocated when the plan is made, so filling cannot fail; pages that
- * nobody writes take no memory. */
+/* Workspaces: working memory of those who fill. All is allocated when the plan is made, so filling cannot fail; pages
+ * that nobody writes take no memory. */
 #include "core/attention/internal.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 enum { NOTHING_LOADED = 0 }; /* heads are counted from 1 */
 
-/* Numbers of keys or values, after which the desk asks whether it is still wanted: half a millisecond. */
+/* Numbers of keys or values, after which the workspace asks whether it is still wanted: half a millisecond. */
 enum { ASK_NUMBERS = 1 << 17 };
 
 /* ---- Making ---- */
@@ -40,8 +40,8 @@ static void *take(struct layout *l, size_t n, size_t size)
     return n ? at : NULL;
 }
 
-/* Both counts a desk's bytes and lays it out. */
-static void lay_out(const struct pe_plan *plan, struct pe_desk *desk, struct layout *l)
+/* Both counts a workspace's bytes and lays it out. */
+static void lay_out(const struct pe_plan *plan, struct pe_workspace *workspace, struct layout *l)
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_attend *attend = plan->scheme->attend;
@@ -49,50 +49,50 @@ static void lay_out(const struct pe_plan *plan, struct pe_desk *desk, struct lay
     bool linear = pe_attention_is_linear(t), biased = t->bias_id != SIZE_MAX;
     struct pe_attend_room room = attend && attend->room ? attend->room(plan, rows) : (struct pe_attend_room){0};
     size_t heads_of_unit = t->fields.tensor_layout == PE_BNHD ? t->n_heads : 1;
-    desk->k = take(l, serves_as_is(plan, &t->k, false) ? 0 : t->k_len * t->head_dim, size);
+    workspace->k = take(l, serves_as_is(plan, &t->k, false) ? 0 : t->k_len * t->head_dim, size);
     size_t panels = pe_panels_size(t->k_len, t->head_dim);
-    desk->panels = take(l, panels * size > PE_PANELS_BYTES_MAX ? 0 : panels, size);
-    desk->k_plain = take(l, linear && t->turns ? t->k_len * t->head_dim : 0, size);
-    desk->v = take(l, !t->wants_output || serves_as_is(plan, &t->v, true) ? 0 : t->k_len * t->v_dim, size);
-    desk->q = take(l, rows * t->head_dim, size);
-    desk->q_plain = take(l, linear && t->turns ? rows * t->head_dim : 0, size);
-    desk->q_biased = take(l, attend && attend->query_bias ? rows * t->head_dim : 0, size);
-    desk->block = take(l, map, size);
-    desk->second = take(l, linear && t->turns ? map : 0, size);
-    desk->vector = take(l, biased && attend && attend->bias_at ? t->q_len + t->k_len : 0, sizeof(double));
-    desk->bias = take(l, biased ? t->k_len : 0, sizeof(double));
-    desk->near = take(l, biased ? rows + t->k_len : 0, size);
-    desk->seen = take(l, t->k_len, 1);
-    desk->entropies = take(l, rows, sizeof(double));
-    desk->out = take(l, t->wants_output ? rows * heads_of_unit * t->v_dim : 0, size);
-    desk->tables = take(l, room.tables, size);
-    desk->scratch = take(l, room.scratch, size);
+    workspace->panels = take(l, panels * size > PE_PANELS_BYTES_MAX ? 0 : panels, size);
+    workspace->k_plain = take(l, linear && t->turns ? t->k_len * t->head_dim : 0, size);
+    workspace->v = take(l, !t->wants_output || serves_as_is(plan, &t->v, true) ? 0 : t->k_len * t->v_dim, size);
+    workspace->q = take(l, rows * t->head_dim, size);
+    workspace->q_plain = take(l, linear && t->turns ? rows * t->head_dim : 0, size);
+    workspace->q_biased = take(l, attend && attend->query_bias ? rows * t->head_dim : 0, size);
+    workspace->block = take(l, map, size);
+    workspace->second = take(l, linear && t->turns ? map : 0, size);
+    workspace->vector = take(l, biased && attend && attend->bias_at ? t->q_len + t->k_len : 0, sizeof(double));
+    workspace->bias = take(l, biased ? t->k_len : 0, sizeof(double));
+    workspace->near = take(l, biased ? rows + t->k_len : 0, size);
+    workspace->seen = take(l, t->k_len, 1);
+    workspace->entropies = take(l, rows, sizeof(double));
+    workspace->out = take(l, t->wants_output ? rows * heads_of_unit * t->v_dim : 0, size);
+    workspace->tables = take(l, room.tables, size);
+    workspace->scratch = take(l, room.scratch, size);
 }
 
-static enum pe_status open_desk(const struct pe_plan *plan, struct pe_desk *desk, struct pe_error *err)
+static enum pe_status open_workspace(const struct pe_plan *plan, struct pe_workspace *workspace, struct pe_error *err)
 {
     struct layout counted = {0}, l = {0};
-    lay_out(plan, desk, &counted);
-    desk->memory = malloc(counted.used + 64);
-    if (!desk->memory)
+    lay_out(plan, workspace, &counted);
+    workspace->memory = malloc(counted.used + 64);
+    if (!workspace->memory)
         return pe_no_memory(err);
-    l.base = desk->memory + (-(uintptr_t)desk->memory & 63);
-    lay_out(plan, desk, &l);
-    atomic_init(&desk->busy, false);
-    atomic_init(&desk->unit, UINT64_MAX);
+    l.base = workspace->memory + (-(uintptr_t)workspace->memory & 63);
+    lay_out(plan, workspace, &l);
+    atomic_init(&workspace->busy, false);
+    atomic_init(&workspace->unit, UINT64_MAX);
     return PE_OK;
 }
 
-enum pe_status pe_desks_init(struct pe_plan *plan, struct pe_error *err)
+enum pe_status pe_workspaces_init(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
-    t->desks = calloc(PE_DESKS_MAX, sizeof *t->desks);
-    if (!t->desks)
+    t->workspaces = calloc(PE_WORKSPACES_MAX, sizeof *t->workspaces);
+    if (!t->workspaces)
         return pe_no_memory(err);
-    t->n_desks = PE_DESKS_MAX;
+    t->n_workspaces = PE_WORKSPACES_MAX;
     enum pe_status status = PE_OK;
-    for (size_t i = 0; !status && i < t->n_desks; i++)
-        status = open_desk(plan, &t->desks[i], err);
+    for (size_t i = 0; !status && i < t->n_workspaces; i++)
+        status = open_workspace(plan, &t->workspaces[i], err);
     return status;
 }
 
@@ -100,51 +100,51 @@ double pe_attention_bytes(const struct pe_plan *plan)
 {
     enum { AT_WORK = 3 }; /* a stream of the server has three pieces at a time */
     struct layout counted = {0};
-    struct pe_desk desk;
-    lay_out(plan, &desk, &counted);
+    struct pe_workspace workspace;
+    lay_out(plan, &workspace, &counted);
     return AT_WORK * (double)counted.used;
 }
 
-void pe_desks_drop(struct pe_attention *t)
+void pe_workspaces_drop(struct pe_attention *t)
 {
-    for (size_t i = 0; t->desks && i < PE_DESKS_MAX; i++)
-        free(t->desks[i].memory);
-    free(t->desks);
+    for (size_t i = 0; t->workspaces && i < PE_WORKSPACES_MAX; i++)
+        free(t->workspaces[i].memory);
+    free(t->workspaces);
 }
 
 /* ---- Borrowing ---- */
 
-/* The desk that has the unit already, else any that is free, the least used first. */
-static struct pe_desk *choose(const struct pe_attention *t, uint64_t unit)
+/* The workspace that has the unit already, else any that is free, the least used first. */
+static struct pe_workspace *choose(const struct pe_attention *t, uint64_t unit)
 {
-    struct pe_desk *any = NULL;
-    for (size_t i = 0; i < t->n_desks; i++) {
-        struct pe_desk *desk = &t->desks[i];
-        if (atomic_load_explicit(&desk->busy, memory_order_relaxed))
+    struct pe_workspace *any = NULL;
+    for (size_t i = 0; i < t->n_workspaces; i++) {
+        struct pe_workspace *workspace = &t->workspaces[i];
+        if (atomic_load_explicit(&workspace->busy, memory_order_relaxed))
             continue;
-        if (atomic_load_explicit(&desk->unit, memory_order_relaxed) == unit)
-            return desk;
-        any = any ? any : desk;
+        if (atomic_load_explicit(&workspace->unit, memory_order_relaxed) == unit)
+            return workspace;
+        any = any ? any : workspace;
     }
     return any;
 }
 
-/* A stream of the server has three pieces at work; several streams of one plan have more than there are desks. */
-struct pe_desk *pe_desk_borrow(const struct pe_attention *t, uint64_t unit)
+/* A stream of the server has three pieces at work; several streams of one plan have more than there are workspaces. */
+struct pe_workspace *pe_workspace_borrow(const struct pe_attention *t, uint64_t unit)
 {
     for (;;) {
-        struct pe_desk *desk = choose(t, unit);
-        if (desk && !atomic_exchange_explicit(&desk->busy, true, memory_order_acquire))
-            return desk;
-        if (!desk)
+        struct pe_workspace *workspace = choose(t, unit);
+        if (workspace && !atomic_exchange_explicit(&workspace->busy, true, memory_order_acquire))
+            return workspace;
+        if (!workspace)
             pe_wait();
     }
 }
 
-void pe_desk_return(struct pe_desk *desk, uint64_t unit)
+void pe_workspace_return(struct pe_workspace *workspace, uint64_t unit)
 {
-    atomic_store_explicit(&desk->unit, unit, memory_order_relaxed);
-    atomic_store_explicit(&desk->busy, false, memory_order_release);
+    atomic_store_explicit(&workspace->unit, unit, memory_order_relaxed);
+    atomic_store_explicit(&workspace->busy, false, memory_order_release);
 }
 
 /* ---- Loading ---- */
@@ -160,7 +160,7 @@ struct angles {
 
 static const double *cosines_at(const struct pe_plan *plan, const struct pe_side *side, size_t row, struct angles *w)
 {
-    const struct pe_turn *turn = &plan->attention->turn;
+    const struct pe_row_rotation *turn = &plan->attention->turn;
     size_t width = 2 * turn->rotation.n_pairs;
     if (side->cosines)
         return side->cosines + row * width;
@@ -168,7 +168,7 @@ static const double *cosines_at(const struct pe_plan *plan, const struct pe_side
         size_t room = sizeof w->values / sizeof *w->values / width, left = side->operand->n - row;
         w->first = row;
         w->n = left < room ? left : room;
-        pe_turn_table(turn, plan, side->positions, side->id, row, w->n, w->values);
+        pe_rotate_table(turn, plan, side->positions, side->id, row, w->n, w->values);
     }
     return w->values + (row - w->first) * width;
 }
@@ -197,7 +197,7 @@ static void load_changed(const struct pe_plan *plan, const struct pe_operand *op
     if (plain)
         pe_convert(t->a->dtype, plain, PE_F64, x, t->head_dim);
     if (cosines)
-        pe_turn_row(&t->turn, cosines, PE_F64, x, t->a->dtype, to);
+        pe_rotate_row(&t->turn, cosines, PE_F64, x, t->a->dtype, to);
     else
         pe_convert(t->a->dtype, to, PE_F64, x, t->head_dim);
 }
@@ -210,7 +210,7 @@ static void load_row(const struct pe_plan *plan, const struct pe_operand *op, co
     if (pe_attention_is_linear(t) || is_normalised(plan))
         load_changed(plan, op, from, cosines, to, plain);
     else if (cosines)
-        pe_turn_row(&t->turn, cosines, op->tensor.dtype, from, t->a->dtype, to);
+        pe_rotate_row(&t->turn, cosines, op->tensor.dtype, from, t->a->dtype, to);
     else
         pe_convert(t->a->dtype, to, op->tensor.dtype, from, op->width);
 }
@@ -221,8 +221,8 @@ static bool is_time_to_ask(size_t row, size_t width)
     return row % (rows ? rows : 1) == rows - 1;
 }
 
-void pe_desk_load_rows(const struct pe_plan *plan, const struct pe_side *side, size_t batch, size_t head, size_t row0,
-                       size_t n, void *dst, void *plain)
+void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *side, size_t batch, size_t head,
+                            size_t row0, size_t n, void *dst, void *plain)
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_operand *op = side->operand;
@@ -239,23 +239,23 @@ void pe_desk_load_rows(const struct pe_plan *plan, const struct pe_side *side, s
     }
 }
 
-static void load_values(const struct pe_attention *t, struct pe_desk *desk, size_t batch, size_t kv_head)
+static void load_values(const struct pe_attention *t, struct pe_workspace *workspace, size_t batch, size_t kv_head)
 {
     const struct pe_operand *v = &t->v;
     size_t size = pe_dtype_size(v->tensor.dtype);
     const char *from = (const char *)v->tensor.data + (batch * v->batch_step + kv_head * v->head_step) * size;
     for (size_t j = 0; j < t->k_len && !(is_time_to_ask(j, t->v_dim) && pe_is_cancelled()); j++)
-        pe_convert(t->a->dtype, desk->v + j * t->v_dim * t->a->size, v->tensor.dtype, from + j * v->row_step * size,
-                   t->v_dim);
+        pe_convert(t->a->dtype, workspace->v + j * t->v_dim * t->a->size, v->tensor.dtype,
+                   from + j * v->row_step * size, t->v_dim);
 }
 
-const char *pe_desk_keys(const struct pe_attention *t, const struct pe_desk *desk, size_t batch, size_t kv_head,
-                         size_t *stride)
+const char *pe_workspace_keys(const struct pe_attention *t, const struct pe_workspace *workspace, size_t batch,
+                              size_t kv_head, size_t *stride)
 {
     const struct pe_operand *k = &t->k;
-    *stride = desk->k ? t->head_dim : k->row_step;
-    return desk->k ? desk->k
-                   : (const char *)k->tensor.data + (batch * k->batch_step + kv_head * k->head_step) * t->a->size;
+    *stride = workspace->k ? t->head_dim : k->row_step;
+    return workspace->k ? workspace->k
+                        : (const char *)k->tensor.data + (batch * k->batch_step + kv_head * k->head_step) * t->a->size;
 }
 
 /* A whole number of panels at a time. */
@@ -269,48 +269,48 @@ static void pack(const struct pe_attention *t, const char *keys, size_t stride, 
     }
 }
 
-static void load_keys(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t kv_head)
+static void load_keys(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t kv_head)
 {
     const struct pe_attention *t = plan->attention;
     size_t stride;
-    if (desk->k)
-        pe_desk_load_rows(plan, &t->sides[1], batch, kv_head, 0, t->k_len, desk->k, desk->k_plain);
-    const char *keys = pe_desk_keys(t, desk, batch, kv_head, &stride);
-    if (desk->panels)
-        pack(t, keys, stride, desk->panels);
+    if (workspace->k)
+        pe_workspace_load_rows(plan, &t->sides[1], batch, kv_head, 0, t->k_len, workspace->k, workspace->k_plain);
+    const char *keys = pe_workspace_keys(t, workspace, batch, kv_head, &stride);
+    if (workspace->panels)
+        pack(t, keys, stride, workspace->panels);
 }
 
-static void meet_keys(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head)
+static void meet_keys(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head)
 {
     const struct pe_attention *t = plan->attention;
     struct pe_rows keys = {.plan = plan, .a = t->a, .batch = batch, .head = head, .n_keys = t->k_len};
     keys.head_dim = t->head_dim;
-    keys.k = pe_desk_keys(t, desk, batch, head / (t->n_heads / t->n_kv_heads), &keys.k_stride);
-    keys.panels = desk->panels;
-    keys.tables = desk->head_tables;
-    plan->scheme->attend->open_keys(&keys, desk->tables);
+    keys.k = pe_workspace_keys(t, workspace, batch, head / (t->n_heads / t->n_kv_heads), &keys.k_stride);
+    keys.panels = workspace->panels;
+    keys.tables = workspace->head_tables;
+    plan->scheme->attend->open_keys(&keys, workspace->tables);
 }
 
-void pe_desk_load_head(const struct pe_plan *plan, struct pe_desk *desk, size_t batch, size_t head)
+void pe_workspace_load_head(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head)
 {
     const struct pe_attention *t = plan->attention;
     const struct pe_attend *attend = plan->scheme->attend;
     size_t kv_head = head / (t->n_heads / t->n_kv_heads);
     uint64_t kv = 1 + batch * t->n_kv_heads + kv_head;
-    if (desk->kv_head != kv) {
-        load_keys(plan, desk, batch, kv_head);
-        if (desk->v)
-            load_values(t, desk, batch, kv_head);
-        desk->kv_head = pe_was_cancelled() ? NOTHING_LOADED : kv;
+    if (workspace->kv_head != kv) {
+        load_keys(plan, workspace, batch, kv_head);
+        if (workspace->v)
+            load_values(t, workspace, batch, kv_head);
+        workspace->kv_head = pe_was_cancelled() ? NOTHING_LOADED : kv;
         if (pe_was_cancelled())
             return;
     }
-    if (attend && attend->open_head && desk->table_head != 1 + head) {
-        desk->head_tables = attend->open_head(plan, t->a, head, desk->tables);
-        desk->table_head = pe_was_cancelled() ? NOTHING_LOADED : 1 + head;
+    if (attend && attend->open_head && workspace->table_head != 1 + head) {
+        workspace->head_tables = attend->open_head(plan, t->a, head, workspace->tables);
+        workspace->table_head = pe_was_cancelled() ? NOTHING_LOADED : 1 + head;
     }
-    if (attend && attend->open_keys && desk->met != 1 + batch * t->n_heads + head) {
-        meet_keys(plan, desk, batch, head);
-        desk->met = pe_was_cancelled() ? NOTHING_LOADED : 1 + batch * t->n_heads + head;
+    if (attend && attend->open_keys && workspace->met != 1 + batch * t->n_heads + head) {
+        meet_keys(plan, workspace, batch, head);
+        workspace->met = pe_was_cancelled() ? NOTHING_LOADED : 1 + batch * t->n_heads + head;
     }
 }

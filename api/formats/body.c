@@ -24,7 +24,7 @@ static uint64_t pieces_of_period(const struct api_segment *segment)
 }
 
 /* Adds it with its pieces numbered, unless it is empty. */
-static void add_segment(struct api_stream *stream, struct api_segment segment)
+static void add_segment(struct api_body *stream, struct api_segment segment)
 {
     assert(stream->n_segments < API_SEGMENTS_MAX);
     if (segment.count == 0)
@@ -37,13 +37,13 @@ static void add_segment(struct api_stream *stream, struct api_segment segment)
     stream->segments[stream->n_segments++] = segment;
 }
 
-void api_stream_text(struct api_stream *stream, const char *text, size_t n)
+void api_body_text(struct api_body *stream, const char *text, size_t n)
 {
     add_segment(stream,
                 (struct api_segment){.text = text, .count = n, .width = 1, .step = API_PIECE_BYTES, .period = n});
 }
 
-void api_stream_made(struct api_stream *stream, size_t index, size_t n)
+void api_body_made(struct api_body *stream, size_t index, size_t n)
 {
     add_segment(stream, (struct api_segment){.index = index, .count = n, .width = 1, .step = n, .period = n});
 }
@@ -74,7 +74,7 @@ static void set_unit_step(struct api_segment *segment, const struct pe_output *o
     }
 }
 
-void api_stream_output(struct api_stream *stream, size_t index)
+void api_body_output(struct api_body *stream, size_t index)
 {
     const struct pe_output *output = pe_plan_output(stream->plan, index);
     uint64_t count = output->n_rows * output->row_len;
@@ -99,13 +99,13 @@ static char *keep_text(struct api_arena *arena, struct api_text *text)
     return api_arena_adopt(arena, owned, n);
 }
 
-bool api_stream_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
+bool api_body_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
 {
     size_t n = text->n;
     char *bytes = text->state ? NULL : keep_text(opening->arena, text);
     bool fine = bytes || (text->state ? api_fail_text(problem, text) : api_fail_memory(problem));
     if (fine)
-        api_stream_text(opening->stream, bytes, n);
+        api_body_text(opening->stream, bytes, n);
     api_text_drop(text);
     return fine;
 }
@@ -116,7 +116,7 @@ bool api_stream_take(struct api_opening *opening, struct api_text *text, struct 
 static const size_t light_bytes[] = {[PE_QUICK] = API_LIGHT_BYTES, [PE_SLOW] = API_LIGHT_SLOW_BYTES, [PE_HEAVY] = 0};
 
 /* An upper bound of the body's bytes, or anything above API_LIGHT_BYTES if it is above. */
-static size_t light_bound(const struct api_stream *stream)
+static size_t light_bound(const struct api_body *stream)
 {
     size_t bound = 0;
     for (size_t i = 0; i < stream->n_segments; i++) {
@@ -128,7 +128,7 @@ static size_t light_bound(const struct api_stream *stream)
     return bound;
 }
 
-static uint64_t exact_length(const struct api_stream *stream)
+static uint64_t exact_length(const struct api_body *stream)
 {
     uint64_t length = 0;
     for (size_t i = 0; i < stream->n_segments; i++) {
@@ -140,12 +140,12 @@ static uint64_t exact_length(const struct api_stream *stream)
     return length;
 }
 
-bool api_stream_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem)
+bool api_body_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem)
 {
-    struct api_stream *stream = opening->stream;
-    *stream = (struct api_stream){.format = format,
-                                  .plan = opening->plan,
-                                  .digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST)};
+    struct api_body *stream = opening->stream;
+    *stream = (struct api_body){.format = format,
+                                .plan = opening->plan,
+                                .digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST)};
     if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
         return false;
     if (pe_was_cancelled()) /* numbers that are text by now may be half made */
@@ -161,8 +161,8 @@ bool api_stream_open(const struct api_format *format, struct api_opening *openin
     return true;
 }
 
-static size_t segment_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first,
-                            size_t n, char *dst)
+static size_t segment_print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
+                            char *dst)
 {
     if (!segment->text)
         return stream->format->print(stream, segment, first, n, dst);
@@ -170,7 +170,7 @@ static size_t segment_print(const struct api_stream *stream, const struct api_se
     return n;
 }
 
-static size_t whole_body(const struct api_stream *stream, char *dst)
+static size_t whole_body(const struct api_body *stream, char *dst)
 {
     size_t used = 0;
     for (size_t i = 0; i < stream->n_segments; i++)
@@ -194,7 +194,7 @@ uint64_t api_segment_piece(const struct api_segment *segment, uint64_t first)
 }
 
 /* The segment that has piece i of the whole body. */
-static const struct api_segment *segment_of(const struct api_stream *stream, uint64_t i)
+static const struct api_segment *segment_of(const struct api_body *stream, uint64_t i)
 {
     const struct api_segment *segment = stream->segments;
     while (i >= segment->first_piece + segment->n_pieces)
@@ -202,7 +202,7 @@ static const struct api_segment *segment_of(const struct api_stream *stream, uin
     return segment;
 }
 
-static size_t whole_piece(const struct api_stream *stream, uint64_t i, char *dst)
+static size_t whole_piece(const struct api_body *stream, uint64_t i, char *dst)
 {
     if (stream->joined)
         return whole_body(stream, dst);
@@ -212,7 +212,7 @@ static size_t whole_piece(const struct api_stream *stream, uint64_t i, char *dst
     return segment_print(stream, segment, first, n, dst);
 }
 
-size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst)
+size_t api_body_piece(const struct api_body *stream, uint64_t i, char *dst)
 {
     assert(i < stream->n_pieces);
     size_t n = whole_piece(stream, stream->part_piece + i, dst);
@@ -224,7 +224,7 @@ size_t api_stream_piece(const struct api_stream *stream, uint64_t i, char *dst)
     return n - stream->skipped;
 }
 
-bool api_stream_waits(const struct api_stream *stream, uint64_t i)
+bool api_body_waits(const struct api_body *stream, uint64_t i)
 {
     assert(i < stream->n_pieces);
     return stream->format->waits && stream->format->waits(stream, segment_of(stream, stream->part_piece + i));
@@ -233,7 +233,7 @@ bool api_stream_waits(const struct api_stream *stream, uint64_t i)
 /* ---- Parts ---- */
 
 /* Where piece i begins in the body, and in *n_bytes its bytes. */
-static uint64_t byte_of(const struct api_stream *stream, uint64_t i, uint64_t *n_bytes)
+static uint64_t byte_of(const struct api_body *stream, uint64_t i, uint64_t *n_bytes)
 {
     const struct api_segment *segment = segment_of(stream, i);
     size_t n;
@@ -245,7 +245,7 @@ static uint64_t byte_of(const struct api_stream *stream, uint64_t i, uint64_t *n
 }
 
 /* The piece that has a byte of the body. */
-static uint64_t piece_of(const struct api_stream *stream, uint64_t byte)
+static uint64_t piece_of(const struct api_body *stream, uint64_t byte)
 {
     uint64_t low = 0, high = stream->n_pieces, n; /* low begins at or before the byte, high behind it */
     while (high - low > 1) {
@@ -258,7 +258,7 @@ static uint64_t piece_of(const struct api_stream *stream, uint64_t byte)
     return low;
 }
 
-void api_stream_cut(struct api_stream *stream, uint64_t first, uint64_t last)
+void api_body_cut(struct api_body *stream, uint64_t first, uint64_t last)
 {
     assert(!stream->joined && first <= last && last < stream->length);
     uint64_t from = piece_of(stream, first), to = piece_of(stream, last), n;
@@ -272,13 +272,13 @@ void api_stream_cut(struct api_stream *stream, uint64_t first, uint64_t last)
 
 /* ---- Elements as bytes ---- */
 
-size_t api_bytes_width(const struct api_stream *stream, const struct pe_output *output)
+size_t api_bytes_width(const struct api_body *stream, const struct pe_output *output)
 {
     (void)stream;
     return pe_dtype_size(output->dtype);
 }
 
-size_t api_bytes_print(const struct api_stream *stream, const struct api_segment *segment, uint64_t first, size_t n,
+size_t api_bytes_print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                        char *dst)
 {
     pe_fill(stream->plan, segment->index, first, n, dst);
