@@ -144,9 +144,28 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes minutes; run by `make test-slow` only")
 
 
+# Files whose tests measure time, processor or memory, or load the machine on purpose: nothing else may run beside them. All others
+# wait for sockets more than they compute, and run side by side.
+ALONE = {"test_answer_cache", "test_cancel", "test_fairness", "test_faults_network", "test_faults_signals", "test_faults_time",
+         "test_io_threads", "test_limits", "test_memory_of_reading", "test_metrics", "test_planning", "test_proxied_clients",
+         "test_quotas", "test_saturation", "test_server_life", "test_shares", "test_single_flight", "test_soak", "test_streaming",
+         "test_time", "test_timing", "test_turns", "test_unix_socket", "test_weights_many"}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--part", choices=["all", "beside", "alone"], default="all",
+                     help="beside: the tests that may run side by side; alone: those that may not")
+
+
+def keep(config, items, is_kept):
+    config.hook.pytest_deselected(items=[item for item in items if not is_kept(item)])
+    items[:] = [item for item in items if is_kept(item)]
+
+
 def pytest_collection_modifyitems(config, items):
+    part = config.getoption("--part")
+    if part != "all":
+        keep(config, items, lambda item: (item.path.stem in ALONE) == (part == "alone"))
     if config.getoption("-m"):
         return
-    slow = [item for item in items if item.get_closest_marker("slow")]
-    config.hook.pytest_deselected(items=slow)
-    items[:] = [item for item in items if item not in slow]
+    keep(config, items, lambda item: not item.get_closest_marker("slow"))

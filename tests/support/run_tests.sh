@@ -63,16 +63,26 @@ run_replay() {
     done
 }
 
+# One run of pytest; its arguments are added.
+run_pytest() {
+    run "$PYTHON" -m pytest -q -p no:cacheprovider --durations=10 --durations-min=1 ${PYTEST_FLAGS-} "$@"
+    status=$?
+    add "$(sum '[0-9]+ passed')" "$(($(sum '[0-9]+ failed') + $(sum '[0-9]+ error')))" pytest $status
+    skipped=$((skipped + $(sum '[0-9]+ skipped')))
+}
+
+# What measures nothing runs side by side (pytest-xdist), the rest alone, one after the other.
 run_http() {
     echo "== tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
     export POSENCD
-    tools=
-    [ -n "${T-}" ] || tools="tests/bench tests/fuzz" # the tools' own tests; they neither measure nor fuzz
-    run "$PYTHON" -m pytest -q -p no:cacheprovider ${PYTEST_FLAGS-} tests/http/"${T-}" $tools
-    status=$?
-    add "$(sum '[0-9]+ passed')" "$(($(sum '[0-9]+ failed') + $(sum '[0-9]+ error')))" pytest $status
-    skipped=$((skipped + $(sum '[0-9]+ skipped') + $(sum '[0-9]+ deselected')))
+    if [ -n "${T-}" ] || [ -n "${PYTEST_FLAGS-}" ]; then
+        run_pytest tests/http/"${T-}"
+        return
+    fi
+    # The tools' own tests go with the first part; they neither measure nor fuzz.
+    run_pytest --part beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
+    run_pytest --part alone tests/http
 }
 
 run_slow() {
