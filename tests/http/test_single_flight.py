@@ -168,14 +168,17 @@ def test_a_shared_answer_outlives_the_request_it_was_made_for(server):
     """The pieces read a tensor of the leader's body, long after the leader has left and others have its memory."""
     alone = at_once(server, [with_table(0)])[0][2]
     assert len(alone) == 16 * 8 * 48000 * 4
-    blocker = Client(server)
-    blocker.send(get(PICTURE.replace("dim=1000", "dim=3999")))
-    time.sleep(0.02)
+    others = [Client(server, source=f"127.0.0.{100 + i}") for i in range(16)]  # the leader has its turn after all of them
+    for i, other in enumerate(others):
+        other.send(get(PICTURE.replace("dim=1000", f"dim={3999 - i}")))
+    assert wait_until(lambda: metric(server, "posenc_parked_jobs") >= 12)
     clients = [Client(server, receive_buffer=65536) for _ in range(4)]
     before = metric(server, SHARED)
     for client in clients:
         client.send(with_table(0))
     assert wait_until(lambda: metric(server, SHARED) >= before + 3)
+    for other in others:
+        other.reset()
     clients[0].reset()
     time.sleep(0.1)
     for i in range(8):
@@ -187,7 +190,7 @@ def test_a_shared_answer_outlives_the_request_it_was_made_for(server):
     for reader in readers:
         reader.join()
     assert [body == alone for body in bodies] == [True] * 3
-    for client in (blocker, *clients[1:]):
+    for client in clients[1:]:
         client.__exit__()
 
 
