@@ -81,8 +81,8 @@ run_http() {
         return
     fi
     # The tools' own tests go with the first part; they neither measure nor fuzz.
-    run_pytest --part beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
-    run_pytest --part alone tests/http
+    run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
+    run_pytest --part=alone tests/http
 }
 
 run_slow() {
