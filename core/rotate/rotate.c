@@ -329,8 +329,8 @@ static void fill_block(const struct pe_plan *plan, size_t i, const struct pe_blo
         fill_any(plan, op, to, b->row0, b->n_rows, dst);
         return;
     }
-    _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* pairs may reach outside the part of a row that is
-                                                                    wanted, so the whole row is made */
+    _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* a pair may reach outside the part of a row that is
+                                                                    wanted, so the whole row is computed */
     for (uint64_t r = 0; r < b->n_rows; r++) {
         fill_rows(plan, op, to, b->row0 + r, 1, row);
         memcpy((char *)dst + r * b->n_cols * size, row + b->col0 * size, b->n_cols * size);

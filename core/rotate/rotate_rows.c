@@ -28,7 +28,8 @@ enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan
 
 enum pe_status pe_rotate_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64_t row_bytes, struct pe_error *err)
 {
-    /* Nanoseconds: for each row; for a cosine of a run; for a cosine of the frameworks' recipe. */
+    /* Nanoseconds for each row, for a cosine of a run, and for a cosine of the frameworks' recipe. Factors that
+     * depend on the position add an exponential in double-double for each pair. */
     enum { NS_OF_ROW = 100, NS_OF_WAVE = 8, NS_OF_RECIPE = 150 };
     struct pe_cost cost = {0, 0};
     double ns =
