@@ -32,7 +32,8 @@ struct pe_operation {
      * returns their number. */
     size_t (*print)(const struct pe_plan *plan, struct pe_field *fields);
     size_t n_printed_max;
-    void (*drop)(struct pe_plan *plan); /* frees plan->state and other memory of the operation, which may be incomplete after a failure */
+    void (*drop)(struct pe_plan *plan); /* frees plan->state and other memory of the operation, which may be incomplete
+                                           after a failure */
 
     /* Filling: elements first … first+n-1 of output i, like pe_fill, or blocks of its rows. An operation has one of
      * the two. */

@@ -128,7 +128,7 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
 {
     uint64_t n = 0;
     bool is_array = v->kind == PE_ARRAY && v->array.rank && pe_shape_count(v->array.shape, v->array.rank, &n);
-    if ((is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0)) /* a list of numbers sent as bytes is an array too */
+    if ((is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0)) /* sent as bytes, a list is an array */
         return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name, row->text);
     if (!is_array)
         return refuse(row, v, pointer, err);
@@ -317,7 +317,7 @@ enum pe_status pe_params_read(const struct pe_param *rows, void *config, const s
                               bool *taken, const char *prefix, struct pe_error *err)
 {
     const struct pe_param *found[PE_FIELDS_MAX]; /* the row of each field, looked up once */
-    bool shared[PE_FIELDS_MAX];                  /* marked as taken before the call: a row that is not in use leaves the field alone */
+    bool shared[PE_FIELDS_MAX]; /* marked as taken before the call: a row that is not in use leaves the field alone */
     char pointer[PE_POINTER_MAX];
     enum pe_status status = PE_OK;
     set_defaults(rows, config);

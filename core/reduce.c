@@ -291,7 +291,8 @@ struct box {
     size_t i;
     const struct pe_output *whole;
     const struct pe_part *part;
-    unsigned tail; /* the box has some steps of this axis, one step of each axis before it, and all steps of each axis after it */
+    unsigned tail; /* the box has some steps of this axis, one step of each axis before it, and all steps of each axis
+                      after it */
     uint64_t n_steps;
     uint64_t first[PE_RANK_MAX], end[PE_RANK_MAX], at[PE_RANK_MAX], stride[PE_RANK_MAX];
     uint64_t weight[PE_RANK_MAX]; /* numbers of the answer per step of each axis */

@@ -34,8 +34,8 @@ struct pe_side {
  * arithmetic needs, the head's biases, the last unit. */
 struct pe_workspace {
     atomic_bool busy;
-    atomic_uint_fast64_t
-        unit; /* the unit it holds, as number · 16 + kind; also read by threads that have not borrowed the workspace, to choose one */
+    atomic_uint_fast64_t unit; /* the unit it holds, as number · 16 + kind; also read by threads that have not borrowed
+                                  the workspace, to choose one */
     uint64_t kv_head, bias_head, table_head, met; /* loaded: batch · heads + head; NONE */
     char *memory;
     char *k, *k_plain, *v; /* [k_len, …]: NULL if the tensors can be used as they are */

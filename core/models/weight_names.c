@@ -7,7 +7,7 @@
  * qkv_net and DeBERTa v1's in_proj would have to be transposed or cut first. */
 static const struct {
     const char *scheme, *input, *names;
-    const char *beside; /* a field that the scheme requires with the tensor; without the field, the tensor is not loaded */
+    const char *beside; /* without this field the scheme refuses the tensor, so it is not loaded */
 } rows[] = {
     {"t5", "table", "relative_attention_bias.weight", NULL}, /* T5's, MPNet's, WavLM's */
     {"deberta", "rel_embeddings", "encoder.rel_embeddings.weight", NULL},

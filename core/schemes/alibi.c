@@ -63,7 +63,8 @@ enum side { LEFT, RIGHT };
 
 struct tables {
     struct pe_bias bias;
-    double *counts; /* KEY_MASK: number of seen keys before key j, 0 if key j itself is not seen: [n_masks, k_len]; else NULL */
+    double *counts; /* KEY_MASK: number of seen keys before key j, 0 if key j itself is not seen: [n_masks, k_len]; else
+                       NULL */
     uint64_t n_masks;
     struct pe_dd slopes[]; /* [3, num_heads]: slopes, to the left, to the right */
 };

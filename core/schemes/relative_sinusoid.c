@@ -21,7 +21,7 @@ struct tables {
     double *u, *v, *seg, *seg_bias; /* [num_heads, head_dim]; seg: [2, num_heads, head_dim]; NULL: none */
     double *w;                      /* [num_heads · head_dim, d_model] */
     uint8_t *types;                 /* [k_len]: token_type_ids, counted from the smallest */
-    void *projected;                /* panels of each head in the arithmetic's format; NULL: computed again for each head */
+    void *projected; /* panels of each head in the arithmetic's format; NULL: computed again for each head */
 };
 
 static const struct pe_rel_sin_fields *fields(const struct pe_plan *plan) { return plan->config; }
