@@ -187,8 +187,7 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
     if (plan->arith == PE_ARITH_FLOAT32 && plan->pace == PE_QUICK)
-        plan->pace =
-            PE_SLOW; /* reproducing each rounding of the frameworks takes thirty times as long as an exact value */
+        plan->pace = PE_SLOW; /* each rounding of the frameworks is repeated: thirty times an exact value's time */
     if (!status)
         status = pe_weights_check(plan, err);
     if (!status && plan->absolute)

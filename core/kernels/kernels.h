@@ -12,11 +12,11 @@
 #define PE_KERNEL_NAME(name, suffix) PE_KERNEL_JOIN(name, suffix)
 #define PE_KERNEL(name) PE_KERNEL_NAME(name, PE_ISA_SUFFIX)
 
-/* What works on several registers must be one piece of code with its caller, or they go through memory; and constant
- * arguments choose what is compiled. */
+/* A function that works on several registers must be inlined into its caller, or the registers go through memory.
+ * Constant arguments also select the code that is compiled. */
 #define PE_INLINED static inline __attribute__((always_inline))
 
-/* Columns are worked on this many at a time; arrays of columns are padded to a multiple of it. */
+/* Columns are processed this many at a time; arrays of columns are padded to a multiple of it. */
 enum { PE_WAVES_LANES = 32 };
 
 /* values[j] = a_j · sin(π/2·(p·F_j + quarter_j)), F = fh + fl, a = ah + al (looked at only if scaled), for j < n

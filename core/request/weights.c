@@ -256,8 +256,7 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err)
         if (row && pe_plan_gave_itself(plan, names[i]) && !is_used)
             return pe_fail(err, strcat(pointer, names[i]), "%s is not used here: no tensor is random", names[i]);
         if (row && row->type == PE_T_REAL)
-            *(double *)((char *)plan->config + row->offset) =
-                PE_UNSET; /* has no effect, so the config does not show it */
+            *(double *)((char *)plan->config + row->offset) = PE_UNSET; /* has no effect, so it is not shown */
     }
     return PE_OK;
 }

@@ -119,8 +119,7 @@ static enum pe_status check_rows(const struct learned *c, const struct pe_positi
     enum pe_status status = check_whole(c, p, err);
     if (status)
         return status;
-    bool below =
-        c->out_of_range == ERROR || c->out_of_range == STRETCH; /* a stretched table has no rows before its first */
+    bool below = c->out_of_range == ERROR || c->out_of_range == STRETCH; /* no rows before the first */
     if (below && first < 0)
         return fail_row(c, tensor, first, rows, err);
     if (c->out_of_range == STRETCH && (double)c->row_offset > rows - 1)

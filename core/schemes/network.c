@@ -154,8 +154,7 @@ static void multiply(const struct layer *l, bool time_input, double t, const dou
 {
     size_t n_x = l->n_in - time_input, n = l->n_out, i = 0;
     memcpy(y, l->table + l->n_in * n, n * sizeof *y);
-    for (; i + 4 <= n_x;
-         i += 4) { /* four inputs at a time save three passes over y; the order of additions is the same */
+    for (; i + 4 <= n_x; i += 4) { /* four inputs at a time save three passes over y, in the same order */
         const double *w = l->table + i * n;
         double a = x[i], b = x[i + 1], c = x[i + 2], d = x[i + 3];
         for (size_t o = 0; o < n; o++)
