@@ -1,5 +1,5 @@
-/* Owns what the calling thread asks to learn whether its work is still wanted. One for each thread rather than one for
- * each plan: several clients may read from one plan, and one of them leaves. */
+/* Owns the callback that tells the calling thread whether its work is still wanted. Each thread has its own, because
+ * several clients may read from one plan and only one of them may disconnect. */
 
 #include "core/posenc.h"
 

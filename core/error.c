@@ -1,4 +1,4 @@
-/* Errors as values in the caller's frame, and the guess at what an unknown word was meant to be. */
+/* Errors as values in the caller's frame, and the nearest valid name for an unknown word. */
 #include "core/posenc.h"
 
 #include <stdarg.h>
@@ -10,7 +10,7 @@ enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *fo
 {
     va_list args;
     va_start(args, format);
-    /* The pointer may be a part of *err itself (a prefix being extended): print to the side first. */
+    /* The pointer may be a part of *err itself (a prefix being extended): so it is copied first. */
     char copy[PE_POINTER_MAX];
     snprintf(copy, sizeof copy, "%s", pointer);
     vsnprintf(err->detail, sizeof err->detail, format, args);
@@ -26,9 +26,9 @@ enum pe_status pe_no_memory(struct pe_error *err)
     return err->status = PE_NO_MEMORY;
 }
 
-enum { WORD_MAX = 64 }; /* the bits of a column */
+enum { WORD_MAX = 64 }; /* one bit of a uint64_t for each letter */
 
-/* A word as bits: which of its letters are c. */
+/* A word as bits: bit i of places[c] is set if letter i of the word is c. */
 struct word {
     size_t n;
     uint64_t places[256];
@@ -41,10 +41,11 @@ static void word_init(struct word *word, const char *text, size_t n)
         word->places[(unsigned char)text[i]] |= UINT64_C(1) << i;
 }
 
-/* Edit distance (insert, delete, replace: 1 each) if it is less than `least`, else some number that is not. The usual
- * table, a letter of the name at a time: neighbours in a column differ by at most one, so a column is two sets of bits,
- * where the next cell is one more or one less (Myers 1999 in Hyyrö's form of 2001). A stranger may have stored
- * thousands of names, and each costs a hundred nanoseconds. */
+/* Edit distance (insert, delete, replace: 1 each) if it is less than `least`, else any number that is at least
+ * `least`. The usual dynamic programme, one column for each letter of the name: neighbouring cells of a column
+ * differ by at most one, so two sets of bits describe a column, one where the next cell is one more and one where it
+ * is one less (Myers 1999 in Hyyrö's form of 2001). A client may have stored thousands of names, and each comparison
+ * takes a hundred nanoseconds. */
 static size_t edit_distance(const struct word *word, const char *name, size_t n_name, size_t least)
 {
     uint64_t more = ~UINT64_C(0), fewer = 0;
@@ -65,15 +66,15 @@ static size_t edit_distance(const struct word *word, const char *name, size_t n_
 const char *pe_nearest(const char *text, const char *const *names)
 {
     const char *best = NULL;
-    size_t n = strlen(text), least = n / 3 + 2; /* a third of the letters may be wrong, and always one */
+    size_t n = strlen(text), least = n / 3 + 2; /* a third of the letters may be wrong, and at least one */
     struct word word;
-    if (n > WORD_MAX) /* longer than names of ours are */
+    if (n > WORD_MAX) /* no valid name is so long */
         return NULL;
     word_init(&word, text, n);
     for (; *names; names++) {
         size_t n_name = strlen(*names), n_more = n > n_name ? n - n_name : n_name - n;
         if (n_name > WORD_MAX || n_more >= least)
-            continue; /* as many letters at least are inserted or deleted */
+            continue; /* at least n_more letters must be inserted or deleted */
         size_t distance = n > 0 ? edit_distance(&word, *names, n_name, least) : n_name;
         if (distance < least) {
             least = distance;

@@ -1,4 +1,4 @@
-/* What filling will cost, told by the plan. */
+/* The estimated cost of filling a plan's outputs. */
 #include "core/operation.h"
 #include "core/reduce.h"
 #include "core/slice.h"

@@ -1,4 +1,5 @@
-/* Writes any elements of a plan's outputs: of whole outputs, of sliced ones, of the line of a Toeplitz output. */
+/* Writes any elements of a plan's outputs: of whole outputs, of sliced outputs, and of the line of a Toeplitz
+ * output. */
 #include "core/fill_whole.h"
 #include "core/operation.h"
 #include "core/slice.h"

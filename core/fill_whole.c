@@ -1,10 +1,11 @@
-/* Writes any elements of a whole output, as its operation does: at one go, or block by block. */
+/* Writes any elements of a whole output. The operation writes them in one call, or block by block. */
 #include "core/fill_whole.h"
 #include "core/operation.h"
 
 #include <assert.h>
 
-/* Elements first … first+n-1 are: the end of a row, whole rows, the start of a row; each may be missing. */
+/* Elements first … first+n-1 consist of the end of a row, whole rows and the start of a row. Any of the three may be
+ * missing. */
 void pe_plan_fill_whole(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
 {
     const struct pe_operation *operation = plan->operation;

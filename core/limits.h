@@ -1,4 +1,4 @@
-/* Every ceiling of the core with its reason. */
+/* Every limit of the core, with its reason. */
 #ifndef PE_LIMITS_H
 #define PE_LIMITS_H
 
@@ -82,9 +82,9 @@ enum { PE_TALLIES_MAX = 1 << 18, PE_TALLIES_ROOMS = 4 };
 /* Work of one element of a slow plan (PE_SLOW), in multiply-adds, unless its scheme states more: 60 ns. */
 enum { PE_SLOW_WORK = 256 };
 
-/* A block of logits stays in the second-level cache … */
+/* A block of logits fits the second-level cache … */
 enum { PE_BLOCK_BYTES = 1 << 18, PE_BLOCK_BYTES_OF_OUTPUT = 1 << 20 };
-/* … but has at least 32 rows, unless they are enormous: each working thread has one such block. */
+/* … but has at least 32 rows, unless it would then exceed this. Each working thread has one such block. */
 enum { PE_BLOCK_BYTES_MAX = 32 << 20 };
 
 /* Products of a head's keys with its whole table: 32 MiB of floats for each working thread. */

@@ -1,4 +1,4 @@
-/* All operations: the list is core/operation_list.h. What a scheme can do is asked here. */
+/* All operations: the list is core/operation_list.h. Answers which operations a scheme supports. */
 #include "core/operation.h"
 
 #include <assert.h>

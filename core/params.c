@@ -128,7 +128,7 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
 {
     uint64_t n = 0;
     bool is_array = v->kind == PE_ARRAY && v->array.rank && pe_shape_count(v->array.shape, v->array.rank, &n);
-    if ((is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0)) /* sent as bytes, it is an array all the same */
+    if ((is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0)) /* sent as bytes, a list is an array */
         return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name, row->text);
     if (!is_array)
         return refuse(row, v, pointer, err);
@@ -155,7 +155,7 @@ static bool read_real(const struct pe_param *row, const struct pe_value *v, doub
     return fits;
 }
 
-/* False: it does not fit, or is a list or an object. */
+/* Returns false if the value does not fit the row, or is a list or an object. */
 static bool read_scalar(const struct pe_param *row, void *config, const struct pe_value *v)
 {
     void *field = (char *)config + row->offset;
@@ -218,7 +218,7 @@ void pe_pointer_join(char *out, size_t room, const char *prefix, const char *nam
 
 static enum pe_status fail_when(const struct pe_param *row, const char *pointer, struct pe_error *err)
 {
-    size_t n = strlen(row->when); /* without the alternative "unset" */
+    size_t n = strlen(row->when); /* without the empty alternative, which stands for "unset" */
     n -= row->when[n - 1] == '|';
     return pe_fail(err, pointer, "%s is not used here: it needs %.*s", row->name, (int)n, row->when);
 }
@@ -238,7 +238,7 @@ static enum pe_status check_excludes(const struct pe_param *rows, const struct p
 static enum pe_status read_object(const struct pe_param *row, void *config, const struct pe_value *v,
                                   const char *pointer, struct pe_error *err);
 
-/* Reads fields[i] into the row it is meant for; found has the rows of the fields before it. */
+/* Reads fields[i] into the config as its row states; found has the rows of the fields before it. */
 static enum pe_status read_field(const struct pe_param *const *found, void *config, const struct pe_field *fields,
                                  size_t i, const char *prefix, struct pe_error *err)
 {
@@ -249,7 +249,7 @@ static enum pe_status read_field(const struct pe_param *const *found, void *conf
         j++;
     if (j == i && read_scalar(row, config, v))
         return PE_OK;
-    char pointer[PE_POINTER_MAX]; /* few need it */
+    char pointer[PE_POINTER_MAX]; /* printed only where it is needed */
     pe_pointer_join(pointer, sizeof pointer, prefix, fields[i].name);
     if (j < i)
         return pe_fail(err, pointer, "%s and %s are two words for the same; give one", fields[j].name, fields[i].name);
@@ -312,12 +312,12 @@ static enum pe_status check_field(const struct pe_param *rows, const struct pe_p
     return check_excludes(rows, row, fields, n_fields, pointer, err);
 }
 
-/* Two passes: conditions can be judged only when all words have been read. */
+/* Two passes: conditions can be checked only after all words have been read. */
 enum pe_status pe_params_read(const struct pe_param *rows, void *config, const struct pe_field *fields, size_t n_fields,
                               bool *taken, const char *prefix, struct pe_error *err)
 {
     const struct pe_param *found[PE_FIELDS_MAX]; /* the row of each field, looked up once */
-    bool shared[PE_FIELDS_MAX];                  /* taken by others too: a row that is not in use leaves it to them */
+    bool shared[PE_FIELDS_MAX]; /* marked as taken before the call: a row that is not in use leaves the field alone */
     char pointer[PE_POINTER_MAX];
     enum pe_status status = PE_OK;
     set_defaults(rows, config);

@@ -1,4 +1,4 @@
-/* Parameter rows: how a scheme's table of parameters is written, and the walks over it that the core itself needs. */
+/* Parameter rows: how a scheme's table of parameters is written, and the functions that read and print it. */
 #ifndef PE_PARAMS_H
 #define PE_PARAMS_H
 
@@ -44,7 +44,7 @@
         .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(S, field, struct pe_reals), .min = (min_),             \
         .max = (max_), .text = text_                                                                                   \
     }
-#define PE_P_VALUE(S, field, text_) /* any value; the plan judges it */                                                \
+#define PE_P_VALUE(S, field, text_) /* any value; the plan checks it */                                                \
     {                                                                                                                  \
         .name = #field, .type = PE_T_VALUE, .offset = PE_OFFSET(S, field, const struct pe_value *), .text = text_      \
     }
@@ -59,25 +59,26 @@
 /* out = prefix/name as a JSON pointer (RFC 6901: "~" is written ~0 and "/" ~1), cut to room. */
 void pe_pointer_join(char *out, size_t room, const char *prefix, const char *name);
 
-/* Whether two names are one. A request has hundreds compared, most of which differ in their first letter. */
+/* Are two names equal? A request needs hundreds of comparisons, and most names differ in their first letter. */
 static inline bool pe_same(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
 
-/* Whether word is one of the alternatives "a|b|c". */
+/* Is word one of the alternatives "a|b|c"? */
 bool pe_is_among(const char *alternatives, const char *word); /* alternatives may be NULL: false */
 
-/* Whether a condition such as "form=asymmetric|key" holds in config (NULL always does). */
+/* Does a condition such as "form=asymmetric|key" hold in config? NULL always holds. */
 bool pe_when_holds(const char *when, const struct pe_param *rows, const void *config);
 
 /* The value of the integer parameter called name; false if rows have none or it is unset. */
 bool pe_param_integer(const struct pe_param *rows, const void *config, const char *name, size_t n, int64_t *value);
 
-/* Writes the config as fields, in the order of rows, without those that are unset or not in use. Returns their number;
- * fields has room for all rows, and nested for the fields of objects inside. */
+/* Writes the config as fields, in the order of rows, without fields that are unset or not in use. Returns their
+ * number. fields has room for all rows, and nested for the fields of nested objects. */
 size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields,
                        struct pe_field **nested);
-size_t pe_params_count(const struct pe_param *rows); /* rows, and rows of the objects inside */
+size_t pe_params_count(const struct pe_param *rows); /* number of rows, including those of nested objects */
 
-/* A list of exactly n numbers in one dimension, or an error that names both lengths and why it is n. */
+/* Fails unless the list has one dimension and exactly n numbers. The error states both lengths and why n is
+ * expected. */
 enum pe_status pe_reals_expect(const struct pe_reals *list, uint64_t n, const char *name, const char *why,
                                struct pe_error *err);
 

@@ -1,4 +1,4 @@
-/* Walks over a config that has been read: conditions, single values, and the config as it was resolved. */
+/* Reads a config after parsing: evaluates conditions, looks up single values, and prints the resolved config. */
 #include "core/params.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@ bool pe_is_among(const char *alternatives, const char *word)
 {
     for (const char *p = alternatives; p;) {
         const char *w = word;
-        for (; *p == *w && *p && *p != '|'; p++) /* "a|b" is a piece of the list, not one of it */
+        for (; *p == *w && *p && *p != '|'; p++) /* a word that contains '|' is not an alternative */
             w++;
         if (*w == '\0' && (*p == '|' || *p == '\0'))
             return true;
@@ -78,7 +78,7 @@ static bool print_value(const struct pe_param *row, const void *config, struct p
     return false;
 }
 
-/* Rows that exclude others and are set: mostly none, and where they are, they stand in first … end-1. */
+/* The rows that exclude others and are set; usually none. All of them are in first … end-1. */
 struct excluding {
     const struct pe_param *first, *end;
 };
@@ -100,7 +100,7 @@ static struct excluding find_excluding(const struct pe_param *rows, const void *
     return range;
 }
 
-/* Set aside by another parameter that is set and excludes it? */
+/* Does another parameter that is set exclude this one? */
 static bool is_excluded(const struct excluding *range, const struct pe_param *row, const void *config)
 {
     for (const struct pe_param *other = range->first; other < range->end; other++)
@@ -109,7 +109,7 @@ static bool is_excluded(const struct excluding *range, const struct pe_param *ro
     return false;
 }
 
-/* Neighbours mostly share their condition, which is then one string: it is judged once for all of them. */
+/* Neighbouring rows mostly share the pointer to their condition, so it is evaluated once for all of them. */
 size_t pe_params_print(const struct pe_param *rows, const void *config, struct pe_field *fields,
                        struct pe_field **nested)
 {

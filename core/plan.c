@@ -1,4 +1,4 @@
-/* Plans: a request is checked once, here, and everything that decides a number is decided; filling cannot fail. */
+/* Plans: a request is checked once, here, and everything that determines a value is fixed, so filling cannot fail. */
 #include "core/encode/outputs.h"
 #include "core/operation.h"
 #include "core/waves/float32.h"
@@ -17,7 +17,7 @@ static size_t gather(const struct pe_param *rows, const char **names, size_t n)
     return n;
 }
 
-/* The operation that has a field of that name of its own; NULL: none. */
+/* The operation whose own fields include this name; NULL: none. */
 static const struct pe_operation_info *owner_of(const char *name)
 {
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
@@ -52,13 +52,14 @@ static enum pe_status unknown_field(const struct pe_plan *plan, const struct pe_
         return pe_fail(err, pointer, "unknown field \"%s\" to this endpoint; POST /%s takes it", name, owner->name);
     if (nearest && strcmp(nearest, name) != 0)
         return pe_fail(err, pointer, "unknown field \"%.64s\"; nearest: \"%s\"", name, nearest);
-    if (nearest) /* a tensor this operation does not take */
+    if (nearest) /* a tensor that this operation does not accept */
         return pe_fail(err, pointer, "\"%s\" is not used by this endpoint", name);
     return pe_fail(err, pointer, "unknown field \"%.64s\"; GET /schemes/%s lists the fields of %s", name, scheme,
                    scheme);
 }
 
-/* What a model says of an operation, which others have no use for. The request's own fields must be used. */
+/* Is this a field that a model gives for another operation? Such a field may stay unused; the request's own fields
+ * may not. */
 static bool is_idle(const struct pe_plan *plan, const struct pe_request *request, size_t i)
 {
     return i >= plan->inheritance->n_own && owner_of(request->fields[i].name);
@@ -83,8 +84,8 @@ static size_t count_rows(const struct pe_param *rows)
     return n;
 }
 
-/* scheme, its parameters, how it meets x, and the rules of its sequence; posted again with the sequence it is the same
- * request. */
+/* The config has the scheme, its parameters, how it is combined with x, and the rules of its sequence. Together with
+ * the sequence, it can be sent again as the same request. */
 static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_param *rows = plan->scheme->info.params, *rules = pe_sequence_rules();
@@ -93,7 +94,7 @@ static enum pe_status print_config(struct pe_plan *plan, struct pe_error *err)
     struct pe_field *fields = malloc((top + pe_params_count(rows)) * sizeof *fields);
     if (!fields)
         return pe_no_memory(err);
-    struct pe_field *nested = fields + top; /* objects' fields stand behind the top level's */
+    struct pe_field *nested = fields + top; /* fields of nested objects come after those of the top level */
     fields[0] = (struct pe_field){"scheme", {.kind = PE_STRING, .string = plan->scheme->info.name}};
     size_t n = 1 + pe_params_print(rows, plan->config, fields + 1, &nested);
     n += pe_absolute_print(plan, fields + n);
@@ -154,7 +155,7 @@ static enum pe_status admit_request(struct pe_plan *plan, const struct pe_reques
     return pe_plan_admit(plan, &cost, err);
 }
 
-/* Runs and grids take nothing. */
+/* Runs and grids cost nothing. */
 static enum pe_status admit_sequence(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_cost cost = {0, 0};
@@ -186,7 +187,7 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
     if (!status && plan->scheme->plan)
         status = plan->scheme->plan(plan, err);
     if (plan->arith == PE_ARITH_FLOAT32 && plan->pace == PE_QUICK)
-        plan->pace = PE_SLOW; /* the frameworks' roundings one by one: thirty times as long as an exact value */
+        plan->pace = PE_SLOW; /* each rounding of the frameworks is repeated: thirty times an exact value's time */
     if (!status)
         status = pe_weights_check(plan, err);
     if (!status && plan->absolute)
@@ -225,7 +226,7 @@ enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **ou
     enum pe_status status = plan && plan->inheritance ? pe_inherit(plan->inheritance, request, err) : pe_no_memory(err);
     if (!status)
         status = plan_merged(plan, request, err);
-    if (!status && pe_was_cancelled()) { /* loops that were told so have left things half made */
+    if (!status && pe_was_cancelled()) { /* loops that noticed the cancellation have left incomplete tables */
         pe_fail(err, "", "given up: nobody waits for the answer any more");
         status = err->status = PE_CANCELLED;
     }

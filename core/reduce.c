@@ -1,6 +1,6 @@
-/* Blocks: each number of the answer is joined from its block's, in row-major order, whatever else is asked for with
- * it. Numbers of the answer that lie beside each other are made together, so that each row of the whole is made once:
- * attention makes units of many rows for any part of one. */
+/* Reduces blocks: each number of the answer combines the numbers of its block in row-major order, whichever other
+ * numbers are requested with it. Neighbouring numbers of the answer are computed together, so that each row of the
+ * whole output is computed once: attention computes a unit of many rows for any part of it. */
 #include "core/reduce.h"
 #include "core/kernels/kernels.h"
 #include "core/fill_whole.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of blocks so far: [n] each. */
+/* Partial results of the blocks: [n] each. */
 struct tallies {
     double *values;
     double *counts; /* 0: nothing; 1: nothing finite, the value is the first number; 1 + n: n finite numbers */
@@ -19,7 +19,7 @@ struct tallies {
 
 enum {
     TALLIES = PE_SCRATCH_BYTES / (2 * sizeof(double)), /* on the stack of a fill */
-    PIECE = 1024                                       /* numbers of the whole that are filled at a time */
+    PIECE = 1024                                       /* numbers of the whole output that are filled at a time */
 };
 
 static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -37,8 +37,8 @@ uint64_t pe_reduce_block(const struct pe_part *part, unsigned rank)
     return n;
 }
 
-/* The axis along which rows are made together, and how many: a unit is so many steps of it with all axes behind it.
- * Where there are no units, single rows. */
+/* The axis along which rows are computed together, and how many: a unit has this many steps of the axis, with all
+ * axes after it. Without units, rows are computed one by one. */
 static unsigned unit_axis(const struct pe_output *whole, uint64_t *n_rows)
 {
     unsigned axis = whole->rank - 1;
@@ -47,7 +47,7 @@ static unsigned unit_axis(const struct pe_output *whole, uint64_t *n_rows)
     if (!whole->unit)
         return axis ? axis - 1 : 0;
     for (uint64_t next = whole->shape[axis]; axis > 0 && next <= whole->unit; next *= whole->shape[axis]) {
-        if (axis < whole->rank - 1 && next == whole->unit) /* one unit is all there is of this axis */
+        if (axis < whole->rank - 1 && next == whole->unit) /* this axis has only one unit */
             break;
         stride = next;
         axis--;
@@ -56,7 +56,7 @@ static unsigned unit_axis(const struct pe_output *whole, uint64_t *n_rows)
     return axis;
 }
 
-/* Numbers of the answer from an axis of the whole on, which are all of the same rows of the axes before it. */
+/* Counts the numbers of the answer along this axis of the whole output and all axes after it. */
 static uint64_t count_from(const struct pe_part *part, unsigned rank, unsigned axis)
 {
     uint64_t n = 1;
@@ -72,7 +72,7 @@ static uint64_t row_of_answer(const struct pe_output *whole, const struct pe_par
     return whole->rank > 1 ? count_from(part, whole->rank, unit_axis(whole, &n_rows) + 1) : 1;
 }
 
-/* And those that share a unit: some rows of the answer. */
+/* Numbers of the answer that share a unit: some rows of the answer. */
 static uint64_t unit_of_answer(const struct pe_output *whole, const struct pe_part *part)
 {
     uint64_t n_rows;
@@ -81,8 +81,8 @@ static uint64_t unit_of_answer(const struct pe_output *whole, const struct pe_pa
     return row_of_answer(whole, part) * least(together, part->count[axis]);
 }
 
-/* How many should be joined at a time, so that nothing is made twice. Rows of a unit may come one after the other,
- * unless a block has rows of several units, and theirs before the next row's. */
+/* How many numbers should be reduced at a time, so that nothing is computed twice. The rows of a unit may come one
+ * after the other, unless a block has rows of several units. */
 static uint64_t wanted(const struct pe_output *whole, const struct pe_part *part)
 {
     uint64_t n_rows;
@@ -100,7 +100,7 @@ void pe_reduce_shape(struct pe_output *answer, const struct pe_output *whole, co
         return;
     unsigned axis = unit_axis(whole, &n_rows);
     uint64_t row = row_of_answer(whole, part);
-    if (row > PE_TALLIES_MAX || (row > TALLIES && !whole->unit)) { /* parts of rows are as good */
+    if (row > PE_TALLIES_MAX || (row > TALLIES && !whole->unit)) { /* computing parts of rows costs no more */
         answer->most = answer->most > TALLIES ? answer->most : TALLIES;
         return;
     }
@@ -112,12 +112,12 @@ void pe_reduce_shape(struct pe_output *answer, const struct pe_output *whole, co
 /* ---- Room ---- */
 
 struct pe_tallies {
-    size_t n; /* of each room */
+    size_t n; /* size of each room */
     atomic_bool busy[PE_TALLIES_ROOMS];
-    double *rooms; /* [PE_TALLIES_ROOMS, 2, n]; pages that nobody writes take no memory */
+    double *rooms; /* [PE_TALLIES_ROOMS, 2, n]; pages that are never written take no memory */
 };
 
-/* A part of a row costs as much as the row. */
+/* Does a part of a row cost as much as the row? */
 static bool is_dear(const struct pe_plan *plan, size_t i) { return plan->outputs[i].unit || plan->work > 0; }
 
 static bool is_reduced(const struct pe_plan *plan, size_t i)
@@ -163,7 +163,8 @@ double pe_reduce_passes(const struct pe_plan *plan, size_t i)
     return fmax(1, ceil((double)wanted(&plan->outputs[i], &plan->parts[i]) / (double)room));
 }
 
-/* NULL: none is free, or there are none. The stack's serve as well, if more slowly: nobody waits. */
+/* Returns NULL if no room is free or there are none. The caller then uses the stack, which is slower but needs no
+ * waiting. */
 static double *borrow(struct pe_tallies *tallies, size_t *which)
 {
     for (*which = 0; tallies && *which < PE_TALLIES_ROOMS; ++*which)
@@ -199,7 +200,7 @@ PE_INLINED void join_each(enum pe_reduce how, struct tallies t, const double *x,
     }
 }
 
-/* All belong to one. */
+/* All numbers belong to one tally. */
 PE_INLINED void join_all(enum pe_reduce how, struct tallies t, const double *x, size_t n)
 {
     double value = joined(how, *t.values, *x, *t.counts <= 1);
@@ -209,7 +210,7 @@ PE_INLINED void join_all(enum pe_reduce how, struct tallies t, const double *x, 
     *t.counts = (*t.counts <= 1 ? 1 : *t.counts) + (double)n;
 }
 
-/* n finite numbers of a row, `skipped` of whose first tally have gone before: `step` of them belong to a tally. */
+/* Adds n finite numbers of a row. Each tally has `step` of them; the first tally has already received `skipped`. */
 PE_INLINED void join_finite(enum pe_reduce how, struct tallies t, uint64_t skipped, uint64_t step, const double *x,
                             size_t n)
 {
@@ -224,7 +225,7 @@ PE_INLINED void join_finite(enum pe_reduce how, struct tallies t, uint64_t skipp
     }
 }
 
-/* Some of them are not finite: only the first number of a block is ever seen of those. */
+/* Some numbers are not finite: those are ignored, except that the first number of a block is remembered. */
 static void join_any(enum pe_reduce how, struct tallies t, uint64_t skipped, uint64_t step, const double *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -240,7 +241,7 @@ static void join_any(enum pe_reduce how, struct tallies t, uint64_t skipped, uin
     }
 }
 
-/* An exponent of ones alone, and one more, is a sign: so all are looked at in a loop without branches. */
+/* Adding one to an exponent of all ones carries into the sign bit, so a loop without branches can test all numbers. */
 static bool are_finite(const double *x, size_t n)
 {
     const uint64_t exponent = 0x7ffULL << 52, one = 1ULL << 52;
@@ -253,7 +254,7 @@ static bool are_finite(const double *x, size_t n)
     return !(seen >> 63);
 }
 
-/* n numbers of a row, the first of them the col-th of the first tally. */
+/* Adds n numbers of a row; the first is number col of the first tally. */
 static void join(enum pe_reduce how, struct tallies t, uint64_t col, uint64_t step, const double *x, size_t n)
 {
     uint64_t skipped = col % step;
@@ -272,7 +273,7 @@ static void join(enum pe_reduce how, struct tallies t, uint64_t col, uint64_t st
     }
 }
 
-/* A block that has nothing finite keeps its first value: what is hidden stays hidden. */
+/* A block without finite numbers keeps its first value, so a hidden entry (-inf) stays hidden. */
 static double result(enum pe_reduce how, struct tallies t, size_t j)
 {
     if (t.counts[j] <= 1)
@@ -284,19 +285,20 @@ static double result(enum pe_reduce how, struct tallies t, size_t j)
 
 /* ---- The numbers of the whole ---- */
 
-/* The blocks of some numbers of the answer: a box in the whole, gone through row by row. */
+/* The blocks of some numbers of the answer: a box in the whole output, read row by row. */
 struct box {
     const struct pe_plan *plan;
     size_t i;
     const struct pe_output *whole;
     const struct pe_part *part;
-    unsigned tail; /* the box has some steps of this axis, one of those before it, all of those behind it */
+    unsigned tail; /* the box has some steps of this axis, one step of each axis before it, and all steps of each axis
+                      after it */
     uint64_t n_steps;
     uint64_t first[PE_RANK_MAX], end[PE_RANK_MAX], at[PE_RANK_MAX], stride[PE_RANK_MAX];
-    uint64_t weight[PE_RANK_MAX]; /* of a step of an axis, in the answer */
-    unsigned run;                 /* the axes behind it are whole, so that its rows stand side by side */
-    uint64_t from;                /* where the numbers at hand stand in the whole */
-    size_t n;                     /* how many they are */
+    uint64_t weight[PE_RANK_MAX]; /* numbers of the answer per step of each axis */
+    unsigned run;                 /* the axes after it are whole, so its rows are contiguous */
+    uint64_t from;                /* index of the first buffered number in the whole output */
+    size_t n;                     /* how many numbers are buffered */
     double raw[PIECE], numbers[PIECE];
 };
 
@@ -307,7 +309,7 @@ static void set_run(struct box *b)
         b->run--;
 }
 
-/* From a place on, tail and n_steps being set. */
+/* Opens the box at a place. tail and n_steps must be set. */
 static void open_box(struct box *b, const uint64_t *place)
 {
     uint64_t stride = 1, weight = 1;
@@ -325,7 +327,7 @@ static void open_box(struct box *b, const uint64_t *place)
     set_run(b);
 }
 
-/* Where the rows end that stand side by side with this one. */
+/* The end of the contiguous rows that this row belongs to. */
 static uint64_t run_end(const struct box *b)
 {
     uint64_t flat = b->end[b->run] * b->stride[b->run];
@@ -334,7 +336,7 @@ static uint64_t run_end(const struct box *b)
     return flat;
 }
 
-/* pe_convert asks for the dtype of each element. */
+/* pe_convert would check the dtype for each element. */
 static void widen(enum pe_dtype dtype, const double *raw, double *numbers, size_t n)
 {
     const float *floats = (const float *)(const void *)raw;
@@ -346,7 +348,8 @@ static void widen(enum pe_dtype dtype, const double *raw, double *numbers, size_
         numbers[i] = (double)floats[i];
 }
 
-/* Numbers of the whole from `flat` on, and how many are at hand there. NULL: nobody wants them any more. */
+/* The numbers of the whole output from index `flat` on, and how many are buffered there. NULL: the work was
+ * cancelled. */
 static const double *numbers_at(struct box *b, uint64_t flat, size_t *n)
 {
     if (flat < b->from || flat - b->from >= b->n) {
@@ -396,12 +399,12 @@ static void join_row(struct box *b, struct tallies t)
 
 /* ---- The numbers of the answer ---- */
 
-/* As many of the next n numbers of the answer as make a box: a part of a row, or rows, or rows of several axes. Returns
- * how many. */
+/* Chooses as many of the next n numbers of the answer as form a box: a part of a row, or rows, or rows of several
+ * axes. Returns how many. */
 static uint64_t choose_box(struct box *b, const uint64_t *place, uint64_t n)
 {
     const uint64_t *count = b->part->count;
-    uint64_t behind = 1; /* numbers of a step of the tail */
+    uint64_t behind = 1; /* numbers in one step of the tail */
     b->tail = b->whole->rank - 1;
     b->n_steps = least(count[b->tail] - place[b->tail], n);
     while (b->tail > 0 && b->n_steps == count[b->tail] && 2 * behind * b->n_steps <= n) {
@@ -412,7 +415,7 @@ static uint64_t choose_box(struct box *b, const uint64_t *place, uint64_t n)
     return behind * b->n_steps;
 }
 
-/* Makes n numbers of the answer with room for so many. */
+/* Computes n numbers of the answer; the tallies have room for n. */
 static void fill_together(struct box *b, const uint64_t *place, size_t n, struct tallies t, char *dst, size_t at)
 {
     open_box(b, place);

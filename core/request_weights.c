@@ -1,4 +1,4 @@
-/* Which weights a request can take, and what public checkpoints call them. */
+/* The weights that a request can use, and their names in public checkpoints. */
 #include "core/models/inherit.h"
 #include "core/request/weights.h"
 #include "core/operation.h"

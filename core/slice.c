@@ -1,5 +1,5 @@
-/* Parts of outputs. The core's fills know whole outputs only; here elements of a part are found in them, in runs as
- * long as the part allows. */
+/* Parts of outputs. The other fill functions write whole outputs only. This file maps elements of a part to the
+ * whole output, in contiguous runs as long as the part allows. */
 #include "core/slice.h"
 #include "core/fill_whole.h"
 #include "core/reduce.h"
@@ -10,16 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Up to this step on the last axis the elements between two samples are computed together with them. */
+/* Up to this step on the last axis, the elements between two samples are computed too and then dropped. */
 enum { SPACED_MAX = 64 };
 
-/* What finding elements takes beside making them, in multiply-adds: beginning a fill, which is all there is to a single
- * sample; copying a sample from among others; joining a number to its block's, and finding the blocks of a row. */
+/* The cost of finding elements, in multiply-adds, in addition to computing them: starting a fill, which is the whole
+ * cost of a single sample; copying a sample from among others; adding a number to its block; finding the blocks of a
+ * row. */
 enum { FILL_WORK = 512, COPY_WORK = 16, JOIN_WORK = 8, ROW_WORK = 64 };
 
 /* ---- Cutting ---- */
 
-/* Python's: counted from the end where negative, then within 0 … n. */
+/* Python's rule: a negative index counts from the end; the result is clamped to 0 … n. */
 static uint64_t clamp(int64_t x, uint64_t n)
 {
     if (x < 0)
@@ -139,7 +140,7 @@ static enum pe_status check_reduce(const struct pe_plan *plan, const struct pe_r
     return PE_OK;
 }
 
-/* The pace for the client that waits; each element takes as long as before. */
+/* Sets the pace to heavy because of how long the client waits; the cost of one element does not change. */
 static void set_heavy(struct pe_plan *plan)
 {
     if (plan->pace == PE_SLOW && plan->element_work == 0)
@@ -162,7 +163,7 @@ enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *req
     for (size_t i = 0; i < plan->n_outputs; i++) {
         status = cut(&plan->parts[i], &plan->outputs[i], slice_of(request, plan->outputs[i].name), err);
         if (status)
-            return status; /* the axes behind the wrong one are not cut */
+            return status; /* the axes after the wrong one have no range yet */
         shape(&plan->answers[i], &plan->outputs[i], &plan->parts[i], plan->reduce != PE_REDUCE_SAMPLE);
         uint64_t block = pe_reduce_block(&plan->parts[i], plan->outputs[i].rank);
         uint64_t n = plan->answers[i].n_rows * plan->answers[i].row_len;
@@ -200,8 +201,8 @@ static uint64_t least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 /* ---- Samples ---- */
 
-/* How many elements from this place on stand side by side in the whole too: those of the axes at the end that are
- * whole, and of the one before them if it has no steps. */
+/* How many elements from this place on are contiguous in the whole output too: those of the whole axes at the end,
+ * and of the axis before them if its step is 1. */
 static uint64_t run_at(const struct pe_part *part, const struct pe_output *whole, const uint64_t *place)
 {
     uint64_t run = 1, passed = 0; /* passed: elements of the run's axes before the place */
@@ -230,7 +231,7 @@ static size_t fill_spaced(const struct pe_plan *plan, size_t i, uint64_t at, uin
     return (size_t)m;
 }
 
-/* A few steps apart on the last axis. */
+/* Are the samples at most SPACED_MAX apart on the last axis? */
 static bool is_spaced(const struct pe_output *whole, const struct pe_part *part)
 {
     unsigned last = whole->rank ? whole->rank - 1 : 0;
@@ -258,7 +259,8 @@ static void fill_samples(const struct pe_plan *plan, size_t i, uint64_t first, s
 
 /* ---- All ---- */
 
-/* Fills for one row of samples, or part of it, and elements that they make: single ones, or all in between. */
+/* The work of n samples: the fills for each row of samples or part of it, and the elements that these fills compute,
+ * which are single samples or everything between them. */
 static double samples_work(const struct pe_output *whole, const struct pe_part *part, double n, double each)
 {
     static const uint64_t start[PE_RANK_MAX];

@@ -6,18 +6,18 @@
 
 struct pe_plan;
 
-/* How one output is cut; [axis] of the whole. */
+/* How one output is sliced; arrays are indexed by the axis of the whole output. */
 struct pe_part {
     uint64_t start[PE_RANK_MAX], stop[PE_RANK_MAX], step[PE_RANK_MAX], count[PE_RANK_MAX];
     bool dropped[PE_RANK_MAX]; /* an index: the axis is not in the answer */
     bool is_whole;
 };
 
-/* The index of an element of the part on each axis of the whole, counted in steps: rank of them. */
+/* The index of an element of the part on each axis of the whole, counted in steps; place has rank entries. */
 void pe_part_place(const struct pe_part *part, unsigned rank, uint64_t element, uint64_t *place);
 
-/* Cuts the outputs as the request's slices state, once they have shapes. Makes plan->parts and plan->answers if there
- * are slices. */
+/* Cuts the outputs as the request's slices state, once they have shapes. Allocates plan->parts and plan->answers if
+ * there are slices. */
 enum pe_status pe_slices_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
 /* The work in multiply-adds of computing the answered elements of output i, if one element of the whole output takes
  * `each`. Call it after pe_slices_init. */

@@ -8,7 +8,7 @@
 
 /* ---- Before the scheme plans ---- */
 
-/* The request's word, else the dtype of the first tensor if that is real, else f32. */
+/* The requested dtype, else the dtype of the first tensor if that is real, else f32. */
 static enum pe_dtype answer_dtype(const struct pe_attention *t, const struct pe_request *request)
 {
     enum pe_dtype sent = t->q.tensor.data ? t->q.tensor.dtype : t->x.rank && !t->x_is_text ? t->x.dtype : PE_F32;
@@ -27,7 +27,7 @@ static void set_sizes(struct pe_plan *plan)
     t->n_batches = n_batches;
 }
 
-/* Where each packed sequence begins, and the end. */
+/* Finds the first key of each packed sequence, and the end of the last. */
 static enum pe_status find_pieces(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
@@ -86,7 +86,7 @@ static enum pe_status check_lengths(const struct pe_plan *plan, struct pe_error 
                    t->q_len, t->k_len, (unsigned long long)plan->seq.q->n, (unsigned long long)plan->seq.k->n);
 }
 
-/* Positions decide who sees whom where every query and key has one; else their places. */
+/* Masks compare positions if every query and key has one; else they compare indices in the sequence. */
 static bool goes_by_place(const struct pe_plan *plan)
 {
     const struct pe_attention *t = plan->attention;
@@ -166,8 +166,9 @@ static enum pe_status make_tables(struct pe_plan *plan, struct pe_error *err)
 
 /* ---- Blocks and work ---- */
 
-/* Rows worked on together: products with keys reach nine tenths of their speed at 32 rows, those with values, which
- * BLAS lays out anew for each block, want more; the cache wants few. */
+/* Chooses the number of rows computed together. Products with keys reach nine tenths of their full speed at 32 rows.
+ * Products with values need more rows, because BLAS lays out the values again for each block. The cache favours few
+ * rows. */
 static void choose_block(struct pe_attention *t)
 {
     size_t rows = 128, row_bytes = t->k_len * t->a->size;
@@ -179,7 +180,7 @@ static void choose_block(struct pe_attention *t)
     t->block_rows = rows < t->q_len ? rows : t->q_len;
 }
 
-/* Multiply-adds: for each output anew, since an answer is never kept. */
+/* In multiply-adds. Each output counts separately, because results are not stored. */
 static void estimate_work(struct pe_plan *plan)
 {
     struct pe_attention *t = plan->attention;
@@ -208,7 +209,8 @@ static enum pe_status check_scheme(struct pe_plan *plan, struct pe_error *err)
     return status ? status : check_lengths(plan, err);
 }
 
-/* x's projections have shapes before they have numbers: the scale and the rotation need head_dim. */
+/* Sets the shapes of x's projections before their values are computed, because the scale and the rotation need
+ * head_dim. */
 static enum pe_status open_x(struct pe_plan *plan, struct pe_error *err)
 {
     return plan->attention->q.tensor.data ? PE_OK : pe_attention_open_x(plan, err);

@@ -1,4 +1,4 @@
-/* A block of rows, from logits to probabilities and outputs, while it is in the cache.
+/* Computes a block of rows, from logits to probabilities and outputs, while it is in the cache.
  *
  *     s = softmax_scale · q·k + terms of the scheme;  s = softcap·tanh(s / softcap);  s += bias;  s = -inf where hidden
  *     p = e^(s - max) / sum                           linear kernel: [R phi(q)]·[R phi(k)] / sum of phi(q)·phi(k) */
@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* What is worked on. Numbers stand at block, rows k_len apart. */
+/* The block being computed. Its numbers are at `block`, rows k_len apart. */
 struct block {
     const struct pe_plan *plan;
     const struct pe_attention *t;
@@ -24,7 +24,8 @@ static void *number_at(const struct block *b, size_t row, size_t key)
     return pe_numbers_at(b->a, b->numbers, row * b->t->k_len + key);
 }
 
-/* Before each row: has the client left? Asked where rows are long only, and what is in the block then is nobody's. */
+/* Was the request cancelled? Called before each row, but it checks only where rows are long. After a cancellation
+ * the block's contents are not used. */
 static bool is_left(const struct block *b)
 {
     enum { LONG_ROW = 4096 };
@@ -54,7 +55,7 @@ static struct pe_rows rows_of(const struct block *b)
 
 /* ---- Logits ---- */
 
-/* The stretch of keys that the rows of the block see. */
+/* Finds the range of keys that the rows of the block see. */
 static void find_reach(struct block *b)
 {
     struct pe_view view;
@@ -82,7 +83,8 @@ static const void *biased_queries(const struct block *b, const struct pe_rows *r
     return b->workspace->q_biased;
 }
 
-/* Some keys at a time, whole panels: each product depends on its own two rows only. */
+/* Multiplies some keys at a time, in whole panels; each product depends on its own two rows only, so this does not
+ * change the result. */
 static void multiply_panels(const struct block *b, const struct pe_rows *rows, double factor, const void *q)
 {
     enum { MOST = 1 << 25 }; /* multiply-adds: some milliseconds */
@@ -115,8 +117,8 @@ static void multiply(const struct block *b)
 
 /* ---- Biases ---- */
 
-/* Fills a head's biases at all distances, from that of the last query and the first key on. False if they are no
- * function of the distance. */
+/* Loads a head's biases at all distances, starting with the distance from the last query to the first key. Returns
+ * false if they are not a function of the distance. */
 static bool load_vector(const struct block *b)
 {
     const struct pe_attention *t = b->t;
@@ -142,8 +144,8 @@ static double largest(const double *x, size_t n)
     return isfinite(m) ? m : 0;
 }
 
-/* Probabilities do not change when a row's biases all move. In f32 they are moved so that the largest of a block is 0:
- * then those that matter are small and keep their digits. */
+/* Adding a constant to all biases of a row does not change its probabilities. In f32 the biases are shifted so that
+ * the largest of a block is 0: the biases that matter are then small and keep their digits. */
 static double anchor(const struct block *b, const double *biases, size_t n)
 {
     bool moves = b->kind == PE_PROBS && b->a->dtype == PE_F32 && !b->t->fields.softcap_after_bias;
@@ -177,7 +179,7 @@ static void add_row_biases(const struct block *b)
     }
 }
 
-/* Row i of the block adds the window of the vector that begins i entries before row 0's. */
+/* Row i of the block adds the window of the vector that begins i entries before the window of row 0. */
 static void add_windows(const struct block *b)
 {
     size_t n = b->end - b->first, last = b->i0 + b->n_rows - 1;
@@ -264,7 +266,7 @@ static void soften(const struct block *b)
     }
 }
 
-/* Denominators are not turned: they stay positive. */
+/* Denominators use queries and keys that are not rotated, so they stay positive. */
 static void divide(const struct block *b)
 {
     const struct pe_attention *t = b->t;
@@ -331,8 +333,8 @@ void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, e
 
 /* ---- Outputs ---- */
 
-/* 0 · inf is no number, so where a value is infinite or none the product of matrices would let what is hidden through:
- * then one by one, what has no weight left out. */
+/* 0 · inf is NaN, so if a value is infinite or NaN, a matrix product would let hidden keys change the output. This
+ * function then adds the values one by one and skips those with weight 0. */
 static void add_values_one_by_one(const struct pe_attention *t, const void *block, size_t n_rows, const char *v,
                                   size_t v_stride, void *out, size_t out_stride)
 {

@@ -1,5 +1,5 @@
-/* Queries, keys and values out of embeddings: y = x·Wᵀ + b, computed in double and rounded once. Embeddings are sent,
- * or random for the words of the textbook experiment: equal for equal words. */
+/* Computes queries, keys and values from embeddings: y = x·Wᵀ + b, in double and rounded once. Embeddings are sent,
+ * or random for the words of the textbook experiment; equal words have equal embeddings. */
 #include "core/attention/internal.h"
 #include "core/encode/combine.h"
 #include "core/encode/outputs.h"
@@ -16,7 +16,7 @@ static void embed_word(int64_t seed, const char *word, size_t dim, float *out)
 {
     uint64_t hash = pe_seed_hash(seed, "embedding");
     for (const char *p = word; *p; p++)
-        hash = (hash ^ (unsigned char)*p) * 0x100000001b3; /* FNV-1a goes on */
+        hash = (hash ^ (unsigned char)*p) * 0x100000001b3; /* continues FNV-1a */
     for (size_t c = 0; c < dim; c++)
         out[c] = (float)pe_seed_normal(hash, c);
 }
@@ -65,7 +65,7 @@ static enum pe_status embed_words(struct pe_plan *plan, size_t dim, struct pe_er
 
 enum { TILE_ROWS = 64 };
 
-/* Rows row0 … with the encoding added, as doubles. */
+/* Loads rows from row0 on as doubles, with the encoding added. */
 static void load(const struct pe_plan *plan, size_t row0, size_t n, double *out)
 {
     const struct pe_attention *t = plan->attention;
@@ -81,8 +81,8 @@ static void load(const struct pe_plan *plan, size_t row0, size_t n, double *out)
         out[i] = (double)(float)out[i];
 }
 
-/* The scheme's encoding becomes a source behind the outputs. Only now its width is known, and that of the projections.
- */
+/* Adds the scheme's encoding as a source after the outputs. Its width, and that of the projections, is known only
+ * now. */
 static enum pe_status add_encoding(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
@@ -119,7 +119,7 @@ enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_error *err)
 
 /* ---- Projections ---- */
 
-/* All of a projection as doubles; NULL where there is none or no memory. At random they take 30 ns each. */
+/* Reads a whole projection as doubles; NULL if there is none or no memory. Random numbers take 30 ns each. */
 static double *read_weights(const struct pe_weights *w)
 {
     enum { PIECE = 1 << 16 };
@@ -150,7 +150,7 @@ static bool open_projection(struct pe_attention *t, enum pe_projection i, struct
     return p->w && (p->b || !t->brought.projections[PE_B_Q + i].tensor.rank);
 }
 
-/* The result stands as [batch, n, heads, head_dim]. */
+/* Allocates the result, [batch, n, heads, head_dim]. */
 static bool make_room(const struct pe_attention *t, struct projection *p, enum pe_dtype dtype)
 {
     static const char *const names[] = {"q", "k", "v"};
@@ -171,7 +171,7 @@ static bool make_room(const struct pe_attention *t, struct projection *p, enum p
     return op->owned;
 }
 
-/* y [n, n_out] = x·Wᵀ + b, rows row0 …, converted where they belong. */
+/* y [n, n_out] = x·Wᵀ + b, rows row0 …, converted to the result's dtype in place. */
 static void project(const struct pe_arithmetic *a, const struct projection *p, const double *x, size_t dim, size_t row0,
                     size_t n, double *y)
 {
@@ -185,7 +185,7 @@ static void project(const struct pe_arithmetic *a, const struct projection *p, c
     pe_convert(dtype, (char *)p->to->owned + row0 * p->n_out * pe_dtype_size(dtype), PE_F64, y, n * p->n_out);
 }
 
-/* A projection may be wide: of one row of it there need not be 64. */
+/* Rows of one tile. A projection may be wide, so there may be fewer than 64. */
 static size_t tile_rows(const struct pe_embeddings *e) { return e->n_rows < TILE_ROWS ? e->n_rows : TILE_ROWS; }
 
 static bool project_all(const struct pe_plan *plan, const struct projection p[3])
@@ -205,7 +205,7 @@ static bool project_all(const struct pe_plan *plan, const struct projection p[3]
     return x;
 }
 
-/* They are made while planning, a tile of rows at a time. */
+/* Limits the work of the projections, which are computed while planning, a tile of rows at a time. */
 static enum pe_status check_work(const struct pe_attention *t, struct pe_error *err)
 {
     double rows = 0;
@@ -219,7 +219,7 @@ static enum pe_status check_work(const struct pe_attention *t, struct pe_error *
     return err->status = PE_TOO_LARGE;
 }
 
-/* Numbers of a projection or its bias, as doubles. */
+/* Adds the cost of a projection or its bias, as doubles. */
 static double add_weights(struct pe_cost *cost, const struct pe_weights *w)
 {
     uint64_t n = 0;
@@ -229,7 +229,7 @@ static double add_weights(struct pe_cost *cost, const struct pe_weights *w)
     return (double)n;
 }
 
-/* Encodings that are added: a multiply-add of theirs is a nanosecond of a slow machine. */
+/* Nanoseconds of the encoding that is added: one for each multiply-add, as on a slow machine. */
 static double ns_of_encoding(const struct pe_plan *plan)
 {
     const struct pe_embeddings *e = &plan->attention->embedded;
@@ -239,7 +239,8 @@ static double ns_of_encoding(const struct pe_plan *plan)
     return plan->work + (double)e->n_rows * (double)e->dim * each;
 }
 
-/* Weights, queries, keys and values. What is made again in double takes time again, and its room was counted. */
+/* Adds the cost of weights, queries, keys and values. Computing them again in double takes time again, but its
+ * memory is already counted. */
 static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_attention *t = plan->attention;

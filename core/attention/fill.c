@@ -1,15 +1,15 @@
-/* Any elements of an answer: the units they belong to, each made on a workspace. */
+/* Writes any elements of an output: computes the units that they belong to, each in a workspace. */
 #include "core/attention/internal.h"
 
 #include <string.h>
 
-/* What one workspace makes at a time: some queries of a head, or of all heads where an output has them inside. Units
- * are numbered across the answer. */
+/* The part that one workspace computes at a time: some queries of one head, or of all heads if the output has the
+ * heads after the positions. Units are numbered across the output. */
 struct unit {
     uint64_t number;
     size_t batch, head, n_heads; /* heads head … head+n_heads-1 */
     size_t i0, n_rows;
-    size_t width; /* numbers a query has of a head */
+    size_t width; /* numbers per query and head */
 };
 
 static struct unit unit_at(const struct pe_plan *plan, size_t i, uint64_t element)
@@ -28,7 +28,7 @@ static struct unit unit_at(const struct pe_plan *plan, size_t i, uint64_t elemen
     return u;
 }
 
-/* Values of one head of the unit; in the unit heads stand beside each other. */
+/* Computes the output of one head of the unit. In the unit, the heads of a query are contiguous. */
 static void make_output(const struct pe_plan *plan, struct pe_workspace *workspace, const struct unit *u, size_t head)
 {
     const struct pe_attention *t = plan->attention;
@@ -40,7 +40,7 @@ static void make_output(const struct pe_plan *plan, struct pe_workspace *workspa
                     pe_numbers_at(t->a, workspace->out, (head - u->head) * t->v_dim), u->n_heads * t->v_dim);
 }
 
-/* Makes the unit's numbers, maps at block, and says where they are and in what dtype. */
+/* Computes the unit's numbers, maps at `block`, and returns their address and dtype. */
 static const void *make_unit(const struct pe_plan *plan, struct pe_workspace *workspace, enum pe_attention_output kind,
                              const struct unit *u, bool is_made, void *block, enum pe_dtype *dtype)
 {
@@ -58,7 +58,7 @@ static const void *make_unit(const struct pe_plan *plan, struct pe_workspace *wo
     return kind == PE_OUTPUT ? workspace->out : kind == PE_ROW_ENTROPY ? (const void *)workspace->entropies : block;
 }
 
-/* Where a map is asked for whole, in the arithmetic's own dtype, it is made where it is wanted. */
+/* A whole unit of a map in the arithmetic's own dtype is computed directly in the caller's buffer. */
 static bool is_made_in_place(const struct pe_plan *plan, size_t i, const struct unit *u, size_t n, const void *at)
 {
     const struct pe_attention *t = plan->attention;
@@ -66,7 +66,7 @@ static bool is_made_in_place(const struct pe_plan *plan, size_t i, const struct 
     return map && n == u->n_rows * u->width && plan->outputs[i].dtype == t->a->dtype && (uintptr_t)at % t->a->size == 0;
 }
 
-/* The first n numbers from start on of a unit; the workspace remembers which unit its own memory has. */
+/* Writes n numbers of a unit from `start` on. The workspace remembers which unit its memory holds. */
 static void make_part(const struct pe_plan *plan, size_t i, const struct unit *u, size_t start, size_t n, char *at)
 {
     const struct pe_attention *t = plan->attention;
@@ -79,13 +79,13 @@ static void make_part(const struct pe_plan *plan, size_t i, const struct unit *u
         make_unit(plan, workspace, t->kinds[i], u, has == name, in_place ? at : (void *)workspace->block, &dtype);
     if (!in_place)
         pe_convert(plan->outputs[i].dtype, at, dtype, numbers + start * pe_dtype_size(dtype), n);
-    if (has != name && pe_was_cancelled()) /* the workspace may have half a unit */
+    if (has != name && pe_was_cancelled()) /* the workspace may hold an incomplete unit */
         name = UINT64_MAX;
     pe_workspace_return(workspace, in_place && name != UINT64_MAX ? has : name);
 }
 
-/* A unit is always made whole, and the part asked for copied: products of matrices depend on their size in their last
- * bits. */
+/* A unit is always computed whole and the requested part is copied, because the last bits of a matrix product depend
+ * on its size. */
 void pe_attention_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, void *dst)
 {
     const struct pe_output *o = &plan->outputs[i];

@@ -1,4 +1,4 @@
-/* What a request gives to attention: q, k, v; or embeddings with projections; or words. Sizes that tensors fix. */
+/* The inputs of attention: q, k, v; or embeddings with projections; or words. Also the sizes that tensors fix. */
 #include "core/attention/internal.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ const struct pe_input_row pe_attention_inputs[] = {
     {.name = NULL},
 };
 
-/* Their standard deviation where they are made at random. */
+/* Standard deviation of random projections. */
 #define PROJECTION_STD 0.1
 
 static const char *const projection_names[PE_N_PROJECTIONS] = {"w_q", "w_k", "w_v", "b_q", "b_k", "b_v"};
@@ -181,7 +181,7 @@ static enum pe_status check_shapes(const struct pe_attention *t, struct pe_error
 
 /* ---- Sizes ---- */
 
-/* A size of the scheme's config and of the operation's own fields. */
+/* Fixes a size in the scheme's config and in the operation's own fields. */
 static enum pe_status fix(struct pe_plan *plan, const char *name, int64_t *own, uint64_t size, const char *tensor,
                           struct pe_error *err)
 {
@@ -206,7 +206,8 @@ static enum pe_status fix_by_q(struct pe_plan *plan, struct pe_attention *t, str
     return status;
 }
 
-/* A scheme may name these too, with a default of its own: the request's word, then the tensor's, then the default. */
+/* A scheme may have this parameter too, with its own default. The request's value comes first, then the tensor's
+ * size, then the default. */
 static int64_t scheme_size(const struct pe_plan *plan, const char *name, int64_t otherwise)
 {
     int64_t size = otherwise;
@@ -236,7 +237,7 @@ static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, str
     t->n_lead = x->rank ? x->rank - 2 : 0;
     memcpy(t->lead, x->shape, t->n_lead * sizeof *t->lead);
     t->fields.num_heads = scheme_size(plan, "num_heads", t->fields.num_heads);
-    if (plan->scheme->info.is_additive) /* concat widens x: pe_attention_init knows */
+    if (plan->scheme->info.is_additive) /* concat widens x: pe_attention_init fixes dim */
         return PE_OK;
     if (x->rank)
         return fix(plan, "dim", &t->fields.dim, x->shape[x->rank - 1], "x", err);
@@ -248,7 +249,8 @@ static enum pe_status fix_by_x(struct pe_plan *plan, struct pe_attention *t, str
 
 /* ---- The seed ---- */
 
-/* Words and missing projections are made of it; words without a seed have seed 0, and so have the scheme's weights. */
+/* Settles the seed, from which embeddings of words and missing projections are computed. Words without a seed use
+ * seed 0, and so do the scheme's weights. */
 static enum pe_status settle_seed(struct pe_plan *plan, struct pe_attention *t, struct pe_error *err)
 {
     const struct pe_param *row = pe_param_find(plan->scheme->info.params, "seed");
@@ -294,7 +296,7 @@ static enum pe_status need_projection(struct pe_attention *t, enum pe_projection
     return PE_OK;
 }
 
-/* Heads of keys and values: as many rows as w_k has. */
+/* The number of rows of w_k determines the heads of keys and values. */
 static enum pe_status kv_rows(const struct pe_attention *t, uint64_t *n_rows, struct pe_error *err)
 {
     const struct pe_tensor *w = &t->brought.projections[PE_W_K].tensor;
@@ -364,7 +366,7 @@ enum pe_status pe_attention_read(struct pe_plan *plan, const struct pe_request *
     return pe_attention_need_projections(plan, (uint64_t)t->fields.dim, err);
 }
 
-/* The embeddings of an additive scheme have one sequence. */
+/* Additive schemes encode one sequence of embeddings. */
 enum pe_sequence_kind pe_attention_kind(const struct pe_plan *plan)
 {
     bool has_one = plan->scheme->info.is_additive && !plan->attention->q.tensor.data;

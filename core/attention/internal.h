@@ -26,20 +26,20 @@ enum pe_attention_output { PE_SCORES, PE_PROBS, PE_WEIGHTS, PE_OUTPUT, PE_ROW_EN
 struct pe_side {
     struct pe_operand *operand;
     const struct pe_positions *positions; /* [axes] */
-    double *cosines;                      /* [n, 2 · n_pairs]; NULL: not turned, or made while filling */
-    size_t id;                            /* its row among the scheme's inputs, where the scheme turns */
+    double *cosines;                      /* [n, 2 · n_pairs]; NULL: not rotated, or computed while filling */
+    size_t id;                            /* its row among the scheme's inputs, if the scheme rotates */
 };
 
 /* Working memory of one thread at a time. It remembers its last results: keys and values of a head in the form that the
  * arithmetic needs, the head's biases, the last unit. */
 struct pe_workspace {
     atomic_bool busy;
-    atomic_uint_fast64_t
-        unit; /* the unit made, as number · 16 + kind; read without the workspace to choose among several */
+    atomic_uint_fast64_t unit; /* the unit it holds, as number · 16 + kind; also read by threads that have not borrowed
+                                  the workspace, to choose one */
     uint64_t kv_head, bias_head, table_head, met; /* loaded: batch · heads + head; NONE */
     char *memory;
-    char *k, *k_plain, *v; /* [k_len, …]: NULL where the tensors serve as they are */
-    char *panels;          /* of the keys, for products; NULL where that would be enormous */
+    char *k, *k_plain, *v; /* [k_len, …]: NULL if the tensors can be used as they are */
+    char *panels;          /* of the keys, for products; NULL if they would exceed PE_PANELS_BYTES_MAX */
     char *q, *q_plain;     /* [block_rows, head_dim] */
     char *q_biased;        /* the same, with the scheme's bias; NULL: there is none */
     char *block;           /* [block_rows, k_len]: logits, then probabilities */
@@ -51,29 +51,29 @@ struct pe_workspace {
     double *entropies;     /* [block_rows] */
     char *out;             /* [block_rows, heads of a unit, v_dim] */
     char *tables, *scratch;
-    const void *head_tables; /* of the head in table_head: in tables, or the plan's own */
-    size_t first, end;       /* keys that the block made last sees; the others have no weight */
+    const void *head_tables; /* tables of the head in table_head: in `tables`, or owned by the plan */
+    size_t first, end;       /* keys that the last block sees; the others have no weight */
 };
 
 enum { PE_WORKSPACES_MAX = 4 };
 
-/* Embeddings as they are projected. */
+/* The embeddings that are projected. */
 struct pe_embeddings {
     size_t n_rows, dim;
-    size_t encoding;           /* source of the encoding that is added, where the scheme is additive */
-    struct pe_output combined; /* x with it, [..., n, dim], f64 */
+    size_t encoding;           /* source of the encoding that is added, if the scheme is additive */
+    struct pe_output combined; /* x with the encoding, [..., n, dim], f64 */
 };
 
 struct pe_attention {
     struct pe_attention_fields fields;
-    struct pe_operand q, k, v; /* sent, or made of x */
+    struct pe_operand q, k, v; /* sent, or computed from x */
     struct pe_tensor x;        /* rank 0: q and k were sent */
     bool x_is_text, has_tokens, has_seed, wants_output;
     void *embeddings; /* of tokens; owned */
     struct pe_embeddings embedded;
     struct pe_brought brought;
 
-    uint64_t lead[PE_RANK_MAX]; /* axes of the batch, as they were sent */
+    uint64_t lead[PE_RANK_MAX]; /* leading axes of the batch, as sent */
     unsigned n_lead;
     bool has_heads; /* the answer has an axis of heads */
     size_t n_batches, n_heads, n_kv_heads, q_len, k_len, head_dim, v_dim;
@@ -83,8 +83,8 @@ struct pe_attention {
     double scale;                         /* softmax_scale */
     double bias_factor;                   /* on the bias */
     struct pe_mask mask;
-    size_t *piece_first; /* packed sequences: first key of each, then k_len; owned. NULL: there is one */
-    bool by_place;       /* masks go by index in the sequence, not by position */
+    size_t *piece_first; /* packed sequences: first key of each, then k_len; owned. NULL: one sequence */
+    bool by_place;       /* masks compare indices in the sequence, not positions */
     size_t bias_id;      /* row of the scheme's output `bias`; SIZE_MAX: none */
     bool turns;
     struct pe_row_rotation turn;
@@ -102,26 +102,26 @@ struct pe_attention {
 
 static inline bool pe_attention_is_linear(const struct pe_attention *t) { return t->fields.kernel == PE_LINEAR_KERNEL; }
 
-/* inputs.c: sizes of the projections of x [..., dim], and those that are missing at random. */
+/* inputs.c: checks the sizes of the projections of x [..., dim], and makes missing ones random. */
 enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim, struct pe_error *err);
 
-/* embed.c: x, with the scheme's encoding if it is additive; then queries, keys and values out of it, in dtype, which
- * replace those made before. */
+/* embed.c: opens x, with the scheme's encoding if it is additive. Then computes queries, keys and values from it in
+ * dtype; they replace those computed before. */
 enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_error *err);
 enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err);
 
 /* precision.c: embeds x, if there is one, and sets the arithmetic. */
 enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_error *err);
 
-/* outputs.c: which are wanted, then the shape of output i. */
+/* outputs.c: chooses the requested outputs, then sets the shape of output i. */
 enum pe_status pe_attention_choose_outputs(struct pe_plan *plan, const struct pe_request *request,
                                            struct pe_error *err);
 enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct pe_error *err);
 
-/* view.c: what a query sees. */
+/* view.c: the keys that a query sees. */
 struct pe_view {
-    size_t first, end;   /* only keys in here … */
-    const uint8_t *seen; /* … with 1 here; NULL: all */
+    size_t first, end;   /* only keys in this range … */
+    const uint8_t *seen; /* … whose entry here is 1; NULL: all of them */
     bool is_empty;
 };
 void pe_view_row(const struct pe_plan *plan, size_t batch, size_t i, uint8_t *scratch, struct pe_view *view);
@@ -132,21 +132,21 @@ enum pe_status pe_workspaces_init(struct pe_plan *plan, struct pe_error *err);
 void pe_workspaces_drop(struct pe_attention *t);
 struct pe_workspace *pe_workspace_borrow(const struct pe_attention *t, uint64_t unit);
 void pe_workspace_return(struct pe_workspace *workspace, uint64_t unit);
-/* Rows row0 … of one head of a side as the arithmetic wants them, turned, and under the linear kernel mapped; plain:
- * not turned, or NULL. */
+/* Loads rows from row0 on of one head of a side in the arithmetic's format: rotated, and mapped by phi under the
+ * linear kernel. plain: the same without rotation, or NULL. */
 void pe_workspace_load_rows(const struct pe_plan *plan, const struct pe_side *side, size_t batch, size_t head,
                             size_t row0, size_t n, void *dst, void *plain);
-/* Keys of a key head, rows *stride apart: those of the workspace, which has loaded them, or as they were sent. */
+/* Keys of a key head, rows *stride apart: the keys that the workspace has loaded, or the tensor as it was sent. */
 const char *pe_workspace_keys(const struct pe_attention *t, const struct pe_workspace *workspace, size_t batch,
                               size_t kv_head, size_t *stride);
-/* Keys (and values) of the head that query head `head` reads. */
+/* Loads the keys (and values) of the head that query head `head` reads. */
 void pe_workspace_load_head(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head);
 
-/* block.c: logits, probabilities or weights of rows i0 … of a head into block, [n_rows, k_len], as kind says. Keys are
- * loaded. */
+/* block.c: writes logits, probabilities or weights, depending on kind, of rows i0 … of a head to block, [n_rows,
+ * k_len]. The keys must be loaded. */
 void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, enum pe_attention_output kind,
                    size_t batch, size_t head, size_t i0, size_t n_rows, void *block);
-/* Values weighted by the probabilities in block, to out, rows out_stride apart. */
+/* Writes the values weighted by the probabilities in block to out, rows out_stride apart. */
 void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i0,
                      size_t n_rows, const void *block, void *out, size_t out_stride);
 

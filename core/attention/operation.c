@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-/* Terms of its own, or what it describes anyway: a rotation of queries and keys, an encoding added to x, biases added
- * to logits. */
+/* A scheme supports attention if it has its own terms, rotates queries and keys, or has an encoding to add to x or
+ * biases to add to logits. */
 static bool can(const struct pe_scheme *scheme)
 {
     return scheme->attend || scheme->rotate || scheme->info.is_additive ||
@@ -27,7 +27,7 @@ static bool has_field(const struct pe_request *request, const char *name)
     return false;
 }
 
-/* Projections make queries, keys and values out of x; one scheme projects its own table with two of them. */
+/* Projections compute queries, keys and values from x; one scheme projects its own table with two of them. */
 static bool takes_weight(const struct pe_scheme *scheme, const struct pe_request *request, const char *name)
 {
     if (strncmp(name, "w_", 2) != 0 && strncmp(name, "b_", 2) != 0)

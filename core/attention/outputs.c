@@ -1,4 +1,4 @@
-/* What attention answers: the names, which of them a request can have, their shapes. */
+/* The outputs of attention: their names, which of them a request can have, and their shapes. */
 #include "core/attention/internal.h"
 #include "core/encode/outputs.h"
 
@@ -67,7 +67,7 @@ enum pe_status pe_attention_choose_outputs(struct pe_plan *plan, const struct pe
     if (!status && n > sizeof t->kinds / sizeof *t->kinds)
         return pe_output_unknown(plan, n - 1, request->outputs[n - 1], output_names, err);
     if (!status)
-        status = pe_outputs_alloc(plan, n + 1, err); /* and the encoding of an additive scheme */
+        status = pe_outputs_alloc(plan, n + 1, err); /* one more for the encoding of an additive scheme */
     t->kinds[0] = pe_attention_is_linear(t) ? PE_WEIGHTS : PE_PROBS;
     for (size_t i = 0; !status && i < request->n_outputs; i++)
         status = find_output(plan, i, request->outputs[i], &t->kinds[i], err);
@@ -81,7 +81,7 @@ enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct 
     struct pe_attention *t = plan->attention;
     struct pe_output *o = &plan->outputs[i];
     enum pe_attention_output kind = t->kinds[i];
-    bool inside = kind == PE_OUTPUT && t->fields.tensor_layout == PE_BNHD; /* heads behind positions */
+    bool inside = kind == PE_OUTPUT && t->fields.tensor_layout == PE_BNHD; /* heads after positions */
     uint64_t width = kind == PE_OUTPUT ? t->v_dim : kind == PE_ROW_ENTROPY ? 1 : t->k_len, total;
     o->name = name_of(plan, kind);
     o->dtype = plan->dtype;

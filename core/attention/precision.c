@@ -1,11 +1,11 @@
-/* In which precision a map is made: f32 where that keeps probabilities right, else f64. */
+/* Chooses the precision of a map: f32 if that keeps probabilities accurate, else f64. */
 #include "core/attention/internal.h"
 
 #include <math.h>
 #include <string.h>
 
-/* The largest norm of a row, and whether all numbers are finite. Keys that mask hides are left out: what stands
- * in padding changes nothing. mask may be NULL. */
+/* The largest norm of a row, and whether all numbers are finite. Keys that mask hides are skipped, so the contents
+ * of padding do not matter. mask may be NULL. */
 static double largest_norm(const struct pe_operand *op, const struct pe_mask *mask, bool *is_finite)
 {
     double x[PE_HEAD_DIM_MAX], most = 0;
@@ -29,7 +29,7 @@ static double largest_norm(const struct pe_operand *op, const struct pe_mask *ma
     return sqrt(most);
 }
 
-/* YaRN's factor makes what is turned longer. */
+/* The largest factor by which a rotation lengthens a row, e.g. YaRN's attention factor. */
 static double largest_amplitude(const struct pe_row_rotation *turn)
 {
     double most = 1;
@@ -38,9 +38,9 @@ static double largest_amplitude(const struct pe_row_rotation *turn)
     return most;
 }
 
-/* A product of two rows of floats is wrong by about 2^-24 of the product of their norms, and so is a logit; a
- * probability by up to a quarter of the errors of two logits. Where that may pass 2^-20 (or scales depend on positions)
- * logits are made in double. */
+/* The error of a product of two rows of floats is about 2^-24 times the product of their norms, and so is the error
+ * of a logit. The error of a probability is at most a quarter of the errors of two logits. Where that may exceed
+ * 2^-20 (or scales depend on positions), logits are computed in double. */
 #define F32_LOGIT_MAX 24
 
 static bool wants_f64(const struct pe_plan *plan)
@@ -59,7 +59,8 @@ static bool wants_f64(const struct pe_plan *plan)
     return !(fabs(t->scale) * (q * k + terms) <= F32_LOGIT_MAX);
 }
 
-/* Every number is read once: of queries and keys unless double is settled, of values for an output. */
+/* Every number is read once: of queries and keys, unless double is already chosen; of values, if the output needs
+ * them. */
 static enum pe_status admit_norms(struct pe_plan *plan, bool f64, struct pe_error *err)
 {
     enum { NS_OF_NUMBER = 6, CHANNELS_OF_ROW = 8 };
@@ -74,7 +75,7 @@ static enum pe_status admit_norms(struct pe_plan *plan, bool f64, struct pe_erro
 
 static bool is_f64(enum pe_dtype dtype) { return dtype == PE_F64; }
 
-/* Words are few. */
+/* Sequences of words are short. */
 static bool are_few_words(const struct pe_attention *t)
 {
     double n = (double)t->q_len, dim = (double)t->embedded.dim;

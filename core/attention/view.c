@@ -1,19 +1,19 @@
-/* What a query sees: a stretch of keys, and of those the ones that are no padding. */
+/* Finds the keys that a query sees: a range of keys without the padding in it. */
 #include "core/attention/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Masks compare positions where each token has one of its own, else places in the sequence (bottom-right): several
- * axes, class tokens without a position. */
+/* Masks compare positions if each token has its own, else indices in the sequence (aligned bottom-right), e.g. with
+ * several axes or class tokens without a position. */
 static bool are_runs(const struct pe_plan *plan)
 {
     const struct pe_attention *t = plan->attention;
     return t->by_place || plan->seq.piece || (!plan->seq.q->list && !plan->seq.k->list);
 }
 
-/* Where query i stands if key 0 is at 0. Packed sequences are places too. */
+/* The place of query i if key 0 is at 0. In packed sequences places are indices too. */
 static double place(const struct pe_plan *plan, size_t i)
 {
     const struct pe_attention *t = plan->attention;
@@ -27,7 +27,8 @@ static size_t clamp(double x, size_t low, size_t high)
     return x <= (double)low ? low : x >= (double)high ? high : (size_t)x;
 }
 
-/* first ≤ key < end where q - k < reach_left, k - q ≤ reach_right, and k ≤ q if causal; all of them integers. */
+/* The keys with q - k < reach_left, k - q ≤ reach_right and, if causal, k ≤ q are first ≤ key < end. All values are
+ * integers. */
 static void view_of_run(const struct pe_plan *plan, size_t i, struct pe_view *view)
 {
     const struct pe_attention *t = plan->attention;
@@ -74,7 +75,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Lists: is there a seen key between q - reach_left and q + reach, both exclusive or, if causal, up to q? */
+/* For listed positions: does query q see a key? Finds the first key with q - k < reach_left and checks the other
+ * limits for it. */
 static bool list_sees(const struct pe_mask *mask, const double *sorted, size_t n, double q)
 {
     size_t low = 0, high = n; /* the first key with q - k < reach_left */
@@ -103,7 +105,7 @@ static uint64_t count_list(const struct pe_plan *plan, size_t batch, double *sor
     return empty;
 }
 
-/* Runs: the number of seen keys before each key tells how many are in a stretch. */
+/* For runs: the number of seen keys before each key gives the number of seen keys in any range. */
 static uint64_t count_runs(const struct pe_plan *plan, size_t batch, double *before)
 {
     const struct pe_attention *t = plan->attention;
@@ -120,7 +122,7 @@ static uint64_t count_runs(const struct pe_plan *plan, size_t batch, double *bef
     return empty;
 }
 
-/* Runs are counted; lists are sorted, and each query is sought. */
+/* Keys of runs are counted; lists are sorted and searched for each query. */
 static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_attention *t = plan->attention;

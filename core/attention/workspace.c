@@ -1,5 +1,5 @@
-/* Workspaces: working memory of those who fill. All is allocated when the plan is made, so filling cannot fail; pages
- * that nobody writes take no memory. */
+/* Workspaces: working memory of the threads that fill. All of it is allocated with the plan, so filling cannot fail;
+ * pages that are never written take no memory. */
 #include "core/attention/internal.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@
 
 enum { NOTHING_LOADED = 0 }; /* heads are counted from 1 */
 
-/* Numbers of keys or values, after which the workspace asks whether it is still wanted: half a millisecond. */
+/* After this many numbers of keys or values, half a millisecond, the thread checks whether the request was
+ * cancelled. */
 enum { ASK_NUMBERS = 1 << 17 };
 
 /* ---- Making ---- */
@@ -20,7 +21,7 @@ static bool is_normalised(const struct pe_plan *plan)
     return attend && attend->cosine && attend->cosine(plan, 0, &factor);
 }
 
-/* May a tensor's rows be used where they are? */
+/* Can a tensor's rows be used in place? */
 static bool serves_as_is(const struct pe_plan *plan, const struct pe_operand *op, bool is_value)
 {
     const struct pe_attention *t = plan->attention;
@@ -114,7 +115,7 @@ void pe_workspaces_drop(struct pe_attention *t)
 
 /* ---- Borrowing ---- */
 
-/* The workspace that has the unit already, else any that is free, the least used first. */
+/* Chooses the workspace that already holds the unit, else any free one, the least used first. */
 static struct pe_workspace *choose(const struct pe_attention *t, uint64_t unit)
 {
     struct pe_workspace *any = NULL;
@@ -129,7 +130,8 @@ static struct pe_workspace *choose(const struct pe_attention *t, uint64_t unit)
     return any;
 }
 
-/* A stream of the server has three pieces at work; several streams of one plan have more than there are workspaces. */
+/* A stream of the server fills three pieces at a time, so several streams of one plan may need more workspaces than
+ * there are. */
 struct pe_workspace *pe_workspace_borrow(const struct pe_attention *t, uint64_t unit)
 {
     for (;;) {
@@ -152,7 +154,8 @@ void pe_workspace_return(struct pe_workspace *workspace, uint64_t unit)
 /* phi(x) = elu(x) + 1 > 0 */
 static double phi(double x) { return x > 0 ? x + 1 : exp(x); }
 
-/* Row row0 + i of a side's table of cosines and sines; made here, some rows at a time, where it is not kept. */
+/* Rows from row0 on of a side's table of cosines and sines. Without a stored table they are computed here, some rows
+ * at a time. */
 struct angles {
     size_t first, n;
     double values[PE_SCRATCH_BYTES / sizeof(double)];
@@ -183,7 +186,7 @@ static void normalise(double *x, size_t n)
         x[c] /= norm;
 }
 
-/* One row, changed before it is turned. */
+/* Loads one row that must be changed before it is rotated. */
 static void load_changed(const struct pe_plan *plan, const struct pe_operand *op, const char *from,
                          const double *cosines, char *to, char *plain)
 {
@@ -202,7 +205,7 @@ static void load_changed(const struct pe_plan *plan, const struct pe_operand *op
         pe_convert(t->a->dtype, to, PE_F64, x, t->head_dim);
 }
 
-/* A row of a tensor may stand at any address: .npy parts begin where the part before them ends. */
+/* A row of a tensor may be at any address, because a .npy part begins where the part before it ends. */
 static void load_row(const struct pe_plan *plan, const struct pe_operand *op, const char *from, const double *cosines,
                      char *to, char *plain)
 {
@@ -258,7 +261,7 @@ const char *pe_workspace_keys(const struct pe_attention *t, const struct pe_work
                         : (const char *)k->tensor.data + (batch * k->batch_step + kv_head * k->head_step) * t->a->size;
 }
 
-/* A whole number of panels at a time. */
+/* Packs a whole number of panels at a time. */
 static void pack(const struct pe_attention *t, const char *keys, size_t stride, char *panels)
 {
     size_t rows = ASK_NUMBERS / t->head_dim & ~(size_t)63, n;

@@ -59,7 +59,7 @@ static double meet(const struct pe_absolute *a, double x, double pe)
     }
 }
 
-/* Numbers of JSON text are a tensor of f32, like q and k. */
+/* Numbers from JSON text count as a tensor of f32, like q and k. */
 static double x_at(const struct pe_absolute *a, uint64_t i)
 {
     double x = pe_element(a->x.dtype, a->x.data, i);
@@ -68,7 +68,8 @@ static double x_at(const struct pe_absolute *a, uint64_t i)
 
 enum { TILE = PE_SCRATCH_BYTES / sizeof(double) };
 
-/* Columns col0 … col0+n-1 of n_rows rows at consecutive positions, meeting the encoding's columns pe_col0 …. */
+/* Columns col0 … col0+n-1 of n_rows rows at consecutive positions, combined with the encoding's columns from pe_col0
+ * on. */
 static void combine_tile(const struct pe_plan *plan, size_t source, const struct pe_output *out,
                          const struct pe_block *b, uint64_t row, size_t n_rows, uint64_t col, size_t n, void *dst)
 {

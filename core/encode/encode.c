@@ -37,7 +37,7 @@ static void turn(const char *from, size_t n_rows, size_t n_cols, size_t size, ch
             memcpy(to + (j * stride + i) * size, from + (i * n_cols + j) * size, size);
 }
 
-/* A block of the transposed table, made in tiles of the table itself. */
+/* Fills a block of the transposed table from tiles of the table itself. */
 static void fill_transposed(const struct pe_plan *plan, size_t i, const struct pe_block *b, char *dst)
 {
     _Alignas(64) double tile[TILE_SIDE * TILE_SIDE];

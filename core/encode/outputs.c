@@ -1,4 +1,4 @@
-/* From output rows and the names asked for to shaped tensors with their sources. */
+/* Turns output rows and the requested names into shaped tensors with their sources. */
 #include "core/encode/combine.h"
 #include "core/encode/outputs.h"
 #include "core/request/shape.h"
@@ -89,7 +89,7 @@ static enum pe_status hidden_row(const struct pe_output_row *row, size_t asked, 
     return pe_fail(err, pointer, "output \"%s\" is not answered here: it needs %s", row->name, row->when);
 }
 
-/* The row of that name which is answered under this config, or an error with what is. */
+/* Finds the output row of that name under this config, or fails and lists the available outputs. */
 static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const char *name, size_t *id,
                                struct pe_error *err)
 {
@@ -116,7 +116,7 @@ static enum pe_status find_row(const struct pe_plan *plan, size_t asked, const c
     return hidden ? hidden_row(hidden, asked, err) : pe_output_unknown(plan, asked, name, names, err);
 }
 
-/* The encoding that `combined` is made of stands behind the outputs. */
+/* The encoding that `combined` uses is a source after the outputs. */
 static void add_hidden_encoding(struct pe_plan *plan)
 {
     plan->sources[plan->n_sources++].id = pe_output_row_find(plan->scheme, "encoding");
@@ -132,7 +132,7 @@ static size_t choose_own(struct pe_plan *plan, bool on_request)
     return n;
 }
 
-/* Those asked for, else the scheme's own; with x, `combined`. */
+/* Chooses the requested outputs, else the scheme's own; with x, `combined`. */
 static enum pe_status choose(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     size_t n = 0;
@@ -145,7 +145,7 @@ static enum pe_status choose(struct pe_plan *plan, const struct pe_request *requ
         plan->sources[n++].id = PE_COMBINED;
     if (n == 0)
         n = choose_own(plan, false);
-    if (n == 0) /* what is answered by default needs weights, and there are none */
+    if (n == 0) /* the default outputs need weights, and there are none */
         n = choose_own(plan, true);
     plan->n_outputs = plan->n_sources = n;
     if (pe_absolute_has_x(plan))
@@ -239,7 +239,7 @@ enum pe_status pe_check_phases(const struct pe_plan *plan, const struct pe_wave 
                    fastest * farthest, farthest, fastest);
 }
 
-enum { PADDING = 32 }; /* columns that the table of an axis has more */
+enum { PADDING = 32 }; /* extra columns in the table of an axis */
 
 static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *err)
 {
@@ -248,7 +248,7 @@ static enum pe_status source(struct pe_plan *plan, size_t i, struct pe_error *er
     if (!plan->scheme->columns || from->id == PE_COMBINED)
         return PE_OK;
     if (n > PE_DIM_MAX * (size_t)4)
-        return PE_OK; /* longer than any table of waves: a row of positions */
+        return PE_OK; /* a row of positions is longer than any table of waves */
     struct pe_cost cost = {0, 0};
     pe_cost_waves(&cost, (double)n + PADDING * plan->seq.n_axes);
     if (plan->outputs[i].dtype == PE_BF16)
@@ -293,7 +293,7 @@ static void transpose(struct pe_plan *plan)
 
 enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
-    /* Those asked for or else the scheme's own, with `combined` and the encoding it is made of. */
+    /* Room for the requested outputs, else the scheme's own, plus `combined` and its encoding. */
     size_t room = 2 + (request->n_outputs ? request->n_outputs : count_rows(plan->scheme));
     enum pe_status status = pe_outputs_twice(request, err);
     if (!status)

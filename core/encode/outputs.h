@@ -4,7 +4,7 @@
 
 #include "core/scheme.h"
 
-/* Chooses the outputs of an encoding plan whose config and sequence are resolved, and makes their sources. */
+/* Chooses the outputs of an encoding plan whose config and sequence are resolved, and allocates their sources. */
 enum pe_status pe_outputs_init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err);
 
 /* Allocates n outputs and their sources in the plan. */

@@ -1,4 +1,5 @@
-/* Writes blocks of a source: a table of waves, the float32 recipe, or what the scheme's own fill() writes. */
+/* Writes blocks of a source: a table of waves, the float32 recipe, or the values that the scheme's own fill()
+ * writes. */
 #include "core/encode/source.h"
 #include "core/waves/float32.h"
 

@@ -1,24 +1,27 @@
-/* Runs of positions in bf16, by floats: rows on both sides of an anchor, x(±φ) = X·cos φ ± Y·sin φ. Eight bits are
- * kept, so 24 are enough, of which an instruction takes twice as many as of doubles; and since every row comes from the
- * anchor alone, no error grows from row to row.
+/* Runs of positions in bf16, by floats: rows on both sides of an anchor, x(±φ) = X·cos φ ± Y·sin φ. The result keeps
+ * eight bits, so the 24 bits of a float are enough, and an instruction processes twice as many floats as doubles.
+ * Every row comes from the anchor alone, so errors do not grow from row to row.
  *
  * Error, u = 2^-24, M = min(amplitude, |X| + |Y|·reach) ≤ 2^e. X, Y, the cosine and the sine have been rounded once,
- * the first product is, the second may be: 3u·(|X·cos φ| + |Y·sin φ|), which is at most 3u·M, by Cauchy and Schwarz for
- * the amplitude. The sum's rounding is at most u·2^e/2. What the doubles behind X and Y are wrong by is together less
- * than u/8·2^e, or all is doubted: 3.7u·2^e, and E = 4u·2^e.
+ * the first product is, the second may be: 3u·(|X·cos φ| + |Y·sin φ|), which is at most 3u·M, by Cauchy and Schwarz
+ * for the amplitude. The sum's rounding is at most u·2^e/2. What the doubles behind X and Y are wrong by is together
+ * less than u/8·2^e, or all is doubted: 3.7u·2^e, and E = 4u·2^e.
  *
- * The test: f, the float, lies in f's own binade at d = f - m from m, the middle between the two bf16 around it; d is
- * exact. Where |d| > 1.03·E the exact value is on the same side of m. It might still be beyond the next middle, which
- * for f next to a power of two is half as far from it; but |d| is at most half a unit of bf16, which are powers of two
- * as E is: so E is at most a quarter of a unit, and f no farther than that from the next middle the other way.
+ * The test: f, the float, lies in f's own binade at d = f - m from m, the middle between the two bf16 around it; d
+ * is exact. Where |d| > 1.03·E the exact value is on the same side of m. It might still be beyond the next middle,
+ * which for f next to a power of two is half as far from it; but |d| is at most half a unit of bf16, which are
+ * powers of two as E is: so E is at most a quarter of a unit, and f no farther than that from the next middle the
+ * other way.
  *
- * Some value in 2000 is doubted in columns that take whole turns: twice E, four and a half times (each binade of sizes
- * has half as many values and twice as many middles) 2^8. The caller makes those again, so it is told their places. */
+ * Some value in 2000 is doubted in columns that take whole turns: twice E, four and a half times (each binade of
+ * sizes has half as many values and twice as many middles) 2^8. The caller makes those again, so it is told their
+ * places. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 
-/* As many floats as a register has. Columns are taken in pairs of neighbours, a register of the even ones and one of
- * the odd: then their halves come together by a shift and a choice, without crossing a register. */
+/* The floats of a register. Columns are processed in neighbouring pairs, with a register for the even columns and
+ * one for the odd: their upper halves are then combined by a shift and a selection, without moving data across a
+ * register. */
 enum { WIDE = 2 * LANES };
 typedef float vw __attribute__((vector_size(WIDE * sizeof(float))));
 
@@ -87,7 +90,7 @@ PE_INLINED uint32_t signs(vu x)
 #endif
 }
 
-/* The floats of the even and of the odd numbers. */
+/* The even and the odd numbers, as floats. */
 PE_INLINED void part(const double *from, vw parts[2])
 {
 #if defined(__AVX2__) && !defined(__AVX512F__)
@@ -110,7 +113,7 @@ PE_INLINED void part(const double *from, vw parts[2])
 /* ---- A group: a register of even columns and one of odd ---- */
 
 struct group {
-    vw x[2], y[2], square[2]; /* the square of what |d| must be above */
+    vw x[2], y[2], square[2]; /* the square of the bound that |d| must exceed */
 };
 
 PE_INLINED struct group start(const struct pe_anchors *a, size_t j)
@@ -123,7 +126,7 @@ PE_INLINED struct group start(const struct pe_anchors *a, size_t j)
     return g;
 }
 
-/* Signs where x may be rounded wrong: of d² - square. */
+/* Signs of d² - square: negative where the rounding of x may be wrong. */
 PE_INLINED vu doubt(vw x, vw square)
 {
     vw d = x - (vw)halves_of((vu){0} + HALF, (vu)x);
@@ -136,14 +139,14 @@ PE_INLINED vu doubt(vw x, vw square)
 #endif
 }
 
-/* Half of what the last bit is worth is added, the rest cut off: which way a middle goes does not matter. */
+/* Adds half of the last kept bit and cuts off the rest. The rounding of a midpoint does not matter here. */
 PE_INLINED void put(vw even, vw odd, uint16_t *to)
 {
     vu both = halves_of(((vu)even + HALF) >> HALF_BITS, (vu)odd + HALF);
     memcpy(to, &both, sizeof both);
 }
 
-/* A row of a group on both sides. */
+/* A row of a group on both sides of the anchor. */
 struct both {
     vw up[2], down[2];
 };
@@ -159,7 +162,7 @@ PE_INLINED struct both turned(const struct group *g, const float *const steps[4]
     return r;
 }
 
-/* Writes it; a bit for every pair of columns with a doubt. */
+/* Writes it; returns a bit for every pair of columns with a doubtful value. */
 PE_INLINED uint32_t put_both(const struct group *g, struct both r, uint16_t *above, uint16_t *below)
 {
     put(r.up[0], r.up[1], above);
@@ -168,7 +171,8 @@ PE_INLINED uint32_t put_both(const struct group *g, struct both r, uint16_t *abo
                  doubt(r.down[1], g->square[1]));
 }
 
-/* All rows of a group; what is doubted in each goes to places. A row is made while the one before is written. */
+/* All rows of a group; the doubtful places of each go to places. A row is computed while the row before it is
+ * written. */
 PE_INLINED void fill_group(const struct pe_anchors *a, size_t j, uint16_t *out, size_t stride,
                            uint32_t places[PE_RUN_HALF])
 {

@@ -1,4 +1,5 @@
-/* The kernels of attention rows for floats: the width, the constants and the sums; all else is in attend_rows.h. */
+/* The kernels of attention rows for floats: the width, the constants and the sums; everything else is in
+ * attend_rows.h. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 #if defined(__x86_64__)
@@ -67,7 +68,7 @@ static inline void add_octet(real *s, octet x, real factor)
     _mm256_storeu_ps(s, _mm256_add_ps(_mm256_loadu_ps(s), _mm256_mul_ps(x, _mm256_set1_ps(factor))));
 }
 
-/* Pairs of numbers, then pairs of pairs, then halves change places. */
+/* Swaps pairs of numbers, then pairs of pairs, then halves. */
 static inline void transpose(octet x[8])
 {
     octet y[8], z[8];
@@ -88,7 +89,7 @@ static inline void transpose(octet x[8])
 }
 #endif
 
-/* The numbers of WIDTH neighbouring rows, which stand within WIDTH of one place. */
+/* The numbers of WIDTH neighbouring rows, all within WIDTH numbers of one place. */
 static inline vr neighbours(const real *table, const int32_t *index)
 {
 #if defined(__AVX512F__)

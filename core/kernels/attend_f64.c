@@ -1,4 +1,5 @@
-/* The kernels of attention rows for doubles: the width, the constants and the sums; all else is in attend_rows.h. */
+/* The kernels of attention rows for doubles: the width, the constants and the sums; everything else is in
+ * attend_rows.h. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 #if defined(__x86_64__)
@@ -39,7 +40,7 @@ static inline void widen(vr x, vd wide[WIDTH / LANES]) { wide[0] = x; }
 
 #include "core/kernels/attend_products.h"
 
-/* The numbers of WIDTH neighbouring rows, which stand within WIDTH of one place. */
+/* The numbers of WIDTH neighbouring rows, all within WIDTH numbers of one place. */
 static inline vr neighbours(const real *table, const int32_t *index)
 {
 #if defined(__AVX512F__)

@@ -1,9 +1,10 @@
-/* Terms looked up by distance: a row of products of which each key takes the one of its relative position. A template,
- * included behind attend_rows.h; the type's own file defines neighbours().
+/* Terms looked up by distance: each key reads the entry of its relative position from a row of products. A template,
+ * included after attend_rows.h; the type's own file defines neighbours().
  *
- * Along a row of logits relative positions go up by one at a time, and so do rows of a table, or they stay: far
- * distances share one. So what WIDTH keys side by side take stands within WIDTH numbers: one load and one permutation
- * find it, where a gather loads each alone. Values are chosen and added, as in a plain loop. */
+ * Along a row of logits, relative positions rise by one, and the rows of a table rise by one or stay, because long
+ * distances share a row. So the entries of WIDTH neighbouring keys are within WIDTH numbers: one load and one
+ * permutation find them, while a gather loads each one separately. Values are only selected and added, as in a plain
+ * loop. */
 
 /* s[j] += table[index[j]] */
 void KERNEL(pick_add)(real *restrict s, const real *restrict table, const int32_t *restrict index, size_t n)
@@ -15,7 +16,7 @@ void KERNEL(pick_add)(real *restrict s, const real *restrict table, const int32_
         s[j] += table[index[j]];
 }
 
-/* One by one, rows first … of keys j … end. */
+/* Plain loop: rows first … of keys j … end. */
 static void across_plainly(real *s, size_t s_stride, const real *table, size_t t_stride, const int32_t *index,
                            size_t first, size_t n_rows, size_t j, size_t end, real factor)
 {
@@ -25,8 +26,8 @@ static void across_plainly(real *s, size_t s_stride, const real *table, size_t t
 }
 
 #ifdef HAS_TILES
-/* Eight rows of eight keys. A key's eight queries take neighbours of its own row of the table, the last query first;
- * turning the square over puts them where they belong. */
+/* Eight rows of eight keys. A key's eight queries read neighbouring entries of its own row of the table, the last
+ * query first; a transpose of the square puts them in place. */
 static inline void square(real *s, size_t s_stride, const real *table, size_t t_stride, const int32_t *index,
                           real factor)
 {
@@ -39,7 +40,8 @@ static inline void square(real *s, size_t s_stride, const real *table, size_t t_
 }
 #endif
 
-/* What the next sixteen keys will take of their rows of the table: from the last query's to the first one's. */
+/* Prefetches the entries that the next sixteen keys will read from their rows of the table, from the last query's to
+ * the first query's. */
 static inline void bring_row_nearer(const real *table, const int32_t *index, size_t n_rows)
 {
     int32_t last = index[1 - (ptrdiff_t)n_rows], first = index[0];
@@ -48,7 +50,7 @@ static inline void bring_row_nearer(const real *table, const int32_t *index, siz
         __builtin_prefetch(at);
 }
 
-/* s[i, j] += factor · table[j, index[j - i]]. Sixteen keys at a time: a line of the cache of each row. */
+/* s[i, j] += factor · table[j, index[j - i]]. Sixteen keys at a time: one cache line of each row. */
 void KERNEL(pick_across_add)(real *restrict s, size_t s_stride, const real *restrict table, size_t t_stride,
                              const int32_t *restrict index, size_t n_rows, size_t n, real factor)
 {

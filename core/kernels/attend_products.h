@@ -1,20 +1,21 @@
-/* Matrix products of attention: a few rows of queries with many of keys that have been laid out in panels. A template,
- * included behind attend_rows.h for floats and for doubles.
+/* Matrix products of attention: a few rows of queries with many rows of keys, which are laid out in panels. A
+ * template, included after attend_rows.h for floats and for doubles.
  *
  *     c[i, j] = scale · (… ((a_i0·b_j0) + a_i1·b_j1) + …)
  *
- * Each product is fused with its sum where the machine can, and each sum runs through k in order, so an element depends
- * on its own two rows only, wherever it stands and however many are worked on with it. Its error is at most
- * (k + 1)·u/(1 - (k + 1)·u) of scale · sum of |a·b|, u half an ulp of 1: what any order of summation is promised.
+ * Each product is fused with its sum where the machine can, and each sum runs through k in order, so an element
+ * depends on its own two rows only, whatever its place and whichever elements are computed with it. Its error is at
+ * most (k + 1)·u/(1 - (k + 1)·u) of scale · sum of |a·b|, u half an ulp of 1: the bound that holds for any order of
+ * summation.
  *
- * A general product lays out both matrices anew in each call and passes over c before it adds to it; with k = 64 that
- * takes as long as half of the multiplications. Here keys are laid out once for a head and c is written once.
+ * A general product lays out both matrices again in each call and passes over c before adding to it; with k = 64
+ * that takes as long as half of the multiplications. Here keys are laid out once for a head and c is written once.
  *
  * Sizes. A tile is TALL rows by two registers of columns. Its 2·TALL sums stay in registers for all of k, beside two
- * registers of the panel and one of the row: 12 + 3 of 16, or 24 + 3 of 32. Two multiply-adds start in a cycle and take
- * four, so eight sums or more are needed, also in the SHORT tiles of what is left. A panel is 128 bytes wide, two
- * registers of the widest kind: with k = 64 its 8 KiB stay in the first-level cache while all rows go past it. While
- * a tile is summed, the next panel and the tile's place in c come nearer: they wait in farther caches. */
+ * registers of the panel and one of the row: 12 + 3 of 16, or 24 + 3 of 32. Two multiply-adds start in a cycle and
+ * take four, so eight sums or more are needed, also in the SHORT tiles of the remaining rows. A panel is 128 bytes
+ * wide, two registers of the widest kind: with k = 64 its 8 KiB stay in the first-level cache while all rows go past
+ * it. While a tile is summed, the next panel and the tile's place in c are prefetched from outer caches. */
 #if defined(__AVX512F__) || defined(__aarch64__)
 enum { TALL = 12, SHORT = 8 };
 #else
@@ -22,7 +23,7 @@ enum { TALL = 6, SHORT = 4 };
 #endif
 enum { PANEL = 128 / sizeof(real), TILE = 2 * WIDTH };
 
-/* b [n, k] to panels [n/PANEL, k, PANEL], zeros behind its last row. */
+/* b [n, k] to panels [n/PANEL, k, PANEL], zeros after its last row. */
 void KERNEL(pack)(const real *b, size_t b_stride, size_t n, size_t k, real *panels)
 {
     for (size_t j = 0; j < n; j += PANEL, b += PANEL * b_stride)
@@ -35,7 +36,7 @@ void KERNEL(pack)(const real *b, size_t b_stride, size_t n, size_t k, real *pane
  * stack, and each step waits for them. */
 typedef real anywhere __attribute__((vector_size(WIDTH * sizeof(real)), aligned(sizeof(real)), may_alias));
 
-/* rows is a constant where it is called. */
+/* rows must be a compile-time constant at each call. */
 PE_INLINED void tile(size_t rows, size_t k, real scale, const real *a, size_t a_stride, const real *b, real *c,
                      size_t c_stride)
 {
@@ -58,7 +59,8 @@ PE_INLINED void tile(size_t rows, size_t k, real scale, const real *a, size_t a_
     }
 }
 
-/* Functions of their own: within a loop over tiles GCC keeps the scale in a register, which is then one too many. */
+/* Separate functions: inside a loop over tiles, GCC would keep the scale in a register, which is then one register
+ * too many. */
 #define TILE_OF(name, rows)                                                                                            \
     static __attribute__((noinline)) void name(size_t k, real scale, const real *a, size_t a_stride, const real *b,    \
                                                real *c, size_t c_stride)                                               \
@@ -69,7 +71,7 @@ TILE_OF(tall_tile, TALL)
 TILE_OF(short_tile, SHORT)
 TILE_OF(single_tile, 1)
 
-/* n lines of the next panel's columns, as far away as the panel is long. */
+/* Prefetches n lines of the next panel's columns, one panel length ahead. */
 static inline void bring_nearer(const real *b, size_t n)
 {
     for (size_t x = 0; x < n; x++)
@@ -93,7 +95,7 @@ static void strip(size_t m, size_t k, real scale, const real *a, size_t a_stride
         single_tile(k, scale, a + i * a_stride, a_stride, b, c + i * c_stride, c_stride);
 }
 
-/* The same, of which only columns skip … skip+n-1 are wanted. */
+/* The same, if only columns skip … skip+n-1 are wanted. */
 static void part_of_strip(size_t m, size_t k, real scale, const real *a, size_t a_stride, const real *b, size_t skip,
                           size_t n, real *c, size_t c_stride)
 {

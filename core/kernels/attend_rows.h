@@ -1,15 +1,16 @@
-/* Rows of attention: maxima, exponentials and their sums, caps, gates and biases, on rows of any length and place.
+/* Rows of attention: maxima, exponentials and their sums, caps, gates and biases, on rows of any length and
+ * alignment.
  *
- * A template: attend_f32.c and attend_f64.c define the type and its constants and include it. Unlike the other kernels'
- * results, those of exp, cap and sigmoid differ in last bits between instruction sets: products are fused where the
- * machine can. An element's value depends on nothing but itself: what is left of a row after whole groups of registers
- * goes through the same operations in a padded group. */
+ * A template: attend_f32.c and attend_f64.c define the type and its constants and include it. Unlike the other
+ * kernels' results, those of exp, cap and sigmoid differ in last bits between instruction sets: products are fused
+ * where the machine can. An element's result depends on the element alone: the remainder of a row after whole groups
+ * of registers goes through the same operations in a padded group. */
 #include <math.h>
 
 typedef whole vm __attribute__((vector_size(WIDTH * sizeof(real)))); /* masks: a comparison's 0 and -1 */
 typedef word vw __attribute__((vector_size(WIDTH * sizeof(real))));  /* bits, which may overflow */
 
-/* A group: this many registers are worked on side by side, to hide the latency of a step. */
+/* A group: this many registers are processed in parallel, to hide the latency of a step. */
 enum { SIDE = 4, GROUP = SIDE * WIDTH };
 #define EACH for (size_t k = 0; k < SIDE; k++)
 
@@ -61,7 +62,7 @@ static inline void forget_after(size_t n, vr x[SIDE])
     EACH x[k] = (vr)((vm)x[k] & (lane < (whole)n - (whole)(k * WIDTH)));
 }
 
-/* The larger of two; x where it is NaN, as the machine's own instruction has it. */
+/* The larger of two; x if it is NaN, like the machine's own instruction. */
 static inline vr at_least(vr x, vr low)
 {
 #ifdef NATIVE
@@ -127,8 +128,8 @@ static inline void scale_by_powers(const struct powers *e, vr p[SIDE])
 #endif
 }
 
-/* p = e^x for x that is not much above 0; makes x 0 where p is. What is masked out is so common in attention that it
- * must not come to 0 by way of an underflow, which some machines take a hundred cycles for. 1 + r is summed exactly. */
+/* p = e^x for x that is not much above 0; makes x 0 where p is. Masked entries are so common in attention that they
+ * must not reach 0 through an underflow, which takes a hundred cycles on some machines. 1 + r is summed exactly. */
 static inline void exponential(vr x[SIDE], vr p[SIDE])
 {
     struct powers e;
@@ -153,7 +154,7 @@ static inline void exponential_minus_one(const vr x[SIDE], vr m[SIDE])
     EACH m[k] = plus(power[k], e.r[k] + e.tail[k], power[k] - 1);
 }
 
-/* Sums in double, a register's lanes apart until the row's end. */
+/* Sums in double, separate for each lane of a register until the end of the row. */
 struct sums {
     vd of_exp[WIDTH / LANES], of_product[WIDTH / LANES];
 };
@@ -278,7 +279,7 @@ static inline void capped(vr s[SIDE], real cap)
     EACH s[k] = where(size[k] < TANH_TINY, s[k], m[k] * cap);
 }
 
-/* 1/(1 + e^-s) = e^s/(1 + e^s): whichever has the exponential of a negative number, which cannot overflow. */
+/* 1/(1 + e^-s) = e^s/(1 + e^s): uses the form with the exponential of a negative number, which cannot overflow. */
 static inline void gated(vr s[SIDE], real unused)
 {
     (void)unused;
@@ -288,7 +289,7 @@ static inline void gated(vr s[SIDE], real unused)
     EACH s[k] = where(s[k] < 0, e[k], everywhere(1)) / (e[k] + 1);
 }
 
-/* out = change(s), all along the row. */
+/* out = change(s) for the whole row. */
 PE_INLINED void map(void (*change)(vr[SIDE], real), real parameter, const real *s, size_t n, real *out)
 {
     vr x[SIDE];

@@ -17,14 +17,14 @@ static inline float float_of_f16(uint16_t h)
     union float_bits small = {.f = (float)(int32_t)size * 0x1p-24f}, v = {.u = (size << 13) + 0x38000000};
     v.u = size < 0x400 ? small.u : v.u;
     v.u = size >= 0x7c00 ? 0x7f800000 | size << 13 : v.u;
-    v.u = size > 0x7c00 ? v.u | 0x400000 : v.u; /* a NaN that speaks up is quieted, as the instruction does */
+    v.u = size > 0x7c00 ? v.u | 0x400000 : v.u; /* a signalling NaN becomes quiet, as with the instruction */
     v.u |= sign;
     return v.f;
 }
 
 #if defined(__AVX2__) && defined(__F16C__)
 
-/* As in rotate.c: these loops are the first to touch what was sent. */
+/* As in rotate.c: these loops are the first to touch the input. */
 enum { AHEAD = 4096 };
 
 static inline void call_for(const uint16_t *from) { __builtin_prefetch((const char *)from + AHEAD); }
@@ -50,7 +50,8 @@ static size_t widen_bf16(const uint16_t *from, size_t n, float *to)
     return i;
 }
 
-/* The instruction keeps a NaN's fraction, other machines do not: a register with one is left to the plain code. */
+/* The instruction keeps a NaN's fraction, but other machines do not, so the plain code handles a register with a
+ * NaN. */
 static size_t narrow_f16(const float *from, size_t n, uint16_t *to)
 {
     size_t i = 0;

@@ -1,5 +1,5 @@
-/* One float to f16 or bf16, ties to even, in plain integer arithmetic: what core/numeric/dtype.c rounds single values
- * with and halves.c whole rows. */
+/* One float to f16 or bf16, ties to even, in plain integer arithmetic: used by core/numeric/dtype.c for single
+ * values and by halves.c for whole rows. */
 #ifndef PE_HALVES_H
 #define PE_HALVES_H
 
@@ -11,7 +11,7 @@ union float_bits {
     uint32_t u;
 };
 
-/* The bits of a double's fraction that a float has not, and of a float's that the narrow types have not. */
+/* The bits of a double's fraction that a float lacks, and the bits of a float's fraction that the narrow types lack. */
 enum { DROPPED_F32 = 29, DROPPED_F16 = 13, DROPPED_BF16 = 16 };
 
 /* f16 from a float: add a half of the last kept bit less one, and the bit itself (round half to even); what is below

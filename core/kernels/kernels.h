@@ -12,17 +12,17 @@
 #define PE_KERNEL_NAME(name, suffix) PE_KERNEL_JOIN(name, suffix)
 #define PE_KERNEL(name) PE_KERNEL_NAME(name, PE_ISA_SUFFIX)
 
-/* What works on several registers must be one piece of code with its caller, or they go through memory; and constant
- * arguments choose what is compiled. */
+/* A function that works on several registers must be inlined into its caller, or the registers go through memory.
+ * Constant arguments also select the code that is compiled. */
 #define PE_INLINED static inline __attribute__((always_inline))
 
-/* Columns are worked on this many at a time; arrays of columns are padded to a multiple of it. */
+/* Columns are processed this many at a time; arrays of columns are padded to a multiple of it. */
 enum { PE_WAVES_LANES = 32 };
 
-/* values[j] = a_j · sin(π/2·(p·F_j + quarter_j)), F = fh + fl, a = ah + al (looked at only if scaled), for j < n
- * rounded up to PE_WAVES_LANES; nexts[j], where nexts is not NULL, the same a quarter on. bounds[j]: the exact value
- * lies within it of values[j]: 2^-50 of it, and 2^-98 of p·F·a_j, four times what the phase is uncertain by.
- * |p·F| < 2^51. */
+/* values[j] = a_j · sin(π/2·(p·F_j + quarter_j)), F = fh + fl, a = ah + al (used only if scaled), for j < n rounded
+ * up to PE_WAVES_LANES; nexts[j], if nexts is not NULL, is the same a quarter turn on. bounds[j]: the exact value
+ * lies within it of values[j]: 2^-50 of it, and 2^-98 of p·F·a_j, four times what the phase is uncertain by. |p·F| <
+ * 2^51. */
 typedef void pe_waves_fn(double p, const double *fh, const double *fl, const double *ah, const double *al,
                          const int64_t *quarter, bool scaled, size_t n, double *values, double *nexts, double *bounds);
 
@@ -94,16 +94,16 @@ typedef void pe_around_squares_fn(const double *x, const double *y, const double
                                   float *const squares[2]);
 #define PE_AROUND_CLEAR 0x1.08p-22F
 
-/* One head at one position: for c < n_pairs turns the pair x[c·step], x[c·step + partner] into y. */
+/* One head at one position: for c < n_pairs rotates the pair x[c·step], x[c·step + partner] into y. */
 typedef void pe_rotate_f32_fn(const double *cosines, const double *sines, const float *x, float *y, size_t n_pairs,
                               size_t step, size_t partner);
 typedef void pe_rotate_f64_fn(const double *cosines, const double *sines, const double *x, double *y, size_t n_pairs,
                               size_t step, size_t partner);
 
-/* n_heads heads, apart floats from one to the next, of n_rows rows of row_len floats, whose cosines and sines are
- * table_step floats apart (0: all at one position) and the same for each head. Turns the pairs x[c], x[c + partner] for
- * step 1, x[2c], x[2c + 1] for step 2, and writes nothing else. y is x or does not overlap it. Two products and their
- * sum, each rounded to f32. */
+/* n_heads heads, `apart` floats from one to the next, of n_rows rows of row_len floats, whose cosines and sines are
+ * table_step floats apart (0: all at one position) and the same for each head. Rotates the pairs x[c], x[c +
+ * partner] for step 1, x[2c], x[2c + 1] for step 2, and writes nothing else. y is x or does not overlap it. Two
+ * products and their sum, each rounded to f32. */
 typedef void pe_rotate_rows_fn(const float *cosines, const float *sines, size_t table_step, const float *x, float *y,
                                size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner,
                                size_t n_heads, size_t apart);
@@ -112,11 +112,12 @@ typedef void pe_rotate_rows_fn(const float *cosines, const float *sines, size_t 
 typedef void pe_of_half_fn(const uint16_t *from, size_t n, float *to);
 typedef void pe_to_half_fn(const float *from, size_t n, uint16_t *to);
 
-/* Rows of attention, any n and any place of an element's own alignment. exp, cap and sigmoid may differ in last bits
- * between instruction sets; each element's value is the same wherever in the row it is, each sum's for the same n.
+/* Rows of attention, of any length n, aligned to their elements. The last bits of exp, cap and sigmoid may differ
+ * between instruction sets. An element's value does not depend on its place in the row, and a sum depends only on
+ * its elements and n.
  *
- * exp: s[j] = e^(s[j] - max), within an ulp, 0 for -inf; max is a row's largest, or no s[j] is above it by more
- * than 70. Returns the sum of these; *weighted, where weighted is not NULL, is the sum of e^x·x for x = s[j] - max, in
+ * exp: s[j] = e^(s[j] - max), within an ulp, 0 for -inf; max is a row's largest, or no s[j] is above it by more than
+ * 70. Returns the sum of these; *weighted, where weighted is not NULL, is the sum of e^x·x for x = s[j] - max, in
  * which 0·-inf is 0. */
 typedef double pe_exp_f32_fn(float *s, size_t n, float max, double *weighted);
 typedef double pe_exp_f64_fn(double *s, size_t n, double max, double *weighted);
@@ -142,8 +143,9 @@ typedef void pe_cap_f64_fn(double *s, size_t n, double cap);
 typedef void pe_sigmoid_f32_fn(const float *s, size_t n, float *out);
 typedef void pe_sigmoid_f64_fn(const double *s, size_t n, double *out);
 
-/* s[j] += table[index[j]]; s[i, j] += factor · table[j, index[j - i]]. Along index, numbers go up by one or stay, or go
- * down by one or stay; index reaches from -n_rows + 1 to n - 1. 15 numbers behind any that index names can be read. */
+/* s[j] += table[index[j]]; s[i, j] += factor · table[j, index[j - i]]. Along index, numbers go up by one or stay, or
+ * go down by one or stay; index reaches from -n_rows + 1 to n - 1. 15 numbers after any entry that index names must
+ * be readable. */
 typedef void pe_pick_add_f32_fn(float *s, const float *table, const int32_t *index, size_t n);
 typedef void pe_pick_add_f64_fn(double *s, const double *table, const int32_t *index, size_t n);
 typedef void pe_pick_across_add_f32_fn(float *s, size_t s_stride, const float *table, size_t t_stride,
@@ -151,7 +153,7 @@ typedef void pe_pick_across_add_f32_fn(float *s, size_t s_stride, const float *t
 typedef void pe_pick_across_add_f64_fn(double *s, size_t s_stride, const double *table, size_t t_stride,
                                        const int32_t *index, size_t n_rows, size_t n, double factor);
 
-/* Panels of the rows of b [n, k]: [n/P rounded up, k, P], P = PE_PANEL_BYTES of numbers; zeros behind the last row. */
+/* Panels of the rows of b [n, k]: [n/P rounded up, k, P], P = PE_PANEL_BYTES of numbers; zeros after the last row. */
 enum { PE_PANEL_BYTES = 128 };
 typedef void pe_pack_f32_fn(const float *b, size_t b_stride, size_t n, size_t k, float *panels);
 typedef void pe_pack_f64_fn(const double *b, size_t b_stride, size_t n, size_t k, double *panels);
@@ -163,15 +165,15 @@ typedef void pe_products_f32_fn(size_t m, size_t first, size_t n, size_t k, floa
 typedef void pe_products_f64_fn(size_t m, size_t first, size_t n, size_t k, double scale, const double *a,
                                 size_t a_stride, const double *panels, double *c, size_t c_stride);
 
-/* Is one of n floats a middle between two numbers of f16, or of bf16? */
+/* Is one of n floats the midpoint between two numbers of f16, or of bf16? */
 typedef bool pe_middles_fn(const float *from, size_t n);
 
 /* Rows of a Toeplitz map: element j of row i is element n_rows-1-i+j of the vector, which has n_rows+n_cols-1. Elements
  * have `size` bytes, a power of two up to 8; rows of dst are stride bytes apart, a multiple of size. Any alignment. */
 typedef void pe_windows_fn(const void *vector, size_t size, size_t n_rows, size_t n_cols, void *dst, size_t stride);
 
-/* n_lines lines of n bytes, one after the other at dst; those of `from` are step bytes apart. Of each of them
- * PE_LINES_SLACK bytes more may be read, whatever they are. */
+/* n_lines lines of n bytes, one after the other at dst; those of `from` are step bytes apart. After each of them
+ * PE_LINES_SLACK more bytes may be read, with any contents. */
 typedef void pe_lines_fn(const void *from, size_t step, size_t n_lines, size_t n, void *dst);
 enum { PE_LINES_SLACK = 64 };
 

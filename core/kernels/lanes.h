@@ -43,7 +43,7 @@ static inline vd magnitude(vd x) { return (vd)((vi)x & INT64_MAX); }
 
 static inline vd choose(vi mask, vd yes, vd no) { return (vd)(((vi)yes & mask) | ((vi)no & ~mask)); }
 
-/* The smaller of two, lane by lane; which one where a NaN is, is not said. */
+/* The smaller of two, lane by lane; the result is unspecified if one is NaN. */
 static inline vd smaller(vd a, vd b)
 {
 #if defined(__AVX512F__)

@@ -1,6 +1,6 @@
-/* Whether any of a row's floats lies in the middle between two numbers of f16 or bf16: which way it is rounded is then
- * not told by the float (halves.c rounds rows). The loops have no decisions, so the compiler makes them as wide as the
- * registers; of f16's two cases AVX2 chooses best by hand. */
+/* Is any float of a row the midpoint between two numbers of f16 or bf16? The float alone then does not decide the
+ * rounding (halves.c rounds rows). The loops have no decisions, so the compiler makes them as wide as the registers;
+ * of f16's two cases AVX2 chooses best by hand. */
 #include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"
 
@@ -22,7 +22,7 @@ static inline __m256i are_middles(__m256 x)
     return _mm256_blendv_epi8(_mm256_cmpeq_epi32(dropped, _mm256_set1_epi32(0x1000)), small, is_small);
 }
 
-/* As many of n as whole registers hold; returns how many, and in *middles whether there was a middle. */
+/* Checks as many of n floats as fill whole registers. Returns how many; *middles states whether one was a midpoint. */
 static size_t look_at_registers(const float *from, size_t n, bool *middles)
 {
     __m256i found = _mm256_setzero_si256();

@@ -2,13 +2,13 @@
  *
  * Blocks of floats in floats, as frameworks do it: two products and their sum, each rounded. Cosine and sine were
  * rounded before, so each term has an error of 2u of itself and the sum of u, u = 2^-24: together at most 6u of the
- * larger term. Single heads, and whatever is not to be floats, in double, rounded once at the store: for tensors of
- * doubles, and for factors that no float holds.
+ * larger term. Single heads, tensors of doubles, and factors outside a float's range are computed in double and
+ * rounded once at the store.
  *
- * Why not double for all: floats and doubles are converted into each other at half the speed of a product, and a table
- * of doubles is twice the bytes. Measured on a Zen 3 with 4 MiB in place, double takes twice as long. Floats with all
- * that they lose kept beside them (Kahan's difference of products, cosines with their rests) are right to a unit and a
- * half of the result, take 1.3 to 1.5 times as long, and want a fused product on every machine.
+ * Why not double for all: floats and doubles are converted into each other at half the speed of a product, and a
+ * table of doubles is twice the bytes. Measured on a Zen 3 with 4 MiB in place, double takes twice as long. Floats
+ * with all that they lose kept beside them (Kahan's difference of products, cosines with their rests) are right to a
+ * unit and a half of the result, take 1.3 to 1.5 times as long, and want a fused product on every machine.
  *
  * No contraction (the build forbids it), so all machines give the same bytes. */
 #include "core/kernels/kernels.h"
@@ -53,7 +53,8 @@ ROTATE(double, pe_rotate_f64)
 
 /* ---- Blocks of floats ---- */
 
-/* A register of floats; a head of 64 channels has two of 16, and of its halves' rests there would be many. */
+/* The floats of a register, at most eight: half a head of 64 channels is only two registers of 16, and many heads would
+ * leave a remainder. */
 #if defined(__AVX2__)
 enum { WIDE = 8 };
 #else
@@ -86,8 +87,8 @@ PE_INLINED vw wide_load(const float *from)
 
 PE_INLINED void wide_store(float *to, vw v) { memcpy(to, &v, sizeof v); }
 
-/* WIDE pairs of n_heads heads, each apart from the one before: the table is read once for all of them. Of a head all
- * are read before the first is written. */
+/* Rotates WIDE pairs of n_heads heads, `apart` floats from one head to the next; the table is read once for all
+ * heads. All values of a head are read before the first is written. */
 PE_INLINED void turn_halves(const float *cosines, const float *sines, const float *x, float *y, size_t partner,
                             size_t n_heads, size_t apart)
 {
@@ -111,7 +112,7 @@ PE_INLINED void turn_neighbours(const float *cosines, const float *sines, const 
     }
 }
 
-/* n < WIDE pairs: the same with others beside them. */
+/* The same for n < WIDE pairs, with padding. */
 static void turn_rest(const float *cosines, const float *sines, const float *x, float *y, size_t n, size_t step,
                       size_t partner)
 {
@@ -130,14 +131,14 @@ static void turn_rest(const float *cosines, const float *sines, const float *x, 
         memcpy(y + partner, pairs + WIDE, n * sizeof *y);
 }
 
-/* Bytes from what is worked on to what is called for: out of place the cache sees four streams and keeps less far ahead
- * of each; a row takes 0.8 of the time. In place, where lines are there already, it would take 1.1. */
+/* Prefetch distance in bytes. Out of place, the cache sees four streams and prefetches less of each; with this
+ * prefetch a row takes 0.8 of the time. In place, where the lines are already in the cache, it would take 1.1. */
 enum { AHEAD = 4096 };
 
 PE_INLINED void call_for(const float *x) { __builtin_prefetch((const char *)x + AHEAD); }
 
-/* Heads that are turned together. Read for each, the table's bytes are as many as the tensor's: four at a time reach
- * 0.95 of what reading and writing alone does, two 0.9, one 0.75 (a Zen 3, 4 MiB in place). */
+/* Heads that are rotated together. If the table is read for each head, it has as many bytes as the tensor: four
+ * heads at a time reach 0.95 of the speed of reading and writing alone, two 0.9, one 0.75 (a Zen 3, 4 MiB in place). */
 enum { HEADS = 4 };
 
 PE_INLINED void turn_row(const float *cosines, const float *sines, const float *x, float *y, size_t n_pairs,
@@ -159,7 +160,7 @@ PE_INLINED void turn_row(const float *cosines, const float *sines, const float *
         turn_rest(cosines + c, sines + c, x + c * step, y + c * step, n_pairs - c, step, partner);
 }
 
-/* The compiler knows step and n_heads: a loop for each layout and each number of heads at a time. */
+/* step and n_heads are constants, so the compiler makes a loop for each layout and each number of heads. */
 PE_INLINED void turn_rows(const float *cosines, const float *sines, size_t table_step, const float *x, float *y,
                           size_t row_len, size_t n_rows, size_t n_pairs, size_t step, size_t partner, size_t n_heads,
                           size_t apart)

@@ -1,17 +1,17 @@
-/* How the doubles of a run are rounded and stored, and what is remembered of them, so that afterwards one comparison a
- * column tells whether all were rounded right. Work is done on two registers of doubles at a time: their floats fill
+/* Rounds and stores the doubles of a run, and records enough about them that one comparison per column decides
+ * afterwards whether all were rounded correctly. Two registers of doubles are processed at a time: their floats fill
  * one register, which is stored at once.
  *
  * f32: x, known to E, is rounded right unless a middle between two floats is within E. The middle between the two
- * floats around x has x's upper bits, then a one, then zeros; its distance from x is exact, and absolute as E is. Above
- * 2·E it rules out the others too: it is half the way between the two floats at most, so that E is a quarter of that
- * way, and no middle beyond one of the two, though it be a power of two, is nearer to it.
+ * floats around x has x's upper bits, then a one, then zeros; its distance from x is exact, and absolute as E is.
+ * Above 2·E it rules out the others too: it is half the way between the two floats at most, so that E is a quarter
+ * of that way, and no middle beyond one of the two, though it be a power of two, is nearer to it.
  *
  * f16, bf16: f is the float of x. Every middle m between two 16-bit numbers is a float. If m lies between x and the
- * exact value, or is x, then it is within E of x; where E is at most half the way from m to the next float, that means
- * f = m. So an f that is no middle rounds as the exact value does wherever |f| is above 2^25·E, for the next float is
- * at least 2^-24 of m away. Rounded is by an instruction, or by adding half of what the last bit is worth and cutting
- * off the rest: which way a middle goes does not matter, for it is looked at again. */
+ * exact value, or is x, then it is within E of x; where E is at most half the way from m to the next float, that
+ * means f = m. So an f that is no middle rounds as the exact value does wherever |f| is above 2^25·E, for the next
+ * float is at least 2^-24 of m away. An instruction rounds, or half of the last kept bit is added and the rest cut
+ * off: the rounding of a midpoint does not matter, because midpoints are checked again. */
 #ifndef PE_ROUNDING_H
 #define PE_ROUNDING_H
 
@@ -27,7 +27,7 @@ enum kind { F32, F16, BF16 };
 #define PE_AVX2_ONLY
 #endif
 
-/* What has been seen of two registers' columns. */
+/* The record of two registers' columns. */
 struct seen {
 #if defined(PE_AVX2_ONLY)
     vu nearest; /* f32: upper words of the distance from a middle, as the shuffle leaves them */
@@ -78,7 +78,7 @@ static inline void emit_f32(void *to, vd a, vd b, struct seen *seen)
 #endif
 }
 
-/* The distances, or a little less: words become doubles with zeros behind. */
+/* The distances, rounded down: words become doubles with zeros in the lower half. */
 static inline void tell_f32(const struct seen *seen, vd told[2])
 {
 #if defined(PE_AVX2_ONLY)
@@ -94,7 +94,7 @@ static inline void tell_f32(const struct seen *seen, vd told[2])
 /* ---- f16 and bf16 ---- */
 
 /* Without an instruction for f16: the exponent's offset changes from 127 to 15, and the fraction moves up by three
- * bits. Right for the normal range; what is below or above is looked at again. */
+ * bits. Right for the normal range; values below or above it are checked again. */
 static inline vh f16_of(vu bits, vu size)
 {
     (void)size;
@@ -122,7 +122,7 @@ static inline void emit_narrow(enum kind kind, void *to, vd a, vd b, struct seen
     seen->marks = least_halves(seen->marks, kind == F16 ? bits << LOST_F16 : size);
 }
 
-/* Sizes without their lower halves are a little less. */
+/* Sizes without their lower halves, i.e. rounded down. */
 static inline void tell_narrow(const struct seen *seen, vd told[2])
 {
     const uint32_t upper = (uint32_t)UINT16_MAX << 16, middle = 1U << 31;
@@ -131,7 +131,7 @@ static inline void tell_narrow(const struct seen *seen, vd told[2])
 
 /* ---- Whichever ---- */
 
-/* Stores the values of a and, behind them, of b. */
+/* Stores the values of a, then those of b. */
 PE_INLINED void emit(enum kind kind, void *to, vd a, vd b, struct seen *seen)
 {
     if (kind == F32)
@@ -140,8 +140,8 @@ PE_INLINED void emit(enum kind kind, void *to, vd a, vd b, struct seen *seen)
         emit_narrow(kind, to, a, b, seen);
 }
 
-/* Per column how far it stayed from what cannot be told: f32, the distance from a middle; f16, bf16, its smallest size,
- * 0 where a middle was met. */
+/* The distance of each column from an undecided rounding: for f32, from a midpoint; for f16 and bf16, its smallest
+ * size, or 0 if it had a midpoint. */
 PE_INLINED void tell(enum kind kind, const struct seen *seen, double *margins)
 {
     vd told[2];

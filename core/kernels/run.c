@@ -23,7 +23,7 @@
 
 #include <math.h>
 
-/* Registers worked on side by side, to hide the latency of a step: with both directions twice as many chains. A chain
+/* Registers processed in parallel, to hide the latency of a step; both directions give twice as many chains. A chain
  * is two registers, and its coefficient a third for both directions; all stay in registers. */
 #if defined(__AVX512F__)
 enum { SIDE = 4 };
@@ -37,7 +37,7 @@ struct chains {
     struct seen seen[SIDE / 2];
 };
 
-/* The loops over SIDE are to be written out, that the state may live in registers. */
+/* The loops over SIDE must be unrolled, so that the state stays in registers. */
 #if defined(__clang__)
 #define WRITTEN_OUT _Pragma("clang loop unroll(full)")
 #else
@@ -73,7 +73,8 @@ PE_INLINED void emit_rows(enum kind kind, struct chains *s, const vd *up, const 
     }
 }
 
-/* SIDE registers of columns, all rows. Two rows a turn, so that now and before change their roles and nothing moves. */
+/* Computes all rows of SIDE registers of columns. Each iteration computes two rows, so that `now` and `before` swap
+ * roles and no data moves. */
 PE_INLINED void run_columns(enum kind kind, struct chains s, char *out, size_t row_bytes, double *margins)
 {
     char *above = out + PE_RUN_HALF * row_bytes, *below = above - row_bytes;

@@ -1,12 +1,13 @@
-/* Sines of many columns at one position, in double, each with a bound of its error. Every lane does the same operations
- * in the same order on every machine: no contraction, and the one error-free product is exact however it is made.
+/* Sines of many columns at one position, in double, each with a bound of its error. Every lane does the same
+ * operations in the same order on every machine: no contraction, and the one error-free product is exact whichever
+ * way it is computed.
  *
- * In quarter turns: m + e = p·F exactly enough, q = the nearest integer, r = m - q + e in [-1/2, 1/2]; then the sine or
- * cosine of r, by a polynomial of r² with first-order terms for what r and its square lost. */
+ * In quarter turns: m + e = p·F exactly enough, q = the nearest integer, r = m - q + e in [-1/2, 1/2]; then the sine
+ * or cosine of r, by a polynomial of r² with first-order terms for what r and its square lost. */
 #include "core/kernels/kernels.h"
 #include "core/kernels/lanes.h"
 
-/* A value and what its rounding left over. */
+/* A value and its rounding error. */
 struct pair {
     vd high, low;
 };
@@ -45,8 +46,7 @@ static inline struct pair cosine(vd r, vd rl, vd z)
     return sum(head.high, head.low + (product_error(z, second, a) + zl * second) + z * z * t);
 }
 
-/* The wave's value from the sine and the cosine of its remainder: which of the two, and its sign, are told by the
- * quarter. */
+/* The wave's value from the sine and the cosine of its remainder: the quarter selects one of the two and its sign. */
 static inline vd wave(struct pair s, struct pair c, vi q, bool scaled, vd ah, vd al)
 {
     vi odd = -(q & 1), sign = (q & 2) << 62;

@@ -1,5 +1,5 @@
-/* Fields written down in a table: the constants of presets, as a request would write them. Used at file scope only,
- * where the arrays these macros make live as long as the program. */
+/* Fields as table rows: the constants of presets, as a request would write them. Use these macros at file scope
+ * only, where the arrays they define live as long as the program. */
 #ifndef PE_MODELS_FIELD_H
 #define PE_MODELS_FIELD_H
 
@@ -43,7 +43,7 @@
         }                                                                                                              \
     }
 
-/* One type of layers and its fields; NULL: all layers. */
+/* One layer type and its fields; NULL: all layers. */
 #define PE_LAYER(type_, ...)                                                                                           \
     {                                                                                                                  \
         .layer_type = type_, .fields = (const struct pe_field[]){__VA_ARGS__},                                         \

@@ -1,5 +1,5 @@
-/* Reading a model's config.json, between the files hf_*.c: the reader's state, its small verbs, and the row that says
- * how a model_type differs from the usual. */
+/* Reading a model's config.json, between the files hf_*.c: the reader's state, its helper functions, and the row
+ * that states how a model_type differs from the usual. */
 #ifndef PE_MODELS_HF_H
 #define PE_MODELS_HF_H
 
@@ -25,7 +25,8 @@ enum pe_hf_kind {
     PE_HF_BEIT
 };
 
-/* What transformers does for one model_type (or several, "a|b") where the config is silent. Zeros are the usual. */
+/* Transformers' defaults for one model_type (or several, "a|b") where the config has no value. Zero means the usual
+ * default. */
 struct pe_hf_model {
     const char *types;
     enum pe_hf_kind kind;
@@ -36,10 +37,10 @@ struct pe_hf_model {
     double share;          /* partial_rotary_factor: 1 */
     const char *channels;  /* which axis a pair of channels belongs to */
     const double *section; /* mrope_section: three numbers */
-    const char *style;     /* position_style of M-RoPE, form of ALiBi, or what its kind says */
-    const char *layers;    /* types of layers other than the usual, "a|b", the default first */
+    const char *style;     /* position_style of M-RoPE, form of ALiBi, or as its kind states */
+    const char *layers;    /* layer types if not the usual ones, "a|b", the default first */
     bool yarn_is_longrope; /* Phi-3's old word */
-    bool full_has_none;    /* full_attention layers have no positions where there is a sliding_window */
+    bool full_has_none;    /* full_attention layers have no positions if there is a sliding_window */
     int64_t extra_rows;    /* tables: rows beyond the positions */
     int64_t row_offset;    /* tables: row of position 0; -1: pad_token_id + 1 */
     double freq_shift;     /* sinusoidal */
@@ -57,9 +58,9 @@ struct pe_hf_place {
 
 struct pe_hf_reader {
     struct pe_hf_place config;       /* the language model's object: the whole, or a nested text_config */
-    struct pe_hf_place around;       /* the object that holds it; the same where none does */
+    struct pe_hf_place around;       /* the object that contains it; the same object if none does */
     struct pe_hf_place rope;         /* rope_parameters or rope_scaling, of the layer type asked for */
-    const char *model_type;          /* "" if not said */
+    const char *model_type;          /* "" if not given */
     const struct pe_hf_model *model; /* a row of zeros if the type is unknown */
     const char *layer_type;          /* NULL: not given */
     struct pe_model_fields *out;
@@ -70,11 +71,11 @@ struct pe_hf_reader {
 
 const struct pe_field *pe_hf_find(const struct pe_hf_place *place, const char *names); /* NULL if none */
 
-/* Refuses a field of place for its value. */
+/* Fails because of the value of a field of place. */
 enum pe_status pe_hf_wrong(const struct pe_hf_place *place, const struct pe_field *field, const char *allowed,
                            struct pe_error *err);
 
-/* *out stays as it is where the place has none of names. Integers are at least 0. */
+/* *out is unchanged if the place has none of names. Integers are at least 0. */
 enum pe_status pe_hf_integer(const struct pe_hf_place *place, const char *names, int64_t *out, struct pe_error *err);
 enum pe_status pe_hf_number(const struct pe_hf_place *place, const char *names, double *out, struct pe_error *err);
 /* Of any sign. */
@@ -86,7 +87,7 @@ enum pe_status pe_hf_word(const struct pe_hf_place *place, const char *names, co
 enum pe_status pe_hf_object(const struct pe_hf_place *place, const char *names, struct pe_hf_place *inner,
                             struct pe_error *err);
 
-/* An integer of at least 1 that must be there; what says what for. */
+/* Reads a required integer of at least 1; `what` states its purpose in the error text. */
 enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, const char *what, int64_t *out,
                             struct pe_error *err);
 
@@ -108,9 +109,8 @@ void pe_hf_put_integer(struct pe_model_fields *out, const char *name, int64_t x)
 void pe_hf_put_number(struct pe_model_fields *out, const char *name, double x);
 void pe_hf_put_list(struct pe_model_fields *out, const char *name, const double *numbers, size_t n); /* borrowed */
 
-/* num_heads, and head_dim: under one of names (NULL: none), else the model's row's, else the width divided by the
- * heads.
- */
+/* num_heads, and head_dim: under one of names (NULL: none), else from the model's row, else the width divided by the
+ * heads. */
 enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_names);
 
 /* ---- The rules ---- */
@@ -120,7 +120,7 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r); /* hf_scaling.c: the field
 enum pe_status pe_hf_axes(struct pe_hf_reader *r);    /* hf_axes.c: channels, mrope_section, position_style … */
 
 /* hf_tables.c */
-enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side); /* patches along a side of the picture */
+enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side); /* patches along one side of the image */
 enum pe_status pe_hf_learned(struct pe_hf_reader *r);                   /* a table of positions */
 enum pe_status pe_hf_patches(struct pe_hf_reader *r);                   /* a table of patches */
 enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r);

@@ -1,19 +1,19 @@
-/* Which axis a pair of channels follows, and how a multimodal sequence is counted: channels, mrope_section,
- * position_style and its numbers. */
+/* The axis of each pair of channels, and how positions of a multimodal sequence are counted: channels,
+ * mrope_section, position_style and its numbers. */
 #include "core/models/hf.h"
 #include "core/params.h"
 
 #include <string.h>
 
-/* Numbers of a position_style, where a config keeps them. */
+/* The numbers of a position_style, and their places in a config. */
 struct counted {
     const char *styles, *name;
     bool of_vision;    /* in vision_config, else beside text_config */
-    double in_silence; /* transformers' default where the object is there without it; 0: left to the scheme */
+    double in_silence; /* transformers' default if the object exists without it; 0: the scheme's default */
 };
 static const struct counted counted[] = {
     {"qwen2_vl|qwen2_5_vl|qwen2_5_omni|qwen3_vl|qwen3_omni", "spatial_merge_size", true, 0},
-    {"qwen2_5_vl", "tokens_per_second", true, 4}, /* released checkpoints say 2 */
+    {"qwen2_5_vl", "tokens_per_second", true, 4}, /* released checkpoints have 2 */
     {"qwen2_5_omni|qwen3_omni", "position_id_per_seconds", false, 0},
     {"qwen2_5_omni", "seconds_per_chunk", false, 0},
 };
@@ -63,7 +63,8 @@ static enum pe_status put_mrope(struct pe_hf_reader *r, const struct pe_field *s
     return put_style(r);
 }
 
-/* Sections alone do not say which pairs are whose: Ernie 4.5 VL has them as h, w, t, and GLM pairs neighbours. */
+/* Sections alone do not determine the axis of each pair: Ernie 4.5 VL orders them h, w, t, and GLM pairs
+ * neighbouring channels. */
 static enum pe_status fail_sections(const struct pe_hf_reader *r)
 {
     char pointer[PE_POINTER_MAX];

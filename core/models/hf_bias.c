@@ -55,7 +55,7 @@ enum pe_status pe_hf_falcon(struct pe_hf_reader *r)
 
 /* ---- Buckets ---- */
 
-/* Where a family of configs keeps the two numbers of a table, and what its class has in silence. */
+/* The names of a table's two numbers in a family of configs, and the class defaults. */
 struct bucketing {
     const char *types, *layers; /* NULL: all */
     const char *buckets, *distance;
@@ -93,7 +93,7 @@ static enum pe_status put_buckets(struct pe_hf_reader *r, const char *head_dim_n
     return status;
 }
 
-/* T5's logits are not scaled. A config of one stack says is_decoder, one of both is_encoder_decoder. */
+/* T5's logits are not scaled. A config of one stack has is_decoder, a config of both has is_encoder_decoder. */
 enum pe_status pe_hf_t5(struct pe_hf_reader *r)
 {
     bool decoder = false, both = false;
@@ -112,7 +112,7 @@ enum pe_status pe_hf_t5(struct pe_hf_reader *r)
 
 enum pe_status pe_hf_buckets(struct pe_hf_reader *r) { return put_buckets(r, NULL, true); }
 
-/* v3 divides the sum of the three biases as it does the logits; v2 adds it as it is. */
+/* v3 divides the sum of the three biases like the logits; v2 adds the sum unchanged. */
 enum pe_status pe_hf_layoutlm(struct pe_hf_reader *r)
 {
     bool flat = r->layer_type && strcmp(r->layer_type, "rel_pos") != 0, has = true;

@@ -1,5 +1,5 @@
-/* A model's config.json read for its positions: which object speaks of the language model, which kind of positions its
- * model_type has. Everything else in the config is ignored. */
+/* Reads positions from a model's config.json: finds the object of the language model and the kind of positions of
+ * its model_type. Everything else in the config is ignored. */
 #include "core/models/hf.h"
 #include "core/params.h"
 
@@ -63,7 +63,7 @@ static enum pe_status (*const kinds[])(struct pe_hf_reader *) = {
     [PE_HF_BEIT] = pe_hf_beit,
 };
 
-/* BERT's family chooses by a word: Jina's ALiBi, ESM's RoPE, distances with a table for keys. */
+/* In BERT's family a word chooses the kind: Jina's ALiBi, ESM's RoPE, or distances with a table for keys. */
 static enum pe_status read_table_or_other(struct pe_hf_reader *r)
 {
     const char *type = "absolute";
@@ -85,7 +85,7 @@ static enum pe_status read_kind(struct pe_hf_reader *r)
     return r->model->kind == PE_HF_LEARNED ? read_table_or_other(r) : kinds[r->model->kind](r);
 }
 
-/* Layers of models that are not rotary are all alike, but for those whose row names them. */
+/* Models that are not rotary have one layer type, unless their row names several. */
 static enum pe_status check_layer_type(const struct pe_hf_reader *r)
 {
     const char *layers = r->model->layers;

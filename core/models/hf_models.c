@@ -1,5 +1,5 @@
 /* How model_types differ from the usual: rotary, layout half over whole heads of hidden_size / num_attention_heads,
- * base 10000. Read in transformers' models/<type>/configuration_*.py and modeling_*.py. */
+ * base 10000. Source: transformers' models/<type>/configuration_*.py and modeling_*.py. */
 #include "core/models/hf.h"
 #include "core/params.h"
 
@@ -15,7 +15,8 @@
 
 static const double section_of_64[] = {24, 20, 20}, section_of_32[] = {11, 11, 10};
 
-/* A type of the usual kind needs a row only to be read without rope_theta, which older configs leave out. */
+/* A type of the usual kind needs a row only so that configs without rope_theta can be read, which older configs
+ * omit. */
 static const struct pe_hf_model models[] = {
     {.types = "llama|mistral|qwen2|qwen2_moe|olmo|olmo2|olmoe|starcoder2|granite|granitemoe|internlm2|minicpm|bitnet"},
     /* Other bases, widths and shares. */
@@ -34,7 +35,7 @@ static const struct pe_hf_model models[] = {
     {.types = "falcon", .kind = PE_HF_FALCON, .style = "key_mask"},
     {.types = "exaone4", .full_has_none = true},
     {.types = "minicpm3", .layout = "half"}, /* latent attention, but not DeepSeek's pairs */
-    /* Neighbours are pairs. */
+    /* Neighbouring channels form pairs. */
     {.types = "gptj|codegen|roformer|helium", INTERLEAVED},
     {.types = "deepseek_v2|deepseek_v3|deepseek_v32|kimi_k2|glm_moe_dsa|mistral4", INTERLEAVED},
     {.types = "cohere", INTERLEAVED, .base = 5e5},
@@ -65,7 +66,7 @@ static const struct pe_hf_model models[] = {
     /* Vision towers with a rotation of their own. */
     {.types = "pixtral", .channels = "pixtral"},
     {.types = "dinov3_vit", .channels = "dinov3", .base = 100},
-    /* Tables; BERT's family may say another position_embedding_type. */
+    /* Tables; BERT's family may have another position_embedding_type. */
     {.types = "bert|distilbert|albert|electra|ernie|openai-gpt|gpt2|gpt_bigcode|gpt_neo|clip|clip_text_model", LEARNED},
     {.types = "roberta|xlm-roberta|xlm-roberta-xl|roberta-prelayernorm|camembert|longformer|esm",
      LEARNED,
@@ -87,7 +88,7 @@ static const struct pe_hf_model models[] = {
     {.types = "swin", SWIN("swin")},
     {.types = "swinv2", SWIN("swinv2")},
     {.types = "beit", .kind = PE_HF_BEIT, .extra_rows = 1},
-    /* Terms of distance and content. */
+    /* Terms that depend on distance and content. */
     {.types = "deberta", .kind = PE_HF_DEBERTA, .style = "own"},
     {.types = "deberta-v2", .kind = PE_HF_DEBERTA},
     {.types = "nezha", .kind = PE_HF_NEZHA},

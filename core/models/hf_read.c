@@ -1,5 +1,5 @@
-/* Looking things up in a config: a key under any of its names, with the right kind of value or an error that points at
- * it; and appending to the fields that come out. */
+/* Looks up values in a config, under any of a key's names, with the right type or an error that points to the key.
+ * Also appends to the resulting fields. */
 #include "core/models/hf.h"
 #include "core/params.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Numbers of a config that a rule here multiplies or adds; no model comes near. */
+/* A limit for numbers that the rules here multiply or add; no model comes near it. */
 static const double integer_max = 1099511627776.0; /* 2^40 */
 
 static const struct pe_field *find_one(const struct pe_value *object, const char *name, size_t n)
@@ -120,7 +120,7 @@ enum pe_status pe_hf_object(const struct pe_hf_place *place, const char *names, 
                             struct pe_error *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
-    struct pe_hf_place found = {.object = NULL}; /* to the side: inner may be place */
+    struct pe_hf_place found = {.object = NULL}; /* copied first, because inner may be place */
     if (field && field->value.kind != PE_OBJECT)
         return pe_hf_wrong(place, field, "an object", err);
     if (field) {

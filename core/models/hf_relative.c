@@ -1,5 +1,5 @@
-/* Attention with terms of distance and content from a config: Shaw's tables (BERT, NEZHA), DeBERTa, Transformer-XL and
- * its family. Fields bear the schemes' names; what they may hold is judged there. */
+/* Reads attention terms that depend on distance and content from a config: Shaw's tables (BERT, NEZHA), DeBERTa,
+ * Transformer-XL and its family. Fields have the schemes' names, and the schemes check their values. */
 #include "core/models/hf.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ static enum pe_status put_norm(struct pe_hf_reader *r)
     return status;
 }
 
-/* What the second version added: buckets, projections shared with the content, a LayerNorm. */
+/* The additions of the second version: buckets, projections shared with the content, a LayerNorm. */
 static enum pe_status put_version_2(struct pe_hf_reader *r)
 {
     int64_t buckets = -1;
@@ -58,7 +58,7 @@ static enum pe_status put_version_2(struct pe_hf_reader *r)
     return status ? status : put_norm(r);
 }
 
-/* A list of words, or words between bars. Without any, transformers' class has no term at all. */
+/* A list of words, or words between bars. Without either, transformers' class has no terms. */
 static enum pe_status put_terms(struct pe_hf_reader *r)
 {
     const struct pe_field *field = pe_hf_find(&r->config, "pos_att_type");
@@ -119,7 +119,7 @@ static enum pe_status put_family(struct pe_hf_reader *r, const char *scheme, con
     return status;
 }
 
-/* What transformers' class has in silence. */
+/* The defaults of transformers' class. */
 struct memory {
     int64_t mem_len, clamp_len;
     bool same_length;

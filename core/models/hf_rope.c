@@ -49,7 +49,7 @@ static enum pe_status check_layer_type(const struct pe_hf_reader *r)
                    r->layer_type, full, sliding);
 }
 
-/* rope_parameters of one object per layer type: a type without one has no positions. */
+/* rope_parameters of one object per layer type: a layer type without an object has no positions. */
 static enum pe_status choose_layer(struct pe_hf_reader *r)
 {
     struct pe_hf_place chosen = {.object = NULL};
@@ -60,7 +60,7 @@ static enum pe_status choose_layer(struct pe_hf_reader *r)
     return status;
 }
 
-/* Gemma 3's rope_scaling is of its full layers only. */
+/* Gemma 3's rope_scaling applies to its full-attention layers only. */
 static enum pe_status find_rope(struct pe_hf_reader *r)
 {
     enum pe_status status = pe_hf_object(&r->config, "rope_parameters|rope_scaling", &r->rope, r->err);
@@ -77,7 +77,7 @@ static enum pe_status find_rope(struct pe_hf_reader *r)
 
 /* ---- Widths ---- */
 
-/* DeepSeek's latent attention: a head is first channels without positions, then rotated ones. */
+/* DeepSeek's latent attention: a head has first channels without positions, then rotated channels. */
 static enum pe_status put_latent_widths(struct pe_hf_reader *r)
 {
     int64_t rotary = 0, rest = 0;
@@ -107,7 +107,7 @@ static enum pe_status put_head_dim(struct pe_hf_reader *r)
     return status;
 }
 
-/* A share of p-RoPE (type proportional) is not one of the head: it stays in scaling. */
+/* The share of p-RoPE (type proportional) does not set rotary_dim: it stays in scaling. */
 static enum pe_status put_share(struct pe_hf_reader *r)
 {
     const char *type = "";
@@ -143,7 +143,7 @@ static enum pe_status put_base(struct pe_hf_reader *r)
 {
     bool local = is_sliding(r);
     double base = local && r->model->local_base != 0 ? r->model->local_base : r->model->base;
-    double ratio = 1; /* ChatGLM's, on 10000 */
+    double ratio = 1; /* ChatGLM's rope_ratio multiplies 10000 */
     base = base != 0 ? base : 10000;
     const char *names = local && (r->model->local_base != 0 || pe_hf_find(&r->config, local_base_names))
                             ? local_base_names
@@ -170,7 +170,7 @@ static enum pe_status put_layout(struct pe_hf_reader *r)
     return status;
 }
 
-/* A config of unknown type is rotary if it says so in any of these words. */
+/* A config of unknown type is rotary if it has any of these keys. */
 static enum pe_status check_is_rotary(const struct pe_hf_reader *r)
 {
     if (r->model->types || pe_hf_find(&r->config, base_names) || pe_hf_find(&r->config, share_names) ||

@@ -1,16 +1,16 @@
-/* The field `scaling` from a config's rope_parameters or rope_scaling. Its fields pass through as they stand, so that
- * the scheme judges them; what moves up to the request's own fields is left behind, and lengths that some models keep
- * outside are brought in where the type needs them (transformers, modeling_rope_utils.py). */
+/* The field `scaling` from a config's rope_parameters or rope_scaling. Its fields are passed on unchanged, so that
+ * the scheme checks them. Fields that move to the request's own fields are left out, and lengths that some models
+ * keep outside the object are added if the type needs them (transformers, modeling_rope_utils.py). */
 #include "core/models/hf.h"
 #include "core/params.h"
 
 #include <string.h>
 
-/* Read elsewhere, or of no effect on cos and sin. */
+/* Fields that are read elsewhere or have no effect on cos and sin. */
 static const char not_passed[] = "type|rope_type|rope_theta|mrope_section|mrope_interleaved|finetuned|"
                                  "max_position_embeddings|original_max_position_embeddings";
 
-/* Old words of a type, and whose. */
+/* Old words for a type, and the models that use them. */
 struct word {
     const char *old, *now;
     bool phi3_only;
@@ -33,9 +33,9 @@ static const char *modern(const char *type, const struct pe_hf_model *model)
 struct need {
     const char *type;
     bool length;             /* max_position_embeddings, always */
-    bool length_for_factor;  /* … where there is no factor: it is then a ratio of the two lengths */
+    bool length_for_factor;  /* … if there is no factor: the factor is then a ratio of the two lengths */
     bool original;           /* original_max_position_embeddings */
-    bool original_is_length; /* … which is max_position_embeddings where the config has none */
+    bool original_is_length; /* … which is max_position_embeddings if the config has none */
 };
 static const struct need needs[] = {
     {.type = "dynamic", .length = true},

@@ -43,7 +43,7 @@ enum pe_status pe_hf_learned(struct pe_hf_reader *r)
     return PE_OK;
 }
 
-/* A row per patch of the picture it was trained on, after the class token and the like. */
+/* A row per patch of the training image, after rows such as the class token's. */
 enum pe_status pe_hf_patches(struct pe_hf_reader *r)
 {
     int64_t side = 0, prefix = r->model->extra_rows;

@@ -1,5 +1,5 @@
-/* Biases of windows of patches from a config: Swin's stages, which differ in heads and perhaps in window, and BEiT. The
- * window stands in the field grid. */
+/* Biases of windows of patches from a config: Swin's stages, which differ in heads and perhaps in window, and BEiT.
+ * The window becomes the field grid. */
 #include "core/models/hf.h"
 #include "core/params.h"
 
@@ -7,7 +7,7 @@
 
 /* ---- Lists, an element for each stage ---- */
 
-/* *out stays as it is where the config has no list of that name. */
+/* *out is unchanged if the config has no list of that name. */
 static enum pe_status read_element(const struct pe_hf_reader *r, const char *name, uint64_t stage, int64_t low,
                                    int64_t *out)
 {
@@ -44,7 +44,7 @@ static void put_square(struct pe_hf_reader *r, const char *name, double *numbers
 
 /* ---- Swin ---- */
 
-/* Patches of a stage are merged two by two, and a window is no larger than what there is of them. */
+/* Each stage merges patches two by two, and its window is at most as large as its grid of patches. */
 static enum pe_status read_window(const struct pe_hf_reader *r, uint64_t stage, int64_t *window)
 {
     int64_t side = 1;
@@ -101,7 +101,7 @@ enum pe_status pe_hf_swin(struct pe_hf_reader *r)
 
 /* ---- BEiT ---- */
 
-/* Tables of distances for each layer, or shared; else one of positions. */
+/* A table of distances for each layer or for all; else a table of positions. */
 enum pe_status pe_hf_beit(struct pe_hf_reader *r)
 {
     bool own = false, shared = false, table = false;

@@ -75,7 +75,7 @@ static enum pe_status unknown_preset(const char *name, struct pe_error *err)
     return pe_fail(err, "/preset", "unknown preset \"%.64s\"; GET /presets lists them", name);
 }
 
-/* The layer asked for, else the first. */
+/* The requested layer type, else the first. */
 static enum pe_status find_layer(const struct pe_preset *preset, const char *layer_type,
                                  const struct pe_preset_layer **layer, struct pe_error *err)
 {
@@ -84,7 +84,7 @@ static enum pe_status find_layer(const struct pe_preset *preset, const char *lay
     for (size_t i = 0; layer_type && i < preset->n_layers; i++) {
         const char *name = preset->layers[i].layer_type;
         *layer = &preset->layers[i];
-        name = name ? name : "full_attention"; /* all layers alike */
+        name = name ? name : "full_attention"; /* all layers are alike */
         if (pe_same(name, layer_type))
             return PE_OK;
         if (strlen(known) + strlen(name) + 3 < sizeof known)
@@ -183,7 +183,7 @@ static bool is_overridden(const struct pe_inheritance *in, const char *name)
     return false;
 }
 
-/* Would the condition "form=a|b" hold, with the words of the request, else the model's, else the default? */
+/* Would the condition "form=a|b" hold? The word comes from the request, else from the model, else from the default. */
 static bool condition_holds(const struct pe_inheritance *in, const struct model *model, const char *when)
 {
     char name[64];
@@ -197,7 +197,7 @@ static bool condition_holds(const struct pe_inheritance *in, const struct model 
     return row && pe_is_among(when + n + 1, row->fallback >= 0 ? row->words[(int)row->fallback] : ""); /* "": unset */
 }
 
-/* Is a grid in merge order: by the request's word, else by the model's? */
+/* Is a grid in merge order, by the request's field, else by the model's? */
 static bool merges(const struct pe_inheritance *in, const struct model *model)
 {
     const struct pe_value *own = find(in->fields, in->n_own, "order");
@@ -205,7 +205,7 @@ static bool merges(const struct pe_inheritance *in, const struct model *model)
     return order && order->kind == PE_STRING && pe_same(order->string, "merge");
 }
 
-/* Fields that say which positions there are, and not by which rule they are counted. */
+/* Is this a field that gives the positions themselves, rather than a rule for counting them? */
 static bool is_of_sequence(const char *name)
 {
     return pe_param_find(pe_sequence_params(), name) && !pe_param_find(pe_sequence_rules(), name);
@@ -219,8 +219,8 @@ static bool gives_sequence(const struct pe_inheritance *in)
     return false;
 }
 
-/* A model says more than one request uses: rules of segments and grids where there are none fall away, and so does its
- * window (Swin's grid) where the request has a sequence of its own. */
+/* A model has more fields than one request uses: rules of segments and grids are dropped if the request has none,
+ * and so is the model's window (Swin's grid) if the request has its own sequence. */
 static bool is_used(const struct pe_inheritance *in, const struct model *model, const char *name)
 {
     const struct pe_param *row = pe_param_find(in->scheme->info.params, name);
@@ -263,7 +263,7 @@ static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *
 enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
 {
     struct model model = {NULL, 0};
-    in->n = in->n_own = 0; /* and not the rest, which has 30 KiB and is written as it is used */
+    in->n = in->n_own = 0; /* the rest, 30 KiB, is not cleared, because it is written before use */
     in->scheme = NULL;
     in->preset = NULL;
     if (request->n_fields > PE_FIELDS_MAX)

@@ -5,7 +5,7 @@
 
 #include "core/models/models.h"
 
-enum { PE_FIELDS_MAX = 256 }; /* of one request; each is compared with the others and with every row */
+enum { PE_FIELDS_MAX = 256 }; /* fields of one request; each is compared with the others and with every row */
 
 struct pe_scheme;
 
@@ -15,7 +15,7 @@ struct pe_inheritance {
     size_t n, n_own;
     const struct pe_scheme *scheme;
     const struct pe_preset *preset; /* NULL: none named */
-    struct pe_model_fields model;   /* what hf_config says; fields may point into it */
+    struct pe_model_fields model;   /* the fields read from hf_config; `fields` may point into it */
 };
 
 /* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */

@@ -1,7 +1,7 @@
 /* The numbers of LongRoPE checkpoints. */
 #include "core/models/lists.h"
 
-/* microsoft/Phi-3-mini-128k-instruct of April 2024: in Blaizzy/mlx-vlm, tests/test_models.py. */
+/* microsoft/Phi-3-mini-128k-instruct of April 2024; source: Blaizzy/mlx-vlm, tests/test_models.py. */
 const double pe_phi3_short[PE_PHI3_PAIRS] = {
     1.05, 1.05, 1.05, 1.1,  1.1,  1.1,  1.25, 1.25, 1.4, 1.45, 1.55, 1.85, 1.9,  2.0,  2.0,  2.0,
     2.0,  2.0,  2.0,  2.0,  2.0,  2.0,  2.0,  2.0,  2.0, 2.0,  2.0,  2.0,  2.0,  2.0,  2.0,  2.0,
@@ -14,7 +14,8 @@ const double pe_phi3_long[PE_PHI3_PAIRS] = {
     59.29, 59.77, 59.92, 61.19, 61.96, 62.5,  63.37, 63.48, 63.48, 63.66, 63.85, 64.08, 64.76, 64.8,  64.81, 64.81,
 };
 
-/* microsoft/Phi-4-mini-instruct: in keras-hub's presets of Phi-4-mini and other public copies of its config.json. */
+/* microsoft/Phi-4-mini-instruct; source: keras-hub's presets of Phi-4-mini and other public copies of its
+ * config.json. */
 const double pe_phi4_short[PE_PHI4_PAIRS] = {
     1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0,
     1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0,
@@ -30,7 +31,7 @@ const double pe_phi4_long[PE_PHI4_PAIRS] = {
     32.71,       32.93,       32.97,       33.28,       33.49,       33.5,        44.16,       47.77,
 };
 
-/* openbmb/MiniCPM4-8B: its model card, for 131072 tokens. */
+/* openbmb/MiniCPM4-8B, for 131072 tokens; source: its model card. */
 const double pe_minicpm4[PE_MINICPM4_PAIRS] = {
     0.9977997200264581, 1.014658295992452,  1.0349680404997148, 1.059429246056193,  1.0888815016813513,
     1.1243301355211495, 1.166977103606075,  1.2182568066927284, 1.2798772354275727, 1.3538666751582975,

@@ -30,7 +30,7 @@ const struct pe_preset *pe_preset_at(size_t i)
 
 const struct pe_preset *pe_preset_find(const char *name)
 {
-    if (strchr(name, '|')) /* which would match a piece of a list of aliases */
+    if (strchr(name, '|')) /* it would match a piece of a list of aliases */
         return NULL;
     for (size_t i = 0; i < pe_n_presets(); i++) {
         const struct pe_preset *preset = pe_preset_at(i);

@@ -1,9 +1,10 @@
-/* Models that add a bias to their logits: ALiBi, T5's buckets, and the windows of Swin and BEiT (tables not included).
+/* Models that add a bias to their logits: ALiBi, T5's buckets, and the windows of Swin and BEiT (tables not
+ * included).
  *
- * A row says where positions enter, not who sees whom: `causal` is the request's. head_dim and softmax_scale are for
- * attention alone. Where a model has several tables with numbers of their own, each is a type of layers under the name
- * the model's code has for it: the stacks of T5, the stages of Swin (which differ in heads and, at the end, in window),
- * the three tables of LayoutLM. So a checkpoint stays one name, as for Gemma's sliding layers. */
+ * A row states how positions are encoded, not which keys a query sees: `causal` comes from the request. head_dim and
+ * softmax_scale are used by attention only. Where a model has several tables with numbers of their own, each is a
+ * layer type with its name in the model's code: the stacks of T5, the stages of Swin (which differ in heads and, at
+ * the end, in window), the three tables of LayoutLM. So a checkpoint stays one name, as for Gemma's sliding layers. */
 #include "core/models/field.h"
 
 #define HEADS(n_, head_dim_) PE_INT("num_heads", n_), PE_INT("head_dim", head_dim_)
@@ -92,7 +93,7 @@
 
 #define SWINV2_WINDOW(heads_, side_) WINDOW("swinv2", heads_, 32, side_), PE_INT("hidden", 512)
 #define SWINV2_FROM(heads_, side_, from_) SWINV2_WINDOW(heads_, side_), PE_LIST_OF("pretrained_grid", from_, from_)
-/* The last stage of a picture of 256 has 8 x 8 patches, of 384 12 x 12: its window is no larger. */
+/* The last stage has 8 x 8 patches for an image of 256 pixels and 12 x 12 for 384, which limits its window. */
 #define SWINV2_W8(stage_, heads_) SWINV2_WINDOW(heads_, 8)
 #define SWINV2_W16(stage_, heads_) SWINV2_WINDOW(heads_, (stage_) < 4 ? 16 : 8)
 #define SWINV2_W12TO16(stage_, heads_) SWINV2_FROM(heads_, (stage_) < 4 ? 16 : 8, (stage_) < 4 ? 12 : 6)

@@ -1,4 +1,4 @@
-/* Llama, Mistral and what descends from them in rotary form: DeepSeek, gpt-oss. */
+/* Llama, Mistral and related rotary models: DeepSeek, gpt-oss. */
 #include "core/models/rope_rows.h"
 
 #define META "half: weights of transformers; Meta's own weights need layout interleaved. "

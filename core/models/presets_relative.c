@@ -1,5 +1,5 @@
-/* Models whose logits have terms of the distance and of the content: DeBERTa, Transformer-XL, XLNet, Conformer, NEZHA
- * (weights not included). `causal` is the request's, but where a scheme cannot do without it. */
+/* Models whose logits have terms that depend on distance and content: DeBERTa, Transformer-XL, XLNet, Conformer,
+ * NEZHA (weights not included). `causal` comes from the request, except where a scheme requires it. */
 #include "core/models/field.h"
 
 #define HEADS(n_, head_dim_) PE_INT("num_heads", n_), PE_INT("head_dim", head_dim_)

@@ -1,13 +1,13 @@
-/* What public checkpoints call the weights of our schemes. */
+/* The names of the schemes' weights in public checkpoints. */
 #include "core/models/models.h"
 
 #include <string.h>
 
-/* Only tensors that stand in the file as our formulas want them: XLNet's r [d_model, H, head_dim], Transformer-XL's
- * qkv_net and DeBERTa v1's in_proj would have to be turned or cut first. */
+/* Only tensors whose layout in the file fits our formulas. XLNet's r [d_model, H, head_dim], Transformer-XL's
+ * qkv_net and DeBERTa v1's in_proj would have to be transposed or cut first. */
 static const struct {
     const char *scheme, *input, *names;
-    const char *beside; /* a field without which the scheme refuses the tensor; it is then left in its file */
+    const char *beside; /* without this field the scheme refuses the tensor, so it is not loaded */
 } rows[] = {
     {"t5", "table", "relative_attention_bias.weight", NULL}, /* T5's, MPNet's, WavLM's */
     {"deberta", "rel_embeddings", "encoder.rel_embeddings.weight", NULL},

@@ -6,9 +6,9 @@
 /* ln 2 in three parts; the first has 32 bits, so that its product with any exponent of a double is exact. */
 static const double ln2_parts[3] = {0x1.62e42feep-1, 0x1.a39ef35793c76p-33, 0x1.cc01f97b57a08p-87};
 
-/* e^r - 1 = r + r²/2! + … for |r| ≤ 2^-9.5, by Horner's rule, relative error below 2^-104. The terms fall by 2^-9.5 and
- * more: eleven reach 2^-120. What the sixth and those behind it add is below 2^-57 of the whole, so that their double's
- * 52 bits are enough; the five in front of them are in double-double. */
+/* e^r - 1 = r + r²/2! + … for |r| ≤ 2^-9.5, by Horner's rule, relative error below 2^-104. The terms fall by 2^-9.5
+ * and more: eleven reach 2^-120. The sixth and all later terms add less than 2^-57 of the whole, so a double's 52
+ * bits are enough for them; the five terms before them are in double-double. */
 static struct pe_dd expm1_series(struct pe_dd r)
 {
     static const double tail[] = {1 / 39916800.0, 1 / 3628800.0, 1 / 362880.0, 1 / 40320.0, 1 / 5040.0, 1 / 720.0};
@@ -42,7 +42,7 @@ struct pe_dd dd_exp(struct pe_dd a)
     return (struct pe_dd){ldexp(p.hi, (int)k), ldexp(p.lo, (int)k)};
 }
 
-/* ln x by operations that are the same on every machine, which log() of the library is not: x = 2^e·m, and ln m =
+/* ln x by operations that give the same result on every machine, unlike the library's log(): x = 2^e·m, and ln m =
  * 2·atanh z = 2(z + z³/3 + …), z = (m - 1)/(m + 1), |z| < 0.172, so that twelve terms reach 2^-60. */
 static double log_double(double x)
 {
@@ -60,8 +60,9 @@ static double log_double(double x)
     return (double)e * 0x1.62e42fefa39efp-1 + 2 * z * sum;
 }
 
-/* Newton's method of third order on e^y = a: y += 2(a - e^y)/(a + e^y), whose error is a twelfth of the cube of what y
- * had. That is below 2^-41 (an ulp or two of a logarithm of at most 745), so one step gives all: 2^-123. */
+/* Newton's method of third order on e^y = a: y += 2(a - e^y)/(a + e^y), whose error is a twelfth of the cube of the
+ * error of y. That error is below 2^-41 (an ulp or two of a logarithm of at most 745), so one step is enough:
+ * 2^-123. */
 struct pe_dd dd_log(struct pe_dd a)
 {
     struct pe_dd y = dd(log_double(a.hi)), e = dd_exp(y);

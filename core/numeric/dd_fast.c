@@ -1,4 +1,5 @@
-/* Series whose first terms are taken in double-double and whose rest, a thousandth of them, in double. */
+/* Series whose first terms are computed in double-double, and whose remaining terms, a thousandth of them in size,
+ * in double. */
 #include "core/numeric/dd_fast.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Logarithm, exponential and cosine to about 2^-58 in some tens of nanoseconds, by plain arithmetic: the same on
- * every machine. Near enough for f64 within 1 ulp, and to know the rounding of narrower types but for a few values, for
- * which core/numeric/dd.h has a hundred bits. */
+ * every machine. Accurate enough for f64 within 1 ulp, and to decide the rounding to narrower types for all but a
+ * few values, for which core/numeric/dd.h has a hundred bits. */
 #ifndef PE_DD_FAST_H
 #define PE_DD_FAST_H
 

@@ -12,7 +12,8 @@ uint16_t pe_bf16_round(double x); /* bits of the nearest bf16 */
 double pe_f16_value(uint16_t bits);
 double pe_bf16_value(uint16_t bits);
 
-/* Narrows n floats (ties to even). True if one of them was a middle between two numbers of the narrower type. */
+/* Narrows n floats (ties to even). Returns true if one of them was the midpoint between two numbers of the narrower
+ * type. */
 bool pe_f16_narrow(const float *from, size_t n, uint16_t *to);
 bool pe_bf16_narrow(const float *from, size_t n, uint16_t *to);
 bool pe_f16_is_middle(float x);

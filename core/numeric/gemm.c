@@ -1,4 +1,5 @@
-/* The one door to OpenBLAS: products run single-threaded inside our workers, which are the parallelism. */
+/* The only file that calls OpenBLAS. Products run single-threaded, because the caller's workers already run in
+ * parallel. */
 #include "core/numeric/gemm.h"
 #include "core/posenc.h"
 
@@ -6,7 +7,7 @@
 #include <cblas.h>
 #include <limits.h>
 
-/* OpenBLAS counts with int; a block larger than that is a mistake of ours, not of the user. */
+/* OpenBLAS counts with int; a larger block is a programming error, not the user's. */
 static int dimension(size_t n)
 {
     assert(n <= INT_MAX);

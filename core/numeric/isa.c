@@ -35,7 +35,7 @@ static bool machine_has(enum pe_isa isa)
 }
 
 enum { NOT_CHOSEN = -1 };
-static atomic_int chosen = NOT_CHOSEN; /* every thread that finds it so comes to the same choice */
+static atomic_int chosen = NOT_CHOSEN; /* every thread that reads NOT_CHOSEN makes the same choice */
 
 enum pe_isa pe_isa(void)
 {

@@ -4,8 +4,8 @@
  *
  *     x = (o + 1/2) · n_in / n_out - 1/2        or, with aligned corners,   x = o · (n_in - 1) / (n_out - 1)
  *
- * a fraction, so index and distance are taken from exact integers: nothing here depends on how a machine rounds a
- * quotient before it takes the floor. Semantics: torch.nn.functional.interpolate (ATen/native/UpSample.h and
+ * a fraction, so index and distance are taken from exact integers: no result depends on how a machine rounds a
+ * quotient before the floor is taken. Semantics: torch.nn.functional.interpolate (ATen/native/UpSample.h and
  * cpu/UpSampleKernel.cpp), timm resample_abs_pos_embed, Qwen3-VL fast_pos_embed_interpolate. */
 #include "core/numeric/resample.h"
 
@@ -61,7 +61,8 @@ static void linear_taps(struct coordinate x, uint64_t n_in, int64_t *index, doub
     weight[1] = (double)rest / (double)x.d;
 }
 
-/* weight[t] = cubic(t - 1 - fraction of x): it sums to 1 by itself, and what falls beyond the border repeats it. */
+/* weight[t] = cubic(t - 1 - fraction of x): it sums to 1 by itself, and rows beyond the border repeat the border
+ * row. */
 static void cubic_taps(struct coordinate x, uint64_t n_in, int64_t *index, double *weight)
 {
     wide below = floor_div(x.n, x.d), rest = x.n - below * x.d;
@@ -89,7 +90,7 @@ static void stretched_taps(struct coordinate x, uint64_t n_in, uint64_t n_out, u
         weight[t] /= sum;
 }
 
-/* As many rows as can lie nearer than the kernel's radius, 2 · max(1, n_in/n_out). */
+/* The number of rows that can be nearer than the kernel's radius, 2 · max(1, n_in/n_out). */
 static wide count_taps(enum pe_resample_kind kind, uint64_t n_in, uint64_t n_out)
 {
     if (kind == PE_BICUBIC)

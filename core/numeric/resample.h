@@ -21,7 +21,7 @@ struct pe_resample_taps {
     double *weight;  /* [n_out, n_taps] */
 };
 
-/* Makes the taps of an axis of n_in rows read as n_out. PE_NO_MEMORY is its only failure. n_in, n_out >= 1. */
+/* Computes the taps that resize an axis from n_in rows to n_out. PE_NO_MEMORY is its only failure. n_in, n_out >= 1. */
 enum pe_status pe_resample_init(struct pe_resample_taps *taps, enum pe_resample_kind kind, uint64_t n_in,
                                 uint64_t n_out);
 void pe_resample_drop(struct pe_resample_taps *taps); /* of zeros: nothing */

@@ -1,4 +1,4 @@
-/* Blocks of Toeplitz matrices, in tiles whose part of the line fits a scratch. */
+/* Fills blocks of Toeplitz matrices, in tiles whose part of the line fits a scratch buffer. */
 #include "core/numeric/toeplitz.h"
 #include "core/kernels/kernels.h"
 #include "core/scheme.h"

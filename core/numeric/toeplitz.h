@@ -28,12 +28,12 @@ void pe_toeplitz_fill(const struct pe_plan *plan, pe_distances_fn *make, const v
  * element n_rows-1-i. Rows of dst are stride bytes apart. */
 void pe_toeplitz_copy(const void *line, size_t size, size_t n_rows, size_t n_cols, void *dst, size_t stride);
 
-/* One row of a matrix whose blocks are Toeplitz (windows of patches): n_parts parts of n bytes, which stand step bytes
- * apart in the table, one after the other. Behind each of them PE_TOEPLITZ_SLACK bytes may be read. */
+/* One row of a matrix whose blocks are Toeplitz (windows of patches): n_parts parts of n bytes, which are step bytes
+ * apart in the table, are written one after the other. After each of them PE_TOEPLITZ_SLACK bytes may be read. */
 void pe_toeplitz_join(const void *table, size_t step, size_t n_parts, size_t n, void *dst);
 enum { PE_TOEPLITZ_SLACK = 64 };
 
-/* As pe_fill_line. */
+/* Like pe_fill_line. */
 bool pe_toeplitz_line(const struct pe_plan *plan, pe_distances_fn *make, const void *context, uint64_t first, size_t n,
                       void *dst);
 

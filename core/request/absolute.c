@@ -1,4 +1,4 @@
-/* The fields that say how an encoding meets embeddings, and the tensor x. */
+/* The fields that state how an encoding is combined with embeddings, and the tensor x. */
 #include "core/request/absolute.h"
 #include "core/scheme.h"
 
@@ -42,7 +42,7 @@ static enum pe_status read_x(struct pe_plan *plan, const struct pe_field *field,
     return PE_OK;
 }
 
-/* A scheme's own pe_scale (integer) is its encoding's, so it is not applied again. */
+/* A scheme's own pe_scale (integer) is already part of its encoding, so it is not applied again. */
 static bool scheme_owns(const struct pe_plan *plan, const char *name)
 {
     return pe_param_find(plan->scheme->info.params, name) != NULL;
@@ -68,7 +68,7 @@ enum pe_status pe_absolute_read(struct pe_plan *plan, const struct pe_request *r
     return pe_fix_size(plan, "dim", a->x.shape[a->x.rank - 1], "x", err);
 }
 
-/* Rows in front of the sequence's, where a scheme keeps some: class tokens. */
+/* Rows before the sequence's rows, for schemes with class tokens. */
 static uint64_t n_prefix(const struct pe_plan *plan)
 {
     int64_t n = 0;
@@ -95,7 +95,7 @@ void pe_absolute_prefer_channels_first(struct pe_plan *plan) { plan->absolute->p
 
 /* ---- Judging ---- */
 
-/* A field that needs x, given by the request itself: a preset's is only not used. */
+/* Refuses a field that needs x if the request itself gives it; a preset's field is just not used. */
 static enum pe_status check_unused(const struct pe_plan *plan, struct pe_error *err)
 {
     static const char *const names[] = {"combine", "x_scale", "pe_scale"};

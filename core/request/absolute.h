@@ -36,9 +36,9 @@ enum pe_status pe_absolute_check(struct pe_plan *plan, struct pe_error *err);
 enum pe_dtype pe_absolute_dtype(const struct pe_plan *plan, enum pe_dtype asked);
 
 bool pe_absolute_has_x(const struct pe_plan *plan);
-void pe_absolute_give_x(struct pe_plan *plan, const struct pe_tensor *x); /* made by the operation; borrowed */
+void pe_absolute_give_x(struct pe_plan *plan, const struct pe_tensor *x); /* x computed by the operation; borrowed */
 bool pe_absolute_channels_first(const struct pe_plan *plan);
-void pe_absolute_prefer_channels_first(struct pe_plan *plan); /* the default of DETR's encodings; before the check */
+void pe_absolute_prefer_channels_first(struct pe_plan *plan); /* DETR's default; call it before the check */
 
 /* Writes the resolved fields for the config; returns their number (at most PE_ABSOLUTE_FIELDS_MAX). */
 enum { PE_ABSOLUTE_FIELDS_MAX = 4 };

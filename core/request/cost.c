@@ -1,4 +1,4 @@
-/* What planning will take: the parts that all schemes share. */
+/* The cost of planning: the parts that all schemes share. */
 #include "core/request/cost.h"
 #include "core/scheme.h"
 
@@ -16,18 +16,18 @@ void pe_cost_nothing(const struct pe_plan *plan, struct pe_cost *cost) { (void)p
 
 /* ---- Tables ---- */
 
-/* A column as it is described, in a table for runs, and for lists; of several axes once more, with its place. Two sines
- * and two cosines of it. */
+/* Bytes: the description of a column, its entries in tables for runs and for lists, and with several axes a second
+ * description with its place. Time: two sines and two cosines. */
 enum { BYTES_OF_COLUMN = 2 * 48 + 80 + 40 + 8, NS_OF_COLUMN = 150 };
 
-/* Steps to both sides as floats, by a recurrence. */
+/* Steps to both sides of an anchor as floats, by a recurrence. */
 enum { BYTES_AROUND = 544, NS_AROUND = 300 };
 
 void pe_cost_waves(struct pe_cost *cost, double n) { pe_cost_each(cost, n + 16, BYTES_OF_COLUMN, NS_OF_COLUMN); }
 
 void pe_cost_around(struct pe_cost *cost, double n) { pe_cost_each(cost, n, BYTES_AROUND, NS_AROUND); }
 
-/* One exponential in 16 where rungs are products (freq.c); under arith float32 each. */
+/* One exponential for 16 frequencies, because the others are products (freq.c); under arith float32, one for each. */
 void pe_cost_ladder(struct pe_cost *cost, double n, bool float32)
 {
     pe_cost_each(cost, n + 4, sizeof(struct pe_dd), float32 ? PE_NS_DD : PE_NS_DD / 8);
@@ -52,7 +52,7 @@ void pe_cost_weights(struct pe_cost *cost, const struct pe_plan *plan, size_t id
 /* A plan, its inheritance and config, names and shapes of outputs. */
 enum { BYTES_OF_PLAN = 64 << 10, NS_OF_PLAN = 100000 };
 
-/* Numbers of JSON text become a tensor of floats where they are worked on; a list without dtype is a parameter, checked
+/* Numbers from JSON text become a tensor of floats before use; a list without dtype is a parameter, which is checked
  * and printed again. */
 static void add_array(struct pe_cost *cost, const struct pe_value *v)
 {
@@ -98,7 +98,7 @@ static double product(const struct pe_tensor *array)
     return total;
 }
 
-/* At most so many tokens: lengths, and patches of a grid before they are merged. */
+/* An upper bound on the tokens: lengths, and patches of a grid before merging. */
 static double tokens_of(const struct pe_value *segment)
 {
     double total = 16;

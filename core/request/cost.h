@@ -46,7 +46,7 @@ void pe_cost_ladder(struct pe_cost *cost, double n, bool float32);
 void pe_cost_weights(struct pe_cost *cost, const struct pe_plan *plan, size_t id, double n);
 double pe_cost_of_weight(const struct pe_plan *plan, size_t id); /* nanoseconds of one number */
 
-/* cost() of a scheme whose plan() only judges. */
+/* cost() of a scheme whose plan() only checks. */
 void pe_cost_nothing(const struct pe_plan *plan, struct pe_cost *cost);
 
 /* A plan itself, and numbers of the request that it copies. */

@@ -1,4 +1,4 @@
-/* Which parameters a request has given, by itself or through the model it names. Only while planning. */
+/* Which parameters a request has given, in its own fields or through the model it names. Only while planning. */
 #include "core/scheme.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Tensors that an operation works on: reading them, and where their axes are. */
+/* Tensors that an operation transforms: reads them and finds their axes. */
 #include "core/request/operand.h"
 #include "core/limits.h"
 
@@ -45,7 +45,7 @@ static enum pe_status check_tensor(const struct pe_field *field, const char *poi
     return PE_OK;
 }
 
-/* Numbers of JSON text without a dtype are a tensor of f32. */
+/* Numbers from JSON text without a dtype count as a tensor of f32. */
 static enum pe_status text_to_f32(struct pe_operand *op, struct pe_error *err)
 {
     uint64_t n;
@@ -62,7 +62,7 @@ static enum pe_status text_to_f32(struct pe_operand *op, struct pe_error *err)
 static void place_axes(struct pe_operand *op, enum pe_tensor_layout layout)
 {
     const struct pe_tensor *t = &op->tensor;
-    uint64_t shape[4] = {1, 1, 1, 1}; /* missing axes in front */
+    uint64_t shape[4] = {1, 1, 1, 1}; /* missing leading axes have length 1 */
     memcpy(shape + (4 - t->rank), t->shape, t->rank * sizeof *shape);
     bool heads_inside = layout == PE_BNHD && t->rank > 2;
     op->n_batches = layout == PE_BNHD && t->rank == 3 ? 1 : shape[0];

@@ -9,8 +9,8 @@ extern const char *const pe_tensor_layout_words[];
 
 struct pe_operand {
     const char *name;
-    struct pe_tensor tensor; /* as sent; numbers of JSON text without a dtype are f32; no data: not there */
-    void *owned;             /* its data where it was converted */
+    struct pe_tensor tensor; /* as sent; numbers from JSON text without a dtype are f32; no data: not sent */
+    void *owned;             /* its data if it was converted */
     uint64_t n_batches, n_heads, n, width;
     uint64_t batch_step, head_step, row_step; /* elements from one to the next */
 };

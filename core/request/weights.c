@@ -1,4 +1,4 @@
-/* Tensors of a request as weights, and weights made from a seed. */
+/* Tensors of a request as weights, and weights computed from a seed. */
 #include "core/request/weights.h"
 #include "core/request/operand.h"
 #include "core/numeric/dtype.h"
@@ -186,7 +186,7 @@ static bool find_seed(const struct pe_plan *plan, int64_t *seed, double *std)
 {
     const struct pe_param *rows = plan->scheme->info.params, *row = pe_param_find(rows, "std");
     if (!row)
-        row = pe_param_find(rows, "sigma"); /* Gaussian Fourier features' word for it */
+        row = pe_param_find(rows, "sigma"); /* the name of std in Gaussian Fourier features */
     *std = row ? *(const double *)((const char *)plan->config + row->offset) : 1;
     return pe_param_integer(rows, plan->config, "seed", 4, seed);
 }
@@ -256,7 +256,7 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err)
         if (row && pe_plan_gave_itself(plan, names[i]) && !is_used)
             return pe_fail(err, strcat(pointer, names[i]), "%s is not used here: no tensor is random", names[i]);
         if (row && row->type == PE_T_REAL)
-            *(double *)((char *)plan->config + row->offset) = PE_UNSET; /* without effect, so not shown */
+            *(double *)((char *)plan->config + row->offset) = PE_UNSET; /* has no effect, so it is not shown */
     }
     return PE_OK;
 }

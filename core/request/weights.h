@@ -14,7 +14,7 @@ struct pe_plan;
 
 /* One tensor of the scheme's inputs. */
 struct pe_weights {
-    struct pe_tensor tensor; /* as sent; seeded: shape and dtype f32, without data; rank 0 and no data: not there */
+    struct pe_tensor tensor; /* as sent; seeded: shape and dtype f32, without data; rank 0 and no data: none */
     bool is_text;            /* numbers of JSON without a dtype: a tensor of f32 */
     uint64_t hash;           /* of seed and name */
     double std;
@@ -41,7 +41,7 @@ enum pe_status pe_weights_check(struct pe_plan *plan, struct pe_error *err);
 #define PE_WHEN_WEIGHTS "weights"
 bool pe_weights_wanted(const struct pe_plan *plan);
 bool pe_weights_seedable(const struct pe_plan *plan); /* has the scheme's config a seed that is set? */
-bool pe_weights_there(const struct pe_plan *plan);    /* once the scheme has planned: are there any? */
+bool pe_weights_there(const struct pe_plan *plan);    /* after the scheme's plan(): are there any weights? */
 bool pe_weights_sent(const struct pe_plan *plan, size_t id);
 /* Length of an axis of a tensor that was sent; 0 if it was not sent or has fewer axes. */
 uint64_t pe_weights_axis(const struct pe_plan *plan, size_t id, unsigned axis);

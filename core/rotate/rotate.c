@@ -17,14 +17,14 @@ static const struct pe_param rotate_rows[] = {
     PE_P_END,
 };
 
-/* One tensor to be rotated. Row r of it is one head at one position, number (r / inner) % n. */
+/* One tensor to be rotated. Each row is one head at one position; the position of row r is number (r / inner) % n. */
 struct operand {
     struct pe_operand sent;
     size_t id;                            /* its row among the scheme's inputs */
-    uint64_t inner;                       /* rows that share a position in a row */
+    uint64_t inner;                       /* consecutive rows that share a position */
     const struct pe_positions *positions; /* [axes] */
-    void *table;                          /* [n, 2 · n_pairs]: cosines, then sines; NULL: made while filling */
-    bool by_floats;                       /* of floats and turned by floats, or else of doubles */
+    void *table;                          /* [n, 2 · n_pairs]: cosines, then sines; NULL: computed while filling */
+    bool by_floats;                       /* the table has floats and rows are rotated in float; else both use double */
 };
 
 enum { OPERANDS_MAX = 2 };
@@ -32,7 +32,7 @@ enum { OPERANDS_MAX = 2 };
 struct pe_rotator {
     struct operand operands[OPERANDS_MAX];
     size_t n_operands;
-    size_t of_output[OPERANDS_MAX]; /* which operand an output is */
+    size_t of_output[OPERANDS_MAX]; /* the operand of each output */
     struct pe_row_rotation turn;
     void *tables[OPERANDS_MAX]; /* owned; operands at the same positions share one */
 };
@@ -41,7 +41,7 @@ static const struct pe_rotator *rotator_of(const struct pe_plan *plan) { return 
 
 /* ---- Reading the tensors ---- */
 
-/* The tensors' last axis is the scheme's head_dim, unless the request says another. */
+/* The tensors' last axis is the scheme's head_dim, unless the request gives another. */
 static enum pe_status fix_head_dim(struct pe_plan *plan, const struct operand *op, struct pe_error *err)
 {
     const struct pe_operand *first = &rotator_of(plan)->operands[0].sent;
@@ -62,12 +62,12 @@ static enum pe_status read_operand(struct pe_plan *plan, const struct pe_request
     enum pe_status status = pe_operand_take(&op->sent, request, plan->scheme->info.inputs[id].name, layout, taken, err);
     if (!status && !op->sent.tensor.data)
         return PE_OK;
-    rotator->n_operands++; /* whoever drops the plan drops it */
+    rotator->n_operands++; /* freed with the plan, also after a failure */
     op->inner = op->sent.row_step / (op->sent.width ? op->sent.width : 1);
     return status ? status : fix_head_dim(plan, op, err);
 }
 
-/* Takes the tensors and the field tensor_layout; fixes head_dim in the config by the tensors'. */
+/* Reads the tensors and the field tensor_layout; sets head_dim in the config from the tensors. */
 static enum pe_status read_tensors(struct pe_plan *plan, const struct pe_request *request, bool *taken,
                                    struct pe_error *err)
 {
@@ -124,7 +124,7 @@ static enum pe_status choose(struct pe_plan *plan, const struct pe_request *requ
     return PE_OK;
 }
 
-/* Real outputs are of the dtype asked for, else of the first tensor's if that is real. */
+/* Real outputs have the requested dtype, else the first tensor's dtype if that is real. */
 static void shape_outputs(struct pe_plan *plan, const struct pe_request *request)
 {
     const struct pe_rotator *rotator = plan->state;
@@ -143,14 +143,14 @@ static void shape_outputs(struct pe_plan *plan, const struct pe_request *request
     }
 }
 
-enum { TABLE_ALIGNMENT = 64 }; /* a line of the cache */
+enum { TABLE_ALIGNMENT = 64 }; /* bytes of a cache line */
 
 static size_t round_up(uint64_t n_bytes)
 {
     return (size_t)(n_bytes + TABLE_ALIGNMENT - 1) / TABLE_ALIGNMENT * TABLE_ALIGNMENT;
 }
 
-/* Of a row of the operand's table. */
+/* Bytes of one row of the operand's table. */
 static size_t row_bytes_of(const struct pe_rotator *rotator, const struct operand *op)
 {
     return 2 * rotator->turn.rotation.n_pairs * (op->by_floats ? sizeof(float) : sizeof(double));
@@ -166,7 +166,7 @@ static void fill_table(const struct pe_plan *plan, const struct operand *op, uin
         pe_rotate_table(turn, plan, op->positions, op->id, row0, (size_t)n_rows, table);
 }
 
-/* Has the first operand a table that serves this one? */
+/* Does the first operand have a table that this one can share? */
 static bool shares(const struct pe_plan *plan, const struct operand *op)
 {
     const struct operand *first = rotator_of(plan)->operands;
@@ -174,7 +174,7 @@ static bool shares(const struct pe_plan *plan, const struct operand *op)
            pe_rotate_same_positions(plan, op->positions, first->positions) && first->table;
 }
 
-/* A table is kept where several heads share each position and it is not too large. */
+/* The table is stored if several heads share each position and it is not too large. */
 static enum pe_status make_table(struct pe_plan *plan, size_t i, struct pe_error *err)
 {
     struct pe_rotator *rotator = plan->state;
@@ -205,7 +205,7 @@ static enum pe_status prepare(struct pe_plan *plan, size_t i, struct pe_error *e
     return make_table(plan, i, err);
 }
 
-/* Once sequence and config are resolved: the outputs, q and k as sent, and the tables. */
+/* Runs when sequence and config are resolved: prepares the outputs, the tensors sent, and the tables. */
 static enum pe_status init(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     enum pe_status status = pe_outputs_twice(request, err);
@@ -238,13 +238,13 @@ static void drop(struct pe_plan *plan)
 
 /* ---- Filling ---- */
 
-/* Rows of the table of a window of positions, made when a position outside it is asked for. */
+/* Table rows for a window of positions, computed again when a position outside the window is needed. */
 struct window {
     uint64_t first, n;
     _Alignas(TABLE_ALIGNMENT) char rows[PE_SCRATCH_BYTES];
 };
 
-/* The table's rows from a position on, and in *n of the n wanted how many of them are there. */
+/* Returns the table's rows from a position on. *n is the number wanted, and becomes the number available. */
 static const void *table_at(const struct pe_plan *plan, const struct operand *op, uint64_t position, uint64_t *n,
                             struct window *w)
 {
@@ -262,7 +262,7 @@ static const void *table_at(const struct pe_plan *plan, const struct operand *op
     return w->rows + (position - w->first) * row_bytes;
 }
 
-/* How many rows from row r on, at most `most`, stand at one position (then inner > 1) or at consecutive ones. */
+/* How many rows from row r on, at most `most`, are at one position (then inner > 1) or at consecutive positions. */
 static uint64_t stretch(const struct operand *op, uint64_t r, uint64_t most)
 {
     uint64_t left = op->inner > 1 ? op->inner - r % op->inner : op->sent.n - r % op->sent.n;
@@ -302,7 +302,7 @@ static void fill_rows(const struct pe_plan *plan, const struct operand *op, enum
     }
 }
 
-/* Rows, of which those of whole heads are turned together where a table is kept for them. */
+/* Fills rows. Rows of whole heads are rotated together if there is a stored table for them. */
 static void fill_any(const struct pe_plan *plan, const struct operand *op, enum pe_dtype to, uint64_t row0,
                      uint64_t n_rows, char *y)
 {
@@ -329,8 +329,8 @@ static void fill_block(const struct pe_plan *plan, size_t i, const struct pe_blo
         fill_any(plan, op, to, b->row0, b->n_rows, dst);
         return;
     }
-    _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* pairs may reach outside the part of a row that is
-                                                                    wanted, so the whole row is made */
+    _Alignas(double) char row[PE_HEAD_DIM_MAX * sizeof(double)]; /* a pair may reach outside the part of a row that is
+                                                                    wanted, so the whole row is computed */
     for (uint64_t r = 0; r < b->n_rows; r++) {
         fill_rows(plan, op, to, b->row0 + r, 1, row);
         memcpy((char *)dst + r * b->n_cols * size, row + b->col0 * size, b->n_cols * size);

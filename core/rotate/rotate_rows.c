@@ -1,4 +1,4 @@
-/* Turning the channels of a head by the angles of its position. */
+/* Rotates the channels of a head by the angles of its position. */
 #include "core/rotate/rotate_rows.h"
 #include "core/encode/outputs.h"
 #include "core/waves/float32.h"
@@ -28,7 +28,8 @@ enum pe_status pe_rotate_init(struct pe_row_rotation *turn, struct pe_plan *plan
 
 enum pe_status pe_rotate_admit_table(struct pe_plan *plan, uint64_t n_rows, uint64_t row_bytes, struct pe_error *err)
 {
-    /* A cosine of a run; of the frameworks' recipe; and an exponential in double-double for each pair. */
+    /* Nanoseconds for each row, for a cosine of a run, and for a cosine of the frameworks' recipe. Factors that
+     * depend on the position add an exponential in double-double for each pair. */
     enum { NS_OF_ROW = 100, NS_OF_WAVE = 8, NS_OF_RECIPE = 150 };
     struct pe_cost cost = {0, 0};
     double ns =
@@ -43,7 +44,7 @@ void pe_rotate_drop(struct pe_row_rotation *turn)
     free(turn->columns);
 }
 
-/* Without the factors. dtype: f64 or f32. */
+/* Writes cosines and sines without the factors that depend on the position. dtype: f64 or f32. */
 static void fill_angles(const struct pe_row_rotation *turn, const struct pe_plan *plan,
                         const struct pe_positions *positions, enum pe_dtype dtype, uint64_t row0, size_t n_rows,
                         void *table)
@@ -84,7 +85,8 @@ bool pe_rotate_same_positions(const struct pe_plan *plan, const struct pe_positi
 
 /* ---- Rows ---- */
 
-/* V-JEPA 2's rotation, which is none: channel i of a block of C pairs takes the cosine and sine of pair i mod C. */
+/* V-JEPA 2's formula, which is not a rotation: channel i of a block of C pairs uses the cosine and sine of pair i
+ * mod C. */
 static void rotate_tiled(const struct pe_rotation_block *b, const double *cosines, const double *sines, const double *x,
                          double *y)
 {
@@ -95,7 +97,7 @@ static void rotate_tiled(const struct pe_rotation_block *b, const double *cosine
     }
 }
 
-/* Pairs of neighbours are written as halves: transformers' rope_interleave of DeepSeek. */
+/* Writes interleaved pairs as halves: transformers' rope_interleave of DeepSeek. */
 static void move_to_halves(size_t n_pairs, double *y)
 {
     double turned[PE_HEAD_DIM_MAX];
@@ -210,13 +212,13 @@ static void narrow(enum pe_dtype to, const float *wide, size_t n, void *y)
         pe_kernels()->to_bf16(wide, n, y);
 }
 
-/* Floats of the rows worked on at a time, if they are not one row: few, for reading what was sent, turning and writing
- * take turns, and only a little of the first can be on its way while the others work. Not fewer, or what has just been
- * stored in halves of a register would be loaded whole before it is in the cache. */
+/* Floats processed at a time, unless one row has more. The number is small because reading, rotating and writing
+ * alternate, and the processor can prefetch only a little of the input meanwhile. It is not smaller, because values
+ * just stored in halves of a register would then be loaded as a whole before they reach the cache. */
 enum { FLOATS_AT_ONCE = 512 };
 _Static_assert((int)FLOATS_AT_ONCE <= (int)PE_HEAD_DIM_MAX, "they fit where one row does");
 
-/* Of 16 bits on one side at least. */
+/* Rotates rows if the input or the output has 16 bits. */
 static void rotate_some(const struct pe_row_rotation *turn, const float *table, size_t table_step, enum pe_dtype from,
                         const void *x, enum pe_dtype to, void *y, size_t n_rows)
 {

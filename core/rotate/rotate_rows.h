@@ -38,10 +38,10 @@ bool pe_rotate_by_floats(const struct pe_row_rotation *turn, const struct pe_pla
 void pe_rotate_floats(const struct pe_row_rotation *turn, const struct pe_plan *plan,
                       const struct pe_positions *positions, uint64_t row0, size_t n_rows, float *table);
 
-/* As pe_rotate_row for rows one after the other, whose rows of the table are table_step floats apart (0: all at one
- * position), and for several heads of as many rows, apart elements from one to the next in x and in y. Two products and
- * their sum, each rounded to f32, so within 6·2^-24 of the larger term; for f16 and bf16 the sum is rounded once more.
- * y is x and to is from, or they do not overlap. */
+/* Like pe_rotate_row, for consecutive rows whose rows of the table are table_step floats apart (0: all rows are at
+ * one position), and for several heads with the same number of rows, `apart` elements from one head to the next in x
+ * and in y. Two products and their sum are each rounded to f32, so the error is within 6·2^-24 of the larger term;
+ * for f16 and bf16 the sum is rounded once more. y is x and to is from, or they do not overlap. */
 struct pe_rotate_extent {
     uint64_t n_rows, n_heads, apart;
 };

@@ -1,5 +1,5 @@
-/* ALiBi, attention with linear biases (Press et al. 2021, arXiv 2108.12409): the farther a key, the lower its logit,
- * with a slope per head.
+/* ALiBi, attention with linear biases (Press et al. 2021, arXiv 2108.12409): the farther away a key is, the lower is
+ * its logit, with a slope per head.
  *
  *     n = 2^⌊log2 num_heads⌋;   slope[h] = 2^(-bias_max·(h+1)/n), h < n
  *     slope[n+t] = 2^(-bias_max·(2t+1)/(2n)):  the odd terms of the sequence for 2n heads, appended
@@ -63,7 +63,8 @@ enum side { LEFT, RIGHT };
 
 struct tables {
     struct pe_bias bias;
-    double *counts; /* KEY_MASK: seen keys before key j, 0 where it is not seen itself: [n_masks, k_len]; else NULL */
+    double *counts; /* KEY_MASK: number of seen keys before key j, 0 if key j itself is not seen: [n_masks, k_len]; else
+                       NULL */
     uint64_t n_masks;
     struct pe_dd slopes[]; /* [3, num_heads]: slopes, to the left, to the right */
 };
@@ -77,7 +78,7 @@ static struct pe_dd slope(const struct pe_plan *plan, size_t head, enum side sid
 
 /* ---- Slopes ---- */
 
-/* 2^e: exact where e is an integer, as all slopes of 1, 2, 4, 8 heads are. */
+/* 2^e, exact if e is an integer, e.g. for all slopes of 1, 2, 4 or 8 heads. */
 static struct pe_dd power_of_two(struct pe_dd e)
 {
     static const struct pe_dd ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
@@ -129,7 +130,7 @@ static enum pe_status set_slopes(const struct alibi *c, struct tables *t, struct
 
 /* ---- The bias ---- */
 
-/* relative, symmetric, asymmetric: distances left of the query, then right of it. */
+/* For the forms relative, symmetric and asymmetric: distances left of the query, then right of it. */
 static void distance(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out)
 {
     const struct alibi *c = plan->config;
@@ -170,7 +171,7 @@ static const struct pe_bias_rule rules[] = {
     [KEY_MASK] = {NULL, key_pair, true, NULL},
 };
 
-/* BLOOM's count restarts at the first seen key: (cumsum(mask) - 1) · mask. */
+/* BLOOM counts from the first seen key: (cumsum(mask) - 1) · mask. */
 static enum pe_status count_keys(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
     const struct alibi *c = plan->config;

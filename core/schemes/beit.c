@@ -1,5 +1,6 @@
-/* BEiT's relative position bias (Bao et al. 2021, arXiv 2106.08254; unilm's beit/modeling_finetune.py): Swin's over all
- * patches, and a class token in front that has three rows of its own behind the M = (2h-1)·(2w-1) of the patches.
+/* BEiT's relative position bias (Bao et al. 2021, arXiv 2106.08254; unilm's beit/modeling_finetune.py): Swin's bias
+ * over all patches, plus a class token in front that has three rows of its own after the M = (2h-1)·(2w-1) rows of
+ * the patches.
  *
  *     index[i, j] = (y_i - y_j + h - 1)·(2w - 1) + (x_i - x_j + w - 1)          patches
  *     index[0, j] = M;   index[i, 0] = M + 1;   index[0, 0] = M + 2             class to patch, patch to class, itself

@@ -14,10 +14,11 @@ static bool is_toeplitz(const struct pe_bias *bias, const struct pe_plan *plan)
 /* Distances of a block of a line. Small, so that a part of a large map does not wait for the whole line. */
 enum { LINE_BLOCK = 1024 };
 
-/* Heads whose map is smaller than this are filled at one go, or nearly: nothing would be made twice. */
+/* A head whose map is smaller than this is filled in about one call, so its line is not stored: nothing would be
+ * computed twice. */
 enum { MAP_TO_KEEP_MIN = 64 * 1024 };
 
-/* Bytes of a line; 0 where none is kept. */
+/* Bytes of the lines of all heads; 0 if none is stored. */
 static double line_bytes(const struct pe_plan *plan, double num_heads)
 {
     double q_len = (double)plan->seq.q->n, k_len = (double)plan->seq.k->n, size = (double)pe_dtype_size(plan->dtype);
@@ -26,7 +27,7 @@ static double line_bytes(const struct pe_plan *plan, double num_heads)
     return plan->attention || !pays ? 0 : bytes;
 }
 
-/* All of a line, as fills may write it; and the state of its blocks. */
+/* The whole line, because fills may write all of it, and the state of its blocks. */
 void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *cost)
 {
     double line = pe_toeplitz_fits(plan) ? line_bytes(plan, num_heads) : 0;
@@ -34,7 +35,7 @@ void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *
         pe_cost_add(cost, line + line / LINE_BLOCK + num_heads, 2 * num_heads + 1000);
 }
 
-/* What is malloc'ed and never met costs addresses only. */
+/* Memory from malloc that is never touched costs only address space. */
 static enum pe_status keep_line(struct pe_bias *bias, const struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_bias_line *line = &bias->line;
@@ -127,8 +128,8 @@ void pe_bias_hide(const struct pe_plan *plan, uint64_t i, uint64_t j0, size_t n,
 enum { RUN = 64 };
 
 /* The fast case: n ≤ RUN products in double, narrowed to f32. Their error is below two units of the last place of a
- * double (the product's rounding, and the slope's low part), so a value farther than that from the middle between two
- * floats is rounded right. False if one is not, or is too small for a normal float. */
+ * double (the product's rounding, and the slope's low part), so a value farther than that from the midpoint between
+ * two floats is rounded correctly. Returns false if any value is nearer, or is too small for a normal float. */
 static bool products_f32(struct pe_dd slope, double first, double step, size_t n, float *out)
 {
     uint32_t doubtful = 0;
@@ -137,7 +138,7 @@ static bool products_f32(struct pe_dd slope, double first, double step, size_t n
             double d;
             uint64_t u;
         } p = {.d = 0 - slope.hi * (first + step * (double)i)};
-        uint32_t low = (uint32_t)p.u & 0x1fffffff; /* the 29 bits a float has not */
+        uint32_t low = (uint32_t)p.u & 0x1fffffff; /* the 29 bits of a double's fraction that a float does not have */
         double size = fabs(p.d);
         doubtful |= low - (0x10000000 - 4) <= 8;
         doubtful |= (size < 0x1p-126) & (size > 0);
@@ -185,7 +186,7 @@ static void hide_columns(const struct tile *t, size_t j, size_t n)
                              t->dst + i * t->stride + (j + at) * size, t->stride);
 }
 
-/* Padding: keys beside each other are hidden together. */
+/* Hides padding; neighbouring keys are hidden together. */
 static void hide_padding(const uint8_t *seen, const struct tile *t)
 {
     for (size_t j = 0, n; j < t->n_cols; j += n) {
@@ -196,7 +197,7 @@ static void hide_padding(const uint8_t *seen, const struct tile *t)
     }
 }
 
-/* Padding, and keys of another packed sequence. */
+/* Hides padding and keys of other packed sequences. */
 static void hide_keys(const struct pe_bias *bias, const struct tile *t)
 {
     const uint32_t *piece = t->plan->attention ? NULL : t->plan->seq.piece;
@@ -208,7 +209,7 @@ static void hide_keys(const struct pe_bias *bias, const struct tile *t)
                 store_unseen(t->dtype, t->dst + i * t->stride, j);
 }
 
-/* The biases of n distances from rel on, -inf where they are out of sight. */
+/* The biases of n distances from rel on, -inf where the mask hides the key. */
 static void make_distances(const struct pe_bias *bias, const struct pe_plan *plan, size_t head, double rel, size_t n,
                            enum pe_dtype dtype, char *out)
 {
@@ -218,10 +219,10 @@ static void make_distances(const struct pe_bias *bias, const struct pe_plan *pla
             store_unseen(dtype, out, m);
 }
 
-enum { TO_MAKE, IN_MAKING, MADE }; /* a block of a line */
+enum { TO_MAKE, IN_MAKING, MADE }; /* the state of a block of a line */
 
-/* Sees to block i of the line of a head. False if another thread is at it: waiting for it would cost more than making
- * what is needed. */
+/* Computes block i of the line of a head if that is not done. Returns false if another thread is computing it:
+ * waiting for that thread would take longer than computing the needed biases separately. */
 static bool block_is_made(struct pe_bias *bias, const struct pe_plan *plan, size_t head, size_t i)
 {
     struct pe_bias_line *line = &bias->line;
@@ -232,14 +233,14 @@ static bool block_is_made(struct pe_bias *bias, const struct pe_plan *plan, size
         size_t first = i * LINE_BLOCK, n = line->n - first < LINE_BLOCK ? line->n - first : LINE_BLOCK;
         char *out = line->values + (head * line->n + first) * pe_dtype_size(plan->dtype);
         make_distances(bias, plan, head, pe_toeplitz_start(plan) + (double)first, n, plan->dtype, out);
-        bool is_whole = !pe_was_cancelled(); /* others read it too */
+        bool is_whole = !pe_was_cancelled(); /* an incomplete block must not be marked: other threads read it */
         atomic_store_explicit(state, is_whole ? MADE : TO_MAKE, memory_order_release);
         return is_whole;
     }
     return found == MADE;
 }
 
-/* The n biases that the line of a head has from `first` on; NULL where they are not kept, or not ready. */
+/* The n biases from `first` on of the line of a head; NULL if they are not stored or not ready. */
 static const char *kept_distances(struct pe_bias *bias, const struct tile *t, size_t first, size_t n)
 {
     if (!bias->line.values || t->dtype != t->plan->dtype)
@@ -256,7 +257,7 @@ static void fill_windows(struct pe_bias *bias, const struct tile *t)
 {
     _Alignas(64) char scratch[PE_SCRATCH_BYTES];
     const struct pe_sequence *seq = &t->plan->seq;
-    uint64_t last = t->i0 + t->n_rows - 1; /* row, whose first bias the vector begins with */
+    uint64_t last = t->i0 + t->n_rows - 1; /* the last row: the vector begins with its first bias */
     size_t n = t->n_cols + t->n_rows - 1;
     size_t first = (size_t)(t->j0 + (seq->q->n - 1 - last));
     const char *vector = kept_distances(bias, t, first, n);
@@ -268,7 +269,7 @@ static void fill_windows(struct pe_bias *bias, const struct tile *t)
     hide_keys(bias, t);
 }
 
-/* Any positions, any rule: pair by pair. k - q may need two doubles, so the mask compares rather than subtracts. */
+/* For any positions and any rule, pair by pair. k - q may need two doubles, so the rule gets both positions. */
 static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
 {
     const struct pe_sequence *seq = &t->plan->seq;
@@ -285,7 +286,7 @@ static void fill_pairs(const struct pe_bias *bias, const struct tile *t)
     hide_keys(bias, t);
 }
 
-/* Any positions, row by row. */
+/* For any positions, row by row. */
 static void fill_rows(const struct pe_bias *bias, const struct tile *t)
 {
     const struct pe_sequence *seq = &t->plan->seq;
@@ -301,7 +302,7 @@ static void fill_rows(const struct pe_bias *bias, const struct tile *t)
     hide_keys(bias, t);
 }
 
-/* Every row the same but for the mask. */
+/* For rules with key_only: all rows are equal apart from the mask. */
 static void fill_key_rows(const struct pe_bias *bias, const struct tile *t)
 {
     _Alignas(64) char vector[PE_SCRATCH_BYTES];
@@ -333,11 +334,11 @@ static void fill_tile(struct pe_bias *bias, const struct tile *t)
         fill_pairs(bias, t);
 }
 
-/* A quarter of the vector for rows, the rest for columns: the vector is then at most a third longer than a row of the
- * tile. */
+/* A quarter of the vector is for rows, the rest for columns, so the vector is at most a third longer than a row of
+ * the tile. */
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *b, void *dst)
 {
-    struct pe_bias *bias = plan->tables; /* of which only the line changes */
+    struct pe_bias *bias = plan->tables; /* only its line changes */
     uint64_t q_len = plan->seq.q->n, end = b->row0 + b->n_rows;
     size_t size = pe_dtype_size(output->dtype), stride = b->n_cols * size;
     size_t tile_rows = PE_SCRATCH_BYTES / size / 4, tile_cols = PE_SCRATCH_BYTES / size - tile_rows;
@@ -371,7 +372,8 @@ bool pe_bias_fill_line(const struct pe_plan *plan, const struct pe_output *outpu
 
 /* ---- For attention ---- */
 
-/* Positions of packed sequences restart, but inside each they are a run: the distance is that of the indices. */
+/* Positions of packed sequences restart, but inside each sequence they are a run, so the distance is the difference
+ * of the indices. */
 bool pe_bias_at(const struct pe_plan *plan, size_t head, double rel, size_t n, double *out)
 {
     const struct pe_bias *bias = plan->tables;

@@ -1,9 +1,11 @@
-/* The bias family: schemes that add a number to each scaled logit. Output `bias` [num_heads, q_len, k_len]; what a
- * query may not see is -inf. With runs of positions a bias of the distance is Toeplitz: row i is a window of one vector
- * per head (core/kernels/windows.c copies them), so nothing of the size of the map is ever kept.
+/* The bias family: schemes that add a number to each scaled logit. Output `bias` [num_heads, q_len, k_len]; keys
+ * that a query may not see get -inf. With runs of positions, a bias that depends on the distance is Toeplitz: row i
+ * is a window of one vector per head (core/kernels/windows.c copies them), so nothing of the size of the map is ever
+ * stored.
  *
  * A scheme of the family puts struct pe_mask_fields first in its config struct, PE_MASK_PARAMS last among its rows
- * and a struct pe_bias first in its tables. In attention the masks are not the bias's: it is asked for biases alone. */
+ * and a struct pe_bias first in its tables. In attention the operation applies the masks, and the scheme computes
+ * only the biases. */
 #ifndef PE_BIAS_H
 #define PE_BIAS_H
 
@@ -14,52 +16,53 @@
 
 #include <stdatomic.h>
 
-/* One query looking at one key. */
+/* One pair of a query and a key. */
 struct pe_glance {
     size_t head, batch;
     double q_pos, k_pos;
     uint64_t key; /* the key's index */
 };
 
-/* What the scheme adds, before any mask: distance where positions are runs, else row, else pair. */
+/* The biases of a scheme, before any mask. `distance` is used if positions are runs, else `row`, else `pair`. */
 struct pe_bias_rule {
-    /* Biases of one head at the integer distances rel, rel+1, … (rel = k_pos - q_pos), n of them, stored as dtype. NULL
-     * where the bias is no function of the distance. */
+    /* Biases of one head at the integer distances rel, rel+1, … (rel = k_pos - q_pos), n of them, stored as dtype.
+     * NULL if the bias is not a function of the distance. */
     void (*distance)(const struct pe_plan *plan, size_t head, double rel, size_t n, enum pe_dtype dtype, void *out);
-    /* The bias of one pair. NULL where there is row. */
+    /* The bias of one pair. NULL if there is row(). */
     struct pe_dd (*pair)(const struct pe_plan *plan, const struct pe_glance *glance);
-    bool key_only; /* pair does not look at q_pos: every row is the same but for the mask */
-    /* Biases of one query at n keys from first->key on, stored as dtype: where pairs are cheaper together. Or NULL. */
+    bool key_only; /* pair() does not use q_pos: all rows are equal apart from the mask */
+    /* Biases of one query at n keys from first->key on, stored as dtype, for rules that are cheaper for many keys at
+     * once. May be NULL. */
     void (*row)(const struct pe_plan *plan, const struct pe_glance *first, size_t n, enum pe_dtype dtype, void *out);
 };
 
 /* The biases of all distances of a run against a run, masks included: [num_heads, q_len + k_len - 1], from the last
- * query's first key to the first query's last. A block of them is made by the first fill that meets it. */
+ * query's first key to the first query's last. The first fill that needs a block computes it. */
 struct pe_bias_line {
-    char *values;         /* NULL: nothing is kept. Owned. */
-    atomic_uchar *blocks; /* [num_heads, n_blocks]: how far each has come. Owned. */
+    char *values;         /* NULL: nothing is stored. Owned. */
+    atomic_uchar *blocks; /* [num_heads, n_blocks]: the state of each block. Owned. */
     size_t n, n_blocks;   /* of one head */
 };
 
 /* First member of the scheme's tables. */
 struct pe_bias {
-    struct pe_mask mask; /* blind to nothing in attention, which has its own */
+    struct pe_mask mask; /* in attention it hides nothing, because attention has its own mask */
     size_t num_heads;
     struct pe_bias_rule rule;
     struct pe_bias_line line;
 };
 
-/* The scheme's config is settled; its rule is set. */
+/* The scheme's config must be resolved and its rule set. */
 enum pe_status pe_bias_init(struct pe_bias *bias, const struct pe_plan *plan, const struct pe_mask_fields *fields,
                             struct pe_error *err);
 void pe_bias_drop(struct pe_bias *bias);
-/* What pe_bias_init will take, for the scheme's cost(). */
+/* Adds the cost of pe_bias_init, for the scheme's cost(). */
 void pe_bias_cost(const struct pe_plan *plan, double num_heads, struct pe_cost *cost);
 
-/* Writes a block of the output bias. In attention rows are numbered across the batch too: [batch, head, query]. */
+/* Writes a block of the output bias. In attention, rows are numbered across the batch too: [batch, head, query]. */
 void pe_bias_fill(const struct pe_plan *plan, const struct pe_output *output, const struct pe_block *block, void *dst);
 
-/* As pe_fill_line, of the output bias: Toeplitz unless positions are listed or keys masked. */
+/* Like pe_fill_line, for the output bias, which is Toeplitz unless positions are listed or keys are masked. */
 bool pe_bias_fill_line(const struct pe_plan *plan, const struct pe_output *output, size_t id, uint64_t head,
                        uint64_t first, size_t n, void *dst);
 
@@ -67,17 +70,18 @@ bool pe_bias_fill_line(const struct pe_plan *plan, const struct pe_output *outpu
  */
 void pe_bias_hide(const struct pe_plan *plan, uint64_t i, uint64_t j0, size_t n, enum pe_dtype dtype, void *row);
 
-/* For attention: bias_at, and all of it for a scheme with nothing else of its own. */
+/* For attention: bias_at, and the whole struct for a scheme that has only a bias. */
 extern const struct pe_attend pe_bias_attend;
 bool pe_bias_at(const struct pe_plan *plan, size_t head, double rel, size_t n, double *out);
 
 /* dst[i] = v in dtype, rounded once; zero is +0. */
 void pe_bias_store(enum pe_dtype dtype, void *dst, size_t i, struct pe_dd v);
-/* Elements i+1 … i+n-1 like element i. */
+/* Copies element i to elements i+1 … i+n-1. */
 void pe_bias_repeat(enum pe_dtype dtype, void *out, size_t i, size_t n);
 
-/* The same of a value that is known to within error, at least 2^-50 of it (f32, f16, bf16). False, and dst[i] not yet
- * right, if it lies so near the middle between two numbers that the error decides. */
+/* Stores a value that is known only to within `error`, which is at least 2^-50 of it (f32, f16, bf16). Returns
+ * false, and dst[i] may be wrong, if the value is so near the midpoint between two numbers that the error decides
+ * the rounding. */
 bool pe_bias_settle(enum pe_dtype dtype, void *dst, size_t i, double v, double error);
 
 /* out[i] = -(slope · (first + step · i)), i < n, every value rounded once; zero is +0. */

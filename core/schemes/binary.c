@@ -3,8 +3,8 @@
  *     PE(p, j) = high where bit b(j) of p is set, else low
  *     k(j) = ⌊j · bits / dim⌋;   b = bits - 1 - k (msb: 252 in eight bits reads 1 1 1 1 1 1 0 0) or b = k (lsb)
  *
- * Bit b toggles every 2^b positions. The number of bits is the configuration's, never the sequence's: else the code of
- * a position would change with the length. */
+ * Bit b toggles every 2^b positions. The number of bits comes from the configuration, never from the sequence;
+ * otherwise the code of a position would change with the length. */
 #include "core/schemes/whole.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct binary {
 
 static const char *const bit_order_words[] = {[MSB] = "msb", [LSB] = "lsb", NULL};
 
-enum { BITS_MAX = 53, BITS_DEFAULT_MAX = 32 }; /* whole numbers a double has */
+enum { BITS_MAX = 53, BITS_DEFAULT_MAX = 32 }; /* bits of the largest exact integers of a double */
 
 static const struct pe_param params[] = {
     PE_P_INT(binary, dim, 512, 1, PE_DIM_MAX, "channels of the encoding"),

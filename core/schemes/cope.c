@@ -1,11 +1,11 @@
-/* CoPE, contextual position encoding (Golovneva et al. 2024, arXiv 2405.18719): a position is the number of keys
- * between that count, and how much each counts depends on the query.
+/* CoPE, contextual position encoding (Golovneva et al. 2024, arXiv 2405.18719): a key's position is the number of
+ * keys between it and the query, where the query decides how much each of them counts.
  *
  *     g[i, j] = sigmoid(s[i, j]), s: the logits, scaled and masked                      hidden keys count nothing
  *     p[i, j] = min(sum over t from j to i of g[i, t], npos_max - 1)                    from the key up to the query
  *     s[i, j] += (p - ⌊p⌋)·(q_i·pos_emb[⌈p⌉]) + (1 - (p - ⌊p⌋))·(q_i·pos_emb[⌊p⌋])       what is hidden stays hidden
  *
- * Without a causal mask keys after the query have position 0 and do not count for those before it. */
+ * Without a causal mask, keys after the query have position 0 and do not count for keys before it. */
 #include "core/schemes/relative.h"
 
 #include <stdlib.h>
@@ -94,7 +94,8 @@ static const void *open_head(const struct pe_plan *plan, const struct pe_arithme
     return tables;
 }
 
-/* One row: z [npos_max] are the query's products with pos_emb. Counted in double: thousands of gates add up. */
+/* One row: z [npos_max] are the query's products with pos_emb. The sum uses double, because it adds thousands of
+ * gates. */
 static void add_row(const struct pe_rows *rows, size_t i, const void *z, const void *gates, void *logits)
 {
     const struct pe_arithmetic *a = rows->a;
@@ -107,7 +108,7 @@ static void add_row(const struct pe_rows *rows, size_t i, const void *z, const v
     }
 }
 
-/* NaN counts as it may: fmin drops it, and the logit stays NaN by itself. */
+/* A NaN gate needs no special case: fmin drops it, and the logit itself stays NaN. */
 static void add_last(const struct pe_rows *rows)
 {
     const struct pe_arithmetic *a = rows->a;

@@ -1,5 +1,5 @@
-/* DeBERTa's disentangled attention (He et al. 2020, arXiv 2006.03654; v3: 2111.09543): content meets position both
- * ways, through a table of relative positions that is projected as keys and as queries.
+/* DeBERTa's disentangled attention (He et al. 2020, arXiv 2006.03654; v3: 2111.09543): content attends to position
+ * and position to content, through a table of relative positions that is projected as keys and as queries.
  *
  *     index[i, j] = clip(b(q - k) + span, 0, 2·span - 1)
  *     b(delta) = delta where |delta| ≤ mid or without buckets; else
@@ -8,9 +8,9 @@
  *     logit[i, j] = softmax_scale · (q_i·k_j + q_i·pos_key[index[i, j]] + k_j·pos_query[index[i, j]])
  *     softmax_scale = 1/sqrt(head_dim · (1 + number of terms))
  *
- * The third term takes the same row as the second in every released code; the paper's eq. 4 has that of delta(j, i),
- * with which no weights were trained. Libraries differ for |delta| ≥ M: Microsoft's clamps to M - 1 first
- * (clamp_first), transformers does not. */
+ * The third term takes the same row as the second in every released code; the paper's eq. 4 has the row of delta(j,
+ * i), but no published weights were trained with that. Libraries differ for |delta| ≥ M: Microsoft's clamps to M - 1
+ * first (clamp_first), transformers does not. */
 #include "core/schemes/relative.h"
 
 #include <stdlib.h>
@@ -99,13 +99,13 @@ struct tables {
     struct pe_relative_index index; /* of attention */
     struct ladder ladder;
     int64_t n_buckets;
-    int32_t bucket[]; /* [n_buckets]: b of each distance from 0 on, the span at most */
+    int32_t bucket[]; /* [n_buckets]: b of each distance from 0 on, at most the span */
 };
 
 /* ---- Buckets ---- */
 
-/* Has |delta| = n passed step k of the logarithmic part, (n/mid)^(mid-1) > ((M-1)/mid)^k? In double-double; what agrees
- * to 2^-88 is equal, as the last distance is by construction. */
+/* Has |delta| = n passed step k of the logarithmic part, (n/mid)^(mid-1) > ((M-1)/mid)^k? Computed in double-double.
+ * Values that agree to 2^-88 count as equal; for the last distance they are equal by construction. */
 static bool has_passed(struct pe_dd log_n, struct pe_dd log_m, int64_t mid, int64_t k)
 {
     struct pe_dd left = dd_mul_d(log_n, (double)(mid - 1)), right = dd_mul_d(log_m, (double)k);
@@ -123,8 +123,8 @@ static struct ladder ladder_of(const struct deberta *c)
     return s;
 }
 
-/* mid + ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉, n > mid, or the span if that is less. The quotient in double is near enough
- * to begin one step before the right one. */
+/* mid + ⌈ln(n/mid)/ln((M-1)/mid)·(mid-1)⌉, n > mid, or the span if that is less. The search starts from the quotient
+ * in double, which is accurate enough to begin one step before the right one. */
 static int32_t logarithmic(const struct ladder *s, int64_t span, int64_t n)
 {
     struct pe_dd log_n = dd_sub(dd_log(dd((double)n)), s->log_mid);
@@ -142,7 +142,7 @@ static int32_t bucket_of(const struct ladder *s, int64_t span, int64_t n)
     return (int32_t)(n < span ? n : span);
 }
 
-/* Of each distance up to M, or until the bucket is the last one. */
+/* Computes the bucket of each distance up to M, or until the last bucket is reached. */
 static void set_buckets(const struct deberta *c, struct tables *t, int64_t room)
 {
     t->ladder = ladder_of(c);
@@ -255,7 +255,7 @@ static void normalise(const struct pe_plan *plan, double *x, size_t n, size_t wi
     }
 }
 
-/* What projects the embeddings for a term: pos_key takes the keys' weights, pos_query the queries'. */
+/* The weights that project the embeddings for a term: pos_key uses the keys' weights, pos_query the queries'. */
 static const struct pe_weights *projection(const struct pe_plan *plan, enum term term, bool bias)
 {
     const struct deberta *c = plan->config;
@@ -395,7 +395,7 @@ static double terms_of(const struct deberta *c)
     return is_one ? 1 : 2;
 }
 
-/* Embeddings, the weights of a term, and the products of the two. */
+/* Adds the cost of the embeddings, the weights of a term, and their products. */
 static void add_projections(const struct pe_plan *plan, double rows, double width, struct pe_cost *cost)
 {
     const struct deberta *c = plan->config;
@@ -406,8 +406,8 @@ static void add_projections(const struct pe_plan *plan, double rows, double widt
     pe_cost_each(cost, terms_of(c) * fmin(rows * width, PE_RELATIVE_TABLE_MAX), sizeof(double), hidden * PE_NS_PRODUCT);
 }
 
-/* A logarithm for each distance that shares its bucket (of odd buckets also where rows are looked up); in attention the
- * tables, and how long their rows are. */
+/* A logarithm for each distance that shares its bucket (with odd buckets also for each lookup); in attention the
+ * tables and the norms of their rows. */
 static void cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct deberta *c = plan->config;
@@ -491,7 +491,7 @@ static size_t table_numbers(const struct pe_plan *plan)
 
 static size_t n_rows_of(const struct pe_plan *plan) { return 2 * (size_t)((const struct tables *)plan->tables)->span; }
 
-/* In a head's tables: that of c2p, that of p2c, and keys that met the latter. */
+/* The tables of a head: the table of c2p, the table of p2c, and the products of the keys with the latter. */
 static size_t head_numbers(const struct pe_plan *plan)
 {
     const struct deberta *c = plan->config;

@@ -1,6 +1,6 @@
-/* FIRE, functional interpolation for relative positions (Li et al. 2023, arXiv 2310.04418): a small network of the
- * distance, which is measured by how far the query itself stands, so that longer sequences stay in the range it has
- * seen.
+/* FIRE, functional interpolation for relative positions (Li et al. 2023, arXiv 2310.04418): a small network maps the
+ * distance to a bias. The distance is divided by the query's own position, so that longer sequences stay in the
+ * range of training.
  *
  *     x = ln(1 + |c·(q - k)|) / (ln(1 + |c·max(q, |l_mult·init_l|)|) + 1e-6)
  *     bias[h, i, j] = sum over u of w2[h, u] · max(w1[u]·x + b1[u], 0) + b2[h] */
@@ -18,7 +18,7 @@ struct fire {
     double std;
 };
 
-/* The network is kept as doubles: with PE_HEADS_MAX heads 32 MiB. The paper's has 32. */
+/* The network is stored as doubles: 32 MiB with PE_HEADS_MAX heads. The paper's network has 32 hidden units. */
 enum { HIDDEN_MAX = 1024 };
 _Static_assert(HIDDEN_MAX *PE_HEADS_MAX <= PE_NETWORK_WEIGHTS_MAX, "a plan's weights fit");
 
@@ -95,7 +95,7 @@ static void row(const struct pe_plan *plan, const struct pe_glance *first, size_
 
 /* ---- The plan ---- */
 
-/* A size that either of two tensors fixes, the first if both are there. */
+/* Fixes a size from either of two tensors, from the first if both are given. */
 static enum pe_status fix(struct pe_plan *plan, const char *name, enum input a, enum input b, struct pe_error *err)
 {
     enum input id = pe_weights_axis(plan, a, 0) ? a : b;

@@ -3,8 +3,8 @@
  *     dp/dt = h(p, t),   p(0) = p0,   PE(k) = p(k·dt)
  *     h(p, t) = W2·[act(W1·[p, t] + b1), t] + b2      t is the last input of both layers (xuanqing94/FLOATER)
  *
- * Solved in `substeps` equal steps s = dt/substeps a row. rk4_38 is what torchdiffeq calls rk4: Kutta's 3/8 rule, not
- * the classic tableau; they differ by about 1e-8 here. */
+ * Each row takes `substeps` equal steps s = dt/substeps of the solver. rk4_38 is the method that torchdiffeq calls
+ * rk4: Kutta's 3/8 rule, not the classic tableau; they differ by about 1e-8 here. */
 #include "core/schemes/network.h"
 #include "core/schemes/stepping.h"
 
@@ -78,7 +78,7 @@ static void go(size_t n, const double *a, double s, const double *b, double *to)
         to[j] = a[j] + s * b[j];
 }
 
-/* What a step works with: room for the slopes k1 … k4, for a point between, for the network. */
+/* Scratch of one step: the slopes k1 … k4, an intermediate point, and the network's own scratch. */
 struct work {
     double *k[4], *y, *scratch;
 };

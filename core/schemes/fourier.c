@@ -1,4 +1,5 @@
-/* Fourier features: sines and cosines of coordinates, for points in space rather than places in a sequence. D axes:
+/* Fourier features: sines and cosines of coordinates, for points in space rather than positions in a sequence. With
+ * D axes:
  *
  *     nerf       [x?, sin(f0 x), cos(f0 x), sin(f1 x), …], each D wide; f_k = 2^k, or evenly from 1 to 2^(L-1); times π
  *                in the paper, not in its code (Mildenhall et al. 2020, arXiv 2003.08934, equation 4)
@@ -6,8 +7,8 @@
  *                x spread over [-1, 1] (Jaegle et al. 2021, arXiv 2103.03206, section 3.2; transformers)
  *     gaussian   [cos(2π B x), sin(2π B x)], B [num_freqs, D] of N(0, sigma²) (Tancik et al. 2020, arXiv 2006.10739)
  *
- * Frequencies that are fractions times π meet zeros of the sine exactly, and B x is a sum over axes: such phases are
- * taken apart exactly (core/waves/phases.h). The others are waves like any (core/waves/waves.h). */
+ * Frequencies that are fractions times π hit zeros of the sine exactly, and B x is a sum over axes, so such phases
+ * are reduced exactly (core/waves/phases.h). The others are ordinary waves (core/waves/waves.h). */
 #include "core/schemes/fourier_features.h"
 
 #include <stdlib.h>
@@ -116,7 +117,7 @@ static double farthest_phase(const struct pe_plan *p, const struct pe_feature *f
     return sum;
 }
 
-/* What outputs.c asks of waves, asked of phases. */
+/* Checks phases like encode/outputs.c checks waves. */
 static enum pe_status check_phases(const struct pe_plan *p, struct pe_error *err)
 {
     const struct pe_features *t = p->tables;
@@ -135,7 +136,7 @@ static enum pe_status check_phases(const struct pe_plan *p, struct pe_error *err
     return PE_OK;
 }
 
-/* Features, each checked against the farthest position; random directions. */
+/* The features, each checked against the farthest position, and the random directions. */
 static void cost(const struct pe_plan *p, struct pe_cost *cost)
 {
     const struct fourier *c = p->config;
@@ -208,7 +209,7 @@ static void store_input(enum pe_dtype dtype, const struct pe_feature *f, double 
     pe_store(dtype, dst, at, dtype == PE_F64 ? v.hi : dd_round_odd(v));
 }
 
-/* n ≤ GROUP columns of the row at x, from `features` on, to dst[at …]. */
+/* Writes n ≤ GROUP columns of the row at x, from `features` on, to dst[at …]. */
 static void fill_group(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_feature *features, size_t n,
                        const double *x, void *dst, size_t at)
 {

@@ -1,11 +1,11 @@
-/* What the files of the scheme fourier share: its config, and its columns as features. */
+/* Shared by the files of the scheme fourier: its config, and its columns as features. */
 #ifndef PE_FOURIER_FEATURES_H
 #define PE_FOURIER_FEATURES_H
 
 #include "core/scheme.h"
 
 enum fourier_style { PE_NERF, PE_PERCEIVER, PE_GAUSSIAN };
-enum { PE_FOURIER_B }; /* the one input */
+enum { PE_FOURIER_B }; /* the only input */
 
 /* nerf: 2^47 quarter turns leave room for positions up to 16 below 2^51, and L · 2^L is an exact double. */
 enum { PE_NERF_FREQS_MAX = 48, PE_GAUSSIAN_FREQS = 256 };
@@ -37,14 +37,14 @@ struct pe_feature {
 
 struct pe_features {
     bool times_pi;
-    bool exact;   /* phases are taken apart exactly: fill; else the features are waves */
+    bool exact;   /* phases are reduced exactly, by fill(); else the features are waves */
     double *four; /* gaussian: 4·b, quarter turns per unit: [num_freqs, axes] */
     size_t n;
     struct pe_feature *features; /* [n] */
 };
 
-/* Plans one style: its rules, what it derives, where its positions stand; sets all of plan->tables (made, and zero) but
- * the features … */
+/* Plans one style: checks its rules, derives parameters and sets positions. Sets everything in plan->tables
+ * (allocated and zeroed) except the features … */
 enum pe_status pe_fourier_nerf(struct pe_plan *plan, struct pe_error *err);
 enum pe_status pe_fourier_perceiver(struct pe_plan *plan, struct pe_error *err);
 enum pe_status pe_fourier_gaussian(struct pe_plan *plan, struct pe_error *err);

@@ -1,4 +1,4 @@
-/* The styles of Fourier features: what each takes, and its features in the order of the columns. */
+/* The styles of Fourier features: the parameters of each, and its features in the order of the columns. */
 #include "core/schemes/fourier_features.h"
 
 #include <stdlib.h>
@@ -41,7 +41,8 @@ void pe_fourier_add_nerf(const struct pe_plan *p, struct pe_features *t)
 
 /* ---- perceiver ---- */
 
-/* Positions given are coordinates; any other sequence is spread by index, and its length is told. */
+/* Positions in the request are coordinates. Any other sequence is spread by index, and this function returns its
+ * lengths. */
 static enum pe_status lengths_of(const struct pe_plan *p, double *lengths, bool *spread, struct pe_error *err)
 {
     const struct pe_sequence *seq = &p->seq;
@@ -85,8 +86,8 @@ static enum pe_status set_resolution(struct pe_plan *p, const double *lengths, s
     return status;
 }
 
-/* linspace(-1, 1, n) at index i is (i - (n-1)/2)·2/(n-1): the position begins at -(n-1)/2, exactly, and the factor goes
- * into the frequency. One point stands at -1, as in PyTorch. */
+/* linspace(-1, 1, n) at index i is (i - (n-1)/2)·2/(n-1): the position begins at exactly -(n-1)/2, and the factor
+ * goes into the frequency. A single point is at -1, as in PyTorch. */
 static void spread_axis(struct pe_plan *p, unsigned axis, double n)
 {
     p->seq.q[axis].start = p->seq.k[axis].start = n > 1 ? (1 - n) / 2 : -1;
@@ -132,7 +133,7 @@ void pe_fourier_add_perceiver(const struct pe_plan *p, struct pe_features *t)
 
 /* ---- gaussian ---- */
 
-/* b as sent, whose shape tells num_freqs; or seeded. */
+/* Gets b: as sent, where its shape determines num_freqs, or from the seed. */
 static enum pe_status get_b(struct pe_plan *p, struct pe_error *err)
 {
     struct fourier *c = p->config;

@@ -4,7 +4,7 @@
  *     PE(p, j) = pe_scale · p / N      length
  *     PE(p, j) = pe_scale · p / (N-1)  length_minus_one; 0 where N = 1
  *
- * N is how many positions the request has, so a normalised position changes its code with the length. */
+ * N is the number of positions in the request, so the code of a normalised position changes with the length. */
 #include "core/scheme.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ struct integer {
     int64_t dim;
     int normalize;
     const struct pe_value *pe_scale;
-    struct pe_value scale; /* what pe_scale points to once it is a number */
+    struct pe_value scale; /* pe_scale points here once it is a number */
     int arith;
 };
 
@@ -37,7 +37,7 @@ static const struct pe_output_row outputs[] = {
     {.name = NULL},
 };
 
-#define SCALE_MAX 1e12 /* with 2^40 as the largest position no product is near a double's ends */
+#define SCALE_MAX 1e12 /* with positions up to 2^40, no product comes near the limits of a double's range */
 
 static double scale_of(const struct integer *c)
 {
@@ -65,7 +65,7 @@ static enum pe_status plan(struct pe_plan *p, struct pe_error *err)
     return PE_OK;
 }
 
-/* What p is divided by; 0: the value is 0. */
+/* The divisor of p; 0: the value is 0. */
 static double divisor(const struct pe_plan *plan)
 {
     const struct integer *c = plan->config;
@@ -73,8 +73,8 @@ static double divisor(const struct pe_plan *plan)
     return c->normalize == NONE ? 1 : c->normalize == LENGTH ? n : n - 1;
 }
 
-/* a / b, with what is left over in the place of the lower part. Only its sign counts, and that is exact, so the
- * quotient is rounded as it should be however near it lies to the middle of two numbers of a narrower format. */
+/* a / b, with the remainder as the lower part. Only the remainder's sign matters, and that is exact, so the quotient
+ * is rounded correctly however near it is to the midpoint between two numbers of a narrower format. */
 static struct pe_dd quotient(struct pe_dd a, double b)
 {
     double q = dd_div(a, dd(b)).hi, left = dd_sub(a, dd_two_prod(q, b)).hi;

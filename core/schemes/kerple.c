@@ -52,7 +52,7 @@ struct tables {
 static const struct pe_value one = {.kind = PE_REAL, .real = 1};
 static const double R1_MIN = 0, R2_MIN = 1e-12, R_MAX = 1e12, EXPONENT_MAX = 2;
 
-/* How many numbers a value holds: 0 where it is something else. */
+/* How many numbers a value holds; 0 if it holds anything else. */
 static uint64_t count_numbers(const struct pe_value *v)
 {
     uint64_t n;
@@ -107,8 +107,9 @@ static struct pe_dd near_value(enum kind kind, struct head h, struct pe_dd n)
     return dd_neg(dd_mul_d(v, h.r1));
 }
 
-/* n^r, where it may be a number of few bits, and the middle between two floats: n has a root that is a double and whose
- * integer power it is. Else n^r has no end in binary, and double-double tells its rounding. */
+/* n^r, where the result may have few bits and be the midpoint between two floats: this happens if n has a root that
+ * is a double and n^r is an integer power of that root. Otherwise the binary expansion of n^r is infinite, and
+ * double-double determines its rounding. */
 static struct pe_dd exact_power(struct pe_dd n, double r)
 {
     while (r != floor(r)) {
@@ -125,7 +126,7 @@ static struct pe_dd exact_power(struct pe_dd n, double r)
     return v;
 }
 
-/* Natural logarithms of numbers that are not 1 have no end in binary. */
+/* Natural logarithms of rational numbers other than 1 have infinite binary expansions. */
 static struct pe_dd exact_value(enum kind kind, struct head h, struct pe_dd n)
 {
     struct pe_dd v = kind == LOG ? pe_dd_log1p(dd_mul_d(n, h.r2)) : exact_power(n, h.r2);

@@ -1,8 +1,8 @@
-/* Learned positions: a row of a table for each (BERT, GPT-2), on a grid a table resized to it (ViT) or one table for
- * rows and one for columns (DETR).
+/* Learned positions: one table row for each position (BERT, GPT-2); on a grid, a table resized to the grid (ViT), or
+ * one table for rows and one for columns (DETR).
  *
  *     PE(p, j) = table[p + row_offset, j]
- *     PE((y, x), j) = [col_table[x], row_table[y]]                      DETR: columns' channels first
+ *     PE((y, x), j) = [col_table[x], row_table[y]]                      DETR: the columns' channels come first
  *     PE((y, x), j) = sum over a, b of wy[y, a] wx[x, b] table[num_prefix + a·w + b, j]     resized */
 #include "core/scheme.h"
 
@@ -111,7 +111,7 @@ static enum pe_status check_whole(const struct learned *c, const struct pe_posit
                    "out_of_range: interpolate");
 }
 
-/* Ids from the smallest to the largest position of an axis against the rows there are. */
+/* Checks the ids of an axis, from the smallest to the largest position, against the table's rows. */
 static enum pe_status check_rows(const struct learned *c, const struct pe_positions *p, const char *tensor, double rows,
                                  struct pe_error *err)
 {
@@ -119,7 +119,7 @@ static enum pe_status check_rows(const struct learned *c, const struct pe_positi
     enum pe_status status = check_whole(c, p, err);
     if (status)
         return status;
-    bool below = c->out_of_range == ERROR || c->out_of_range == STRETCH; /* a curve has no rows before its first */
+    bool below = c->out_of_range == ERROR || c->out_of_range == STRETCH; /* no rows before the first */
     if (below && first < 0)
         return fail_row(c, tensor, first, rows, err);
     if (c->out_of_range == STRETCH && (double)c->row_offset > rows - 1)
@@ -127,7 +127,7 @@ static enum pe_status check_rows(const struct learned *c, const struct pe_positi
     return c->out_of_range == ERROR && last >= rows ? fail_row(c, tensor, last, rows, err) : PE_OK;
 }
 
-/* Rows of a seeded table: as asked for, else what the positions need. */
+/* Rows of a seeded table: the requested number, else as many as the positions need. */
 static uint64_t rows_for(const struct learned *c, const struct pe_positions *p)
 {
     if (c->rows != PE_UNSET_INT)
@@ -159,7 +159,7 @@ static enum pe_status fix(struct pe_plan *plan, size_t id, struct pe_error *err)
 static enum pe_status plan_lookup(struct pe_plan *plan, struct state *s, struct pe_error *err)
 {
     struct learned *c = plan->config;
-    /* A grid without table_grid counts its positions row by row, as the table of a model at its own resolution. */
+    /* A grid without table_grid numbers its positions row by row, like the table of a model at its own resolution. */
     struct pe_positions run = {.n = plan->seq.k->n}, *p = plan->seq.n_axes > 1 ? &run : plan->seq.k;
     if (plan->seq.n_axes > 1 && (!plan->seq.n_grid || plan->seq.k->merge))
         return pe_fail(err, "/table",
@@ -177,7 +177,7 @@ static enum pe_status plan_lookup(struct pe_plan *plan, struct state *s, struct 
     plan->seq.k[0] = *p;
     c->rows = (int64_t)rows_there(plan, TABLE);
     double last = pe_positions_last(p), room = (double)(c->rows - 1 - c->row_offset);
-    s->stretch = last > room ? room / last : 1; /* rows before row_offset are no positions, and stay */
+    s->stretch = last > room ? room / last : 1; /* rows before row_offset are not positions and are not stretched */
     return check_rows(c, p, "table", (double)c->rows, err);
 }
 
@@ -226,7 +226,7 @@ static enum pe_status check_table_grid(const struct pe_plan *plan, struct pe_err
     return PE_OK;
 }
 
-/* Shrinking with antialias reaches as many rows as there are in between. */
+/* Shrinking with antialias reads every row in between. */
 static enum pe_status check_taps(const struct pe_plan *plan, uint64_t h, uint64_t w, struct pe_error *err)
 {
     double rows = 4 * fmax(1, (double)h / (double)plan->seq.grid[0]),
@@ -284,7 +284,8 @@ static enum pe_status check_way(const struct pe_plan *plan, const struct state *
     return PE_OK;
 }
 
-/* Rows of the table that make one of an axis: four at most for each, and where it shrinks as many as the axis had. */
+/* Table rows that contribute to one row of an axis: at most four for each, and where the axis shrinks, as many as it
+ * had. */
 static void cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     enum { LENGTH_MAX = 65536 };
@@ -310,7 +311,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
     if (status)
         return status;
     if (!pe_weights_sent(plan, TABLE))
-        plan->pace = PE_SLOW; /* a number made from the seed for each element */
+        plan->pace = PE_SLOW; /* one number from the seed for each element */
     return s->is_resized ? plan_resized(plan, s, err) : s->is_split ? plan_split(plan, err) : plan_lookup(plan, s, err);
 }
 
@@ -326,7 +327,7 @@ static void drop(struct pe_plan *plan)
 
 enum { TILE = 1024 }; /* columns at a time */
 
-/* Elements of one row of a table, under the policy; row may be anywhere. */
+/* Reads elements of one row of a table under the policy out_of_range; row may be outside the table. */
 static void look_up(const struct pe_plan *plan, size_t id, double row, uint64_t col, size_t n, double *out)
 {
     const struct learned *c = plan->config;
@@ -342,7 +343,7 @@ static void look_up(const struct pe_plan *plan, size_t id, double row, uint64_t 
         pe_weights_read(&plan->weights[id], (uint64_t)row * t->shape[1] + col, n, out);
 }
 
-/* Between two rows of the stretched table. */
+/* Interpolates between two rows of the stretched table. */
 static void look_between(const struct pe_plan *plan, double position, uint64_t col, size_t n, double *out)
 {
     const struct learned *c = plan->config;

@@ -1,5 +1,5 @@
-/* Fully connected layers in double, products in a fixed order: for every output ((b + w0·x0) + w1·x1) + …, so a value
- * is the same however many outputs are computed at once. */
+/* Fully connected layers in double, products in a fixed order: for every output ((b + w0·x0) + w1·x1) + …, so the
+ * number of outputs computed at once does not change a value. */
 #include "core/schemes/network.h"
 
 #include <math.h>
@@ -11,8 +11,8 @@ const char *const pe_activation_words[] = {[PE_TANH] = "tanh", [PE_RELU] = "relu
                                            [PE_GELU] = "gelu", [PE_IDENTITY] = "identity", NULL};
 
 struct layer {
-    size_t n_in, n_out;             /* n_in with the time */
-    const struct pe_weights *w, *b; /* b NULL: none, its row of the table stays 0 */
+    size_t n_in, n_out;             /* n_in includes the time */
+    const struct pe_weights *w, *b; /* b is NULL: no bias, and its row of the table stays 0 */
     double *table; /* [n_in + 1, n_out]: the transpose of W, so that inner loops run over outputs; then b */
 };
 
@@ -21,9 +21,8 @@ struct pe_network {
     struct layer layers[PE_LAYERS_MAX];
     size_t n_rows, n_weights, widest;
     double *tables;
-    /* Making seeded weights takes 25 ns each, too long for a plan that is made between two turns of an event loop. So
-     * the first fills make them: each takes the next row that nobody has, and waits at the end until others have
-     * finished theirs. */
+    /* Seeded weights take 25 ns each, too long for a plan that an event loop computes itself. So the first fills
+     * compute them: each takes the next free row, and waits at the end until other threads have finished theirs. */
     atomic_size_t next_row, rows_made;
 };
 
@@ -98,7 +97,7 @@ double pe_network_cost(const struct pe_network *net) { return (double)net->n_wei
 
 double pe_network_made(const struct pe_network *net) { return 32 * (double)net->n_weights; }
 
-/* With zeros: the first fills write the rest. */
+/* Only zeroing is counted: the first fills write the rest. */
 void pe_network_room(struct pe_cost *cost, double n_weights)
 {
     pe_cost_each(cost, fmin(n_weights, PE_NETWORK_WEIGHTS_MAX), sizeof(double), PE_NS_BYTE * sizeof(double));
@@ -125,7 +124,7 @@ void pe_network_load(struct pe_network *net, bool may_leave)
 {
     if (atomic_load_explicit(&net->rows_made, memory_order_acquire) == net->n_rows)
         return;
-    for (size_t row;;) { /* a row that is taken is made: others wait for it */
+    for (size_t row;;) { /* a thread must finish a row that it has taken, because others wait for it */
         if (may_leave && pe_is_cancelled())
             return;
         row = atomic_fetch_add_explicit(&net->next_row, 1, memory_order_relaxed);
@@ -138,7 +137,7 @@ void pe_network_load(struct pe_network *net, bool may_leave)
         atomic_fetch_add_explicit(&net->rows_made, 1, memory_order_release);
     }
     while (atomic_load_explicit(&net->rows_made, memory_order_acquire) < net->n_rows)
-        pe_wait(); /* others are at the last rows */
+        pe_wait(); /* other threads compute the last rows */
 }
 
 /* ---- Applying ---- */
@@ -155,7 +154,7 @@ static void multiply(const struct layer *l, bool time_input, double t, const dou
 {
     size_t n_x = l->n_in - time_input, n = l->n_out, i = 0;
     memcpy(y, l->table + l->n_in * n, n * sizeof *y);
-    for (; i + 4 <= n_x; i += 4) { /* four at a time spare y three visits; the order of additions is the same */
+    for (; i + 4 <= n_x; i += 4) { /* four inputs at a time save three passes over y, in the same order */
         const double *w = l->table + i * n;
         double a = x[i], b = x[i + 1], c = x[i + 2], d = x[i + 3];
         for (size_t o = 0; o < n; o++)

@@ -1,5 +1,5 @@
-/* Rows made one from the other by a network (seen as FLOATER's simplest form, Liu et al. 2020, arXiv 2003.09229,
- * section 3.1).
+/* A network computes each row from the row before it (the simplest form of FLOATER, Liu et al. 2020, arXiv
+ * 2003.09229, section 3.1).
  *
  *     PE(0) = p0,   PE(k+1) = f(PE(k)),   or PE(k) + f(PE(k)) where residual
  *     f(p) = W_L·act(… act(W_1·p + b_1) …) + b_L */
@@ -65,7 +65,7 @@ struct tables {
 
 /* ---- The plan ---- */
 
-/* The last layer of which a tensor was sent; two layers where none was. */
+/* The number of the last layer for which a tensor was sent; 2 if there is none. */
 static size_t count_layers(const struct pe_plan *plan)
 {
     size_t n = 0;
@@ -75,7 +75,7 @@ static size_t count_layers(const struct pe_plan *plan)
     return n ? n : 2;
 }
 
-/* Channels behind layer i (from 0), as the tensors around them say; 0: they do not. */
+/* The width after layer i (from 0), from the shapes of the tensors around it; 0 if none was sent. */
 static uint64_t width_sent(const struct pe_plan *plan, size_t i)
 {
     uint64_t width = pe_weights_axis(plan, W1 + 2 * i, 0);
@@ -92,7 +92,7 @@ static enum pe_status fix_dim(struct pe_plan *plan, struct pe_error *err)
     return columns ? pe_fix_size(plan, "dim", columns, "w1", err) : PE_OK;
 }
 
-/* `hidden` is the width between two layers; more layers have several, which their tensors say. */
+/* `hidden` is the width between two layers. More layers have several widths, which their tensors determine. */
 static enum pe_status fix_hidden(struct pe_plan *plan, size_t n_layers, struct pe_error *err)
 {
     struct recursive *c = plan->config;

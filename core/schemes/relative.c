@@ -79,9 +79,10 @@ bool pe_relative_fill_line(const struct pe_plan *plan, pe_relative_row_fn *row, 
 
 /* ---- Rows of the table for a block ---- */
 
-enum { KEYS = 64 }; /* that are worked on together */
+enum { KEYS = 64 }; /* keys processed together */
 
-/* Far distances that share a row, and clipped ones, stay; all others step. */
+/* Distances that share a row and clipped distances keep the index; all others must step by one, always in the same
+ * direction. */
 static bool steps_by_one(const int32_t *run, size_t n)
 {
     bool up = true, down = true;
@@ -118,7 +119,8 @@ enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_ro
     return PE_OK;
 }
 
-/* Where sequences are runs the rows of a block are windows of one vector over distances; else each is made. */
+/* The indices of a block. If sequences are runs, its rows are windows of one vector over distances; else each row is
+ * computed. */
 struct indices {
     const struct pe_rows *rows;
     pe_relative_row_fn *row;
@@ -180,10 +182,11 @@ void pe_relative_table_set(const struct pe_arithmetic *a, const double *from, si
 
 /* ---- Keys with the whole table ---- */
 
-/* Rows of the products are not a power of two apart: those of eight keys meet in one set of the cache otherwise. */
+/* Rows of the products are not a power of two apart: otherwise the rows of eight keys would fall into one set of the
+ * cache. */
 static size_t meeting_stride(size_t n_table) { return (n_table + 15) / 16 * 16 + 16; }
 
-/* A few queries need a few rows of the table for each key, not all of them. */
+/* For few queries each key needs only a few rows of the table, so the whole product is not computed. */
 size_t pe_relative_meeting_size(const struct pe_plan *plan, size_t n_table)
 {
     bool pays = n_table <= 2 * plan->seq.q->n && n_table <= PE_RELATIVE_MEETING_MAX / plan->seq.k->n;
@@ -209,7 +212,7 @@ size_t pe_relative_scratch(const struct pe_plan *plan, size_t n_rows, size_t n_t
     return vector + (by_query > by_key ? by_query : by_key) + PE_PICK_BEHIND;
 }
 
-/* What stands behind the vector of indices. */
+/* The scratch after the vector of indices. */
 static void *behind(const struct pe_rows *rows)
 {
     return pe_numbers_at(rows->a, rows->scratch, rows->n_rows + rows->n_keys);
@@ -236,7 +239,7 @@ void pe_relative_add_by_query(const struct pe_rows *rows, const struct pe_relati
             a->gather_add(logits_at(rows, i, 0), pe_numbers_at(a, products, i * n), indices_of(&x, i), rows->n_keys, 1);
 }
 
-/* Where keys have met the whole table: row i takes [j, row(i, j)]. */
+/* If the products of all keys with the whole table exist, row i reads [j, row(i, j)]. */
 static void add_met(const struct indices *x, const void *meeting, size_t stride, double factor)
 {
     const struct pe_rows *rows = x->rows;
@@ -259,7 +262,7 @@ static void add_met(const struct indices *x, const void *meeting, size_t stride,
     }
 }
 
-/* Keys j0 … (n of them) of all rows: products[r, j] = factor · table[r]·k_j, of which row i takes [row(i, j), j]. */
+/* Keys j0 … (n of them) of all rows: products[r, j] = factor · table[r]·k_j, of which row i reads [row(i, j), j]. */
 static void add_keys(const struct indices *x, const void *table, double factor, size_t j0, size_t n)
 {
     const struct pe_rows *rows = x->rows;
@@ -295,7 +298,7 @@ void pe_relative_add_by_key(const struct pe_rows *rows, const struct pe_relative
         add_keys(&x, table, factor, j, rows->n_keys - j < KEYS ? rows->n_keys - j : KEYS);
 }
 
-/* First how much weight each row of the table gets, then one product. */
+/* First sums the weight of each row of the table, then computes one product. */
 void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
                             size_t n_table, void *out, size_t out_stride, size_t v_dim)
 {

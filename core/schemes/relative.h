@@ -36,13 +36,14 @@ enum pe_status pe_relative_check(const struct pe_plan *plan, struct pe_error *er
 /* The row of a scheme's table for a relative position rel = k_pos - q_pos. */
 typedef int32_t pe_relative_row_fn(const struct pe_plan *plan, int64_t rel);
 
-/* The rows of all distances, ascending, where sequences are runs; opened in a scheme's `open`, freed with free(run). */
+/* The table rows of all distances, ascending, if sequences are runs. A scheme's `open` computes it; free it with
+ * free(run). */
 struct pe_relative_index {
     pe_relative_row_fn *row;
-    int32_t *run;   /* [q_len + k_len - 1], owned; NULL: each row is asked for */
-    bool is_smooth; /* along it rows only go up, or only down, by one at most */
+    int32_t *run;   /* [q_len + k_len - 1], owned; NULL: each row is computed when needed */
+    bool is_smooth; /* the rows along it only rise or only fall, by at most one */
 };
-/* What that takes where a row takes ns nanoseconds, for the scheme's cost(). */
+/* Adds the cost of opening it if one row takes ns nanoseconds, for the scheme's cost(). */
 void pe_relative_index_cost(const struct pe_plan *plan, double ns, struct pe_cost *cost);
 enum pe_status pe_relative_index_open(const struct pe_plan *plan, pe_relative_row_fn *row, struct pe_relative_index *x,
                                       struct pe_error *err);
@@ -53,20 +54,20 @@ void pe_relative_reach(const struct pe_plan *plan, int64_t *least, int64_t *most
 /* Writes a block of the output index [q_len, k_len]. */
 void pe_relative_fill_index(const struct pe_plan *plan, pe_relative_row_fn *row, const struct pe_block *block,
                             int32_t *dst);
-/* As pe_fill_line, of index. */
+/* Like pe_fill_line, for the output index. */
 bool pe_relative_fill_line(const struct pe_plan *plan, pe_relative_row_fn *row, uint64_t first, size_t n, void *dst);
 
 /* Scratch of the two below, in numbers, for blocks of n_rows queries and a table of n_table rows. */
 size_t pe_relative_scratch(const struct pe_plan *plan, size_t n_rows, size_t n_table);
 
-/* A head's table, numbers of the arithmetic: [n_table, head_dim], and behind it the same in panels. */
+/* Size of a head's table in numbers of the arithmetic: [n_table, head_dim], followed by the same in panels. */
 size_t pe_relative_table_size(size_t n_table, size_t head_dim);
 void pe_relative_table_set(const struct pe_arithmetic *a, const double *from, size_t n_table, size_t head_dim,
                            void *table);
 const void *pe_relative_panels(const struct pe_arithmetic *a, const void *table, size_t n_table, size_t head_dim);
 
-/* Products of all keys of a head with all rows of its table, for the terms by key: their size, 0 where they are not
- * made, and the making, keys being as in pe_attend.open_keys. */
+/* Products of all keys of a head with all rows of its table, for the terms by key: their size, 0 if they are not
+ * used, and their computation with keys like those of pe_attend.open_keys. */
 size_t pe_relative_meeting_size(const struct pe_plan *plan, size_t n_table);
 void pe_relative_meet(const struct pe_rows *keys, const void *table, size_t n_table, void *meeting);
 
@@ -78,7 +79,7 @@ void pe_relative_add_by_key(const struct pe_rows *rows, const struct pe_relative
 void pe_relative_add_values(const struct pe_rows *rows, const struct pe_relative_index *index, const void *table,
                             size_t n_table, void *out, size_t out_stride, size_t v_dim);
 
-/* All elements of input id as doubles, made; NULL: no memory. */
+/* Makes an array of all elements of input id as doubles (free it with free); NULL: no memory. */
 double *pe_relative_read(const struct pe_plan *plan, size_t id);
 /* The largest norm of a row of table [n, width]. */
 double pe_relative_norm(const double *table, size_t n, size_t width);

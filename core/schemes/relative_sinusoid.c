@@ -1,4 +1,4 @@
-/* Transformer-XL and its kin: the table of distances, and its term of the logits. */
+/* The Transformer-XL family: the table of distances, and its term of the logits. */
 #include "core/schemes/relative_sinusoid.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct tables {
     double *u, *v, *seg, *seg_bias; /* [num_heads, head_dim]; seg: [2, num_heads, head_dim]; NULL: none */
     double *w;                      /* [num_heads · head_dim, d_model] */
     uint8_t *types;                 /* [k_len]: token_type_ids, counted from the smallest */
-    void *projected;                /* panels of each head, of the arithmetic; NULL: each head's are made anew */
+    void *projected; /* panels of each head in the arithmetic's format; NULL: computed again for each head */
 };
 
 static const struct pe_rel_sin_fields *fields(const struct pe_plan *plan) { return plan->config; }
@@ -63,10 +63,10 @@ static enum pe_status make_waves(const struct pe_plan *plan, struct tables *t, s
     return status;
 }
 
-enum { RUN = 512 };   /* distances laid out at a time */
-enum { R_ROWS = 64 }; /* and projected */
+enum { RUN = 512 };   /* distances computed at a time */
+enum { R_ROWS = 64 }; /* rows of R projected at a time */
 
-/* Rows row0 … of R, columns col0 … */
+/* Writes rows from row0 on and columns from col0 on of R. */
 static void fill_r(const struct pe_plan *plan, enum pe_dtype dtype, const struct pe_block *b, char *dst)
 {
     const struct tables *t = plan->tables;
@@ -114,7 +114,7 @@ static enum pe_status check(struct pe_plan *plan, struct pe_error *err)
     return pe_relative_check(plan, err);
 }
 
-/* The distances that the output lists. One sequence has the memory's keys in front of it. */
+/* Sets the distances that the output lists. With one sequence, the memory's keys come before it. */
 static enum pe_status set_list(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
     const struct pe_rel_sin_fields *c = fields(plan);
@@ -130,12 +130,12 @@ static enum pe_status set_list(const struct pe_plan *plan, struct tables *t, str
     return PE_OK;
 }
 
-/* Those between any query and any key. */
+/* Sets the distances between any query and any key. */
 static enum pe_status set_reach(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
     int64_t least, most;
     pe_relative_reach(plan, &least, &most);
-    if (plan->seq.piece) { /* packed sequences: places, whose distances are those inside each */
+    if (plan->seq.piece) { /* packed sequences: differences of indices are the distances inside each sequence */
         most = (int64_t)plan->seq.k->n - 1;
         least = -most;
     }
@@ -150,7 +150,7 @@ static enum pe_status set_reach(const struct pe_plan *plan, struct tables *t, st
     return PE_OK;
 }
 
-/* Segment ids of XLNet: one for each key; a query has that of its key. */
+/* Segment ids of XLNet: one for each key. A query has the id of its own key. */
 static enum pe_status read_types(const struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
     const struct pe_reals *ids = &fields(plan)->token_type_ids;
@@ -211,7 +211,8 @@ static enum pe_status read_weights(struct pe_plan *plan, struct tables *t, struc
     return t->u && t->v && t->w && (!t->types || (t->seg && t->seg_bias)) ? PE_OK : pe_no_memory(err);
 }
 
-/* R projected for all heads (open); where that is too large, heads make their own. */
+/* Adds the cost of R projected for all heads (open). If that is too large, each head's projection is computed
+ * separately. */
 static void add_attention(const struct pe_plan *plan, double d_model, struct pe_cost *cost)
 {
     const struct pe_rel_sin_fields *c = plan->config;
@@ -275,8 +276,8 @@ void pe_rel_sin_drop(struct pe_plan *plan)
 
 /* ---- Attention ---- */
 
-/* W_r R for the distances of one head is a table with a row per distance; row 0 is the largest delta, the key that
- * stands farthest before the query. */
+/* W_r R for one head is a table with a row per distance. Row 0 is the largest delta, i.e. the key farthest before
+ * the query. */
 static int32_t row(const struct pe_plan *plan, int64_t rel)
 {
     const struct tables *t = plan->tables;
@@ -288,8 +289,8 @@ static size_t table_numbers(const struct pe_plan *plan)
     return pe_panels_size(((const struct tables *)plan->tables)->n, (size_t)fields(plan)->relative.head_dim);
 }
 
-/* Where a head's table is made anew, its part of w_r, some rows of R and their projections stand behind it. Rows are
- * whole panels. */
+/* If a head's table is computed again, its part of w_r, some rows of R and their projections follow it in memory.
+ * Rows are whole panels. */
 
 static size_t projection_numbers(const struct pe_plan *plan)
 {
@@ -315,7 +316,7 @@ static double work(const struct pe_plan *plan)
            (double)t->n * d * (double)fields(plan)->d_model / q / k;
 }
 
-/* R's rows have the norm sqrt(d_model/2); W_r makes them about as long as its mean column says. */
+/* R's rows have the norm sqrt(d_model/2); the mean column of W_r estimates their norm after the projection. */
 static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
 {
     const struct tables *t = plan->tables;
@@ -347,7 +348,8 @@ static void project(const struct pe_plan *plan, const struct pe_arithmetic *a, s
     }
 }
 
-/* All heads at once where that is not too large: R is made once for all of them, and no two threads make the same. */
+/* Projects all heads at once if that is not too large. R is then computed once for all heads, and no two threads
+ * compute the same values. */
 static enum pe_status open(const struct pe_plan *plan, const struct pe_arithmetic *a, struct pe_error *err)
 {
     struct tables *t = plan->tables;
@@ -384,7 +386,7 @@ static const void *open_head(const struct pe_plan *plan, const struct pe_arithme
     return tables;
 }
 
-/* queries + bias of the head, [n_rows, head_dim], to the scratch. */
+/* Writes queries + bias of the head, [n_rows, head_dim], to the scratch. */
 static void *queries_with(const struct pe_rows *rows, const double *bias)
 {
     const struct pe_arithmetic *a = rows->a;
@@ -402,13 +404,14 @@ static void *logits_at(const struct pe_rows *rows, size_t i)
     return pe_numbers_at(rows->a, rows->logits, i * rows->stride);
 }
 
-/* u_h stands beside each query where it meets keys. */
+/* u_h is added to each query before its products with keys. */
 static const double *query_bias(const struct pe_plan *plan, size_t head)
 {
     return ((const struct tables *)plan->tables)->u + head * (size_t)fields(plan)->relative.head_dim;
 }
 
-/* Distances of a block are a run of the table, and row i takes a window of the products: keys j0 … j0+n-1. */
+/* The distances of a block are consecutive rows of the table, and row i adds a window of the products, for keys j0 …
+ * j0+n-1. */
 static void add_some_windows(const struct pe_rows *rows, const void *queries, void *products, size_t j0, size_t n)
 {
     const struct pe_arithmetic *a = rows->a;
@@ -420,7 +423,7 @@ static void add_some_windows(const struct pe_rows *rows, const void *queries, vo
                n, 1);
 }
 
-/* So many keys at a time that the products are still near when they are added. */
+/* Keys at a time: few enough that the products are still in the cache when they are added. */
 enum { KEYS = 1024 };
 
 static void add_windows(const struct pe_rows *rows, const void *queries, void *products)
@@ -472,8 +475,8 @@ static void add_scores(const struct pe_rows *rows)
         add_segments(rows);
 }
 
-/* Transformer-XL's same_length: with a full memory of mem_len keys every query sees as many. Keys j ≤ i - shift are
- * hidden, shift = q_len - (k_len - mem_len), or q_len where that is not positive. */
+/* Transformer-XL's same_length: with a full memory of mem_len keys, every query sees the same number of keys. Keys j
+ * ≤ i - shift are hidden, shift = q_len - (k_len - mem_len), or q_len where that is not positive. */
 static double reach_left(const struct pe_plan *plan)
 {
     const struct pe_rel_sin_fields *c = fields(plan);

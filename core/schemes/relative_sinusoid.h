@@ -1,11 +1,11 @@
-/* Transformer-XL and its kin: logits with a term of the sinusoidal encoding R of the distance (Dai et al. 2019, arXiv
- * 1901.02860, section 3.3), and two learned queries of their own, u for content and v for position.
+/* The Transformer-XL family: logits with a term of the sinusoidal encoding R of the distance (Dai et al. 2019, arXiv
+ * 1901.02860, section 3.3), and two learned query vectors per head, u for content and v for position.
  *
  *     delta = q_pos - k_pos
  *     logit[i, j] = softmax_scale · ((q_i + u_h)·k_j + (q_i + v_h)·(W_r R(delta))_h)
  *
- * R has d_model channels; delta may be clamped first. The files differ in the order of R's channels, in the distances
- * their tables list and in the clamp. */
+ * R has d_model channels; delta may be clamped first. The schemes differ in the order of R's channels, in the
+ * distances that their tables list, and in the clamp. */
 #ifndef PE_RELATIVE_SINUSOID_H
 #define PE_RELATIVE_SINUSOID_H
 
@@ -32,7 +32,7 @@ struct pe_rel_sin_fields {
                  "channels of R; if w_r is sent, its own; default num_heads·head_dim"),                                \
         PE_P_BOOL(pe_rel_sin_fields, causal, false, "true: keys after the query are hidden"), PE_RELATIVE_PARAMS
 
-/* How a scheme differs. */
+/* The differences between the schemes. */
 struct pe_rel_sin_style {
     bool is_interleaved; /* R's channels: sin, cos, sin, …; else all sines, then all cosines */
     bool clamps_both;    /* to ±clamp_len; else only from above */

@@ -1,11 +1,11 @@
-/* RoPE, rotary position embedding (Su et al. 2021, arXiv 2104.09864): channels are turned in pairs by an angle that
- * grows with the position, so that the score of a query with a key depends on their distance only.
+/* RoPE, rotary position embedding (Su et al. 2021, arXiv 2104.09864): pairs of channels are rotated by an angle that
+ * grows with the position, so that the score of a query and a key depends on their distance only.
  *
  *     inv_freq[c] = base^(-2c/rotary_dim),   c = 0 … rotary_dim/2 - 1
  *     angle[p, c] = direction · p · inv_freq[c]
  *
- * The exponent's denominator is rotary_dim, not head_dim: partial rotary (GPT-NeoX, GPT-J, Phi) has its own ladder. On
- * several axes each pair looks at one of them (core/schemes/rotary_axes.c). */
+ * The exponent's denominator is rotary_dim, not head_dim: partial rotary (GPT-NeoX, GPT-J, Phi) has its own
+ * frequencies. With several axes, each pair uses one of them (core/schemes/rotary_axes.c). */
 #include "core/schemes/rotary.h"
 
 static const struct pe_param params[] = {

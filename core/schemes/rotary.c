@@ -22,7 +22,7 @@ const struct pe_input_row pe_rotary_inputs[] = {
 
 /* ---- The parameters ---- */
 
-/* A pasted rope_parameters object says more than how to scale: that moves to where it belongs. */
+/* A pasted rope_parameters object has more than the scaling: moves the other values to their own fields. */
 static enum pe_status unpack_scaling(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_rotary_fields *c = plan->config;
@@ -115,7 +115,7 @@ static struct pe_rotary *rotary_new(const struct pe_rotary_fields *c)
 }
 _Static_assert(sizeof(struct pe_rotary) % _Alignof(struct pe_dd) == 0, "the frequencies stand behind the struct");
 
-/* The factor of the request itself beats the scaling's. */
+/* The request's own attention_factor takes precedence over the scaling's. */
 static void resolve_factor(struct pe_rotary_fields *c, struct pe_rotary *r)
 {
     double scalings = c->inv_freq.n ? 1 : c->scaling.attention_factor;
@@ -146,7 +146,7 @@ static enum pe_status make(struct pe_plan *plan, struct pe_error *err)
     return status;
 }
 
-/* Frequencies and the axis of each pair, from a ladder that is scaled; coordinates that are listed. */
+/* The frequency and axis of each pair, with scaling, and coordinates that are stored in a list. */
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct pe_rotary_fields *c = plan->config;
@@ -157,7 +157,7 @@ void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost)
     for (unsigned a = 0; float32 && c->coords != PE_COORDS_INDEX && a < plan->seq.n_grid; a++)
         listed += (double)plan->seq.grid[a];
     pe_cost_each(cost, fmin(listed, PE_LISTED_POSITIONS_MAX), sizeof(double), PE_NS_PLACE);
-    if (plan->seq.k->list) /* which may stand for each of three axes */
+    if (plan->seq.k->list) /* a list may have coordinates for each of three axes */
         pe_cost_each(cost, (double)plan->seq.k->n, 0, 3 * PE_NS_VISIT);
 }
 
@@ -189,8 +189,8 @@ void pe_rotary_drop(struct pe_plan *plan)
 
 enum quarter { SINE, COSINE, MINUS_SINE };
 
-/* The wave of pair c; turning the other way only changes the sign of the sines. The unit of the axis's coordinates is
- * taken into the frequency, so that positions stay exact. */
+/* The wave of pair c. The opposite direction only changes the sign of the sines. The unit of the axis's coordinates
+ * is multiplied into the frequency, so that positions stay exact. */
 static struct pe_wave wave(const struct pe_rotary *r, size_t c, enum quarter quarter)
 {
     struct pe_dd f = r->float32 ? r->inv_freq[c] : pe_quarter_turns(dd_mul(r->inv_freq[c], r->unit[r->axis[c]]));
@@ -199,7 +199,7 @@ static struct pe_wave wave(const struct pe_rotary *r, size_t c, enum quarter qua
     return (struct pe_wave){f.hi, f.lo, r->attention_factor.hi, r->attention_factor.lo, (int)quarter, r->axis[c]};
 }
 
-/* The block that pair c belongs to: its first pair, and how many it has. */
+/* Finds the block of pair c: its first pair and its number of pairs. */
 static size_t block_of(const struct pe_rotary *r, size_t c, size_t *pairs)
 {
     size_t first = 0, b = 0;
@@ -209,7 +209,7 @@ static size_t block_of(const struct pe_rotary *r, size_t c, size_t *pairs)
     return first;
 }
 
-/* Where an expanded table has pair c twice, counted from the first rotated channel. */
+/* The two channels of pair c in an expanded table, counted from the first rotated channel. */
 static void channels_of(const struct pe_rotary *r, size_t c, size_t channels[2])
 {
     size_t pairs, first;

@@ -1,5 +1,5 @@
-/* The rotary family: what rope and its relatives share. Every variant is one object, a table of pairs of channels: the
- * axis each pair looks at, its frequency, a coordinate rule, a pairing layout and a factor on cos and sin:
+/* The rotary family: shared by rope and its variants. Every variant is one object, a table of pairs of channels: the
+ * axis of each pair, its frequency, a coordinate rule, a pairing layout and a factor on cos and sin:
  *
  *     angle[n, c] = direction · coords[n, axis[c]] · inv_freq[c],   c = 0 … C-1,  C = rotary_dim/2
  *     y1 = x1·cos - x2·sin,   y2 = x2·cos + x1·sin       (counter-clockwise; RoFormer, arXiv 2104.09864, equation 34)
@@ -35,7 +35,7 @@ extern const char *const pe_rotary_layouts[], *const pe_rotary_forms[], *const p
                                                                             *const pe_rotary_coord_words[];
 
 struct pe_rotary_fields {
-    struct pe_scaling scaling; /* first: the offsets of its rows count from here */
+    struct pe_scaling scaling; /* must be first: the offsets of its rows count from here */
     int64_t head_dim, rotary_dim;
     double partial_rotary_factor;
     int64_t rotary_offset;
@@ -43,7 +43,7 @@ struct pe_rotary_fields {
     int layout;
     int64_t direction;
     struct pe_reals inv_freq;
-    /* Several axes; schemes without rows for them leave channels unset and the lists empty. */
+    /* Fields of several axes. Schemes without rows for them leave channels unset and the lists empty. */
     struct pe_reals axes_dim;
     int channels;
     struct pe_reals mrope_section, axis_order;
@@ -60,7 +60,7 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
         .name = #name_, .type = PE_T_##TYPE, .offset = PE_OFFSET(pe_rotary_fields, name_, CTYPE), __VA_ARGS__          \
     }
 
-/* Rows of every scheme of the family, in two parts between which rope has those of several axes. */
+/* Rows of every scheme of the family, in two parts; rope has the rows for several axes between them. */
 #define PE_ROTARY_PARAMS                                                                                               \
     PE_P_INT(pe_rotary_fields, head_dim, 64, 2, PE_HEAD_DIM_MAX, "channels of one head; even"),                        \
         PE_P_INT(pe_rotary_fields, rotary_dim, PE_UNSET, 2, PE_HEAD_DIM_MAX,                                           \
@@ -163,9 +163,9 @@ struct pe_rotary {
     enum pe_rotary_layout layout;
     enum pe_rotary_form form;
     int direction; /* 1 or -1 */
-    bool float32;  /* inv_freq are the frameworks' floats */
+    bool float32;  /* inv_freq has the frameworks' float32 values */
     struct pe_dd attention_factor;
-    size_t n_blocks; /* of consecutive pairs, one for each axis with a ladder of its own; else 1 */
+    size_t n_blocks; /* blocks of consecutive pairs: one for each axis if axes have their own frequencies; else 1 */
     size_t block_pairs[PE_AXES_MAX];
     struct pe_dd unit[PE_AXES_MAX]; /* coordinate = (start + index) · unit */
     int64_t widths[PE_AXES_MAX];    /* axes_dim or mrope_section as resolved; the config's list points here */
@@ -175,13 +175,13 @@ struct pe_rotary {
     struct pe_dd *inv_freq;         /* [n_pairs], radians per unit of coordinate */
 };
 
-/* Resolves the fields and the sequence's axes, and makes plan->tables: the `plan` of the family. */
+/* The family's `plan`: resolves the fields and the sequence's axes, and allocates plan->tables. */
 void pe_rotary_cost(const struct pe_plan *plan, struct pe_cost *cost);
 enum pe_status pe_rotary_plan(struct pe_plan *plan, struct pe_error *err);
 void pe_rotary_drop(struct pe_plan *plan);
 
-/* core/schemes/rotary_axes.c: which axes there are and how wide (before the width is checked), then the table of pairs
- * and the coordinates. */
+/* core/schemes/rotary_axes.c: first finds the axes and their widths (before the total width is checked), then fills
+ * the table of pairs and the coordinates. */
 enum pe_status pe_rotary_choose_axes(struct pe_plan *plan, struct pe_error *err);
 enum pe_status pe_rotary_set_pairs(struct pe_plan *plan, struct pe_rotary *r, const struct pe_scaling_use *use,
                                    struct pe_error *err);

@@ -1,4 +1,4 @@
-/* Several axes in one head: which pair looks at which axis with which frequency, and what the coordinates are. */
+/* Several axes in one head: the axis and frequency of each pair, and the coordinates. */
 #include "core/schemes/rotary.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static bool same_list(const struct pe_reals *a, const struct pe_reals *b)
     return same;
 }
 
-/* Do pasted sections agree with what the request says itself? */
+/* Do pasted sections agree with the request's own fields? */
 static enum pe_status check_pasted(const struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_rotary_fields *c = plan->config;
@@ -84,7 +84,7 @@ static enum pe_status spread(struct pe_plan *plan, unsigned n_axes, const char *
     return pe_fail(err, pointer, "%s is for %u axes, the sequence has %u", field, n_axes, plan->seq.n_axes);
 }
 
-/* Widths of the axes' own ladders add up to rotary_dim, and fix it where it is not given. */
+/* The widths of the axes must add up to rotary_dim, and determine it if it is not given. */
 static enum pe_status check_axes_dim(struct pe_rotary_fields *c, struct pe_error *err)
 {
     double sum = 0;
@@ -149,7 +149,7 @@ enum pe_status pe_rotary_choose_axes(struct pe_plan *plan, struct pe_error *err)
     return PE_OK;
 }
 
-/* The resolved config shows widths that were not given. */
+/* The widths for the resolved config, also if they were not given. */
 static struct pe_reals shown(const struct pe_rotary *r, size_t n)
 {
     struct pe_tensor list = {.dtype = PE_I64, .rank = 1, .shape = {n}, .data = r->widths};
@@ -196,7 +196,7 @@ static unsigned axis_of(int channels, size_t c, size_t n, const struct sections 
     case PE_MROPE: return c < s->t ? 0 : c < s->t + s->h ? 1 : 2; /* transformers Qwen2-VL */
     case PE_MROPE_INTERLEAVED:                                    /* transformers Qwen3-VL */
         return c % 3 == 1 && c < 3 * s->h ? 1 : c % 3 == 2 && c < 3 * s->w ? 2 : 0;
-    case PE_CHANNELS_VIDEOROPE: return c >= s->h + s->w ? 0 : 1 + c % 2; /* time has the slow ones */
+    case PE_CHANNELS_VIDEOROPE: return c >= s->h + s->w ? 0 : 1 + c % 2; /* time has the low frequencies */
     }
     return 0;
 }
@@ -218,8 +218,8 @@ static enum pe_status check_one_ladder(const struct pe_rotary_fields *c, size_t 
     return PE_OK;
 }
 
-/* pixtral: the even rungs of the ladder for rows, then the odd ones for columns (mistral-inference). dinov3:
- * 2π·base^(-4i/r) for each of the two axes. The others: the ladder as it is. */
+/* pixtral: the even frequencies for rows, then the odd ones for columns (mistral-inference). dinov3: 2π·base^(-4i/r)
+ * for each of the two axes. The others: the usual frequencies. */
 static enum pe_status spread_ladder(const struct pe_rotary_fields *c, const struct pe_scaling_use *use,
                                     struct pe_rotary *r, struct pe_error *err)
 {
@@ -263,7 +263,7 @@ static enum pe_status set_channels(struct pe_rotary_fields *c, const struct pe_s
 
 /* ---- A ladder for each axis ---- */
 
-/* 2·floor(r / (2·axes)) channels for each axis, and the rest to the first. */
+/* 2·floor(r / (2·axes)) channels for each axis, and the remainder goes to the first. */
 static void default_widths(size_t n_pairs, unsigned n_axes, size_t *pairs)
 {
     for (unsigned a = 0; a < n_axes; a++)
@@ -271,7 +271,7 @@ static void default_widths(size_t n_pairs, unsigned n_axes, size_t *pairs)
     pairs[0] += n_pairs % n_axes;
 }
 
-/* axis_order, a permutation; in order where it is not given. */
+/* Reads axis_order, a permutation; the default is the axes in order. */
 static enum pe_status read_order(const struct pe_reals *list, unsigned n_axes, unsigned *order, struct pe_error *err)
 {
     unsigned seen = 0;
@@ -363,7 +363,7 @@ static struct pe_dd rule(const struct pe_rotary_fields *c, unsigned axis, double
     case PE_COORDS_NORMALIZED: /* 2·(i + 1/2)/g - 1 (DINOv3) */ *start = (1 - g) / 2; return dd_div(dd(2), dd(g));
     case PE_COORDS_RESIZED: /* i/g · ref (EVA-02) */ return dd_div(dd(pe_real_at(&c->ref_grid, axis)), dd(g));
     case PE_COORDS_CENTERED: *start = -(g - floor(g / 2)); break; /* Qwen-Image */
-    case PE_COORDS_PIXEL:                                         /* linspace(-1, 1, g), which is -1 alone for one */
+    case PE_COORDS_PIXEL:                                         /* linspace(-1, 1, g), which is -1 if g is 1 */
         *start = g > 1 ? -(g - 1) / 2 : -1;
         return g > 1 ? dd_div(dd(2), dd(g - 1)) : dd(1);
     }
@@ -389,7 +389,7 @@ static enum pe_status check_coords(const struct pe_plan *plan, struct pe_error *
     return PE_OK;
 }
 
-/* pixel has frequencies of its own; a ladder would be without effect. */
+/* pixel has its own frequencies, so a base or scaling would have no effect. */
 static enum pe_status check_pixel(struct pe_plan *plan, struct pe_error *err)
 {
     struct pe_rotary_fields *c = plan->config;
@@ -406,7 +406,8 @@ static enum pe_status check_pixel(struct pe_plan *plan, struct pe_error *err)
     return PE_OK;
 }
 
-/* The frameworks hold coordinates in f32, so arith float32 lists them; otherwise the unit goes into the frequencies. */
+/* The frameworks store coordinates in f32, so arith float32 stores a list of them; otherwise the unit is multiplied
+ * into the frequencies. */
 static enum pe_status list_float32(struct pe_plan *plan, struct pe_rotary *r, struct pe_error *err)
 {
     uint64_t n = 0, at = 0;
@@ -440,7 +441,7 @@ enum pe_status pe_rotary_set_coords(struct pe_plan *plan, struct pe_rotary *r, s
     for (unsigned a = 0; a < PE_AXES_MAX; a++)
         r->unit[a] = dd(1);
     if (!plan->seq.n_grid)
-        c->coords = PE_UNSET_WORD; /* without effect, so not shown */
+        c->coords = PE_UNSET_WORD; /* has no effect, so the config does not show it */
     if (status || !plan->seq.n_grid || c->coords == PE_COORDS_INDEX)
         return status;
     for (unsigned a = 0; a < plan->seq.n_grid; a++) {

@@ -1,4 +1,4 @@
-/* How far apart the queries and keys of a block of logits stand. */
+/* The relative positions of queries and keys in a block of logits. */
 #include "core/attend.h"
 
 bool pe_rows_are_runs(const struct pe_plan *plan)

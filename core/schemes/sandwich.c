@@ -1,5 +1,5 @@
-/* Sandwich (Chi et al. 2022, arXiv 2212.10356): the product of two sinusoidal encodings, which depends on their
- * distance only, as a bias; no parameters to learn.
+/* Sandwich (Chi et al. 2022, arXiv 2212.10356): the product of two sinusoidal encodings, which depends on the
+ * distance only, is used as a bias; there are no learned parameters.
  *
  *     bias[h, i, j] = num_heads/(8(h+1)) · sum over t < bar_dim/2 of cos((q_pos - k_pos)·base^(-2t/bar_dim)) */
 #include "core/schemes/bias.h"
@@ -34,14 +34,15 @@ static const struct pe_output_row outputs[] = {
 struct tables {
     struct pe_bias bias;
     struct pe_waves *waves;
-    double fastest;           /* the highest frequency, or a little more */
+    double fastest;           /* the highest frequency, rounded up */
     size_t n;                 /* cosines: bar_dim/2 */
     struct pe_wave cosines[]; /* [n] */
 };
 
 /* ---- The sum of cosines, three ways ---- */
 
-/* A distance of two reals: rel.hi + rel.lo. The cosine of a sum by the cosines and sines of its parts. */
+/* The sum for a distance rel.hi + rel.lo of two reals. The addition theorem gives the cosine from the cosines and
+ * sines of both parts. */
 static struct pe_dd exact_sum(const struct tables *t, struct pe_dd rel)
 {
     struct pe_dd sum = {0, 0};
@@ -58,7 +59,7 @@ static struct pe_dd exact_sum(const struct tables *t, struct pe_dd rel)
     return sum;
 }
 
-/* To n·2^-62. */
+/* The same sum with an error below n·2^-62. */
 static struct pe_dd near_sum(const struct tables *t, struct pe_dd rel)
 {
     struct pe_dd sum = {0, 0};
@@ -67,9 +68,9 @@ static struct pe_dd near_sum(const struct tables *t, struct pe_dd rel)
     return sum;
 }
 
-enum { ROWS = 32, COLUMNS = 64 }; /* of cosines at once: 16 KiB */
+enum { ROWS = 32, COLUMNS = 64 }; /* cosines computed at once: 16 KiB */
 
-/* sums[i] at positions i < p->n ≤ ROWS, to n·2^-50. */
+/* sums[i] at positions i < p->n ≤ ROWS, with an error below n·2^-50. */
 static void quick_sums(const struct tables *t, const struct pe_positions *p, double *sums)
 {
     double values[ROWS * COLUMNS], rest[ROWS] = {0};
@@ -91,8 +92,8 @@ static void quick_sums(const struct tables *t, const struct pe_positions *p, dou
 
 /* ---- The bias ---- */
 
-/* What needs more than quick_sums: f64, which near_sum tells within 1 ulp unless the sum cancels, and doubtful
- * roundings. */
+/* Stores a value for which quick_sums is not accurate enough: f64, for which near_sum is within 1 ulp unless the sum
+ * cancels, and undecided roundings. */
 static void store(const struct pe_plan *plan, size_t head, struct pe_dd rel, enum pe_dtype dtype, void *out, size_t i)
 {
     const struct sandwich *c = plan->config;
@@ -106,8 +107,8 @@ static void store(const struct pe_plan *plan, size_t head, struct pe_dd rel, enu
     pe_bias_store(dtype, out, i, sum);
 }
 
-/* Biases at the distances of p, at most ROWS of them; off: what each lacks of the exact distance, or NULL. A cosine
- * moves by at most `fastest` times that. */
+/* Biases at the distances of p, at most ROWS of them; off: the difference of each from the exact distance, or NULL.
+ * It changes a cosine by at most `fastest` times the difference. */
 static void store_all(const struct pe_plan *plan, size_t head, const struct pe_positions *p, const double *off,
                       enum pe_dtype dtype, void *out)
 {

@@ -1,6 +1,6 @@
-/* Context scalings of rotary schemes: the rules between the fields of `scaling`, and what follows from them (factor,
- * seq_len, the list in use, the factors on cos and sin and on the softmax). The fields are in scaling_fields.c,
- * frequencies in scaling_ladder.c. */
+/* Context scalings of rotary schemes: the rules between the fields of `scaling`, and the values derived from them
+ * (factor, seq_len, the list in use, the factors on cos and sin and on the softmax). The fields are in
+ * scaling_fields.c, the frequencies in scaling_ladder.c. */
 #include "core/schemes/scaling_fields.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static enum pe_status resolve_flags(struct pe_scaling *s, struct pe_error *err)
 
 /* ---- type and factor ---- */
 
-/* The rule a word means. Early Phi-3 configs say yarn for longrope; both lists tell them apart. */
+/* The rule that a word stands for. Early Phi-3 configs have yarn for longrope; the two lists distinguish them. */
 static int rule_of(const struct pe_scaling *s, int word)
 {
     if (word == PE_SCALING_MROPE || word == PE_UNSET_WORD)
@@ -83,7 +83,7 @@ static enum pe_status resolve_type(struct pe_scaling *s, struct pe_error *err)
     return PE_OK;
 }
 
-/* llama3's factor is no ratio of lengths: Llama 3.1 has 8 for 131072 after 8192. */
+/* llama3's factor is not a ratio of lengths: Llama 3.1 has 8 for 131072 after 8192. */
 static enum pe_status derive_factor(struct pe_scaling *s, struct pe_error *err)
 {
     const unsigned by_ratio =
@@ -139,15 +139,15 @@ static enum pe_status check_list(const struct pe_reals *list, const char *name, 
     return PE_OK;
 }
 
-/* Given, else the sequence's. Negative positions count as none: they reach no length. */
+/* The given length, else the sequence's. Negative positions do not count. */
 static void set_seq_len(struct pe_scaling *s, const struct pe_scaling_use *use)
 {
     if (isnan(s->seq_len))
         s->seq_len = fmin(fmax(use->seq_len, 0), PE_SCALING_SEQ_LEN_MAX);
 }
 
-/* One list for the whole sequence: long where seq_len > O (transformers), where the largest position > O (vLLM), always
- * (mlx-lm). TGI takes rows before O from the short list and the others from the long one. */
+/* Chooses one list for the whole sequence: the long list if seq_len > O (transformers), if the largest position > O
+ * (vLLM), or always (mlx-lm). TGI takes rows before O from the short list and the others from the long one. */
 static enum pe_status choose_list(struct pe_scaling *s, struct pe_error *err)
 {
     double original = s->original_max_position_embeddings;
@@ -213,7 +213,7 @@ static double yarn_attention(const struct pe_scaling *s)
 {
     double num = s->mscale, den = s->mscale_all_dim, besides = isnan(s->attn_factor) ? 1 : s->attn_factor;
     if (s->convention == PE_CONVENTION_TRANSFORMERS) {
-        bool both = num > 0 && den > 0; /* NaN is not */
+        bool both = num > 0 && den > 0; /* false for NaN */
         num = both ? num : 1;
         den = both ? den : 0;
     }
@@ -221,7 +221,7 @@ static double yarn_attention(const struct pe_scaling *s)
     return dd_mul_d(dd_div(m, magnitude(s->factor, isnan(den) ? 0 : den)), besides).hi;
 }
 
-/* sqrt(1 + ln s/ln O) for s > 1 (2402.13753, Phi-3); Phi-3.5-MoE gives one number for each list instead. */
+/* sqrt(1 + ln s/ln O) for s > 1 (2402.13753, Phi-3); Phi-3.5-MoE has one number for each list instead. */
 static enum pe_status longrope_attention(struct pe_scaling *s, struct pe_error *err)
 {
     double given = s->list == PE_LIST_LONG ? s->long_mscale : s->short_mscale;

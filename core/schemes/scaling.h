@@ -39,38 +39,38 @@ struct pe_scaling {
     struct pe_reals short_factor, long_factor;
     double short_mscale, long_mscale;
     int list;                     /* longrope: enum pe_scaling_list, resolved to short or long; -1 for other types */
-    double partial_rotary_factor; /* proportional; of other types left as it came, the scheme may move it */
+    double partial_rotary_factor; /* proportional; for other types unchanged, and the scheme may move it */
     double attention_factor;
-    double softmax_scale_factor; /* what DeepSeek-style models multiply the softmax scale by: m(s, mscale_all_dim)^2 */
-    double rope_theta;           /* pasted along; moved to base by the scheme */
-    struct pe_reals mrope_section; /* pasted along, as mrope_interleaved; the scheme moves both */
+    double softmax_scale_factor; /* DeepSeek-style models multiply the softmax scale by this: m(s, mscale_all_dim)^2 */
+    double rope_theta;           /* accepted from a pasted object; the scheme moves it to base */
+    struct pe_reals mrope_section; /* accepted from a pasted object, like mrope_interleaved; the scheme moves both */
     bool mrope_interleaved;        /* resolved; false if not given */
     const struct pe_value *mrope_interleaved_given;
-    double llama_4_scaling_beta;      /* Ministral 3: said, not applied */
+    double llama_4_scaling_beta;      /* Ministral 3: accepted, not applied */
     double attn_factor;               /* read by vLLM only */
-    const struct pe_value *finetuned; /* pasted along, without effect */
+    const struct pe_value *finetuned; /* accepted from a pasted object, no effect */
 };
 
 /* Its rows. Offsets count from a config struct whose first member is the struct pe_scaling. */
 extern const struct pe_param pe_scaling_params[];
 
-/* What the rules need to know of the scheme. */
+/* The values of the scheme that the rules need. */
 struct pe_scaling_use {
     double base;
-    double dim;      /* rotated channels, the ladder's denominator: w_c = base^(-2c/dim) */
+    double dim;      /* rotated channels, the denominator of the frequencies: w_c = base^(-2c/dim) */
     double seq_len;  /* floor(largest position) + 1 of the request */
     double head_dim; /* proportional */
     bool float32;    /* arith: float32 - each step as torch does it in f32 */
 };
 
-/* As read: the rule that type or rope_type names; whether a pasted mrope_interleaved is true. */
+/* Before resolving: the rule that type or rope_type names, and whether a pasted mrope_interleaved is true. */
 enum pe_scaling_type pe_scaling_rule(const struct pe_scaling *s);
 bool pe_scaling_interleaves(const struct pe_scaling *s);
 
-/* Checks the rules of two or more fields (pointers "/scaling/…"), and sets what was not given: factor, seq_len, list,
- * attention_factor (of every type; 1 where the type has none), softmax_scale_factor where it is not 1. n_pairs: length
- * that short_factor and long_factor must have. Fields without effect on the type in use are unset, so that the printed
- * config is the resolved one. */
+/* Checks the rules of two or more fields (pointers "/scaling/…"), and sets what was not given: factor, seq_len,
+ * list, attention_factor (for every type; 1 if the type has none), softmax_scale_factor if it is not 1. n_pairs:
+ * length that short_factor and long_factor must have. Fields without effect on the type in use are unset, so that
+ * the printed config is the resolved one. */
 enum pe_status pe_scaling_resolve(struct pe_scaling *s, const struct pe_scaling_use *use, size_t n_pairs,
                                   struct pe_error *err);
 

@@ -108,14 +108,14 @@ const struct pe_param pe_scaling_params[] = {
 
 enum { ANY = ~0U >> 1 };
 
-/* Fields that belong to some types. Given with another type they are refused, unless they have the value that changes
- * nothing (NaN: there is none), or are lengths and the like, which objects carry along (quiet). */
+/* Fields that belong to some types. With another type they are refused, unless they have the value that changes
+ * nothing (NaN: there is none), or are fields such as lengths that objects often include (quiet). */
 static const struct owner {
     const char *name;
     unsigned used, needed;
     double neutral;
     bool quiet;
-    const char *instead; /* what else would do where it is needed */
+    const char *instead; /* a field that can replace it where it is required */
 } owners[] = {
     {"factor", ANY & ~PE_SCALING_BIT(DEFAULT), PE_SCALING_BIT(LINEAR) | PE_SCALING_BIT(NTK) | PE_SCALING_BIT(YARN), 1,
      false, ", or max_position_embeddings and original_max_position_embeddings, whose ratio it is"},
@@ -210,7 +210,7 @@ static enum pe_status fail_unused(const struct owner *o, const struct pe_param *
                    pe_scaling_type_name(type), o->name, type_names(o->used, used, sizeof used));
 }
 
-/* The owner's row; owners stand much in the order of the rows, so it is looked for from the one before on. */
+/* The owner's row. Owners are in nearly the same order as the rows, so the search starts at the previous result. */
 static const struct pe_param *row_of(const struct owner *o, const struct pe_param *from)
 {
     for (; from->name; from++)

@@ -1,4 +1,5 @@
-/* What scaling_fields.c (rows, and which type uses which) gives scaling.c (the rules); for nobody else. */
+/* The interface of scaling_fields.c (rows, and which type uses which) for scaling.c (the rules). No other file
+ * includes it. */
 #ifndef PE_SCALING_FIELDS_H
 #define PE_SCALING_FIELDS_H
 
@@ -10,14 +11,14 @@
 #define PE_SCALING_SEQ_LEN_MAX 0x1p53
 #define PE_SCALING_BETA_MIN 1e-6
 
-/* The word of a type, "default" for none given; static. */
+/* The word of a type, "default" if none is given; a static string. */
 const char *pe_scaling_type_name(int type);
 
 /* The pointer "/scaling/name". */
 void pe_scaling_at(char pointer[PE_POINTER_MAX], const char *name);
 
-/* Of a resolved type: PE_INVALID where a field it needs is missing, or one it does not use says something; fields
- * without effect are unset. */
+/* Checks the fields of a resolved type: PE_INVALID if a required field is missing or an unused field would have
+ * changed the result. Unsets fields without effect. */
 enum pe_status pe_scaling_check_fields(struct pe_scaling *s, struct pe_error *err);
 
 #endif

@@ -1,6 +1,6 @@
 /* Frequencies under a resolved scaling: in double-double, and in float32 with torch's roundings. The order of the
- * float32 steps is that of transformers' modeling_rope_utils.py; a scalar of Python's (a double) is rounded to f32
- * where it meets a tensor, and scalar / tensor is reciprocal(tensor) · scalar there. */
+ * float32 steps is that of transformers' modeling_rope_utils.py; a Python scalar (a double) is rounded to f32 where
+ * it is combined with a tensor, and scalar / tensor is reciprocal(tensor) · scalar there. */
 #include "core/schemes/scaling.h"
 
 #include <float.h>
@@ -9,8 +9,9 @@ static const struct pe_dd two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52}
 
 /* ---- What the rules do to the base, the ramp and the number of channels kept; for both ladders ---- */
 
-/* By how much the context is stretched: ntk s; dynamic s·n/M - (s - 1) = 1 + s·(n - M)/M with n = max(seq_len, M),
- * which is exactly 1 within M. vLLM makes one table for n = s·M. (jquesnelle's formula; transformers; vLLM) */
+/* The factor by which the context is stretched: ntk s; dynamic s·n/M - (s - 1) = 1 + s·(n - M)/M with n =
+ * max(seq_len, M), which is exactly 1 within M. vLLM makes one table for n = s·M. (jquesnelle's formula;
+ * transformers; vLLM) */
 static struct pe_dd stretch(const struct pe_scaling *s)
 {
     double m = s->max_position_embeddings;
@@ -43,8 +44,8 @@ static struct pe_dd dd_ceil(struct pe_dd a) { return dd_neg(dd_floor(dd_neg(a)))
 
 static bool dd_less(struct pe_dd a, struct pe_dd b) { return a.hi < b.hi || (a.hi == b.hi && a.lo < b.lo); }
 
-/* Where YaRN's ramp begins and ends, in pairs (2309.00071, section 3.2): the pair that makes b turns in the original
- * length O is
+/* The ends of YaRN's ramp, in pairs (2309.00071, section 3.2): the pair that makes b turns in the original length O
+ * is
  *     dim(b) = dim · ln(O / (2π b)) / (2 ln base);   low = dim(beta_fast), high = dim(beta_slow).
  * The upper clamp is dim - 1 although pairs end at dim/2 - 1, and high = low becomes low + 0.001: as transformers. */
 struct ramp {
@@ -71,7 +72,7 @@ static struct ramp yarn_ramp(const struct pe_scaling *s, const struct pe_scaling
     return r;
 }
 
-/* Pairs that p-RoPE turns (2410.06205; transformers): int(share · head_dim // 2), the product in double as there. */
+/* Pairs that p-RoPE rotates (2410.06205; transformers): int(share · head_dim // 2), the product in double as there. */
 static size_t pairs_kept(const struct pe_scaling *s, const struct pe_scaling_use *use)
 {
     return (size_t)floor(s->partial_rotary_factor * use->head_dim / 2);
@@ -131,7 +132,7 @@ static struct pe_dd scaled(const struct pe_scaling *s, const struct ramp *ramp, 
     case PE_SCALING_NTK:
     case PE_SCALING_DYNAMIC:
     case PE_SCALING_SU:
-    case PE_SCALING_MROPE: break; /* in the base, or resolved to another type */
+    case PE_SCALING_MROPE: break; /* applied to the base, or resolved to another type */
     }
     return w;
 }
@@ -190,7 +191,7 @@ static float scaled_f32(const struct pe_scaling *s, const struct ramp *ramp, siz
     return w;
 }
 
-/* base' is a double of Python's there, rounded to f32 by torch.pow. */
+/* base' is a Python double in the frameworks, and torch.pow rounds it to f32. */
 static float base_f32(const struct pe_scaling *s, const struct pe_scaling_use *use)
 {
     if (s->type != PE_SCALING_NTK && s->type != PE_SCALING_DYNAMIC)

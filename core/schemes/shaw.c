@@ -5,9 +5,10 @@
  *     logit[i, j] = softmax_scale · (q_i·k_j + q_i·rel_k[index])
  *     output[i] = sum over j of p[i, j] · (v_j + rel_v[index])
  *
- * table_style sinusoidal is NEZHA (arXiv 1909.00204): both tables are the sinusoidal encoding of the row's number, 0 to
- * p_max - p_min, interleaved, base 10000. relative_key and relative_key_query are the BERT family of transformers: row
- * (q - k) + P - 1 of 2P - 1, nothing clipped; the latter adds k_j·rel_k[index] as well. Those have no values. */
+ * table_style sinusoidal is NEZHA (arXiv 1909.00204): both tables are the sinusoidal encoding of the row's number, 0
+ * to p_max - p_min, interleaved, base 10000. relative_key and relative_key_query are the BERT family of
+ * transformers: row (q - k) + P - 1 of 2P - 1, without clipping; the latter adds k_j·rel_k[index] too. These two
+ * styles have no rel_v. */
 #include "core/schemes/relative.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ struct shaw {
     int direction, table_style;
 };
 
-/* Rows are numbered in int32; tables are kept as doubles. */
+/* Rows are numbered in int32; tables are stored as doubles. */
 enum { DISTANCE_MAX = 1 << 20 };
 
 static const struct pe_param params[] = {
@@ -83,7 +84,7 @@ static int32_t row(const struct pe_plan *plan, int64_t rel)
 
 /* ---- Tables ---- */
 
-/* The BERT family's table has a row for each distance there is, so the rows sent say which. */
+/* The BERT family's table has a row for every possible distance, so the number of rows sent determines the range. */
 static enum pe_status set_range(struct pe_plan *plan, struct tables *t, struct pe_error *err)
 {
     struct shaw *c = plan->config;
@@ -200,7 +201,7 @@ static enum pe_status make_tables(struct pe_plan *plan, struct tables *t, struct
     return status ? status : make_sinusoids(plan, t, err);
 }
 
-/* The tables, and how long their rows are. */
+/* Adds the cost of the tables and of the norms of their rows. */
 static void cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct shaw *c = plan->config;
@@ -280,7 +281,8 @@ static double largest(const struct pe_plan *plan, double q_norm, double k_norm)
     return (q_norm + (by_key_too(plan) ? k_norm : 0)) * e;
 }
 
-/* In a head's tables: rel_k, rel_v, and keys that met rel_k. Styles with the last have no values. */
+/* The tables of a head: rel_k, rel_v, and the products of the keys with rel_k. Styles with these products have no
+ * rel_v. */
 static size_t rel_v_at(const struct pe_plan *plan)
 {
     const struct tables *t = plan->tables;

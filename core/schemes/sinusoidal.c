@@ -1,12 +1,11 @@
-/* Sinusoidal encoding (Vaswani et al. 2017, arXiv 1706.03762, section 3.5), in the conventions of its libraries: of one
- * axis here, of several in sinusoidal_axes.c.
+/* Sinusoidal encoding (Vaswani et al. 2017, arXiv 1706.03762, section 3.5), in the conventions of several libraries:
+ * one axis here, several axes in sinusoidal_axes.c.
  *
  *     PE(p, sin i) = sin(angle_scale · p · w_i),   PE(p, cos i) = cos(angle_scale · p · w_i)
  *     w_i = base^(-2i/dim)                     freq_shift 0: the paper
  *     w_i = base^(-i/(h - freq_shift))         h = ⌊dim/2⌋; freq_shift 1: fairseq, tensor2tensor, Whisper, diffusers
  *
- * Columns: interleaved s0 c0 s1 c1 …, or half s0 s1 … c0 c1 …. An odd width has no single answer in the libraries
- * (`odd`). */
+ * Columns: interleaved s0 c0 s1 c1 …, or half s0 s1 … c0 c1 …. The libraries disagree on odd widths (`odd`). */
 #include "core/schemes/sinusoidal_axes.h"
 
 #include <stdlib.h>
@@ -16,7 +15,7 @@ static const char *const layout_words[] = {[PE_SINES_INTERLEAVED] = "interleaved
 static const char *const odd_words[] = {
     [PE_ODD_PAPER] = "paper", [PE_ODD_PAD] = "pad", [PE_ODD_TRUNCATE] = "truncate", NULL};
 
-/* A parameter of some styles; "axial|" is the encoding of one axis as well, which has no style. */
+/* A parameter of some styles. "axial|" also covers the encoding of one axis, which has no style. */
 #define OF_STYLE(name_, TYPE, CTYPE, styles, ...)                                                                      \
     {                                                                                                                  \
         .name = #name_, .type = PE_T_##TYPE, .offset = PE_OFFSET(sinusoidal, name_, CTYPE), .when = "style=" styles,   \
@@ -70,7 +69,7 @@ static const struct pe_output_row outputs[] = {
 
 struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsigned axis, size_t first, size_t width)
 {
-    /* truncate computes a column more, and cuts it. */
+    /* truncate computes one column more and cuts it. */
     bool odd = width % 2, half = how->layout == PE_SINES_HALF;
     size_t computed = width + (odd && how->odd == PE_ODD_TRUNCATE), h = computed / 2;
     struct pe_sinusoid_block b = {.axis = axis, .n_sines = h, .n_cosines = h, .base = how->base, .scale = how->scale};
@@ -79,7 +78,7 @@ struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsign
     b.step = half ? 1 : 2;
     b.sine0 = b.cosine0 = first;
     *(how->flip ? &b.sine0 : &b.cosine0) += !half ? 1 : how->flip ? b.n_cosines : b.n_sines;
-    b.last = first + computed - 1; /* where the paper's last sine stands when flipped: it has no cosine before it */
+    b.last = first + computed - 1; /* the place of the paper's last sine when flipped: it has no cosine before it */
     b.end = first + width;
     /* The paper's exponent 2i/dim keeps the odd dim; the others count from the even width they compute. */
     b.denominator = how->freq_shift > 0               ? (double)h - how->freq_shift
@@ -134,8 +133,8 @@ static enum pe_status check_block(const struct sinusoidal *c, const struct pe_si
                    c->freq_shift, h + (long long)b->n_sines, b->denominator, h);
 }
 
-/* A small base with a freq_shift near dim/2 passes every number; elsewhere positions are judged with the frequencies.
- */
+/* A small base with a freq_shift near dim/2 overflows any double. In other cases the phases are checked with the
+ * positions. */
 static enum pe_status check_fastest(const struct sinusoidal *c, const struct pe_dd *freq, size_t n,
                                     struct pe_error *err)
 {
@@ -180,7 +179,7 @@ static enum pe_status make_block(struct pe_plan *p, const struct pe_sinusoid_blo
     return status;
 }
 
-/* What no block fills is an odd width's padding: sin(0·p) = 0. */
+/* Columns that no block fills are the padding of an odd width: sin(0·p) = 0. */
 static enum pe_status make_columns(struct pe_plan *p, struct pe_error *err)
 {
     size_t dim = (size_t)((const struct sinusoidal *)p->config)->dim;

@@ -67,7 +67,7 @@ static enum pe_status read_list(struct pe_reals *list, const char *name, const c
     return status;
 }
 
-/* 2·⌊dim/(2·axes)⌋ each, and the rest to the first. */
+/* 2·⌊dim/(2·axes)⌋ channels for each axis, and the remainder for the first. */
 static void share_out(struct sinusoidal *c, unsigned n)
 {
     int64_t each = c->dim / (2 * (int64_t)n) * 2;
@@ -135,8 +135,8 @@ static enum pe_status axial(struct pe_plan *p, struct blocks *b, struct pe_error
 
 /* ---- detr ---- */
 
-/* The double nearest to 2π stands for 2π itself: it is what the resolved config says where angle_scale was not given,
- * and posted again that must give the same bytes. */
+/* The double nearest to 2π stands for 2π itself. The resolved config has this double if angle_scale was not given,
+ * and a request with that config must give the same bytes. */
 static struct pe_dd exact_scale(double given)
 {
     static const struct pe_dd two_pi = {0x1.921fb54442d18p+2, 0x1.1a62633145c07p-52};
@@ -157,7 +157,7 @@ static enum pe_status check_detr(struct pe_plan *p, struct pe_error *err)
     return PE_OK;
 }
 
-/* DETR counts with a cumulative sum of ones, so a grid begins at 1. Positions given stand where they are. */
+/* DETR counts with a cumulative sum of ones, so a grid begins at 1. Positions in the request are not moved. */
 static void begin_at_one(struct pe_plan *p)
 {
     for (unsigned a = 0; p->seq.n_grid && a < p->seq.n_axes; a++)

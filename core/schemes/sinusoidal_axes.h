@@ -1,4 +1,4 @@
-/* What the two files of the sinusoidal scheme share: its config, and an encoding as blocks of sines and cosines. */
+/* Shared by the two files of the sinusoidal scheme: its config, and an encoding as blocks of sines and cosines. */
 #ifndef PE_SINUSOIDAL_AXES_H
 #define PE_SINUSOIDAL_AXES_H
 
@@ -11,7 +11,7 @@ extern const char *const pe_sinusoidal_styles[];
 
 struct sinusoidal {
     int64_t dim;
-    int style; /* PE_UNSET_WORD once planned for one axis, where there is only one */
+    int style; /* PE_UNSET_WORD after planning for one axis, which has no styles */
     double base, temperature;
     int layout;
     double freq_shift;
@@ -33,8 +33,8 @@ struct pe_sinusoid {
     struct pe_dd scale; /* factor on the angle, radians */
 };
 
-/* Sine i stands in column sine0 + i·step, cosine i in cosine0 + i·step, but never behind `last`; columns from `end` on
- * are cut. w_i = scale · base^(-i/denominator). */
+/* Sine i is in column sine0 + i·step and cosine i in column cosine0 + i·step, but never after `last`; columns from
+ * `end` on are cut. w_i = scale · base^(-i/denominator). */
 struct pe_sinusoid_block {
     unsigned axis;
     size_t n_sines, n_cosines, sine0, cosine0, step, last, end;
@@ -45,8 +45,8 @@ struct pe_sinusoid_block {
 /* The 1-D encoding of `width` columns from column `first` on. */
 struct pe_sinusoid_block pe_sinusoid_block(const struct pe_sinusoid *how, unsigned axis, size_t first, size_t width);
 
-/* A sequence of several axes, or a grid: judges the style's rules, resolves what it derives, moves the positions to
- * where the style has them, and describes at most PE_AXES_MAX blocks. */
+/* For a sequence of several axes, or a grid: checks the style's rules, resolves derived parameters, shifts the
+ * positions as the style requires, and describes at most PE_AXES_MAX blocks. */
 enum pe_status pe_sinusoidal_axes(struct pe_plan *plan, struct pe_sinusoid_block *blocks, size_t *n_blocks,
                                   struct pe_error *err);
 

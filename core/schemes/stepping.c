@@ -1,6 +1,7 @@
-/* Rows that follow from the row before them, from any thread and in any order.
+/* Computes rows that depend on the row before them, from any thread and in any order.
  *
- * A plan is immutable to its callers and a fill may neither fail nor allocate, so all room is made with the plan:
+ * A plan is immutable to its callers and a fill may neither fail nor allocate, so all memory is allocated with the
+ * plan:
  *
  * - Walkers: a row, the number of it, and scratch for a step. A fill borrows one, walks it to the rows it wants and
  *   leaves it where it came to; the next fill takes the free walker that is nearest before its first row, so rows asked
@@ -9,7 +10,7 @@
  *   stride is 1 where all rows fit PE_STEPS_KEPT_MAX: each row is then made once, and walkers that are behind catch up
  *   by reading what those ahead have kept.
  *
- * The same row has the same bits whoever made it, so timing never shows in an answer. */
+ * A row has the same bits whichever thread computed it, so timing never affects an answer. */
 #include "core/schemes/stepping.h"
 #include "core/schemes/whole.h"
 
@@ -21,8 +22,8 @@ enum kept_state { EMPTY, BEING_WRITTEN, READY };
 
 struct walker {
     atomic_bool busy;
-    atomic_uint_fast64_t hint; /* `at` as it was left: read without the walker, to choose among several */
-    uint64_t at;               /* the number of its row; NOWHERE: it has none yet */
+    atomic_uint_fast64_t hint; /* a copy of `at`; threads that have not borrowed the walker read it to choose one */
+    uint64_t at;               /* the number of its current row; NOWHERE: none yet */
     double *row, *scratch;
 };
 
@@ -39,7 +40,7 @@ struct pe_stepping {
 
 /* ---- Making ---- */
 
-/* Steps that the rows cost in the order they stand in: up to the last, and where they turn back, from a kept row. */
+/* The number of steps for the rows in their order: up to the last row, and after each step back, from a stored row. */
 static double count_steps(const struct pe_positions *p, double stride)
 {
     double last = pe_positions_last(p), turns = 0;
@@ -135,7 +136,7 @@ static bool is_kept(struct pe_stepping *s, uint64_t i)
     return atomic_load_explicit(&s->states[i], memory_order_acquire) == READY;
 }
 
-/* One walker writes; others that pass meanwhile go on without. */
+/* One walker stores the row; others that pass meanwhile continue without storing it. */
 static void keep(struct pe_stepping *s, const struct walker *w)
 {
     uint64_t i = w->at / s->stride;
@@ -153,7 +154,7 @@ static void jump(struct pe_stepping *s, struct walker *w, uint64_t i)
     w->at = i * s->stride;
 }
 
-/* To the last row kept that is not beyond k, unless the walker stands between the two. */
+/* Moves the walker to the last stored row not beyond k, unless it is already between that row and k. */
 static void jump_near(struct pe_stepping *s, struct walker *w, uint64_t k)
 {
     uint64_t least = w->at <= k ? w->at / s->stride + 1 : 0, i = k / s->stride + 1;
@@ -172,14 +173,14 @@ static void walk(struct pe_stepping *s, struct walker *w, uint64_t k)
         return;
     jump_near(s, w, k);
     while (w->at < k) {
-        uint64_t next = w->at / s->stride + 1;           /* of the kept rows */
+        uint64_t next = w->at / s->stride + 1;           /* index of the next stored row */
         if (next * s->stride <= k && is_kept(s, next)) { /* another thread is ahead */
             jump(s, w, next);
             continue;
         }
         if (!pe_is_cancelled())
             s->steps.step(s->steps.context, w->at, w->row, w->scratch);
-        if (pe_was_cancelled()) { /* the step may have been left half way: this row is nobody's */
+        if (pe_was_cancelled()) { /* the step may be incomplete, so this row is not valid */
             w->at = NOWHERE;
             return;
         }
@@ -188,7 +189,7 @@ static void walk(struct pe_stepping *s, struct walker *w, uint64_t k)
     }
 }
 
-/* Before row k and near it is best; then one that has been nowhere, then any. */
+/* The best walker is shortly before row k; then one without a row; then any other. */
 static uint64_t distance(uint64_t at, uint64_t k) { return at == NOWHERE ? NOWHERE - 1 : at <= k ? k - at : NOWHERE; }
 
 static struct walker *nearest_free(struct pe_stepping *s, uint64_t k)
@@ -206,7 +207,7 @@ static struct walker *nearest_free(struct pe_stepping *s, uint64_t k)
     return best;
 }
 
-/* Goes round only while another thread takes the walker chosen; waits while others have all of them. */
+/* Repeats only if another thread takes the chosen walker first; waits while other threads have all walkers. */
 static struct walker *borrow(struct pe_stepping *s, uint64_t k)
 {
     for (;;) {

@@ -1,10 +1,10 @@
-/* Swin's relative position bias (Liu et al. 2021, arXiv 2103.14030, eq. 4): tokens of a window of h by w, row by row; a
- * learned number per head for each place of the key relative to the query.
+/* Swin's relative position bias (Liu et al. 2021, arXiv 2103.14030, eq. 4): tokens of a window of h by w, row by
+ * row; there is a learned number per head for each position of the key relative to the query.
  *
  *     index[i, j] = (y_i - y_j + h - 1)·(2w - 1) + (x_i - x_j + w - 1)
  *     bias[head, i, j] = table[index[i, j], head]
  *
- * Shifted windows also have a mask between regions (-100 in Microsoft's code), which is no part of the bias. */
+ * Shifted windows also have a mask between regions (-100 in Microsoft's code), which is not part of the bias. */
 #include "core/schemes/window_bias.h"
 
 static const struct pe_param params[] = {

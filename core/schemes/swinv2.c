@@ -1,12 +1,12 @@
 /* Swin v2's continuous relative position bias (Liu et al. 2021, arXiv 2111.09883, eqs. 3 and 4; Microsoft's
- * swin_transformer_v2.py): a small network makes the bias of each relative place out of its log-spaced coordinates, so
- * a window of another size needs no other weights.
+ * swin_transformer_v2.py): a small network computes the bias of each relative position from its log-spaced
+ * coordinates, so the same weights serve windows of other sizes.
  *
  *     t = 8·(q - k) / (P - 1) for each axis, P = pretrained_grid;   an axis with P = 1 has t = 0
  *     coord = sign(t)·log2(1 + |t|) / log2(8)                       [y, x]; at the end of a window log2(9)/3, not 1
  *     bias[head, i, j] = 16·sigmoid(W2[head]·relu(W1·coord + b1))
  *
- * In attention, where logit_scale is sent (eq. 2): logits are exp(min(logit_scale[head], ln 100))·cos(q, k) + bias,
+ * In attention, if logit_scale is sent (eq. 2): logits are exp(min(logit_scale[head], ln 100))·cos(q, k) + bias,
  * with a learned scale instead of softmax_scale; without it the usual scaled products. */
 #include "core/schemes/window_bias.h"
 #include "core/schemes/network.h"
@@ -80,7 +80,7 @@ static enum pe_status fix_sizes(struct pe_plan *plan, struct pe_error *err)
 /* Under arith float32 each step is rounded to f32, in the order of Microsoft's code. */
 static double step(const struct swinv2 *c, double x) { return c->arith == PE_ARITH_FLOAT32 ? (double)(float)x : x; }
 
-/* log2 in double-double: the library's may differ in its last bit from machine to machine. */
+/* log2 in double-double: the last bit of the C library's may differ between machines. */
 static double coordinate(const struct swinv2 *c, unsigned axis, double rel)
 {
     static const struct pe_dd ln2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
@@ -109,7 +109,7 @@ static void make_row(const struct pe_plan *plan, uint64_t row, double *out)
     double scratch[2 * PE_WINDOW_LAYER_MAX], width = 2 * (double)w->w - 1, line = floor((double)row / width);
     double coords[2] = {coordinate(c, 0, line - ((double)w->h - 1)),
                         coordinate(c, 1, (double)row - line * width - ((double)w->w - 1))};
-    pe_network_load(t->network, false); /* the row is kept */
+    pe_network_load(t->network, false); /* the row is stored, so the weights must be complete */
     pe_network_apply(t->network, 0, coords, out, scratch);
     for (size_t head = 0; head < w->num_heads; head++)
         out[head] = 16 * step(c, sixteen_sigmoid(out[head]) / 16);
@@ -179,7 +179,7 @@ static void drop(struct pe_plan *plan)
     pe_window_drop(plan);
 }
 
-/* The clamp is Microsoft's: torch.clamp(logit_scale, max=log(1 / 0.01)).exp(). */
+/* Microsoft's clamp: torch.clamp(logit_scale, max=log(1 / 0.01)).exp(). */
 static bool cosine(const struct pe_plan *plan, size_t head, double *factor)
 {
     double scale;

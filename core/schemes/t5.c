@@ -1,5 +1,5 @@
-/* T5's relative bias (Raffel et al. 2019, arXiv 1910.10683): near distances have a learned number each, far ones share
- * one with others about as far.
+/* T5's relative bias (Raffel et al. 2019, arXiv 1910.10683): each short distance has its own learned number; long
+ * distances of similar size share one.
  *
  *     both sides:  side = ⌊num_buckets/2⌋; off = side where the key comes after the query, else 0; n = |k - q|
  *     causal:      side = num_buckets;     off = 0;                                     n = max(q - k, 0)
@@ -8,8 +8,8 @@
  *     bucket = off + min(side - 1, e + ⌊ln(n/e)/ln(max_distance/e) · (side - e)⌋)         else
  *     bias[h, i, j] = table[bucket, h] · table_scale
  *
- * Where the logarithm meets an integer libraries differ by their rounding, so the first distance of every bucket is
- * decided once, exactly (arith float32: as the frameworks' floats decide it). */
+ * Where the logarithm is an integer, rounding differs between libraries, so the first distance of every bucket is
+ * computed once, exactly (arith float32: as the frameworks' floats give it). */
 #include "core/schemes/bias.h"
 
 #include <stdlib.h>
@@ -26,7 +26,8 @@ struct t5 {
     double std;
 };
 
-/* First distances are kept, and a tie costs the factors of three numbers. The largest published model has 320. */
+/* First distances are stored, and resolving a tie factors three numbers. The largest published model has 320
+ * buckets. */
 enum { BUCKETS_MAX = 4096 };
 #define DISTANCE_MAX 0x1p31
 
@@ -63,7 +64,7 @@ struct tables {
     struct pe_bias bias;
     int32_t side;
     bool bidirectional;
-    double first[]; /* [side]: the smallest distance of each bucket; never falls */
+    double first[]; /* [side]: the smallest distance of each bucket; never decreases */
 };
 
 /* ---- Where buckets begin ---- */
@@ -74,7 +75,7 @@ struct ladder {
     struct pe_dd log_e, log_m;
 };
 
-/* The power of p in *n, which is divided by it. */
+/* Returns the exponent of p in *n, and divides *n by that power. */
 static int64_t take_prime(int64_t *n, int64_t p)
 {
     int64_t power = 0;
@@ -83,8 +84,8 @@ static int64_t take_prime(int64_t *n, int64_t p)
     return power;
 }
 
-/* Is n^l = m^k · e^(l-k), 0 < k < l? Prime by prime. One above the root of DISTANCE_MAX divides m at most once and e
- * (at most BUCKETS_MAX/2) not at all, so with it they differ. */
+/* Is n^l = m^k · e^(l-k), 0 < k < l? Compares prime by prime. A prime above the root of DISTANCE_MAX divides m at
+ * most once and e (at most BUCKETS_MAX/2) not at all, so such a prime makes the powers differ. */
 static bool powers_are_equal(const struct ladder *s, int64_t n, int64_t k)
 {
     int64_t m = s->m, e = s->e;
@@ -94,8 +95,8 @@ static bool powers_are_equal(const struct ladder *s, int64_t n, int64_t k)
     return n == 1 && m == 1 && e == 1;
 }
 
-/* Has distance n ≥ e climbed k of the l steps: (n/e)^l ≥ (m/e)^k? By logarithms where they are clear; where they agree
- * to 2^-88 the powers may be equal, which integers tell. */
+/* Has distance n ≥ e climbed k of the l steps: (n/e)^l ≥ (m/e)^k? Logarithms decide if they differ clearly. If they
+ * agree to 2^-88, the powers may be equal, and integers decide. */
 static bool has_climbed(const struct ladder *s, int64_t n, int64_t k)
 {
     struct pe_dd right = dd_add(dd_mul_d(s->log_m, (double)k), dd_mul_d(s->log_e, (double)(s->l - k)));
@@ -116,7 +117,7 @@ static bool has_climbed_float32(const struct ladder *s, int64_t n, int64_t k)
     return log_ratio / log_all * (float)s->l >= (float)k;
 }
 
-/* The smallest distance from e on that has climbed k steps; max_distance has. */
+/* The smallest distance from e on that has climbed k steps; max_distance always has. */
 static int64_t first_of_step(const struct ladder *s, int64_t k, bool float32)
 {
     int64_t low = s->e, high = s->m;
@@ -141,7 +142,7 @@ static void set_first(const struct t5 *c, struct tables *t)
 
 /* ---- Buckets ---- */
 
-/* A bucket, and how many distances from one on, counted upwards, share it. */
+/* A bucket, and the number of consecutive distances upwards that share it. */
 struct stretch {
     int32_t bucket;
     double n;
@@ -166,7 +167,7 @@ static struct stretch stretch_at(const struct tables *t, double rel)
     return (struct stretch){low + t->side, high < t->side ? t->first[high] - n : (double)INFINITY};
 }
 
-/* k - q towards 0 to an integer, but never to 0 from above: the key stays after the query. */
+/* The stretch of k - q rounded towards 0 to an integer, but never from above to 0: the key stays after the query. */
 static struct stretch stretch_of_pair(const struct tables *t, double q_pos, double k_pos)
 {
     struct pe_dd rel = dd_two_sum(k_pos, -q_pos);
@@ -261,7 +262,7 @@ static enum pe_status check(const struct t5 *c, struct pe_error *err)
     return PE_OK;
 }
 
-/* A logarithm for each step of the search for each bucket, and the factors of a tie, by division up to a root. */
+/* A logarithm for each step of the search for each bucket, and for a tie, trial division up to a square root. */
 static void cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct t5 *c = plan->config;
@@ -286,7 +287,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
         return pe_no_memory(err);
     plan->arith = (enum pe_arith)c->arith;
     if (plan->seq.q->list || plan->seq.k->list)
-        plan->pace = PE_SLOW; /* a number of the table looked up, or made, for each element */
+        plan->pace = PE_SLOW; /* a table lookup, or a number from the seed, for each element */
     t->side = (int32_t)side;
     t->bidirectional = c->bidirectional;
     t->bias.rule = (struct pe_bias_rule){.distance = distance, .pair = pair};

@@ -1,5 +1,5 @@
 /* Transformer-XL (Dai et al. 2019, arXiv 1901.02860): relative_sinusoid.h with R's sines before its cosines, and
- * distances clamped from above. A query may look at any key here; the model's own shift leaves garbage above the
+ * distances clamped from above. A query may see any key here. The model's own shift leaves invalid values above the
  * diagonal, which its causal mask hides. */
 #include "core/schemes/relative_sinusoid.h"
 
@@ -13,7 +13,7 @@ static const struct pe_input_row inputs[] = {
     {.name = NULL},
 };
 
-/* k_len - 1 … 0: what a causal model can look back at. */
+/* k_len - 1 … 0: the distances that a causal model can see. */
 static void list(const struct pe_rel_sin_fields *c, double most, double least, double *first, double *last)
 {
     (void)c;

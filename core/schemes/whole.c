@@ -1,4 +1,4 @@
-/* Positions that are row numbers, and which field of the request says them. */
+/* Positions that are row numbers, and the field of the request that gives them. */
 #include "core/schemes/whole.h"
 
 const char *pe_whole_pointer(const struct pe_plan *plan)

@@ -1,4 +1,4 @@
-/* The window family: which window, its table made once, rows of the map copied out of it. */
+/* The window family: finds the window, computes its table once, and copies the rows of the map from it. */
 #include "core/schemes/window_bias.h"
 
 #include <stdio.h>
@@ -24,7 +24,7 @@ static enum pe_status no_window(const struct pe_plan *plan, const char *pointer,
                    plan->scheme->info.name);
 }
 
-/* A window is a whole grid, line by line; any other way of giving positions would leave it or reorder it. */
+/* A window is a whole grid, line by line; any other way of giving positions would leave the window or reorder it. */
 static enum pe_status check_sequence(const struct pe_plan *plan, struct pe_error *err)
 {
     const struct pe_sequence_fields *f = &plan->sequence;
@@ -138,7 +138,7 @@ enum pe_status pe_window_plan(struct pe_plan *plan, bool has_class, struct pe_er
     const uint64_t shape[2] = {t->n_rows, (uint64_t)c->num_heads};
     if (!status)
         status = pe_weights_need(plan, TABLE, shape, 2, err);
-    /* A number of a seed takes as long as some 32 products, one that was sent as four. */
+    /* A number from the seed takes as long as about 32 products, a number that was sent as long as four. */
     double work = (double)c->num_heads * (pe_weights_sent(plan, TABLE) ? 4 : 32);
     return status ? status : pe_window_keep(plan, read_row, work, err);
 }
@@ -155,7 +155,7 @@ void pe_window_drop(struct pe_plan *plan)
 
 /* ---- The table ---- */
 
-/* Stored once and never -0, also where a small negative number vanishes in a narrow dtype. */
+/* Rounds once and never stores -0, even if a small negative number underflows in a narrow dtype. */
 static void store(enum pe_dtype dtype, void *dst, size_t i, double x)
 {
     pe_store(dtype, dst, i, x);
@@ -186,18 +186,18 @@ static void make_table(const struct pe_plan *plan)
         atomic_fetch_add_explicit(&t->made, end - row, memory_order_release);
     }
     while (!pe_was_cancelled() && atomic_load_explicit(&t->made, memory_order_acquire) < n)
-        pe_wait(); /* others are at the last rows */
+        pe_wait(); /* other threads compute the last rows */
 }
 
 /* ---- Rows of the map ---- */
 
-/* Keys beside each other, of which each one's row of the table is the row before the last one's. */
+/* Consecutive keys; the table row of each is the row before that of the previous key. */
 struct stretch {
     uint64_t index; /* of the first */
     size_t n;
 };
 
-/* What query i meets from key j on, at most `most` keys: up to the end of a line of the window. */
+/* The stretch of query i from key j on, at most `most` keys, up to the end of a line of the window. */
 static struct stretch stretch_at(const struct pe_window *t, uint64_t i, uint64_t j, size_t most)
 {
     uint64_t m = (2 * t->h - 1) * (2 * t->w - 1);
@@ -221,15 +221,15 @@ static void fill_index(const struct pe_window *t, uint64_t i, uint64_t j0, size_
     }
 }
 
-/* Keys of patches from the beginning of a line of the window on: how many of n are whole lines of it, if the query is a
- * patch too. */
+/* For n keys that begin at the start of a line of the window: the number of whole lines among them, if the query is
+ * a patch too. */
 static size_t whole_lines(const struct pe_window *t, uint64_t i, uint64_t j, size_t n)
 {
     bool are_patches = i >= t->has_class && j >= t->has_class;
     return are_patches && (j - t->has_class) % t->w == 0 ? n / (size_t)t->w : 0;
 }
 
-/* A line of the window further down is a line of 2w-1 places further on in the table. */
+/* The next line of the window is 2w-1 places further on in the table. */
 static void fill_bias(const struct pe_window *t, size_t head, uint64_t i, uint64_t j0, size_t n, size_t size, char *dst)
 {
     const char *table = (const char *)t->table + head * t->n_rows * size;

@@ -1,5 +1,5 @@
-/* XLNet (Yang et al. 2019, arXiv 1906.08237): relative_sinusoid.h with R's sines before its cosines, distances clamped
- * to both sides, and a term that tells whether two tokens are of one segment:
+/* XLNet (Yang et al. 2019, arXiv 1906.08237): relative_sinusoid.h with R's sines before its cosines, distances
+ * clamped to both sides, and a term that depends on whether two tokens are in the same segment:
  *
  *     + softmax_scale · (q_i + r_s_bias_h)·seg_embed[token_type_ids differ ? 1 : 0, h] */
 #include "core/schemes/relative_sinusoid.h"
@@ -19,7 +19,7 @@ static const struct pe_input_row inputs[] = {
     {.name = NULL},
 };
 
-/* k_len … -q_len + 1, one more than occurs; causal ("uni"): k_len … 0. */
+/* k_len … -q_len + 1, one more distance than occurs; causal ("uni"): k_len … 0. */
 static void list(const struct pe_rel_sin_fields *c, double most, double least, double *first, double *last)
 {
     *first = most + 1;

@@ -38,7 +38,7 @@ static const struct pe_output_row outputs[] = {
     {.name = NULL},
 };
 
-/* The `extra` of the family's object: what the scale needs. */
+/* The `extra` of the family's object: the values that the scale needs. */
 struct scales {
     double center;
     size_t n_pairs;
@@ -83,7 +83,7 @@ static void set_zetas(const struct xpos *c, struct scales *s, bool float32)
 
 static struct scales *scales_of(const struct pe_plan *plan) { return ((const struct pe_rotary *)plan->tables)->extra; }
 
-/* And a logarithm for each pair. */
+/* The family's cost, and a logarithm for each pair. */
 static void cost(const struct pe_plan *plan, struct pe_cost *cost)
 {
     const struct xpos *c = plan->config;
@@ -111,7 +111,7 @@ static enum pe_status plan(struct pe_plan *plan, struct pe_error *err)
 
 /* ---- The scale ---- */
 
-/* e^x where doubles hold it. */
+/* e^x; 0 or infinity beyond the range of a double. */
 static struct pe_dd exponential(struct pe_dd x)
 {
     if (x.hi < -740)

@@ -1,4 +1,4 @@
-/* Who sees whom: from fields to reaches and masks. */
+/* Which keys a query sees: computes reaches and masks from fields. */
 #include "core/sequence/mask.h"
 
 #include <stdlib.h>

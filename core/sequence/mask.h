@@ -22,11 +22,11 @@ struct pe_mask_fields {
 struct pe_mask {
     double reach_left, reach_right; /* a key is seen if q - k < reach_left and k - q ≤ reach_right … */
     bool causal;                    /* … and, if causal, k <= q … */
-    uint8_t *seen;                  /* … and seen[batch % n_masks, key]; NULL: all are. Owned. */
+    uint8_t *seen;                  /* … and seen[batch % n_masks, key] is 1; NULL: all are seen. Owned. */
     uint64_t n_masks;               /* 1, or one for each sequence of a batch */
 };
 
-/* Fills *mask (pe_mask_drop afterwards, also after a failure). A batch of n_batches may have a mask each. */
+/* Fills *mask (pe_mask_drop afterwards, also after a failure). Each of n_batches may have its own mask. */
 enum pe_status pe_mask_init(struct pe_mask *mask, const struct pe_mask_fields *fields, uint64_t k_len,
                             uint64_t n_batches, struct pe_error *err);
 void pe_mask_drop(struct pe_mask *mask);
@@ -34,7 +34,7 @@ void pe_mask_drop(struct pe_mask *mask);
 /* Is a key at the distance rel = k_pos - q_pos visible, apart from padding? */
 bool pe_mask_reaches(const struct pe_mask *mask, double rel);
 
-/* Does nothing but padding hide keys? */
+/* Is padding the only reason to hide a key? */
 bool pe_mask_is_far(const struct pe_mask *mask);
 
 #endif

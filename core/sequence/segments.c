@@ -1,6 +1,6 @@
-/* Position ids of multimodal sequences: lays the tokens of segments out one after another. The rules are those of
- * get_rope_index in transformers (Qwen2-VL, arXiv 2409.12191; TMRoPE, 2503.20215) and of VideoRoPE (2502.05173), whose
- * float32 steps are float32 steps here. */
+/* Position ids of multimodal sequences: places the tokens of the segments one after another. The rules are those of
+ * get_rope_index in transformers (Qwen2-VL, arXiv 2409.12191; TMRoPE, 2503.20215) and of VideoRoPE (2502.05173),
+ * whose float32 steps are float32 steps here. */
 #include "core/limits.h"
 #include "core/sequence/segments_read.h"
 
@@ -9,8 +9,8 @@
 
 /* ---- Time of a frame, counted from the first ---- */
 
-/* k·seconds·rate as torch does it: an integer tensor times floats is float32 after each product. 6 · 0.3 · 25 is 45
- * so, and 44.99… in double. */
+/* k·seconds·rate as torch does it: an integer tensor times floats is float32 after each product. This way 6 · 0.3 ·
+ * 25 is 45; in double it is 44.99…. */
 static double float32_time(uint64_t k, double seconds, double rate)
 {
     float elapsed = (float)k * (float)seconds;
@@ -18,15 +18,15 @@ static double float32_time(uint64_t k, double seconds, double rate)
     return (double)ids;
 }
 
-/* k·int(seconds)·rate: integer tensors as long as the rate is an integer too. Half a second is 0, and all frames are at
- * once. */
+/* k·int(seconds)·rate: integer tensors as long as the rate is an integer too. Half a second becomes 0, and all
+ * frames have the same time. */
 static double whole_seconds_time(uint64_t k, double seconds, double rate)
 {
     double whole = trunc(seconds);
     return rate == floor(rate) ? (double)k * whole * rate : trunc(float32_time(k, whole, rate));
 }
 
-/* T_k of frame k. */
+/* The time T_k of frame k. */
 static double frame_time(const struct pe_segment_rules *rules, const struct pe_segment_block *b, uint64_t k)
 {
     bool still = b->type == PE_IMAGE;
@@ -49,7 +49,7 @@ struct layout {
     double *ids[3];
     uint64_t n;     /* tokens so far */
     double start;   /* first id of the next block */
-    double largest; /* id so far, in the rows that count */
+    double largest; /* largest id so far, in the rows that count */
 };
 
 /* Where times are not integers the published ids are float32 tensors, so every sum of them is rounded to float32. */
@@ -69,7 +69,7 @@ static void put(struct layout *l, double t, double h, double w)
 
 static void put_flat(struct layout *l, double id) { put(l, id, id, id); }
 
-/* Tokens from first on: the largest of their ids in the rows before n_rows. */
+/* The largest id of the tokens from first on, in the first n_rows rows. */
 static double largest_from(const struct layout *l, uint64_t first, int n_rows)
 {
     double largest = l->ids[0][first];
@@ -79,7 +79,7 @@ static double largest_from(const struct layout *l, uint64_t first, int n_rows)
     return largest;
 }
 
-/* VideoRoPE goes on from the last frame's time, the others from the largest id in any row. */
+/* VideoRoPE continues from the last frame's time, the other styles from the largest id in any row. */
 static int rows_that_count(const struct layout *l) { return l->rules->style == PE_VIDEOROPE ? 1 : 3; }
 
 /* The next block starts one after the largest id of the tokens from first on. */
@@ -122,9 +122,9 @@ static double patch_time(const struct layout *l, const struct pe_segment_block *
     return frame_time(l->rules, b, i / (b->rows * b->cols));
 }
 
-/* Chunk number c (from 1) begins at token first and ends where time reaches c chunks. It takes its first token whatever
- * that one's time is, so behind a gap chunks are of single tokens until c has caught up: as published, a chunk is
- * opened at most once a token. */
+/* Chunk number c (from 1) begins at token first and ends where time reaches c chunks. It always contains its first
+ * token, whatever that token's time is. After a gap, chunks therefore have single tokens until c has caught up: in
+ * the published code, each token opens at most one chunk. */
 static uint64_t patches_end(const struct layout *l, const struct pe_segment_block *b, uint64_t first, uint64_t c)
 {
     double limit = (double)c * pe_segment_chunk_ids(l->rules);
@@ -134,14 +134,14 @@ static uint64_t patches_end(const struct layout *l, const struct pe_segment_bloc
     return end;
 }
 
-/* Sound has no gaps: token i is at time i. */
+/* Audio has no gaps: token i is at time i. */
 static uint64_t sound_end(const struct layout *l, const struct pe_segment_block *b, uint64_t c)
 {
     return (uint64_t)fmin((double)c * pe_segment_chunk_ids(l->rules), (double)b->len);
 }
 
-/* Qwen2.5-Omni: video chunk, audio chunk, video chunk, … Returns where the last chunk begins: what follows is counted
- * from that chunk's ids, not from the block's. */
+/* Qwen2.5-Omni: video chunk, audio chunk, video chunk, … Returns the first token of the last chunk: ids of the next
+ * segment continue from that chunk, not from the whole block. */
 static uint64_t lay_chunks(struct layout *l, const struct pe_segment_block *b)
 {
     uint64_t n_patches = b->frames * b->rows * b->cols, last = l->n;
@@ -162,8 +162,8 @@ static uint64_t lay_chunks(struct layout *l, const struct pe_segment_block *b)
     return last;
 }
 
-/* Qwen3-Omni: by time, video first where both are due; then what is left of one of them, which is what the next id is
- * counted from. */
+/* Qwen3-Omni: merges by time, with video first if the times are equal; then come the remaining tokens of one of the
+ * two, from which the next id continues. */
 static uint64_t lay_merged(struct layout *l, const struct pe_segment_block *b)
 {
     uint64_t n_patches = b->frames * b->rows * b->cols, patch = 0, sound = 0;

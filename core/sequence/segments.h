@@ -9,7 +9,7 @@
 enum pe_position_style {
     PE_QWEN2_5_VL, /* the default */
     PE_QWEN2_VL,
-    PE_QWEN2_5_VL_INT_SECONDS, /* later versions of transformers: int() of the seconds a grid lasts */
+    PE_QWEN2_5_VL_INT_SECONDS, /* later versions of transformers: int() of the seconds per grid */
     PE_QWEN3_VL,               /* each frame is a segment of its own, after the text of its timestamp */
     PE_QWEN2_5_OMNI,           /* TMRoPE */
     PE_QWEN3_OMNI,
@@ -34,11 +34,11 @@ struct pe_segments {
      * text does. A largest id with a fraction (qwen3_omni, videorope) counts as its floor, because this is an integer
      * on the wire; the published code keeps the fraction. */
     int64_t rope_delta;
-    bool is_fractional; /* some id is no integer; all are float32 values then */
+    bool is_fractional; /* some id is not an integer; then all ids are float32 values */
 };
 
-/* Reads the list of segments (a PE_LIST of PE_OBJECT; pointer of errors "/segments/2/grid") and lays their tokens out.
- * PE_TOO_LARGE: more segments or tokens than core/limits.h says. On failure *out is untouched. */
+/* Reads the list of segments (a PE_LIST of PE_OBJECT; pointer of errors "/segments/2/grid") and computes the ids of
+ * their tokens. PE_TOO_LARGE: more segments or tokens than core/limits.h allows. On failure *out is untouched. */
 enum pe_status pe_segments_init(struct pe_segments *out, const struct pe_value *segments,
                                 const struct pe_segment_rules *rules, struct pe_error *err);
 void pe_segments_drop(struct pe_segments *segments); /* of zeros: nothing */

@@ -1,4 +1,5 @@
-/* Reads the segments of a multimodal sequence: names, what the style allows, and sizes in tokens. */
+/* Reads the segments of a multimodal sequence: checks names and the rules of the style, and computes sizes in
+ * tokens. */
 #include "core/sequence/segments_read.h"
 #include "core/limits.h"
 
@@ -16,8 +17,8 @@ const char *const pe_position_styles[] = {[PE_QWEN2_5_VL] = "qwen2_5_vl",
                                           [PE_VIDEOROPE] = "videorope",
                                           NULL};
 
-/* Which styles are of models that hear. A segment says what there is to see and hear, and one list serves several
- * styles: second_per_grid is read by those that count seconds. */
+/* Does the style's model accept audio? A segment describes its content, so one list serves several styles: only
+ * styles that count seconds use second_per_grid. */
 static bool has_audio(enum pe_position_style style) { return style == PE_QWEN2_5_OMNI || style == PE_QWEN3_OMNI; }
 
 static const char *const type_words[] = {[PE_TEXT] = "text",
@@ -51,7 +52,7 @@ struct segment {
     }
 
 static const struct pe_param params[] = {
-    PE_P_WORD(segment, type, type_words, "what the tokens stand for"), /* first: check_shape looks for it */
+    PE_P_WORD(segment, type, type_words, "what the tokens stand for"), /* must be first: check_shape reads it */
     COUNT(len, "type=text|audio", "mel_frames", "tokens"),
     COUNT(mel_frames, "type=audio", NULL, "frames of the mel spectrogram, 10 ms each; about four make a token"),
     COUNT(audio_len, "type=audio_in_video", NULL, "tokens of the video's sound"),
@@ -145,8 +146,8 @@ static enum pe_status check_style(struct reader *r, const struct segment *s)
     return PE_OK;
 }
 
-/* Qwen3-VL's get_rope_index splits every video into grids of one frame, and finds each of them behind its timestamp
- * and start token. How many tokens those are is the tokenizer's knowledge, so a segment of several frames has no
+/* Qwen3-VL's get_rope_index splits every video into grids of one frame, and finds each grid after its timestamp and
+ * start token. Only the tokenizer knows the number of those tokens, so a segment of several frames has no defined
  * positions. */
 static enum pe_status check_one_frame(struct reader *r, uint64_t h, uint64_t w, uint64_t frames)
 {
@@ -262,8 +263,8 @@ static enum pe_status read_sizes(struct reader *r, const struct segment *s, stru
 
 /* ---- Reading: all segments, and how many tokens they are ---- */
 
-/* The product; where a factor passes the limit, at least one more than the limit. Neither overflows: factors are cut to
- * 23 bits. */
+/* The product, or at least one more than the limit if a factor exceeds it. Nothing overflows, because factors are
+ * cut to 23 bits. */
 static uint64_t capped(uint64_t a, uint64_t b)
 {
     const uint64_t cap = (uint64_t)PE_LISTED_POSITIONS_MAX + 1;
@@ -337,7 +338,7 @@ static enum pe_status check_rate(const char *name, double rate, struct pe_error 
     return pe_fail(err, pointer, "%s is %.17g; allowed: a number from 0 to 2^40", name, rate);
 }
 
-/* The caller's parameter rows are stricter; these are the ranges without which laying out has no meaning. */
+/* The caller's parameter rows are stricter; these ranges are the minimum that computing the ids needs. */
 static enum pe_status check_rules(const struct pe_segment_rules *rules, struct pe_error *err)
 {
     if (rules->spatial_merge_size < 1)

@@ -8,7 +8,7 @@ enum pe_segment_type { PE_TEXT, PE_IMAGE, PE_VIDEO, PE_AUDIO, PE_AUDIO_IN_VIDEO 
 
 enum { PE_SEGMENT_ENDS = 2 }; /* start tokens of a video with sound, and end tokens: one of vision, one of audio */
 
-/* A segment as measured. */
+/* A segment with its sizes in tokens. */
 struct pe_segment_block {
     enum pe_segment_type type;
     uint64_t frames, rows, cols; /* of a grid, after merging; else 0 */

@@ -1,4 +1,4 @@
-/* From the fields len, offset, positions, grid, … to positions on one axis or several. */
+/* Computes positions on one or several axes from the fields len, offset, positions, grid, …. */
 #include "core/sequence/sequence_fields.h"
 #include "core/numeric/dtype.h"
 #include "core/limits.h"
@@ -20,7 +20,7 @@ static enum pe_status run(struct pe_positions *p, int64_t start, uint64_t n, con
     return PE_OK;
 }
 
-/* How many queries and keys: from the tensors, from len, or from q_len and k_len. */
+/* The numbers of queries and keys, from the tensors, from len, or from q_len and k_len. */
 static enum pe_status run_lengths(const struct pe_sequence_fields *f, struct pe_sequence_sizes sizes, uint64_t *q_len,
                                   uint64_t *k_len, struct pe_error *err)
 {
@@ -33,7 +33,7 @@ static enum pe_status run_lengths(const struct pe_sequence_fields *f, struct pe_
                                            sizes.k_tensor ? sizes.k_tensor : "k", err);
 }
 
-/* Key j stands at offset + j, query i at offset + q_offset + i. */
+/* Key j is at offset + j, query i at offset + q_offset + i. */
 static enum pe_status init_runs(struct pe_sequence *seq, const struct pe_sequence_fields *f,
                                 struct pe_sequence_sizes sizes, struct pe_error *err)
 {
@@ -78,7 +78,7 @@ static enum pe_status check_list(const struct pe_reals *list, const char *name, 
     return PE_OK;
 }
 
-/* Fills p[axis] for each axis of the list; *owned holds the doubles where they had to be made. */
+/* Fills p[axis] for each axis of the list; *owned holds the doubles if they had to be converted. */
 static enum pe_status read_list(struct pe_positions *p, unsigned *n_axes, const struct pe_reals *from, const char *name,
                                 double **owned, struct pe_error *err)
 {
@@ -158,7 +158,7 @@ static enum pe_status read_grid(struct pe_sequence *seq, const struct pe_reals *
     return PE_OK;
 }
 
-/* Row-major: an index of axis a is repeated for all positions of the axes behind it. */
+/* Row-major: an index of axis a is repeated for all positions of the axes after it. */
 static void lay_out_rows(struct pe_sequence *seq, uint64_t n)
 {
     uint64_t inner = 1;
@@ -235,7 +235,7 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
         status = pe_sequence_check_sizes("/lens", n, sizes, err);
     if (status)
         return status;
-    struct pe_positions reach; /* of the longest: within what is allowed? */
+    struct pe_positions reach; /* positions of the longest axis, to check the limit */
     for (uint64_t i = 0; !status && i < f->lens.n; i++)
         status = run(&reach, (int64_t)offset, (uint64_t)pe_real_at(&f->lens, i), "/offset", err);
     if (status)
@@ -258,7 +258,7 @@ static enum pe_status init_lens(struct pe_sequence *seq, const struct pe_sequenc
     return PE_OK;
 }
 
-/* A number that some styles read: set to its default under those, and not to be given under others. */
+/* A number that only some styles use: set to its default under those, refused under the others. */
 static enum pe_status set_rule(double *field, double fallback, unsigned styles, int style, const char *name,
                                struct pe_error *err)
 {

@@ -12,13 +12,13 @@ struct pe_sequence_fields {
     const struct pe_value *segments, *tokens;
     int64_t q_len, k_len, q_offset;
     struct pe_reals q_positions, k_positions;
-    /* Rules of grids and segments; the resolved config has them. */
+    /* Rules of grids and segments; the resolved config includes them. */
     int order, position_style;
     int64_t spatial_merge_size;
     double tokens_per_second, position_id_per_seconds, seconds_per_chunk, temporal_scale;
 };
 
-/* What the operation makes of them. */
+/* How the operation uses the fields. */
 enum pe_sequence_kind {
     PE_ONE_SEQUENCE, /* one run or list of n positions; queries and keys cannot differ */
     PE_TWO_SEQUENCES /* queries and keys, which may be the same */
@@ -27,7 +27,7 @@ enum pe_sequence_kind {
 /* Sizes that tensors fix; 0: not fixed. */
 struct pe_sequence_sizes {
     uint64_t q, k;
-    const char *k_tensor; /* which; NULL: "k" */
+    const char *k_tensor; /* the name of the tensor that fixes k; NULL: "k" */
 };
 
 struct pe_sequence {
@@ -38,10 +38,10 @@ struct pe_sequence {
     bool has_segments;
     struct pe_segments segments;
     uint32_t *piece;  /* [n]: which of several packed sequences a position belongs to; NULL: there is one. Owned. */
-    double *owned[2]; /* lists that had to be made; freed by pe_sequence_drop */
+    double *owned[2]; /* converted lists; pe_sequence_drop frees them */
 };
 
-/* The rows of the rules alone, as pe_sequence_init left them: those in use are set. */
+/* The parameter rows of the rules alone. After pe_sequence_init, the fields of the rules in use are set. */
 const struct pe_param *pe_sequence_rules(void);
 
 /* Resolves fields into *seq (call pe_sequence_drop afterwards, also after a failure). Lists of doubles are borrowed
@@ -50,7 +50,7 @@ enum pe_status pe_sequence_init(struct pe_sequence *seq, struct pe_sequence_fiel
                                 struct pe_sequence_sizes sizes, struct pe_error *err);
 void pe_sequence_drop(struct pe_sequence *seq);
 
-/* A sequence of one axis stands on n_axes of them. */
+/* Copies a sequence of one axis to n_axes axes. */
 void pe_sequence_spread(struct pe_sequence *seq, unsigned n_axes);
 
 /* floor(largest position) + 1 over all axes: the length of the sequence for dynamic scalings. */

@@ -1,4 +1,4 @@
-/* The fields that give a sequence: their rows, and which of them go together. */
+/* The fields that give a sequence: their rows, and which combinations are allowed. */
 #include "core/sequence/sequence_fields.h"
 #include "core/limits.h"
 

@@ -9,7 +9,7 @@ const char *const pe_arith_words[] = {[PE_ARITH_EXACT] = "exact", [PE_ARITH_FLOA
 
 enum { GROUP = 4 * PE_WAVES_LANES }; /* columns at a time */
 
-/* The phases of a row: wave j turned by its own angle stands at position 1. */
+/* The phases of a row: each is a wave whose frequency is the row's angle, at position 1. */
 struct phases {
     _Alignas(64) double fh[GROUP], fl[GROUP], values[GROUP], bounds[GROUP];
     _Alignas(64) int64_t quarter[GROUP];
@@ -21,7 +21,7 @@ static void set_phases(struct phases *s, const struct pe_wave *columns, size_t n
 {
     struct pe_dd turns = pe_quarter_turns(dd(1));
     for (size_t j = 0; j < GROUP; j++) {
-        const struct pe_wave *wave = &columns[j < n ? j : 0]; /* the kernel works on whole groups */
+        const struct pe_wave *wave = &columns[j < n ? j : 0]; /* the kernel processes whole groups */
         s->angles[j] = (float)pe_position_at(&axes[wave->axis], row) * (float)wave->fh;
         struct pe_dd f = dd_mul_d(turns, (double)s->angles[j]);
         s->fh[j] = f.hi;
@@ -30,7 +30,8 @@ static void set_phases(struct phases *s, const struct pe_wave *columns, size_t n
     }
 }
 
-/* The float nearest to the sine or cosine: where the two ends of the kernel's interval differ, it is decided. */
+/* The float nearest to the sine or cosine: if the two ends of the kernel's interval round differently, double-double
+ * decides. */
 static float nearest(const struct phases *s, size_t j)
 {
     float low = (float)(s->values[j] - s->bounds[j]), high = (float)(s->values[j] + s->bounds[j]);

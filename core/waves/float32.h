@@ -5,7 +5,7 @@
 
 #include "core/waves/waves.h"
 
-/* Whether a scheme computes exactly or as the frameworks do in float32: the common parameter `arith`. */
+/* The common parameter `arith`: a scheme computes exactly, or in float32 like the frameworks. */
 enum pe_arith { PE_ARITH_EXACT, PE_ARITH_FLOAT32 };
 extern const char *const pe_arith_words[];
 

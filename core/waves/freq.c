@@ -1,4 +1,4 @@
-/* base^(-i/D) as a ladder: an exact step every ANCHOR_EVERY rungs, products in between. */
+/* Computes base^(-i/D): an exponential for every ANCHOR_EVERY-th value, products in between. */
 #include "core/waves/freq.h"
 
 /* A product adds about 2^-105 relative error, so 16 of them stay below 2^-100, and one exponential in 16 is cheap. */
@@ -17,7 +17,7 @@ void pe_ladder_dd(struct pe_dd log_base, double denominator, size_t n, struct pe
         step = rung(log_base, 1, denominator);
     for (size_t i = 0; i < n; i++) {
         if (i == 0)
-            out[i] = dd(1); /* also where the denominator is 0: there is one rung only */
+            out[i] = dd(1); /* also if the denominator is 0, because then there is only this value */
         else if (i % ANCHOR_EVERY == 0)
             out[i] = rung(log_base, (double)i, denominator);
         else

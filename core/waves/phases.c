@@ -1,5 +1,5 @@
-/* Phases taken apart into whole quarters and a rest, exactly; and their sines: the kernel's doubles where their bound
- * decides the rounding, double-double where it does not. */
+/* Splits phases exactly into whole quarters and a remainder, and computes their sines: with the kernel's doubles if
+ * their error bound decides the rounding, else in double-double. */
 #include "core/waves/phases.h"
 #include "core/numeric/dtype.h"
 #include "core/kernels/kernels.h"
@@ -10,8 +10,8 @@
 /* The nearest integer of |x| < 2^51, ties to even, without a call into the C library. */
 static double nearest_integer(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
 
-/* a·b as whole quarters and a rest of at most 1/2, without any error: whole is taken from the product's upper part,
- * which is a multiple of that part's last bit, and the two left over are put side by side. */
+/* a·b as whole quarters and a remainder of at most 1/2, without error: the whole quarters come from the product's
+ * upper part, and the remainder is the unevaluated sum of what is left of the upper part and the lower part. */
 static struct pe_phase product(double a, double b)
 {
     struct pe_dd p = dd_two_prod(a, b);
@@ -19,7 +19,7 @@ static struct pe_phase product(double a, double b)
     return (struct pe_phase){(int64_t)whole, dd_two_sum(p.hi - whole, p.lo)};
 }
 
-/* Moves whole quarters out of the rest. */
+/* Moves whole quarters from the remainder to `whole`. */
 static struct pe_phase settled(int64_t whole, struct pe_dd rest)
 {
     double more = nearest_integer(rest.hi);
@@ -42,7 +42,7 @@ static void add_to(struct expansion *e, double term)
     e->parts[e->n++] = term;
 }
 
-/* The rest of a sum that is next to `near`: all terms are added exactly, so whatever cancels leaves no error. */
+/* The remainder of a sum near the integer `near`: all terms are added exactly, so cancellation causes no error. */
 static struct pe_dd exact_rest(const double *a, const double *b, size_t n, double near)
 {
     struct expansion e = {.n = 0};
@@ -58,7 +58,7 @@ static struct pe_dd exact_rest(const double *a, const double *b, size_t n, doubl
     return sum;
 }
 
-/* Sums of double-doubles are off by 2^-99 at most, which is little against all but a small rest. */
+/* Sums of double-doubles have an error of at most 2^-99, which only matters if the remainder is small. */
 struct pe_phase pe_phase_of_products(const double *a, const double *b, size_t n)
 {
     struct pe_phase sum = {0, {0, 0}};

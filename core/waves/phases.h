@@ -5,10 +5,10 @@
 #include "core/numeric/dd.h"
 #include "core/posenc.h"
 
-/* A phase of whole + part quarter turns; part is right to 2^-96 of itself, |part| ≤ 1/2 (a little more does no harm).
- * So next to a zero of the sine nothing is lost, and a phase that is a whole number of quarters says so. */
+/* A phase of whole + part quarter turns. The relative error of part is below 2^-96, and |part| ≤ 1/2 (slightly more
+ * is allowed). So no accuracy is lost near a zero of the sine, and for a whole number of quarters part is exactly 0. */
 struct pe_phase {
-    int64_t whole; /* modulo 4 is enough */
+    int64_t whole; /* only its value modulo 4 matters */
     struct pe_dd part;
 };
 

@@ -50,7 +50,9 @@ size_t pe_positions_stretch(const struct pe_positions *p, uint64_t i, size_t mos
     return scan(p, i, most, step);
 }
 
-enum { ASK = 1 << 20 }; /* positions, after which planning asks whether it is still wanted: a millisecond */
+enum {
+    ASK = 1 << 20
+}; /* after this many positions, a millisecond, planning checks whether the request was cancelled */
 
 bool pe_positions_are_integers(const struct pe_positions *p)
 {

@@ -1,5 +1,5 @@
-/* Waves at consecutive integers in bf16: blocks of rows around an anchor, made by the around kernel, and the values
- * that it doubts made again here from the same anchor in double. */
+/* Waves at consecutive integers in bf16: the around kernel computes blocks of rows around an anchor. Values that it
+ * marks as doubtful are computed again here in double, from the same anchor. */
 #include "core/waves/run_bf16.h"
 #include "core/kernels/kernels.h"
 #include "core/waves/wave_columns.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Anchors lie between two rows, that every row has a partner as far away on the other side. */
+/* Anchors lie between two rows, so that every row has a partner at the same distance on the other side. */
 #define TO_ANCHOR (PE_RUN_HALF - 0.5)
 
 /* Even columns, then odd ones; cosines, then sines. */
@@ -18,8 +18,8 @@ enum { EVEN_AND_ODD = 2, N_PARTS = 4 };
  * columns the other way round. */
 struct pe_run_bf16 {
     size_t half;                  /* numbers in an array, with room for whole groups */
-    float *steps, *rests;         /* [PE_RUN_HALF, N_PARTS, half]: floats, and what they left over */
-    float *sizes, *reach, *turns; /* [EVEN_AND_ODD, half]; of the last only the zeros are looked at */
+    float *steps, *rests;         /* [PE_RUN_HALF, N_PARTS, half]: floats, and their rounding errors */
+    float *sizes, *reach, *turns; /* [EVEN_AND_ODD, half]; of turns only the zeros matter */
     _Alignas(64) float all[];
 };
 
@@ -63,7 +63,7 @@ static void put_ladder(struct pe_run_bf16 *a, struct ladder *l, size_t parity, s
     }
 }
 
-/* A column without amplitude is not turned, or half its zeros would be negative. */
+/* A column with amplitude 0 is not rotated, because half of its zeros would be negative. */
 static void set_steps(struct pe_run_bf16 *a, const double *fh, const double *fl, const double *ah,
                       const double *cosines, size_t n)
 {
@@ -128,7 +128,7 @@ void pe_run_bf16_free(struct pe_run_bf16 *around) { free(around); }
 
 /* ---- Blocks ---- */
 
-/* Columns at a time: the steps of so many stay in the first-level cache beside the rows. */
+/* Columns at a time: few enough that their steps and rows stay in the first-level cache. */
 enum { COLS = 128, GROUPS = COLS / PE_WAVES_LANES };
 _Static_assert((int)COLS % (int)PE_WAVES_LANES == 0, "a block is whole groups");
 
@@ -143,7 +143,7 @@ struct block {
     size_t stride;
 };
 
-/* Row n of column j from a double known to error. */
+/* Stores row n of column j from a double with a known error. */
 static void settle_value(const struct block *b, size_t n, size_t j, double x, double error)
 {
     double p = b->anchor - TO_ANCHOR + (double)n;
@@ -177,7 +177,7 @@ static void settle_places(const struct block *b, size_t i, unsigned bits)
     }
 }
 
-/* Most places have no doubt: looked at four at a time. */
+/* Most places have no doubt, so four are checked at a time. */
 static void settle(const struct block *b, const uint16_t *doubts)
 {
     enum { AT_ONCE = sizeof(uint64_t) / sizeof *doubts };
@@ -190,7 +190,7 @@ static void settle(const struct block *b, const uint16_t *doubts)
     }
 }
 
-/* Through a scratch where rows or columns are missing. */
+/* Uses a scratch buffer if rows or columns are missing. */
 static void fill_block(const struct block *b)
 {
     uint16_t scratch[PE_RUN_ROWS * COLS], doubts[GROUPS * PE_RUN_HALF];
@@ -231,7 +231,7 @@ static void set_squares(const struct pe_run_bf16 *a, size_t col, const double *x
     pe_kernels()->around_squares(x, y, bounds, sizes, reach, turns, n, (float *const[]){squares[0], squares[1]});
 }
 
-/* A run of n_cols ≤ COLS columns: an exact anchor, then turned ones. */
+/* A run of n_cols ≤ COLS columns: an exact anchor, then rotated anchors. */
 static void fill_columns(const struct pe_wave_table *w, double p, size_t n_rows, size_t col, size_t n_cols,
                          uint16_t *dst, size_t stride)
 {

@@ -9,8 +9,9 @@ enum { PE_AROUND_ROWS_MIN = 512 };
 
 struct pe_run_bf16;
 
-/* Of the n columns with frequencies fh + fl, amplitudes ah and the cosines of one step, arrays as in wave_columns.h.
- * NULL without memory, and where an amplitude is too large for squares of floats: rows are then made otherwise. */
+/* Prepares n columns with frequencies fh + fl, amplitudes ah and the cosines of one step, in arrays as in
+ * wave_columns.h. Returns NULL without memory, or if an amplitude is too large for squares of floats: rows are then
+ * computed in another way. */
 struct pe_run_bf16 *pe_run_bf16_new(const double *fh, const double *fl, const double *ah, const double *cosines,
                                     size_t n);
 void pe_run_bf16_free(struct pe_run_bf16 *around); /* NULL is accepted */

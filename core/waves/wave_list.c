@@ -1,6 +1,5 @@
-/* Rows of waves at positions in no order, in f32. Most tables hold a sine and a cosine of every frequency, side by side
- * or a half of the columns apart: they are made together, for the price of one.
- */
+/* Rows of waves at positions in no order, in f32. Most tables hold a sine and a cosine of every frequency, side by
+ * side or a half of the columns apart: they are computed together, in the time of one. */
 #include "core/waves/wave_list.h"
 #include "core/kernels/kernels.h"
 
@@ -10,13 +9,14 @@
 
 enum arrangement { ALONE, NEIGHBOURS, HALVES };
 
-/* A unit is a column, or two that are made together. Arrays are padded by a group, whose units are the last again. */
+/* A unit is a column, or two columns that are computed together. Arrays are padded by a group that repeats the last
+ * unit. */
 struct pe_wave_list {
     enum arrangement arrangement;
     size_t n; /* columns */
     double fastest;
     bool scaled;
-    double *fh, *fl, *centre, *sizes, *next_sizes; /* of units; behind the struct, in its allocation */
+    double *fh, *fl, *centre, *sizes, *next_sizes; /* of units; they follow the struct in the same allocation */
 };
 
 enum { N_ARRAYS = 5 };
@@ -36,7 +36,7 @@ static bool are_pair(const struct pe_wave *a, const struct pe_wave *b)
     return a->fh == b->fh && a->fl == b->fl && (a->quarter - b->quarter) % 2 != 0;
 }
 
-/* Is column i of the first half, or every second, a pair with the one `apart` behind it? */
+/* Does each column of the first half, or every second column, form a pair with the column `apart` places after it? */
 static bool all_pairs(const struct pe_wave *columns, size_t n, size_t step, size_t apart)
 {
     for (size_t i = 0; i < n / 2; i++)
@@ -50,8 +50,8 @@ static enum arrangement arrangement_of(const struct pe_wave *columns, size_t n)
     return all_pairs(columns, n, 2, 1) ? NEIGHBOURS : all_pairs(columns, n, 1, n / 2) ? HALVES : ALONE;
 }
 
-/* The amplitude's lower part is left out: it is within the kernel's bound. The second of a pair is a quarter ahead, or
- * the opposite of what is. */
+/* The amplitude's lower part is omitted, because the kernel's bound covers it. The second column of a pair is a
+ * quarter ahead of the first, or the negative of that. */
 static void set_unit(struct pe_wave_list *l, size_t u, const struct pe_wave *first, const struct pe_wave *second)
 {
     l->fh[u] = first->fh;
@@ -107,14 +107,14 @@ void pe_wave_list_free(struct pe_wave_list *list) { free(list); }
 
 /* ---- Rows ---- */
 
-/* Rows that are wanted. */
+/* The rows to compute. */
 struct rows {
     const struct pe_wave_list *list;
     const double *positions;
     size_t n;
 };
 
-/* n units from u on of each row. next: as the kernel has it. */
+/* Fills n units from u on of each row. next: as in the kernel. */
 static size_t fill_units(const struct rows *rows, size_t u, size_t n, float *out, float *next, size_t stride)
 {
     const struct pe_wave_list *l = rows->list;
@@ -126,7 +126,7 @@ static size_t fill_units(const struct rows *rows, size_t u, size_t n, float *out
                                         l->next_sizes + u, n, out, next, stride);
 }
 
-/* Neighbours, of which the first or the last is wanted without its other half; one row, through a scratch. */
+/* Neighbouring pairs, where the first or last column is wanted without its partner; one row, with a scratch buffer. */
 static bool fill_uneven(const struct rows *rows, size_t col0, size_t n_cols, float *dst)
 {
     enum { PIECE = 256 };
@@ -141,7 +141,7 @@ static bool fill_uneven(const struct rows *rows, size_t col0, size_t n_cols, flo
     return right;
 }
 
-/* Columns of one half without the other; one row. */
+/* Fills columns of one half without the other half; one row. */
 static bool fill_half(const struct rows *rows, size_t col0, size_t n_cols, float *dst)
 {
     enum { PIECE = 128 };
@@ -156,7 +156,7 @@ static bool fill_half(const struct rows *rows, size_t col0, size_t n_cols, float
     return right;
 }
 
-/* A part of a row that does not consist of whole units. */
+/* Fills a part of a row that does not consist of whole units. */
 static bool fill_part(const struct rows *rows, size_t col0, size_t n_cols, float *dst)
 {
     size_t half = rows->list->n / 2, n_first = col0 < half ? half - col0 : 0;

@@ -1,5 +1,5 @@
-/* Waves at consecutive integers, in f32, f16 and bf16: blocks around an anchor, made by the run kernels. What a kernel
- * doubts is made again here, a column of a block at a time. */
+/* Waves at consecutive integers, in f32, f16 and bf16: the run kernels compute blocks around an anchor. Columns of a
+ * block that a kernel marks as doubtful are computed again here, one at a time. */
 #include "core/kernels/halves.h"
 #include "core/kernels/kernels.h"
 #include "core/waves/wave_columns.h"
@@ -76,12 +76,12 @@ static void settle_value(const struct block *b, size_t n, size_t j, double x, do
         return;
     }
     float low = (float)(x - error), high = (float)(x + error), *to = (float *)(void *)b->dst;
-    if (low != high || low == 0) /* -0 and +0 are equal, and not the same answer */
+    if (low != high || low == 0) /* -0 and +0 compare equal, but their bits differ */
         low = (float)pe_wave_settle(b->w, PE_F32, b->col + j, position(b, n));
     to[at] = low;
 }
 
-/* A column that is zero wherever it goes: no size, or a sine of whole turns. Zeros have no sign (wave_value.c). */
+/* A column that is zero at every position: amplitude 0, or a sine of whole turns. Zeros are +0 (wave_value.c). */
 static void put_zeros(const struct block *b, size_t j)
 {
     size_t size = pe_dtype_size(b->dtype);
@@ -120,7 +120,7 @@ static pe_run_fn *kernel_of(enum pe_dtype dtype)
     return dtype == PE_F32 ? kernels->run_f32 : dtype == PE_F16 ? kernels->run_f16 : kernels->run_bf16;
 }
 
-/* n columns, whole groups, from j on as the kernel leaves them. */
+/* Runs the kernel on n columns from j on, in whole groups. */
 static bool run_whole(const struct block *b, size_t j, size_t n, void *dst, size_t stride, uint32_t *doubts)
 {
     const struct pe_wave_table *w = b->w;
@@ -129,7 +129,7 @@ static bool run_whole(const struct block *b, size_t j, size_t n, void *dst, size
                                dst, stride, doubts + j / PE_WAVES_LANES);
 }
 
-/* Rows or columns are missing: through a scratch, a group at a time. */
+/* For missing rows or columns: uses a scratch buffer, a group at a time. */
 static bool run_part(const struct block *b, size_t j, uint32_t *doubts)
 {
     _Alignas(64) float scratch[PE_RUN_ROWS * PE_WAVES_LANES];
@@ -155,7 +155,7 @@ static void fill_block(const struct block *b)
         }
 }
 
-/* A run of n_cols ≤ PE_WAVE_GROUP columns: an exact anchor, then turned ones. */
+/* A run of n_cols ≤ PE_WAVE_GROUP columns: an exact anchor, then rotated anchors. */
 static void fill_group(const struct pe_wave_table *w, enum pe_dtype dtype, double p, size_t n_rows, size_t col,
                        size_t n_cols, char *dst, size_t stride)
 {

@@ -1,6 +1,6 @@
-/* Waves of one axis: doubles from the kernels with a bound of their error; a value is rounded where the bound decides
- * how, and found again in double-double where it does not. So the answer is the same whatever kernel made the doubles.
- */
+/* Waves of one axis: the kernels compute doubles with a bound on their error. A value is rounded if the bound
+ * decides the rounding, and computed again in double-double if not. So the result is the same whichever kernel
+ * computed the doubles. */
 #include "core/waves/wave_table.h"
 #include "core/numeric/dtype.h"
 #include "core/kernels/halves.h"
@@ -58,8 +58,8 @@ static void set_steps(struct pe_wave_table *w, size_t n)
         w->reach[j] = fmin(1, PE_RUN_HALF * fabs(w->sine[j]));
 }
 
-/* Runs of a table with so few rows are not worth their steps: making those costs as much as four rows of a list, a
- * block as ten more. */
+/* In a table with fewer rows, runs do not pay for their steps: computing the steps costs as much as four rows of a
+ * list, and a block as much as ten more. */
 enum { RUN_TABLE_ROWS_MIN = 17 };
 
 _Static_assert(sizeof(struct pe_wave_table) % _Alignof(double) == 0, "the arrays stand behind the struct");
@@ -148,7 +148,7 @@ uint16_t pe_wave_settle_narrow(const struct pe_wave_table *w, enum pe_dtype dtyp
     return is_f16 ? pe_f16_round(x) : pe_bf16_round(x);
 }
 
-/* Rounds values; where the two ends of a value's interval round differently, it is decided. */
+/* Rounds values; if the two ends of a value's interval round differently, double-double decides. */
 static void store_f32(const struct pe_wave_table *w, size_t col, double p, const double *v, const double *b, size_t n,
                       float *dst)
 {
@@ -245,8 +245,9 @@ static size_t run_rows_min(const struct pe_wave_table *w, enum pe_dtype dtype)
     return !runs ? SIZE_MAX : w->list ? 12 : 6;
 }
 
-/* How many of n rows from row0 on belong together, being equal (*step 0) or at consecutive integers (1). At position 0
- * all sines are 0, which every bound leaves undecided: that row stands alone, and a run that meets it is two. */
+/* How many of n rows from row0 on belong together, being equal (*step 0) or at consecutive integers (1). At position
+ * 0 all sines are 0, which every bound leaves undecided: that row is computed alone, and a run that contains it is
+ * split in two. */
 static size_t stretch(const struct pe_positions *positions, uint64_t row0, size_t n, int *step)
 {
     size_t m = pe_positions_stretch(positions, row0, n, step);
@@ -272,7 +273,7 @@ static void repeat_row(char *dst, size_t n_rows, size_t row_bytes, size_t stride
         memcpy(dst + i * stride_bytes, dst, row_bytes);
 }
 
-/* How many rows from row0 on, at most LIST_ROWS, are neither a run nor equal; their positions go to list. */
+/* Counts rows from row0 on, at most LIST_ROWS, that are neither a run nor equal, and writes their positions to list. */
 static size_t scattered(const struct pe_positions *positions, uint64_t row0, size_t n_rows, size_t run_min,
                         double *list)
 {
@@ -296,7 +297,8 @@ static size_t whole_blocks(size_t n_rows, size_t run_min)
     return rest < run_min && n_rows > PE_RUN_ROWS ? n_rows - rest : n_rows;
 }
 
-/* Positions come in stretches: a grid's axis repeats each many times, or runs; a multimodal list does both. */
+/* Positions come in stretches: a grid's axis repeats each position many times, or is a run; a multimodal list has
+ * both. */
 void pe_wave_table_fill(const struct pe_wave_table *table, enum pe_dtype dtype, const struct pe_positions *positions,
                         uint64_t row0, size_t n_rows, size_t col0, size_t n_cols, void *dst, size_t stride)
 {

@@ -1,4 +1,4 @@
-/* Single values of waves in double-double, and the decision how one rounds. */
+/* Single values of waves in double-double, and the final decision on the rounding of a value. */
 #include "core/waves/wave_value.h"
 #include "core/numeric/dtype.h"
 #include "core/waves/freq.h"
@@ -117,15 +117,15 @@ static bool rounds_alike(enum pe_dtype dtype, double a, double b)
 
 double pe_wave_decide(const struct pe_wave *wave, enum pe_dtype dtype, double p)
 {
-    /* No phase: the sines are +0, the cosines the amplitude. Every run that meets position 0 asks this of each sine. */
+    /* Phase 0: sines are +0, cosines are the amplitude. Every run that contains position 0 needs this for each sine. */
     if (p == 0 || wave->fh == 0) {
         double size = wave->quarter & 1 ? dd_round_odd((struct pe_dd){wave->ah, wave->al}) : 0;
         return wave->quarter & 2 ? 0 - size : size;
     }
     double phase;
     struct pe_dd v = pe_wave_value(wave, p, &phase);
-    /* Too near zero to tell from it is zero: frequencies that are rational multiples of π (Fourier features, DINOv3)
-     * meet whole turns, and their rounding to double-double is all that is left. */
+    /* A value that cannot be distinguished from zero is zero: frequencies that are rational multiples of π (Fourier
+     * features, DINOv3) reach whole turns, and only their rounding to double-double remains. */
     if (fabs(v.hi) <= phase * fabs(wave->ah) * 0x1p-100)
         return 0;
     double error = fabs(v.hi) * 0x1p-98 + phase * fabs(wave->ah) * 0x1p-100;

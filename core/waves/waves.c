@@ -1,5 +1,5 @@
-/* Tables of waves on several axes: the columns of each axis are a table of their own, filled in place where they stand
- * side by side and through a scratch where they do not. */
+/* Tables of waves on several axes: the columns of each axis are a table of their own, filled in place if they are
+ * contiguous and through a scratch buffer if not. */
 #include "core/waves/waves.h"
 #include "core/numeric/dd.h"
 #include "core/numeric/dtype.h"
@@ -12,7 +12,8 @@
 struct part {
     unsigned axis;
     size_t n;
-    size_t *place;               /* [n], ascending: where each stands in the whole; NULL: column j is the part's j */
+    size_t *place; /* [n], ascending: the place of each in the whole table; NULL: column j of the table is column j of
+                      the part */
     struct pe_wave_table *table; /* NULL: linear columns … */
     struct pe_wave *columns;     /* … which are these */
 };
@@ -29,7 +30,7 @@ struct pe_waves {
 /* Which part a column belongs to, of PARTS_MAX: two for each axis. */
 static size_t part_of(const struct pe_wave *column) { return 2 * column->axis + (column->quarter == PE_LINEAR); }
 
-/* Room for the columns of part k, and these. */
+/* Allocates the columns of part k and copies them. */
 static enum pe_status gather(struct part *part, const struct pe_wave *columns, size_t n, size_t k, size_t room)
 {
     part->place = malloc(room * sizeof *part->place);
@@ -49,7 +50,7 @@ static enum pe_status part_init(struct part *part, const struct pe_wave *columns
 {
     bool linear = k % 2;
     part->axis = (unsigned)(k / 2);
-    if (room == n && !linear) { /* all there is, as most tables are */
+    if (room == n && !linear) { /* the table has only this part, like most tables */
         part->n = n;
         return pe_wave_table_new(columns, n, dtype, n_rows, &part->table);
     }
@@ -141,7 +142,7 @@ static void fill_scattered(const struct part *part, enum pe_dtype dtype, const s
         }
 }
 
-/* The first of the part's columns that stands at place or behind it. */
+/* The first of the part's columns at `place` or after it. */
 static size_t lower_bound(const struct part *part, size_t place)
 {
     size_t low = 0, high = part->n;

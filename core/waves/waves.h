@@ -27,8 +27,8 @@ struct pe_waves; /* prepared columns; immutable, shared by threads */
 
 /* Makes *waves from n >= 1 columns (copied), of axes below PE_AXES_MAX. PE_NO_MEMORY is its only failure. */
 enum pe_status pe_waves_new(const struct pe_wave *columns, size_t n, struct pe_waves **waves);
-/* The same where about n_rows rows will be asked for in all, mostly in dtype: few need less made beforehand, many in
- * bf16 more. The values are the same. */
+/* The same, if about n_rows rows will be needed in total, mostly in dtype: few rows need less preparation, many rows
+ * in bf16 need more. The values are the same. */
 enum pe_status pe_waves_new_for(const struct pe_wave *columns, size_t n, enum pe_dtype dtype, uint64_t n_rows,
                                 struct pe_waves **waves);
 void pe_waves_free(struct pe_waves *waves);
