@@ -87,7 +87,7 @@ static bool open_json(struct api_opening *opening, struct api_problem *problem)
     return api_body_take(opening, &text, problem);
 }
 
-/* An element's values wait behind the text of their piece until they are printed. */
+/* The values of a piece are stored behind its text until they are printed. */
 static size_t width_json(const struct api_body *stream, const struct pe_output *output)
 {
     (void)stream;
