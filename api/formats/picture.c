@@ -54,8 +54,7 @@ static void read_row(struct api_picture *p, size_t row)
     uint64_t element = row * p->row_step * p->width;
     size_t size = pe_dtype_size(p->output->dtype);
     for (size_t done = 0, n = 1; done < p->n_cols; done += n, element += n * p->col_step) {
-        if (element - p->chunk_first >=
-            p->chunk_n) /* the difference is also huge if the element lies before the chunk */
+        if (element - p->chunk_first >= p->chunk_n) /* huge also for an element before the chunk */
             load(p, element);
         if (p->is_left)
             return;

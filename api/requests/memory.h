@@ -8,8 +8,8 @@
 /* Reserves the most that reading the body of a call may take; called before the body is read. */
 bool api_memory_for_reading(struct api_work *work, const struct api_host *host, const struct api_call *call,
                             struct api_problem *problem);
-/* The same for a body of which n_json bytes are JSON and the rest are tensors that stay in place. Call one of the two
- * first: from then on, memory that the request's arena takes beyond that is reserved from the host too. */
+/* The same for a body of which n bytes are JSON and the rest are tensors that stay in place. Call one of the two first:
+ * from then on, memory that the request's arena takes beyond that is reserved from the host too. */
 bool api_memory_for_json(struct api_work *work, const struct api_host *host, const struct api_call *call, size_t n,
                          struct api_problem *problem);
 /* Reserves the most that the tree of a safetensors file's header may take; the caller returns it. 0: so much is not
