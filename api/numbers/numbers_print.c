@@ -18,7 +18,7 @@
 
 enum { WINDOW = 36, LONGEST = 1 + 309 + 1 + API_DIGITS_MAX };
 
-/* The number of an array's last numbers that are printed apart: at least this many, and fewer than one kernel's group
+/* The number of an array's last numbers that are printed apart: at least this many, and at most one group of the kernel
  * more. */
 enum { N_LAST_MIN = 2, N_LAST = API_NUMBERS_AT_ONCE };
 _Static_assert(API_NUMBER_MAX >= (int)WINDOW, "api_real_print and api_integer_print write words");
