@@ -1,6 +1,6 @@
 /* What the around kernel says of its own rounding, on every instruction set of this machine: a value is doubted where
  * it must be, and is rounded right where it is not. Columns stand still here (steps of no angle), so that each value is
- * the anchor's; tests/core/waves/test_waves.c holds those that move to the truth. */
+ * the anchor's; tests/core/waves/test_waves.c checks columns that move. */
 #include "core/numeric/dtype.h"
 #include "core/kernels/kernels.h"
 
