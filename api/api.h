@@ -25,8 +25,8 @@ bool api_weight_name_is_valid(const char *name);
 
 /* The contents of a safetensors file, read once: names, shapes and places of tensors. Borrows nothing from the file. */
 struct api_tensors;
-/* Makes it (free with api_tensors_free). NULL if the file is wrong; then why (room for n_why bytes) states the reason.
- * Any thread. */
+/* Reads them (freed with api_tensors_free). NULL if the file is wrong; then why (room for n_why bytes) states the
+ * reason. Any thread. */
 struct api_tensors *api_tensors_read(const char *bytes, size_t n, char *why, size_t n_why);
 void api_tensors_free(struct api_tensors *tensors); /* NULL is accepted */
 
@@ -43,14 +43,14 @@ struct api_weights {
 struct api_guard {
     const char *if_match, *if_none_match;
 };
-/* Are they met by a file with this digest (NULL: there is no file)? The store calls it while nothing else can change
- * the file. */
+/* Whether a file with this digest (NULL: there is no file) meets the conditions. The store calls it while nothing else
+ * can change the file. */
 bool api_guard_allows(const struct api_guard *guard, const char *sha256);
 
 enum api_stored {
     API_STORED_NEW,
     API_STORED_REPLACED,
-    API_STORED_GUARDED,  /* the guard does not allow it; in this case and those below nothing has changed */
+    API_STORED_GUARDED,  /* the conditions are not met; here and in the cases below nothing has changed */
     API_STORED_FULL,     /* over bytes_max */
     API_STORED_TOO_MANY, /* over files_max */
     API_STORED_NO_MEMORY,
@@ -87,19 +87,18 @@ struct api_host {
     uint64_t max_body;               /* bytes of a request body; named in the 413 together with its flag --max-body */
     uint64_t max_json;               /* bytes of a request's JSON; --max-json; 0: the same as max_body */
     uint64_t max_answer;             /* bytes of the tensors of one answer; --max-answer */
-    uint64_t max_pictures;           /* bytes of all finished pictures that are not read yet; --buffer-memory */
+    uint64_t max_pictures;           /* bytes of all complete pictures that are not read yet; --buffer-memory */
     uint64_t max_work;               /* multiply-adds of one answer, or other work of the same time; --max-work */
     uint64_t max_memory;             /* bytes that all running requests may use together; --max-memory */
     bool (*take_memory)(uint64_t n); /* reserves n of them; NULL: no limit */
     void (*give_memory)(uint64_t n);
-    const char *cors_origins;            /* separated by spaces or commas, or "*"; NULL or "": none */
-    const char *commit;                  /* for /version */
-    const struct api_store *store;       /* stored weights; NULL: none are stored */
-    const struct api_page *front, *docs; /* NULL: no such page */
-    void *self;                          /* passed to the callbacks */
-    bool (*is_ready)(void *self);        /* for /readyz */
-    char *(*metrics_print)(void *self,
-                           size_t *n_bytes); /* makes the text of /metrics (freed with free), NULL: no memory */
+    const char *cors_origins;                            /* separated by spaces or commas, or "*"; NULL or "": none */
+    const char *commit;                                  /* for /version */
+    const struct api_store *store;                       /* stored weights; NULL: none are stored */
+    const struct api_page *front, *docs;                 /* NULL: no such page */
+    void *self;                                          /* passed to the callbacks */
+    bool (*is_ready)(void *self);                        /* for /readyz */
+    char *(*metrics_print)(void *self, size_t *n_bytes); /* text of /metrics (freed with free); NULL: no memory */
 };
 
 /* The rights of the client, as the server has found them. */
@@ -111,8 +110,8 @@ enum api_access {
     API_ACCESS_WRITE /* may also change stored weights */
 };
 
-/* The texts of a request that an answer may depend on: a text added here is by itself in the keys and the copies of
- * calls (server/cache/), and server/http/call.c does not compile until a header fills it. */
+/* The texts of a request that an answer may depend on: a text added here automatically becomes part of the cache keys
+ * and the copies of calls (server/cache/), and server/http/call.c does not compile until a header fills it. */
 #define API_TEXTS(TEXT)                                                                                                \
     TEXT(API_METHOD, method)             /* "GET", … */                                                              \
     TEXT(API_PATH, path)                 /* decoded path without query, starts with / */                               \
@@ -145,11 +144,12 @@ struct api_call {
     };
     const char *body; /* NULL when empty */
     size_t body_bytes;
-    bool body_is_ours; /* the body's memory is writable, and nobody reads it after this call but the reply: tensors may
-                          be moved a few bytes to where their elements are aligned */
-    bool must_not_block;           /* others wait for the caller: see api_answer */
-    bool (*is_gone)(void *caller); /* asked now and then while something takes long: does nobody want the answer any
-                                      more? After a yes the reply is a refusal, never repeatable. NULL: somebody does */
+    bool body_is_ours;   /* the body's memory is writable, and after this call only the reply reads it: tensors may be
+                            moved by a few bytes to align their elements */
+    bool must_not_block; /* the caller's thread must not block: see api_answer */
+    /* Called from time to time during long work; true: the client no longer wants the answer, and the reply becomes a
+     * refusal that is not repeatable. NULL: the client never leaves. */
+    bool (*is_gone)(void *caller);
     void *caller;
 };
 
@@ -169,14 +169,14 @@ struct api_reply {
     uint64_t length;   /* bytes of the whole body; API_LENGTH_UNKNOWN: send chunked */
     uint64_t n_pieces; /* body = piece 0, 1, … n_pieces-1, one after the other; 0: empty body */
     size_t piece_max;  /* no piece is longer than this */
-    bool computes;     /* the time of a piece goes into computing numbers rather than writing them: for Server-Timing */
+    bool computes;     /* a piece spends its time computing numbers, not formatting them: for Server-Timing */
     bool is_quick;     /* computing a piece takes about as long as copying it, so no worker is needed */
     bool is_light; /* computing all pieces and freeing the reply takes well under a millisecond, so the loop does it */
     bool is_repeatable;  /* the same call gets the same answer as long as this process runs */
-    const char *body;    /* the whole body if it is finished already; else NULL */
-    uint64_t memory;     /* bytes it has reserved from the host; many take long to free */
-    uint64_t n_finished; /* finished bytes that wait for their reader: those of a picture */
-    uint64_t timeout_us; /* the answer should begin within this time of its request; 0: no limit */
+    const char *body;    /* the whole body if it is already complete; else NULL */
+    uint64_t memory;     /* bytes that it has reserved from the host; a large number takes long to free */
+    uint64_t n_finished; /* complete bytes that the client has not read yet: those of a picture */
+    uint64_t timeout_us; /* the answer should begin within this time after the request; 0: no limit */
     const char *route;  /* the route's pattern, "/encode", for log and metrics; a constant string, "" if unknown path */
     const char *scheme; /* a constant string, "" if none */
     const char *format; /* "json", "raw", …; a constant string */
@@ -184,27 +184,28 @@ struct api_reply {
 
 /* Decides from the head alone whether to refuse a request before its body is received: a token that is missing, wrong
  * or without the right, an unknown path, a wrong method, a body that is too large, a content coding. declared_bytes is
- * Content-Length, or API_LENGTH_UNKNOWN if the body is chunked or absent; body and body_bytes are not read. Makes the
- * refusal, or returns NULL: then receive the body. */
+ * Content-Length, or API_LENGTH_UNKNOWN if the body is chunked or absent; body and body_bytes are not read. Returns the
+ * refusal, or NULL: then receive the body. */
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes);
 
-/* Makes the reply to a whole request. If memory runs out it is a constant 503, which api_reply_free ignores. NULL only
- * if call->must_not_block and the answer would take more than about a millisecond to plan: then call it again from a
- * worker, without must_not_block. It takes a few microseconds plus reading the body; for a body of many megabytes call
- * it from a worker. */
+/* Returns the reply to a whole request. If memory runs out, the reply is a constant 503, which api_reply_free ignores.
+ * NULL only if call->must_not_block and the answer would take more than about a millisecond to plan: then call it again
+ * from a worker, without must_not_block. It takes a few microseconds plus reading the body; for a body of many
+ * megabytes call it from a worker. */
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call);
 
-/* Makes the 429 for a client that has used up its quota; retry_s: seconds until it may try again. detail is copied. */
+/* Returns the 429 for a client that has used up its quota; retry_s: seconds until the client may try again. detail is
+ * copied. */
 struct api_reply *api_refuse_quota(const struct api_host *host, const struct api_call *call, const char *detail,
                                    uint64_t retry_s);
 
-/* Bytes of all finished pictures that are not read yet; api_host.max_pictures is their limit. */
+/* Bytes of all complete pictures that are not read yet; api_host.max_pictures is their limit. */
 uint64_t api_pictures_bytes(void);
 
 /* Is this path free of quotas (the first page, health, metrics)? */
 bool api_is_open(const char *path);
 
-/* Makes a refusal that the server itself decides on (408, 429, 431, 503 …), in the usual form of an error (RFC 9457).
+/* Returns a refusal that the server itself decides on (408, 429, 431, 503 …), in the usual form of an error (RFC 9457).
  * detail is copied. */
 struct api_reply *api_refusal(int status, const char *detail);
 

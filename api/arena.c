@@ -47,7 +47,7 @@ void *api_arena_alloc(struct api_arena *arena, size_t n)
 {
     if (n > SIZE_MAX - ALIGNMENT)
         return NULL;
-    n = n ? (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT; /* nothing has an address too */
+    n = n ? (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT : ALIGNMENT; /* an allocation of 0 bytes has an address too */
     if (n > BLOCK_BYTES / 4)
         return alloc_large(arena, n);
     if (arena->room - arena->used < n) {

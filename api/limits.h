@@ -38,7 +38,8 @@ enum { API_SAFETENSORS_HEADER_MAX = API_SKELETON_MAX };
 /* Tensors of one stored file: more than the longest header can name, so whole checkpoints can be stored. */
 enum { API_STORED_TENSORS_MAX = 1 << 15 };
 
-/* Bytes of stored tensors that a hurried call plans with: planning reads a table, and some schemes project it. */
+/* Bytes of stored tensors that a call with must_not_block may plan with: planning reads a table, and some schemes
+ * project it. */
 enum { API_HURRIED_WEIGHTS_MAX = 64 * 1024 };
 
 /* Outputs that one request may name; no scheme has ten, and no name may appear twice. */
@@ -69,7 +70,7 @@ enum { API_LIGHT_SLOW_BYTES = 2048 };
  * this many multiply-adds: those of as many numbers as the bodies above have. */
 enum { API_LIGHT_MEMORY = 1 << 20, API_LIGHT_WORK = 1 << 17 };
 
-/* Planning that a hurried call may do, nanoseconds on a slow machine (struct pe_cost). */
+/* Planning that a call with must_not_block may do, in nanoseconds on a slow machine (struct pe_cost). */
 #define API_HURRIED_NS_MAX 1e6
 
 /* Text of a configuration, a catalogue page or an error. A configuration repeats the lists of its request (a key mask

@@ -1,4 +1,4 @@
-/* The rows of the operations: data alone, so that every room above can read them. */
+/* The rows of the operations: only data, so that every wing above can read them. */
 #include "api/operations.h"
 
 #define ROTATED "batch,num_heads,n,head_dim"

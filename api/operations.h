@@ -1,4 +1,4 @@
-/* The operations of the core in the language: one row each, in the order of enum pe_operation_id. The table of
+/* The operations of the core as api/ describes them: one row each, in the order of enum pe_operation_id. The table of
  * endpoints (routes.c), the catalogue, the description, the bodies of one tensor and the Open Inference Protocol read
  * the row. */
 #ifndef API_OPERATIONS_H
@@ -11,20 +11,21 @@ struct api_asked;
 enum api_method { API_BY_GET = 1, API_BY_POST = 2, API_BY_QUERY = 4, API_BY_PUT = 8, API_BY_DELETE = 16 };
 
 struct api_route {
-    const char *pattern; /* {name} and {version} stand for any one step of the path */
+    const char *pattern; /* {name} and {version} each stand for one segment of the path */
     unsigned methods;    /* enum api_method, joined */
     struct api_reply *(*handle)(
         const struct api_asked *asked); /* NULL: it computes `operation` (endpoints/compute.c) */
     const char *group;
     const char *summary;
-    const char *name;       /* an example of {name}, where there is one */
-    const char *example;    /* a body that answers 200: the description has it, the tests ask it */
-    const char *media_type; /* NULL: JSON, or the formats' where it computes */
-    bool is_open;           /* to everybody, also where others are asked for a token */
+    const char *name; /* an example of {name}, where there is one */
+    const char
+        *example; /* a request body that is answered with 200: the OpenAPI document shows it, the tests send it */
+    const char *media_type; /* NULL: JSON, or the media types of the formats if it computes */
+    bool is_open;           /* open to everybody, even if the server requires tokens */
     enum pe_operation_id operation;
 };
 
-/* An output that /v2 calls otherwise, where an input has its name. */
+/* An output that has another name in /v2, because an input already has its name. */
 struct api_renamed {
     const char *name, *output; /* "q_out" is the output "q", which needs the input "q" */
     const char *shape;
@@ -33,14 +34,14 @@ enum { API_RENAMED_MAX = 2 };
 
 struct api_operation {
     struct api_route route;
-    const char *tensor;    /* what a body of one .npy file is */
-    const char *component; /* fields of its own in /openapi.json; NULL: it has none */
+    const char *tensor;    /* the field that a body of one .npy file fills */
+    const char *component; /* its own fields in /openapi.json; NULL: it has none */
     bool takes_tokens;
 
     /* In the Open Inference Protocol. */
-    const char *prefix; /* of the names of models that do nothing else */
-    const char *text;   /* what an output of it comes from */
-    unsigned n_choose;  /* so many of the inputs q and k choose it where no output is named; 0: they do not */
+    const char *prefix; /* prefix of the names of models that only compute this operation */
+    const char *text;   /* the input that an output is computed from */
+    unsigned n_choose;  /* this many of the inputs q and k select it if no output is named; 0: they do not */
     struct api_renamed renamed[API_RENAMED_MAX + 1];
 };
 

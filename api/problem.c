@@ -1,4 +1,4 @@
-/* Errors as values of the language, and their form on the wire (RFC 9457). */
+/* Errors as values, and their form on the wire (RFC 9457). */
 #include "api/problem.h"
 #include "api/statuses.h"
 
@@ -75,7 +75,7 @@ static void add_member(struct api_text *text, const char *name, const char *valu
     api_text_string(text, value);
 }
 
-/* A pointer names a member of the request, so errors of transport have none. */
+/* A pointer names a member of the request, so transport errors have none. */
 void api_problem_print(struct api_text *text, const struct api_problem *problem)
 {
     api_text_put(text, "{\"type\":\"about:blank\"");

@@ -5,7 +5,7 @@
 #include "api/text.h"
 
 struct api_problem {
-    int status;            /* of HTTP */
+    int status;            /* HTTP status */
     struct pe_error error; /* its pointer and detail; the status in it is not used */
     const char *header;    /* one more header that the status calls for (Allow, Accept-Post …), NULL if none */
     char header_value[256];
@@ -14,17 +14,18 @@ struct api_problem {
 /* Fills *problem and returns false: a failing function ends with `return api_fail(problem, …)`. */
 bool api_fail(struct api_problem *problem, int status, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* The client has left: a 503 that nobody sees. */
+/* The client has disconnected: a 503 that nobody receives. */
 bool api_fail_left(struct api_problem *problem);
 bool api_fail_memory(struct api_problem *problem);
-bool api_fail_core(struct api_problem *problem, const struct pe_error *err); /* what the core has refused */
+bool api_fail_core(struct api_problem *problem, const struct pe_error *err); /* the core's error */
 bool api_fail_text(struct api_problem *problem,
-                   const struct api_text *text); /* a text that is full or without memory */
+                   const struct api_text *text); /* the failure of a text that is full or out of memory */
 
-/* Adds the header that the status calls for. The value is cut at a whole entry if it has no room. */
+/* Adds the header that the status calls for. A value that does not fit is cut after a whole entry. */
 void api_problem_header(struct api_problem *problem, const char *name, const char *value);
 
-/* Appends name, escaped as RFC 6901 has it, to a pointer of PE_POINTER_MAX bytes; cut if it has no room. */
+/* Appends name, escaped according to RFC 6901, to a pointer of PE_POINTER_MAX bytes; a name that does not fit is
+ * cut. */
 void api_pointer_push(char *pointer, const char *name, size_t n);
 
 /* Writes the RFC 9457 body of an error. */

@@ -1,5 +1,5 @@
-/* The table of endpoints, and the two calls that begin every answer: what can be refused from the head alone, and the
- * answer itself. */
+/* The table of endpoints, and the two calls that begin every answer: the check of the request's head, and the answer
+ * itself. */
 #include "api/routes.h"
 #include "api/replies/cors.h"
 #include "api/inputs/input.h"
@@ -23,7 +23,7 @@ static const struct {
     "{\"inputs\":[{\"name\":\"q\",\"shape\":[1,1,1,2],\"datatype\":\"FP32\",\"data\":[1,0]}],"                         \
     "\"parameters\":{\"offset\":1}}"
 
-/* The version may be left out. */
+/* The version is optional. */
 #define MODEL(end, methods_, handle_, summary_, ...)                                                                   \
     {"/v2/models/{name}" end, methods_, handle_, "inference", .summary = summary_, .name = "rope", __VA_ARGS__},       \
     {                                                                                                                  \
@@ -31,7 +31,7 @@ static const struct {
                                                                                     .name = "rope", __VA_ARGS__        \
     }
 
-/* Those that compute nothing; the operations' stand in front of them (operations.c). */
+/* The endpoints that compute nothing; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs"},
     {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope"},
@@ -102,8 +102,8 @@ static const struct api_routes described = {N_ROUTES, route_at};
 
 /* ---- Finding ---- */
 
-/* Steps of the path that stand for {name} and {version}. Names of ours are shorter than the room; of a longer one the
- * beginning is kept, for the message that there is none such. */
+/* The path segments that stand for {name} and {version}. All valid names fit; a longer name is cut, and its beginning
+ * is quoted in the message that no such name exists. */
 struct steps {
     char name[256], version[32];
 };
@@ -157,7 +157,8 @@ static bool fail_path(const char *path, struct api_problem *problem)
         const char *pattern = row_at(i)->pattern;
         if (pattern[1]) /* "/" is near every short path */
             patterns[n_patterns++] = pattern;
-        if (used < sizeof list && strncmp(pattern, "/v2/", 4) != 0) /* what a /v2 has, its standard says */
+        if (used < sizeof list &&
+            strncmp(pattern, "/v2/", 4) != 0) /* the Open Inference Protocol defines the paths under /v2 */
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", pattern);
     }
     patterns[n_patterns] = NULL;
@@ -205,7 +206,7 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
                     n, host->max_body);
 }
 
-/* JSON that declares its length need not come before it is refused; other JSON is judged where it is read. */
+/* JSON with a declared length can be refused before it is received; other JSON is checked while it is read. */
 static bool check_json(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem)
 {
@@ -215,7 +216,8 @@ static bool check_json(const struct api_host *host, const struct api_call *call,
 
 static bool is_options(const struct api_call *call) { return strcmp(call->method, "OPTIONS") == 0; }
 
-/* RFC 6750. Nobody learns which paths there are before he has said who he is; a browser's preflight cannot say it. */
+/* RFC 6750. A client learns which paths exist only after it has authenticated; a browser's preflight request cannot
+ * carry a token. */
 static bool check_access(const struct api_call *call, const struct api_route *route, struct api_problem *problem)
 {
     if (call->access == API_ACCESS_OPEN || is_options(call) || (route && route->is_open))
@@ -237,7 +239,7 @@ static bool check_access(const struct api_call *call, const struct api_route *ro
     return false;
 }
 
-/* What the head decides, in the order in which a client would want to know. */
+/* The refusals that the head alone decides, in the order that helps a client most. */
 static bool check_head(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem)
 {
@@ -253,7 +255,7 @@ static bool check_head(const struct api_host *host, const struct api_call *call,
 
 /* ---- The two calls ---- */
 
-/* The catalogue is constant; what computes says for itself whether it is repeatable. */
+/* The catalogue is constant; an endpoint that computes states itself whether its answer is repeatable. */
 static bool is_constant(const struct api_reply *reply, const struct api_route *route)
 {
     return reply && route && reply->status == 200 && strcmp(route->group, "catalogue") == 0;
@@ -312,8 +314,9 @@ bool api_is_open(const char *path)
     return route && route->is_open;
 }
 
-/* What has been made for nobody may be half made, and others may still want it: so nothing of it leaves this function,
- * whatever format or handler made it. The refusal is not repeatable, hence shared with nobody and kept nowhere. */
+/* An answer whose client has left may be incomplete, while other clients may still want the same answer: so nothing of
+ * it leaves this function, for any format or handler. The refusal is not repeatable, so it is neither shared nor
+ * cached. */
 static struct api_reply *give_up(struct api_reply *made)
 {
     struct api_problem problem;

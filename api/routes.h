@@ -20,22 +20,22 @@ struct api_reply *api_metrics(const struct api_asked *asked);
 struct api_reply *api_version(const struct api_asked *asked);
 struct api_reply *api_front(const struct api_asked *asked); /* pages.c */
 struct api_reply *api_docs(const struct api_asked *asked);
-/* The page of /docs as the answer to who asks for it as a page and has no token: it holds nothing but the program's own
- * text, and asks for one. NULL: the problem is the answer. */
+/* The page of /docs for a browser that asks for it without a token: the page contains only the program's own text, and
+ * asks for a token. NULL: the answer is the problem. */
 struct api_reply *api_docs_door(const struct api_host *host, const struct api_call *call,
                                 const struct api_problem *problem);
 
-/* The table, for the description of it. */
+/* The table of endpoints, for the OpenAPI document. */
 struct api_route_info {
     const char *pattern, *summary;
-    const char *group;      /* "compute", "catalogue", "operation": the description's sections */
+    const char *group;      /* "compute", "catalogue", "operation": the sections (tags) of the OpenAPI document */
     const char *name;       /* an example of {name}, NULL: the pattern has none */
     const char *example;    /* a request as JSON; NULL: it takes none */
-    const char *media_type; /* of the answer, where it does not compute */
+    const char *media_type; /* of the answer, for an endpoint that computes nothing */
     const char *methods[8]; /* NULL-terminated */
-    bool computes;          /* takes a request of ours */
-    bool keeps_files;       /* its PUT takes a file of tensors, its GET gives it */
-    bool is_open;           /* to everybody, whatever tokens there are */
+    bool computes;          /* its body is a posenc request */
+    bool keeps_files;       /* its PUT stores a file of tensors, its GET returns it */
+    bool is_open;           /* open to everybody, even if the server requires tokens */
     bool is_protocol;       /* belongs to the Open Inference Protocol */
     enum pe_operation_id operation;
 };

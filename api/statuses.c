@@ -1,4 +1,4 @@
-/* Owns the table of statuses, and what the description says of them. */
+/* Owns the table of statuses, and their text in the OpenAPI document. */
 #include "api/statuses.h"
 
 #include <string.h>
@@ -63,7 +63,7 @@ void api_statuses_describe(struct api_text *text)
     api_text_put(text, "}");
 }
 
-/* Which of the statuses an operation may be answered with. */
+/* The statuses that the answer of an operation may have. */
 static unsigned places_of(const struct api_route_info *route, const char *method)
 {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;

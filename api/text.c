@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_ROOM = 1000 }; /* with its header, what malloc keeps at hand for a thread */
+enum { FIRST_ROOM = 1000 }; /* with malloc's header, a size that malloc caches for each thread */
 
 void api_text_init(struct api_text *text, size_t max) { *text = (struct api_text){.max = max}; }
 
@@ -34,7 +34,7 @@ static bool grow(struct api_text *text, size_t needed)
     return true;
 }
 
-/* Room that is there already: room ≤ max, and after a failure nobody writes. */
+/* The room exists already: room ≤ max, and after a failure nothing is written. */
 static inline char *room_left(struct api_text *text, size_t n)
 {
     return text->bytes && !text->state && n <= text->room - text->n ? text->bytes + text->n : api_text_room(text, n);
@@ -202,7 +202,7 @@ void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank)
     add_char(text, ']');
 }
 
-/* In blocks, so that the room asked for stays near what is used. */
+/* In blocks, so that the reserved room stays close to the used room. */
 static void add_array(struct api_text *text, const struct pe_tensor *array)
 {
     enum { BLOCK = 4096 };

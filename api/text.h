@@ -1,10 +1,10 @@
-/* Growing text, and functions that write JSON into it: they write all our JSON except the numbers of tensors. */
+/* Text that grows, and functions that write JSON into it: all JSON of the answers except the numbers of tensors. */
 #ifndef API_TEXT_H
 #define API_TEXT_H
 
 #include "core/posenc.h"
 
-/* Failures stick: add everything, then ask once. */
+/* A failure is remembered: append everything, then check once. */
 enum api_text_state { API_TEXT_FINE, API_TEXT_FULL, API_TEXT_NO_MEMORY };
 
 struct api_text {
@@ -13,25 +13,28 @@ struct api_text {
     enum api_text_state state;
 };
 
-/* Starts empty; it never grows beyond max bytes. Ends with api_text_drop, or bytes is taken (freed with free). */
+/* Starts empty and never grows beyond max bytes. Ends with api_text_drop, or when a caller takes bytes (freed with
+ * free). */
 void api_text_init(struct api_text *text, size_t max);
 void api_text_drop(struct api_text *text);
 
 void api_text_add(struct api_text *text, const char *bytes, size_t n);
 void api_text_put(struct api_text *text, const char *string);
 void api_text_format(struct api_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Room for n bytes more, to be written by hand and then counted with text->n += …; NULL without it. */
+/* Room for n more bytes, which the caller writes and then counts with text->n += …; NULL if there is no room. */
 char *api_text_room(struct api_text *text, size_t n);
 
-/* JSON. Strings are escaped, and what is not UTF-8 in them becomes U+FFFD: they may quote a client's bytes. */
+/* JSON. Strings are escaped, and bytes that are not UTF-8 become U+FFFD, because a string may quote a client's
+ * bytes. */
 void api_text_string(struct api_text *text, const char *string);
 void api_text_string_n(struct api_text *text, const char *bytes, size_t n);
 void api_text_integer(struct api_text *text, int64_t x);
 void api_text_real(struct api_text *text, double x); /* always with a point or an exponent; non-finite in quotes */
 void api_text_shape(struct api_text *text, const uint64_t *shape, unsigned rank);
-/* A further member of an object, and the member aliases, "a|b" as a list (NULL: none). */
+/* One more member of an object, and the member aliases, "a|b" as a list (NULL: none). */
 void api_text_member(struct api_text *text, const char *name, const char *value);
 void api_text_aliases(struct api_text *text, const char *aliases);
-void api_text_value(struct api_text *text, const struct pe_value *value); /* of trusted depth: configurations */
+void api_text_value(struct api_text *text,
+                    const struct pe_value *value); /* only for values of trusted depth: configurations */
 
 #endif

@@ -1,4 +1,4 @@
-/* GET /schemes and /schemes/{name}: what the descriptors of the core say, as JSON. */
+/* GET /schemes and /schemes/{name}: the descriptors of the core as JSON. */
 #include "api/routes.h"
 
 #include <math.h>
@@ -47,7 +47,7 @@ static void add_number(struct api_text *text, enum pe_type type, double x)
         api_text_real(text, x);
 }
 
-/* null: what is not given is derived, and the summary says from what. */
+/* null: an absent value is derived, and the summary states from which values. */
 static void add_default(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, ",\"default\":");
@@ -62,7 +62,7 @@ static void add_default(struct api_text *text, const struct pe_param *row)
         add_number(text, row->type, row->fallback);
 }
 
-/* A bound that no number passes is not worth saying. */
+/* A bound that no number can exceed is omitted. */
 static void add_range(struct api_text *text, const struct pe_param *row)
 {
     if (row->type != PE_T_INT && row->type != PE_T_REAL && row->type != PE_T_REALS)
@@ -97,7 +97,8 @@ static void add_param(struct api_text *text, const struct pe_param *row)
     api_text_put(text, "}");
 }
 
-/* The rows of two tables as one list; more may be NULL. A row of the second is left out where the first has its own. */
+/* The rows of two tables as one list; more may be NULL. A row of the second table is omitted if the first has a row of
+ * the same name. */
 static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more)
 {
     api_text_put(text, ",\"parameters\":[");
@@ -141,7 +142,7 @@ static void add_input(struct api_text *text, const struct pe_input_row *row, boo
 
 static void add_outputs(struct api_text *text, const struct pe_output_row *rows);
 
-/* What an operation takes and answers beside the scheme's own. */
+/* The parameters and outputs of an operation beside the scheme's own. */
 static void add_operation(struct api_text *text, const struct pe_scheme_info *info,
                           const struct pe_operation_info *operation)
 {
@@ -200,7 +201,7 @@ static void add_outputs(struct api_text *text, const struct pe_output_row *rows)
     api_text_put(text, "]");
 }
 
-/* All there is to know of a scheme. Its example is JSON text already. */
+/* The full description of a scheme. Its example is already JSON text. */
 static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
 {
     api_text_put(text, "{\"name\":");

@@ -28,7 +28,8 @@ static bool read_fields(struct api_computation *c)
         return fail_empty(c);
     struct api_request *request = &c->work->request;
     request->max_json = c->host->max_json;
-    request->body_is_ours = call->body_is_ours && !call->must_not_block; /* who hurries may ask again */
+    request->body_is_ours =
+        call->body_is_ours && !call->must_not_block; /* a call with must_not_block may be repeated */
     if (!api_memory_for_reading(c->work, c->host, call, c->problem))
         return false;
     if (call->body_bytes && !api_input_read(request, call->content_type, call->body, call->body_bytes, c->problem))
@@ -67,16 +68,16 @@ static struct pe_request core_request(const struct api_computation *c)
     };
 }
 
-/* Whatever is planned. */
+/* Limits that apply to every plan. */
 static bool takes_long(const struct api_computation *c)
 {
     return c->call->must_not_block && (c->format->is_picture || c->stored_bytes > API_HURRIED_WEIGHTS_MAX);
 }
 
-/* Planning goes on where its caller has the time and the host the memory. */
+/* Planning continues only if its caller has the time and the host has the memory. */
 struct planning {
     const struct api_computation *computation;
-    bool is_late, is_refused; /* not yet; or the problem is set */
+    bool is_late, is_refused; /* is_late: call again from a worker; is_refused: the problem is set */
 };
 
 static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
@@ -102,7 +103,7 @@ static bool make_plan(struct api_computation *c, bool *later)
     return !planning.is_late && !planning.is_refused && api_fail_core(c->problem, &err);
 }
 
-/* Bytes of an output; UINT64_MAX if they pass it. */
+/* Bytes of an output; UINT64_MAX if the number overflows. */
 static uint64_t output_bytes(const struct pe_output *output)
 {
     uint64_t bytes;
@@ -140,7 +141,7 @@ static double picture_work(const struct pe_plan *plan)
     return n * WORK_OF_PIXEL;
 }
 
-/* A picture is gone through once more for its range, unless both ends are given. */
+/* A picture's values are computed once more for its range, unless the request states both ends. */
 static double work_of(const struct api_computation *c)
 {
     double work = pe_plan_work(c->work->plan);
@@ -161,8 +162,8 @@ static bool check_work(const struct api_computation *c)
         (double)c->host->max_work);
 }
 
-/* Has the client this very answer? Then it need not be made. "*" is not asked here: it stands for whatever there is,
- * and there may be none. */
+/* Whether the client already has this answer, so that it need not be computed. "*" does not count here: it matches any
+ * existing answer, and this request may still be refused. */
 static bool names_it(const struct api_computation *c)
 {
     const char *tags = c->call->if_none_match;
@@ -209,8 +210,9 @@ static struct api_reply *with_headers(struct api_reply *reply, const struct api_
     return fine ? reply : api_reply_without_memory(reply);
 }
 
-/* Ranges are of bodies whose bytes are known by arithmetic: for a part of a picture all of it is drawn, and for the end
- * of an archive the checksums of all in front of it are made, which may be 64 GiB, in a piece nobody can interrupt. */
+/* Ranges are served only of bodies whose layout follows by arithmetic. A part of a picture would need the whole
+ * picture, and the end of an archive needs the checksums of all data before it, which may be 64 GiB, computed in one
+ * piece that cannot be interrupted. */
 static bool may_have_ranges(const struct api_computation *c)
 {
     bool asks_by_name = strcmp(c->call->method, "QUERY") != 0;
@@ -223,7 +225,7 @@ static struct api_reply *unsatisfiable(struct api_computation *c, uint64_t lengt
     return api_range_refusal(length);
 }
 
-/* The whole, or the part that Range asks for. */
+/* The whole answer, or the part that Range requests. */
 static struct api_reply *send_kept(struct api_computation *c, const struct api_opening *opening)
 {
     struct api_body *stream = &c->work->stream;

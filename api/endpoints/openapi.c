@@ -1,7 +1,7 @@
-/* GET /openapi.json: the endpoints and every parameter as OpenAPI 3.1, from the tables that the requests are read by.
+/* GET /openapi.json: the endpoints and every parameter as OpenAPI 3.1, from the same tables that read the requests.
  *
- * A request is one flat object. Its schema is "scheme", what all requests have in common, and for each scheme one of
- * its own; the endpoint decides which fields it uses, and refuses others by name. */
+ * A request is one flat object. Its schema consists of "scheme", the fields that all requests have in common, and one
+ * schema for each scheme; the endpoint decides which fields it uses, and refuses others by name. */
 #include "api/requests/form.h"
 #include "api/routes.h"
 #include "api/statuses.h"
@@ -31,7 +31,7 @@ static void add_words(struct api_text *text, const char *const *words)
     api_text_put(text, "]");
 }
 
-/* A default that the plan derives is not said. */
+/* A default that the plan derives is not stated. */
 static void add_default(struct api_text *text, const struct pe_param *row)
 {
     if (isnan(row->fallback))
@@ -46,7 +46,7 @@ static void add_default(struct api_text *text, const struct pe_param *row)
     }
 }
 
-/* The members of a row's schema behind its description. */
+/* The members of a row's schema after its description. */
 static void add_type(struct api_text *text, const struct pe_param *row)
 {
     bool first = true;
@@ -173,7 +173,7 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     api_text_put(text, "]}");
 }
 
-/* What operations take beside the scheme's rows. */
+/* The fields that operations take beside the scheme's rows. */
 static void add_operation(struct api_text *text, enum pe_operation_id id)
 {
     bool first = true;
@@ -199,7 +199,7 @@ static const char problem_schema[] =
     "\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"required\":[\"dtype\",\"shape\"]}},"
     "\"empty_rows\":{\"type\":\"integer\"}}}";
 
-/* Of every operation: how long the answer may take, and what it is called. */
+/* Header parameters of every operation: the time limit of the answer, and the name of the request. */
 static const char common_parameters[] =
     "\"RequestTimeout\":{\"name\":\"X-Request-Timeout\",\"in\":\"header\",\"description\":\"seconds, as 2.5, from the "
     "last "
@@ -229,7 +229,7 @@ static void add_components(struct api_text *text)
 
 /* ---- Paths ---- */
 
-/* Every scheme that can do it. */
+/* Every scheme that has the operation. */
 static void add_request_schema(struct api_text *text, enum pe_operation_id operation)
 {
     api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
@@ -263,7 +263,7 @@ static void add_query(struct api_text *text, enum pe_operation_id operation, con
                        "rest as JSON\",\"schema\":{\"type\":\"object\"}}]");
 }
 
-/* And the end of the responses. */
+/* Also writes the end of the responses. */
 static void add_other_responses(struct api_text *text, const struct api_route_info *route, const char *method)
 {
     api_statuses_refer(text, route, method);
@@ -288,7 +288,7 @@ static void add_responses(struct api_text *text, const struct api_route_info *ro
 
 static const char tensors_file[] = "\"application/vnd.safetensors\":{}";
 
-/* PUT takes the file that GET gives. */
+/* PUT takes the same file that GET returns. */
 static void add_file_method(struct api_text *text, const struct api_route_info *route, const char *method)
 {
     bool is_put = strcmp(method, "PUT") == 0, is_delete = strcmp(method, "DELETE") == 0;
@@ -312,10 +312,10 @@ static const char *lower(const char *method)
     for (size_t i = 0; i < sizeof words / sizeof *words; i += 2)
         if (strcmp(method, words[i]) == 0)
             return words[i + 1];
-    return "x-query"; /* OpenAPI 3.1 has no QUERY */
+    return "x-query"; /* OpenAPI 3.1 does not know the method QUERY */
 }
 
-/* The protocol's own description says the rest. */
+/* The protocol's own specification describes the rest. */
 static void add_inference_body(struct api_text *text, const char *example)
 {
     api_text_format(

@@ -1,4 +1,4 @@
-/* GET / and GET /docs: pages that the server holds and we only hand out, with what browsers and caches want to know. */
+/* GET / and GET /docs: pages that the server supplies, sent with the headers for browsers and caches. */
 #include "api/replies/caching.h"
 #include "api/routes.h"
 
@@ -11,7 +11,8 @@ static bool add_policy(struct api_reply *reply, const struct api_page *page)
            api_reply_header(reply, "Referrer-Policy", "no-referrer");
 }
 
-/* no-cache: kept, but asked for again each time, so that a page never outlives the program it describes. */
+/* no-cache: caches may store the page but must revalidate it each time, so that a page never outlives the program that
+ * it describes. */
 static bool add_headers(struct api_reply *reply, const struct api_page *page)
 {
     return api_reply_header(reply, "ETag", page->etag) && api_reply_header(reply, "Cache-Control", "no-cache") &&
@@ -35,7 +36,7 @@ static struct api_reply *page_reply(const struct api_asked *asked, const struct 
     return add_headers(reply, page) ? api_reply_set_format(reply, "html") : api_reply_without_memory(reply);
 }
 
-/* A browser that is sent to a page cannot say a token, and its reader could do nothing with a problem in JSON. */
+/* A browser that opens a page cannot send a token, and a problem in JSON would not help its user. */
 struct api_reply *api_docs_door(const struct api_host *host, const struct api_call *call,
                                 const struct api_problem *problem)
 {

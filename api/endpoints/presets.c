@@ -1,4 +1,4 @@
-/* GET /presets and /presets/{name}: public models by name, as requests that can be posted. */
+/* GET /presets and /presets/{name}: public models by name, as requests that a client can send with POST. */
 #include "api/formats/preset_about.h"
 #include "api/routes.h"
 
@@ -11,7 +11,7 @@ static void add_config(struct api_text *text, const struct pe_preset_layer *laye
     api_text_value(text, &config);
 }
 
-/* Layers of other types than the first, which `config` shows. */
+/* The layers of other types than the first; `config` shows the first. */
 static void add_layers(struct api_text *text, const struct pe_preset *preset)
 {
     api_text_put(text, ",\"layers\":[");

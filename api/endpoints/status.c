@@ -1,7 +1,7 @@
-/* What operators ask: /healthz, /readyz, /metrics, /version. */
+/* Endpoints for operators: /healthz, /readyz, /metrics, /version. */
 #include "api/routes.h"
 
-/* A state of the moment: no cache may keep it. */
+/* The current state, which no cache may store. */
 static struct api_reply *uncached(struct api_reply *reply)
 {
     return api_reply_header(reply, "Cache-Control", "no-store") ? reply : api_reply_without_memory(reply);

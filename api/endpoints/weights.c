@@ -12,7 +12,8 @@
 
 /* ---- Entity tags ---- */
 
-/* The next of a comma-separated list of tags, between its quotes; false at the end, or where it is no list of tags. */
+/* The next of a comma-separated list of tags, between its quotes; false at the end, or if the text is not a list of
+ * tags. */
 static bool next_tag(const char **at, const char **tag, size_t *n, bool *is_weak)
 {
     const char *p = *at + strspn(*at, " \t,");
@@ -27,7 +28,8 @@ static bool next_tag(const char **at, const char **tag, size_t *n, bool *is_weak
     return true;
 }
 
-/* Does the header name the digest, or any ("*")? A weak tag is not enough where bytes matter (RFC 9110, 13.1.1). */
+/* Whether the header contains the digest, or "*", which matches any. A weak tag does not match, because the comparison
+ * is strong (RFC 9110, 13.1.1). */
 static bool names(const char *header, const char *sha256, bool weak_counts)
 {
     const char *at = header + strspn(header, " \t"), *tag;
@@ -55,7 +57,7 @@ static struct api_guard guard_of(const struct api_call *call)
     return (struct api_guard){.if_match = call->if_match, .if_none_match = call->if_none_match};
 }
 
-/* The digest as tag, and: whoever keeps it must ask again, since a PUT may have changed it. */
+/* Adds the digest as entity tag, and no-cache: caches must revalidate, because a PUT may have changed the file. */
 static struct api_reply *with_headers(struct api_reply *reply, const char *sha256)
 {
     char tag[API_SHA256_CHARS + 3];
@@ -117,11 +119,11 @@ static struct api_reply *no_store(void) { return api_refusal(503, "this server s
 struct api_reply *api_weights_list(const struct api_asked *asked)
 {
     if (asked->call->must_not_block)
-        return NULL; /* thousands of files are looked at */
+        return NULL; /* it looks at thousands of files */
     return with_headers(api_reply_listing(200, api_listing_all(asked->host->store)), NULL);
 }
 
-/* The whole file, or the part that Range asks for. Takes the hold on weights. */
+/* The whole file, or the part that Range requests. Takes the hold on weights. */
 static struct api_reply *send(const struct api_asked *asked, const struct api_weights *weights)
 {
     const struct api_store *store = asked->host->store;
@@ -129,7 +131,8 @@ static struct api_reply *send(const struct api_asked *asked, const struct api_we
     struct api_range range = {0, length - 1};
     char etag[API_SHA256_CHARS + 3], sha256[API_SHA256_CHARS + 1];
     snprintf(etag, sizeof etag, "\"%s\"", weights->sha256);
-    memcpy(sha256, weights->sha256, sizeof sha256); /* without memory the file may be gone before its reply is */
+    memcpy(sha256, weights->sha256,
+           sizeof sha256); /* a copy: if memory runs out, the file may be freed before its reply */
     enum api_range_kind kind = api_range_asked(asked->call, etag, length, &range);
     if (kind == API_RANGE_UNSATISFIABLE) {
         store->release(store->self, weights);
@@ -192,7 +195,7 @@ static struct api_reply *put_named(const struct api_asked *asked)
         return api_reply_problem(&problem);
     }
     if (call->must_not_block)
-        return NULL; /* it may wait for a disk */
+        return NULL; /* this call may wait for a disk */
     uint64_t n_taken = api_memory_for_head(asked->host, call, &problem);
     struct api_tensors *tensors = n_taken ? api_tensors_parse(call->body, call->body_bytes, &problem) : NULL;
     if (n_taken && asked->host->take_memory)

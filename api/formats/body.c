@@ -1,4 +1,4 @@
-/* Bodies cut into pieces. Where a piece begins follows from its number by arithmetic, so pieces can be made in any
+/* Bodies cut into pieces. The start of a piece follows from its number by arithmetic, so pieces can be computed in any
  * order. */
 #include "api/api.h"
 #include "api/formats/format.h"
@@ -10,7 +10,7 @@
 
 /* ---- Segments ---- */
 
-/* What print() may use beyond n × width: to align its scratch. */
+/* Bytes that print() may use beyond n × width, to align its scratch. */
 enum { SLACK = 64 };
 
 static size_t room_of(const struct api_segment *segment, size_t n)
@@ -23,7 +23,7 @@ static uint64_t pieces_of_period(const struct api_segment *segment)
     return (segment->period - 1) / segment->step + 1;
 }
 
-/* Adds it with its pieces numbered, unless it is empty. */
+/* Adds the segment and numbers its pieces, unless it is empty. */
 static void add_segment(struct api_body *stream, struct api_segment segment)
 {
     assert(stream->n_segments < API_SEGMENTS_MAX);
@@ -60,7 +60,8 @@ static size_t elements_step(const struct pe_output *output, size_t width)
     return rows ? rows * (size_t)output->row_len : fits;
 }
 
-/* Elements that are made together stay together in a piece, as many such units as fit; or several periods of them. */
+/* Elements that are computed as one unit stay in one piece; a piece holds as many such units as fit, or several periods
+ * of them. */
 static void set_unit_step(struct api_segment *segment, const struct pe_output *output)
 {
     size_t fits = API_PIECE_BYTES / segment->width;
@@ -88,7 +89,7 @@ void api_body_output(struct api_body *stream, size_t index)
     add_segment(stream, segment);
 }
 
-/* A short text is copied; a long one stays where it is, and what its growing has left unused goes. */
+/* A short text is copied. A long text stays where it is, and its unused capacity is freed. */
 static char *keep_text(struct api_arena *arena, struct api_text *text)
 {
     size_t n = text->n;
@@ -112,7 +113,7 @@ bool api_body_take(struct api_opening *opening, struct api_text *text, struct ap
 
 /* ---- Pieces ---- */
 
-/* Bodies of at most this many bytes are made in place. */
+/* Bodies of at most this many bytes are computed by the calling thread. */
 static const size_t light_bytes[] = {[PE_QUICK] = API_LIGHT_BYTES, [PE_SLOW] = API_LIGHT_SLOW_BYTES, [PE_HEAVY] = 0};
 
 /* An upper bound of the body's bytes, or anything above API_LIGHT_BYTES if it is above. */
@@ -148,12 +149,12 @@ bool api_body_open(const struct api_format *format, struct api_opening *opening,
                                 .digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST)};
     if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
         return false;
-    if (pe_was_cancelled()) /* numbers that are text by now may be half made */
+    if (pe_was_cancelled()) /* numbers that are already text may be incomplete */
         return api_fail_left(problem);
     size_t bound = light_bound(stream);
     stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : pe_plan_pace(opening->plan)];
     stream->length = exact_length(stream);
-    if (stream->is_light && format->is_text) { /* text has no alignment to keep */
+    if (stream->is_light && format->is_text) { /* text needs no alignment */
         stream->joined = true;
         stream->n_pieces = 1;
         stream->piece_max = bound;
@@ -193,7 +194,7 @@ uint64_t api_segment_piece(const struct api_segment *segment, uint64_t first)
            first % segment->period / segment->step;
 }
 
-/* The segment that has piece i of the whole body. */
+/* The segment that contains piece i of the whole body. */
 static const struct api_segment *segment_of(const struct api_body *stream, uint64_t i)
 {
     const struct api_segment *segment = stream->segments;
@@ -232,7 +233,7 @@ bool api_body_waits(const struct api_body *stream, uint64_t i)
 
 /* ---- Parts ---- */
 
-/* Where piece i begins in the body, and in *n_bytes its bytes. */
+/* The offset of piece i in the body; *n_bytes is its length. */
 static uint64_t byte_of(const struct api_body *stream, uint64_t i, uint64_t *n_bytes)
 {
     const struct api_segment *segment = segment_of(stream, i);
@@ -244,7 +245,7 @@ static uint64_t byte_of(const struct api_body *stream, uint64_t i, uint64_t *n_b
     return at;
 }
 
-/* The piece that has a byte of the body. */
+/* The piece that contains the given byte of the body. */
 static uint64_t piece_of(const struct api_body *stream, uint64_t byte)
 {
     uint64_t low = 0, high = stream->n_pieces, n; /* low begins at or before the byte, high behind it */

@@ -1,9 +1,10 @@
-/* Colour maps as broken lines through sRGB: a few knots, integers in between, so the same on every machine. */
+/* Colour maps as piecewise linear curves in sRGB: a few knots and integer interpolation, so the same on every
+ * machine. */
 #include "api/formats/colours.h"
 
 #include <stddef.h>
 
-/* Made by tests/tools/colour_knots.py. viridis and magma by N. J. Smith, S. van der Walt and E. Firing (CC0;
+/* Computed by tests/tools/colour_knots.py. viridis and magma by N. J. Smith, S. van der Walt and E. Firing (CC0;
  * matplotlib): least squares, off by one level at most. coolwarm by K. Moreland, "Diverging Color Maps for Scientific
  * Visualization", ISVC 2009: his formula at each knot. */
 static const uint32_t viridis[] = {
@@ -33,7 +34,7 @@ static const struct {
 
 const char *const api_cmap_names[] = {"viridis", "magma", "coolwarm", "gray", NULL};
 
-/* One channel of the way from a to b, rest/parts of it, to the nearest. */
+/* One channel, interpolated from a to b at rest/parts, rounded to nearest. */
 static uint8_t between(uint32_t a, uint32_t b, unsigned shift, unsigned rest, unsigned parts)
 {
     uint32_t low = a >> shift & 0xff, high = b >> shift & 0xff;

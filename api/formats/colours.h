@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* With one index left for "no number", a palette of bytes is full. */
+/* With one more index for "no number", they fill a palette of one-byte indices. */
 enum { API_COLOURS = 255 };
 
 struct api_colour {

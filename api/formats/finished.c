@@ -1,5 +1,5 @@
-/* Bodies that are made whole before they are sent, and wait in memory while they are read: all of the process are
- * counted together, so that many slow readers of pictures cannot fill it. */
+/* Bodies that are complete before they are sent, and stay in memory until they are read. The bytes of all such bodies
+ * in the process are counted together, so that many slow readers of pictures cannot fill the memory. */
 #include "api/formats/format.h"
 
 #include <inttypes.h>
@@ -30,14 +30,14 @@ static bool fail_room(const struct api_opening *opening, struct api_problem *pro
                     opening->max_kept);
 }
 
-/* Asked before a picture is drawn in vain. */
+/* Called before a picture is drawn, to avoid drawing one that would be refused. */
 bool api_finished_has_room(const struct api_opening *opening, struct api_problem *problem)
 {
     uint64_t kept = atomic_load(&bytes_kept);
     return kept == 0 || kept < opening->max_kept || fail_room(opening, problem);
 }
 
-/* One alone is never too large: else a server with little memory would have none. */
+/* A single picture is never too large; otherwise a server with little memory could not send any. */
 static bool add(const struct api_opening *opening, struct finished *finished, struct api_problem *problem)
 {
     uint64_t before = atomic_fetch_add(&bytes_kept, finished->n);
@@ -70,6 +70,6 @@ bool api_body_keep(struct api_opening *opening, struct api_text *text, struct ap
         api_text_drop(text);
         return false;
     }
-    char *bytes = realloc(text->bytes, text->n); /* growing has left up to as much again unused */
+    char *bytes = realloc(text->bytes, text->n); /* growth leaves up to as much again unused */
     return keep(opening, bytes ? bytes : text->bytes, text->n, problem);
 }

@@ -14,46 +14,46 @@ struct api_lines;
 struct api_segment {
     const char *text;               /* else NULL */
     const struct pe_output *output; /* else NULL */
-    size_t index;                   /* of the output in its plan, or the format's own number of what it makes */
-    uint64_t count;                 /* bytes of text, or elements */
-    size_t width;                   /* most bytes of one of them */
-    size_t step;                    /* how many make a piece; the last of a period may be shorter */
-    uint64_t period;                /* pieces begin anew at each multiple of it */
+    size_t index;    /* of the output in its plan, or the format's own number of a segment that it computes */
+    uint64_t count;  /* bytes of text, or elements */
+    size_t width;    /* most bytes of one of them */
+    size_t step;     /* how many make a piece; the last of a period may be shorter */
+    uint64_t period; /* a new piece begins at each multiple of it */
     uint64_t first_piece, n_pieces;
     struct api_lines *lines; /* of an output that is Toeplitz, if the format wants them; else NULL */
 };
 
 enum { API_SEGMENTS_MAX = 2 * API_OUTPUTS_MAX + 1 };
 
-/* A body that does not exist yet. Immutable once opened, but for what a format notes atomically behind `own`; any
- * number of threads may make pieces of it. */
+/* A body whose bytes are computed on demand. It is immutable once opened, except for data that a format stores
+ * atomically behind `own`; any number of threads may compute its pieces. */
 struct api_body {
     const struct api_format *format;
     const struct pe_plan *plan;
     int digits;
     bool joined; /* one piece holds everything */
     bool is_light;
-    uint64_t length; /* of the body; API_LENGTH_UNKNOWN where only the text decides */
+    uint64_t length; /* of the body; API_LENGTH_UNKNOWN if it depends on the printed text */
     uint64_t n_pieces;
     size_t piece_max;
     struct api_segment segments[API_SEGMENTS_MAX];
     size_t n_segments;
-    /* A part of the body: its first piece, and what is left out of the first and the last. */
+    /* A part of the body: its first piece, and the bytes omitted from the first and the last piece. */
     uint64_t part_piece;
     size_t skipped, dropped;
     void *own; /* data of the format for print() and waits(), in the arena */
 };
 
-/* What a format's open() works with. */
+/* The arguments of a format's open(). */
 struct api_opening {
     const struct pe_plan *plan;
     const struct api_form *form;
-    const struct api_request *request; /* the fields that are not of the form */
-    struct api_arena *arena;           /* for what the stream needs; lives as long as the stream */
+    const struct api_request *request; /* the fields that do not belong to the form */
+    struct api_arena *arena;           /* for the stream's own data; lives as long as the stream */
     uint64_t max_kept;                 /* bytes of all pictures that are not read yet */
     const char *config;                /* the resolved configuration as JSON text */
     size_t config_bytes;
-    struct api_body *stream;  /* to be given its segments */
+    struct api_body *stream;  /* open() adds its segments */
     void *about;              /* further data for a format of a single endpoint; else NULL */
     const char *header;       /* one more header of the answer, NULL if none */
     const char *header_value; /* in the arena */
@@ -61,21 +61,22 @@ struct api_opening {
 
 struct api_format {
     const char *name, *media_type; /* "raw", "application/octet-stream" */
-    const char *content_type;      /* what the header says, if more than the media type; else NULL */
+    const char *content_type;      /* the value of the Content-Type header, if longer than the media type; else NULL */
     const char *const *fields;  /* names of the form's fields that not all formats use; NULL-terminated, NULL: none */
-    bool is_text;               /* numbers as text: the length is known only when made */
-    bool is_picture;            /* open() computes the whole body, so a hurried call may not use it */
+    bool is_text;               /* numbers as text: the length is known only once they are printed */
+    bool is_picture;            /* open() computes the whole body, so a call with must_not_block may not use it */
     const char *(*maker)(void); /* versions of the libraries that the bytes depend on; NULL: of none */
     /* Gives the stream its segments by api_body_text and api_body_output, or fails if this plan has no such form.
      */
     bool (*open)(struct api_opening *opening, struct api_problem *problem);
-    /* Not for pictures, as what follows. Most bytes of one element with all that surrounds it, scratch included. */
+    /* Pictures do not have this function or the next ones. Most bytes of one element with everything around it, scratch
+     * included. */
     size_t (*width)(const struct api_body *stream, const struct pe_output *output);
     /* Writes n elements from `first` on to dst (room for n × width + 64, aligned to 8 where the format has no text)
      * and returns the bytes written. */
     size_t (*print)(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                     char *dst);
-    /* As api_reply_waits; NULL: no piece does. */
+    /* Like api_reply_waits; NULL: no piece waits. */
     bool (*waits)(const struct api_body *stream, const struct api_segment *segment);
 };
 
@@ -85,7 +86,7 @@ extern const char *const api_format_names[];      /* NULL-terminated */
 extern const char *const api_reduce_names[];      /* in the order of enum pe_reduce, NULL-terminated */
 void api_formats_print(char *out, size_t room);   /* "application/json (json), …" for messages */
 
-/* For open(): the next segment of the body. text is borrowed for the stream's life. */
+/* For open(): adds the next segment of the body. text is borrowed for the stream's life. */
 void api_body_text(struct api_body *stream, const char *text, size_t n);
 void api_body_output(struct api_body *stream, size_t index);
 /* n bytes in one piece, which print() writes; index is its number in the format's own count. */
@@ -93,21 +94,21 @@ void api_body_made(struct api_body *stream, size_t index, size_t n);
 /* Takes a finished text into the arena and adds it as a segment; on failure *problem has the reason. */
 bool api_body_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 
-/* The same for a finished picture, which is stored until it is read: 503 if too many pictures wait for their readers.
- */
+/* The same for a complete picture, which is stored until it is read: 503 if too many pictures wait for their
+ * readers. */
 bool api_body_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 bool api_finished_has_room(const struct api_opening *opening, struct api_problem *problem);
 
-/* Opens *stream in arena over the plan in the form's outputs. format fits form (api_form_check). */
+/* Opens *stream in arena: a body of the plan's outputs that the form names. format fits form (api_form_check). */
 bool api_body_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);
 /* Leaves only bytes first … last of a body whose length is known by arithmetic (no text). */
 void api_body_cut(struct api_body *stream, uint64_t first, uint64_t last);
-/* As api_reply_piece, api_reply_waits. */
+/* Like api_reply_piece, api_reply_waits. */
 size_t api_body_piece(const struct api_body *stream, uint64_t i, char *dst);
 bool api_body_waits(const struct api_body *stream, uint64_t i);
 
-/* Where piece i of the stream, which is in segment, begins in it, and in *n its elements (or bytes of text). The number
- * of the piece that begins at `first`. */
+/* The offset of piece i in its segment; *n is the number of its elements (or bytes of text). The second function
+ * returns the number of the piece that begins at `first`. */
 uint64_t api_segment_first(const struct api_segment *segment, uint64_t i, size_t *n);
 uint64_t api_segment_piece(const struct api_segment *segment, uint64_t first);
 

@@ -23,7 +23,8 @@ static int digits_of(const struct api_body *stream, const struct pe_output *outp
     return pe_dtype_is_real(output->dtype) ? stream->digits : API_DIGITS_SHORTEST;
 }
 
-/* Lines are for outputs of several pieces: one piece puts each number of them into digits once as well. */
+/* Stored lines pay off only for outputs of several pieces: within one piece each number is converted to digits only
+ * once anyway. */
 static bool add_lines(struct api_opening *opening, size_t index)
 {
     struct api_body *stream = opening->stream;
@@ -33,7 +34,7 @@ static bool add_lines(struct api_opening *opening, size_t index)
     return api_lines_new(opening->arena, stream->plan, index, digits_of(stream, segment->output), &segment->lines);
 }
 
-/* The numbers are the only part that is not text yet, so what has been gathered goes out before them. */
+/* The numbers are printed on demand, so the text collected so far becomes a segment before them. */
 static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t index, struct api_problem *problem)
 {
     const struct pe_output *output = pe_plan_output(opening->plan, index);
@@ -70,7 +71,7 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++) {
         begin_tensor(&text, pe_plan_output(opening->plan, i), i);
         if (opening->form->data && !add_numbers(opening, &text, i, problem))
-            return false; /* the text has been dropped */
+            return false; /* on failure the text has been freed */
         api_text_put(&text, "}");
     }
     api_text_put(&text, "}");
@@ -88,7 +89,7 @@ static struct api_elements elements_of(const struct api_body *stream, const stru
     return elements;
 }
 
-/* An element's values wait behind the text of their piece until they are printed. */
+/* The values of a piece are stored behind its text until they are printed. */
 static size_t width(const struct api_body *stream, const struct pe_output *output)
 {
     return elements_of(stream, output).width + pe_dtype_size(output->dtype);

@@ -31,7 +31,7 @@ static const uint8_t glyphs[][GLYPH_HEIGHT] = {
 
 _Static_assert(sizeof glyphs / sizeof glyphs[0] == sizeof characters - 1, "a glyph for each character");
 
-/* Row i of the text's dots, its first dot at dots[0]. */
+/* Draws row i of the text's dots, starting at dots[0]. */
 static void draw_text(const struct api_legend *legend, const char *text, unsigned i, uint8_t *indices)
 {
     for (size_t k = 0; text[k]; k++) {
@@ -45,7 +45,7 @@ static void draw_text(const struct api_legend *legend, const char *text, unsigne
 
 /* ---- The strip ---- */
 
-/* Dots from above: a gap, the bar, and paper with the numbers between two margins. */
+/* From top to bottom: a gap, the bar, and the numbers on the background between two margins. */
 enum { GAP = 4, BAR = 8, MARGIN = 1, TEXT_AT = GAP + BAR + MARGIN };
 
 _Static_assert(TEXT_AT + GLYPH_HEIGHT + MARGIN == API_LEGEND_DOTS, "the strip's parts are its whole");

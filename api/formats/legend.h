@@ -1,5 +1,5 @@
-/* The strip below a picture that says what its colours mean: all of them from left to right, and under its ends the
- * least and the greatest value in digits. */
+/* The strip below a picture that explains its colours: all colours from left to right, and under the two ends the least
+ * and the greatest value in digits. */
 #ifndef API_FORMATS_LEGEND_H
 #define API_FORMATS_LEGEND_H
 
@@ -15,15 +15,15 @@ struct api_legend {
 /* Dots high, with the gap above. */
 enum { API_LEGEND_DOTS = 21 };
 
-/* So that it can be read beside a picture with that longer side. */
+/* A size that is readable beside a picture whose longer side is this. */
 size_t api_legend_scale(uint64_t side);
 
 void api_legend_init(struct api_legend *legend, int cmap, double low, double high, size_t scale);
 
-/* Pixels that it needs at least. */
+/* The least width in pixels. */
 size_t api_legend_width(const struct api_legend *legend);
 
-/* Row i < API_LEGEND_DOTS of dots as width indices of colours, 0 where nothing is. */
+/* Row i < API_LEGEND_DOTS of dots as width colour indices, 0 for an empty dot. */
 void api_legend_row(const struct api_legend *legend, unsigned i, uint8_t *indices, size_t width);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* numpy's letters; bf16 has none, and what ml_dtypes writes for it loads as raw bytes. */
+/* NumPy's type codes; bf16 has none, and NumPy loads the code that ml_dtypes writes for it as raw bytes. */
 static const char *const descriptors[PE_N_DTYPES] = {
     [PE_F32] = "<f4", [PE_F64] = "<f8", [PE_F16] = "<f2", [PE_I32] = "<i4", [PE_I64] = "<i8", [PE_I16] = "<i2",
     [PE_I8] = "|i1",  [PE_U8] = "|u1",  [PE_U16] = "<u2", [PE_U32] = "<u4", [PE_U64] = "<u8", [PE_BOOL] = "|b1",

@@ -1,13 +1,13 @@
 /* All tensors as a NumPy .npz file: a zip archive of NAME.npy, stored (PKWARE APPNOTE 6.3.10; zip64 where needed).
  *
- * A zip file says the CRC-32 of each entry after its data and again in the directory at its end, so nothing must be
- * known before it is sent. All else is laid out by open(): the sizes follow from the shapes. The body is part 0,
- * elements 0, part 1, elements 1, … part n where part k is the descriptor of entry k-1, the local header and the .npy
- * head of entry k; part n ends with the directory. Parts are finished text but for the CRCs.
+ * A zip file states the CRC-32 of each entry after its data and again in the directory at the end of the file, so no
+ * CRC must be known before its data is sent. open() lays out everything else: the sizes follow from the shapes. The
+ * body is part 0, elements 0, part 1, elements 1, … part n where part k is the descriptor of entry k-1, the local
+ * header and the .npy head of entry k; part n ends with the directory. Parts are complete text except for the CRCs.
  *
- * Each piece of elements notes its CRC when it is made; a part combines them. Whoever begins a part before the pieces
- * it depends on are noted makes the missing ones again, in the part's own buffer: slower, never wrong. waits() tells
- * the server how to avoid that. */
+ * Each piece of elements records its CRC when it is computed; a part combines these CRCs. A thread that begins a part
+ * before all of its pieces are recorded computes the missing pieces again, in the part's own buffer: slower, but never
+ * wrong. waits() lets the server avoid that. */
 #include "api/formats/npy.h"
 
 #include <stdatomic.h>
@@ -24,16 +24,16 @@ enum {
     END_SIGNATURE = 0x06054b50,
 };
 
-/* Versions that a reader needs, the flag "CRC follows the data", the extra field of zip64, and the oldest date that the
- * format can say: an answer does not depend on the day. */
+/* The versions that a reader needs, the flag "CRC follows the data", the extra field of zip64, and the oldest date that
+ * the format can express, so that an answer does not depend on the day. */
 enum { VERSION_PLAIN = 20, VERSION_ZIP64 = 45, FLAG_DESCRIPTOR = 8, EXTRA_ZIP64 = 1, DATE_1980_01_01 = 0x21 };
 
-enum { DESCRIPTOR_CRC = 4, CENTRAL_CRC = 16 }; /* where the CRC stands in them */
+enum { DESCRIPTOR_CRC = 4, CENTRAL_CRC = 16 }; /* offsets of the CRC in them */
 
-/* This and anything above is said in a zip64 field, and this in its place. */
+/* A value this large or larger is stored in a zip64 field, and this value stands in its place. */
 #define ZIP64_FROM UINT32_MAX
 
-typedef _Atomic uint32_t crc_note; /* 0: not known, or really 0 and found anew each time */
+typedef _Atomic uint32_t crc_note; /* 0: unknown, or really 0 and then computed again each time */
 
 struct entry {
     const struct pe_output *output;
@@ -41,7 +41,7 @@ struct entry {
     uint32_t head_crc;  /* of the .npy head */
     size_t segment;     /* of its elements */
     bool is_empty;      /* it has none */
-    size_t central_crc; /* where the CRC stands in the last part */
+    size_t central_crc; /* offset of the CRC in the last part */
     crc_note crc;
 };
 
@@ -85,7 +85,7 @@ static uint64_t version_of(bool has_zip64) { return has_zip64 ? VERSION_ZIP64 : 
 
 static size_t name_bytes(const struct entry *entry) { return strlen(entry->output->name) + strlen(".npy"); }
 
-/* What local and central header have in common, from the version to the length of the name. */
+/* The fields common to local and central header, from the version to the length of the name. */
 static void put_common(struct api_text *text, const struct entry *entry, bool has_zip64)
 {
     put2(text, version_of(has_zip64));
@@ -93,14 +93,14 @@ static void put_common(struct api_text *text, const struct entry *entry, bool ha
     put2(text, 0); /* stored */
     put2(text, 0); /* midnight */
     put2(text, DATE_1980_01_01);
-    put4(text, 0); /* CRC: follows, or is filled in */
+    put4(text, 0); /* CRC: follows the data, or is filled in later */
     put4(text, short_or_mark(entry->bytes));
     put4(text, short_or_mark(entry->bytes));
     put2(text, name_bytes(entry));
 }
 
-/* The sizes stand in front too, though the descriptor repeats them: a reader of a stream finds the end of a stored
- * entry by them alone. */
+/* The sizes also stand in the local header, though the descriptor repeats them: a streaming reader needs them to find
+ * the end of a stored entry. */
 static void put_local(struct api_text *text, const struct entry *entry)
 {
     bool zip64 = is_long(entry->bytes);
@@ -125,7 +125,7 @@ static void put_descriptor(struct api_text *text, const struct entry *entry)
     put(text, entry->bytes, width);
 }
 
-/* Sizes and offset take 8 bytes each in the extra field, where they do not fit in front. */
+/* Sizes and offset take 8 bytes each in the extra field if they do not fit into the header. */
 static void put_central(struct api_text *text, struct entry *entry)
 {
     size_t more = (is_long(entry->bytes) ? 16u : 0) + (is_long(entry->at) ? 8u : 0);
@@ -136,7 +136,7 @@ static void put_central(struct api_text *text, struct entry *entry)
     put2(text, more ? 4 + more : 0);
     put2(text, 0); /* comment */
     put2(text, 0); /* disk */
-    put2(text, 0); /* attributes, of which there are none */
+    put2(text, 0); /* attributes: none */
     put4(text, 0);
     put4(text, short_or_mark(entry->at));
     api_text_format(text, "%s.npy", entry->output->name);
@@ -237,7 +237,7 @@ static void add_elements(struct api_opening *opening, struct npz *npz, size_t k)
     npz->end += count * pe_dtype_size(entry->output->dtype);
 }
 
-/* Zeroed by the system as it is touched: of an answer that nobody reads to its end the rest costs nothing. */
+/* The system zeroes each page on first use: if nobody reads an answer to its end, the rest costs nothing. */
 static bool add_notes(struct api_opening *opening, struct npz *npz, struct api_problem *problem)
 {
     npz->notes = calloc((size_t)opening->stream->n_pieces, sizeof *npz->notes);
@@ -267,7 +267,7 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
 
 /* ---- Making ---- */
 
-/* A note stands for itself, no other memory hangs on it: relaxed order is enough. */
+/* A recorded CRC is independent of all other memory, so relaxed order is enough. */
 static uint32_t note_read(const crc_note *note) { return atomic_load_explicit(note, memory_order_relaxed); }
 
 static void note_write(crc_note *note, uint32_t crc) { atomic_store_explicit(note, crc, memory_order_relaxed); }
@@ -277,7 +277,7 @@ static size_t print_elements(const struct api_body *stream, const struct api_seg
 {
     struct npz *npz = stream->own;
     size_t n_bytes = api_bytes_print(stream, segment, first, n, dst);
-    if (!pe_was_cancelled()) /* else these are not the bytes that others will read here */
+    if (!pe_was_cancelled()) /* otherwise the CRC would not match the bytes that are sent */
         note_write(&npz->notes[api_segment_piece(segment, first)], (uint32_t)crc32_z(0, (const Bytef *)dst, n_bytes));
     return n_bytes;
 }
@@ -321,7 +321,7 @@ static uint32_t entry_crc(const struct api_body *stream, struct entry *entry, ch
     return crc;
 }
 
-/* dst is scratch until all CRCs are known. The last part holds those of all entries, the first none. */
+/* dst is scratch until all CRCs are known. The last part contains the CRCs of all entries, the first part none. */
 static size_t print_part(const struct api_body *stream, size_t k, char *dst)
 {
     struct npz *npz = stream->own;

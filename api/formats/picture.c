@@ -1,4 +1,4 @@
-/* From elements to indices of colours. */
+/* Maps elements to colour indices. */
 #include "api/formats/picture.h"
 #include "api/formats/colours.h"
 
@@ -7,13 +7,13 @@
 
 /* ---- Chunks ---- */
 
-/* Columns so far apart are made one by one. */
+/* Columns at least this far apart are computed one by one. */
 enum { SPARSE_STEP = 64 };
 
 static uint64_t count(const struct api_picture *p) { return p->height * p->width; }
 
-/* What is made together comes together, however little of it is seen; else no more than is seen: a part of a row, or,
- * if every row is, many whole ones. */
+/* Elements that are computed as one unit stay in one chunk, however few of them are visible. Otherwise a chunk contains
+ * only visible elements: a part of a row, or many whole rows if every row is visible. */
 static void choose_chunks(struct api_picture *p)
 {
     size_t size = pe_dtype_size(p->output->dtype), fits = API_PIECE_BYTES / size;
@@ -48,13 +48,13 @@ static void load(struct api_picture *p, uint64_t element)
         pe_fill(p->plan, 0, p->chunk_first, (size_t)p->chunk_n, p->chunk);
 }
 
-/* values = the row's elements, those of each column step. */
+/* values = the row's elements at each column step. */
 static void read_row(struct api_picture *p, size_t row)
 {
     uint64_t element = row * p->row_step * p->width;
     size_t size = pe_dtype_size(p->output->dtype);
     for (size_t done = 0, n = 1; done < p->n_cols; done += n, element += n * p->col_step) {
-        if (element - p->chunk_first >= p->chunk_n) /* before the chunk is a huge number too */
+        if (element - p->chunk_first >= p->chunk_n) /* huge also for an element before the chunk */
             load(p, element);
         if (p->is_left)
             return;
@@ -117,7 +117,7 @@ static void measure_values(struct api_picture *p, double *least, double *greates
     }
 }
 
-/* A limit that is given may lie beyond all values; the other one then follows it. */
+/* A limit from the request may lie beyond all values; then the other limit is set to it. */
 void api_picture_measure(struct api_picture *picture, const struct api_form *form)
 {
     bool has_low = !isnan(form->vmin), has_high = !isnan(form->vmax);
@@ -131,8 +131,8 @@ void api_picture_measure(struct api_picture *picture, const struct api_form *for
     picture->high = has_high ? form->vmax : greatest > picture->low ? greatest : picture->low;
 }
 
-/* 1 + round(254 (value - low) / (high - low)), ties to even. Nothing is added to a product, so machines that fuse both
- * round alike; halves where the span of two doubles passes all doubles. */
+/* 1 + round(254 (value - low) / (high - low)), ties to even. No product is followed by an addition, so machines that
+ * fuse the two round alike. If the span of the two doubles overflows, everything is halved first. */
 static uint8_t index_of(const struct api_picture *p, double value)
 {
     if (!isfinite(value))
@@ -149,7 +149,7 @@ static uint8_t index_of(const struct api_picture *p, double value)
 
 void api_picture_row(struct api_picture *picture, size_t i, uint8_t *indices)
 {
-    picture->is_left = picture->is_left || pe_is_cancelled(); /* writing rows takes long too */
+    picture->is_left = picture->is_left || pe_is_cancelled(); /* compressing rows takes long too */
     read_row(picture, i);
     for (size_t j = 0; j < picture->n_cols && !picture->is_left; j++)
         indices[j] = index_of(picture, picture->values[j]);

@@ -1,6 +1,6 @@
-/* A heat map of the first output as a PNG: a byte a pixel, by a palette of 255 colours and one that is transparent. The
- * only file that knows libpng (and of zlib its version). Made whole when the answer is opened, row by row: what a
- * picture takes in bytes is known only when it is made. */
+/* A heat map of the first output as a PNG: one byte per pixel, with a palette of 255 colours and one transparent entry.
+ * This is the only file that uses libpng (and zlib's version). The picture is drawn row by row when the answer is
+ * opened, because its size in bytes is known only once it is complete. */
 #include "api/formats/colours.h"
 #include "api/formats/legend.h"
 #include "api/formats/resolved.h"
@@ -14,12 +14,12 @@
 
 struct drawing {
     struct api_picture picture;
-    uint64_t zoom;          /* pixels of an element along each side */
+    uint64_t zoom;          /* pixels along each side of an element */
     uint64_t width, height; /* pixels of the whole */
     int cmap;
     struct api_legend legend;
     bool has_legend;
-    struct api_text request; /* NUL-terminated; empty: too long to be carried along */
+    struct api_text request; /* NUL-terminated; empty: too long to be included */
     struct api_text out;
     uint8_t *indices, *pixels; /* a row of elements, and of pixels */
     png_structp png;
@@ -57,7 +57,7 @@ static void on_give(png_structp png, png_voidp bytes)
 
 /* ---- The file ---- */
 
-/* What ignores transparency shows white there. */
+/* Viewers that ignore transparency show white there. */
 static void set_palette(struct drawing *d)
 {
     png_color palette[1 + API_COLOURS] = {{0xff, 0xff, 0xff}};
@@ -107,15 +107,15 @@ static void write_legend(struct drawing *d)
     }
 }
 
-/* Has no variables that a jump back could spoil. False: libpng has failed, for want of memory, since it is given
- * nothing that it could refuse. */
+/* Has no variables that longjmp could leave indeterminate. False: libpng has failed because memory ran out; it has no
+ * other reason to fail on this input. */
 static bool write_all(struct drawing *d)
 {
     if (setjmp(png_jmpbuf(d->png)))
         return false;
     png_set_write_fn(d->png, &d->out, on_bytes, on_flush);
     png_set_compression_level(d->png, API_PICTURE_COMPRESSION);
-    png_set_filter(d->png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE); /* indices are no amounts */
+    png_set_filter(d->png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE); /* filters do not help: indices are not quantities */
     write_head(d);
     for (size_t i = 0; i < d->picture.n_rows && !d->picture.is_left; i++)
         write_row(d, i);
@@ -171,7 +171,7 @@ static bool choose_zoom(struct drawing *d, const struct api_form *form, struct a
     return d->height + legend <= SIDE_MAX || fail_side(d, longer, form, problem);
 }
 
-/* Once the range is known: without one there is nothing to say. */
+/* Called once the range is known: without a range there is no legend. */
 static void add_legend(struct drawing *d)
 {
     size_t scale = api_legend_scale(d->width > d->height ? d->width : d->height);
@@ -189,8 +189,8 @@ static bool take_rows(struct drawing *d, struct api_problem *problem)
     return (d->indices && d->pixels) || api_fail_memory(problem);
 }
 
-/* Readers refuse long texts (libpng: 8 MB), and a million positions help nobody: without them the picture is as good.
- */
+/* Readers refuse long texts (libpng: 8 MB), and a list of a million positions has no use in a picture, so a long text
+ * is left out. */
 static bool print_request(struct drawing *d, const struct api_opening *opening, struct api_problem *problem)
 {
     api_resolved_print(&d->request, opening, &d->picture, d->zoom);
@@ -230,7 +230,7 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     return false;
 }
 
-/* Another zlib may find a shorter way to say the same pixels. */
+/* Another version of zlib may compress the same pixels to other bytes. */
 static const char *maker(void)
 {
     static _Thread_local char versions[64];

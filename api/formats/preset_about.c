@@ -1,4 +1,4 @@
-/* Where a preset comes from, and how certain that is. */
+/* The source of a preset, and how certain it is. */
 #include "api/formats/preset_about.h"
 
 void api_preset_about(struct api_text *text, const struct pe_preset *preset)

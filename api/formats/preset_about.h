@@ -1,4 +1,4 @@
-/* A public model, as the catalogue and the answers computed from it describe it. */
+/* The description of a public model in the catalogue and in the answers computed from it. */
 #ifndef API_FORMATS_PRESET_ABOUT_H
 #define API_FORMATS_PRESET_ABOUT_H
 

@@ -1,4 +1,4 @@
-/* The tensors' bytes and nothing else; the header Posenc-Tensors says what they are (a list of RFC 8941). */
+/* The tensors' bytes and nothing else; the header Posenc-Tensors describes them (a list as in RFC 8941). */
 #include "api/formats/format.h"
 
 #include <inttypes.h>

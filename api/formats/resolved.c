@@ -1,4 +1,4 @@
-/* The resolved request as JSON, for whoever finds a picture and wants its numbers. */
+/* The resolved request as JSON, for a reader who has a picture and wants its numbers. */
 #include "api/formats/resolved.h"
 #include "api/formats/colours.h"
 
@@ -21,7 +21,7 @@ static void add_field(struct api_text *text, const struct pe_field *field)
     api_text_value(text, &field->value);
 }
 
-/* Fields of the sequence, but for those that the configuration repeats. */
+/* The fields of the sequence, except those that the configuration repeats. */
 static bool is_of_sequence(const struct api_opening *opening, const char *name)
 {
     return pe_param_find(pe_sequence_params(), name) && !is_among(pe_plan_config(opening->plan), name);
@@ -50,7 +50,7 @@ static size_t add_fields(struct api_text *text, const struct api_opening *openin
     return n;
 }
 
-/* A model may have brought the sequence, as Swin's its window; then it brings it again. */
+/* A model may define the sequence, e.g. Swin's window; then the field that names the model defines it again. */
 static void add_sequence(struct api_text *text, const struct api_opening *opening)
 {
     if (add_fields(text, opening, is_of_sequence) == 0)
@@ -80,7 +80,8 @@ static void add_cut(struct api_text *text, const struct pe_cut *cut)
     api_text_put(text, "]");
 }
 
-/* That of the picture's output, which is then the only one. The first slice that fits counts, as in the core. */
+/* The slice of the picture's output, which is then the only one. The first slice that applies counts, as in the
+ * core. */
 static void add_slice(struct api_text *text, const struct api_form *form, const char *output)
 {
     size_t at = 0;
@@ -133,7 +134,7 @@ static uint32_t next_code(const char **p)
     return code;
 }
 
-/* tEXt is Latin-1, so what is beyond ASCII is escaped; in JSON of ours that occurs in strings only. */
+/* tEXt is Latin-1, so characters beyond ASCII are escaped; in our JSON they occur only in strings. */
 static void add_ascii(struct api_text *text, const struct api_text *from)
 {
     for (const char *p = from->bytes, *end = p + from->n; p < end;) {
@@ -153,7 +154,7 @@ void api_resolved_print(struct api_text *text, const struct api_opening *opening
 {
     struct api_text json;
     api_text_init(&json, text->max);
-    api_text_add(&json, opening->config, opening->config_bytes - 1); /* without its brace */
+    api_text_add(&json, opening->config, opening->config_bytes - 1); /* without its closing brace */
     add_sequence(&json, opening);
     add_form(&json, opening, picture, zoom);
     api_text_put(&json, "}");

@@ -4,8 +4,8 @@
 
 #include "api/formats/picture.h"
 
-/* Writes a JSON object in ASCII: the configuration, the sequence, and what the picture's form has come to, so that,
- * sent again, it gives the same picture. Tensors that were sent are not in it. zoom: 0 leaves it out. */
+/* Writes a JSON object in ASCII: the configuration, the sequence, and the resolved form of the picture. Sent as a
+ * request, it returns the same picture. It does not contain the tensors of the request. zoom: 0 leaves it out. */
 void api_resolved_print(struct api_text *text, const struct api_opening *opening, const struct api_picture *picture,
                         uint64_t zoom);
 

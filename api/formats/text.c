@@ -1,5 +1,6 @@
-/* The same picture for a terminal: two elements in a half block of two colours, or one in a character; below it a line
- * that says what it is. Shrunk to the columns there are by taking the first of each step, in rows as well. */
+/* The same picture for a terminal: two elements as a half block of two colours, or one element as a character, and a
+ * line below that describes it. The picture is shrunk to the available columns by taking the first element of each
+ * step, in rows as well. */
 #include "api/formats/colours.h"
 #include "api/formats/picture.h"
 
@@ -9,7 +10,7 @@
 
 enum { COLUMNS_USUAL = 80 };
 
-/* A gap among the darkest characters, so not one of them: maps hatch where they know nothing. */
+/* The character for a missing value, not one of the shades: maps hatch areas without data. */
 static const char characters[] = " .:-=+*#%@";
 static const char gap = '/';
 
@@ -18,7 +19,7 @@ struct drawing {
     struct api_text out;
     int cmap;
     uint8_t *upper, *lower; /* indices of two rows */
-    unsigned ink, paper;    /* indices of the terminal's colours now; 0: its own */
+    unsigned ink, paper;    /* colour indices set in the terminal now; 0: its default */
 };
 
 /* ---- Characters ---- */
@@ -35,7 +36,8 @@ static void put_characters(struct drawing *d)
 
 /* ---- Half blocks ---- */
 
-/* Says a colour only where it changes. which: 38 ink, 48 paper (ECMA-48's SGR, with 24 bits as ISO 8613-6 has them). */
+/* Writes a colour only when it changes. which: 38 foreground, 48 background (ECMA-48's SGR, with 24 bits as ISO 8613-6
+ * has them). */
 static void set_colour(struct drawing *d, int which, unsigned *now, unsigned index)
 {
     if (*now == index)
@@ -49,7 +51,7 @@ static void set_colour(struct drawing *d, int which, unsigned *now, unsigned ind
     api_text_format(&d->out, "\033[%d;2;%d;%d;%dm", which, c.red, c.green, c.blue);
 }
 
-/* The half that has a colour is the ink; what is transparent is the terminal's own paper. */
+/* The coloured half is drawn in the foreground; a transparent half shows the terminal's background. */
 static void put_cell(struct drawing *d, unsigned upper, unsigned lower)
 {
     set_colour(d, 48, &d->paper, upper ? lower : 0);

@@ -1,4 +1,4 @@
-/* Which reader a body belongs to. */
+/* Chooses the reader of a body. */
 #include "api/inputs/input.h"
 #include "api/inputs/json_in.h"
 #include "api/inputs/safetensors_head.h"
@@ -51,7 +51,8 @@ bool api_input_read(struct api_request *request, const char *content_type, const
     return input_find(type)->read(request, &body, problem);
 }
 
-/* Tensors sent under a type that says nothing (curl's default is a form's) would be JSON errors of little help. */
+/* Without this check, tensors sent with a meaningless type (curl's default is that of a form) would give unhelpful JSON
+ * errors. */
 bool api_json_body_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
     if (api_npy_looks_like(body->bytes, body->n))

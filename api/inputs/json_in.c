@@ -1,4 +1,4 @@
-/* JSON to values: the scan lifts the lists of numbers, jansson reads what is left, and its tree becomes pe_values. */
+/* JSON to values: the scan extracts the lists of numbers, jansson reads the rest, and its tree becomes pe_values. */
 #include "api/inputs/json_in.h"
 #include "api/json/json_load.h"
 #include "api/json/json_scan.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the conversion of one document carries along. */
+/* The state of one document's conversion. */
 struct reader {
     struct api_request *request;
     const struct api_scan *scan;
@@ -23,7 +23,7 @@ struct reader {
 
 /* ---- jansson's errors ---- */
 
-/* How a number is written that JSON has no word for; many writers leave it bare. */
+/* The spelling of a number that JSON cannot express; many writers omit its quotes. */
 static const char *number_hint(const char *words)
 {
     bool is_bare = strstr(words, "'NaN") || strstr(words, "'Inf") || strstr(words, "'-'");
@@ -74,7 +74,7 @@ static struct pe_value array_of(const struct reader *r, const struct api_lifted 
 
 static bool has_parts(const json_t *json) { return json_is_object(json) || json_is_array(json); }
 
-/* What stands under this name. Nobody asks where a value without parts stands. */
+/* The place of the value with this name. A scalar's place is never needed. */
 static bool convert_at(struct reader *r, const char *name, const json_t *json, struct pe_value *value)
 {
     if (!has_parts(json))
@@ -109,7 +109,7 @@ static bool convert_list(struct reader *r, const json_t *list, struct pe_value *
     return true;
 }
 
-/* Members that are null are left out: null means not given. */
+/* Members that are null are skipped: null means absent. */
 static bool convert_members(struct reader *r, const json_t *object, struct pe_field *fields, size_t *n)
 {
     *n = 0;
@@ -135,7 +135,7 @@ static bool convert_object(struct reader *r, const json_t *object, struct pe_val
     if (!convert_members(r, object, fields, &n))
         return false;
     *value = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
-    /* Only a tensor has a member of this name; the request's own `data` is not inside an object of the request. */
+    /* Only a tensor has a member of this name: the request's own `data` is at the top level, not in a nested object. */
     if (!r->is_plain && json_object_get(object, "data"))
         return api_tensor_read(&r->request->arena, value, r->pointer, r->problem);
     return true;
@@ -165,14 +165,14 @@ static bool fail_kind(const struct reader *r)
                     r->is_plain ? "{\"inputs\":[…]}" : "{\"scheme\":\"rope\",\"len\":8}");
 }
 
-/* A document that is a string or number alone is JSON, though jansson reads no such thing unless told to. */
+/* A document that is a string or number alone is JSON, though jansson reads such a document only with a flag. */
 static bool is_scalar(const char *text, size_t n)
 {
     struct api_json_error error;
     size_t begin = 0;
     while (begin < n && strchr(" \t\r\n", text[begin]))
         begin++;
-    if (begin < n && (text[begin] == '{' || text[begin] == '[')) /* of these the first tree is still there */
+    if (begin < n && (text[begin] == '{' || text[begin] == '[')) /* in these cases the first tree still exists */
         return false;
     struct api_arena arena = {0};
     json_t *json = api_json_load(&arena, text, n, JSON_DECODE_ANY, &error);
@@ -200,7 +200,8 @@ static bool add_members(struct reader *r, const json_t *root)
     return true;
 }
 
-/* Names and strings stay in jansson's tree, which is the request's; it takes the numbers of the scan's list too. */
+/* Names and strings stay in jansson's tree, which the request owns; the request also takes the scan's list of
+ * numbers. */
 static bool take_numbers(struct api_request *request, struct api_scan *scan)
 {
     double *numbers = scan->numbers.values;
@@ -228,7 +229,7 @@ static bool read_skeleton(struct reader *r, struct api_scan *scan, const char *t
     return add_members(r, root);
 }
 
-/* jansson 2.14 passes over a NUL byte after a number, so it is looked for here. JSON has none anywhere. */
+/* jansson 2.14 ignores a NUL byte after a number, so this function searches for one. JSON never contains a NUL. */
 static bool check_nul(const char *text, size_t n, const char *where, struct api_problem *problem)
 {
     const char *nul = memchr(text, '\0', n);

@@ -9,14 +9,14 @@
 bool api_json_read(struct api_request *request, const char *text, size_t n, const char *where,
                    struct api_problem *problem);
 
-/* The same, but an object with a member "data" stays an object: no tensor of ours. */
+/* The same, but an object with a member "data" stays an object and is not read as a tensor. */
 bool api_json_read_plain(struct api_request *request, const char *text, size_t n, const char *where,
                          struct api_problem *problem);
 
-/* Are n bytes of JSON within the limit --max-json (max; 0: no limit)? If not, *problem has the reason. */
+/* Whether n bytes of JSON are within the limit --max-json (max; 0: no limit). If not, *problem has the reason. */
 bool api_json_check_size(uint64_t max, uint64_t n, const char *where, struct api_problem *problem);
 
-/* Is text one JSON value and nothing else? If not, *problem has the reason, which begins with `where`. */
+/* Whether text is one JSON value and nothing else. If not, *problem has the reason, which begins with `where`. */
 bool api_json_check(const char *text, size_t n, const char *where, struct api_problem *problem);
 
 #endif

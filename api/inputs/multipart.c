@@ -14,7 +14,7 @@ struct delimiter {
     size_t n;
 };
 
-/* What is left of the body. */
+/* The rest of the body. */
 struct rest {
     const char *p, *end;
 };
@@ -35,8 +35,8 @@ static bool fail_body(struct api_problem *problem, const char *what)
 
 static bool is_space(char c) { return c == ' ' || c == '\t'; }
 
-/* A quoted string's content, backslashes undone. Returns where it ends, NULL if it does not, has no room, or holds a
- * NUL (here and below: that would hide what follows it). */
+/* The content of a quoted string, unescaped. Returns the end of the string; NULL if it has no end, does not fit, or
+ * contains a NUL (here and below: a NUL would hide the text behind it). */
 static const char *read_quoted(const char *p, const char *end, char *out, size_t room)
 {
     size_t n = 0;
@@ -95,7 +95,8 @@ static bool read_boundary(const char *parameters, struct delimiter *delimiter, s
 
 /* ---- Splitting ---- */
 
-/* What follows a delimiter: "--" ends the body, spaces and CRLF begin a part, anything else was no delimiter. */
+/* The text after a delimiter: "--" ends the body, spaces and CRLF begin a part; with any other text it is not a
+ * delimiter. */
 enum mark { MARK_NONE, MARK_PART, MARK_END };
 
 static enum mark read_mark(const char **p, const char *end)
@@ -111,7 +112,7 @@ static enum mark read_mark(const char **p, const char *end)
     return MARK_PART;
 }
 
-/* Moves rest behind the next delimiter; *stop is where it began. */
+/* Moves rest behind the next delimiter; *stop is the delimiter's start. */
 static enum mark next_mark(struct rest *rest, const struct delimiter *delimiter, const char **stop)
 {
     const char *found = rest->p;
@@ -185,7 +186,7 @@ static bool read_name(struct api_request *request, struct part *part, struct api
     return part->name || api_fail_memory(problem);
 }
 
-/* RFC 7578 has done away with encodings of parts; base64 read as .npy would be a riddle. */
+/* RFC 7578 has deprecated transfer encodings of parts; reading base64 as .npy would give a puzzling error. */
 static bool check_encoding(const struct part *part, const char *pointer, struct api_problem *problem)
 {
     static const char *const identities[] = {"binary", "8bit", "7bit"};
@@ -216,7 +217,7 @@ static bool read_tensor(struct api_request *request, const struct part *part, co
             part->name);
     if (!api_npy_parse(&request->arena, &file, &tensor, problem))
         return false;
-    /* The header in front of the numbers has been read; a copy that was put in order elsewhere is aligned. */
+    /* The header before the numbers has been read, so its bytes are spare; a reordered copy is aligned already. */
     size_t n_spare = (size_t)((const char *)tensor.data - part->bytes);
     return api_request_add_tensor(request, part->name, &tensor, n_spare, problem);
 }

@@ -1,4 +1,5 @@
-/* NumPy's .npy files, versions 1 to 3: a Python dict in ASCII, then the elements, axes and bytes in either order. */
+/* NumPy's .npy files, versions 1 to 3: a Python dict in ASCII, then the elements, with either axis order and either
+ * byte order. */
 #include "api/inputs/input.h"
 #include "api/operations.h"
 
@@ -34,7 +35,7 @@ static void skip_space(struct cursor *c)
         c->p++;
 }
 
-/* Passes the character if it comes next. */
+/* Skips the character if it comes next. */
 static bool take(struct cursor *c, char expected)
 {
     skip_space(c);
@@ -54,7 +55,7 @@ static bool take_word(struct cursor *c, const char *word)
     return true;
 }
 
-/* A Python string without escapes and without a NUL, which would hide what follows it; cut to fit. */
+/* A Python string without escapes and without a NUL, which would hide the text behind it; cut to fit. */
 static bool read_string(struct cursor *c, char *out, size_t room)
 {
     skip_space(c);
@@ -132,14 +133,14 @@ static bool read_dict(struct cursor *c, struct header *h)
 /* ---- Types ---- */
 
 static const struct {
-    const char *name; /* without the order of bytes */
+    const char *name; /* without the byte order */
     enum pe_dtype dtype;
 } types[] = {
     {"f4", PE_F32}, {"f8", PE_F64}, {"f2", PE_F16}, {"i1", PE_I8},  {"i2", PE_I16}, {"i4", PE_I32},
     {"i8", PE_I64}, {"u1", PE_U8},  {"u2", PE_U16}, {"u4", PE_U32}, {"u8", PE_U64}, {"b1", PE_BOOL},
 };
 
-/* '<' and '>' state the order of bytes, '=' is the writer's own (little-endian here), '|' none at all. */
+/* '<' and '>' state the byte order, '=' is the writer's own (taken as little-endian), '|' means that there is none. */
 static bool find_type(const char *descr, enum pe_dtype *dtype, bool *swapped)
 {
     *swapped = descr[0] == '>';
@@ -206,8 +207,8 @@ static void copy_element(char *dst, const char *src, size_t size, bool swapped)
         dst[i] = src[size - 1 - i];
 }
 
-/* Walks the elements in our order (last axis fastest) and keeps, axis by axis, the place in the file's: there, with
- * fortran_order, the first axis is fastest. */
+/* Visits the elements in our order (last axis fastest) and tracks, axis by axis, the place in the file, where with
+ * fortran_order the first axis is fastest. */
 static void reorder(char *dst, const char *src, const struct header *h, size_t size, bool swapped, uint64_t count)
 {
     uint64_t strides[PE_RANK_MAX] = {0}, index[PE_RANK_MAX] = {0}, step = size, at = 0;
@@ -268,7 +269,7 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
     return check_size(file, &h, tensor->dtype, data, problem) && set_data(arena, &h, swapped, data, tensor, problem);
 }
 
-/* A body of one .npy file: the tensor that the endpoint is about, the rest of the request stands in the query. */
+/* A body of one .npy file: the endpoint's main tensor. The rest of the request is in the query. */
 bool api_npy_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
     const char *name = api_operations[request->operation].tensor;

@@ -1,5 +1,5 @@
 /* NumPy's .npz files as np.savez writes them: a zip archive (PKWARE APPNOTE 6.3.10) of NAME.npy, stored. The directory
- * at the end says where everything is and is checked against what stands there; the request is in the query. */
+ * at the end lists the place of every entry, and is checked against the local headers; the request is in the query. */
 #include "api/inputs/input.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum {
     METHOD_STORED = 0,
 };
 
-/* A field that says this has its value in a zip64 extra. */
+/* A field with this value has its real value in the zip64 extra field. */
 #define ZIP64_MARK UINT32_MAX
 
 struct entry {
@@ -61,8 +61,8 @@ static uint32_t load(const char *p, size_t n_bytes)
 
 /* ---- The directory ---- */
 
-/* The record whose comment ends where the file does; a comment may hold a signature, so the last one that fits counts.
- */
+/* The record whose comment ends at the end of the file; a comment may contain a signature, so the last record that fits
+ * counts. */
 static const char *find_end(const struct archive *a)
 {
     if (a->n < END_BYTES)
@@ -104,7 +104,7 @@ static bool read_name(struct api_request *request, const struct archive *a, cons
     return entry->name || api_fail_memory(a->problem);
 }
 
-/* Header and data stand in front of the directory, under the name that the directory says. */
+/* Header and data come before the directory, and the header must repeat the directory's name. */
 static bool find_data(const struct archive *a, const char *central, struct entry *entry)
 {
     size_t size = load(central + 24, 4), n_name = load(central + 28, 2), at = load(central + 42, 4);

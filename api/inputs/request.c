@@ -44,14 +44,14 @@ bool api_request_add(struct api_request *request, const char *name, const struct
     return api_fail(problem, 400, pointer, "\"%.64s\" is given twice; give it once, in the body or in the query", name);
 }
 
-/* Moving within the body keeps a large upload from being held twice. */
+/* Moving within the body avoids a second copy of a large upload. */
 static const void *align(struct api_request *request, const struct pe_tensor *tensor, size_t size, size_t n_spare)
 {
     uint64_t count;
     size_t excess = (uintptr_t)tensor->data % size;
     if (!excess)
         return tensor->data;
-    pe_shape_count(tensor->shape, tensor->rank, &count); /* fits: the bytes are there */
+    pe_shape_count(tensor->shape, tensor->rank, &count); /* the product fits: the bytes exist */
     if (request->body_is_ours && n_spare >= excess)
         return memmove((char *)(uintptr_t)tensor->data - excess, tensor->data, (size_t)count * size);
     void *copy = api_arena_array(&request->arena, (size_t)count, size);

@@ -10,7 +10,7 @@
 
 struct api_weights;
 
-/* One owner: all that the fields point to ends with api_request_drop, except slices of the received body, which are
+/* One owner: api_request_drop frees everything that the fields point to, except slices of the received body, which are
  * borrowed from the caller until then. */
 struct api_request {
     enum pe_operation_id operation;
@@ -25,16 +25,18 @@ struct api_request {
 void api_request_init(struct api_request *request, enum pe_operation_id operation);
 void api_request_drop(struct api_request *request);
 
-/* Adds a field; name and what value points to are borrowed until api_request_drop. A name given already is 400. */
+/* Adds a field; name and what value points to are borrowed until api_request_drop. A name that is already present is
+ * 400. */
 bool api_request_add(struct api_request *request, const char *name, const struct pe_value *value,
                      struct api_problem *problem);
 
 /* Adds a tensor of the received bytes: data is borrowed, or copied if its address does not suit its elements. n_spare:
- * bytes before it that nobody needs any more; where they are enough and the body is ours, it is moved instead. */
+ * bytes before the data that are no longer needed; if they suffice for alignment and the body is writable, the data is
+ * moved instead. */
 bool api_request_add_tensor(struct api_request *request, const char *name, const struct pe_tensor *tensor,
                             size_t n_spare, struct api_problem *problem);
 
-/* Whether two names are one. A request has dozens compared, most of which differ in their first letter. */
+/* Whether two names are equal. A request compares dozens of names, most of which differ in their first letter. */
 static inline bool api_is(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
 
 const struct pe_value *api_request_find(const struct api_request *request,

@@ -1,5 +1,5 @@
 /* The reader of safetensors files: the length of a JSON header, the header, the data. Every rule of the reference
- * reader is held: entries sorted by offset cover the data without hole, overlap or rest. */
+ * reader is checked: entries sorted by offset cover the data without a gap, an overlap or bytes left over. */
 #include "api/inputs/safetensors_head.h"
 #include "api/json/json_load.h"
 #include "api/limits.h"
@@ -28,7 +28,7 @@ static uint64_t read_length(const char *bytes)
     return length;
 }
 
-/* No JSON text has '{' as its ninth byte after a length that fits the body, unless it is made to. */
+/* A JSON text does not have '{' as its ninth byte after eight bytes that form a plausible length, except on purpose. */
 bool api_safetensors_looks_like(const char *bytes, size_t n)
 {
     return n > PREFIX && bytes[PREFIX] == '{' && read_length(bytes) <= n - PREFIX;
@@ -68,7 +68,7 @@ static bool read_dtype(const json_t *json, enum pe_dtype *dtype)
     return false;
 }
 
-/* A list of n_max integers of at least 0 at most. */
+/* A list of at most n_max integers, each at least 0. */
 static bool read_sizes(const json_t *list, uint64_t *sizes, size_t n_max, size_t *n)
 {
     *n = json_array_size(list);
@@ -153,7 +153,7 @@ static bool read_header(struct file *f, struct api_arena *arena)
     return f->found->entries ? read_members(f, root) : api_fail_memory(f->problem);
 }
 
-/* What people take for one: their tensors are in it, after all. NULL: nothing known. */
+/* Names a file type that users mistake for safetensors, because it also contains tensors. NULL: not recognised. */
 static const char *other_kind(const char *bytes, size_t n)
 {
     if (n >= PREFIX && memcmp(bytes, "\x93NUMPY", 6) == 0)
@@ -186,7 +186,7 @@ static bool find_header(struct file *f, const char *bytes, size_t n)
 
 /* ---- The data ---- */
 
-/* Empty tensors share their offset with what follows; they come first. */
+/* Empty tensors share their offset with the next tensor; they come first. */
 static int compare(const void *left, const void *right)
 {
     const struct api_safetensor *a = left, *b = right;

@@ -17,7 +17,7 @@ struct api_safetensors {
     const char *request; /* the text in __metadata__.request, NULL if there is none */
 };
 
-/* Reads the n bytes of a file with at most n_max tensors. What is found is borrowed from the arena and from bytes. */
+/* Reads the n bytes of a file with at most n_max tensors. The result is borrowed from the arena and from bytes. */
 bool api_safetensors_parse(struct api_arena *arena, const char *bytes, size_t n, size_t n_max,
                            struct api_safetensors *found, struct api_problem *problem);
 

@@ -49,7 +49,7 @@ static bool find_members(struct draft *d, const struct pe_value *object)
 
 /* ---- Data, shape, dtype ---- */
 
-/* A number alone is a tensor of rank 0, an empty list one of no elements. */
+/* A single number is a tensor of rank 0, an empty list a tensor without elements. */
 static bool read_data(const struct draft *d, struct api_arena *arena, struct pe_tensor *tensor)
 {
     const struct pe_value *data = d->data;
@@ -103,7 +103,7 @@ static bool same_shape(const struct pe_tensor *a, const struct pe_tensor *b)
     return a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof a->shape[0]) == 0;
 }
 
-/* Flat data may have any shape of its count; nested data only its own. */
+/* Flat data may have any shape with the same number of elements; nested data only its own shape. */
 static bool apply_shape(const struct draft *d, struct pe_tensor *tensor)
 {
     struct pe_tensor stated;
@@ -112,7 +112,7 @@ static bool apply_shape(const struct draft *d, struct pe_tensor *tensor)
     if (!read_stated_shape(d, &stated))
         return false;
     uint64_t have = 1, want;
-    pe_shape_count(tensor->shape, tensor->rank, &have); /* fits: they are all in memory */
+    pe_shape_count(tensor->shape, tensor->rank, &have); /* the product fits: all elements are in memory */
     if (!pe_shape_count(stated.shape, stated.rank, &want))
         return fail_member(d, "shape", "shape has more than 2^63 elements");
     if (have != want) {
@@ -143,7 +143,7 @@ static bool read_dtype(const struct draft *d, enum pe_dtype *dtype)
     return fail_member(d, "dtype", what);
 }
 
-/* Least and greatest integer of each dtype that a double of the text can state exactly. */
+/* Least and greatest integer of each dtype that the double read from the text represents exactly. */
 static bool fits_integer(enum pe_dtype dtype, double x)
 {
     static const struct {
@@ -174,7 +174,7 @@ static bool check_integers(const struct draft *d, enum pe_dtype dtype, const dou
     return true;
 }
 
-/* One rounding from the number's text: through the double nearest to it. */
+/* The number's text is read as the nearest double, which is then rounded once. */
 static bool apply_dtype(const struct draft *d, struct api_arena *arena, struct pe_tensor *tensor)
 {
     enum pe_dtype dtype;

@@ -1,4 +1,4 @@
-/* What a stored safetensors file holds, kept without its JSON: tensors by name, with their places in the file. */
+/* The contents of a stored safetensors file without its JSON: tensors by name, with their places in the file. */
 #define _GNU_SOURCE /* qsort_r */
 #include "api/limits.h"
 #include "api/inputs/safetensors_head.h"
@@ -10,20 +10,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENDING_MAX = 100 }; /* of names of ours (core/models/weight_names.c) */
+enum { ENDING_MAX = 100 }; /* of posenc's names (core/models/weight_names.c) */
 
 struct place {
     const char *name;
     size_t n_name;
     struct pe_tensor tensor; /* without data: the file may be copied */
     size_t begin;            /* within the file */
-    size_t text_end;         /* within the text of all */
+    size_t text_end;         /* offset in the text of all */
 };
 
 struct api_tensors {
     size_t n;
-    uint32_t *by_ending;   /* [n], places by their names read backwards; behind them */
-    struct place places[]; /* by name; the names stand behind all */
+    uint32_t *by_ending;   /* [n], sorted by their names read backwards; the places follow them */
+    struct place places[]; /* by name; the names are stored after all of them */
 };
 
 /* ---- Orders ---- */
@@ -33,7 +33,7 @@ static int compare(const void *left, const void *right)
     return strcmp(((const struct place *)left)->name, ((const struct place *)right)->name);
 }
 
-/* Backwards, an end before what has more in front of it. */
+/* Compares from the end; a suffix comes before the names that end with it. */
 static int compare_endings(const char *a, size_t n_a, const char *b, size_t n_b)
 {
     for (size_t k = 1; k <= n_a && k <= n_b; k++)
@@ -64,7 +64,7 @@ static void print_place(struct api_window *window, const struct place *place, bo
     api_window_add(window, text.bytes, text.n);
 }
 
-/* Once, when the file is stored: requests that name it find in it without looking at all of it. */
+/* Runs once, when the file is stored, so that requests find tensors in it without a full scan. */
 static void put_in_order(struct api_tensors *kept)
 {
     struct api_window window = api_window_of_length();
@@ -77,7 +77,7 @@ static void put_in_order(struct api_tensors *kept)
     qsort_r(kept->by_ending, kept->n, sizeof *kept->by_ending, compare_places, kept->places);
 }
 
-/* One block of memory: the tree of a header is many times as large. */
+/* One block of memory, because the JSON tree of a header is many times as large. */
 static struct api_tensors *keep(const struct api_safetensors *found, const char *bytes)
 {
     size_t n_names = 0, n = found->n_entries;
@@ -150,15 +150,15 @@ bool api_tensors_find(const struct api_tensors *tensors, const char *name, size_
 
 /* ---- Endings ---- */
 
-/* The first place by ending that does not come before .ending, whatever is in front of the dot; or, behind: the first
- * that comes after all of them. */
+/* The first name, in the order of endings, that does not come before ".ending"; or, if behind, the first after all
+ * names with that ending. */
 static size_t bound_of(const struct api_tensors *tensors, const char *ending, size_t n, bool behind)
 {
     size_t low = 0, high = tensors->n;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         const struct place *place = &tensors->places[tensors->by_ending[middle]];
-        size_t n_last = place->n_name < n ? place->n_name : n; /* as much of it as there is to compare */
+        size_t n_last = place->n_name < n ? place->n_name : n; /* only as much of it as the ending has */
         int order = compare_endings(place->name + place->n_name - n_last, n_last, ending, n);
         if (order < 0 || (order == 0 && behind))
             low = middle + 1;
@@ -168,7 +168,7 @@ static size_t bound_of(const struct api_tensors *tensors, const char *ending, si
     return low;
 }
 
-/* Into the first n_max of all that come, in order. */
+/* Inserts into the list of the first n_max names, in order. */
 static void insert(size_t *found, size_t *n_found, size_t n_max, size_t i)
 {
     size_t at = *n_found;

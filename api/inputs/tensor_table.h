@@ -1,4 +1,4 @@
-/* Stored weights inside the language: finding tensors in a file that has been read. */
+/* Stored weights inside api/: finding tensors in a file that has been read. */
 #ifndef API_INPUTS_TENSOR_TABLE_H
 #define API_INPUTS_TENSOR_TABLE_H
 
@@ -6,7 +6,7 @@
 #include "api/problem.h"
 #include "api/json/window.h"
 
-/* api_tensors_read for those who answer: NULL fills *problem. */
+/* api_tensors_read for handlers: if it returns NULL, it fills *problem. */
 struct api_tensors *api_tensors_parse(const char *bytes, size_t n, struct api_problem *problem);
 
 size_t api_tensors_count(const struct api_tensors *tensors);
@@ -15,10 +15,10 @@ const char *api_tensors_name(const struct api_tensors *tensors, size_t i); /* in
 struct pe_tensor api_weights_tensor(const struct api_weights *weights, size_t i);
 bool api_tensors_find(const struct api_tensors *tensors, const char *name, size_t *i);
 /* How many have a name that is `ending` (n bytes) or ends with it behind a dot. found has the first of them by name,
- * n_max at most, *n_found of them before and after the call: those of several endings are put together so. */
+ * n_max at most, *n_found of them before and after the call, so that calls with several endings append to one list. */
 size_t api_tensors_ending(const struct api_tensors *tensors, const char *ending, size_t n, size_t *found,
                           size_t *n_found, size_t n_max);
-/* All as members of a JSON object, "name":{"dtype":…,"shape":…}. What the window skips costs nothing. */
+/* All as members of a JSON object, "name":{"dtype":…,"shape":…}. Text that the window skips costs nothing. */
 void api_tensors_print(const struct api_tensors *tensors, struct api_window *window);
 
 bool api_fail_weight_name(struct api_problem *problem, const char *pointer, const char *name);

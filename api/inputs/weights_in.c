@@ -1,4 +1,4 @@
-/* Stored weights in a request: which file, which of its tensors, under which names. */
+/* Stored weights in a request: chooses the file, its tensors, and their names in the request. */
 #include "api/inputs/weights_in.h"
 #include "api/inputs/tensor_table.h"
 
@@ -9,7 +9,7 @@
 struct adding {
     const struct api_store *store;
     struct api_request *request;
-    const char *name, *sha256;  /* sha256: NULL if not given */
+    const char *name, *sha256;  /* sha256: NULL if absent */
     const struct pe_value *map; /* likewise */
     const char *pointer;        /* of the name */
     const struct api_weights *weights;
@@ -84,7 +84,7 @@ static void let_go(void *self)
     hold->store->release(hold->store->self, hold->weights);
 }
 
-/* Until the request ends, and so for as long as its answer is being made. */
+/* Held until the request ends, and so as long as its answer is being computed. */
 static bool keep(struct adding *a)
 {
     struct hold *hold = api_arena_alloc(&a->request->arena, sizeof *hold);
@@ -143,7 +143,7 @@ static bool list_is_cut(const char *list)
     return used >= n_more && strcmp(list + used - n_more, more) == 0;
 }
 
-/* Appends name to a list; what has no room any more becomes one "…". */
+/* Appends name to a list; the names that do not fit are replaced by one "…". */
 static void list_add(char *list, size_t room, const char *name)
 {
     size_t used = strlen(list);
@@ -170,7 +170,7 @@ static bool add_tensor(struct adding *a, const char *field, size_t i)
 {
     struct pe_tensor tensor = api_weights_tensor(a->weights, i);
     uint64_t count;
-    pe_shape_count(tensor.shape, tensor.rank, &count); /* fits: the bytes are there */
+    pe_shape_count(tensor.shape, tensor.rank, &count); /* the product fits: the bytes exist */
     a->n_bytes += (size_t)count * pe_dtype_size(tensor.dtype);
     a->n_added++;
     return api_request_add_tensor(a->request, field, &tensor, 0, a->problem);
@@ -229,9 +229,9 @@ static bool add_by_map(struct adding *a)
 
 /* ---- By name ---- */
 
-enum { SHOWN_MAX = 64 }; /* more than a message has room for: their names have ten letters and more */
+enum { SHOWN_MAX = 64 }; /* more than fit into a message: their names have at least ten letters */
 
-/* Those whose name has one of the endings, "a|b": how many, and the first of them by name. */
+/* The tensors whose name has one of the endings, "a|b": their number, and the first of them by name. */
 static size_t find_endings(const struct api_tensors *tensors, const char *endings, size_t *found, size_t *n_found)
 {
     size_t n_all = 0;
@@ -243,8 +243,8 @@ static size_t find_endings(const struct api_tensors *tensors, const char *ending
     return n_all;
 }
 
-/* The tensor that the file has under our name, else the only one of a name checkpoints use. How many there are; those
- * of them that are too many go to list. */
+/* The file's tensor with posenc's name, else its only tensor with a name that checkpoints use. Returns the number of
+ * candidates; if there are too many, their names go to list. */
 static size_t choose(const struct adding *a, const struct pe_weight_name *take, size_t *chosen, char *list, size_t room)
 {
     const struct api_tensors *tensors = a->weights->tensors;
@@ -278,8 +278,8 @@ static bool fail_many(const struct adding *a, const char *take, size_t n, const 
                     a->name, n, take, list, take);
 }
 
-/* What the request sends itself counts before the file. Where several fit, none is guessed or left out: a layer's
- * weights in the place of another's would be a wrong answer that looks right. */
+/* A tensor in the request takes precedence over the file. If several tensors of the file match, none is guessed or
+ * skipped: the weights of the wrong layer would give a wrong answer that looks right. */
 static bool add_by_name(struct adding *a)
 {
     char list[280];

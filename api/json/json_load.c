@@ -1,9 +1,9 @@
-/* jansson's parser, with an allocator of ours: a small request is some forty nodes and names, which cost less in the
- * arena of their request, where none is freed by itself.
+/* jansson's parser, with our own allocator: a small request has some forty nodes and names, which cost less in the
+ * request's arena, where none is freed individually.
  *
- * Out of memory the parser (2.14) does not always stop: where the buffer of its current token cannot grow, the byte is
- * lost, and a string without its closing quote is read on behind its end. So it is left at once instead, by longjmp.
- * What it has made is the arena's; it holds nothing else: no lock, no file. */
+ * When memory runs out, the parser (2.14) does not always stop: if the buffer of its current token cannot grow, it
+ * drops the byte, and it reads a string without its closing quote past its end. So the allocator leaves the parser at
+ * once, by longjmp. Everything that the parser has allocated belongs to the arena, and it holds no lock and no file. */
 #include "api/json/json_load.h"
 
 #include "api/limits.h"
@@ -40,15 +40,17 @@ static void release(void *place)
         free(place);
 }
 
-/* At the start of every program that reads JSON, tests too: trees of another allocator would never be freed. */
+/* Runs at the start of every program that reads JSON, tests included: trees from another allocator would never be
+ * freed. */
 __attribute__((constructor)) static void set_allocator(void) { json_set_alloc_funcs(allocate, release); }
 
 void api_json_setup(void)
 {
-    json_object_seed(0); /* random: nobody can prepare names that collide; members keep the order of the text anyway */
+    json_object_seed(
+        0); /* random, so that a client cannot prepare names that collide; members keep the order of the text anyway */
 }
 
-/* The load is the caller's: what setjmp's own function keeps in registers would be lost. */
+/* The caller owns load: variables that the function of setjmp keeps in registers would be lost. */
 static void parse(struct load *load, const char *text, size_t n, size_t flags, json_error_t *error)
 {
     current = load;
@@ -81,7 +83,7 @@ json_t *api_json_load(struct api_arena *arena, const char *text, size_t n, size_
         return NULL;
     }
     error->status = status_of(json_error_code(library));
-    error->at = library->position > 0 ? (size_t)library->position - 1 : 0; /* its position is behind the token */
+    error->at = library->position > 0 ? (size_t)library->position - 1 : 0; /* jansson's position is behind the token */
     error->text = library->text;
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* One pass over JSON text: lists of numbers go to our own reader, everything else is copied. The pass follows strings,
- * brackets and names just far enough for that and for saying where it is. */
+/* One pass over JSON text: lists of numbers go to our own reader, everything else is copied. The pass tracks strings,
+ * brackets and names only as far as this and the pointers of error messages require. */
 #include "api/json/json_scan.h"
 #include "api/limits.h"
 
@@ -13,7 +13,7 @@ enum { ASK_BYTES = 1 << 20 };
 struct level {
     bool is_object;
     bool in_tokens;          /* under a member of this name, at whatever depth */
-    bool in_slice;           /* likewise: its lists have indices beside ranges */
+    bool in_slice;           /* likewise; its lists mix indices and ranges */
     const char *key;         /* of the member being read, raw text between its quotes; NULL before the first */
     size_t key_bytes, index; /* index: of the item being read */
 };
@@ -22,15 +22,15 @@ struct scanner {
     struct api_scan *scan;
     const char *text, *end, *p;
     const char *ask_at;
-    const char *kept; /* what the skeleton does not have yet begins here */
-    size_t n;         /* bytes of the skeleton, those included */
+    const char *kept; /* start of the text not yet copied to the skeleton */
+    size_t n;         /* bytes of the skeleton, including that text */
     bool is_full;
-    const char *where; /* begins every message */
+    const char *where; /* the beginning of every message */
     unsigned depth;
-    struct level levels[API_DEPTH_MAX + 1]; /* [0] is outside of everything */
-    const char *string;                     /* the last string passed: a key, if ':' follows */
+    struct level levels[API_DEPTH_MAX + 1]; /* [0] is the top level, outside of all brackets */
+    const char *string;                     /* the last string read: a key, if ':' follows */
     size_t string_bytes;
-    bool in_string;                        /* the text ends within one */
+    bool in_string;                        /* the text ends inside a string */
     char overflow_pointer[PE_POINTER_MAX]; /* where the skeleton became too large */
 };
 
@@ -50,7 +50,7 @@ void api_scan_drop(struct api_scan *scan)
 
 size_t api_scan_origin(const struct api_scan *scan, size_t skeleton_at)
 {
-    size_t low = 0, high = scan->n_lifted; /* lifted[low-1] is the last that begins before the place */
+    size_t low = 0, high = scan->n_lifted; /* lifted[low-1] is the last list that begins before the place */
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (scan->lifted[middle].skeleton_at < skeleton_at)
@@ -73,7 +73,8 @@ struct api_place api_place_of(const char *text, size_t n, size_t at)
         if (text[i] == '\n')
             place = (struct api_place){.line = place.line + 1, .column = 1};
         else
-            place.column += ((unsigned char)text[i] & 0xc0) != 0x80; /* continuation bytes belong to one character */
+            place.column +=
+                ((unsigned char)text[i] & 0xc0) != 0x80; /* a continuation byte does not start a character */
     }
     return place;
 }
@@ -103,8 +104,8 @@ static bool fail_here(const struct scanner *s, int status, const char *what, str
 
 /* ---- The skeleton ---- */
 
-/* n bytes more of the skeleton. One that is full goes on being scanned: a truncated text must be told so, whatever its
- * size. */
+/* Counts n more bytes of the skeleton. If the skeleton is full, the scan goes on, because a truncated text must be
+ * reported as such whatever its size. */
 static void count(struct scanner *s, size_t n)
 {
     s->n += n;
@@ -114,7 +115,7 @@ static void count(struct scanner *s, size_t n)
     pointer_print(s, s->overflow_pointer);
 }
 
-/* What stands in front of a list that is lifted, and its stand-in. */
+/* Copies the text before an extracted list, and writes the stand-in. */
 static void replace(struct scanner *s, const char *list, const char *behind, const char *stand_in)
 {
     struct api_text *replaced = &s->scan->replaced;
@@ -175,8 +176,8 @@ static bool open_bracket(struct scanner *s, struct api_problem *problem)
     return true;
 }
 
-/* A list: lifted if it is all numbers, entered if not. A list under "tokens" with a string in it was read as numbers
- * only because its strings are the names of non-finite ones; it is given back. */
+/* A list is extracted if it contains only numbers, and entered otherwise. A list under "tokens" that contains a string
+ * was read as numbers only because "NaN", "Infinity" and "-Infinity" count as such; it is put back. */
 static bool take_list(struct scanner *s, struct api_problem *problem)
 {
     struct api_lifted lifted = {.text_at = (size_t)(s->p - s->text), .first = s->scan->numbers.n};
@@ -207,7 +208,7 @@ static bool take_list(struct scanner *s, struct api_problem *problem)
     return true;
 }
 
-/* Has the client left? Asked each time so much text has been passed: some milliseconds. */
+/* Whether the client has left; checked once per this many bytes of text, which is some milliseconds. */
 static bool is_left(struct scanner *s)
 {
     if (s->p < s->ask_at)
@@ -247,7 +248,7 @@ static void pass_mark(struct scanner *s, char c)
     else if (c == ',')
         s->levels[s->depth].index++;
     else if (s->depth)
-        s->depth--; /* ']' or '}'; whether it fits its opening is the JSON library's to say */
+        s->depth--; /* ']' or '}'; the JSON library checks that it matches its opening bracket */
     s->p++;
     count(s, 1);
 }
@@ -297,7 +298,7 @@ bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char
         if (!pass_next(&s, problem))
             return false;
     if (pe_was_cancelled())
-        return api_fail_memory(problem); /* any refusal will do */
+        return api_fail_memory(problem); /* any refusal will do, because nobody reads it */
     finish(&s);
     return check_full(&s, problem);
 }

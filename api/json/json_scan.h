@@ -7,9 +7,9 @@
 
 /* A list of numbers taken out of the text. */
 struct api_lifted {
-    size_t text_at, text_bytes;         /* where it stands in the original */
-    size_t skeleton_at, skeleton_bytes; /* where its stand-in does */
-    size_t first;                       /* of its numbers in the common list */
+    size_t text_at, text_bytes;         /* its place in the original text */
+    size_t skeleton_at, skeleton_bytes; /* the place of its stand-in */
+    size_t first;                       /* of its first number in the common list */
     unsigned rank;
     uint64_t shape[PE_RANK_MAX];
 };
@@ -23,14 +23,14 @@ struct api_scan {
     struct api_doubles numbers; /* of all lists, one after the other */
     struct api_lifted *lifted;
     size_t n_lifted, lifted_room;
-    struct api_problem
-        too_deep; /* of the first list with too many levels; status 0: none. A fault only if all is JSON. */
+    struct api_problem too_deep; /* of the first list with too many levels; status 0: none. It is reported only if the
+                                    whole text is JSON. */
 };
 
 /* Initialize scan with api_scan_init; the text is borrowed until api_scan_drop. where begins the messages ("" or "part
- * \"request\": "). Lists under the name "tokens" that hold strings are left in place: there "NaN" is a word. Under the
- * name "slice" lists may be ragged: they are entered. Syntax is the JSON library's to judge; refused here are depth,
- * ragged and too deep lists, and too much of anything. */
+ * \"request\": "). Lists under the name "tokens" that hold strings are left in place: there "NaN" is a word. Lists
+ * under the name "slice" may be ragged: they are entered, not extracted. The JSON library checks the syntax; the scan
+ * refuses excessive depth, ragged lists, and anything over a limit. */
 void api_scan_init(struct api_scan *scan);
 bool api_scan_text(struct api_scan *scan, const char *text, size_t n, const char *where, struct api_problem *problem);
 void api_scan_drop(struct api_scan *scan);

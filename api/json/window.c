@@ -1,4 +1,4 @@
-/* Text that passes a window. */
+/* Printing through a window. */
 #include "api/json/window.h"
 #include "api/text.h"
 
@@ -30,7 +30,7 @@ void api_window_put(struct api_window *window, const char *string) { api_window_
 
 enum { CHUNK = 64, ESCAPED_MAX = 6 }; /* \u0001 */
 
-/* Bytes of whole characters, CHUNK at most. */
+/* The number of bytes, at most CHUNK, that ends with a whole character. */
 static size_t chunk_bytes(const char *utf8, size_t n)
 {
     size_t end = n < CHUNK ? n : CHUNK;
@@ -41,7 +41,7 @@ static size_t chunk_bytes(const char *utf8, size_t n)
 
 void api_window_string(struct api_window *window, const char *utf8)
 {
-    char room[CHUNK * ESCAPED_MAX + 3]; /* quotes, and the end that vsnprintf writes */
+    char room[CHUNK * ESCAPED_MAX + 3]; /* quotes, and the NUL that vsnprintf writes */
     api_window_add(window, "\"", 1);
     for (size_t n = strlen(utf8), end; n > 0; utf8 += end, n -= end) {
         struct api_text text = {.bytes = room, .room = sizeof room, .max = sizeof room};

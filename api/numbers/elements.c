@@ -1,5 +1,5 @@
-/* Elements of a tensor as nested JSON lists. Which brackets stand around element i follows from i alone, so that any
- * range can be printed without the ones before it. */
+/* Elements of a tensor as nested JSON lists. The brackets around element i follow from i alone, so any range can be
+ * printed without the elements before it. */
 #include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 
@@ -16,8 +16,8 @@ void api_elements_init(struct api_elements *elements, enum pe_dtype dtype, const
     elements->width = api_number_width(dtype, digits) + 1 + 2 * (size_t)rank;
 }
 
-/* Lists that begin with element i are those that end before it: i is a multiple of their size. Sizes divide one
- * another, from the row outwards, so the first that does not fit ends the search. */
+/* The lists that begin with element i are as many as end just before it: i is a multiple of their size. From the row
+ * outwards each size divides the next, so the first size that does not divide i ends the search. */
 static unsigned n_lists_at(const struct api_elements *elements, uint64_t i)
 {
     unsigned n = 0;
@@ -42,7 +42,7 @@ struct written {
     size_t bytes; /* of the text */
 };
 
-/* Below this a row's own numbers cost no more than the comparison. */
+/* Below this length printing a row's numbers costs no more than the comparison. */
 enum { ROW_TO_COMPARE_MIN = 8 };
 
 /* The text up to the comma before its last number. */
@@ -54,10 +54,10 @@ static size_t all_but_last(const struct written *before)
     return n - 1;
 }
 
-/* Writes a row of n values at `from`, and *end is the end of its text, if the row before spells it: the same values
- * (repeated positions, heads alike), or moved by one behind a new first one, as in every map of k_pos - q_pos
- * (Toeplitz, where it has no lines), of which so only one number a row is put into digits. Values are compared, so it
- * holds for any scheme; where rows differ the comparison ends at once. */
+/* Writes a row of n values at `from` and sets *end to the end of its text, if the text of the previous row can be
+ * reused. That row has the same values (repeated positions, equal heads), or the same values shifted by one after a new
+ * first value, e.g. any function of k_pos - q_pos (a Toeplitz output without stored lines); then only one number per
+ * row is printed. The values are compared, so this works for any scheme; if rows differ, the comparison ends early. */
 static bool spelled_by(const struct written *before, const struct api_elements *elements, const char *from, size_t n,
                        char *dst, char **end)
 {

@@ -1,5 +1,5 @@
-/* Texts of lines. An element of a Toeplitz matrix of R rows and C columns is one of R+C-1 numbers, so a map of 1024 by
- * 1024 has 512 times as many elements as texts; its rows are then copied as fast as memory takes them. */
+/* The texts of lines. An element of a Toeplitz matrix of R rows and C columns is one of R+C-1 numbers, so a map of 1024
+ * by 1024 has 512 times as many elements as texts; its rows are then copied at the speed of memory. */
 #include "api/numbers/lines.h"
 #include "api/limits.h"
 #include "api/numbers/numbers.h"
@@ -46,7 +46,7 @@ bool api_lines_new(struct api_arena *arena, const struct pe_plan *plan, size_t i
 
 struct line {
     char *values, *text;
-    uint32_t *begins; /* [n + 1]: of each number's text; the last is one behind the comma that would follow */
+    uint32_t *begins; /* [n + 1]: start of each number's text; the last is one past the comma that would follow */
 };
 
 static struct line line_of(const struct api_lines *lines, uint64_t matrix)
@@ -58,10 +58,10 @@ static struct line line_of(const struct api_lines *lines, uint64_t matrix)
     return l;
 }
 
-/* Numbers that are printed before commas are looked for: their text is still in the first-level cache. */
+/* Numbers printed between two searches for commas: their text is still in the first-level cache. */
 enum { AT_ONCE = 256 };
 
-/* False: nobody waits for it any more, and it may be half made. */
+/* False: the client has left, and the line may be incomplete. */
 static bool make_line(const struct api_lines *lines, uint64_t matrix)
 {
     struct line l = line_of(lines, matrix);

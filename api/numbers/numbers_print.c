@@ -1,9 +1,9 @@
-/* Numbers to JSON text: arrays of any dtype, shortest or with fixed digits. Digits are made eight
- * at a time in a 64-bit word.
+/* Numbers to JSON text: arrays of any dtype, shortest or with fixed digits. Digits are computed eight at a time in a
+ * 64-bit word.
  *
- * The printers of one number write whole words, so they may touch up to WINDOW bytes from their
- * start or 16 behind their end; api_numbers_print keeps that inside the caller's room. Where the
- * machine can, api/kernels/ prints most of an array of f32 and this file the rest. */
+ * The printers of one number write whole words, so they may overwrite up to WINDOW bytes from their start or 16 behind
+ * their end; api_numbers_print keeps these bytes inside the caller's buffer. If the processor has AVX2, kernels/ prints
+ * most of an array of f32, and this file prints the rest. */
 #include "api/numbers/kernels/numbers.h"
 #include "api/numbers/numbers.h"
 #include "api/numbers/numbers_shortest.h"
@@ -18,7 +18,8 @@
 
 enum { WINDOW = 36, LONGEST = 1 + 309 + 1 + API_DIGITS_MAX };
 
-/* How many of an array are its last: at least so many, at most as many more as go together. */
+/* The number of an array's last numbers that are printed apart: at least this many, and at most one group of the kernel
+ * more. */
 enum { N_LAST_MIN = 2, N_LAST = API_NUMBERS_AT_ONCE };
 _Static_assert(API_NUMBER_MAX >= (int)WINDOW, "api_real_print and api_integer_print write words");
 
@@ -101,11 +102,10 @@ struct digits {
     int n, exponent;
 };
 
-/* From 0.0001 on. The digits of a small number stand behind as much of "0.000" as it has zeros;
- * those of a large one at its start, and again, without the whole ones, behind the point. One path
- * for both, for whether a number is below one no processor can guess. The words are ASCII in one
- * 128-bit number: shifting it by whole digits moves them in the text. is_short (a constant): the
- * first word is enough, as for nine digits below 10^8. */
+/* From 0.0001 on. The digits of a small number stand behind as much of "0.000" as it has zeros; those of a large one at
+ * its start, and again, without the whole ones, behind the point. Both take one path, because no processor can predict
+ * whether a number is below one. The words are ASCII in one 128-bit number: shifting it by whole digits moves them in
+ * the text. is_short (a constant): the first word is enough, as for nine digits below 10^8. */
 IN_LOOP char *layout_plain(char *dst, const struct digits *d, unsigned __int128 text, bool is_short)
 {
     int e = d->exponent, start = e < 0 ? 1 - e : 0, whole = e < 0 ? 0 : e;
@@ -134,7 +134,7 @@ IN_LOOP char *layout_exponent(char *dst, const struct digits *d, unsigned __int1
     return word_print(dst, size);
 }
 
-/* All the forms, which change where those of Python's repr do. */
+/* All the forms, which change at the same exponents as those of Python's repr. */
 static char *layout_any(char *dst, struct digits d)
 {
     unsigned __int128 text = (unsigned __int128)(d.words[1] | ASCII_ZEROS) << 64 | d.words[0] | ASCII_ZEROS;
@@ -232,8 +232,7 @@ IN_LOOP char *shortest_print(char *dst, struct real x, bool is_wide)
 
 /* ---- Fixed digits ---------------------------------------------------------------------------------------------- */
 
-/* The fraction, scaled to an integer of `digits` digits; the point of digits = 0 is followed by a
- * zero all the same. */
+/* The fraction, scaled to an integer of `digits` digits; with digits = 0 the point is still followed by a zero. */
 IN_LOOP char *fraction_print(char *dst, uint64_t fraction, int digits)
 {
     if (digits <= 8) {
@@ -243,12 +242,12 @@ IN_LOOP char *fraction_print(char *dst, uint64_t fraction, int digits)
     uint64_t sixteen = digits == 17 ? fraction / 10 : fraction * tens[16 - digits];
     store(dst, digits_of(sixteen / tens[8]) | ASCII_ZEROS);
     store(dst + 8, digits_of(sixteen % tens[8]) | ASCII_ZEROS);
-    dst[16] = (char)('0' + fraction % 10); /* the seventeenth, or to be overwritten */
+    dst[16] = (char)('0' + fraction % 10); /* the seventeenth digit, or a byte that is overwritten later */
     return dst + digits;
 }
 
-/* Numbers without a fraction. From 2^64 on libc writes the exact digits; they are hundreds and
- * hardly ever asked for. */
+/* Numbers without a fraction. From 2^64 on libc writes the exact digits; there can be hundreds, and they are rarely
+ * requested. */
 static char *whole_print(char *dst, struct real x, int digits)
 {
     *dst = '-';
@@ -261,14 +260,13 @@ static char *whole_print(char *dst, struct real x, int digits)
     return fraction_print(dst, 0, digits);
 }
 
-/* fraction / 2^s · 10^digits to the nearest integer, ties to the even neighbour where `odd` says
- * that rounding down leaves an odd number. Exact: fraction < 2^53 and 10^17 < 2^57 fit 128 bits
- * together. */
+/* fraction / 2^s · 10^digits to the nearest integer, ties to the even neighbour; `odd`: rounding down gives an odd
+ * number. Exact: fraction < 2^53 and 10^17 < 2^57 fit 128 bits together. */
 IN_LOOP uint64_t scaled_round(uint64_t fraction, int s, int digits, bool odd)
 {
     unsigned __int128 product = (unsigned __int128)fraction * tens[digits];
     if (s >= 128)
-        return 0; /* the product is below 2^110: less than a half */
+        return 0; /* the product is below 2^110, less than one half */
     unsigned __int128 half = (unsigned __int128)1 << (s - 1), rest = product & (half + (half - 1));
     uint64_t down = (uint64_t)(product >> s);
     return down + (rest > half || (rest == half && (digits ? down & 1 : odd)));
@@ -336,7 +334,7 @@ static char *print_one(char *dst, float x, int digits)
     return digits == API_DIGITS_SHORTEST ? shortest_print(dst, real, false) : fixed_print(dst, real, digits);
 }
 
-/* Prints as many of n numbers as go together, and says in *n_done how many. */
+/* Prints those of n numbers that fill whole groups of the kernel, and sets *n_done to their number. */
 static char *many_f32(char *dst, const void *src, size_t n, int digits, size_t *n_done)
 {
     *n_done = n - n % API_NUMBERS_AT_ONCE;
@@ -401,8 +399,8 @@ static char *print_rows(char *dst, enum pe_dtype dtype, const void *src, size_t 
     return row(dst, (const char *)src + n_done * pe_dtype_size(dtype), n - n_done, digits);
 }
 
-/* Where little room is left the last numbers go through a buffer: there the window of a word behind the text would pass
- * the caller's room. They are as many as go together, which costs the others of a row nothing. */
+/* The last numbers of an array go through a buffer, because the word stores behind their text would pass the end of the
+ * caller's buffer. They are whole groups of the kernel, so the other numbers lose no speed. */
 char *api_numbers_print(char *dst, enum pe_dtype dtype, const void *src, size_t n, int digits)
 {
     assert(dtype >= 0 && dtype < PE_N_DTYPES && digits >= API_DIGITS_SHORTEST && digits <= API_DIGITS_MAX);

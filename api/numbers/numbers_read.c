@@ -1,10 +1,9 @@
 /* JSON text to numbers: arrays of them, nested, and the nearest double of one decimal.
  *
- * Three routes to the same, correctly rounded, double: up to 19 digits by one or two products with
- * a 128-bit power of ten (Daniel Lemire, "Number parsing at a gigabyte per second"; Mushtak and
- * Lemire, "Fast number parsing without fallback", for why that always decides); more digits by the
- * same with their first 19 and these plus one, if both agree; else libc on at most as many digits
- * as can matter. */
+ * Three methods give the same, correctly rounded double: up to 19 digits by one or two products with a 128-bit power of
+ * ten (Daniel Lemire, "Number parsing at a gigabyte per second"; Mushtak and Lemire, "Fast number parsing without
+ * fallback", for the proof that this always decides); more digits by the same with their first 19 and these plus one,
+ * if both agree; else libc, on at most as many digits as can affect the result. */
 #include "api/numbers/kernels/numbers.h"
 #include "api/numbers/numbers.h"
 #include "api/numbers/numbers_powers.h"
@@ -41,7 +40,7 @@ static double subnormal_round(uint64_t m, int shift)
     if (shift > 63)
         return 0;
     m >>= shift;
-    return double_of((m + (m & 1)) >> 1); /* may carry into the exponent, and then is the least normal number */
+    return double_of((m + (m & 1)) >> 1); /* a carry into the exponent gives the least normal number */
 }
 
 double api_decimal_value(uint64_t digits, int64_t exponent)
@@ -53,14 +52,13 @@ double api_decimal_value(uint64_t digits, int64_t exponent)
     int e = (int)exponent, zeros = __builtin_clzll(digits);
     unsigned __int128 product = power_product(digits << zeros, e);
     uint64_t high = (uint64_t)(product >> 64), low = (uint64_t)product;
-    int top = (int)(high >> 63), shift = 9 + top; /* leaves 54 bits: a double's and the one that rounds */
+    int top = (int)(high >> 63), shift = 9 + top; /* leaves 54 bits: a double's 53 and the rounding bit */
     uint64_t m = high >> shift;
     int biased = api_log2_of_power(e) + 63 + top - zeros + 1023; /* exponent field of a double */
     if (biased <= 0)
         return subnormal_round(m, 1 - biased);
-    /* A tie is possible only where 5^|exponent| divides or is divided within 64 bits. m odd asks to
-     * round up; if nothing lies below, and rounding down gives an even result, that is the
-     * neighbour to take. */
+    /* A tie is possible only where 5^|exponent| divides or is divided within 64 bits. An odd m means rounding up; on an
+     * exact tie whose lower neighbour is even, the lower neighbour is taken. */
     if (low <= 1 && e >= -4 && e <= 23 && (m & 3) == 1 && m << shift == high)
         m--;
     m = (m + (m & 1)) >> 1;
@@ -112,8 +110,8 @@ static inline const char *digits_read(const char *p, const char *end, uint64_t *
     return p;
 }
 
-/* What follows e or E; NULL if that is no integer. Values no text is long enough to make up for
- * stand for all larger ones. */
+/* Reads the exponent after e or E; NULL if it is not an integer. A larger exponent is replaced by a limit that no
+ * length of the digits can compensate. */
 static const char *exponent_read(const char *p, const char *end, int64_t *exponent)
 {
     const int64_t large = INT64_C(1) << 56;
@@ -147,7 +145,7 @@ static inline const char *decimal_read(const char *p, const char *end, struct de
     d->to = p;
     if (p == end || (*p != 'e' && *p != 'E'))
         return p;
-    int64_t exponent = 0; /* a variable of its own lets *d live in registers */
+    int64_t exponent = 0; /* a separate variable lets *d live in registers */
     p = exponent_read(p + 1, end, &exponent);
     d->exponent += exponent;
     return p;
@@ -155,12 +153,12 @@ static inline const char *decimal_read(const char *p, const char *end, struct de
 
 /* ---- More digits than a word holds ------------------------------------------------------------------------------- */
 
-/* Two neighbouring doubles have a middle of at most 767 digits. A digit behind those can only say
- * "and a little more", which one more digit says as well. */
+/* Two neighbouring doubles have a middle of at most 767 digits. All later digits only add "and a little more", which
+ * one extra digit expresses as well. */
 enum { DIGITS_WORD = 19, DIGITS_THAT_MATTER = 768 };
 
-/* The first `most` digits from the first that is not zero; *exponent is made that of the last one
- * written, *more says whether anything but zeros was left out. */
+/* The first `most` digits from the first nonzero digit on; *exponent becomes the exponent of the last digit written,
+ * *more is true if an omitted digit is not zero. */
 static size_t leading_digits(const struct decimal *d, char *dst, size_t most, int64_t *exponent, bool *more)
 {
     size_t n = 0;
@@ -179,8 +177,8 @@ static size_t leading_digits(const struct decimal *d, char *dst, size_t most, in
     return n;
 }
 
-/* libc sees an integer with an exponent: no point, whose character would depend on the locale, and
- * a bounded length. */
+/* libc gets an integer with an exponent: it has a bounded length, and no point, whose character would depend on the
+ * locale. */
 static double library_value(const struct decimal *d)
 {
     char text[DIGITS_THAT_MATTER + 1 + sizeof "e-10000"];
@@ -213,8 +211,8 @@ static double long_value(struct decimal d)
     return library_value(&d);
 }
 
-/* ---- One element: a number or a quoted name of what JSON has no number for ----------------------------------------
- */
+/* ---- One element: a number or the quoted name of a value that JSON has no number for
+ * ---------------------------------------- */
 
 static const char *word_read(const char *p, const char *end, double *x)
 {
@@ -232,7 +230,7 @@ static const char *word_read(const char *p, const char *end, double *x)
     return NULL;
 }
 
-/* Reads one element at p < end; NULL if there is none, or none that a double can hold. */
+/* Reads one element at p < end; NULL if there is none, or if a double cannot hold it. */
 static inline const char *element_read(const char *p, const char *end, double *x)
 {
     struct decimal d;
@@ -249,8 +247,7 @@ static inline const char *element_read(const char *p, const char *end, double *x
 
 /* ---- Arrays ------------------------------------------------------------------------------------------------------ */
 
-/* What is known of the array so far. Depth counts open brackets; the array at depth i+1 has
- * counts[i] elements yet. */
+/* The state of the array so far. Depth counts open brackets; the array at depth i+1 has counts[i] elements so far. */
 struct reader {
     struct api_doubles *out;
     const char *end;
@@ -281,7 +278,7 @@ static bool grow(struct api_doubles *out, size_t left)
     return true;
 }
 
-/* Reads as many numbers as this machine reads together from *p on, and moves *p behind their commas; often none. */
+/* Reads as many numbers from *p on as the kernel can, often none, and moves *p behind their commas. */
 static size_t many_read(const char **p, const char *end, double *dst, size_t room)
 {
 #if defined(__x86_64__)
@@ -292,11 +289,11 @@ static size_t many_read(const char **p, const char *end, double *dst, size_t roo
     return 0;
 }
 
-/* Appends the elements from p on until something else than a comma follows one; p is behind the
- * last element then. NULL: *why. A loop of its own because here the millions are. */
+/* Appends the elements from p on until something else than a comma follows one; p is then behind the last element.
+ * NULL: *why is set. This loop is separate because it reads the millions of numbers. */
 static const char *elements_read(struct reader *r, const char *p, enum api_read *why)
 {
-    enum { ASK = 65536 }; /* numbers, after which a client that has left is noticed */
+    enum { ASK = 65536 }; /* numbers between two checks whether the client has left */
     struct api_doubles *out = r->out;
     uint64_t n = 0, asked_at = 0;
     for (;;) {
@@ -328,7 +325,7 @@ static const char *elements_read(struct reader *r, const char *p, enum api_read 
             break;
         next = space_skip(next + 1, r->end);
         if (next < r->end && *next == '[')
-            break; /* the comma is looked at again by the caller */
+            break; /* the caller checks the comma again */
         p = next;
     }
     r->counts[r->depth - 1] += n;
@@ -348,7 +345,7 @@ static void array_close(struct reader *r)
         r->counts[i - 1]++;
 }
 
-/* Reads what may stand where an element is due: opening brackets, then elements. */
+/* Reads at a place where an element must follow: opening brackets, then elements. */
 static const char *begin_read(struct reader *r, const char *p, enum api_read *why)
 {
     for (p = space_skip(p, r->end); p < r->end && *p == '['; p = space_skip(p + 1, r->end)) {
@@ -361,8 +358,8 @@ static const char *begin_read(struct reader *r, const char *p, enum api_read *wh
     return elements_read(r, p, why);
 }
 
-/* The whole array. Each turn reads "[ [ 1, 2" and then the "] ]" behind; a comma between arrays
- * begins the next turn. */
+/* The whole array. Each iteration reads "[ [ 1, 2" and then the "] ]" after it; a comma between arrays begins the next
+ * iteration. */
 static const char *array_read(struct reader *r, const char *p, enum api_read *why)
 {
     for (;;) {

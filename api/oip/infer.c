@@ -1,4 +1,4 @@
-/* POST /v2/models/{name}/infer: the body becomes a request of ours, whose outputs say which operation it is. */
+/* POST /v2/models/{name}/infer: the body becomes a posenc request, and its outputs determine the operation. */
 #include "api/requests/memory.h"
 #include "api/oip/oip.h"
 #include "api/operations.h"
@@ -24,7 +24,7 @@ static bool has_row(const struct pe_output_row *rows, const char *name)
     return false;
 }
 
-/* The output that /v2 calls so; NULL: it has the same name there. */
+/* The output with this name in /v2; NULL: it has the same name there. */
 static const struct api_renamed *renamed_in(enum pe_operation_id id, const char *output)
 {
     for (const struct api_renamed *row = api_operations[id].renamed; row->name; row++)
@@ -33,7 +33,8 @@ static const struct api_renamed *renamed_in(enum pe_operation_id id, const char 
     return NULL;
 }
 
-/* Encodings have rows of their scheme's, the rest those of an operation. PE_N_OPERATIONS: nobody knows the name. */
+/* The outputs of encodings are rows of the scheme, all others rows of an operation. PE_N_OPERATIONS: the name is
+ * unknown. */
 static enum pe_operation_id operation_of(const struct api_oip_model *model, const char *output)
 {
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
@@ -47,7 +48,7 @@ static enum pe_operation_id operation_of(const struct api_oip_model *model, cons
     return id;
 }
 
-/* Without names of outputs the tensors decide. */
+/* If no outputs are named, the tensors decide. */
 static enum pe_operation_id usual_operation(const struct api_oip_model *model, const struct api_request *request)
 {
     bool q = api_request_find(request, "q"), k = api_request_find(request, "k");
@@ -70,8 +71,8 @@ static bool fail_output(struct inference *inference, size_t i, const char *what)
                     inference->request.outputs[i], name, what);
 }
 
-/* One request is one plan, so its outputs are of one operation. Names that nobody knows are left to the plan: it knows
- * the terms of relative schemes, and what is near. */
+/* One request is one plan, so its outputs are of one operation. Unknown names are left to the plan, which knows the
+ * terms of relative schemes and suggests similar names. */
 static bool choose_operation(struct inference *inference, struct api_request *request)
 {
     const struct api_oip_request *oip = &inference->request;
@@ -93,13 +94,13 @@ static bool choose_operation(struct inference *inference, struct api_request *re
         }
         chosen = operation;
     }
-    if (chosen == PE_N_OPERATIONS) /* an unknown name beside q and k is a term of attention, if anything */
+    if (chosen == PE_N_OPERATIONS) /* an unknown name beside q and k can only be a term of attention */
         chosen = usual_operation(&inference->model, request);
     request->operation = chosen;
     return true;
 }
 
-/* What an operation answers whose outputs have other names here. */
+/* The outputs of an operation that have other names in this protocol. */
 static bool fail_renamed(struct inference *inference, size_t i, const struct api_operation *row)
 {
     char what[128];
@@ -140,7 +141,8 @@ static bool read(struct inference *inference)
     struct api_request *request = &c->work->request;
     struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
     request->max_json = c->host->max_json;
-    request->body_is_ours = c->call->body_is_ours && !c->call->must_not_block; /* who hurries may ask again */
+    request->body_is_ours =
+        c->call->body_is_ours && !c->call->must_not_block; /* a call with must_not_block may be repeated */
     size_t n_json;
     return api_oip_json_bytes(c->call, &n_json, &inference->problem) &&
            api_memory_for_json(c->work, c->host, c->call, n_json, &inference->problem) &&
@@ -156,14 +158,14 @@ static bool is_under(const char *pointer, const char *name, size_t *n)
     return strncmp(pointer, place, *n) == 0 && (!pointer[*n] || pointer[*n] == '/');
 }
 
-/* The plan points at fields of a flat request; the client has written inputs and parameters. */
+/* The plan's pointers name fields of a flat request, but the client has sent inputs and parameters. */
 static bool relocate(struct inference *inference)
 {
     char *pointer = inference->problem.error.pointer, inner[PE_POINTER_MAX];
     size_t n;
     if (!*pointer || is_under(pointer, "outputs", &n))
         return false;
-    if (is_under(pointer, "scheme", &n)) /* which the client has not written */
+    if (is_under(pointer, "scheme", &n)) /* a field that the client has not sent */
         return api_fail(&inference->problem, 422, "/parameters",
                         "the model is the scheme %s, and the parameters name a preset or configuration of another",
                         inference->model.scheme->name);
@@ -186,7 +188,7 @@ static bool plan(struct inference *inference, struct api_opening *opening, bool 
     if (!name_outputs(inference, c->work->request.operation))
         return false;
     c->format = api_oip_format(&inference->request, &is_mixed);
-    if (is_mixed && c->call->must_not_block) { /* its JSON is made here, however long that takes */
+    if (is_mixed && c->call->must_not_block) { /* its JSON is computed here, which may take long */
         *later = true;
         return false;
     }

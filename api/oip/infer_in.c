@@ -1,5 +1,5 @@
-/* The body of an inference: JSON, and behind it the bytes of those tensors that are sent as such. How long the JSON is
- * the header Inference-Header-Content-Length says. */
+/* The body of an inference: JSON, and behind it the bytes of those tensors that are sent as bytes. The header
+ * Inference-Header-Content-Length states the length of the JSON. */
 #include "api/inputs/json_in.h"
 #include "api/oip/oip.h"
 
@@ -11,14 +11,14 @@
 
 /* ---- Members of objects ---- */
 
-/* An object of the request, and where it stands. */
+/* An object of the request, and its place. */
 struct object {
     const struct pe_value *value;
     char pointer[PE_POINTER_MAX];
     struct api_problem *problem;
 };
 
-/* The place stands in the words too: of a refusal Triton's clients show nothing else. */
+/* The message names the place too, because Triton's clients show only the message of a refusal. */
 static bool fail_at(const struct object *object, const char *member, const char *what)
 {
     char pointer[PE_POINTER_MAX];
@@ -35,7 +35,7 @@ static const struct pe_value *find(const struct pe_value *object, const char *na
     return NULL;
 }
 
-/* A member that means nothing here is refused: its sender expects something. */
+/* A member without a meaning here is refused, because its sender expects an effect. */
 static bool check_names(const struct object *object, const char *const *known)
 {
     for (size_t i = 0; i < object->value->object.n; i++) {
@@ -63,7 +63,7 @@ static bool read_string(const struct object *object, const char *name, const cha
     return true;
 }
 
-/* Parameters may be missing, which is as good as none. */
+/* Parameters may be missing, which means that there are none. */
 static bool find_parameters(const struct object *object, struct object *parameters)
 {
     static const struct pe_value none = {.kind = PE_OBJECT};
@@ -82,7 +82,7 @@ static bool read_flag(const struct object *parameters, const char *name, enum ap
     return !value || value->kind == PE_BOOLEAN || fail_at(parameters, name, "must be true or false");
 }
 
-/* 8.0 is an integer too, as everywhere. */
+/* 8.0 counts as an integer, as in all requests. */
 static bool read_whole(const struct pe_value *value, uint64_t *count)
 {
     double x = value->kind == PE_REAL ? value->real : -1;
@@ -107,7 +107,7 @@ static bool refuse_parameter(const struct object *parameters, const char *name, 
     return !find(parameters->value, name) || fail_at(parameters, name, what);
 }
 
-/* A list of objects under a name, NULL if it is not there: how many, and the i-th. */
+/* The list of objects under a name, NULL if absent; its length; its i-th object. */
 static bool find_list(const struct object *root, const char *name, size_t max, const struct pe_value **list, size_t *n)
 {
     char what[96];
@@ -126,7 +126,7 @@ static bool item_at(const struct object *root, const char *name, const struct pe
            api_fail(root->problem, 422, item->pointer, "an entry of %s must be an object with a name", name);
 }
 
-/* Of the form of an answer this protocol has its own words, but for dtype. */
+/* This protocol has its own words for the form of an answer, except for dtype. */
 static bool is_form(const char *name)
 {
     const char *const *form = api_form_names();
@@ -236,7 +236,7 @@ static bool read_outputs(const struct object *root, struct api_oip_request *oip)
 
 static bool is_reserved(const char *name)
 {
-    /* content_type is MLServer's: how its codecs are to read tensors. */
+    /* content_type belongs to MLServer: it tells its codecs how to read tensors. */
     static const char *const names[] = {"sequence_id", "sequence_start",     "sequence_end", "priority",
                                         "headers",     "binary_data_output", "timeout",      "content_type"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -269,7 +269,7 @@ static bool add_parameters(struct api_request *request, const struct object *par
 
 static bool read_root(struct api_request *request, const struct object *root, struct api_oip_request *oip)
 {
-    /* Some clients repeat the model, which the path has said. */
+    /* Some clients repeat the model, which the path already names. */
     static const char *const known[] = {"id", "parameters", "inputs", "outputs", "model_name", "model_version", NULL};
     struct object parameters;
     const struct pe_value *id = find(root->value, "id");
@@ -282,13 +282,13 @@ static bool read_root(struct api_request *request, const struct object *root, st
            add_parameters(request, &parameters);
 }
 
-/* The JSON's members come as fields of the request and are taken out of it: what they point to stays. */
+/* The JSON's members arrive as fields of the request and are removed from it; the values that they point to stay. */
 static bool read_json(struct api_request *request, const char *text, size_t n, struct api_oip_request *oip,
                       struct api_problem *problem)
 {
     if (!api_json_read_plain(request, text, n, "", problem))
         return false;
-    struct pe_field fields[8]; /* more names than there are known ones: some is unknown */
+    struct pe_field fields[8]; /* more names than are known, so at least one is unknown */
     size_t n_fields = request->n_fields < 8 ? request->n_fields : 8;
     memcpy(fields, request->fields, n_fields * sizeof *fields);
     request->n_fields = 0;
@@ -308,7 +308,8 @@ static bool read_tensors(struct api_request *request, const struct api_oip_reque
     return api_fail(problem, 400, "", "%zu bytes are left after the last input", (size_t)(tail->end - tail->p));
 }
 
-/* Header 0: no JSON, the body is the one input that nearly every model has, all outputs come back as bytes. */
+/* Header 0: there is no JSON, the body is the single input that nearly every model has, and all outputs are returned as
+ * bytes. */
 static bool read_raw(struct api_request *request, struct api_oip_request *oip, struct api_oip_tail *tail,
                      struct api_problem *problem)
 {

@@ -1,5 +1,5 @@
 /* {"model_name":…,"model_version":"1"[,"id":…][,"parameters":{…}],"outputs":[{"name","datatype","shape","data"}]}, and
- * behind it the bytes of the outputs that are wanted as such. */
+ * behind it the bytes of the outputs that are requested as bytes. */
 #include "api/numbers/elements.h"
 #include "api/numbers/numbers.h"
 #include "api/oip/oip.h"
@@ -19,7 +19,8 @@ static bool is_binary(const struct api_oip_request *request, size_t i)
 
 const struct api_format *api_oip_format(const struct api_oip_request *request, bool *is_mixed)
 {
-    size_t n = request->n_outputs ? request->n_outputs : 1, n_binary = 0; /* without names they are all alike */
+    size_t n = request->n_outputs ? request->n_outputs : 1,
+           n_binary = 0; /* without names all outputs have the same setting */
     for (size_t i = 0; i < n; i++)
         n_binary += is_binary(request, i);
     *is_mixed = n_binary > 0 && n_binary < n;
@@ -44,7 +45,7 @@ static void begin_answer(const struct api_opening *opening, struct api_text *tex
     api_text_put(text, ",\"outputs\":[");
 }
 
-/* Only what is rotated has the name of what came. */
+/* Only rotated tensors have the name of an input. */
 static void begin_output(struct api_text *text, const struct pe_output *output, size_t i)
 {
     char name[64];
@@ -87,7 +88,7 @@ static bool open_json(struct api_opening *opening, struct api_problem *problem)
     return api_body_take(opening, &text, problem);
 }
 
-/* An element's values wait behind the text of their piece until they are printed. */
+/* The values of a piece are stored behind its text until they are printed. */
 static size_t width_json(const struct api_body *stream, const struct pe_output *output)
 {
     (void)stream;
@@ -107,8 +108,8 @@ static size_t print_json(const struct api_body *stream, const struct api_segment
 
 /* ---- JSON and bytes ---- */
 
-/* No client is served meanwhile from the thread that makes them. So what takes long, or would be a large text, is
- * refused. */
+/* The thread that computes the numbers serves no other client meanwhile. So a request that takes long, or gives a large
+ * text, is refused. */
 static bool check_numbers(const struct api_opening *opening, const struct pe_output *output, size_t width,
                           struct api_problem *problem)
 {
@@ -122,8 +123,8 @@ static bool check_numbers(const struct api_opening *opening, const struct pe_out
                     output->name, count);
 }
 
-/* Numbers that are made at a time: then it is asked whether anybody still waits. Units, where there are such, else some
- * rows. */
+/* The count of numbers computed at a time; then the client's connection is checked. It is whole units if the output has
+ * units, else some rows. */
 static uint64_t step_of(const struct pe_output *output)
 {
     uint64_t count = count_of(output), most = API_PIECE_BYTES / sizeof(double);
@@ -139,7 +140,7 @@ static uint64_t step_at(const struct pe_output *output, uint64_t at)
     return left < step ? left : step;
 }
 
-/* The header says how long the JSON is, so the numbers in it have to be there before the first byte is sent. */
+/* The header states the length of the JSON, so its numbers must be printed before the first byte is sent. */
 static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t i, struct api_problem *problem)
 {
     const struct pe_output *output = pe_plan_output(opening->plan, i);
@@ -153,7 +154,7 @@ static bool add_numbers(struct api_opening *opening, struct api_text *text, size
         return api_fail_memory(problem);
     char *dst = count ? api_text_room(text, (size_t)count * elements.width) : NULL;
     if (!count || text->state)
-        return true; /* a text that has failed is noticed when it is taken */
+        return true; /* a failure of the text is noticed when it is taken */
     void *values = malloc((size_t)step_of(output) * pe_dtype_size(output->dtype));
     if (!values)
         return api_fail_memory(problem);

@@ -9,7 +9,7 @@
 enum { TENSORS_MAX = 64 };
 
 struct tensor {
-    const char *name, *shape; /* as in the rows: "n,rotary_dim/2" */
+    const char *name, *shape; /* the row's expression: "n,rotary_dim/2" */
     enum pe_dtype dtype;      /* PE_DTYPE_NONE: words */
 };
 
@@ -18,7 +18,7 @@ struct tensors {
     size_t n;
 };
 
-/* A name may stand in several tables (q is turned, and attended with); the first counts. */
+/* A name may occur in several tables (q is in those of rotation and of attention); the first one counts. */
 static void add(struct tensors *tensors, const char *name, const char *shape, enum pe_dtype dtype)
 {
     for (size_t i = 0; i < tensors->n; i++)
@@ -91,13 +91,13 @@ static void find_outputs(const struct api_oip_model *model, struct tensors *outp
 
 /* ---- Writing ---- */
 
-/* The protocol says BYTES where Triton's configuration says STRING. */
+/* The protocol's BYTES is STRING in Triton's configuration. */
 static const char *datatype_of(const struct tensor *tensor, const char *words)
 {
     return tensor->dtype == PE_DTYPE_NONE ? words : api_oip_datatype(tensor->dtype);
 }
 
-/* A number stands for itself, anything else may vary. */
+/* A number is a fixed length; any other expression means a variable length. */
 static void add_shape(struct api_text *text, const char *shape)
 {
     api_text_put(text, "[");
@@ -124,7 +124,7 @@ static void add_tensors(struct api_text *text, const char *name, const struct te
     api_text_put(text, "]");
 }
 
-/* Triton's words: TYPE_…, dims; no input has to be there, since sizes may be parameters. */
+/* Triton's words: TYPE_…, dims; every input is optional, because sizes may be parameters. */
 static void add_config(struct api_text *text, const char *name, const struct tensors *tensors, const char *end)
 {
     api_text_format(text, ",\"%s\":[", name);

@@ -1,10 +1,10 @@
-/* What is asked of the server as a whole and of the repository of its models: health, names, loading. */
+/* Requests about the whole server and its model repository: health, names, loading. */
 #include "api/inputs/json_in.h"
 #include "api/oip/oip.h"
 
 #include <string.h>
 
-/* A state of the moment: no cache may keep it. */
+/* The current state, which no cache may store. */
 static struct api_reply *uncached(struct api_reply *reply)
 {
     if (reply->status >= 400 || api_reply_header(reply, "Cache-Control", "no-store"))
@@ -65,7 +65,7 @@ struct api_reply *api_oip_model_ready(const struct api_asked *asked)
 
 /* ---- Lists ---- */
 
-/* before, then for each model its entry, then after; %s in the entry is the model's name. */
+/* Prints before, then the entry of each model, then after; %s in the entry is the model's name. */
 enum entry { ENTRY_NAME, ENTRY_STATE, ENTRY_STATISTICS };
 
 static void add_entry(struct api_text *text, const struct api_oip_model *model, enum entry entry)
@@ -77,7 +77,7 @@ static void add_entry(struct api_text *text, const struct api_oip_model *model, 
     else if (entry == ENTRY_STATE)
         api_text_format(
             text, "{\"name\":\"%s\",\"version\":\"" API_OIP_VERSION "\",\"state\":\"READY\",\"reason\":\"\"}", name);
-    else /* figures are by route and scheme, in /metrics: none are said here rather than wrong ones */
+    else /* /metrics counts by route and scheme, not by model: no figures here, rather than wrong ones */
         api_text_format(text, "{\"name\":\"%s\",\"version\":\"" API_OIP_VERSION "\"}", name);
 }
 
@@ -107,7 +107,7 @@ struct api_reply *api_oip_models_stats(const struct api_asked *asked)
     return list("{\"model_stats\":[", ENTRY_STATISTICS, "]}");
 }
 
-/* The body may ask for ready models only; they all are. */
+/* The body may ask for ready models only; all models are ready. */
 struct api_reply *api_oip_index(const struct api_asked *asked)
 {
     (void)asked;
@@ -130,8 +130,8 @@ struct api_reply *api_oip_stats(const struct api_asked *asked)
 
 /* ---- Loading ---- */
 
-/* Triton's clients may send a configuration or files along, which would then count: said to be impossible, not
- * passed over. */
+/* Triton's clients may send a configuration or files, which would then take effect: such a request is refused, not
+ * ignored. */
 static bool check_load(const struct api_call *call, struct api_problem *problem)
 {
     struct api_request request;

@@ -1,4 +1,4 @@
-/* What schemes and dtypes are called in the Open Inference Protocol. */
+/* The names of schemes and dtypes in the Open Inference Protocol. */
 #include "api/oip/oip.h"
 #include "api/operations.h"
 
@@ -8,7 +8,7 @@
 /* Every scheme in turn: itself, then its operations in their order. */
 enum { PER_SCHEME = PE_N_OPERATIONS + 1 };
 
-/* The k-th form of a scheme; false if it cannot do that. */
+/* The k-th model of a scheme; false if the scheme does not have that operation. */
 static bool form_of(const struct pe_scheme_info *scheme, size_t k, struct api_oip_model *model)
 {
     *model = (struct api_oip_model){.scheme = scheme, .is_fixed = k > 0, .operation = PE_ENCODE};
@@ -60,7 +60,7 @@ static bool find_model(const char *name, struct api_oip_model *model)
     return false;
 }
 
-/* Guessed among the schemes, whose prefix is kept. */
+/* The nearest name is searched among the schemes; the prefix is kept. */
 static bool fail_name(const char *name, struct api_problem *problem)
 {
     const char *names[128], *prefix = "";

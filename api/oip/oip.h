@@ -7,12 +7,12 @@
 
 /* ---- Models (names.c) ------------------------------------------------------------------------------------------ */
 
-#define API_OIP_VERSION "1" /* of every model */
+#define API_OIP_VERSION "1" /* the version of every model */
 
 /* A scheme under its own name, whose outputs decide what is computed; or as "encode-…", "rotate-…", "attention-…". */
 struct api_oip_model {
     const struct pe_scheme_info *scheme;
-    bool is_fixed; /* to the operation; else it may be any that the scheme can do */
+    bool is_fixed; /* to the operation; else any operation that the scheme has */
     enum pe_operation_id operation;
 };
 
@@ -21,13 +21,13 @@ size_t api_oip_n_models(void);
 struct api_oip_model api_oip_model_at(size_t i);
 void api_oip_name_print(const struct api_oip_model *model, char *name); /* API_OIP_NAME_MAX bytes */
 bool api_oip_can(const struct api_oip_model *model, enum pe_operation_id operation);
-/* The model and version that a path names ("" is any version), or 404. */
+/* Finds the model and version that a path names ("" is any version); else 404. */
 bool api_oip_find(const struct api_asked *asked, struct api_oip_model *model, struct api_problem *problem);
 
 /* ---- Datatypes (names.c) --------------------------------------------------------------------------------------- */
 
 const char *api_oip_datatype(enum pe_dtype dtype);      /* "FP32" */
-enum pe_dtype api_oip_dtype_find(const char *datatype); /* PE_DTYPE_NONE if there is none of that name, as BYTES */
+enum pe_dtype api_oip_dtype_find(const char *datatype); /* PE_DTYPE_NONE if no dtype has that name, e.g. for BYTES */
 void api_oip_datatypes_print(char *out, size_t room);   /* "BOOL, INT8, …" */
 
 /* ---- A request (infer_in.c, tensors.c) ------------------------------------------------------------------------- */
@@ -51,7 +51,7 @@ struct api_oip_request {
     const char *outputs[API_OUTPUTS_MAX];
     enum api_oip_wish wishes[API_OUTPUTS_MAX];
     size_t n_outputs;       /* 0: those of the model */
-    enum api_oip_wish wish; /* for outputs that say nothing themselves */
+    enum api_oip_wish wish; /* for outputs without their own setting */
     uint64_t timeout_us;    /* 0: none */
 };
 
@@ -63,32 +63,32 @@ bool api_oip_json_bytes(const struct api_call *call, size_t *n, struct api_probl
 bool api_oip_read(struct api_request *request, const struct api_call *call, size_t n_json, struct api_oip_request *oip,
                   struct api_problem *problem);
 
-/* The bytes behind the JSON, handed out from the front. */
+/* The bytes behind the JSON, consumed from the front. */
 struct api_oip_tail {
     const char *p, *end;
-    const char *free_from; /* bytes from here to p are nobody's any more */
+    const char *free_from; /* bytes from here to p are no longer used */
 };
 
 /* Adds an input's tensor to request: from its data, or from the tail. */
 bool api_oip_add_tensor(struct api_request *request, const struct api_oip_input *input, struct api_oip_tail *tail,
                         struct api_problem *problem);
 
-/* Sets *value by a parameter: a scalar as it is, a list or object as the JSON text in its string. */
+/* Sets *value from a parameter: a scalar directly, a list or object from the JSON text in a string. */
 bool api_oip_add_parameter(struct api_request *request, const char *name, const struct pe_value *value,
                            struct api_problem *problem);
 
 /* ---- An answer (infer_out.c) ----------------------------------------------------------------------------------- */
 
-/* What the formats below want to know. */
+/* The data that the formats below use. */
 struct api_oip_answer {
     const struct api_oip_model *model;
     const struct api_oip_request *request;
-    bool has_tail; /* set by open: some output is sent as bytes */
+    bool has_tail; /* set by open: at least one output is sent as bytes */
 };
 
 extern const struct api_format api_oip_json;   /* everything in JSON, streamed */
-extern const struct api_format api_oip_binary; /* JSON, then the tensors that were wanted as bytes */
-/* Which of the two; *is_mixed: some outputs are wanted as JSON, others as bytes. */
+extern const struct api_format api_oip_binary; /* JSON, then the tensors that were requested as bytes */
+/* Chooses one of the two; *is_mixed: some outputs are requested as JSON, others as bytes. */
 const struct api_format *api_oip_format(const struct api_oip_request *request, bool *is_mixed);
 
 /* ---- Handlers -------------------------------------------------------------------------------------------------- */

@@ -18,7 +18,8 @@ static bool fail_input(const struct api_oip_input *input, int status, const char
 
 /* ---- Numbers in JSON ---- */
 
-/* Booleans are no numbers to the fast reader, so they come as a tree; there are no more than fit its megabyte. */
+/* The fast reader does not read booleans as numbers, so they arrive as a tree, which is limited to a megabyte of
+ * text. */
 static size_t count_leaves(const struct pe_value *value)
 {
     size_t n = 0;
@@ -27,7 +28,7 @@ static size_t count_leaves(const struct pe_value *value)
     return n;
 }
 
-/* Their values in order; NULL at anything that is no boolean. The tree is at most 64 levels deep. */
+/* Their values in order; NULL if an item is not a boolean. The tree is at most 64 levels deep. */
 static double *flatten(const struct pe_value *list, double *out)
 {
     for (size_t i = 0; out && i < list->list.n; i++) {
@@ -42,7 +43,8 @@ static double *flatten(const struct pe_value *list, double *out)
     return out;
 }
 
-/* Data as a flat list of numbers, however it is nested: brackets say nothing that the shape does not. */
+/* Data as a flat list of numbers, however it is nested: the shape already states everything that the brackets
+ * express. */
 static bool flat_data(struct api_request *request, const struct api_oip_input *input, enum pe_dtype dtype,
                       struct pe_value *flat, struct api_problem *problem)
 {
@@ -50,7 +52,7 @@ static bool flat_data(struct api_request *request, const struct api_oip_input *i
     uint64_t count = 0;
     *flat = *data;
     if (data->kind == PE_ARRAY) {
-        pe_shape_count(data->array.shape, data->array.rank, &count); /* fits: they are all in memory */
+        pe_shape_count(data->array.shape, data->array.rank, &count); /* the product fits: all elements are in memory */
     } else if (data->kind == PE_LIST) {
         count = count_leaves(data);
         double *numbers = api_arena_array(&request->arena, (size_t)count + 1, sizeof *numbers);
@@ -70,7 +72,7 @@ static bool flat_data(struct api_request *request, const struct api_oip_input *i
     return true;
 }
 
-/* The reader of our own tensors does the rest: it is the same object but for the words. */
+/* The reader of posenc's own tensors does the rest: the object differs only in its words. */
 static bool add_json(struct api_request *request, const struct api_oip_input *input, enum pe_dtype dtype,
                      struct api_problem *problem)
 {
@@ -107,7 +109,7 @@ static bool check_bytes(const struct api_oip_input *input, enum pe_dtype dtype, 
     return fail_input(input, 400, "parameters/binary_data_size", problem, what);
 }
 
-/* The input's bytes, NULL (and a problem) if there are not so many. */
+/* The input's bytes; NULL, with a problem, if there are too few. */
 static const char *take_bytes(const struct api_oip_input *input, struct api_oip_tail *tail, struct api_problem *problem)
 {
     char what[192];
@@ -137,7 +139,7 @@ static bool add_binary(struct api_request *request, const struct api_oip_input *
     if (!api_request_add_tensor(request, input->name, &tensor, (size_t)(bytes - begin), problem))
         return false;
     const char *now = request->fields[request->n_fields - 1].value.array.data;
-    if ((uintptr_t)now >= (uintptr_t)begin && (uintptr_t)now <= (uintptr_t)bytes) /* not a copy elsewhere */
+    if ((uintptr_t)now >= (uintptr_t)begin && (uintptr_t)now <= (uintptr_t)bytes) /* the data is not a copy elsewhere */
         tail->free_from = now + input->n_bytes;
     return true;
 }
@@ -150,7 +152,7 @@ static uint32_t read_u32(const char *p)
     return b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
 }
 
-/* Each word is its length, then its bytes. Counts them; copies them too unless items is NULL. */
+/* Each word is its length, then its bytes. Counts the words, and copies them unless items is NULL. */
 static bool read_words(struct api_request *request, const char *p, const char *end, struct pe_value *items, size_t *n)
 {
     for (*n = 0; p < end; ++*n) {
@@ -168,7 +170,8 @@ static bool read_words(struct api_request *request, const char *p, const char *e
     return true;
 }
 
-/* A word takes thirty times the four bytes of an empty one, so the ceiling is that of words in JSON. */
+/* A word in memory takes thirty times the four bytes of an empty word in the body, so the limit is the one for words in
+ * JSON. */
 static bool check_words(const struct api_oip_input *input, struct api_problem *problem)
 {
     char what[128];
@@ -251,7 +254,7 @@ static bool fail_parameter(const char *name, struct api_problem *problem, const 
     return api_fail(problem, 422, pointer, "parameter \"%.64s\": %s", name, what);
 }
 
-/* What is wrong within the text stands under /parameters in the client's. */
+/* A place within the text is reported under /parameters of the client's request. */
 static bool relocate(struct api_problem *problem)
 {
     char inner[PE_POINTER_MAX];
@@ -261,7 +264,7 @@ static bool relocate(struct api_problem *problem)
     return false;
 }
 
-/* The text is read as the value of a member of its name: so lists of numbers take the fast way here too. */
+/* The text is read as the value of a member with its name, so that lists of numbers take the fast path here too. */
 static bool add_text(struct api_request *request, const char *name, const char *json, struct api_problem *problem)
 {
     char where[96];

@@ -1,4 +1,5 @@
-/* Entity tags from what decides an answer's bytes, conditions and ranges from headers. */
+/* Computes entity tags from everything that determines an answer's bytes, and reads conditions and ranges from
+ * headers. */
 #include "api/replies/caching.h"
 #include "api/api.h"
 
@@ -10,9 +11,9 @@
 
 /* ---- A name for the bytes ---- */
 
-/* Two hashes of words of eight bytes, in the manner of FNV but with the upper half, which the product mixes best,
- * folded onto the lower each time. They differ in beginning and factor: 128 bits, so that two answers will not meet in
- * one name. */
+/* Two hashes over words of eight bytes, similar to FNV, except that each step folds the upper half, which the product
+ * mixes best, onto the lower half. They differ in their initial value and factor. Together they have 128 bits, so two
+ * answers will not get the same tag. */
 struct hash {
     uint64_t a, b;
 };
@@ -25,15 +26,17 @@ static void add_word(struct hash *h, uint64_t word)
     h->b ^= h->b >> 29;
 }
 
-/* The last word is what is left, filled up with zeros, and the number of bytes. */
+/* The last word holds the remaining bytes, padded with zeros; then the number of bytes is added. */
 static void add(struct hash *h, const void *bytes, size_t n)
 {
-    enum { ASK_BYTES = 1 << 22 }; /* a millisecond, after which it asks whether the client is still there */
+    enum {
+        ASK_BYTES = 1 << 22
+    }; /* a millisecond of hashing, after which it checks whether the client is still connected */
     const char *p = bytes;
     uint64_t word;
     for (size_t left = n; left >= sizeof word; left -= sizeof word, p += sizeof word) {
         if (left % ASK_BYTES < sizeof word && pe_is_cancelled())
-            return; /* what becomes of the tag does not matter: nobody reads it */
+            return; /* the tag's value does not matter then, because nobody reads it */
         memcpy(&word, p, sizeof word);
         add_word(h, word);
     }
@@ -46,7 +49,7 @@ static void add(struct hash *h, const void *bytes, size_t n)
 
 static void add_number(struct hash *h, int64_t x) { add_word(h, (uint64_t)x); }
 
-/* With its end, so that "ab","c" is not "a","bc". */
+/* Includes the terminating NUL, so that "ab","c" differs from "a","bc". */
 static void add_string(struct hash *h, const char *s) { add(h, s, strlen(s) + 1); }
 
 static void add_type(struct hash *h, const struct pe_tensor *t)
@@ -93,7 +96,7 @@ static void add_value(struct hash *h, const struct pe_value *v)
     }
 }
 
-/* Every field of the form but the format, of which the name of the one decided on is in the tag. */
+/* Every field of the form except the format; the tag contains the name of the chosen format instead. */
 static void add_form(struct hash *h, const struct api_form *form)
 {
     for (const struct pe_param *row = api_form_params(); row->name; row++)
@@ -118,7 +121,8 @@ static bool is_within(const struct pe_value *value, const struct api_weights *st
     return stored && data && data >= stored->bytes && data < stored->bytes + stored->n_bytes;
 }
 
-/* A stored tensor is known by its file's digest and its place there: nobody waits until a gigabyte is read again. */
+/* A stored tensor is identified by its file's digest and its place in the file, so that a gigabyte need not be read
+ * again. */
 static void add_stored(struct hash *h, const struct pe_field *field, const struct api_weights *stored)
 {
     add_string(h, field->name);
@@ -143,7 +147,7 @@ static struct hash fields_of(const struct api_request *request)
     return sum;
 }
 
-/* All sixteen digits; returns their end. printf would be half of a tag's cost. */
+/* All sixteen digits; returns their end. printf would take half of the time of a tag. */
 static char *put_hex(char *to, uint64_t x)
 {
     for (int i = 0; i < 16; i++, x <<= 4)
@@ -179,7 +183,7 @@ bool api_etag_is_among(const char *list, const char *etag)
         if (*p == '*')
             return true;
         p += strncmp(p, "W/", 2) == 0 ? 2 : 0;
-        if (strncmp(p, etag, n) == 0 && strchr(" \t,", p[n])) /* the end of the text counts */
+        if (strncmp(p, etag, n) == 0 && strchr(" \t,", p[n])) /* includes the NUL */
             return true;
         const char *end = *p == '"' ? strchr(p + 1, '"') : NULL;
         p = end ? end + 1 : p + strcspn(p, ",");
@@ -195,7 +199,7 @@ const char *api_cache_control(const struct api_request *request, enum api_access
 
 /* ---- Ranges ---- */
 
-/* Digits to a number; false without any, or past 2^63. */
+/* Reads digits as a number; false if there are none, or if the number exceeds 2^63. */
 static bool read_number(const char **p, uint64_t *x)
 {
     const char *start = *p;

@@ -1,4 +1,4 @@
-/* What lets clients keep an answer and take parts of it: ETag, If-None-Match, Range (RFC 9110 §8.8, §13, §14). */
+/* Caching and ranges: ETag, If-None-Match, Range (RFC 9110 §8.8, §13, §14). */
 #ifndef API_CACHING_H
 #define API_CACHING_H
 
@@ -6,24 +6,25 @@
 #include "api/formats/format.h"
 #include "api/replies/reply.h"
 
-/* A strong validator: a name for the bytes of an answer, known before any is made. */
+/* A strong validator: a name for the bytes of an answer, known before any byte is computed. */
 enum { API_ETAG_MAX = 40 };
 
 struct api_named {
-    const struct api_request *request; /* as planned: without the fields of the form */
+    const struct api_request *request; /* the planned request, without the fields of the form */
     const struct api_form *form;
     const struct api_format *format;
     const struct pe_plan *plan;
-    const char *commit; /* of the program: a release may mend a value */
+    const char *commit; /* of the program, because a release may correct a value */
     const char *config; /* resolved, as JSON text */
     size_t config_bytes;
 };
 void api_etag_print(const struct api_named *named, char *etag); /* "\"…\"" */
 
-/* Does a list of entity tags, as If-None-Match has it, name this one? Weak tags count by their text; * is any. */
+/* Whether a list of entity tags, e.g. the value of If-None-Match, contains this one. Weak tags are compared by their
+ * text; * matches any tag. */
 bool api_etag_is_among(const char *list, const char *etag);
 
-/* May a shared cache keep it? Not what was asked about somebody's words or weights. */
+/* Whether a shared cache may store the answer: not if the request contains a client's words or weights. */
 const char *api_cache_control(const struct api_request *request, enum api_access access);
 
 /* Bytes first … last of a body, both included. */
@@ -33,13 +34,13 @@ struct api_range {
 
 enum api_range_kind { API_RANGE_NONE, API_RANGE_PART, API_RANGE_UNSATISFIABLE };
 
-/* The part of a body of `length` bytes that a call asks for: none unless it is a GET whose If-Range, if it has one,
- * names this tag. Several ranges, other units and bad syntax are no range: then the whole is sent, as the standard
- * allows. */
+/* The part of a body of `length` bytes that a call requests: none unless the call is a GET whose If-Range, if present,
+ * names this tag. Several ranges, other units and bad syntax count as no range: then the whole body is sent, as the
+ * standard allows. */
 enum api_range_kind api_range_asked(const struct api_call *call, const char *etag, uint64_t length,
                                     struct api_range *range);
 
-/* Makes a reply 206 if it is a part, and says that parts can be had. False: no memory. */
+/* Turns the reply of a part into a 206, and adds Accept-Ranges. False: no memory. */
 bool api_range_add(struct api_reply *reply, enum api_range_kind kind, const struct api_range *range, uint64_t length);
 
 struct api_reply *api_range_refusal(uint64_t length); /* 416 */

@@ -4,18 +4,18 @@
 #include <string.h>
 
 #define EXPOSED "ETag, Posenc-Tensors, Content-Range, Server-Timing, X-Request-Id"
-#define INFERENCE_HEADER ", Inference-Header-Content-Length" /* where the JSON of an inference ends */
+#define INFERENCE_HEADER ", Inference-Header-Content-Length" /* states where the JSON of an inference ends */
 
 static bool is_inference(const struct api_call *call)
 {
     return strncmp(call->path, "/v2", 3) == 0 && (!call->path[3] || call->path[3] == '/');
 }
 
-/* A connection has 10 KiB for the request's head and the answer's: what a head may have in full would leave no room to
- * be said again, and the client without an answer. */
+/* A connection has 10 KiB for the request's head and the answer's head together: a request head of full size could not
+ * be repeated in the answer, and the client would get none. */
 enum { SAID_AGAIN_MAX = 1024 };
 
-/* Is origin one of the words of the list? "*" is every origin that can be the value of a header of ours. */
+/* Whether origin is one of the words of the list. "*" matches every origin that is valid as a header value. */
 static bool is_allowed(const char *list, const char *origin)
 {
     size_t n = strlen(origin);
@@ -34,8 +34,8 @@ static bool is_allowed(const char *list, const char *origin)
     return false;
 }
 
-/* Names of headers with commas and spaces between them: what goes back into a header of ours. A browser sends nothing
- * else. */
+/* Whether text consists of header names with commas and spaces between them, and so may be copied into a header of the
+ * answer. Browsers send nothing else. */
 static bool are_names(const char *list)
 {
     static const char alphabet[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~, ";
@@ -57,11 +57,12 @@ struct api_reply *api_cors(struct api_reply *reply, const struct api_host *host,
     if (!is_preflight(call))
         fine = fine && api_reply_header(reply, "Access-Control-Expose-Headers",
                                         is_inference(call) ? EXPOSED INFERENCE_HEADER : EXPOSED);
-    (void)fine; /* without memory the page cannot read the answer; others can */
+    (void)fine; /* if memory runs out, the page cannot read the answer; other clients can */
     return reply;
 }
 
-/* What a preflight asks for is granted: headers cannot do more here than a request without a browser could. */
+/* A preflight request always gets the headers that it asks for: they permit nothing that a client without a browser
+ * could not do. */
 struct api_reply *api_options(const struct api_call *call, const char *allowed)
 {
     struct api_reply *reply = api_reply_empty(204);

@@ -5,10 +5,11 @@
 
 #include "api/replies/reply.h"
 
-/* Adds what lets the page that asked read the reply, if its origin is among the host's; else returns reply as it is. */
+/* Adds the headers that let the requesting page read the reply, if the host allows the page's origin; else returns
+ * reply unchanged. */
 struct api_reply *api_cors(struct api_reply *reply, const struct api_host *host, const struct api_call *call);
 
-/* The answer to OPTIONS: which methods there are, and, to a browser's preflight, that it may use them. */
+/* The answer to OPTIONS: the methods of the path and, for a browser's preflight request, the permission to use them. */
 struct api_reply *api_options(const struct api_call *call, const char *allowed);
 
 #endif

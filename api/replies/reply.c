@@ -1,4 +1,4 @@
-/* Replies: made whole, or as a stream over a plan; freed by one call. */
+/* Replies: complete at once, or streamed from a plan; freed by one call. */
 #include "api/replies/reply.h"
 #include "api/replies/weights_list.h"
 
@@ -11,19 +11,19 @@ const char api_json_type[] = "application/json";
 static const char problem_type[] = "application/problem+json";
 
 struct reply {
-    struct api_reply face;    /* first: the server holds its address */
-    atomic_int n_more_owners; /* besides one; they may be of several threads */
-    char *bytes;              /* the body of a reply made whole, unless it lasts longer */
-    struct api_work *work;    /* or what it is streamed from */
+    struct api_reply face;    /* must be first: the server holds its address */
+    atomic_int n_more_owners; /* owners besides the first; they may be in several threads */
+    char *bytes;              /* the body of a complete reply, unless that body is constant */
+    struct api_work *work;    /* or the request and plan that it is streamed from */
     const struct api_store *store;
-    const struct api_weights *weights; /* or the stored file it shows, held */
-    size_t first;                      /* the byte of the file that it begins with */
+    const struct api_weights *weights; /* or the stored file that it sends, held */
+    size_t first;                      /* offset in the file of its first byte */
     struct api_listing *listing;       /* or the list that it prints */
 };
 
 /* ---- Without memory ---- */
 
-/* Said when there is no memory to say anything else. */
+/* The reply when there is no memory for any other. */
 static const char no_memory_body[] = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,"
                                      "\"detail\":\"not enough memory for this request; try again later\","
                                      "\"error\":\"not enough memory for this request; try again later\"}";
@@ -88,7 +88,7 @@ struct api_lasting {
     char bytes[];
 };
 
-/* Of two threads that print it at a time, one keeps its own. */
+/* If two threads print it at the same time, the text of only one is stored. */
 static struct api_lasting *document_print(struct api_document *document, const void *about)
 {
     struct api_text text;
@@ -189,7 +189,8 @@ void api_work_free(struct api_work *work)
     free(work);
 }
 
-/* A short body may be made of much, where blocks are reduced or a network runs for each element; and freed with it. */
+/* A short body may need much memory, e.g. when blocks are reduced or a network runs for each element; that memory is
+ * freed with the reply. */
 static bool is_quickly_made(const struct api_work *work)
 {
     return work->n_taken <= API_LIGHT_MEMORY && pe_plan_work(work->plan) <= API_LIGHT_WORK;
@@ -251,7 +252,7 @@ static size_t weights_piece(const struct reply *reply, uint64_t i, char *dst)
     return n;
 }
 
-/* Pieces are small, since a client may leave many such replies unread. */
+/* Pieces are small, because a client may leave many such replies unread. */
 struct api_reply *api_reply_listing(int status, struct api_listing *listing)
 {
     struct reply *reply = listing ? reply_new(status, api_json_type) : NULL;
@@ -281,7 +282,7 @@ static size_t listing_piece(const struct reply *reply, uint64_t i, char *dst)
 bool api_reply_header(struct api_reply *reply, const char *name, const char *value)
 {
     if (reply == &no_memory.face)
-        return true; /* it has what it needs, and never changes */
+        return true; /* the constant reply has all its headers, and never changes */
     assert(reply->n_headers < API_HEADERS_MAX);
     size_t n = strlen(value) + 1;
     char *copy = malloc(n);
@@ -294,7 +295,7 @@ bool api_reply_header(struct api_reply *reply, const char *name, const char *val
 
 struct api_reply *api_reply_set_route(struct api_reply *reply, const char *route)
 {
-    if (reply != &no_memory.face) /* which is shared by all threads */
+    if (reply != &no_memory.face) /* because all threads share it */
         reply->route = route;
     return reply;
 }
@@ -339,7 +340,7 @@ bool api_reply_waits(const struct api_reply *reply, uint64_t i)
     return r->work && api_body_waits(&r->work->stream, i);
 }
 
-/* What a reply is made from. */
+/* The request and plan that a reply is computed from. */
 static void drop_source(struct reply *r)
 {
     api_work_free(r->work);

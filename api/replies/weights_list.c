@@ -8,7 +8,7 @@
 
 struct listed {
     const struct api_weights *card; /* held */
-    uint64_t end;                   /* of its text within the listing's */
+    uint64_t end;                   /* offset of its text in the listing */
 };
 
 struct api_listing {
@@ -23,7 +23,7 @@ struct api_listing {
 
 static void print_file(struct api_window *window, const struct api_weights *card)
 {
-    char head[2 * API_WEIGHT_NAME_MAX + API_SHA256_CHARS + 128]; /* a name has nothing to escape */
+    char head[2 * API_WEIGHT_NAME_MAX + API_SHA256_CHARS + 128]; /* a name has no character that needs escaping */
     int n = snprintf(head, sizeof head, "{\"name\":\"%s\",\"bytes\":%zu,\"sha256\":\"%s\",\"tensors\":{", card->name,
                      card->n_bytes, card->sha256);
     api_window_add(window, head, (size_t)n);
@@ -31,7 +31,7 @@ static void print_file(struct api_window *window, const struct api_weights *card
     api_window_put(window, "}}");
 }
 
-/* The file in whose text the byte `first` is, or after which it comes. */
+/* The file whose text contains the byte `first`, or ends just before it. */
 static size_t place_of(const struct api_listing *listing, uint64_t first)
 {
     size_t low = 0, high = listing->n;

@@ -1,6 +1,6 @@
-/* What is stored, as JSON: all files, or the one that a PUT has stored. It may be many times as long as what any
- * request sends, so it is never whole in memory: each piece is printed when it is asked for, from cards of the files
- * that were there when the answer began. */
+/* The stored weights as JSON: all files, or the one that a PUT has stored. The text may be many times as long as any
+ * request, so it is never complete in memory: each piece is printed on demand, from cards of the files that existed
+ * when the answer began. */
 #ifndef API_WEIGHTS_LIST_H
 #define API_WEIGHTS_LIST_H
 
@@ -9,7 +9,7 @@
 struct api_listing;
 
 struct api_listing *api_listing_all(const struct api_store *store); /* NULL: no memory; store NULL: nothing is stored */
-/* Of one file alone, and without brackets; holds a card of it. */
+/* A listing of one file, without brackets; holds a card of the file. */
 struct api_listing *api_listing_one(const struct api_store *store, const struct api_weights *weights);
 void api_listing_free(struct api_listing *listing); /* NULL is accepted */
 

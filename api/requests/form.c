@@ -1,4 +1,4 @@
-/* The form of an answer, read by parameter rows as a scheme's parameters are. */
+/* The form of an answer, read with parameter rows like a scheme's parameters. */
 #include "api/requests/form.h"
 #include "api/formats/colours.h"
 #include "api/formats/format.h"
@@ -23,7 +23,7 @@ static const struct pe_param rows[] = {
     {.name = NULL},
 };
 
-/* `weights` is no form, but like it nothing the core knows. */
+/* `weights` is not part of the form, but the core does not know it either. */
 static const char *const names[] = {
 #define FORM(TYPE, name, ...) #name,
 #include "api/requests/form_list.h"
@@ -139,7 +139,7 @@ static bool is_of_some_formats(const char *name)
     for (size_t i = 0; i < api_n_formats(); i++)
         if (is_used(api_format_at(i), name))
             return true;
-    return false; /* of all, then */
+    return false; /* no names: all outputs, then */
 }
 
 static bool is_given(const struct api_form *form, const struct api_form *usual, const struct pe_param *row)
@@ -147,7 +147,7 @@ static bool is_given(const struct api_form *form, const struct api_form *usual, 
     return memcmp((const char *)form + row->offset, (const char *)usual + row->offset, api_form_size(row)) != 0;
 }
 
-/* A field without effect is refused like an unknown one: its sender expects something. */
+/* A field without effect is refused like an unknown one, because its sender expects an effect. */
 bool api_form_check(const struct api_form *form, const struct api_format *format, struct api_problem *problem)
 {
     struct api_form usual;

@@ -1,5 +1,5 @@
-/* The form of an answer: dtype, format, digits, outputs, slice, reduce, data, and how pictures look. What a request
- * says beside what to compute. */
+/* The form of an answer: dtype, format, digits, outputs, slice, reduce, data, and the look of pictures. These fields
+ * say how to answer, not what to compute. */
 #ifndef API_FORM_H
 #define API_FORM_H
 
@@ -7,7 +7,7 @@
 
 struct api_format;
 
-/* Types of the fields. Not given: a word is -1, an integer PE_UNSET_INT, a real NaN. */
+/* Types of the fields. An absent word is -1, an absent integer PE_UNSET_INT, an absent real NaN. */
 #define API_FORM_WORD int
 #define API_FORM_INT int64_t
 #define API_FORM_REAL double
@@ -23,23 +23,23 @@ struct api_form {
     size_t n_slices;
 };
 
-/* An integer of the form, or what stands for it where it is not given. */
+/* An integer of the form, or its default if it is absent. */
 static inline int64_t api_form_integer(int64_t given, int64_t usual) { return given == PE_UNSET_INT ? usual : given; }
 
 /* The index of the colours in api_cmap_names. */
 static inline int api_form_cmap(const struct api_form *form) { return form->cmap < 0 ? 0 : form->cmap; }
 
-/* Reads the fields that concern the form out of request, and removes them from it. */
+/* Reads the form's fields from request and removes them from it. */
 bool api_form_read(struct api_request *request, struct api_form *form, struct api_problem *problem);
 
-/* Does the form fit the format that was decided on, and itself? */
+/* Checks that the form suits the chosen format and is consistent in itself. */
 bool api_form_check(const struct api_form *form, const struct api_format *format, struct api_problem *problem);
 
 /* The format that the request names; NULL: none, Accept decides. */
 const struct api_format *api_form_format(const struct api_form *form);
 
-const struct pe_param *api_form_params(void);     /* its rows, for the catalogue, the query and the entity tag */
-size_t api_form_size(const struct pe_param *row); /* bytes of the field of a row */
+const struct pe_param *api_form_params(void);     /* the form's rows, for the catalogue, the query and the entity tag */
+size_t api_form_size(const struct pe_param *row); /* bytes of a row's field */
 const char *const *api_form_names(void);          /* its field names, NULL-terminated: for guesses at misspelt ones */
 
 #endif

@@ -1,12 +1,13 @@
-/* Owns what a request takes of --max-memory beside its body: its numbers out of JSON, its plan, its picture. The
- * figures are bounds or estimates, never less than what is allocated by much (tests/core/test_estimate.c). */
+/* Owns the memory that a request takes of --max-memory beside its body: its numbers read from JSON, its plan, its
+ * picture. The figures are bounds or estimates, never much less than the memory really allocated
+ * (tests/core/test_estimate.c). */
 #include "api/requests/memory.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <strings.h>
 
-/* own: bytes that the request has already, which will not come free for it. */
+/* own: bytes that the request already holds, so waiting will not free them. */
 static bool fail(const struct api_host *host, const char *what, uint64_t n, uint64_t own, struct api_problem *problem)
 {
     if (n + own > host->max_memory)
@@ -22,7 +23,7 @@ static bool fail(const struct api_host *host, const char *what, uint64_t n, uint
 
 static uint64_t whole(double bytes) { return bytes < 0x1p62 ? (uint64_t)bytes : UINT64_C(1) << 62; }
 
-/* n bytes more, of the `all` that the step takes. */
+/* Reserves n more bytes, of the `all` that the step takes. */
 static bool take_more(struct api_work *work, const struct api_host *host, const char *what, uint64_t n, uint64_t all,
                       struct api_problem *problem)
 {
@@ -41,14 +42,14 @@ static bool take(struct api_work *work, const struct api_host *host, const char 
     return take_more(work, host, what, whole(bytes), whole(bytes), problem);
 }
 
-/* Tensors stay where they are in the body; "0," in a list of JSON becomes a double, and what is no list of numbers a
- * tree of API_TREE_FACTOR times its text at most. */
+/* Tensors stay where they are in the body; in JSON, each "0," in a list of numbers becomes a double, and all other text
+ * becomes a tree of at most API_TREE_FACTOR times its size. */
 enum { SMALL_BODY = 64 * 1024 };
 
 static double json_bytes(size_t n_bytes)
 {
     double n = (double)n_bytes;
-    if (n_bytes <= SMALL_BODY) /* of which as many are read at a time as there are threads */
+    if (n_bytes <= SMALL_BODY) /* as many of which are read at the same time as there are threads */
         return 0;
     return 4 * n + API_TREE_FACTOR * (n < API_SKELETON_MAX ? n : API_SKELETON_MAX);
 }
@@ -63,8 +64,8 @@ static double reading_bytes(const struct api_call *call)
     return json_bytes(call->body_bytes);
 }
 
-/* What a request is made of grows beyond what was foreseen: copies of tensors that cannot be used as they came, trees
- * of the heads of files, texts that are kept while they are sent. */
+/* A request needs more memory than was reserved for: copies of tensors that cannot be used in place, trees of file
+ * headers, texts that are kept while they are sent. */
 static bool may_grow(void *self, size_t n)
 {
     struct api_work *work = self;
@@ -139,10 +140,13 @@ void api_memory_refusal(const struct api_work *work, struct api_problem *problem
         *problem = work->refusal;
 }
 
-/* Of the first output. Larger ones are refused as pictures, and made smaller as text. */
+/* Of the first output. Larger outputs are refused as pictures, and shrunk as text. */
 static double picture_bytes(const struct pe_plan *plan, const struct api_format *format)
 {
-    enum { BYTES_OF_CHARACTER = 48, BYTES_OF_PIXEL = 3 }; /* with a colour's escape; once more compressed */
+    enum {
+        BYTES_OF_CHARACTER = 48,
+        BYTES_OF_PIXEL = 3
+    }; /* with a colour's escape sequence; and once more compressed */
     double side = format->is_text ? API_COLUMNS_MAX : API_PICTURE_SIDE_MAX, most = side * side;
     double n = (double)pe_plan_output(plan, 0)->n_rows * (double)pe_plan_output(plan, 0)->row_len;
     return (n < most ? n : most) * (format->is_text ? BYTES_OF_CHARACTER : BYTES_OF_PIXEL);

@@ -15,7 +15,7 @@ struct range {
     int weight; /* -1: not a number */
 };
 
-/* How well a format fares; compared field by field from the top. */
+/* How well a format matches; compared field by field from the top. */
 struct score {
     int weight;
     unsigned specificity; /* 0: not covered */
@@ -45,7 +45,7 @@ static void trim(const char **start, const char **end)
         --*end;
 }
 
-/* "0", "0.25", "1.000": at most three decimals. ".2", which Java's own client sends, is 0.2. -1 if it is not such a
+/* "0", "0.25", "1.000": at most three decimals. ".2", which Java's own client sends, is 0.2. -1 if it is no such
  * number. */
 static int read_weight(const char *p, const char *end)
 {
@@ -63,7 +63,7 @@ static int read_weight(const char *p, const char *end)
     return weight <= WEIGHT_ONE ? weight : -1;
 }
 
-/* Other parameters are passed over: none of our formats has any. A weight that is no number makes the range void. */
+/* Other parameters are ignored: none of our formats has any. A weight that is not a number makes the range invalid. */
 static int weight_of(const char *p, const char *end)
 {
     while (p < end) {
@@ -98,7 +98,7 @@ static unsigned specificity(const struct range *range, const char *media_type)
         return 3;
     if (range->n == slash + 2 && strncasecmp(range->name, media_type, slash + 1) == 0 && range->name[slash + 1] == '*')
         return 2;
-    bool is_bare = range->n == 1 && *range->name == '*'; /* no media range, but Java's client sends it for one */
+    bool is_bare = range->n == 1 && *range->name == '*'; /* not a media range, but Java's client sends it as one */
     return is_bare || (range->n == 3 && memcmp(range->name, "*/*", 3) == 0);
 }
 
@@ -126,7 +126,7 @@ static bool is_better(const struct score *a, const struct score *b)
 
 const struct api_format *api_negotiate(const char *accept)
 {
-    if (!accept || accept[strspn(accept, " \t,")] == '\0') /* an empty list asks for nothing in particular */
+    if (!accept || accept[strspn(accept, " \t,")] == '\0') /* an empty list accepts anything */
         return api_format_at(0);
     const struct api_format *best = NULL;
     struct score best_score = {0};

@@ -4,8 +4,8 @@
 
 #include "api/formats/format.h"
 
-/* The format that accept prefers; NULL if it takes none of ours. No header (NULL or empty) is anything, and anything is
- * JSON. */
+/* The format that accept prefers; NULL if it accepts none of ours. No header (NULL or empty) accepts anything, and
+ * anything means JSON. */
 const struct api_format *api_negotiate(const char *accept);
 
 #endif

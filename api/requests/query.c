@@ -6,15 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How the text of a value is meant. */
+/* How the text of a value is read. */
 enum meaning {
-    WORD,    /* a string as it stands */
+    WORD,    /* a literal string */
     SCALAR,  /* a number or boolean; anything else is a string, for its error message */
     NUMBERS, /* a list */
     WORDS,   /* a list of strings */
     JSON,    /* an object */
-    NAME,    /* an object, else a string as it stands */
-    ANY      /* not known: by its looks */
+    NAME,    /* an object, else a literal string */
+    ANY      /* unknown name: guessed from the text */
 };
 
 /* ---- What a name means ---- */
@@ -33,8 +33,8 @@ static enum meaning meaning_of_row(const struct pe_param *row)
     return SCALAR;
 }
 
-/* Names of two schemes may mean two things, so the scheme asked for decides; it may stand anywhere in the query or
- * body. */
+/* A name may have different types in two schemes, so the requested scheme decides; it may stand anywhere in the query
+ * or body. */
 static enum meaning meaning_of(const char *name, const struct pe_scheme_info *scheme)
 {
     if (strcmp(name, "scheme") == 0 || strcmp(name, "preset") == 0 || strcmp(name, "layer_type") == 0)
@@ -60,14 +60,14 @@ static const char *pass_digits(const char *p, const char *end)
     return p;
 }
 
-/* Digits after a sign that is there or not; NULL without any. */
+/* Passes an optional sign and digits; NULL if there are no digits. */
 static const char *pass_signed(const char *p, const char *end, const char *signs)
 {
     const char *first = p < end && strchr(signs, *p) ? p + 1 : p, *last = pass_digits(first, end);
     return last > first ? last : NULL;
 }
 
-/* Has JSON a number like this? (Not "+1", "01", ".5", "1.".) */
+/* Whether this is a JSON number. (Not "+1", "01", ".5", "1.".) */
 static bool is_number(const char *p, const char *end)
 {
     const char *digits = p < end && *p == '-' ? p + 1 : p;
@@ -123,7 +123,7 @@ static bool put_json(struct api_text *text, const char *name, const char *value,
     return api_json_check(value, strlen(value), where, problem);
 }
 
-/* Writes the value as JSON in the way its name wants it. */
+/* Writes the value as JSON of the type that its name requires. */
 static bool put_value(struct api_text *text, enum meaning meaning, const char *name, const char *value,
                       struct api_problem *problem)
 {
@@ -228,8 +228,8 @@ static bool names_scheme(const char *name)
     return strcmp(name, "scheme") == 0 || strcmp(name, "preset") == 0 || is_document(name);
 }
 
-/* Reads the pairs that name the scheme (or those that do not): it comes first, since it decides what other names
- * mean. */
+/* Reads the pairs that name the scheme (or the other pairs): the scheme comes first, because it decides the types of
+ * other names. */
 static bool read_pairs(struct api_request *request, const char *query, char *buffer, bool scheme,
                        struct api_problem *problem)
 {

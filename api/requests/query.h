@@ -4,8 +4,9 @@
 
 #include "api/inputs/request.h"
 
-/* Adds the names of an encoded query (without the ?) to request. Text is taken as it stands, numbers and booleans as
- * JSON, flat lists as JSON or with commas, the rest as JSON; the parameter rows say which where a name is known. */
+/* Adds the names of an encoded query (without the ?) to request. Text is taken literally, numbers and booleans as JSON,
+ * flat lists as JSON or separated by commas, everything else as JSON; for a known name the parameter row states the
+ * type. */
 bool api_query_read(struct api_request *request, const char *query, struct api_problem *problem);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where in the request we are. */
+/* The current place in the request. */
 struct at {
     char pointer[PE_POINTER_MAX];
     struct api_problem *problem;
@@ -18,7 +18,7 @@ static bool fail_axis(const struct at *at)
                     "with a step of at least 1; null is open");
 }
 
-/* An integer, or null where it may be open. */
+/* An integer, or null if the bound may be open. */
 static bool read_integer(const struct pe_value *v, bool may_be_open, int64_t *x)
 {
     if (v->kind == PE_NULL && may_be_open) {
@@ -34,7 +34,7 @@ static bool read_integer(const struct pe_value *v, bool may_be_open, int64_t *x)
     return *x > -(INT64_C(1) << 62) && *x < INT64_C(1) << 62;
 }
 
-/* Items of a list, whichever way it came. */
+/* The items of a list, in either representation. */
 static size_t n_items(const struct pe_value *v)
 {
     return v->kind == PE_LIST ? v->list.n : v->kind == PE_ARRAY ? (size_t)v->array.shape[0] : 0;
@@ -57,7 +57,7 @@ static struct pe_value item(const struct pe_value *v, size_t i)
     return row;
 }
 
-/* Lists of JSON text are doubles; tensors of files are not slices. */
+/* Lists in JSON text are doubles; tensors from files are not slices. */
 static bool is_list(const struct pe_value *v)
 {
     return v->kind == PE_LIST || (v->kind == PE_ARRAY && v->array.dtype == PE_F64 && v->array.rank > 0);

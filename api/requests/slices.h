@@ -4,7 +4,7 @@
 
 #include "api/inputs/request.h"
 
-/* Makes *slices (in the request's arena) of the field's value. */
+/* Reads the field's value into *slices (in the request's arena). */
 bool api_slices_read(struct api_request *request, const struct pe_value *value, struct pe_slice **slices,
                      size_t *n_slices, struct api_problem *problem);
 

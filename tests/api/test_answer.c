@@ -142,7 +142,7 @@ static void test_refused_forms(void **state)
 #define TABLE "{\"scheme\":\"alibi\",\"num_heads\":3,\"q_len\":300,\"k_len\":129,\"outputs\":[\"bias\"],"
 enum { COUNT = 3 * 300 * 129 };
 
-/* What a plan of the same request fills in one call. */
+/* The bytes that a plan of the same request fills in one call. */
 static float *table(void)
 {
     const struct pe_field fields[] = {{"scheme", {.kind = PE_STRING, .string = "alibi"}},
@@ -299,7 +299,7 @@ static void test_pieces_in_any_order(void **state)
     }
 }
 
-/* A configuration posted again with the sequence gives the same bytes. */
+/* A configuration sent again with the sequence gives the same bytes. */
 static void test_config_again(void **state)
 {
     (void)state;
@@ -314,7 +314,7 @@ static void test_config_again(void **state)
     answer_drop(&b);
 }
 
-/* Whoever serves others meanwhile is told to ask again from a worker where planning is long, and only there. */
+/* A caller that must not block is sent to a worker if planning takes long, and only then. */
 static void hurried_callers_do_not_wait(void **unused)
 {
     (void)unused;

@@ -1,13 +1,13 @@
-/* Clients that leave at any moment: an answer that was given up is a refusal, and what others share with it (a plan,
- * texts, checksums) gives them the bytes of an answer that nobody has left. Fresh memory is poisoned, so that what a
- * fill has left out is seen. */
+/* Clients that leave at any moment: an abandoned answer is a refusal, and data that other answers share with it (a
+ * plan, texts, checksums) still gives them the right bytes. Fresh memory is poisoned, so that bytes that a fill has
+ * skipped are detected. */
 #include "tests/api/ask.h"
 
 #include <malloc.h>
 #include <stdio.h>
 
 struct caller {
-    long n_asked, leaves_at; /* gone from that question on; 0: never */
+    long n_asked, leaves_at; /* gone from that check on; 0: never */
 };
 
 static bool is_gone(void *self)
@@ -17,7 +17,7 @@ static bool is_gone(void *self)
     return caller->leaves_at && caller->n_asked >= caller->leaves_at;
 }
 
-/* WORDS and TENSORS stand for tokens and for q and k of so many. */
+/* WORDS and TENSORS stand for tokens and for q and k of the given length. */
 enum { N_WORDS = 300 };
 
 static const struct {
@@ -103,7 +103,7 @@ static void assert_same(size_t i, long k, const struct answer *got, const struct
         fail_msg("%s %s, left at question %ld: other bytes", cases[i].path, cases[i].json, k);
 }
 
-/* Some of the questions 1 … n: all of a few, and of many the first, the last and some between. */
+/* Some of the checks 1 … n: all if they are few, else the first, the last and some between. */
 static long next_question(long k, long n) { return k + 1 + (k > TRIES / 2 && n - k > TRIES / 2 ? n / TRIES : 0); }
 
 static void test_what_was_given_up_is_refused(void **state)
@@ -130,7 +130,7 @@ static void test_what_was_given_up_is_refused(void **state)
     assert_true(n_given_up > 100);
 }
 
-/* Makes pieces until the caller leaves. */
+/* Computes pieces until the caller leaves. */
 static void make_some(const struct api_reply *reply, struct caller *caller)
 {
     char *piece = aligned_alloc(64, (reply->piece_max + 64) / 64 * 64);

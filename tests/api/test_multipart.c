@@ -1,4 +1,4 @@
-/* multipart/form-data: boundaries, part names, and bodies that are cut or cheat. */
+/* multipart/form-data: boundaries, part names, and truncated or deceptive bodies. */
 #include "api/inputs/input.h"
 #include "tests/api/ask.h"
 
@@ -134,7 +134,7 @@ static void test_many_parts(void **state)
     free(body);
 }
 
-/* The bodies that make naive splitters slow: nothing but line ends, dashes, or all but a boundary. */
+/* The bodies that make naive splitters slow: only line ends, only dashes, or almost a boundary. */
 static void test_adversarial(void **state)
 {
     (void)state;

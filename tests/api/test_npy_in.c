@@ -1,4 +1,4 @@
-/* .npy files: versions, orders, and headers that are cut, lying or strange. */
+/* .npy files: versions, orders, and headers that are truncated, wrong or unusual. */
 #include "api/inputs/input.h"
 #include "tests/api/ask.h"
 

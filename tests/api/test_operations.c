@@ -1,4 +1,4 @@
-/* The rows of the operations in the language: each is whole, and no two answer to one name. */
+/* The rows of the operations in api/: each is complete, and no two share a name. */
 #include "api/operations.h"
 
 #include <setjmp.h>
@@ -16,7 +16,7 @@ static bool is_name_of(const struct pe_input_row *rows, const char *name)
     return false;
 }
 
-/* Does the operation work on a tensor of that name, by its own rows or a scheme's? x is the encodings' own. */
+/* Whether the operation takes a tensor of that name, by its own rows or a scheme's. x belongs to encodings. */
 static bool is_operand(enum pe_operation_id id, const char *name)
 {
     bool found = strcmp(name, "x") == 0 || is_name_of(pe_operation_at(id)->inputs, name);

@@ -1,9 +1,9 @@
-/* Pictures that nobody waits for: how often they ask, and that they end at the first yes; and those that nobody reads.
- */
+/* Pictures whose client leaves: how often they check for it, and that they stop at the first yes; and pictures that
+ * nobody reads. */
 #include "tests/api/ask.h"
 
 struct client {
-    int n_asked, leaves_at; /* says that it is gone from that question on; 0: never */
+    int n_asked, leaves_at; /* the client is gone from that check on; 0: never */
 };
 
 static bool is_gone(void *caller)
@@ -46,7 +46,7 @@ static void test_each_chunk_asks(void **state)
     }
 }
 
-/* A picture is nothing for who is hurried, whatever its size; a tag that fits is no picture. */
+/* A call with must_not_block gets no picture, whatever its size; a matching tag needs no picture. */
 static void test_hurried(void **state)
 {
     (void)state;
@@ -62,11 +62,11 @@ static void test_hurried(void **state)
     call.if_none_match = header_of(&first, "ETag");
     call.caller = &client;
     assert_answer(gather(api_answer(&host, &call)), 304, NULL);
-    assert_true(client.n_asked < drawn.n_asked); /* reading asks too, drawing does not any more */
+    assert_true(client.n_asked < drawn.n_asked); /* reading the request checks too, drawing no longer does */
     answer_drop(&first);
 }
 
-/* All of them together have so much room, one alone any; a picture that is read makes room again. */
+/* All pictures together are limited, a single one is not; a picture that has been read frees its room. */
 static void test_pictures_that_nobody_reads(void **state)
 {
     (void)state;

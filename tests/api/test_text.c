@@ -26,7 +26,7 @@ static void test_limits(void **state)
     api_text_put(&text, "9");
     assert_int_equal(text.state, API_TEXT_FULL);
     api_text_put(&text, "");
-    assert_int_equal(text.state, API_TEXT_FULL); /* failures stick */
+    assert_int_equal(text.state, API_TEXT_FULL); /* a failure is remembered */
     assert_int_equal(text.n, 8);
     api_text_drop(&text);
 }
@@ -108,8 +108,8 @@ static void test_elements(void **state)
     assert_elements((uint64_t[]){1, 2, 1, 2}, 4, "[[[[0,1]],[[2,3]]]]");
 }
 
-/* Rows that repeat the one before, move it by one, or differ from that in one place: whole or in pieces they read as
- * number by number, where no row has another before it. */
+/* Rows that repeat the previous row, shift it by one, or differ from it in one place: printed whole or in pieces, they
+ * equal the rows printed number by number. */
 static void test_rows_like_those_before(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What --max-work counts is what is computed: of parts of an answer, a multiplication takes about as long as of the
+/* --max-work counts the work that is really done: a multiplication takes about as long in a part of an answer as in the
  * whole. */
 #include "tests/api/ask.h"
 
@@ -23,7 +23,7 @@ static struct api_reply *ask(const char *path, const char *json, uint64_t max_wo
     return api_answer(&of_its_own, &call);
 }
 
-/* As the refusal says it. */
+/* The work that the refusal states. */
 static double counted(const char *path, const char *json)
 {
     struct answer a = gather(ask(path, json, 0));
@@ -50,7 +50,7 @@ static double spent_once(const char *path, const char *json, double most)
     return cpu_now() - begun_at;
 }
 
-/* The least of some tries; those after the first are for a machine that others share. */
+/* The least time of several tries, because other processes may disturb the machine. */
 static double spent(const char *path, const char *json, double enough, double most)
 {
     double best = HUGE_VAL;
@@ -147,7 +147,7 @@ enum { N_CASES = sizeof cases / sizeof *cases };
 
 static char json[1 << 16];
 
-/* What one multiplication takes, seconds: of plain answers, the slowest, since a row that is only copied is none. */
+/* Seconds per multiplication: of the slowest plain answer, because a row that is only copied multiplies nothing. */
 static double slowest_plain(double *speeds)
 {
     double slowest = 0;

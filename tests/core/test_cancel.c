@@ -1,5 +1,6 @@
-/* Work that is given up: planning and filling that are told at the k-th question, for every k; what a plan has kept is
- * right all the same, so that others who fill from it get the bytes of a plan that nobody has left. */
+/* Cancelled work: planning and filling that are cancelled at the k-th check, for every k. The data that a plan has
+ * stored is still right, so that other clients that fill from it get the same bytes as from a plan that was never
+ * cancelled. */
 #include "tests/support/request.h"
 
 #include <setjmp.h>
@@ -10,7 +11,7 @@
 #include <cmocka.h>
 
 struct caller {
-    long n_asked, leaves_at; /* gone from that question on; 0: never */
+    long n_asked, leaves_at; /* gone from that check on; 0: never */
 };
 
 static bool is_gone(void *self)
@@ -115,10 +116,10 @@ static void test_filling(void **state)
             assert_int_equal(plan(i, &r, &p), PE_OK);
             pe_watch(is_gone, &leaves);
             fill(p, got);
-            assert_int_equal(leaves.n_asked, k); /* asked no more, which it would be if the work went on */
+            assert_int_equal(leaves.n_asked, k); /* no further check, which would occur if the work went on */
             assert_true(pe_was_cancelled());
             pe_watch(NULL, NULL);
-            assert_second_half(p, expected, got); /* first: from where the one that left was */
+            assert_second_half(p, expected, got); /* first: from the place where the cancelled fill stopped */
             memset(got, 0, n);
             assert_int_equal(fill(p, got), n);
             assert_memory_equal(got, expected, n);

@@ -1,5 +1,5 @@
-/* The guess at an unknown word: the same as by the table of edit distances in full, and quick among thousands of names.
- */
+/* The suggestion for an unknown word: the same as from the full table of edit distances, and fast among thousands of
+ * names. */
 #include "core/posenc.h"
 #include "tests/support/random.h"
 
@@ -32,7 +32,7 @@ static size_t distance_of(const char *a, const char *b)
     return table[n][m];
 }
 
-/* The first of the names that are nearest, if it is less than a third of the word and two away. */
+/* The first of the nearest names, if its distance is less than a third of the word plus two. */
 static const char *nearest_of(const char *word, const char *const *names)
 {
     size_t least = strlen(word) / 3 + 2;
@@ -47,7 +47,7 @@ static const char *nearest_of(const char *word, const char *const *names)
 
 static size_t below(size_t n) { return (size_t)(random_bits() % n); }
 
-/* Few letters, so that many are right. */
+/* Few letters, so that many words match. */
 static void draw(char *word, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -99,7 +99,7 @@ static double seconds_of(const char *(*guess)(const char *, const char *const *)
     return best;
 }
 
-/* Names that differ little from each other and from the word, as whoever wants to cost time would choose them. */
+/* Names that differ little from each other and from the word, as an attacker would choose them to cost time. */
 static void thousands_of_names_cost_little(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What filling is said to cost: work that grows with what is made. */
+/* The estimated cost of filling: the work grows with the size of the output. */
 #include "tests/support/request.h"
 
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void work_grows_with_what_is_made(void **state)
     assert_true(work_of("{'scheme':'floater','dim':64,'positions':[1000],'seed':1}") > 50 * near);
 }
 
-/* One number made of a whole table costs the table, and each of its numbers to be looked at. */
+/* A number computed from a whole table costs the computation of the table and the visit of each of its numbers. */
 static void reduced_blocks_cost_what_they_are_made_of(void **state)
 {
     (void)state;

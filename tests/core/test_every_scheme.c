@@ -1,5 +1,5 @@
-/* What must hold for every scheme of the registry, whoever adds it: its example plans, any chunking gives the whole,
- * each failed allocation is survived, its resolved config gives the same bytes, and no text is missing. */
+/* The laws for every scheme of the registry: its example plans, any chunking gives the whole, each failed allocation is
+ * survived, its resolved config gives the same bytes, and no text is missing. */
 #include "tests/support/alloc.h"
 #include "tests/support/request.h"
 
@@ -81,7 +81,7 @@ static void texts_are_present(void **unused)
     assert_texts(pe_sequence_params());
 }
 
-/* Has the scheme no output without weights? Then its defaults are answered with a seed. */
+/* If the scheme has no output without weights, its defaults are answered with a seed. */
 static bool needs_weights(const struct pe_scheme_info *info)
 {
     static const char *const all[] = {"learned", "recursive", "floater", "fire"};
@@ -110,7 +110,7 @@ static void defaults_answer(void **unused)
         assert_true(pe_plan_n_outputs(plan) > 0);
         pe_plan_free(plan);
         r.request.n_fields -= seed;
-        if (seed) { /* all ways to give weights are told */
+        if (seed) { /* the refusal names all ways to supply weights */
             assert_int_equal(pe_plan_new(&r.request, &plan, &err), PE_INVALID);
             assert_non_null(strstr(err.detail, "seed"));
             assert_non_null(strstr(err.detail, "weights"));

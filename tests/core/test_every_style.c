@@ -1,5 +1,5 @@
-/* The laws of test_every_scheme.c on the styles, ways of giving a sequence and ways of meeting x that one example a
- * scheme does not show. */
+/* The laws of test_every_scheme.c for the styles, forms of sequence and ways to combine with x that a scheme's one
+ * example does not cover. */
 #include "tests/support/plans.h"
 
 #include <setjmp.h>

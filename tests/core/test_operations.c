@@ -1,5 +1,5 @@
-/* The rows of the operations: each is where the list says, has the functions that every operation needs, and what a
- * scheme can do follows from its descriptor. */
+/* The rows of the operations: each is at its place in the list, has the functions that every operation needs, and a
+ * scheme's operations follow from its descriptor. */
 #include "core/operation.h"
 #include "tests/support/request.h"
 
@@ -26,8 +26,8 @@ static void every_row_is_whole(void **unused)
     }
 }
 
-/* By the papers: rotary schemes turn queries and keys (Su et al. 2021, Sun et al. 2022), CoPE's positions do not exist
- * before the queries do, and every scheme takes part in attention. */
+/* By the papers: rotary schemes rotate queries and keys (Su et al. 2021, Sun et al. 2022), CoPE's positions do not
+ * exist before the queries do, and every scheme takes part in attention. */
 static void schemes_can_what_they_are(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* Refusals of the core: each names the field, what was found and what is allowed. */
+/* Refusals of the core: each names the field, the value found and the allowed values. */
 #include "tests/support/request.h"
 
 #include <setjmp.h>
@@ -82,7 +82,7 @@ static bool lists(const char *detail, const char *name)
     return false;
 }
 
-/* The longest word that is repeated, too: the list comes after it and must not be cut. */
+/* Even for the longest word that is quoted, the list after it must not be cut. */
 static void a_scheme_that_is_not_there_is_answered_with_all_names(void **unused)
 {
     (void)unused;

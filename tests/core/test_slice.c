@@ -61,8 +61,7 @@ static void pieces_of_parts(void **unused)
 
 /* ---- Blocks, against sums in the plainest order ---- */
 
-/* Outputs made a row at a time, many rows at a time, with axes behind them, and with rows longer than the stack has
- * room for. */
+/* Outputs filled one row at a time, many rows at a time, with trailing axes, and with rows too long for the stack. */
 static const struct {
     enum pe_operation_id operation;
     const char *json;

@@ -1,4 +1,4 @@
-/* Owns the file through which a test says what shall fail. */
+/* Owns the file through which a test states which calls shall fail. */
 #include "tests/faults/faults.h"
 
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 static struct faults own;
 struct faults *faults = &own;
 
-/* Before main, and before any other thread: what has been counted so far goes along. */
+/* Runs before main and before any other thread; the counts so far are copied into the file. */
 static void __attribute__((constructor)) map_control(void)
 {
     const char *path = getenv("FAULTS_CONTROL");

@@ -1,5 +1,5 @@
-/* Owns calls on regular files that fail as full and broken disks make them fail: reading, writing, reaching the disk,
- * being made and renamed. Standard streams are left alone: tests keep the log in a file. */
+/* Owns calls on regular files that fail as on full and broken disks: read, write, sync, create and rename. Standard
+ * streams never fail, because tests keep the log in a file. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "tests/faults/faults.h"
 
@@ -38,7 +38,7 @@ static bool fails(void)
     return true;
 }
 
-/* Without an error to fail with, every second call is interrupted, and the others move half of the bytes. */
+/* If no errno is set, every second call is interrupted, and the others transfer half of the bytes. */
 static bool moves_less(size_t *n)
 {
     int reason = (int)atomic_load(&faults->file_errno);
@@ -68,7 +68,7 @@ int fsync(int fd)
     return is_file(fd) && fails() ? -1 : next(fd);
 }
 
-/* The descriptor is gone all the same, as on Linux. */
+/* The descriptor is closed nevertheless, as on Linux. */
 int close(int fd)
 {
     NEXT(close)

@@ -1,9 +1,10 @@
-/* Owns allocations that fail: every malloc, calloc, realloc, aligned block and mapping of the process, whichever
- * library asks for it (strdup and open_memstream come here too).
+/* Owns allocations that fail: every malloc, calloc, realloc, aligned block and mapping of the process, from any library
+ * (strdup and open_memstream arrive here too).
  *
- * Preloaded, the names are those of the C library, and what is not given back is counted. FAULTS_WRAPPED: a program
- * linked with --wrap for them, for sanitizers, which have allocators of their own; only calls of our archives arrive
- * then (jansson's too, as api/json/json_load.c gives it our malloc), and the sanitizer looks for what is lost. */
+ * In a preloaded library the names are those of the C library, and unfreed blocks are counted. FAULTS_WRAPPED: the
+ * program is linked with --wrap for these names, for sanitizers, which have their own allocators. Then only calls from
+ * our archives arrive (jansson's too, because api/json/json_load.c gives it our malloc), and the sanitizer looks for
+ * leaks. */
 #define _GNU_SOURCE /* RTLD_NEXT, memalign */
 #include "tests/faults/faults.h"
 
@@ -39,13 +40,13 @@ void *OURS(realloc)(void *block, size_t n);
 void *OURS(aligned_alloc)(size_t alignment, size_t n);
 void *OURS(mmap)(void *at, size_t n, int protection, int flags, int fd, off_t offset);
 
-/* FAULTS_TRACE=1 prints who has asked, in vain, on standard error. */
+/* FAULTS_TRACE=1 prints the caller of each failed allocation on standard error. */
 static bool is_tracing;
 
 static void __attribute__((constructor)) read_trace(void)
 {
     void *here[1];
-    is_tracing = getenv("FAULTS_TRACE") && backtrace(here, 1) > 0; /* which loads what it needs now */
+    is_tracing = getenv("FAULTS_TRACE") && backtrace(here, 1) > 0; /* which loads its own dependencies now */
 }
 
 static void trace(void)
@@ -67,7 +68,7 @@ static bool is_one_of_many(void)
     return true;
 }
 
-/* libtasn1 4.19 goes on with what it did not get, and the process ends; nothing of ours can change that. */
+/* libtasn1 4.19 uses the block that it failed to allocate, and the process crashes; our code cannot prevent that. */
 static bool is_excused(void *caller)
 {
     Dl_info info;
@@ -159,7 +160,7 @@ int posix_memalign(void **place, size_t alignment, size_t n)
     return block ? 0 : ENOMEM;
 }
 
-/* The C library's own mappings (stacks, large blocks of the heap) do not come here. */
+/* The C library's own mappings (stacks, large blocks of the heap) do not arrive here. */
 void *mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset)
 {
     static void *(*next)(void *, size_t, int, int, int, off_t);

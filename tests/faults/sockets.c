@@ -1,5 +1,5 @@
-/* Owns calls on stream sockets that go wrong as a busy network and signals make them: fewer bytes than asked for, none
- * now, interrupted, reset. The server's own recv() (server/http/guard.c) calls the one here. */
+/* Owns calls on stream sockets that fail as on a busy network or under signals: fewer bytes than requested, would
+ * block, interrupted, reset. The server's own recv() (server/http/guard.c) calls the one here. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "tests/faults/faults.h"
 
@@ -20,8 +20,8 @@ enum { KIND_SHORT = 1, KIND_INTERRUPTED = 2, KIND_AGAIN = 4, KIND_RESET = 8, N_K
 
 /* ---- Edges ------------------------------------------------------------------------------------------------------- */
 
-/* Who watches a socket for edges takes a short or refused call for "wait until it can again", which the kernel, knowing
- * nothing of our refusal, would never say. Setting the same watch once more makes it say it. */
+/* An edge-triggered caller takes a short or refused call as "wait for the next edge". The kernel does not know of the
+ * simulated refusal and would never report one. Setting the same watch again makes it report the socket. */
 static struct {
     int epoll;
     struct epoll_event event;
@@ -65,7 +65,7 @@ static bool is_stream(int fd)
     return is;
 }
 
-/* One of the kinds that are asked for, or 0. */
+/* One of the requested kinds, or 0. */
 static int kind_of_fault(int fd)
 {
     uint32_t permille = (uint32_t)atomic_load(&faults->net_permille);
@@ -80,13 +80,13 @@ static int kind_of_fault(int fd)
     return kind;
 }
 
-/* Whether the call is not made at all; *n: how many bytes it may have. */
+/* True: the real call is skipped; *n: the number of bytes it may transfer. */
 static bool goes_wrong(int fd, size_t *n)
 {
     int kind = kind_of_fault(fd);
     if (kind == KIND_SHORT && *n > 1)
         *n = 1 + (chance(2) ? 0 : chance((uint32_t)(*n < 4096 ? *n : 4096)));
-    if (kind == KIND_RESET) /* the other end learns of it too */
+    if (kind == KIND_RESET) /* the peer sees the reset too */
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger));
     if (kind)
         look_again(fd);
@@ -108,7 +108,7 @@ ssize_t send(int fd, const void *bytes, size_t n, int flags)
     return goes_wrong(fd, &n) ? -1 : next(fd, bytes, n, flags);
 }
 
-/* A short one sends of the first part that is not empty. */
+/* A short call sends from the first part that is not empty. */
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
     NEXT(sendmsg)

@@ -1,4 +1,4 @@
-/* Owns a wall clock that jumps, and workers that stop for a while. */
+/* Owns a wall clock that jumps, and workers that pause for a while. */
 #define _GNU_SOURCE /* RTLD_NEXT, pthread_setname_np */
 #include "tests/faults/faults.h"
 
@@ -10,7 +10,7 @@
 
 /* ---- Workers ----------------------------------------------------------------------------------------------------- */
 
-/* The server's workers are those threads that call themselves so. */
+/* The server's workers are recognised by their thread name. */
 static _Thread_local bool is_worker;
 
 int pthread_setname_np(pthread_t thread, const char *name)
@@ -23,7 +23,7 @@ int pthread_setname_np(pthread_t thread, const char *name)
     return next(thread, name);
 }
 
-/* A worker looks at the clock before and after each job. */
+/* A worker reads the clock before and after each job. */
 static void dawdle(void)
 {
     static atomic_long n_looks;

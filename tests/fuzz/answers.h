@@ -1,4 +1,4 @@
-/* What the targets that ask for whole answers share: a host, and the laws that every answer holds. */
+/* Shared by the targets that request whole answers: a host, and the laws of every answer. */
 #ifndef TESTS_FUZZ_ANSWERS_H
 #define TESTS_FUZZ_ANSWERS_H
 
@@ -20,7 +20,7 @@ static char *metrics_print(void *self, size_t *n_bytes)
     return strdup("m");
 }
 
-/* Small ceilings, so that no input costs more than about a millisecond. */
+/* Small limits, so that no input costs more than about a millisecond. */
 static inline struct api_host small_host(void)
 {
     return (struct api_host){.max_body = 1 << 20,
@@ -47,7 +47,7 @@ static inline size_t make_piece(const struct api_reply *reply, uint64_t i, char 
     return n;
 }
 
-/* Pieces made in the opposite order are the same: they depend on nothing but their number. */
+/* Pieces computed in the opposite order are the same: they depend only on their number. */
 static inline void make_backwards(const struct answer *a, char *piece)
 {
     size_t at = a->n;
@@ -97,7 +97,7 @@ static inline const char *string_of(const json_t *object, const char *name)
     return string ? string : "";
 }
 
-/* RFC 9457 with our own members: the status again, a sentence, and where. */
+/* RFC 9457 with our own members: the status again, a sentence, and the pointer. */
 static inline void check_problem(const struct answer *a)
 {
     json_t *problem = json_loadb(a->body, a->n, JSON_REJECT_DUPLICATES, NULL);
@@ -110,7 +110,7 @@ static inline void check_problem(const struct answer *a)
     json_decref(problem);
 }
 
-/* No byte of a client may end a header and begin another. */
+/* No byte from a client may end a header and begin another (header injection). */
 static inline void check_headers(const struct api_reply *reply)
 {
     REQUIRE(reply->n_headers <= API_HEADERS_MAX);
@@ -121,14 +121,14 @@ static inline void check_headers(const struct api_reply *reply)
     }
 }
 
-/* Either what was asked for, or a problem that says why not; nothing says 5xx when nothing is amiss with us. */
+/* An answer is either the requested data or a problem with the reason; no 5xx occurs unless the server itself fails. */
 static inline void check_answer(const struct answer *a)
 {
     int status = a->reply->status;
     check_headers(a->reply);
     REQUIRE((status >= 200 && status <= 206) || status == 304 || (status >= 400 && status < 500) || status == 501);
     REQUIRE((status != 204 && status != 304) || a->n == 0);
-    bool is_protocol = strncmp(a->reply->route, "/v2", 3) == 0; /* it has an error form of its own */
+    bool is_protocol = strncmp(a->reply->route, "/v2", 3) == 0; /* /v2 has its own error format */
     if (status >= 400 && !is_protocol && is_one_of(16))
         check_problem(a);
     if (status == 200 && a->n < 4096 && is_one_of(32) && strcmp(a->reply->content_type, "application/json") == 0) {
@@ -147,7 +147,8 @@ static inline void check_same(const struct answer *a, const struct answer *b)
     REQUIRE(left ? right && strcmp(left, right) == 0 : !right);
 }
 
-/* Asks, checks the answer. False: it would take long, which callers in a hurry are told; then there is none. */
+/* Sends the request and checks the answer. False: there is no answer, because must_not_block is set and the answer
+ * would take long. */
 static inline bool ask_once(const struct api_host *host, const struct api_call *call, struct answer *a)
 {
     struct api_reply *reply = api_answer(host, call);
@@ -159,7 +160,7 @@ static inline bool ask_once(const struct api_host *host, const struct api_call *
     return true;
 }
 
-/* The same question twice has the same answer; asked of one in 16. */
+/* The same request has the same answer twice; checked for one input in 16. */
 static inline bool ask(const struct api_host *host, const struct api_call *call, struct answer *a)
 {
     struct answer again;

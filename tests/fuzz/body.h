@@ -1,6 +1,5 @@
 /* A fuzz target for bodies of one CONTENT_TYPE, which the file that includes this defines. Every byte of an accepted
- * tensor is read, so that a sanitizer sees one that lies beyond the body; a name stands once; a refusal is a sentence.
- */
+ * tensor is read, so that a sanitizer detects one beyond the body; each name occurs once; a refusal is a sentence. */
 #include "tests/fuzz/laws.h"
 #include "api/inputs/input.h"
 #include "api/json/json_load.h"

@@ -1,5 +1,5 @@
-/* Accept: any text chooses one format, or none. What must not matter does not: the case of letters, empty elements of
- * the list, and, where no quote is open, the list said twice or a range that has no weight. */
+/* Accept: any text selects one format, or none. These changes do not affect the choice: the case of letters, empty
+ * elements of the list and, outside of quotes, a repeated list or a range of weight 0. */
 #define _GNU_SOURCE /* strcasestr */
 #include "tests/fuzz/laws.h"
 #include "api/requests/negotiate.h"
@@ -30,7 +30,7 @@ static void other_case(char *text)
         *text = (char)(isupper((unsigned char)*text) ? tolower((unsigned char)*text) : toupper((unsigned char)*text));
 }
 
-/* A list that says something else than nothing, and whose quotes are none. */
+/* A list that is not empty and contains no quotes. */
 static void check_list(const char *accept, const struct api_format *format)
 {
     char *with_comma = malloc(strlen(accept) + 2);

@@ -1,6 +1,6 @@
-/* Configuration files. The reader against jansson: what it takes is JSON of the same members, and a flat object of what
- * it supports is taken. Then the options: a file that is accepted, printed by --print-config and read again, prints the
- * same. */
+/* Configuration files. The reader is compared with jansson: every accepted text is JSON with the same members, and
+ * every flat object of supported values is accepted. Then the options: a file that is accepted, printed by
+ * --print-config and read again, prints the same. */
 #define _GNU_SOURCE /* memfd_create */
 #include "tests/fuzz/laws.h"
 #include "server/config_file.h"
@@ -47,7 +47,7 @@ static bool take(void *self, const char *key, const char *value, char *error)
     return true;
 }
 
-/* Members that are not null; SIZE_MAX where one is more than a configuration may have. */
+/* The number of members that are not null; SIZE_MAX if one has a value that a configuration may not contain. */
 static size_t n_simple(json_t *object, const char *text)
 {
     const char *key;
@@ -84,7 +84,7 @@ static bool read_options(struct options *options, const char *text, size_t n)
 {
     char *const words[] = {"posencd", "--config", path, NULL}, *const environment[] = {NULL};
     char error[OPTIONS_TEXT_BYTES] = "";
-    REQUIRE(pwrite(file, text, n, 0) == (ssize_t)n && ftruncate(file, (off_t)n) == 0); /* which keeps its page */
+    REQUIRE(pwrite(file, text, n, 0) == (ssize_t)n && ftruncate(file, (off_t)n) == 0); /* the host keeps its page */
     bool is_read = options_read(options, 3, words, environment, error) == OPTIONS_RUN;
     REQUIRE(is_read || *error);
     return is_read;

@@ -1,7 +1,8 @@
-/* The array reader against strtod: every input becomes a list of valid numbers, so that all of them are read, by the
- * plain reader and by the one of this machine's instruction set, and the double must be the nearest, its f32 likewise.
- * The first byte chooses: even, the rest is text, of whose words the numbers are taken; odd, it is doubles, written out
- * with all their digits, as they are and half way to the next double, and half way to the next f32. */
+/* The array reader against strtod. Every input becomes a list of valid numbers, so that all of them are read, by the
+ * plain reader and by the one of this machine's instruction set; each double must be the nearest, and so must its f32.
+ * The first byte selects the kind of input. Even: the rest is text, and the numbers are taken from its words. Odd: the
+ * rest is doubles, written with all their digits: the double itself, the middle between it and the next double, and the
+ * middle between it and the next f32. */
 #include "tests/fuzz/laws.h"
 #include "api/numbers/numbers.h"
 
@@ -18,7 +19,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* A list under construction, and what strtod makes of its words. */
+/* A list under construction, and strtod's values of its words. */
 struct list {
     char text[TEXT_BYTES];
     size_t n_bytes, n;
@@ -76,7 +77,7 @@ static void add_words(struct list *list, const char *text)
     }
 }
 
-/* An exact sum of two doubles that are neighbours fits a long double of 64 bits, whose digits printf prints all. */
+/* The exact sum of two neighbouring doubles fits a long double of 64 bits, and printf prints all its digits. */
 static void add_exactly(struct list *list, long double x)
 {
     char word[WORD_BYTES];
@@ -84,7 +85,7 @@ static void add_exactly(struct list *list, long double x)
         return;
     int n = snprintf(word, sizeof word, "%.*Le", fabsl(x) < 1e-30L || fabsl(x) > 1e30L ? 800 : 120, x);
     add(list, word, (size_t)n, ",");
-    word[20] ^= 1; /* one digit aside */
+    word[20] ^= 1; /* changed by one digit */
     add(list, word, (size_t)n, ",");
 }
 
@@ -133,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = text_of(data + 1, size < 300 ? size - 1 : 299);
     if (data[0] % 2)
         add_doubles(&list, data + 1, size - 1 < 16 ? size - 1 : 16);
-    int n_times = is_one_of(4) ? 3 : 1; /* enough of them, with enough text behind, for wide registers */
+    int n_times = is_one_of(4) ? 3 : 1; /* enough numbers, with enough text behind them, for wide registers */
     for (int i = 0; i < n_times && data[0] % 2 == 0; i++)
         add_words(&list, text);
     if (list.n) {

@@ -1,5 +1,5 @@
-/* The server's own checks of a head: the first line is "target version", then lines "Name: value". What passes has one
- * way to be read: one host, one length or one coding, a path without a NUL; names of requests are plain words, and a
+/* The server's own checks of a head: the first line is "target version", then lines "Name: value". An accepted head has
+ * only one interpretation: one host, one length or one coding, a path without a NUL; request names are plain words, and
  * X-Request-Timeout is a number. */
 #include "tests/fuzz/laws.h"
 #include "server/http/checks.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <strings.h>
 
-/* How many lines have this name, and the value of the last. */
+/* The number of lines with this name, and the value of the last one. */
 struct found {
     const char *name;
     unsigned n;
@@ -57,7 +57,7 @@ static void check_names(const struct http_head *head)
         REQUIRE(strlen(trace) >= 55 && strlen(trace) <= 128 && strspn(trace, "0123456789abcdef-") == strlen(trace));
 }
 
-/* A time to answer within is the number that strtod finds, in microseconds, and as short as the server's text says. */
+/* The time limit is the number that strtod reads, in microseconds, and within the bounds that the server documents. */
 static void check_timeout(const struct http_head *head)
 {
     const char *text = head->first[HTTP_REQUEST_TIMEOUT];

@@ -1,7 +1,7 @@
-/* The other headers the language reads: lines of method, path, Content-Type, Content-Encoding, Origin,
+/* The other headers that api/ reads: lines of method, path, Content-Type, Content-Encoding, Origin,
  * Access-Control-Request-Method, Access-Control-Request-Headers, Inference-Header-Content-Length and query ("-": none),
- * then the body. What follows the ; of a Content-Type without parameters of ours changes nothing, and what can be
- * refused from the head alone is refused alike with the body. */
+ * then the body. Text after the ; of a Content-Type without parameters of ours changes nothing, and a request that is
+ * refused from the head alone is refused with the same status together with its body. */
 #include "tests/fuzz/answers.h"
 
 #include <strings.h>
@@ -13,7 +13,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* Has the head been refused early, the whole request is refused with the same status. */
+/* If the head was refused early, the whole request is refused with the same status. */
 static void check_early(const struct api_host *host, const struct api_call *call, const struct answer *a)
 {
     struct api_reply *early = api_refuse_early(host, call, call->body_bytes);

@@ -1,5 +1,5 @@
-/* Texts of Hugging Face's config.json: the first line may name a layer type, the rest is the file. Read or refused with
- * a sentence; of a plan, the law of plan.h. */
+/* Texts of Hugging Face's config.json: the first line may name a layer type, the rest is the file. The file is read, or
+ * refused with a sentence; a plan obeys the law of plan.h. */
 #include "tests/fuzz/plan.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -1,7 +1,7 @@
-/* Connections: the input is all that a client sends on one, to the whole server in this process: its loop, the daemon
- * below, a worker. The client sends, waits until nothing moves any more, ends its side, and leaves. What came back are
- * whole HTTP messages, the same wherever the bytes were cut on their way; the server has nothing left of it, no
- * connection, no stream, no descriptor; and that after so many turns of the loop. */
+/* Connections: the input is everything that a client sends on one connection to the whole server in this process: its
+ * loop, libmicrohttpd below it, a worker. The client sends, waits until the server is idle, shuts down its side, and
+ * disconnects. It must receive whole HTTP messages, the same wherever the bytes were split on their way. Afterwards the
+ * server has no connection, no stream and no descriptor left, within a fixed number of turns of the loop. */
 #define _GNU_SOURCE /* SOCK_NONBLOCK */
 #include "tests/fuzz/laws.h"
 #include "server/cache/flights.h"
@@ -94,7 +94,7 @@ struct client {
     char *answer; /* ANSWER_BYTES + 1 */
 };
 
-/* What is there now: another turn takes the rest. Returns whether there was any. */
+/* Receives the available bytes; another turn receives the rest. Returns whether there were any. */
 static bool receive(struct client *c)
 {
     size_t before = c->n;
@@ -118,7 +118,7 @@ static bool is_busy(void)
     return busy;
 }
 
-/* Turns until nothing has moved for two of them. */
+/* Runs the loop until nothing has happened for two turns. */
 static void settle(struct client *c)
 {
     unsigned n_turns = 0;
@@ -153,7 +153,7 @@ static void leave(struct client *c)
 
 /* ---- What came back -------------------------------------------------------------------------------------------- */
 
-/* The messages as status and a sum of the body, which two talks are compared by. */
+/* The messages as status and checksum of the body, to compare two conversations. */
 struct messages {
     size_t n;
     unsigned status[MESSAGES_MAX];
@@ -190,8 +190,8 @@ static void read_header(struct head *head, const char *line, const char *end)
     head->has_id |= strncasecmp(line, "X-Request-Id:", 13) == 0;
 }
 
-/* The head at p; false: it is none of ours. The daemon answers by itself to what it cannot read, and then closes; of
- * its pages nothing is asked. */
+/* Reads the head at p; false: the head is not ours. libmicrohttpd itself answers a request that it cannot parse, and
+ * then closes; its error pages are not checked. */
 static bool read_head(struct head *head, const char *p)
 {
     *head = (struct head){.status = 0};
@@ -207,7 +207,7 @@ static bool read_head(struct head *head, const char *p)
     return is_ours;
 }
 
-/* The end of a chunked body; NULL: it does not end. */
+/* The end of a chunked body; NULL: the body is incomplete. */
 static const char *skip_chunks(const char *p, const char *end)
 {
     for (;;) {
@@ -222,8 +222,8 @@ static const char *skip_chunks(const char *p, const char *end)
     }
 }
 
-/* The end of the message's body. An answer to HEAD has a length and no body: then another message, or nothing, is
- * there. NULL: it was cut off. */
+/* The end of the message's body. An answer to HEAD has a length and no body: then another message, or nothing, follows.
+ * NULL: the body is truncated. */
 static const char *skip_body(const struct head *head, const char *end)
 {
     size_t left = (size_t)(end - head->body);
@@ -243,7 +243,7 @@ static void read_messages(struct messages *messages, const struct client *c)
     messages->n = 0;
     for (const char *p = c->answer, *end = c->answer + c->n; p < end && messages->n < MESSAGES_MAX;) {
         bool is_ours = read_head(&head, p);
-        if (head.status == 100) { /* said only to who has not sent the body yet */
+        if (head.status == 100) { /* sent only to a client that has not sent the body yet */
             p = head.body;
             continue;
         }
@@ -259,7 +259,8 @@ static void read_messages(struct messages *messages, const struct client *c)
 
 /* ---- The talk -------------------------------------------------------------------------------------------------- */
 
-/* Its first bytes mostly are there when it is accepted, which saves a turn; of one in 8 they come later. */
+/* Usually the first bytes are there when the connection is accepted, which saves a turn; for one input in 8 they arrive
+ * later. */
 static void enter(struct client *c)
 {
     c->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -286,8 +287,8 @@ static void talk(const uint8_t *data, size_t size, size_t cut, struct messages *
         log_flush();
 }
 
-/* 0.9.75: after its "100 Continue" to a request without a body it asks for the answer too early if more bytes are there
- * already, and closes without one; whether they are depends on the cut. */
+/* libmicrohttpd 0.9.75: after its "100 Continue" to a request without a body it requests the answer too early if more
+ * bytes are already there, and closes without an answer; whether they are there depends on the cut. */
 static bool expects(const uint8_t *data, size_t size)
 {
     static const char name[] = "Expect";

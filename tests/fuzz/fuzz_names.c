@@ -1,6 +1,7 @@
-/* Names of stored weights and entries of their folder. The input is the name of a file that stands in the folder: it is
- * listed exactly if it is NAME.safetensors with a name that the rule allows, is then read and removed by that name, and
- * no other file is touched. As a name in a path it chooses a file or a refusal, never a place. */
+/* Names of stored weights and entries of their folder. The input is the name of a file in the folder. The file is
+ * listed if and only if it is NAME.safetensors with a valid name; then it can be read and removed by that name, and no
+ * other file changes. As a name in a URL path, the input selects a stored file or a refusal, never another place of the
+ * file system. */
 #define _GNU_SOURCE /* O_PATH */
 #include "tests/fuzz/laws.h"
 #include "api/api.h"
@@ -12,7 +13,7 @@
 #include <unistd.h>
 
 static char folder[64];
-enum { FDS_MORE = 16 }; /* libFuzzer may open some, for a symbolizer */
+enum { FDS_MORE = 16 }; /* libFuzzer may open descriptors for a symbolizer */
 
 static int dir = -1, next_fd = -1;
 
@@ -31,7 +32,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* The rule once more, letter by letter: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. */
+/* The rule again, letter by letter: [A-Za-z0-9][A-Za-z0-9._-]{0,127}. */
 static bool is_name(const char *name, size_t n)
 {
     if (n < 1 || n > 128 || !isalnum((unsigned char)name[0]))
@@ -65,7 +66,7 @@ static void check_entry(const char *file)
 {
     int fd = openat(dir, file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0)
-        return; /* no name for a file at all */
+        return; /* not a possible file name */
     REQUIRE(write(fd, "xy", 2) == 2);
     close(fd);
     char **names, name[200];

@@ -1,6 +1,6 @@
-/* Arbitrary bytes as an array of numbers, with jansson as the judge of JSON and strtod as that of
- * values; what was read is then printed in every real format and must come back. libFuzzer entry;
- * build with -fsanitize=fuzzer,address,undefined. */
+/* Arbitrary bytes as an array of numbers, with jansson as the reference for JSON and strtod for values; the numbers
+ * read are then printed in every real format and must read back the same. libFuzzer entry; build with
+ * -fsanitize=fuzzer,address,undefined. */
 #include "tests/fuzz/laws.h"
 #include "api/numbers/numbers.h"
 
@@ -28,7 +28,7 @@ struct judge {
     size_t next;
 };
 
-/* Walks an array beside the shape read; false where they differ. */
+/* Compares an array with the shape that was read; false if they differ. */
 static bool agrees(struct judge *judge, const json_t *array, const uint64_t *shape, unsigned rank)
 {
     if (!json_is_array(array) || json_array_size(array) != shape[0])
@@ -50,8 +50,8 @@ static bool agrees(struct judge *judge, const json_t *array, const uint64_t *sha
     return true;
 }
 
-/* Only numbers and arrays that are not empty, at most so many levels: what api_numbers_read may not
- * call OTHER. */
+/* Whether the text contains only numbers and non-empty arrays, within the allowed levels: then api_numbers_read may not
+ * return OTHER. */
 static bool is_numeric(const json_t *array, unsigned levels)
 {
     double x;
@@ -91,8 +91,8 @@ static void print_and_read(enum pe_dtype dtype, const struct api_doubles *values
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    /* An escape could spell Infinity to jansson, not to us; and jansson 2.14 passes over a NUL
-     * behind a number. */
+    /* An escape could spell Infinity for jansson, but not for our reader; and jansson 2.14 ignores a NUL after a
+     * number. */
     if (size == 0 || data[0] != '[' || memchr(data, '\\', size) || memchr(data, '\0', size))
         return 0;
     const char *text = (const char *)data, *p = text;

@@ -1,7 +1,7 @@
-/* Inferences: the first line is "model header", where header is the length said of the JSON ("-": no header); the rest
- * is the body. Whatever comes in, an answer goes out that holds the laws of answers.h; who hurries and who lends the
- * body's memory is told the same (asked of one in 16). The body is copied to a block of its own size and may be moved
- * within itself, so that a sanitizer sees what passes its ends. */
+/* Inferences: the first line is "model header", where header is the stated length of the JSON ("-": no header); the
+ * rest is the body. Every input gets an answer that obeys the laws of answers.h; a call with must_not_block or with a
+ * writable body gets the same answer (checked for one input in 16). The body is copied to a block of its own size and
+ * may be moved within itself, so that a sanitizer detects accesses beyond it. */
 #include "tests/fuzz/answers.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -1,4 +1,4 @@
-/* Requests of any scheme as JSON: planned or refused with a sentence; of a plan, the law of plan.h. */
+/* Requests of any scheme as JSON: each is planned, or refused with a sentence; a plan obeys the law of plan.h. */
 #include "tests/fuzz/plan.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -1,8 +1,8 @@
 /* The writer against printf and strtod. The first byte is the number of digits (from 18 on: the shortest), the rest are
  * doubles, which are also narrowed to f32, f16 and bf16, and once more taken as f32 bit by bit. Every instruction set
- * writes the same bytes. The shortest text reads back to its number, also by way of a double, no shorter one does, and
- * of those as long none is nearer; digits are printf's. printf and strtod are asked of about one number of two lists.
- */
+ * writes the same bytes. The shortest text reads back as its number, also by way of a double; no shorter text does, and
+ * no text of the same length is nearer. Fixed digits equal printf's. printf and strtod check about one number in every
+ * two lists. */
 #include "tests/fuzz/laws.h"
 #include "api/numbers/numbers.h"
 
@@ -28,7 +28,8 @@ static double number_at(enum pe_dtype dtype, const void *src, size_t i)
 
 /* ---- The shortest ---- */
 
-/* Is the text's number this one again, read as its dtype and read as a double first? f16 and bf16 have no strtod. */
+/* Whether the text reads back as this number, both directly in its dtype and by way of a double. f16 and bf16 have no
+ * strtod. */
 static bool is_back(const char *text, enum pe_dtype dtype, double x)
 {
     double read = strtod(text, NULL), narrowed;
@@ -40,7 +41,7 @@ static bool is_back(const char *text, enum pe_dtype dtype, double x)
     return memcmp(&narrowed, &x, sizeof x) == 0;
 }
 
-/* Digits that count: without sign, point, exponent and zeros at either end. */
+/* Significant digits: without sign, point, exponent and zeros at either end. */
 static int n_digits(const char *text)
 {
     int n = 0, n_zeros = 0;

@@ -1,5 +1,5 @@
 /* GET /encode?…: the input is the query, still encoded. Beside the laws of every answer: the order of its pairs does
- * not matter, and where there is an answer HEAD has its headers. */
+ * not matter, and the answer to HEAD has the same headers. */
 #include "tests/fuzz/answers.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -9,7 +9,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* "a&b&c" becomes "b&c&a"; false: there is nothing to turn. */
+/* "a&b&c" becomes "b&c&a"; false: there is only one pair. */
 static bool turn(const char *query, char *turned)
 {
     const char *rest = strchr(query, '&');

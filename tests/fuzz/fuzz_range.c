@@ -1,7 +1,7 @@
-/* Conditions and ranges: lines of If-None-Match, Range, If-Range and If-Match ("-": no such header), asked of a stored
- * file or (one size of input in eight, for it costs more) of an answer of /encode, whose whole bytes and entity tags
- * are known. "@" in a line stands for the tag of the one asked. A part is that part of the whole, and no condition that
- * holds is passed over. */
+/* Conditions and ranges: lines of If-None-Match, Range, If-Range and If-Match ("-": no such header), sent for a stored
+ * file or (for one input size in eight, because it costs more) for an answer of /encode, whose bytes and entity tag are
+ * known. "@" in a line stands for that tag. A partial answer equals that part of the whole, and no condition that
+ * applies is ignored. */
 #include "tests/fuzz/answers.h"
 #include "server/log.h"
 #include "server/weights/weights.h"
@@ -10,7 +10,7 @@
 
 enum { FILE_BYTES = 8 + 56 + 16, ROOM = 2048 };
 
-/* What can be asked for, whole. */
+/* The resources that can be requested, in full. */
 struct resource {
     const char *path, *query;
     struct answer whole;
@@ -50,7 +50,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     return 0;
 }
 
-/* The line with the tag in the place of each "@", in dst; NULL for none, or without room. */
+/* The line in dst, with the tag in place of each "@"; NULL if there is no line, or no room. */
 static const char *expand(char *dst, const char *line, const char *etag)
 {
     size_t n = 0, n_tag = strlen(etag);

@@ -1,5 +1,5 @@
-/* Whole requests: the first line is "path accept query" (the last two may be missing), the rest the body. Whatever
- * comes in, an answer goes out that holds the laws of answers.h, and the same again. */
+/* Whole requests: the first line is "path accept query" (the last two may be missing), the rest the body. Every input
+ * gets an answer that obeys the laws of answers.h, and the same answer again. */
 #include "tests/fuzz/answers.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -1,6 +1,6 @@
-/* Token files. A reader of the rules in server/auth/tokens.h, written again here, takes what the server takes and
- * nothing else; then each secret is found under its name with its rights, a changed one is not, and an error repeats
- * none. */
+/* Token files. A second reader, written here from the rules in server/auth/tokens.h, must accept exactly the files that
+ * the server accepts. Then each secret is found under its name with its rights, a changed secret is not found, and no
+ * error text contains a secret. */
 #define _GNU_SOURCE /* memmem, open_memstream */
 #include "tests/fuzz/laws.h"
 #include "server/auth/digest.h"
@@ -52,7 +52,7 @@ static bool is_secret(const char *word, uint8_t *digest)
     return n > 0 && strlen(word) <= 512;
 }
 
-/* Digits, perhaps a point and more of them: where they end; NULL: another number, or below least. */
+/* Digits, optionally with a point and more digits: their end; NULL: the number has another form, or is below least. */
 static const char *number_end(const char *text, double least, double *x)
 {
     char *end;
@@ -112,7 +112,7 @@ static bool is_new(const struct file *file, const struct line *line)
     return true;
 }
 
-/* Cuts the text; false: it is no token file, and the server says so too. */
+/* Splits the text in place; false: it is not a token file, and the server must refuse it too. */
 static bool read_file(struct file *file, char *text)
 {
     file->n = 0;
@@ -151,7 +151,7 @@ static const struct line *line_of(const struct file *file, const char *secret, s
     return NULL;
 }
 
-/* Who is found is who the file has under that text, if anyone. */
+/* The client that is found is the file's client with that secret, or none. */
 static void check_found(struct tokens *tokens, const struct file *file, const char *before, const char *secret)
 {
     struct account *account;
@@ -177,7 +177,7 @@ static void check_line(struct tokens *tokens, const struct file *file, const str
 {
     struct account *account;
     char other[600];
-    check_found(tokens, file, "Bearer ", line->secret); /* a sha256: is no secret itself */
+    check_found(tokens, file, "Bearer ", line->secret); /* a "sha256:" entry is not the secret itself */
     check_found(tokens, file, "bEARER  ", line->secret);
     snprintf(other, sizeof other, "%sx", line->secret);
     check_found(tokens, file, "Bearer ", other);
@@ -235,7 +235,7 @@ static void check(const char *text, size_t size)
     free(ours);
 }
 
-/* A comment before, and lines that end as Windows ends them, change nothing. */
+/* A leading comment and Windows line ends change nothing. */
 static void check_lines(const char *text)
 {
     char *other = malloc(2 * strlen(text) + 4), *end = other + sprintf(other, "#\r\n"), error[TOKENS_ERROR_BYTES];

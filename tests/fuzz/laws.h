@@ -1,4 +1,4 @@
-/* What every target has: the entry libFuzzer calls, and the one way to say that a law is broken. */
+/* Common to all targets: the entry point that libFuzzer calls, and the one way to report a broken law. */
 #ifndef TESTS_FUZZ_LAWS_H
 #define TESTS_FUZZ_LAWS_H
 
@@ -11,8 +11,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* AddressSanitizer keeps freed blocks to see who uses them later: 256 MiB of them leave every cache. Nor does it note
- * here where each block was made; ASAN_OPTIONS=malloc_context_size=20 does, for the one input of a report. */
+/* AddressSanitizer keeps freed blocks to detect later uses; its default of 256 MiB exceeds every cache. Allocation
+ * stacks are not recorded here either; ASAN_OPTIONS=malloc_context_size=20 records them, for the one input of a
+ * report. */
 const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
@@ -20,9 +21,9 @@ const char *__asan_default_options(void)
            "detect_stack_use_after_return=0";
 }
 
-/* Laws that cost as much as the execution are asked of one input in n while fuzzing, drawn by chance so that no two of
- * them are tied to each other. The first input is asked all: the one that a report is about, run by itself. A replay
- * asks all of all. */
+/* Laws that cost as much as the execution are checked for one input in n while fuzzing, chosen at random so that no two
+ * laws are correlated. The first input is checked for all laws, because a report's input runs alone. A replay checks
+ * all laws for all inputs. */
 static inline bool is_one_of(unsigned n)
 {
 #ifdef POSENC_FUZZING
@@ -44,7 +45,8 @@ static inline bool is_one_of(unsigned n)
         }                                                                                                              \
     } while (0)
 
-/* The input as a string of its own size, so that a sanitizer sees reads past its end; bytes behind a NUL are lost. */
+/* The input as a string of its own size, so that a sanitizer detects reads past its end; bytes behind a NUL are
+ * lost. */
 static inline char *text_of(const uint8_t *data, size_t size)
 {
     char *text = malloc(size + 1);

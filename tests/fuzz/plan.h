@@ -1,5 +1,5 @@
-/* What the targets that plan share: a request as JSON text, its plan, and the law that the plan's configuration,
- * printed and read again beside the sequence and the tensors, gives the same configuration and the same numbers. */
+/* Shared by the targets that plan: a request as JSON text, its plan, and the law that the plan's configuration, printed
+ * and read again beside the sequence and the tensors, gives the same configuration and the same numbers. */
 #ifndef TESTS_FUZZ_PLAN_H
 #define TESTS_FUZZ_PLAN_H
 
@@ -29,14 +29,14 @@ static inline struct pe_request core_of(const struct api_request *request)
                                .dtype = PE_DTYPE_NONE};
 }
 
-/* What is quickly planned, that a fuzzer comes to many. */
+/* Limits that keep planning fast, so that a fuzzer runs many inputs. */
 static inline enum pe_status admit(void *self, const struct pe_cost *cost, struct pe_error *err)
 {
     (void)self;
     return cost->ns > API_HURRIED_NS_MAX ? err->status = PE_CANCELLED : PE_OK;
 }
 
-/* False: it was refused, or would take long. */
+/* False: the request was refused, or would take long. */
 static inline bool plan(const struct api_request *request, struct pe_plan **made)
 {
     struct pe_error err = {.detail = ""};
@@ -74,8 +74,8 @@ static inline void check_outputs(const struct pe_plan *a, const struct pe_plan *
     }
 }
 
-/* Fields of the sequence that the configuration does not repeat; where there are none, those that name the model, which
- * may have brought it. Then tensors. */
+/* The fields of the sequence that the configuration does not repeat; if there are none, the fields that name the model,
+ * which may define the sequence. Then the tensors. */
 static inline void add_rest(struct api_request *to, const struct api_request *from, const struct pe_plan *made)
 {
     static const char *const model[] = {"preset", "hf_config", "layer_type"};

@@ -17,7 +17,7 @@ import archive
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES_MAX, BYTES_MAX = 200, 200_000  # of the committed corpus of one target
 
-# Longest input, and the dictionary. Texts of a few hundred bytes reach everything and keep an execution short.
+# Longest input, and the dictionary. Texts of a few hundred bytes reach all code and keep an execution short.
 TARGETS = {
     "accept": (300, "headers"), "config": (1024, "config"), "digits": (300, "numbers"), "head": (600, "headers"),
     "headers": (600, "headers"), "hf_config": (800, "hf_config"), "http": (800, "headers"), "multipart": (2048, "headers"),

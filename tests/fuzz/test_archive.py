@@ -32,7 +32,7 @@ def test_inputs_come_back(tmp_path):
 
 def test_an_archive_with_the_same_inputs_is_left_alone(tmp_path):
     path = tmp_path / "x.tar.gz"
-    with tarfile.open(path, "w:gz", compresslevel=1) as tar:  # other bytes than ours would be
+    with tarfile.open(path, "w:gz", compresslevel=1) as tar:  # not the bytes that pack() would write
         tar.add(__file__, "a")
     before = path.read_bytes()
     assert not archive.write(path, {"a": pathlib.Path(__file__).read_bytes()})
@@ -70,7 +70,7 @@ def test_the_archive_of(name, tmp_path):
     names = [m.name for m in members]
     assert names and names == sorted(set(names))
     for member in members:
-        assert member.isreg() and re.fullmatch(r"[A-Za-z0-9_]+", member.name)  # the replay passes over hidden files
+        assert member.isreg() and re.fullmatch(r"[A-Za-z0-9_]+", member.name)  # the replay skips hidden files
         assert (member.mtime, member.uid, member.gid, member.uname, member.gname) == (0, 0, 0, "", "")
     assert len(members) <= run.FILES_MAX + sum(len(n) != 40 for n in names)
     subprocess.run(["tar", "-xzf", path, "-C", tmp_path], check=True)

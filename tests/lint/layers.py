@@ -18,7 +18,7 @@ C_LIBRARY = {"assert.h", "complex.h", "ctype.h", "errno.h", "fenv.h", "float.h",
              "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h", "strings.h", "tgmath.h", "wchar.h", "wctype.h"}
 INTRINSICS = {"immintrin.h", "arm_neon.h", "x86intrin.h"}
 
-# Each outside library enters by one door.
+# Each outside library may be included by these files only.
 DOORS = {
     "cblas.h": ["core/numeric/gemm.c"],
     "jansson.h": ["api/*.c", "api/*.h"],
@@ -32,7 +32,7 @@ DOORS = {
     "uv.h": ["server/loop/jobs.c", "server/main.c"],
 }
 
-# What the layers above see of core/: posenc.h, and the list of operations that its enum is made of.
+# The headers of core/ that the layers above may include: posenc.h, and the list of operations behind its enum.
 PUBLIC = ["core/posenc.h", "core/operation_list.h"]
 
 # folder: (our own headers a file may reach, system headers it may name besides the C library; None: any)
@@ -44,7 +44,7 @@ LAYERS = {
     "api/numbers/kernels": (["api/numbers/kernels/*.h", "api/numbers/numbers_powers.h"], INTRINSICS),
     "server": (["server/*.h", "api/api.h", *PUBLIC], None),
 }
-# The door's own header is no layer's business.
+# The headers of the clock, which only server/ may include.
 NO_CLOCK = {"time.h", "sys/time.h"}
 
 FORBIDDEN_CALLS = {

@@ -15,7 +15,7 @@ import sys
 
 CIRCLE_MAX = 3
 
-# Each layer's rooms, lowest first: a folder, or files at the layer's top, or "*": the files at the top that no other room names.
+# Each layer's rooms, lowest first: a folder, or files at the layer's top, or "*": the files at the top that belong to no other room.
 # The README of each layer shows its line (guides.py compares).
 ROOMS = {
     "core": ["kernels/", "numeric/", "error.c cancel.c params.c params_print.c", "waves/", "sequence/", "request/", "schemes/", "models/",

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Everything `make lint` looks at. Arguments: the C files whose look is checked. Prints what is wrong, then a count.
+# All checks of `make lint`. Arguments: the C files whose format is checked. Prints the violations, then a count.
 set -u
 BUILD=${BUILD:-build}
 PYTHON=${PYTHON:-/usr/bin/python3}
@@ -36,7 +36,7 @@ for name in sys.argv[1:]:
 }
 
 looks_right() {
-    # One line per place; the first dozen say enough.
+    # One line per place; the first dozen suffice.
     clang-format --dry-run -Werror "$@" 2>"$BUILD"/format.txt && return 0
     grep -E 'error:' "$BUILD"/format.txt | head -12
     echo "$(grep -c 'error:' "$BUILD"/format.txt) places; make format settles them"

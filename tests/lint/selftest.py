@@ -20,12 +20,12 @@ CLEAN = {
     "api/replies/reply.c": '#include "api/api.h"\n',
     "server/http/http.c": '#include "api/api.h"\n',
     "server/log.c": '#include "api/api.h"\n#include <unistd.h>\n',
-    # Stand-ins for the outside libraries, so that no test of this needs them.
+    # Stubs of the outside libraries, so that these tests do not need them.
     "include/jansson.h": "", "include/uv.h": "", "include/microhttpd.h": "", "include/cblas.h": "",
     "include/png.h": "",
 }
 
-# what is added to the clean tree, and the words the checker must say (None: it must be content)
+# additions to the clean tree, and the words that the checker must print (None: it must accept the tree)
 CASES = [
     ({}, None),
     ({"core/numeric/gemm.c": "#include <cblas.h>\n"}, None),
@@ -90,7 +90,7 @@ def function(name, *callees):
 
 RING = {f"core/waves/{a}.c": function(a, b) for a, b in ("ab", "bc", "cd")}
 
-# files of a small tree, and the words rooms.py must say (None: it must be content)
+# files of a small tree, and the words that rooms.py must print (None: it must accept the tree)
 ROOM_CASES = [
     ({"core/waves/a.c": function("a"), "core/plan.c": function("f", "a")}, None),
     ({"core/waves/a.c": function("a", "f"), "core/plan.c": function("f")}, "core/waves/a.c (waves/) calls f of core/plan.c"),

@@ -1,4 +1,4 @@
-/* malloc and its kin of the tests: count, measure, and fail when told to. */
+/* The allocation functions of the tests: they count, measure, and fail on demand. */
 #include "tests/support/alloc.h"
 
 #include <malloc.h>
@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Names given by the linker's --wrap: a call of malloc arrives at __wrap_malloc, the true one is __real_malloc. */
+/* Names given by the linker's --wrap: a call of malloc arrives at __wrap_malloc, and the real function is
+ * __real_malloc. */
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t n, size_t size);
 void *__real_realloc(void *block, size_t size);
@@ -36,7 +37,7 @@ static atomic_long bytes;
 
 long alloc_bytes(void) { return atomic_load(&bytes); }
 
-/* Of blocks as large as malloc made them. */
+/* Counted in the block sizes that malloc really uses. */
 static atomic_long in_use, at_watch, peak;
 
 void alloc_watch(void)
@@ -80,7 +81,7 @@ void *__wrap_realloc(void *block, size_t size)
     return counted(grown);
 }
 
-/* Never fails on demand: what it makes is an optimisation in some places, and they go on without. */
+/* Never fails on demand: some callers use it only as an optimisation, and continue without it. */
 void *__wrap_aligned_alloc(size_t alignment, size_t size) { return counted(__real_aligned_alloc(alignment, size)); }
 
 void __wrap_free(void *block)

@@ -1,4 +1,4 @@
-/* Comparing fields with what they should be, written as JSON. */
+/* Compares fields with their expected values, written as JSON. */
 #include "tests/support/request.h"
 
 #include <setjmp.h>

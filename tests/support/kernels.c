@@ -1,5 +1,5 @@
 /* KERNELS=base, avx2 or avx512 in the environment: the kernels of every test in C. A test that runs several sets itself
- * comes back to these. */
+ * returns to this one. */
 #include "core/posenc.h"
 
 #include <stdio.h>

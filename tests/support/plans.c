@@ -83,7 +83,7 @@ static bool names_model(const char *name)
     return strcmp(name, "preset") == 0 || strcmp(name, "layer_type") == 0 || strcmp(name, "hf_config") == 0;
 }
 
-/* The config with what of the request is no parameter and no rule: the sequence and tensors. */
+/* The config, plus the fields of the request that are neither parameter nor rule: the sequence and tensors. */
 static void assert_again(const struct test_request *r, const struct pe_plan *plan, const char *all)
 {
     const struct pe_value *config = pe_plan_config(plan);

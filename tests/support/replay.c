@@ -1,5 +1,5 @@
-/* Runs a fuzz target over files and folders of files, without a fuzzer: what `make check` does with the corpora,
- * which make has unpacked into build/. */
+/* Runs a fuzz target over files and folders of files, without a fuzzer: `make check` uses it for the corpora, which
+ * make has unpacked into build/. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak)); /* a target may have none */
+int LLVMFuzzerInitialize(int *argc, char ***argv) __attribute__((weak)); /* a target may omit it */
 
 enum { PATH_BYTES = 4096, INPUT_MAX = 1 << 24 };
 
@@ -21,7 +21,8 @@ static int replay_file(const char *path)
     }
     size_t n = fread(data, 1, INPUT_MAX, file);
     fclose(file);
-    uint8_t *exact = malloc(n ? n : 1); /* of the input's size, so that a sanitizer sees reads past its end */
+    uint8_t *exact =
+        malloc(n ? n : 1); /* a block of the input's size, so that a sanitizer detects reads past its end */
     if (!exact)
         exit(1);
     memcpy(exact, data, n);

@@ -1,5 +1,5 @@
-/* Requests for the core's tests, which see no JSON library: JSON text becomes fields. Test code: fails the test on text
- * it does not understand. Strings hold no escapes; there is no null. */
+/* Requests for the core's tests, which do not link a JSON library: turns JSON text into fields. Text that it cannot
+ * parse fails the test. Strings hold no escapes; there is no null. */
 #ifndef TESTS_REQUEST_H
 #define TESTS_REQUEST_H
 
@@ -10,7 +10,7 @@ enum { TEST_FIELDS_MAX = 48, TEST_NESTED_MAX = 24 };
 struct test_request {
     struct pe_field fields[TEST_FIELDS_MAX];
     size_t n;
-    struct pe_request request; /* .fields and .n_fields point here; the rest is the test's to change */
+    struct pe_request request; /* .fields and .n_fields point here; the test may change the rest */
     char *text;                /* owned copies of strings and lists */
     double *numbers;
     size_t n_numbers, n_nested, n_items;
@@ -24,7 +24,7 @@ void test_request_drop(struct test_request *r);
 /* Plans json, or fails the test with the error's text. */
 struct pe_plan *test_plan(struct test_request *r, const char *json);
 
-/* Plans json and expects a refusal with this pointer whose detail holds word. */
+/* Plans json and expects a refusal with this pointer and a detail that contains word. */
 void test_refused(const char *json, const char *pointer, const char *word);
 
 /* Turns ' into ": JSON in C is easier to read with the former. */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs kinds of tests, each runner printing its own summary, then one line of totals. Status 1 if anything failed.
+# Runs the given kinds of tests; each runner prints its own summary, then one line of totals follows. Status 1 if anything failed.
 #   BUILD=build run_tests.sh [lint] [c] [replay] [http] [slow]
 # T=test_rotate.py runs one file of the http tests. PYTEST_FLAGS go to pytest. KERNELS=base, avx2 or avx512: with these
 # kernels, in C (tests/support/kernels.c) and in servers (tests/http/conftest.py).
@@ -63,7 +63,7 @@ run_replay() {
     done
 }
 
-# One run of pytest; its arguments are added.
+# One run of pytest with additional arguments.
 run_pytest() {
     run "$PYTHON" -m pytest -q -p no:cacheprovider --durations=10 --durations-min=1 ${PYTEST_FLAGS-} "$@"
     status=$?
@@ -71,7 +71,7 @@ run_pytest() {
     skipped=$((skipped + $(sum '[0-9]+ skipped')))
 }
 
-# What measures nothing runs side by side (pytest-xdist), the rest alone, one after the other.
+# Tests that measure nothing run in parallel (pytest-xdist), the others alone, one after the other.
 run_http() {
     echo "== tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
@@ -97,7 +97,7 @@ run_slow() {
     run_http
 }
 
-# Said once here, instead of by every test. What each set needs is in core/numeric/isa.c.
+# Printed once here, not by every test. core/numeric/isa.c lists the requirements of each set.
 check_kernels() {
     case $KERNELS in
     '' | base) needed= ;;

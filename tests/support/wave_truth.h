@@ -1,4 +1,4 @@
-/* Tables of waves computed another way: the phase exactly, in 128-bit fractions of a turn from mpmath's frequencies,
+/* Tables of waves computed independently: the phase exactly, in 128-bit fractions of a turn from mpmath's frequencies,
  * the sine by the C library's long double (64 bits and more of fraction). Shares no formula and no constant with the
  * core. */
 #ifndef TESTS_WAVE_TRUTH_H
@@ -19,10 +19,10 @@ static inline long double wave_truth(const uint64_t turns[2], int64_t p, int qua
 {
     const long double half_pi = 1.57079632679489661923132169163975144L;
     unsigned __int128 f = (unsigned __int128)turns[0] << 64 | turns[1];
-    unsigned __int128 phase = f * (unsigned __int128)(p < 0 ? -p : p); /* whole turns fall off at the top */
+    unsigned __int128 phase = f * (unsigned __int128)(p < 0 ? -p : p); /* whole turns overflow and vanish */
     unsigned q = (unsigned)(phase >> 126);
     unsigned __int128 rest = phase << 2; /* fraction of a quarter turn */
-    bool back = rest >> 127;             /* nearer to the next quarter: count back from it */
+    bool back = rest >> 127;             /* nearer to the next quarter: measured back from it */
     if (back) {
         q++;
         rest = 0 - rest;
@@ -53,11 +53,11 @@ static inline void wave_columns(const struct wave_table *table, struct pe_wave *
 }
 
 /* 1: value is the double-rounded-to-odd of truth for formats of up to 30 bits, and truth is far enough from every
- * middle of a float (2^-60 of itself) that long double may judge; 0: it may not. */
+ * middle of a float (2^-60 of itself) that long double decides it; 0: long double does not suffice. */
 static inline bool wave_judge(long double truth, double *odd)
 {
     double d = (double)truth;
-    if ((long double)d != truth) { /* cut, then make odd */
+    if ((long double)d != truth) { /* truncated, then made odd */
         union {
             double d;
             uint64_t u;

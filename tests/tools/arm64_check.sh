@@ -10,8 +10,8 @@ for tool in aarch64-linux-gnu-gcc qemu-aarch64-static; do
     }
 done
 mkdir -p "$BUILD/arm64"
-# gemm.c apart: nothing here multiplies matrices, and Debian has no OpenBLAS to cross-link with. In its place stands what
-# aborts.
+# gemm.c is left out: nothing here multiplies matrices, and Debian has no OpenBLAS to cross-link with. A stub that aborts
+# replaces it.
 sources=$(ls core/*.c core/schemes/*.c core/models/*.c core/attention/*.c core/kernels/*.c | grep -v core/numeric/gemm.c)
 {
     echo '#include <stdlib.h>'

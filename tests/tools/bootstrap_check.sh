@@ -12,7 +12,7 @@ folder=${keep:-$(mktemp -d /var/tmp/posenc-bootstrap.XXXXXX)}
 build=$folder/build run=$folder/run
 [ "$(id -u)" = 0 ] || { echo "bootstrap_check: must be root" >&2; exit 1; }
 
-# Only /proc is mounted into the systems (their /dev is their own), and nothing is removed while it is.
+# Only /proc is mounted into the systems (their /dev is their own), and nothing is removed while it is mounted.
 finish() {
     umount "$build/proc" 2>/dev/null || true
     umount "$run/proc" 2>/dev/null || true
@@ -38,7 +38,7 @@ stage_commands() {
     ' Dockerfile
 }
 
-# Runs a stage's commands one after the other in a system, in /src as the Dockerfile says.
+# Runs a stage's commands one after the other in a system, in /src like the Dockerfile.
 run_stage() {
     stage_commands "$1" >"$2/stage.sh"
     echo "== stage $1"
@@ -50,7 +50,7 @@ run_stage() {
 mkdir -p "$folder"
 fresh "$build"
 mkdir -p "$build/src"
-# COPY . . : what git knows or would add, and nothing built.
+# COPY . . : the files that git tracks or would add, without build results.
 git ls-files -z --cached --others --exclude-standard | xargs -0 -I{} sh -c '[ ! -e "$1" ] || printf "%s\0" "$1"' _ {} |
     tar --null -T - -cf - | tar -C "$build/src" -xf -
 run_stage build "$build" /src

@@ -1,5 +1,5 @@
 /* Prints a hash of some tables of every scheme and dtype, and of rotated tensors, by the instruction set named as
- * argument (default the best): what two machines print must be the same. Used by arm64_check.sh. */
+ * argument (default: the best); two machines must print the same. Used by arm64_check.sh. */
 #include "core/posenc.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static uint64_t add_outputs(uint64_t hash, const struct pe_plan *plan)
     return hash;
 }
 
-/* Plans a request and hashes all it answers; 0 if it is refused. */
+/* Plans a request and hashes its whole answer; 0 if the request is refused. */
 static uint64_t answer(uint64_t hash, const struct pe_request *request)
 {
     struct pe_plan *plan;
@@ -60,7 +60,7 @@ static uint64_t answer(uint64_t hash, const struct pe_request *request)
 
 enum { BASIS = 2 };
 
-/* Far, negative and fractional positions where the scheme takes them; with seeded weights where it needs some. */
+/* Far, negative and fractional positions if the scheme accepts them; seeded weights if it needs weights. */
 static void print_scheme(const char *scheme, enum pe_dtype dtype)
 {
     static const int64_t offsets[] = {0, -300, 1000000, 1099511627000};
@@ -76,7 +76,7 @@ static void print_scheme(const char *scheme, enum pe_dtype dtype)
     printf("%s %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
 }
 
-/* Rows enough for blocks around anchors in every dtype's way (core/waves/run_bf16.h). */
+/* Enough rows for blocks around anchors by every dtype's method (core/waves/run_bf16.h). */
 static void print_long(const char *scheme, enum pe_dtype dtype)
 {
     struct pe_field fields[] = {TEXT("scheme", scheme), INTEGER("len", 1200), INTEGER("offset", 123456789)};
@@ -84,7 +84,7 @@ static void print_long(const char *scheme, enum pe_dtype dtype)
     printf("%s long %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
 }
 
-/* Heads that are turned together and some that are left, pairs that fill no whole number of registers. */
+/* More heads than one group rotated together, and pairs that do not fill a whole number of registers. */
 static void print_rotation(const char *scheme, enum pe_dtype dtype)
 {
     enum { HEADS = 6, N = 80, D = 44 };
@@ -104,7 +104,7 @@ static void print_rotation(const char *scheme, enum pe_dtype dtype)
     printf("%s rotated %s %016" PRIx64 "\n", scheme, pe_dtype_name(dtype), hash);
 }
 
-/* Every model on each sequence that it takes: a run, fractions, a window of two axes, a clip of three. */
+/* Every model on each sequence that it accepts: a run, fractions, a window of two axes, a clip of three. */
 static void print_preset(const char *name)
 {
     static const double places[] = {0.25, 7, 100000.5}, window[] = {6, 10}, clip[] = {2, 4, 6};

@@ -1,15 +1,15 @@
 /* Inner loops of numbers_print.c and numbers_read.c for some instruction sets. Plain arguments; the scalar code there
- * and in numbers_shortest.h is the truth they are tested against, byte for byte. */
+ * and in numbers_shortest.h is the reference that they are tested against, byte for byte. */
 #ifndef API_KERNELS_NUMBERS_H
 #define API_KERNELS_NUMBERS_H
 
 #include <stddef.h>
 
-/* Prints one number, without a comma: what a kernel calls for those it does not know how to print. */
+/* Prints one number, without a comma: a kernel calls it for numbers that it cannot print itself. */
 typedef char *api_print_one(char *dst, float x, int digits);
 
-/* Each prints n numbers, a multiple of API_NUMBERS_AT_ONCE, each with a comma behind it, and returns the end. At dst
- * there must be room for 20 bytes a number, and 16 more; all of it may be overwritten. */
+/* Each prints n numbers, a multiple of API_NUMBERS_AT_ONCE, each with a comma behind it, and returns the end. dst needs
+ * room for 20 bytes per number plus 16; all of it may be overwritten. */
 enum { API_NUMBERS_AT_ONCE = 8 };
 #if defined(__x86_64__)
 char *api_shortest_f32_avx2(char *dst, const float *src, size_t n, api_print_one *one);
@@ -17,8 +17,8 @@ char *api_shortest_f32_avx2(char *dst, const float *src, size_t n, api_print_one
 char *api_fixed_f32_avx2(char *dst, const float *src, size_t n, int digits, api_print_one *one);
 
 /* Reads numbers from *text on, each with a comma behind it and then, maybe after white space, the start of another,
- * into dst, at most n. Ends before the first number of an unusual form, or near the end of the text, for scalar code to
- * go on; *text is there then. Returns how many were read. Looks at no byte from `end` on. */
+ * into dst, at most n. Ends before the first number of an unusual form, or near the end of the text, and *text is then
+ * there, for scalar code to continue. Returns how many were read. Reads no byte from `end` on. */
 size_t api_numbers_read_avx2(const char **text, const char *end, double *dst, size_t n);
 #endif
 

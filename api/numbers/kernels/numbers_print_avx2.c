@@ -56,15 +56,15 @@ INLINE __m256 size_of(__m256 x) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f),
 
 /* ---- Texts: a shuffle each --------------------------------------------------------------------------------------- */
 
-/* What a text is shuffled from: digits 2 to 9, the first one, and the other characters. */
+/* The source bytes that a text is shuffled from: digits 2 to 9, the first one, and the other characters. */
 enum { FIRST = 8, MINUS, POINT, ZERO, COMMA };
 
-/* Where the bytes of a text with its comma come from, and how many they are. */
+/* The source of each byte of a text with its comma, and the text's length. */
 struct form {
     unsigned char from[16], n_bytes, none[15];
 };
 
-/* A form: character(i, …) tells where byte i of its text comes from. */
+/* A form: character(i, …) is the source of byte i of its text. */
 #define FORM(character, n_bytes, a, b, c)                                                                              \
     {                                                                                                                  \
         {character(0, a, b, c),  character(1, a, b, c),  character(2, a, b, c),  character(3, a, b, c),                \
@@ -77,8 +77,8 @@ struct form {
         }                                                                                                              \
     }
 
-/* Eight texts to be: sources of numbers 0 4, 1 5, 2 6, 3 7; where each one's form stands among the forms, in bytes;
- * and a bit for each number that can be printed so. */
+/* Eight texts before they are written: sources of numbers 0 4, 1 5, 2 6, 3 7; the byte offset of each number's form in
+ * the table of forms; and a bit for each number that this kernel can print. */
 struct eight {
     __m256i sources[4];
     int32_t forms[AT_ONCE];
@@ -96,13 +96,13 @@ INLINE void put_sources(struct eight *eight, const __m256i digits[2], __m256i fi
     }
 }
 
-/* Small numbers in 16-bit lanes times a constant below 128. A product with a constant the compiler would make of shifts
- * and additions, which are more operations. */
+/* Small numbers in 16-bit lanes times a constant below 128. The compiler would replace the product with shifts and
+ * additions, which are more operations. */
 LANES times(__m256i bytes, int16_t factor) { return _mm256_maddubs_epi16(bytes, _mm256_set1_epi16(factor)); }
 
 /* Eight digits of each number, one a byte, in 64-bit lanes: digits[0] of numbers 0, 1, 4, 5, digits[1] of the others.
- * In each 32-bit lane of `fours` there are the two numbers below 10^4 they make, the one in front in the lower half;
- * these are split into pairs and those into single digits in 16-bit lanes. */
+ * In each 32-bit lane of `fours` there are the two numbers below 10^4 that they form, the leading one in the lower
+ * half; these are split into pairs and those into single digits in 16-bit lanes. */
 INLINE void split(__m256i fours, __m256i digits[2])
 {
     __m256i two = _mm256_srli_epi16(_mm256_mulhi_epu16(fours, _mm256_set1_epi16(5243)), 3);
@@ -131,15 +131,16 @@ INLINE char *put_text(char *dst, const struct eight *eight, size_t i, const stru
     return dst + form->n_bytes;
 }
 
-/* Eights are prepared four at a time and then written: the long chain of operations of one goes on beside those of the
- * next, and writing, which is a chain through dst, does not hold them up. Of 1, 2, 4 and 8 the fastest was 4. */
+/* Groups of eight are prepared four at a time and then written: the long dependency chain of one group overlaps with
+ * that of the next, and the stores, which form a chain through dst, do not delay them. Of 1, 2, 4 and 8 groups, 4 was
+ * the fastest. */
 enum { GROUP = 4, GROUP_NUMBERS = GROUP * AT_ONCE };
 
 INLINE size_t eights_in(size_t n) { return n < GROUP_NUMBERS ? n / AT_ONCE : GROUP; }
 
 INLINE char *put_ours(char *dst, const struct eight *eight, const struct form *forms)
 {
-    dst = put_text(dst, eight, 0, forms); /* not a loop: these are a table of constant places */
+    dst = put_text(dst, eight, 0, forms); /* not a loop, so that each index is a constant */
     dst = put_text(dst, eight, 1, forms);
     dst = put_text(dst, eight, 2, forms);
     dst = put_text(dst, eight, 3, forms);
@@ -149,7 +150,7 @@ INLINE char *put_ours(char *dst, const struct eight *eight, const struct form *f
     return put_text(dst, eight, 7, forms);
 }
 
-/* Where some are not ours. */
+/* Writes a group in which this kernel cannot print some numbers. */
 static char *put_mixed(char *dst, const struct eight *eight, const struct form *forms, const float *src, int digits,
                        api_print_one *one)
 {
@@ -164,7 +165,7 @@ static char *put_mixed(char *dst, const struct eight *eight, const struct form *
     return dst;
 }
 
-/* Writes the eight texts; src and digits are for those that are not ours. */
+/* Writes the eight texts; src and digits serve the numbers that this kernel cannot print. */
 INLINE char *put_eight(char *dst, const struct eight *eight, const struct form *forms, const float *src, int digits,
                        api_print_one *one)
 {
@@ -173,8 +174,8 @@ INLINE char *put_eight(char *dst, const struct eight *eight, const struct form *
 }
 
 /* ---- Shortest ------------------------------------------------------------------------------------------------------
- * A number from 10^-4 to 2^25 is x = c·2^q with c < 2^24. Let 10^-p be the largest power of ten not above 2^q; it has
- * 0 ≤ p ≤ 12. Then
+ * A number from 10^-4 to 2^25 is x = c·2^q with c < 2^24. Let 10^-p be the largest power of ten not above 2^q; it has 0
+ * ≤ p ≤ 12. Then
  *
  *   v = x·10^p,   h = 2^(q-1)·10^p (half of the distance to its neighbours),   1 ≤ 2h < 10
  *
@@ -184,7 +185,7 @@ INLINE char *put_eight(char *dst, const struct eight *eight, const struct form *
  *
  * may lie between the ends v ± h, for h < 4.9 (the largest, 2^-11·10^4, is 4.88). It is taken if |t - v| < h; else
  * round(v), which lies between the ends because h ≥ 1/2. This is what numbers_shortest.h computes for all exponents,
- * which has three things more to look at:
+ * which must also consider three cases:
  *
  *   - Whether an end belongs to the interval. An end is (2c ± 1)·5^p·2^(q+p-1), and q + p ≤ 1 here: an odd number or
  *     a fraction, never t.
@@ -308,7 +309,7 @@ char *api_shortest_f32_avx2(char *dst, const float *src, size_t n, api_print_one
 
 /* ---- Fixed digits --------------------------------------------------------------------------------------------------
  * |x|·10^digits is exact in a double, 24 + 17 bits, and rounded to the nearest integer, ties to even, as printf does.
- * Integers below 10^8 are ours. */
+ * This kernel prints integers below 10^8. */
 
 enum { FIXED_MAX = 7 };
 
@@ -333,13 +334,14 @@ static const struct form fixed_forms[FIXED_MAX][7][2] __attribute__((aligned(32)
     OF_FIXED(1), OF_FIXED(2), OF_FIXED(3), OF_FIXED(4), OF_FIXED(5), OF_FIXED(6), OF_FIXED(7),
 };
 
-/* Limited, so that a larger number, infinity or NaN (min takes its second operand then) is one that is not ours. */
+/* Limited, so that a larger number, infinity or NaN (min then returns its second operand) counts as one that this
+ * kernel cannot print. */
 INLINE __m256d scale(__m256d x, __m256d power) { return _mm256_min_pd(_mm256_mul_pd(x, power), _mm256_set1_pd(1e9)); }
 
 /* The number of digits before the point, less one, and whether there is a sign: zeros have none. */
 LANES fixed_form(__m256i n, __m256 x, int digits)
 {
-    static const int32_t most[8] = {0, 9, 99, 999, 9999, 99999, 999999, 9999999}; /* of so many digits */
+    static const int32_t most[8] = {0, 9, 99, 999, 9999, 99999, 999999, 9999999}; /* of this many digits */
     __m256i sign = _mm256_srli_epi32(_mm256_castps_si256(x), 31), form = both(sign, above(n, zero()));
     for (int i = digits + 1; i < 8; i++)
         form = add(form, both(above(n, all(most[i])), all(2)));

@@ -1,6 +1,6 @@
 /* Numbers of a JSON array: the end and the point of each from one mask of 32 bytes, its digits put in line by a shuffle
- * and added up by three multiplications. No branch asks what changes from one number to the next and no processor can
- * guess: its length, its sign, whether it begins with a zero. Conditions are therefore joined by | and &. */
+ * and added up by three multiplications. No branch depends on a property that changes from number to number, because no
+ * processor can predict it: the length, the sign, a leading zero. Conditions are therefore joined by | and &. */
 #include "api/numbers/kernels/numbers.h"
 #include "api/numbers/numbers_powers.h"
 
@@ -10,15 +10,15 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* AHEAD: so many bytes, those of the mask, must be there at a number's start. */
+/* AHEAD: this many bytes, those of the mask, must be readable from a number's start. */
 enum { HALF = 16, DIGITS_MAX = 19, AHEAD = 32 };
 
-/* Where the marks of a number stand, from its start on. */
+/* Offsets of the marks of a number from its start. */
 struct marks {
     int point, end; /* point: -1 if there is none */
 };
 
-/* Digits from bytes 0 to end - 1 but the point, as the number they make; end ≤ 16. The bytes are less '0', and zero
+/* The number that the digits in bytes 0 to end - 1, without the point, form; end ≤ 16. The bytes are less '0', and zero
  * where there is a sign. The shuffle moves the last digit to place 15 and those in front of the point one further; what
  * is left of the first becomes zero. Then neighbours are joined to pairs, these to fours, these to eights. */
 INLINE uint64_t short_digits(__m128i bytes, struct marks marks)
@@ -35,7 +35,7 @@ INLINE uint64_t short_digits(__m128i bytes, struct marks marks)
     return (both & UINT32_MAX) * 100000000 + (both >> 32);
 }
 
-/* A number whose text is longer than 16 bytes: the last 16 and those in front of them. */
+/* The digits of a number whose text is longer than 16 bytes: the last 16 bytes and those before them. */
 INLINE uint64_t long_digits(const char *p, __m128i bytes, struct marks marks)
 {
     static const uint64_t tens[2] = {UINT64_C(10000000000000000), UINT64_C(1000000000000000)};
@@ -61,8 +61,8 @@ INLINE bool marks_find(const char *p, uint32_t digits, int first, struct marks *
     return !is_bare_point && marks->end <= first + DIGITS_MAX + (marks->point >= 0) && p[marks->end] == ',';
 }
 
-/* In 16 bytes there are at most 15 digits and a point, which are a double exactly, as 10^14 is, so that one division
- * rounds once, to the nearest double; or 16 digits and nothing to divide by. */
+/* 16 bytes hold at most 15 digits and a point: these digits are exact in a double, like 10^14, so one division rounds
+ * once, to the nearest double. Or they hold 16 digits, and there is no division. */
 INLINE double short_value(uint64_t digits, int n_behind)
 {
     static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
@@ -75,9 +75,9 @@ INLINE double sign_put(double size, bool is_negative)
     return _mm_cvtsd_f64(_mm_xor_pd(_mm_set_sd(size), _mm_castsi128_pd(sign)));
 }
 
-/* Reads one number and the comma behind it; NULL: none of the usual form. There are AHEAD bytes at p. Nothing is loaded
- * from behind the sign, for whether there is one would have to be known first, and each number waits for the one before
- * it already. */
+/* Reads one number and the comma behind it; NULL: it does not have the usual form. AHEAD bytes at p are readable. No
+ * load starts behind the sign: it would have to wait until the sign is known, and each number already waits for the one
+ * before it. */
 INLINE const char *number_read(const char *p, double *x)
 {
     bool is_negative = *p == '-';
@@ -111,7 +111,7 @@ size_t api_numbers_read_avx2(const char **text, const char *end, double *dst, si
             break;
         next = space_skip(next, end);
         if (next == end || !((*next == '-') | ((unsigned char)(*next - '0') < 10)))
-            break; /* whoever called looks at the comma, and whether a number must follow */
+            break; /* the caller checks the comma, and whether a number must follow */
         p = next;
     }
     *text = p;

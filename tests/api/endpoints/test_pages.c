@@ -1,5 +1,5 @@
-/* The server's pages, handed out: bytes, tag and policy as brought; one that was not brought is not there;
- * documents that never change are kept once. */
+/* The server's pages: bytes, tag and policy as the server supplies them; a page that is not supplied is 404; constant
+ * documents are stored once. */
 #include "tests/api/ask.h"
 
 static struct answer ask_page(const char *path, const char *if_none_match)
@@ -39,7 +39,7 @@ static void test_no_page(void **state)
     answer_drop(&none);
 }
 
-/* However many readers leave a document of many kilobytes unread, it is in memory once. */
+/* A document of many kilobytes is in memory once, even if many clients leave it unread. */
 static void test_documents_are_shared(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* Stored weights as the language sees them: a store of one file that counts its holders. Whatever fails, none is kept.
- */
+/* Stored weights in api/: a store of one file that counts its holders. After any failure no hold remains. */
 #include "tests/api/ask.h"
 #include "tests/support/alloc.h"
 
@@ -156,7 +155,7 @@ static struct api_reply *answer_call(size_t i)
     return api_answer(&stored_host, &call);
 }
 
-/* A hold ends with its reply, not before: its pieces are made from the file. */
+/* A hold ends with its reply, not before, because the reply's pieces are read from the file. */
 static void holds_end_with_replies(void **state)
 {
     (void)state;
@@ -193,7 +192,7 @@ static void every_allocation_may_fail(void **state)
     }
 }
 
-/* Who hurries is sent to a worker before anything is changed or waits. */
+/* A call with must_not_block is sent to a worker before it changes anything or waits. */
 static void the_hurried_ask_again(void **state)
 {
     (void)state;

@@ -1,5 +1,4 @@
-/* npz as bytes: what stands where, and the same bytes in whatever order and by however many threads its pieces are
- * made. */
+/* npz as bytes: the layout, and the same bytes for any order of pieces and any number of threads. */
 #include "tests/api/ask.h"
 
 #include <pthread.h>
@@ -162,7 +161,7 @@ static char *piece_buffer(const struct api_reply *reply)
     return aligned_alloc(64, (reply->piece_max + 64) / 64 * 64);
 }
 
-/* Where each piece of a begins, which have been made in order once. */
+/* The start of each piece of a, whose pieces have been computed in order once. */
 static size_t *beginnings(const struct answer *a)
 {
     size_t *at = calloc(a->reply->n_pieces + 1, sizeof *at);
@@ -173,7 +172,7 @@ static size_t *beginnings(const struct answer *a)
     return at;
 }
 
-/* Nothing is noted when the directory is made first. */
+/* No CRC is recorded yet when the directory is computed first. */
 static void test_backwards(void **state)
 {
     (void)state;
@@ -194,7 +193,7 @@ static void test_backwards(void **state)
     }
 }
 
-/* Each part of a reply of its own, so that all its CRCs are found by making pieces again. */
+/* Each part is computed from a new reply, so that all its CRCs come from pieces computed again. */
 static void test_alone(void **state)
 {
     (void)state;
@@ -258,7 +257,7 @@ static void *work(void *self)
     return NULL;
 }
 
-/* No thread cares for waits(): the descriptors race with the elements before them. */
+/* The threads ignore waits(): the descriptors race with the elements before them. */
 static void test_threads(void **state)
 {
     (void)state;

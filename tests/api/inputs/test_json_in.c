@@ -1,5 +1,5 @@
-/* JSON to fields: lists of numbers are lifted, positions of errors are those of the original text, tensors are checked.
- */
+/* JSON to fields: lists of numbers are extracted, positions of errors are those of the original text, tensors are
+ * checked. */
 #include "api/inputs/json_in.h"
 #include "api/json/json_scan.h"
 #include "tests/api/ask.h"
@@ -175,7 +175,7 @@ static void refuse_repeated(const char *before, const char *text, size_t n, cons
     free(all);
 }
 
-/* Bodies made to be slow or large: each of them a megabyte or more, read in linear time. */
+/* Bodies designed to be slow or large: each of them a megabyte or more, read in linear time. */
 static void test_adversarial(void **state)
 {
     (void)state;
@@ -224,8 +224,8 @@ static void test_origin(void **state)
     api_scan_drop(&scan);
 }
 
-/* A tree has a block of its arena, not an allocation for each node, and what has no lists of numbers is read where it
- * stands. */
+/* A tree has a block of its arena, not an allocation for each node, and text without lists of numbers is read in
+ * place. */
 static void test_small_is_cheap(void **state)
 {
     (void)state;
@@ -242,7 +242,7 @@ static void test_small_is_cheap(void **state)
     api_request_drop(&request);
 }
 
-/* What such a tree costs is counted: it is settled against --max-memory before planning. */
+/* The memory of such a tree is counted against --max-memory before planning. */
 static void test_tree_is_counted(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What is kept of a stored file: endings of names as by looking at every name; the text of all, whole and in parts. */
+/* The table of a stored file: endings of names give the same result as a search of every name; the text of all entries,
+ * whole and in parts. */
 #include "api/inputs/tensor_table.h"
 #include "api/replies/weights_list.h"
 #include "tests/support/random.h"

@@ -1,4 +1,4 @@
-/* jansson's parser without memory: a tree that is right, or none; never a token that has lost a byte. */
+/* jansson's parser when memory runs out: a correct tree or none, never a token that has lost a byte. */
 #include "api/json/json_load.h"
 #include "api/limits.h"
 
@@ -32,7 +32,7 @@ static json_t *load(struct api_arena *arena, const char *text, size_t n, bool *n
     return root;
 }
 
-/* Whether one was to fail. */
+/* Whether an allocation failed on demand. */
 static bool fails_at(const char *text, size_t n, const json_t *right, long k, long burst)
 {
     bool no_memory;
@@ -80,7 +80,7 @@ static void test_what_is_wrong_is_still_said(void **state)
     api_arena_drop(&arena);
 }
 
-/* Rows of empty objects take most of what any text of this length takes. */
+/* Rows of empty objects take the most memory of all texts of this length. */
 static void test_a_tree_has_its_bound(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A window shows what the whole text has there, wherever it begins and however wide it is; strings of JSON are those of
+/* A window contains the same bytes as the whole text at its place, for any start and width; JSON strings equal those of
  * api/text.c. */
 #include "api/json/window.h"
 #include "api/text.h"

@@ -1,5 +1,5 @@
-/* Printing numbers: against libc with a search for the shortest precision, against what Python
- * prints, and for staying in the promised room. */
+/* Printing numbers: against libc with a search for the shortest precision, against what Python prints, and within the
+ * promised buffer size. */
 #include "api/numbers/numbers.h"
 #include "tests/support/random.h"
 
@@ -295,7 +295,7 @@ static void integers(void **unused)
     assert_string_equal(text, "-42");
 }
 
-/* Rows of every dtype and length in exactly the promised room (a sanitizer or the guard sees a byte
+/* Rows of every dtype and length in a buffer of exactly the promised size (a sanitizer or the guard detects one byte
  * too many), and the same whether printed at once or one by one. */
 static void rows_stay_in_their_room(void **unused)
 {

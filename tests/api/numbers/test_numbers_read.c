@@ -154,8 +154,8 @@ static void random_texts(void **unused)
     }
 }
 
-/* A million digits are read in one pass, and a million zeros before or behind the point are no
- * reason for a wrong exponent. */
+/* A million digits are read in one pass, and a million zeros before or behind the point do not give a wrong
+ * exponent. */
 static void very_long_numbers(void **unused)
 {
     (void)unused;
@@ -267,8 +267,8 @@ static void arrays(void **unused)
     free(out.values);
 }
 
-/* What a caller who goes inside after a refusal makes of nested brackets around a long row: no more
- * than eight passes. */
+/* A caller that enters an array after a refusal reads nested brackets around a long row in no more than eight
+ * passes. */
 static void going_inside_stays_linear(void **unused)
 {
     (void)unused;
@@ -289,7 +289,7 @@ static void going_inside_stays_linear(void **unused)
     free(text);
 }
 
-/* A list that cannot grow is the list it was, with the numbers of the arrays before. */
+/* A list that cannot grow stays unchanged, with the numbers of the previous arrays. */
 static void failed_growth_changes_nothing(void **unused)
 {
     (void)unused;

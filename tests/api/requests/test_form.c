@@ -53,7 +53,8 @@ static void each_field_is_in_the_tag(void **state)
         struct answer again = ask(cases[i].format, cases[i].name, cases[i].values[0]);
         if (one.status != 200 || other.status != 200)
             fail_msg("%s: %d %d %s %s", cases[i].name, one.status, other.status, one.body, other.body);
-        assert_true(one.n != other.n || memcmp(one.body, other.body, one.n) != 0); /* or the case shows nothing */
+        assert_true(one.n != other.n ||
+                    memcmp(one.body, other.body, one.n) != 0); /* otherwise the case proves nothing */
         if (strcmp(header_of(&one, "ETag"), header_of(&other, "ETag")) == 0)
             fail_msg("two answers with %s have one tag", cases[i].name);
         assert_string_equal(header_of(&one, "ETag"), header_of(&again, "ETag"));
@@ -75,7 +76,7 @@ static void a_field_without_effect_is_refused(void **state)
         }
 }
 
-/* What is given as the usual value asks for nothing. */
+/* A field with its default value has no effect and is accepted. */
 static void a_usual_flag_is_taken_by_all_formats(void **state)
 {
     (void)state;

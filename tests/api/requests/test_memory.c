@@ -111,6 +111,6 @@ int main(void)
         cmocka_unit_test(test_each_allocation_fails),
         cmocka_unit_test(test_no_memory),
     };
-    api_setup(); /* jansson then allocates through us, and so can be made to fail */
+    api_setup(); /* jansson then allocates through our allocator, so the test can make it fail */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Queries: decoding, what texts mean, and names given twice. */
+/* Queries: decoding, the types of values, and repeated names. */
 #include "api/requests/query.h"
 #include "tests/api/ask.h"
 
@@ -32,7 +32,7 @@ static void test_meanings(void **state)
     assert_true(field("bias_scaled")->boolean);
     assert_string_equal(field("outputs")->list.items[1].string, "sin");
     assert_true(((const double *)field("positions")->array.data)[1] == 2.5);
-    assert_int_equal(field("inv_freq")->kind, PE_INTEGER); /* no parameter of alibi: by its looks */
+    assert_int_equal(field("inv_freq")->kind, PE_INTEGER); /* not a parameter of alibi: guessed from the text */
     assert_string_equal(field("form")->string, "key");
     assert_int_equal(field("slopes")->array.shape[0], 2);
     assert_string_equal(field("scaling")->object.fields[0].value.string, "linear");

@@ -1,4 +1,4 @@
-/* Attention maps: what must hold for every scheme, values of the papers and the spec, masks, and refusals. The
+/* Attention maps: the laws for every scheme, values from the papers and the specification, masks, and refusals. The
  * comparison with NumPy is in tests/http/test_attention*.py. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
@@ -50,7 +50,7 @@ static char *request(const char *fields, size_t q_len, size_t k_len, size_t d)
     return text;
 }
 
-/* Every scheme that takes q and k, in a form that needs as little as possible. */
+/* Every scheme that takes q and k, with as few parameters as possible. */
 static const char *const schemes[] = {
     "\"scheme\":\"none\"",
     "\"scheme\":\"rope\"",
@@ -209,7 +209,7 @@ static void masks(void **unused)
     assert_int_equal(empty_rows, 1);
 }
 
-/* Biases of a list of positions: who is where decides, not the order. */
+/* Biases of a list of positions: they depend on the positions, not on their order. */
 static void listed_positions(void **unused)
 {
     (void)unused;
@@ -233,7 +233,7 @@ static void linear_kernel(void **unused)
                   "weights", turned, 2, 1e-15);
 }
 
-/* Values that are no numbers do not reach rows that may not see them. */
+/* NaN values do not affect rows that mask them. */
 static void hidden_values_stay_hidden(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* The tests of test_attend.c for one type, told by BITS. */
+/* The tests of test_attend.c for one type, selected by BITS. */
 #define JOIN_(name, bits) name##_##bits
 #define JOIN(name, bits) JOIN_(name, bits)
 #define OF(name) JOIN(name, BITS)
@@ -13,7 +13,7 @@
 #define NORMAL (BITS == 32 ? -126 : -1022)          /* exponent of the least number that is not subnormal */
 #define LOWEST (BITS == 32 ? -103.9 : -745.1)       /* where exp is still above 0 */
 
-/* How far a value is from the truth, in steps from one number to the next there. */
+/* The error of a value, in units of the spacing of numbers there. */
 static long double OF(ulps)(REAL value, long double truth)
 {
     int exponent;
@@ -43,7 +43,7 @@ static void OF(check_near)(const struct pe_kernels *kernels)
             assert_true(off <= (BITS == 32 ? 1.01L : 0.8L));
         }
     }
-    assert_true(worst > 0.5L); /* else the ruler is wrong: rounding alone reaches that */
+    assert_true(worst > 0.5L); /* otherwise the measure is wrong: rounding alone reaches this error */
 }
 
 static void OF(exponentials_are_near)(void **unused)
@@ -105,7 +105,7 @@ static void OF(sums)(void **unused)
     for_all(OF(check_sums));
 }
 
-/* Runs one kernel on a row and gives its sum, if it makes one. */
+/* Runs one kernel on a row and returns its sum, if it computes one. */
 typedef double OF(runner)(const struct pe_kernels *kernels, REAL *s, size_t n);
 
 static double OF(run_exp)(const struct pe_kernels *kernels, REAL *s, size_t n)
@@ -124,7 +124,8 @@ static double OF(run_sigmoid)(const struct pe_kernels *kernels, REAL *s, size_t 
     return 0;
 }
 
-/* Every element is what it is as a row of its own, every sum what it is elsewhere; nothing beside the row changes. */
+/* Every element is the same as in a row of its own, every sum the same at any other place in memory; nothing beside the
+ * row changes. */
 static void OF(check_places)(const struct pe_kernels *kernels, OF(runner) * run)
 {
     static REAL memory[LONGEST + 16], input[LONGEST];
@@ -190,7 +191,7 @@ static void OF(largest_of_row)(void **unused)
     for_all(OF(check_max));
 }
 
-/* Products and sums are rounded one after the other: volatile keeps the compiler from doing otherwise here. */
+/* Products and sums are rounded one after the other: volatile prevents the compiler from fusing them here. */
 static void OF(check_arithmetic)(const struct pe_kernels *kernels)
 {
     static REAL s[LONGEST + 1], b[LONGEST + 1], from[LONGEST], table[7] = {1, 2, (REAL)0.1, -4, (REAL)1e-3, 9, 0};
@@ -233,7 +234,7 @@ static void OF(plain_arithmetic)(void **unused)
 
 static void OF(check_cap)(const struct pe_kernels *kernels)
 {
-    /* Quotient and product are exact where cap is a power of two: what is seen there is the tanh. */
+    /* Quotient and product are exact where cap is a power of two: the remaining error is that of tanh. */
     static const REAL caps[] = {1, 32, 30, 50, (REAL)0.3, (REAL)1e4};
     static REAL x[BLOCK], y[BLOCK];
     for (size_t c = 0; c < sizeof caps / sizeof *caps; c++)

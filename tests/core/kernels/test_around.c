@@ -1,6 +1,6 @@
-/* What the around kernel says of its own rounding, on every instruction set of this machine: a value is doubted where
- * it must be, and is rounded right where it is not. Columns stand still here (steps of no angle), so that each value is
- * the anchor's; tests/core/waves/test_waves.c holds those that move to the truth. */
+/* The around kernel's check of its own rounding, on every instruction set of this machine: a value is marked doubtful
+ * where it must be, and is rounded correctly elsewhere. Columns stand still here (steps of no angle), so that each
+ * value is the anchor's; tests/core/waves/test_waves.c checks columns that move. */
 #include "core/numeric/dtype.h"
 #include "core/kernels/kernels.h"
 
@@ -13,10 +13,11 @@
 
 enum { N = 2 * PE_WAVES_LANES, HALF = N / 2 };
 
-/* What no one doubts: a quarter on from any middle. */
+/* A value that is never doubtful: a quarter away from any middle. */
 static const double calm = 0.7001953125 + 0x1p-11;
 
-/* Arrays as the kernels want them: cosines of 1, sines of 0, amplitudes of size, no reach; every column turns. */
+/* Arrays in the form that the kernels need: cosines of 1, sines of 0, amplitudes of size, no reach; every column
+ * turns. */
 struct table {
     double x[N], y[N], bounds[N];
     float ones[HALF], zeros[HALF], sizes[HALF], squares[2][HALF];
@@ -54,8 +55,8 @@ static void check_doubts(const struct table *t, size_t place, bool expected)
     }
 }
 
-/* A column that stays at x among columns that no one doubts, in every place. Returns whether it was doubted; all others
- * are rounded right, and it is if it was not. */
+/* A column that stays at x among columns that are never doubtful, in every place. Returns whether the column was marked
+ * doubtful; all others are rounded correctly, and so is this one if it was not marked. */
 static bool doubted(double x, double bound)
 {
     bool answer = false;
@@ -105,8 +106,8 @@ static void near_middles(void **unused)
     for_all(check_middles);
 }
 
-/* Below a power of two the middles are twice as dense: it is doubted as soon as the next below is within the bound,
- * although the one above is twice as far away. Here the other columns' amplitude of 1 makes the bound. */
+/* Below a power of two the middles are twice as dense: a value is doubtful as soon as the next middle below is within
+ * the bound, although the one above is twice as far away. Here the other columns' amplitude of 1 makes the bound. */
 static void check_powers(void)
 {
     struct table t = calm_table(1);

@@ -1,5 +1,5 @@
-/* The kernels of rotation, on every instruction set of this machine: blocks of heads, by floats and in double, rows of
- * f16 and bf16. */
+/* The rotation kernels, on every instruction set of this machine: blocks of heads, in float and in double, rows of f16
+ * and bf16. */
 #include "core/numeric/dtype.h"
 #include "core/kernels/kernels.h"
 #include "tests/support/kernel_sets.h"
@@ -107,7 +107,7 @@ static void blocks_of_heads(void **unused)
     for_all(all_heads);
 }
 
-/* Neighbours in double: a compiler that fuses what it may not makes other bytes of them. */
+/* Neighbouring values in double: a compiler that fuses operations wrongly would change their bytes. */
 static void all_doubles(const struct pe_kernels *k)
 {
     for (size_t n_pairs = 1; n_pairs <= PAIRS_MAX; n_pairs++) {
@@ -142,7 +142,7 @@ static void all_halves(const struct pe_kernels *k)
     for (size_t i = 0; i < 65536; i++)
         from[i] = (uint16_t)i;
     for (int is_f16 = 0; is_f16 < 2; is_f16++) {
-        size_t first = 3, n = 65536 - first; /* at no round place, and of no round length */
+        size_t first = 3, n = 65536 - first; /* at an unaligned place, with an odd length */
         (is_f16 ? k->of_f16 : k->of_bf16)(from + first, n, wide);
         (is_f16 ? k->to_f16 : k->to_bf16)(wide, n, to);
         for (size_t i = 0; i < n; i++) {
@@ -177,7 +177,7 @@ static void all_roundings(const struct pe_kernels *k)
         assert_true(is_nan ? isnan(pe_f16_value(f16[i])) : f16[i] == pe_f16_round((double)wide[i]));
         assert_true(is_nan ? isnan(pe_bf16_value(bf16[i])) : bf16[i] == pe_bf16_round((double)wide[i]));
     }
-    static uint16_t first16[RANDOM], first[RANDOM]; /* NaN's bits too are the same on all */
+    static uint16_t first16[RANDOM], first[RANDOM]; /* the bits of NaN are also equal on all instruction sets */
     if (k->to_f16 == pe_to_f16_base) {
         memcpy(first16, f16, sizeof f16);
         memcpy(first, bf16, sizeof bf16);

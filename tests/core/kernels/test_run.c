@@ -1,6 +1,6 @@
-/* What the run kernels say of their own rounding, on every instruction set of this machine: a column is doubted exactly
- * where it must be, and is rounded right where it is not. Columns stand still here (a step of no angle), so that each
- * value is the anchor's; tests/core/waves/test_waves.c holds those that move to the truth. */
+/* The run kernels' check of their own rounding, on every instruction set of this machine: a column is marked doubtful
+ * exactly where it must be, and is rounded correctly elsewhere. Columns stand still here (a step of no angle), so that
+ * each value is the anchor's; tests/core/waves/test_waves.c checks columns that move. */
 #include "core/numeric/dtype.h"
 #include "core/kernels/kernels.h"
 #include "tests/support/dtype_words.h"
@@ -36,8 +36,9 @@ static bool is_doubted(const uint32_t *doubts, size_t j)
     return doubts[j / PE_WAVES_LANES] >> j % PE_WAVES_LANES & 1;
 }
 
-/* A column that stays at x among columns that no one doubts, in every place. y is how far the others of the block could
- * be. Returns whether it was doubted; if not, it was rounded right, as its neighbours always are. */
+/* A column that stays at x among columns that are never doubtful, in every place. y is the largest value of the other
+ * columns of the block. Returns whether the column was marked doubtful; if not, it was rounded correctly, as its
+ * neighbours always are. */
 static bool doubted(enum pe_dtype dtype, double x, double y)
 {
     static uint32_t rows[PE_RUN_ROWS * N];
@@ -150,7 +151,7 @@ static void small_beside_large(void **unused)
     for_all(check_small);
 }
 
-/* Columns of zeros, whose sign the recurrence would keep or make. */
+/* Columns of zeros, whose sign the recurrence could keep or change. */
 static bool zeros_are_doubted(enum pe_dtype dtype, double x, double cosine)
 {
     double xs[PE_WAVES_LANES], ys[PE_WAVES_LANES], zeros[PE_WAVES_LANES] = {0}, cosines[PE_WAVES_LANES];

@@ -1,5 +1,5 @@
-/* Rows of a Toeplitz map on every instruction set of this machine: each byte where the definition has it, none beyond,
- * for elements of every size, rows of any number and length, any place and distance of theirs. */
+/* Rows of a Toeplitz map on every instruction set of this machine: each byte is where the definition puts it, and none
+ * beyond, for every element size and any number, length, place and distance of rows. */
 #include "core/kernels/kernels.h"
 #include "core/posenc.h"
 

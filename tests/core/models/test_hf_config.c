@@ -1,5 +1,5 @@
-/* config.json read for its positions: excerpts of real configs (positions and some of what surrounds them) and the
- * fields that must come out, which are the numbers of the released models. */
+/* Position encodings read from config.json: excerpts of real configs (the position fields and some others) and the
+ * expected fields, which are the numbers of the released models. */
 #include "core/models/models.h"
 #include "tests/support/request.h"
 

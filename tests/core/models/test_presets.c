@@ -88,7 +88,7 @@ static void every_row_is_whole(void **unused)
         check_preset(&pe_presets_relative.rows[i]);
 }
 
-/* Every name and alias leads to its own row, so none stands in two. */
+/* Every name and alias leads to its own row, so none occurs in two rows. */
 static void names_are_found_and_stand_once(void **unused)
 {
     (void)unused;
@@ -407,7 +407,7 @@ static void stages_of_swin(void **unused)
         }
 }
 
-/* The presets whose numbers nobody has seen in a checkpoint or vendor's code, and no others. */
+/* Exactly the presets whose numbers have not been verified in a checkpoint or a vendor's code. */
 static void certainty_is_what_was_seen(void **unused)
 {
     (void)unused;
@@ -430,7 +430,7 @@ static void certainty_is_what_was_seen(void **unused)
 
 /* ---- What a preset brings to a request ---- */
 
-/* What attention alone uses is idle elsewhere, but not the request's own words. */
+/* A preset's field that only attention uses is ignored elsewhere; the request's own fields are not. */
 static void fields_of_attention_are_idle(void **unused)
 {
     (void)unused;

@@ -66,7 +66,7 @@ static void assert_has(const char *json, const char *part, bool expected)
         fail_msg("%s of %s: %s", part, json, found);
 }
 
-/* Every name the page lists that stands in its file as our formulas want it. */
+/* Every listed name whose tensor has the form that our formulas need. */
 static void names_of_attention(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Near functions against double-double ones, which tests/core/numeric/test_dd.c checks: within what the header says,
- * from the tiniest to the largest arguments. */
+/* Fast double-double functions against the exact ones, which tests/core/numeric/test_dd.c checks: within the bounds
+ * that the header states, from the tiniest to the largest arguments. */
 #include "core/numeric/dd_fast.h"
 #include "core/waves/wave_value.h"
 

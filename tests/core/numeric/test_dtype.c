@@ -93,7 +93,8 @@ static void shapes_do_not_overflow(void **unused)
     assert_true(pe_shape_count(NULL, 0, &n) && n == 1);
 }
 
-/* Rows to f16 and bf16 on every instruction set: each value as alone, and a middle is seen wherever it is. */
+/* Rows to f16 and bf16 on every instruction set: each value is converted as if alone, and a middle is detected at any
+ * place. */
 static void rows_narrow_as_single_values(void **unused)
 {
     (void)unused;

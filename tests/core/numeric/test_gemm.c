@@ -34,7 +34,7 @@ static void rows_with_rows(void **unused)
                 sum += (double)a[i * A + k] * (double)b[j * B + k];
             assert_true(fabs((double)c[i * C + j] - 0.125 * sum) < 1e-6);
         }
-        assert_true(c[i * C + N] == before[i * C + N]); /* what lies between the rows stays */
+        assert_true(c[i * C + N] == before[i * C + N]); /* the bytes between the rows stay unchanged */
     }
     free(a);
     free(b);

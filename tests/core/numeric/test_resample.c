@@ -1,5 +1,5 @@
 /* Interpolation of one axis: weights worked out by hand, in exact fractions, by other libraries; laws; and a plain
- * formulation over every row for sizes nobody chose. */
+ * formulation over every row for random sizes. */
 #include "core/numeric/resample.h"
 #include "tests/support/alloc.h"
 

@@ -1,6 +1,6 @@
-/* What planning is said to cost, before it is done: never less memory than it allocates, never less time than it takes.
- * Every scheme is planned at its parameters' ends, with every operation, and measured by the allocator and the clock.
- */
+/* The estimated cost of planning: never less memory than planning allocates, never less time than it takes. Every
+ * scheme is planned at the ends of its parameters' ranges, with every operation, and measured by the allocator and the
+ * clock. */
 #include "core/scheme.h"
 #include "tests/support/alloc.h"
 #include "tests/support/request.h"
@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-/* What an event loop has time for; what these tests plan at the most. */
+/* The time that an event loop can spend; the largest plan of these tests. */
 #define LOOP_NS 1e6
 #define TEST_NS 5e7
 #define TEST_BYTES (64.0 * 1024 * 1024)
@@ -45,7 +45,7 @@ static double cpu_ns(void)
 struct measured {
     enum pe_status status;
     struct caller caller;
-    double ns, bytes; /* bytes: without what is put aside for those who fill, which is admitted then */
+    double ns, bytes; /* bytes: without the workspace reserved for filling, which is admitted later */
     struct pe_error err;
 };
 
@@ -67,13 +67,13 @@ static struct measured measure(const struct pe_request *request, double most_ns,
     return m;
 }
 
-/* Sanitizers take time of their own. */
+/* Sanitizers add their own time. */
 static bool has_clock(void) { return !getenv("POSENC_SANITIZED"); }
 
 /* ---- Laws ---- */
 
-/* A hurried caller is not held up, whether its request is planned, refused, or given up as too long. A clock is read by
- * others too: the least of some tries counts. */
+/* A caller that must not block is not delayed, whether its request is planned, refused, or abandoned as too long. Other
+ * processes disturb the clock, so the least time of several tries counts. */
 static void assert_spares_a_loop(const struct pe_request *request, const char *what)
 {
     enum { TRIES = 8 };
@@ -89,7 +89,7 @@ static void assert_spares_a_loop(const struct pe_request *request, const char *w
 static bool assert_covers(const struct pe_request *request, const char *what)
 {
     struct measured m = measure(request, TEST_NS, TEST_BYTES);
-    if (getenv("POSENC_COSTS")) /* to see where numbers of core/request/cost.h come from */
+    if (getenv("POSENC_COSTS")) /* shows the origin of the numbers in core/request/cost.h */
         printf("%d ns %.3g of %.3g bytes %.3g of %.3g %s\n", m.status, m.ns, m.caller.cost.ns, m.bytes,
                m.caller.cost.bytes, what);
     if (m.caller.has_refused)
@@ -103,7 +103,7 @@ static bool assert_covers(const struct pe_request *request, const char *what)
     return m.status == PE_OK;
 }
 
-/* Is it planned, or would it be with more time and memory? */
+/* Whether the request is planned, or would be with more time and memory. */
 static bool check(const struct pe_request *request, const char *what)
 {
     assert_spares_a_loop(request, what);
@@ -142,7 +142,7 @@ static struct measured measure_json(const char *text)
     return m;
 }
 
-/* What people ask for is planned at once, and not much more memory is taken for it than it needs. */
+/* Common requests are planned at once, and reserve not much more memory than they need. */
 static void usual_requests_are_quick(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void large_plans_are_covered(void **state)
     }
 }
 
-/* Each by its name alone, with whatever sequence it takes. */
+/* Each scheme by its name alone, with any sequence that it accepts. */
 static void every_preset_is_covered(void **state)
 {
     static const char *const sequences[] = {"'len':64",          "'grid':[8,8]", "'grid':[2,8,8]",
@@ -214,7 +214,7 @@ static void every_preset_is_covered(void **state)
     }
 }
 
-/* A model's config, and the same numbers said plainly. */
+/* A model's config, and the same numbers as plain parameters. */
 static const char *const alike[][2] = {
     {"{'hf_config':{'model_type':'bert','hidden_size':65536,'num_attention_heads':16,'max_position_embeddings':9},'len'"
      ":4}",

@@ -1,4 +1,4 @@
-/* Rotation of whole tensors: every dtype, both orders of the axes, kept tables and tables made while filling. */
+/* Rotation of whole tensors: every dtype, both axis orders, stored tables and tables computed while filling. */
 #include "core/numeric/dtype.h"
 #include "tests/support/request.h"
 
@@ -18,7 +18,7 @@ static float sample(uint64_t i)
     return (float)((double)(x * 0xbf58476d1ce4e5b9ULL >> 40) / 0x1p23 - 1);
 }
 
-/* The rotation as the formula says, in double with the C library's functions. */
+/* The rotation by its formula, in double with the C library's functions. */
 static double expected(const float *x, size_t d, size_t j, double p)
 {
     size_t c = j % (d / 2);
@@ -82,7 +82,7 @@ static void both_orders_of_axes(void **unused)
     assert_tensor(",\"tensor_layout\":\"bnhd\",\"offset\":-3", true, -3);
 }
 
-/* One head: no table is kept, windows of positions are made while filling; parts of rows come out the same. */
+/* One head: no table is stored, windows of positions are computed while filling; parts of rows are the same. */
 static void windows_and_parts(void **unused)
 {
     (void)unused;
@@ -108,7 +108,7 @@ static void windows_and_parts(void **unused)
     test_request_drop(&r);
 }
 
-/* Any dtype in, any real dtype out: as right as the wider arithmetic of f32 and the answer's allows. */
+/* Any dtype in, any real dtype out: as accurate as the wider arithmetic of f32 and the answer's dtype allows. */
 static void every_dtype(void **unused)
 {
     (void)unused;
@@ -163,8 +163,8 @@ static void answer_has_the_tensors_dtype(void **unused)
     "19.5,56,-8,29.5,66,2,39.5,76,12,49.5,-15,22,59.5,-5,32,69.5,5,42,79.5,15,52,"                                     \
     "-11.5,25,62,-1.5,35,72,8.5"
 
-/* Every way through the kernels: whole registers of pairs and rests, parts of a head, several axes, runs and lists of
- * positions, heads inside, factors, tables for one head and for many. */
+/* Every path through the kernels: whole registers of pairs and remainders, parts of a head, several axes, runs and
+ * lists of positions, heads inside, factors, tables for one head and for many. */
 static const struct shape_case {
     const char *json;
     uint64_t shape[3];
@@ -267,7 +267,7 @@ static void any_instruction_set_gives_the_same_bytes(void **unused)
     for_all_cases(check_isas);
 }
 
-/* The tensor's own memory is overwritten, some rows at a time. */
+/* In place: the tensor's own memory is overwritten, some rows at a time. */
 static void in_place(void **unused)
 {
     (void)unused;
@@ -285,7 +285,7 @@ static void in_place(void **unused)
         }
 }
 
-/* Two products of the nearest floats to cosine and sine, and their sum, each rounded to f32: not a bit else. */
+/* Two products of the nearest floats to cosine and sine, and their sum, each rounded to f32, bit for bit. */
 static void assert_row_exact(const float *x, const float *y, size_t d, double p)
 {
     for (size_t c = 0; c < d / 2; c++) {
@@ -321,7 +321,7 @@ static void floats_are_turned_by_the_nearest_floats(void **unused)
     }
 }
 
-/* Position 0 turns nothing: not a bit changes, in the middle of a run as well. */
+/* Position 0 rotates nothing: no bit changes, even in the middle of a run. */
 static void position_0_changes_nothing(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* BEiT's window bias: the class token's three rows, in front of patches as Swin has them. */
+/* BEiT's window bias: the class token's three rows, before patches indexed like Swin's. */
 #include "tests/support/request.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* What the bias family shares: a map copied from the line of distances that a plan keeps is the map of single pairs,
- * in any dtype, under any mask, in any pieces, whichever thread makes the line. */
+/* The laws of the bias family: a map copied from a plan's stored line of distances equals the map of single pairs, in
+ * any dtype, under any mask, in any pieces, whichever thread computes the line. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 

@@ -19,7 +19,7 @@ static void rows(void **unused)
     test_assert_row(B "\"positions\":[5],\"low\":-1}", 0, (const double[]){-1, -1, -1, -1, -1, 1, -1, 1}, 8, 0);
     /* three bits over eight channels: k(j) = 3j // 8 = 0 0 0 1 1 1 2 2 */
     test_assert_row(B "\"positions\":[6],\"bits\":3}", 0, (const double[]){1, 1, 1, 1, 1, 1, 0, 0}, 8, 0);
-    /* min(dim, 32) bits: all of them in the largest position there is for it */
+    /* min(dim, 32) bits: all of them in the largest allowed position */
     double ones[40];
     for (int i = 0; i < 40; i++)
         ones[i] = 1;

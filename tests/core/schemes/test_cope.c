@@ -1,4 +1,4 @@
-/* CoPE: what the catalogue says of a scheme whose bias is all content, and what /encode answers. */
+/* CoPE: the catalogue's entry of a scheme whose bias depends only on content, and the answer of /encode. */
 #include "tests/support/request.h"
 
 #include <setjmp.h>

@@ -55,7 +55,7 @@ static void buckets_of_the_specification(void **unused)
     assert_index(V3 "\"q_positions\":[0],\"k_positions\":[0,1,128,129,130,150,200,256,300,400,500,508,511]", rows, 13);
 }
 
-/* The same map whether rows come as runs or pair by pair. */
+/* The map is the same for runs of rows and pair by pair. */
 static void runs_are_lists(void **unused)
 {
     (void)unused;
@@ -91,8 +91,8 @@ static void ends_of_the_table(void **unused)
 #define NEAR(nb, m, k)                                                                                                 \
     "\"position_buckets\":" #nb ",\"max_relative_positions\":" #m ",\"q_positions\":[0],\"k_positions\":" k
 
-/* Distances at which the logarithm is an integer belong to that bucket, one farther to the next:
- * (20/10)^9 = (80/10)^3, (40/10)^9 = (80/10)^6; (6/4)^3 = (27/8): m 4, top 9 and 6 = 4·(9/4)^(1/2) needs an even l. */
+/* Distances at which the logarithm is an integer belong to that bucket, the next distance to the next bucket: (20/10)^9
+ * = (80/10)^3, (40/10)^9 = (80/10)^6; (6/4)^3 = (27/8): m 4, top 9 and 6 = 4·(9/4)^(1/2) needs an even l. */
 static void ties_are_exact(void **unused)
 {
     (void)unused;

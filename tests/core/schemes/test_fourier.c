@@ -1,4 +1,4 @@
-/* Fourier features: each style against its formula, exact zeros, what is refused.
+/* Fourier features: each style against its formula, exact zeros, refusals.
  *
  * The rows expected were computed with mpmath at 200 bits (sinpi, cospi where an angle has the factor π), of the
  * doubles x = 0.3, y = -0.7. */

@@ -24,7 +24,7 @@ static void rows(void **unused)
                     (const double[]){3, 3, 3, 3, 3, 3, 3, 3, 3}, 9, 0);
 }
 
-/* 0.1 · 3 and 1/3 are no doubles: the one nearest to the product of the doubles, and to the quotient. */
+/* 0.1 · 3 and 1/3 are not doubles: the one nearest to the product of the doubles, and to the quotient. */
 static void one_rounding(void **unused)
 {
     (void)unused;

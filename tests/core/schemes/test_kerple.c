@@ -1,5 +1,4 @@
-/* KERPLE: reference values, ALiBi as its special case, roots that are whole (ties of the narrow formats),
- * masks, refusals. */
+/* KERPLE: reference values, ALiBi as its special case, integer roots (ties of the narrow formats), masks, refusals. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 

@@ -1,4 +1,4 @@
-/* recursive: each row the network of the one before; rows far down are the same however they are reached. */
+/* recursive: each row is the network's output for the previous row; late rows are the same however they are reached. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
@@ -32,7 +32,7 @@ static void two_layers(void **unused)
     test_assert_row(R NET "\"len\":4}", 3, (const double[]){0.4219814975844164, -0.7230698857714768}, 2, 1e-14);
 }
 
-/* Enough rows that not all are kept: in any order and by pieces the same as from the start. */
+/* So many rows that not all are stored: in any order and in pieces they are the same as from the start. */
 static void far_down(void **unused)
 {
     (void)unused;

@@ -68,7 +68,7 @@ static void partial_rotary_passes_the_rest(void **unused)
                    1e-14);
 }
 
-/* Decoding: with five keys and one query the query stands at the last key's position. */
+/* Decoding: with five keys and one query the query is at the last key's position. */
 static void queries_stand_at_the_end(void **unused)
 {
     (void)unused;
@@ -107,7 +107,7 @@ static void frequencies(void **unused)
     test_request_drop(&r);
 }
 
-/* All forms hold the same cosines and sines, in their own order. */
+/* All forms contain the same cosines and sines, in their own order. */
 static void forms_agree(void **unused)
 {
     (void)unused;

@@ -151,7 +151,7 @@ static void factors_of_public_models(void **unused)
 
 /* ---- mpmath and NumPy ---- */
 
-/* inv_freq[c] as two doubles (60 digits, cut), and as float32 in transformers' order of operations. */
+/* inv_freq[c] as two doubles (60 digits, truncated), and as float32 in transformers' order of operations. */
 static const struct {
     const char *json;
     double base;

@@ -52,7 +52,7 @@ static void reference_values(void **unused)
     assert_row("", 5, 1, five, 1e-9);
 }
 
-/* w_i of a width: written out from the formulas, with the C library's pow. */
+/* w_i for a width, directly from the formulas, with the C library's pow. */
 static double w(double i, double denominator) { return pow(10000, -i / denominator); }
 
 static void odd_widths(void **unused)
@@ -86,7 +86,7 @@ static void shifted_flipped_scaled(void **unused)
     assert_row(",\"layout\":\"half\",\"flip_sin_to_cos\":true", 6, p, flipped, 1e-14);
     assert_row(",\"flip_sin_to_cos\":true", 4, p, flipped_pairs, 1e-14);
     assert_row(",\"angle_scale\":-2.5", 2, p, scaled, 1e-14);
-    const double lone[] = {sin(p), cos(p)}; /* one frequency: tensor2tensor's rule where others divide by zero */
+    const double lone[] = {sin(p), cos(p)}; /* one frequency: tensor2tensor's rule; other libraries divide by zero */
     assert_row(",\"freq_shift\":1", 2, p, lone, 1e-14);
 }
 
@@ -107,7 +107,7 @@ static void shift_is_linear(void **unused)
     }
 }
 
-/* float32: each step of the recipe rounded, here with the C library's float functions. */
+/* float32: each step of the formula rounded, here with the C library's float functions. */
 static void recipe_is_the_frameworks(void **unused)
 {
     (void)unused;

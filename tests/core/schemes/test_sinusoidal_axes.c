@@ -1,4 +1,4 @@
-/* Sinusoidal encodings of several axes: each style against its formula, where positions stand, what is refused.
+/* Sinusoidal encodings of several axes: each style against its formula, positions, refusals.
  *
  * The rows expected were computed with mpmath at 200 bits, W(base, i, d) = base^(-i/d), of blocks
  *     inter(p, F, base, s) = [cos if j % 2 else sin of p·s·W(base, 2·(j//2), F) for j < F]
@@ -67,7 +67,7 @@ static void detr_has_channels_first(void **unused)
     test_assert_row(S "\"style\":\"detr\"," GRID, 5, xs, 6, TOLERANCE);
 }
 
-/* 2π given as its double is what the config says of 2π itself. */
+/* 2π given as its double is what the config prints for 2π itself. */
 static void two_pi_is_two_pi(void **unused)
 {
     (void)unused;

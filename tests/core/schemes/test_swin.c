@@ -12,7 +12,7 @@
 
 #define INF ((double)INFINITY)
 
-/* Output 0 of the request, which must be called name, is these numbers, and has no -0. */
+/* Checks that output 0 of the request is called name, equals these numbers, and has no -0. */
 static void assert_first(const char *json, const char *name, const double *expected, size_t n)
 {
     struct test_request r;
@@ -87,7 +87,7 @@ static void zero_is_never_negative(void **unused)
     test_request_drop(&r);
 }
 
-/* Which outputs stand in an answer of this request. */
+/* The outputs of this request's answer. */
 static void assert_outputs(const char *json, const char *const *asked, size_t n_asked, const char *expected)
 {
     struct test_request r;

@@ -36,7 +36,7 @@ static void published_coordinates(void **unused)
     test_assert_row("{\"scheme\":\"swinv2\",\"grid\":[8,8]," PASS_Y "}", 63, column, 64, 1e-8);
 }
 
-/* An axis of 1 has coordinate 0, also where the pretraining's has. */
+/* An axis of length 1 has coordinate 0, also if the pretraining window's axis has length 1. */
 static void an_axis_of_one(void **unused)
 {
     (void)unused;
@@ -45,7 +45,7 @@ static void an_axis_of_one(void **unused)
     test_assert_row("{\"scheme\":\"swinv2\",\"len\":3,\"pretrained_grid\":[1,1]," PASS_X "}", 1, middle, 3, 0);
 }
 
-/* Distances are measured by the pretraining's window: 5 of 11 steps as 8·5/11; 0 stands for the grid's own. */
+/* Distances are measured in the pretraining window: 5 of 11 steps as 8·5/11; 0 stands for the grid's own. */
 static void a_pretrained_window(void **unused)
 {
     (void)unused;

@@ -1,5 +1,5 @@
-/* T5's buckets: reference values, where libraries' logarithms round differently, tables sent and seeded, what
- * is answered without one, masks and refusals. */
+/* T5's buckets: reference values, distances where libraries' logarithms round differently, tables sent and seeded, the
+ * answer without a table, masks and refusals. */
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-/* The default answer of a request, which is one output of this name. */
+/* The default answer of a request: one output of this name. */
 static double *ask(const char *output, const char *fields, size_t *n)
 {
     struct test_request r;
@@ -53,7 +53,7 @@ static void buckets_of_the_specification(void **unused)
                   causal, 14);
 }
 
-/* Rises exactly at these distances, over a run as over a list. */
+/* The bucket rises exactly at these distances, for a run and for a list. */
 static void assert_rises(const char *fields, const double *first, size_t n)
 {
     char json[256];
@@ -141,7 +141,8 @@ static void refusals(void **unused)
     test_refused("{\"scheme\":\"t5\",\"len\":3,\"std\":1}", "/std", "not used");
 }
 
-/* Asking for the bias by name without weights tells the ways to give them; with some, buckets come on request. */
+/* A request for the bias by name without weights is refused with the ways to supply them; with weights, buckets are
+ * returned on request. */
 static void what_is_answered(void **unused)
 {
     (void)unused;

@@ -1,4 +1,4 @@
-/* Positions on axes: what each row stands at, and stretches that agree with it. */
+/* Positions on axes: the position of each row, and stretches that agree with it. */
 #include "core/waves/positions.h"
 
 #include <setjmp.h>
@@ -40,7 +40,7 @@ static void shifted_and_listed(void **unused)
     assert_false(pe_positions_are_integers(&shifted));
 }
 
-/* Every stretch holds what it says, and ends no later than asked. */
+/* Every stretch has the positions that it states, and ends no later than requested. */
 static void assert_stretches(const struct pe_positions *p)
 {
     for (uint64_t i = 0; i < p->n; i++)

@@ -1,5 +1,5 @@
-/* Multimodal sequences: ids worked out by hand from the published rules, the values measured there, refusals, ceilings.
- * tests/http/reference_segments.py is the same in Python, for sequences nobody chose. */
+/* Multimodal sequences: ids computed by hand from the published rules, values measured in the published code, refusals,
+ * limits. tests/http/reference_segments.py is the same in Python, for random sequences. */
 #include "core/limits.h"
 #include "core/sequence/segments.h"
 #include "tests/support/alloc.h"
@@ -182,7 +182,7 @@ static void qwen3_vl_frames_are_segments(void **unused)
                 0, t, h, w);
 }
 
-/* How many of 100 frames float32 and float64 put at another id: measured in torch. */
+/* The number of 100 frames for which float32 and float64 give different ids: measured in torch. */
 static uint64_t moved_frames(double seconds, double rate)
 {
     struct pe_segment_rules rules = style(PE_QWEN2_5_OMNI);
@@ -291,13 +291,13 @@ static void qwen3_omni_merges_by_time(void **unused)
     rules.position_id_per_seconds = 13;
     const double t[] = {0, 1, 2, 2, 3, 4, 15, 16, 17}, space[] = {0, 1, 2, 2, 3, 4, 2, 16, 17};
     ASSERT_LAID(rules, "[{\"type\":\"audio_in_video\",\"grid\":[2,2,2],\"audio_len\":3}]", 18 - 9, t, space, space);
-    /* The sound is left over: what follows is counted from it, though the frame is wider. */
+    /* Sound remains after the last frame: later ids count from the sound, though the frame is wider. */
     const double wide[] = {0, 1, 2, 3, 4, 5, 6, 7, 2, 3, 4, 5};
     const double time[] = {0, 1, 2, 2, 2, 2, 2, 2, 2, 3, 4, 5}, high[] = {0, 1, 2, 2, 2, 2, 2, 2, 2, 3, 4, 5};
     ASSERT_LAID(rules, "[{\"type\":\"audio_in_video\",\"grid\":[1,2,12],\"audio_len\":2}]", 8 - 12, time, high, wide);
 }
 
-/* Half a second is 6.5 ids: nothing is cut off, and rope_delta counts the floor of the largest id. */
+/* Half a second is 6.5 ids: nothing is truncated, and rope_delta uses the floor of the largest id. */
 static void qwen3_omni_keeps_fractions(void **unused)
 {
     (void)unused;
@@ -465,7 +465,7 @@ static void tokens_have_a_ceiling(void **unused)
     assert_refused(&rules, "[{\"type\":\"text\",\"len\":262144},{\"type\":\"text\",\"len\":1}]", PE_TOO_LARGE,
                    "/segments/1", "262144");
     assert_refused(&rules, "[{\"type\":\"video\",\"grid\":[131073,4,2]}]", PE_TOO_LARGE, "/segments/0", "262144");
-    /* 2^40 · 2^39 · 2^39 is 2^118: in 64 bits it would come back as 0. */
+    /* 2^40 · 2^39 · 2^39 is 2^118: in 64 bits it would wrap to 0. */
     assert_refused(&rules, "[{\"type\":\"video\",\"grid\":[1099511627776,1099511627776,1099511627776]}]", PE_TOO_LARGE,
                    "/segments/0", "262144");
     assert_refused(&rules, "[{\"type\":\"audio\",\"mel_frames\":1099511627776}]", PE_TOO_LARGE, "/segments/0",

@@ -1,4 +1,4 @@
-/* Phases taken apart: fractions against integers of 128 bits, sums that cancel, and their sines against long double. */
+/* Phase reduction: fractions against integers of 128 bits, sums that cancel, and their sines against long double. */
 #include "core/waves/phases.h"
 #include "core/numeric/dtype.h"
 
@@ -36,7 +36,7 @@ static void fractions_are_exact(void **unused)
     }
 }
 
-/* Sums of which everything but a little cancels: the little is right to its own last bit. */
+/* Sums that cancel almost completely: the remainder is right to its own last bit. */
 static void sums_that_cancel_are_exact(void **unused)
 {
     (void)unused;

@@ -1,5 +1,6 @@
-/* Rows at positions in no order: what the light kernel calls right is the float nearest to the exact value, in every
- * arrangement of columns and by every instruction set; it gives up seldom; and it writes what it was asked for. */
+/* Rows at unordered positions: every value that the light kernel accepts is the float nearest to the exact value, in
+ * every arrangement of columns and by every instruction set; the kernel rarely gives up; and it writes only the
+ * requested bytes. */
 #include "core/waves/wave_list.h"
 #include "core/kernels/kernels.h"
 #include "tests/support/wave_truth.h"
@@ -131,7 +132,7 @@ static void parts_are_the_whole(void **unused)
     }
 }
 
-/* Rows that it must give up: position 0, a phase on a zero, phases too long; and columns that it does not take. */
+/* Rows that it must reject: position 0, a phase on a zero, phases too long; and columns that it does not accept. */
 static void what_it_leaves(void **unused)
 {
     (void)unused;

@@ -106,7 +106,7 @@ static void amplitudes(void **unused)
     }
 }
 
-/* What is decided rounds as the value does, and nothing here is so near a middle that it cannot be. */
+/* A decided value rounds as the exact value does, and no value here is too near a middle to be decided. */
 static void decisions(void **unused)
 {
     (void)unused;

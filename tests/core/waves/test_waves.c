@@ -227,8 +227,8 @@ static void zeros_have_no_sign(void **unused)
     }
 }
 
-/* Amplitudes a little beside the middle between two numbers, of columns so slow that they stay there: of each, the side
- * is all that decides, and some are nearer than the doubles of a run can tell. */
+/* Amplitudes slightly beside the middle between two numbers, in columns so slow that they stay there: only the side
+ * decides the rounding, and some are nearer to the middle than the doubles of a run can resolve. */
 static void beside_middles(void **unused)
 {
     (void)unused;

@@ -1,4 +1,5 @@
-/* Printing many numbers together: whatever the instruction set, what is printed one by one, in the promised room. */
+/* Printing many numbers together gives the same text as one by one, on every instruction set, within the promised
+ * buffer size. */
 #include "api/numbers/numbers.h"
 #include "tests/support/random.h"
 
@@ -39,7 +40,7 @@ static float float_of_kind(int kind)
     }
 }
 
-/* What is printed together is what is printed one by one, by scalar code, with a comma between. */
+/* Numbers printed together give the same text as one by one, by scalar code, with a comma between. */
 static void assert_as_ones(const float *src, size_t n, int digits)
 {
     size_t room = n * (api_number_width(PE_F32, digits) + 1), at = 0;

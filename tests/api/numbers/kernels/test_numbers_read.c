@@ -1,5 +1,5 @@
-/* Reading many numbers together: whatever the instruction set, what the scalar code reads, and that is what strtod
- * says; no byte behind the text is looked at. */
+/* Reading many numbers together gives the same values as the scalar code and strtod, on every instruction set; no byte
+ * behind the text is read. */
 #include "api/numbers/numbers.h"
 #include "tests/support/random.h"
 
@@ -75,7 +75,7 @@ static char *digits_put(char *dst, size_t n)
     return dst;
 }
 
-/* A number with so many digits before and behind the point, wrong if it begins with a zero. */
+/* A number with the given counts of digits before and behind the point; invalid if it begins with a zero. */
 static char *number_put(char *dst, size_t whole, size_t behind, bool has_exponent)
 {
     if (random_bits() % 2)
@@ -119,7 +119,7 @@ static void every_length(void **unused)
     }
 }
 
-/* Arrays of numbers of all forms, then with one character put wrong. */
+/* Arrays of numbers of all forms, then with one wrong character. */
 static void many_are_as_one(void **unused)
 {
     (void)unused;
@@ -145,7 +145,7 @@ static void many_are_as_one(void **unused)
     }
 }
 
-/* Halves of a double's last place, and next to them: only the nearest double will do. */
+/* Halves of a double's last place, and values next to them: only the nearest double is correct. */
 static void near_ties_together(void **unused)
 {
     (void)unused;
