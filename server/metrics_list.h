@@ -2,7 +2,7 @@
  *
  *     COUNTED(ID, name, type, labels, help)         the server adds to METRICS_ID as events happen (metrics_add)
  *     READ(expression, name, type, labels, help)    read when the page is produced; now: metrics.c's struct snapshot
- *  */
+ */
 #define CANCELLED(ID, stage)                                                                                           \
     COUNTED(CANCELLED_##ID, "posenc_cancelled_total", counter, "{stage=\"" stage "\"}",                                \
             "Requests given up: the client disconnected or read too slowly, or the request's own time was over.")

@@ -95,8 +95,8 @@ struct jobs_figures jobs_figures(void)
     };
 }
 
-/* Allocator for libuv that tries first whether memory is available, since libuv aborts without an error when the table
- * of watched descriptors cannot grow. */
+/* Allocator for libuv while the loop is created: logs a failure and exits, because libuv would abort without a message
+ * when its table of watched descriptors cannot grow. */
 static void *grow(void *block, size_t n)
 {
     void *grown = realloc(block, n);
@@ -433,8 +433,7 @@ struct jobs_timer *jobs_timer_new(struct jobs *jobs, void (*fire)(void *self), v
 
 void jobs_timer_start(struct jobs_timer *timer, uint64_t first_ms, uint64_t repeat_ms)
 {
-    uv_update_time(
-        timer->handle.loop); /* libuv counts from its cached time, which is out of date after a long callback */
+    uv_update_time(timer->handle.loop); /* libuv counts from its cached time, which a long callback makes old */
     uv_timer_start(&timer->handle, on_timer, first_ms, repeat_ms);
 }
 
