@@ -50,8 +50,7 @@ struct http_refusal http_head_check(const struct http_head *head);
 /* The declared length of the body; UINT64_MAX if it is chunked or no length is declared. Call only after
  * http_head_check. */
 uint64_t http_head_length(const struct http_head *head);
-bool http_head_has_body(
-    const struct http_head *head); /* a body of at least one byte, or chunked; call only after http_head_check */
+bool http_head_has_body(const struct http_head *head); /* at least one byte, or chunked; likewise */
 
 /* Do these first bytes of a connection announce a body of more than 64 KiB, or one of unknown length? The result only
  * decides how fast the body is received, so a guess is enough: the head need not be complete or valid. */

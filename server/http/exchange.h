@@ -169,8 +169,8 @@ void exchange_authenticate(struct exchange *x);     /* sets x->call.access and x
 uint64_t exchange_client(const struct exchange *x); /* x->client, computed by the first call */
 bool exchange_admit(struct exchange *x);        /* within its quotas? False: x->reply names the quota that is used up */
 bool exchange_admit_stream(struct exchange *x); /* the same for an answer about to be streamed */
-/* Charges computing time to the account as it is spent, on any thread. It is charged even if the client has left or the
- * time limit was reached. Any thread. */
+/* Charges computing time to the account as it is spent, even if the client has left or the time limit was reached. Any
+ * thread. */
 void exchange_spend(const struct exchange *x, uint64_t work_ns);
 void exchange_end_stream(struct exchange *x); /* at the end; nothing to do if there was none */
 
