@@ -186,8 +186,8 @@ void exchange_let_go(struct exchange *x); /* nothing to do if it holds nothing *
 /* The client has left, or is cut off: no further work, and the connection closes in the next turn. */
 void exchange_leave(struct exchange *x);
 void exchange_leave_slow(struct exchange *x); /* because the client reads too slowly */
-/* Whether the request's own time limit has been reached. If so: 503 if nothing has been sent, otherwise as
- * exchange_leave. */
+/* Whether the request's own time limit has been reached. exchange_expire then answers 503 if nothing has been sent, and
+ * otherwise does the same as exchange_leave. */
 bool exchange_is_late(const struct exchange *x, uint64_t now);
 void exchange_expire(struct exchange *x);
 /* Sends an interim response (100), which shows whether a client that has closed its sending side is still there. False:

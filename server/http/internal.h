@@ -103,8 +103,7 @@ bool http_sent_works(void); /* whether the HTTP library calls this program's sen
 
 /* ---- fairness.c -------------------------------------------------------------------------------------------- */
 
-void fairness_begin_turn(
-    struct http *http); /* call it at each turn of the loop: resumes the next few waiting streams */
+void fairness_begin_turn(struct http *http); /* call it at each turn: resumes a few waiting streams */
 bool fairness_wants_turn(const struct http *http);
 
 /* ---- newcomers.c: connections that have not said anything yet ---------------------------------------------- */
