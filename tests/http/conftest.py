@@ -1,7 +1,7 @@
-"""A real server and a small client: what every test of this folder stands on.
+"""A real server and a small client: the base of every test in this folder.
 
 The fixture `server` is one posencd for the whole session (path in POSENCD, default build/posencd) on a free port.
-start_server(*flags) starts another for tests that need flags of their own or that end it."""
+start_server(*flags) starts another one for tests that need their own flags or that end the server."""
 import contextlib
 import http.client
 import json

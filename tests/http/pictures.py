@@ -1,4 +1,4 @@
-"""Pictures asked for, and what NumPy says their indices are."""
+"""Requests for pictures, and their indices as NumPy computes them."""
 import json
 
 import numpy as np

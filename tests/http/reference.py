@@ -1,5 +1,5 @@
-"""The formulas, written once more from the papers: mpmath where a value must be the nearest one, NumPy in float64 where many
-values must be near. Nothing here comes from the C code."""
+"""The formulas, implemented independently from the papers: mpmath where a value must be the nearest one, NumPy in
+float64 where many values must be close. Nothing here comes from the C code."""
 import math
 
 import mpmath

@@ -1,5 +1,5 @@
-"""Attention under any scheme in float64 NumPy, every formula as bias_relative.md ("BR") writes it: relative terms gather
-tensors of pairs times channels, masks are looked up pair by pair. Slow and plain; nothing here comes from the C code."""
+"""Attention under any scheme in float64 NumPy, every formula as in its paper: relative terms gather tensors of pairs
+times channels, masks are looked up pair by pair. Slow and simple; nothing here comes from the C code."""
 import numpy as np
 
 import reference

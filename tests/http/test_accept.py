@@ -1,4 +1,5 @@
-"""Accept: random headers, on one line and on several, against RFC 9110 12.5.1 written anew; and the headers that clients really send."""
+"""Accept: random headers, on one line and on several, against an independent implementation of RFC 9110 12.5.1; and the
+headers that real clients send."""
 import re
 import socket
 

@@ -1,4 +1,5 @@
-"""Kept answers: asking again costs no computing and gives the same bytes; nothing else is ever taken for the same request."""
+"""Cached answers: an equal request costs no computing and gets the same bytes; a different request never gets a cached
+answer."""
 import contextlib
 import http.client
 import json

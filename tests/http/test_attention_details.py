@@ -1,4 +1,5 @@
-"""Ten details that implementers get wrong (BR): each with the wrong variant computed too, and shown to be another answer."""
+"""Ten details that implementers get wrong: each test also computes the wrong variant, and shows that it gives a
+different answer."""
 import numpy as np
 import pytest
 

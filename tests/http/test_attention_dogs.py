@@ -1,5 +1,5 @@
 """The textbook's experiments as requests: the two dogs, slopes, bucket edges, the sum of cosines, RoPE in linear
-attention, and what relative positions promise."""
+attention, and the properties of relative positions."""
 import numpy as np
 import pytest
 

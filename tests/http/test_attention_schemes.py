@@ -1,5 +1,5 @@
-"""POST /attention with every scheme against float64 NumPy: random shapes, masks, grouped heads, one row, one
-key, everything hidden; and the shapes of a model, [1, 16, 2048, 64]."""
+"""POST /attention with every scheme against float64 NumPy: random shapes, masks, grouped heads, one row, one key, all
+keys masked; and the shapes of a model, [1, 16, 2048, 64]."""
 import numpy as np
 import pytest
 

@@ -1,4 +1,5 @@
-"""Clients that leave: their work ends within a tenth of a second wherever it is, and what others share stays right."""
+"""Clients that disconnect: their work ends within a tenth of a second in every stage, and requests that share the work
+still get correct answers."""
 import json
 import socket
 import time

@@ -1,4 +1,5 @@
-"""Long JSON, whose chunks leave past the HTTP library: whole, on kept connections, beside small requests, to whoever reads slowly or leaves."""
+"""Long JSON, whose chunks are sent without the HTTP library: complete, on kept connections, beside small requests, to
+clients that read slowly or disconnect."""
 import hashlib
 import http.client
 import json

@@ -1,5 +1,5 @@
-"""The pages for people, GET / and GET /docs: whole without anything from elsewhere, allowed by their own policy, kept by caches;
-and the script of /docs at work, in node, over a small document of ours (docs_page.js), against the real server."""
+"""The HTML pages, GET / and GET /docs: they load nothing from other hosts, comply with their own policy, and can be
+cached; and the script of /docs, run in node on a small document of ours (docs_page.js) against the real server."""
 import base64
 import hashlib
 import html.parser

@@ -1,4 +1,4 @@
-"""POST /encode with t5, kerple, fire, sandwich: formulas, exactness, masks, positions, weights, what is refused."""
+"""POST /encode with t5, kerple, fire, sandwich: formulas, exactness, masks, positions, weights, refusals."""
 import http.client
 import json
 import random

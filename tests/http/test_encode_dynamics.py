@@ -1,4 +1,5 @@
-"""POST /encode with recursive and floater: rows that follow from the row before them (core/schemes/recursive.c, floater.c)."""
+"""POST /encode with recursive and floater: each row is computed from the row before it (core/schemes/recursive.c,
+floater.c)."""
 import random
 
 import numpy as np

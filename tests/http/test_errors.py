@@ -1,6 +1,6 @@
-"""Bad requests by the dozen: each is answered with a problem that tells the user what to write instead, none hurts the server.
+"""Many kinds of bad requests: each gets a problem that states how to correct it, and none harms the server.
 
-A row: what is sent → status, JSON pointer of the field at fault, words that the detail must hold."""
+A row: the request → status, JSON pointer of the wrong field, words that the detail must contain."""
 import json
 import struct
 

@@ -1,4 +1,4 @@
-"""Whose turn it is: the work of clients is taken in turns, by address and by token, so that one cannot keep others out."""
+"""The order of work: clients, i.e. addresses or tokens, take turns, so that one client cannot keep others out."""
 import http.client
 import json
 import threading

@@ -1,4 +1,5 @@
-"""Every allocation of every kind of request fails once: 503 or the end of that one connection, then all is as before."""
+"""Every allocation of every kind of request fails once: the result is a 503 or the end of that one connection, and then
+the server works as before."""
 import contextlib
 import http.client
 import os

@@ -1,4 +1,4 @@
-"""Networks at their worst: too few descriptors, clients that reset in every phase, calls that are cut short or interrupted."""
+"""Network failures: too few descriptors, clients that reset in every phase, calls that are cut short or interrupted."""
 import os
 import random
 import resource

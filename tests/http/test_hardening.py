@@ -1,4 +1,5 @@
-"""The hardened build and run: what the linker wrote into posencd, a user who owns nothing, and the fields of the deploy files."""
+"""The hardened build and run: the security flags in the executable, an unprivileged user, and the settings of the deploy
+files."""
 import json
 import os
 import pathlib

@@ -1,8 +1,8 @@
-"""Requests that must not be read in two ways: RFC 9112's grammar, held strictly.
+"""Ambiguous requests: RFC 9112's grammar, applied strictly.
 
-Each is sent to a real server as it stands, with a good request behind it on the same connection. A refused one is
-answered with the status said here and one JSON problem, and what is behind it is never served: the connection ends. An
-accepted one is answered, and then the one behind it, which shows that both ends agree on where it ended."""
+Each request is sent unchanged to a real server, followed by a valid request on the same connection. A refused request
+gets the status listed here and one JSON problem, and the request behind it is never served: the connection closes. After
+an accepted request the one behind it is answered too, which shows that both ends agree on where the first one ended."""
 import itertools
 import json
 import re

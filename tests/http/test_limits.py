@@ -1,6 +1,5 @@
-"""Admission by cost: every ceiling refuses what passes it, in the right words, before anything is computed or allocated, and
-gives back what it had lent. Whoever is refused can read why: the limit, its flag, and what the request would have cost.
-"""
+"""Admission by cost: every limit refuses a request that exceeds it, with the right text, before anything is computed or
+allocated, and releases its reservations. A refusal states the limit, its flag, and what the request would have cost."""
 
 import contextlib
 import json

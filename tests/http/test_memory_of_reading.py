@@ -1,5 +1,5 @@
-"""What reading a request and laying out its answer takes is of --max-memory too: the resident set, sampled, of the largest
-requests of each kind keeps to it."""
+"""Memory for reading a request and planning its answer also counts for --max-memory: the sampled resident set stays
+within it for the largest requests of each kind."""
 import io
 import json
 import struct

@@ -1,4 +1,5 @@
-"""/metrics: held against the rules of the Prometheus text format 0.0.4, read strictly; and every figure moves by the right amount."""
+"""/metrics: checked against the rules of the Prometheus text format 0.0.4, read strictly; and every figure changes by
+the right amount."""
 import json
 import math
 import os

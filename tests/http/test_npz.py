@@ -1,4 +1,5 @@
-"""npz: NumPy, Python's zipfile and Info-ZIP read it; zip64; constant memory; the same bytes whoever made them; clients that leave."""
+"""npz: NumPy, Python's zipfile and Info-ZIP read it; zip64; constant memory; the same bytes whichever thread computes
+them; clients that disconnect."""
 import io
 import random
 import shutil

@@ -1,4 +1,5 @@
-"""npz as a body: what np.savez writes, and archives that are cut, lying, overlapping or packed."""
+"""npz as a body: files as np.savez writes them, and archives that are truncated, inconsistent, overlapping or
+compressed."""
 import io
 import random
 import struct

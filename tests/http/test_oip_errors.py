@@ -1,4 +1,4 @@
-"""/v2: what is refused, with which status, where, in which words; lengths that lie; nothing of it ends the server."""
+"""/v2: refusals with their status, field and text; wrong lengths; none of these requests ends the server."""
 import json
 import struct
 

@@ -1,5 +1,5 @@
-"""GET /openapi.json: well-formed OpenAPI 3.1, complete (every route, method and parameter), and true: examples and resolved
-configs fit the schemas. Validated by Debian's jsonschema (draft 2020-12, which OpenAPI 3.1 uses)."""
+"""GET /openapi.json: well-formed OpenAPI 3.1, complete (every route, method and parameter), and correct: examples and
+resolved configs match the schemas. Validated by Debian's jsonschema (draft 2020-12, which OpenAPI 3.1 uses)."""
 import json
 import re
 

@@ -1,4 +1,5 @@
-"""Pictures and the rest of a request: Accept, GET and its tags, slices, dtypes, what is refused, clients that leave."""
+"""Pictures with the other parts of a request: Accept, GET and its tags, slices, dtypes, refusals, clients that
+disconnect."""
 import json
 import socket
 import time

@@ -1,8 +1,9 @@
-"""What planning takes: counted before it is done, out of --max-memory, and on the event loop only if it is quick.
+"""The cost of planning: it is counted before planning starts, reserved from --max-memory, and runs on the event loop
+only if it is fast.
 
-Small requests can mean large tables: buckets, networks, projections, encodings of all distances. Each of CASES held the
-loop for 10 to 1800 ms when only some fields were counted, and their sums rather than products. The loop's own processor
-time is measured, which neighbours on the machine do not lengthen; the least of some tries counts."""
+Small requests can need large tables: buckets, networks, projections, encodings of all distances. Each of CASES blocked
+the loop for 10 to 1800 ms when only some fields were counted, and their sums rather than products. The tests measure the
+loop's own processor time, which other load on the machine does not lengthen, and take the minimum of several tries."""
 
 import http.client
 import json

@@ -1,5 +1,5 @@
-"""Presets: every one plans and fills; what they say is held against a table of its own, copied by hand from published configs; and the
-request's own fields win."""
+"""Presets: every one can be planned and computed; their values are compared with a separate table, copied by hand from
+published configs; and the request's own fields take precedence."""
 import pytest
 
 from asking import refused

@@ -1,4 +1,5 @@
-"""--trusted-proxy: behind a proxy that is named, each client has turns and shares of its own; what others say of themselves changes nothing."""
+"""--trusted-proxy: behind a trusted proxy, each client has its own turns and share; X-Forwarded-For from other addresses
+has no effect."""
 import contextlib
 import json
 

@@ -1,4 +1,4 @@
-"""Quotas of a token: requests, work, long answers at a time; what a 429 says; turns by token."""
+"""Quotas of a token: requests, work, concurrent long answers; the text of a 429; turns by token."""
 import http.client
 import socket
 import time

@@ -1,7 +1,7 @@
-"""The life of the server: connections, clients that leave or dawdle, hostile heads, limits, the drain.
+"""The life of the server: connections, clients that disconnect or are slow, hostile heads, limits, shutdown.
 
-What is asked for plays no part here; the answers are read through plain sockets, so that the tests see what is on the wire.
-"""
+The contents of requests do not matter here. Answers are read through plain sockets, so that the tests see the bytes on
+the wire."""
 
 import json
 import os

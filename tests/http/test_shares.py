@@ -1,5 +1,5 @@
-"""What one client can hold: slow bodies, full ones, streams and unread pictures leave room for others, and whoever is refused can
-read why. Clients are addresses of the loopback network here."""
+"""The share that one client can hold: slow bodies, complete bodies, streams and unread pictures leave room for other
+clients, and a refused client gets the reason. Clients here are addresses of the loopback network."""
 import contextlib
 import io
 import json

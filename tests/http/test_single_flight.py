@@ -1,4 +1,5 @@
-"""Equal requests at one time: a worker answers the first, the others get its answer; nothing else is ever shared."""
+"""Equal requests at the same time: a worker answers the first one, and the others get its answer; different requests
+never share."""
 import json
 import threading
 import time

@@ -1,5 +1,6 @@
-"""Server-Timing says the truth: the wait for a worker, and of an answer that is over before its first byte what computing and
-writing took; held against what a client measures. A server of its own with one worker, so that a wait can be arranged."""
+"""Server-Timing is correct: the wait for a worker and, for an answer that is computed before its first byte, the times
+of computing and writing. They are compared with a client's measurements, on a server of its own with one worker, so that
+a wait can be arranged."""
 import http.client
 import json
 import re

@@ -1,4 +1,5 @@
-"""Rights of tokens: the token file, 401 and 403, reading it again, and no token ever in what the server says."""
+"""Rights of tokens: the token file, 401 and 403, reloading the file, and the absence of tokens from all output of the
+server."""
 import signal
 import socket
 import subprocess

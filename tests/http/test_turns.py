@@ -1,4 +1,5 @@
-"""Turns at the workers: a request that computes for minutes, whatever it computes, keeps nobody waiting for longer than turns take."""
+"""Turns at the workers: a request that computes for minutes, whatever it computes, delays other requests only by the
+length of turns."""
 import contextlib
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""--socket: served on a path, its mode, its end, and what stands there already."""
+"""--socket: serving on a path, the file's mode, its removal, and files that already exist there."""
 import concurrent.futures
 import contextlib
 import http.client

@@ -1,4 +1,4 @@
-"""Stored weights as files: PUT, GET, DELETE /weights/{name}, their guards, the folder, changes at once."""
+"""Stored weights as files: PUT, GET, DELETE /weights/{name}, conditional requests, the folder, concurrent changes."""
 import fcntl
 import hashlib
 import http.client

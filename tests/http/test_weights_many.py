@@ -1,5 +1,5 @@
-"""What clients have stored costs others little: lists of it are not kept whole for slow readers, and finding a name in
-files of many tensors or among many files takes no time of the loop."""
+"""Stored weights of one client cost other clients little: lists of them are not kept whole for slow readers, and finding
+a name in files of many tensors, or among many files, takes almost no time of the loop."""
 import contextlib
 import json
 import pathlib

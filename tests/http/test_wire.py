@@ -1,4 +1,5 @@
-"""The whole wire at once: every format, dtype and part says what the JSON of f64 says; 8 GiB in each take little memory."""
+"""All outputs together: every format, dtype and part agrees with the JSON of f64; answers of 8 GiB in each format take
+little memory."""
 import http.client
 import json
 
