@@ -102,7 +102,7 @@ class Server:
 
 
 def without_posenc(env):
-    """The environment, without options that whoever runs the tests may have set, and with the kernels under test."""
+    """The environment, without options that the user of the tests may have set, and with the kernels under test."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_")}
     kernels = {"POSENC_KERNELS": KERNELS} if KERNELS else {}
     return {**clean, **kernels, **(env or {})}

@@ -162,7 +162,7 @@ DROPPED = (None, None)
 
 
 def answer_of(client, request):
-    """(status, body); DROPPED when the connection ended before the answer did. Whoever waits is a failure."""
+    """(status, body); DROPPED when the connection ended before the answer did. A timeout is a failure."""
     try:
         client.send(request)
         if request.startswith(b"HEAD"):

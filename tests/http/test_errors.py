@@ -369,7 +369,7 @@ def test_limits_are_options():
         assert server.post("/encode", {"scheme": "rope", "len": 100}).status == 200
 
 
-# ---- And the server goes on --------------------------------------------------------------------------------------------
+# ---- The server continues ----------------------------------------------------------------------------------------------
 
 
 def test_the_server_goes_on(server):

@@ -127,7 +127,7 @@ class Figures:
 
 
 def moved(server, act, n=1):
-    """What one figure has gained by act, once its request is counted: f(name, **labels)."""
+    """The increase of one figure by act, once its request is counted: f(name, **labels)."""
     before = Figures(server)
     act()
     end = time.monotonic() + 10

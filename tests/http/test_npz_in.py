@@ -150,7 +150,7 @@ def test_sizes_beyond_the_file(server):
 
 
 def test_every_prefix_and_random_damage(server):
-    """Refused, or (where nobody reads the byte) answered as before; never anything else."""
+    """Refused, or (if the byte is not used) answered as before; never anything else."""
     small = savez(q=np.ones((2, 2), "f4"))
     good = server.post(QUERY, small, ZIP)
     assert good.status == 200

@@ -217,7 +217,7 @@ def test_planning_takes_of_the_budget(path, fields):
 
 
 def test_planning_waits_for_the_budget():
-    """What others hold is 503, and given back it is there again."""
+    """Memory that others hold causes a 503; after it is released, the request succeeds."""
     wave = dict(scheme="sinusoidal", dim=65536, len=10**9, format="raw")
     with start_server("--max-memory", "160MiB", "--max-answer", "1000TiB", "--max-work", str(10**18)) as server:
         projections = {**PROJECTIONS, "num_heads": 192}

@@ -48,7 +48,7 @@ def test_every_preset_plans_and_fills(server, presets):
             body = answer.json()
             assert body["scheme"] == config["scheme"] and body["tensors"]
             assert body["preset"]["certainty"] == preset["certainty"]
-            for name, value in config.items():  # what a preset says is what was computed with
+            for name, value in config.items():  # the preset's values are those used in the computation
                 if config["scheme"] in RELATIVE and name not in body["config"]:
                     continue  # attention's, as its index or distances need no heads
                 if name in ("softmax_scale", "head_dim") and config["scheme"] in ("alibi", "t5", "swin", "swinv2", "beit"):

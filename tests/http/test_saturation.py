@@ -148,7 +148,7 @@ while True:
 
 @contextlib.contextmanager
 def streams(server, body, n_read):
-    """300 of them, as many read as quickly as it goes, by another process: this one measures."""
+    """300 streams, all read as fast as possible by another process: this one measures."""
     reader = subprocess.Popen([sys.executable, "-c", READ_STREAMS, server.host, str(server.port), "300", str(n_read), json.dumps(body)])
     try:
         assert wait_until(lambda: metric(server, "posenc_streams") == 300, 30)

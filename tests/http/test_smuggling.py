@@ -152,7 +152,7 @@ ATTACKS = [attack for field in FIELDS for attack in obfuscated(field)] + LENGTHS
 
 
 def send(proxy, raw, seconds=1 if SANITIZED else 0.25):
-    """An attacker: sends, takes what comes for a while, and leaves."""
+    """An attacker: sends, receives for a while, and leaves."""
     with socket.create_connection((proxy.host, proxy.port), timeout=seconds) as s:
         with contextlib.suppress(OSError):
             s.sendall(raw)

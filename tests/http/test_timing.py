@@ -26,7 +26,7 @@ def timing(answer):
 
 
 def timed(server, path, body):
-    """What the server says, and the milliseconds until its first byte."""
+    """The times that the server reports, and the milliseconds until its first byte."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
     body = body if isinstance(body, bytes) else json.dumps(body).encode()
     begun = time.monotonic()
@@ -81,7 +81,7 @@ def test_queue_is_the_wait_for_the_worker(one_worker):
 
 @pytest.mark.skipif(SANITIZED, reason="measures time")
 def test_what_is_made_as_quickly_as_sent_does_not_wait(one_worker):
-    """Tables and maps are made on the loop, whatever the workers do; short ones whole before their head."""
+    """Tables and maps are computed on the loop, whatever the workers do; short ones completely before their head."""
     slow = threading.Thread(target=lambda: one_worker.post("/attention", entropy(8192)))
     slow.start()
     while "posenc_busy_workers 1\n" not in one_worker.get("/metrics").body.decode():

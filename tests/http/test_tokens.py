@@ -104,7 +104,7 @@ def test_names_in_log_and_figures(server):
 
 
 def memory_has(pid, secret):
-    """Whether the process has these bytes anywhere that it may write; what a core dump would hold."""
+    """Whether the process has these bytes in any writable memory, i.e. in a core dump."""
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
         for line in maps:
             span, rights, *_ = line.split()

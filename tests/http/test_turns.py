@@ -252,7 +252,7 @@ def test_a_folder_is_read_while_all_workers_compute(tmp_path):
         leave(connections)
 
 
-# ---- What is computed is charged ----
+# ---- Computing is charged ----
 
 
 def used(server):
