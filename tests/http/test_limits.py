@@ -64,7 +64,7 @@ def test_one_connection_too_many_is_told_so():
             for client in three:
                 client.send(get("/healthz"))
                 assert client.answer()[0] == 200
-            for request in (get("/healthz"), post(SMALL), b""):  # with any parameters, or none
+            for request in (get("/healthz"), post(SMALL), b""):  # whatever the request is, even none
                 with Client(server) as fourth:
                     fourth.send(request)
                     refusal(fourth.answer(), 503, "--max-connections", "3 connections")
