@@ -23,13 +23,13 @@ WARNINGS := -Wall -Wextra -Wshadow -Wconversion -Wdouble-promotion -Wstrict-prot
             -Wformat=2 $(WERROR)
 BASE     := -std=gnu11 -I. $(WARNINGS) -pthread -MMD -MP
 OPTIMISE := -O2
-# Contraction would make a value depend on the instruction set; errno and traps are not looked at.
+# Contraction would make values depend on the instruction set; the code does not check errno or floating-point traps.
 CORE     := -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math
 ifneq ($(SANITIZE),)
 BASE     += -fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer
 endif
 
-# What pkg-config knows, else Debian's names.
+# Libraries as pkg-config reports them, otherwise under Debian's names.
 pkg       = $(shell pkg-config $(1) $(2) 2>/dev/null || echo $(3))
 BLAS_INC := $(patsubst -I%,-isystem %,$(call pkg,--cflags,openblas,))
 LIB_BLAS := $(call pkg,--libs,openblas,-lopenblas) -lm
@@ -38,13 +38,13 @@ LIB_HTTP := $(call pkg,--libs,libmicrohttpd libuv nettle gnutls,-lmicrohttpd -lu
 
 MACHINE      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
 
-# Hardening: what turns a mistake of ours into an end instead of a way in (tests/http/test_hardening.py reads the result).
-# Not under sanitizers, which find the same earlier and clash with FORTIFY. A flag this compiler does not know is left out.
+# Hardening: makes a memory error of ours end the process instead of being exploitable (tests/http/test_hardening.py checks it).
+# Not used with sanitizers, which find the same errors earlier and conflict with FORTIFY. Flags that the compiler does not know are left out.
 takes    = $(shell $(CC) -Werror $(1) -x c -c /dev/null -o /dev/null 2>/dev/null && echo $(1))
 ifeq ($(SANITIZE),)
 HARDEN    := -fPIE -fstack-protector-strong $(call takes,-fstack-clash-protection) \
              $(call takes,$(if $(filter aarch64,$(MACHINE)),-mbranch-protection=standard,-fcf-protection))
-# FORTIFY needs an optimiser and warns without one.
+# FORTIFY needs optimisation, and warns without it.
 HARDEN    += $(if $(filter -O0,$(CFLAGS)),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 HARDEN_LD := -pie -Wl,-z,relro,-z,now,-z,noexecstack
 endif
@@ -85,8 +85,8 @@ CORPORA      := $(patsubst %.tar.gz,$(BUILD)/%,$(wildcard tests/fuzz/corpus/*.ta
 SLOW         := $(call programs,tests/slow/*.c)
 BENCHES      := $(call programs,tests/bench/*.c)
 TOOLS        := $(call programs,tests/tools/*.c)
-# What makes a running server's calls fail: a library to preload, or under sanitizers, which do not go together with one,
-# a server with its allocations wrapped.
+# Makes system calls of a running server fail: a library to preload or, under sanitizers, which cannot be combined with
+# preloading, a server whose allocations are wrapped.
 FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)/tests/faults/posencd),$(BUILD)/tests/faults/faults.so)
 
 # ---- Building --------------------------------------------------------------------------------------------------------
@@ -105,11 +105,11 @@ programs: $(SLOW) $(BENCHES) $(TOOLS)
 Q   := $(if $(V),,@)
 say  = $(if $(V),,@echo "  $(1)    $(2)")
 
-# Says in one sentence what is missing; costs a few milliseconds when nothing is.
+# Prints one sentence that names the missing packages; takes a few milliseconds if none is missing.
 libraries:
 	@deploy/packages.sh check
 
-# Other flags make other objects.
+# A change of flags rebuilds all objects.
 $(BUILD)/flags: FORCE
 	@mkdir -p $(@D)
 	@echo '$(BASE) $(HARDEN)' | cmp -s - $@ || echo '$(BASE) $(HARDEN)' >$@
@@ -120,8 +120,8 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/flags | libraries
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
 $(BUILD)/obj/core/%.o: OPTIMISE := $(CORE)
-# What fuzzing learns from comparisons is worth its price, up to two thirds of an execution, where fields of binary files
-# are read; text is reached by dictionaries and branches. Of kernels and their tables it learns nothing.
+# Coverage of comparisons costs up to two thirds of the executions. It pays off in readers of binary files; text formats are
+# covered by dictionaries and branches. In kernels and their tables it finds nothing.
 ifneq ($(findstring fuzzer,$(SANITIZE)),)
 $(BUILD)/obj/tests/fuzz/%.o: CPPFLAGS += -DPOSENC_FUZZING
 BLIND := inline-8bit-counters,pc-table,indirect-calls,trace-cmp,stack-depth
@@ -139,10 +139,10 @@ $(BUILD)/obj/core/kernels/%.$(1).o: core/kernels/%.c $$(BUILD)/flags | libraries
 endef
 $(foreach isa,$(ISAS),$(eval $(call kernel_rule,$(isa))))
 
-# A kernel of the language has one instruction set, named at the end of its file's name; plain C is in api/ itself.
+# A kernel in api/ has one instruction set, named at the end of its file's name; the plain C version is in api/ itself.
 $(BUILD)/obj/api/numbers/kernels/%_avx2.o: CPPFLAGS += $(FLAGS_avx2)
 
-# Only main.c says which commit this is, and is made anew when that changes.
+# Only main.c contains the commit, and is rebuilt when the commit changes.
 COMMIT ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 $(BUILD)/commit: FORCE
 	@mkdir -p $(@D)
@@ -150,7 +150,7 @@ $(BUILD)/commit: FORCE
 $(BUILD)/obj/server/main.o: $(BUILD)/commit
 $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 
-# Appended, not replaced: two folders may hold objects of one name.
+# Members are appended, not replaced: objects of two folders may have the same name.
 %.a:
 	@mkdir -p $(@D)
 	@rm -f $@
@@ -161,7 +161,7 @@ $(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O)
 $(LIB_API): $(call objects,$(API_C))
 $(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o
 
-# The pages become C by a script of sh, od and awk: no assembler, so every compiler and machine takes it.
+# A script of sh, od and awk converts the pages to C; without assembler, it works with every compiler and machine.
 PAGES := server/page/front.html server/page/docs.html
 $(BUILD)/gen/server/page.c: server/page/embed.sh $(PAGES)
 	@mkdir -p $(@D)
@@ -171,7 +171,7 @@ $(BUILD)/obj/server/page.o: $(BUILD)/gen/server/page.c $(BUILD)/flags | librarie
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 
-# A file that went away makes no object newer; the list of members does.
+# Removing a source file makes no object newer, but it changes the list of members.
 MEMBERS := $(CORE_C) $(KERNEL_O) $(API_C) $(SERVER_C)
 $(BUILD)/members: FORCE
 	@mkdir -p $(@D)
@@ -214,7 +214,7 @@ $(SLOW) $(BENCHES) $(TOOLS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_API) $(LIB_CORE)
 $(REPLAYS): $(BUILD)/%.replay: $(BUILD)/obj/%.o $(BUILD)/obj/tests/support/replay.o $(BUILD)/obj/tests/support/kernels.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
-# A folder of inputs for each replay, renamed last so that half an archive is never taken for the whole.
+# Each replay gets a folder of inputs. It is renamed last, so that a partly unpacked archive is never taken for the whole.
 $(CORPORA): $(BUILD)/%: %.tar.gz
 	@rm -rf $@ $@.part && mkdir -p $@.part
 	$(call say,UNPACK,$@)
@@ -223,7 +223,7 @@ $(CORPORA): $(BUILD)/%: %.tar.gz
 $(FUZZERS): $(BUILD)/%: $(BUILD)/obj/%.o $(LIB_SERVER) $(LIB_API) $(LIB_CORE)
 	$(link) -fsanitize=fuzzer $^ $(LIB_HTTP) $(LIB_WIRE) $(LIB_BLAS) -o $@
 
-# The kernels of everything that is tested, in C and in servers: base, avx2 or avx512; empty: the machine's best.
+# The kernels that all tests use, in C and in servers: base, avx2 or avx512; empty: the best of this machine.
 KERNELS   ?=
 RUN_TESTS := BUILD=$(BUILD) KERNELS=$(KERNELS) tests/support/run_tests.sh
 

@@ -1,5 +1,5 @@
-/* Owns the syntax of the configuration file: strict JSON (RFC 8259), but flat. A nested value has no meaning for an
- * option, so nothing here recurses. */
+/* Owns the syntax of the configuration file: strict JSON (RFC 8259), but flat. No option has a nested value, so the
+ * parser does not recurse. */
 #include "server/config_file.h"
 
 #include <stdarg.h>
@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* With its end: a string may be as long as the longest path there is, and as what a repeated flag says in all. What is
- * longer is refused, never cut. */
+/* STRING_MAX includes the final NUL. A string may be as long as the longest path and as all the values of a repeated
+ * flag together. A longer string is refused, never truncated. */
 enum { STRING_MAX = 4096 + 1, KEYS_MAX = 64 };
 
 struct reader {
     const char *begin, *at, *end;
     char *error;
-    char keys[KEYS_MAX][64]; /* seen so far, to refuse a second one */
+    char keys[KEYS_MAX][64]; /* keys seen so far; a duplicate is refused */
     size_t n_keys;
 };
 
@@ -49,7 +49,7 @@ static bool take(struct reader *reader, char c)
     return true;
 }
 
-/* The character of a one-letter escape, 0 if there is none such. */
+/* The character that a one-letter escape stands for, or 0 if there is no such escape. */
 static char escape_value(char c)
 {
     static const char letters[] = "\"\\/bfnrt", values[] = "\"\\/\b\f\n\r\t";
@@ -57,7 +57,7 @@ static char escape_value(char c)
     return found ? values[found - letters] : '\0';
 }
 
-/* Escapes by number are left out: no option needs them, and file names may simply be written in UTF-8. */
+/* Numeric escapes (\u....) are not supported: no option needs them, and file names can be written directly in UTF-8. */
 static bool read_string(struct reader *reader, char *dst)
 {
     size_t n = 0;

@@ -1,4 +1,5 @@
-/* Owns standard error: prints events as lines, keeps them until the loop is idle, writes them without ever waiting. */
+/* Owns standard error: formats events as lines, buffers them until the loop is idle, and writes them without ever
+ * blocking. */
 #include "server/log.h"
 
 #include "server/loop/clock.h"
@@ -14,10 +15,10 @@
 
 enum {
     TIME_BYTES = 40,
-    LINE_MAX_BYTES = 2048, /* a line is cut here; fields that hold a client's text come short of it */
+    LINE_MAX_BYTES = 2048, /* a longer line is truncated here; fields that hold a client's text are limited to less */
     VALUE_MAX_BYTES = 512, /* of one text field */
     WRITE_MAX_BYTES =
-        4096, /* PIPE_BUF: a pipe takes this much at once, unmixed with other writers, or reports "full" */
+        4096, /* PIPE_BUF: a pipe accepts this much in one write, not mixed with other writers, or reports "full" */
     BUFFER_BYTES = 256 * 1024 /* lines waiting for a slow reader */
 };
 
@@ -42,7 +43,7 @@ void log_setup(enum log_format format, enum log_level level, int fd)
 
 /* ---- Printing -------------------------------------------------------------------------------------------------- */
 
-/* A line under construction; what does not fit is cut, never written outside. */
+/* A line under construction. Text that does not fit is truncated; nothing is written outside the buffer. */
 struct line {
     char *bytes;
     size_t n, room;
@@ -72,9 +73,9 @@ static size_t utf8_length(const unsigned char *s)
     return n;
 }
 
-/* Well-formed, and yet no text to a terminal or to who reads lines: C1 controls (U+009B colours), the separators of
- * lines and paragraphs (U+2028, U+2029), marks that turn the order of what is read (U+202A to U+202E, U+2066 to
- * U+2069). 0: none of these, else its number. */
+/* Finds characters that are well-formed UTF-8 but unsafe for a terminal or a line reader: C1 controls (U+009B sets
+ * colours), line and paragraph separators (U+2028, U+2029), and marks that change the direction of text (U+202A to
+ * U+202E, U+2066 to U+2069). Returns the code point, or 0 if s starts with none of these. */
 static unsigned control_at(const unsigned char *s, size_t n)
 {
     unsigned c = n == 2   ? (s[0] & 0x1fu) << 6 | (s[1] & 0x3fu)
@@ -91,8 +92,9 @@ static void put_escape(struct line *line, unsigned c)
     put_text(line, escape);
 }
 
-/* One character or escape of a quoted text at s; returns how many bytes of s it took. Both formats use JSON's escapes,
- * so that a client cannot forge a line or colour a terminal. A byte that is not UTF-8 is shown as U+FFFD. */
+/* Writes one character or escape of a quoted text at s; returns the number of bytes of s consumed. Both formats use
+ * JSON's escapes, so that a client cannot forge a line or colour a terminal. A byte that is not UTF-8 is shown as
+ * U+FFFD. */
 static size_t put_quoted_character(struct line *line, const unsigned char *s)
 {
     if (*s == '"' || *s == '\\') {
@@ -123,7 +125,7 @@ static void put_quoted(struct line *line, const char *text)
     put_text(line, *s ? "…\"" : "\"");
 }
 
-/* Length of a text that a reader of text mode would understand without quotes; 0: it needs them. */
+/* Length of a text that is unambiguous in text mode without quotes; 0 if it needs quotes. */
 static size_t plain_length(const char *text)
 {
     static const bool is_plain[256] = {
@@ -137,7 +139,7 @@ static size_t plain_length(const char *text)
     return n <= VALUE_MAX_BYTES && !text[n] ? n : 0;
 }
 
-/* Without printf, which takes as long for a number as all the rest for a line. */
+/* Does not use printf, which takes as long for one number as the rest of the line takes. */
 static void put_count(struct line *line, uint64_t count)
 {
     char reversed[20], number[20];
@@ -206,7 +208,7 @@ size_t log_print(char *dst, size_t n_bytes, enum log_format format, enum log_lev
     return line.n;
 }
 
-/* The part up to the seconds is made once a second, by each thread for itself. */
+/* The part up to the seconds is formatted once a second, by each thread for itself. */
 static void print_time(char *dst)
 {
     static _Thread_local time_t made_for = -1;
@@ -227,7 +229,7 @@ static void print_time(char *dst)
 
 /* ---- Writing --------------------------------------------------------------------------------------------------- */
 
-/* Bytes to write next: whole lines, at most WRITE_MAX_BYTES (no line is longer). */
+/* Number of bytes to write next: whole lines, at most WRITE_MAX_BYTES (no line is longer). */
 static size_t next_write(void)
 {
     if (state.n_bytes <= WRITE_MAX_BYTES)
@@ -238,8 +240,8 @@ static size_t next_write(void)
     return n;
 }
 
-/* Writes what the descriptor takes within max_ms. Lines stay in the buffer if it takes none, and are given up if it is
- * broken: there is nobody to tell. */
+/* Writes as much as the descriptor accepts within max_ms. If it accepts nothing, the lines stay in the buffer. If it is
+ * broken, they are discarded, because the error cannot be reported anywhere. */
 static void flush_locked(int max_ms)
 {
     while (state.n_bytes > 0) {
@@ -310,7 +312,8 @@ void log_line(enum log_level level, const char *event, const struct log_field *f
 static void log_message(enum log_level level, const char *format, va_list arguments)
     __attribute__((format(printf, 2, 0)));
 
-/* Messages are rare and often the last thing a process says, so they do not wait for the loop. */
+/* Messages are rare and often the last output of a process, so they are written at once and do not wait for the
+ * loop. */
 static void log_message(enum log_level level, const char *format, va_list arguments)
 {
     char text[VALUE_MAX_BYTES];
@@ -341,7 +344,7 @@ void log_listening(const char *url)
     } else {
         text[n - 1] = '\0';
         struct log_field field = LOG_TEXT("message", text);
-        say(LOG_INFO, "listening", &field, 1); /* at every level: others wait for it */
+        say(LOG_INFO, "listening", &field, 1); /* logged at every level: other programs wait for this line */
     }
     log_flush();
 }

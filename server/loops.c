@@ -1,4 +1,5 @@
-/* Owns the I/O threads and what they share: the accepting socket, the kept answers, the requests at work. */
+/* Owns the I/O threads and the objects they share: the accepting socket, the cache of answers, the requests in
+ * progress. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loops.h"
 
@@ -11,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FDS_BESIDE_MAX = 1024 }; /* descriptors besides connections, those of 64 loops among them (main.c) */
+enum { FDS_BESIDE_MAX = 1024 }; /* descriptors besides connections, including those of 64 loops (main.c) */
 
 struct loops {
     const struct options *options;
@@ -72,12 +73,12 @@ static bool start_thread(struct loops *loops, size_t i)
     if (pthread_create(&loops->threads[i], NULL, run, loops->jobs[i]) != 0)
         return false;
     snprintf(name, sizeof name, "io-%u", (unsigned)i & 0xff);
-    pthread_setname_np(loops->threads[i], name); /* what top shows; the first thread has the program's name */
+    pthread_setname_np(loops->threads[i], name); /* the name shown by top; the first thread has the program's name */
     loops->n_started++;
     return true;
 }
 
-/* Signals are the first thread's: its loop takes them. */
+/* Only the first thread receives signals: its loop handles them. */
 static bool start_threads(struct loops *loops)
 {
     sigset_t all, before;
@@ -125,7 +126,7 @@ void loops_run(struct loops *loops)
 
 size_t loops_n_connections(const struct loops *loops) { return accept_n_open(loops->accept); }
 
-/* What accept_close hands out arrives before the call to drain. */
+/* Connections that accept_close hands out reach the loops before the call to drain does. */
 void loops_drain(struct loops *loops)
 {
     accept_close(loops->accept);
@@ -135,7 +136,7 @@ void loops_drain(struct loops *loops)
 
 void loops_stop(struct loops *loops) { jobs_stop(loops->jobs[0]); }
 
-/* The first loop goes last: others may still call it. */
+/* The first loop is freed last, because the others may still call it. */
 void loops_free(struct loops *loops)
 {
     if (!loops)

@@ -1,5 +1,5 @@
-/* The I/O threads: each has a loop of its own with its HTTP daemons and buffers. The first loop is the caller's thread,
- * and accepts for all. */
+/* The I/O threads: each runs its own loop with its own HTTP daemons and buffers. The first loop runs on the caller's
+ * thread and accepts connections for all. */
 #ifndef SERVER_LOOPS_H
 #define SERVER_LOOPS_H
 
@@ -7,23 +7,24 @@
 
 struct loops;
 
-/* options->io_threads loops (≥ 1), nothing running. NULL: no memory or no file descriptor left. */
+/* Creates options->io_threads loops (≥ 1); nothing runs yet. NULL: no memory, or no file descriptor left. */
 struct loops *loops_new(const struct options *options);
 struct jobs *loops_first(struct loops *loops);
 
-/* Serves on listen_fd (taken): the other threads start, the first loop accepts once loops_run is called. options, host
- * and door are borrowed until loops_free. False: it cannot, the log says why. */
+/* Serves on listen_fd (takes it): the other threads start now, and the first loop accepts once loops_run is called.
+ * options, host and door are borrowed until loops_free. False: serving is impossible; the log gives the reason. */
 bool loops_serve(struct loops *loops, const struct api_host *host, const struct http_door *door, int listen_fd);
 
 /* Runs the first loop; returns when loops_stop has been called and all threads have ended. */
 void loops_run(struct loops *loops);
 
-/* On the first loop. Drain: no new connections, idle ones are closed, running requests go on. Stop: all loops end. */
+/* Call these on the first loop. Drain: no new connections, idle ones are closed, running requests continue. Stop: all
+ * loops end. */
 size_t loops_n_connections(const struct loops *loops);
 void loops_drain(struct loops *loops);
 void loops_stop(struct loops *loops);
 
-/* Cuts off what is still open, waits for workers. NULL is accepted. */
+/* Cuts off the connections that are still open, then waits for the workers. NULL is accepted. */
 void loops_free(struct loops *loops);
 
 #endif

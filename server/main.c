@@ -1,4 +1,4 @@
-/* posencd: reads the options, puts the parts together, serves until a signal says otherwise. */
+/* posencd: reads the options, sets up the parts, and serves until a signal ends it. */
 #include "api/api.h"
 #include "core/posenc.h"
 #include "server/memory/admission.h"
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #ifndef POSENC_COMMIT
-#define POSENC_COMMIT "unknown" /* the build says which */
+#define POSENC_COMMIT "unknown" /* the build defines the real value */
 #endif
 
 extern char **environ;
@@ -33,20 +33,20 @@ enum {
     EXIT_USAGE = 2,
     DRAIN_LOOK_MS = 20,
     LOG_GRACE_MS = 1000,
-    FDS_BESIDE_CONNECTIONS = 96, /* those turned away among them (accept.c) */
+    FDS_BESIDE_CONNECTIONS = 96, /* includes connections that are being turned away (accept.c) */
     FDS_OF_A_LOOP = 8,
     IO_THREADS_MAX = 64,
-    MAPPED_MIN = 1024 * 1024 /* bytes of a heap block that is a mapping of its own */
+    MAPPED_MIN = 1024 * 1024 /* heap blocks of this many bytes or more get their own mapping */
 };
 
-/* The stages of the end, in their order; each waits for a time or for the last connection. */
+/* The stages of shutdown, in order. Each lasts for a given time, or until the last connection has ended. */
 enum stage { STAGE_SERVING, STAGE_DELAY, STAGE_DRAINING, STAGE_STOPPED };
 
-/* One thing that is read again while all else goes on. */
+/* A thing that is reloaded while the server keeps serving. */
 struct rereading {
     struct job job;
     struct server *server;
-    bool is_at_work, is_wanted; /* wanted: once more */
+    bool is_at_work, is_wanted; /* is_wanted: reload once more afterwards */
 };
 
 struct server {
@@ -54,10 +54,11 @@ struct server {
     struct api_host host;
     struct weights *weights;
     struct http_door door;
-    const char *socket;               /* path of the Unix socket that is there now, NULL: none */
-    struct rereading secrets, folder; /* tokens and certificate; stored weights: after SIGHUP */
+    const char *socket; /* path of the Unix socket that exists now; NULL: none */
+    struct rereading secrets,
+        folder; /* reloaded after SIGHUP: secrets are tokens and certificate, folder the stored weights */
     struct loops *loops;
-    struct jobs *jobs; /* the first of the loops: signals, timers and the work of this file */
+    struct jobs *jobs; /* the first loop: signals, timers and the jobs of this file */
     struct jobs_timer *drain;
     enum stage stage;
     uint64_t stage_ends_at;
@@ -67,7 +68,7 @@ struct server {
 
 static void enter_stage(struct server *server, enum stage stage, uint64_t seconds)
 {
-    __atomic_store_n(&server->stage, stage, __ATOMIC_RELAXED); /* is_ready may look from a worker */
+    __atomic_store_n(&server->stage, stage, __ATOMIC_RELAXED); /* is_ready may read it on a worker */
     server->stage_ends_at = clock_now() + seconds * CLOCK_SECOND;
 }
 
@@ -108,15 +109,15 @@ static void on_end_signal(void *self, int signum)
 
 /* ---- Reading again --------------------------------------------------------------------------------------------- */
 
-/* Past the workers: a token that is revoked is refused at once, whatever they compute. And a folder of weights takes as
- * long as its disk. */
+/* Reloading bypasses the workers' queue: a revoked token must be refused at once, however busy the workers are, and
+ * reading a folder of weights takes as long as the disk does. */
 
 static struct rereading *rereading_of(struct job *job)
 {
     return (struct rereading *)(void *)((char *)job - offsetof(struct rereading, job));
 }
 
-static void read_secrets(struct job *job) /* its own thread, as the next */
+static void read_secrets(struct job *job) /* runs on a separate thread, as does the next function */
 {
     struct server *server = rereading_of(job)->server;
     if (server->door.tokens)
@@ -144,7 +145,7 @@ static void reread_done(struct job *job)
 
 static void reread(struct server *server, struct rereading *r, void (*read)(struct job *job))
 {
-    r->is_wanted = r->is_at_work; /* what has changed since it began may have been passed */
+    r->is_wanted = r->is_at_work; /* the running reload may have missed the latest change */
     if (r->is_at_work)
         return;
     *r = (struct rereading){.server = server, .is_at_work = true};
@@ -166,8 +167,8 @@ static void on_hangup(void *self, int signum)
 
 /* ---- What the language asks of the machine --------------------------------------------------------------------- */
 
-/* Both are called on the loop, or on a worker for a request with a large body; stage is one word and only ever grows.
- */
+/* Both functions are called on the loop, or on a worker for a request with a large body. stage is one word and only
+ * ever increases. */
 static bool is_ready(void *self)
 {
     const struct server *server = self;
@@ -194,11 +195,12 @@ static bool choose_kernels(int option)
     return false;
 }
 
-/* Few arenas (the I/O threads are those that free and allocate at every request), and large blocks always as mappings
- * of their own: what a big request has used then goes back to the system when it is freed, instead of staying with
- * whichever thread happened to free it. Large is more than the daemon's block of a stream, half a megabyte made anew
- * for each answer: as a mapping, its pages would be cleared by the kernel each time, which doubled the time of an
- * answer of 1 MiB. An arena keeps 2 MiB at its end, or that block would come and go there as well. */
+/* Limits the number of arenas: the I/O threads are the ones that allocate and free for every request. Gives every large
+ * block its own mapping, so that memory of a big request returns to the system when it is freed, instead of staying
+ * with the thread that freed it. The threshold for "large" is above the daemon's block for a stream, half a megabyte
+ * allocated for each answer: as a mapping, its pages would be cleared by the kernel each time, which doubled the time
+ * of an answer of 1 MiB. An arena keeps 2 MiB at its end; otherwise that block would be returned and requested again
+ * for every answer, too. */
 static void tame_heap(const struct options *options)
 {
     mallopt(M_ARENA_MAX, 1 + (int)options->io_threads);
@@ -218,16 +220,15 @@ static void limit_connections(struct options *options)
     options->max_connections = n;
 }
 
-/* Half of the processors: a worker that computes and a thread that sends what it has made go together. */
+/* Half of the processors: while a worker computes one piece, an I/O thread sends the previous one. */
 static unsigned default_io_threads(void)
 {
     unsigned n = process_n_cores() / 2;
     return n < 1 ? 1 : n > IO_THREADS_MAX ? IO_THREADS_MAX : n;
 }
 
-/* Before any thread runs and any library that counts processors starts. */
-/* What the language asks for before it reads, plans or draws; what it is not given it refuses by name. What there can
- * never be is counted as a limit, whoever says it. */
+/* api/ calls this before it reads, plans or draws, and refuses the request if it returns false. A request that exceeds
+ * the total can never be served, so it is counted as a limit, not as a lack of memory, here and elsewhere. */
 static bool take_memory(uint64_t n_bytes)
 {
     bool is_taken = admission_take(n_bytes);
@@ -235,6 +236,7 @@ static bool take_memory(uint64_t n_bytes)
     return is_taken;
 }
 
+/* Called before any thread runs, and before any library that counts processors is initialised. */
 static bool set_up_process(struct server *server)
 {
     struct options *options = &server->options;
@@ -246,8 +248,9 @@ static bool set_up_process(struct server *server)
         options->io_threads = default_io_threads();
     tame_heap(options);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);  /* until the loop takes it: the folder is being read just now */
-    signal(SIGXFSZ, SIG_IGN); /* a file over the limit of this process is then a failed write */
+    signal(SIGHUP, SIG_IGN); /* until the loop handles it: the folder is still being read */
+    signal(SIGXFSZ,
+           SIG_IGN); /* a write beyond the process's file size limit then fails instead of killing the process */
     pe_gemm_setup();
     api_setup();
     limit_connections(options);
@@ -355,7 +358,7 @@ static int serve(struct server *server)
         http_unlisten(server->socket);
     loops_free(server->loops);
     jobs_end_workers();
-    disposal_finish(); /* before what it frees is let go of: replies hold stored weights */
+    disposal_finish(); /* before the stores that its objects refer to are freed: replies hold stored weights */
     weights_free(server->weights);
     tokens_free(server->door.tokens);
     tls_drop(&server->door.tls);
@@ -365,8 +368,8 @@ static int serve(struct server *server)
     return is_serving ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* A daemon may be started with its standard streams closed; the next descriptors opened would then be taken for them,
- * and log lines written into the event loop's own. */
+/* A daemon may be started with its standard streams closed. The next descriptors opened would then take their numbers,
+ * and log lines would be written into the event loop's own descriptors. */
 static void fill_standard_streams(void)
 {
     int fd = open("/dev/null", O_RDWR);

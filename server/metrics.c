@@ -1,4 +1,5 @@
-/* Owns the figures of /metrics: the single ones of metrics_list.h, and the requests by route, scheme and status. */
+/* Owns the figures of /metrics: the single figures of metrics_list.h, and the counts of requests by route, scheme and
+ * status. */
 #include "server/metrics.h"
 
 #include "core/posenc.h"
@@ -25,19 +26,19 @@ void metrics_set(enum metrics_id id, int64_t value) { atomic_store_explicit(&val
 
 /* ---- Requests by label ----------------------------------------------------------------------------------------- */
 
-/* Buckets end at these values; the last, +Inf, is the count. */
+/* Upper bounds of the buckets; the last bucket, +Inf, equals the count. */
 static const double seconds_bounds[] = {0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60};
 static const double bytes_bounds[] = {256, 1024, 16384, 262144, 1048576, 16777216, 268435456, 4294967296, 68719476736};
 
 enum { BOUNDS_MAX = 12, SERIES_MAX = 512 };
 
 struct histogram {
-    uint64_t counts[BOUNDS_MAX + 1]; /* not cumulative; made so when printed */
+    uint64_t counts[BOUNDS_MAX + 1]; /* not cumulative; the sums are computed when printed */
     double sum;
 };
 
-/* Requests of one (route, scheme, status). Histograms are by route alone: a product of labels with a dozen buckets each
- * would cost the reader of the metrics more than it tells. */
+/* Requests of one (route, scheme, status). Histograms are by route alone: a dozen buckets for every combination of
+ * labels would cost more to scrape than they are worth. */
 struct series {
     const char *route, *scheme;
     int status;
@@ -56,8 +57,8 @@ struct sum_series { /* a sum by one label */
 
 enum { ROUTES_MAX = 64, LABELS_MAX = 128 };
 
-/* Labels come from the api's own tables, so the lists stay short; should they ever be full, the rest is counted in the
- * last row under "other". */
+/* Labels come from fixed tables of api/, so the lists stay short. If a list is ever full, further labels are counted in
+ * its last row as "other". */
 static struct {
     pthread_mutex_t lock;
     struct series series[SERIES_MAX];
@@ -158,7 +159,8 @@ static void print_head(FILE *out, const char *name, const char *type, const char
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
-/* The build names its commit as it likes; our own labels (routes, schemes, formats) need no escapes. */
+/* Escapes the label, because the commit string of a build may be anything. Our own labels (routes, schemes, formats)
+ * need no escapes. */
 static void print_label(FILE *out, const char *name, const char *label, const char *after)
 {
     fprintf(out, "%s=\"", name);
@@ -172,13 +174,13 @@ static void print_label(FILE *out, const char *name, const char *label, const ch
 
 static double value_of(enum metrics_id id) { return (double)atomic_load_explicit(&values[id], memory_order_relaxed); }
 
-/* What the rows of metrics_list.h may read, gathered once for each page. */
+/* The values that the rows of metrics_list.h may read, collected once per page. */
 struct snapshot {
     struct jobs_figures jobs;
     struct process_figures process;
 };
 
-/* A figure's line of the page; figures of one name share the head of the first. */
+/* One line of the page; figures with the same name share the HELP and TYPE lines of the first. */
 struct row {
     const char *name, *type;
     const char *labels; /* "" or {reason="…"} */
@@ -195,7 +197,7 @@ static const struct row rows[] = {
 
 enum { N_ROWS = sizeof rows / sizeof *rows };
 
-/* The figures in the order of rows. */
+/* Reads the figures, in the order of rows. */
 static void read_figures(const struct snapshot *now, double *figures)
 {
     const double read[N_ROWS] = {
@@ -223,7 +225,7 @@ static void print_rows(FILE *out)
     }
 }
 
-/* labels is "" or `route="/encode",` with the comma. */
+/* labels is "" or `route="/encode",` with the trailing comma. */
 static void print_histogram(FILE *out, const char *name, const char *labels, const struct histogram *histogram,
                             const double *bounds, size_t n_bounds)
 {

@@ -1,4 +1,5 @@
-/* What the process counts, and its text for Prometheus (format 0.0.4). Every function may be called from any thread. */
+/* The metrics of the process, and their text for Prometheus (format 0.0.4). Every function may be called from any
+ * thread. */
 #ifndef SERVER_METRICS_H
 #define SERVER_METRICS_H
 
@@ -7,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Figures the server adds to as things happen: METRICS_CONNECTIONS, … Their rows stand in metrics_list.h. */
+/* Figures that the server updates as events happen: METRICS_CONNECTIONS, … Their rows are in metrics_list.h. */
 enum metrics_id {
 #define COUNTED(ID, ...) METRICS_##ID,
 #define READ(...)
@@ -29,13 +30,13 @@ struct metrics_request {
 };
 void metrics_request(const struct metrics_request *request);
 
-/* Figures that others own, read when the text is made. */
+/* Constants that describe the build; printed by metrics_print. */
 void metrics_setup(const char *version, const char *commit, const char *isa);
 
-/* Has print called at the end of each text; before any other thread runs. */
+/* Registers print to be called at the end of each text. Call before any other thread runs. */
 void metrics_append(void (*print)(void *self, FILE *out), void *self);
 
-/* Makes the whole text (free with free). NULL: no memory. */
+/* Produces the whole text (release with free). NULL: no memory. */
 char *metrics_print(size_t *n_bytes);
 
 #endif

@@ -1,7 +1,7 @@
-/* All single figures of /metrics, in its order; figures of one name stand together.
+/* All single figures of /metrics, in the order of the page; figures with the same name stand together.
  *
- *     COUNTED(ID, name, type, labels, help)         the server adds to METRICS_ID as things happen (metrics_add)
- *     READ(expression, name, type, labels, help)    read when the page is made; now: what metrics.c gathers first
+ *     COUNTED(ID, name, type, labels, help)         the server adds to METRICS_ID as events happen (metrics_add)
+ *     READ(expression, name, type, labels, help)    read when the page is produced; now: metrics.c's struct snapshot
  */
 #define CANCELLED(ID, stage)                                                                                           \
     COUNTED(CANCELLED_##ID, "posenc_cancelled_total", counter, "{stage=\"" stage "\"}",                                \
@@ -25,21 +25,21 @@ COUNTED(ANSWERS_MISSES, "posenc_cache_misses_total", counter, "", "Requests look
 COUNTED(ANSWERS_BYTES, "posenc_cache_bytes", gauge, "", "Memory of the answer cache.")
 COUNTED(ANSWERS_SHARED, "posenc_shared_answers_total", counter, "",
         "Requests answered by the work for an equal request that came at the same time.")
-CANCELLED(RECEIVING, "receiving")    /* the client left before its request was whole */
-CANCELLED(WAITING, "waiting")        /* before its answer began */
-CANCELLED(SENDING, "sending")        /* before its answer ended */
+CANCELLED(RECEIVING, "receiving")    /* the client left before its request was complete */
+CANCELLED(WAITING, "waiting")        /* the client left before its answer began */
+CANCELLED(SENDING, "sending")        /* the client left before its answer ended */
 CANCELLED(SLOW, "slow")              /* cut off: the client read too slowly */
-CANCELLED(LATE, "late")              /* cut off: the request's own time was over */
+CANCELLED(LATE, "late")              /* cut off: the request's own time limit was reached */
 REJECTED(QUEUE, "queue")             /* the queue is full */
 REJECTED(TIMEOUT, "timeout")         /* the client sent too slowly */
-REJECTED(LATE, "late")               /* no answer within the request's own time */
-REJECTED(HEAD, "head")               /* a head that could be understood in two ways */
+REJECTED(LATE, "late")               /* no answer within the request's own time limit */
+REJECTED(HEAD, "head")               /* a head that could be read in two ways */
 REJECTED(MEMORY, "memory")           /* no memory */
 REJECTED(AGE, "age")                 /* waited too long for a worker */
 REJECTED(STREAMS, "streams")         /* too many answers in progress */
 REJECTED(CONNECTIONS, "connections") /* too many connections */
 REJECTED(LIMIT, "limit")             /* 413: body, answer or work over a limit */
-REJECTED(TOKEN, "token")             /* 401, 403: no token, a wrong one, one that may not */
+REJECTED(TOKEN, "token")             /* 401, 403: no token, a wrong token, or one without the right */
 REJECTED(QUOTA, "quota")             /* 429: a token's quota is used up */
 READ(now->jobs.n_queued, "posenc_queued_jobs", gauge, "", "Pieces of work waiting for a worker.")
 READ(now->jobs.n_waiting, "posenc_waiting_requests", gauge, "", "Requests that no worker has begun yet.")

@@ -1,4 +1,4 @@
-/* Owns the reading and comparing of addresses. */
+/* Owns parsing and comparing of addresses. */
 #define _GNU_SOURCE /* struct ucred */
 #include "server/networks.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_BYTES = INET6_ADDRSTRLEN + 4 }; /* an address and its bits */
+enum { TEXT_BYTES = INET6_ADDRSTRLEN + 4 }; /* an address and its prefix length */
 
 static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
 
@@ -72,7 +72,7 @@ static bool is_within(const uint8_t bytes[16], const struct network *network)
     return !rest || (bytes[n] ^ network->bytes[n]) >> (8 - rest) == 0;
 }
 
-/* Up to three digits. */
+/* Parses a prefix length of up to three digits. */
 static bool bits_parse(const char *text, size_t n, unsigned most, unsigned *n_bits)
 {
     *n_bits = 0;
@@ -84,7 +84,8 @@ static bool bits_parse(const char *text, size_t n, unsigned most, unsigned *n_bi
     return n >= 1 && n <= 3 && *n_bits <= most;
 }
 
-/* Bits behind the network's own are most likely a slip: 10.0.0.1/8 may mean one machine or sixteen million. */
+/* Whether no bits are set beyond the prefix. Such bits are most likely a mistake: 10.0.0.1/8 may mean one machine or
+ * sixteen million. */
 static bool is_clean(const struct network *network)
 {
     struct network whole = *network;

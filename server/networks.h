@@ -7,18 +7,18 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-/* IPv4 as IPv6 writes it, ::ffff:a.b.c.d; of a Unix socket the user at its other end. */
+/* An IPv6 address; IPv4 is written as ::ffff:a.b.c.d. For a Unix socket, the user ID of the peer. */
 struct address {
     bool is_unix;
     uint8_t bytes[16];
     uint64_t user;
 };
 
-/* "192.0.2.1", "2001:db8::1", "::ffff:192.0.2.1": n bytes of text, nothing else. */
+/* Parses "192.0.2.1", "2001:db8::1" or "::ffff:192.0.2.1": all n bytes of text must be the address. */
 bool address_parse(const char *text, size_t n, struct address *address);
-bool address_of_peer(int fd, struct address *address); /* false: it is gone */
-/* A number for who is there: an IPv4 address, the 64 bits of an IPv6 address that a provider gives to one customer, or
- * a user of this machine. Never 0. */
+bool address_of_peer(int fd, struct address *address); /* false: the peer is gone */
+/* A number that identifies the client: an IPv4 address, the 64 bits of an IPv6 address that a provider gives to one
+ * customer, or a user of this machine. Never 0. */
 uint64_t address_number(const struct address *address);
 
 enum { NETWORKS_MAX = 256 };
@@ -32,8 +32,8 @@ struct networks {
     } of[NETWORKS_MAX];
 };
 
-/* Reads "10.0.0.0/8 192.0.2.1,2001:db8::/32 unix": addresses, networks, "unix" for whoever comes over a Unix socket.
- * False: error[] of n_error bytes says what is wrong. */
+/* Parses "10.0.0.0/8 192.0.2.1,2001:db8::/32 unix": addresses, networks, and "unix" for every client of a Unix socket.
+ * False: error[] of n_error bytes gives the reason. */
 bool networks_parse(const char *text, struct networks *networks, char *error, size_t n_error);
 bool networks_have(const struct networks *networks, const struct address *address);
 

@@ -1,4 +1,4 @@
-/* Owns the table of options and the order in which flag, environment and file win. */
+/* Owns the table of options and the precedence of flag, environment and file. */
 #include "server/options.h"
 
 #include "core/posenc.h"
@@ -18,18 +18,18 @@ enum type {
     TYPE_BYTES,
     TYPE_WORD,
     TYPE_TEXT,
-    TYPE_TEXTS,   /* a flag that may be repeated, */
-    TYPE_NETWORKS /* likewise, of what networks_parse reads */
+    TYPE_TEXTS,   /* a flag that may be repeated */
+    TYPE_NETWORKS /* a repeatable flag whose values networks_parse reads */
 };
 
 struct option {
-    const char *key; /* of the configuration file, which is the field's name */
+    const char *key; /* in the configuration file; the same as the field's name */
     enum type type;
     size_t offset;        /* of the field in struct options */
     const char *fallback; /* NULL: "" */
     uint64_t min, max;
     const char *const *words; /* TYPE_WORD: the field is an index into these */
-    const char *unit;         /* what stands for the value in --help */
+    const char *unit;         /* placeholder for the value in --help */
     const char *text;
 };
 
@@ -48,7 +48,7 @@ static const struct option rows[OPTIONS_N] = {
 #undef OPTION
 };
 
-/* How many flags may be repeated. */
+/* The number of flags that may be repeated. */
 enum {
     IS_LIST_COUNT = 0,
     IS_LIST_SECONDS = 0,
@@ -63,7 +63,7 @@ enum {
 #undef OPTION
 };
 
-/* Flags that say what to do instead of serving. */
+/* Flags that select an action other than serving. */
 static const struct action {
     const char *flag;
     enum options_action action;
@@ -163,7 +163,7 @@ static bool fail_unknown(char *error, const char *what, print_name *print, const
 static bool number_parse(const char *text, uint64_t *value, const char **rest)
 {
     if (!isdigit((unsigned char)*text))
-        return false; /* strtoull would take a sign and spaces */
+        return false; /* strtoull would accept a sign and spaces */
     char *end;
     errno = 0;
     *value = strtoull(text, &end, 10);
@@ -247,10 +247,11 @@ static bool set(struct options *options, const struct option *row, const char *t
 
 /* ---- Sources --------------------------------------------------------------------------------------------------- */
 
-/* Texts of one source by row, NULL where it says nothing. Borrowed from argv and the environment. */
+/* The texts of one source by row, NULL where the source does not set the option. Borrowed from argv and the
+ * environment. */
 struct given {
     const char *texts[OPTIONS_N];
-    char joined[N_LISTS][OPTIONS_LIST_BYTES]; /* of each flag that may be repeated, in the order of rows */
+    char joined[N_LISTS][OPTIONS_LIST_BYTES]; /* for each flag that may be repeated, in the order of rows */
 };
 
 static bool set_all(struct options *options, const struct given *given, const char *source, char *error)
@@ -271,7 +272,7 @@ static bool is_action(const char *name, enum options_action *action)
     return false;
 }
 
-/* What a repeated flag has said so far, separated by spaces. */
+/* Joins the values of a repeated flag so far, separated by spaces. */
 static const char *join(struct given *given, const struct option *row, const char *text, char *error)
 {
     size_t list = 0;
@@ -287,7 +288,7 @@ static const char *join(struct given *given, const struct option *row, const cha
     return joined;
 }
 
-/* One flag at argv[*i], as "--name value" or "--name=value"; moves *i to the last word it took. */
+/* Reads one flag at argv[*i], as "--name value" or "--name=value"; advances *i to the last word it used. */
 static bool read_flag(struct given *given, int argc, char *const *argv, int *i, char *error)
 {
     const char *name = argv[*i] + 2, *equals = strchr(name, '=');
@@ -320,8 +321,8 @@ static bool read_flags(struct given *given, int argc, char *const *argv, enum op
     return true;
 }
 
-/* A Kubernetes service named "posenc" puts variables of its own into every container, POSENC_PORT=tcp://… among them.
- * They are not meant for us, and must not keep the server from starting. */
+/* A Kubernetes service named "posenc" defines its own variables in every container, e.g. POSENC_PORT=tcp://… They are
+ * not meant for this program, and must not prevent the server from starting. */
 static bool is_from_kubernetes(const char *variable, const char *value)
 {
     return strncmp(variable, "POSENC_SERVICE_", 15) == 0 || strncmp(variable, "POSENC_PORT_", 12) == 0 ||
@@ -356,7 +357,7 @@ static void read_environment(struct options *options, struct given *given, char 
 static bool set_from_file(void *self, const char *key, const char *value, char *error)
 {
     const struct option *row = row_find(print_key, key, strlen(key));
-    if (!row || row == &rows[OPTION_config]) /* a file does not name another */
+    if (!row || row == &rows[OPTION_config]) /* a configuration file cannot name another one */
         return fail_unknown(error, "key", print_key, key);
     return set(self, row, value, "file", error);
 }
@@ -373,7 +374,7 @@ enum options_action options_read(struct options *options, int argc, char *const 
     if (!set_all(options, &defaults, "default", error) || !read_flags(&flags, argc, argv, &action, error))
         return OPTIONS_ERROR;
     if (action == OPTIONS_HELP || action == OPTIONS_VERSION)
-        return action; /* asked for because something is wrong, perhaps */
+        return action; /* the user may ask for help because another flag is wrong */
     read_environment(options, &variables, environment);
     const char *path = flags.texts[OPTION_config] ? flags.texts[OPTION_config] : variables.texts[OPTION_config];
     if (path && *path && !config_file_read(path, set_from_file, options, error))
@@ -419,7 +420,7 @@ static uint64_t number_of(const struct options *options, const struct option *ro
     return *(const uint64_t *)(const void *)((const char *)options + row->offset);
 }
 
-/* The value as text: what the table's own parser reads back. */
+/* Prints the value as text that the table's own parser reads back. */
 static void print_value(char *dst, size_t n_bytes, const struct options *options, const struct option *row)
 {
     const void *field = (const char *)options + row->offset;
@@ -431,7 +432,8 @@ static void print_value(char *dst, size_t n_bytes, const struct options *options
         snprintf(dst, n_bytes, "%llu", (unsigned long long)number_of(options, row));
 }
 
-/* The reader knows escapes by letter only; a control character without one can come from a flag alone. */
+/* The parser of configuration files supports one-letter escapes only. A control character without such an escape can
+ * only come from a flag. */
 static void print_json_string(FILE *out, const char *text)
 {
     static const char values[] = "\"\\\b\f\n\r\t", letters[] = "\"\\bfnrt";
@@ -453,7 +455,7 @@ void options_print_config(const struct options *options, FILE *out)
         print_key(key, &rows[i]);
         print_value(value, sizeof value, options, &rows[i]);
         fprintf(out, "%s\"%s\": ", i == 1 ? "{\n  " : ",\n  ", key);
-        if (is_text(&rows[i])) /* whole: value has room for a line of the log */
+        if (is_text(&rows[i])) /* not truncated: value has room for a log line */
             print_json_string(out, *(char *const *)(const void *)((const char *)options + rows[i].offset));
         else if (rows[i].type == TYPE_WORD)
             print_json_string(out, value);

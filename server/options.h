@@ -21,7 +21,8 @@ enum option_id {
     OPTIONS_N
 };
 
-/* Types of the fields: times in seconds, sizes in bytes; a word is its index among the row's words; texts are owned. */
+/* Types of the fields: times are in seconds, sizes in bytes; a word is stored as its index among the row's words; texts
+ * are owned. */
 #define OPTION_FIELD_COUNT uint64_t
 #define OPTION_FIELD_SECONDS uint64_t
 #define OPTION_FIELD_BYTES uint64_t
@@ -30,26 +31,27 @@ enum option_id {
 #define OPTION_FIELD_TEXTS char *
 #define OPTION_FIELD_NETWORKS char *
 
-/* Every option resolved, until options_drop. */
+/* Every option with its final value, until options_drop. */
 struct options {
 #define OPTION(TYPE, name, ...) OPTION_FIELD_##TYPE name;
 #include "server/options_list.h"
 #undef OPTION
-    const char *sources[OPTIONS_N];   /* of each option: "default", "file", "environment", "flag" */
-    char warning[OPTIONS_TEXT_BYTES]; /* something to tell the user once the log works; "": nothing */
+    const char *sources[OPTIONS_N];   /* for each option: "default", "file", "environment" or "flag" */
+    char warning[OPTIONS_TEXT_BYTES]; /* a warning to log once the log is set up; "": none */
 };
 
 enum options_action { OPTIONS_RUN, OPTIONS_PRINT_CONFIG, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_ERROR };
 
-/* Resolves flag before environment before file before default. What to do then; OPTIONS_ERROR: error[] (of
- * OPTIONS_TEXT_BYTES) says what was found, what is allowed, and the nearest right name. */
+/* Resolves every option; a flag wins over the environment, the environment over the file, the file over the default.
+ * Returns the action to take. OPTIONS_ERROR: error[] (of OPTIONS_TEXT_BYTES) states the value found, the values
+ * allowed, and the nearest valid name. */
 enum options_action options_read(struct options *options, int argc, char *const *argv, char *const *environment,
                                  char *error);
 void options_drop(struct options *options);
 
 void options_print_help(FILE *out);
-void options_print_config(const struct options *options, FILE *out); /* JSON that --config reads back */
-void options_log(const struct options *options);                     /* each one that is not left at its default */
+void options_print_config(const struct options *options, FILE *out); /* prints JSON that --config accepts */
+void options_log(const struct options *options); /* logs each option that differs from its default */
 
 /* "512", "64KiB", "256MiB", "2GiB" → bytes. */
 bool options_bytes_parse(const char *text, uint64_t *n_bytes);

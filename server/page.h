@@ -1,4 +1,4 @@
-/* The pages for people, made from server/page/ at build time: constant bytes, with their tags and policies. */
+/* The HTML pages, embedded from server/page/ at build time: constant bytes with their ETags and security policies. */
 #ifndef SERVER_PAGE_H
 #define SERVER_PAGE_H
 

@@ -1,4 +1,4 @@
-/* Owns the questions to the operating system: process figures, processors and their quota, descriptor limit. */
+/* Owns the queries to the operating system: process figures, processors and their quota, descriptor limit. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "server/process.h"
 
@@ -35,14 +35,14 @@ static void read_fds(struct process_figures *figures)
         return;
     for (const struct dirent *entry; (entry = readdir(directory));)
         figures->n_fds += entry->d_name[0] != '.';
-    figures->n_fds -= 1; /* the directory itself */
+    figures->n_fds -= 1; /* minus the descriptor of the directory itself */
     closedir(directory);
 }
 
 static double to_seconds(struct timeval t) { return (double)t.tv_sec + (double)t.tv_usec * 1e-6; }
 
-/* The process's start, field 22 of its stat line, counts ticks since the boot; the boot is now less the time since. The
- * fields are counted from behind the name, which stands in parentheses and may hold anything. */
+/* Field 22 of the process's stat line is its start in clock ticks since boot; the boot time is now minus the uptime.
+ * Fields are counted from the end of the name, which stands in parentheses and may contain any character. */
 static void read_start(struct process_figures *figures)
 {
     char line[1024];
@@ -84,8 +84,8 @@ unsigned process_quota_parse(const char *text)
     return n > 4096 ? 4096 : (unsigned)n;
 }
 
-/* Inside a container the group's own directory is mounted as the root, so this one place is enough there; outside it is
- * not there, and there is no quota to respect. */
+/* Inside a container the control group's own directory is mounted as the root, so this one path is enough. Outside a
+ * container the file does not exist, and no quota applies. */
 static unsigned read_quota(void)
 {
     char line[64] = "";

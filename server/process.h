@@ -1,4 +1,4 @@
-/* Facts about this process and this machine from the operating system. */
+/* Facts about this process and this machine, read from the operating system. */
 #ifndef SERVER_PROCESS_H
 #define SERVER_PROCESS_H
 
@@ -9,17 +9,17 @@ struct process_figures {
     uint64_t resident_bytes, virtual_bytes, n_fds, fds_max;
 };
 
-void process_read(struct process_figures *figures); /* what cannot be read is 0 */
+void process_read(struct process_figures *figures); /* a value that cannot be read is 0 */
 
-/* Processors this process may use: those it is allowed to run on, less if its control group has a smaller quota. ≥ 1.
- */
+/* Number of processors this process may use: those in its affinity mask, or fewer if its control group has a smaller
+ * quota. ≥ 1. */
 unsigned process_n_cores(void);
 
-/* The quota of a control group's cpu.max ("200000 100000"): processors, rounded up; 0: none ("max 100000") or not
- * readable. */
+/* Parses the quota of a control group's cpu.max ("200000 100000"): processors, rounded up; 0: no quota ("max 100000")
+ * or unreadable. */
 unsigned process_quota_parse(const char *text);
 
-/* Raises the limit of open descriptors to n if it is lower; returns how many there may be now. */
+/* Raises the limit of open descriptors to n if it is lower; returns the resulting limit. */
 uint64_t process_raise_fds(uint64_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns the keyed hash and the key of this process. */
+/* Owns the keyed hash and this process's secret key. */
 #include "server/siphash.h"
 
 #include <pthread.h>
@@ -33,7 +33,7 @@ static inline void absorb(struct state *s, uint64_t word)
     s->a ^= word;
 }
 
-/* The low n bytes are those at `bytes`, the first one lowest. */
+/* Loads n bytes at `bytes` as a little-endian number. */
 static inline uint64_t load(const unsigned char *bytes, size_t n)
 {
     uint64_t word = 0;
@@ -62,7 +62,8 @@ uint64_t siphash(struct siphash_key key, const void *bytes, size_t n)
 
 static struct siphash_key secret;
 
-/* Every kernel since 3.17 has random numbers; a key that can be guessed would be no key. */
+/* Every kernel since 3.17 provides random numbers; there is no fallback, because a guessable key would not protect
+ * anything. */
 static void draw(void)
 {
     if (getentropy(&secret, sizeof secret) != 0)

@@ -1,5 +1,5 @@
-/* SipHash-1-3 (Aumasson, Bernstein 2012), a hash under a secret key: a client that does not know the key cannot choose
- * values that fall together, however many answers it times. For tables of what clients send. */
+/* SipHash-1-3 (Aumasson, Bernstein 2012), a hash under a secret key: without the key, a client cannot choose values
+ * that collide, however many answers it times. Used for tables whose keys come from clients. */
 #ifndef SERVER_SIPHASH_H
 #define SERVER_SIPHASH_H
 
@@ -13,7 +13,7 @@ struct siphash_key {
 
 uint64_t siphash(struct siphash_key key, const void *bytes, size_t n);
 
-/* The same under this process's own key, drawn at random when it is first needed. Any thread. */
+/* The same under this process's own key, which is drawn at random at first use. Any thread. */
 uint64_t siphash_secret(const void *bytes, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns the quotas: reading them, what is left of them, when there is more. */
+/* Owns the quotas: parsing them, the amounts left, and the time at which more is available. */
 #define _GNU_SOURCE
 #include "server/auth/accounts.h"
 
@@ -17,15 +17,15 @@ enum quota { QUOTA_REQUESTS, QUOTA_WORK, QUOTA_STREAMS, N_QUOTAS };
 static const char *const quota_names[N_QUOTAS] = {"requests", "work", "streams"};
 
 struct store {
-    double left; /* below 0: owed, since work is counted when it is done */
-    uint64_t at; /* ns; when left was right */
+    double left; /* below 0: overdrawn, since work is charged after it is done */
+    uint64_t at; /* ns; the time at which left was correct */
 };
 
 struct account {
     struct account *next;
     char name[TOKENS_NAME_MAX + 1];
     uint64_t client;
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* protects all fields below */
     struct quotas quotas;
     struct store requests, work;
     uint64_t n_requests, n_streams, n_refused[N_QUOTAS], work_ns;
@@ -65,7 +65,7 @@ bool quotas_parse(const char *word, struct quotas *quotas)
     const char *equals = strchr(word, '='), *rest;
     size_t n = equals ? (size_t)(equals - word) : 0;
     double streams;
-    if (n == 8 && memcmp(word, "requests", n) == 0) /* less than one would never allow any */
+    if (n == 8 && memcmp(word, "requests", n) == 0) /* less than one would never allow any request */
         return rate_parse(equals + 1, &quotas->requests) && quotas->requests.most >= 1;
     if (n == 4 && memcmp(word, "work", n) == 0)
         return rate_parse(equals + 1, &quotas->work);
@@ -88,7 +88,7 @@ struct account *accounts_open(struct account **list, size_t n_max, const char *n
         return NULL;
     snprintf(account->name, sizeof account->name, "%s", name);
     pthread_mutex_init(&account->lock, NULL);
-    account->client = n + 1; /* addresses are 64 mixed bits: they will not meet these */
+    account->client = n + 1; /* client addresses are 64 mixed bits, so they will not collide with these numbers */
     account->next = *list;
     *list = account;
     return account;
@@ -112,7 +112,7 @@ static bool is_same_rate(const struct rate *a, const struct rate *b)
     return fabs(a->most - b->most) <= 0 && fabs(a->period_s - b->period_s) <= 0;
 }
 
-/* A rate that changes begins anew, full. */
+/* A rate that changes starts again with its full amount. */
 static void set_rate(struct rate *rate, struct store *store, const struct rate *new_rate)
 {
     if (!is_same_rate(rate, new_rate))
@@ -144,12 +144,13 @@ static const char *period_name(const struct rate *rate)
     return rate->period_s > 60 ? "hour" : rate->period_s > 1 ? "minute" : "second";
 }
 
-/* There is less than `least`: says of what, how much is left, and when there is enough. */
+/* Called when less than `least` is left: states which quota, how much is left, and when enough will be available. */
 static bool refuse(struct account *account, enum quota quota, double least, char *detail, size_t n, uint64_t *retry_s)
 {
     const struct rate *rate = quota == QUOTA_WORK ? &account->quotas.work : &account->quotas.requests;
     const struct store *store = quota == QUOTA_WORK ? &account->work : &account->requests;
-    double wait = (least - store->left) * rate->period_s / rate->most; /* of a rate near 0, more than any integer */
+    double wait =
+        (least - store->left) * rate->period_s / rate->most; /* for a rate near 0 the wait exceeds any integer */
     wait = wait < RETRY_S_MAX ? wait : RETRY_S_MAX;
     *retry_s = (uint64_t)ceil(wait > 1 ? wait : 1);
     account->n_refused[quota]++;
@@ -225,7 +226,7 @@ void account_charge(struct account *account, uint64_t work_ns)
 
 /* ---- Text ------------------------------------------------------------------------------------------------------ */
 
-/* Names are of letters, digits and . _ -, so they need no escapes. Columns of one family stand together. */
+/* Names consist of letters, digits and . _ -, so they need no escapes. Lines of one metric family stand together. */
 static void print_family(struct account *list, FILE *out, int family)
 {
     static const char *const heads[] = {

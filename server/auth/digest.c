@@ -11,7 +11,9 @@
 
 void digest_make(const void *bytes, size_t n, uint8_t *digest)
 {
-    enum { TURN_BYTES = 1 << 20 }; /* a file of weights may have gigabytes: others have their turn meanwhile */
+    enum {
+        TURN_BYTES = 1 << 20
+    }; /* a file of weights may be gigabytes long: other jobs get a turn after so many bytes */
     struct sha256_ctx context;
     const uint8_t *from = bytes;
     sha256_init(&context);
@@ -21,7 +23,7 @@ void digest_make(const void *bytes, size_t n, uint8_t *digest)
         jobs_breathe();
     }
     sha256_digest(&context, DIGEST_BYTES, digest);
-    explicit_bzero(&context, sizeof context); /* the last block of a token is in it */
+    explicit_bzero(&context, sizeof context); /* it contains the last block of a token */
 }
 
 void digest_print(const uint8_t *digest, char *text)

@@ -1,4 +1,4 @@
-/* Owns the tokens: which there are, whose they are, the file they come from. Quotas: accounts.c. */
+/* Owns the tokens, their names, and the file that they come from. Quotas are in accounts.c. */
 #define _GNU_SOURCE /* explicit_bzero */
 #include "server/auth/tokens.h"
 
@@ -22,20 +22,20 @@ struct token {
     uint8_t digest[DIGEST_BYTES];
     enum api_access access;
     struct quotas quotas;
-    struct account *account; /* once the whole file is good */
+    struct account *account; /* set once the whole file has been accepted */
     unsigned line;
 };
 
 struct table {
     size_t n;
-    struct token tokens[]; /* as many as the file has lines */
+    struct token tokens[]; /* one for each line of the file */
 };
 
 struct tokens {
     const char *path;         /* borrowed */
-    pthread_rwlock_t lock;    /* of the two below */
-    struct table *table;      /* never NULL once made */
-    struct account *accounts; /* a list that only grows, so that whoever holds one need not count */
+    pthread_rwlock_t lock;    /* protects the two fields below */
+    struct table *table;      /* never NULL after tokens_new */
+    struct account *accounts; /* the list only grows, so holders of an account need no reference count */
 };
 
 /* ---- One line -------------------------------------------------------------------------------------------------- */
@@ -44,7 +44,7 @@ static const char name_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST
 static const char token_chars[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/"; /* RFC 6750 */
 static const char blanks[] = " \t\r";
 
-/* No word found is ever repeated: where words are in the wrong order, any of them may be the secret. */
+/* No word of the line appears in an error text: if the words are in the wrong order, any of them may be the secret. */
 static bool fail(char *error, const char *path, unsigned line, const char *why)
 {
     snprintf(error, TOKENS_ERROR_BYTES, "--token-file %.200s, line %u: %s", path, line, why);
@@ -80,7 +80,7 @@ static bool read_access(const char *word, enum api_access *access)
     return may_write || strcmp(word, "read") == 0;
 }
 
-/* The sentence of what is wrong with a line, NULL: nothing. text is cut into words. */
+/* Returns the sentence that states what is wrong with a line, or NULL if nothing is. text is cut into words. */
 static const char *read_line(char *text, struct token *token)
 {
     char *rest = NULL, *name = strtok_r(text, blanks, &rest), *secret = strtok_r(NULL, blanks, &rest);
@@ -148,7 +148,7 @@ static bool parse(struct table *table, char *text, const char *path, char *error
     return false;
 }
 
-/* Bytes read into text, one less than its room at most; SIZE_MAX: errno says why not. */
+/* Returns the number of bytes read into text, which is less than its room; SIZE_MAX: errno gives the reason. */
 static size_t read_file(const char *path, char *text, bool *is_open_to_others)
 {
     struct stat about;
@@ -208,7 +208,7 @@ static struct table *table_parse(const char *path, char *text, size_t n, char *e
     return NULL;
 }
 
-/* The text has the secrets: it goes before its memory does. */
+/* The text contains the secrets, so it is wiped before its memory is freed. */
 static struct table *table_new(const char *path, char *error)
 {
     char *text = malloc(FILE_BYTES_MAX + 1);
@@ -227,7 +227,8 @@ static struct table *table_new(const char *path, char *error)
 
 /* ---- All of them ----------------------------------------------------------------------------------------------- */
 
-/* Who has had an account keeps it, with what is used of its quotas: reading the file again forgives nothing. */
+/* A name that already has an account keeps it, with the quotas used so far: reading the file again does not reset
+ * usage. */
 static bool open_accounts(struct tokens *tokens, struct table *table, char *error)
 {
     for (size_t i = 0; i < table->n; i++) {
@@ -244,7 +245,7 @@ static bool open_accounts(struct tokens *tokens, struct table *table, char *erro
     return true;
 }
 
-/* Takes the table, NULL: there is none, and error[] says why. */
+/* Takes the table. NULL (there is no table): error[] gives the reason. */
 static struct tokens *tokens_of(const char *path, struct table *table, char *error)
 {
     struct tokens *tokens = table ? calloc(1, sizeof *tokens) : NULL;
@@ -298,7 +299,7 @@ void tokens_reread(struct tokens *tokens)
     free(old);
 }
 
-/* What follows "Bearer" and blanks; NULL: it is another scheme's. */
+/* The text after "Bearer" and blanks; NULL: another authentication scheme. */
 static const char *credentials(const char *authorization)
 {
     size_t n = strcspn(authorization, " ");
@@ -307,7 +308,7 @@ static const char *credentials(const char *authorization)
     return authorization + n + strspn(authorization + n, " ");
 }
 
-/* Every token is looked at, whichever it is, so that time does not tell how near a guess has come. */
+/* Every token is compared, even after a match, so that timing does not reveal how close a guess is. */
 enum api_access tokens_find(struct tokens *tokens, const char *authorization, struct account **account)
 {
     const char *word = authorization ? credentials(authorization) : NULL;
@@ -317,7 +318,7 @@ enum api_access tokens_find(struct tokens *tokens, const char *authorization, st
     if (!word)
         return access;
     size_t n = strlen(word);
-    while (n > 0 && strchr(" \t", word[n - 1])) /* no part of a header's value, but 0.9.75 leaves them */
+    while (n > 0 && strchr(" \t", word[n - 1])) /* not part of a header's value, but 0.9.75 does not remove them */
         n--;
     digest_make(word, n, digest);
     pthread_rwlock_rdlock(&tokens->lock);

@@ -13,35 +13,35 @@
 #include <stdio.h>
 
 struct tokens;
-struct account; /* of one name; lives as long as the tokens, also when the name has left the file */
+struct account; /* of one name; lives as long as struct tokens, even after the name has left the file */
 
 /* Reads the file. NULL: error[] (of TOKENS_ERROR_BYTES) names the wrong line and states what is allowed. */
 enum { TOKENS_ERROR_BYTES = 512, TOKENS_MAX = 1024, TOKENS_NAME_MAX = 64 };
 struct tokens *tokens_new(const char *path, char *error);
-/* The same for the contents of a file: text[n + 1], ended by a NUL, is cut into words. path, borrowed, is for errors
- * and tokens_reread. */
+/* The same for the contents of a file. text[n + 1], terminated by a NUL, is cut into words. path, borrowed, is used for
+ * errors and by tokens_reread. */
 struct tokens *tokens_parse(const char *path, char *text, size_t n, char *error);
 void tokens_free(struct tokens *tokens); /* NULL is accepted */
 
-/* Reads the file again; a bad one changes nothing. Logs one line either way. */
+/* Reads the file again; an invalid file changes nothing. Logs one line either way. */
 void tokens_reread(struct tokens *tokens);
 
-/* The rights that the header Authorization (NULL: absent) gives, and the client's account; *account is NULL if it gives
- * none. */
+/* Returns the rights that the Authorization header (NULL: absent) grants, and the client's account in *account (NULL if
+ * there is none). */
 enum api_access tokens_find(struct tokens *tokens, const char *authorization, struct account **account);
 
 const char *account_name(const struct account *account);
-uint64_t account_client(const struct account *account); /* for struct job */
+uint64_t account_client(const struct account *account); /* the client number for struct job */
 
-/* Counts a request that begins. False: a quota is used up, and detail[] of n_detail bytes names it and what is left;
- * *retry_s is when to come back. */
+/* Counts a request that begins. False: a quota is used up; detail[] of n_detail bytes names it and the amount left, and
+ * *retry_s is the time after which to try again. */
 bool account_admit(struct account *account, char *detail, size_t n_detail, uint64_t *retry_s);
-/* The same for an answer that would be streamed; where true, account_end_stream follows. */
+/* The same for an answer that will be streamed. After true, account_end_stream must follow. */
 bool account_begin_stream(struct account *account, char *detail, size_t n_detail, uint64_t *retry_s);
 void account_end_stream(struct account *account);
-void account_charge(struct account *account, uint64_t work_ns); /* as it works */
+void account_charge(struct account *account, uint64_t work_ns); /* call it as the computing is done */
 
-/* The figures by name, for /metrics. */
+/* Prints the figures by name, for /metrics. */
 void tokens_print(struct tokens *tokens, FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns finished answers: a table by hash, and a ring by time of use. */
+/* Owns finished answers: a hash table, and a ring in order of use. */
 #include "server/cache/answers.h"
 
 #include "server/cache/call_key.h"
@@ -11,20 +11,20 @@
 enum { N_BUCKETS = 4096 }; /* 32 KiB of pointers; 16 MiB hold some ten thousand answers */
 
 struct answer {
-    struct answer *next;          /* of its bucket */
+    struct answer *next;          /* next in its bucket */
     struct answer *newer, *older; /* the ring; its head is answers.ring */
-    struct api_reply *reply;      /* held */
-    size_t n_bytes;               /* all that it costs */
+    struct api_reply *reply;      /* holds one reference */
+    size_t n_bytes;               /* total memory cost */
     uint64_t hash;
     size_t n_key;
-    char *key; /* behind the struct */
+    char *key; /* stored after the struct */
 };
 
 struct answers {
     size_t bytes_max;     /* never changes */
-    pthread_mutex_t lock; /* of all that follows; held for the time of a look-up, some tenths of a microsecond */
+    pthread_mutex_t lock; /* protects all fields below; held during a look-up, some tenths of a microsecond */
     size_t n_bytes;
-    struct answer ring; /* older: the one used last; newer: longest ago */
+    struct answer ring; /* older: the answer used last; newer: the one used longest ago */
     struct answer *buckets[N_BUCKETS];
 };
 
@@ -90,7 +90,7 @@ static struct answer *find(struct answers *answers, const struct call_key *key, 
     return answer;
 }
 
-/* An equal call's answer, now the one used last, with one owner more. */
+/* Returns the answer of an equal call with one more reference, and marks it as used last. */
 static struct api_reply *take(struct answers *answers, const struct call_key *key, uint64_t hash)
 {
     struct answer *answer = find(answers, key, hash);
@@ -114,10 +114,10 @@ struct api_reply *answers_find(struct answers *answers, const struct api_call *c
     return reply;
 }
 
-/* What malloc and the headers take besides. */
+/* Memory of malloc and of the headers. */
 enum { OVERHEAD_BYTES = 512 };
 
-/* NULL: no memory, or it is larger than all there may be. */
+/* NULL: no memory, or the answer is larger than the whole cache. */
 static struct answer *answer_new(const struct answers *answers, const struct call_key *key, uint64_t hash,
                                  struct api_reply *reply)
 {
@@ -153,7 +153,8 @@ void answers_keep(struct answers *answers, const struct api_call *call, struct a
     if (!answer)
         return;
     pthread_mutex_lock(&answers->lock);
-    bool is_known = find(answers, &key, answer->hash); /* another loop was asked the same at the same time */
+    bool is_known =
+        find(answers, &key, answer->hash); /* another loop may have answered the same request at the same time */
     if (!is_known)
         insert(answers, answer);
     pthread_mutex_unlock(&answers->lock);

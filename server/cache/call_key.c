@@ -1,11 +1,11 @@
-/* Owns the form of a call's key and its hash. */
+/* Owns the layout of a call's key, and its hash. */
 #include "server/cache/call_key.h"
 
 #include "server/siphash.h"
 
 #include <string.h>
 
-enum { ABSENT = 1, PRESENT = 2 }; /* bytes no header can hold */
+enum { ABSENT = 1, PRESENT = 2 }; /* bytes that no header can contain */
 
 static bool add(struct call_key *key, const void *bytes, size_t n)
 {
@@ -22,7 +22,7 @@ static bool add_text(struct call_key *key, const char *text)
     return add(key, &mark, 1) && (!text || add(key, text, strlen(text) + 1));
 }
 
-/* False: too long. The body comes last, so its length needs no saying. */
+/* False: too long. The body comes last, so its length need not be stored. */
 bool call_key_make(const struct api_call *call, struct call_key *key)
 {
     key->n = 0;

@@ -1,5 +1,5 @@
-/* Owns the requests at work and who waits for each. There are as many as workers have been given, so a list is enough:
- * its hashes are compared in less than a microsecond, and a request that a worker answers costs a hundred. */
+/* Owns the requests in progress and their followers. There are at most as many as workers have been given, so a list is
+ * enough: comparing its hashes takes less than a microsecond, while a request that a worker answers takes a hundred. */
 #include "server/cache/flights.h"
 
 #include "server/cache/call_key.h"
@@ -11,14 +11,14 @@
 
 struct flight {
     struct flight *next;
-    struct flight_seat *followers; /* the last one first */
+    struct flight_seat *followers; /* newest first */
     uint64_t hash;
     size_t n_key;
     char key[]; /* [n_key] */
 };
 
 struct flights {
-    pthread_mutex_t lock; /* of the list, and of the followers of those in it */
+    pthread_mutex_t lock; /* protects the list, and the followers of its members */
     struct flight *first;
 };
 
@@ -83,7 +83,7 @@ enum flights_role flights_join(struct flights *flights, const struct api_call *c
     return role;
 }
 
-/* Out of the list: from here on nobody joins. */
+/* Removes the flight from the list; from here on no request can join. */
 static struct flight_seat *close_flight(struct flights *flights, struct flight *flight)
 {
     pthread_mutex_lock(&flights->lock);
@@ -101,10 +101,10 @@ void flights_land(struct flights *flights, struct flight_seat *leader, struct ap
 {
     struct flight_seat *seat = close_flight(flights, leader->flight);
     leader->flight = NULL;
-    bool stands = reply && (reply->n_pieces == 0 || reply->body); /* and borrows from nothing */
+    bool stands = reply && (reply->n_pieces == 0 || reply->body); /* and does not borrow from the call */
     bool is_shared = reply && reply->is_repeatable && (stands || (!reply->is_light && leader->copy));
     for (struct flight_seat *next; seat; seat = next) {
-        next = seat->next; /* once posted, the seat is its loop's */
+        next = seat->next; /* once posted, the seat belongs to its loop */
         seat->reply = is_shared ? api_reply_hold(reply) : NULL;
         seat->copy = is_shared ? call_copy_hold(leader->copy) : NULL;
         seat->may_join = !reply;

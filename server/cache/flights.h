@@ -1,5 +1,6 @@
 /* Requests that a worker is answering. An equal request that arrives meanwhile joins the flight and gets the same
- * reply, so that a picture is drawn once if a thousand clients ask for it at one time. All loops share it. */
+ * reply, so a picture is drawn once even if a thousand clients ask for it at the same time. All loops share the
+ * list. */
 #ifndef SERVER_KEPT_FLIGHTS_H
 #define SERVER_KEPT_FLIGHTS_H
 
@@ -10,19 +11,19 @@
 struct flights;
 struct flight;
 
-/* Of one request; embedded in what owns it. */
+/* One request's part in a flight; embedded in the object that owns the request. */
 struct flight_seat {
     struct jobs_call landed; /* posted to jobs; set its fire and jobs before flights_join */
     struct jobs *jobs;
-    struct api_reply *reply; /* an owner more of the flight's, or NULL: answer the request yourself */
-    struct call_copy *copy;  /* what the reply borrows from: the leader's, or held with the reply; drop it after that */
-    bool may_join;           /* without a reply: others may still share one (this flight was given up) */
+    struct api_reply *reply; /* the flight's reply with one more reference, or NULL: answer the request yourself */
+    struct call_copy *copy;  /* the copy of the call that the reply borrows from; drop it after the reply */
+    bool may_join;           /* if there is no reply: others may still share one (this flight was given up) */
     struct flight *flight;   /* private */
     struct flight_seat *next;
 };
 
 enum flights_role {
-    FLIGHTS_ALONE,  /* too long to compare, or no memory */
+    FLIGHTS_ALONE,  /* the key is too long, or no memory */
     FLIGHTS_LEADS,  /* answer it, then call flights_land */
     FLIGHTS_FOLLOWS /* landed will be called, once */
 };
@@ -30,15 +31,15 @@ enum flights_role {
 struct flights *flights_new(void);          /* NULL: no memory */
 void flights_free(struct flights *flights); /* NULL is accepted */
 
-/* Any thread; everything of call is copied. */
+/* Any thread; the call is copied. */
 enum flights_role flights_join(struct flights *flights, const struct api_call *call, struct flight_seat *seat);
 
-/* The leader's reply, NULL if it has given up. It is shared only if it is repeatable: others (of stored weights, which
- * may have changed between the requests) are for the leader alone. A light one must have its body by now, any other
- * must have been made from the call of leader->copy. */
+/* reply: the leader's reply, NULL if it has given up. It is shared only if it is repeatable; other replies (e.g. of
+ * stored weights, which may have changed between the requests) are for the leader alone. A light reply must have its
+ * body by now; any other must have been made from the call of leader->copy. */
 void flights_land(struct flights *flights, struct flight_seat *leader, struct api_reply *reply);
 
-/* At the end, with no loop running: calls landed of every follower, without a reply. */
+/* For shutdown, when no loop runs: calls landed of every follower, without a reply. */
 void flights_abandon(struct flights *flights);
 
 #endif

@@ -1,5 +1,5 @@
-/* Owns the listening socket while it is served: accepting, the limit of connections and what those over it are told,
- * their turn among the loops. */
+/* Owns the listening socket while it is served: accepting, the limit of connections, the refusal of those over it, and
+ * their distribution among the loops. */
 #define _GNU_SOURCE /* accept4 */
 #include "server/http/accept.h"
 
@@ -13,11 +13,12 @@
 #include <unistd.h>
 
 enum {
-    TURN_MAX = 64,   /* connections accepted in one turn of the loop, which has others to serve */
-    RETRY_MS = 100,  /* until accept is tried again after the process had no descriptor or memory left */
-    LINGER_MS = 250, /* at least, for which a connection that has been turned away stays open */
-    LINGER_MAX = 32, /* of them at a time */
-    LAST_MAX = 4096  /* connections that waited when it ended: a backlog, of whoever keeps on coming not more */
+    TURN_MAX = 64,   /* connections accepted in one turn of the loop, which also has other clients to serve */
+    RETRY_MS = 100,  /* delay before accept is tried again after the process ran out of descriptors or memory */
+    LINGER_MS = 250, /* minimum time for which a refused connection stays open */
+    LINGER_MAX = 32, /* refused connections open at a time */
+    LAST_MAX = 4096  /* maximum number of connections taken from the queue at the end: a full backlog, even if new
+                        clients keep connecting */
 };
 
 struct accept {
@@ -29,10 +30,10 @@ struct accept {
     struct jobs_watch *watch;
     struct jobs_timer *retry;
     atomic_size_t n_open;
-    /* Connections turned away, the oldest first: closed at once, with bytes unread, they would be reset, and the client
-     * might never see why. */
+    /* Refused connections, oldest first. If they were closed at once, with unread bytes, they would be reset, and the
+     * client might never see the reason. */
     int lingering[LINGER_MAX];
-    size_t n_lingering, n_settled; /* settled: here since the last tick of the timer */
+    size_t n_lingering, n_settled; /* n_settled: those that were here at the last tick of the timer */
     struct jobs_timer *linger;
 };
 
@@ -70,7 +71,7 @@ static void linger_on(void *self)
         jobs_timer_stop(accept->linger);
 }
 
-/* What the client has asked is not read: it may be anything, and there is nobody to answer it. */
+/* The client's request is not read: it may be anything, and it will not be answered. */
 static void turn_away(struct accept *accept, int fd)
 {
     http_refuse_connection(accept->https[0], fd);
@@ -94,7 +95,7 @@ static void hand_out(struct accept *accept, int fd)
     accept->next = (accept->next + 1) % accept->n_https;
 }
 
-/* False: nothing waits, or nothing can be taken now (watch is paused, and goes on by itself). */
+/* False: no connection waits, or none can be accepted now (the watch is paused, and resumes by itself). */
 static bool take_one(struct accept *accept)
 {
     int fd = accept4(accept->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
@@ -109,7 +110,7 @@ static bool take_one(struct accept *accept)
         jobs_watch_pause(accept->watch, true);
         jobs_timer_start(accept->retry, RETRY_MS, 0);
     }
-    return errno == EINTR || errno == ECONNABORTED; /* that one left while it waited */
+    return errno == EINTR || errno == ECONNABORTED; /* that client left while it was in the queue */
 }
 
 static void take_turn(void *self)
@@ -145,7 +146,8 @@ void accept_closed(struct accept *accept)
 
 void accept_close(struct accept *accept)
 {
-    for (int i = 0; accept->watch && i < LAST_MAX && take_one(accept); i++) { /* those that have waited are served */
+    for (int i = 0; accept->watch && i < LAST_MAX && take_one(accept);
+         i++) { /* connections already in the queue are served */
     }
     jobs_watch_free(accept->watch);
     accept->watch = NULL;

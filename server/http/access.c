@@ -1,5 +1,5 @@
-/* Owns who asks: what a request's token means for it, whether there is quota left, and who is its client: whose turn
- * its work takes, and whose share it holds of what all share. */
+/* Owns the identity of the client: the rights that a request's token grants, the quota that is left, and the client
+ * number, which decides whose turn and whose share of the common resources the request uses. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/http/exchange.h"
 
@@ -16,8 +16,9 @@ static void wipe(void *self, const char *name, const char *value)
         explicit_bzero((char *)(uintptr_t)value, strlen(value));
 }
 
-/* The header is the daemon's, in memory that it uses again as it is: the secret goes as soon as it has been looked at,
- * and is not found in a core dump of an idle server. Several are refused, which makes none of them less of a secret. */
+/* The header is in the daemon's memory, which the daemon reuses without clearing it. So the secret is wiped as soon as
+ * it has been checked, and is not found in a core dump of an idle server. If several such headers are sent, the request
+ * is refused, but each of them is still wiped. */
 void exchange_authenticate(struct exchange *x)
 {
     struct tokens *tokens = x->http->door->tokens;
@@ -35,7 +36,7 @@ static void take_forwarded(void *self, const char *name, const char *value)
         forwarded_take(self, value);
 }
 
-/* Whom a proxy names whose word counts; itself, if it names nobody that can be understood. */
+/* The client that a trusted proxy names; the proxy itself, if it names none that can be parsed. */
 static uint64_t forwarded_or_peer(const struct exchange *x)
 {
     struct forwarded forwarded = {.proxies = &x->http->door->proxies};

@@ -1,5 +1,5 @@
-/* Owns the answering of a request that has been received: from what is kept, here, or by a worker, alone or together
- * with equal requests. */
+/* Owns the answering of a received request: from the cache, on the loop, or by a worker, alone or together with equal
+ * requests. */
 #include "server/http/exchange.h"
 
 #include "server/loop/clock.h"
@@ -24,7 +24,7 @@ static bool is_unwanted(void *self)
     return exchange_is_gone(x) || atomic_load_explicit(&x->ending.is_late, memory_order_relaxed);
 }
 
-/* What the language asks while it reads, plans and draws. */
+/* api/ calls this while it reads, plans and draws. */
 static bool breathe(void *x) /* worker */
 {
     jobs_breathe();
@@ -39,12 +39,14 @@ static void answer_work(struct job *job) /* worker */
     if (is_unwanted(x))
         return;
     if (job_age(job) > x->http->options->max_queue_age * CLOCK_SECOND)
-        x->answering.is_aged = true; /* whoever asked has most likely given up: the time is better spent on the next */
+        x->answering.is_aged =
+            true; /* the client has most likely given up: the time is better spent on the next request */
     else
         x->answering.made = api_answer(x->http->host, &x->call);
 }
 
-/* The leader of a flight gives all who follow what it has got; a light reply whole, since only one may make it so. */
+/* The leader of a flight gives its reply to all followers. A light reply gets its body first, since only one thread may
+ * create it. */
 static void land(struct exchange *x)
 {
     struct flight_seat *seat = &x->answering.seat;
@@ -58,7 +60,7 @@ static void answer_done(struct job *job)
 {
     struct exchange *x = exchange_of(job);
     struct exchange_answering *answering = &x->answering;
-    if (x->state != EXCHANGE_WORKING) { /* too late, it has been refused meanwhile; or gone since */
+    if (x->state != EXCHANGE_WORKING) { /* too late: the request has been refused, or its client has left */
         answering->late_reply = answering->made;
         if (answering->seat.flight)
             flights_land(x->http->flights, &answering->seat, NULL);
@@ -76,8 +78,8 @@ static void answer_done(struct job *job)
     exchange_drop(x);
 }
 
-/* Who leads a flight answers a copy of its call, which whoever shares the reply keeps with it. Without memory for one,
- * only a reply that borrows from nothing is shared. */
+/* The leader of a flight answers a copy of its call, and every request that shares the reply holds that copy. Without
+ * memory for the copy, the reply is shared only if it borrows nothing. */
 static void answer_copy(struct exchange *x)
 {
     struct flight_seat *seat = &x->answering.seat;
@@ -86,7 +88,7 @@ static void answer_copy(struct exchange *x)
         x->call = *call_copy_call(seat->copy);
 }
 
-/* The exchange is suspended, and has an owner more until answer_done. */
+/* The exchange is suspended, and has one more owner until answer_done. */
 static void submit(struct exchange *x)
 {
     if (x->answering.seat.flight)
@@ -98,7 +100,7 @@ static void submit(struct exchange *x)
     jobs_submit(x->http->jobs, &x->answering.job);
 }
 
-/* Those who follow were never in the queue, so they may be too many for it now. */
+/* Followers were never in the queue, so after a failed flight there may be too many of them for it. */
 static bool is_refused_by_queue(struct exchange *x)
 {
     struct flight_seat *seat = &x->answering.seat;
@@ -110,7 +112,7 @@ static bool is_refused_by_queue(struct exchange *x)
     return true;
 }
 
-/* A follower's flight has ended. Without a reply it goes its own way, or takes part in another flight. */
+/* A follower's flight has ended. Without a reply the request is answered on its own, or joins another flight. */
 static void landed(struct jobs_call *call)
 {
     struct exchange *x = (struct exchange *)(void *)((char *)call - offsetof(struct exchange, answering.seat.landed));
@@ -164,6 +166,6 @@ bool exchange_answer(struct exchange *x)
         x->reply = answer_here(x);
     if (x->reply)
         return exchange_send(x);
-    x->call.must_not_block = false; /* a small body, and much to decide */
+    x->call.must_not_block = false; /* the body is small, but deciding may take long */
     return exchange_answer_by_worker(x);
 }

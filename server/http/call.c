@@ -1,5 +1,5 @@
-/* Owns what is kept of a request's head: copies of the headers the language wants. The daemon's own strings die with
- * its connection; a worker may still hold the call then. */
+/* Owns the parts of a request's head that are kept: copies of the headers that api/ reads. The daemon's own strings are
+ * freed with its connection, when a worker may still use the call. */
 #define _GNU_SOURCE /* stpcpy */
 #include "server/http/exchange.h"
 
@@ -7,12 +7,12 @@
 #include <string.h>
 #include <strings.h>
 
-/* A header and its place in the call. Several lines of a list are one list, in their order (RFC 9110, 5.3); of any
- * other header the first line counts, where http_head_check has let several pass. */
+/* A header and its place in the call. Several lines of a list header are one list, in order (RFC 9110, 5.3). Of any
+ * other header that http_head_check lets appear several times, the first line counts. */
 static const struct kept {
     enum api_text_id id;
     enum http_header header;
-    const char *list_name; /* NULL: no list */
+    const char *list_name; /* NULL: not a list */
 } kept[] = {
     {API_CONTENT_TYPE, HTTP_CONTENT_TYPE, NULL},
     {API_CONTENT_ENCODING, HTTP_CONTENT_ENCODING, NULL},
@@ -30,7 +30,7 @@ static const struct kept {
 enum { N_KEPT = sizeof kept / sizeof *kept };
 _Static_assert((int)N_KEPT == (int)API_N_TEXTS - (int)API_CONTENT_TYPE, "a text of api_call that no header fills");
 
-/* The lines of one list, joined at `at`; only counted while that is NULL. */
+/* The lines of one list, joined at `at`; while that is NULL, their length is only computed. */
 struct list {
     const char *name;
     char *at;
@@ -55,7 +55,7 @@ static void take_line(void *self, const char *name, const char *value)
     append(list, value ? value : "");
 }
 
-/* Bytes of the copy, with its end, of a header that is there; made at `at` unless that is NULL. */
+/* Size of the copy, including the NUL, of a header that is present; it is written at `at` unless that is NULL. */
 static size_t copy(struct exchange *x, const struct kept *k, const char *first, char *at)
 {
     struct list list = {k->list_name, at, 0};
@@ -71,7 +71,7 @@ static size_t copy(struct exchange *x, const struct kept *k, const char *first, 
 bool exchange_keep_call(struct exchange *x, const char *method)
 {
     size_t n = strlen(method) + 1;
-    const struct kept *found[N_KEPT]; /* x->call has NULL for the others */
+    const struct kept *found[N_KEPT]; /* for headers not found, x->call has NULL */
     size_t n_found = 0;
     for (size_t i = 0; i < N_KEPT; i++)
         if (x->receiving.head.first[kept[i].header])

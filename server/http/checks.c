@@ -1,5 +1,5 @@
-/* Owns the checks of a request's head. The daemon below accepts more than it should (several lengths, unknown codings,
- * zero bytes in paths, a missing Host); this is where that ends. */
+/* Owns the checks of a request's head. The HTTP library accepts more than it should (several lengths, unknown codings,
+ * zero bytes in paths, a missing Host); these checks refuse such requests. */
 #include "server/http/checks.h"
 
 #include <ctype.h>
@@ -31,7 +31,7 @@ static const char *const header_names[HTTP_N_HEADERS] = {
 void http_head_take(struct http_head *head, const char *name, const char *value)
 {
     for (size_t i = 0; i < HTTP_N_HEADERS; i++) {
-        /* Most names differ in their first letter; letters of both cases differ in the bit of 32. */
+        /* most names differ in their first letter; bit 32 is the difference between upper and lower case */
         if (((*name ^ *header_names[i]) & ~32) || strcasecmp(name, header_names[i]) != 0)
             continue;
         if (head->n[i]++ == 0)
@@ -42,11 +42,12 @@ void http_head_take(struct http_head *head, const char *name, const char *value)
 
 static bool are_digits(const char *text) { return *text && text[strspn(text, "0123456789")] == '\0'; }
 
-/* A host is a name, an IPv4 address or [IPv6], then perhaps a port; empty is allowed by RFC 9110 where there is no
- * authority. Only the alphabet matters here: the name chooses nothing. */
+/* A host is a name, an IPv4 address or [IPv6], optionally with a port; RFC 9110 allows an empty one where there is no
+ * authority. Only the alphabet is checked: the name does not select anything. */
 static bool is_host(const char *text)
 {
-    static const char marks[] = ".:-_~%!$&'()*+,;=[]"; /* strspn would lay out the whole alphabet for each request */
+    static const char marks[] =
+        ".:-_~%!$&'()*+,;=[]"; /* strspn would build a table of the whole alphabet for each request */
     for (; *text; text++)
         if (!(*text >= '0' && *text <= '9') && !((*text | 32) >= 'a' && (*text | 32) <= 'z') && !strchr(marks, *text))
             return false;
@@ -69,8 +70,8 @@ static struct http_refusal check_framing(const struct http_head *head)
     return (struct http_refusal){0, NULL};
 }
 
-/* A cache keeps the answer to a GET under its URL and the headers that Vary names, whatever else the request has said:
- * an answer that depends on a body would be everybody's (RFC 9110, 9.3.1). */
+/* A cache stores the answer to a GET under its URL and the headers that Vary names, and ignores the rest of the
+ * request: an answer that depends on a body would be served to every client (RFC 9110, 9.3.1). */
 static struct http_refusal check_bodiless(const struct http_head *head)
 {
     bool may_not = head->method && (strcmp(head->method, "GET") == 0 || strcmp(head->method, "HEAD") == 0);
@@ -113,14 +114,14 @@ bool http_head_has_body(const struct http_head *head)
 
 enum { BULKY_BODY_MIN = 64 * 1024 };
 
-/* The line at bytes of n begins with "name:"; returns what follows, NULL otherwise. */
+/* If the line of n bytes begins with "name:", returns the text that follows; NULL otherwise. */
 static const char *value_of(const char *line, size_t n, const char *name)
 {
     size_t n_name = strlen(name);
     return n > n_name && strncasecmp(line, name, n_name) == 0 ? line + n_name : NULL;
 }
 
-/* Decimal digits after blanks, up to the end of what has come. */
+/* Parses decimal digits after blanks, up to the end of the received bytes. */
 static uint64_t number_at(const char *at, const char *end)
 {
     uint64_t value = 0;
@@ -155,8 +156,8 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Decodes in place; false at a bad escape or a zero byte, which would end the C string early: the checks would see
- * another path than the one asked for. */
+/* Decodes in place. False at a bad escape or a zero byte: a zero byte would end the C string early, and the checks
+ * would see another path than the client requested. */
 static bool path_decode(char *path)
 {
     char *to = path;
@@ -175,8 +176,8 @@ static bool path_decode(char *path)
     return true;
 }
 
-/* Length of "http://host" in the absolute form, which every server must accept (RFC 9112, 3.2.2); 0 if it is not that.
- */
+/* Length of "http://host" in the absolute form, which every server must accept (RFC 9112, 3.2.2); 0 if the target has
+ * another form. */
 static size_t authority_length(const char *target)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -195,7 +196,7 @@ struct http_refusal http_target_split(char *target, const char **path, const cha
     *query = mark ? mark + 1 : NULL;
     if (mark)
         *mark = '\0';
-    *path = n_authority && !*rest ? "/" : rest; /* "http://host" alone asks for the root */
+    *path = n_authority && !*rest ? "/" : rest; /* "http://host" without a path means the root */
     if (**path != '/')
         return (struct http_refusal){400, "the request's target is not a path that starts with /"};
     if (!path_decode(rest))
@@ -231,7 +232,7 @@ static bool is_hex_field(const char *text, size_t n)
     return strspn(text, "0123456789abcdef") >= n && strspn(text, "0") < n;
 }
 
-/* version-trace-parent-flags. Ids of only zeros mean "none"; a later version may add fields after the four. */
+/* version-trace-parent-flags. An id of only zeros means "none"; a later version may add fields after the four. */
 bool http_traceparent_is_valid(const char *text)
 {
     size_t n = strlen(text);

@@ -1,5 +1,5 @@
-/* What the server checks in the head of a request before anything else looks at it, on plain strings. Two programs that
- * read the same head differently can be played against each other, so whatever can be read in two ways is refused. */
+/* The checks of a request's head that come before all others, on plain strings. If two programs read the same head
+ * differently, an attacker can use the difference, so every ambiguous head is refused. */
 #ifndef SERVER_HTTP_CHECKS_H
 #define SERVER_HTTP_CHECKS_H
 
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Headers the server or the language wants, in the order of http_head.first. */
+/* Headers that the server or api/ uses, in the order of http_head.first. */
 enum http_header {
     HTTP_HOST,
     HTTP_CONTENT_LENGTH,
@@ -32,34 +32,35 @@ enum http_header {
 
 struct http_head {
     const char *version;               /* "HTTP/1.1" */
-    const char *method;                /* "GET"; NULL: it does not matter */
+    const char *method;                /* "GET"; NULL: not checked */
     const char *first[HTTP_N_HEADERS]; /* value of the first such header, NULL if there is none; borrowed */
-    unsigned n[HTTP_N_HEADERS];        /* how many there are */
+    unsigned n[HTTP_N_HEADERS];        /* number of such headers */
 };
 
-/* Takes one header of the request; names this file does not know are passed over. */
+/* Adds one header of the request; names that are not in the list are ignored. */
 void http_head_take(struct http_head *head, const char *name, const char *value);
 
-/* A refusal: status and sentence, or {0, NULL} if the head is sound. */
+/* A refusal: status and sentence, or {0, NULL} if the head is valid. */
 struct http_refusal {
     int status;
     const char *detail;
 };
 struct http_refusal http_head_check(const struct http_head *head);
 
-/* Bytes of the body as declared, UINT64_MAX if it is chunked or none is declared. Only after http_head_check. */
+/* The declared length of the body; UINT64_MAX if it is chunked or no length is declared. Call only after
+ * http_head_check. */
 uint64_t http_head_length(const struct http_head *head);
-bool http_head_has_body(const struct http_head *head); /* one of at least a byte, or chunked; likewise */
+bool http_head_has_body(const struct http_head *head); /* at least one byte, or chunked; likewise */
 
-/* Do these first bytes of a connection announce a body of more than 64 KiB, or one of unknown length? Decides only how
- * fast it is received, so a guess is enough: the head need not be whole, nor right. */
+/* Do these first bytes of a connection announce a body of more than 64 KiB, or one of unknown length? The result only
+ * decides how fast the body is received, so a guess is enough: the head need not be complete or valid. */
 bool http_begins_bulky(const char *bytes, size_t n);
 
 /* Splits a request target, as received ("/encode?len=4", "http://host/encode"), in place: *path becomes the decoded
- * path and *query what follows the ?, still encoded, or NULL. */
+ * path, and *query the text after the ?, still encoded, or NULL. */
 struct http_refusal http_target_split(char *target, const char **path, const char **query);
 
-/* "2.5" seconds, above 0 and up to a million → microseconds. */
+/* Parses a number of seconds, above 0 and up to a million, e.g. "2.5", into microseconds. */
 bool http_timeout_parse(const char *text, uint64_t *us);
 bool http_id_is_valid(const char *id);            /* [A-Za-z0-9._-]{1,128} */
 bool http_traceparent_is_valid(const char *text); /* W3C trace context, any version but ff */

@@ -1,14 +1,15 @@
-/* Owns the sending of chunked bodies past the daemon: a piece is a chunk, and leaves from the buffer it was made in.
+/* Owns the sending of chunked bodies without the daemon: a piece becomes a chunk, and is sent from the buffer in which
+ * it was computed.
  *
- * 0.9.75 makes chunks in the connection's memory, which is small so that small requests are cheap: of long JSON each
- * 10 KiB would be copied and sent by a call of their own. Instead, once it has sent the head and asks for the first
- * bytes, its connection is suspended, and the socket is ours until the last piece has left. Resumed, it is told that
- * the body ends, writes the empty chunk after it and keeps the connection.
+ * 0.9.75 builds chunks in the connection's memory, which is small so that small requests are cheap: long JSON would be
+ * copied and sent in parts of 10 KiB, each with its own system call. Instead, once the daemon has sent the head and
+ * asks for the first bytes, its connection is suspended, and this file writes to the socket until the last piece has
+ * been sent. The daemon is then resumed and gets the end of the body; it writes the final empty chunk and keeps the
+ * connection.
  *
- *   the daemon's memory in KiB, and so nearly its chunks       10     16    256    pieces sent here
- *   processor time of 70 MB of JSON, ms                        78     60     55          41
- *   processor time of 2.9 MB of JSON, ms                      5.5    5.5    3.7         3.5
- */
+ *     the daemon's memory in KiB, and so nearly its chunks       10     16    256    pieces sent here
+ *     processor time of 70 MB of JSON, ms                        78     60     55          41
+ *     processor time of 2.9 MB of JSON, ms                      5.5    5.5    3.7         3.5 */
 #include "server/http/exchange.h"
 
 #include "server/loop/clock.h"
@@ -21,7 +22,7 @@
 
 enum turn { TURN_OVER, TURN_WHOLE, TURN_GONE, TURN_NO_PIECE, TURN_NO_ROOM };
 
-/* The line in front of a piece, after the end of the one before. Behind the last, only that end. */
+/* Builds the size line in front of a piece, which also ends the chunk before. After the last piece, only that end. */
 static void begin_chunk(struct http_chunks *chunks, size_t n)
 {
     const char *end = chunks->n_begun++ ? "\r\n" : "";
@@ -32,7 +33,7 @@ static void begin_chunk(struct http_chunks *chunks, size_t n)
     chunks->n_left = n;
 }
 
-/* What the socket takes of the line and at most `room` of the piece; false with errno: nothing. */
+/* Sends the rest of the line and at most `room` bytes of the piece; false: nothing was sent, see errno. */
 static bool send_some(struct exchange *x, const char *bytes, size_t room)
 {
     struct http_chunks *chunks = &x->sending.chunks;
@@ -40,7 +41,7 @@ static bool send_some(struct exchange *x, const char *bytes, size_t room)
     struct iovec parts[] = {{chunks->line + chunks->line_at, n_line},
                             {(void *)(uintptr_t)bytes, chunks->n_left < room ? chunks->n_left : room}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-    bool is_end = chunks->n_left == 0; /* the daemon's empty chunk follows at once */
+    bool is_end = chunks->n_left == 0; /* the daemon's empty chunk follows immediately */
     ssize_t n = sendmsg(x->connection->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (is_end ? MSG_MORE : 0));
     if (n < 0)
         return false;
@@ -71,7 +72,7 @@ static enum turn take_step(struct exchange *x, size_t room)
     return is_at_end && chunks->line_at == chunks->n_line ? TURN_WHOLE : TURN_OVER;
 }
 
-/* What the socket takes, but no more than a stream's share: then other connections have their turn. */
+/* Sends as much as the socket accepts, but no more than a stream's share: then other connections have their turn. */
 static enum turn take_turn(struct exchange *x)
 {
     uint64_t begin = x->sending.n_sent, share = fairness_share(x);
@@ -131,15 +132,15 @@ static ssize_t read_chunks(void *self, uint64_t pos, char *dst, size_t room)
     return 0;
 }
 
-enum { BLOCK_BYTES = 64 }; /* of the daemon's own, which is never used */
+enum { BLOCK_BYTES = 64 }; /* of the daemon's own block, which is never used */
 
 struct MHD_Response *chunks_response(struct exchange *x)
 {
     return daemon_response_of_reader(DAEMON_LENGTH_UNKNOWN, BLOCK_BYTES, read_chunks, x);
 }
 
-/* To others the daemon may send a body without chunks, up to the end of the connection; and under TLS only it can
- * write. */
+/* To other clients (e.g. HTTP/1.0) the daemon may send a body without chunks, up to the end of the connection. Under
+ * TLS only the daemon can write. */
 bool chunks_are_ours(const struct exchange *x)
 {
     return x->stream && !x->http->door->tls.cert && x->reply->length == API_LENGTH_UNKNOWN &&

@@ -1,7 +1,7 @@
-/* Owns who is at the other end of a connection: the number that stands for its address. */
+/* Owns the client number of a connection, which is computed from the peer's address. */
 #include "server/http/internal.h"
 
-/* Of one that is gone: nobody's, but somebody's. */
+/* If the peer is gone, the number is that of an unknown client, never 0. */
 uint64_t http_peer(int fd)
 {
     struct address address;

@@ -1,5 +1,5 @@
-/* Owns the connections of one loop: those that open and close, those whose clients leave. The comments that begin with
- * "0.9.75" say where that version of the HTTP library needs care. */
+/* Owns the connections of one loop: opening, closing, and detecting clients that leave. Comments that begin with
+ * "0.9.75" describe where that version of the HTTP library needs care. */
 #define _GNU_SOURCE /* POLLRDHUP */
 #include "server/http/exchange.h"
 
@@ -42,7 +42,7 @@ void *http_opened(void *self, int fd, void *session)
     struct http_daemon *daemon = self;
     struct http *http = daemon->http;
     struct http_connection *connection = calloc(1, sizeof *connection);
-    if (!connection) { /* its memory is nobody's from here on: nothing at its end will know whose it was */
+    if (!connection) { /* its memory must be given back here: the call at its end will not know the client */
         shares_give(SHARE_MEMORY, http->newcomer_client, daemon->memory);
         return NULL;
     }
@@ -56,7 +56,7 @@ void *http_opened(void *self, int fd, void *session)
         metrics_add(METRICS_REJECTED_MEMORY, 1);
         shutdown(connection->fd, SHUT_RDWR);
     }
-    if (http->newcomer_deadline) /* its time began when it was accepted */
+    if (http->newcomer_deadline) /* its deadline was set when it was accepted */
         connection->deadline = http->newcomer_deadline;
     return connection;
 }
@@ -78,9 +78,9 @@ void http_closed(void *self, void *context)
 
 /* ---- Clients that leave ---------------------------------------------------------------------------------------- */
 
-/* Calls gone() for every connection that pick() chooses and on which one of the events it asks for, an error or a reset
- * has been seen. One poll() over all of them costs less than a watcher for each, which would be set up and taken down
- * with every suspension, and those are often shorter than a millisecond. */
+/* Calls gone() for every connection that pick() chooses and on which one of the requested events, an error or a reset
+ * has occurred. One poll() over all connections costs less than a watch for each: watches would be set up and removed
+ * with every suspension, and suspensions often last less than a millisecond. */
 typedef bool pick_connection(const struct http_connection *connection, short *events);
 typedef void gone_connection(struct http_connection *connection, short events);
 
@@ -102,9 +102,10 @@ static void poll_connections(struct http *http, pick_connection *pick, gone_conn
     free(owners);
 }
 
-/* 0.9.75 does not look at a suspended connection at all. A client that has closed its sending side may have gone, or
- * wait for its answer (`printf … | nc -N`): the network says the same of both, until it is sent something. Once the
- * answer flows that does it: who has gone answers with a reset. Before, an interim response does. */
+/* 0.9.75 does not look at a suspended connection at all. A client that has closed its sending side may have left, or
+ * may wait for its answer (`printf … | nc -N`). The two look the same until bytes are sent to the client: a client that
+ * has left answers with a reset. Once the answer is being sent, its bytes do this; before that, an interim response
+ * does. */
 static bool is_suspended(const struct http_connection *connection, short *events)
 {
     const struct exchange *exchange = connection->exchange;
@@ -116,7 +117,7 @@ static bool is_suspended(const struct http_connection *connection, short *events
 
 enum { GONE = POLLERR | POLLHUP | POLLNVAL };
 
-/* A reset comes back at once within a machine; else the next look sees it. */
+/* On the same machine the reset arrives at once; otherwise the next sweep sees it. */
 static bool is_reset(int fd)
 {
     struct pollfd now = {.fd = fd};
@@ -143,8 +144,8 @@ void http_watch(void *self)
             exchange_expire(c->exchange);
 }
 
-/* 0.9.75 takes a short read for the end of what has arrived; if the client's end had arrived with it, that is never
- * seen. */
+/* 0.9.75 takes a short read as a sign that the socket is empty. If the client's end of stream arrived with those bytes,
+ * the daemon never sees it. */
 static bool is_receiving(const struct http_connection *connection, short *events)
 {
     *events = POLLRDHUP;
@@ -156,7 +157,7 @@ static void close_if_drained(struct http_connection *connection, short events)
     (void)events;
     int n_unread = 0;
     if (http_guard_is_full(&connection->guard) || (ioctl(connection->fd, FIONREAD, &n_unread) == 0 && n_unread > 0))
-        return; /* the rest of a request may be among it */
+        return; /* it may contain the rest of a request */
     if (connection->exchange)
         exchange_leave(connection->exchange);
     shutdown(connection->fd, SHUT_RDWR);

@@ -1,8 +1,8 @@
-/* Owns how long a client may take: to send a head, to send a body, to read its answer; and how long an answer may take
- * where the request says so. Every clock here is monotonic: a jump of the wall clock moves nothing.
+/* Owns the time limits: for sending a head, for sending a body, for reading an answer, and for the whole answer if the
+ * request sets a limit. Every clock here is monotonic: a jump of the wall clock has no effect.
  *
- * 0.9.75 restarts its one timeout at every byte, so that a client could send or read one byte a second for ever. These
- * deadlines do not move with bytes, and two of them ask for a rate. */
+ * 0.9.75 restarts its only timeout at every byte, so a client could send or read one byte a second for ever. These
+ * deadlines do not move with each byte, and two of them require a minimum rate. */
 #include "server/http/exchange.h"
 
 #include "server/loop/clock.h"
@@ -15,17 +15,17 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-/* Rates are of whole windows: a client that pauses for a few seconds on a bad line is not slow. */
+/* Rates are measured over whole windows: a client that pauses for a few seconds on a bad line is not slow. */
 enum { WINDOW_S = 10, DETAIL_BYTES = 256 };
 
-/* What leaves a Unix socket's queue does so when all of one send's part has been read, at most this much (48 KiB where
- * pages have 4): a reader may have read so much more than is seen. */
+/* Space in a Unix socket's queue is freed only when everything that one send() added has been read, at most this much
+ * (48 KiB with pages of 4 KiB). So a reader may have read up to this much more than can be seen. */
 enum { UNIX_GRAIN = 64 * 1024 };
 
 /* ---- Rates ----------------------------------------------------------------------------------------------------- */
 
-/* Has a window ended with fewer bytes than --min-rate asks for, even with those that may have gone unseen? Begins the
- * next one where it has ended. */
+/* Has a window ended with fewer bytes than --min-rate requires, even with the bytes that may have gone unseen? Starts
+ * the next window when one has ended. */
 static bool is_below_rate(const struct http *http, struct http_connection *connection, uint64_t now, uint64_t n_unseen,
                           uint64_t *n_bytes)
 {
@@ -37,9 +37,9 @@ static bool is_below_rate(const struct http *http, struct http_connection *conne
     return *n_bytes + n_unseen < http->options->min_rate * WINDOW_S;
 }
 
-/* Bytes that the peer's machine has confirmed on this connection. An old kernel does not count them, but knows what it
- * still holds. Of a Unix socket all that it has taken is the peer's, but for what it holds, which is little and always
- * about the same; false then. */
+/* Counts the bytes that the peer's machine has acknowledged on this connection. An old kernel does not count them, but
+ * reports how much is unacknowledged. On a Unix socket, all the bytes that the socket has accepted are counted: the few
+ * that are still queued are about the same number every time. Returns false for a Unix socket. */
 static bool confirmed_bytes(const struct http_connection *connection, uint64_t *n_bytes)
 {
     struct tcp_info info = {0};
@@ -54,9 +54,9 @@ static bool confirmed_bytes(const struct http_connection *connection, uint64_t *
     return is_tcp;
 }
 
-/* What the peer has read since the last look; returns how much more it may have. Where nothing waits for it, it is we
- * who are slow, and its time begins anew. Suspended, the daemon's connection waits for us, unless it is for the socket
- * that we write past it. */
+/* Updates the number of bytes that the peer has read; returns how many more it may have read. If no bytes wait for the
+ * client, the delay is the server's, and the client's time starts again. A suspended connection waits for the server,
+ * unless chunks.c writes to its socket. */
 static uint64_t note_reading(struct http_connection *connection, uint64_t now)
 {
     uint64_t confirmed;
@@ -77,7 +77,7 @@ static uint64_t note_reading(struct http_connection *connection, uint64_t now)
 
 /* ---- Clients that take too long -------------------------------------------------------------------------------- */
 
-/* What the system still holds for a client that does not read is dropped with the connection. */
+/* The unsent bytes that the kernel holds for a client that does not read are dropped with the connection. */
 static void close_without_rest(int fd)
 {
     struct linger none = {.l_onoff = 1, .l_linger = 0};
@@ -87,7 +87,7 @@ static void close_without_rest(int fd)
 static void refuse(struct http_connection *connection, const char *detail)
 {
     exchange_refuse_slow(connection->exchange, connection, detail);
-    shutdown(connection->fd, SHUT_RDWR); /* the daemon sees the end and closes */
+    shutdown(connection->fd, SHUT_RDWR); /* the daemon sees the end and closes the connection */
 }
 
 static void check_head(const struct http *http, struct http_connection *connection, uint64_t now)
@@ -96,8 +96,8 @@ static void check_head(const struct http *http, struct http_connection *connecti
         refuse(connection, http_head_is_late(http->options, (char[HTTP_DETAIL_BYTES]){0}));
 }
 
-/* A kept connection that has been silent is simply closed: its client may be about to send, and would take a 408 for
- * the answer to that. */
+/* An idle keep-alive connection is closed without an answer: its client may be about to send a request, and would take
+ * a 408 for the answer to it. */
 static void check_idle(struct http_connection *connection, uint64_t now)
 {
     if (now <= connection->deadline)
@@ -130,7 +130,7 @@ static void check_body(const struct http *http, struct http_connection *connecti
     refuse(connection, detail);
 }
 
-/* The answer is cut: there is no way to say why but to close before its end. */
+/* The answer is cut off. Closing the connection early is the only way to report that. */
 static void check_answer(const struct http *http, struct http_connection *connection, uint64_t now)
 {
     struct exchange *x = connection->exchange;
@@ -162,8 +162,8 @@ static void check(const struct http *http, struct http_connection *connection, u
 
 /* ---- The sweep ------------------------------------------------------------------------------------------------- */
 
-/* The process has stood still (stopped, a machine asleep): what its clients have sent meanwhile is not read yet, and
- * no fault of theirs. */
+/* The process has been stopped, or the machine was asleep. Bytes that clients have sent meanwhile are unread, so the
+ * deadlines are moved by that time. */
 static void forgive(struct http *http, uint64_t ns)
 {
     for (struct http_connection *c = http->connections; c; c = c->next) {

@@ -1,8 +1,8 @@
-/* Owns the life of one request, from its first line to its log line: receiving.c takes what comes, answer.c has it
- * answered, reply.c sends the answer.
+/* Owns the life of one request, from its first line to its log line: receiving.c reads it, answer.c computes the reply,
+ * reply.c sends it.
  *
- * An exchange has several owners: the daemon until exchange_end, a worker that answers it, its stream while a piece is
- * at work. It is freed when the last lets go, which may be after its connection has been closed and used again. */
+ * An exchange has several owners: the daemon until exchange_end, a worker that answers it, and its stream while a piece
+ * is being computed. The last owner frees it, possibly after its connection has been closed and reused. */
 #include "server/http/exchange.h"
 
 #include "server/memory/admission.h"
@@ -16,8 +16,8 @@
 #include <string.h>
 
 enum {
-    SPARE_EXCHANGES_MAX = 256,      /* half a megabyte */
-    LARGE_REPLY_BYTES = 1024 * 1024 /* from here on somebody else frees a reply */
+    SPARE_EXCHANGES_MAX = 256,      /* half a megabyte in all */
+    LARGE_REPLY_BYTES = 1024 * 1024 /* a reply from this size on is freed by the disposal thread */
 };
 
 bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE_SENDING; }
@@ -26,8 +26,8 @@ uint64_t exchange_received(const struct exchange *x) { return x->receiving.body.
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */
 
-/* An exchange is larger than what malloc keeps at hand for a thread, so the last few are kept here: made and freed with
- * every request, they were a tenth of the time that was ours. */
+/* An exchange is larger than the blocks that malloc caches per thread, so the last few are kept here: allocating and
+ * freeing one with every request took a tenth of our own time. */
 static struct exchange *exchange_new(struct http *http)
 {
     struct exchange *x = http->spare_exchanges;
@@ -59,7 +59,7 @@ void exchange_free_spare(struct http *http)
     http->spare_exchanges = NULL;
 }
 
-/* A copy in the exchange's own room as long as there is some, else on the heap. */
+/* Allocates in the exchange's own room as long as there is some, otherwise on the heap. */
 char *exchange_room(struct exchange *x, size_t n)
 {
     if (n > sizeof x->room - x->n_room)
@@ -101,7 +101,7 @@ void *exchange_begin(void *daemon, void *context, const char *uri, struct MHD_Co
     return x;
 }
 
-/* What an exchange leaves behind. Body and copy of the call go last, since replies borrow from them. */
+/* The objects to free after an exchange. Body and copy of the call are freed last, since replies borrow from them. */
 struct remains {
     struct api_reply *replies[3];
     struct call_copy *copy;
@@ -165,9 +165,10 @@ bool exchange_is_gone(const struct exchange *x)
 
 /* ---- The end --------------------------------------------------------------------------------------------------- */
 
-enum { STATUS_CLIENT_LEFT = 499 }; /* in log and metrics only; the number other servers use for it */
+enum { STATUS_CLIENT_LEFT = 499 }; /* used in log and metrics only; other servers use the same number */
 
-/* A head the daemon could not read was answered by itself, nearly always with 400; it does not tell. */
+/* A head that the daemon could not read was answered by the daemon itself, nearly always with 400; it does not report
+ * the status. */
 static int final_status(const struct exchange *x, bool is_complete)
 {
     if (x->receiving.raw_status)

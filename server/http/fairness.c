@@ -1,19 +1,19 @@
-/* Owns how many streams of one loop are sent in a turn of it, in which order, and how much of each: the more there
- * are, the less. If every stream were served in each turn, 300 of them would take 27 ms of it, and a request for
- * /healthz would wait as long. */
+/* Owns how many streams of a loop are served in one turn, in which order, and how much each may send: the more streams,
+ * the less. If every stream were served in each turn, 300 of them would take 27 ms per turn, and a request for /healthz
+ * would wait as long. */
 #include "server/http/exchange.h"
 
 enum {
-    MANY = 32,    /* streams, beyond which they take turns */
-    TURN_MAX = 8, /* served in one turn then */
+    MANY = 32,    /* above this number, streams take turns */
+    TURN_MAX = 8, /* the number then served in one turn */
     SHARE_MIN = 16 * 1024
 };
 
-/* One turn of the loop serves every stream that can take bytes; the more there are, the less each gets, so that a new
- * connection need not wait for seconds. */
+/* One turn of the loop serves every stream whose socket accepts bytes. The more streams there are, the less each may
+ * send, so that a new connection does not wait for seconds. */
 size_t fairness_share(const struct exchange *x)
 {
-    size_t fair = EXCHANGE_BLOCK_MAX / (1 + x->http->n_streams / 8); /* and beyond some the streams take turns */
+    size_t fair = EXCHANGE_BLOCK_MAX / (1 + x->http->n_streams / 8); /* above MANY, the streams take turns */
     return fair > SHARE_MIN ? fair : SHARE_MIN;
 }
 
@@ -38,7 +38,7 @@ void fairness_begin_turn(struct http *http)
     for (; http->first_turn && http->n_served < TURN_MAX; http->n_served++) {
         struct exchange *x = http->first_turn;
         x->waiting.has_turn = true;
-        exchange_resume(x); /* leaves the line */
+        exchange_resume(x); /* removes it from the queue */
     }
 }
 

@@ -1,9 +1,9 @@
-/* Owns the reading of X-Forwarded-For. */
+/* Owns the parsing of X-Forwarded-For. */
 #include "server/http/forwarded.h"
 
 #include <string.h>
 
-/* Some proxies add the port: 192.0.2.1:5678, [2001:db8::1]:5678; or write [2001:db8::1]. */
+/* Some proxies add the port: 192.0.2.1:5678, [2001:db8::1]:5678; others write [2001:db8::1]. */
 static bool is_port(const char *text, size_t n)
 {
     return n > 1 && n <= 6 && *text == ':' && strspn(text + 1, "0123456789") >= n - 1;

@@ -1,21 +1,21 @@
-/* Who has asked a proxy, by what it says in X-Forwarded-For. Plain strings, no sockets. */
+/* Finds the client behind proxies from the X-Forwarded-For header. Plain strings, no sockets. */
 #ifndef SERVER_HTTP_FORWARDED_H
 #define SERVER_HTTP_FORWARDED_H
 
 #include "server/networks.h"
 
-/* What the lines taken so far say; begin with all zero but proxies. */
+/* The state after the lines read so far; all fields but proxies start at zero. */
 struct forwarded {
-    const struct networks *proxies; /* that are believed */
+    const struct networks *proxies; /* trusted proxies */
     enum { FORWARDED_NOBODY, FORWARDED_PROXIES, FORWARDED_CLIENT, FORWARDED_JUNK } kind;
     struct address client;
 };
 
-/* One line of the header, in their order. Each proxy adds at the end whom it has been asked by, so the last address
- * that is no proxy of ours is the client: what stands before it is as the client likes. */
+/* Reads one line of the header; call it in the order of the lines. Each proxy appends the address of its own client, so
+ * the last address that is not a trusted proxy is the client. A client can forge everything before it. */
 void forwarded_take(struct forwarded *forwarded, const char *line);
 
-/* The client, if the lines name one. Where all they name are proxies of ours, it is the first of them. */
+/* The client, if the lines name one. If all addresses are trusted proxies, the first of them is the client. */
 bool forwarded_client(const struct forwarded *forwarded, struct address *client);
 
 #endif

@@ -1,4 +1,4 @@
-/* Owns recv(), and with it what the daemon gets to see of a connection. */
+/* Owns recv(), and with it the bytes that the daemon sees of a connection. */
 #define _GNU_SOURCE /* RTLD_NEXT, explicit_bzero */
 #include "server/http/guard.h"
 
@@ -14,10 +14,10 @@
 #include <sys/socket.h>
 
 enum {
-    KEPT_MAX = 16 * 1024,      /* received and not given; more than a head that is not refused yet */
-    CLOSING_MAX = 64,          /* what is given at the end */
-    SWALLOWED_MAX = 512 * 1024 /* read and dropped after a refusal: unread bytes would make the close a reset, which
-                                  takes the refusal from the client */
+    KEPT_MAX = 16 * 1024,      /* bytes received but not passed on; larger than any head that is not refused yet */
+    CLOSING_MAX = 64,          /* bytes passed to the daemon after a refusal */
+    SWALLOWED_MAX = 512 * 1024 /* bytes read and dropped after a refusal: with unread bytes the close would be a reset,
+                                  and the client could lose the refusal */
 };
 _Static_assert((size_t)HEAD_COST_MAX < KEPT_MAX, "a head or line not refused yet, and the next byte, must fit");
 
@@ -28,7 +28,7 @@ enum { PAGE = 1024, N_PAGES = 1024 };
 struct page {
     struct http_connection *_Atomic of[PAGE];
 };
-static struct page *_Atomic pages[N_PAGES]; /* made when first needed, and kept */
+static struct page *_Atomic pages[N_PAGES]; /* allocated at first use, and kept */
 
 struct http_connection *http_guard_connection(int fd)
 {
@@ -36,7 +36,7 @@ struct http_connection *http_guard_connection(int fd)
     return page ? atomic_load_explicit(&page->of[fd % PAGE], memory_order_relaxed) : NULL;
 }
 
-/* Two loops may want the page at one time: the later one's is dropped. */
+/* Two loops may create the same page at the same time: the later one is dropped. */
 static struct page *page_of(int fd)
 {
     struct page *_Atomic *place = &pages[fd / PAGE], *page = atomic_load(place);
@@ -59,7 +59,7 @@ bool http_guard_begin(struct http_connection *connection, void *tls_session)
     return page;
 }
 
-/* A token may be among it. */
+/* The bytes are wiped, because a token may be among them. */
 static void forget_kept(struct http_guard *guard)
 {
     if (guard->kept)
@@ -87,7 +87,8 @@ static void refuse(struct http_guard *guard, struct http_refusal refusal, const 
     guard->closing = closing;
 }
 
-/* HEAD stays HEAD: its answer has no body. The method of others is left unsaid, as it may not have been one. */
+/* HEAD stays HEAD, because its answer has no body. Any other method is replaced by "?", as it may not have been
+ * valid. */
 static size_t judge_head(struct http_guard *guard, char *bytes, size_t n)
 {
     struct head_scan *head = &guard->head;
@@ -122,7 +123,7 @@ static size_t judge_body(struct http_guard *guard, size_t n)
 
 #define LAST_TRAILER HTTP_GUARD_TRAILER ": 1\r\n\r\n"
 
-/* Whatever the chunk lacks, the daemon is given an end it understands. */
+/* Wherever the chunk breaks off, the daemon gets a valid end. */
 static size_t judge_chunks(struct http_guard *guard, const char *bytes, size_t n)
 {
     struct chunk_scan *chunks = &guard->chunks;
@@ -137,7 +138,7 @@ static size_t judge_chunks(struct http_guard *guard, const char *bytes, size_t n
     return taken;
 }
 
-/* How many of these bytes the daemon may have. */
+/* The number of these bytes that may be passed to the daemon. */
 static size_t judge(struct http_guard *guard, char *bytes, size_t n)
 {
     size_t at = 0;
@@ -154,7 +155,8 @@ typedef ssize_t receive(int fd, void *bytes, size_t n, int flags);
 typedef ssize_t receive_tls(void *session, void *bytes, size_t n);
 typedef int tls_descriptor(void *session);
 
-/* Those that would be called without ours, which need not be the libraries' (sanitizers and tests have theirs). */
+/* The functions that would be called without ours. They are not always the libraries' own: sanitizers and tests
+ * interpose theirs. */
 static receive *next_recv;
 static receive_tls *next_record_recv;
 static tls_descriptor *descriptor_of;
@@ -175,7 +177,7 @@ static ssize_t receive_raw(int fd, void *bytes, size_t n, int flags)
 
 enum { TLS_AGAIN = -28, TLS_INTERRUPTED = -52, TLS_PULL_ERROR = -54 }; /* GnuTLS's numbers */
 
-/* With or without TLS like recv(). */
+/* Behaves like recv(), with or without TLS. */
 static ssize_t receive_next(const struct http_connection *connection, void *bytes, size_t n)
 {
     if (!connection->guard.tls)
@@ -187,7 +189,7 @@ static ssize_t receive_next(const struct http_connection *connection, void *byte
     return -1;
 }
 
-/* After a refusal the rest is dropped, and what closes the request takes its place. */
+/* After a refusal the other bytes are dropped, and the bytes that close the request take their place. */
 static void put_closing(struct http_guard *guard)
 {
     if (guard->state != GUARD_REFUSED)
@@ -202,14 +204,14 @@ static void put_closing(struct http_guard *guard)
     guard->closing = NULL;
 }
 
-/* What is kept of a head that has begun counts as one: it has a head's time to end. */
+/* An incomplete head that is held back counts as a head: its deadline runs. */
 static void note_head(struct http_connection *connection)
 {
     if (connection->phase == HTTP_PHASE_IDLE && connection->guard.n_kept && connection->guard.kept[0] != '\r')
         http_phase(connection->daemon->http, connection, HTTP_PHASE_HEAD);
 }
 
-/* Keeps bytes that have been received and not given. Short of memory the connection ends. */
+/* Stores bytes that have been received but not passed on. Without memory the connection ends. */
 static bool keep(struct http_connection *connection, const char *bytes, size_t n)
 {
     struct http_guard *guard = &connection->guard;
@@ -229,7 +231,7 @@ static bool keep(struct http_connection *connection, const char *bytes, size_t n
     return true;
 }
 
-/* Gives of what is kept as much as may be given. */
+/* Passes on as many of the stored bytes as are allowed. */
 static size_t give(struct http_guard *guard, char *to, size_t room)
 {
     size_t n = guard->n_sound < room ? guard->n_sound : room;
@@ -247,7 +249,7 @@ static size_t give(struct http_guard *guard, char *to, size_t room)
     return n;
 }
 
-/* Receives behind what is kept. */
+/* Receives bytes and appends them to the stored ones. */
 static ssize_t receive_more(struct http_connection *connection)
 {
     struct http_guard *guard = &connection->guard;
@@ -261,9 +263,9 @@ static ssize_t receive_more(struct http_connection *connection)
     return got;
 }
 
-/* The daemon takes less than it asked for as a sign that the socket is empty, and will not ask again before something
- * arrives: so less is given only when that is so. What it usually needs, whole heads and parts of bodies, is received
- * where it wants it. */
+/* If the daemon gets fewer bytes than it asked for, it takes the socket as empty and waits for the next event. So fewer
+ * bytes are returned only when the socket is really empty. In the usual case, whole heads and parts of bodies, the
+ * bytes are received directly into the daemon's buffer. */
 static ssize_t receive_guarded(struct http_connection *connection, char *to, size_t room)
 {
     struct http_guard *guard = &connection->guard;
@@ -283,7 +285,7 @@ static ssize_t receive_guarded(struct http_connection *connection, char *to, siz
             guard->n_swallowed += (size_t)got;
         else
             is_kept = keep(connection, to + n, (size_t)got - n_sound);
-        explicit_bzero(to + n, (size_t)got - n_sound); /* the daemon does not know that it has them */
+        explicit_bzero(to + n, (size_t)got - n_sound); /* the daemon does not know that these bytes are in its buffer */
         if (!is_kept)
             return n ? (ssize_t)n : 0;
         if (guard->n_swallowed > SWALLOWED_MAX)
@@ -294,13 +296,14 @@ static ssize_t receive_guarded(struct http_connection *connection, char *to, siz
     return n ? (ssize_t)n : -1;
 }
 
-/* Under other names in C: the C library may define its own recv() inline, and GnuTLS's header is not needed. */
+/* The C names differ from the symbols, because the C library may define its own recv() inline, and because GnuTLS's
+ * header is then not needed. */
 ssize_t http_guard_recv(int fd, void *bytes, size_t n, int flags) __asm__("recv")
     __attribute__((visibility("default")));
 ssize_t http_guard_recv_tls(void *session, void *bytes, size_t n) __asm__("gnutls_record_recv")
     __attribute__((visibility("default")));
 
-/* GnuTLS itself receives by recv() too, and what it gets is not a head. */
+/* GnuTLS itself also calls recv(), and receives encrypted bytes, not heads. */
 ssize_t http_guard_recv(int fd, void *bytes, size_t n, int flags)
 {
     struct http_connection *connection = flags == 0 && n > 0 ? http_guard_connection(fd) : NULL;
@@ -318,7 +321,7 @@ ssize_t http_guard_recv_tls(void *session, void *bytes, size_t n)
     return got >= 0 ? got : errno == EAGAIN ? TLS_AGAIN : TLS_PULL_ERROR;
 }
 
-/* An HTTP library built without GnuTLS has nothing to look for the second name. */
+/* If the HTTP library was built without GnuTLS, it does not look up the second name. */
 bool http_guard_works(void)
 {
     receive *ours = http_guard_recv;

@@ -1,4 +1,4 @@
-/* Owns the grammar of request heads: request line, fields, and how they frame the body. */
+/* Owns the grammar of request heads: request line, fields, and the framing of the body. */
 #include "server/http/head.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 
 enum { TOKEN = 1, TARGET = 2, VALUE = 4, HOST = 8 };
 
-/* A target may have what RFC 3986 excludes but no program takes for an end: {} | " < > \ ^ `. */
+/* A target may contain the characters that RFC 3986 excludes but no program takes for a delimiter: {} | " < > \ ^ `. */
 static const uint8_t classes[256] = {
     ['\t'] = VALUE,
     [' '] = VALUE,
@@ -50,8 +50,8 @@ static size_t span(const char *text, size_t n, unsigned class)
     return i;
 }
 
-/* Eight bytes at a time, in which a byte below 32 or one of 127 stands out (the borrow of a byte may blame its upper
- * neighbour; then the table decides, as it does for tabs). */
+/* Tests eight bytes at a time for a byte below 32 or equal to 127. A borrow between bytes may flag the next higher byte
+ * by mistake; then the table decides, as it does for tabs. */
 static size_t span_value(const char *text, size_t n)
 {
     const uint64_t ones = UINT64_MAX / 255, highs = ones * 128;
@@ -139,14 +139,14 @@ static bool take_request_line(struct head_scan *scan, const char *line, size_t n
 /* ---- Fields ------------------------------------------------------------------------------------------------------ */
 
 struct field {
-    char *value, *end; /* of the value; the line's end is beyond the blanks that follow */
+    char *value, *end; /* of the value; blanks may follow before the end of the line */
     char *line_end;
     size_t n_name;
 };
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-/* The same for a line of the head and of a trailer. */
+/* Splits a line of the head or of a trailer. */
 static bool split_field(struct http_refusal *refusal, char *line, size_t n, struct field *field)
 {
     size_t n_name = span(line, n, TOKEN);
@@ -169,7 +169,7 @@ static bool split_field(struct http_refusal *refusal, char *line, size_t n, stru
     return true;
 }
 
-/* "5  " becomes "  5": the HTTP library would count the blanks behind as part of the value. */
+/* "5  " becomes "  5": the HTTP library would count trailing blanks as part of the value. */
 static void blanks_first(struct field *field)
 {
     size_t n = (size_t)(field->end - field->value), n_blank = (size_t)(field->line_end - field->end);
@@ -253,7 +253,7 @@ static bool take_end(struct head_scan *scan)
     return true;
 }
 
-/* True while there is room. The request line is the first that can be too long. */
+/* True while the head is within its limit. The request line is the first part that can be too long. */
 static bool has_room(struct head_scan *scan, size_t n_bytes)
 {
     size_t cost = (n_bytes > HEAD_COST_MIN ? n_bytes : HEAD_COST_MIN) + scan->n_extra;
@@ -270,7 +270,7 @@ static bool has_room(struct head_scan *scan, size_t n_bytes)
                   "field, query parameter and cookie, and the length of cookies");
 }
 
-/* n bytes with their CR LF; true: go on with the next line. */
+/* Checks a line of n bytes, CR LF included. True: continue with the next line. */
 static bool take_line(struct head_scan *scan, char *line, size_t n)
 {
     if (n < 2 || line[n - 2] != '\r')
@@ -285,8 +285,8 @@ static bool take_line(struct head_scan *scan, char *line, size_t n)
     return n > 2;
 }
 
-/* Without a body there is nothing to wait for (RFC 9110, 10.1.1). 0.9.75 sends 100 even then, and takes the next
- * request for the body: so the field gets another name. True, as the head is done. */
+/* Without a body there is nothing to wait for (RFC 9110, 10.1.1). 0.9.75 sends 100 even then, and reads the next
+ * request as the body. So the field is renamed. Always true, since the head is complete. */
 static bool hide_expect(const struct head_scan *scan, char *head)
 {
     char *end = scan->has_expect && !scan->is_chunked && scan->length == 0 ? head + scan->n_judged : head;
@@ -298,7 +298,7 @@ static bool hide_expect(const struct head_scan *scan, char *head)
 
 bool head_scan(struct head_scan *scan, char *head, size_t n)
 {
-    /* What is no HTTP at all, such as the first byte of TLS, may never send a line's end. */
+    /* bytes that are not HTTP, e.g. TLS, may never contain the end of a line */
     if (n > 0 && !(classes[(unsigned char)*head] & TOKEN))
         return !refuse(&scan->refusal, 400, "the request does not begin with a method and one blank");
     for (char *end; (end = memchr(head + scan->n_searched, '\n', n - scan->n_searched));) {
@@ -335,7 +335,8 @@ static bool take_size(struct chunk_scan *scan, const char *line, size_t n)
     return true;
 }
 
-/* A trailer is checked and otherwise not looked at; one that would frame or route the message is refused. */
+/* A trailer is checked and then ignored. A trailer that would change the framing or routing of the message is
+ * refused. */
 static bool take_trailer(struct chunk_scan *scan, const char *line, size_t n)
 {
     static const char *const forbidden[] = {"Content-Length", "Transfer-Encoding", "Host",         "Connection",
@@ -359,7 +360,7 @@ static bool take_trailer(struct chunk_scan *scan, const char *line, size_t n)
     return true;
 }
 
-/* Bytes of the line taken; 0: it has not ended yet, or is refused. */
+/* Number of bytes of the line consumed; 0: its end has not arrived yet, or it is refused. */
 static size_t take_chunk_line(struct chunk_scan *scan, const char *bytes, size_t n)
 {
     size_t n_max = scan->at == CHUNK_SIZE ? CHUNK_LINE_MAX : HEAD_COST_MAX;

@@ -1,6 +1,6 @@
-/* Owns what an answer holds for as long as its client reads it: the memory of its plan, the bytes of a finished
- * picture. Both were taken while it was made, by a worker, of which there are few; a slow reader may keep them for
- * hours. */
+/* Owns the memory that an answer holds for as long as its client reads it: its plan, and the bytes of a finished
+ * picture. A worker reserved both while it computed the answer. Workers are few, but a slow reader may hold the memory
+ * for hours. */
 #include "server/http/exchange.h"
 
 #include "server/memory/admission.h"

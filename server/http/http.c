@@ -1,4 +1,4 @@
-/* Owns the HTTP daemons of one loop (daemon/daemon.h): start, running them, and the end. */
+/* Owns the HTTP daemons of one loop (daemon/daemon.h): starting, running and stopping them. */
 #include "server/http/exchange.h"
 
 #include "server/loop/clock.h"
@@ -8,22 +8,22 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-/* 0.9.75 clears a connection's memory for each request, and a head must fit into it with some bookkeeping, while a body
- * arrives in halves of it: little for the many, much for connections that begin with a large body. Answers of unknown
- * length do not need it (chunks.c).
+/* 0.9.75 clears a connection's memory for each request. A head must fit into it together with some bookkeeping, while a
+ * body arrives in halves of it. So most connections get little memory, and those that begin with a large body get much.
+ * Answers of unknown length do not need it (chunks.c).
  *
- *   memory in KiB                                               8     10     16
- *   processor time of a small request outside the kernel, µs  4.9    5.2    5.8
- */
+ *     memory in KiB                                               8     10     16
+ *     processor time of a small request outside the kernel, µs  4.9    5.2    5.8 */
 static const size_t memories[HTTP_N_DAEMONS] = {[HTTP_SMALL] = 10 * 1024, [HTTP_BULK] = 1024 * 1024};
 
 enum {
-    TIMEOUT_MARGIN_S = 2 /* by which the daemon's own timeout, which only cuts, comes after ours, which says why */
+    TIMEOUT_MARGIN_S = 2 /* The daemon's own timeout, which only cuts the connection, is longer than ours by this much,
+                            since ours sends a reason. */
 };
 
 /* ---- The daemons ----------------------------------------------------------------------------------------------- */
 
-/* The pools of all loops are one figure, so each adds what its own has changed. */
+/* One metric covers the pools of all loops, so each loop adds the change of its own pool. */
 static void count_pool(struct http *http)
 {
     uint64_t now = pool_bytes(http->pool);
@@ -66,7 +66,7 @@ static struct daemon *start_daemon(struct http_daemon *daemon, size_t memory)
     silence = silence > options->send_timeout ? silence : options->send_timeout;
     const struct daemon_settings settings = {
         .memory = memory,
-        .max_connections = (unsigned)options->max_connections, /* which accept.c keeps to already */
+        .max_connections = (unsigned)options->max_connections, /* accept.c already enforces this limit */
         .timeout_s = (unsigned)silence + TIMEOUT_MARGIN_S,
         .cert = tls->cert,
         .key = tls->key,
@@ -108,7 +108,7 @@ static bool start(struct http *http)
     return true;
 }
 
-/* Every loop has a seed of its own: with 64 random bits two of them will not name requests alike. */
+/* Every loop has its own random seed of 64 bits, so no two of them will produce the same request id. */
 struct http *http_new(const struct options *options, const struct api_host *host, const struct http_door *door,
                       struct jobs *jobs, struct accept *accept, struct answers *answers, struct flights *flights)
 {

@@ -1,5 +1,5 @@
-/* One I/O loop: its daemons and its connections, and what the files of this folder call of each other for those, lowest
- * first. exchange.h adds the requests. */
+/* One I/O loop with its daemons and connections, and the functions by which the files of this folder work on them,
+ * lowest file first. exchange.h adds the requests. */
 #ifndef SERVER_HTTP_INTERNAL_H
 #define SERVER_HTTP_INTERNAL_H
 
@@ -14,20 +14,21 @@ struct exchange;
 struct http_kept;
 struct newcomer;
 
-/* Where a connection stands; decides which deadline it has. */
+/* The phase of a connection; it determines the deadline. */
 enum http_phase {
     HTTP_PHASE_NEW,    /* nothing received yet */
     HTTP_PHASE_IDLE,   /* kept open after an answer */
     HTTP_PHASE_HEAD,   /* request line received */
     HTTP_PHASE_BODY,   /* head received, body arriving */
-    HTTP_PHASE_ANSWER, /* ours to do, and the client's to read */
+    HTTP_PHASE_ANSWER, /* the server computes it, and the client reads it */
 };
 
 enum http_daemon_kind { HTTP_SMALL, HTTP_BULK, HTTP_N_DAEMONS };
 
 struct http_daemon {
     struct http *http;
-    size_t memory;          /* of a connection, where it counts; 0 for the small ones, whose number is limit enough */
+    size_t
+        memory; /* memory per connection if it is counted; 0 for small connections, which are limited by their number */
     struct daemon *library; /* NULL before its start and after its end */
     struct jobs_driven driven;
 };
@@ -37,18 +38,18 @@ struct http_connection {
     struct http_connection *prev, *next;
     int fd;
     enum http_phase phase;
-    struct http_guard guard; /* between the socket and the daemon */
-    bool is_known, is_proxy; /* its peer has been looked up; and its word counts for who asks */
-    uint64_t peer;           /* as a client; behind a proxy each request has its own */
-    uint64_t bulk_client;    /* for whom its memory is taken, if it takes any */
+    struct http_guard guard; /* filters the bytes between the socket and the daemon */
+    bool is_known, is_proxy; /* whether its peer has been looked up, and whether the peer is a trusted proxy */
+    uint64_t peer;           /* client number of the peer; behind a proxy each request has its own */
+    uint64_t bulk_client;    /* the client for which memory has been reserved, if any */
     uint64_t deadline;       /* ns, of the phases before the answer */
-    /* Of a body that comes, of an answer that goes: */
-    uint64_t progress_at; /* ns: when bytes have moved last */
-    uint64_t window_at;   /* ns: since when those of n_window have */
+    /* For a body that arrives or an answer that is sent: */
+    uint64_t progress_at; /* ns; when bytes last moved */
+    uint64_t window_at;   /* ns; start of the time in which the bytes of n_window moved */
     uint64_t n_window;
-    uint64_t n_sent;           /* bytes that the socket has taken (sent.c) */
-    uint64_t confirmed;        /* of these, as far as is known, what the peer has received */
-    struct exchange *exchange; /* the request at hand, NULL between requests */
+    uint64_t n_sent;           /* bytes that the socket has accepted (sent.c) */
+    uint64_t confirmed;        /* of these, the bytes that the peer is known to have received */
+    struct exchange *exchange; /* the current request; NULL between requests */
 };
 
 struct http {
@@ -57,7 +58,7 @@ struct http {
     const struct http_door *door;
     struct jobs *jobs;
     struct accept *accept;
-    struct answers *answers; /* of all loops */
+    struct answers *answers; /* shared by all loops */
     struct flights *flights; /* likewise */
     struct http_kept *kept;  /* NULL: none yet */
     struct pool *pool;
@@ -66,49 +67,49 @@ struct http {
     struct newcomer *newcomers;
     struct http_connection *connections;
     size_t n_connections, n_suspended, n_streams;
-    uint64_t n_ended;                            /* connections */
+    uint64_t n_ended;                            /* connections ended */
     uint64_t swept_at;                           /* ns */
-    uint64_t newcomer_deadline, newcomer_client; /* of the connection that a daemon is just being given */
+    uint64_t newcomer_deadline, newcomer_client; /* of the connection that is just being passed to a daemon */
     struct jobs_timer *sweep, *watch;
     struct jobs_call drain;
     struct exchange *first_turn, *last_turn; /* fairness.c: streams that wait for the next turn of the loop */
     bool has_waiting;
-    size_t n_served; /* streams, in this turn */
+    size_t n_served; /* streams served in this turn */
     struct exchange *spare_exchanges;
     size_t n_spare_exchanges;
     bool is_draining, is_stopping;
-    uint64_t id_seed, n_ids; /* request ids */
+    uint64_t id_seed, n_ids; /* for request ids */
 };
 
 /* ---- phases.c ---------------------------------------------------------------------------------------------- */
 
 enum { HTTP_DETAIL_BYTES = 128 };
 
-/* Moves the connection to a phase and gives it that phase's time. */
+/* Moves the connection to a phase and sets the deadline of that phase. */
 void http_phase(struct http *http, struct http_connection *connection, enum http_phase phase);
-void http_received(struct http_connection *connection, size_t n_bytes); /* of a body */
-bool http_has_unsent(int fd);                                           /* bytes that the peer has not confirmed */
-/* Says so in detail[HTTP_DETAIL_BYTES], and returns it. */
+void http_received(struct http_connection *connection, size_t n_bytes); /* for bytes of a body */
+bool http_has_unsent(int fd);                                           /* bytes that the peer has not acknowledged */
+/* Writes that sentence to detail[HTTP_DETAIL_BYTES], and returns it. */
 const char *http_head_is_late(const struct options *options, char *detail);
 
 /* ---- clients.c --------------------------------------------------------------------------------------------- */
 
-uint64_t http_peer(int fd);                              /* who is at the other end (networks.h) */
-void http_know_peer(struct http_connection *connection); /* looks that up, once: connection->peer, is_proxy */
+uint64_t http_peer(int fd);                              /* client number of the peer (networks.h) */
+void http_know_peer(struct http_connection *connection); /* looks it up once: sets connection->peer and is_proxy */
 
 /* ---- sent.c ------------------------------------------------------------------------------------------------ */
 
-bool http_sent_works(void); /* whether it is this program's send() that the HTTP library calls */
+bool http_sent_works(void); /* whether the HTTP library calls this program's send() */
 
 /* ---- fairness.c -------------------------------------------------------------------------------------------- */
 
-void fairness_begin_turn(struct http *http); /* a turn of the loop: the next so many streams may go on */
+void fairness_begin_turn(struct http *http); /* call it at each turn: resumes a few waiting streams */
 bool fairness_wants_turn(const struct http *http);
 
 /* ---- newcomers.c: connections that have not said anything yet ---------------------------------------------- */
 
-void newcomers_sweep(struct http *http, uint64_t now); /* those that take too long */
-void newcomers_drain(struct http *http);               /* those that have said nothing until now are closed */
+void newcomers_sweep(struct http *http, uint64_t now); /* closes those whose deadline is over */
+void newcomers_drain(struct http *http);               /* closes those that have sent nothing so far */
 void newcomers_stop(struct http *http);
 
 /* ---- deadlines.c ------------------------------------------------------------------------------------------- */
@@ -119,7 +120,8 @@ void http_check_deadlines(struct http *http);
 
 /* ---- connections.c ----------------------------------------------------------------------------------------- */
 
-/* Called by a daemon (struct http_daemon), whose context of a connection is ours, and by the timers. */
+/* Called by a daemon (struct http_daemon), which stores the returned pointer as the connection's context, and by the
+ * timers. */
 void *http_opened(void *daemon, int fd, void *session);
 void http_closed(void *daemon, void *connection);
 void http_watch(void *http);

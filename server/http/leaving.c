@@ -1,4 +1,5 @@
-/* Owns how a request ends before its answer does: its client has left, reads too slowly, or its own time is over. */
+/* Owns the end of a request before its answer is complete: its client has left or reads too slowly, or its own time
+ * limit was reached. */
 #include "server/http/exchange.h"
 
 #include <string.h>
@@ -18,9 +19,9 @@ void exchange_leave_slow(struct exchange *x)
 
 bool exchange_is_probed(const struct exchange *x) { return x->ending.is_probed; }
 
-/* Nothing has been sent on the connection since its last answer, so an interim response may be written past the daemon;
- * a client of HTTP/1.1 reads over it (RFC 9110, 15.2), one of HTTP/1.0 would not. What the last answer has left unsent
- * will show as well whether anybody is there. */
+/* Nothing has been sent on the connection since its last answer, so an interim response may be written without the
+ * daemon. A client of HTTP/1.1 skips it (RFC 9110, 15.2); a client of HTTP/1.0 would not. If part of the last answer is
+ * still unsent, that part shows as well whether the client is there. */
 bool exchange_probe(struct exchange *x)
 {
     static const char interim[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -38,7 +39,7 @@ bool exchange_is_late(const struct exchange *x, uint64_t now)
     return x->timing.deadline && now >= x->timing.deadline;
 }
 
-/* Its pieces are no longer wanted; it and its reply live until the last worker has let go. */
+/* The pieces are no longer needed; the stream and its reply live until the last worker has finished with them. */
 static void abandon_stream(struct exchange *x)
 {
     x->answering.late_stream = x->stream;

@@ -14,7 +14,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024 }; /* connections the kernel keeps while the loop is busy; it may have a lower limit of its own */
+enum {
+    BACKLOG = 1024
+}; /* connections that the kernel queues while the loop is busy; the kernel may have a lower limit */
 
 static int open_one(const struct addrinfo *address)
 {
@@ -22,7 +24,8 @@ static int open_one(const struct addrinfo *address)
     if (fd < 0)
         return -1;
     int on = 1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on); /* a restart need not wait for old connections to fade */
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
+               sizeof on); /* a restart need not wait until old connections have expired */
     if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
         return fd;
     int reason = errno;
@@ -31,7 +34,7 @@ static int open_one(const struct addrinfo *address)
     return -1;
 }
 
-/* What the kernel has loaded; it may load others when they are asked for. */
+/* Lists the algorithms that the kernel has loaded; it may load others on request. */
 static void print_available(char *text, size_t n_bytes)
 {
     FILE *file = fopen("/proc/sys/net/ipv4/tcp_available_congestion_control", "re");
@@ -42,7 +45,7 @@ static void print_available(char *text, size_t n_bytes)
         fclose(file);
 }
 
-/* Accepted connections take it from the listening socket. */
+/* Accepted connections inherit it from the listening socket. */
 static bool set_congestion(int fd, const char *name, char *error, size_t n_error)
 {
     if (!*name || setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
@@ -55,8 +58,8 @@ static bool set_congestion(int fd, const char *name, char *error, size_t n_error
     return false;
 }
 
-/* Where the system would have connections of this computer with itself pace what they send (BBR), as if there were a
- * bottleneck to share: up to half as much again goes through without. What cannot be had is not needed. */
+/* If the system's default is to pace connections (BBR), connections within this computer would be slowed down as if
+ * they shared a bottleneck: without pacing they carry up to half as much again. Failure is ignored. */
 static void avoid_pacing(int fd)
 {
     char name[16] = "";
@@ -67,7 +70,8 @@ static void avoid_pacing(int fd)
         setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
 }
 
-/* The URL has the port of the socket, which the kernel chose if 0 was asked for, and the host as the user wrote it. */
+/* The URL has the socket's actual port, which the kernel chose if 0 was requested, and the host as the user wrote
+ * it. */
 static void print_url(int fd, const char *host, bool is_tls, char *url)
 {
     struct sockaddr_storage own;
@@ -122,9 +126,10 @@ bool http_is_beyond_loopback(int fd)
 
 /* ---- Unix sockets ---------------------------------------------------------------------------------------------- */
 
-static struct stat bound; /* the socket we have made */
+static struct stat bound; /* the socket that this process created */
 
-/* Whatever the file's mode would be, it is 0660: connecting needs the right to write. Only one thread runs yet. */
+/* The file's mode is 0660, whatever the umask is: connecting requires the right to write. Only one thread runs at this
+ * point. */
 static bool bind_path(int fd, const struct sockaddr_un *address)
 {
     mode_t before = umask(0117);
@@ -135,7 +140,7 @@ static bool bind_path(int fd, const struct sockaddr_un *address)
     return !failed;
 }
 
-/* A socket whose server ended without removing it: nobody answers there. */
+/* A socket whose server ended without removing it refuses connections. */
 static bool is_stale(const struct sockaddr_un *address)
 {
     struct stat about;
@@ -157,7 +162,7 @@ static bool listen_path(int fd, const struct sockaddr_un *address)
     else if (!is_bound && errno != EADDRINUSE)
         return false;
     else if (!is_bound)
-        errno = EADDRINUSE; /* is_stale may have changed it */
+        errno = EADDRINUSE; /* is_stale may have changed errno */
     return is_bound && lstat(address->sun_path, &bound) == 0 && listen(fd, BACKLOG) == 0;
 }
 

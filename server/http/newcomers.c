@@ -1,5 +1,5 @@
-/* Owns the connections of one loop that have not said anything yet: their first bytes, looked at and left in the
- * socket, say which daemon shall have them. */
+/* Owns the connections of one loop that have not sent anything yet. Their first bytes, inspected but left in the
+ * socket, decide which daemon gets them. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/http/exchange.h"
 
@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 struct newcomer {
-    struct jobs_call call; /* first: from the accepting loop to this one */
+    struct jobs_call call; /* must be first: the message from the accepting loop to this one */
     struct http *http;
     struct newcomer *prev, *next;
-    struct jobs_watch *watch; /* while nothing has come */
+    struct jobs_watch *watch; /* while no bytes have arrived */
     int fd;
     uint64_t deadline; /* ns */
 };
 
-/* Out of the list; its descriptor stays open. */
+/* Removes it from the list; its descriptor stays open. */
 static void forget(struct newcomer *newcomer)
 {
     jobs_watch_free(newcomer->watch);
@@ -42,12 +42,12 @@ static void turn_away(struct newcomer *newcomer)
     forget(newcomer);
 }
 
-/* 0.9.75 closes a socket that it does not take, mostly without having told us that there was a connection. */
+/* 0.9.75 closes a socket that it rejects, usually without having called us for that connection. */
 static void hand_over(struct newcomer *newcomer, enum http_daemon_kind kind)
 {
     uint64_t client = kind == HTTP_BULK ? http_peer(newcomer->fd) : 0;
     if (kind == HTTP_BULK && !admission_take_spare(client, newcomer->http->daemons[kind].memory))
-        kind = HTTP_SMALL; /* which receives it too, more slowly */
+        kind = HTTP_SMALL; /* which also receives large bodies, but more slowly */
     struct http_daemon *daemon = &newcomer->http->daemons[kind];
     int fd = newcomer->fd;
     uint64_t n_ended = daemon->http->n_ended, deadline = newcomer->deadline;
@@ -76,7 +76,7 @@ static void look(void *self)
     if (must_wait && !newcomer->watch)
         newcomer->watch = jobs_watch_new(newcomer->http->jobs, newcomer->fd, JOBS_READABLE, look, newcomer);
     bool is_bulky = n > 0 && !newcomer->http->door->tls.cert && http_begins_bulky(first, (size_t)n);
-    explicit_bzero(first, n > 0 ? (size_t)n : 0); /* a token may be among it */
+    explicit_bzero(first, n > 0 ? (size_t)n : 0); /* wiped, because a token may be among these bytes */
     if (n > 0)
         hand_over(newcomer, is_bulky ? HTTP_BULK : HTTP_SMALL);
     else if (!must_wait || !newcomer->watch)
@@ -132,7 +132,8 @@ void newcomers_drain(struct http *http)
 {
     for (struct newcomer *newcomer = http->newcomers, *next; newcomer; newcomer = next) {
         next = newcomer->next;
-        shutdown(newcomer->fd, SHUT_RD); /* what has come can still be read; if nothing has, this is its end */
+        shutdown(newcomer->fd,
+                 SHUT_RD); /* bytes that have arrived can still be read; otherwise the daemon sees the end */
         look(newcomer);
     }
 }

@@ -1,5 +1,5 @@
-/* Owns where a connection stands (new, idle, head, body, answer) and the time that it has there. deadlines.c looks
- * whether that is over. */
+/* Owns the phase of a connection (new, idle, head, body, answer) and its deadline there. deadlines.c checks whether
+ * that is over. */
 #include "server/http/internal.h"
 
 #include "server/loop/clock.h"
@@ -22,7 +22,7 @@ static uint64_t phase_seconds(const struct options *options, enum http_phase pha
     return options->connection_timeout;
 }
 
-/* The first head's time began with the connection: its first line gives it no more. */
+/* The deadline of the first head began with the connection: its first line does not extend it. */
 void http_phase(struct http *http, struct http_connection *connection, enum http_phase phase)
 {
     bool goes_on = phase == HTTP_PHASE_HEAD && connection->phase == HTTP_PHASE_NEW;
@@ -32,7 +32,7 @@ void http_phase(struct http *http, struct http_connection *connection, enum http
     connection->n_window = 0;
     if (!goes_on)
         connection->deadline = now + phase_seconds(http->options, phase) * CLOCK_SECOND;
-    /* Half closed, so that a request already on its way is still read and answered. */
+    /* Only half closed, so that a request already on its way is still read and answered. */
     if (phase == HTTP_PHASE_IDLE && http->is_draining)
         shutdown(connection->fd, SHUT_RD);
 }

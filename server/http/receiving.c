@@ -1,4 +1,4 @@
-/* Owns the receiving of a request: its head, judged before a body may come, the body, and its end. */
+/* Owns the receiving of a request: its head, which is checked before the body may come, the body, and its end. */
 #include "server/http/exchange.h"
 
 #include "server/loop/clock.h"
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a body refused while it comes, read and dropped so that the refusal arrives. */
+/* Bytes of a refused body that are read and dropped so that the refusal reaches the client. */
 enum { DRAIN_BODY_MAX = 8 * 1024 * 1024 };
 
 static void take_header(void *head, const char *name, const char *value) { http_head_take(head, name, value); }
@@ -29,7 +29,8 @@ static bool take_timeout(struct exchange *x)
     return !timeout || (head->n[HTTP_REQUEST_TIMEOUT] == 1 && http_timeout_parse(timeout, &x->timing.timeout_us));
 }
 
-/* Of a head that is too long, what was sent: its cost up to where it was refused, as nobody waits for its end. */
+/* If a head is too long, the text states its cost up to the point where it was refused: the server does not wait for
+ * its end. */
 static bool send_head_refusal(struct exchange *x, const struct http_refusal *refusal)
 {
     char detail[512];
@@ -42,9 +43,9 @@ static bool send_head_refusal(struct exchange *x, const struct http_refusal *ref
     return exchange_send_refusal(x, refusal->status, detail);
 }
 
-/* 0.9.75 closes the connection after a response queued in its first call for a request, as a body may follow that
- * nobody will read. Where none follows, the refusal waits for the next call, which comes at once, and the connection
- * stays. */
+/* 0.9.75 closes the connection after a response that is queued in its first call for a request, because a body may
+ * follow that nothing will read. If no body follows, the refusal waits for the next call, which comes at once, and the
+ * connection stays open. */
 static bool send_early(struct exchange *x) { return !http_head_has_body(&x->receiving.head) || exchange_send(x); }
 
 static bool refuse_timeout(struct exchange *x)
@@ -55,7 +56,7 @@ static bool refuse_timeout(struct exchange *x)
     return send_early(x);
 }
 
-/* Everything that can be refused before the body is: form of the head, then what the language says, then room. */
+/* All checks that are possible before the body: the form of the head, then the checks of api/, then memory. */
 static bool check_head(struct exchange *x)
 {
     const struct http_head *head = &x->receiving.head;
@@ -80,7 +81,7 @@ static bool check_head(struct exchange *x)
     return exchange_send(x);
 }
 
-/* The guard has refused what the client sent, in a head or a body; see guard.h. */
+/* The guard has refused bytes of a head or a body; see guard.h. */
 static void refuse_frame(struct exchange *x)
 {
     x->receiving.refusal = x->connection->guard.refusal;
@@ -111,9 +112,10 @@ static bool receive_head(struct exchange *x, const char *method, const char *ver
     return check_head(x);
 }
 
-/* 0.9.75 takes no response while a body arrives. So one that finds no memory, or passes the limit, is refused past the
- * daemon, at once; what is on its way is read on and dropped for a while, since unread bytes would make the close a
- * reset. Under TLS, where only the daemon can write, it is refused at its end, if that comes soon. */
+/* 0.9.75 accepts no response while a body arrives. So a body that finds no memory or exceeds the limit is refused at
+ * once, without the daemon. The bytes on their way are still read and dropped for a while, since unread bytes would
+ * make the close a reset. Under TLS, where only the daemon can write, the refusal is sent at the end of the body, if
+ * that comes soon. */
 static bool drop_body(struct exchange *x, size_t n)
 {
     struct exchange_receiving *receiving = &x->receiving;
@@ -163,8 +165,8 @@ static bool receive_end(struct exchange *x)
     return exchange_answer(x);
 }
 
-/* The daemon calls this once with the head, then for each part of the body, then with none; and again after a resume.
- */
+/* The daemon calls this once with the head, then for each part of the body, then with no data at its end, and again
+ * after a resume. */
 bool exchange_receive(void *request, const char *method, const char *version, const char *upload, size_t *n_upload)
 {
     struct exchange *x = request;

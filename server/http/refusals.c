@@ -1,5 +1,5 @@
-/* Owns what the machine refuses, and in which words: in the place of a reply, or past the daemon where that cannot say
- * it any more. */
+/* Owns the refusals of the server itself and their texts: in place of a reply, or written to the socket if the daemon
+ * can no longer send them. */
 #include "server/http/exchange.h"
 
 #include "server/memory/admission.h"
@@ -29,7 +29,7 @@ void exchange_refuse(struct exchange *x, int status, const char *detail)
     exchange_refuse_with(x, api_refusal(status, detail));
 }
 
-/* Counts it, and says in words why the same request may be served later. */
+/* Counts it, and states why the same request may be served later. */
 static void refuse_now(struct exchange *x, enum metrics_id id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -62,7 +62,7 @@ void exchange_refuse_age(struct exchange *x)
 
 static void refuse_admission(struct exchange *x, enum metrics_id id, const struct admission_refusal *refusal)
 {
-    metrics_add(id, refusal->status != 413); /* which is counted as a limit, whoever says it */
+    metrics_add(id, refusal->status != 413); /* a 413 is counted as a limit, wherever it is refused */
     exchange_refuse(x, refusal->status, refusal->detail);
 }
 
@@ -78,7 +78,8 @@ void exchange_refuse_stream(struct exchange *x)
     refuse_admission(x, METRICS_REJECTED_STREAMS, &refusal);
 }
 
-/* Time runs from the last byte of the request: how long a client takes to send it is no fault of ours. */
+/* The time starts at the last byte of the request: the server is not responsible for how long a client takes to send
+ * it. */
 void exchange_refuse_late(struct exchange *x)
 {
     uint64_t us = (x->timing.deadline - x->timing.received_at) / 1000;
@@ -87,16 +88,16 @@ void exchange_refuse_late(struct exchange *x)
                "the answer was not ready within the %llu.%06llu s that the request gives it (header X-Request-Timeout "
                "in seconds, or parameter timeout in microseconds)",
                (unsigned long long)(us / 1000000), (unsigned long long)(us % 1000000));
-    x->timing.deadline = 0; /* the refusal itself has all the time that any answer has */
+    x->timing.deadline = 0; /* the refusal itself has the time that any answer has */
 }
 
 /* ---- Refusals past the daemon ---------------------------------------------------------------------------------- */
 
 enum { RAW_BODY_MAX = 4096 };
 
-/* The daemon takes no response before a request is complete, and closes a slow connection without a word. As nothing
- * has been sent on the connection since its last answer ended, a refusal can be written to its socket; it is then
- * closed. */
+/* The daemon accepts no response before a request is complete, and closes a slow connection without an answer. As
+ * nothing has been sent on the connection since its last answer ended, a refusal can be written to its socket; then the
+ * connection is closed. */
 void exchange_send_raw(const struct http *http, int fd, const char *id, const struct api_reply *reply)
 {
     if (http->door->tls.cert)
@@ -115,7 +116,7 @@ void exchange_send_raw(const struct http *http, int fd, const char *id, const st
     send(fd, body, n_body, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* Counts it first: who has been told may ask another loop for the figure. Returns the status. */
+/* Counts it first: a client that has received it may ask another loop for the metric. Returns the status. */
 static int refuse_raw(const struct http *http, int fd, const char *id, int status, enum metrics_id counted,
                       const char *detail)
 {

@@ -1,4 +1,4 @@
-/* Owns the sending of answers: their headers, light ones from memory, others as streams. */
+/* Owns the sending of answers: their headers, light replies from memory, others as streams. */
 #define _GNU_SOURCE /* stpcpy */
 #include "server/http/exchange.h"
 
@@ -12,16 +12,16 @@
 #include <string.h>
 
 enum {
-    CHUNK_BLOCK_BYTES = 64 * 1024 /* where the length is unknown and chunks.c is not asked */
+    CHUNK_BLOCK_BYTES = 64 * 1024 /* used if the length is unknown and chunks.c does not send the body */
 };
 
 /* ---- Headers --------------------------------------------------------------------------------------------------- */
 
 static char *print_timing(char *at, const char *name, uint64_t ns) { return clock_print_ms(stpcpy(at, name), ns); }
 
-/* What is over before the first byte. The head of a stream waits for its first piece, so that the time in the queue is
- * known, and of an answer in few pieces all the rest too. Making a piece computes and writes in one pass: its time
- * counts as what it mostly is. */
+/* Reports the stages that end before the first byte. The head of a stream waits for its first piece, so that the time
+ * in the queue is known; the head of an answer in few pieces waits for all of them. A piece is computed and written in
+ * one pass: its time counts as the stage that dominates. */
 static bool add_timing(struct exchange *x, struct MHD_Response *response)
 {
     uint64_t queue = x->timing.queue_ns + (x->stream ? stream_queue_ns(x->stream) : 0);
@@ -47,8 +47,8 @@ static bool add_headers(struct exchange *x, struct MHD_Response *response)
     return done && daemon_response_add(response, HTTP_ID_HEADER, x->id) && add_timing(x, response);
 }
 
-/* Makes all pieces of a small answer one after the other. Each is made in a pooled buffer, which is aligned and large
- * enough for the longest, and copied: the answer itself is often a hundredth of that. NULL: no memory. */
+/* Computes all pieces of a small answer one after the other. Each uses a pooled buffer, which is aligned and has room
+ * for the longest piece, and is then copied: the answer itself is often a hundredth of that size. NULL: no memory. */
 static char *make_all(struct exchange *x, size_t *n_bytes)
 {
     const struct api_reply *reply = x->reply;
@@ -87,27 +87,28 @@ bool exchange_make_whole(struct exchange *x)
 
 static bool is_head(const struct exchange *x) { return strcmp(x->call.method, "HEAD") == 0; }
 
-/* The reply keeps its body until the exchange ends, after the daemon has done with it. */
+/* The reply keeps its body until the exchange ends, when the daemon no longer needs it. */
 static struct MHD_Response *light_response(struct exchange *x)
 {
     if (!exchange_make_whole(x))
         return NULL;
     size_t n = (size_t)x->reply->length;
-    if (x->call.must_not_block && !x->answering.is_kept) /* unhurried, the body may have been changed in place */
+    if (x->call.must_not_block &&
+        !x->answering.is_kept) /* computed by a worker: the body may have been changed in place */
         answers_keep(x->http->answers, &x->call, x->reply);
     n = x->reply->body ? n : 0;
     x->sending.n_sent = is_head(x) ? 0 : n;
     return daemon_response_of_bytes(x->reply->body, n);
 }
 
-/* 0.9.75: a reader that returns 0 without suspending is called again at once, for ever. */
+/* 0.9.75: a reader that returns 0 without suspending the connection is called again at once, for ever. */
 static ssize_t read_stream(void *self, uint64_t pos, char *dst, size_t room)
 {
     struct exchange *x = self;
     (void)pos;
     if (x->timing.deadline && exchange_is_late(x, clock_coarse()))
         exchange_expire(x);
-    if (exchange_is_gone(x)) /* closes before the length that was said, or without the last chunk */
+    if (exchange_is_gone(x)) /* closes before the announced length, or without the last chunk */
         return DAEMON_CUT;
     if (fairness_must_wait(x))
         return 0;
@@ -137,7 +138,7 @@ static void stream_idle(void *self) { exchange_drop(self); }
 
 static void stream_spend(void *self, uint64_t ns) { exchange_spend(self, ns); }
 
-/* For HEAD there is no stream: no piece is made, and the reader never called. */
+/* HEAD has no stream: no piece is computed, and the reader is never called. */
 static bool open_stream(struct exchange *x)
 {
     struct stream_events events = {.self = x, .ready = stream_ready, .idle = stream_idle, .spend = stream_spend};
@@ -146,10 +147,10 @@ static bool open_stream(struct exchange *x)
     return x->stream != NULL;
 }
 
-/* The block is the daemon's, so a short answer takes a short one.
+/* The block is the daemon's, so a short answer uses a short one.
  *
- * 0.9.75 ends the head of a chunked answer to HEAD with the empty chunk that would end a body: a client that keeps the
- * connection would read it in front of its next answer. So such an answer has no chunks, and closes. */
+ * 0.9.75 ends the head of a chunked answer to HEAD with the empty chunk that would end a body. A client that keeps the
+ * connection would read it before its next answer. So such an answer has no chunks, and the connection closes. */
 static size_t block_bytes(const struct api_reply *reply)
 {
     bool is_known = reply->length != API_LENGTH_UNKNOWN;
@@ -159,8 +160,9 @@ static size_t block_bytes(const struct api_reply *reply)
     return reply->length < block ? (size_t)reply->length : block;
 }
 
-/* A few pieces that are there already leave from where they were made: the daemon's block would have to be cleared
- * first, and they be copied to it. Returns how many; 0: they are not, or others wait for a share of the loop. */
+/* A few pieces that are ready are sent from their own buffers: the daemon's block would have to be cleared first, and
+ * the pieces copied to it. Returns their number; 0: they are not ready, or other streams wait for their share of the
+ * loop. */
 static unsigned parts_of(struct exchange *x, struct iovec parts[STREAM_WINDOW])
 {
     if (!x->stream || x->reply->length == API_LENGTH_UNKNOWN || fairness_share(x) < EXCHANGE_BLOCK_MAX)
@@ -188,15 +190,15 @@ static struct MHD_Response *stream_response(struct exchange *x)
     return response;
 }
 
-/* A client none of whose requests waits has a place even then: those of another cannot keep it out. So the queue may
- * be longer than --max-queue by one for each client. */
+/* A client with no waiting request always has a place, so another client's requests cannot keep it out. The queue may
+ * therefore exceed --max-queue by one for each client. */
 bool exchange_queue_is_full(const struct exchange *x)
 {
     return jobs_figures().n_waiting >= x->http->options->max_queue && workers_n_waiting(exchange_client(x)) > 0;
 }
 
-/* A stream is one of so many, and takes its first buffer and the daemon's block whatever else is at work. Given back
- * when the exchange ends. */
+/* Counts the stream, and reserves its first buffer and the daemon's block, however loaded the server is. Both are
+ * released when the exchange ends. */
 static bool admit_stream(struct exchange *x)
 {
     uint64_t n = x->reply->piece_max + block_bytes(x->reply);
@@ -217,7 +219,7 @@ static bool admit_stream(struct exchange *x)
 
 static bool is_streamed(const struct exchange *x) { return x->reply->n_pieces > 0 && !x->reply->is_light; }
 
-/* When the time is over that the body sets, which may be any number; 0: it sets none, or more than a clock will see. */
+/* The deadline that the body sets, which may be any number; 0: none, or one beyond the range of the clock. */
 static uint64_t stated_deadline(const struct exchange *x)
 {
     uint64_t received_at = x->timing.received_at;
@@ -235,7 +237,7 @@ static bool is_late(struct exchange *x)
            exchange_is_late(x, clock_now());
 }
 
-/* A 503 says when to come back; the language cannot know, the machine guesses. */
+/* A 503 states when to try again; api/ cannot know that, so the server estimates it. */
 static bool add_retry(struct exchange *x, struct MHD_Response *response)
 {
     if (!exchange_is_passing(x->reply->status))
@@ -246,7 +248,7 @@ static bool add_retry(struct exchange *x, struct MHD_Response *response)
     return daemon_response_add(response, "Retry-After", "1");
 }
 
-/* The last refusals: from here on nothing can fail. */
+/* The last refusals: after this function nothing can fail. */
 static void decide(struct exchange *x)
 {
     struct exchange_timing *timing = &x->timing;
@@ -255,7 +257,7 @@ static void decide(struct exchange *x)
     if (is_late(x))
         exchange_refuse_late(x);
     timing->decided_at = clock_now();
-    if (!timing->received_at) /* refused before all of it came */
+    if (!timing->received_at) /* refused before the whole request arrived */
         timing->received_at = timing->decided_at;
     http_phase(x->http, x->connection, HTTP_PHASE_ANSWER);
     if (is_streamed(x) && !is_head(x) && exchange_admit_stream(x) && admit_stream(x) && !open_stream(x)) {
@@ -264,7 +266,7 @@ static void decide(struct exchange *x)
     }
 }
 
-/* A kept answer whose head has been made before. */
+/* Sends a cached answer whose response is in the response cache. */
 static bool send_kept(struct exchange *x, bool *sent)
 {
     struct MHD_Response *response = response_cache_find(x);
@@ -298,7 +300,8 @@ bool exchange_send(struct exchange *x)
     if (x->state != EXCHANGE_OPENING)
         decide(x);
     if (!x->stream || stream_await(x->stream)) {
-        if (x->stream && stream_is_stale(x->stream)) /* nothing has been sent; it goes when its workers let go */
+        if (x->stream &&
+            stream_is_stale(x->stream)) /* nothing has been sent; it is freed when its workers have finished with it */
             exchange_refuse_age(x);
         return send_response(x);
     }

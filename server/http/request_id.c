@@ -1,7 +1,7 @@
-/* Owns the ids of requests that bring none. */
+/* Owns the ids of requests that have none. */
 #include "server/http/exchange.h"
 
-/* Sixteen hexadecimal digits that no other request of this process has, nor likely one of another: a mixed counter. */
+/* Sixteen hexadecimal digits from a mixed counter: unique in this process, and very likely among processes. */
 void exchange_make_id(struct http *http, char *id)
 {
     uint64_t z = http->id_seed + 0x9e3779b97f4a7c15u * ++http->n_ids;

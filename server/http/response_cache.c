@@ -1,22 +1,23 @@
-/* Owns the daemon's responses of kept answers, one loop's: made once with all their headers, queued again and again.
+/* Owns one loop's cache of the daemon's responses for cached answers: created once with all headers, queued many times.
  *
- * A response with its headers is some twenty allocations, and the daemon looks through every value for bytes that do
- * not belong there: a third of what is ours of a small request. Of a kept answer only the request's id changes; it has
- * taken no time at all, so even Server-Timing says the same each time. 0.9.75 prints the head right after the handler
- * has returned, so the id may change again as soon as the next request comes; and the value of a header is the
- * response's own copy, so an id as long as the last one, as all of ours are, is written over it. */
+ * A response with its headers takes some twenty allocations, and the daemon checks every value for forbidden bytes: a
+ * third of our own time for a small request. For a cached answer only the request's id changes; no time was spent
+ * computing, so even Server-Timing stays the same. 0.9.75 prints the head right after the handler has returned, so the
+ * id may change again when the next request arrives. The value of a header is the response's own copy, so an id of the
+ * same length as the last one, as all of ours are, is written over it. */
 #include "server/http/exchange.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* An entry holds its reply, which may have left the kept answers meanwhile: so only short ones, a megabyte at most. */
+/* An entry holds its reply, which may have been evicted from the cache of answers: so only short replies are stored, a
+ * megabyte in all. */
 enum { N_ENTRIES = 256, BODY_MAX = 4096 };
 
 struct http_kept {
     struct api_reply *reply;
     struct MHD_Response *response;
-    char *id; /* the one its header has now; the response's */
+    char *id; /* the id that its header has now; belongs to the response */
 };
 
 static struct http_kept *entry_of(const struct exchange *x)
@@ -29,7 +30,7 @@ _Static_assert(N_ENTRIES == 1 << (64 - 56), "eight bits of the hash choose the e
 
 static void drop(struct http_kept *entry)
 {
-    daemon_response_free(entry->response); /* connections that still send it have their own hold */
+    daemon_response_free(entry->response); /* connections that still send it hold their own references */
     api_reply_free(entry->reply);
     *entry = (struct http_kept){0};
 }
@@ -42,7 +43,7 @@ void response_cache_free(struct http *http)
     http->kept = NULL;
 }
 
-/* Nothing but the id tells this request's head from that of any other with this answer. */
+/* Whether only the id distinguishes this request's head from that of any other with the same answer. */
 static bool is_usual(const struct exchange *x)
 {
     return x->answering.is_kept && x->reply->length <= BODY_MAX && !*x->traceparent && !x->http->is_draining;

@@ -1,8 +1,8 @@
-/* Owns send() and sendmsg(), and with them how many bytes each connection's socket has taken.
+/* Owns send() and sendmsg(), and so counts the bytes that each connection's socket has accepted.
  *
- * What the peer has read is known of TCP (TCP_INFO); of a Unix socket the kernel says nothing of the kind. But it keeps
- * little for a reader, so what it takes goes as fast as what is read. The HTTP library does not tell how much it has
- * sent either, so its calls come by here, by the same way as guard.h's. */
+ * For TCP the kernel reports how much the peer has received (TCP_INFO); for a Unix socket it does not. But it queues
+ * little for a reader, so the bytes are accepted about as fast as they are read. The HTTP library does not report how
+ * much it has sent either, so its calls are intercepted here, in the same way as in guard.h. */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "server/http/internal.h"
 
@@ -16,7 +16,8 @@
 typedef ssize_t send_bytes(int fd, const void *bytes, size_t n, int flags);
 typedef ssize_t send_message(int fd, const struct msghdr *message, int flags);
 
-/* Those that would be called without ours, which need not be the C library's (sanitizers and tests have theirs). */
+/* The functions that would be called without ours. They are not always the C library's: sanitizers and tests interpose
+ * theirs. */
 static send_bytes *next_send;
 static send_message *next_sendmsg;
 static pthread_once_t next_once = PTHREAD_ONCE_INIT;
@@ -35,7 +36,7 @@ static ssize_t count(int fd, ssize_t n)
     return n;
 }
 
-/* Under other names in C, as in guard.c. */
+/* The C names differ from the symbols, as in guard.c. */
 ssize_t http_sent_send(int fd, const void *bytes, size_t n, int flags) __asm__("send")
     __attribute__((visibility("default")));
 ssize_t http_sent_sendmsg(int fd, const struct msghdr *message, int flags) __asm__("sendmsg")

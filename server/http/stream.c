@@ -1,8 +1,9 @@
-/* Owns the window of a streamed answer: which pieces are at work, ready, or half read.
+/* Owns the window of a streamed answer: which pieces are being computed, ready, or partly read.
  *
- * Workers make pieces ahead of the reader. Where a piece is made more quickly than it is handed over and copied (a
- * table's 512 KiB: 70 us), the reader makes it itself, in the very memory that is sent. Which of the two is better is
- * told by the piece before. An answer that is ready in the window before its head leaves from there. */
+ * Workers compute pieces ahead of the reader. If a piece is computed faster than it could be handed over and copied (a
+ * table's 512 KiB: 70 us), the reader computes it itself, directly in the memory that is sent. The time of the previous
+ * piece decides between the two. An answer that is complete within the window before its head is sent, is sent from the
+ * window. */
 #include "server/http/stream.h"
 
 #include "server/memory/admission.h"
@@ -13,14 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A piece made on the loop keeps every other connection waiting: this long at most, or the next is a worker's again. */
+/* A piece that is computed on the loop delays every other connection. If it took longer than this, a worker computes
+ * the next one. */
 enum { QUICK_PIECE_NS = 250 * 1000 };
 
 enum slot_state { SLOT_EMPTY, SLOT_AT_WORK, SLOT_READY };
 
-/* Piece i lives in slot i % STREAM_WINDOW: pieces are begun and read in order, so the slot is always free by then. */
+/* Piece i is stored in slot i % STREAM_WINDOW: pieces are begun and read in order, so the slot is free by then. */
 struct slot {
-    struct job job; /* first, so that a job's address is its slot's */
+    struct job job; /* must be first, so that a job's address is its slot's address */
     struct stream *stream;
     enum slot_state state;
     uint64_t piece;
@@ -36,15 +38,15 @@ struct stream {
     struct stream_events events;
     uint64_t next_begun, next_read; /* pieces */
     size_t read_at;                 /* within piece next_read */
-    size_t room;                    /* what the reader had for the last read */
-    bool is_quick;                  /* the piece made last was; begins with none */
-    bool is_brisk;                  /* the piece made last took less than a turn; likewise */
+    size_t room;                    /* the reader's room at the last read */
+    bool is_quick;                  /* the previous piece was computed quickly; false before the first */
+    bool is_brisk;                  /* the previous piece took less than a turn; false before the first */
     unsigned n_at_work;
-    unsigned n_held; /* buffers; the first was taken by who opened the stream, each further one for itself */
+    unsigned n_held; /* buffers; the caller of stream_new reserved the first, the stream reserves each further one */
     bool is_opening, is_waiting, failed;
     uint64_t wait_max;     /* ns */
-    atomic_bool is_stale;  /* by a worker: the first piece came to it too late */
-    atomic_bool cancelled; /* read by workers: a queued piece of a client that left costs nothing */
+    atomic_bool is_stale;  /* set by a worker: the first piece waited too long for it */
+    atomic_bool cancelled; /* read by workers: a queued piece for a client that has left is skipped */
     uint64_t work_ns, queue_ns;
     struct slot slots[STREAM_WINDOW];
 };
@@ -55,7 +57,7 @@ static bool is_cancelled(void *self)
     return atomic_load_explicit(&stream->cancelled, memory_order_relaxed);
 }
 
-/* What the language asks while it makes a piece: some take seconds. */
+/* api/ calls this while it computes a piece: some take seconds. */
 static bool breathe(void *stream) /* worker */
 {
     jobs_breathe();
@@ -77,9 +79,8 @@ static void make_piece(struct job *job) /* worker */
     pe_watch(NULL, NULL);
 }
 
-/* NULL: not now; must as in pool_get. A further one is work ahead of the reader: short of memory a stream can do
- * without.
- */
+/* NULL: not available now; must as in pool_get. Buffers after the first only let workers compute ahead: without memory
+ * the stream continues with fewer. */
 static char *take_buffer(struct stream *stream, bool must)
 {
     size_t n = stream->reply->piece_max;
@@ -117,8 +118,9 @@ static void note_work(struct stream *stream, uint64_t ns)
     stream->is_quick = stream->reply->is_quick && ns <= QUICK_PIECE_NS;
 }
 
-/* What the owner waits for: the next piece. While the stream opens, of a short answer all pieces that are at work: its
- * first bytes (the braces before JSON's numbers) are of no use alone, and then the head can say what all has taken. */
+/* Whether the next piece, for which the owner waits, is ready. Before the first read of a short answer, all pieces
+ * being computed must be ready: its first bytes (the braces before JSON's numbers) are of no use alone, and the head
+ * can then report the time of all. */
 static bool is_there(const struct stream *stream)
 {
     bool is_short = stream->is_opening && stream->reply->n_pieces <= STREAM_WINDOW;
@@ -141,31 +143,32 @@ static void piece_done(struct job *job)
             stream->events.idle(stream->events.self);
         return;
     }
-    begin_pieces(stream); /* the next may have waited for this one */
+    begin_pieces(stream); /* the next piece may have waited for this one */
     if (stream->is_waiting && is_there(stream)) {
         stream->is_waiting = false;
         stream->events.ready(stream->events.self);
     }
 }
 
-/* A piece that would repeat the work of others waits until none is at work; those after it wait with it. So do pieces
- * of more than a turn while there is no worker free for them: in turns with each other, all would be ready late. */
+/* A piece that would repeat the work of others waits until none is being computed; later pieces wait too. The same
+ * holds for pieces of more than a turn while no worker is free for them: taking turns with each other, all would be
+ * ready late. */
 static bool must_wait(const struct stream *stream)
 {
     bool is_crowded = !stream->is_brisk && !jobs_have_room();
     return stream->n_at_work > 0 && (is_crowded || api_reply_waits(stream->reply, stream->next_begun));
 }
 
-/* Whether the reader makes pieces itself, once it has read those of the window. At the end of the body it has room for
- * what is left only: the last piece takes a buffer, like a worker's. */
+/* Whether the reader computes pieces itself, once it has read those in the window. At the end of the body it only has
+ * room for the remaining bytes: the last piece needs a buffer, like a worker's. */
 static bool is_made_by_reader(const struct stream *stream)
 {
     bool is_last = stream->next_read + 1 == stream->reply->n_pieces;
     return stream->is_quick && (stream->room >= stream->reply->piece_max || is_last);
 }
 
-/* Begins pieces until the window is full, the next must wait, or the pool says no. A stream with nothing in its window
- * gets a buffer whatever the budget: otherwise clients that read slowly would keep all others waiting. */
+/* Begins pieces until the window is full, the next piece must wait, or the pool refuses a buffer. A stream with an
+ * empty window gets a buffer whatever the budget: otherwise clients that read slowly would block all others. */
 static void begin_pieces(struct stream *stream)
 {
     while (!stream_is_stale(stream) && !is_made_by_reader(stream) && stream->next_begun < stream->reply->n_pieces &&
@@ -191,7 +194,7 @@ static void begin_pieces(struct stream *stream)
     }
 }
 
-/* The next piece, which no worker has, now. */
+/* Computes the next piece, which no worker has begun, immediately. */
 static size_t make_here(struct stream *stream, char *dst)
 {
     uint64_t begun_at = clock_now();
@@ -202,7 +205,7 @@ static size_t make_here(struct stream *stream, char *dst)
     return n;
 }
 
-/* False: no memory, which the first piece cannot do without. */
+/* False: no memory; the first piece cannot be computed without it. */
 static bool make_slot_here(struct stream *stream)
 {
     struct slot *slot = &stream->slots[stream->next_begun % STREAM_WINDOW];
@@ -217,7 +220,7 @@ static bool make_slot_here(struct stream *stream)
     return true;
 }
 
-/* Whether the piece to be read next is the reader's to make, who has this much room. */
+/* Whether the reader, which has this much room, is to compute the piece that is read next. */
 static bool is_mine_now(struct stream *stream, size_t room)
 {
     stream->is_opening = false;
@@ -225,8 +228,8 @@ static bool is_mine_now(struct stream *stream, size_t room)
     return is_made_by_reader(stream) && stream->next_begun == stream->next_read && !stream_at_end(stream);
 }
 
-/* Of what is quick the first piece is made at once, and of a short answer all, so that its head can say what they have
- * taken: a worker would wake up for longer than it works. */
+/* If pieces are quick to compute, the first one, and all of a short answer, are computed at once, so that the head can
+ * report their time: waking up a worker would take longer than the work. */
 static void begin(struct stream *stream)
 {
     uint64_t n = stream->reply->n_pieces <= STREAM_WINDOW ? stream->reply->n_pieces : 1;
@@ -305,7 +308,7 @@ size_t stream_read(struct stream *stream, char *dst, size_t room)
     }
     if (is_mine)
         make_slot_here(stream);
-    begin_pieces(stream); /* those that were the reader's to make, if they no longer are */
+    begin_pieces(stream); /* begins the pieces that were left to the reader, if they no longer are */
     while (n < room && !stream_at_end(stream)) {
         struct slot *slot = slot_to_read(stream);
         if (slot->state != SLOT_READY)

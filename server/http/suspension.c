@@ -1,10 +1,10 @@
-/* Owns setting a request aside while its answer needs time, and waking it. Until then it waits for a worker, for room
- * in its socket (chunks.c), or in the line of streams that have had their share (fairness.c). */
+/* Owns suspending a request while its answer needs time, and resuming it. It waits for a worker, for room in its socket
+ * (chunks.c), or in the queue of streams that have had their share (fairness.c). */
 #include "server/http/exchange.h"
 
 #include <assert.h>
 
-/* How soon a client that leaves is noticed; a hundred connections are looked at in 20 us. */
+/* How soon a client that leaves is detected; checking a hundred connections takes 20 us. */
 enum { WATCH_MS = 50 };
 
 /* ---- The line of streams --------------------------------------------------------------------------------------- */
@@ -61,9 +61,9 @@ void exchange_suspend_in_line(struct exchange *x)
     enter_line(x);
 }
 
-/* 0.9.75: a connection that is suspended in the turn in which its request was read is read from again when it is
- * resumed, and closed if its client has closed its sending side. Left to wait for a turn it is known to read nothing.
- */
+/* 0.9.75: a connection that is suspended in the turn in which its request was read is read again when it is resumed,
+ * and closed if its client has closed its sending side. If it waits for one turn first, the daemon knows that there is
+ * nothing to read. */
 bool exchange_settle(struct exchange *x)
 {
     bool was_settled = x->waiting.is_settled;
@@ -71,7 +71,7 @@ bool exchange_settle(struct exchange *x)
     return was_settled;
 }
 
-/* 0.9.75: without threads of its own the daemon has nothing that would wake it. */
+/* 0.9.75: a daemon without its own threads has nothing that would wake it. */
 static void wake(struct http_connection *connection, struct MHD_Connection *mhd)
 {
     daemon_resume(mhd);
@@ -79,7 +79,7 @@ static void wake(struct http_connection *connection, struct MHD_Connection *mhd)
     connection->daemon->driven.wants_run = true;
 }
 
-/* The socket is the daemon's again, if chunks.c has had it. */
+/* Returns the socket to the daemon, if chunks.c has used it. */
 static void stop_watch(struct http_chunks *chunks)
 {
     jobs_watch_free(chunks->watch);

@@ -1,4 +1,4 @@
-/* Owns the reading of certificate and key, at the start and again. */
+/* Owns reading the certificate and key, at the start and on reload. */
 #define _DEFAULT_SOURCE /* explicit_bzero */
 #include "server/http/tls.h"
 
@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FILE_BYTES_MAX = 1 << 20 }; /* a chain of certificates has some ten thousand */
+enum { FILE_BYTES_MAX = 1 << 20 }; /* a chain of certificates has some ten thousand bytes */
 
-/* The whole text, NULL: errno says why not. */
+/* The whole text; NULL: errno gives the reason. */
 static char *read_text(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -82,9 +82,9 @@ static void wipe(struct tls *tls)
 
 /* ---- Reading again ---------------------------------------------------------------------------------------------- */
 
-/* 0.9.75 gives every session what the daemon was started with, and tells us of the connection before its handshake:
- * then the session can be given something else. A session only points to it, and no one says when the last one ends; so
- * each is kept until the end. They are some kilobytes, and certificates change a few times a year. */
+/* 0.9.75 gives every session the credentials of the daemon's start, but reports a connection before its handshake, when
+ * the session can be given others. A session only points to its credentials, and its end is not reported, so all of
+ * them are kept until the process ends. They take some kilobytes, and certificates change a few times a year. */
 struct tls_renewed {
     struct tls_renewed *before;
     struct tls files;
@@ -96,7 +96,8 @@ static bool is_same(const struct tls *a, const struct tls *b)
     return strcmp(a->cert, b->cert) == 0 && strcmp(a->key, b->key) == 0;
 }
 
-/* Whether a chain can be read: what credentials are made from is not freed (3.7.9) where it cannot. */
+/* Whether the chain can be parsed. It is checked first because GnuTLS (3.7.9) leaks credentials whose chain cannot
+ * be. */
 static int read_chain(const gnutls_datum_t *pem)
 {
     gnutls_x509_crt_t *chain;
@@ -110,7 +111,7 @@ static int read_chain(const gnutls_datum_t *pem)
     return GNUTLS_E_SUCCESS;
 }
 
-/* What GnuTLS says of them; GNUTLS_E_SUCCESS: credentials are made. */
+/* Returns GnuTLS's code; GNUTLS_E_SUCCESS: the credentials were created. */
 static int dress_up(struct tls_renewed *renewed)
 {
     gnutls_datum_t cert = {(unsigned char *)renewed->files.cert, (unsigned)strlen(renewed->files.cert)};

@@ -1,5 +1,5 @@
-/* The certificate and its key, as the files have them; what they are worth GnuTLS says: to the HTTP library at the
- * start, to us when they are read again. */
+/* The certificate and its key, as the files contain them. GnuTLS checks them: for the HTTP library at the start, and
+ * here on reload. */
 #ifndef SERVER_HTTP_TLS_H
 #define SERVER_HTTP_TLS_H
 
@@ -9,21 +9,21 @@
 struct tls_renewed;
 
 struct tls {
-    char *cert, *key;                    /* PEM texts of the start; NULL: none */
-    struct tls_renewed *_Atomic renewed; /* what has been read since, the newest first; NULL: nothing */
+    char *cert, *key;                    /* PEM texts read at the start; NULL: none */
+    struct tls_renewed *_Atomic renewed; /* credentials read since then, newest first; NULL: none */
 };
 
-/* Reads both files ("" and "": none, plain HTTP). False: error[] of n_error bytes says why. */
+/* Reads both files ("" and "": none, plain HTTP). False: error[] of n_error bytes gives the reason. */
 bool tls_read(struct tls *tls, const char *cert_path, const char *key_path, char *error, size_t n_error);
 
-/* Reads them again: what has changed and is good is shown to clients that come from now on; what is not is left alone.
- * The log says which. One call at a time, on any thread but the loops'. */
+/* Reads the files again. If they have changed and are valid, new clients get them; otherwise nothing changes. Logs the
+ * result. One call at a time, on any thread but the loops'. */
 void tls_reread(struct tls *tls, const char *cert_path, const char *key_path);
 
-/* Lets a connection's GnuTLS session, before its handshake, show what has been read last. Any thread. */
+/* Gives a connection's GnuTLS session the newest credentials, before its handshake. Any thread. */
 void tls_dress(const struct tls *tls, void *session);
 
-/* Before the first handshake: short of memory one connection ends, not the process. */
+/* Call it before the first handshake: when memory is short, one connection then fails instead of the process. */
 void tls_reserve_numbers(void);
 
 void tls_drop(struct tls *tls); /* wipes the key */

@@ -1,7 +1,7 @@
-/* Owns the memory of the large numbers of TLS, when there is none.
+/* Owns a reserve of memory for the large numbers of TLS.
  *
- * GnuTLS refuses a handshake that it has no memory for, but computes with GMP, which ends the process. The numbers of a
- * handshake are small and short-lived, so those that malloc does not give come from a reserve. */
+ * GnuTLS refuses a handshake for which it has no memory, but it computes with GMP, which ends the process. The numbers
+ * of a handshake are small and short-lived, so when malloc fails they are allocated from a reserve. */
 #define _GNU_SOURCE /* explicit_bzero, RTLD_DEFAULT */
 #include "server/http/tls.h"
 
@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOT_BYTES = 8192, N_SLOTS = 64 }; /* a product of two numbers of RSA with 16384 bits is half as long */
+enum { SLOT_BYTES = 8192, N_SLOTS = 64 }; /* a product of two numbers for RSA with 16384 bits is half as long */
 
-static _Alignas(64) char slots[N_SLOTS][SLOT_BYTES]; /* takes memory only once it is used */
-static _Atomic uint64_t used;                        /* one bit a slot */
+static _Alignas(64) char slots[N_SLOTS][SLOT_BYTES]; /* takes physical memory only once it is used */
+static _Atomic uint64_t used;                        /* one bit per slot */
 
 static bool is_slot(const void *block)
 {
@@ -33,7 +33,7 @@ static void *take_slot(size_t n)
     }
     log_error("no memory for a TLS handshake: %zu bytes", n);
     log_flush_all(1000);
-    abort(); /* as GMP would: it cannot be told */
+    abort(); /* as GMP would do: its callers cannot handle a failure */
 }
 
 static void *allocate(size_t n)
@@ -42,7 +42,7 @@ static void *allocate(size_t n)
     return block ? block : take_slot(n);
 }
 
-/* They may be parts of keys. */
+/* The numbers may be parts of keys, so they are wiped. */
 static void release(void *block, size_t n)
 {
     if (!is_slot(block)) {
@@ -66,7 +66,7 @@ static void *resize(void *block, size_t n_before, size_t n)
     return moved;
 }
 
-/* GMP's header is not needed, nor the library where there is no TLS. */
+/* GMP's header is not needed, nor is the library if there is no TLS. */
 void tls_reserve_numbers(void)
 {
     typedef void set_functions(void *(*)(size_t), void *(*)(void *, size_t, size_t), void (*)(void *, size_t));

@@ -1,4 +1,4 @@
-/* Time as the server measures it: nanoseconds of a clock that never jumps. */
+/* The server's clock: monotonic, in nanoseconds; it never jumps. */
 #ifndef SERVER_CLOCK_H
 #define SERVER_CLOCK_H
 
@@ -15,8 +15,8 @@ static inline uint64_t clock_now(void)
     return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* The same clock as of the last tick, up to some milliseconds ago, for a fifth of the cost: good enough for deadlines
- * of seconds, which every request sets several times. */
+/* The same clock as of the last tick, up to some milliseconds ago, at a fifth of the cost. This is accurate enough for
+ * deadlines of seconds, of which every request sets several. */
 static inline uint64_t clock_coarse(void)
 {
     struct timespec t;
@@ -24,8 +24,8 @@ static inline uint64_t clock_coarse(void)
     return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
 }
 
-/* Writes a duration as milliseconds with three digits after the point, "12.034"; returns the end (a NUL stands there).
- * Every request prints half a dozen of these, and printf takes a microsecond for a double. */
+/* Prints a duration as milliseconds with three decimals, "12.034"; returns the end (where a NUL stands). Every request
+ * prints half a dozen of these, and printf takes a microsecond for a double. */
 enum { CLOCK_MS_BYTES = 24 };
 
 static inline char *clock_print_ms(char *dst, uint64_t ns)

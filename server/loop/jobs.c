@@ -23,7 +23,7 @@
 
 enum { LOG_GRACE_MS = 1000, WAIT_NS = 50 * 1000 };
 
-/* Handles are closed asynchronously, so each lives in a list until the loop has let go of it. */
+/* libuv closes handles asynchronously, so each handle stays in a list until the loop has released it. */
 struct jobs_timer {
     uv_timer_t handle;
     void (*fire)(void *self);
@@ -55,7 +55,7 @@ struct jobs {
     uv_async_t stop; /* also keeps the loop alive */
     uv_async_t posted;
     pthread_mutex_t calls_lock;
-    struct jobs_call *calls, **calls_end; /* posted, not yet made; first in, first out */
+    struct jobs_call *calls, **calls_end; /* posted, not yet executed; first in, first out */
     size_t n_jobs;                        /* submitted, done() not yet called */
     struct driven driven[JOBS_DRIVEN_MAX];
     size_t n_driven;
@@ -69,8 +69,8 @@ struct jobs {
     struct jobs_signal *signals;
 };
 
-/* Worker figures: written by workers and loops, read by whoever prints the metrics. Relaxed order: nothing depends on
- * two of them agreeing. */
+/* Worker figures: written by workers and loops, read by the thread that prints the metrics. Relaxed order is enough,
+ * because no reader depends on two figures being consistent. */
 static struct {
     atomic_uint_fast64_t n_queued, n_waiting, n_busy, n_done, busy_ns;
 } figures;
@@ -95,7 +95,8 @@ struct jobs_figures jobs_figures(void)
     };
 }
 
-/* What libuv says nothing of before it aborts: the table of what a loop watches, while the loop is made. */
+/* Allocator for libuv while the loop is created: logs a failure and exits, because libuv would abort without a message
+ * when its table of watched descriptors cannot grow. */
 static void *grow(void *block, size_t n)
 {
     void *grown = realloc(block, n);
@@ -115,7 +116,7 @@ static void job_done(struct jobs_call *call)
     job->done(job);
 }
 
-/* Takes note of what has been computed since the last time. */
+/* Charges the computing time since the last call. */
 static void note_work(struct job *job, uint64_t now)
 {
     uint64_t ns = now - job->settled_at;
@@ -189,8 +190,8 @@ static bool give_turn(struct job *job, uint64_t now)
     return is_given;
 }
 
-/* Asked every few microseconds. What is computed is also noted while nobody else waits: a quota that is used up shows
- * before a long job ends. */
+/* Called every few microseconds. It charges the computing time even when no other job waits, so that a used-up quota is
+ * seen before a long job ends. */
 void jobs_breathe(void)
 {
     struct job *job = workers_job();
@@ -228,7 +229,7 @@ static void *work_aside(void *self)
     return NULL;
 }
 
-/* Signals are the first I/O thread's. The thread does not look at its own name, which may not be written yet. */
+/* Only the first I/O thread receives signals. The thread does not read its own name, which may not be written yet. */
 void jobs_submit_aside(struct jobs *jobs, struct job *job)
 {
     pthread_t thread;
@@ -272,7 +273,7 @@ static void on_alarm(uv_timer_t *handle) { drive_all(handle->data); }
 
 static void on_again(uv_idle_t *handle) { drive_all(handle->data); }
 
-/* An idle handle makes the loop poll without sleeping, and is called on every turn. */
+/* An active idle handle makes the loop poll without sleeping, and is called on every turn. */
 static void keep_awake(struct jobs *jobs, bool awake)
 {
     if (awake)
@@ -281,10 +282,10 @@ static void keep_awake(struct jobs *jobs, bool awake)
         uv_idle_stop(&jobs->again);
 }
 
-/* The daemon's sockets are edge-triggered: data it has not read yet makes no second event, so its own timeout (0: call
- * me again) must be obeyed, and a connection that was resumed or closed makes no event at all (wants_run). A few rounds
- * are enough for what one round sets off; the rest may wait until the loop has looked at its other descriptors.
- * Returns whether the object has a time, and takes it into *ms if that is earlier. */
+/* The daemon's sockets are edge-triggered: data that it has not read yet causes no second event, so its own timeout (0:
+ * run again at once) must be obeyed; a connection that was resumed or closed causes no event at all (wants_run). One
+ * run may make others necessary, so a few rounds are made here; the rest wait until the loop has polled its other
+ * descriptors. Returns whether the object has a timeout, and stores it in *ms if it is earlier. */
 static bool settle(struct jobs_driven *object, uint64_t *ms)
 {
     enum { ROUNDS_MAX = 4 };
@@ -334,7 +335,7 @@ bool jobs_drive(struct jobs *jobs, struct jobs_driven *object)
 
 static void on_watch(uv_poll_t *handle, int status, int events)
 {
-    (void)status, (void)events; /* an error is found by whoever reads */
+    (void)status, (void)events; /* the reader of the descriptor finds the error */
     struct jobs_watch *watch = handle->data;
     watch->fire(watch->self);
 }
@@ -368,17 +369,18 @@ static void free_watch(uv_handle_t *handle) { free(handle->data); }
 void jobs_watch_free(struct jobs_watch *watch)
 {
     if (watch)
-        uv_close((uv_handle_t *)&watch->handle, free_watch); /* the descriptor is let go of at once, the memory later */
+        uv_close((uv_handle_t *)&watch->handle, free_watch); /* the descriptor is released at once, the memory later */
 }
 
 /* ---- Calls from other threads ---------------------------------------------------------------------------------- */
 
-/* Once the lock is let go of, the loop may make the call and, if it was the last, end: so it is woken before. */
+/* The loop is woken before the lock is released: after that it may execute the call and, if this was the last one,
+ * end. */
 void jobs_post(struct jobs *jobs, struct jobs_call *call)
 {
     call->next = NULL;
     pthread_mutex_lock(&jobs->calls_lock);
-    bool is_awake = jobs->calls; /* somebody has woken it for these */
+    bool is_awake = jobs->calls; /* the loop has already been woken for these */
     *jobs->calls_end = call;
     jobs->calls_end = &call->next;
     if (!is_awake)
@@ -431,7 +433,7 @@ struct jobs_timer *jobs_timer_new(struct jobs *jobs, void (*fire)(void *self), v
 
 void jobs_timer_start(struct jobs_timer *timer, uint64_t first_ms, uint64_t repeat_ms)
 {
-    uv_update_time(timer->handle.loop); /* libuv counts from its cached time, which a long callback leaves behind */
+    uv_update_time(timer->handle.loop); /* libuv counts from its cached time, which a long callback makes old */
     uv_timer_start(&timer->handle, on_timer, first_ms, repeat_ms);
 }
 
@@ -459,8 +461,8 @@ bool jobs_on_signal(struct jobs *jobs, int signum, void (*fire)(void *self, int 
 
 /* ---- The loop -------------------------------------------------------------------------------------------------- */
 
-/* libuv keeps what it watches in a table by descriptor, and aborts the process when that cannot grow. So it grows here,
- * once, by a watch of the highest descriptor there may be. */
+/* libuv keeps the watched descriptors in a table indexed by descriptor, and aborts the process if the table cannot
+ * grow. So it is grown once, here, by watching the highest possible descriptor. */
 static bool make_room(struct jobs *jobs, size_t n_fds)
 {
     struct rlimit limit;
@@ -526,7 +528,7 @@ void jobs_free(struct jobs *jobs)
     uv_walk(&jobs->loop, close_handle, &jobs->posted);
     while (jobs->n_jobs > 0)
         uv_run(&jobs->loop, UV_RUN_ONCE);
-    make_calls(jobs); /* which the last of them have posted */
+    make_calls(jobs); /* the last jobs may have posted calls */
     uv_close((uv_handle_t *)&jobs->posted, NULL);
     uv_run(&jobs->loop, UV_RUN_DEFAULT); /* ends when the last handle is closed */
     int busy = uv_loop_close(&jobs->loop);

@@ -1,13 +1,14 @@
-/* Owns the worker threads and whose turn it is at them.
+/* Owns the worker threads and the order in which jobs get a turn.
  *
- * There are as many seats as --workers says: so many jobs compute at a time. There are more threads than seats. A job
- * that has computed for long enough gives its seat to the job whose turn it is, and its thread sleeps with all that it
- * has at hand until its own turn comes: so any computation can be cut where it asks whether it is still wanted, and
- * none has to be written as one that stops and goes on. Threads begun for that stay for the next time.
+ * --workers sets the number of seats, i.e. of jobs that compute at a time. There are more threads than seats. A job
+ * whose turn has ended passes its seat to the next job, and its thread sleeps, with its stack intact, until its own
+ * next turn. So a computation can be preempted wherever it checks for cancellation, and none has to be written as a
+ * state machine. Threads that were started for this are kept for later use.
  *
- * Whose turn it is: clients in a circle. Of one client's jobs the one that has waited longest, whether begun or not; so
- * its small requests do not wait for its large ones to end. But a client may have begun only so many (begun_max), and
- * beyond that its begun ones come first: each begun job holds a thread. */
+ * Clients take turns in a circle. Within a client, the job that has waited longest runs next, whether it has been
+ * started or not, so the client's small requests do not wait for its large ones to end. But a client may have only a
+ * limited number of started jobs (begun_max), because each of them occupies a thread; beyond that number, its started
+ * jobs run first. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/loop/workers.h"
 
@@ -21,10 +22,10 @@
 
 enum {
     N_BUCKETS = 1024,
-    /* Threads beside those that compute. One that sleeps takes 10 KiB of memory, and as much again of the kernel's. */
+    /* Threads besides those that compute. A sleeping thread takes 10 KiB of memory, and as much again in the kernel. */
     PARKED_MAX = 128,
-    /* A client may have begun one in so many of the places that are free: alone 14, beside seven others 8 each. So
-     * there is a place left for whoever comes until more than a hundred clients have long work at a time. */
+    /* A client may occupy one in SHARE of the free places: 14 if it is alone, 8 each beside seven others. So a place
+     * remains for a new client until more than a hundred clients have long work at the same time. */
     SHARE = 8
 };
 
@@ -32,19 +33,19 @@ enum { FRESH, PARKED };
 
 struct worker {
     pthread_t thread;
-    pthread_cond_t wake; /* it has got a seat, or all end */
-    struct job *job;     /* at work, or parked; NULL: idle */
+    pthread_cond_t wake; /* the thread has got a seat, or all threads end */
+    struct job *job;     /* running, or parked; NULL: idle */
     bool has_seat;
     struct worker *next, *next_idle;
 };
 
 static struct {
-    pthread_mutex_t lock; /* of all that follows */
+    pthread_mutex_t lock; /* protects all fields below */
     struct job *buckets[N_BUCKETS];
     struct job *first_turn, *last_turn;
     uint64_t n_tickets;
     struct worker *workers, *idle;
-    size_t n_max, n_threads; /* seats; threads that run */
+    size_t n_max, n_threads; /* seats; running threads */
     bool is_ending;
     void (*run)(struct job *job);
     /* Also read without the lock: */
@@ -60,10 +61,11 @@ static size_t seen(atomic_size_t *count) { return atomic_load_explicit(count, me
 
 static struct job **bucket_of(uint64_t client)
 {
-    return &pool.buckets[siphash_secret(&client, sizeof client) % N_BUCKETS]; /* addresses can be chosen to meet */
+    return &pool.buckets[siphash_secret(&client, sizeof client) %
+                         N_BUCKETS]; /* clients can choose addresses, so the hash has a secret key */
 }
 
-/* One of the client's jobs has its turn in `turn`; NULL: it has none waiting. */
+/* The client's job whose `turn` holds the client's place; NULL: the client has no waiting job. */
 static struct job *host_of(uint64_t client)
 {
     struct job *host = *bucket_of(client);
@@ -72,7 +74,7 @@ static struct job *host_of(uint64_t client)
     return host;
 }
 
-/* Gives the client of this host a turn after all others. */
+/* Puts the client of this host at the end of the circle. */
 static void enter(struct job *host)
 {
     struct job **bucket = bucket_of(host->client);
@@ -119,7 +121,8 @@ static void push(struct job *job, int kind)
     atomic_fetch_add_explicit(&pool.n_parked, kind == PARKED, memory_order_relaxed);
 }
 
-/* The host's oldest job of this kind. Its client's next one, if any, waits until all others have had their turn. */
+/* Removes the host's oldest job of this kind. The client's next job, if any, waits until all other clients have had
+ * their turn. */
 static struct job *pop(struct job *host, struct job *before, int kind)
 {
     leave(host, before);
@@ -153,7 +156,7 @@ static int kind_of_next(const struct job_turn *turn)
     return turn->n_parked >= begun_max() || parked->ticket < fresh->ticket ? PARKED : FRESH;
 }
 
-/* The first in the circle that needs no thread. */
+/* Removes the first job in the circle that already has a thread. */
 static struct job *pop_parked(void)
 {
     struct job *host = pool.first_turn, *before = NULL;

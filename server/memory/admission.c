@@ -1,4 +1,4 @@
-/* Owns the account of memory and streams that requests at hand have taken. */
+/* Owns the account of the memory and streams that current requests have reserved. */
 #include "server/memory/admission.h"
 
 #include "server/memory/shares.h"
@@ -9,7 +9,7 @@
 
 static struct {
     uint64_t max_memory, max_streams;
-    atomic_uint_fast64_t memory, bodies, n_streams; /* bodies: of memory */
+    atomic_uint_fast64_t memory, bodies, n_streams; /* bodies: the part of memory reserved for bodies */
 } account = {.max_memory = UINT64_MAX, .max_streams = UINT64_MAX};
 
 void admission_setup(uint64_t max_memory, uint64_t max_streams)
@@ -27,7 +27,7 @@ static uint64_t taken_of(const atomic_uint_fast64_t *taken)
     return atomic_load_explicit(taken, memory_order_relaxed);
 }
 
-/* What is left up to max; both may change at any time. */
+/* The part of max that is not reserved; both values may change at any time. */
 static uint64_t free_of(const atomic_uint_fast64_t *taken, uint64_t max)
 {
     uint64_t now = taken_of(taken);
@@ -40,8 +40,8 @@ static void give(atomic_uint_fast64_t *taken, uint64_t n)
         atomic_fetch_sub_explicit(taken, n, memory_order_relaxed);
 }
 
-/* Adds first and looks then: two who ask at once may both be refused where one would have fitted, but never both be
- * served where only one fits. */
+/* Adds first, then checks. Two concurrent callers may both be refused where one would have fitted, but they can never
+ * both succeed where only one fits. */
 static bool take(atomic_uint_fast64_t *taken, uint64_t n, uint64_t max)
 {
     if (n > max)
@@ -53,7 +53,7 @@ static bool take(atomic_uint_fast64_t *taken, uint64_t n, uint64_t max)
     return false;
 }
 
-/* The same for a client, which has its share of max. */
+/* The same for a client, which also must stay within its share of max. */
 static bool take_share(atomic_uint_fast64_t *taken, enum share share, uint64_t client, uint64_t n, uint64_t max)
 {
     if (!take(taken, n, max))
@@ -156,7 +156,8 @@ struct admission_refusal admission_refuse_memory(uint64_t client, const char *wh
     return refusal;
 }
 
-/* A client's first stream is never over its share: if there is room for it, what it lacks is memory to count it. */
+/* A client's first stream is never over its share. So if there is room for the stream, what was missing is memory for
+ * its entry in the table of clients. */
 struct admission_refusal admission_refuse_stream(uint64_t client)
 {
     uint64_t n_own = shares_held(SHARE_STREAMS, client), n_all = taken_of(&account.n_streams);

@@ -1,5 +1,5 @@
-/* Owns body buffers: the heap for small ones, their own pages for large ones, which can then grow without copying and
- * go back to the system at once, but for one that is kept for the next body. */
+/* Owns body buffers. Small ones are on the heap. Large ones have their own pages: they can grow without copying, and go
+ * back to the system at once, except for one mapping that is kept for the next body. */
 #define _GNU_SOURCE /* mremap */
 #include "server/memory/body.h"
 
@@ -10,25 +10,25 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Where pages of one's own begin to pay: a mapping costs a few system calls, a heap block of this size may stay
- * resident. */
+/* From this size on, a mapping of its own pays off: it costs a few system calls, while a heap block of this size may
+ * stay resident. */
 enum { MAPPED_MIN = 256 * 1024, FIRST_ROOM = 4096, SPARE_MAX = 32 * 1024 * 1024 };
 
-/* What a body takes of --max-memory goes up with what has come. Its first bytes nobody has to share: a small request is
- * served whatever its client holds, and the connection itself costs as much. */
+/* A body reserves part of --max-memory in proportion to the bytes that have arrived. Its first bytes do not count for
+ * the client's share: a small request is served whatever its client holds, and the connection itself costs as much. */
 enum { STEP = 16 * 1024, UNSHARED = 16 * 1024, HUGE_PAGE = 2 * 1024 * 1024 };
 
 static bool is_mapped(size_t room) { return room >= MAPPED_MIN; }
 
-/* Pages that the kernel must clear take as long as receiving a body into them, so the last pages are kept, one mapping
- * for all loops. They are marked as free: the kernel takes them if it is short of memory. */
+/* Clearing pages in the kernel takes as long as receiving a body into them, so the last pages are kept, one mapping for
+ * all loops. They are marked as free, so the kernel may reclaim them if memory is short. */
 static struct {
     pthread_mutex_t lock;
     char *bytes;
     size_t room;
 } spare = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Only if it fits: a small body shall not hold many pages. NULL otherwise. */
+/* Takes the spare mapping only if it fits: a small body must not occupy many pages. NULL otherwise. */
 static char *take_spare(size_t n_bytes, size_t *room)
 {
     char *bytes = NULL;
@@ -42,7 +42,7 @@ static char *take_spare(size_t n_bytes, size_t *room)
     return bytes;
 }
 
-/* The new one stays, the old one goes: what comes next is most likely of the size of what came last. */
+/* Keeps the new mapping and drops the old one, because the next body most likely has the size of the last one. */
 static void keep_spare(char *bytes, size_t room)
 {
     if (room <= SPARE_MAX) {
@@ -65,7 +65,8 @@ static char *map_new(size_t room)
     char *bytes = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (bytes == MAP_FAILED)
         return NULL;
-    madvise(bytes, room, MADV_NOHUGEPAGE); /* the first byte of a body that never comes would cost one */
+    madvise(bytes, room,
+            MADV_NOHUGEPAGE); /* otherwise the first byte of a body that never continues would cost a whole huge page */
     return bytes;
 }
 
@@ -96,14 +97,15 @@ static bool take_up_to(struct body *body, uint64_t n)
     return true;
 }
 
-/* Fresh small pages cost more than the copy into them. A kernel without huge pages refuses, which is no harm. */
+/* Clearing many small pages costs more than copying the body into them. A kernel without huge pages rejects the advice,
+ * which does no harm. */
 static void use_huge_pages(struct body *body)
 {
     if (is_mapped(body->room) && body->n_taken >= HUGE_PAGE)
         madvise(body->bytes, body->room, MADV_HUGEPAGE);
 }
 
-/* An eighth more than needed, and from the first huge page on whole ones. */
+/* Adds an eighth; from the first huge page on, rounds up to whole huge pages. */
 static uint64_t with_margin(uint64_t n)
 {
     n += n / 8 + STEP;
@@ -129,7 +131,8 @@ bool body_may_come(const struct body *body, uint64_t n_bytes)
     return admission_fits_body(body->client, shared_of(n_bytes));
 }
 
-/* A spare one has pages that are not taken for; they are marked as free, and the kernel takes them when it is short. */
+/* A spare mapping has pages that are not reserved in the account. They are marked as free, so the kernel reclaims them
+ * if memory is short. */
 static bool make_room(struct body *body, size_t n_bytes)
 {
     if (n_bytes <= body->room)

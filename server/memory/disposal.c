@@ -1,4 +1,4 @@
-/* Owns the thread that frees what is large. */
+/* Owns the thread that frees large memory. */
 #define _GNU_SOURCE /* pthread_setname_np */
 #include "server/memory/disposal.h"
 
@@ -48,7 +48,7 @@ static void *run(void *unused)
     return unused;
 }
 
-/* Signals are the first I/O thread's. */
+/* Only the first I/O thread receives signals. */
 static bool start(void)
 {
     sigset_t all, before;

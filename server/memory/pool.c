@@ -1,4 +1,4 @@
-/* Owns the piece buffers: maps them, keeps a few for reuse, counts them against the budget. */
+/* Owns the piece buffers: maps them, keeps a few for reuse, and counts them against the budget. */
 #include "server/memory/pool.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ struct kept {
 };
 
 struct pool {
-    uint64_t budget_bytes, used_bytes; /* used: handed out */
+    uint64_t budget_bytes, used_bytes; /* used_bytes: buffers handed out */
     uint64_t kept_bytes;
     struct kept kept[N_KEPT_MAX];
     size_t n_kept;
@@ -49,7 +49,7 @@ void pool_free(struct pool *pool)
 
 static size_t round_up(size_t n_bytes) { return (n_bytes + UNIT_BYTES - 1) / UNIT_BYTES * UNIT_BYTES; }
 
-/* Last in, first out: the buffer used last is the one most likely still in the cache. */
+/* Last in, first out: the buffer that was used last is the most likely to be still in the cache. */
 static char *take_kept(struct pool *pool, size_t n_bytes)
 {
     for (size_t i = pool->n_kept; i-- > 0;) {

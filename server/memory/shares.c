@@ -1,5 +1,5 @@
-/* Owns the table of what clients hold. A client is in it while it holds something, so the table is never larger than
- * what can be held at a time. */
+/* Owns the table of what each client holds. A client has an entry only while it holds something, so the size of the
+ * table is bounded by the resources themselves. */
 #include "server/memory/shares.h"
 
 #include <assert.h>
@@ -9,7 +9,7 @@
 
 struct holder {
     uint64_t client, held[N_SHARES];
-    struct holder *next; /* in its bucket */
+    struct holder *next; /* next in its bucket */
 };
 
 struct held_object;
@@ -22,7 +22,7 @@ static struct {
     struct held_object *objects[1 << BUCKET_BITS];
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The place of the client's holder, or where a new one belongs: the end of its bucket. */
+/* The link that points to the client's holder, or where a new one belongs: the end of its bucket. */
 static struct holder **place_of(uint64_t client)
 {
     struct holder **place = &table.buckets[(client * 0x9e3779b97f4a7c15u) >> (64 - BUCKET_BITS)];
@@ -31,15 +31,15 @@ static struct holder **place_of(uint64_t client)
     return place;
 }
 
-/* One stream and one picture anybody may have as long as there is room for it: few are allowed on a small server, and
- * four times nothing would be none. */
+/* Every client may have one stream and one picture if there is room, whatever the rule gives: on a small server few are
+ * allowed, and four times a free number of zero would be none. */
 static const bool first_is_free[N_SHARES] = {[SHARE_STREAMS] = true, [SHARE_PICTURES] = true};
 
 static uint64_t held_at(struct holder *const *place, enum share share) { return *place ? (*place)->held[share] : 0; }
 
 static bool allows(uint64_t held, uint64_t n_free) { return held / RULE + (held % RULE > 0) <= n_free; }
 
-/* The client's holder, made if it has none; NULL: no memory. */
+/* The client's holder, created if necessary; NULL: no memory. */
 static struct holder *hold(struct holder **place, uint64_t client)
 {
     if (!*place && (*place = calloc(1, sizeof **place)))
@@ -47,7 +47,7 @@ static struct holder *hold(struct holder **place, uint64_t client)
     return *place;
 }
 
-/* These two with the lock held. */
+/* Call these two with the lock held. */
 static bool take(enum share share, uint64_t client, uint64_t n, uint64_t n_free)
 {
     struct holder **place = place_of(client);

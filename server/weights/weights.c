@@ -1,7 +1,7 @@
-/* Owns stored weights: a sorted table of files that are counted by their holders, and the order of changes to it.
+/* Owns stored weights: a sorted table of reference-counted files, and the order of changes to it.
  *
- * Two locks: `change` is held by whoever changes the store, over the disk's work too; `table` only for the moments in
- * which the table is looked at or altered, so that finding never waits for a disk. */
+ * There are two locks. A thread that changes the store holds `change`, also during disk operations. `table` is held
+ * only for the moments in which the table is read or modified, so that a look-up never waits for a disk. */
 #include "server/weights/weights.h"
 
 #include "server/auth/digest.h"
@@ -16,12 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names are guessed at by comparing all: half a millisecond for so many. */
+/* The nearest name is found by comparing with every name: half a millisecond for this many. */
 enum { FILES_MAX = 4096, ALIGNMENT = 64 };
 
 struct file {
-    struct api_weights face; /* first: the language holds its address */
-    atomic_size_t n_holders; /* of the bytes; all of them together are one holder of the card */
+    struct api_weights face; /* must be first: api/ holds its address */
+    atomic_size_t n_holders; /* references to the bytes; all references to the bytes together count as one reference to
+                                the card */
     atomic_size_t n_cards;
     char name[API_WEIGHT_NAME_MAX + 1];
     char *bytes;
@@ -32,7 +33,7 @@ struct weights {
     struct api_store store;
     char *folder; /* NULL: memory only */
     pthread_mutex_t change, table;
-    struct file **files; /* by name; altered by who has both locks */
+    struct file **files; /* sorted by name; modified only with both locks held */
     size_t n_files;
     uint64_t n_bytes;
 };
@@ -62,13 +63,13 @@ static void digest(const char *bytes, size_t n, char *text)
     digest_print(sum, text);
 }
 
-/* Room for n bytes, and one more: reading a file asks for that to see its end. */
+/* Allocates n bytes and one more: reading a file requests one byte too many, to detect its end. */
 static char *bytes_new(size_t n)
 {
     return n < SIZE_MAX / 2 ? aligned_alloc(ALIGNMENT, (n + ALIGNMENT) / ALIGNMENT * ALIGNMENT) : NULL;
 }
 
-/* Takes bytes and tensors, also where it fails. One holder. */
+/* Takes bytes and tensors, also on failure. The file has one reference. */
 static struct file *file_new(const char *name, char *bytes, size_t n, struct api_tensors *tensors)
 {
     struct file *file = bytes && tensors ? calloc(1, sizeof *file) : NULL;
@@ -89,7 +90,7 @@ static struct file *file_new(const char *name, char *bytes, size_t n, struct api
 
 /* ---- The table ------------------------------------------------------------------------------------------------- */
 
-/* Where name stands or would stand. */
+/* The index of name, or the index at which to insert it. */
 static size_t place_of(const struct weights *w, const char *name)
 {
     size_t low = 0, high = w->n_files;
@@ -103,15 +104,15 @@ static size_t place_of(const struct weights *w, const char *name)
     return low;
 }
 
-/* Borrowed, NULL if there is none. For who has one of the locks. */
+/* Borrowed; NULL: not found. Call it with one of the locks held. */
 static struct file *look_up(const struct weights *w, const char *name)
 {
     size_t i = place_of(w, name);
     return i < w->n_files && strcmp(w->files[i]->name, name) == 0 ? w->files[i] : NULL;
 }
 
-/* Takes file's one holder; the file that had its name loses the table's. For who has `change`, with room for one more.
- */
+/* Takes the caller's reference to file. A file of the same name loses the table's reference. Call it with `change` held
+ * and room for one more file. */
 static void table_put(struct weights *w, struct file *file)
 {
     pthread_mutex_lock(&w->table);
@@ -139,7 +140,7 @@ static void table_remove(struct weights *w, struct file *file)
     file_drop(file);
 }
 
-/* May n bytes stand in the place of old (NULL: beside all)? */
+/* May n bytes take the place of old (NULL: be added)? */
 static enum api_stored room_for(const struct weights *w, const struct file *old, uint64_t n)
 {
     uint64_t others = w->n_bytes - (old ? old->face.n_bytes : 0);
@@ -210,12 +211,12 @@ static bool nearest(void *self, const char *name, char *near)
     names[w->n_files] = NULL;
     const char *found = pe_nearest(name, names);
     if (found)
-        strcpy(near, found); /* names end in the table, which is unlocked next */
+        strcpy(near, found); /* after unlocking, the table may free the name */
     pthread_mutex_unlock(&w->table);
     return found;
 }
 
-/* For who has `change`. Nothing can fail once the disk has the file. */
+/* Call it with `change` held. Nothing can fail once the file is on disk. */
 static enum api_stored keep(struct weights *w, struct file *file, const struct api_guard *guard)
 {
     struct file *old = look_up(w, file->name);
@@ -228,7 +229,7 @@ static enum api_stored keep(struct weights *w, struct file *file, const struct a
         log_error("weights %s: could not be written to %s: %s", file->name, w->folder, strerror(errno));
         return API_STORED_FAILED;
     }
-    hold(file); /* the table's */
+    hold(file); /* the table's reference */
     table_put(w, file);
     return stored;
 }
@@ -282,7 +283,7 @@ static enum api_stored remove_file(void *self, const char *name, const struct ap
 
 /* ---- The folder ------------------------------------------------------------------------------------------------ */
 
-/* Made of the file on disk; NULL: the log says why. */
+/* Creates the entry of a file on disk; NULL: the log gives the reason. */
 static struct file *file_load(const struct weights *w, const char *name, uint64_t n_bytes)
 {
     size_t n = (size_t)n_bytes;
@@ -328,7 +329,7 @@ static bool is_listed(char *const *names, size_t n, const char *name)
     return n > 0 && bsearch(name, names, n, sizeof *names, compare_names); /* the folder's names are sorted */
 }
 
-/* For who has `change`. What has gone goes first, to make room. */
+/* Call it with `change` held. Files that have disappeared are removed first, to free their memory. */
 static bool read_folder(struct weights *w)
 {
     char **names;

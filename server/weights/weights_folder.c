@@ -1,4 +1,4 @@
-/* Owns the files of stored weights: NAME.safetensors, written beside and renamed. */
+/* Owns the files of stored weights: NAME.safetensors, written under a temporary name and then renamed. */
 #define _GNU_SOURCE /* scandir's versions, O_CLOEXEC */
 #include "server/weights/weights_folder.h"
 
@@ -24,7 +24,7 @@ static void print_file(char *file, const char *name) { snprintf(file, FILE_NAME_
 
 static int open_folder(const char *folder) { return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
 
-/* Closes, and leaves errno as the failure before has set it. */
+/* Closes fd and keeps the errno of the earlier failure. */
 static void close_quietly(int fd)
 {
     int kept = errno;
@@ -34,8 +34,8 @@ static void close_quietly(int fd)
 
 /* ---- Listing --------------------------------------------------------------------------------------------------- */
 
-/* Writes the name in place of the file's; false: it is none of ours, as are half-written files, which begin with a
- * dot. */
+/* Extracts the name of the weights from the file's name. False: not one of our files; unfinished files, which begin
+ * with a dot, are not either. */
 static bool name_of(const char *file, char *name)
 {
     size_t n = strlen(file), n_suffix = strlen(SUFFIX);
@@ -78,7 +78,8 @@ bool weights_folder_list(const char *folder, char ***names, size_t *n)
     }
     free(entries);
     if (!done)
-        return weights_folder_list_free(list, *n), errno = ENOMEM, false; /* a part would look like files removed */
+        return weights_folder_list_free(list, *n),
+               errno = ENOMEM, false; /* with an incomplete list, the other files would look deleted */
     qsort(list, *n, sizeof *list, compare);
     *names = list;
     return true;
@@ -86,7 +87,8 @@ bool weights_folder_list(const char *folder, char ***names, size_t *n)
 
 /* ---- Reading --------------------------------------------------------------------------------------------------- */
 
-/* A pipe in the folder must not make the server wait. Links are followed: mounted configuration is made of them. */
+/* O_NONBLOCK: a pipe in the folder must not block the server. Links are followed, because mounted configuration uses
+ * them. */
 static int open_file(const char *folder, const char *name, struct stat *status)
 {
     char file[FILE_NAME_BYTES];
@@ -145,7 +147,7 @@ static bool write_all(int fd, const char *bytes, size_t n)
     return true;
 }
 
-/* A name nobody else has, also not another server on the same folder. */
+/* A unique name, also among several servers on the same folder. */
 static void print_draft(char *draft, size_t room)
 {
     uint64_t random = 0;
@@ -154,8 +156,8 @@ static void print_draft(char *draft, size_t room)
     snprintf(draft, room, DRAFT "%0*llx", DRAFT_DIGITS, (unsigned long long)random);
 }
 
-/* Locked while it is written: weights_folder_clean takes what is not for left by a crash. Where a file system knows no
- * locks, it takes none. */
+/* The file is locked while it is written, because weights_folder_clean takes an unlocked file for one that a crash has
+ * left. On a file system without locks it removes nothing. */
 static bool write_draft(int dir, const char *draft, const char *bytes, size_t n)
 {
     int fd = openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -168,7 +170,8 @@ static bool write_draft(int dir, const char *draft, const char *bytes, size_t n)
     return done && close(fd) == 0;
 }
 
-/* The bytes reach the disk before the name does, and the name before the answer (rename(2), fsync(2) of both). */
+/* The bytes reach the disk before the name does, and the name before the answer is sent (rename(2), fsync(2) of
+ * both). */
 bool weights_folder_write(const char *folder, const char *name, const char *bytes, size_t n)
 {
     char file[FILE_NAME_BYTES], draft[32];
@@ -180,7 +183,7 @@ bool weights_folder_write(const char *folder, const char *name, const char *byte
     bool done = write_draft(dir, draft, bytes, n) && renameat(dir, draft, dir, file) == 0;
     int kept = errno;
     if (done)
-        fsync(dir); /* some file systems cannot; the file itself is there */
+        fsync(dir); /* some file systems do not support this; the file itself is on disk */
     else
         unlinkat(dir, draft, 0);
     close(dir);

@@ -1,4 +1,5 @@
-"""Requests and refusals in the words of the tests: tensors as JSON, what must be refused and where, a config posted again."""
+"""Requests and refusals in the form that the tests use: tensors as JSON, expected refusals and their fields, and a
+config posted again."""
 import numpy as np
 
 from tensors import from_raw

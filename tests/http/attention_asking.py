@@ -1,4 +1,4 @@
-"""POST /attention with arrays as .npy parts, answered as raw bytes: what the attention tests share."""
+"""POST /attention with arrays as .npy parts and raw answers: shared by the attention tests."""
 import json
 
 import numpy as np

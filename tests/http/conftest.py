@@ -1,7 +1,7 @@
-"""A real server and a small client: what every test of this folder stands on.
+"""A real server and a small client: the base of every test in this folder.
 
 The fixture `server` is one posencd for the whole session (path in POSENCD, default build/posencd) on a free port.
-start_server(*flags) starts another for tests that need flags of their own or that end it."""
+start_server(*flags) starts another one for tests that need their own flags or that end the server."""
 import contextlib
 import http.client
 import json
@@ -102,7 +102,7 @@ class Server:
 
 
 def without_posenc(env):
-    """The environment, without options that whoever runs the tests may have set, and with the kernels under test."""
+    """The environment, without options that the user of the tests may have set, and with the kernels under test."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_")}
     kernels = {"POSENC_KERNELS": KERNELS} if KERNELS else {}
     return {**clean, **kernels, **(env or {})}

@@ -1,7 +1,7 @@
-"""A server in which calls fail on demand (`tests/faults/`), and what is asked of it.
+"""A server whose system calls fail on demand (`tests/faults/`), and the requests sent to it.
 
-`faulty_server(*flags)` yields a server with a `faults` whose fields are numbers shared with it (tests/faults/faults.h has
-them and their meaning): `server.faults.wall_offset = 3600`. All zero: nothing fails."""
+`faulty_server(*flags)` yields a server with a `faults` whose fields are numbers shared with it (tests/faults/faults.h
+lists them with their meaning): `server.faults.wall_offset = 3600`. With all fields zero nothing fails."""
 import contextlib
 import ctypes
 import json
@@ -162,7 +162,7 @@ DROPPED = (None, None)
 
 
 def answer_of(client, request):
-    """(status, body); DROPPED when the connection ended before the answer did. Whoever waits is a failure."""
+    """(status, body); DROPPED when the connection ended before the answer did. A timeout is a failure."""
     try:
         client.send(request)
         if request.startswith(b"HEAD"):

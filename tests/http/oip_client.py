@@ -1,5 +1,6 @@
-"""A client of the Open Inference Protocol v2 written from its documents: it sends what tritonclient.http sends (JSON without
-spaces to spare, then the tensors' bytes; Inference-Header-Content-Length; outputs as bytes unless told otherwise)."""
+"""A client of the Open Inference Protocol v2 written from its specification. It sends the same bytes as
+tritonclient.http: compact JSON, then the tensors' bytes; Inference-Header-Content-Length; outputs as bytes unless
+requested otherwise."""
 import json
 import struct
 from urllib.parse import quote

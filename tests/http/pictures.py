@@ -1,4 +1,4 @@
-"""Pictures asked for, and what NumPy says their indices are."""
+"""Requests for pictures, and their indices as NumPy computes them."""
 import json
 
 import numpy as np
@@ -21,7 +21,7 @@ def matrix(tensor):
 
 
 def level(values, vmin=None, vmax=None):
-    """0 … 254 for each value, -1 for what is not finite."""
+    """0 … 254 for each finite value, -1 for the others."""
     finite = values[np.isfinite(values)]
     low = vmin if vmin is not None else finite.min()
     high = vmax if vmax is not None else finite.max()

@@ -1,7 +1,7 @@
 """nginx and HAProxy in front of a posencd, configured by the files of deploy/, for test_smuggling.py.
 
-Only what a test has to change is changed: ports, no certificate, one worker, and as few connections to posencd as
-there can be, so that what one client leaves behind is where the next one's request goes."""
+The tests change only the ports, the certificate (none), the number of workers (one), and the number of connections to
+posencd: as few as possible, so that the bytes one client leaves behind reach the connection of the next request."""
 import contextlib
 import os
 import pathlib

@@ -1,5 +1,5 @@
-"""The formulas, written once more from the papers: mpmath where a value must be the nearest one, NumPy in float64 where many
-values must be near. Nothing here comes from the C code."""
+"""The formulas, implemented independently from the papers: mpmath where a value must be the nearest one, NumPy in
+float64 where many values must be close. Nothing here comes from the C code."""
 import math
 
 import mpmath
@@ -50,7 +50,7 @@ def rope_angle(p, c, rotary_dim=64, base=10000.0, direction=1):
 
 def sinusoidal_columns(dim, base=10000.0, layout="interleaved", freq_shift=0, odd="paper", flip_sin_to_cos=False,
                        angle_scale=1.0):
-    """What each column holds: ("sin" or "cos", frequency), or None for the zero column of an odd width padded."""
+    """The contents of each column: ("sin" or "cos", frequency), or None for the zero column that pads an odd width."""
     width = dim + 1 if dim % 2 and odd == "truncate" else dim
     half = width // 2
     n_sines, n_cosines = (half + 1, half) if width % 2 and odd == "paper" else (half, half)

@@ -1,5 +1,6 @@
-"""Absolute encodings, written independently from the papers. A closed formula is a list of columns: exact() reads
-a column with mpmath, table() reads all of them with NumPy in float64. What goes through weights is NumPy in float64."""
+"""Absolute encodings, implemented independently from the papers. A closed formula is a list of columns: exact()
+evaluates one column with mpmath, table() evaluates all of them with NumPy in float64. Encodings that use weights are
+NumPy in float64."""
 import math
 from statistics import NormalDist
 from typing import NamedTuple

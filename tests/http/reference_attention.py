@@ -1,5 +1,5 @@
-"""Attention under any scheme in float64 NumPy, every formula as bias_relative.md ("BR") writes it: relative terms gather
-tensors of pairs times channels, masks are looked up pair by pair. Slow and plain; nothing here comes from the C code."""
+"""Attention under any scheme in float64 NumPy, every formula as in its paper: relative terms gather tensors of pairs
+times channels, masks are looked up pair by pair. Slow and simple; nothing here comes from the C code."""
 import numpy as np
 
 import reference
@@ -9,7 +9,7 @@ import reference
 
 
 def seen(q_pos, k_pos, causal=False, window=None, window_right=None, key_mask=None, lens=None):
-    """[Q, K], or [B, Q, K] where key_mask is [B, K]: who sees whom."""
+    """[Q, K], or [B, Q, K] if key_mask is [B, K]: which query sees which key."""
     out = np.array([[reference.sees(a, b, causal, window, window_right) for b in k_pos] for a in q_pos], bool)
     if lens is not None:
         piece = np.repeat(np.arange(len(lens)), lens)
@@ -156,8 +156,8 @@ def split_heads(x, num_heads):
 
 
 def cope(pos_emb, q_pos, k_pos):
-    """CoPE (arXiv 2405.18719), as the function of scores and q that attend() takes; scores are masked already. The sum goes from the key to
-    the query: keys after it count nothing."""
+    """CoPE (arXiv 2405.18719), as the function of scores and q that attend() takes; the scores are masked already.
+    The sum runs from the key to the query: keys after the query do not count."""
     before = np.asarray(k_pos)[None] <= np.asarray(q_pos)[:, None]
 
     def add(scores, q):
@@ -178,7 +178,7 @@ def phi(x):
 
 
 def linear(q, k, v=None, *, rotate=lambda x, which: x, visible=None):
-    """rotate(x, "q" | "k") turns what phi has made; only in the numerator."""
+    """rotate(x, "q" | "k") turns the result of phi, only in the numerator."""
     q, k = phi(np.asarray(q, float)), heads_of(phi(np.asarray(k, float)), q.shape[1])
     top = np.einsum("bhid,bhjd->bhij", rotate(q, "q"), rotate(k, "k"))
     below = np.einsum("bhid,bhjd->bhij", q, k)

@@ -1,4 +1,5 @@
-"""recursive and floater (FLOATER, arXiv 2003.09229) in NumPy and float64: rows that follow from the row before them."""
+"""recursive and floater (FLOATER, arXiv 2003.09229) in NumPy and float64: each row is computed from the row before
+it."""
 import numpy as np
 
 ACTIVATIONS = {"tanh": np.tanh, "relu": lambda x: np.maximum(x, 0.0)}

@@ -34,7 +34,7 @@ def source_coordinates(kind, n_in, n_out, number):
 
 
 def antialiased_row(x, n_in, n_out, number):
-    """The kernel of radius 2 stretched when shrinking, over the samples there are, made to sum to 1."""
+    """The kernel of radius 2, stretched when shrinking, over the existing samples and normalised to sum 1."""
     stretch = max(number(n_in) / number(n_out), number(1))
     w = [keys_cubic((number(i) - x) / stretch, -number(1) / number(2)) for i in range(n_in)]
     return [v / sum(w) for v in w]

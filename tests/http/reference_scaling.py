@@ -173,7 +173,8 @@ def powers_float32(base, dim):
 
 
 def nearest_float32(x):
-    """x rounded once: a double of 53 bits made odd keeps what the second rounding must see."""
+    """x rounded once: a double of 53 bits with the last bit set to odd keeps the information that the second rounding
+    needs."""
     d = float(x)
     if mpf(d) != x and int(np.float64(d).view(np.int64)) % 2 == 0:
         d = float(np.nextafter(d, np.inf if x > mpf(d) else -np.inf))

@@ -1,5 +1,5 @@
-"""Position ids of multimodal sequences as concatenated arrays, as the models' own code builds them: each block is a [3, m] array
-whose place is decided by the largest id of the array glued on before it. Times are float32 products."""
+"""Position ids of multimodal sequences as concatenated arrays, built as the models' own code does: each block is a [3,
+m] array whose position follows from the largest id of the block before it. Times are float32 products."""
 import numpy as np
 
 F = np.float32

@@ -1,5 +1,5 @@
-"""An independent reader and writer of safetensors, as strict as the format's reference reader: a file that this accepts has
-no hole, no overlap, no trailing byte and no lie about sizes."""
+"""An independent reader and writer of safetensors, as strict as the format's reference reader: an accepted file has no
+gap, no overlap, no trailing byte and no wrong size."""
 import json
 import struct
 

@@ -20,7 +20,7 @@ def to_bf16(doubles):
 
 
 def from_json(response):
-    """Numbers as the doubles their text says, narrowed to the dtype stated."""
+    """Numbers as the doubles of their text, narrowed to the given dtype."""
     out = {}
     for name, tensor in response.json()["tensors"].items():
         dtype = tensor["dtype"]

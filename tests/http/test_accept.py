@@ -1,4 +1,5 @@
-"""Accept: random headers, on one line and on several, against RFC 9110 12.5.1 written anew; and the headers that clients really send."""
+"""Accept: random headers, on one line and on several, against an independent implementation of RFC 9110 12.5.1; and the
+headers that real clients send."""
 import re
 import socket
 
@@ -30,7 +31,7 @@ def split(text, separator):
 
 
 def ranges(accept):
-    """(type, subtype, weight) of each range; one whose weight is no weight says nothing."""
+    """(type, subtype, weight) of each range; a range with an invalid weight is ignored."""
     for element in split(accept, ","):
         name, *parameters = split(element, ";")
         weight = next((p.split("=", 1)[1] for p in parameters if re.match("[qQ]=", p)), "1")

@@ -1,4 +1,5 @@
-"""Kept answers: asking again costs no computing and gives the same bytes; nothing else is ever taken for the same request."""
+"""Cached answers: an equal request costs no computing and gets the same bytes; a different request never gets a cached
+answer."""
 import contextlib
 import http.client
 import json
@@ -23,7 +24,7 @@ def figures(server):
 
 
 def hits(server, ask):
-    """How often the cache had what `ask` asked for, and what it was answered."""
+    """The number of cache hits among the requests of `ask`, and the answers."""
     before = figures(server)["hits_total"]
     answer = ask()
     return figures(server)["hits_total"] - before, answer
@@ -46,7 +47,7 @@ def test_again_is_the_same(fresh):
 
 
 def test_heads_of_kept_answers(fresh):
-    """A head that is used again says what this request asked for: its own names, on connections that take turns."""
+    """A reused head contains the data of this request: its own ids, on connections that alternate."""
     with contextlib.ExitStack() as stack:
         clients = [stack.enter_context(contextlib.closing(http.client.HTTPConnection(fresh.host, fresh.port, timeout=60))) for _ in range(8)]
         ids, bodies = [], set()
@@ -101,7 +102,7 @@ def test_refusals_are_not_kept(fresh):
 
 
 def test_stored_weights_are_read_anew(fresh):
-    """A file may be replaced: what was made from it is never kept."""
+    """A file may be replaced, so answers computed from it are never cached."""
     ask = lambda: from_json(fresh.ask(scheme="t5", num_heads=1, len=2, weights="w"))["bias"]  # noqa: E731
     for value in (1.0, 2.0, 3.0):
         fresh.request("PUT", "/weights/w", safetensors_reader.dumps({"table": np.full((32, 1), value, "f4")}))
@@ -112,7 +113,7 @@ def test_stored_weights_are_read_anew(fresh):
 
 
 def test_long_requests_are_computed(fresh):
-    """Tensors of the sender's are compared by nobody."""
+    """Requests that send tensors are not looked up in the cache."""
     body, headers = multipart(request='{"scheme":"rope","layout":"half"}', q=npy(np.ones((4, 512), "f4")))
     assert len(body) > 4096
     first = fresh.post("/rotate", body, headers)
@@ -121,7 +122,7 @@ def test_long_requests_are_computed(fresh):
 
 
 def test_moved_tensors_do_not_name_another_request(fresh):
-    """A tensor sent may be moved inside its body; what is kept is known by what was sent."""
+    """A tensor may be moved inside its body while it is read; the cache key is the body as sent."""
     for i in range(3):
         for name in ("q", "k"):
             x = np.full((1, 8), i + 1.0, "f4")
@@ -201,7 +202,7 @@ def loop_us(server, client, made):
 
 @pytest.mark.skipif(SANITIZED, reason="time means nothing here")
 def test_requests_cannot_be_chosen_to_meet():
-    """A family whose differences cancel costs what others cost, among thousands of its kind."""
+    """Requests chosen to cancel in a weak hash cost as much as others, among thousands of the same kind."""
     variant, other = bodies()
     with start_server("--io-threads", "1", "--answer-cache", "64MiB") as server, Client(server) as client:
         loop_us(server, client, [variant(i) for i in range(N_KEPT)])

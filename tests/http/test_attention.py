@@ -42,7 +42,7 @@ def test_logits_up_to_a_hundred(server, size):
 
 
 def test_two_large_logits_that_nearly_agree(server):
-    """Where f32 would not tell them apart: 100 and 100 + 1e-5."""
+    """Logits that f32 cannot distinguish: 100 and 100 + 1e-5."""
     q = np.array([[10.0, 1.0]], "f4")
     k = np.array([[10.0, 0.0], [10.0, 1e-5], [9.0, 0]], "f4")
     expected = truth.attend(q[None, None], k[None, None], scale=1)["probs"][0, 0]

@@ -1,4 +1,5 @@
-"""Ten details that implementers get wrong (BR): each with the wrong variant computed too, and shown to be another answer."""
+"""Ten details that implementers get wrong: each test also computes the wrong variant, and shows that it gives a
+different answer."""
 import numpy as np
 import pytest
 
@@ -135,7 +136,7 @@ def test_queries_are_the_last_of_the_keys(server, scheme, tensors):
 
 
 def test_class_token_rows(server):
-    """9. BEiT: row M where the class token asks, M+1 where it is asked, M+2 for itself, set in this order."""
+    """9. BEiT: row M if the class token is the query, M+1 if it is the key, M+2 for itself, set in this order."""
     index = encode_one(server, scheme="beit", grid=[2, 2], outputs=["index"])
     assert index.tolist() == [[11, 9, 9, 9, 9], [10, 4, 3, 1, 0], [10, 5, 4, 2, 1], [10, 7, 6, 4, 3], [10, 8, 7, 5, 4]]
     q, k, _ = qkv((1, 2, 5, 4))

@@ -1,5 +1,5 @@
 """The textbook's experiments as requests: the two dogs, slopes, bucket edges, the sum of cosines, RoPE in linear
-attention, and what relative positions promise."""
+attention, and the properties of relative positions."""
 import numpy as np
 import pytest
 
@@ -10,7 +10,7 @@ from tensors import encode_one, from_raw
 SENTENCE = "The dog chased another dog".lower().split()
 FIRST, SECOND = 1, 4
 
-# Every scheme, with weights large enough to tell a difference by.
+# Every scheme, with weights large enough to show a difference.
 SCHEMES = [
     {"scheme": "integer"}, {"scheme": "binary"}, {"scheme": "sinusoidal"}, {"scheme": "fourier", "num_heads": 3}, {"scheme": "learned", "std": 1.0},
     {"scheme": "recursive", "std": 0.2}, {"scheme": "floater", "std": 0.2}, {"scheme": "rope"}, {"scheme": "xpos"}, {"scheme": "alibi"},

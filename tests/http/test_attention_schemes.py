@@ -1,5 +1,5 @@
-"""POST /attention with every scheme against float64 NumPy: random shapes, masks, grouped heads, one row, one
-key, everything hidden; and the shapes of a model, [1, 16, 2048, 64]."""
+"""POST /attention with every scheme against float64 NumPy: random shapes, masks, grouped heads, one row, one key, all
+keys masked; and the shapes of a model, [1, 16, 2048, 64]."""
 import numpy as np
 import pytest
 
@@ -18,7 +18,7 @@ def draw(*shape, seed=5, size=0.5):
 
 
 class Case:
-    """Fields and tensors of a request, and what its answer must be, for q and k at the given positions."""
+    """Fields and tensors of a request, and the expected answer, for q and k at the given positions."""
     def __init__(self, fields=None, tensors=None, **expected):
         self.fields, self.tensors, self.expected = fields or {}, tensors or {}, expected
 
@@ -377,7 +377,7 @@ def test_transformer_xl_same_length(server):
 @pytest.mark.parametrize("make", [None, alibi, t5, kerple, sandwich, shaw, relative_key_query, transformer_xl, xlnet, conformer, deberta_buckets, cope],
                          ids=lambda m: m.__name__ if m else "none")
 def test_2048_positions_and_16_heads(server, make):
-    """[1, 16, 2048, 64] from .npy parts; output and entropies of all rows are made, some rows compared."""
+    """[1, 16, 2048, 64] from .npy parts; output and entropies of all rows are computed, some rows are compared."""
     q, k, v = qkv((1, 16, 2048, 64), dtype="f4")
     rows = [0, 1, 700, 2047]
     few = q[:, :, rows].astype(float)

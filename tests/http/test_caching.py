@@ -193,7 +193,7 @@ BODIES = [b'{"base":7}', b'{"direction":-1}', b" ", b"x" * 70_000]
 @pytest.mark.parametrize("body", BODIES, ids=["base", "direction", "blank", "long"])
 @pytest.mark.parametrize("path", ["/encode?scheme=rope&len=3&head_dim=4&outputs=sin", "/encode", "/schemes", "/schemes/rope", "/weights", "/v2", "/v2/models/rope", "/healthz", "/", "/nothing"])
 def test_what_a_cache_keeps_depends_on_no_body(server, path, body):
-    """RFC 9110, 9.3.1: a GET's content has no meaning; whoever sends one is told where it belongs."""
+    """RFC 9110, 9.3.1: the content of a GET has no meaning; a client that sends one is told where it belongs."""
     before = server.get(path)
     for method in ("GET", "HEAD"):
         for encode in (False, True):

@@ -1,4 +1,5 @@
-"""Clients that leave: their work ends within a tenth of a second wherever it is, and what others share stays right."""
+"""Clients that disconnect: their work ends within a tenth of a second in every stage, and requests that share the work
+still get correct answers."""
 import json
 import socket
 import time
@@ -131,8 +132,8 @@ SHARED = [
 
 
 def test_what_others_share_stays_right():
-    """Of two equal requests one leaves at a random moment; the other's bytes, and those of who asks later, are those of a
-    server that nobody has left: rows, tables and checksums kept while filling are right."""
+    """Of two equal requests one client leaves at a random moment. The bytes that the other client and later ones get
+    are those of an undisturbed server: rows, tables and checksums kept while filling are right."""
     with start_server("--workers", "2") as quiet, start_server("--workers", "2") as server:
         for number, fields in enumerate(SHARED):
             request = post(json.dumps(fields).encode())
@@ -164,7 +165,7 @@ def test_what_others_share_stays_right():
     post(b'{"scheme":"floater","len":300,"dim":256,"seed":0,"slice":[[-1,null]]}'),
 ])
 def test_half_closed_clients_get_long_answers(one_worker, request_):
-    """As `printf ... | nc -N` does; the interim response that asks whether somebody is there is read over."""
+    """As `printf ... | nc -N` does; the client skips the interim response that tests whether it is still there."""
     with Client(one_worker) as client:
         client.send(request_)
         expected = client.answer()

@@ -58,7 +58,7 @@ def test_every_example_is_answered(server):
 
 
 def test_every_default_is_the_resolved_one(server):
-    """What the catalogue calls the default is what an empty request gets."""
+    """An empty request gets the values that the catalogue lists as defaults."""
     for entry in schemes(server):
         response = server.post("/encode", {"scheme": entry["name"], "len": 2, "data": False})
         if response.status != 200:

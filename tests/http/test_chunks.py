@@ -1,4 +1,5 @@
-"""Long JSON, whose chunks leave past the HTTP library: whole, on kept connections, beside small requests, to whoever reads slowly or leaves."""
+"""Long JSON, whose chunks are sent without the HTTP library: complete, on kept connections, beside small requests, to
+clients that read slowly or disconnect."""
 import hashlib
 import http.client
 import json
@@ -20,7 +21,7 @@ ENDLESS = "/encode?scheme=sinusoidal&dim=512&len=10000000"    # more than anybod
 
 
 def raw_answers(server, request, seconds=60):
-    """All that a socket says to a request that closes the connection."""
+    """All bytes that a socket returns for a request that closes the connection."""
     with socket.create_connection((server.host, server.port), timeout=seconds) as s:
         s.sendall(request)
         return s.makefile("rb").read()
@@ -53,7 +54,7 @@ def test_same_bytes_in_chunks_and_without(server):
 
 
 def test_a_kept_connection_and_requests_in_one_go(server):
-    """The daemon takes over where the last piece ends: the next answer follows, asked for later or long before."""
+    """The daemon continues after the last piece: the next answer follows, whether requested later or long before."""
     small = "/encode?scheme=rope&len=3&head_dim=8"
     connection, digests = http.client.HTTPConnection(server.host, server.port, timeout=60), set()
     for _ in range(3):
@@ -83,7 +84,7 @@ def test_who_reads_in_drops_gets_all(server):
 
 
 def test_who_stops_reading_is_cut_off():
-    """After --connection-timeout without a byte taken; others are answered meanwhile, and no work goes on."""
+    """After --connection-timeout without a byte accepted; others are answered meanwhile, and no work continues."""
     with start_server("--connection-timeout", "2", "--io-threads", "1") as server, Client(server, receive_buffer=4096) as client:
         client.send(get(ENDLESS))
         for _ in range(5):
@@ -95,7 +96,7 @@ def test_who_stops_reading_is_cut_off():
 
 
 def test_who_reads_slowly_is_not_cut_off():
-    """What the socket takes begins the time anew."""
+    """Each byte that the socket accepts restarts the time."""
     with start_server("--connection-timeout", "1") as server, Client(server) as client:
         client.send(get(ENDLESS))
         n, end = 0, time.monotonic() + 4
@@ -139,7 +140,7 @@ def test_congestion_control():
 
 
 def test_small_requests_beside_many_streams(server):
-    """Sixteen clients that read as fast as they can, on every loop, hold up nobody."""
+    """Sixteen clients that read as fast as they can, on every loop, delay no other client."""
     stop = threading.Event()
 
     def read():

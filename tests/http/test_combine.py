@@ -93,7 +93,7 @@ def test_encoding_on_request(server):
 
 @pytest.mark.parametrize("dtype", ["f32", "f16", "bf16"])
 def test_dtypes(server, dtype):
-    """The answer's is x's, another if asked."""
+    """The answer has the dtype of x, or another one on request."""
     x = np.vectorize(lambda v: reference.nearest(v, dtype))(normal(6, 10, seed=5))
     expected = x + reference.sinusoidal(range(6), 10)
     answer = server.ask(scheme="sinusoidal", x=inline(x, dtype)).json()["tensors"]["combined"]

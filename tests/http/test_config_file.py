@@ -1,4 +1,5 @@
-"""The file of --config: what is too long for it is refused where it stands; what --print-config says is read back."""
+"""The file of --config: values that are too long are refused with their position; the output of --print-config is
+accepted."""
 import json
 import subprocess
 

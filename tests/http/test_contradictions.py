@@ -1,4 +1,5 @@
-"""Fields that contradict or have no effect: found by a reviewer's random requests, each once accepted or refused at the wrong place."""
+"""Fields that contradict each other or have no effect, found by random requests: each was once accepted, or refused with
+the wrong field."""
 import pytest
 
 from asking import check_again, refused

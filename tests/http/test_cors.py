@@ -1,4 +1,5 @@
-"""Pages of other origins (the Fetch standard's CORS protocol): off unless named, preflights, what they may read."""
+"""Pages of other origins (the Fetch standard's CORS protocol): off unless an origin is listed; preflights; the headers
+that pages may read."""
 import pytest
 
 from conftest import start_server

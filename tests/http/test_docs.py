@@ -1,5 +1,5 @@
-"""The pages for people, GET / and GET /docs: whole without anything from elsewhere, allowed by their own policy, kept by caches;
-and the script of /docs at work, in node, over a small document of ours (docs_page.js), against the real server."""
+"""The HTML pages, GET / and GET /docs: they load nothing from other hosts, comply with their own policy, and can be
+cached; and the script of /docs, run in node on a small document of ours (docs_page.js) against the real server."""
 import base64
 import hashlib
 import html.parser
@@ -226,7 +226,7 @@ BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 
 
 def test_browsers_are_given_the_page_that_asks_for_a_token(guarded, server):
-    """Still 401; its bytes are the program's own, and whoever does not ask for a page is told in JSON."""
+    """Still 401; the page's bytes are the program's own, and clients that do not accept HTML get JSON."""
     for headers in (BROWSER, {**BROWSER, **bearer("nonsense")}):
         answer = guarded.get("/docs", headers)
         assert answer.status == 401 and answer.headers["WWW-Authenticate"].startswith('Bearer realm="posenc"')
@@ -242,7 +242,8 @@ def test_browsers_are_given_the_page_that_asks_for_a_token(guarded, server):
 
 
 def test_the_page_works_with_a_token(guarded):
-    """Asks for one, says that a wrong one is wrong, sends the right one with all that it asks, and shows it nowhere."""
+    """The page asks for a token, reports a wrong one, sends the right one with all its requests, and shows it
+    nowhere."""
     node = shutil.which("node")
     if not node:
         pytest.skip("node is not installed: the script of /docs is not run")

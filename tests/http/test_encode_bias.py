@@ -1,4 +1,4 @@
-"""POST /encode with t5, kerple, fire, sandwich: formulas, exactness, masks, positions, weights, what is refused."""
+"""POST /encode with t5, kerple, fire, sandwich: formulas, exactness, masks, positions, weights, refusals."""
 import http.client
 import json
 import random
@@ -287,7 +287,7 @@ def test_sandwich_is_the_nearest(server, dtype):
 
 
 def test_sandwich_cancels(server):
-    """Two cosines that nearly cancel: what is left has all its digits."""
+    """Two cosines that nearly cancel: the difference has all its digits."""
     k = [p for p in range(4000) if abs(np.cos(p) + np.cos(p / 100)) < 2e-3]
     assert len(k) > 1
     for dtype in ("f32", "f64"):

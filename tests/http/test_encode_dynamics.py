@@ -1,4 +1,5 @@
-"""POST /encode with recursive and floater: rows that follow from the row before them (core/schemes/recursive.c, floater.c)."""
+"""POST /encode with recursive and floater: each row is computed from the row before it (core/schemes/recursive.c,
+floater.c)."""
 import random
 
 import numpy as np
@@ -125,7 +126,7 @@ LONG = 30000
 
 @pytest.mark.parametrize("scheme,time_input", [("recursive", False), ("floater", True)])
 def test_a_run_that_starts_far_down(server, scheme, time_input):
-    """Rows have their positions' values, to the bit, whatever was asked before them: answers come in chunks."""
+    """Rows have their positions' values, to the bit, whatever rows were computed before: answers come in chunks."""
     w = sent({name: a.astype("f4") for name, a in weights(12, 12, seed=9, time_input=time_input, scale=0.5).items()}, "f32")
     whole = encode_one(server, scheme=scheme, len=LONG, **w)
     for first, n in ((1, 3), (255, 4), (4095, 3), (16383, 700), (LONG - 5, 5)):
@@ -207,5 +208,5 @@ def test_refused(server, pointers, fields):
 
 @pytest.mark.parametrize("scheme", ["recursive", "floater"])
 def test_no_weights_at_all(server, scheme):
-    """The detail tells the three ways to give them."""
+    """The detail lists the three ways to send the weights."""
     refused(server, ("", "/p0", "/weights", "/scheme"), "weights", "seed", scheme=scheme, len=4)

@@ -1,4 +1,5 @@
-"""POST /encode with the relative schemes: what needs no content. Indices, distances, encodings, refusals."""
+"""POST /encode with the relative schemes, as far as they do not depend on content: indices, distances, encodings,
+refusals."""
 import numpy as np
 import pytest
 

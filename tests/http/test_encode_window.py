@@ -1,4 +1,4 @@
-"""POST /encode with swin, swinv2, beit: indices, tables looked up, the network of v2, masks, sizes, refusals."""
+"""POST /encode with swin, swinv2, beit: indices, table look-ups, the network of v2, masks, sizes, refusals."""
 import random
 
 import numpy as np

@@ -1,6 +1,6 @@
-"""Bad requests by the dozen: each is answered with a problem that tells the user what to write instead, none hurts the server.
+"""Many kinds of bad requests: each gets a problem that states how to correct it, and none harms the server.
 
-A row: what is sent → status, JSON pointer of the field at fault, words that the detail must hold."""
+A row: the request → status, JSON pointer of the wrong field, words that the detail must contain."""
 import json
 import struct
 
@@ -369,7 +369,7 @@ def test_limits_are_options():
         assert server.post("/encode", {"scheme": "rope", "len": 100}).status == 200
 
 
-# ---- And the server goes on --------------------------------------------------------------------------------------------
+# ---- The server continues ----------------------------------------------------------------------------------------------
 
 
 def test_the_server_goes_on(server):

@@ -1,4 +1,4 @@
-"""Whose turn it is: the work of clients is taken in turns, by address and by token, so that one cannot keep others out."""
+"""The order of work: clients, i.e. addresses or tokens, take turns, so that one client cannot keep others out."""
 import http.client
 import json
 import threading
@@ -15,7 +15,7 @@ def heavy(i):
 
 
 class Finished:
-    """Who has been answered, in their order."""
+    """The clients that have been answered, in order."""
 
     def __init__(self):
         self.names, self.statuses, self.threads = [], {}, []
@@ -54,7 +54,7 @@ def wait_for_queue(server, n):
 
 
 def place_of_the_one(server, many, one):
-    """How many of the many were answered between the asking of the one and its answer."""
+    """The number of the many requests answered between the single request and its answer."""
     finished = Finished()
     for i in range(N_MANY):
         finished.begin(server, i, heavy(i), **many)

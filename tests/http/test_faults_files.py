@@ -36,7 +36,7 @@ def on_disk(server):
 
 
 def agree(server):
-    """What is served is what is on the disk, whole; nothing half-written is left."""
+    """The server serves complete files that are on the disk; no unfinished file remains."""
     files = on_disk(server)
     assert set(files) == {"t5.safetensors"} and files["t5.safetensors"] in (WEIGHTS, OTHER)
     served = server.get("/weights/t5").body
@@ -67,7 +67,7 @@ def test_each_call_of_a_put_fails_once(folder, error):
 @preloaded
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EIO])
 def test_a_disk_that_stays_broken(folder, error):
-    """What is stored is served on; each change is refused until the disk is well."""
+    """Stored files are still served; each change is refused until the disk works again."""
     with folder.faults.files(0, 1 << 40, error):
         for _ in range(5):
             assert answer_on_new(folder, put("t5", WEIGHTS))[0] == 503
@@ -98,7 +98,7 @@ def test_short_and_interrupted_calls_change_nothing(folder):
 
 @preloaded
 def test_each_call_of_reading_again_fails_once(folder):
-    """What was read before stays."""
+    """Files read before stay available."""
     n_hit = 0
     for n in range(12):
         os.utime(folder.folder / "t5.safetensors", (n, n))
@@ -135,7 +135,7 @@ def test_a_disk_that_is_really_full(tmp_path):
 
 
 class Unheard:
-    """A server whose standard error goes where a test says; its port is in a file system's table of sockets."""
+    """A server with standard error redirected by the test; its port is read from the system's table of sockets."""
 
     def __init__(self, stderr, *flags):
         self.process = subprocess.Popen([POSENCD, "--port", "0", *flags], stdout=subprocess.DEVNULL, env=without_posenc(None), **stderr)

@@ -1,4 +1,5 @@
-"""Every allocation of every kind of request fails once: 503 or the end of that one connection, then all is as before."""
+"""Every allocation of every kind of request fails once: the result is a 503 or the end of that one connection, and then
+the server works as before."""
 import contextlib
 import http.client
 import os
@@ -35,7 +36,7 @@ def alive(server):
 
 @pytest.fixture(scope="module")
 def faulty():
-    """Without kept answers, so that what is alive between requests is always the same."""
+    """Without the answer cache, so that the live memory between requests is always the same."""
     with faulty_server("--answer-cache", "0", "--io-threads", "1", "--log-level", "error") as server:
         assert answer_on_new(server, put("t5", WEIGHTS))[0] == 201
         server.right = {name: answer_twice(server, request) for name, request in REQUESTS.items()}
@@ -114,7 +115,7 @@ def test_the_connection_that_stays_goes_on(faulty, name):
 
 
 def crowd(server, seconds, names, n_threads=6):
-    """Clients that ask for all kinds of things on new and used connections, and some leave; what was wrong."""
+    """Clients that send all kinds of requests on new and used connections, some of which leave; returns the errors."""
     end, wrong, n_of = time.monotonic() + seconds, [], {}
 
     def run(seed):
@@ -166,7 +167,7 @@ def test_many_clients_while_allocations_fail(every):
 
 @pytest.mark.parametrize("burst", [1, FOR_EVER])
 def test_the_end_while_memory_is_short(burst):
-    """Status 0, whether or not those who are still served get their answer."""
+    """Exit status 0, whether or not the clients in progress get their answers."""
     for n in range(0, 12, 1 if burst == 1 else 4):
         with faulty_server("--io-threads", "2", "--drain-seconds", "5", "--log-level", "error") as server:
             with Client(server) as idle, Client(server, receive_buffer=4096) as reader:
@@ -249,7 +250,7 @@ def reread(server, tmp_path, n):
 
 
 def test_each_allocation_of_reading_again_fails_once(tmp_path):
-    """What was there stays, or is there again."""
+    """Stored files stay, or are restored."""
     with faulty_server("--weights-dir", str(tmp_path), "--answer-cache", "0", "--io-threads", "1") as server:
         assert answer_on_new(server, put("t5", WEIGHTS))[0] == 201
         (tmp_path / "b.safetensors").write_bytes(WEIGHTS)
@@ -264,7 +265,8 @@ def test_each_allocation_of_reading_again_fails_once(tmp_path):
 
 
 def start(n, *flags):
-    """A server whose n-th allocation fails while it starts: whether it listens, its status, what it said, how many there were."""
+    """A server whose n-th allocation fails while it starts: whether it listens, its status, its output, and the
+    number of allocations."""
     with control() as (path, faults):
         faults.set(alloc_first=n, alloc_burst=1, alloc_armed=1)
         env = {**without_posenc(None), "FAULTS_CONTROL": path, "LD_PRELOAD": str(LIBRARY)}
@@ -281,7 +283,7 @@ def start(n, *flags):
 @pytest.mark.skipif(SANITIZED, reason="preloads")
 @pytest.mark.parametrize("has_files", [False, True])
 def test_each_allocation_of_the_start_fails_once(tmp_path, has_files):
-    """A server that says what it lacks, or one that serves."""
+    """A server that reports the failed allocation, or one that serves."""
     (tmp_path / "a.safetensors").write_bytes(WEIGHTS)
     (tmp_path / "tokens").write_text("alice rd-7Fq2mXv0Tz9LkP4 read\n")
     flags = ["--weights-dir", str(tmp_path), "--token-file", str(tmp_path / "tokens")] if has_files else []
@@ -296,7 +298,7 @@ def test_each_allocation_of_the_start_fails_once(tmp_path, has_files):
 
 
 def test_silent_connections_while_memory_is_short():
-    """What an event loop keeps by the number of a descriptor has room for all of them from the start."""
+    """The event loop's tables by descriptor have room for all descriptors from the start."""
     with faulty_server("--io-threads", "1", "--max-connections", "700") as server, contextlib.ExitStack() as clients:
         for _ in range(600):
             with server.faults.allocations(2):  # after those for the connection and for its watch

@@ -1,4 +1,4 @@
-"""Networks at their worst: too few descriptors, clients that reset in every phase, calls that are cut short or interrupted."""
+"""Network failures: too few descriptors, clients that reset in every phase, calls that are cut short or interrupted."""
 import os
 import random
 import resource
@@ -104,7 +104,7 @@ def n_fds(server):
 
 
 def test_no_descriptor_left():
-    """Those who are served stay so, those who wait in the queue of the kernel come in when there is room."""
+    """Clients in progress stay served; clients in the kernel's queue are accepted when there is room."""
     with faulty_server("--io-threads", "1", "--max-connections", "400") as server:
         early = Client(server)
         assert answer_of(early, REQUESTS["json"])[0] == 200

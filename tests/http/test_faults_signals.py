@@ -1,4 +1,4 @@
-"""SIGTERM at any moment, twice, and SIGHUP in a storm: the process ends as it should, and no answer looks whole and is wrong."""
+"""SIGTERM at any moment, twice, and many SIGHUPs: the process ends in order, and no wrong answer looks complete."""
 import os
 import random
 import signal

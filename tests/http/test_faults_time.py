@@ -48,7 +48,7 @@ def test_a_wall_clock_that_jumps(jump):
 
 
 def test_a_worker_that_stops_for_a_second():
-    """Who needs no worker is served meanwhile, who needs it waits, and gets the right answer."""
+    """Requests that need no worker are served meanwhile; requests that need one wait, and get the right answer."""
     with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
         right = {name: answer_on_new(server, REQUESTS[name]) for name in ("large body", "stream", "json")}
         server.faults.set(worker_delay_ms=1500, worker_every=1)
@@ -68,7 +68,7 @@ def test_a_worker_that_stops_for_a_second():
 
 
 def test_a_queue_behind_a_worker_that_stops():
-    """Those who have waited longer than --max-queue-age are told so by 503; nobody gets a wrong answer."""
+    """Requests that have waited longer than --max-queue-age get a 503; none gets a wrong answer."""
     with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0", "--max-queue-age", "1") as server:
         right, ends = answer_on_new(server, REQUESTS["large body"]), []
         server.faults.set(worker_delay_ms=2500, worker_every=1)
@@ -87,7 +87,7 @@ def test_a_queue_behind_a_worker_that_stops():
 
 
 def test_a_stream_behind_a_worker_that_stops():
-    """The same of an answer whose first piece a worker must compute: it is refused before its head."""
+    """The same for an answer whose first piece a worker must compute: it is refused before its head."""
     stream = json.dumps({"scheme": "sinusoidal", "dim": 64, "len": 8192, "format": "raw", "arith": "float32"})
     stream = f"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: {len(stream)}\r\n\r\n{stream}".encode()
     with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0", "--max-queue-age", "1") as server:
@@ -107,7 +107,7 @@ def test_a_stream_behind_a_worker_that_stops():
 
 
 def test_clients_that_leave_a_worker_that_stops():
-    """What they have asked for is let go of when the worker comes back."""
+    """The memory of their requests is released when the worker resumes."""
     with faulty_server("--workers", "1", "--io-threads", "1", "--answer-cache", "0") as server:
         right = answer_on_new(server, REQUESTS["large body"])
         server.faults.set(worker_delay_ms=800, worker_every=1)

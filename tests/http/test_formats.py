@@ -1,4 +1,5 @@
-"""The answer's form: formats agree, Accept and format choose, digits, outputs, data; and config posted again."""
+"""The form of answers: formats agree with each other; Accept and format select one; digits, outputs, data; and the
+config posted again."""
 import json
 import re
 

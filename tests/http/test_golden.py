@@ -1,4 +1,5 @@
-"""Golden answers: tests/golden/ holds requests with tensors of an independent implementation, and refusals with their text."""
+"""Golden answers: tests/golden/ holds requests with tensors from an independent implementation, and refused requests
+with their texts."""
 import json
 import pathlib
 

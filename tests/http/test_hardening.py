@@ -1,4 +1,5 @@
-"""The hardened build and run: what the linker wrote into posencd, a user who owns nothing, and the fields of the deploy files."""
+"""The hardened build and run: the security flags in the executable, an unprivileged user, and the settings of the deploy
+files."""
 import json
 import os
 import pathlib
@@ -76,7 +77,7 @@ class TestElf:
         assert re.search(r"orq? +\$0x0,.*\(%[re]sp\)|movq? +\$0x0,\(%rsp\)|str\s+xzr, \[sp, #1024\]", code)
 
 
-# ---- Who owns nothing ----------------------------------------------------------------------------------------------------------
+# ---- Unprivileged user ---------------------------------------------------------------------------------------------------------
 
 # No user, no groups, no capability, no way to any, no environment, nothing in /.
 BARE = """cd / && exec env -i {setpriv} --reuid 65534 --regid 65534 --clear-groups --no-new-privs --inh-caps=-all --ambient-caps=-all \
@@ -96,7 +97,7 @@ def may_make_namespaces():
 
 @pytest.fixture(scope="module")
 def bare():
-    """A script in the place of posencd; the program is copied to where nobody may read it."""
+    """A script in place of posencd; the program is copied to a folder that no other user may read."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("root and setpriv are needed to become nobody")
     with tempfile.TemporaryDirectory(prefix="posenc-bare-") as folder:

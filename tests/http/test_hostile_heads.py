@@ -1,8 +1,8 @@
-"""Requests that must not be read in two ways: RFC 9112's grammar, held strictly.
+"""Ambiguous requests: RFC 9112's grammar, applied strictly.
 
-Each is sent to a real server as it stands, with a good request behind it on the same connection. A refused one is
-answered with the status said here and one JSON problem, and what is behind it is never served: the connection ends. An
-accepted one is answered, and then the one behind it, which shows that both ends agree on where it ended."""
+Each request is sent unchanged to a real server, followed by a valid request on the same connection. A refused request
+gets the status listed here and one JSON problem, and the request behind it is never served: the connection closes. After
+an accepted request the one behind it is answered too, which shows that both ends agree on where the first one ended."""
 import itertools
 import json
 import re
@@ -154,7 +154,7 @@ REFUSED = [
     (505, asks("/healthz", version="HTTP/2.0")),
     (505, asks("/healthz", version="HTTP/3.0")),
     (505, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-    # What is no HTTP.
+    # Bytes that are not HTTP.
     (400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"),
     (400, b"\x00" * 100),
     (400, b"\x80\x2e\x01\x03\x01"),
@@ -247,7 +247,7 @@ ACCEPTED = [
 
 
 def answers(data):
-    """The answers in what a connection has given, as (status, headers, body); their bodies have lengths."""
+    """The answers in the bytes of a connection, as (status, headers, body); their bodies have lengths."""
     found = []
     while data:
         top, end, data = data.partition(b"\r\n\r\n")
@@ -265,7 +265,7 @@ def answers(data):
 
 
 def talk(server, pieces):
-    """All that the server says until it closes. That it closes while we still write is its right."""
+    """All bytes from the server until it closes. It may close while the test still writes."""
     said = []
     with socket.create_connection((server.host, server.port), timeout=SECONDS) as s:
         try:
@@ -319,7 +319,7 @@ def test_refused(server, status, raw):
 
 @pytest.mark.parametrize("status,raw", [case for case in REFUSED if case[0] in (414, 431)], ids=name)
 def test_too_long_a_head_is_told_what_it_costs(server, status, raw):
-    """The limit, how it is counted, and what came of this head before it was refused."""
+    """The limit, how it is counted, and how much of this head arrived before it was refused."""
     for way in WAYS:
         detail = json.loads(talk(server, way(raw))[-1][2])["detail"]
         cost = re.search(r"more than 9216 bytes: .*; what has come of this one costs (\d+)$", detail)

@@ -1,4 +1,5 @@
-"""Several I/O threads: connections take turns, and everything that is counted, limited, kept or ended is so over all."""
+"""Several I/O threads: connections are distributed in turn, and all counts, limits, caches and the shutdown apply to all
+threads together."""
 import contextlib
 import os
 import pathlib

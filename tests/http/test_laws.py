@@ -1,4 +1,4 @@
-"""Laws rather than samples: what makes a positional encoding one, on requests that nobody chose by hand."""
+"""Laws rather than samples: the defining properties of positional encodings, on randomly generated requests."""
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

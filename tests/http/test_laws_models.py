@@ -1,4 +1,4 @@
-"""Laws of scalings, several axes and combining (hypothesis), where test_laws.py has those of one plain axis."""
+"""Laws of scalings, several axes and combining (hypothesis); those of one plain axis are in test_laws.py."""
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,6 +1,5 @@
-"""Admission by cost: every ceiling refuses what passes it, in the right words, before anything is computed or allocated, and
-gives back what it had lent. Whoever is refused can read why: the limit, its flag, and what the request would have cost.
-"""
+"""Admission by cost: every limit refuses a request that exceeds it, with the right text, before anything is computed or
+allocated, and releases its reservations. A refusal states the limit, its flag, and what the request would have cost."""
 
 import contextlib
 import json
@@ -65,7 +64,7 @@ def test_one_connection_too_many_is_told_so():
             for client in three:
                 client.send(get("/healthz"))
                 assert client.answer()[0] == 200
-            for request in (get("/healthz"), post(SMALL), b""):  # whatever it would ask, and if it asks nothing
+            for request in (get("/healthz"), post(SMALL), b""):  # whatever the request is, even none
                 with Client(server) as fourth:
                     fourth.send(request)
                     refusal(fourth.answer(), 503, "--max-connections", "3 connections")
@@ -104,7 +103,7 @@ def fds(client):
 
 
 def test_one_stream_too_many():
-    """Three of one client and one of another; what one client gets of them is test_shares.py's."""
+    """Three of one client and one of another; the limits of a single client are tested in test_shares.py."""
     with start_server("--max-streams", "4") as server:
         with clients(server, 3, receive_buffer=4096) as three, Client(server, receive_buffer=4096, source="127.0.0.2") as fourth:
             for client in (*three, fourth):
@@ -161,7 +160,8 @@ LONG = b'{"scheme":"sinusoidal","dim":512,"len":4194304,"format":"raw"}'
 
 
 def test_streams_take_memory():
-    """A piece and the daemon's block each, in the worst case three pieces; what slow readers hold, others do not get."""
+    """A piece and the daemon's block each, in the worst case three pieces; memory held by slow readers is not
+    available to others."""
     with start_server("--max-memory", "8MiB", "--io-threads", "1") as server:
         with clients(server, 20, receive_buffer=4096) as many:
             answers = []
@@ -202,7 +202,7 @@ CONFIGS = {
 
 @pytest.mark.parametrize("what", CONFIGS)
 def test_numbers_of_a_model_count_like_ones_own(server, what):
-    """What a config.json says is refused before planning, in the words for the same request written out."""
+    """Values from a config.json are refused before planning, with the same text as for the explicit request."""
     config, sequence = CONFIGS[what]
     resolved = server.ask(**sequence, hf_config=config, data=False).json()["config"]
     details = []
@@ -294,7 +294,7 @@ def npy(n):
 
 
 def test_json_over_its_own_limit():
-    """Whatever carries the JSON; tensors beside it have the body's limit alone."""
+    """In every form in which JSON is sent; tensors beside it are limited only by the body's limit."""
     long = ROPE + b" " * (4096 - len(ROPE) + 1)
     multipart = ["Content-Type: multipart/form-data; boundary=b"]
     tensor = part("q", npy(1000))

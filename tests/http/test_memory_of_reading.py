@@ -1,5 +1,5 @@
-"""What reading a request and laying out its answer takes is of --max-memory too: the resident set, sampled, of the largest
-requests of each kind keeps to it."""
+"""Memory for reading a request and planning its answer also counts for --max-memory: the sampled resident set stays
+within it for the largest requests of each kind."""
 import io
 import json
 import struct
@@ -117,4 +117,4 @@ def test_reading_keeps_to_max_memory(name):
             server.request("POST", "/encode", b'{"scheme":"rope","len":8}')
         over, answer = peak_over_idle(server, lambda: server.request(method or "POST", path, body, headers))
         assert over <= 1.2 * MAX, f"{over / MIB:.0f} MiB over idle, {answer!r}"
-        assert answer.status in (200, 201, 400, 413, 422), answer  # nobody else is there: later would be no better
+        assert answer.status in (200, 201, 400, 413, 422), answer  # no other request runs, so waiting would not help

@@ -1,4 +1,5 @@
-"""/metrics: held against the rules of the Prometheus text format 0.0.4, read strictly; and every figure moves by the right amount."""
+"""/metrics: checked against the rules of the Prometheus text format 0.0.4, read strictly; and every figure changes by
+the right amount."""
 import json
 import math
 import os
@@ -126,7 +127,7 @@ class Figures:
 
 
 def moved(server, act, n=1):
-    """What one figure has gained by act, once its request is counted: f(name, **labels)."""
+    """The increase of one figure by act, once its request is counted: f(name, **labels)."""
     before = Figures(server)
     act()
     end = time.monotonic() + 10

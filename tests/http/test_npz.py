@@ -1,4 +1,5 @@
-"""npz: NumPy, Python's zipfile and Info-ZIP read it; zip64; constant memory; the same bytes whoever made them; clients that leave."""
+"""npz: NumPy, Python's zipfile and Info-ZIP read it; zip64; constant memory; the same bytes whichever thread computes
+them; clients that disconnect."""
 import io
 import random
 import shutil
@@ -72,7 +73,7 @@ def test_rotated_files_and_empty_ones(server):
     for parts in ({"q": npy(q)}, {"q": npy(q), "k": npy(k)}, {"q": npy(k), "k": npy(k)}):
         body, headers = multipart(request='{"scheme":"rope","format":"npz"}', **parts)
         response = server.post("/rotate", body, headers)
-        if response.status == 422:  # an endpoint may refuse what is empty
+        if response.status == 422:  # an endpoint may refuse empty tensors
             assert "k" in parts
             continue
         tensors = from_npz(response)
@@ -146,7 +147,7 @@ def test_short_entries_that_are_long_together():
 @pytest.mark.slow
 @pytest.mark.parametrize("size,is_long", [(2 ** 32 - 2, False), (2 ** 32, True)])
 def test_the_edge_of_4_gib(size, is_long):
-    """2^32-1 and what is above need zip64; the .npy head has 128 bytes."""
+    """2^32-1 and larger sizes need zip64; the .npy head has 128 bytes."""
     check_large({"scheme": "none", "len": (size - 128) // 2, "dim": 1, "dtype": "f16"}, [("encoding.npy", size - 128, is_long)])
 
 

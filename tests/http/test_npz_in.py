@@ -1,4 +1,5 @@
-"""npz as a body: what np.savez writes, and archives that are cut, lying, overlapping or packed."""
+"""npz as a body: files as np.savez writes them, and archives that are truncated, inconsistent, overlapping or
+compressed."""
 import io
 import random
 import struct
@@ -149,7 +150,7 @@ def test_sizes_beyond_the_file(server):
 
 
 def test_every_prefix_and_random_damage(server):
-    """Refused, or (where nobody reads the byte) answered as before; never anything else."""
+    """Refused, or (if the byte is not used) answered as before; never anything else."""
     small = savez(q=np.ones((2, 2), "f4"))
     good = server.post(QUERY, small, ZIP)
     assert good.status == 200

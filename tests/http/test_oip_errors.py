@@ -1,4 +1,4 @@
-"""/v2: what is refused, with which status, where, in which words; lengths that lie; nothing of it ends the server."""
+"""/v2: refusals with their status, field and text; wrong lengths; none of these requests ends the server."""
 import json
 import struct
 
@@ -222,7 +222,7 @@ def test_the_words_alone_say_where(client, document, place):
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
 def test_numbers_that_are_no_json(client, number):
-    """Python's and rapidjson's writers leave them bare; the refusal says how they are written."""
+    """The writers of Python and rapidjson do not quote them; the refusal states how to write them."""
     refused(client.post("rope", json.dumps(q()).replace("[1, 0]", f"[1,{number}]").encode()), 400, "", "not JSON", f'"{number}"')
 
 

@@ -1,5 +1,5 @@
-"""GET /openapi.json: well-formed OpenAPI 3.1, complete (every route, method and parameter), and true: examples and resolved
-configs fit the schemas. Validated by Debian's jsonschema (draft 2020-12, which OpenAPI 3.1 uses)."""
+"""GET /openapi.json: well-formed OpenAPI 3.1, complete (every route, method and parameter), and correct: examples and
+resolved configs match the schemas. Validated by Debian's jsonschema (draft 2020-12, which OpenAPI 3.1 uses)."""
 import json
 import re
 
@@ -213,7 +213,7 @@ def test_tokens_and_their_statuses_are_described(document):
 
 
 def test_times_are_described(document, server):
-    """The header for every path, the protocol's parameter where it has one; and both do what is said."""
+    """The header for every path, the protocol's parameter where it exists; and both work as documented."""
     for path, item in document["paths"].items():
         assert {"$ref": "#/components/parameters/RequestTimeout"} in item["parameters"], path
     header = document["components"]["parameters"]["RequestTimeout"]

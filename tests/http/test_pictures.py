@@ -121,7 +121,7 @@ def test_huge_doubles(server):
 
 
 def test_attention_map(server):
-    """Made in blocks of rows; the first head of the first batch."""
+    """Computed in blocks of rows; the first head of the first batch."""
     rng = np.random.default_rng(1)
     q = rng.standard_normal((2, 3, 150, 8)).astype("f4")
     request = {"scheme": "alibi", "causal": True}
@@ -182,7 +182,7 @@ def test_large_picture_takes_little_memory():
 
 
 def test_others_are_served_meanwhile(server):
-    """A picture is drawn by a worker, not by the loop: else nobody is answered until it is done."""
+    """A picture is drawn by a worker, not by the loop: otherwise no other client would be answered meanwhile."""
     done, n_served = [], 0
     thread = threading.Thread(target=lambda: done.append(server.ask(scheme="sinusoidal", len=4096, dim=4096, format="png")))
     thread.start()

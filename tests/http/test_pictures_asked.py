@@ -1,4 +1,5 @@
-"""Pictures and the rest of a request: Accept, GET and its tags, slices, dtypes, what is refused, clients that leave."""
+"""Pictures with the other parts of a request: Accept, GET and its tags, slices, dtypes, refusals, clients that
+disconnect."""
 import json
 import socket
 import time
@@ -128,7 +129,7 @@ def test_no_parts(server, form):
 
 
 def test_a_head_of_a_bias(server):
-    """The picture is of what the slice leaves; leading axes that it leaves stand at 0."""
+    """The picture shows the result of the slice; leading axes that remain are at 0."""
     fields = {"scheme": "alibi", "num_heads": 4, "len": 30, "causal": True, "outputs": ["bias"]}
     whole = numbers(server, **fields)
     check(picture_of(server, **fields, slice=[3]), whole[3], 17)
@@ -214,7 +215,7 @@ def test_pictures_that_are_not_read_have_a_bound():
             statuses = sorted(reader.recv(12)[9:] for reader in readers)
             assert statuses == [b"200", b"503"]
             assert alone.post("/encode", NOISE).headers["Retry-After"]
-            assert alone.ask(**HEAT).status == 200  # what streams is not refused
+            assert alone.ask(**HEAT).status == 200  # streamed formats are not refused
         finally:
             for reader in readers:
                 reader.close()

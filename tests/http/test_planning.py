@@ -1,8 +1,9 @@
-"""What planning takes: counted before it is done, out of --max-memory, and on the event loop only if it is quick.
+"""The cost of planning: it is counted before planning starts, reserved from --max-memory, and runs on the event loop
+only if it is fast.
 
-Small requests can mean large tables: buckets, networks, projections, encodings of all distances. Each of CASES held the
-loop for 10 to 1800 ms when only some fields were counted, and their sums rather than products. The loop's own processor
-time is measured, which neighbours on the machine do not lengthen; the least of some tries counts."""
+Small requests can need large tables: buckets, networks, projections, encodings of all distances. Each of CASES blocked
+the loop for 10 to 1800 ms when only some fields were counted, and their sums rather than products. The tests measure the
+loop's own processor time, which other load on the machine does not lengthen, and take the minimum of several tries."""
 
 import http.client
 import json
@@ -216,7 +217,7 @@ def test_planning_takes_of_the_budget(path, fields):
 
 
 def test_planning_waits_for_the_budget():
-    """What others hold is 503, and given back it is there again."""
+    """Memory that others hold causes a 503; after it is released, the request succeeds."""
     wave = dict(scheme="sinusoidal", dim=65536, len=10**9, format="raw")
     with start_server("--max-memory", "160MiB", "--max-answer", "1000TiB", "--max-work", str(10**18)) as server:
         projections = {**PROJECTIONS, "num_heads": 192}

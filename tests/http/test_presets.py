@@ -1,5 +1,5 @@
-"""Presets: every one plans and fills; what they say is held against a table of its own, copied by hand from published configs; and the
-request's own fields win."""
+"""Presets: every one can be planned and computed; their values are compared with a separate table, copied by hand from
+published configs; and the request's own fields take precedence."""
 import pytest
 
 from asking import refused
@@ -48,7 +48,7 @@ def test_every_preset_plans_and_fills(server, presets):
             body = answer.json()
             assert body["scheme"] == config["scheme"] and body["tensors"]
             assert body["preset"]["certainty"] == preset["certainty"]
-            for name, value in config.items():  # what a preset says is what was computed with
+            for name, value in config.items():  # the preset's values are those used in the computation
                 if config["scheme"] in RELATIVE and name not in body["config"]:
                     continue  # attention's, as its index or distances need no heads
                 if name in ("softmax_scale", "head_dim") and config["scheme"] in ("alibi", "t5", "swin", "swinv2", "beit"):

@@ -1,4 +1,5 @@
-"""--trusted-proxy: behind a proxy that is named, each client has turns and shares of its own; what others say of themselves changes nothing."""
+"""--trusted-proxy: behind a trusted proxy, each client has its own turns and share; X-Forwarded-For from other addresses
+has no effect."""
 import contextlib
 import json
 
@@ -63,7 +64,7 @@ def test_an_untrusted_peer_is_not_believed(stack):
     server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", "--trusted-proxy", PROXY))
     holding(server, stack, 6, lambda i: f"X-Forwarded-For: 192.0.2.{i}", source=DIRECT)
     refusal(ask(server, "X-Forwarded-For: 192.0.2.100", source=DIRECT), 429, "6 answers")
-    refusal(ask(server, f"X-Forwarded-For: {DIRECT}"), 429, "6 answers")  # whom a proxy has asked for, too
+    refusal(ask(server, f"X-Forwarded-For: {DIRECT}"), 429, "6 answers")  # also the client behind a proxy
     assert ask(server, A)[0] == 200
 
 
@@ -119,7 +120,7 @@ class Proxied:
 
 @pytest.mark.parametrize("name", ["nginx", "haproxy"])
 def test_through_the_proxies_of_deploy(name, stack):
-    """What a client says of itself stands before what the proxy adds."""
+    """The address that a client claims stands before the one that the proxy adds."""
     server = stack.enter_context(start_server(*UNHURRIED, "--max-streams", "8", "--trusted-proxy", PROXY))
     proxy = Proxied(stack.enter_context(start_proxy(name, server.port)))
     holding(proxy, stack, 6, lambda i: f"X-Forwarded-For: 192.0.2.{i}", source=DIRECT)

@@ -1,4 +1,4 @@
-"""Quotas of a token: requests, work, long answers at a time; what a 429 says; turns by token."""
+"""Quotas of a token: requests, work, concurrent long answers; the text of a 429; turns by token."""
 import http.client
 import socket
 import time
@@ -103,7 +103,7 @@ def is_at_work(server):
 
 @pytest.mark.skipif(SANITIZED, reason="measures time")
 def test_what_is_refused_is_not_freed_on_the_loop():
-    """A plan of 160 MB, made by a worker and then over the quota of streams: freeing it took the loop 13 ms."""
+    """A plan of 160 MB, computed by a worker and then over the quota of streams: freeing it took the loop 13 ms."""
     body = b'{"scheme":"sinusoidal","dim":64,"format":"raw","positions":[' + b"0," * 14999999 + b"0]}"
     headers = {**token_of("one"), "Content-Type": "application/json"}
     with token_server(["one one-token-0123456 read streams=1"], "--workers", "1", "--io-threads", "1") as server:

@@ -1,5 +1,5 @@
-"""Requests of random combinations of every parameter, against the reference formulas, and each resolved config posted again. Seeds
-are fixed: a failure names its request."""
+"""Random combinations of every parameter, compared with the reference formulas; each resolved config is posted again.
+Seeds are fixed: a failure names its request."""
 import random
 
 import numpy as np

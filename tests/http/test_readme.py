@@ -1,5 +1,5 @@
-"""The commands of the README and of the pages it links to work as printed: every curl in an ```sh block is run against a server, and
-the Python too."""
+"""The commands of the README and of the pages it links to work as printed: every curl in an ```sh block is run against a
+server, and so is the Python code."""
 import json
 import pathlib
 import re

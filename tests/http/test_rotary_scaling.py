@@ -129,7 +129,7 @@ def test_float32_recipe(server, seed):
     assert np.array_equal(inv_freq, expected.astype("f8")), (scaling, inv_freq - expected)
 
 
-# ---- Pasted objects, and what libraries make of the same one ----
+# ---- Pasted objects, and the results of libraries for the same object ----
 
 
 def test_hugging_face_objects_paste_unchanged(server):

@@ -1,4 +1,4 @@
-"""POST /rotate: every way in and out, layouts, partial rotation, shapes, dtypes."""
+"""POST /rotate: every input and output format, layouts, partial rotation, shapes, dtypes."""
 import io
 import json
 import subprocess

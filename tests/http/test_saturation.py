@@ -1,11 +1,10 @@
-"""Whoever watches over the server is answered within 50 ms (half the times, and 99 of 100 times) whatever everybody else asks
-of it: /healthz, /readyz and /metrics, each on a connection of its own and on one that is kept.
+"""Monitoring requests are answered within 50 ms (the median, and 99 of 100 requests) whatever the load from other
+clients: /healthz, /readyz and /metrics, each on a new connection and on one that is kept.
 
-The figure is of a machine with nothing else to do but the server and its load; where others have more work than there are
-processors (the load average before the test), it grows with that, and where they take processors that no load average shows
-(a virtual machine's neighbours), 99 of 100 may take twice as long. What the loop's thread does between question and answer
-has no such excuse: its processor time (schedstat) is held to 50 ms as it stands. What measures has three tries.
-"""
+The limit holds for a machine that runs only the server and its load. If there is more other work than processors (the
+load average before the test), the limit grows in proportion. If processors are taken without appearing in the load
+average (a virtual machine's neighbours), 99 of 100 may take twice as long. The processor time (schedstat) that the
+loop's thread uses between request and answer is always limited to 50 ms. Each measurement has three tries."""
 
 import contextlib
 import json
@@ -149,7 +148,7 @@ while True:
 
 @contextlib.contextmanager
 def streams(server, body, n_read):
-    """300 of them, as many read as quickly as it goes, by another process: this one measures."""
+    """300 streams, all read as fast as possible by another process: this one measures."""
     reader = subprocess.Popen([sys.executable, "-c", READ_STREAMS, server.host, str(server.port), "300", str(n_read), json.dumps(body)])
     try:
         assert wait_until(lambda: metric(server, "posenc_streams") == 300, 30)

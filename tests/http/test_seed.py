@@ -1,6 +1,6 @@
-"""Weights of a seed: N(0, std²), the same bytes on every machine (core/schemes/SCHEMES.md).
+"""Weights from a seed: N(0, std²), the same bytes on every machine (core/schemes/SCHEMES.md).
 
-Value i of a tensor is std * PHI^-1((k + 1/2)/2^53) in float32, k the top 53 bits of splitmix64's finalizer of
+Value i of a tensor is std * PHI^-1((k + 1/2)/2^53) in float32, where k is the top 53 bits of splitmix64's finalizer of
 (seed * 0x9E3779B97F4A7C15 xor fnv1a64(name)) + (i + 1) * 0x9E3779B97F4A7C15."""
 import numpy as np
 import pytest

@@ -1,7 +1,7 @@
-"""The life of the server: connections, clients that leave or dawdle, hostile heads, limits, the drain.
+"""The life of the server: connections, clients that disconnect or are slow, hostile heads, limits, shutdown.
 
-What is asked for plays no part here; the answers are read through plain sockets, so that the tests see what is on the wire.
-"""
+The contents of requests do not matter here. Answers are read through plain sockets, so that the tests see the bytes on
+the wire."""
 
 import json
 import os
@@ -125,7 +125,7 @@ def wait_until(condition, seconds=10):
 
 
 def is_quiet(server):
-    """No stream, job or request is left but the one that asks."""
+    """No stream, job or request is left except the one that queries the metrics."""
     return (
         metric(server, "posenc_streams") == 0
         and metric(server, "posenc_in_flight_requests") == 1
@@ -252,7 +252,7 @@ WITH_BODY = [
 
 @pytest.mark.parametrize("status,asked", WITHOUT_BODY, ids=lambda x: repr(x)[:60])
 def test_a_refusal_of_a_request_without_a_body_keeps_the_connection(server, status, asked):
-    """Asked alone, and with the next request right behind it."""
+    """Sent alone, and with the next request right behind it."""
     head = asked.startswith(b"HEAD")
     with Client(server) as client:
         for sent in ([asked, get("/healthz")] * 3, [asked + asked + get("/healthz")]):

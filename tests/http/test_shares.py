@@ -1,5 +1,5 @@
-"""What one client can hold: slow bodies, full ones, streams and unread pictures leave room for others, and whoever is refused can
-read why. Clients are addresses of the loopback network here."""
+"""The share that one client can hold: slow bodies, complete bodies, streams and unread pictures leave room for other
+clients, and a refused client gets the reason. Clients here are addresses of the loopback network."""
 import contextlib
 import io
 import json
@@ -13,7 +13,7 @@ from test_limits import MIB, declared, refusal, rejected, taken
 from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, SMALL, Client, metric, post, wait_until
 
 ONE, OTHER = "127.0.0.2", "127.0.0.3"
-UNHURRIED = ["--min-rate", "0", "--send-timeout", "120"]  # who reads nothing is not cut, however long the test takes
+UNHURRIED = ["--min-rate", "0", "--send-timeout", "120"]  # clients that do not read are not cut off, however long the test takes
 CHUNKED = b"POST /encode HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -110,14 +110,15 @@ def test_a_body_that_cannot_go_on_is_told_so_at_once():
         assert sent * 0x80000 <= 14 * MIB
         refusal(answer, 503, "the body takes", "--max-memory", str(16 * MIB))
         assert answer[1]["connection"] == "close"
-        assert wait_until(lambda: taken(server) <= MIB)  # what the connection has to receive it
+        assert wait_until(lambda: taken(server) <= MIB)  # memory of the connection for receiving it
         client.send(chunk + b"0\r\n\r\n")  # read, so that the close is no reset
         assert client.is_closed()
         assert rejected(server, "memory") == 1
 
 
 def test_a_body_is_judged_by_what_is_really_taken():
-    """Refused before it comes where it cannot fit beside what has come; not for what others have declared."""
+    """Refused before the body arrives if it cannot fit beside the bytes that have arrived; not because of lengths
+    that others have declared."""
     with start_server("--max-memory", "16MiB") as server:
         with Client(server, source=ONE) as first, Client(server, source=OTHER) as second:
             first.send(declared(9 * MIB))
@@ -133,7 +134,8 @@ def test_a_body_is_judged_by_what_is_really_taken():
 
 
 def test_connections_of_one_client_do_not_take_it_all():
-    """Each whose first bytes announce a large body has a megabyte to receive it; further ones are served with less."""
+    """Each connection whose first bytes announce a large body gets a megabyte to receive it; further ones are served
+    with less."""
     with start_server("--max-memory", "64MiB") as server, clients_from(server, ONE, 100) as many:
         for client in many:
             client.send(declared(200_000) + b" ")

@@ -1,4 +1,5 @@
-"""Equal requests at one time: a worker answers the first, the others get its answer; nothing else is ever shared."""
+"""Equal requests at the same time: a worker answers the first one, and the others get its answer; different requests
+never share."""
 import json
 import threading
 import time
@@ -67,7 +68,7 @@ def test_others_are_not_confused(server):
 
 
 def test_the_first_may_leave(server):
-    """Who waits for the answer of a client that goes away gets one all the same."""
+    """A client that waits for the answer of a client that leaves still gets an answer."""
     blocker, leader = Client(server), Client(server)
     blocker.send(get(PICTURE.replace("dim=1000", "dim=3999")))  # the only worker is busy, so the leader waits
     time.sleep(0.02)
@@ -85,7 +86,7 @@ def test_the_first_may_leave(server):
 
 
 def test_stored_weights_are_each_clients_own(server):
-    """An answer of stored weights, which may be replaced meanwhile, is shared with nobody."""
+    """An answer from stored weights, which may be replaced meanwhile, is never shared."""
     put = server.request("PUT", "/weights/w", safetensors_reader.dumps({"table": np.zeros((32, 64), "f4")}))
     assert put.status in (200, 201, 204)
     request = post_bytes(b'{"scheme":"t5","num_heads":64,"len":400,"weights":"w","format":"png"}')
@@ -108,7 +109,8 @@ SECRET = 1234.5678  # in the memory of another client
 
 
 def entropies(mixed):
-    """A request of some tenths of a second, short enough to be compared, whose numbers are made before the first byte."""
+    """A request of some tenths of a second, short enough to be compared, whose numbers are computed before the first
+    byte."""
     words = [str(i % 10) for i in range(760)]
     outputs = [{"name": "row_entropy", "parameters": {"binary_data": False}}]
     if mixed:
@@ -132,7 +134,8 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_followers_of_a_leader_that_leaves_get_whole_answers(name):
-    """Whenever the leader leaves: those who wait for the same get the bytes of an answer that nobody has left."""
+    """Whenever the leader leaves, the clients that wait for the same answer get the same bytes as from an undisturbed
+    server."""
     victim = post_bytes(json.dumps({"scheme": "rope", "layout": "half", "format": "raw", "q": [[SECRET] * 64] * 1250}).encode(), "/rotate")
     with start_server("--io-threads", "1", "--workers", "2") as server:
         began = time.monotonic()
@@ -195,7 +198,7 @@ def test_a_shared_answer_outlives_the_request_it_was_made_for(server):
 
 
 def test_those_who_follow_in_vain_keep_to_the_queue():
-    """What cannot be shared is asked anew by each: more than --max-queue of them do not wait."""
+    """Requests that cannot share are computed separately: at most --max-queue of them wait."""
     with start_server("--io-threads", "1", "--workers", "1", "--max-queue", "3") as server:
         server.request("PUT", "/weights/w", safetensors_reader.dumps({"table": np.zeros((32, 64), "f4")}))
         request = post_bytes(b'{"scheme":"t5","num_heads":64,"len":400,"weights":"w","format":"png"}')

@@ -1,4 +1,4 @@
-"""slice and reduce: every part equals NumPy's of the whole, whatever the scheme, output and format; what is refused."""
+"""slice and reduce: every part equals NumPy's slice of the whole, for every scheme, output and format; refusals."""
 import itertools
 import json
 import random

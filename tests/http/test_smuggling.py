@@ -1,8 +1,9 @@
-"""No request hides in another one, through nginx and through HAProxy (deploy/nginx.conf, deploy/haproxy.cfg).
+"""Requests cannot be smuggled through nginx or HAProxy (deploy/nginx.conf, deploy/haproxy.cfg).
 
-Each attack is sent through the proxy; then others ask, whose requests go where the attacker's went: over the one
-connection the proxy keeps to posencd. Each must get its own answer, by its X-Request-Id and by value. And posencd has
-served exactly the requests that the proxy's log says it forwarded: one more would be one that was smuggled."""
+Each attack is sent through the proxy. Then other clients send requests, which use the same connection as the attack did:
+the only one that the proxy keeps to posencd. Each must get its own answer, checked by its X-Request-Id and by value. And
+posencd must have served exactly the requests that the proxy's log lists as forwarded: an additional one would have been
+smuggled."""
 import contextlib
 import http.client
 import re
@@ -151,7 +152,7 @@ ATTACKS = [attack for field in FIELDS for attack in obfuscated(field)] + LENGTHS
 
 
 def send(proxy, raw, seconds=1 if SANITIZED else 0.25):
-    """An attacker: sends, takes what comes for a while, and leaves."""
+    """An attacker: sends, receives for a while, and leaves."""
     with socket.create_connection((proxy.host, proxy.port), timeout=seconds) as s:
         with contextlib.suppress(OSError):
             s.sendall(raw)

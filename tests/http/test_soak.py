@@ -1,4 +1,5 @@
-"""The soak of tests/soak for 20 seconds, and that each of its laws can be broken: by figures, and by servers that lie."""
+"""The soak of tests/soak for 20 seconds, and a check that each of its laws can fail: with altered figures, and with
+servers that answer wrongly."""
 import copy
 import importlib
 import json

@@ -79,7 +79,7 @@ def test_json_takes_little_memory_too():
 
 
 def test_a_slow_client_holds_little():
-    """Pieces made ahead are few: a client that reads nothing costs a window, not the answer."""
+    """Few pieces are computed ahead: a client that does not read costs a window, not the whole answer."""
     with start_server() as server:
         before = server.memory("VmRSS")
         streams = [Stream(server, HUGE) for _ in range(8)]
@@ -123,7 +123,8 @@ def test_same_bytes_with_any_workers_and_instruction_set():
 
 @pytest.mark.skipif(SANITIZED or (os.cpu_count() or 1) < 2, reason="a measure of speed")
 def test_alone_and_among_many_a_table_has_the_same_bytes(server):
-    """Alone its pieces are made where they are sent, among many by workers; a range cuts the first and the last."""
+    """A single stream computes its pieces where they are sent, one among many uses workers; a range cuts the first
+    and the last piece."""
     fields = {"scheme": "sinusoidal", "dim": 128, "len": 16001, "format": "raw"}
     alone = Stream(server, fields)
     whole = bytearray()

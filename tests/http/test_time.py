@@ -1,4 +1,4 @@
-"""Time: clients that dawdle in each of the four directions while others are served, and requests that set a time."""
+"""Time: clients that are slow in each of the four ways while others are served, and requests with a time limit."""
 import contextlib
 import http.client
 import json

@@ -1,5 +1,6 @@
-"""Server-Timing says the truth: the wait for a worker, and of an answer that is over before its first byte what computing and
-writing took; held against what a client measures. A server of its own with one worker, so that a wait can be arranged."""
+"""Server-Timing is correct: the wait for a worker and, for an answer that is computed before its first byte, the times
+of computing and writing. They are compared with a client's measurements, on a server of its own with one worker, so that
+a wait can be arranged."""
 import http.client
 import json
 import re
@@ -25,7 +26,7 @@ def timing(answer):
 
 
 def timed(server, path, body):
-    """What the server says, and the milliseconds until its first byte."""
+    """The times that the server reports, and the milliseconds until its first byte."""
     connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
     body = body if isinstance(body, bytes) else json.dumps(body).encode()
     begun = time.monotonic()
@@ -80,7 +81,7 @@ def test_queue_is_the_wait_for_the_worker(one_worker):
 
 @pytest.mark.skipif(SANITIZED, reason="measures time")
 def test_what_is_made_as_quickly_as_sent_does_not_wait(one_worker):
-    """Tables and maps are made on the loop, whatever the workers do; short ones whole before their head."""
+    """Tables and maps are computed on the loop, whatever the workers do; short ones completely before their head."""
     slow = threading.Thread(target=lambda: one_worker.post("/attention", entropy(8192)))
     slow.start()
     while "posenc_busy_workers 1\n" not in one_worker.get("/metrics").body.decode():

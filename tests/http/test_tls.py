@@ -1,4 +1,5 @@
-"""TLS by --tls-cert and --tls-key: everything as without, old versions refused, bad files refused at the start."""
+"""TLS by --tls-cert and --tls-key: everything works as without it, old versions are refused, and bad files are refused
+at the start."""
 import concurrent.futures
 import http.client
 import json

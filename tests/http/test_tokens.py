@@ -1,4 +1,5 @@
-"""Rights of tokens: the token file, 401 and 403, reading it again, and no token ever in what the server says."""
+"""Rights of tokens: the token file, 401 and 403, reloading the file, and the absence of tokens from all output of the
+server."""
 import signal
 import socket
 import subprocess
@@ -103,7 +104,7 @@ def test_names_in_log_and_figures(server):
 
 
 def memory_has(pid, secret):
-    """Whether the process has these bytes anywhere that it may write; what a core dump would hold."""
+    """Whether the process has these bytes in any writable memory, i.e. in a core dump."""
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb") as memory:
         for line in maps:
             span, rights, *_ = line.split()

@@ -1,4 +1,5 @@
-"""Turns at the workers: a request that computes for minutes, whatever it computes, keeps nobody waiting for longer than turns take."""
+"""Turns at the workers: a request that computes for minutes, whatever it computes, delays other requests only by the
+length of turns."""
 import contextlib
 import http.client
 import json
@@ -251,7 +252,7 @@ def test_a_folder_is_read_while_all_workers_compute(tmp_path):
         leave(connections)
 
 
-# ---- What is computed is charged ----
+# ---- Computing is charged ----
 
 
 def used(server):

@@ -1,4 +1,4 @@
-"""--socket: served on a path, its mode, its end, and what stands there already."""
+"""--socket: serving on a path, the file's mode, its removal, and files that already exist there."""
 import concurrent.futures
 import contextlib
 import http.client
@@ -55,8 +55,9 @@ def figure(path, name):
 
 
 def test_who_leaves_a_short_stream_leaves_nothing_behind(tmp_path):
-    """1.5 MiB stand whole in the server's memory while they leave in parts: unlike TCP's, this socket takes a little at a
-    time. Who reads slowly gets them right; who goes returns them, and they do not count as sent."""
+    """1.5 MiB are complete in the server's memory while they are sent in parts: unlike TCP, this socket accepts
+    little at a time. Slow readers get the right bytes; when a client leaves, unsent bytes are released and do not
+    count as sent."""
     path, target = tmp_path / "s", "/encode?scheme=sinusoidal&dim=128&len=3072&format=raw"
     with serving(path, "--log-level", "warn") as process:
         def begin():
@@ -185,8 +186,8 @@ def read_for(path, seconds, target, pause, n):
 
 
 def test_a_steady_reader_is_not_cut(tmp_path):
-    """TCP says what the peer has received, this socket does not; the rate is over windows of 10 s. One answer is of known
-    length, the other in chunks, which are sent past the HTTP library."""
+    """TCP reports how much the peer has received, this socket does not; the rate is measured over windows of 10 s.
+    One answer is of known length, the other in chunks, which are sent without the HTTP library."""
     path = tmp_path / "s"
     with serving(path, "--send-timeout", "3"), concurrent.futures.ThreadPoolExecutor() as pool:
         reads = [pool.submit(read_for, path, 13, LONG + form, 0.01, 65536) for form in ("raw", "json")]
@@ -195,7 +196,7 @@ def test_a_steady_reader_is_not_cut(tmp_path):
 
 
 def test_a_slow_reader_is_cut_by_its_rate(tmp_path):
-    """Some 30 KB/s where 1 MiB/s is asked for: the 3 s without a byte are never reached."""
+    """Some 30 KB/s while 1 MiB/s is required: the 3 s without a byte are never reached."""
     path = tmp_path / "s"
     with serving(path, "--min-rate", "1MiB", "--send-timeout", "60"):
         assert read_for(path, 30, LONG + "raw", 0.5, 16384) < 0

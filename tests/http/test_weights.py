@@ -1,4 +1,4 @@
-"""Stored weights as files: PUT, GET, DELETE /weights/{name}, their guards, the folder, changes at once."""
+"""Stored weights as files: PUT, GET, DELETE /weights/{name}, conditional requests, the folder, concurrent changes."""
 import fcntl
 import hashlib
 import http.client
@@ -223,7 +223,7 @@ def test_a_folder_outlives_the_server(tmp_path):
 
 
 def hang_up(server, done):
-    """SIGHUP, until the server shows what it should."""
+    """Sends SIGHUP and waits until the server shows the expected state."""
     server.process.send_signal(signal.SIGHUP)
     end = time.monotonic() + 20
     while not done() and time.monotonic() < end:
@@ -270,7 +270,7 @@ def test_what_does_not_belong_in_the_folder(tmp_path):
 
 
 def test_what_a_crash_has_left_is_removed(tmp_path):
-    """Half-written files of ours, unless somebody writes them now; nothing else that begins so."""
+    """Unfinished files of posenc are removed unless they are being written; files with similar names stay."""
     left, written = tmp_path / ".posenc-0123456789abcdef", tmp_path / ".posenc-fedcba9876543210"
     others = [tmp_path / name for name in (".posenc-notes", ".posenc-0123456789abcdeg", ".posenc-0123456789abcdef0", "posenc-0123456789abcdef")]
     for path in (left, written, *others):
@@ -286,7 +286,7 @@ def test_what_a_crash_has_left_is_removed(tmp_path):
 
 
 def test_a_disk_that_is_full(tmp_path):
-    """The old file stays, nothing half-written is left, the server goes on."""
+    """The old file stays, no unfinished file is left, and the server continues."""
     limit = f"ulimit -f 100; exec {POSENCD} \"$@\""  # blocks of 512 bytes or 1 KiB
     (tmp_path / "posencd").write_text("#!/bin/sh\n" + limit)
     (tmp_path / "posencd").chmod(0o755)

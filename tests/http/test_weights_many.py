@@ -1,5 +1,5 @@
-"""What clients have stored costs others little: lists of it are not kept whole for slow readers, and finding a name in
-files of many tensors or among many files takes no time of the loop."""
+"""Stored weights of one client cost other clients little: lists of them are not kept whole for slow readers, and finding
+a name in files of many tensors, or among many files, takes almost no time of the loop."""
 import contextlib
 import json
 import pathlib
@@ -74,7 +74,7 @@ def description(body):
 
 @pytest.mark.skipif(SANITIZED, reason="memory means nothing here")
 def test_lists_left_unread_take_no_memory():
-    """30 readers of a list of 6 MB: what each has is pieces, and they are taken of --max-memory."""
+    """30 readers of a list of 6 MB: each holds only pieces, and these are reserved from --max-memory."""
     with start_server("--workers", "2") as server, contextlib.ExitStack() as stack:
         for i in range(12):
             put(server, f"copy{i}", MANY)
@@ -93,7 +93,7 @@ def test_lists_left_unread_take_no_memory():
 
 @pytest.mark.skipif(SANITIZED, reason="memory means nothing here")
 def test_a_list_left_unread_keeps_no_replaced_file():
-    """A list is of what was stored when it began, and holds none of its bytes."""
+    """A list shows the files stored when it began, and holds none of their bytes."""
     big = np.zeros(16 * MIB, "u1")
     with start_server("--workers", "2") as server, contextlib.ExitStack() as stack:
         for i in range(4):

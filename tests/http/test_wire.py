@@ -1,4 +1,5 @@
-"""The whole wire at once: every format, dtype and part says what the JSON of f64 says; 8 GiB in each take little memory."""
+"""All outputs together: every format, dtype and part agrees with the JSON of f64; answers of 8 GiB in each format take
+little memory."""
 import http.client
 import json
 
@@ -71,7 +72,7 @@ def peak(format_, n_bytes):
 
 @pytest.mark.parametrize("format_", list(LARGE))
 def test_8_gib_in_little_memory(format_):
-    """A part of it: what is held does not grow with what was sent. `make test-slow` reads all."""
+    """Reads a part of it: the memory held does not grow with the bytes sent. `make test-slow` reads all."""
     memory, length = peak(format_, GIB // 4 if not SANITIZED else GIB // 64)
     assert length is None or length >= 8 * GIB
     assert SANITIZED or memory < 64 * MIB, f"{memory / MIB:.1f} MiB"

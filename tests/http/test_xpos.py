@@ -89,7 +89,7 @@ def test_scores_know_no_centre(server):
 
 
 def test_only_the_scale_is_centred(server):
-    """Rotation starts at 0 whatever the centre."""
+    """Rotation starts at 0 for every centre."""
     tables = [encode(server, scheme="xpos", len=9, center=center, outputs=["cos", "sin"]) for center in (0, 4, "torchscale")]
     for t in tables[1:]:
         assert t["cos"].tobytes() == tables[0]["cos"].tobytes() and t["sin"].tobytes() == tables[0]["sin"].tobytes()

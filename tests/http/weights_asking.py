@@ -1,4 +1,4 @@
-"""Stored weights for the tests: files, PUT, and a server that begins and ends without any."""
+"""Stored weights for the tests: files, PUT, and a server that starts and ends without any."""
 import hashlib
 
 import numpy as np

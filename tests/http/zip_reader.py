@@ -1,5 +1,5 @@
-"""A zip file read once from front to back, as it arrives and without holding it (PKWARE APPNOTE 6.3.10, §4.3); its directory is then
-read by Python's zipfile, which sees the end of the file only."""
+"""Reads a zip file once from front to back, as it arrives and without keeping it (PKWARE APPNOTE 6.3.10, §4.3). Its
+directory is then read by Python's zipfile, which sees only the end of the file."""
 import io
 import struct
 import zipfile

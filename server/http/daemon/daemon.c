@@ -1,4 +1,4 @@
-/* Owns one daemon of the library: its start, its callbacks, its end. The comments that begin with "0.9.75" say where
+/* Owns one daemon of the library: its start, its callbacks, its end. Comments that begin with "0.9.75" describe where
  * that version needs care. */
 #include "server/http/daemon/daemon.h"
 
@@ -18,8 +18,8 @@ struct daemon {
 
 /* ---- What the library calls ------------------------------------------------------------------------------------ */
 
-/* What the daemon says while it starts explains a failure. Later it only tells of broken clients, as our request lines
- * do. */
+/* Messages while the daemon starts explain a failure. Later ones only report faulty clients, which our request lines
+ * report too. */
 static void on_message(void *self, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 
 static void on_message(void *self, const char *format, va_list arguments)
@@ -82,7 +82,7 @@ static void on_end(void *self, struct MHD_Connection *mhd, void **request, enum 
 
 /* ---- Start, running, end --------------------------------------------------------------------------------------- */
 
-/* In GnuTLS's words. Older versions of the protocol are broken. */
+/* A GnuTLS priority string. Older versions of the protocol are insecure. */
 static char tls_versions[] = "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
 
 static struct MHD_Daemon *start(struct daemon *daemon, const struct daemon_settings *settings)
@@ -138,11 +138,13 @@ bool daemon_timeout(struct daemon *daemon, uint64_t *ms)
 
 bool daemon_add(struct daemon *daemon, int fd)
 {
-    struct sockaddr_storage address = {.ss_family = AF_UNSPEC}; /* nobody asks who it is */
+    struct sockaddr_storage address = {.ss_family =
+                                           AF_UNSPEC}; /* the daemon requires an address, but does not use it */
     return MHD_add_connection(daemon->mhd, fd, (const struct sockaddr *)&address, sizeof address) == MHD_YES;
 }
 
-/* 0.9.75 aborts the process if a connection is still suspended when the daemon is stopped; resuming takes a run. */
+/* 0.9.75 aborts the process if a connection is still suspended when the daemon is stopped; resuming takes effect only
+ * in a run. */
 void daemon_free(struct daemon *daemon)
 {
     if (!daemon)

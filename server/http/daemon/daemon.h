@@ -1,5 +1,5 @@
-/* The door to the HTTP library (libmicrohttpd 0.9.75): only this folder includes its header. A daemon has no threads:
- * our loop watches its epoll descriptor and runs it, and everything here is called, and calls back, on the loop's
+/* The interface to the HTTP library (libmicrohttpd 0.9.75): only this folder includes its header. A daemon has no
+ * threads: our loop watches its epoll descriptor and runs it. All functions are called, and call back, on the loop's
  * thread. */
 #ifndef SERVER_HTTP_DAEMON_DAEMON_H
 #define SERVER_HTTP_DAEMON_DAEMON_H
@@ -10,41 +10,43 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-struct MHD_Connection; /* of a request at hand; the library's */
-struct MHD_Response;   /* likewise; has holders of its own */
+struct MHD_Connection; /* a current request; belongs to the library */
+struct MHD_Response;   /* belongs to the library; has a reference count */
 
 /* ---- daemon.c: one daemon -------------------------------------------------------------------------------------- */
 
 struct daemon;
 
 struct daemon_settings {
-    size_t memory; /* of a connection */
+    size_t memory; /* per connection */
     unsigned max_connections;
-    unsigned timeout_s;     /* of silence, after which a connection is cut */
+    unsigned timeout_s;     /* of silence, after which the connection is cut */
     const char *cert, *key; /* PEM; NULL: plain HTTP */
 };
 
-/* What it calls, with self. */
+/* Callbacks of the daemon; self is passed to them. */
 struct daemon_events {
-    /* A connection begins; what this returns is its context. session: GnuTLS's, NULL without TLS. */
+    /* A connection begins; the returned pointer is its context. session: GnuTLS's, NULL without TLS. */
     void *(*opened)(void *self, int fd, void *session);
     void (*closed)(void *self, void *context);
-    /* A request's first line has come; what this returns is the request. NULL: the connection is closed. */
+    /* A request's first line has arrived; the returned pointer identifies the request. NULL: the connection is
+     * closed. */
     void *(*begin)(void *self, void *context, const char *uri, struct MHD_Connection *mhd);
-    /* With its head, with each part of its body (*n_body is 0 then if it is taken), at its end, and after each resume.
-     * False: the connection is closed. */
+    /* Called with the head, with each part of the body (the callee sets *n_body to 0 if it takes the part), at its end,
+     * and after each resume. False: the connection is closed. */
     bool (*receive)(void *request, const char *method, const char *version, const char *body, size_t *n_body);
     void (*end)(void *request, bool is_complete); /* the answer has been sent, or the connection is closed */
 };
 
-/* Everything is borrowed until daemon_free. NULL: it could not start, the log says why. */
+/* Everything is borrowed until daemon_free. NULL: starting failed; the log gives the reason. */
 struct daemon *daemon_new(const struct daemon_settings *settings, const struct daemon_events *events, void *self);
-int daemon_fd(const struct daemon *daemon); /* readable: it wants to run */
+int daemon_fd(const struct daemon *daemon); /* when readable, the daemon must be run */
 void daemon_run(struct daemon *daemon);
-bool daemon_timeout(struct daemon *daemon, uint64_t *ms); /* until it wants to run; false: whenever fd says so */
-/* Gives it a connection; fd is taken. False: it has closed it, mostly without having called opened. */
+bool daemon_timeout(struct daemon *daemon,
+                    uint64_t *ms); /* time until it must be run; false: only when fd is readable */
+/* Passes it a connection; takes fd. False: it has closed the connection, usually without having called opened. */
 bool daemon_add(struct daemon *daemon, int fd);
-/* Closes what is open. Every request must have been resumed. NULL is accepted. */
+/* Closes all open connections. Every request must have been resumed. NULL is accepted. */
 void daemon_free(struct daemon *daemon);
 
 /* ---- request.c: the request at hand ---------------------------------------------------------------------------- */
@@ -59,26 +61,28 @@ bool daemon_send(struct MHD_Connection *mhd, int status, struct MHD_Response *re
 
 /* ---- response.c: what it is answered with; NULL and false: no memory ------------------------------------------- */
 
-/* Writes up to `room` bytes to dst; returns how many, 0 only where the connection has been suspended, or an end. */
+/* Writes up to `room` bytes to dst and returns their number; 0 only if the connection has been suspended, or one of the
+ * values below. */
 typedef ssize_t daemon_reader(void *self, uint64_t pos, char *dst, size_t room);
 
-enum { DAEMON_END = -1, DAEMON_CUT = -2 }; /* all has been read; the answer is cut, and the connection closed */
+enum { DAEMON_END = -1, DAEMON_CUT = -2 }; /* all has been read; or: the answer is cut off and the connection closed */
 
 #define DAEMON_LENGTH_UNKNOWN UINT64_MAX
 
-/* The bytes are borrowed until the response is freed, the list of parts is not. block: bytes of memory for what the
- * reader writes. */
+/* The bytes are borrowed until the response is freed; the list of parts is not. block: size of the buffer that the
+ * reader fills. */
 struct MHD_Response *daemon_response_of_bytes(const char *bytes, size_t n);
 struct MHD_Response *daemon_response_of_parts(const struct iovec *parts, unsigned n);
 struct MHD_Response *daemon_response_of_reader(uint64_t length, size_t block, daemon_reader *read, void *self);
-void daemon_response_without_chunks(struct MHD_Response *response); /* its body ends with the connection */
-void daemon_response_free(struct MHD_Response *response);           /* one holder less; NULL is accepted */
+void daemon_response_without_chunks(struct MHD_Response *response); /* its body ends when the connection closes */
+void daemon_response_free(struct MHD_Response *response);           /* drops a reference; NULL is accepted */
 
 bool daemon_response_add(struct MHD_Response *response, const char *name, const char *value);
 bool daemon_response_remove(struct MHD_Response *response, const char *name, const char *value);
-/* Its own copy of a header's value, which may be written over with one as long; NULL: it has none. */
+/* The response's own copy of a header's value, which may be overwritten by one of the same length; NULL: no such
+ * header. */
 char *daemon_response_header(struct MHD_Response *response, const char *name);
 
-const char *daemon_reason(int status); /* as "Not Found" */
+const char *daemon_reason(int status); /* e.g. "Not Found" */
 
 #endif

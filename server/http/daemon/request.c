@@ -1,4 +1,4 @@
-/* Owns what may be asked of the daemon about a request at hand. */
+/* Owns the queries to the daemon about a current request. */
 #include "server/http/daemon/daemon.h"
 
 #include <microhttpd.h>
