@@ -9,19 +9,19 @@
 struct api_computation {
     const struct api_host *host;
     const struct api_call *call;
-    struct api_work *work; /* its request has fields, without those of the form */
+    struct api_work *work; /* its request's fields, without those of the form */
     struct api_form form;
     const struct api_format *format;
     void *about;         /* further data for a format: api_opening.about */
-    size_t stored_bytes; /* of stored tensors it uses */
-    bool is_kept;        /* asked with a method whose answers may be kept: it has a validator */
-    bool is_unchanged;   /* and its client has it still */
+    size_t stored_bytes; /* bytes of the stored tensors that it uses */
+    bool is_kept;        /* the method allows caching of the answer, so the answer has a validator */
+    bool is_unchanged;   /* and the client's cached answer is still valid */
     char etag[API_ETAG_MAX];
     struct api_problem *problem;
 };
 
-/* Makes the plan, holds the ceilings, opens work->stream in c->format. False with *later: whoever calls is hurried and
- * should ask again unhurried; without: *problem says why. */
+/* Plans, checks the limits, and opens work->stream in c->format. False with *later: the call has must_not_block and
+ * should be repeated without it; false without *later: *problem has the reason. */
 bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later);
 
 #endif

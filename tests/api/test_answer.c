@@ -272,7 +272,7 @@ static void test_small_json_is_one_piece(void **state)
     assert_answer(a, 200,
                   WORDS("\"tensors\":{\"q\":{\"dtype\":\"f32\",\"shape\":[1,2],\"data\":[[0.5403023,0.84147096]]}}}"));
     a = post("/encode", "{\"scheme\":\"rope\",\"len\":2,\"head_dim\":4,\"data\":false}");
-    assert_int_equal(a.reply->length, a.n); /* no numbers: known before it is made */
+    assert_int_equal(a.reply->length, a.n); /* no numbers: the length is known before the text is printed */
     assert_answer(a, 200, WORDS("\"cos\":{\"dtype\":\"f32\",\"shape\":[2,2]}"));
 }
 

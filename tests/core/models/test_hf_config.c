@@ -216,7 +216,7 @@ static const struct accepted accepted[] = {
      "'seq_length':131072}",
      NULL, "{'scheme':'rope','head_dim':128,'partial_rotary_factor':0.5,'base':5000000,'layout':'interleaved'}"},
     {COHERE_2, "sliding_attention", "{'scheme':'rope','head_dim':128,'base':50000,'layout':'interleaved'}"},
-    /* A type nobody knows, with the usual words */
+    /* An unknown type with the usual field names */
     {"{'model_type':'brand_new','hidden_size':1024,'num_attention_heads':16,'rope_theta':77777}", NULL,
      "{'scheme':'rope','head_dim':64,'base':77777,'layout':'half'}"},
     {"{'hidden_size':1024,'num_attention_heads':16,'rope_parameters':{'rope_theta':5e5,'rope_type':'default'}}", NULL,
