@@ -10,7 +10,8 @@ set -eu
 
 build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libpng-dev zlib1g-dev
     nettle-dev libgnutls28-dev libopenblas-dev"
-test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist python3-numpy python3-mpmath
+test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist
+    python3-pytest-rerunfailures python3-numpy python3-mpmath
     python3-hypothesis python3-jsonschema curl unzip pngcheck"
 libraries="libmicrohttpd libuv jansson libpng zlib nettle gnutls openblas"
 

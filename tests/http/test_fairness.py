@@ -48,7 +48,8 @@ def metric(server, name):
 
 def wait_for_queue(server, n):
     end = time.monotonic() + 30
-    while metric(server, "posenc_waiting_requests") < n:
+    refused = 'posenc_rejected_total{reason="queue"}'  # it has been that long if one was refused
+    while metric(server, "posenc_waiting_requests") < n and metric(server, refused) == 0:
         assert time.monotonic() < end, "the queue never grew that long"
         time.sleep(0.01)
 
@@ -81,10 +82,10 @@ def test_one_address_is_served_in_its_own_order():
 def test_a_full_queue_keeps_a_place_for_others():
     with start_server("--workers", "1", "--max-queue", "8") as server:
         finished = Finished()
-        for i in range(N_MANY):
+        for i in range(2 * N_MANY):  # some of them begin, and take turns
             finished.begin(server, i, heavy(i))
         wait_for_queue(server, 8)
-        finished.begin(server, "one", heavy(N_MANY), source="127.0.0.2")
+        finished.begin(server, "one", heavy(2 * N_MANY), source="127.0.0.2")
         finished.wait()
         assert finished.statuses["one"] == 200
         assert 503 in finished.statuses.values(), "the queue was never full"
