@@ -155,4 +155,7 @@ const struct pe_scheme *pe_scheme_get(const char *name); /* NULL if none */
 bool pe_plan_gave(const struct pe_plan *plan, const char *name);        /* or the model it names */
 bool pe_plan_gave_itself(const struct pe_plan *plan, const char *name); /* in its own fields */
 
+/* Does the request have a field of this name? */
+bool pe_request_has(const struct pe_request *request, const char *name);
+
 #endif

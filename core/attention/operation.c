@@ -19,21 +19,13 @@ static enum pe_status refuse(const struct pe_scheme *scheme, struct pe_error *er
     return pe_fail(err, "/scheme", "scheme \"%s\" has nothing to do with attention", scheme->info.name);
 }
 
-static bool has_field(const struct pe_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->n_fields; i++)
-        if (strcmp(request->fields[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* Projections compute queries, keys and values from x; one scheme projects its own table with two of them. */
 static bool takes_weight(const struct pe_scheme *scheme, const struct pe_request *request, const char *name)
 {
     if (strncmp(name, "w_", 2) != 0 && strncmp(name, "b_", 2) != 0)
         return false;
     bool for_table = scheme->attend && scheme->attend->uses_projections && name[2] != 'v';
-    return for_table || has_field(request, "x") || has_field(request, "tokens");
+    return for_table || pe_request_has(request, "x") || pe_request_has(request, "tokens");
 }
 
 const struct pe_operation pe_operation_attend = {

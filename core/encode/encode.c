@@ -30,7 +30,7 @@ static enum pe_status begin(struct pe_plan *plan, const struct pe_request *reque
 enum { TILE_SIDE = 64 }; /* elements; 32 KiB of doubles */
 
 /* to[col, row] = from[row, col] for elements of the given size; rows of `to` are stride elements apart. */
-static void turn(const char *from, size_t n_rows, size_t n_cols, size_t size, char *to, size_t stride)
+static void transpose(const char *from, size_t n_rows, size_t n_cols, size_t size, char *to, size_t stride)
 {
     for (size_t j = 0; j < n_cols; j++)
         for (size_t i = 0; i < n_rows; i++)
@@ -51,7 +51,7 @@ static void fill_transposed(const struct pe_plan *plan, size_t i, const struct p
             if (t.n_cols > b->n_rows - r)
                 t.n_cols = b->n_rows - r;
             pe_plan_fill_source(plan, i, dtype, &t, tile);
-            turn((const char *)tile, t.n_rows, t.n_cols, size, dst + (r * b->n_cols + c) * size, b->n_cols);
+            transpose((const char *)tile, t.n_rows, t.n_cols, size, dst + (r * b->n_cols + c) * size, b->n_cols);
         }
 }
 

@@ -1,5 +1,6 @@
 /* The names of the schemes' weights in public checkpoints. */
 #include "core/models/models.h"
+#include "core/scheme.h"
 
 #include <string.h>
 
@@ -39,18 +40,10 @@ static const struct {
     {"swinv2", "logit_scale", "logit_scale", NULL},
 };
 
-static bool has_field(const struct pe_request *request, const char *name)
-{
-    for (size_t i = 0; i < request->n_fields; i++)
-        if (strcmp(request->fields[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *request, const char *input)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].scheme, scheme) == 0 && strcmp(rows[i].input, input) == 0)
-            return !rows[i].beside || has_field(request, rows[i].beside) ? rows[i].names : NULL;
+            return !rows[i].beside || pe_request_has(request, rows[i].beside) ? rows[i].names : NULL;
     return NULL;
 }
