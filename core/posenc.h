@@ -43,6 +43,21 @@ enum pe_status pe_no_memory(struct pe_error *err);
 /* The entry of names (NULL-terminated) nearest to word by edit distance; NULL if none is near enough to suggest. */
 const char *pe_nearest(const char *word, const char *const *names);
 
+/* ---- Texts in two languages ------------------------------------------------------------------------------------ */
+
+enum pe_lang { PE_EN, PE_ZH, PE_N_LANGS };
+
+/* One text in both languages, with the same {placeholders} if it has any. */
+struct pe_text {
+    const char *en, *zh;
+};
+
+/* How the catalogue presents a thing: a short name for a control, and its meaning in one sentence. */
+struct pe_about {
+    const char *label, *label_zh;
+    const char *summary, *summary_zh;
+};
+
 /* ---- Tensors --------------------------------------------------------------------------------------------------- */
 
 enum pe_dtype {
