@@ -98,7 +98,7 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
     (void)study;
     double pairs = (double)subject->ladder.n, n = (double)subject->n;
     cost->work = 16 * n * pairs;
-    cost->bytes = ((2 * STEP + 1) * pairs + n) * sizeof(double) + 2 * pairs * 512;
+    cost->bytes = ((2 * STEP + 1) * pairs + n) * sizeof(double) + pe_ladder_waves_bytes(subject);
 }
 
 static void shape(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,

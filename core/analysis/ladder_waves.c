@@ -39,3 +39,9 @@ enum pe_status pe_ladder_waves(const struct pe_subject *subject, uint64_t n_rows
     free(f);
     return status;
 }
+
+double pe_ladder_waves_bytes(const struct pe_subject *subject)
+{
+    enum { COLUMN_BYTES = 512 }; /* a prepared column, generously */
+    return ((double)subject->dim + 2 * (double)subject->ladder.n) * COLUMN_BYTES;
+}

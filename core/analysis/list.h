@@ -3,3 +3,4 @@
 METRIC(bounds)
 METRIC(wavelengths)
 METRIC(decay)
+METRIC(precision)
