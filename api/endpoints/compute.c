@@ -175,7 +175,7 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
     struct api_text config;
     api_text_init(&config, API_TEXT_MAX);
     api_text_value(&config, pe_plan_config(c->work->plan));
-    *opening = (struct api_opening){.plan = c->work->plan,
+    *opening = (struct api_opening){.source = {.plan = c->work->plan},
                                     .form = &c->form,
                                     .request = &c->work->request,
                                     .arena = &c->work->request.arena,
@@ -260,7 +260,9 @@ bool api_compute(struct api_computation *c, struct api_opening *opening, bool *l
 {
     *later = takes_long(c);
     return !*later && make_plan(c, later) && check_size(c) && check_work(c) &&
-           api_memory_for_answering(c->work, c->host, c->format, c->problem) && open_stream(c, opening);
+           api_memory_for_answering(c->work, c->host, &(struct api_source){.plan = c->work->plan}, c->format,
+                                    c->problem) &&
+           open_stream(c, opening);
 }
 
 struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_id operation)
