@@ -140,11 +140,23 @@ static enum pe_status check_axes(const struct pe_plan *plan, struct pe_error *er
                    plan->seq.n_axes, plan->scheme->info.name);
 }
 
-static enum pe_status resolve_sequence(struct pe_plan *plan, struct pe_error *err)
+static enum pe_status check_positions(const struct pe_plan *plan, uint64_t most, struct pe_error *err)
+{
+    uint64_t q = plan->seq.q[0].n, k = plan->seq.k[0].n, n = q > k ? q : k;
+    if (most == 0 || n <= most)
+        return PE_OK;
+    pe_fail(err, "", "the sequence has %llu positions; allowed here: at most %llu", (unsigned long long)n,
+            (unsigned long long)most);
+    return err->status = PE_TOO_LARGE;
+}
+
+static enum pe_status resolve_sequence(struct pe_plan *plan, const struct pe_request *request, struct pe_error *err)
 {
     const struct pe_operation *operation = plan->operation;
     enum pe_status status =
         pe_sequence_init(&plan->seq, &plan->sequence, operation->kind(plan), operation->sizes(plan), err);
+    if (!status)
+        status = check_positions(plan, request->positions_max, err);
     return status ? status : check_axes(plan, err);
 }
 
@@ -179,7 +191,7 @@ static enum pe_status resolve(struct pe_plan *plan, const struct pe_request *req
     if (!status)
         status = admit_sequence(plan, err);
     if (!status)
-        status = resolve_sequence(plan, err);
+        status = resolve_sequence(plan, request, err);
     if (!status && plan->operation->begin)
         status = plan->operation->begin(plan, request, err);
     if (!status && plan->scheme->cost)

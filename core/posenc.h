@@ -299,6 +299,7 @@ struct pe_request {
      * NULL: every step is allowed. */
     enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
     void *caller;
+    uint64_t positions_max; /* most positions of its sequence, refused with PE_TOO_LARGE; 0: any number */
 };
 
 /* One tensor of a plan: n_rows × row_len elements. A row is the last axis; where a position owns a small block of
@@ -364,6 +365,107 @@ void pe_fill(const struct pe_plan *plan, size_t i, uint64_t first, size_t n, voi
  * Writes elements first … first+n-1 of the line. Returns false and writes nothing for other outputs; with n = 0 it only
  * reports whether output i is Toeplitz. */
 bool pe_fill_line(const struct pe_plan *plan, size_t i, uint64_t matrix, uint64_t first, size_t n, void *dst);
+
+/* ---- Analysis: properties of encodings --------------------------------------------------------------------------- */
+
+/* One metric, as the catalogue lists it. */
+struct pe_metric_info {
+    const char *name; /* "unique" */
+    struct pe_about about;
+    struct pe_text applies_to;           /* "absolute and rotary schemes at consecutive positions of one axis" */
+    const char *params;                  /* fields that it uses, "k|dtypes"; NULL: none */
+    const char *work;                    /* multiply-adds for one configuration, "n^2 D / 2" */
+    const struct pe_output_row *tensors; /* end with .name = NULL; NULL: none. Their dtype is f64. */
+    const struct pe_text *details;       /* patterns of its sentence, n_details of them */
+    size_t n_details;
+};
+size_t pe_n_metrics(void);
+const struct pe_metric_info *pe_metric_at(size_t i); /* in the order of answers */
+const struct pe_param *pe_analysis_params(void);     /* metrics, k, train_len, … */
+
+/* One configuration with its sequence. */
+struct pe_entry {
+    const struct pe_field *fields;
+    size_t n_fields;
+    size_t n_own;        /* the first so many are the entry's own, the others are common to all entries */
+    const char *pointer; /* JSON pointer of the entry, "/configs/0"; "" if the request is one configuration */
+};
+enum { PE_ENTRIES_MAX = 8 };
+
+struct pe_analysis_request {
+    const struct pe_field *fields; /* of pe_analysis_params(), not more; borrowed until pe_analysis_free */
+    size_t n_fields;
+    const struct pe_entry *entries; /* 1 to PE_ENTRIES_MAX; borrowed until pe_analysis_free */
+    size_t n_entries;
+    enum pe_dtype dtype;              /* that `difference` rounds to; PE_DTYPE_NONE: f32 */
+    const char *const *outputs;       /* names of tensors, without index; NULL: all that are not on request */
+    size_t n_outputs;                 /* may be 0: none */
+    enum pe_lang lang;                /* of `detail` */
+    double max_work;                  /* multiply-adds of all metrics; the limit --max-analysis */
+    const char *const *caller_fields; /* as in struct pe_request */
+    /* As in struct pe_request: called with the memory needed so far, before it is allocated. */
+    enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
+    /* Called when a metric begins, with its name, and with NULL when it ends. NULL: not wanted. */
+    void (*step)(void *caller, const char *metric);
+    void *caller;
+};
+
+/* A tensor in memory with its name. */
+struct pe_named_tensor {
+    const char *name; /* "similarity.0" */
+    struct pe_tensor tensor;
+};
+
+struct pe_analysis; /* immutable */
+
+/* Plans the entries, checks every limit, then computes all metrics. Asks is_gone of pe_watch now and then. Makes
+ * *analysis (free with pe_analysis_free). */
+enum pe_status pe_analysis_new(const struct pe_analysis_request *request, struct pe_analysis **analysis,
+                               struct pe_error *err);
+void pe_analysis_free(struct pe_analysis *analysis); /* NULL is accepted */
+/* {"configs":[…],"results":[…]}. Borrowed until pe_analysis_free, as the tensors are. */
+const struct pe_value *pe_analysis_answer(const struct pe_analysis *analysis);
+size_t pe_analysis_n_tensors(const struct pe_analysis *analysis);
+const struct pe_named_tensor *pe_analysis_tensor(const struct pe_analysis *analysis, size_t i);
+
+/* Plans and checks like pe_analysis_new, but computes nothing: *configs is a list of the resolved configurations
+ * (borrowed until pe_analysis_free of *analysis), which name the answer before it is computed. */
+enum pe_status pe_analysis_open(const struct pe_analysis_request *request, struct pe_analysis **analysis,
+                                struct pe_error *err);
+const struct pe_value *pe_analysis_configs(const struct pe_analysis *analysis);
+/* Computes what pe_analysis_open has prepared. Fails only without memory, or when nobody waits any more. */
+enum pe_status pe_analysis_compute(struct pe_analysis *analysis, struct pe_error *err);
+
+/* ---- Diagnosis: the configuration that gives a tensor -------------------------------------------------------------
+ */
+
+/* One code of the catalogue of faults. */
+struct pe_fault_info {
+    const char *code, *kind; /* "layout_swapped", "layout" */
+    struct pe_about about;
+    const struct pe_text *details;
+    size_t n_details;
+};
+size_t pe_n_faults(void);
+const struct pe_fault_info *pe_fault_at(size_t i); /* in the order of findings */
+
+struct pe_diagnosis_request {
+    const struct pe_field *fields; /* the tensor, and the belief: fields of PE_ENCODE; borrowed */
+    size_t n_fields;
+    enum pe_lang lang;
+    double max_work; /* the limit --max-analysis */
+    const char *const *caller_fields;
+    enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
+    void (*step)(void *caller, const char *metric); /* with "diagnose" */
+    void *caller;
+};
+
+struct pe_diagnosis;
+enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, struct pe_diagnosis **diagnosis,
+                                struct pe_error *err);
+void pe_diagnosis_free(struct pe_diagnosis *diagnosis);                           /* NULL is accepted */
+const struct pe_value *pe_diagnosis_answer(const struct pe_diagnosis *diagnosis); /* borrowed until pe_diagnosis_free */
+uint64_t pe_diagnosis_searched(const struct pe_diagnosis *diagnosis);             /* hypotheses */
 
 /* ---- Cancelled work --------------------------------------------------------------------------------------------- */
 

@@ -18,8 +18,8 @@ CIRCLE_MAX = 3
 # Each layer's rooms, lowest first: a folder, or files at the layer's top, or "*": the files at the top that belong to no other room.
 # The README of each layer shows its line (guides.py compares).
 ROOMS = {
-    "core": ["kernels/", "numeric/", "error.c cancel.c params.c params_print.c", "waves/", "sequence/", "request/", "schemes/", "models/",
-             "encode/", "rotate/", "attention/", "*"],
+    "core": ["kernels/", "numeric/", "error.c cancel.c params.c params_print.c values.c", "waves/", "sequence/", "request/", "schemes/", "models/",
+             "encode/", "rotate/", "attention/", "*", "analysis/", "diagnosis/"],
     "api": ["arena.c operations.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
             "oip/", "*"],
     "server": ["log.c process.c siphash.c networks.c config_file.c options.c", "loop/", "memory/", "metrics.c", "auth/", "weights/", "cache/", "http/daemon/", "http/", "*"],

@@ -1,0 +1,151 @@
+/* Analysis: properties of encodings as numbers. A metric is one row at the end of its file, and one line of list.h.
+ *
+ * A study is one request; a subject is one of its configurations; a metric reads a subject and states its result as
+ * members of an object (core/values.h) and as tensors. Everything that may be refused is refused in check() and
+ * cost(), before anything is computed; compute() fails only without memory or when it was cancelled. */
+#ifndef PE_ANALYSIS_H
+#define PE_ANALYSIS_H
+
+#include "core/scheme.h"
+#include "core/values.h"
+
+/* Positions of one configuration: a matrix of all pairs of rows takes 2^27 sums, about a minute for wide rows. */
+enum { PE_ANALYSED_POSITIONS_MAX = 16384 };
+/* Longest length that `extrapolation` looks at. */
+enum { PE_EVAL_LEN_MAX = 65536 };
+
+/* Numbers below this share of the largest entry are rounding noise; what is nearer to an extreme than these tolerances
+ * is as extreme. */
+#define PE_NOISE 1e-9
+#define PE_TIE_OF_EXTREME 1e-9
+#define PE_TIE_OF_LARGEST 1e-12
+
+/* The fields of an analysis, as read. */
+struct pe_analysis_fields {
+    const struct pe_value *metrics, *recipes, *dtypes; /* lists of words, NULL: not given */
+    struct pe_reals k;                                 /* n = 0: not given */
+    int64_t train_len, eval_len;                       /* PE_UNSET_INT: not given */
+    int64_t seed;
+    double tolerance, other_base;
+    int pairing;
+};
+
+/* The rows of a subject: of an encoding by position, of [cos | sin] by position, or of a bias by distance. */
+struct pe_rows {
+    size_t n, dim;
+    double *at;       /* [n, dim] */
+    double *distance; /* [n], k_pos - q_pos of each row; NULL: a row is a position */
+    double largest;   /* the largest |entry|, called S */
+};
+
+enum pe_family { PE_ABSOLUTE, PE_ROTARY, PE_BIAS, PE_RELATIVE };
+
+/* One axis of sampled waves of a ladder of frequencies: sinusoidal (one axis), rope, xpos. */
+struct pe_ladder {
+    size_t n;        /* C */
+    double *w, *w0;  /* [C]: radians per position, with and without scaling */
+    double orig_len; /* original length of the scaling; NaN: it has none */
+    double attention_factor;
+};
+
+struct pe_subject {
+    size_t index;
+    const struct pe_entry *entry;
+    struct pe_plan *plan; /* PE_ENCODE, f64, the outputs by default */
+    enum pe_family family;
+    uint64_t n;              /* positions (of the keys) */
+    bool is_run;             /* consecutive positions of one axis, queries and keys alike */
+    size_t n_rows, dim;      /* of its rows, known before they are computed; 0: it has no rows */
+    struct pe_rows rows;     /* while its metrics are computed */
+    struct pe_ladder ladder; /* n = 0: it has none */
+};
+
+/* One tensor of the answer. */
+struct pe_study_tensor {
+    char name[32]; /* "step.0" */
+    const struct pe_output_row *row;
+    size_t entry;
+    unsigned rank;
+    uint64_t shape[3];
+    double *data; /* NULL until it is computed */
+};
+
+struct pe_analysis {
+    const struct pe_analysis_request *request;
+    struct pe_analysis_request kept; /* what request points to */
+    struct pe_analysis_fields fields;
+    struct pe_subject subjects[PE_ENTRIES_MAX];
+    size_t n_subjects;
+    uint32_t metrics[PE_ENTRIES_MAX]; /* bit m: metric m is computed for this entry */
+    struct pe_study_tensor *tensors;
+    struct pe_named_tensor *answered;
+    size_t n_tensors, n_answered;
+    struct pe_values *values;
+    double bytes; /* reserved so far */
+};
+
+/* The cost of a metric: multiply-adds, bytes of scratch, beside its tensors. */
+struct pe_metric_cost {
+    double work, bytes;
+};
+
+struct pe_metric {
+    struct pe_metric_info info;
+    bool needs_rows; /* compute() reads subject->rows */
+    bool (*applies)(const struct pe_analysis *study, const struct pe_subject *subject);
+    /* The rules of its fields (k < n). Pointers as for fields at the top, "/k". NULL: none. */
+    enum pe_status (*check)(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err);
+    void (*cost)(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost);
+    /* The shape of tensor i of info.tensors; NULL: [rows]. */
+    void (*shape)(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,
+                  uint64_t *shape);
+    /* Puts `value`, `witness`, further members and `detail` into out, and fills its tensors. */
+    enum pe_status (*compute)(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
+                              struct pe_error *err);
+};
+
+/* ---- For metrics ---- */
+
+/* Room for the tensor of that name, [shape] as shape() says; NULL: the answer does not have it. */
+double *pe_study_tensor(struct pe_analysis *study, const struct pe_subject *subject, const char *name);
+
+/* A plan of the subject's configuration with other fields: each of `overrides` replaces the field of its name (a value
+ * of kind PE_NULL removes it; a `len` removes every other field of the sequence). */
+struct pe_variant {
+    enum pe_operation_id operation;
+    enum pe_dtype dtype;
+    const struct pe_field *overrides;
+    size_t n_overrides;
+    const char *const *outputs;
+    size_t n_outputs; /* 0: the outputs by default */
+    uint64_t positions_max;
+};
+enum pe_status pe_subject_plan(struct pe_analysis *study, const struct pe_subject *subject,
+                               const struct pe_variant *variant, struct pe_plan **plan, struct pe_error *err);
+
+/* The rows of any plan that has them, all n_rows: frees with pe_rows_drop. In core/analysis/rows.c. */
+enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, struct pe_error *err);
+void pe_rows_drop(struct pe_rows *rows);
+/* Number and width of the rows of a plan, before they are computed; *n = 0: it has none. */
+void pe_rows_size(const struct pe_plan *plan, size_t *n, size_t *dim);
+
+/* The sizes of a tie near an extreme: |a - extreme| ≤ pe_tie(extreme, S). */
+static inline double pe_tie(double extreme, double largest)
+{
+    return PE_TIE_OF_EXTREME * fabs(extreme) + PE_TIE_OF_LARGEST * largest;
+}
+
+/* The first i < n whose x[i] is as large (sign 1) or as small (-1) as the extreme. NaN is never an extreme. */
+size_t pe_first_extreme(const double *x, size_t n, int sign, double largest);
+
+/* Pairwise sum. */
+double pe_sum(const double *x, size_t n);
+
+/* Puts "row" (an index) or "distance", or "rows"/"distances" of two. */
+void pe_put_row(struct pe_node *node, const struct pe_rows *rows, size_t i);
+void pe_put_two_rows(struct pe_node *node, const struct pe_rows *rows, size_t i, size_t j);
+
+/* Does this field's word list name it? The default list if the field is not given. */
+const char *const *pe_study_words(const struct pe_value *given, const char *const *usual, const char **room);
+
+#endif

@@ -1,0 +1,3 @@
+/* Every metric, one line each, in the order of answers: METRIC(name) is the row pe_metric_name of core/analysis/name.c.
+ */
+METRIC(bounds)

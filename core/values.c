@@ -1,0 +1,308 @@
+/* Trees of values under construction. Items are linked while the tree grows, and become arrays when it is done. */
+#include "core/values.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct item {
+    const char *name;
+    struct pe_value value; /* unused if there is a child */
+    struct pe_node *child; /* NULL: a plain value */
+    struct item *next;
+};
+
+struct pe_node {
+    struct pe_values *owner;
+    bool is_list;
+    struct item *first, *last;
+    size_t n;
+};
+
+struct block {
+    struct block *next;
+};
+
+struct pe_values {
+    struct block *blocks;
+    char *at; /* the free part of the newest block */
+    size_t left;
+    bool failed;
+    struct pe_node root;
+    struct pe_value done;
+};
+
+/* ---- Memory ---- */
+
+enum { BLOCK_BYTES = 8192, ALIGNMENT = 16 };
+
+static bool add_block(struct pe_values *values, size_t n)
+{
+    size_t room = n > BLOCK_BYTES ? n : BLOCK_BYTES;
+    struct block *block = calloc(1, ALIGNMENT + room);
+    if (!block) {
+        values->failed = true;
+        return false;
+    }
+    block->next = values->blocks;
+    values->blocks = block;
+    values->at = (char *)block + ALIGNMENT;
+    values->left = room;
+    return true;
+}
+
+void *pe_values_room(struct pe_values *values, size_t n)
+{
+    n = (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (n > values->left && !add_block(values, n))
+        return NULL;
+    void *room = values->at;
+    values->at += n;
+    values->left -= n;
+    return room;
+}
+
+struct pe_values *pe_values_new(void)
+{
+    struct pe_values *values = calloc(1, sizeof *values);
+    if (values)
+        values->root.owner = values;
+    return values;
+}
+
+void pe_values_free(struct pe_values *values)
+{
+    if (!values)
+        return;
+    while (values->blocks) {
+        struct block *block = values->blocks;
+        values->blocks = block->next;
+        free(block);
+    }
+    free(values);
+}
+
+struct pe_node *pe_values_root(struct pe_values *values) { return &values->root; }
+
+/* ---- Putting ---- */
+
+static struct item *add(struct pe_node *node, const char *name)
+{
+    struct item *item = pe_values_room(node->owner, sizeof *item);
+    if (!item)
+        return NULL;
+    item->name = name;
+    if (node->last)
+        node->last->next = item;
+    else
+        node->first = item;
+    node->last = item;
+    node->n++;
+    return item;
+}
+
+void pe_put_value(struct pe_node *node, const char *name, const struct pe_value *value)
+{
+    struct item *item = add(node, name);
+    if (item)
+        item->value = *value;
+}
+
+void pe_put_null(struct pe_node *node, const char *name)
+{
+    pe_put_value(node, name, &(struct pe_value){.kind = PE_NULL});
+}
+
+void pe_put_boolean(struct pe_node *node, const char *name, bool x)
+{
+    pe_put_value(node, name, &(struct pe_value){.kind = PE_BOOLEAN, .boolean = x});
+}
+
+void pe_put_integer(struct pe_node *node, const char *name, int64_t x)
+{
+    pe_put_value(node, name, &(struct pe_value){.kind = PE_INTEGER, .integer = x});
+}
+
+void pe_put_real(struct pe_node *node, const char *name, double x)
+{
+    pe_put_value(node, name, &(struct pe_value){.kind = PE_REAL, .real = x});
+}
+
+void pe_put_string(struct pe_node *node, const char *name, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *copy = pe_values_room(node->owner, n);
+    if (copy)
+        pe_put_value(node, name, &(struct pe_value){.kind = PE_STRING, .string = memcpy(copy, text, n)});
+}
+
+void pe_put_integers(struct pe_node *node, const char *name, const int64_t *x, size_t n)
+{
+    struct pe_node *list = pe_put_list(node, name);
+    for (size_t i = 0; i < n; i++)
+        pe_put_integer(list, NULL, x[i]);
+}
+
+/* Without memory, members of the child are put into its parent: the tree is lost anyway. */
+static struct pe_node *put_node(struct pe_node *node, const char *name, bool is_list)
+{
+    struct item *item = add(node, name);
+    struct pe_node *child = item ? pe_values_room(node->owner, sizeof *child) : NULL;
+    if (!child)
+        return node;
+    *child = (struct pe_node){.owner = node->owner, .is_list = is_list};
+    item->child = child;
+    return child;
+}
+
+struct pe_node *pe_put_object(struct pe_node *node, const char *name) { return put_node(node, name, false); }
+
+struct pe_node *pe_put_list(struct pe_node *node, const char *name) { return put_node(node, name, true); }
+
+/* ---- Finding ---- */
+
+static const struct item *find(const struct pe_node *node, const char *name, size_t n)
+{
+    for (const struct item *item = node->first; item; item = item->next)
+        if (item->name && strncmp(item->name, name, n) == 0 && !item->name[n])
+            return item;
+    return NULL;
+}
+
+const struct pe_value *pe_node_find(const struct pe_node *node, const char *name)
+{
+    const struct item *item = find(node, name, strlen(name));
+    return item && !item->child ? &item->value : NULL;
+}
+
+struct pe_node *pe_node_child(const struct pe_node *node, const char *name)
+{
+    const struct item *item = find(node, name, strlen(name));
+    return item ? item->child : NULL;
+}
+
+/* ---- Sentences ---- */
+
+struct sentence {
+    char bytes[PE_DETAIL_MAX];
+    size_t n;
+};
+
+static void append(struct sentence *s, const char *text, size_t n)
+{
+    size_t left = sizeof s->bytes - 1 - s->n;
+    n = n < left ? n : left;
+    memcpy(s->bytes + s->n, text, n);
+    s->n += n;
+}
+
+static void append_value(struct sentence *s, const struct pe_value *value)
+{
+    char number[40] = "null";
+    if (value->kind == PE_STRING) {
+        append(s, value->string, strlen(value->string));
+        return;
+    }
+    if (value->kind == PE_REAL)
+        snprintf(number, sizeof number, "%.6g", value->real);
+    else if (value->kind == PE_INTEGER)
+        snprintf(number, sizeof number, "%" PRId64, value->integer);
+    else if (value->kind == PE_BOOLEAN)
+        snprintf(number, sizeof number, "%s", value->boolean ? "true" : "false");
+    append(s, number, strlen(number));
+}
+
+/* Lists of plain values, e.g. two rows: "0, 1885". */
+static void append_item(struct sentence *s, const struct item *item)
+{
+    if (!item->child) {
+        append_value(s, &item->value);
+        return;
+    }
+    for (const struct item *inner = item->child->first; inner; inner = inner->next) {
+        if (!inner->child)
+            append_value(s, &inner->value);
+        append(s, ", ", inner->next ? 2 : 0);
+    }
+}
+
+static void append_member(struct sentence *s, const struct pe_node *node, const char *path, size_t n)
+{
+    size_t first = strcspn(path, ".}");
+    const struct item *item = find(node, path, first < n ? first : n);
+    if (item && first < n && item->child)
+        item = find(item->child, path + first + 1, n - first - 1);
+    if (item)
+        append_item(s, item);
+    else
+        append(s, "-", 1);
+}
+
+static void put_sentence(struct pe_node *node, const char *name, const char *pattern)
+{
+    struct sentence s = {.n = 0};
+    while (*pattern) {
+        size_t plain = strcspn(pattern, "{");
+        append(&s, pattern, plain);
+        pattern += plain;
+        if (!*pattern)
+            break;
+        size_t n = strcspn(++pattern, "}");
+        append_member(&s, node, pattern, n);
+        pattern += n + (pattern[n] == '}');
+    }
+    s.bytes[s.n] = '\0';
+    pe_put_string(node, name, s.bytes);
+}
+
+void pe_put_detail(struct pe_node *node, enum pe_lang lang, const struct pe_text *pattern)
+{
+    put_sentence(node, "detail", lang == PE_ZH ? pattern->zh : pattern->en);
+    put_sentence(node, "detail_zh", pattern->zh);
+}
+
+/* ---- The finished tree ---- */
+
+static void finish(struct pe_node *node, struct pe_value *value);
+
+static void finish_list(struct pe_node *node, struct pe_value *value)
+{
+    struct pe_value *items = pe_values_room(node->owner, (node->n + 1) * sizeof *items);
+    size_t n = 0;
+    for (struct item *item = node->first; items && item; item = item->next, n++) {
+        items[n] = item->value;
+        if (item->child)
+            finish(item->child, &items[n]);
+    }
+    *value = (struct pe_value){.kind = PE_LIST, .list = {items, n}};
+}
+
+static void finish_object(struct pe_node *node, struct pe_value *value)
+{
+    struct pe_field *fields = pe_values_room(node->owner, (node->n + 1) * sizeof *fields);
+    size_t n = 0;
+    for (struct item *item = node->first; fields && item; item = item->next, n++) {
+        fields[n] = (struct pe_field){item->name, item->value};
+        if (item->child)
+            finish(item->child, &fields[n].value);
+    }
+    *value = (struct pe_value){.kind = PE_OBJECT, .object = {fields, n}};
+}
+
+/* Trees are as deep as their authors make them: five levels. */
+static void finish(struct pe_node *node, struct pe_value *value)
+{
+    if (node->is_list)
+        finish_list(node, value);
+    else
+        finish_object(node, value);
+}
+
+const struct pe_value *pe_values_done(struct pe_values *values)
+{
+    if (!values->failed)
+        finish(&values->root, &values->done);
+    return values->failed ? NULL : &values->done;
+}

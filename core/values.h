@@ -1,0 +1,43 @@
+/* Trees of values under construction: objects and lists that grow, with their own memory. Analysis and diagnosis state
+ * their results as such trees; a caller prints the finished tree like a configuration.
+ *
+ * A failed allocation is remembered: put everything, then pe_values_done() reports it once. */
+#ifndef PE_VALUES_H
+#define PE_VALUES_H
+
+#include "core/posenc.h"
+
+struct pe_values; /* owns the tree */
+struct pe_node;   /* an object or a list of it; lives as long as the tree */
+
+struct pe_values *pe_values_new(void); /* NULL: no memory */
+void pe_values_free(struct pe_values *values);
+struct pe_node *pe_values_root(struct pe_values *values); /* the outermost object */
+
+/* Each adds one member to an object, or one item to a list (name NULL). Names are borrowed for the tree's life, other
+ * texts are copied. */
+void pe_put_null(struct pe_node *node, const char *name);
+void pe_put_boolean(struct pe_node *node, const char *name, bool x);
+void pe_put_integer(struct pe_node *node, const char *name, int64_t x);
+void pe_put_real(struct pe_node *node, const char *name, double x);
+void pe_put_string(struct pe_node *node, const char *name, const char *text);
+void pe_put_integers(struct pe_node *node, const char *name, const int64_t *x, size_t n); /* a list */
+void pe_put_value(struct pe_node *node, const char *name, const struct pe_value *value);  /* borrowed, with all in it */
+struct pe_node *pe_put_object(struct pe_node *node, const char *name);
+struct pe_node *pe_put_list(struct pe_node *node, const char *name);
+
+/* Adds `detail` in the language lang, and `detail_zh`. A {name} in the pattern stands for the node's member of that
+ * name, put earlier; {witness.row} for a member of a member. */
+void pe_put_detail(struct pe_node *node, enum pe_lang lang, const struct pe_text *pattern);
+
+/* The member of that name; NULL if there is none. */
+const struct pe_value *pe_node_find(const struct pe_node *node, const char *name);
+struct pe_node *pe_node_child(const struct pe_node *node, const char *name); /* an object or list; NULL */
+
+/* The finished tree, borrowed until pe_values_free. NULL: memory ran out meanwhile. */
+const struct pe_value *pe_values_done(struct pe_values *values);
+
+/* n bytes that live as long as the tree, set to zero; NULL: no memory. */
+void *pe_values_room(struct pe_values *values, size_t n);
+
+#endif
