@@ -126,7 +126,8 @@ enum api_access {
     TEXT(API_ORIGIN, origin)                                                                                           \
     TEXT(API_ACCESS_METHOD, access_method)       /* Access-Control-Request-Method */                                   \
     TEXT(API_ACCESS_HEADERS, access_headers)     /* Access-Control-Request-Headers */                                  \
-    TEXT(API_INFERENCE_HEADER, inference_header) /* Inference-Header-Content-Length; only /v2 reads it */
+    TEXT(API_INFERENCE_HEADER, inference_header) /* Inference-Header-Content-Length; only /v2 reads it */              \
+    TEXT(API_ACCEPT_LANGUAGE, accept_language)
 
 #define API_TEXT_ID(id, field) id,
 #define API_TEXT_FIELD(id, field) const char *field;

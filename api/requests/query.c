@@ -4,6 +4,7 @@
 #include "api/inputs/json_in.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How the text of a value is read. */
@@ -256,4 +257,42 @@ bool api_query_read(struct api_request *request, const char *query, struct api_p
     if (!buffer)
         return api_fail_memory(problem);
     return read_pairs(request, query, buffer, true, problem) && read_pairs(request, query, buffer, false, problem);
+}
+
+/* ---- One name ---- */
+
+static bool has_name(const char *pair, size_t n, const char *name, char *buffer)
+{
+    const char *equals = memchr(pair, '=', n);
+    return decode(pair, equals ? (size_t)(equals - pair) : n, buffer) && strcmp(buffer, name) == 0;
+}
+
+/* Decodes the first pair of that name into buffer; NULL if there is none, or if its value is refused. */
+static const char *find_value(const char *query, const char *name, char *buffer, struct api_problem *problem)
+{
+    struct pair pair;
+    for (const char *p = query; *p;) {
+        size_t n = strcspn(p, "&");
+        if (has_name(p, n, name, buffer))
+            return pair_decode(p, n, buffer, &pair, problem) ? pair.value : NULL;
+        p += n + (p[n] == '&');
+    }
+    return NULL;
+}
+
+bool api_query_find(const char *query, const char *name, char **value, struct api_problem *problem)
+{
+    *value = NULL;
+    if (!query || !*query)
+        return true;
+    char *buffer = malloc(strlen(query) + 2);
+    if (!buffer)
+        return api_fail_memory(problem);
+    problem->status = 0;
+    const char *found = find_value(query, name, buffer, problem);
+    if (found)
+        *value = memmove(buffer, found, strlen(found) + 1);
+    else
+        free(buffer);
+    return problem->status == 0;
 }
