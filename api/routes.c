@@ -31,8 +31,13 @@ static const struct {
                                                                                     .name = "rope", __VA_ARGS__        \
     }
 
-/* The endpoints that compute nothing; those of the operations come before them (operations.c). */
+#define EXAMPLE_ANALYZE "{\"scheme\":\"rope\",\"len\":64,\"head_dim\":16,\"metrics\":[\"bounds\"],\"outputs\":[],\"digits\":6}"
+
+/* The endpoints of no operation; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {
+    {"/analyze", GET | POST | QUERY, api_analyze, "compute",
+     .summary = "properties of up to eight encodings: distances, bounds, wavelengths, precision, differences",
+     .example = EXAMPLE_ANALYZE},
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs"},
     {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope"},
     {"/presets", GET, api_presets, "catalogue", .summary = "public models by name"},

@@ -7,6 +7,7 @@
 
 /* Any operation. compute.c */
 struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_id operation);
+struct api_reply *api_analyze(const struct api_asked *asked); /* analyze.c */
 struct api_reply *api_schemes(const struct api_asked *asked); /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */

@@ -2,6 +2,7 @@
  * that language: en-GB accepts English, and zh-TW accepts our Chinese rather than none (the lookup of RFC 4647 §3.4).
  * The greatest weight wins, and of equals the range named earlier. */
 #include "api/requests/lang.h"
+#include "api/inputs/request.h"
 #include "api/requests/query.h"
 #include "api/requests/weighted.h"
 
@@ -75,4 +76,23 @@ bool api_lang_of_query(const struct api_call *call, enum pe_lang *lang, struct a
     bool fine = api_lang_choose(asked, call, lang, problem);
     free(asked);
     return fine;
+}
+
+bool api_lang_take(struct api_request *request, const struct api_call *call, enum pe_lang *lang,
+                   struct api_problem *problem)
+{
+    const char *asked = NULL;
+    size_t n_kept = 0;
+    for (size_t i = 0; i < request->n_fields; i++) {
+        const struct pe_field *field = &request->fields[i];
+        bool is_lang = api_is(field->name, "lang");
+        if (is_lang && field->value.kind != PE_STRING)
+            return api_fail(problem, 422, "/lang", "lang is no word; allowed: \"en\", \"zh\"");
+        if (is_lang)
+            asked = field->value.string;
+        else
+            request->fields[n_kept++] = *field;
+    }
+    request->n_fields = n_kept;
+    return api_lang_choose(asked, call, lang, problem);
 }

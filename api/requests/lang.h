@@ -16,4 +16,9 @@ bool api_lang_choose(const char *asked, const struct api_call *call, enum pe_lan
 /* The same for an endpoint that reads no other field: `lang` is a name of the query, and other names are ignored. */
 bool api_lang_of_query(const struct api_call *call, enum pe_lang *lang, struct api_problem *problem);
 
+/* The same for a request whose fields have been read: removes `lang` from them. */
+struct api_request;
+bool api_lang_take(struct api_request *request, const struct api_call *call, enum pe_lang *lang,
+                   struct api_problem *problem);
+
 #endif

@@ -34,6 +34,12 @@ static enum meaning meaning_of_row(const struct pe_param *row)
     return SCALAR;
 }
 
+/* A field of the endpoint itself. */
+static const struct pe_param *own_row(const struct api_request *request, const char *name)
+{
+    return request->taking && request->taking->params ? pe_param_find(request->taking->params(), name) : NULL;
+}
+
 /* A name may have different types in two schemes, so the requested scheme decides; it may stand anywhere in the query
  * or body. */
 static enum meaning meaning_of(const char *name, const struct pe_scheme_info *scheme)
@@ -204,6 +210,14 @@ static const struct pe_scheme_info *scheme_of(const struct api_request *request)
     return NULL;
 }
 
+static enum meaning meaning_in(const struct api_request *request, const char *name)
+{
+    const struct pe_param *own = own_row(request, name);
+    if (own)
+        return own->type == PE_T_VALUE ? WORDS : meaning_of_row(own);
+    return meaning_of(name, scheme_of(request));
+}
+
 static bool add_pair(struct api_request *request, const struct pair *pair, struct api_problem *problem)
 {
     struct api_text text;
@@ -211,7 +225,7 @@ static bool add_pair(struct api_request *request, const struct pair *pair, struc
     api_text_put(&text, "{");
     api_text_string(&text, pair->name);
     api_text_put(&text, ":");
-    bool fine = put_value(&text, meaning_of(pair->name, scheme_of(request)), pair->name, pair->value, problem);
+    bool fine = put_value(&text, meaning_in(request, pair->name), pair->name, pair->value, problem);
     api_text_put(&text, "}");
     if (fine && text.state)
         fine = api_fail_text(problem, &text);
