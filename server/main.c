@@ -271,6 +271,7 @@ static bool set_up_process(struct server *server)
         .max_answer = options->max_answer,
         .max_pictures = options->buffer_memory,
         .max_work = options->max_work,
+        .max_analysis = options->max_analysis,
         .max_memory = options->max_memory,
         .take_memory = take_memory,
         .give_memory = admission_give,

@@ -18,7 +18,7 @@ struct study {
     struct api_computation c;
     struct api_problem problem;
     enum pe_lang lang;
-    struct api_entries entries;
+    struct api_entries *entries;
     struct pe_analysis *analysis; /* of the request's arena */
     struct api_opening opening;
     bool is_refused; /* the host has no memory; the problem is set */
@@ -54,10 +54,13 @@ static bool check_form(const struct study *s)
 static bool read_request(struct study *s)
 {
     struct api_request *request = &s->c.work->request;
+    s->entries = api_arena_alloc(&request->arena, sizeof *s->entries);
+    if (!s->entries)
+        return api_fail_memory(s->c.problem);
     request->taking = &taking;
     return api_compute_read(&s->c) && check_form(s) && api_form_read(request, &s->c.form, s->c.problem) &&
            api_lang_take(request, s->c.call, &s->lang, s->c.problem) && api_compute_format(&s->c) &&
-           api_entries_read(request, s->c.host->store, &s->entries, s->c.problem);
+           api_entries_read(request, s->c.host->store, s->entries, s->c.problem);
 }
 
 /* ---- The analysis ---- */
@@ -83,31 +86,40 @@ static bool fail_core(const struct study *s, const struct pe_error *err)
 
 static void drop(void *analysis) { pe_analysis_free(analysis); }
 
-/* Plans all configurations and checks every limit. */
+static void set_core(struct study *s, struct pe_analysis_request *core)
+{
+    const struct api_request *request = &s->c.work->request;
+    *core = (struct pe_analysis_request){.fields = request->fields,
+                                         .n_fields = request->n_fields,
+                                         .entries = s->entries->at,
+                                         .n_entries = s->entries->n,
+                                         .dtype = (enum pe_dtype)s->c.form.dtype,
+                                         .n_outputs = s->c.form.n_outputs,
+                                         .lang = s->lang,
+                                         .max_work = (double)s->c.host->max_analysis,
+                                         .caller_fields = api_entries_names(&s->c.work->request),
+                                         .admit = admit,
+                                         .step = step,
+                                         .caller = s};
+    if (s->c.form.n_outputs || s->c.form.has_no_outputs)
+        core->outputs = s->c.form.outputs;
+}
+
+/* Plans all configurations and checks every limit. What the analysis borrows lives as long as the request. */
 static bool open_analysis(struct study *s)
 {
-    struct api_request *request = &s->c.work->request;
+    struct api_arena *arena = &s->c.work->request.arena;
+    struct pe_analysis_request *core = api_arena_alloc(arena, sizeof *core);
     struct pe_error err;
-    struct pe_analysis_request core = {.fields = request->fields,
-                                       .n_fields = request->n_fields,
-                                       .entries = s->entries.at,
-                                       .n_entries = s->entries.n,
-                                       .dtype = (enum pe_dtype)s->c.form.dtype,
-                                       .n_outputs = s->c.form.n_outputs,
-                                       .lang = s->lang,
-                                       .max_work = (double)s->c.host->max_analysis,
-                                       .caller_fields = api_entries_names(request),
-                                       .admit = admit,
-                                       .step = step,
-                                       .caller = s};
-    if (s->c.form.n_outputs || s->c.form.has_no_outputs)
-        core.outputs = s->c.form.outputs;
-    api_memory_settle(s->c.work);
-    if (!core.caller_fields)
+    if (!core)
         return api_fail_memory(s->c.problem);
-    if (pe_analysis_open(&core, &s->analysis, &err))
+    set_core(s, core);
+    if (!core->caller_fields)
+        return api_fail_memory(s->c.problem);
+    api_memory_settle(s->c.work);
+    if (pe_analysis_open(core, &s->analysis, &err))
         return fail_core(s, &err);
-    return api_arena_own(&s->c.work->request.arena, s->analysis, drop) || api_fail_memory(s->c.problem);
+    return api_arena_own(arena, s->analysis, drop) || api_fail_memory(s->c.problem);
 }
 
 static bool name_answer(struct study *s)
@@ -124,8 +136,8 @@ static bool name_answer(struct study *s)
                               .config_bytes = configs.n,
                               .route = "/analyze",
                               .lang = api_lang_words[s->lang],
-                              .parts = s->entries.requests,
-                              .n_parts = s->entries.n};
+                              .parts = s->entries->requests,
+                              .n_parts = s->entries->n};
     bool fine = !configs.state || api_fail_text(s->c.problem, &configs);
     if (fine)
         api_compute_name(&s->c, &named);
@@ -216,6 +228,12 @@ static bool answer(struct study *s)
     return read_request(s) && open_analysis(s) && name_answer(s) && (s->c.is_unchanged || compute(s));
 }
 
+/* Errors are English. */
+static struct api_reply *in_language(struct api_reply *reply, enum pe_lang lang)
+{
+    return reply->status < 400 ? api_reply_set_language(reply, lang) : reply;
+}
+
 /* A thread that must not block does not even read the request: an analysis always goes to a worker. */
 struct api_reply *api_analyze(const struct api_asked *asked)
 {
@@ -228,7 +246,7 @@ struct api_reply *api_analyze(const struct api_asked *asked)
     if (!s.c.work)
         api_fail_memory(&s.problem);
     else if (answer(&s))
-        return api_reply_set_language(api_compute_reply(&s.c, &s.opening), s.lang);
+        return in_language(api_compute_reply(&s.c, &s.opening), s.lang);
     api_memory_refusal(s.c.work, &s.problem);
     api_work_free(s.c.work);
     return api_reply_problem(&s.problem);
