@@ -31,7 +31,8 @@ static const struct {
                                                                                     .name = "rope", __VA_ARGS__        \
     }
 
-#define EXAMPLE_ANALYZE "{\"scheme\":\"rope\",\"len\":64,\"head_dim\":16,\"metrics\":[\"bounds\"],\"outputs\":[],\"digits\":6}"
+#define EXAMPLE_ANALYZE                                                                                                \
+    "{\"scheme\":\"rope\",\"len\":64,\"head_dim\":16,\"metrics\":[\"bounds\"],\"outputs\":[],\"digits\":6}"
 
 /* The endpoints of no operation; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {

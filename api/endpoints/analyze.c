@@ -188,8 +188,8 @@ static bool open_stream(struct study *s, struct api_text *text, struct api_membe
     if (text->state)
         return api_fail_text(s->c.problem, text);
     for (size_t i = 0; i < answer->object.n; i++)
-        members[i] = (struct api_member){answer->object.fields[i].name, text->bytes + begins[i],
-                                         begins[i + 1] - begins[i]};
+        members[i] =
+            (struct api_member){answer->object.fields[i].name, text->bytes + begins[i], begins[i + 1] - begins[i]};
     s->opening.members = members;
     s->opening.n_members = answer->object.n;
     return api_memory_for_answering(s->c.work, s->c.host, &s->opening.source, s->c.format, s->c.problem) &&

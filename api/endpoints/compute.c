@@ -39,8 +39,7 @@ bool api_compute_read(struct api_computation *c)
 
 static bool read_fields(struct api_computation *c)
 {
-    return api_compute_read(c) &&
-           api_weights_add(c->host->store, &c->work->request, &c->stored_bytes, c->problem);
+    return api_compute_read(c) && api_weights_add(c->host->store, &c->work->request, &c->stored_bytes, c->problem);
 }
 
 bool api_compute_format(struct api_computation *c)

@@ -23,8 +23,8 @@ struct api_taking {
 struct api_request {
     enum pe_operation_id operation;
     const struct api_taking *taking; /* NULL: what the operation takes */
-    bool body_is_ours; /* tensors may be moved inside the body: api_call.body_is_ours */
-    uint64_t max_json; /* bytes of its JSON: api_host.max_json; 0: any number */
+    bool body_is_ours;               /* tensors may be moved inside the body: api_call.body_is_ours */
+    uint64_t max_json;               /* bytes of its JSON: api_host.max_json; 0: any number */
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];
     size_t n_fields;

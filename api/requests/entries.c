@@ -112,8 +112,7 @@ static bool check_own(const struct reading *r, const struct api_request *request
         return true;
     snprintf(place, sizeof place, "%s", pointer);
     api_pointer_push(place, name, strlen(name));
-    return api_fail(r->problem, 422, place, "%s is about the whole request; give it beside configs, not within",
-                    name);
+    return api_fail(r->problem, 422, place, "%s is about the whole request; give it beside configs, not within", name);
 }
 
 static bool add_own(const struct reading *r, struct api_request *request, const struct pe_value *object)

@@ -124,12 +124,23 @@ static enum pe_status unused(const char *name, struct pe_error *err)
     return pe_fail(err, pointer, "%s is used by %s, and no such metric is computed here", name, users);
 }
 
+/* Whether a configuration has a field of that name too, as a scheme with seeded weights has `seed`. */
+static bool is_of_entry(const struct pe_analysis *study, const char *name)
+{
+    for (size_t i = 0; i < study->n_subjects; i++) {
+        const struct pe_entry *entry = study->subjects[i].entry;
+        if (pe_request_has(&(struct pe_request){.fields = entry->fields, .n_fields = entry->n_fields}, name))
+            return true;
+    }
+    return false;
+}
+
 static enum pe_status check_used(const struct pe_analysis *study, struct pe_error *err)
 {
     uint32_t all = chosen(study);
     for (size_t i = 0; i < study->request->n_fields; i++) {
         const char *name = study->request->fields[i].name;
-        bool is_used = strcmp(name, "metrics") == 0;
+        bool is_used = strcmp(name, "metrics") == 0 || is_of_entry(study, name);
         for (size_t m = 0; m < pe_n_metrics() && !is_used; m++)
             is_used = (all >> m & 1) && pe_is_among(pe_metric_at(m)->params, name);
         if (!is_used)
