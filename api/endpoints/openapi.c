@@ -75,7 +75,7 @@ static void add_type(struct api_text *text, const struct pe_param *row)
 static void add_schema(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, "{\"description\":");
-    api_text_string(text, row->text ? row->text : "");
+    api_text_string(text, row->about.summary);
     add_type(text, row);
     api_text_put(text, "}");
 }
@@ -119,7 +119,7 @@ static void add_inputs(struct api_text *text, const struct pe_input_row *rows, b
     for (; rows && rows->name; rows++) {
         begin_property(text, rows->name, first);
         api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
-        api_text_string(text, rows->text);
+        api_text_string(text, rows->about.summary);
         api_text_put(text, "}");
     }
 }
@@ -154,7 +154,7 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     api_text_put(text, ",\"scheme.");
     api_text_put(text, info->name);
     api_text_put(text, "\":{\"type\":\"object\",\"description\":");
-    api_text_string(text, info->summary);
+    api_text_string(text, info->about.summary);
     api_text_put(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":");
     api_text_string(text, info->name);
     api_text_put(text, "}");
