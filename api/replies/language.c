@@ -31,6 +31,8 @@ bool api_reply_vary(struct api_reply *reply, const char *name)
 
 struct api_reply *api_reply_set_language(struct api_reply *reply, enum pe_lang lang)
 {
+    if (reply->status >= 400)
+        return reply;
     bool fine =
         api_reply_header(reply, "Content-Language", api_lang_words[lang]) && api_reply_vary(reply, "Accept-Language");
     return fine ? reply : api_reply_without_memory(reply);

@@ -8,8 +8,8 @@
  * false and changes nothing. */
 bool api_reply_vary(struct api_reply *reply, const char *name);
 
-/* States the language of the reply's texts: Content-Language, and Accept-Language in Vary. Returns reply, or the reply
- * for a lack of memory. */
+/* States the language of the reply's texts: Content-Language, and Accept-Language in Vary. A refusal stays as it is,
+ * because its text is English. Returns reply, or the reply for a lack of memory. */
 struct api_reply *api_reply_set_language(struct api_reply *reply, enum pe_lang lang);
 
 #endif
