@@ -1,5 +1,6 @@
 /* Every metric, one line each, in the order of answers: METRIC(name) is the row pe_metric_name of core/analysis/name.c.
  */
+METRIC(unique)
 METRIC(bounds)
 METRIC(wavelengths)
 METRIC(decay)

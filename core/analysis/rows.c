@@ -173,8 +173,9 @@ static enum pe_status fill_distances(struct pe_rows *rows, const struct pe_plan 
 
 static double largest_of(const double *x, size_t n)
 {
+    enum { PIECE = 1 << 17 };
     double largest = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && (i % PIECE || !pe_is_cancelled()); i++)
         largest = fabs(x[i]) > largest ? fabs(x[i]) : largest;
     return largest;
 }
@@ -195,6 +196,8 @@ enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, st
     bool fine = rows->at && (rows->distance || !has_distances(plan));
     enum pe_status status = fine ? fill_rows(rows, plan, err) : pe_no_memory(err);
     rows->largest = status ? 0 : largest_of(rows->at, rows->n * rows->dim);
+    if (!status && pe_was_cancelled())
+        status = pe_cancelled(err);
     if (status)
         pe_rows_drop(rows);
     return status;
