@@ -111,7 +111,8 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    {"decay", "n", 1, PE_F64, false, NULL, "RoFormer's bound by distance"},
+    PE_OUTPUT("decay", "n", 1, PE_F64, false, NULL, "decay", "衰减曲线", "RoFormer's bound by distance",
+              "RoFormer 上界随距离的变化"),
     {.name = NULL},
 };
 

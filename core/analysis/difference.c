@@ -504,8 +504,9 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
 }
 
 static const struct pe_output_row tensors[] = {
-    {"difference", "n", 1, PE_F64, false, NULL,
-     "the largest difference of each row (of a bias: of each query) from the first configuration"},
+    PE_OUTPUT("difference", "n", 1, PE_F64, false, NULL, "difference by row", "逐行差异",
+              "the largest difference of each row (of a bias: of each query) from the first configuration",
+              "每行（偏置为每个查询）与第一个配置的最大差异"),
     {.name = NULL},
 };
 

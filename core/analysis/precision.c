@@ -361,7 +361,8 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    {"precision", "recipes,n", 1, PE_F64, false, NULL, "the largest error of each row, by recipe"},
+    PE_OUTPUT("precision", "recipes,n", 1, PE_F64, false, NULL, "errors", "误差",
+              "the largest error of each row, by recipe", "每种计算方式在各行的最大误差"),
     {.name = NULL},
 };
 

@@ -243,8 +243,9 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    {"receptive", "num_heads,n", 1, PE_F64, false, NULL,
-     "attention within each distance that the last query sees, by head"},
+    PE_OUTPUT("receptive", "num_heads,n", 1, PE_F64, false, NULL, "attention within a distance", "累计注意力",
+              "attention within each distance that the last query sees, by head",
+              "每个头在最后一个查询可见的各个距离以内的累计注意力"),
     {.name = NULL},
 };
 

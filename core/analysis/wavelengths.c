@@ -116,9 +116,12 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    [WAVELENGTH] = {"wavelength", "rotary_dim/2", 1, PE_F64, false, NULL, "positions in one turn of each pair"},
-    [TURNS] = {"turns", "rotary_dim/2", 1, PE_F64, false, NULL, "turns of each pair within the length of training"},
-    [RATIO] = {"ratio", "rotary_dim/2", 1, PE_F64, false, NULL, "each pair's frequency over the one without scaling"},
+    [WAVELENGTH] = PE_OUTPUT("wavelength", "rotary_dim/2", 1, PE_F64, false, NULL, "wavelength", "波长",
+                             "positions in one turn of each pair", "每个频率对转满一圈所需的位置数"),
+    [TURNS] = PE_OUTPUT("turns", "rotary_dim/2", 1, PE_F64, false, NULL, "turns", "圈数",
+                        "turns of each pair within the length of training", "每个频率对在训练长度内转过的圈数"),
+    [RATIO] = PE_OUTPUT("ratio", "rotary_dim/2", 1, PE_F64, false, NULL, "frequency ratio", "频率比",
+                        "each pair's frequency over the one without scaling", "每个频率对缩放后与缩放前的频率之比"),
     {.name = NULL},
 };
 
