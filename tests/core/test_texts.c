@@ -131,6 +131,18 @@ static void every_row_has_its_texts(void **state)
     assert_true(n_checked > 300);
 }
 
+static void every_note_has_its_twin(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        const struct pe_preset *preset = pe_preset_at(i);
+        if (preset->note.en || preset->note.zh)
+            check_pair(preset->name, preset->note.en, preset->note.zh), n++;
+    }
+    assert_true(n > 100);
+}
+
 /* A control of a form is named by its label: two parameters of one scheme may not share one. */
 static void labels_differ(const struct pe_param *rows)
 {
@@ -158,6 +170,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_has_its_texts),
+        cmocka_unit_test(every_note_has_its_twin),
         cmocka_unit_test(labels_of_a_form_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
