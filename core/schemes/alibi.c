@@ -31,9 +31,7 @@ static const char *const form_words[] = {[SYMMETRIC] = "symmetric",
 #define SLOPE_LIST(field, when_, ...)                                                                                  \
     {                                                                                                                  \
         .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(alibi, field, struct pe_reals), .min = -1e12,          \
-        .max = 1e12, .when = when_, .about = {                                                                         \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
+        .max = 1e12, .when = when_, .about = PE_ABOUT(__VA_ARGS__)                                                     \
     }
 
 static const struct pe_param params[] = {
