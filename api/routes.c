@@ -40,10 +40,10 @@ static const struct api_route routes[] = {
      .summary = "properties of up to eight encodings: distances, bounds, wavelengths, precision, differences",
      .example = EXAMPLE_ANALYZE},
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
-     .has_texts = true},
-    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .has_texts = true},
-    {"/presets", GET, api_presets, "catalogue", .summary = "public models by name"},
-    {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1"},
+     .entry = "Entry"},
+    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},
+    {"/presets", GET, api_presets, "catalogue", .summary = "public models by name", .entry = "Preset"},
+    {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1", .entry = "Preset"},
     {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
     {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights",
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
@@ -99,7 +99,7 @@ static struct api_route_info route_at(size_t i)
             info.methods[n++] = methods[m].name;
     info.is_protocol = strncmp(route->pattern, "/v2", 3) == 0;
     info.computes = !route->handle;
-    info.has_texts = route->has_texts;
+    info.entry = route->entry;
     info.is_open = route->is_open;
     info.keeps_files = route->methods & PUT;
     info.operation = route->operation;

@@ -36,9 +36,10 @@ struct api_route_info {
     const char *methods[8]; /* NULL-terminated */
     bool computes;          /* its body is a posenc request */
     bool keeps_files;       /* its PUT stores a file of tensors, its GET returns it */
-    bool has_texts;         /* its answer has texts in the language that the query's lang chooses */
-    bool is_open;           /* open to everybody, even if the server requires tokens */
-    bool is_protocol;       /* belongs to the Open Inference Protocol */
+    const char *entry; /* its answer consists of entries of this schema, with texts in the language that the query's
+                          lang chooses; NULL: it has no such texts */
+    bool is_open;      /* open to everybody, even if the server requires tokens */
+    bool is_protocol;  /* belongs to the Open Inference Protocol */
     enum pe_operation_id operation;
 };
 struct api_routes {
