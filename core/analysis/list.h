@@ -2,3 +2,6 @@
  */
 METRIC(unique)
 METRIC(bounds)
+METRIC(step)
+METRIC(norms)
+METRIC(collisions)
