@@ -128,20 +128,6 @@ static enum pe_status allocate(struct stage *s, struct pe_error *err)
     return PE_OK;
 }
 
-/* The configuration's values at E positions. Padding and embeddings belong to the given sequence only. */
-static enum pe_status plan_long(struct stage *s, struct pe_analysis *study, struct pe_error *err)
-{
-    static const char *const names[] = {[PE_ABSOLUTE] = "encoding", [PE_ROTARY] = NULL, [PE_BIAS] = "bias"};
-    static const struct pe_field removed[] = {{"key_mask", {.kind = PE_NULL}}, {"x", {.kind = PE_NULL}}};
-    const char *const *outputs = &names[s->subject->family];
-    struct pe_run run = {.n = s->lengths.eval,
-                         .overrides = removed,
-                         .n_overrides = sizeof removed / sizeof removed[0],
-                         .outputs = outputs,
-                         .n_outputs = *outputs != NULL};
-    return pe_subject_plan_run(study, s->subject, &run, &s->plan, err);
-}
-
 /* ---- Queries and keys ---- */
 
 /* Numbers of a seeded tensor of f32. */
@@ -308,7 +294,8 @@ enum pe_status pe_attention_drift(struct pe_analysis *study, const struct pe_sub
     s.heads = heads_of(subject);
     s.dim = dim_of(subject);
     s.block = block_of(s.dim);
-    enum pe_status status = plan_long(&s, study, err);
+    struct pe_run run = {.n = lengths.eval};
+    enum pe_status status = pe_subject_plan_rows(study, subject, &run, &s.plan, err);
     if (status) /* it has no values at E positions, as a table with too few rows */
         return status == PE_INVALID || status == PE_TOO_LARGE ? PE_OK : status;
     if (is_as_wide(&s))

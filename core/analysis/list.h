@@ -2,9 +2,13 @@
  */
 METRIC(unique)
 METRIC(bounds)
+METRIC(step)
+METRIC(norms)
 METRIC(wavelengths)
 METRIC(decay)
 METRIC(precision)
+METRIC(collisions)
 METRIC(receptive)
 METRIC(extrapolation)
+METRIC(properties)
 METRIC(difference)

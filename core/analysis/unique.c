@@ -2,7 +2,8 @@
  *
  *     value = min over i < j of sqrt(sum over c of (r_ic - r_jc)^2)
  *
- * All pairs are computed from differences (core/kernels/compare.c), block by block above the diagonal. Only the
+ * Distances are computed from differences (core/kernels/compare.c), block by block above the diagonal. The sum over
+ * channels only grows, so a block is given up once all of its sums are beyond the smallest found so far. Only the
  * smallest of each row i is kept; the witness is then searched again in the first row that has it. */
 #include "core/analysis/internal.h"
 #include "core/kernels/kernels.h"
@@ -10,38 +11,68 @@
 #include <stdlib.h>
 
 /* A block of columns j stands in panels, chunk by chunk of channels, so that a chunk of a block of either side stays in
- * the second-level cache and a panel of it in the first. */
-enum { COLUMNS = 128, ROWS = 96, CHUNK = 256 };
+ * the second-level cache and a panel of it in the first. The first chunks are short: they decide about most blocks. */
+enum { COLUMNS = 128, ROWS = 48, SHORTEST = 32, LONGEST = 256, PANEL = PE_PANEL_BYTES / sizeof(double) };
 
 struct search {
     const struct pe_rows *rows;
-    double *panels; /* [dim / CHUNK, COLUMNS, CHUNK] */
+    double *panels; /* [chunks, COLUMNS, channels of a chunk] */
     double *block;  /* [ROWS, COLUMNS]: squared distances */
-    double *least;  /* [n]: of each row to those after it, squared */
+    double *least;  /* [n]: of each row to those after it, squared; infinite where it is not the smallest of all */
+    double beyond;  /* what is larger than this is not the smallest, nor tied with it */
 };
 
 static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
 
+static size_t chunk_at(const struct pe_rows *rows, size_t x)
+{
+    return at_most(rows->dim - x, x < SHORTEST ? SHORTEST : at_most(x, LONGEST));
+}
+
 static void pack(const struct search *s, size_t j0, size_t n)
 {
     const struct pe_rows *rows = s->rows;
-    for (size_t x = 0; x < rows->dim; x += CHUNK)
-        pe_kernels()->pack_f64(rows->at + j0 * rows->dim + x, rows->dim, n, at_most(rows->dim - x, CHUNK),
-                               s->panels + COLUMNS * x);
+    for (size_t x = 0, k; x < rows->dim; x += k) {
+        k = chunk_at(rows, x);
+        pe_kernels()->pack_f64(rows->at + j0 * rows->dim + x, rows->dim, n, k, s->panels + COLUMNS * x);
+    }
 }
 
-/* Squared distances of m rows from i0 on to the n packed ones from j0 on; false: cancelled. */
+/* Keeps the smallest of row i0 + i, of the block's columns from j0 on: only j > i0 + i. */
+static void keep_least(struct search *s, size_t i, size_t i0, size_t j0, size_t n)
+{
+    size_t from = i0 + i + 1 > j0 ? at_most(i0 + i + 1 - j0, n) : 0;
+    double here = pe_kernels()->least_f64(s->block + i * COLUMNS + from, n - from);
+    if (here >= s->least[i0 + i])
+        return;
+    double apart = sqrt(here), bound = apart + 2 * pe_tie(apart, s->rows->largest);
+    s->least[i0 + i] = here;
+    s->beyond = fmin(s->beyond, bound * bound);
+}
+
+static bool is_beyond(const struct search *s, size_t m, size_t skip, size_t n)
+{
+    for (size_t i = 0; i < m; i++)
+        if (!(pe_kernels()->least_f64(s->block + i * COLUMNS + skip, n - skip) > s->beyond))
+            return false;
+    return true;
+}
+
+/* Squared distances of m rows from i0 on to the n packed ones from j0 on; panels before the diagonal are skipped.
+ * False: cancelled. */
 static bool compare(struct search *s, size_t i0, size_t m, size_t j0, size_t n)
 {
     const struct pe_rows *rows = s->rows;
-    for (size_t x = 0; x < rows->dim && !pe_is_cancelled(); x += CHUNK)
-        pe_kernels()->apart_f64(m, n, at_most(rows->dim - x, CHUNK), rows->at + i0 * rows->dim + x, rows->dim,
-                                s->panels + COLUMNS * x, x > 0, s->block, COLUMNS);
-    for (size_t i = i0; i < i0 + m; i++) {
-        size_t from = i + 1 > j0 ? i + 1 - j0 : 0; /* only j > i */
-        double here = pe_kernels()->least_f64(s->block + (i - i0) * COLUMNS + at_most(from, n), n - at_most(from, n));
-        s->least[i] = here < s->least[i] ? here : s->least[i];
+    size_t skip = i0 > j0 ? (i0 - j0) / PANEL * PANEL : 0;
+    for (size_t x = 0, k; x < rows->dim && !pe_is_cancelled(); x += k) {
+        k = chunk_at(rows, x);
+        pe_kernels()->apart_f64(m, n - skip, k, rows->at + i0 * rows->dim + x, rows->dim,
+                                s->panels + COLUMNS * x + skip * k, x > 0, s->block + skip, COLUMNS);
+        if (x + k < rows->dim && is_beyond(s, m, skip, n))
+            return !pe_was_cancelled();
     }
+    for (size_t i = 0; i < m; i++)
+        keep_least(s, i, i0, j0, n);
     return !pe_was_cancelled();
 }
 
@@ -119,11 +150,11 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
                               struct pe_error *err)
 {
     const struct pe_rows *rows = &subject->rows;
-    size_t chunks = (rows->dim + CHUNK - 1) / CHUNK;
     struct search s = {.rows = rows,
-                       .panels = malloc(chunks * CHUNK * COLUMNS * sizeof(double)),
+                       .panels = malloc(rows->dim * COLUMNS * sizeof(double)),
                        .block = malloc(ROWS * COLUMNS * sizeof(double)),
-                       .least = malloc(rows->n * sizeof(double))};
+                       .least = malloc(rows->n * sizeof(double)),
+                       .beyond = INFINITY};
     enum pe_status status = s.panels && s.block && s.least ? PE_OK : pe_no_memory(err);
     for (size_t i = 0; !status && i < rows->n; i++)
         s.least[i] = INFINITY;
@@ -148,7 +179,7 @@ static void cost(const struct pe_analysis *study, const struct pe_subject *subje
     double n = (double)subject->n_rows, dim = (double)subject->dim;
     (void)study;
     cost->work = n * n * dim / 2;
-    cost->bytes = ((dim + CHUNK) * COLUMNS + ROWS * COLUMNS + n) * sizeof(double);
+    cost->bytes = (dim * COLUMNS + ROWS * COLUMNS + n) * sizeof(double);
 }
 
 const struct pe_metric pe_metric_unique;

@@ -25,6 +25,8 @@ PE_INLINED void store(double *at, vd x) { *(anywhere *)at = x; }
 
 PE_INLINED void put(double *at, vd x, bool adds) { store(at, adds ? load(at) + x : x); }
 
+PE_INLINED vd everywhere(double x) { return x - (vd){0}; } /* x - 0 is x, also for -0: no operation */
+
 /* rows must be a compile-time constant at each call. */
 PE_INLINED void tile(size_t rows, size_t k, const double *a, size_t a_stride, const double *b, bool adds, double *c,
                      size_t c_stride)
@@ -35,7 +37,7 @@ PE_INLINED void tile(size_t rows, size_t k, const double *a, size_t a_stride, co
     for (size_t x = 0; x < k; x++, b += PANEL) {
         vd left = *(const anywhere *)b, right = *(const anywhere *)(b + LANES);
         for (size_t r = 0; r < rows; r++) {
-            vd all = all_lanes(a[r * a_stride + x]), one = all - left, other = all - right;
+            vd all = everywhere(a[r * a_stride + x]), one = all - left, other = all - right;
             sum[r][0] = product_plus(one, one, sum[r][0]);
             sum[r][1] = product_plus(other, other, sum[r][1]);
         }

@@ -167,7 +167,8 @@ void test_analysis_fails_cleanly(const char *json)
         status = pe_analysis_new(&a.request, &a.analysis, &err);
         alloc_fail_at(-1);
     }
-    assert_int_equal(status, PE_OK);
+    if (status)
+        fail_msg("%s: refused at \"%s\": %s", json, err.pointer, err.detail);
     pe_analysis_free(a.analysis);
     pe_watch(left, &count);
     assert_int_equal(pe_analysis_new(&a.request, &a.analysis, &err), PE_CANCELLED);
