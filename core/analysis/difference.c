@@ -411,7 +411,7 @@ static void put(const struct pe_analysis *study, struct work *w, struct pe_node 
 static void fill_tensor(const struct work *w, uint64_t n, double *tensor)
 {
     for (uint64_t row = 0; tensor && row < n; row++) {
-        tensor[row] = w->n_tables ? 0 : (double)NAN;
+        tensor[row] = 0;
         for (size_t i = 0; i < w->n_tables; i++)
             if (row < w->tables[i].rows)
                 tensor[row] = fmax(tensor[row], w->curves[i][row]);
@@ -463,7 +463,7 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
     struct table tables[TABLES_MAX + 1];
     (void)i;
     *rank = 1;
-    shape[0] = list_tables(study, subject, tables) ? tables[0].rows : subject->n;
+    shape[0] = list_tables(study, subject, tables) ? tables[0].rows : 0;
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,

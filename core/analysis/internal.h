@@ -187,6 +187,8 @@ enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *sub
 
 /* Fills the ladder of a subject that has one. */
 enum pe_status pe_ladder_init(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err);
+/* Is this column of a sinusoidal encoding the sine of one of its frequencies? */
+bool pe_is_ladder_column(const struct pe_wave *column);
 
 /* Asks the caller whether so many more bytes may be used while plans are made. */
 enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_error *err);

@@ -16,7 +16,7 @@ static void read_frequencies(const struct pe_subject *subject, struct pe_wave *c
     else
         plan->scheme->columns(plan, 0, columns);
     for (size_t i = 0; n < subject->ladder.n; i++)
-        if (is_rotary || (columns[i].quarter % 2 == 0 && columns[i].quarter != PE_LINEAR && columns[i].ah != 0))
+        if (is_rotary || pe_is_ladder_column(&columns[i]))
             f[n++] = (struct pe_dd){columns[i].fh, columns[i].fl};
     for (size_t c = 0; plan->arith == PE_ARITH_FLOAT32 && c < n; c++)
         f[c] = pe_quarter_turns(dd(subject->ladder.w[c]));

@@ -9,11 +9,13 @@ extern const struct pe_metric pe_metric_unique, pe_metric_shift;
 /* Numbers read at a time. */
 enum { BLOCK = 1 << 15 };
 
-/* Positions of the keys from which other lengths begin. */
+/* The position from which other lengths begin: `offset`, or the first of a list that is a run. */
 static int64_t offset_of(const struct pe_subject *subject)
 {
-    const struct pe_positions *k = &subject->plan->seq.k[0];
-    return k->list ? 0 : (int64_t)k->start;
+    const struct pe_plan *plan = subject->plan;
+    if (plan->sequence.positions.n && !plan->seq.k[0].list)
+        return (int64_t)plan->seq.k[0].start;
+    return plan->sequence.offset != PE_UNSET_INT ? plan->sequence.offset : 0;
 }
 
 /* A configuration that has no values at those positions is no failure. */
@@ -21,21 +23,37 @@ static bool is_undefined(enum pe_status status) { return status == PE_INVALID ||
 
 /* ---- unique ---- */
 
-/* The rows of the first half of the positions, asked for alone. rows->n = 0: they are not defined. */
+static bool has_field(const struct pe_subject *subject, const char *name)
+{
+    for (size_t i = 0; i < subject->entry->n_fields; i++)
+        if (pe_same(subject->entry->fields[i].name, name))
+            return true;
+    return false;
+}
+
+/* The first half of the positions. Where they were given as a length, half the length: a scheme may turn a length into
+ * coordinates of its own. */
+static void choose_half(const struct pe_subject *subject, struct pe_run *run, double *list)
+{
+    const struct pe_sequence *seq = &subject->plan->seq;
+    for (size_t i = 0; i < run->n; i++)
+        list[i] = pe_position_at(&seq->k[0], i);
+    if (!has_field(subject, "len") && (seq->k[0].list || seq->piece || seq->n_grid))
+        run->positions = list;
+}
+
+/* Its rows, asked for alone. rows->n = 0: they are not defined. */
 static enum pe_status load_half(struct pe_analysis *study, const struct pe_subject *subject, struct pe_rows *rows,
                                 struct pe_error *err)
 {
-    const struct pe_sequence *seq = &subject->plan->seq;
     struct pe_run run = {.n = (subject->n + 1) / 2, .offset = offset_of(subject)};
     double *list = malloc(run.n * sizeof *list);
-    if (!list)
-        return pe_no_memory(err);
-    for (size_t i = 0; i < run.n; i++)
-        list[i] = pe_position_at(&seq->k[0], i);
-    if (seq->k[0].list || seq->piece || seq->n_grid)
-        run.positions = list;
     struct pe_plan *plan = NULL;
-    enum pe_status status = pe_subject_plan_rows(study, subject, &run, &plan, err);
+    enum pe_status status = list ? PE_OK : pe_no_memory(err);
+    if (!status)
+        choose_half(subject, &run, list);
+    if (!status)
+        status = pe_subject_plan_rows(study, subject, &run, &plan, err);
     *rows = (struct pe_rows){.n = 0};
     if (!status)
         status = pe_rows_init(rows, plan, err);
@@ -172,7 +190,7 @@ static double largest_in(const struct pe_plan *plan, size_t output, uint64_t fir
 }
 
 /* S of a plan that pe_subject_plan_rows has made on a run, without its rows in memory. A bias by distance: what the
- * last query and the first see. */
+ * last query sees, and what the first sees after itself. */
 static double largest_of_plan(const struct pe_plan *plan, bool is_bias, double *block)
 {
     double largest = 0;
@@ -183,7 +201,7 @@ static double largest_of_plan(const struct pe_plan *plan, bool is_bias, double *
             largest = fmax(largest, largest_in(plan, i, 0, output->n_rows * output->row_len, block));
         for (uint64_t h = 0; h < heads; h++) {
             largest = fmax(largest, largest_in(plan, i, (h * n + n - 1) * n, n, block));
-            largest = fmax(largest, largest_in(plan, i, h * n * n, n, block));
+            largest = fmax(largest, largest_in(plan, i, h * n * n + 1, n - 1, block));
         }
     }
     return largest;
