@@ -161,6 +161,13 @@ static enum pe_status check_used(const struct pe_analysis *study, struct pe_erro
 
 /* ---- Words ---- */
 
+const char *pe_word_at(const struct pe_value *given, const char *const *usual, size_t i)
+{
+    if (!given)
+        return usual[i];
+    return i < given->list.n ? given->list.items[i].string : NULL;
+}
+
 bool pe_words_have(const struct pe_value *given, const char *const *usual, const char *word)
 {
     for (size_t i = 0; !given && usual[i]; i++)

@@ -142,6 +142,9 @@ static inline double pe_tie(double extreme, double largest)
 /* The first i < n whose x[i] is as large (sign 1) or as small (-1) as the extreme. NaN is never an extreme. */
 size_t pe_first_extreme(const double *x, size_t n, int sign, double largest);
 
+/* rounded[i] = x[i] rounded once to dtype, for real dtypes. */
+void pe_round_all(enum pe_dtype dtype, const double *x, size_t n, double *rounded);
+
 /* Pairwise sum. */
 double pe_sum(const double *x, size_t n);
 
@@ -151,6 +154,7 @@ void pe_put_two_rows(struct pe_node *node, const struct pe_rows *rows, size_t i,
 
 /* Lists of words, such as recipes: does the list, or the usual one if it is not given, have this word? The check of
  * such a list: words of `allowed` (NULL-terminated), each once. */
+const char *pe_word_at(const struct pe_value *given, const char *const *usual, size_t i); /* NULL after the last */
 bool pe_words_have(const struct pe_value *given, const char *const *usual, const char *word);
 enum pe_status pe_words_check(const struct pe_value *given, const char *const *allowed, const char *name,
                               struct pe_error *err);
