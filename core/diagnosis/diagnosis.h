@@ -205,7 +205,8 @@ struct pe_model {
     double *kept;             /* pe_model_keep: [n, n_columns] */
 };
 
-/* Makes the model of an edit. PE_INVALID: such a request cannot be planned, so it is no hypothesis. */
+/* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be
+ * planned, so it is no hypothesis. */
 enum pe_status pe_model_new(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
                             struct pe_error *err);
 void pe_model_free(struct pe_model *model);
