@@ -14,12 +14,10 @@ FAULT_TEXT(ladder_from_one, "ladder_from_one", "ladder", "frequencies counted fr
            "Pair c has the frequency of pair c + 1: the exponents begin at 1 instead of 0.",
            "第 c 对用的是第 c + 1 对的频率：指数从 1 数起，而不是从 0。",
            "Each pair has the frequency of the next one: pairs are counted from 1 instead of 0.",
-           "每一对都用了下一对的频率：编号从 1 数起，而不是从 0。"),
-    PE_FAULT_TEXT("ladder_reversed", "reversed frequencies", "频率顺序颠倒",
-                  "The frequencies are in reverse order: the slowest pair comes first.",
-                  "频率顺序颠倒：最慢的一对排在最前。",
-                  "The frequencies are in reverse order: the slowest pair comes first.",
-                  "频率顺序颠倒：最慢的一对排在最前。");
+           "每一对都用了下一对的频率：编号从 1 数起，而不是从 0。");
+FAULT_TEXT(ladder_reversed, "ladder_reversed", "ladder", "reversed frequencies", "频率顺序颠倒",
+           "The frequencies are in reverse order: the slowest pair comes first.", "频率顺序颠倒：最慢的一对排在最前。",
+           "The frequencies are in reverse order: the slowest pair comes first.", "频率顺序颠倒：最慢的一对排在最前。");
 FAULT_TEXT(scaling_parameter, "scaling_parameter", "ladder", "other scaling parameter", "scaling 参数不同",
            "The scaling is of the configuration's type, with another parameter.",
            "scaling 的类型与配置相同，但某个参数不同。",
