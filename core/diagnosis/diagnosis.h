@@ -251,7 +251,7 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 /* ---- Search ------------------------------------------------------------------------------------------------------ */
 
 struct pe_hypothesis {
-    unsigned n;                                         /* faults; 0: the belief */
+    unsigned n;                                           /* faults; 0: the belief */
     uint16_t fault[PE_FAULTS_MAX], choice[PE_FAULTS_MAX]; /* in the order of list.h; choice: the alternative */
 };
 
@@ -290,7 +290,7 @@ struct pe_diagnosis {
     struct pe_evidence evidence;
     struct pe_belief belief;
     struct pe_sample sample;
-    struct pe_measure *measure; /* measure.c: what the numbers tell, computed when it is asked for */
+    struct pe_measure *measure;       /* measure.c: what the numbers tell, computed when it is asked for */
     struct pe_kept best[PE_BEST_MAX]; /* sorted; the belief may be among them (n = 0) */
     size_t n_best;
     struct pe_kept of_kind[PE_N_FAULT_KINDS]; /* the best single fault of each kind; PE_NOT_JUDGED: none was tried */
@@ -309,8 +309,8 @@ enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct p
 enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err);
 enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_error *err);
 void pe_evidence_drop(struct pe_diagnosis *d);
-enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err);  /* fields, without a plan */
-enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err);  /* d->belief.model */
+enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err); /* fields, without a plan */
+enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err); /* d->belief.model */
 void pe_belief_drop(struct pe_diagnosis *d);
 void pe_measure_drop(struct pe_diagnosis *d);
 enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err); /* answer.c */
