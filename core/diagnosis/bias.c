@@ -123,18 +123,25 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static void reverse(double *x, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        double kept = x[i];
+        x[i] = x[n - 1 - i];
+        x[n - 1 - i] = kept;
+    }
+}
+
 static bool slopes_order(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
 {
     struct slopes *s = slopes_new(d, edit);
     if (!s)
         return false;
-    double sorted[PE_HEADS_MAX];
-    memcpy(sorted, s->right, sizeof sorted);
-    qsort(sorted, s->n_heads, sizeof *sorted, by_size);
-    for (size_t h = 0, last = s->n_heads - 1; h <= last; h++)
-        s->wrong[h] = alternative == REVERSED     ? s->right[last - h]
-                      : alternative == DESCENDING ? sorted[last - h]
-                                                  : sorted[h];
+    memcpy(s->wrong, s->right, sizeof s->wrong);
+    if (alternative != REVERSED)
+        qsort(s->wrong, s->n_heads, sizeof *s->wrong, by_size);
+    if (alternative != ASCENDING)
+        reverse(s->wrong, s->n_heads);
     bool applies = differ(s);
     pe_edit_set_reals(edit, "slopes", s->wrong, s->n_heads);
     free(s);

@@ -183,7 +183,7 @@ static inline void reorder_axes(const struct sent *s, const struct pe_value *ord
 static inline void transform(const struct sent *s, const struct pe_value *t, double *x)
 {
     const char *name = word(t, "name");
-    size_t width = (size_t)s->shape[s->rank - 1];
+    size_t width = (size_t)s->shape[s->rank - 1], rows = s->rank > 1 ? (size_t)s->shape[s->rank - 2] : 1;
     for (size_t i = 0; i < s->n; i++) {
         if (strcmp(name, "negated") == 0 && !isinf(x[i]))
             x[i] = -x[i];
@@ -191,7 +191,7 @@ static inline void transform(const struct sent *s, const struct pe_value *t, dou
             x[i] *= number(t, "factor");
         if (strcmp(name, "mask_value") == 0 && isinf(x[i]))
             x[i] = number(t, "value");
-        if (strcmp(name, "zero_row") == 0 && (double)(i / width) == number(t, "row"))
+        if (strcmp(name, "zero_row") == 0 && (double)(i / width % rows) == number(t, "row"))
             x[i] = 0;
     }
     if (strcmp(name, "transposed") == 0)
