@@ -71,7 +71,24 @@ static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_error *err)
     return PE_OK;
 }
 
+/* Buckets are integers in the plan. */
+static void fill_buckets(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    enum { SOME = 256 };
+    int32_t buckets[SOME];
+    uint64_t first = row * model->d->evidence.row_len + col0;
+    for (size_t at = 0; at < n; at += SOME) {
+        size_t m = n - at < SOME ? n - at : SOME;
+        pe_fill(model->plan, t, first + at, m, buckets);
+        pe_convert(PE_F64, out + at, PE_I32, buckets, m);
+    }
+}
+
 const struct pe_evidence_kind pe_evidence_bias = {
     .id = PE_OF_BIAS, .tensors = {"bias"}, .scheme = "alibi", .outputs = {"bias"}, .read = read_bias};
-const struct pe_evidence_kind pe_evidence_buckets = {
-    .id = PE_OF_BUCKETS, .tensors = {"buckets"}, .scheme = "t5", .outputs = {"buckets"}, .read = read_buckets};
+const struct pe_evidence_kind pe_evidence_buckets = {.id = PE_OF_BUCKETS,
+                                                     .tensors = {"buckets"},
+                                                     .scheme = "t5",
+                                                     .outputs = {"buckets"},
+                                                     .read = read_buckets,
+                                                     .fill = fill_buckets};

@@ -28,5 +28,28 @@ static enum pe_status read_ids(struct pe_diagnosis *d, struct pe_error *err)
     return PE_OK;
 }
 
-const struct pe_evidence_kind pe_evidence_ids = {
-    .id = PE_OF_IDS, .tensors = {"position_ids"}, .scheme = "rope", .outputs = {"positions"}, .read = read_ids};
+/* Ids are i64 in the plan, or f64 where one has a fraction; both have eight bytes. */
+static void fill_ids(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    const struct pe_output *output = pe_plan_output(model->plan, t);
+    uint64_t axis = model->transforms.n_axes ? model->transforms.order[row] : row;
+    uint64_t first = axis * model->d->evidence.row_len + col0;
+    enum { SOME = 256 };
+    int64_t ids[SOME];
+    if (output->dtype == PE_F64) {
+        pe_fill(model->plan, t, first, n, out);
+        return;
+    }
+    for (size_t at = 0; at < n; at += SOME) {
+        size_t m = n - at < SOME ? n - at : SOME;
+        pe_fill(model->plan, t, first + at, m, ids);
+        pe_convert(PE_F64, out + at, output->dtype, ids, m);
+    }
+}
+
+const struct pe_evidence_kind pe_evidence_ids = {.id = PE_OF_IDS,
+                                                 .tensors = {"position_ids"},
+                                                 .scheme = "rope",
+                                                 .outputs = {"positions"},
+                                                 .read = read_ids,
+                                                 .fill = fill_ids};
