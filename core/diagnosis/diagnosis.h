@@ -21,7 +21,6 @@
 #ifndef PE_DIAGNOSIS_H
 #define PE_DIAGNOSIS_H
 
-#include "core/request/operand.h"
 #include "core/scheme.h"
 #include "core/values.h"
 
@@ -61,6 +60,8 @@ struct pe_evidence_kind {
                                                          form of rotary tables by pe_belief_set */
     /* Checks the shapes and tells the belief the sizes that they fix (pe_belief_fix): before anything is allocated. */
     enum pe_status (*read)(struct pe_diagnosis *d, struct pe_error *err);
+    /* Prepares a model: may set model->state. NULL: nothing. */
+    enum pe_status (*prepare)(struct pe_model *model, struct pe_error *err);
     /* Writes n predicted numbers, f64, from element col0 of a row on, without transforms that pe_model_fill applies
      * itself (negated, transposed, scaled, mask_value, zero_row, exchanged tensors of cos and sin). NULL: pe_fill of
      * output t. Rows are the last axis of the tensor as sent. */
@@ -76,15 +77,19 @@ struct pe_evidence {
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* as sent; their data is borrowed from the request */
     size_t n_tensors;
     uint64_t n_rows, row_len; /* of each tensor; a row is the last axis */
-    struct pe_operand q;      /* PE_OF_ROTATED: the input, its axes; data f64, f32, … as sent */
-    enum pe_dtype dtype;      /* numbers from JSON text count as f32 */
+    struct pe_tensor input;   /* PE_OF_ROTATED: q, of the same shape */
+    bool is_text[PE_EVIDENCE_TENSORS_MAX], input_is_text; /* from JSON text: each number counts as rounded to f32 */
+    enum pe_dtype dtype;      /* of the numbers compared; integers of buckets and ids: i64 */
     enum pe_dtype narrow;     /* bf16 or f16 if every number of a wider dtype is one; else PE_DTYPE_NONE */
     double largest;           /* the largest finite magnitude, called S */
+    int64_t zero_row;         /* the first position whose row is 0, -1: none (encoding, cos and sin) */
     bool has_infinity;
 };
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
 void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+/* A row of the input q. */
+void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
 /* A stretch of a row. */
 struct pe_piece {
@@ -107,20 +112,24 @@ struct pe_sample {
 
 /* The belief as fields of a request, flat (a model's name is replaced by its fields). */
 struct pe_belief {
-    bool is_given; /* the request states a scheme */
-    struct pe_field fields[PE_FIELDS_MAX];
+    bool is_given;                      /* the request states a scheme */
+    struct pe_field asked[PE_FIELDS_MAX]; /* as given, without the tensors; then the sizes that tensors fix */
+    size_t n_asked;
+    struct pe_inheritance *inheritance;    /* the same merged with the model it names */
+    struct pe_field fields[PE_FIELDS_MAX]; /* resolved parameters, the sequence and the weights as given */
     size_t n_fields;
-    struct pe_model *model; /* of no edit; kept */
+    struct pe_plan *plan;   /* as given: owns what the resolved fields point to */
+    struct pe_model *model; /* of no edit */
     uint64_t n;             /* positions (of keys) */
-    struct pe_inheritance *inheritance;
 };
 
 /* A size that a tensor fixes: sets the field where the belief does not give it; else both must agree (422 naming both).
  * In read() of a kind of evidence, before the belief is planned. */
 enum pe_status pe_belief_fix(struct pe_diagnosis *d, const char *name, uint64_t size, const char *tensor,
                              struct pe_error *err);
-/* The field as given (under any alias), NULL if it is not. */
+/* The field as given (under any alias), also by the model that the belief names; NULL if it is not. */
 const struct pe_value *pe_belief_given(const struct pe_diagnosis *d, const char *name);
+/* In read(): a field that is not given. */
 void pe_belief_set(struct pe_diagnosis *d, const char *name, struct pe_value value);
 bool pe_belief_has_sequence(const struct pe_diagnosis *d);
 
@@ -147,7 +156,7 @@ struct pe_transforms {
     unsigned char order[PE_AXES_MAX];
 };
 
-enum { PE_EDIT_FIELDS_MAX = 16, PE_EDIT_ROOMS_MAX = 16 };
+enum { PE_EDIT_FIELDS_MAX = 32, PE_EDIT_ROOMS_MAX = 16 };
 
 struct pe_edit {
     struct pe_field fields[PE_EDIT_FIELDS_MAX]; /* replace the belief's of the same name; PE_NULL: removed */
@@ -187,7 +196,10 @@ struct pe_model {
     const struct pe_diagnosis *d;
     struct pe_plan *plan; /* PE_ENCODE, f64, the outputs of the kind of evidence */
     struct pe_transforms transforms;
-    void *state; /* of the kind of evidence, freed with free() */
+    void *state;              /* of the kind of evidence, freed with free() */
+    struct pe_wave *columns;  /* the waves of output 0, if it has waves; else NULL. Owned. */
+    size_t n_columns;
+    double *kept;             /* pe_model_keep: [n, n_columns] */
 };
 
 /* Makes the model of an edit. PE_INVALID: such a request cannot be planned, so it is no hypothesis. */
@@ -197,6 +209,8 @@ void pe_model_free(struct pe_model *model);
 /* n predicted numbers of a row of tensor t, all transforms applied; and |position|·frequency of each. */
 void pe_model_fill(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 void pe_model_phases(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+/* Before many rows: keeps the cosines and sines of every position (PE_OF_ROTATED), so that heads share them. */
+enum pe_status pe_model_keep(struct pe_model *model, struct pe_error *err);
 /* Two hypotheses with the same signature are equal at every position. */
 uint64_t pe_model_signature(const struct pe_model *model);
 
@@ -261,7 +275,7 @@ static inline bool pe_fits(enum pe_verdict v) { return v <= PE_ROUNDING; }
 struct pe_score {
     enum pe_verdict verdict;
     double max_error;   /* over the numbers looked at */
-    double first_error; /* over the first look, the same numbers for every hypothesis */
+    double first_error; /* over the first look: the same numbers for every hypothesis */
 };
 
 struct pe_kept {
