@@ -147,7 +147,7 @@ struct pe_transforms {
     unsigned char order[PE_AXES_MAX];
 };
 
-enum { PE_EDIT_FIELDS_MAX = 16, PE_EDIT_ROOMS_MAX = 16 };
+enum { PE_EDIT_FIELDS_MAX = 48, PE_EDIT_ROOMS_MAX = 16 };
 
 struct pe_edit {
     struct pe_field fields[PE_EDIT_FIELDS_MAX]; /* replace the belief's of the same name; PE_NULL: removed */
@@ -251,7 +251,7 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 /* ---- Search ------------------------------------------------------------------------------------------------------ */
 
 struct pe_hypothesis {
-    unsigned n;                                         /* faults; 0: the belief */
+    unsigned n;                                           /* faults; 0: the belief */
     uint16_t fault[PE_FAULTS_MAX], choice[PE_FAULTS_MAX]; /* in the order of list.h; choice: the alternative */
 };
 
@@ -284,21 +284,24 @@ enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err);
 /* ---- One diagnosis ----------------------------------------------------------------------------------------------- */
 
 struct pe_measure;
+struct pe_answer;
 
 struct pe_diagnosis {
     const struct pe_diagnosis_request *request;
     struct pe_evidence evidence;
     struct pe_belief belief;
     struct pe_sample sample;
-    struct pe_measure *measure; /* measure.c: what the numbers tell, computed when it is asked for */
+    struct pe_measure *measure;       /* measure.c: what the numbers tell, computed when it is asked for */
     struct pe_kept best[PE_BEST_MAX]; /* sorted; the belief may be among them (n = 0) */
     size_t n_best;
     struct pe_kept of_kind[PE_N_FAULT_KINDS]; /* the best single fault of each kind; PE_NOT_JUDGED: none was tried */
     bool used_all;                            /* the search ended at PE_HYPOTHESES_MAX */
     uint64_t searched;
     double work, bytes;
-    struct pe_values *values; /* the answer */
-    void *cached;             /* ladder.c: the alternatives of scalings; freed with free() */
+    struct pe_answer *answer;      /* answer.h: the candidates, which the tree borrows from */
+    struct pe_values *values;      /* the tree of the answer */
+    const struct pe_value *stated; /* that tree when it is finished */
+    void *cached;                  /* ladder.c: the alternatives of scalings; freed with free() */
 };
 
 /* Asks request->admit for more bytes, before they are allocated. */
@@ -309,10 +312,11 @@ enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct p
 enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err);
 enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_error *err);
 void pe_evidence_drop(struct pe_diagnosis *d);
-enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err);  /* fields, without a plan */
-enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err);  /* d->belief.model */
+enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err); /* fields, without a plan */
+enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err); /* d->belief.model */
 void pe_belief_drop(struct pe_diagnosis *d);
 void pe_measure_drop(struct pe_diagnosis *d);
 enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err); /* answer.c */
+void pe_answer_drop(struct pe_diagnosis *d);                                     /* before pe_values_free */
 
 #endif
