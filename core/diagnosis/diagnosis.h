@@ -156,7 +156,7 @@ struct pe_transforms {
     unsigned char order[PE_AXES_MAX];
 };
 
-enum { PE_EDIT_FIELDS_MAX = 32, PE_EDIT_ROOMS_MAX = 16 };
+enum { PE_EDIT_FIELDS_MAX = 48, PE_EDIT_ROOMS_MAX = 16 };
 
 struct pe_edit {
     struct pe_field fields[PE_EDIT_FIELDS_MAX]; /* replace the belief's of the same name; PE_NULL: removed */
@@ -298,6 +298,7 @@ enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err);
 /* ---- One diagnosis ----------------------------------------------------------------------------------------------- */
 
 struct pe_measure;
+struct pe_answer;
 
 struct pe_diagnosis {
     const struct pe_diagnosis_request *request;
@@ -311,8 +312,10 @@ struct pe_diagnosis {
     bool used_all;                            /* the search ended at PE_HYPOTHESES_MAX */
     uint64_t searched;
     double work, bytes;
-    struct pe_values *values; /* the answer */
-    void *cached;             /* ladder.c: the alternatives of scalings; freed with free() */
+    struct pe_answer *answer;      /* answer.h: the candidates, which the tree borrows from */
+    struct pe_values *values;      /* the tree of the answer */
+    const struct pe_value *stated; /* that tree when it is finished */
+    void *cached;                  /* ladder.c: the alternatives of scalings; freed with free() */
 };
 
 /* Asks request->admit for more bytes, before they are allocated. */
@@ -328,5 +331,6 @@ enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err); /* 
 void pe_belief_drop(struct pe_diagnosis *d);
 void pe_measure_drop(struct pe_diagnosis *d);
 enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err); /* answer.c */
+void pe_answer_drop(struct pe_diagnosis *d);                                     /* before pe_values_free */
 
 #endif
