@@ -155,7 +155,9 @@ static void fill_transposed(const struct pe_model *m, size_t t, uint64_t row, ui
 
 static bool is_row_zero(const struct pe_model *m, uint64_t row)
 {
-    return m->transforms.zero_row >= 0 && (uint64_t)m->transforms.zero_row == row % m->d->belief.n;
+    const struct pe_tensor *t = &m->d->evidence.tensors[0];
+    uint64_t n = t->rank > 1 ? t->shape[t->rank - 2] : 1;
+    return m->transforms.zero_row >= 0 && (uint64_t)m->transforms.zero_row == row % n;
 }
 
 static void change(const struct pe_transforms *t, size_t n, double *out)
@@ -164,7 +166,7 @@ static void change(const struct pe_transforms *t, size_t n, double *out)
     for (size_t i = 0; factor != 1 && i < n; i++)
         out[i] = isfinite(out[i]) ? out[i] * factor : out[i];
     for (size_t i = 0; !isnan(t->mask_value) && i < n; i++)
-        out[i] = out[i] == -INFINITY ? t->mask_value : out[i];
+        out[i] = out[i] == -(double)INFINITY ? t->mask_value : out[i];
 }
 
 void pe_model_fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)

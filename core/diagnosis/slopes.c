@@ -1,9 +1,7 @@
 /* Lists of ALiBi's slopes. */
 #include "core/diagnosis/slopes.h"
-#include "core/diagnosis/verdict.h"
-
-#include <stdio.h>
-#include <stdlib.h>
+#include "core/diagnosis/judge.h"
+#include "core/diagnosis/ratio.h"
 
 /* ---- As a plan gives them ---- */
 
@@ -37,67 +35,10 @@ bool pe_slopes_read(struct pe_diagnosis *d, const struct pe_edit *edit, size_t n
 
 /* ---- As the tensor has them ---- */
 
-/* The slopes that a head's numbers allow: within the rounding of one operation, and of two, as frameworks round the
- * slope and the product. */
-struct allowed {
-    double least, most, wide_least, wide_most;
-};
-
-static void allow(struct allowed *a, double slope, double u)
-{
-    double narrow = 1.001 * u * fabs(slope), wide = 3 * u * fabs(slope);
-    a->least = fmax(a->least, slope - narrow);
-    a->most = fmin(a->most, slope + narrow);
-    a->wide_least = fmax(a->wide_least, slope - wide);
-    a->wide_most = fmin(a->wide_most, slope + wide);
-}
-
-/* n numbers of a row; unit: what slopes of 1 give. false: the tensor has something else where every slope gives 0. */
-static bool allow_row(struct allowed *a, const double *found, const double *unit, size_t n, double u)
-{
-    for (size_t j = 0; j < n; j++) {
-        if (isinf(found[j]) || isinf(unit[j]))
-            continue;
-        if (unit[j] == 0 && found[j] != 0)
-            return false;
-        if (unit[j] != 0)
-            allow(a, found[j] / unit[j], u);
-    }
-    return true;
-}
-
-/* The decimal with the fewest digits between two numbers. */
-static double shortest_between(double least, double most)
-{
-    double middle = least + (most - least) / 2;
-    char text[40];
-    for (int digits = 1; digits < 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, middle);
-        double x = strtod(text, NULL);
-        if (x >= least && x <= most)
-            return x;
-    }
-    return middle;
-}
-
-/* false: the numbers of the head contradict each other. */
-static bool choose(const struct allowed *a, double *slope)
-{
-    if (isinf(a->most) || isinf(a->wide_most)) {
-        *slope = 0; /* nothing depends on it */
-        return true;
-    }
-    if (a->least <= a->most)
-        *slope = shortest_between(a->least, a->most);
-    else
-        *slope = a->wide_least + (a->wide_most - a->wide_least) / 2;
-    return a->wide_least <= a->wide_most;
-}
-
 enum { COLUMNS = 256 };
 
 /* Both ends of a row: in causal tensors the last query sees most, else the first queries see farthest. */
-static bool read_row(const struct pe_model *unit, uint64_t row, double u, struct allowed *a)
+static bool read_row(const struct pe_model *unit, uint64_t row, double u, struct pe_ratio *a)
 {
     const struct pe_evidence *e = &unit->d->evidence;
     double found[COLUMNS], ones[COLUMNS];
@@ -106,7 +47,7 @@ static bool read_row(const struct pe_model *unit, uint64_t row, double u, struct
     for (uint64_t col0 = 0; agrees; col0 = e->row_len - n) {
         pe_evidence_read(e, 0, row, col0, n, found);
         pe_model_fill(unit, 0, row, col0, n, ones);
-        agrees = allow_row(a, found, ones, n, u);
+        agrees = pe_ratio_add(a, found, ones, n, u);
         if (col0 == e->row_len - n)
             break;
     }
@@ -117,11 +58,13 @@ static bool read_head(const struct pe_model *unit, size_t head, size_t n_heads, 
 {
     uint64_t q_len = unit->d->evidence.n_rows / n_heads;
     const uint64_t queries[] = {0, q_len / 2, q_len - 1};
-    struct allowed a = {-(double)INFINITY, (double)INFINITY, -(double)INFINITY, (double)INFINITY};
+    struct pe_ratio a;
+    pe_ratio_init(&a);
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++)
         if (pe_is_cancelled() || !read_row(unit, head * q_len + queries[i], u, &a))
             return false;
-    return choose(&a, slope);
+    *slope = 0; /* of a head whose slope nothing depends on */
+    return pe_ratio_is_consistent(&a) && (!pe_ratio_is_known(&a) || pe_ratio_choose(&a, slope));
 }
 
 static bool read_heads(const struct pe_model *unit, size_t n_heads, double u, double *slopes)

@@ -239,15 +239,19 @@ static inline double *candidate_values(const struct asked *a, const struct sent 
     return NULL;
 }
 
-/* Does candidate i give the tensor to within 4u of each number, with the same infinities? */
+/* Does candidate i give the tensor to within 4u of each number, with the same infinities? Where the answer says that
+ * the numbers were rounded to 16 bits, u is that dtype's. */
 static inline bool reproduces(const struct asked *a, const struct sent *s, size_t i)
 {
-    double *x = candidate_values(a, s, i), u = 4.01 * unit_roundoff(s->dtype);
+    const char *narrow = word(finding(a, "table_dtype"), "found");
+    double u = 4.01 * unit_roundoff(*narrow ? pe_dtype_find(narrow) : s->dtype);
+    double *x = candidate_values(a, s, i);
     bool same = x != NULL, is_integer = !pe_dtype_is_real(s->dtype);
+    double tiny = s->dtype == PE_F16 ? 0x1p-24 : 0x1p-149; /* a step of subnormal numbers */
     for (size_t k = 0; same && k < s->n; k++) {
         double y = s->values[k];
         same = x[k] == y ||
-               (!is_integer && !isinf(x[k]) && !isinf(y) && fabs(x[k] - y) <= u * fmax(fabs(y), fabs(x[k])) + 0x1p-149);
+               (!is_integer && !isinf(x[k]) && !isinf(y) && fabs(x[k] - y) <= u * fmax(fabs(y), fabs(x[k])) + tiny);
     }
     free(x);
     return same;
