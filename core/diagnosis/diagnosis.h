@@ -121,6 +121,7 @@ struct pe_belief {
     struct pe_plan *plan;   /* as given: owns what the resolved fields point to */
     struct pe_model *model; /* of no edit */
     uint64_t n;             /* positions (of keys) */
+    bool is_misfit; /* its plan has another number of ids than the evidence: it explains nothing as it is */
 };
 
 /* A size that a tensor fixes: sets the field where the belief does not give it; else both must agree (422 naming both).
@@ -200,6 +201,7 @@ struct pe_model {
     struct pe_wave *columns;  /* the waves of output 0, if it has waves; else NULL. Owned. */
     size_t n_columns;
     double *kept;             /* pe_model_keep: [n, n_columns] */
+    bool is_misfit; /* of another shape than the evidence: its numbers are infinities */
 };
 
 /* Makes the model of an edit. PE_INVALID: such a request cannot be planned, so it is no hypothesis. */

@@ -105,11 +105,12 @@ static struct sent make(struct recipe *r)
 
 /* ---- Beliefs ---- */
 
-static struct part any_part(size_t i)
+/* Qwen3-VL writes each frame as a segment of its own, so its sequences have no other videos. */
+static struct part any_part(size_t i, bool is_single)
 {
     static const double seconds[] = {1, 0.5, 2, 0.3, 1.5};
     struct part p = {.is_text = i % 2 == 0, .is_video = random_bits() % 3 > 0, .len = (size_t)among(1, 9)};
-    p.frames = p.is_video ? (size_t)among(2, 6) : 1;
+    p.frames = p.is_video && !is_single ? (size_t)among(2, 9) : 1;
     p.rows = 2 * (size_t)among(1, 4);
     p.cols = 2 * (size_t)among(1, 5);
     p.seconds = p.is_video ? seconds[random_bits() % 5] : 1;
@@ -118,15 +119,18 @@ static struct part any_part(size_t i)
 
 static double usual_rate(enum style style) { return style == OMNI2_5 || style == OMNI3 ? 25 : 2; }
 
-static void right_recipe(struct recipe *r)
+static void right_recipe(struct recipe *r, unsigned in_styles)
 {
     memset(r, 0, sizeof *r);
-    r->style = (enum style)(random_bits() % N_STYLES);
+    do
+        r->style = (enum style)(random_bits() % N_STYLES);
+    while (!(in_styles & 1U << r->style));
     r->merge = 2;
     r->rate = usual_rate(r->style);
     r->n_parts = (size_t)among(2, SEGMENTS_MAX);
+    bool is_single = r->style == QWEN3 || random_bits() % 4 == 0;
     for (size_t i = 0; i < r->n_parts; i++)
-        r->parts[i] = any_part(i);
+        r->parts[i] = any_part(i, is_single);
     for (unsigned a = 0; a < 3; a++)
         r->order[a] = a;
 }
@@ -161,14 +165,17 @@ static bool other_style(struct recipe *r)
 {
     r->style = (enum style)((r->style + among(1, N_STYLES - 1)) % N_STYLES);
     r->rate = usual_rate(r->style);
-    return true;
+    bool has_frames = false;
+    for (size_t i = 0; i < r->n_parts; i++)
+        has_frames |= r->parts[i].frames > 1;
+    return !(has_frames && r->style == QWEN3);
 }
 
 static bool other_rate(struct recipe *r)
 {
     static const double rates[] = {1, 2, 4, 25};
     r->rate = rates[random_bits() % 4];
-    return r->style == QWEN2_5 || r->style == INT_SECONDS;
+    return true;
 }
 
 static bool other_merge(struct recipe *r)
@@ -188,15 +195,20 @@ static bool other_order(struct recipe *r)
 static const struct mistake {
     const char *code;
     mistake_fn *make;
+    unsigned in_styles;
 } mistakes[] = {
-    {"position_style_other", other_style},
-    {"tokens_per_second_other", other_rate},
-    {"merge_size_other", other_merge},
-    {"axes_swapped", other_order},
+    {"position_style_other", other_style, ~0U},
+    {"tokens_per_second_other", other_rate, 1U << QWEN2_5 | 1U << INT_SECONDS},
+    {"merge_size_other", other_merge, ~0U},
+    {"axes_swapped", other_order, ~0U},
 };
 enum { N_MISTAKES = sizeof mistakes / sizeof *mistakes, TRIES = 40, JSON_MAX = 4096 };
 
-static bool ask_about(const struct recipe *belief, const struct sent *s, const char *const *codes, size_t n_codes)
+enum outcome { MISSED, BY_ANOTHER, NAMED };
+
+/* Another single fault may give the same ids. */
+static enum outcome ask_about(const struct recipe *belief, const struct sent *s, const char *const *codes,
+                              size_t n_codes)
 {
     char json[JSON_MAX];
     struct asked a;
@@ -211,8 +223,9 @@ static bool ask_about(const struct recipe *belief, const struct sent *s, const c
     if (!is_named || !is_given)
         print_message("%s: expected %s, got %s%s\n", json, codes[0], codes_of(&a),
                       is_given ? "" : ", which does not give the ids");
+    bool is_one = item(member(a.answer, "findings"), n_codes) == NULL;
     asked_drop(&a);
-    return is_named && is_given;
+    return !is_given ? MISSED : is_named ? NAMED : is_one ? BY_ANOTHER : MISSED;
 }
 
 static void every_single_mistake_is_named(void **unused)
@@ -220,22 +233,24 @@ static void every_single_mistake_is_named(void **unused)
     (void)unused;
     size_t missed = 0;
     for (size_t m = 0; m < N_MISTAKES; m++) {
-        size_t n_asked = 0, n_named = 0;
+        size_t n_asked = 0, n_outcomes[] = {0, 0, 0};
         for (size_t i = 0; i < TRIES; i++) {
             struct recipe right, wrong;
-            right_recipe(&right);
+            right_recipe(&right, mistakes[m].in_styles);
             wrong = right;
             bool applies = mistakes[m].make(&wrong);
             struct sent before = make(&right), s = make(&wrong);
             if (applies && !sent_equal(&before, &s)) {
                 n_asked++;
-                n_named += ask_about(&right, &s, &mistakes[m].code, 1);
+                n_outcomes[ask_about(&right, &s, &mistakes[m].code, 1)]++;
             }
             sent_free(&before);
             sent_free(&s);
         }
-        print_message("%-24s %3zu asked, %3zu named\n", mistakes[m].code, n_asked, n_named);
-        missed += n_asked - n_named;
+        print_message("%-24s %3zu asked, %3zu named, %zu by another fault\n", mistakes[m].code, n_asked,
+                      n_outcomes[NAMED], n_outcomes[BY_ANOTHER]);
+        missed += n_outcomes[MISSED];
+        assert_true(n_asked > 0 && n_outcomes[BY_ANOTHER] * 2 <= n_asked);
     }
     assert_int_equal(missed, 0);
 }
@@ -246,9 +261,9 @@ static void the_right_ids_are_as_believed(void **unused)
     static const char *const codes[] = {"as_believed"};
     for (size_t i = 0; i < 40; i++) {
         struct recipe r;
-        right_recipe(&r);
+        right_recipe(&r, ~0U);
         struct sent s = make(&r);
-        assert_true(ask_about(&r, &s, codes, 1));
+        assert_int_equal(ask_about(&r, &s, codes, 1), NAMED);
         sent_free(&s);
     }
 }
