@@ -91,6 +91,9 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
+/* Relative standard error of its numbers: the unit roundoff of the narrowest dtype that they fit. */
+double pe_evidence_noise(const struct pe_evidence *e);
+
 /* A stretch of a row. */
 struct pe_piece {
     size_t t;
@@ -307,9 +310,12 @@ struct pe_diagnosis {
     struct pe_evidence evidence;
     struct pe_belief belief;
     struct pe_sample sample;
-    struct pe_measure *measure;       /* measure.c: what the numbers tell, computed when it is asked for */
-    struct pe_kept best[PE_BEST_MAX]; /* sorted; the belief may be among them (n = 0) */
+    struct pe_measure *measure; /* measure.c: what the numbers tell, computed when it is asked for */
+    struct pe_kept of_belief;
+    struct pe_kept best[PE_BEST_MAX]; /* those that fit or are near, sorted, each signature once; the belief (n = 0) may
+                                         be among them */
     size_t n_best;
+    struct pe_kept nearest;                   /* the smallest max_error of all */
     struct pe_kept of_kind[PE_N_FAULT_KINDS]; /* the best single fault of each kind; PE_NOT_JUDGED: none was tried */
     bool used_all;                            /* the search ended at PE_HYPOTHESES_MAX */
     uint64_t searched;

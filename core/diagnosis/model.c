@@ -168,7 +168,7 @@ static void change(const struct pe_transforms *t, size_t n, double *out)
     for (size_t i = 0; factor != 1 && i < n; i++)
         out[i] = isfinite(out[i]) ? out[i] * factor : out[i];
     for (size_t i = 0; !isnan(t->mask_value) && i < n; i++)
-        out[i] = out[i] == -(double)INFINITY ? t->mask_value : out[i];
+        out[i] = out[i] == -HUGE_VAL ? t->mask_value : out[i];
 }
 
 void pe_model_fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
@@ -222,7 +222,7 @@ static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
 
 static uint64_t hash(uint64_t h, double x)
 {
-    float f = (float)x + 0.0F;
+    float f = (float)(x + 0.0); /* -0 becomes 0 */
     return hash_bytes(h, &f, sizeof f);
 }
 
