@@ -27,6 +27,12 @@ bool pe_is_cancelled(void)
     return watch.was_cancelled;
 }
 
+enum pe_status pe_cancelled(struct pe_error *err)
+{
+    pe_fail(err, "", "given up: nobody waits for the answer any more");
+    return err->status = PE_CANCELLED;
+}
+
 void pe_on_wait(void (*wait)(void)) { on_wait = wait; }
 
 void pe_wait(void)

@@ -238,10 +238,8 @@ enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **ou
     enum pe_status status = plan && plan->inheritance ? pe_inherit(plan->inheritance, request, err) : pe_no_memory(err);
     if (!status)
         status = plan_merged(plan, request, err);
-    if (!status && pe_was_cancelled()) { /* loops that noticed the cancellation have left incomplete tables */
-        pe_fail(err, "", "given up: nobody waits for the answer any more");
-        status = err->status = PE_CANCELLED;
-    }
+    if (!status && pe_was_cancelled()) /* loops that noticed the cancellation have left incomplete tables */
+        status = pe_cancelled(err);
     if (status)
         pe_plan_free(plan);
     else

@@ -35,10 +35,11 @@ struct pe_error {
 };
 
 /* Fill *err and return its status: a failing function ends with `return pe_fail(err, …)`. pe_fail names the field by
- * its pointer; pe_no_memory needs none. */
+ * its pointer; the others need none. */
 enum pe_status pe_fail(struct pe_error *err, const char *pointer, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 enum pe_status pe_no_memory(struct pe_error *err);
+enum pe_status pe_cancelled(struct pe_error *err); /* for work that was cancelled: see pe_watch */
 
 /* The entry of names (NULL-terminated) nearest to word by edit distance; NULL if none is near enough to suggest. */
 const char *pe_nearest(const char *word, const char *const *names);

@@ -124,6 +124,7 @@ struct pe_belief {
     struct pe_plan *plan;   /* as given: owns what the resolved fields point to */
     struct pe_model *model; /* of no edit */
     uint64_t n;             /* positions (of keys) */
+    bool is_misfit; /* its plan has another number of ids than the evidence: it explains nothing as it is */
 };
 
 /* A size that a tensor fixes: sets the field where the belief does not give it; else both must agree (422 naming both).
@@ -159,7 +160,7 @@ struct pe_transforms {
     unsigned char order[PE_AXES_MAX];
 };
 
-enum { PE_EDIT_FIELDS_MAX = 32, PE_EDIT_ROOMS_MAX = 16 };
+enum { PE_EDIT_FIELDS_MAX = 48, PE_EDIT_ROOMS_MAX = 16 };
 
 struct pe_edit {
     struct pe_field fields[PE_EDIT_FIELDS_MAX]; /* replace the belief's of the same name; PE_NULL: removed */
@@ -203,6 +204,7 @@ struct pe_model {
     struct pe_wave *columns;  /* the waves of output 0, if it has waves; else NULL. Owned. */
     size_t n_columns;
     double *kept;             /* pe_model_keep: [n, n_columns] */
+    bool is_misfit; /* of another shape than the evidence: its numbers are infinities */
 };
 
 /* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be
@@ -269,7 +271,7 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 /* ---- Search ------------------------------------------------------------------------------------------------------ */
 
 struct pe_hypothesis {
-    unsigned n;                                         /* faults; 0: the belief */
+    unsigned n;                                           /* faults; 0: the belief */
     uint16_t fault[PE_FAULTS_MAX], choice[PE_FAULTS_MAX]; /* in the order of list.h; choice: the alternative */
 };
 
@@ -302,6 +304,7 @@ enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err);
 /* ---- One diagnosis ----------------------------------------------------------------------------------------------- */
 
 struct pe_measure;
+struct pe_answer;
 
 struct pe_diagnosis {
     const struct pe_diagnosis_request *request;
@@ -318,8 +321,10 @@ struct pe_diagnosis {
     bool used_all;                            /* the search ended at PE_HYPOTHESES_MAX */
     uint64_t searched;
     double work, bytes;
-    struct pe_values *values; /* the answer */
-    void *cached;             /* ladder.c: the alternatives of scalings; freed with free() */
+    struct pe_answer *answer;      /* answer.h: the candidates, which the tree borrows from */
+    struct pe_values *values;      /* the tree of the answer */
+    const struct pe_value *stated; /* that tree when it is finished */
+    void *cached;                  /* ladder.c: the alternatives of scalings; freed with free() */
 };
 
 /* Asks request->admit for more bytes, before they are allocated. */
@@ -330,10 +335,11 @@ enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct p
 enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err);
 enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_error *err);
 void pe_evidence_drop(struct pe_diagnosis *d);
-enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err);  /* fields, without a plan */
-enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err);  /* d->belief.model */
+enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err); /* fields, without a plan */
+enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err); /* d->belief.model */
 void pe_belief_drop(struct pe_diagnosis *d);
 void pe_measure_drop(struct pe_diagnosis *d);
 enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err); /* answer.c */
+void pe_answer_drop(struct pe_diagnosis *d);                                     /* before pe_values_free */
 
 #endif

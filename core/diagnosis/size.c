@@ -1,4 +1,5 @@
 /* Faults of size: factors, and rows or masks of other values. */
+#include "core/diagnosis/maps.h"
 #include "core/diagnosis/measure.h"
 
 #include <math.h>
@@ -97,15 +98,16 @@ const struct pe_fault pe_fault_attention_factor_other = {.schemes = "rope|xpos",
 static bool is_attention_factor(const struct pe_diagnosis *d, const struct pe_edit *edit, double factor)
 {
     int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0);
-    bool is_whole = d->evidence.kind->id == PE_OF_TABLES ||
-                    (d->evidence.kind->id == PE_OF_ROTATED &&
-                     pe_edit_integer(d, edit, "rotary_dim", head_dim) == head_dim);
+    bool is_whole =
+        d->evidence.kind->id == PE_OF_TABLES ||
+        (d->evidence.kind->id == PE_OF_ROTATED && pe_edit_integer(d, edit, "rotary_dim", head_dim) == head_dim);
     return factor > 0 && is_whole;
 }
 
 static bool scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
-    double factor = factor_of(d, edit, false);
+    bool is_bias = d->evidence.kind->id == PE_OF_BIAS;
+    double factor = is_bias ? pe_map_factor(d, edit) : factor_of(d, edit, false);
     (void)i;
     if (factor == 1 || factor == -1 || is_attention_factor(d, edit, factor))
         return false;
@@ -121,12 +123,15 @@ const struct pe_fault pe_fault_scaled = {
 static bool zero_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     (void)i;
-    edit->transforms.zero_row = d->evidence.zero_row;
-    return d->evidence.zero_row >= 0;
+    bool is_bias = d->evidence.kind->id == PE_OF_BIAS;
+    edit->transforms.zero_row = is_bias ? pe_map_zero_row(d, edit) : d->evidence.zero_row;
+    return edit->transforms.zero_row >= 0;
 }
 
-const struct pe_fault pe_fault_zero_row = {
-    .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ENCODING), .n_alternatives = 1, .apply = zero_row};
+const struct pe_fault pe_fault_zero_row = {.evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ENCODING) |
+                                                       PE_EVIDENCE_BIT(BIAS),
+                                           .n_alternatives = 1,
+                                           .apply = zero_row};
 
 /* The finite number found where the model has -infinity. */
 static double mask_of(const struct pe_diagnosis *d, const struct pe_model *m)

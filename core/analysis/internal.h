@@ -3,8 +3,8 @@
  * A study is one request; a subject is one of its configurations; a metric reads a subject and states its result as
  * members of an object (core/values.h) and as tensors. Everything that may be refused is refused in check() and
  * cost(), before anything is computed; compute() fails only without memory or when it was cancelled. */
-#ifndef PE_ANALYSIS_H
-#define PE_ANALYSIS_H
+#ifndef PE_ANALYSIS_INTERNAL_H
+#define PE_ANALYSIS_INTERNAL_H
 
 #include "core/scheme.h"
 #include "core/values.h"
@@ -60,10 +60,13 @@ struct pe_subject {
     struct pe_ladder ladder; /* n = 0: it has none */
 };
 
+struct pe_metric;
+
 /* One tensor of the answer. */
 struct pe_study_tensor {
     char name[32]; /* "step.0" */
-    const struct pe_output_row *row;
+    const struct pe_metric *metric;
+    const struct pe_output_row *row; /* one of the metric's tensors */
     size_t entry;
     unsigned rank;
     uint64_t shape[3];
@@ -72,7 +75,6 @@ struct pe_study_tensor {
 
 struct pe_analysis {
     const struct pe_analysis_request *request;
-    struct pe_analysis_request kept; /* what request points to */
     struct pe_analysis_fields fields;
     struct pe_subject subjects[PE_ENTRIES_MAX];
     size_t n_subjects;
@@ -81,6 +83,8 @@ struct pe_analysis {
     struct pe_named_tensor *answered;
     size_t n_tensors, n_answered;
     struct pe_values *values;
+    struct pe_values *configs;
+    const struct pe_value *answer, *config_list;
     double bytes; /* reserved so far */
 };
 
@@ -145,7 +149,35 @@ double pe_sum(const double *x, size_t n);
 void pe_put_row(struct pe_node *node, const struct pe_rows *rows, size_t i);
 void pe_put_two_rows(struct pe_node *node, const struct pe_rows *rows, size_t i, size_t j);
 
-/* Does this field's word list name it? The default list if the field is not given. */
-const char *const *pe_study_words(const struct pe_value *given, const char *const *usual, const char **room);
+/* Lists of words, such as recipes: does the list, or the usual one if it is not given, have this word? The check of
+ * such a list: words of `allowed` (NULL-terminated), each once. */
+bool pe_words_have(const struct pe_value *given, const char *const *usual, const char *word);
+enum pe_status pe_words_check(const struct pe_value *given, const char *const *allowed, const char *name,
+                              struct pe_error *err);
+
+/* ---- Steps of an analysis ---- */
+
+const struct pe_metric *pe_metric_get(size_t m);
+
+enum pe_status pe_study_read(struct pe_analysis *study, struct pe_error *err);   /* the fields */
+enum pe_status pe_study_choose(struct pe_analysis *study, struct pe_error *err); /* which metrics for which entry */
+enum pe_status pe_study_check(const struct pe_analysis *study, struct pe_error *err);
+enum pe_status pe_study_tensors(struct pe_analysis *study, struct pe_error *err); /* names and shapes */
+enum pe_status pe_study_allocate(struct pe_analysis *study, struct pe_error *err);
+double pe_study_tensor_bytes(const struct pe_analysis *study);
+void pe_study_reshape(struct pe_analysis *study, const struct pe_subject *subject); /* once its rows are loaded */
+void pe_study_answer_tensors(struct pe_analysis *study);
+void pe_study_drop_tensors(struct pe_analysis *study);
+
+enum pe_status pe_subject_init(struct pe_analysis *study, size_t i, struct pe_error *err);
+void pe_subject_drop(struct pe_subject *subject);
+/* Allocates and fills the rows; pe_rows_drop when the metrics of the entry are computed. */
+enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err);
+
+/* Fills the ladder of a subject that has one. */
+enum pe_status pe_ladder_init(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err);
+
+/* Asks the caller whether so many more bytes may be used while plans are made. */
+enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_error *err);
 
 #endif

@@ -1,0 +1,235 @@
+/* POST /analyze in the core: plans every configuration, checks every limit, then computes the metrics entry by entry.
+ */
+#include "core/analysis/internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define METRIC(name) extern const struct pe_metric pe_metric_##name;
+#include "core/analysis/list.h"
+#undef METRIC
+
+static const struct pe_metric *const metrics[] = {
+#define METRIC(name) &pe_metric_##name,
+#include "core/analysis/list.h"
+#undef METRIC
+};
+
+enum { N_METRICS = sizeof metrics / sizeof metrics[0] };
+_Static_assert(N_METRICS <= 32, "a set of metrics is one word of bits");
+
+size_t pe_n_metrics(void) { return N_METRICS; }
+
+const struct pe_metric *pe_metric_get(size_t m) { return metrics[m]; }
+
+const struct pe_metric_info *pe_metric_at(size_t m) { return &metrics[m]->info; }
+
+static bool has(const struct pe_analysis *study, size_t entry, size_t m) { return study->metrics[entry] >> m & 1; }
+
+/* ---- Limits ---- */
+
+static double rows_bytes(const struct pe_subject *subject)
+{
+    return ((double)subject->dim + 4) * (double)subject->n_rows * sizeof(double);
+}
+
+/* The work of all metrics, and the most memory that one entry needs at a time. */
+static void add_costs(const struct pe_analysis *study, size_t entry, struct pe_metric_cost *all)
+{
+    const struct pe_subject *subject = &study->subjects[entry];
+    double scratch = 0;
+    for (size_t m = 0; m < N_METRICS; m++) {
+        struct pe_metric_cost cost = {0, 0};
+        if (!has(study, entry, m))
+            continue;
+        metrics[m]->cost(study, subject, &cost);
+        all->work += cost.work;
+        scratch = fmax(scratch, cost.bytes);
+    }
+    all->bytes = fmax(all->bytes, scratch + rows_bytes(subject));
+}
+
+static enum pe_status check_limits(struct pe_analysis *study, struct pe_error *err)
+{
+    enum { ANSWER_BYTES = 1 << 16 };
+    struct pe_metric_cost all = {0, 0};
+    for (size_t i = 0; i < study->n_subjects; i++)
+        add_costs(study, i, &all);
+    if (all.work > study->request->max_work) {
+        pe_fail(
+            err, "",
+            "the analysis takes %.3g multiply-adds; allowed: at most %.3g (the limit --max-analysis of this server)",
+            all.work, study->request->max_work);
+        return err->status = PE_TOO_LARGE;
+    }
+    study->bytes = all.bytes + pe_study_tensor_bytes(study) + ANSWER_BYTES;
+    return pe_study_admit(study, 0, err);
+}
+
+/* ---- Opening ---- */
+
+static enum pe_status put_configs(struct pe_analysis *study, struct pe_error *err)
+{
+    study->configs = pe_values_new();
+    if (!study->configs)
+        return pe_no_memory(err);
+    struct pe_node *list = pe_put_list(pe_values_root(study->configs), "configs");
+    for (size_t i = 0; i < study->n_subjects; i++)
+        pe_put_value(list, NULL, pe_plan_config(study->subjects[i].plan));
+    const struct pe_value *done = pe_values_done(study->configs);
+    study->config_list = done ? &done->object.fields[0].value : NULL;
+    return done ? PE_OK : pe_no_memory(err);
+}
+
+static enum pe_status open_all(struct pe_analysis *study, struct pe_error *err)
+{
+    enum pe_status status = pe_study_read(study, err);
+    for (; !status && study->n_subjects < study->request->n_entries; study->n_subjects++)
+        status = pe_subject_init(study, study->n_subjects, err);
+    if (!status)
+        status = pe_study_choose(study, err);
+    if (!status)
+        status = pe_study_check(study, err);
+    if (!status)
+        status = pe_study_tensors(study, err);
+    if (!status)
+        status = check_limits(study, err);
+    return status ? status : put_configs(study, err);
+}
+
+enum pe_status pe_analysis_open(const struct pe_analysis_request *request, struct pe_analysis **out,
+                                struct pe_error *err)
+{
+    struct pe_analysis *study = calloc(1, sizeof *study);
+    if (!study)
+        return pe_no_memory(err);
+    study->request = request;
+    enum pe_status status = open_all(study, err);
+    if (status)
+        pe_analysis_free(study);
+    else
+        *out = study;
+    return status;
+}
+
+/* ---- Computing ---- */
+
+static void report(const struct pe_analysis *study, const char *metric)
+{
+    if (study->request->step)
+        study->request->step(study->request->caller, metric);
+}
+
+/* A bias whose masks hide every key has no rows. */
+static enum pe_status put_nothing(const struct pe_analysis *study, struct pe_node *out)
+{
+    static const struct pe_text detail = {"No query sees a key, so there are no rows.", "没有任何查询能看到键，因此没有行。"};
+    pe_put_null(out, "value");
+    pe_put_null(out, "witness");
+    pe_put_detail(out, study->request->lang, &detail);
+    return PE_OK;
+}
+
+static enum pe_status compute_metric(struct pe_analysis *study, size_t entry, size_t m, struct pe_node *result,
+                                     struct pe_error *err)
+{
+    if (metrics[m]->needs_rows && study->subjects[entry].rows.n == 0)
+        return put_nothing(study, pe_put_object(result, metrics[m]->info.name));
+    report(study, metrics[m]->info.name);
+    enum pe_status status =
+        metrics[m]->compute(study, &study->subjects[entry], pe_put_object(result, metrics[m]->info.name), err);
+    report(study, NULL);
+    return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
+}
+
+static bool needs_rows(const struct pe_analysis *study, size_t entry)
+{
+    for (size_t m = 0; m < N_METRICS; m++)
+        if (has(study, entry, m) && metrics[m]->needs_rows)
+            return true;
+    return false;
+}
+
+static enum pe_status load(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
+{
+    enum pe_status status = pe_subject_load(study, subject, err);
+    if (status)
+        return status;
+    subject->n_rows = subject->rows.n;
+    pe_study_reshape(study, subject);
+    return PE_OK;
+}
+
+static enum pe_status compute_entry(struct pe_analysis *study, size_t entry, struct pe_node *result,
+                                    struct pe_error *err)
+{
+    struct pe_subject *subject = &study->subjects[entry];
+    enum pe_status status = needs_rows(study, entry) ? load(study, subject, err) : PE_OK;
+    for (size_t m = 0; !status && m < N_METRICS; m++)
+        if (has(study, entry, m))
+            status = compute_metric(study, entry, m, result, err);
+    pe_rows_drop(&subject->rows);
+    return status;
+}
+
+static enum pe_status compute_all(struct pe_analysis *study, struct pe_error *err)
+{
+    struct pe_node *root = pe_values_root(study->values);
+    pe_put_value(root, "configs", study->config_list);
+    struct pe_node *results = pe_put_list(root, "results");
+    enum pe_status status = PE_OK;
+    for (size_t i = 0; !status && i < study->n_subjects; i++)
+        status = compute_entry(study, i, pe_put_object(results, NULL), err);
+    if (status)
+        return status;
+    study->answer = pe_values_done(study->values);
+    pe_study_answer_tensors(study);
+    return study->answer ? PE_OK : pe_no_memory(err);
+}
+
+enum pe_status pe_analysis_compute(struct pe_analysis *study, struct pe_error *err)
+{
+    study->values = pe_values_new();
+    enum pe_status status = study->values ? pe_study_allocate(study, err) : pe_no_memory(err);
+    return status ? status : compute_all(study, err);
+}
+
+enum pe_status pe_analysis_new(const struct pe_analysis_request *request, struct pe_analysis **analysis,
+                               struct pe_error *err)
+{
+    struct pe_analysis *study;
+    enum pe_status status = pe_analysis_open(request, &study, err);
+    if (status)
+        return status;
+    status = pe_analysis_compute(study, err);
+    if (status)
+        pe_analysis_free(study);
+    else
+        *analysis = study;
+    return status;
+}
+
+void pe_analysis_free(struct pe_analysis *study)
+{
+    if (!study)
+        return;
+    for (size_t i = 0; i < PE_ENTRIES_MAX; i++)
+        pe_subject_drop(&study->subjects[i]);
+    pe_study_drop_tensors(study);
+    pe_values_free(study->values);
+    pe_values_free(study->configs);
+    free(study);
+}
+
+/* ---- The answer ---- */
+
+const struct pe_value *pe_analysis_answer(const struct pe_analysis *study) { return study->answer; }
+
+const struct pe_value *pe_analysis_configs(const struct pe_analysis *study) { return study->config_list; }
+
+size_t pe_analysis_n_tensors(const struct pe_analysis *study) { return study->n_tensors; }
+
+const struct pe_named_tensor *pe_analysis_tensor(const struct pe_analysis *study, size_t i)
+{
+    return &study->answered[i];
+}

@@ -1,0 +1,93 @@
+/* bounds: the largest and smallest entries, and the largest and smallest norms of rows.
+ *
+ *     value = S = max |r_ij|,   norm_max = max over i of sqrt(sum over j of r_ij^2) */
+#include "core/analysis/internal.h"
+
+/* The first entry whose magnitude is S, up to ties. */
+static size_t find_largest(const struct pe_rows *rows)
+{
+    size_t i = 0;
+    while (fabs(rows->at[i]) < rows->largest - pe_tie(rows->largest, rows->largest))
+        i++;
+    return i;
+}
+
+struct bounds {
+    double min, max, norm_min, norm_max;
+};
+
+static double norm_of(const double *row, size_t n)
+{
+    double sum = 0;
+    for (size_t j = 0; j < n; j++)
+        sum += row[j] * row[j];
+    return sqrt(sum);
+}
+
+static void add_row(struct bounds *b, const double *row, size_t n)
+{
+    double norm = norm_of(row, n);
+    b->norm_min = fmin(b->norm_min, norm);
+    b->norm_max = fmax(b->norm_max, norm);
+    for (size_t j = 0; j < n; j++) {
+        b->min = fmin(b->min, row[j]);
+        b->max = fmax(b->max, row[j]);
+    }
+}
+
+static const struct pe_text details[] = {
+    {"The largest magnitude is {value}; norms of rows lie between {norm_min} and {norm_max}.",
+     "最大绝对值为 {value}，各行的范数在 {norm_min} 与 {norm_max} 之间。"},
+};
+
+static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
+                              struct pe_error *err)
+{
+    (void)err;
+    const struct pe_rows *rows = &subject->rows;
+    struct bounds b = {INFINITY, -INFINITY, INFINITY, -INFINITY};
+    for (size_t i = 0; i < rows->n && !pe_is_cancelled(); i++)
+        add_row(&b, rows->at + i * rows->dim, rows->dim);
+    size_t largest = find_largest(rows);
+    pe_put_real(out, "value", rows->largest);
+    struct pe_node *witness = pe_put_object(out, "witness");
+    pe_put_row(witness, rows, largest / rows->dim);
+    pe_put_integer(witness, "column", (int64_t)(largest % rows->dim));
+    pe_put_real(out, "min", b.min);
+    pe_put_real(out, "max", b.max);
+    pe_put_real(out, "norm_min", b.norm_min);
+    pe_put_real(out, "norm_max", b.norm_max);
+    pe_put_detail(out, study->request->lang, &details[0]);
+    return PE_OK;
+}
+
+static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
+{
+    (void)study;
+    return subject->n_rows > 0;
+}
+
+static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
+{
+    (void)study;
+    cost->work = (double)subject->n_rows * (double)subject->dim;
+}
+
+const struct pe_metric pe_metric_bounds;
+const struct pe_metric pe_metric_bounds = {
+    .info =
+        {
+            .name = "bounds",
+            .about = {"bounds", "取值范围", "the largest magnitude, and the range of entries and of norms of rows",
+                      "最大绝对值，以及各元素和各行范数的范围"},
+            .applies_to = {"schemes with rows: absolute, rotary, and biases by distance",
+                           "有行的方案：绝对、旋转以及按距离的偏置"},
+            .work = "n D",
+            .details = details,
+            .n_details = sizeof details / sizeof details[0],
+        },
+    .needs_rows = true,
+    .applies = applies,
+    .cost = cost,
+    .compute = compute,
+};
