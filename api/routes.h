@@ -34,7 +34,10 @@ struct api_route_info {
     const char *example;    /* a request as JSON; NULL: it takes none */
     const char *media_type; /* of the answer, for an endpoint that computes nothing */
     const char *methods[8]; /* NULL-terminated */
-    bool computes;          /* its body is a posenc request */
+    bool computes;          /* its body is a posenc request, with the fields of */
+    const char *component;  /* this schema; NULL: none */
+    const char *answer;     /* and its JSON answer is of this one */
+    const char *instead;    /* the field that may stand instead of a scheme; NULL: none, "": it needs no scheme */
     bool keeps_files;       /* its PUT stores a file of tensors, its GET returns it */
     bool has_texts;         /* its answer has texts in the language that the query's lang chooses */
     bool is_open;           /* open to everybody, even if the server requires tokens */

@@ -51,9 +51,8 @@ static const struct pe_param params[] = {
                   "每个轴一个整数，它的一半是最高频率；默认为该轴的长度。"
                   "网格或连续位置的下标铺展到 [-1,1]，即 linspace(-1,1,length)；"
                   "显式给出的位置已是 [-1,1] 内的坐标"}),
-    OF_STYLE(
-        concat_pos, BOOL, bool, "perceiver", .fallback = 1, .max = 1,
-        .about = {"coordinates first", "坐标在前", "begin with the coordinates themselves", "开头放坐标本身"}),
+    OF_STYLE(concat_pos, BOOL, bool, "perceiver", .fallback = 1, .max = 1,
+             .about = {"coordinates first", "坐标在前", "begin with the coordinates themselves", "开头放坐标本身"}),
     OF_STYLE(sine_only, BOOL, bool, "perceiver", .max = 1,
              .about = {"sines only", "只用正弦", "no cosines", "不要余弦"}),
     OF_STYLE(sigma, REAL, double, "gaussian", .fallback = 1, .max = 1e6,
