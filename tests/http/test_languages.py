@@ -105,7 +105,7 @@ def test_only_the_first_of_a_pair_differs(server):
     """The names, numbers and Chinese twins of the two documents are equal, and so is their order."""
     def without(value):
         if isinstance(value, dict):
-            return {name: without(item) for name, item in value.items() if "summary" not in value or name not in ("label", "summary")}
+            return {name: without(item) for name, item in value.items() if f"{name}_zh" not in value}
         return [without(item) for item in value] if isinstance(value, list) else value
     for path in PATHS:
         english, chinese = server.get(path + "?lang=en"), server.get(path + "?lang=zh")
