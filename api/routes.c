@@ -34,16 +34,23 @@ static const struct {
 #define EXAMPLE_ANALYZE                                                                                                \
     "{\"scheme\":\"rope\",\"len\":64,\"head_dim\":16,\"metrics\":[\"bounds\"],\"outputs\":[],\"digits\":6}"
 
+#define EXAMPLE_DIAGNOSE                                                                                               \
+    "{\"scheme\":\"rope\",\"layout\":\"interleaved\",\"offset\":5,\"q\":[[1,2,3,4]],\"q_out\":[[3.160435,1.7975838,"   \
+    "-0.107937716,4.0949593]]}"
+
 /* The endpoints of no operation; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {
     {"/analyze", GET | POST | QUERY, api_analyze, "compute",
      .summary = "properties of one to eight encodings: distances, bounds, wavelengths, precision, differences",
      .example = EXAMPLE_ANALYZE, .component = "Analysis", .answer = "AnalysisAnswer", .instead = "configs"},
+    {"/diagnose", POST, api_diagnose, "compute",
+     .summary = "the configuration that gives a tensor, and what differs from the one believed",
+     .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
-     .has_texts = true},
-    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .has_texts = true},
-    {"/presets", GET, api_presets, "catalogue", .summary = "public models by name"},
-    {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1"},
+     .entry = "Entry"},
+    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},
+    {"/presets", GET, api_presets, "catalogue", .summary = "public models by name", .entry = "Preset"},
+    {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1", .entry = "Preset"},
     {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
     {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights",
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
@@ -102,7 +109,7 @@ static struct api_route_info route_at(size_t i)
     info.component = route->handle ? route->component : api_operations[route->operation].component;
     info.answer = route->answer ? route->answer : "Answer";
     info.instead = route->instead;
-    info.has_texts = route->has_texts;
+    info.entry = route->entry;
     info.is_open = route->is_open;
     info.keeps_files = route->methods & PUT;
     info.operation = route->operation;

@@ -74,7 +74,7 @@ static unsigned places_of(const struct api_route_info *route, const char *method
     bool is_kept = (route->computes && strcmp(method, "POST") != 0) || (route->keeps_files && !changes);
     return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
-           (is_request ? API_AT_REQUESTS : 0) | (route->has_texts ? API_AT_TEXTS : 0) |
+           (is_request ? API_AT_REQUESTS : 0) | (route->entry ? API_AT_TEXTS : 0) |
            (route->keeps_files ? API_AT_FILES : 0) | (is_kept || is_page ? API_AT_TAGS : 0) |
            (is_kept && is_get ? API_AT_RANGES : 0);
 }

@@ -252,7 +252,7 @@ struct pe_preset {
     const char *aliases; /* names of single checkpoints, "llama-3.1-8b|llama-3.1-70b", or NULL */
     const char *source;  /* where the numbers were read */
     enum pe_certainty certainty;
-    const char *note; /* other facts for porting (layout of other weights, layers without position, …), or NULL */
+    struct pe_text note; /* other facts for porting (layout of other weights, layers without position, …), or NULLs */
     const struct pe_preset_layer *layers;
     size_t n_layers;
 };

@@ -151,7 +151,8 @@ static bool open_stream(struct analyzing *a, struct api_text *text, struct api_m
             (struct api_member){answer->object.fields[i].name, text->bytes + begins[i], begins[i + 1] - begins[i]};
     a->opening.members = members;
     a->opening.n_members = answer->object.n;
-    return api_memory_for_answering(a->study.c.work, a->study.c.host, &a->opening.source, a->study.c.format, a->study.c.problem) &&
+    return api_memory_for_answering(a->study.c.work, a->study.c.host, &a->opening.source, a->study.c.format,
+                                    a->study.c.problem) &&
            api_body_open(a->study.c.format, &a->opening, a->study.c.problem);
 }
 

@@ -210,17 +210,41 @@ static const char common_parameters[] =
     "\"description\":\"the request's name in the answer and in the log; without it, or with another, one is made\","
     "\"schema\":{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9._-]{1,128}$\"}}";
 
-/* The members that scheme, parameters, inputs and outputs share. */
-static const char entry_schema[] =
-    ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input or output; label and summary are in "
-    "the language that lang chooses\",\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
-    "\"properties\":{\"name\":{\"type\":\"string\"},\"label\":{\"type\":\"string\",\"description\":\"short name, for a "
-    "control or a heading\"},\"label_zh\":{\"type\":\"string\",\"description\":\"the same in Chinese\"},\"summary\":{"
-    "\"type\":\"string\",\"description\":\"its meaning in one sentence\"},\"summary_zh\":{\"type\":\"string\","
-    "\"description\":\"the same in Chinese\"},\"parameters\":{\"type\":\"array\",\"items\":{\"$ref\":"
-    "\"#/components/schemas/Entry\"}},\"inputs\":{\"type\":\"array\",\"items\":{\"$ref\":"
-    "\"#/components/schemas/Entry\"}},\"outputs\":{\"type\":\"array\",\"items\":{\"$ref\":"
-    "\"#/components/schemas/Entry\"}}}}";
+/* ---- Schemas of the catalogue ---- */
+
+static void add_pair(struct api_text *text, const char *name, const char *meaning)
+{
+    api_text_format(text,
+                    ",\"%s\":{\"type\":\"string\",\"description\":\"%s, in the language that lang chooses\"},"
+                    "\"%s_zh\":{\"type\":\"string\",\"description\":\"the same in Chinese\"}",
+                    name, meaning, name);
+}
+
+/* The members that schemes, parameters, inputs and outputs share. */
+static void add_entry(struct api_text *text)
+{
+    static const char *const lists[] = {"parameters", "inputs", "outputs"};
+    api_text_put(text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input or output\","
+                       "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
+                       "\"properties\":{\"name\":{\"type\":\"string\"}");
+    add_pair(text, "label", "a short name, for a control or a heading");
+    add_pair(text, "summary", "its meaning in one sentence");
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        api_text_format(text, ",\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Entry\"}}",
+                        lists[i]);
+    api_text_put(text, "}}");
+}
+
+static void add_preset(struct api_text *text)
+{
+    api_text_put(text, ",\"Preset\":{\"type\":\"object\",\"required\":[\"name\",\"source\",\"certainty\",\"config\"],"
+                       "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
+                       "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"}");
+    add_pair(text, "note", "other facts for porting");
+    api_text_put(text, "}}");
+}
+
+/* ---- Components ---- */
 
 static void add_components(struct api_text *text)
 {
@@ -234,7 +258,8 @@ static void add_components(struct api_text *text)
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
     api_text_put(text, problem_schema);
-    api_text_put(text, entry_schema);
+    add_entry(text);
+    add_preset(text);
     api_text_put(text, "},");
     api_statuses_describe(text);
     api_text_put(text, ",\"parameters\":{");
@@ -298,14 +323,13 @@ static void add_other_responses(struct api_text *text, const struct api_route_in
 /* One thing of the catalogue, or a list of them under the path's own name. */
 static void add_catalogue_schema(struct api_text *text, const struct api_route_info *route)
 {
-    static const char entry[] = "{\"$ref\":\"#/components/schemas/Entry\"}";
     if (route->name)
-        api_text_format(text, "\"schema\":%s", entry);
+        api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->entry);
     else
         api_text_format(text,
                         "\"schema\":{\"type\":\"object\",\"required\":[\"%s\"],\"properties\":{\"%s\":{\"type\":"
-                        "\"array\",\"items\":%s}}}",
-                        route->pattern + 1, route->pattern + 1, entry);
+                        "\"array\",\"items\":{\"$ref\":\"#/components/schemas/%s\"}}}}",
+                        route->pattern + 1, route->pattern + 1, route->entry);
 }
 
 static void add_responses(struct api_text *text, const struct api_route_info *route, const char *method)
@@ -315,7 +339,7 @@ static void add_responses(struct api_text *text, const struct api_route_info *ro
                     route->media_type);
     if (computes)
         api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->answer);
-    else if (route->has_texts)
+    else if (route->entry)
         add_catalogue_schema(text, route);
     api_text_put(text, "}");
     for (size_t i = 0; computes && i < api_n_formats(); i++)
@@ -373,7 +397,7 @@ static void add_inference_body(struct api_text *text, const char *example)
 }
 
 static const char lang_parameter[] =
-    "{\"name\":\"lang\",\"in\":\"query\",\"description\":\"language of label and summary; default from "
+    "{\"name\":\"lang\",\"in\":\"query\",\"description\":\"language of label, summary and note; default from "
     "Accept-Language, else en\",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}";
 
 /* Those in the path, and the language. */
@@ -392,7 +416,7 @@ static void add_parameters(struct api_text *text, const struct api_route_info *r
                         first ? "" : ",", names[i], examples[i]);
         first = false;
     }
-    if (route->has_texts)
+    if (route->entry)
         api_text_format(text, "%s%s", first ? "" : ",", lang_parameter);
     api_text_put(text, "]");
 }
@@ -405,7 +429,7 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     api_text_format(text, "\"%s\":{\"summary\":", lower(method));
     api_text_string(text, route->summary);
     api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
-    if (strchr(route->pattern, '{') || route->has_texts)
+    if (strchr(route->pattern, '{') || route->entry)
         add_parameters(text, route);
     else if (route->computes && is_get)
         add_query(text, route);

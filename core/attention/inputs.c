@@ -42,7 +42,7 @@ const struct pe_param pe_attention_params[] = {
 
 #define TENSOR(name_, shape_, ...)                                                                                     \
     {                                                                                                                  \
-        .name = name_, .shape = shape_, .operation = PE_ATTEND, .is_operand = true, .about = { __VA_ARGS__ }           \
+        .name = name_, .shape = shape_, .operation = PE_ATTEND, .is_operand = true, .about = PE_ABOUT(__VA_ARGS__)     \
     }
 
 const struct pe_input_row pe_attention_inputs[] = {

@@ -31,9 +31,7 @@ static const char *const form_words[] = {[SYMMETRIC] = "symmetric",
 #define SLOPE_LIST(field, when_, ...)                                                                                  \
     {                                                                                                                  \
         .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(alibi, field, struct pe_reals), .min = -1e12,          \
-        .max = 1e12, .when = when_, .about = {                                                                         \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
+        .max = 1e12, .when = when_, .about = PE_ABOUT(__VA_ARGS__)                                                     \
     }
 
 static const struct pe_param params[] = {
@@ -43,8 +41,8 @@ static const struct pe_param params[] = {
               "right; asymmetric: each side has its own slopes; key: slope·k (fairseq); key_end: slope·(k - last) "
               "(MPT); key_mask: slope·(number of visible keys before it) (BLOOM)",
               "symmetric：偏置向两侧下降（编码器）；relative：向左下降，向右为 0；"
-              "asymmetric：两侧各有斜率；key：slope·k（fairseq）；key_end：slope·(k - last)（"
-              "MPT）；key_mask：slope 乘以它之前可见的键数（BLOOM）"),
+              "asymmetric：两侧各有斜率；key：slope·k（fairseq）；key_end：slope·(k - last)"
+              "（MPT）；key_mask：slope 乘以它之前可见的键数（BLOOM）"),
     SLOPE_LIST(slopes, NULL, "slopes", "斜率", "slope of each head: [num_heads]; default as in the paper",
                "每个头的斜率：[num_heads]；默认与论文一致"),
     SLOPE_LIST(slopes_left, "form=asymmetric", "slopes to the left", "左侧斜率",

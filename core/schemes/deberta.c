@@ -82,7 +82,7 @@ enum input {
 
 #define INPUT(name_, shape_, ...)                                                                                      \
     {                                                                                                                  \
-        .name = name_, .shape = shape_, .operation = PE_ATTEND, .about = { __VA_ARGS__ }                               \
+        .name = name_, .shape = shape_, .operation = PE_ATTEND, .about = PE_ABOUT(__VA_ARGS__)                         \
     }
 static const struct pe_input_row inputs[] = {
     [REL_EMBEDDINGS] =

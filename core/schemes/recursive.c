@@ -44,9 +44,9 @@ enum input { P0, W1, B1, N_INPUTS = W1 + 2 * PE_LAYERS_MAX };
 
 #define LAYER(i, in, out)                                                                                              \
     PE_INPUT("w" #i, out "," in, PE_ENCODE, false, "layer " #i ", weight", "第 " #i " 层权重",                         \
-             "layer " #i ", as torch.nn.Linear's weight", "第 " #i " 层，与 torch.nn.Linear 的 weight 相同"),          \
+             "layer " #i ", as torch.nn.Linear's weight", "第 " #i " 层，排列与 torch.nn.Linear 的 weight 相同"),      \
         PE_INPUT("b" #i, out, PE_ENCODE, false, "layer " #i ", bias", "第 " #i " 层偏置", "layer " #i ", its bias",    \
-                 "第 " #i " 层，它的偏置")
+                 "第 " #i " 层的偏置向量")
 
 static const struct pe_input_row inputs[] = {
     [P0] = PE_INPUT("p0", "dim", PE_ENCODE, false, "first row", "首行", "row 0", "第 0 行"),

@@ -19,15 +19,12 @@ static const char *const lists[] = {"auto", "short", "long", NULL};
 #define WORD(field, fallback_, words_, ...)                                                                            \
     {                                                                                                                  \
         .name = #field, .type = PE_T_WORD, .offset = PE_OFFSET(pe_scaling, field, int), .fallback = (fallback_),       \
-        .words = (words_), .about = {                                                                                  \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
+        .words = (words_), .about = PE_ABOUT(__VA_ARGS__)                                                              \
     }
 #define VALUE(name_, field, ...)                                                                                       \
     {                                                                                                                  \
-        .name = name_, .type = PE_T_VALUE, .offset = PE_OFFSET(pe_scaling, field, const struct pe_value *), .about = { \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
+        .name = name_, .type = PE_T_VALUE, .offset = PE_OFFSET(pe_scaling, field, const struct pe_value *),            \
+        .about = PE_ABOUT(__VA_ARGS__)                                                                                 \
     }
 #define REAL(field, fallback_, min_, max_, ...) PE_P_REAL(pe_scaling, field, fallback_, min_, max_, __VA_ARGS__)
 
@@ -84,13 +81,13 @@ const struct pe_param pe_scaling_params[] = {
          "yarn: pairs that make fewer turns than this in the original length are divided by factor; 0 means 1",
          "yarn：在原长度内转的圈数少于它的对除以 factor；0 表示 1"),
     REAL(
-        mscale, PE_UNSET, 0, MSCALE_MAX, "mscale", "幅度系数 mscale",
+        mscale, PE_UNSET, 0, MSCALE_MAX, "magnitude factor", "幅度系数",
         "yarn: with mscale_all_dim, both not 0, attention_factor is m(factor, mscale)/m(factor, mscale_all_dim), where "
         "m(s, k) = 0.1·k·ln(s) + 1, and 1 for s up to 1",
         "yarn：与 mscale_all_dim 都不为 0 时，attention_factor 为 m(factor, "
         "mscale)/m(factor, mscale_all_dim)，其中 m(s, k) = 0.1·k·ln(s) + 1，s 不大于 1 "
         "时为 1"),
-    REAL(mscale_all_dim, PE_UNSET, 0, MSCALE_MAX, "mscale of all channels", "全通道 mscale",
+    REAL(mscale_all_dim, PE_UNSET, 0, MSCALE_MAX, "magnitude factor, all channels", "全通道幅度系数",
          "yarn: see mscale; not 0, it also sets softmax_scale_factor",
          "yarn：见 mscale；不为 0 时还决定 softmax_scale_factor"),
     VALUE("truncate", truncate_given, "round the ramp", "斜坡取整",

@@ -44,8 +44,8 @@ static const struct pe_param params[] = {
                "把 p_min 设为 -max_relative，把 p_max 设为 max_relative"}},
     PE_P_WORD(shaw, direction, directions, "direction", "方向",
               "key_minus_query: tensor2tensor, NEZHA; query_minus_key: rows reversed (relative_key always is)",
-              "key_minus_query：tensor2tensor、NEZHA；query_minus_key：行序相反（"
-              "relative_key 总是如此）"),
+              "key_minus_query：tensor2tensor、NEZHA；query_minus_key：行序相反"
+              "（relative_key 总是如此）"),
     PE_P_WORD(shaw, table_style, styles, "style of the table", "表的样式",
               "weights; sinusoidal: NEZHA's fixed tables; relative_key, relative_key_query: transformers' BERT",
               "weights：权重；sinusoidal：NEZHA 的固定表；relative_key、relative_key_query："

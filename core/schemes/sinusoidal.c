@@ -58,8 +58,8 @@ static const struct pe_param params[] = {
              .about = {"angle scale", "角度缩放",
                        "multiplies every angle; diffusers calls it scale; detr: only with normalize, default 2 pi (the "
                        "double nearest 2 pi means 2 pi exactly)",
-                       "乘到每个角度上，diffusers 称为 scale；detr：仅与 normalize 同用，默认 2π（"
-                       "最接近 2π 的双精度数即表示精确的 2π）"}),
+                       "乘到每个角度上，diffusers 称为 scale；detr：仅与 normalize 同用，默认 2π"
+                       "（最接近 2π 的双精度数即表示精确的 2π）"}),
     OF_STYLE(axes_dim, REALS, struct pe_reals, "axial", .max = PE_DIM_MAX,
              .about = {"width of each axis", "各轴宽度",
                        "number of columns of each axis, whose sum is dim; default 2·floor(dim/(2·axes)) each, and the "

@@ -29,8 +29,8 @@ static const struct pe_param params[] = {
     PE_P_REALS(swinv2, pretrained_grid, 0, PE_POSITION_MAX, "pretraining window", "预训练窗口",
                "window of the pretraining, [h,w], to which coordinates are relative; default the grid, also for 0 (as "
                "in Microsoft's configs)",
-               "预训练时的窗口，[h,w]，坐标以它为基准；默认为当前网格，0 也表示如此（"
-               "Microsoft 的配置）"),
+               "预训练时的窗口，[h,w]，坐标以它为基准；默认为当前网格，0 也表示如此"
+               "（Microsoft 的配置）"),
     PE_P_ARITH(swinv2),
     PE_WINDOW_PARAMS,
     PE_P_END,

@@ -6,7 +6,7 @@
 
 static const struct pe_param params[] = {
     PE_REL_SIN_PARAMS,
-    PE_P_REALS(pe_rel_sin_fields, token_type_ids, 0, 255, "segments", "片段编号",
+    PE_P_REALS(pe_rel_sin_fields, token_type_ids, 0, 255, "segment of each key", "片段编号",
                "segment of each key, [k_len]; a query has the segment of the key at its position",
                "每个键所属的片段，[k_len]；查询的片段与其位置上的键相同"),
     PE_P_END,

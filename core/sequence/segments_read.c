@@ -48,9 +48,7 @@ struct segment {
 #define COUNT(field, when_, excludes_, ...)                                                                            \
     {                                                                                                                  \
         .name = #field, .type = PE_T_INT, .offset = PE_OFFSET(segment, field, int64_t), .fallback = PE_UNSET,          \
-        .min = 1, .max = PE_POSITION_MAX, .when = when_, .excludes = excludes_, .about = {                             \
-            __VA_ARGS__                                                                                                \
-        }                                                                                                              \
+        .min = 1, .max = PE_POSITION_MAX, .when = when_, .excludes = excludes_, .about = PE_ABOUT(__VA_ARGS__)         \
     }
 
 static const struct pe_param params[] = {

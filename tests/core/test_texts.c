@@ -131,26 +131,41 @@ static void every_row_has_its_texts(void **state)
     assert_true(n_checked > 300);
 }
 
-/* A control of a form is named by its label: two parameters of one scheme may not share one. */
-static void labels_differ(const struct pe_param *rows)
+static void every_note_has_its_twin(void **state)
 {
-    for (const struct pe_param *a = rows; a->name; a++)
-        for (const struct pe_param *b = a + 1; b->name; b++)
-            if (strcmp(a->about.label, b->about.label) == 0 || strcmp(a->about.label_zh, b->about.label_zh) == 0)
+    (void)state;
+    size_t n = 0;
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        const struct pe_preset *preset = pe_preset_at(i);
+        if (preset->note.en || preset->note.zh)
+            check_pair(preset->name, preset->note.en, preset->note.zh), n++;
+    }
+    assert_true(n > 100);
+}
+
+/* A control of a form is named by its label: two parameters that stand in one form may not share one. */
+static void labels_differ(const struct pe_param *some, const struct pe_param *others)
+{
+    for (const struct pe_param *a = some; a && a->name; a++)
+        for (const struct pe_param *b = others; b && b->name; b++)
+            if (strcmp(a->name, b->name) != 0 &&
+                (strcmp(a->about.label, b->about.label) == 0 || strcmp(a->about.label_zh, b->about.label_zh) == 0))
                 fail_msg("%s and %s share a label", a->name, b->name);
 }
 
 static void labels_of_a_form_differ(void **state)
 {
     (void)state;
-    labels_differ(pe_sequence_params());
-    labels_differ(pe_absolute_params());
+    const struct pe_param *sequence = pe_sequence_params(), *attention = pe_operation_at(PE_ATTEND)->params;
+    labels_differ(sequence, sequence);
+    labels_differ(attention, sequence);
     for (size_t i = 0; i < pe_n_schemes(); i++) {
-        const struct pe_scheme_info *info = pe_scheme_at(i);
-        labels_differ(info->params);
-        for (const struct pe_param *row = info->params; row->name; row++)
-            if (row->type == PE_T_OBJECT)
-                labels_differ(row->fields);
+        const struct pe_param *params = pe_scheme_at(i)->params;
+        const struct pe_param *const beside[] = {params, sequence, attention, pe_absolute_params()};
+        for (size_t k = 0; k < sizeof beside / sizeof *beside; k++)
+            labels_differ(params, beside[k]);
+        for (const struct pe_param *row = params; row->name; row++)
+            labels_differ(row->fields, row->fields);
     }
 }
 
@@ -158,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_has_its_texts),
+        cmocka_unit_test(every_note_has_its_twin),
         cmocka_unit_test(labels_of_a_form_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

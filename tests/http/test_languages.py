@@ -3,11 +3,13 @@ import http.client
 import json
 import re
 
+import jsonschema
 import pytest
 
 from conftest import REQUEST_SECONDS, start_server
 
-PATHS = ["/schemes", "/schemes/rope"]
+PATHS = ["/schemes", "/schemes/rope", "/presets", "/presets/llama-3.1"]
+TEXTS = ("label", "summary", "note")
 CHINESE = re.compile("[\u3400-\u9fff]")
 BROWSER = "zh-CN,zh;q=0.9,en-GB;q=0.8,en;q=0.7"
 
@@ -17,7 +19,7 @@ def entries(value):
     if isinstance(value, list):
         return [entry for item in value for entry in entries(item)]
     if isinstance(value, dict):
-        return [value] * ("summary" in value) + [entry for name, item in value.items() if name != "example" for entry in entries(item)]
+        return [value] * (not value.keys().isdisjoint(TEXTS)) + [entry for name, item in value.items() if name not in ("example", "config") for entry in entries(item)]
     return []
 
 
@@ -30,7 +32,8 @@ def assert_language(answer, lang):
     found = entries(answer.json())
     assert found
     for entry in found:
-        for word in ("label", "summary"):
+        assert {word for word in TEXTS if word in entry} in ({"label", "summary"}, {"note"})
+        for word in entry.keys() & set(TEXTS):
             assert CHINESE.search(entry[word + "_zh"]), entry
             assert entry[word] == entry[word + "_zh"] if lang == "zh" else not CHINESE.search(entry[word]), entry
 
@@ -91,21 +94,21 @@ def test_another_language_is_refused(server, path, value):
 
 def test_errors_and_other_pages_are_english(server):
     """A path's other refusals and the pages without texts in two languages do not look at the header."""
-    for path in ("/schemes/rop", "/nothing"):
+    for path in ("/schemes/rop", "/presets/llama", "/nothing"):
         answer = server.get(path, {"Accept-Language": "zh"})
         assert answer.status == 404 and "Content-Language" not in answer.headers and not CHINESE.search(answer.body.decode())
     plain = server.get("/openapi.json")
     assert server.get("/openapi.json", {"Accept-Language": "zh"}).body == plain.body and not CHINESE.search(plain.body.decode())
     assert "Content-Language" not in plain.headers
-    body = {"scheme": "rope", "len": 2}
-    assert server.post("/encode", body, {"Accept-Language": "zh"}).body == server.post("/encode", body).body
+    for body in ({"scheme": "rope", "len": 2}, {"preset": "llama-3.1", "len": 2}):
+        assert server.post("/encode", body, {"Accept-Language": "zh"}).body == server.post("/encode", body).body
 
 
 def test_only_the_first_of_a_pair_differs(server):
     """The names, numbers and Chinese twins of the two documents are equal, and so is their order."""
     def without(value):
         if isinstance(value, dict):
-            return {name: without(item) for name, item in value.items() if f"{name}_zh" not in value}
+            return {name: without(item) for name, item in value.items() if name + "_zh" not in value}
         return [without(item) for item in value] if isinstance(value, list) else value
     for path in PATHS:
         english, chinese = server.get(path + "?lang=en"), server.get(path + "?lang=zh")
@@ -134,11 +137,15 @@ def test_vary_beside_another_origin():
 
 def test_the_description_has_them(server):
     document = server.get("/openapi.json").json()
-    for path in ("/schemes", "/schemes/{name}"):
+    for path in ("/schemes", "/schemes/{name}", "/presets", "/presets/{name}"):
         for method in ("get", "head"):
             operation = document["paths"][path][method]
             lang = next(parameter for parameter in operation["parameters"] if parameter["name"] == "lang")
             assert lang["in"] == "query" and lang["schema"]["enum"] == ["en", "zh"] and "422" in operation["responses"]
-            assert "schema" in operation["responses"]["200"]["content"]["application/json"]
+            schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+            example = server.get(path.format(name="rope" if "schemes" in path else "llama-3.1")).json()
+            validator = jsonschema.Draft202012Validator({**schema, "components": document["components"]})
+            validator.validate(example)
+            assert not validator.is_valid({})
     entry = document["components"]["schemas"]["Entry"]
     assert {"label", "label_zh", "summary", "summary_zh"} <= set(entry["required"]) == set(entry["required"]) & set(entry["properties"])

@@ -21,7 +21,7 @@ HALF_WIDTH = re.compile("[\u3400-\u9fff][,;:!?()]|[,;:!?()][\u3400-\u9fff]")
 UNSPACED = re.compile("[\u3400-\u9fff][A-Za-z0-9]|[A-Za-z0-9][\u3400-\u9fff]")
 
 # Names of two words; those of one word, and of words joined by a hyphen, need no entry.
-NAMES = {"Hugging Face", "Swin V2"}
+NAMES = {"Hugging Face", "Swin V2", "Command R", "Command R+"}
 
 
 def words_of(root):
