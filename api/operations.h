@@ -24,8 +24,8 @@ struct api_route {
     const char *component;  /* of an endpoint that is no operation but computes: its own fields in /openapi.json */
     const char *answer;     /* and its answer there */
     const char *instead;    /* and the field that may stand instead of a scheme; "": it needs no scheme */
-    const char *entry; /* its answer has texts in the language that lang chooses, in entries of this schema of
-                          the OpenAPI document; NULL: it has none */
+    const char *entry;      /* its answer has texts in the language that lang chooses, in entries of this schema of
+                               the OpenAPI document; NULL: it has none */
     bool is_open;           /* open to everybody, even if the server requires tokens */
     enum pe_operation_id operation;
 };

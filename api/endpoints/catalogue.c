@@ -1,4 +1,5 @@
-/* GET /schemes and /schemes/{name}: the descriptors of schemes and metrics as JSON, with texts in two languages. */
+/* GET /schemes and /schemes/{name}: the descriptors of schemes, metrics and faults as JSON, with texts in two
+ * languages. */
 #include "api/replies/language.h"
 #include "api/requests/lang.h"
 #include "api/routes.h"
@@ -233,7 +234,7 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info,
     api_text_put(text, "}");
 }
 
-/* ---- Metrics ---- */
+/* ---- Metrics and faults ---- */
 
 /* "k|dtypes" has dtypes. */
 static bool uses(const struct pe_metric_info *metric, const char *name)
@@ -285,6 +286,20 @@ static void add_metrics(struct api_text *text, enum pe_lang lang)
     api_text_put(text, "]");
 }
 
+static void add_faults(struct api_text *text, enum pe_lang lang)
+{
+    api_text_put(text, ",\"faults\":[");
+    for (size_t i = 0; i < pe_n_faults(); i++) {
+        const struct pe_fault_info *fault = pe_fault_at(i);
+        api_text_put(text, i ? ",{\"code\":" : "{\"code\":");
+        api_text_string(text, fault->code);
+        api_text_member(text, "kind", fault->kind);
+        api_text_about(text, &fault->about, lang);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]");
+}
+
 /* ---- Replies ---- */
 
 static void print_schemes(struct api_text *text, const void *about)
@@ -297,6 +312,7 @@ static void print_schemes(struct api_text *text, const void *about)
     }
     api_text_put(text, "]");
     add_metrics(text, lang);
+    add_faults(text, lang);
     api_text_put(text, "}");
 }
 

@@ -8,7 +8,7 @@
 void api_openapi_property(struct api_text *text, const char *name, bool *first);
 void api_openapi_schema(struct api_text *text, const struct pe_param *row);
 
-/* The schemas of /analyze, each with a comma in front. */
+/* The schemas of /analyze and /diagnose, each with a comma in front. */
 void api_openapi_analysis(struct api_text *text);
 
 #endif
