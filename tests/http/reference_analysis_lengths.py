@@ -141,7 +141,7 @@ def extrapolation(plan, ask):
 def wish_unique(plan):
     rows = plan.rows()
     value, _ = by_rows.least_distance(rows)
-    half = plan.on(-(-plan.n // 2))
+    half = plan.first(-(-plan.n // 2))
     if plan.family == "bias":
         whole = dict(zip(*plan.distance_rows()))
         change = max((size(row - whole[d]) for d, row in zip(*half.distance_rows()) if d in whole), default=0.0)
@@ -156,10 +156,10 @@ def wish_linear(plan):
         bias = plan.bias()
         with np.errstate(invalid="ignore"):
             moved = np.abs(bias[:, 1:, 1:] - bias[:, :-1, :-1])
-        moved, scale = float(np.nanmax(np.where(np.isfinite(moved), moved, np.nan))), size(plan.rows())
-        value = moved / scale if scale else 0.0
+        moved, scale = moved[np.isfinite(moved)], size(plan.rows())
+        value = None if not moved.size else size(moved) / scale if scale else 0.0
     else:
-        value = by_rows.shift(plan, {"k": [1]})[0]["by_k"][0]["relative"]
+        value = by_rows.shift(plan, {"k": [1]})[0]["by_k"][0]["relative"] if plan.is_run and plan.n > 1 else None
     return {"value": value, "holds": value is not None and value < 1e-6}
 
 

@@ -77,10 +77,22 @@ class Plan:
     def on(self, n, offset=None, **changes):
         """The same configuration on a run of n positions; what was resolved for the given sequence (the rows of a seeded table) stays."""
         offset = self.get("offset", 0) if offset is None else offset
+        return self.with_sequence(len=n, **({"offset": offset} if offset else {}), **changes)
+
+    def first(self, n):
+        """The same configuration on its first n positions."""
+        if "positions" in self.config:
+            return self.with_sequence(positions=self.config["positions"][:n])
+        if "lens" in self.config:
+            ends = np.minimum(np.cumsum(self.config["lens"]), n)
+            return self.with_sequence(lens=[int(length) for length in np.diff(ends, prepend=0) if length], offset=self.get("offset", 0))
+        return self.on(n)
+
+    def with_sequence(self, **sequence):
         kept = {name: value for name, value in self.config.items() if name not in SEQUENCE}
         if self.scheme == "learned" and "table" not in self.config:
             kept["rows"] = self.table.shape[0]
-        return Plan({**kept, "len": n, **({"offset": offset} if offset else {}), **changes})
+        return Plan({**kept, **sequence})
 
     # ---- Ladders ----
 

@@ -110,7 +110,7 @@ ABSOLUTE = [
     {"scheme": "binary", "dim": 8, "len": 20}, {"scheme": "binary", "dim": 12, "bits": 9, "bit_order": "lsb", "low": -1.0, "len": 33},
     {**SINE, "len": 20}, {**SINE, "len": 11, "offset": 1000, "layout": "half"}, {**SINE, "len": 10, "flip_sin_to_cos": True},
     {**SINE, "len": 10, "freq_shift": 1, "base": 500.0}, {**SINE, "dim": 9, "len": 21}, {**SINE, "dim": 9, "odd": "pad", "len": 12},
-    {**SINE, "dim": 9, "odd": "truncate", "len": 23}, {**SINE, "len": 1}, {**SINE, "len": 2}, {**SINE, "positions": [3, 4, 5, 6]},
+    {**SINE, "dim": 9, "odd": "truncate", "len": 23}, {**SINE, "len": 2}, {**SINE, "positions": [3, 4, 5, 6]},
     {**SINE, "positions": [0, 7, 2.5, 7, 100]}, {**SINE, "grid": [3, 4]}, {**SINE, "dim": 12, "grid": [2, 3, 2]},
     {**SINE, "positions": [[0, 1, 2, 2], [5, 0, 0, 1]]}, {**SINE, "lens": [3, 4]},
     {"scheme": "fourier", "len": 9}, {"scheme": "fourier", "num_freqs": 3, "include_input": False, "multiply_pi": True, "len": 8},
@@ -140,7 +140,8 @@ BIAS = [
     {"scheme": "alibi", "num_heads": 2, "len": 9, "form": "key_end", "causal": True},
     {"scheme": "alibi", "num_heads": 2, "len": 10, "window": 4}, {"scheme": "alibi", "num_heads": 2, "len": 10, "window": 4, "causal": True},
     {"scheme": "alibi", "num_heads": 2, "len": 10, "form": "asymmetric", "slopes_left": [0.5, 0.25], "slopes_right": [0.25, 0.0]},
-    {"scheme": "t5", "num_heads": 2, "len": 20, **SEEDED}, {"scheme": "t5", "num_heads": 2, "len": 20, "bidirectional": False, "causal": True, **SEEDED},
+    {"scheme": "t5", "num_heads": 2, "len": 20, **SEEDED},
+    {"scheme": "t5", "num_heads": 2, "len": 20, "bidirectional": False, "causal": True, **SEEDED},
     {"scheme": "t5", "num_heads": 2, "len": 12, "num_buckets": 8, "max_distance": 10, **SEEDED},
     {"scheme": "kerple", "num_heads": 2, "len": 12}, {"scheme": "kerple", "num_heads": 2, "len": 12, "kind": "power", "r1": 0.5, "r2": 1.5},
     {"scheme": "fire", "num_heads": 2, "len": 9, **SEEDED}, {"scheme": "fire", "num_heads": 2, "len": 12, "init_l": 4.0, "causal": True, **SEEDED},
@@ -192,6 +193,14 @@ def test_tables_of_presets(server):
     results, _ = ask(server, {"preset": "llama-3.1", "len": 40}, ["wavelengths", "precision", "decay", "norms", "step"])
     again, _ = check(server, {**kept, "len": 40}, ["wavelengths", "precision", "decay", "norms", "step"])
     assert results == again
+
+
+@pytest.mark.parametrize("config", [SINE, ROPE, {"scheme": "alibi"}, {"scheme": "binary", "dim": 8}, {"scheme": "t5", "seed": 0}])
+def test_one_position(server, config):
+    """It has no neighbour."""
+    (found,), _ = ask(server, {**config, "len": 1}, ["unique", "bounds", "collisions"])
+    assert found["unique"]["value"] is None and found["unique"]["witness"] is None and found["collisions"]["value"] == 0
+    assert ask(server, {**config, "len": 1})
 
 
 # ---- Differences -------------------------------------------------------------------------------------------------------------------

@@ -7,13 +7,13 @@ from analysis_asking import check
 
 laws = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
-lengths = st.integers(1, 14)
+lengths = st.integers(2, 14)
 even = st.integers(1, 6).map(lambda c: 2 * c)
 bases = st.sampled_from([None, 100.0, 500.0, 10000.0, 5e5])
 seeds = st.integers(0, 5)
 SEQUENCES = st.one_of(
     st.fixed_dictionaries({"len": lengths}), st.fixed_dictionaries({"len": lengths, "offset": st.integers(0, 5000)}),
-    st.fixed_dictionaries({"positions": st.lists(st.integers(0, 300), min_size=1, max_size=9)}))
+    st.fixed_dictionaries({"positions": st.lists(st.integers(0, 300), min_size=2, max_size=9)}))
 RUNS = st.fixed_dictionaries({"len": lengths})
 
 
