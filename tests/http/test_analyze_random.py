@@ -48,7 +48,7 @@ SCHEMES = {
     "floater": (fields(dim=st.integers(1, 4), seed=seeds, std=maybe(0.5)), RUNS),
     "rope": (fields(head_dim=st.just(12), rotary_dim=even.filter(lambda r: r > 2), base=bases,
                     layout=maybe("half", "interleaved_to_half"), direction=maybe(-1), scaling=SCALINGS), SEQUENCES),
-    "xpos": (fields(head_dim=even, base=bases, gamma=maybe(1.0), scale_base=maybe(64.0), center=maybe(3, "torchscale")), SEQUENCES),
+    "xpos": (fields(head_dim=even, base=bases, gamma=maybe(1.0), scale_base=maybe(64.0), center=maybe(3, "lucidrains")), SEQUENCES),
     "alibi": (fields(num_heads=st.integers(1, 6), form=maybe("relative", "key", "key_end"), causal=maybe(True), bias_max=maybe(4),
                      window=maybe(3)), RUNS),
     "t5": (fields(num_heads=st.integers(1, 3), num_buckets=maybe(8, 16), max_distance=maybe(20), bidirectional=maybe(False),
