@@ -233,7 +233,8 @@ def difference(plan, ask, other=None):
     ours, theirs = outputs(plan), outputs(other)
     names = [name for name in ours if name in theirs and ours[name].shape == theirs[name].shape]
     if not names:
-        return {"value": None, "witness": None, "max_ulp": None, "equal": None, "first": None, "compared": []}, {}
+        return {"value": None, "witness": None, "max_ulp": None, "equal": None, "first": None, "compared": []}, \
+            {"difference": np.full(plan.n, np.nan)}
     apart, far, equal, count, scale = {}, 0, 0, 0, 0.0
     curve = np.zeros(len(ours[names[0]]))
     for name in names:

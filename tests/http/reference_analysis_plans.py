@@ -227,14 +227,14 @@ class Plan:
         if style == "nerf":
             names = ("num_freqs", "include_input", "log_sampling", "multiply_pi")
             columns = absolute.nerf(self.axes, **{k: c[k] for k in names if c.get(k) is not None})
-            return absolute.table(columns, self.coordinates.T)
+            return exact_table(columns, self.coordinates.T)
         if style == "perceiver":
             names = ("num_bands", "max_resolution", "concat_pos")
             lengths = c.get("grid", [self.n])
             columns = absolute.perceiver(lengths, **{k: c[k] for k in names if c.get(k) is not None})
-            return absolute.table(columns, absolute.perceiver_coordinates(lengths))
+            return exact_table(columns, absolute.perceiver_coordinates(lengths))
         b = absolute.seeded("b", (self.get("num_freqs", 256), self.axes), self.get("seed", 0), self.get("sigma", 1.0))
-        return absolute.table(absolute.gaussian(b), self.coordinates.T)
+        return exact_table(absolute.gaussian(b), self.coordinates.T)
 
     def encode_learned(self):
         table, policy = self.table.astype(float), self.get("out_of_range", "error")
@@ -345,6 +345,11 @@ class Plan:
             "floater": lambda: d + hidden * (d + extra + 1) + d * (hidden + extra + 1),
         }
         return counts.get(self.scheme, lambda: 0)()
+
+
+def exact_table(columns, coordinates):
+    """[n, columns] rounded once: sines of multiples of pi are 0."""
+    return np.array([[float(absolute.exact(column, row)) for column in columns] for row in coordinates])
 
 
 def waves(columns, positions):
