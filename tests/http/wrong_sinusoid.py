@@ -6,7 +6,7 @@ import numpy as np
 from wrong_rotary import RECIPES, of_positions
 from wrong_tensors import LD, choose, largest
 
-MAKES = ["layout_swapped", "direction_reversed", "sin_cos_swapped", "negated", "transposed", "off_by_one", "offset_other",
+MAKES = ["layout_swapped", "sin_cos_swapped", "negated", "transposed", "off_by_one", "offset_other",
          "positions_reversed", "position_stride", "positions_constant", "position_reset", "position_no_reset", "scaled", "zero_row",
          "ladder_from_one", "base_other", "inv_freq_bf16", "inv_freq_f16", "angles_bf16", "axes_swapped", "freq_shift_other",
          "odd_other", "style_other", "exponent_per_column", "exponent_doubled", "sine_only"]
