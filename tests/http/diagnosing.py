@@ -6,7 +6,7 @@ import numpy as np
 
 import safetensors_reader
 from tensors import from_safetensors, multipart, npy
-from wrong_rotary import RECIPES, turned
+from wrong_rotary import RECIPES, factor_of, turned
 from wrong_sinusoid import Sinusoid
 from wrong_tensors import inline, largest, rounded, unit
 
@@ -46,7 +46,7 @@ def reproduce(server, candidate, tensors):
     out = computed(server, fields, transforms, tensors, sent)
     for transform in candidate["transforms"]:
         if transform["name"] in AFTER:
-            out = {name: AFTER[transform["name"]](a, transform) for name, a in out.items()}
+            out = {name: AFTER[transform["name"]](a, {**fields, **transform}) for name, a in out.items()}
     return out
 
 
@@ -89,7 +89,8 @@ def recipe_tables(server, fields, recipe, form):
     assert parts["positions"].shape[0] == 1
     of_w, of_p, of_product, of_result = RECIPES[NAMES[recipe]]
     angle = of_product(of_p(parts["positions"][0])[:, None] * of_w(parts["inv_freq"])).astype(float) * fields.get("direction", 1)
-    pairs = [of_result(f(angle)).astype(float) * (fields.get("attention_factor") or 1.0) for f in (np.cos, np.sin)]
+    factor = factor_of(fields.get("scaling", {})) if fields.get("attention_factor") is None else fields["attention_factor"]
+    pairs = [of_result(f(angle)).astype(float) * factor for f in (np.cos, np.sin)]
     if form == "pairs":
         return pairs
     return [np.repeat(x, 2, -1) if fields["layout"] == "interleaved" else np.tile(x, 2) for x in pairs]
@@ -108,8 +109,8 @@ def sinusoid_here(fields, transforms, ways):
     recipe = transforms["angles"]["recipe"] if "angles" in transforms else None
     way = next(iter(ways - {"angles"}), "plain")
     at = line(fields)
-    model = Sinusoid("f64", at[None], {}, fields["dim"], fields["base"], fields["layout"], fields["freq_shift"], fields["odd"],
-                     fields["flip_sin_to_cos"], way=way, direction=1 if fields.get("angle_scale", 1) > 0 else -1, recipe=recipe and NAMES[recipe])
+    model = Sinusoid("f64", at[None], {}, fields["dim"], fields["base"], fields["layout"], fields.get("freq_shift", 0),
+                     fields.get("odd", "paper"), fields.get("flip_sin_to_cos", False), way=way, direction=1 if fields.get("angle_scale", 1) > 0 else -1, recipe=recipe and NAMES[recipe])
     return model.values(None)["encoding"].astype(float)
 
 
@@ -129,13 +130,21 @@ def zeroed(a, transform):
     return a
 
 
+def axes(a, transform):
+    """Rows of ids; over a grid, whose last axis is fastest, the axes of the rows."""
+    if not transform.get("grid"):
+        return a[transform["order"]]
+    grid = transform["grid"]
+    return a.reshape(*grid, -1).transpose(*transform["order"], len(grid)).reshape(a.shape)
+
+
 AFTER = {
     "negated": lambda a, t: np.where(np.isfinite(a), -a, a),
     "scaled": lambda a, t: np.where(np.isfinite(a), a * t["factor"], a),
     "transposed": lambda a, t: a.swapaxes(-1, -2),
     "mask_value": lambda a, t: np.where(np.isneginf(a), t["value"], a),
     "zero_row": zeroed,
-    "axes": lambda a, t: a[t["order"]],
+    "axes": axes,
 }
 
 

@@ -4,6 +4,8 @@ import time
 import numpy as np
 import pytest
 
+from conftest import start_server
+from tensors import npy
 from test_errors import check_problem
 from wrong_tensors import Tensor, inline
 
@@ -89,6 +91,24 @@ def test_2_40_is_a_position(server):
     response = server.post("/diagnose", {**ROPE, "positions": [2 ** 40], "cos": [[1.0, 1.0]], "sin": [[0.0, 0.0]]})
     assert response.status == 200, response
     assert time.perf_counter() - start < 2
+
+
+def test_more_work_than_allowed():
+    with start_server("--max-analysis", "1000") as server:
+        response = server.post("/diagnose", {"encoding": tensor([64, 64])})
+        check_problem(response, 413, ("", "/encoding"), ["--max-analysis", "1000"])
+
+
+def test_more_positions_than_allowed(server):
+    body = npy(np.zeros((16385, 2), "f4"))
+    response = server.post("/diagnose?scheme=sinusoidal", body, {"Content-Type": "application/x-npy"})
+    check_problem(response, 413, ("", "/encoding", "/len"), ["16385", "16384"])
+
+
+def test_a_tensor_beyond_64_mib(server):
+    body = npy(np.zeros((4, 1024, 4100), "f4"))
+    response = server.post("/diagnose?scheme=alibi", body, {"Content-Type": "application/x-npy"})
+    check_problem(response, 413, ("", "/bias"), ["67108864"])
 
 
 @pytest.mark.parametrize("shape", [(0, 4), (1, 0)])

@@ -45,6 +45,8 @@ class Bias:
             out["causal"] = True
         if self.window is not None:
             out["window"] = self.window
+        if self.slopes is not None:
+            out["slopes"] = list(self.slopes)
         return out
 
     def data(self, rng):

@@ -9,6 +9,7 @@ from wrong_tensors import LD, choose, largest, rounded
 
 MAKES = ["layout_swapped", "direction_reversed", "sin_cos_swapped", "negated", "off_by_one", "offset_other", "not_rotated",
          "rotated_twice", "positions_reversed", "position_stride", "positions_constant", "position_reset", "position_no_reset",
+         "positions_other",
          "rotary_dim_other", "rotary_offset_other", "attention_factor_missing", "attention_factor_other", "scaled",
          "scaling_missing", "ladder_width", "ladder_from_one", "ladder_reversed", "scaling_parameter", "scaling_other", "base_other",
          "angles_f32", "inv_freq_bf16", "inv_freq_f16", "angles_bf16", "axes_swapped", "section_order", "channels_other"]
@@ -145,6 +146,11 @@ class Rotary:
             out.update(rotary_offset=self.rotary_offset)
         if self.scaling:
             out["scaling"] = self.scaling
+        if self.attention_factor is not None:
+            out["attention_factor"] = self.attention_factor
+        if self.ladder != "plain":
+            out["inv_freq"] = [float(w) for w in self.frequencies()]
+            del out["base"]
         if self.section:
             out.update(channels=self.channels, mrope_section=list(self.section))
         return out
@@ -358,6 +364,7 @@ def of_positions(m, rng):
     p, n = m.at, m.n
     at = {"off_by_one": [p - 1, p + 1], "offset_other": [p + k for k in (-3, -2, 2, 3)] + [p - p[0, 0], p + int(rng.integers(10, 3000))],
           "not_rotated": [0 * p], "rotated_twice": [2 * p], "positions_reversed": [p[:, ::-1]],
+          "positions_other": [rng.permutation(150)[:n][None].astype(float)],
           "positions_constant": [0 * p + p[0, 0], 0 * p + p[0, -1], 0 * p + int(rng.integers(1, 500))]}
     if "positions" not in m.sequence and "lens" not in m.sequence:
         at["position_stride"] = [p[0, 0] + s * (p - p[0, 0]) for s in (2, 3, 4, 8)]

@@ -7,7 +7,8 @@ from wrong_rotary import RECIPES, of_positions
 from wrong_tensors import LD, choose, largest
 
 MAKES = ["layout_swapped", "sin_cos_swapped", "negated", "transposed", "off_by_one", "offset_other",
-         "positions_reversed", "position_stride", "positions_constant", "position_reset", "position_no_reset", "scaled", "zero_row",
+         "positions_reversed", "position_stride", "positions_constant", "position_reset", "position_no_reset", "positions_other",
+         "scaled", "zero_row",
          "ladder_from_one", "base_other", "inv_freq_bf16", "inv_freq_f16", "angles_bf16", "axes_swapped", "freq_shift_other",
          "odd_other", "style_other", "exponent_per_column", "exponent_doubled", "sine_only"]
 BASES = [1e4, 5e5, 1e6, 1e7, 150000.0, 160000.0, 100.0, 256.0, 500.0, 1000.0, 2000.0, 25000.0, 5e4, 1e5, 2e6, 5e6, 8e6, 5e7]
@@ -35,7 +36,7 @@ class Sinusoid:
     flip: bool = False
     style: str = None  # of a grid
     way: str = "plain"  # exponent_per_column, exponent_doubled, ladder_from_one, sine_only
-    direction: int = 1
+    direction: int = 1  # no fault: the sign of angle_scale
     recipe: str = None
     factor: float = 1.0
     zero: int = None
@@ -173,7 +174,7 @@ def believe(rng, code):
 
 
 def faults(m, rng, kind):
-    out = [("negated", replace(m, factor=-1.0)), ("transposed", replace(m, turned=True)), ("direction_reversed", replace(m, direction=-1)),
+    out = [("negated", replace(m, factor=-1.0)), ("transposed", replace(m, turned=True)),
            *[("scaled", replace(m, factor=f)) for f in (m.dim ** 0.5, m.dim ** -0.5, round(float(rng.uniform(0.1, 9)), 3))],
            *[("zero_row", replace(m, zero=r)) for r in (0, 1, m.n - 1)],
            *[("base_other", replace(m, base=b)) for b in [*BASES, float(rng.integers(200, 90000) * 10)] if b != m.base],
@@ -187,7 +188,6 @@ def of_grid(m):
 
 def of_line(m, rng):
     out = [pair for pair in of_positions(m, rng) if pair[0] not in ("not_rotated", "rotated_twice")]
-    out += [("offset_other", model) for code, model in of_positions(m, rng) if code == "not_rotated" and m.n == 1]
     out += [("layout_swapped", replace(m, layout="half" if m.layout == "interleaved" else "interleaved")),
             ("sin_cos_swapped", replace(m, flip=not m.flip)), ("freq_shift_other", replace(m, freq_shift=1 - m.freq_shift))]
     if m.dim % 2:

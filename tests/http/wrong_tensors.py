@@ -16,7 +16,7 @@ KINDS = {
     "layout": ["layout_swapped"],
     "sense": ["direction_reversed", "sin_cos_swapped", "negated", "transposed"],
     "positions": ["off_by_one", "offset_other", "not_rotated", "rotated_twice", "positions_reversed", "position_stride",
-                  "positions_constant", "position_reset", "position_no_reset"],
+                  "positions_constant", "position_reset", "position_no_reset", "positions_other"],
     "width": ["rotary_dim_other", "rotary_offset_other"],
     "size": ["attention_factor_missing", "attention_factor_other", "scaled", "zero_row", "mask_value"],
     "ladder": ["scaling_missing", "ladder_width", "ladder_from_one", "ladder_reversed", "scaling_parameter", "scaling_other",
