@@ -71,16 +71,16 @@ def transforms(model):
         yield {"name": way}
     if getattr(model, "swapped", False):
         yield {"name": "axes", "order": [0, 2, 1]} if hasattr(model, "segments") else {"name": "sin_cos_swapped"}
+    if getattr(model, "style", None) and is_in_order(model) < 0:
+        yield {"name": "axes", "order": [1, 0]}
+    if getattr(model, "zero", None) is not None:
+        yield {"name": "zero_row", "row": model.zero}
     if getattr(model, "turned", False):
         yield {"name": "transposed"}
     if getattr(model, "factor", 1.0) != 1.0:
         yield {"name": "scaled", "factor": model.factor} if model.factor != -1 else {"name": "negated"}
     if getattr(model, "mask_number", -np.inf) != -np.inf:
         yield {"name": "mask_value", "value": model.mask_number}
-    if getattr(model, "style", None) and is_in_order(model) < 0:
-        yield {"name": "axes", "order": [1, 0]}
-    if getattr(model, "zero", None) is not None:
-        yield {"name": "zero_row", "row": model.zero}
 
 
 @pytest.mark.parametrize("width", [64, 128])
