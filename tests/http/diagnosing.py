@@ -6,7 +6,8 @@ import numpy as np
 
 import safetensors_reader
 from tensors import from_safetensors, multipart, npy
-from wrong_rotary import RECIPES, factor_of, turned
+from wrong_rotary import RECIPES, turned
+from wrong_scaling import factor_of
 from wrong_sinusoid import Sinusoid
 from wrong_tensors import inline, largest, rounded, unit
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import diagnosing
-import wrong_rotary
+import wrong_scaling
 from wrong_tensors import CODES, draw, draw_pair, families, fits, rounded
 
 @pytest.mark.parametrize("code", CODES)
@@ -87,8 +87,8 @@ def transforms(model):
 def test_frequencies_are_those_of_the_papers(width):
     """Against mpmath (reference_scaling.py), for each rule."""
     import reference_scaling
-    for scaling in [*wrong_rotary.PRESET_SCALINGS[width], {"type": "ntk", "factor": 4.0},
+    for scaling in [*wrong_scaling.PRESET_SCALINGS[width], {"type": "ntk", "factor": 4.0},
                     {"type": "dynamic", "factor": 2.0, "max_position_embeddings": 4096, "seq_len": 8192}]:
         expected = [float(w) for w in reference_scaling.inv_freq(scaling, 500000.0, width, 100)]
-        np.testing.assert_allclose(wrong_rotary.stretched(scaling, 500000.0, width, 100).astype(float), expected, rtol=1e-15)
-        assert abs(wrong_rotary.factor_of(scaling) - float(reference_scaling.attention_factor(scaling, 100))) < 1e-15
+        np.testing.assert_allclose(wrong_scaling.stretched(scaling, 500000.0, width, 100).astype(float), expected, rtol=1e-15)
+        assert abs(wrong_scaling.factor_of(scaling) - float(reference_scaling.attention_factor(scaling, 100))) < 1e-15
