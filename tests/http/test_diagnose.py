@@ -80,7 +80,8 @@ def test_float32_angles(server, offset):
     found = finding(answer, "angles_f32")
     exact = np.arange(offset, offset + n)[:, None].astype(LD) * wrong_scaling.powers(5e5, width)
     beyond = np.maximum(*(np.abs(tables[name] - rounded(f(exact), "f32")).max(1) for name, f in (("cos", np.cos), ("sin", np.sin))))
-    assert found["position"] == offset + np.flatnonzero(beyond > 4 * unit("f32"))[0]
+    first, last = (offset + np.flatnonzero(beyond > k * unit("f32"))[0] for k in (3, 5))  # 4uS, of values rounded or not
+    assert first <= found["position"] <= last
 
 
 SECONDS = [{"type": "text", "len": 4}, {"type": "video", "grid": [4, 4, 6], "second_per_grid": 1.5}, {"type": "text", "len": 3}]
