@@ -44,9 +44,12 @@ def reproduce(server, candidate, tensors):
     fields = {**candidate["config"], **candidate["sequence"]}
     transforms = {t["name"]: t for t in candidate["transforms"]}
     sent = {name: tensor for name, tensor in tensors.items() if name in ("q", "table")}
+    rotary = "cos" in tensors or "q_out" in tensors
+    if rotary and "axes" in transforms:
+        fields = on_other_axes(server, fields, transforms["axes"]["order"])
     out = computed(server, fields, transforms, tensors, sent)
     for transform in candidate["transforms"]:
-        if transform["name"] in AFTER:
+        if transform["name"] in AFTER and not (rotary and transform["name"] == "axes"):
             out = {name: AFTER[transform["name"]](a, {**fields, **transform}) for name, a in out.items()}
     return out
 
@@ -73,6 +76,15 @@ def computed(server, fields, transforms, tensors, sent):
         output = "buckets" if fields["scheme"] == "t5" else "index"
         return {"buckets": fetch(server, "/encode", fields, [output])[output]}
     return fetch(server, "/encode", fields, ["bias"])
+
+
+MAKE_IDS = {"position_style", "spatial_merge_size", "tokens_per_second", "position_id_per_seconds", "seconds_per_chunk", "temporal_scale"}
+
+
+def on_other_axes(server, fields, order):
+    """The positions written out, their axes in another order."""
+    at = fetch(server, "/encode", fields, ["positions"])["positions"][order]
+    return {**{name: value for name, value in fields.items() if name not in SEQUENCE | MAKE_IDS}, "positions": at.tolist()}
 
 
 def tables_here(server, fields, transforms, form):

@@ -48,6 +48,8 @@ def candidate(model):
 def configured(model):
     """The request of a model, with the positions written out."""
     out = model.request()
+    if out.get("segments"):
+        out.update({"channels": "mrope", "mrope_section": [4, 6, 6]} if "head_dim" in out else {})
     if not hasattr(model, "at") or "segments" in out:
         return out
     out = {name: value for name, value in out.items() if name not in diagnosing.SEQUENCE}

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 import reference_segments
-from wrong_rotary import of_positions
-from wrong_tensors import choose
+from wrong_rotary import Rotary, of_positions
+from wrong_tensors import Tensor, choose
 
 MAKES = ["off_by_one", "offset_other", "positions_reversed", "position_stride", "positions_constant", "position_reset",
          "position_no_reset", "axes_swapped", "position_style_other", "tokens_per_second_other", "merge_size_other"]
@@ -35,6 +35,32 @@ class Ids:
 
     def tolerance(self, name, values, u):
         return 0.0
+
+
+@dataclass(frozen=True)
+class Heads(Ids):
+    """The same ids, seen only in heads that were rotated by them."""
+    dtype: str = "f32"
+
+    def request(self):
+        return {**super().request(), "head_dim": 32, "layout": "half"}
+
+    def rotary(self):
+        ids, _ = reference_segments.positions(self.segments, **self.rules)
+        return Rotary("q", self.dtype, ids[[0, 2, 1]] if self.swapped else ids, {}, 32, 32, layout="half", channels="mrope", section=(4, 6, 6))
+
+    def data(self, rng):
+        return self.rotary().data(rng)
+
+    def sent(self, q):
+        return {"q": Tensor(q, self.dtype)}
+
+    def values(self, q):
+        model = self.rotary()
+        return model.values(q) if q.shape[-2] == model.n else {"q_out": np.zeros((model.n, 32))}
+
+    def tolerance(self, name, values, u):
+        return self.rotary().tolerance(name, values, u)
 
 
 @dataclass(frozen=True)
@@ -81,7 +107,8 @@ def believe_segments(rng, code):
     text = {"type": "text", "len": int(rng.integers(1, 6))}
     segments = (text, video, *choose(rng, (), ({"type": "text", "len": 3},), ({"type": "image", "grid": [1, 4, 4]},)))
     styles = ["qwen2_5_vl", "qwen2_5_vl_int_seconds"] if code == "tokens_per_second_other" else STYLES
-    return Ids(segments, {"position_style": choose(rng, *styles)})
+    kind = choose(rng, Ids, Heads) if code != "merge_size_other" else Ids
+    return kind(segments, {"position_style": choose(rng, *styles)})
 
 
 def faults(m, rng, kind):
@@ -91,7 +118,7 @@ def faults(m, rng, kind):
     out += [("position_style_other", rule(m, position_style=s)) for s in STYLES if s != m.rules["position_style"]]
     if m.rules["position_style"].startswith("qwen2_5_vl"):
         out += [("tokens_per_second_other", rule(m, tokens_per_second=x)) for x in (1, 4, 25)]
-    return out + [("merge_size_other", rule(m, spatial_merge_size=1))]
+    return out + ([] if isinstance(m, Heads) else [("merge_size_other", rule(m, spatial_merge_size=1))])
 
 
 def rule(m, **fields):
