@@ -1,4 +1,5 @@
-/* GET /schemes and /schemes/{name}: the descriptors of the core as JSON, with texts in two languages. */
+/* GET /schemes and /schemes/{name}: the descriptors of schemes, metrics and faults as JSON, with texts in two
+ * languages. */
 #include "api/replies/language.h"
 #include "api/requests/lang.h"
 #include "api/routes.h"
@@ -193,18 +194,24 @@ static void add_inputs(struct api_text *text, const struct pe_scheme_info *info,
     api_text_put(text, "]");
 }
 
+static void add_output(struct api_text *text, const struct pe_output_row *row, const char *dtype, enum pe_lang lang)
+{
+    api_text_put(text, "{\"name\":");
+    api_text_string(text, row->name);
+    api_text_member(text, "shape", row->shape);
+    api_text_member(text, "dtype", dtype);
+    api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
+    add_optional(text, "when", row->when);
+    api_text_about(text, &row->about, lang);
+    api_text_put(text, "}");
+}
+
 static void add_outputs(struct api_text *text, const struct pe_output_row *rows, enum pe_lang lang)
 {
     api_text_put(text, ",\"outputs\":[");
     for (const struct pe_output_row *row = rows; row && row->name; row++) {
-        api_text_put(text, row == rows ? "{\"name\":" : ",{\"name\":");
-        api_text_string(text, row->name);
-        api_text_member(text, "shape", row->shape);
-        api_text_member(text, "dtype", row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype));
-        api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
-        add_optional(text, "when", row->when);
-        api_text_about(text, &row->about, lang);
-        api_text_put(text, "}");
+        api_text_add(text, ",", row > rows);
+        add_output(text, row, row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype), lang);
     }
     api_text_put(text, "]");
 }
@@ -227,6 +234,74 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info,
     api_text_put(text, "}");
 }
 
+/* ---- Metrics and faults ---- */
+
+/* "k|dtypes" has dtypes. */
+static bool uses(const struct pe_metric_info *metric, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = metric->params; p && *p; p += strcspn(p, "|"), p += *p == '|')
+        if (strcspn(p, "|") == n && strncmp(p, name, n) == 0)
+            return true;
+    return false;
+}
+
+static void add_metric_params(struct api_text *text, const struct pe_metric_info *metric, enum pe_lang lang)
+{
+    bool first = true;
+    api_text_put(text, ",\"parameters\":[");
+    for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
+        if (uses(metric, row->name)) {
+            api_text_add(text, ",", !first);
+            add_param(text, row, lang);
+            first = false;
+        }
+    api_text_put(text, "]");
+}
+
+/* Curves of an analysis are f64. The index of the configuration follows their names, "step.0". */
+static void add_metric(struct api_text *text, const struct pe_metric_info *metric, enum pe_lang lang)
+{
+    api_text_put(text, "{\"name\":");
+    api_text_string(text, metric->name);
+    api_text_about(text, &metric->about, lang);
+    api_text_pair(text, "applies_to", &metric->applies_to, lang);
+    add_metric_params(text, metric, lang);
+    api_text_member(text, "work", metric->work);
+    api_text_put(text, ",\"tensors\":[");
+    for (const struct pe_output_row *row = metric->tensors; row && row->name; row++) {
+        api_text_add(text, ",", row > metric->tensors);
+        add_output(text, row, pe_dtype_name(PE_F64), lang);
+    }
+    api_text_put(text, "]}");
+}
+
+static void add_metrics(struct api_text *text, enum pe_lang lang)
+{
+    api_text_put(text, ",\"metrics\":[");
+    for (size_t i = 0; i < pe_n_metrics(); i++) {
+        api_text_add(text, ",", i > 0);
+        add_metric(text, pe_metric_at(i), lang);
+    }
+    api_text_put(text, "]");
+}
+
+static void add_faults(struct api_text *text, enum pe_lang lang)
+{
+    api_text_put(text, ",\"faults\":[");
+    for (size_t i = 0; i < pe_n_faults(); i++) {
+        const struct pe_fault_info *fault = pe_fault_at(i);
+        api_text_put(text, i ? ",{\"code\":" : "{\"code\":");
+        api_text_string(text, fault->code);
+        api_text_member(text, "kind", fault->kind);
+        api_text_about(text, &fault->about, lang);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]");
+}
+
+/* ---- Replies ---- */
+
 static void print_schemes(struct api_text *text, const void *about)
 {
     enum pe_lang lang = *(const enum pe_lang *)about;
@@ -235,7 +310,10 @@ static void print_schemes(struct api_text *text, const void *about)
         api_text_add(text, ",", i > 0);
         add_scheme(text, pe_scheme_at(i), lang);
     }
-    api_text_put(text, "]}");
+    api_text_put(text, "]");
+    add_metrics(text, lang);
+    add_faults(text, lang);
+    api_text_put(text, "}");
 }
 
 struct api_reply *api_schemes(const struct api_asked *asked)

@@ -2,6 +2,7 @@
  *
  * A request is one flat object. Its schema consists of "scheme", the fields that all requests have in common, and one
  * schema for each scheme; the endpoint decides which fields it uses, and refuses others by name. */
+#include "api/endpoints/openapi.h"
 #include "api/requests/form.h"
 #include "api/routes.h"
 #include "api/statuses.h"
@@ -72,7 +73,7 @@ static void add_type(struct api_text *text, const struct pe_param *row)
     add_default(text, row);
 }
 
-static void add_schema(struct api_text *text, const struct pe_param *row)
+void api_openapi_schema(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, "{\"description\":");
     api_text_string(text, row->about.summary);
@@ -80,7 +81,7 @@ static void add_schema(struct api_text *text, const struct pe_param *row)
     api_text_put(text, "}");
 }
 
-static void begin_property(struct api_text *text, const char *name, bool *first)
+void api_openapi_property(struct api_text *text, const char *name, bool *first)
 {
     api_text_add(text, ",", !*first);
     *first = false;
@@ -91,14 +92,14 @@ static void begin_property(struct api_text *text, const char *name, bool *first)
 static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first)
 {
     for (; rows && rows->name; rows++) {
-        begin_property(text, rows->name, first);
-        add_schema(text, rows);
+        api_openapi_property(text, rows->name, first);
+        api_openapi_schema(text, rows);
     }
 }
 
 static void add_words_property(struct api_text *text, const char *name, const char *description, bool *first)
 {
-    begin_property(text, name, first);
+    api_openapi_property(text, name, first);
     api_text_put(text, "{\"description\":");
     api_text_string(text, description);
     api_text_put(text, "}");
@@ -117,7 +118,7 @@ static const char tensor_schema[] =
 static void add_inputs(struct api_text *text, const struct pe_input_row *rows, bool *first)
 {
     for (; rows && rows->name; rows++) {
-        begin_property(text, rows->name, first);
+        api_openapi_property(text, rows->name, first);
         api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
         api_text_string(text, rows->about.summary);
         api_text_put(text, "}");
@@ -163,8 +164,8 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     if (info->is_additive) {
         for (const struct pe_param *row = pe_absolute_params(); row->name; row++)
             if (!pe_param_find(info->params, row->name)) {
-                begin_property(text, row->name, &first);
-                add_schema(text, row);
+                api_openapi_property(text, row->name, &first);
+                api_openapi_schema(text, row);
             }
         add_words_property(text, "x", "embeddings [..., n, dim]", &first);
     }
@@ -253,6 +254,7 @@ static void add_components(struct api_text *text)
     add_common(text);
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
         add_operation(text, id);
+    api_openapi_analysis(text);
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
     api_text_put(text, problem_schema);
@@ -267,35 +269,44 @@ static void add_components(struct api_text *text)
 
 /* ---- Paths ---- */
 
-/* Every scheme that has the operation. */
-static void add_request_schema(struct api_text *text, enum pe_operation_id operation)
+/* Every scheme that has the operation, or a field that stands for one. */
+static void add_scheme_choice(struct api_text *text, const struct api_route_info *route)
 {
-    api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
-    if (api_operations[operation].component)
-        api_text_format(text, ",{\"$ref\":\"#/components/schemas/%s\"}", api_operations[operation].component);
     api_text_put(text, ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]}");
+    if (route->instead)
+        api_text_format(text, ",{\"required\":[\"%s\"]}", route->instead);
     for (size_t i = 0; i < pe_n_schemes(); i++)
-        if (pe_scheme_can(pe_scheme_at(i), operation))
+        if (pe_scheme_can(pe_scheme_at(i), route->operation))
             api_text_format(text, ",{\"$ref\":\"#/components/schemas/scheme.%s\"}", pe_scheme_at(i)->name);
-    api_text_put(text, "]}]}");
+    api_text_put(text, "]}");
 }
 
-static void add_body(struct api_text *text, enum pe_operation_id operation, const char *example)
+static void add_request_schema(struct api_text *text, const struct api_route_info *route)
+{
+    api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
+    if (route->component)
+        api_text_format(text, ",{\"$ref\":\"#/components/schemas/%s\"}", route->component);
+    if (!route->instead || *route->instead)
+        add_scheme_choice(text, route);
+    api_text_put(text, "]}");
+}
+
+static void add_body(struct api_text *text, const struct api_route_info *route)
 {
     api_text_put(text, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
-    add_request_schema(text, operation);
-    api_text_format(text, ",\"example\":%s", example);
+    add_request_schema(text, route);
+    api_text_format(text, ",\"example\":%s", route->example);
     api_text_put(text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
                        "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
                        "\"application/x-npy\":{},\"application/zip\":{}}}");
 }
 
-static void add_query(struct api_text *text, enum pe_operation_id operation, const char *example)
+static void add_query(struct api_text *text, const struct api_route_info *route)
 {
     api_text_put(text, ",\"parameters\":[{\"name\":\"request\",\"in\":\"query\",\"description\":\"the whole request as "
                        "JSON\",\"content\":{\"application/json\":{\"schema\":");
-    add_request_schema(text, operation);
-    api_text_format(text, ",\"example\":%s", example);
+    add_request_schema(text, route);
+    api_text_format(text, ",\"example\":%s", route->example);
     api_text_put(text, "}}},{\"name\":\"fields\",\"in\":\"query\",\"style\":\"form\",\"explode\":true,\"description\":"
                        "\"the request's fields by name: text, numbers and booleans as they are, lists with commas, the "
                        "rest as JSON\",\"schema\":{\"type\":\"object\"}}]");
@@ -327,7 +338,7 @@ static void add_responses(struct api_text *text, const struct api_route_info *ro
     api_text_format(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{\"%s\":{",
                     route->media_type);
     if (computes)
-        api_text_put(text, "\"schema\":{\"$ref\":\"#/components/schemas/Answer\"}");
+        api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->answer);
     else if (route->entry)
         add_catalogue_schema(text, route);
     api_text_put(text, "}");
@@ -421,9 +432,9 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     if (strchr(route->pattern, '{') || route->entry)
         add_parameters(text, route);
     else if (route->computes && is_get)
-        add_query(text, route->operation, route->example);
+        add_query(text, route);
     if (route->computes && !is_get)
-        add_body(text, route->operation, route->example);
+        add_body(text, route);
     if (route->is_protocol && route->example)
         add_inference_body(text, route->example);
     if (route->keeps_files)
@@ -451,7 +462,7 @@ static void print(struct api_text *text, const void *about)
     api_text_put(text,
                  "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
                  "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
-                 "maps\"},\"paths\":{");
+                 "maps, analyses\"},\"paths\":{");
     for (size_t i = 0; i < routes->n; i++) {
         struct api_route_info route = routes->at(i);
         api_text_add(text, ",", i > 0);
