@@ -158,7 +158,7 @@ enum pe_status pe_wish_linear(struct pe_analysis *study, struct pe_subject *subj
     if (subject->family == PE_BIAS)
         status = move_map(subject->plan, &value, err);
     else if (pe_metric_shift.applies(study, subject))
-        status = pe_shift_of(study, subject, 1, &value, err);
+        status = pe_shift_of(subject, 1, &value, err);
     if (largest > 0)
         value /= largest;
     *wish = (struct pe_wish){.value = value, .holds = value < 1e-6};
