@@ -272,6 +272,17 @@ static void refusals(void **unused)
                           "extrapolation");
 }
 
+/* A context of 262144 positions: only a request for this metric is refused. */
+static void contexts_beyond_the_limit(void **unused)
+{
+    (void)unused;
+    test_analyse(&a, "{'preset':'qwen3-next-yarn-1m','len':4}");
+    assert_true(is_there("0.wavelengths") && !is_there("0.extrapolation"));
+    test_analysis_drop(&a);
+    test_analysis_refused("{'preset':'qwen3-next-yarn-1m','len':4,'metrics':['extrapolation']}", "/train_len",
+                          "524288");
+}
+
 static void failures(void **unused)
 {
     (void)unused;
@@ -300,6 +311,7 @@ int main(void)
         cmocka_unit_test(attention_to_large_rows),
         cmocka_unit_test(seeds_of_attention),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(contexts_beyond_the_limit),
         cmocka_unit_test(failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
