@@ -12,10 +12,10 @@ static const struct pe_param rows[] = {
     PE_P_REALS(pe_analysis_fields, k, 1, PE_ANALYSED_POSITIONS_MAX, "shifts", "平移量",
                "shift: the distances, integers below the number of positions; default [1]",
                "shift：平移的距离，小于位置数的整数；默认 [1]"),
-    PE_P_INT(pe_analysis_fields, train_len, PE_UNSET, 1, PE_EVAL_LEN_MAX, "training length", "训练长度",
+    PE_P_INT(pe_analysis_fields, train_len, PE_UNSET, 1, PE_POSITION_MAX, "training length", "训练长度",
              "length in training; default the original length of the scaling, else the number of positions",
              "训练时的长度；默认为缩放的原始长度，否则为位置数"),
-    PE_P_INT(pe_analysis_fields, eval_len, PE_UNSET, 1, PE_EVAL_LEN_MAX, "evaluation length", "评估长度",
+    PE_P_INT(pe_analysis_fields, eval_len, PE_UNSET, 1, PE_POSITION_MAX, "evaluation length", "评估长度",
              "extrapolation: length in evaluation, at least train_len; default twice train_len",
              "extrapolation：评估时的长度，不小于 train_len；默认为 train_len 的两倍"),
     PE_P_INT(pe_analysis_fields, seed, 0, 0, 0x1p53, "seed", "随机种子", "extrapolation: seed of the queries and keys",
@@ -160,6 +160,13 @@ static enum pe_status check_used(const struct pe_analysis *study, struct pe_erro
 }
 
 /* ---- Words ---- */
+
+const char *pe_word_at(const struct pe_value *given, const char *const *usual, size_t i)
+{
+    if (!given)
+        return usual[i];
+    return i < given->list.n ? given->list.items[i].string : NULL;
+}
 
 bool pe_words_have(const struct pe_value *given, const char *const *usual, const char *word)
 {

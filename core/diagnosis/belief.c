@@ -169,6 +169,13 @@ static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_error 
                    e->kind->tensors[0], shape, pointer + 1, expected);
 }
 
+/* Patches merged by another size give another number of ids: that is a mistake to find, not to refuse. */
+static bool may_misfit(const struct pe_diagnosis *d)
+{
+    const struct pe_output *o = pe_plan_output(d->belief.plan, 0);
+    return d->evidence.kind->id == PE_OF_IDS && pe_belief_given(d, "segments") && o->n_rows == d->evidence.n_rows;
+}
+
 static enum pe_status admit_plan(void *caller, const struct pe_cost *cost, struct pe_error *err)
 {
     struct pe_diagnosis *d = caller;
@@ -201,9 +208,13 @@ enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err)
     enum pe_status status = plan_given(d, err);
     if (!status)
         status = check_shape(d, err);
+    if (status == PE_INVALID && b->plan && may_misfit(d)) {
+        b->is_misfit = true;
+        status = PE_OK;
+    }
     if (status)
         return status;
-    b->n = b->plan->seq.k->n;
+    b->n = b->is_misfit ? d->evidence.row_len : b->plan->seq.k->n;
     flatten(d);
     pe_edit_init(&none);
     return pe_model_new(d, &none, &b->model, err);

@@ -91,6 +91,9 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
+/* Relative standard error of its numbers: the unit roundoff of the narrowest dtype that they fit. */
+double pe_evidence_noise(const struct pe_evidence *e);
+
 /* A stretch of a row. */
 struct pe_piece {
     size_t t;
@@ -121,6 +124,7 @@ struct pe_belief {
     struct pe_plan *plan;   /* as given: owns what the resolved fields point to */
     struct pe_model *model; /* of no edit */
     uint64_t n;             /* positions (of keys) */
+    bool is_misfit; /* its plan has another number of ids than the evidence: it explains nothing as it is */
 };
 
 /* A size that a tensor fixes: sets the field where the belief does not give it; else both must agree (422 naming both).
@@ -156,7 +160,7 @@ struct pe_transforms {
     unsigned char order[PE_AXES_MAX];
 };
 
-enum { PE_EDIT_FIELDS_MAX = 32, PE_EDIT_ROOMS_MAX = 16 };
+enum { PE_EDIT_FIELDS_MAX = 48, PE_EDIT_ROOMS_MAX = 16 };
 
 struct pe_edit {
     struct pe_field fields[PE_EDIT_FIELDS_MAX]; /* replace the belief's of the same name; PE_NULL: removed */
@@ -200,9 +204,11 @@ struct pe_model {
     struct pe_wave *columns;  /* the waves of output 0, if it has waves; else NULL. Owned. */
     size_t n_columns;
     double *kept;             /* pe_model_keep: [n, n_columns] */
+    bool is_misfit; /* of another shape than the evidence: its numbers are infinities */
 };
 
-/* Makes the model of an edit. PE_INVALID: such a request cannot be planned, so it is no hypothesis. */
+/* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be
+ * planned, so it is no hypothesis. */
 enum pe_status pe_model_new(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
                             struct pe_error *err);
 void pe_model_free(struct pe_model *model);
@@ -265,7 +271,7 @@ bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 /* ---- Search ------------------------------------------------------------------------------------------------------ */
 
 struct pe_hypothesis {
-    unsigned n;                                         /* faults; 0: the belief */
+    unsigned n;                                           /* faults; 0: the belief */
     uint16_t fault[PE_FAULTS_MAX], choice[PE_FAULTS_MAX]; /* in the order of list.h; choice: the alternative */
 };
 
@@ -298,6 +304,7 @@ enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err);
 /* ---- One diagnosis ----------------------------------------------------------------------------------------------- */
 
 struct pe_measure;
+struct pe_answer;
 
 struct pe_diagnosis {
     const struct pe_diagnosis_request *request;
@@ -305,14 +312,19 @@ struct pe_diagnosis {
     struct pe_belief belief;
     struct pe_sample sample;
     struct pe_measure *measure; /* measure.c: what the numbers tell, computed when it is asked for */
-    struct pe_kept best[PE_BEST_MAX]; /* sorted; the belief may be among them (n = 0) */
+    struct pe_kept of_belief;
+    struct pe_kept best[PE_BEST_MAX]; /* those that fit or are near, sorted, each signature once; the belief (n = 0) may
+                                         be among them */
     size_t n_best;
+    struct pe_kept nearest;                   /* the smallest max_error of all */
     struct pe_kept of_kind[PE_N_FAULT_KINDS]; /* the best single fault of each kind; PE_NOT_JUDGED: none was tried */
     bool used_all;                            /* the search ended at PE_HYPOTHESES_MAX */
     uint64_t searched;
     double work, bytes;
-    struct pe_values *values; /* the answer */
-    void *cached;             /* ladder.c: the alternatives of scalings; freed with free() */
+    struct pe_answer *answer;      /* answer.h: the candidates, which the tree borrows from */
+    struct pe_values *values;      /* the tree of the answer */
+    const struct pe_value *stated; /* that tree when it is finished */
+    void *cached;                  /* ladder.c: the alternatives of scalings; freed with free() */
 };
 
 /* Asks request->admit for more bytes, before they are allocated. */
@@ -323,10 +335,11 @@ enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct p
 enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err);
 enum pe_status pe_evidence_sample(struct pe_diagnosis *d, struct pe_error *err);
 void pe_evidence_drop(struct pe_diagnosis *d);
-enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err);  /* fields, without a plan */
-enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err);  /* d->belief.model */
+enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err); /* fields, without a plan */
+enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err); /* d->belief.model */
 void pe_belief_drop(struct pe_diagnosis *d);
 void pe_measure_drop(struct pe_diagnosis *d);
 enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err); /* answer.c */
+void pe_answer_drop(struct pe_diagnosis *d);                                     /* before pe_values_free */
 
 #endif

@@ -157,6 +157,11 @@ void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out)
     read_some(&e->input, e->input_is_text, row * e->row_len, e->row_len, out);
 }
 
+double pe_evidence_noise(const struct pe_evidence *e)
+{
+    return pe_roundoff(e->narrow != PE_DTYPE_NONE ? e->narrow : e->dtype);
+}
+
 /* ---- One look at every number ---- */
 
 struct look {

@@ -1,7 +1,94 @@
-/* Evidence: bias and buckets. */
+/* Evidence: bias [heads, queries, keys], buckets [queries, keys]. */
 #include "core/diagnosis/diagnosis.h"
 
+/* Accepts axes of 1 in front: frameworks answer [1, heads, queries, keys]. */
+static bool has_axes(const struct pe_tensor *t, unsigned n)
+{
+    bool fits = t->rank >= n;
+    for (unsigned a = 0; fits && a < t->rank - n; a++)
+        fits = t->shape[a] == 1;
+    return fits;
+}
+
+static void set_integer(struct pe_diagnosis *d, const char *name, uint64_t x)
+{
+    pe_belief_set(d, name, (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)x});
+}
+
+/* Without a sequence, queries and keys end at the same position. */
+static void set_sequence(struct pe_diagnosis *d)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    uint64_t q_len = t->shape[t->rank - 2], k_len = t->shape[t->rank - 1];
+    if (pe_belief_has_sequence(d))
+        return;
+    if (q_len == k_len && !pe_belief_given(d, "q_offset")) {
+        set_integer(d, "len", q_len);
+        return;
+    }
+    set_integer(d, "q_len", q_len);
+    set_integer(d, "k_len", k_len);
+}
+
+static bool is_hidden(const struct pe_diagnosis *d, uint64_t row, uint64_t col)
+{
+    double x;
+    pe_evidence_read(&d->evidence, 0, row, col, 1, &x);
+    return isinf(x);
+}
+
+/* Is the triangle after the queries hidden, and nothing else of the first and the last row? */
+static bool looks_causal(const struct pe_diagnosis *d)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    uint64_t q_len = t->shape[t->rank - 2], k_len = t->shape[t->rank - 1];
+    bool causal = q_len > 1 && q_len <= k_len;
+    for (uint64_t j = 0; causal && j < k_len; j++)
+        causal = is_hidden(d, 0, j) == (j > k_len - q_len) && !is_hidden(d, q_len - 1, j);
+    return causal;
+}
+
+static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    if (!has_axes(t, 3))
+        return pe_fail(err, "/bias", "bias has %u dimensions; allowed: [heads, queries, keys]", t->rank);
+    enum pe_status status = pe_belief_fix(d, "num_heads", t->shape[t->rank - 3], "bias", err);
+    if (status)
+        return status;
+    set_sequence(d);
+    if (!d->belief.is_given && !pe_belief_given(d, "causal") && looks_causal(d))
+        pe_belief_set(d, "causal", (struct pe_value){.kind = PE_BOOLEAN, .boolean = true});
+    return PE_OK;
+}
+
+static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_error *err)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    if (!has_axes(t, 2))
+        return pe_fail(err, "/buckets", "buckets has %u dimensions; allowed: [queries, keys]", t->rank);
+    set_sequence(d);
+    return PE_OK;
+}
+
+/* Buckets are integers in the plan. */
+static void fill_buckets(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    enum { SOME = 256 };
+    int32_t buckets[SOME];
+    uint64_t first = row * model->d->evidence.row_len + col0;
+    for (size_t at = 0; at < n; at += SOME) {
+        size_t m = n - at < SOME ? n - at : SOME;
+        pe_fill(model->plan, t, first + at, m, buckets);
+        pe_convert(PE_F64, out + at, PE_I32, buckets, m);
+    }
+}
+
 const struct pe_evidence_kind pe_evidence_bias = {
-    .id = PE_OF_BIAS, .tensors = {"bias"}, .scheme = "alibi", .outputs = {"bias"}};
-const struct pe_evidence_kind pe_evidence_buckets = {
-    .id = PE_OF_BUCKETS, .tensors = {"buckets"}, .scheme = "t5", .outputs = {"buckets"}};
+    .id = PE_OF_BIAS, .tensors = {"bias"}, .scheme = "alibi", .outputs = {"bias"}, .read = read_bias};
+const struct pe_evidence_kind pe_evidence_buckets = {.id = PE_OF_BUCKETS,
+                                                     .tensors = {"buckets"},
+                                                     .scheme = "t5",
+                                                     .outputs = {"buckets"},
+                                                     .read = read_buckets,
+                                                     .fill = fill_buckets};

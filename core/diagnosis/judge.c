@@ -51,7 +51,8 @@ double pe_steps_between(enum pe_dtype dtype, double a, double b)
 {
     if (!pe_dtype_is_real(dtype))
         return fabs(a - b);
-    return fabs((double)step_of(dtype, a) - (double)step_of(dtype, b));
+    int64_t x = step_of(dtype, a), y = step_of(dtype, b); /* a double would round steps of f64 to thousands */
+    return (double)(x > y ? (uint64_t)x - (uint64_t)y : (uint64_t)y - (uint64_t)x);
 }
 
 /* ---- One number ---- */

@@ -89,8 +89,10 @@ static enum pe_status prepare(struct pe_model *m, const struct pe_edit *edit, st
     const struct pe_diagnosis *d = m->d;
     const struct pe_transforms *t = &edit->transforms;
     enum pe_status status = plan_of(d, edit, &m->plan, err);
-    if (!status && !has_shape(d, m->plan))
-        return pe_fail(err, "", "the shape differs");
+    if (!status && !has_shape(d, m->plan)) {
+        m->is_misfit = d->belief.is_misfit && edit->n_fields == 0;
+        return m->is_misfit ? PE_OK : pe_fail(err, "", "the shape differs");
+    }
     if (!status)
         status = find_columns(m, err);
     if (!status && (t->recipe || t->sinusoid) && !m->columns)
@@ -155,7 +157,9 @@ static void fill_transposed(const struct pe_model *m, size_t t, uint64_t row, ui
 
 static bool is_row_zero(const struct pe_model *m, uint64_t row)
 {
-    return m->transforms.zero_row >= 0 && (uint64_t)m->transforms.zero_row == row % m->d->belief.n;
+    const struct pe_tensor *t = &m->d->evidence.tensors[0];
+    uint64_t n = t->rank > 1 ? t->shape[t->rank - 2] : 1;
+    return m->transforms.zero_row >= 0 && (uint64_t)m->transforms.zero_row == row % n;
 }
 
 static void change(const struct pe_transforms *t, size_t n, double *out)
@@ -164,11 +168,16 @@ static void change(const struct pe_transforms *t, size_t n, double *out)
     for (size_t i = 0; factor != 1 && i < n; i++)
         out[i] = isfinite(out[i]) ? out[i] * factor : out[i];
     for (size_t i = 0; !isnan(t->mask_value) && i < n; i++)
-        out[i] = out[i] == -INFINITY ? t->mask_value : out[i];
+        out[i] = out[i] == -HUGE_VAL ? t->mask_value : out[i];
 }
 
 void pe_model_fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
+    if (m->is_misfit) { /* unlike any number found */
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)INFINITY;
+        return;
+    }
     if (m->transforms.transposed)
         fill_transposed(m, tensor_of(m, t), row, col0, n, out);
     else
@@ -213,7 +222,7 @@ static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
 
 static uint64_t hash(uint64_t h, double x)
 {
-    float f = (float)x + 0.0F;
+    float f = (float)(x + 0.0); /* -0 becomes 0 */
     return hash_bytes(h, &f, sizeof f);
 }
 
@@ -235,7 +244,7 @@ static uint64_t hash_columns(uint64_t h, const struct pe_model *m)
         h = hash(hash(hash(hash(h, w->fh), w->ah), w->quarter), w->axis);
     }
     for (unsigned a = 0; a < m->plan->seq.n_axes; a++)
-        for (uint64_t i = 0; i < m->d->belief.n; i++)
+        for (uint64_t i = 0; i < m->plan->seq.k[a].n; i++)
             h = hash(h, pe_position_at(&m->plan->seq.k[a], i));
     return h;
 }
