@@ -305,10 +305,7 @@ static void with_ladders(struct search *s, const struct single **faults, unsigne
 }
 
 /* Positions that do not tell the ladder. */
-static bool may_precede_ladder(const struct single *one)
-{
-    return one->kind != PE_KIND_LADDER && !one->is_list;
-}
+static bool may_precede_ladder(const struct single *one) { return one->kind != PE_KIND_LADDER && !one->is_list; }
 
 static void level_two(struct search *s)
 {
