@@ -1,6 +1,8 @@
 /* Evidence: bias [heads, queries, keys], buckets [queries, keys]. */
 #include "core/diagnosis/diagnosis.h"
 
+#include <stdlib.h>
+
 /* Accepts axes of 1 in front: frameworks answer [1, heads, queries, keys]. */
 static bool has_axes(const struct pe_tensor *t, unsigned n)
 {
@@ -71,6 +73,56 @@ static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_error *err)
     return PE_OK;
 }
 
+/* ---- Numbers of a bias ---- */
+
+/* A bias that depends on the distance has few different numbers, but a plan of a small map computes them anew for every
+ * row, and a sum of cosines takes microseconds. So they are kept, block by block as they are needed. */
+struct line {
+    size_t n, n_blocks;   /* of a head */
+    unsigned char *known; /* [heads, n_blocks] */
+    double values[];      /* [heads, n] */
+};
+enum { BLOCK = 16, LINES_MAX = 1 << 18 };
+
+static enum pe_status prepare_line(struct pe_model *m, struct pe_error *err)
+{
+    const struct pe_plan *plan = m->plan;
+    size_t n_heads = (size_t)pe_plan_output(plan, 0)->shape[0], n = (size_t)(plan->seq.q->n + plan->seq.k->n - 1);
+    size_t n_blocks = (n - 1) / BLOCK + 1;
+    if (pe_plan_pace(plan) == PE_QUICK || n_heads * n > LINES_MAX || !pe_fill_line(plan, 0, 0, 0, 0, NULL))
+        return PE_OK;
+    struct line *line = m->state = calloc(1, sizeof *line + n_heads * (n * sizeof *line->values + n_blocks));
+    if (!line)
+        return pe_no_memory(err);
+    line->n = n;
+    line->n_blocks = n_blocks;
+    line->known = (unsigned char *)(line->values + n_heads * n);
+    return PE_OK;
+}
+
+static void know_block(const struct pe_plan *plan, struct line *line, uint64_t head, size_t block)
+{
+    unsigned char *known = &line->known[head * line->n_blocks + block];
+    size_t first = block * BLOCK, n = line->n - first < BLOCK ? line->n - first : BLOCK;
+    if (!*known)
+        pe_fill_line(plan, 0, head, first, n, line->values + head * line->n + first);
+    *known = 1;
+}
+
+static void fill_bias(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    struct line *line = m->state;
+    if (!line) {
+        pe_fill(m->plan, t, row * m->plan->seq.k->n + col0, n, out);
+        return;
+    }
+    uint64_t q_len = m->plan->seq.q->n, head = row / q_len;
+    size_t first = (size_t)(q_len - 1 - row % q_len + col0);
+    for (size_t block = first / BLOCK; block * BLOCK < first + n; block++)
+        know_block(m->plan, line, head, block);
+    memcpy(out, line->values + head * line->n + first, n * sizeof *out);
+}
+
 /* Buckets are integers in the plan. */
 static void fill_buckets(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
@@ -84,8 +136,13 @@ static void fill_buckets(const struct pe_model *model, size_t t, uint64_t row, u
     }
 }
 
-const struct pe_evidence_kind pe_evidence_bias = {
-    .id = PE_OF_BIAS, .tensors = {"bias"}, .scheme = "alibi", .outputs = {"bias"}, .read = read_bias};
+const struct pe_evidence_kind pe_evidence_bias = {.id = PE_OF_BIAS,
+                                                  .tensors = {"bias"},
+                                                  .scheme = "alibi",
+                                                  .outputs = {"bias"},
+                                                  .read = read_bias,
+                                                  .prepare = prepare_line,
+                                                  .fill = fill_bias};
 const struct pe_evidence_kind pe_evidence_buckets = {.id = PE_OF_BUCKETS,
                                                      .tensors = {"buckets"},
                                                      .scheme = "t5",
