@@ -107,8 +107,15 @@ static void open_trial(struct search *s, const struct pe_hypothesis *h, struct t
 {
     struct pe_error error;
     t->model = NULL;
-    if (!pe_hypothesis_apply(s->d, h, &t->edit) || !pe_model_new(s->d, &t->edit, &t->model, &error))
+    if (!pe_hypothesis_apply(s->d, h, &t->edit))
         return;
+    if (!pe_model_new(s->d, &t->edit, &t->model, &error)) {
+        if (t->model->has_shape)
+            return;
+        pe_model_free(t->model);
+        t->model = NULL;
+        return;
+    }
     if (error.status != PE_INVALID && error.status != PE_TOO_LARGE) {
         *s->err = error;
         s->status = error.status;
