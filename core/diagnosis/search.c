@@ -206,7 +206,8 @@ static double tolerance_of(enum pe_recipe recipe)
 struct view {
     const struct pe_reading *reading; /* NULL: it tells nothing, so every ladder is allowed */
     double stride, relative;
-    bool same_ladders; /* single.w are its ladders */
+    bool is_stride_free, is_still; /* positions are to be fitted: a multiple of the rows, one for all rows */
+    bool same_ladders;             /* single.w are its ladders */
 };
 
 /* Faults without those that are fitted: a fit depends on the ladder that is yet to be chosen. */
@@ -228,8 +229,12 @@ static void see(struct search *s, const struct single *const *faults, unsigned n
     *view = (struct view){.relative = tolerance_of(m->transforms.recipe), .same_ladders = true};
     view->reading = is_run ? pe_read_waves(s->d, m) : NULL;
     view->stride = is_run ? pe_position_at(&m->plan->seq.k[0], 1) - pe_position_at(&m->plan->seq.k[0], 0) : 1;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         view->same_ladders &= faults[i]->kind != PE_KIND_WIDTH;
+        view->is_stride_free |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_position_stride;
+        view->is_still |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_positions_constant;
+    }
+    view->is_still = view->is_still && view->reading && pe_is_still(view->reading);
 }
 
 static bool look(struct search *s, const struct single *const *faults, unsigned n, struct view *view)
@@ -245,8 +250,25 @@ static bool look(struct search *s, const struct single *const *faults, unsigned 
     return m && view->stride != 0;
 }
 
+#define SCORE_MIN 0.99
+
+/* Is there one position for all rows, or one stride, that explains the phases? */
+static bool agrees_after_fit(const struct view *v, const double *w)
+{
+    if (v->is_stride_free) {
+        struct pe_solved s = pe_stride_at(v->reading, w);
+        return s.score > SCORE_MIN && fabs(s.x - nearbyint(s.x)) < 0.01 + 8 * s.error;
+    }
+    double *place = calloc(v->reading->n, sizeof *place);
+    bool fits = place && pe_shift_at(v->reading, w, place, 0, v->reading->n).score > SCORE_MIN;
+    free(place);
+    return fits;
+}
+
 static bool agrees(const struct view *v, const double *w, size_t n_waves)
 {
+    if (v->reading && v->reading->n_waves == n_waves && (v->is_stride_free || v->is_still))
+        return agrees_after_fit(v, w);
     return !v->reading || v->reading->n_waves != n_waves || pe_agrees(v->reading, w, v->stride, v->relative);
 }
 
