@@ -157,6 +157,18 @@ void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out)
     read_some(&e->input, e->input_is_text, row * e->row_len, e->row_len, out);
 }
 
+uint64_t pe_evidence_length(const struct pe_evidence *e)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    return e->is_turned ? t->shape[t->rank - 1] : t->shape[t->rank - 2];
+}
+
+uint64_t pe_evidence_width(const struct pe_evidence *e)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    return e->is_turned ? t->shape[t->rank - 2] : t->shape[t->rank - 1];
+}
+
 double pe_evidence_noise(const struct pe_evidence *e)
 {
     return pe_roundoff(e->narrow != PE_DTYPE_NONE ? e->narrow : e->dtype);
@@ -240,7 +252,7 @@ static bool is_zero_row(const struct pe_evidence *e, uint64_t row)
 static void find_zero_row(struct pe_evidence *e)
 {
     bool has_rows = e->kind->id == PE_OF_ENCODING || e->kind->id == PE_OF_TABLES;
-    for (uint64_t row = 0; has_rows && row < e->n_rows && e->zero_row < 0; row++)
+    for (uint64_t row = 0; has_rows && !e->is_turned && row < e->n_rows && e->zero_row < 0; row++)
         if (is_zero_row(e, row))
             e->zero_row = (int64_t)row;
 }

@@ -17,6 +17,7 @@ struct pe_reading {
     double *step, *error;    /* [n_waves]: phase from row to row, radians in (-pi, pi], and its standard error; NaN:
                                 unknown (rows are not equally far apart, or there is one) */
     double *mean_weight;     /* [n_waves] */
+    uint32_t *piece;         /* [n]: rows whose steps are the usual ones have the same number */
 };
 
 /* The reading under a model's pairing, computed once for each pairing; NULL: the evidence has no waves, or memory is
@@ -40,6 +41,12 @@ struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_
 /* The x by which row i is beyond place[i], common to all n rows: n = 1 is the position of one row. */
 struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *model, const double *place,
                                    size_t first, size_t n);
+
+/* Are all rows at one position? */
+bool pe_is_still(const struct pe_reading *r);
+/* The same for frequencies w [n_waves] that no model has yet. */
+struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w);
+struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n);
 
 /* Do the frequencies w [n_waves] agree with the measured steps? stride: positions from row to row; relative: how far
  * frequencies may be off, as those of 16 bits are. */

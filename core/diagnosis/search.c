@@ -97,27 +97,46 @@ static struct pe_kept judge(struct search *s, const struct pe_hypothesis *h, con
     return k;
 }
 
-/* The model of a hypothesis, NULL if it is none. */
-static struct pe_model *model_of(struct search *s, const struct pe_hypothesis *h)
-{
+/* A hypothesis as an edit and its model. */
+struct trial {
     struct pe_edit edit;
-    struct pe_model *model = NULL;
+    struct pe_model *model; /* NULL: it is no hypothesis */
+};
+
+static void open_trial(struct search *s, const struct pe_hypothesis *h, struct trial *t)
+{
     struct pe_error error;
-    if (pe_hypothesis_apply(s->d, h, &edit) && pe_model_new(s->d, &edit, &model, &error) &&
-        error.status != PE_INVALID && error.status != PE_TOO_LARGE) {
+    t->model = NULL;
+    if (!pe_hypothesis_apply(s->d, h, &t->edit))
+        return;
+    if (!pe_model_new(s->d, &t->edit, &t->model, &error)) {
+        if (t->model->has_shape)
+            return;
+        pe_model_free(t->model);
+        t->model = NULL;
+        return;
+    }
+    if (error.status != PE_INVALID && error.status != PE_TOO_LARGE) {
         *s->err = error;
         s->status = error.status;
     }
-    pe_edit_drop(&edit);
-    return model;
+}
+
+static void close_trial(struct trial *t)
+{
+    pe_model_free(t->model);
+    pe_edit_drop(&t->edit);
 }
 
 static void try(struct search *s, const struct pe_hypothesis *h)
 {
-    struct pe_model *model = goes_on(s) ? model_of(s, h) : NULL;
-    if (model)
-        judge(s, h, model);
-    pe_model_free(model);
+    struct trial t;
+    if (!goes_on(s))
+        return;
+    open_trial(s, h, &t);
+    if (t.model)
+        judge(s, h, t.model);
+    close_trial(&t);
 }
 
 /* ---- Level 1 ---- */
@@ -145,12 +164,15 @@ static void note(struct search *s, const struct pe_hypothesis *h, const struct p
 static void try_single(struct search *s, size_t fault, size_t choice, bool is_fit)
 {
     struct pe_hypothesis h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}};
-    struct pe_model *model = goes_on(s) ? model_of(s, &h) : NULL;
-    if (model)
-        judge(s, &h, model);
-    if (model || is_fit)
-        note(s, &h, model);
-    pe_model_free(model);
+    struct trial t;
+    if (!goes_on(s))
+        return;
+    open_trial(s, &h, &t);
+    if (t.model)
+        judge(s, &h, t.model);
+    if (t.model || is_fit)
+        note(s, &h, t.model);
+    close_trial(&t);
 }
 
 static void level_one(struct search *s)
@@ -184,7 +206,8 @@ static double tolerance_of(enum pe_recipe recipe)
 struct view {
     const struct pe_reading *reading; /* NULL: it tells nothing, so every ladder is allowed */
     double stride, relative;
-    bool same_ladders; /* single.w are its ladders */
+    bool is_stride_free, is_still; /* positions are to be fitted: a multiple of the rows, one for all rows */
+    bool same_ladders;             /* single.w are its ladders */
 };
 
 /* Faults without those that are fitted: a fit depends on the ladder that is yet to be chosen. */
@@ -199,24 +222,53 @@ static struct pe_hypothesis unfitted(const struct single *const *faults, unsigne
     return h;
 }
 
-static bool look(struct search *s, const struct single *const *faults, unsigned n, struct view *view)
+static void see(struct search *s, const struct single *const *faults, unsigned n, const struct pe_model *m,
+                struct view *view)
 {
-    struct pe_hypothesis h = unfitted(faults, n);
-    struct pe_model *m = model_of(s, &h);
-    if (!m)
-        return false;
     bool is_run = m->plan->seq.n_axes == 1 && s->d->belief.n > 1;
     *view = (struct view){.relative = tolerance_of(m->transforms.recipe), .same_ladders = true};
     view->reading = is_run ? pe_read_waves(s->d, m) : NULL;
     view->stride = is_run ? pe_position_at(&m->plan->seq.k[0], 1) - pe_position_at(&m->plan->seq.k[0], 0) : 1;
-    for (unsigned i = 0; i < n; i++)
+    for (unsigned i = 0; i < n; i++) {
         view->same_ladders &= faults[i]->kind != PE_KIND_WIDTH;
-    pe_model_free(m);
-    return view->stride != 0;
+        view->is_stride_free |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_position_stride;
+        view->is_still |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_positions_constant;
+    }
+    view->is_still = view->is_still && view->reading && pe_is_still(view->reading);
+}
+
+static bool look(struct search *s, const struct single *const *faults, unsigned n, struct view *view)
+{
+    struct pe_hypothesis h = unfitted(faults, n);
+    struct trial t;
+    open_trial(s, &h, &t);
+    const struct pe_model *m = t.model;
+    *view = (struct view){.stride = 0};
+    if (m)
+        see(s, faults, n, m, view);
+    close_trial(&t);
+    return m && view->stride != 0;
+}
+
+#define SCORE_MIN 0.99
+
+/* Is there one position for all rows, or one stride, that explains the phases? */
+static bool agrees_after_fit(const struct view *v, const double *w)
+{
+    if (v->is_stride_free) {
+        struct pe_solved s = pe_stride_at(v->reading, w);
+        return s.score > SCORE_MIN && fabs(s.x - nearbyint(s.x)) < 0.01 + 8 * s.error;
+    }
+    double *place = calloc(v->reading->n, sizeof *place);
+    bool fits = place && pe_shift_at(v->reading, w, place, 0, v->reading->n).score > SCORE_MIN;
+    free(place);
+    return fits;
 }
 
 static bool agrees(const struct view *v, const double *w, size_t n_waves)
 {
+    if (v->reading && v->reading->n_waves == n_waves && (v->is_stride_free || v->is_still))
+        return agrees_after_fit(v, w);
     return !v->reading || v->reading->n_waves != n_waves || pe_agrees(v->reading, w, v->stride, v->relative);
 }
 
@@ -231,14 +283,17 @@ static bool is_allowed(struct search *s, const struct view *v, const struct sing
 /* In another width, the ladder is known only when it is planned. */
 static void try_ladder(struct search *s, const struct view *v, const struct pe_hypothesis *h, bool is_planned)
 {
-    struct pe_model *model = goes_on(s) ? model_of(s, h) : NULL;
+    struct trial t;
     double w[PE_HEAD_DIM_MAX];
-    size_t n = model ? pe_wave_count(model) : 0;
-    if (model && is_planned && n <= PE_HEAD_DIM_MAX)
-        pe_wave_frequencies(model, n, w);
-    if (model && (!is_planned || agrees(v, w, n)))
-        judge(s, h, model);
-    pe_model_free(model);
+    if (!goes_on(s))
+        return;
+    open_trial(s, h, &t);
+    size_t n = t.model ? pe_wave_count(t.model) : 0;
+    if (is_planned && n && n <= PE_HEAD_DIM_MAX)
+        pe_wave_frequencies(t.model, n, w);
+    if (t.model && (!is_planned || agrees(v, w, n)))
+        judge(s, h, t.model);
+    close_trial(&t);
 }
 
 /* ---- Combinations ---- */

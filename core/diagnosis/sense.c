@@ -50,7 +50,8 @@ static bool transpose(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     (void)i;
     const struct pe_tensor *t = &d->evidence.tensors[0];
-    if (t->rank < 2 || t->shape[t->rank - 2] != t->shape[t->rank - 1])
+    bool is_square = t->rank >= 2 && t->shape[t->rank - 2] == t->shape[t->rank - 1];
+    if (!is_square && !d->evidence.is_turned)
         return false;
     edit->transforms.transposed = !edit->transforms.transposed;
     return true;
