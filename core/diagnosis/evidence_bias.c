@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+static const struct pe_evidence_kind index_kind;
+
 /* Accepts axes of 1 in front: frameworks answer [1, heads, queries, keys]. */
 static bool has_axes(const struct pe_tensor *t, unsigned n)
 {
@@ -64,12 +66,23 @@ static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
     return PE_OK;
 }
 
+/* Other schemes than T5 call the rows of their tables `index`. */
+static bool has_buckets(const struct pe_scheme_info *scheme)
+{
+    for (const struct pe_output_row *row = scheme->outputs; row->name; row++)
+        if (pe_same(row->name, "buckets"))
+            return true;
+    return false;
+}
+
 static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     if (!has_axes(t, 2))
         return pe_fail(err, "/buckets", "buckets has %u dimensions; allowed: [queries, keys]", t->rank);
     set_sequence(d);
+    if (!has_buckets(&d->belief.inheritance->scheme->info))
+        d->evidence.kind = &index_kind;
     return PE_OK;
 }
 
@@ -143,6 +156,8 @@ const struct pe_evidence_kind pe_evidence_bias = {.id = PE_OF_BIAS,
                                                   .read = read_bias,
                                                   .prepare = prepare_line,
                                                   .fill = fill_bias};
+static const struct pe_evidence_kind index_kind = {
+    .id = PE_OF_BUCKETS, .tensors = {"buckets"}, .scheme = "shaw", .outputs = {"index"}, .fill = fill_buckets};
 const struct pe_evidence_kind pe_evidence_buckets = {.id = PE_OF_BUCKETS,
                                                      .tensors = {"buckets"},
                                                      .scheme = "t5",
