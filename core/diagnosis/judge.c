@@ -47,8 +47,21 @@ static int64_t step_of(enum pe_dtype dtype, double x)
     }
 }
 
+/* The common dtype, by itself because every number of a tensor is compared. */
+static double steps_of_f32(float a, float b)
+{
+    int32_t x, y;
+    float p = fabsf(a), q = fabsf(b);
+    memcpy(&x, &p, sizeof x);
+    memcpy(&y, &q, sizeof y);
+    int64_t steps = (a < 0 ? -(int64_t)x : x) - (b < 0 ? -(int64_t)y : y);
+    return (double)(steps < 0 ? -steps : steps);
+}
+
 double pe_steps_between(enum pe_dtype dtype, double a, double b)
 {
+    if (dtype == PE_F32)
+        return steps_of_f32((float)a, (float)b);
     if (!pe_dtype_is_real(dtype))
         return fabs(a - b);
     int64_t x = step_of(dtype, a), y = step_of(dtype, b); /* a double would round steps of f64 to thousands */
