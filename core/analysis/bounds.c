@@ -6,10 +6,25 @@
 /* The first entry whose magnitude is S, up to ties. */
 static size_t find_largest(const struct pe_rows *rows)
 {
+    enum { PIECE = 1 << 17 };
     size_t i = 0;
     while (fabs(rows->at[i]) < rows->largest - pe_tie(rows->largest, rows->largest))
-        i++;
+        if (++i % PIECE == 0 && pe_is_cancelled())
+            return 0;
     return i;
+}
+
+/* Rows of zeros have no largest entry. */
+static void put_witness(const struct pe_rows *rows, struct pe_node *out)
+{
+    size_t largest = find_largest(rows);
+    if (rows->largest == 0) {
+        pe_put_null(out, "witness");
+        return;
+    }
+    struct pe_node *witness = pe_put_object(out, "witness");
+    pe_put_row(witness, rows, largest / rows->dim);
+    pe_put_integer(witness, "column", (int64_t)(largest % rows->dim));
 }
 
 struct bounds {
@@ -48,11 +63,8 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     struct bounds b = {INFINITY, -INFINITY, INFINITY, -INFINITY};
     for (size_t i = 0; i < rows->n && !pe_is_cancelled(); i++)
         add_row(&b, rows->at + i * rows->dim, rows->dim);
-    size_t largest = find_largest(rows);
     pe_put_real(out, "value", rows->largest);
-    struct pe_node *witness = pe_put_object(out, "witness");
-    pe_put_row(witness, rows, largest / rows->dim);
-    pe_put_integer(witness, "column", (int64_t)(largest % rows->dim));
+    put_witness(rows, out);
     pe_put_real(out, "min", b.min);
     pe_put_real(out, "max", b.max);
     pe_put_real(out, "norm_min", b.norm_min);

@@ -142,6 +142,9 @@ static inline double pe_tie(double extreme, double largest)
 /* The first i < n whose x[i] is as large (sign 1) or as small (-1) as the extreme. NaN is never an extreme. */
 size_t pe_first_extreme(const double *x, size_t n, int sign, double largest);
 
+/* rounded[i] = x[i] rounded once to dtype, for real dtypes. */
+void pe_round_all(enum pe_dtype dtype, const double *x, size_t n, double *rounded);
+
 /* Pairwise sum. */
 double pe_sum(const double *x, size_t n);
 
@@ -151,9 +154,17 @@ void pe_put_two_rows(struct pe_node *node, const struct pe_rows *rows, size_t i,
 
 /* Lists of words, such as recipes: does the list, or the usual one if it is not given, have this word? The check of
  * such a list: words of `allowed` (NULL-terminated), each once. */
+const char *pe_word_at(const struct pe_value *given, const char *const *usual, size_t i); /* NULL after the last */
 bool pe_words_have(const struct pe_value *given, const char *const *usual, const char *word);
 enum pe_status pe_words_check(const struct pe_value *given, const char *const *allowed, const char *name,
                               struct pe_error *err);
+
+/* The smallest distance of two rows; NaN: there is only one. In core/analysis/unique.c. */
+enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_error *err);
+/* The residual of the best linear map from each row to the k-th after it, on the subject's loaded rows; NaN: there is
+ * none. In core/analysis/shift.c. */
+enum pe_status pe_shift_of(struct pe_analysis *study, struct pe_subject *subject, uint64_t k, double *value,
+                           struct pe_error *err);
 
 /* ---- Steps of an analysis ---- */
 
@@ -176,6 +187,8 @@ enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *sub
 
 /* Fills the ladder of a subject that has one. */
 enum pe_status pe_ladder_init(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err);
+/* Is this column of a sinusoidal encoding the sine of one of its frequencies? */
+bool pe_is_ladder_column(const struct pe_wave *column);
 
 /* Asks the caller whether so many more bytes may be used while plans are made. */
 enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_error *err);

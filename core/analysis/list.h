@@ -1,3 +1,15 @@
 /* Every metric, one line each, in the order of answers: METRIC(name) is the row pe_metric_name of core/analysis/name.c.
  */
+METRIC(unique)
 METRIC(bounds)
+METRIC(step)
+METRIC(norms)
+METRIC(similarity)
+METRIC(wavelengths)
+METRIC(decay)
+METRIC(precision)
+METRIC(collisions)
+METRIC(receptive)
+METRIC(extrapolation)
+METRIC(properties)
+METRIC(difference)

@@ -1,6 +1,7 @@
 /* The rows that most metrics compare: of an encoding by position, [cos | sin] of a rotary scheme by position, or the
  * heads' biases by distance. */
 #include "core/analysis/internal.h"
+#include "core/kernels/kernels.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -173,8 +174,9 @@ static enum pe_status fill_distances(struct pe_rows *rows, const struct pe_plan 
 
 static double largest_of(const double *x, size_t n)
 {
+    enum { PIECE = 1 << 17 };
     double largest = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && (i % PIECE || !pe_is_cancelled()); i++)
         largest = fabs(x[i]) > largest ? fabs(x[i]) : largest;
     return largest;
 }
@@ -195,6 +197,8 @@ enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, st
     bool fine = rows->at && (rows->distance || !has_distances(plan));
     enum pe_status status = fine ? fill_rows(rows, plan, err) : pe_no_memory(err);
     rows->largest = status ? 0 : largest_of(rows->at, rows->n * rows->dim);
+    if (!status && pe_was_cancelled())
+        status = pe_cancelled(err);
     if (status)
         pe_rows_drop(rows);
     return status;
@@ -231,6 +235,8 @@ enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *sub
 
 /* ---- For metrics ---- */
 
+enum { ROUNDED = 256 }; /* numbers at a time */
+
 size_t pe_first_extreme(const double *x, size_t n, int sign, double largest)
 {
     double extreme = -INFINITY;
@@ -240,6 +246,33 @@ size_t pe_first_extreme(const double *x, size_t n, int sign, double largest)
         if (sign * x[i] >= extreme - pe_tie(extreme, largest))
             return i;
     return 0;
+}
+
+/* By way of floats, which are wrong only where one of them is a midpoint of the narrower type: then one by one. */
+static void round_some(enum pe_dtype dtype, const double *x, size_t n, double *rounded)
+{
+    float floats[ROUNDED];
+    uint16_t halves[ROUNDED];
+    for (size_t i = 0; i < n; i++)
+        floats[i] = (float)x[i];
+    bool is_half = dtype == PE_F16 || dtype == PE_BF16;
+    if (is_half && (dtype == PE_F16 ? pe_f16_narrow : pe_bf16_narrow)(floats, n, halves)) {
+        pe_convert(dtype, halves, PE_F64, x, n);
+        pe_convert(PE_F64, rounded, dtype, halves, n);
+        return;
+    }
+    if (is_half)
+        (dtype == PE_F16 ? pe_kernels()->of_f16 : pe_kernels()->of_bf16)(halves, n, floats);
+    for (size_t i = 0; i < n; i++)
+        rounded[i] = (double)floats[i];
+}
+
+void pe_round_all(enum pe_dtype dtype, const double *x, size_t n, double *rounded)
+{
+    for (size_t i = 0; dtype != PE_F64 && i < n; i += ROUNDED)
+        round_some(dtype, x + i, n - i < ROUNDED ? n - i : ROUNDED, rounded + i);
+    if (dtype == PE_F64)
+        memcpy(rounded, x, n * sizeof *x);
 }
 
 double pe_sum(const double *x, size_t n)

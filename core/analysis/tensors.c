@@ -33,12 +33,21 @@ static void set_shape(const struct pe_analysis *study, struct pe_study_tensor *t
         t->metric->shape(study, subject, (size_t)(t->row - t->metric->info.tensors), &t->rank, t->shape);
 }
 
+static size_t count(const struct pe_study_tensor *t)
+{
+    size_t n = 1;
+    for (unsigned axis = 0; axis < t->rank; axis++)
+        n *= (size_t)t->shape[axis];
+    return n;
+}
+
 static void add_tensor(struct pe_analysis *study, size_t entry, const struct pe_metric *metric, size_t i)
 {
     struct pe_study_tensor *t = &study->tensors[study->n_tensors++];
     *t = (struct pe_study_tensor){.row = &metric->info.tensors[i], .metric = metric, .entry = entry};
     snprintf(t->name, sizeof t->name, "%s.%zu", t->row->name, entry);
     set_shape(study, t);
+    study->n_tensors -= count(t) == 0; /* the metric has no such tensor for this configuration */
 }
 
 static void add_of_metric(struct pe_analysis *study, size_t entry, size_t m, const char *name)
@@ -100,14 +109,6 @@ enum pe_status pe_study_tensors(struct pe_analysis *study, struct pe_error *err)
 }
 
 /* ---- Memory ---- */
-
-static size_t count(const struct pe_study_tensor *t)
-{
-    size_t n = 1;
-    for (unsigned axis = 0; axis < t->rank; axis++)
-        n *= (size_t)t->shape[axis];
-    return n;
-}
 
 double pe_study_tensor_bytes(const struct pe_analysis *study)
 {

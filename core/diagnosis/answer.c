@@ -2,6 +2,7 @@
 #include "core/diagnosis/answer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- The candidates ---- */
 
@@ -173,11 +174,25 @@ static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
 
 static const char *const verdicts[] = {"exact", "rounding", "near", "none", "none"};
 
+/* The resolved configuration. Of a rotated tensor only tables were asked for, in a form of our own. */
+static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
+{
+    const struct pe_value *config = pe_plan_config(c->model->plan);
+    struct pe_node *copy = pe_put_object(node, "config");
+    for (size_t i = 0; i < config->object.n; i++) {
+        const struct pe_field *field = &config->object.fields[i];
+        if (d->evidence.kind->id == PE_OF_ROTATED && strcmp(field->name, "form") == 0)
+            pe_put_string(copy, "form", "pairs");
+        else
+            pe_put_value(copy, field->name, &field->value);
+    }
+}
+
 static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
                                     struct pe_error *err)
 {
     struct pe_node *node = pe_put_object(list, NULL);
-    pe_put_value(node, "config", pe_plan_config(c->model->plan));
+    put_config(d, c, node);
     put_sequence(d, c, node);
     put_transforms(&c->edit.transforms, node);
     put_codes(&c->kept.h, node);

@@ -165,6 +165,25 @@ typedef void pe_products_f32_fn(size_t m, size_t first, size_t n, size_t k, floa
 typedef void pe_products_f64_fn(size_t m, size_t first, size_t n, size_t k, double scale, const double *a,
                                 size_t a_stride, const double *panels, double *c, size_t c_stride);
 
+/* Rows compared with rows, in doubles. c[i, j] = sum over x < k of (a_ix - b_jx)^2, added to what is there if `adds`,
+ * for rows a [m, k] and n rows b, which stand in panels; columns up to the next multiple of a panel are written too.
+ * An element is the same whatever m and n are; its last bits may differ between instruction sets, as those of
+ * products. */
+typedef void pe_apart_f64_fn(size_t m, size_t n, size_t k, const double *a, size_t a_stride, const double *panels,
+                             bool adds, double *c, size_t c_stride);
+
+/* The smallest; infinity for n = 0; unspecified if there is a NaN. */
+typedef double pe_least_f64_fn(const double *x, size_t n);
+
+/* sum[i] += x[i], and least[i] and most[i] are the smallest and largest so far. */
+typedef void pe_tally_f64_fn(const double *x, size_t n, double *sum, double *least, double *most);
+
+/* The sum of a[i]·b[i]; its last bits may differ between instruction sets. */
+typedef double pe_dot_f64_fn(const double *a, const double *b, size_t n);
+
+/* A turn of two rows in their plane: x = c·x + s·y, y = c·y - s·x. */
+typedef void pe_plane_f64_fn(double *x, double *y, size_t n, double c, double s);
+
 /* Is one of n floats the midpoint between two numbers of f16, or of bf16? */
 typedef bool pe_middles_fn(const float *from, size_t n);
 
@@ -217,6 +236,11 @@ enum { PE_LINES_SLACK = 64 };
     K(pack_f64, pe_pack_f64_fn)                                                                                        \
     K(products_f32, pe_products_f32_fn)                                                                                \
     K(products_f64, pe_products_f64_fn)                                                                                \
+    K(apart_f64, pe_apart_f64_fn)                                                                                      \
+    K(least_f64, pe_least_f64_fn)                                                                                      \
+    K(tally_f64, pe_tally_f64_fn)                                                                                      \
+    K(dot_f64, pe_dot_f64_fn)                                                                                          \
+    K(plane_f64, pe_plane_f64_fn)                                                                                      \
     K(middles_f16, pe_middles_fn)                                                                                      \
     K(middles_bf16, pe_middles_fn)                                                                                     \
     K(windows, pe_windows_fn)                                                                                          \

@@ -155,6 +155,18 @@ static inline vd product_minus(vd a, vd b, vd c)
 #endif
 }
 
+/* a·b + c, likewise. */
+static inline vd product_plus(vd a, vd b, vd c)
+{
+#if defined(__AVX512F__)
+    return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    return a * b + c;
+#endif
+}
+
 /* a·b - p for p = a·b rounded: what the rounding lost, exactly. With a fused operation, or by Dekker's splits; the
  * value is the same. */
 static inline vd product_error(vd a, vd b, vd p)

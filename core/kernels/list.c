@@ -21,18 +21,6 @@ typedef float vf2 __attribute__((vector_size(2 * LANES * sizeof(float))));
 
 /* ---- Operations the language lacks ---- */
 
-/* a·b + c, rounded once where the machine can. */
-static inline vd product_plus(vd a, vd b, vd c)
-{
-#if defined(__AVX512F__)
-    return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
-#elif defined(__AVX2__) && defined(__FMA__)
-    return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
-#else
-    return a * b + c;
-#endif
-}
-
 /* yes where q is odd. */
 static inline vd if_odd(vi q, vd yes, vd no)
 {

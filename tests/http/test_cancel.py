@@ -48,6 +48,7 @@ HEAVY = {
     "samples of attention rows": lambda: post_parts(
         {"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["output"], "slice": [[None, None], [None, None, 128], [None, None, 64]]},
         q=heads((1, 65536, 64)), k=heads((1, 65536, 64)), v=heads((1, 65536, 64))),
+    "analysis": lambda: post(json.dumps({"scheme": "sinusoidal", "dim": 1024, "len": 16384, "metrics": ["unique"]}).encode(), "/analyze"),
     "picture": ask(scheme="alibi", num_heads=1, len=8192, outputs=["bias"], format="png"),
     "picture of long rows": ask(scheme="floater", len=2500, dim=512, seed=0, format="png"),
     "numbers of a long text": lambda: post(b'{"scheme":"rope","head_dim":2,"positions":[' + b"0.125," * 20_000_000 + b"0]}"),

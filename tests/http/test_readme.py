@@ -35,6 +35,13 @@ def folder(tmp_path):
     """A folder with the files that the commands send."""
     for name in ("q", "k", "v"):
         np.save(tmp_path / f"{name}.npy", np.ones((1, 2, 8, 64), "f4"))
+    first, second = np.ones((8, 32), "f4"), np.ones((8, 32), "f4")  # q turned as the layout half pairs channels
+    angles = np.outer(np.arange(8), 10000.0 ** (-np.arange(32) / 32))
+    turned = np.hstack([first * np.cos(angles) - second * np.sin(angles), second * np.cos(angles) + first * np.sin(angles)])
+    np.save(tmp_path / "q_out.npy", np.broadcast_to(turned.astype("f4"), (1, 2, 8, 64)))
+    np.save(tmp_path / "cos.npy", np.cos(np.outer(np.arange(8), 500000.0 ** (-np.arange(64) / 64))).astype("f4"))
+    np.save(tmp_path / "sin.npy", np.sin(np.outer(np.arange(8), 500000.0 ** (-np.arange(64) / 64))).astype("f4"))
+    np.save(tmp_path / "encoding.npy", np.hstack([np.sin(angles), np.cos(angles)]).astype("f4"))
     pair = {"q": np.ones((1, 2, 8, 64), "f4"), "k": np.ones((1, 1, 8, 64), "f4")}
     np.savez(tmp_path / "qk.npz", **pair)
     (tmp_path / "qk.safetensors").write_bytes(safetensors_reader.dumps(pair))

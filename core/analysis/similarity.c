@@ -1,0 +1,357 @@
+/* similarity: dot products of rows by their distance: whether they depend on the distance only, and how they fall.
+ *
+ *     s[j, d] = r_{j+d} · r_j,   similarity[d] = mean over j of s,   spread[d] = max over j - min over j
+ *     xpos:  s[d] = sum over c of a^2 zeta_c^(d/scale_base) cos(d w_c): a query's scale times a key's, any j
+ *
+ * The Gram matrix is computed in blocks above its diagonal, and each row of a block is added to the distances that it
+ * covers. */
+#include "core/analysis/pairing.h"
+#include "core/kernels/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whole tiles of products and whole panels; small, as half of the blocks on the diagonal is not used. A chunk of
+ * channels of a block takes about a millisecond. */
+enum { BLOCK = 144, CHUNK = 512 };
+
+struct products {
+    const struct pe_rows *rows;
+    double *panels;             /* of a block of queries: [chunks, channels of a chunk, BLOCK] */
+    double *block, *more;       /* [BLOCK, BLOCK]: rows are keys, columns queries; those of a further chunk */
+    double *part;               /* [2 BLOCK]: sums of one block by distance, so that long sums are sums of sums */
+    double *sum, *least, *most; /* [n] */
+    double *values;             /* [n]: of one distance */
+    double *gram;               /* [n, n] or NULL */
+};
+
+/* ---- Blocks ---- */
+
+static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
+
+static void pack(const struct products *p, size_t i0, size_t n)
+{
+    size_t dim = p->rows->dim;
+    for (size_t x = 0; x < dim && !pe_is_cancelled(); x += CHUNK)
+        pe_kernels()->pack_f64(p->rows->at + i0 * dim + x, dim, n, at_most(dim - x, CHUNK), p->panels + BLOCK * x);
+}
+
+/* Products of m keys with the n queries in panels. */
+static void multiply(const struct products *p, size_t j0, size_t m, size_t n)
+{
+    size_t dim = p->rows->dim;
+    for (size_t x = 0; x < dim && !pe_is_cancelled(); x += CHUNK) {
+        double *to = x ? p->more : p->block;
+        pe_kernels()->products_f64(m, 0, n, at_most(dim - x, CHUNK), 1, p->rows->at + j0 * dim + x, dim,
+                                   p->panels + BLOCK * x, to, BLOCK);
+        if (x)
+            pe_kernels()->add_f64(p->block, p->more, m * BLOCK, 1);
+    }
+}
+
+static void copy_to_gram(const struct products *p, size_t j0, size_t m, size_t i0, size_t n)
+{
+    for (size_t j = 0; j < m; j++)
+        for (size_t i = i0 + n > j0 + j && i0 < j0 + j ? j0 + j - i0 : 0; i < n; i++)
+            p->gram[(i0 + i) * p->rows->n + j0 + j] = p->gram[(j0 + j) * p->rows->n + i0 + i] = p->block[j * BLOCK + i];
+}
+
+/* Distances of the block's numbers count from first: that of its lower left corner, or 0 on the diagonal. */
+static void tally(struct products *p, size_t j0, size_t m, size_t i0, size_t n)
+{
+    size_t first = i0 > j0 ? i0 - j0 - (m - 1) : 0, last = i0 + n - 1 - j0;
+    memset(p->part, 0, 2 * BLOCK * sizeof *p->part);
+    for (size_t j = 0; j < m; j++) {
+        size_t from = i0 > j0 ? 0 : j, d = i0 + from - (j0 + j); /* no query before the key */
+        if (from < n)
+            pe_kernels()->tally_f64(p->block + j * BLOCK + from, n - from, p->part + d - first, p->least + d,
+                                    p->most + d);
+    }
+    for (size_t d = first; d <= last; d++)
+        p->sum[d] += p->part[d - first];
+}
+
+static void add_block(struct products *p, size_t j0, size_t i0, size_t n)
+{
+    size_t m = at_most(p->rows->n - j0, BLOCK);
+    multiply(p, j0, m, n);
+    if (pe_was_cancelled())
+        return;
+    tally(p, j0, m, i0, n);
+    if (p->gram)
+        copy_to_gram(p, j0, m, i0, n);
+}
+
+/* From here on sum and most are similarity and spread. */
+static void finish(struct products *p)
+{
+    for (size_t d = 0; d < p->rows->n; d++) {
+        p->sum[d] /= (double)(p->rows->n - d);
+        p->most[d] -= p->least[d];
+    }
+}
+
+static void multiply_all(struct products *p)
+{
+    size_t n = p->rows->n;
+    for (size_t d = 0; d < n; d++) {
+        p->sum[d] = 0;
+        p->least[d] = INFINITY;
+        p->most[d] = -INFINITY;
+    }
+    for (size_t i0 = 0; i0 < n; i0 += BLOCK) {
+        pack(p, i0, at_most(n - i0, BLOCK));
+        for (size_t j0 = 0; j0 <= i0 && !pe_was_cancelled(); j0 += BLOCK)
+            add_block(p, j0, i0, at_most(n - i0, BLOCK));
+    }
+    finish(p);
+}
+
+/* ---- xPos ---- */
+
+/* zeta^(d/scale_base) for all distances: the scale of a sequence that begins at its centre. */
+static enum pe_status plan_scale(struct pe_analysis *study, const struct pe_subject *subject, struct pe_plan **plan,
+                                 struct pe_error *err)
+{
+    static const char *const outputs[] = {"scale"};
+    struct pe_field overrides[] = {{"len", {.kind = PE_INTEGER, .integer = (int64_t)subject->rows.n}},
+                                   {"center", {.kind = PE_INTEGER, .integer = 0}}};
+    struct pe_variant variant = {PE_ENCODE, PE_F64, overrides, 2, outputs, 1, 0};
+    return pe_subject_plan(study, subject, &variant, plan, err);
+}
+
+/* The product at one distance from the two rows of cosines and sines, and the scale or its reciprocal. */
+static double scaled_product(const struct pe_rows *rows, size_t d, const double *scale, bool is_reciprocal)
+{
+    size_t n_pairs = rows->dim / 2;
+    const double *x = rows->at + d * rows->dim, *y = rows->at;
+    double sum = 0;
+    for (size_t c = 0; c < n_pairs; c++) {
+        double turn = x[c] * y[c] + x[n_pairs + c] * y[n_pairs + c];
+        sum += is_reciprocal ? turn / scale[c] : turn * scale[c];
+    }
+    return sum;
+}
+
+/* A key after its query has the reciprocal scale. */
+static void spread_gram(const struct products *p, const double *after)
+{
+    size_t n = p->rows->n;
+    for (size_t i = 0; i < n && !pe_is_cancelled(); i++)
+        for (size_t j = 0; j < n; j++)
+            p->gram[i * n + j] = j <= i ? p->sum[i - j] : after[j - i];
+}
+
+static enum pe_status multiply_scaled(struct pe_analysis *study, const struct pe_subject *subject, struct products *p,
+                                      struct pe_error *err)
+{
+    struct pe_plan *plan;
+    enum pe_status status = plan_scale(study, subject, &plan, err);
+    if (status)
+        return status;
+    size_t n_pairs = p->rows->dim / 2;
+    for (size_t d = 0; d < p->rows->n && !pe_is_cancelled(); d++) {
+        pe_fill(plan, 0, d * n_pairs, n_pairs, p->block);
+        p->sum[d] = scaled_product(p->rows, d, p->block, false);
+        p->values[d] = p->gram ? scaled_product(p->rows, d, p->block, true) : 0;
+        p->most[d] = 0;
+    }
+    pe_plan_free(plan);
+    if (p->gram)
+        spread_gram(p, p->values);
+    return PE_OK;
+}
+
+/* ---- The metric ---- */
+
+static const struct pe_text details[] = {
+    {"Similarity depends on the distance only, up to {value}: it is {peak} at distance 0 and least, {minimum.value}, "
+     "at {minimum.distance}.",
+     "相似度只取决于距离（偏差不超过 {value}）：距离 0 处为 {peak}，距离 {minimum.distance} 处最小，为 "
+     "{minimum.value}。"},
+    {"Similarity depends on the position too: at distance {witness.distance} it differs by {value} between the queries "
+     "{witness.rows}.",
+     "相似度还与位置有关：距离为 {witness.distance} 时，查询 {witness.rows} 之间相差 {value}。"},
+};
+enum { BY_DISTANCE, BY_POSITION };
+
+static double largest_magnitude(const double *x, size_t n)
+{
+    double largest = 0;
+    for (size_t i = 0; i < n; i++)
+        largest = fmax(largest, fabs(x[i]));
+    return largest;
+}
+
+/* The queries of the least and the largest product at this distance. */
+static void put_witness(const struct products *p, size_t d, double largest, struct pe_node *out)
+{
+    const struct pe_rows *rows = p->rows;
+    size_t n = rows->n - d;
+    for (size_t j = 0; j < n && (j % 16 || !pe_is_cancelled()); j++)
+        p->values[j] = pe_kernels()->dot_f64(rows->at + (j + d) * rows->dim, rows->at + j * rows->dim, rows->dim);
+    struct pe_node *witness = pe_put_object(out, "witness");
+    pe_put_integer(witness, "distance", (int64_t)d);
+    pe_put_two_rows(witness, rows, d + pe_first_extreme(p->values, n, -1, largest),
+                    d + pe_first_extreme(p->values, n, 1, largest));
+}
+
+static void put_rise(const double *means, size_t n, double largest, struct pe_node *out)
+{
+    size_t d = 1;
+    while (d < n && !(means[d] - means[d - 1] > PE_NOISE * largest))
+        d++;
+    if (d < n)
+        pe_put_integer(out, "rises_at", (int64_t)d);
+    else
+        pe_put_null(out, "rises_at");
+}
+
+static void put(const struct pe_analysis *study, const struct products *p, struct pe_node *out)
+{
+    size_t n = p->rows->n;
+    double largest = largest_magnitude(p->sum, n), value = largest_magnitude(p->most, n);
+    bool is_noise = value <= PE_NOISE * largest;
+    pe_put_real(out, "value", value);
+    if (is_noise)
+        pe_put_null(out, "witness");
+    else
+        put_witness(p, pe_first_extreme(p->most, n, 1, largest), largest, out);
+    pe_put_real(out, "peak", p->sum[0]);
+    struct pe_node *minimum = pe_put_object(out, "minimum");
+    pe_put_integer(minimum, "distance", (int64_t)pe_first_extreme(p->sum, n, -1, largest));
+    pe_put_real(minimum, "value", pe_kernels()->least_f64(p->sum, n));
+    put_rise(p->sum, n, largest, out);
+    pe_put_detail(out, study->request->lang, &details[is_noise ? BY_DISTANCE : BY_POSITION]);
+}
+
+static bool is_scaled(const struct pe_subject *subject) { return subject->plan->scheme->magnitude != NULL; }
+
+/* Numbers of all but [n]. */
+static size_t count_blocks(const struct pe_subject *subject) { return (2 * BLOCK + 2) * BLOCK + subject->dim * BLOCK; }
+
+static enum pe_status allocate(struct pe_analysis *study, const struct pe_subject *subject, struct products *p,
+                               struct pe_error *err)
+{
+    size_t n = subject->rows.n, blocks = count_blocks(subject);
+    double *room = malloc((blocks + 4 * n) * sizeof *room);
+    if (!room)
+        return pe_no_memory(err);
+    *p = (struct products){.rows = &subject->rows, .block = room};
+    p->more = p->block + BLOCK * BLOCK;
+    p->part = p->more + BLOCK * BLOCK;
+    p->panels = p->part + 2 * BLOCK;
+    p->sum = room + blocks;
+    p->least = p->sum + n;
+    p->most = p->least + n;
+    p->values = p->most + n;
+    p->gram = pe_study_tensor(study, subject, "gram");
+    return PE_OK;
+}
+
+static void copy_tensor(struct pe_analysis *study, const struct pe_subject *subject, const char *name, const double *x)
+{
+    double *tensor = pe_study_tensor(study, subject, name);
+    if (tensor)
+        memcpy(tensor, x, subject->rows.n * sizeof *x);
+}
+
+static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
+                              struct pe_error *err)
+{
+    struct products p = {.rows = NULL};
+    struct pe_rows paired = {0};
+    enum pe_status status = allocate(study, subject, &p, err);
+    if (status)
+        return status;
+    if (pe_pairing_is_other(study, subject)) {
+        status = pe_pairing_rows(study, subject, &paired, err);
+        p.rows = &paired;
+    }
+    if (!status && is_scaled(subject))
+        status = multiply_scaled(study, subject, &p, err);
+    else if (!status)
+        multiply_all(&p);
+    if (!status && !pe_was_cancelled()) {
+        copy_tensor(study, subject, "similarity", p.sum);
+        copy_tensor(study, subject, "spread", p.most);
+        put(study, &p, out);
+    }
+    pe_rows_drop(&paired);
+    free(p.block);
+    return status;
+}
+
+/* ---- The row ---- */
+
+static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
+{
+    (void)study;
+    return subject->is_run && subject->n_rows > 0 && subject->family <= PE_ROTARY;
+}
+
+static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
+{
+    double n = (double)subject->n_rows, dim = (double)subject->dim;
+    cost->work = n * n * dim / 2;
+    cost->bytes = (4 * n + (double)count_blocks(subject)) * sizeof(double);
+    cost->bytes += pe_pairing_is_other(study, subject) ? n * dim * sizeof(double) : 0;
+}
+
+enum tensor { SIMILARITY, SPREAD, GRAM };
+
+static void shape(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,
+                  uint64_t *shape)
+{
+    (void)study;
+    *rank = i == GRAM ? 2 : 1;
+    shape[0] = shape[1] = subject->n_rows;
+}
+
+static const struct pe_output_row tensors[] = {
+    [SIMILARITY] = {.name = "similarity",
+                    .shape = "n",
+                    .row_axes = 1,
+                    .dtype = PE_F64,
+                    .about = {"similarity", "相似度", "mean dot product of two rows by their distance",
+                              "相同距离的两行点积的平均值"}},
+    [SPREAD] = {.name = "spread",
+                .shape = "n",
+                .row_axes = 1,
+                .dtype = PE_F64,
+                .about = {"spread", "离散幅度",
+                          "largest less smallest dot product at each distance: 0 if only the distance counts",
+                          "每个距离上点积的最大值减最小值：只取决于距离时为 0"}},
+    [GRAM] = {.name = "gram",
+              .shape = "n,n",
+              .row_axes = 1,
+              .dtype = PE_F64,
+              .on_request = true,
+              .about = {"Gram matrix", "Gram 矩阵", "dot products of all pairs of rows: queries by keys",
+                        "所有行两两的点积：查询乘键"}},
+    {.name = NULL},
+};
+
+const struct pe_metric pe_metric_similarity;
+const struct pe_metric pe_metric_similarity = {
+    .info =
+        {
+            .name = "similarity",
+            .about = {"similarity", "相似度",
+                      "dot products of rows by distance, and whether anything but the distance counts",
+                      "各行点积随距离的变化，以及点积是否只取决于距离"},
+            .applies_to = {"absolute and rotary schemes at consecutive positions of one axis",
+                           "单轴连续位置上的绝对方案和旋转方案"},
+            .params = "pairing|other_base",
+            .work = "n^2 D / 2",
+            .tensors = tensors,
+            .details = details,
+            .n_details = sizeof details / sizeof details[0],
+        },
+    .needs_rows = true,
+    .applies = applies,
+    .check = pe_pairing_check,
+    .cost = cost,
+    .shape = shape,
+    .compute = compute,
+};

@@ -1,0 +1,162 @@
+/* step: the distance from a row to the next one. A smooth encoding has small steps of one size.
+ *
+ *     step[i] = sqrt(sum over c of (r_{i+1,c} - r_ic)^2),   value = max over i of step[i]
+ *
+ * On a grid the next row is the next along the last axis. A bias has a row for each distance, nearest first, and its
+ * step is to the next distance nearer to 0 on the same side. */
+#include "core/analysis/internal.h"
+
+#include <stdlib.h>
+
+static double apart(const struct pe_rows *rows, size_t i, size_t j)
+{
+    const double *a = rows->at + i * rows->dim, *b = rows->at + j * rows->dim;
+    double sum = 0;
+    for (size_t c = 0; c < rows->dim; c++)
+        sum += (a[c] - b[c]) * (a[c] - b[c]);
+    return sqrt(sum);
+}
+
+/* The row before row i on its side of 0, to which 0 itself belongs; i: there is none. */
+static size_t nearer(const struct pe_rows *rows, size_t i)
+{
+    for (size_t j = i; j-- > 0;)
+        if (rows->distance[j] * rows->distance[i] >= 0)
+            return j;
+    return i;
+}
+
+/* Step i is from row before(i) to row i + 1; i + 1: there is none. */
+static size_t before(const struct pe_subject *subject, size_t i)
+{
+    const struct pe_sequence *seq = &subject->plan->seq;
+    if (subject->rows.distance)
+        return nearer(&subject->rows, i + 1);
+    bool begins_line = seq->n_grid && (i + 1) % seq->grid[seq->n_grid - 1] == 0;
+    return begins_line ? i + 1 : i;
+}
+
+static void fill(const struct pe_subject *subject, double *step)
+{
+    for (size_t i = 0; i + 1 < subject->rows.n && (i % 64 || !pe_is_cancelled()); i++) {
+        size_t from = before(subject, i);
+        step[i] = from > i ? (double)NAN : apart(&subject->rows, from, i + 1);
+    }
+}
+
+static const struct pe_text details[] = {
+    {"The largest step between neighbouring rows is {value}, between rows {witness.rows}; the mean is {mean}, the "
+     "smallest {min}.",
+     "相邻行之间的最大步长为 {value}（第 {witness.rows} 行），平均 {mean}，最小 {min}。"},
+    {"The largest step between neighbouring distances is {value}, between {witness.distances}; the mean is {mean}, "
+     "the smallest {min}.",
+     "相邻距离之间的最大步长为 {value}（距离 {witness.distances}），平均 {mean}，最小 {min}。"},
+    {"Neighbouring rows do not differ: the largest step is {value}.", "相邻行没有差别：最大步长为 {value}。"},
+    {"No row has a neighbour.", "没有任何一行有相邻行。"},
+};
+enum { OF_ROWS, OF_DISTANCES, EQUAL, ALONE };
+
+static void put_nothing(struct pe_node *out)
+{
+    static const char *const names[] = {"value", "witness", "mean", "min"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        pe_put_null(out, names[i]);
+}
+
+/* kept: the steps that are numbers, n of them. Returns the detail. */
+static size_t put(const struct pe_subject *subject, const double *step, const double *kept, size_t n,
+                  struct pe_node *out)
+{
+    const struct pe_rows *rows = &subject->rows;
+    if (n == 0) {
+        put_nothing(out);
+        return ALONE;
+    }
+    double largest = -INFINITY, least = INFINITY;
+    for (size_t i = 0; i < n; i++) {
+        largest = fmax(largest, kept[i]);
+        least = fmin(least, kept[i]);
+    }
+    size_t at = pe_first_extreme(step, rows->n - 1, 1, rows->largest);
+    bool is_noise = largest <= PE_NOISE * rows->largest;
+    pe_put_real(out, "value", largest);
+    if (is_noise)
+        pe_put_null(out, "witness");
+    else if (rows->distance)
+        pe_put_two_rows(pe_put_object(out, "witness"), rows, at + 1, before(subject, at));
+    else
+        pe_put_two_rows(pe_put_object(out, "witness"), rows, before(subject, at), at + 1);
+    pe_put_real(out, "mean", pe_sum(kept, n) / (double)n);
+    pe_put_real(out, "min", least);
+    return is_noise ? EQUAL : rows->distance ? OF_DISTANCES : OF_ROWS;
+}
+
+static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
+                              struct pe_error *err)
+{
+    size_t n = subject->rows.n - 1, kept = 0;
+    double *tensor = pe_study_tensor(study, subject, "step"), *step = malloc((2 * n + 1) * sizeof *step);
+    if (!step)
+        return pe_no_memory(err);
+    fill(subject, step);
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(step[i]))
+            step[n + kept++] = step[i];
+    for (size_t i = 0; tensor && i < n; i++)
+        tensor[i] = step[i];
+    pe_put_detail(out, study->request->lang, &details[put(subject, step, step + n, kept, out)]);
+    free(step);
+    return PE_OK;
+}
+
+static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
+{
+    (void)study;
+    return subject->n_rows > 0;
+}
+
+static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
+{
+    (void)study;
+    cost->work = (double)subject->n_rows * (double)subject->dim;
+    cost->bytes = 2 * (double)subject->n_rows * sizeof(double);
+}
+
+static void shape(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,
+                  uint64_t *shape)
+{
+    (void)study;
+    (void)i;
+    *rank = 1;
+    shape[0] = subject->n_rows ? subject->n_rows - 1 : 0;
+}
+
+static const struct pe_output_row tensors[] = {
+    PE_OUTPUT(
+        "step", "n-1", 1, PE_F64, false, NULL, "steps", "步长曲线",
+        "distance of each row to the next; of a bias, of each distance but the first to the next nearer to 0; NaN "
+        "where there is none",
+        "每一行到下一行的距离；对偏置而言，是除第一个距离外每个距离与更靠近 0 的相邻距离之差；没有时为 NaN"),
+    {.name = NULL},
+};
+
+const struct pe_metric pe_metric_step;
+const struct pe_metric pe_metric_step = {
+    .info =
+        {
+            .name = "step",
+            .about = {"step", "步长", "the distance between neighbouring rows: whether the encoding is smooth",
+                      "相邻两行之间的距离，反映编码是否平滑"},
+            .applies_to = {"schemes with rows: absolute, rotary, and biases by distance",
+                           "有行的方案：绝对、旋转以及按距离的偏置"},
+            .work = "n D",
+            .tensors = tensors,
+            .details = details,
+            .n_details = sizeof details / sizeof details[0],
+        },
+    .needs_rows = true,
+    .applies = applies,
+    .cost = cost,
+    .shape = shape,
+    .compute = compute,
+};
