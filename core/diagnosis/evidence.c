@@ -142,6 +142,12 @@ enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err)
 
 static void read_some(const struct pe_tensor *t, bool is_text, uint64_t at, size_t n, double *out)
 {
+    if (t->dtype == PE_F32) { /* the common dtype, which every comparison reads whole */
+        const float *from = (const float *)t->data + at;
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)from[i];
+        return;
+    }
     pe_convert(PE_F64, out, t->dtype, (const char *)t->data + at * pe_dtype_size(t->dtype), n);
     for (size_t i = 0; is_text && i < n; i++)
         out[i] = (double)(float)out[i];

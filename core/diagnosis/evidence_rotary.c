@@ -203,6 +203,13 @@ static enum pe_status prepare_rotor(struct pe_model *m, struct pe_error *err)
     return PE_OK;
 }
 
+void pe_rotated_channels(const struct pe_model *m, uint64_t col0, size_t n, double *out)
+{
+    const struct rotor *r = m->state;
+    for (size_t j = 0; j < n; j++)
+        out[j] = r->pair[col0 + j] >= 0;
+}
+
 static void exchange(double *row, size_t n)
 {
     for (size_t c = 0; c < n; c++) {
@@ -255,13 +262,11 @@ static void fill_rotated(const struct pe_model *m, size_t t, uint64_t row, uint6
 static void phases_of_rotated(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     const struct rotor *r = m->state;
+    double of_pairs[PE_HEAD_DIM_MAX / 2];
     (void)t;
-    for (size_t j = 0; j < n; j++) {
-        int c = r->pair[col0 + j];
-        out[j] = 0;
-        if (c >= 0)
-            pe_wave_phases(m, row % m->d->belief.n, (uint64_t)c, 1, &out[j]);
-    }
+    pe_wave_phases(m, row % m->d->belief.n, 0, m->n_columns / 2, of_pairs);
+    for (size_t j = 0; j < n; j++)
+        out[j] = r->pair[col0 + j] >= 0 ? of_pairs[r->pair[col0 + j]] : 0;
 }
 
 const struct pe_evidence_kind pe_evidence_rotated = {.id = PE_OF_ROTATED,

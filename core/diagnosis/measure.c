@@ -548,16 +548,22 @@ bool pe_agrees(const struct pe_reading *r, const double *w, double stride, doubl
     return true;
 }
 
-bool pe_agrees_roughly(const struct pe_reading *r, const double *w)
+double pe_recipe_tolerance(const struct pe_model *m)
 {
-    size_t near = 0, known = 0;
-    for (size_t k = 0; k < r->n_waves; k++) {
-        if (!isfinite(r->step[k]))
-            continue;
-        known++;
-        near += fabs(wrap(r->step[k] - w[k])) <= 16 * r->error[k] + 0.02 * fabs(w[k]);
+    switch (m->transforms.recipe) {
+    case PE_RECIPE_BF16_INV_FREQ: return 0x1p-8;
+    case PE_RECIPE_F16_INV_FREQ: return 0x1p-10;
+    case PE_RECIPE_BF16: return 0x1p-4;
+    case PE_RECIPE_NONE:
+    case PE_RECIPE_F32: break;
     }
-    return known > 0 && 4 * near >= 3 * known;
+    return 0x1p-20;
+}
+
+double pe_model_stride(const struct pe_model *m)
+{
+    const struct pe_positions *p = &m->plan->seq.k[0];
+    return p->n > 1 ? pe_position_at(p, 1) - pe_position_at(p, 0) : 1;
 }
 
 double pe_shortest_decimal(double x, double tolerance)

@@ -52,8 +52,10 @@ struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const 
  * frequencies may be off, as those of 16 bits are. */
 bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative);
 
-/* The same with tolerances so wide that noise does not matter: was a fit of them a fit at all? */
-bool pe_agrees_roughly(const struct pe_reading *r, const double *w);
+/* How far the frequencies of a model's recipe may be off, relatively. */
+double pe_recipe_tolerance(const struct pe_model *model);
+/* Positions from row 0 to row 1 of a model on one axis. */
+double pe_model_stride(const struct pe_model *model);
 
 /* The decimal with the fewest digits within a relative tolerance of x. */
 double pe_shortest_decimal(double x, double tolerance);

@@ -189,19 +189,6 @@ static void level_one(struct search *s)
 
 /* ---- Ladders that the phases allow ---- */
 
-/* How far the frequencies of a recipe may be off. */
-static double tolerance_of(enum pe_recipe recipe)
-{
-    switch (recipe) {
-    case PE_RECIPE_BF16_INV_FREQ: return 0x1p-8;
-    case PE_RECIPE_F16_INV_FREQ: return 0x1p-10;
-    case PE_RECIPE_BF16: return 0x1p-4;
-    case PE_RECIPE_NONE:
-    case PE_RECIPE_F32: break;
-    }
-    return 0x1p-20;
-}
-
 /* The evidence as seen under some faults. */
 struct view {
     const struct pe_reading *reading; /* NULL: it tells nothing, so every ladder is allowed */
@@ -226,9 +213,9 @@ static void see(struct search *s, const struct single *const *faults, unsigned n
                 struct view *view)
 {
     bool is_run = m->plan->seq.n_axes == 1 && s->d->belief.n > 1;
-    *view = (struct view){.relative = tolerance_of(m->transforms.recipe), .same_ladders = true};
+    *view = (struct view){.relative = pe_recipe_tolerance(m), .same_ladders = true};
     view->reading = is_run ? pe_read_waves(s->d, m) : NULL;
-    view->stride = is_run ? pe_position_at(&m->plan->seq.k[0], 1) - pe_position_at(&m->plan->seq.k[0], 0) : 1;
+    view->stride = is_run ? pe_model_stride(m) : 1;
     for (unsigned i = 0; i < n; i++) {
         view->same_ladders &= faults[i]->kind != PE_KIND_WIDTH;
         view->is_stride_free |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_position_stride;
