@@ -14,6 +14,9 @@ enum { PE_ANALYSED_POSITIONS_MAX = 16384 };
 /* Longest length that `extrapolation` looks at. */
 enum { PE_EVAL_LEN_MAX = 65536 };
 
+/* Tensors of one answer, bytes: a Gram matrix of 2896 rows. */
+#define PE_ANALYSIS_TENSORS_MAX (64ULL << 20)
+
 /* Numbers below this share of the largest entry are rounding noise; what is nearer to an extreme than these tolerances
  * is as extreme. */
 #define PE_NOISE 1e-9
