@@ -159,7 +159,6 @@ struct pe_transforms {
     bool sin_cos_swapped, negated, transposed;
     double scaled;     /* 1: not */
     double mask_value; /* in place of -infinity; NaN: not */
-    bool is_turned;           /* its last two axes, exchanged, are what the belief gives: [dim, n] */
     int64_t zero_row;  /* this row is 0 (the position, for every head); -1: none */
     unsigned n_axes;   /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
     unsigned char order[PE_AXES_MAX];

@@ -321,10 +321,11 @@ static void with_ladders(struct search *s, const struct single **faults, unsigne
 }
 
 /* Positions that do not tell the ladder. */
-static bool may_precede_ladder(const struct single *one)
-{
-    return one->kind != PE_KIND_LADDER && !one->is_list;
-}
+static bool may_precede_ladder(const struct single *one) { return one->kind != PE_KIND_LADDER && !one->is_list; }
+
+/* Lists of free numbers explain much alone. Only the slopes of heads are few, so masks and signs are tried with them.
+ */
+static bool stands_alone(const struct single *one) { return one->is_list && one->kind != PE_KIND_BIAS; }
 
 static void level_two(struct search *s)
 {
@@ -334,7 +335,7 @@ static void level_two(struct search *s)
             pair[0] = &s->singles[i];
             pair[1] = &s->singles[j];
             bool has_ladder = pair[0]->kind == PE_KIND_LADDER || pair[1]->kind == PE_KIND_LADDER;
-            if (pair[0]->kind == pair[1]->kind || has_ladder || pair[0]->is_list || pair[1]->is_list)
+            if (pair[0]->kind == pair[1]->kind || has_ladder || stands_alone(pair[0]) || stands_alone(pair[1]))
                 continue;
             struct pe_hypothesis h = combine(pair, 2);
             try(s, &h);
