@@ -69,27 +69,6 @@ static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a,
     return status;
 }
 
-static int compare_errors(const void *a, const void *b)
-{
-    double x = ((const struct pe_kept *)a)->score.max_error, y = ((const struct pe_kept *)b)->score.max_error;
-    return x < y ? -1 : x > y;
-}
-
-/* When nothing is even near: the single faults with the least errors, of different kinds. */
-static enum pe_status add_least_wrong(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
-{
-    struct pe_kept kinds[PE_N_FAULT_KINDS];
-    enum pe_status status = PE_OK;
-    size_t n = 0;
-    for (int kind = 0; kind < PE_KIND_FINDING; kind++)
-        if (d->of_kind[kind].h.n > 0)
-            kinds[n++] = d->of_kind[kind];
-    qsort(kinds, n, sizeof kinds[0], compare_errors);
-    for (size_t i = 0; !status && i < n && a->n < PE_CANDIDATES_MAX; i++)
-        status = add_candidate(d, a, &kinds[i], err);
-    return status;
-}
-
 static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
 {
     enum pe_status status = PE_OK;
@@ -99,8 +78,6 @@ static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, 
     for (size_t i = 0; !status && i < d->n_best; i++)
         if (is_worth_it(a, &d->best[i]))
             status = add_candidate(d, a, &d->best[i], err);
-    if (!status && a->n == 0)
-        status = add_least_wrong(d, a, err);
     qsort(a->candidates, a->n, sizeof a->candidates[0], compare_candidates);
     a->n_shown = count_shown(a);
     return status;
