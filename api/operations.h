@@ -21,6 +21,7 @@ struct api_route {
     const char
         *example; /* a request body that is answered with 200: the OpenAPI document shows it, the tests send it */
     const char *media_type; /* NULL: JSON, or the media types of the formats if it computes */
+    bool has_texts;         /* its answer has texts in the language that lang chooses */
     bool is_open;           /* open to everybody, even if the server requires tokens */
     enum pe_operation_id operation;
 };

@@ -31,10 +31,17 @@ static const struct {
                                                                                     .name = "rope", __VA_ARGS__        \
     }
 
-/* The endpoints that compute nothing; those of the operations come before them (operations.c). */
+#define EXAMPLE_ANALYZE                                                                                                \
+    "{\"scheme\":\"rope\",\"len\":64,\"head_dim\":16,\"metrics\":[\"bounds\"],\"outputs\":[],\"digits\":6}"
+
+/* The endpoints of no operation; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {
-    {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs"},
-    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope"},
+    {"/analyze", GET | POST | QUERY, api_analyze, "compute",
+     .summary = "properties of up to eight encodings: distances, bounds, wavelengths, precision, differences",
+     .example = EXAMPLE_ANALYZE},
+    {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
+     .has_texts = true},
+    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .has_texts = true},
     {"/presets", GET, api_presets, "catalogue", .summary = "public models by name"},
     {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1"},
     {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
@@ -92,6 +99,7 @@ static struct api_route_info route_at(size_t i)
             info.methods[n++] = methods[m].name;
     info.is_protocol = strncmp(route->pattern, "/v2", 3) == 0;
     info.computes = !route->handle;
+    info.has_texts = route->has_texts;
     info.is_open = route->is_open;
     info.keeps_files = route->methods & PUT;
     info.operation = route->operation;

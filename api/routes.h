@@ -7,6 +7,7 @@
 
 /* Any operation. compute.c */
 struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_id operation);
+struct api_reply *api_analyze(const struct api_asked *asked); /* analyze.c */
 struct api_reply *api_schemes(const struct api_asked *asked); /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
@@ -35,6 +36,7 @@ struct api_route_info {
     const char *methods[8]; /* NULL-terminated */
     bool computes;          /* its body is a posenc request */
     bool keeps_files;       /* its PUT stores a file of tensors, its GET returns it */
+    bool has_texts;         /* its answer has texts in the language that the query's lang chooses */
     bool is_open;           /* open to everybody, even if the server requires tokens */
     bool is_protocol;       /* belongs to the Open Inference Protocol */
     enum pe_operation_id operation;

@@ -75,7 +75,7 @@ static void add_type(struct api_text *text, const struct pe_param *row)
 static void add_schema(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, "{\"description\":");
-    api_text_string(text, row->text ? row->text : "");
+    api_text_string(text, row->about.summary);
     add_type(text, row);
     api_text_put(text, "}");
 }
@@ -119,7 +119,7 @@ static void add_inputs(struct api_text *text, const struct pe_input_row *rows, b
     for (; rows && rows->name; rows++) {
         begin_property(text, rows->name, first);
         api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
-        api_text_string(text, rows->text);
+        api_text_string(text, rows->about.summary);
         api_text_put(text, "}");
     }
 }
@@ -154,7 +154,7 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     api_text_put(text, ",\"scheme.");
     api_text_put(text, info->name);
     api_text_put(text, "\":{\"type\":\"object\",\"description\":");
-    api_text_string(text, info->summary);
+    api_text_string(text, info->about.summary);
     api_text_put(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":");
     api_text_string(text, info->name);
     api_text_put(text, "}");
@@ -209,6 +209,18 @@ static const char common_parameters[] =
     "\"description\":\"the request's name in the answer and in the log; without it, or with another, one is made\","
     "\"schema\":{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9._-]{1,128}$\"}}";
 
+/* The members that scheme, parameters, inputs and outputs share. */
+static const char entry_schema[] =
+    ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input or output; label and summary are in "
+    "the language that lang chooses\",\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
+    "\"properties\":{\"name\":{\"type\":\"string\"},\"label\":{\"type\":\"string\",\"description\":\"short name, for a "
+    "control or a heading\"},\"label_zh\":{\"type\":\"string\",\"description\":\"the same in Chinese\"},\"summary\":{"
+    "\"type\":\"string\",\"description\":\"its meaning in one sentence\"},\"summary_zh\":{\"type\":\"string\","
+    "\"description\":\"the same in Chinese\"},\"parameters\":{\"type\":\"array\",\"items\":{\"$ref\":"
+    "\"#/components/schemas/Entry\"}},\"inputs\":{\"type\":\"array\",\"items\":{\"$ref\":"
+    "\"#/components/schemas/Entry\"}},\"outputs\":{\"type\":\"array\",\"items\":{\"$ref\":"
+    "\"#/components/schemas/Entry\"}}}}";
+
 static void add_components(struct api_text *text)
 {
     api_text_put(text, "\"security\":[{},{\"bearer\":[]}],\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":"
@@ -220,6 +232,7 @@ static void add_components(struct api_text *text)
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
     api_text_put(text, problem_schema);
+    api_text_put(text, entry_schema);
     api_text_put(text, "},");
     api_statuses_describe(text);
     api_text_put(text, ",\"parameters\":{");
@@ -271,6 +284,19 @@ static void add_other_responses(struct api_text *text, const struct api_route_in
                        "\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
 }
 
+/* One thing of the catalogue, or a list of them under the path's own name. */
+static void add_catalogue_schema(struct api_text *text, const struct api_route_info *route)
+{
+    static const char entry[] = "{\"$ref\":\"#/components/schemas/Entry\"}";
+    if (route->name)
+        api_text_format(text, "\"schema\":%s", entry);
+    else
+        api_text_format(text,
+                        "\"schema\":{\"type\":\"object\",\"required\":[\"%s\"],\"properties\":{\"%s\":{\"type\":"
+                        "\"array\",\"items\":%s}}}",
+                        route->pattern + 1, route->pattern + 1, entry);
+}
+
 static void add_responses(struct api_text *text, const struct api_route_info *route, const char *method)
 {
     bool computes = route->computes;
@@ -278,6 +304,8 @@ static void add_responses(struct api_text *text, const struct api_route_info *ro
                     route->media_type);
     if (computes)
         api_text_put(text, "\"schema\":{\"$ref\":\"#/components/schemas/Answer\"}");
+    else if (route->has_texts)
+        add_catalogue_schema(text, route);
     api_text_put(text, "}");
     for (size_t i = 0; computes && i < api_n_formats(); i++)
         if (strcmp(api_format_at(i)->media_type, api_json_type) != 0)
@@ -333,7 +361,12 @@ static void add_inference_body(struct api_text *text, const char *example)
         example);
 }
 
-static void add_path_parameters(struct api_text *text, const struct api_route_info *route)
+static const char lang_parameter[] =
+    "{\"name\":\"lang\",\"in\":\"query\",\"description\":\"language of label and summary; default from "
+    "Accept-Language, else en\",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}";
+
+/* Those in the path, and the language. */
+static void add_parameters(struct api_text *text, const struct api_route_info *route)
 {
     static const char *const names[] = {"name", "version"}, *const steps[] = {"{name}", "{version}"};
     const char *const examples[] = {route->name, "1"};
@@ -348,6 +381,8 @@ static void add_path_parameters(struct api_text *text, const struct api_route_in
                         first ? "" : ",", names[i], examples[i]);
         first = false;
     }
+    if (route->has_texts)
+        api_text_format(text, "%s%s", first ? "" : ",", lang_parameter);
     api_text_put(text, "]");
 }
 
@@ -359,8 +394,8 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     api_text_format(text, "\"%s\":{\"summary\":", lower(method));
     api_text_string(text, route->summary);
     api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
-    if (strchr(route->pattern, '{'))
-        add_path_parameters(text, route);
+    if (strchr(route->pattern, '{') || route->has_texts)
+        add_parameters(text, route);
     else if (route->computes && is_get)
         add_query(text, route->operation, route->example);
     if (route->computes && !is_get)

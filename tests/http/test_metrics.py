@@ -173,7 +173,7 @@ def test_every_family(server):
     families = read(page(server))
     for family in families.values():
         check_family(family)
-        assert family.samples or family.name in ("posenc_compute_seconds_total", "posenc_output_bytes_total")
+        assert family.samples or family.name in ("posenc_compute_seconds_total", "posenc_output_bytes_total", "posenc_analysis_seconds")
     assert {
         "posenc_build_info", "posenc_connections", "posenc_in_flight_requests", "posenc_streams", "posenc_queued_jobs", "posenc_waiting_requests", "posenc_workers",
         "posenc_busy_workers", "posenc_worker_busy_seconds_total", "posenc_sent_bytes_total", "posenc_received_bytes_total", "posenc_output_bytes_total",
