@@ -318,7 +318,7 @@ struct pe_diagnosis {
     struct pe_sample sample;
     struct pe_measure *measure; /* measure.c: what the numbers tell, computed when it is asked for */
     struct pe_kept of_belief;
-    struct pe_kept best[PE_BEST_MAX]; /* those that fit or are near, sorted, each signature once; the belief (n = 0) may
+    struct pe_kept best[PE_BEST_MAX]; /* sorted, each signature once; the belief (n = 0) may
                                          be among them */
     size_t n_best;
     struct pe_kept nearest;                   /* the smallest max_error of all */
