@@ -89,6 +89,7 @@ struct api_host {
     uint64_t max_answer;             /* bytes of the tensors of one answer; --max-answer */
     uint64_t max_pictures;           /* bytes of all complete pictures that are not read yet; --buffer-memory */
     uint64_t max_work;               /* multiply-adds of one answer, or other work of the same time; --max-work */
+    uint64_t max_analysis;           /* multiply-adds of one analysis or diagnosis; --max-analysis */
     uint64_t max_memory;             /* bytes that all running requests may use together; --max-memory */
     bool (*take_memory)(uint64_t n); /* reserves n of them; NULL: no limit */
     void (*give_memory)(uint64_t n);
@@ -99,6 +100,10 @@ struct api_host {
     void *self;                                          /* passed to the callbacks */
     bool (*is_ready)(void *self);                        /* for /readyz */
     char *(*metrics_print)(void *self, size_t *n_bytes); /* text of /metrics (freed with free); NULL: no memory */
+    /* The calling thread begins to compute this metric of an analysis, a constant string; NULL: it has ended. And the
+     * number of hypotheses that a diagnosis has tried. NULL: not wanted. */
+    void (*metric_step)(void *self, const char *metric);
+    void (*hypotheses_searched)(void *self, uint64_t n);
 };
 
 /* The rights of the client, as the server has found them. */
@@ -126,7 +131,8 @@ enum api_access {
     TEXT(API_ORIGIN, origin)                                                                                           \
     TEXT(API_ACCESS_METHOD, access_method)       /* Access-Control-Request-Method */                                   \
     TEXT(API_ACCESS_HEADERS, access_headers)     /* Access-Control-Request-Headers */                                  \
-    TEXT(API_INFERENCE_HEADER, inference_header) /* Inference-Header-Content-Length; only /v2 reads it */
+    TEXT(API_INFERENCE_HEADER, inference_header) /* Inference-Header-Content-Length; only /v2 reads it */              \
+    TEXT(API_ACCEPT_LANGUAGE, accept_language)
 
 #define API_TEXT_ID(id, field) id,
 #define API_TEXT_FIELD(id, field) const char *field;

@@ -45,6 +45,9 @@ enum { API_HURRIED_WEIGHTS_MAX = 64 * 1024 };
 /* Outputs that one request may name; no scheme has ten, and no name may appear twice. */
 enum { API_OUTPUTS_MAX = 32 };
 
+/* Tensors of one answer: those outputs, or the curves of eight configurations. */
+enum { API_TENSORS_MAX = 256 };
+
 /* Bytes of one piece of a streamed body: the slowest fill takes half a millisecond, and the piece stays in the
  * second-level cache until it is sent. */
 enum { API_PIECE_BYTES = 512 * 1024 };

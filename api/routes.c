@@ -31,12 +31,26 @@ static const struct {
                                                                                     .name = "rope", __VA_ARGS__        \
     }
 
-/* The endpoints that compute nothing; those of the operations come before them (operations.c). */
+#define EXAMPLE_ANALYZE                                                                                                \
+    "{\"scheme\":\"rope\",\"len\":64,\"head_dim\":16,\"metrics\":[\"bounds\"],\"outputs\":[],\"digits\":6}"
+
+#define EXAMPLE_DIAGNOSE                                                                                               \
+    "{\"scheme\":\"rope\",\"layout\":\"interleaved\",\"offset\":5,\"q\":[[1,2,3,4]],\"q_out\":[[3.160435,1.7975838,"   \
+    "-0.107937716,4.0949593]]}"
+
+/* The endpoints of no operation; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {
-    {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs"},
-    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope"},
-    {"/presets", GET, api_presets, "catalogue", .summary = "public models by name"},
-    {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1"},
+    {"/analyze", GET | POST | QUERY, api_analyze, "compute",
+     .summary = "properties of one to eight encodings: distances, bounds, wavelengths, precision, differences",
+     .example = EXAMPLE_ANALYZE, .component = "Analysis", .answer = "AnalysisAnswer", .instead = "configs"},
+    {"/diagnose", POST, api_diagnose, "compute",
+     .summary = "the configuration that gives a tensor, and what differs from the one believed",
+     .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
+    {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
+     .entry = "Entry"},
+    {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},
+    {"/presets", GET, api_presets, "catalogue", .summary = "public models by name", .entry = "Preset"},
+    {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1", .entry = "Preset"},
     {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
     {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights",
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
@@ -91,7 +105,11 @@ static struct api_route_info route_at(size_t i)
         if (methods[m].method & route->methods)
             info.methods[n++] = methods[m].name;
     info.is_protocol = strncmp(route->pattern, "/v2", 3) == 0;
-    info.computes = !route->handle;
+    info.computes = !route->handle || route->component;
+    info.component = route->handle ? route->component : api_operations[route->operation].component;
+    info.answer = route->answer ? route->answer : "Answer";
+    info.instead = route->instead;
+    info.entry = route->entry;
     info.is_open = route->is_open;
     info.keeps_files = route->methods & PUT;
     info.operation = route->operation;
@@ -210,7 +228,8 @@ static bool check_length(const struct api_host *host, uint64_t n, struct api_pro
 static bool check_json(const struct api_host *host, const struct api_call *call, const struct api_route *route,
                        uint64_t n, struct api_problem *problem)
 {
-    bool is_json = !route->handle && n != API_LENGTH_UNKNOWN && api_input_is_json(call->content_type);
+    bool is_json =
+        (!route->handle || route->component) && n != API_LENGTH_UNKNOWN && api_input_is_json(call->content_type);
     return !is_json || api_json_check_size(host->max_json, n, "", problem);
 }
 

@@ -7,7 +7,9 @@
 
 /* Any operation. compute.c */
 struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_id operation);
-struct api_reply *api_schemes(const struct api_asked *asked); /* catalogue.c */
+struct api_reply *api_analyze(const struct api_asked *asked);  /* analyze.c */
+struct api_reply *api_diagnose(const struct api_asked *asked); /* diagnose.c */
+struct api_reply *api_schemes(const struct api_asked *asked);  /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
 struct api_reply *api_preset(const struct api_asked *asked);
@@ -33,10 +35,15 @@ struct api_route_info {
     const char *example;    /* a request as JSON; NULL: it takes none */
     const char *media_type; /* of the answer, for an endpoint that computes nothing */
     const char *methods[8]; /* NULL-terminated */
-    bool computes;          /* its body is a posenc request */
+    bool computes;          /* its body is a posenc request, with the fields of */
+    const char *component;  /* this schema; NULL: none */
+    const char *answer;     /* and its JSON answer is of this one */
+    const char *instead;    /* the field that may stand instead of a scheme; NULL: none, "": it needs no scheme */
     bool keeps_files;       /* its PUT stores a file of tensors, its GET returns it */
-    bool is_open;           /* open to everybody, even if the server requires tokens */
-    bool is_protocol;       /* belongs to the Open Inference Protocol */
+    const char *entry; /* its answer consists of entries of this schema, with texts in the language that the query's
+                          lang chooses; NULL: it has no such texts */
+    bool is_open;      /* open to everybody, even if the server requires tokens */
+    bool is_protocol;  /* belongs to the Open Inference Protocol */
     enum pe_operation_id operation;
 };
 struct api_routes {

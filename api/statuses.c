@@ -20,7 +20,8 @@ const struct api_status api_statuses[] = {
     {414, "URI Too Long", "the request line passes its limit", AT(ALL)},
     {415, "Unsupported Media Type", "a content type or coding that is not read", AT(BODIES)},
     {416, "Range Not Satisfiable", "Range begins after the end", AT(RANGES)},
-    {422, "Unprocessable Content", "a request that can be read and is not valid", AT(BODIES) | AT(REQUESTS)},
+    {422, "Unprocessable Content", "a request that can be read and is not valid",
+     AT(BODIES) | AT(REQUESTS) | AT(TEXTS)},
     {429, "Too Many Requests", "the token's quota or --max-streams is used up: Retry-After", AT(CLOSED)},
     {431, "Request Header Fields Too Large", "the head passes its limit", AT(ALL)},
     {501, "Not Implemented", "a transfer coding other than chunked; a change of what is part of the program", AT(ALL)},
@@ -73,8 +74,9 @@ static unsigned places_of(const struct api_route_info *route, const char *method
     bool is_kept = (route->computes && strcmp(method, "POST") != 0) || (route->keeps_files && !changes);
     return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
-           (is_request ? API_AT_REQUESTS : 0) | (route->keeps_files ? API_AT_FILES : 0) |
-           (is_kept || is_page ? API_AT_TAGS : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
+           (is_request ? API_AT_REQUESTS : 0) | (route->entry ? API_AT_TEXTS : 0) |
+           (route->keeps_files ? API_AT_FILES : 0) | (is_kept || is_page ? API_AT_TAGS : 0) |
+           (is_kept && is_get ? API_AT_RANGES : 0);
 }
 
 void api_statuses_refer(struct api_text *text, const struct api_route_info *route, const char *method)

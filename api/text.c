@@ -242,6 +242,19 @@ void api_text_aliases(struct api_text *text, const char *aliases)
     api_text_put(text, "]");
 }
 
+void api_text_pair(struct api_text *text, const char *name, const struct pe_text *pair, enum pe_lang lang)
+{
+    api_text_member(text, name, lang == PE_ZH ? pair->zh : pair->en);
+    api_text_format(text, ",\"%s_zh\":", name);
+    api_text_string(text, pair->zh);
+}
+
+void api_text_about(struct api_text *text, const struct pe_about *about, enum pe_lang lang)
+{
+    api_text_pair(text, "label", &(struct pe_text){about->label, about->label_zh}, lang);
+    api_text_pair(text, "summary", &(struct pe_text){about->summary, about->summary_zh}, lang);
+}
+
 static void add_list(struct api_text *text, const struct pe_value *items, size_t n)
 {
     api_text_add(text, "[", 1);

@@ -78,7 +78,7 @@ static enum pe_status refuse(const struct pe_param *row, const struct pe_value *
     const char *nearest = row->type == PE_T_WORD && v->kind == PE_STRING ? pe_nearest(v->string, row->words) : NULL;
     if (nearest)
         return pe_fail(err, pointer, "%s is %s; allowed: %s; nearest: \"%s\"", row->name, found, allowed, nearest);
-    return pe_fail(err, pointer, "%s is %s; allowed: %s (%s)", row->name, found, allowed, row->text);
+    return pe_fail(err, pointer, "%s is %s; allowed: %s (%s)", row->name, found, allowed, row->about.summary);
 }
 
 /* ---- One value into its field ---- */
@@ -129,7 +129,7 @@ static enum pe_status read_reals(const struct pe_param *row, const struct pe_val
     uint64_t n = 0;
     bool is_array = v->kind == PE_ARRAY && v->array.rank && pe_shape_count(v->array.shape, v->array.rank, &n);
     if ((is_array && n == 0) || (v->kind == PE_LIST && v->list.n == 0)) /* sent as bytes, a list is an array */
-        return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name, row->text);
+        return pe_fail(err, pointer, "%s is empty; allowed: at least one number (%s)", row->name, row->about.summary);
     if (!is_array)
         return refuse(row, v, pointer, err);
     struct pe_reals list = {.array = v->array, .n = n};

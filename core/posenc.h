@@ -156,7 +156,7 @@ struct pe_param {
                          empty alternative, "style=axial|", means that the word is not given */
     const char *excludes; /* parameters that may not be given beside it, e.g. "base|scaling"; they are unused then */
     const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
-    const char *text;              /* its meaning, its unit, and its default if that is derived */
+    struct pe_about about;         /* its meaning, its unit, and its default if that is derived */
 };
 
 /* The row of that name or alias; NULL if none. */
@@ -188,7 +188,7 @@ struct pe_output_row {
     bool on_request;     /* answered only if the request names it */
     const char *when;    /* as in struct pe_param; "weights": only if the plan has weights. If no other output is
                             left, those on request become the default. */
-    const char *text;
+    struct pe_about about;
 };
 
 struct pe_input_row {
@@ -196,11 +196,12 @@ struct pe_input_row {
     const char *shape;
     enum pe_operation_id operation; /* the operation that uses it; others may too: see uses_encoding */
     bool is_operand;                /* a tensor that the operation transforms (q, k); else a weight */
-    const char *text;
+    struct pe_about about;
 };
 
 struct pe_scheme_info {
-    const char *name, *family, *summary;
+    const char *name, *family;
+    struct pe_about about;
     const char *paper;                   /* the publication with the formula */
     const char *example;                 /* a whole request as JSON text, whose status is 200 */
     const struct pe_param *params;       /* end with .name = NULL, like the two below */
@@ -251,7 +252,7 @@ struct pe_preset {
     const char *aliases; /* names of single checkpoints, "llama-3.1-8b|llama-3.1-70b", or NULL */
     const char *source;  /* where the numbers were read */
     enum pe_certainty certainty;
-    const char *note; /* other facts for porting (layout of other weights, layers without position, …), or NULL */
+    struct pe_text note; /* other facts for porting (layout of other weights, layers without position, …), or NULLs */
     const struct pe_preset_layer *layers;
     size_t n_layers;
 };

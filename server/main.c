@@ -181,6 +181,18 @@ static char *print_metrics(void *self, size_t *n_bytes)
     return metrics_print(n_bytes);
 }
 
+static void step_metric(void *self, const char *metric)
+{
+    (void)self;
+    metrics_analysis_step(metric);
+}
+
+static void count_hypotheses(void *self, uint64_t n)
+{
+    (void)self;
+    metrics_add(METRICS_HYPOTHESES, (int64_t)n);
+}
+
 /* ---- The start ------------------------------------------------------------------------------------------------- */
 
 static bool choose_kernels(int option)
@@ -271,6 +283,7 @@ static bool set_up_process(struct server *server)
         .max_answer = options->max_answer,
         .max_pictures = options->buffer_memory,
         .max_work = options->max_work,
+        .max_analysis = options->max_analysis,
         .max_memory = options->max_memory,
         .take_memory = take_memory,
         .give_memory = admission_give,
@@ -282,6 +295,8 @@ static bool set_up_process(struct server *server)
         .self = server,
         .is_ready = is_ready,
         .metrics_print = print_metrics,
+        .metric_step = step_metric,
+        .hypotheses_searched = count_hypotheses,
     };
     return true;
 }

@@ -50,12 +50,17 @@ struct route_series {
     struct histogram seconds, bytes;
 };
 
+struct analysis_series {
+    const char *metric;
+    struct histogram seconds;
+};
+
 struct sum_series { /* a sum by one label */
     const char *label;
     double sum;
 };
 
-enum { ROUTES_MAX = 64, LABELS_MAX = 128 };
+enum { ROUTES_MAX = 64, LABELS_MAX = 128, ANALYSES_MAX = 32 };
 
 /* Labels come from fixed tables of api/, so the lists stay short. If a list is ever full, further labels are counted in
  * its last row as "other". */
@@ -68,6 +73,8 @@ static struct {
     struct sum_series schemes[LABELS_MAX], formats[LABELS_MAX]; /* compute seconds; bytes sent */
     size_t n_schemes, n_formats;
     struct histogram queue_seconds;
+    struct analysis_series analyses[ANALYSES_MAX];
+    size_t n_analyses;
 } requests = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static bool is_same(const char *a, const char *b) { return a == b || strcmp(a, b) == 0; }
@@ -139,6 +146,35 @@ void metrics_request(const struct metrics_request *request)
     if (*request->format)
         sum_add(requests.formats, &requests.n_formats, request->format, (double)request->n_bytes);
     pthread_mutex_unlock(&requests.lock);
+}
+
+static struct analysis_series *analysis_find(const char *metric)
+{
+    for (size_t i = 0; i < requests.n_analyses; i++)
+        if (is_same(requests.analyses[i].metric, metric))
+            return &requests.analyses[i];
+    if (requests.n_analyses == ANALYSES_MAX)
+        return &requests.analyses[ANALYSES_MAX - 1];
+    struct analysis_series *series = &requests.analyses[requests.n_analyses++];
+    series->metric = requests.n_analyses == ANALYSES_MAX ? "other" : metric;
+    return series;
+}
+
+void metrics_analysis_step(const char *metric)
+{
+    static _Thread_local struct {
+        const char *metric;
+        uint64_t since;
+    } step;
+    uint64_t now = clock_of_thread();
+    if (step.metric) {
+        pthread_mutex_lock(&requests.lock);
+        histogram_add(&analysis_find(step.metric)->seconds, seconds_bounds, N_OF(seconds_bounds),
+                      seconds(now - step.since));
+        pthread_mutex_unlock(&requests.lock);
+    }
+    step.metric = metric;
+    step.since = now;
 }
 
 /* ---- Text ------------------------------------------------------------------------------------------------------ */
@@ -283,6 +319,18 @@ static void print_requests(FILE *out)
                requests.formats, requests.n_formats);
 }
 
+static void print_analyses(FILE *out)
+{
+    char label[128];
+    print_head(out, "posenc_analysis_seconds", "histogram",
+               "Processor time of one metric of one configuration in /analyze; diagnose: of one /diagnose.");
+    for (size_t i = 0; i < requests.n_analyses; i++) {
+        snprintf(label, sizeof label, "metric=\"%s\",", requests.analyses[i].metric);
+        print_histogram(out, "posenc_analysis_seconds", label, &requests.analyses[i].seconds, seconds_bounds,
+                        N_OF(seconds_bounds));
+    }
+}
+
 static struct {
     void (*print)(void *self, FILE *out);
     void *self;
@@ -308,6 +356,7 @@ char *metrics_print(size_t *n_bytes)
     print_rows(out);
     pthread_mutex_lock(&requests.lock);
     print_requests(out);
+    print_analyses(out);
     pthread_mutex_unlock(&requests.lock);
     if (appended.print)
         appended.print(appended.self, out);

@@ -30,6 +30,10 @@ struct metrics_request {
 };
 void metrics_request(const struct metrics_request *request);
 
+/* The calling thread begins to compute a metric of an analysis (a constant string), and has ended the one before; NULL:
+ * it only has ended that. */
+void metrics_analysis_step(const char *metric);
+
 /* Constants that describe the build; printed by metrics_print. */
 void metrics_setup(const char *version, const char *commit, const char *isa);
 

@@ -16,6 +16,7 @@ COUNTED(STREAMS, "posenc_streams", gauge, "", "Answers being streamed.")
 COUNTED(POOL_BYTES, "posenc_buffer_bytes", gauge, "", "Memory of the buffers for pieces of streamed answers.")
 READ(admission_memory(), "posenc_taken_memory_bytes", gauge, "",
      "What requests in progress have taken of --max-memory.")
+COUNTED(HYPOTHESES, "posenc_hypotheses_searched_total", counter, "", "Hypotheses that diagnoses have tried.")
 COUNTED(SENT_BYTES, "posenc_sent_bytes_total", counter, "", "Bytes of answer bodies handed to the network.")
 COUNTED(RECEIVED_BYTES, "posenc_received_bytes_total", counter, "", "Bytes of request bodies received.")
 COUNTED(NOT_MODIFIED, "posenc_client_cache_hits_total", counter, "",

@@ -24,6 +24,8 @@ OPTION(BYTES, max_answer, .fallback = "64GiB", .min = KIB, .max = 1048576 * GIB,
        .text = "largest answer")
 OPTION(COUNT, max_work, .fallback = "10000000000000", .min = 1, .max = UINT64_C(1) << 62, .unit = "N",
        .text = "most multiplications for one answer, or other work that takes as long")
+OPTION(COUNT, max_analysis, .fallback = "1000000000000", .min = 1, .max = UINT64_C(1) << 62, .unit = "N",
+       .text = "most multiply-adds of one analysis or diagnosis")
 OPTION(TEXTS, cors_origin, .unit = "ORIGIN",
        .text = "origin whose pages may read answers, e.g. https://example.org; repeatable; * allows all")
 OPTION(NETWORKS, trusted_proxy, .unit = "NETWORK",

@@ -1,4 +1,7 @@
-/* GET /schemes and /schemes/{name}: the descriptors of the core as JSON. */
+/* GET /schemes and /schemes/{name}: the descriptors of schemes, metrics and faults as JSON, with texts in two
+ * languages. */
+#include "api/replies/language.h"
+#include "api/requests/lang.h"
 #include "api/routes.h"
 
 #include <math.h>
@@ -77,9 +80,10 @@ static void add_range(struct api_text *text, const struct pe_param *row)
     }
 }
 
-static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more);
+static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more,
+                       enum pe_lang lang);
 
-static void add_param(struct api_text *text, const struct pe_param *row)
+static void add_param(struct api_text *text, const struct pe_param *row, enum pe_lang lang)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, row->name);
@@ -91,25 +95,26 @@ static void add_param(struct api_text *text, const struct pe_param *row)
         add_words(text, row->words);
     add_optional(text, "when", row->when);
     add_optional(text, "excludes", row->excludes);
-    api_text_member(text, "summary", row->text ? row->text : "");
+    api_text_about(text, &row->about, lang);
     if (row->type == PE_T_OBJECT)
-        add_params(text, row->fields, NULL);
+        add_params(text, row->fields, NULL, lang);
     api_text_put(text, "}");
 }
 
 /* The rows of two tables as one list; more may be NULL. A row of the second table is omitted if the first has a row of
  * the same name. */
-static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more)
+static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more,
+                       enum pe_lang lang)
 {
     api_text_put(text, ",\"parameters\":[");
     for (const struct pe_param *row = rows; row->name; row++) {
         api_text_add(text, ",", row > rows);
-        add_param(text, row);
+        add_param(text, row, lang);
     }
     for (; more && more->name; more++)
         if (!pe_param_find(rows, more->name)) {
             api_text_put(text, ",");
-            add_param(text, more);
+            add_param(text, more, lang);
         }
     api_text_put(text, "]");
 }
@@ -130,119 +135,204 @@ static void add_endpoints(struct api_text *text, const struct pe_scheme_info *in
     api_text_put(text, "]");
 }
 
-static void add_input(struct api_text *text, const struct pe_input_row *row, bool first)
+static void add_input(struct api_text *text, const struct pe_input_row *row, bool first, enum pe_lang lang)
 {
     api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
     api_text_string(text, row->name);
     api_text_member(text, "shape", row->shape);
     api_text_member(text, "endpoint", api_operations[row->operation].route.pattern);
-    api_text_member(text, "summary", row->text ? row->text : "");
+    api_text_about(text, &row->about, lang);
     api_text_put(text, "}");
 }
 
-static void add_outputs(struct api_text *text, const struct pe_output_row *rows);
+static void add_outputs(struct api_text *text, const struct pe_output_row *rows, enum pe_lang lang);
 
 /* The parameters and outputs of an operation beside the scheme's own. */
 static void add_operation(struct api_text *text, const struct pe_scheme_info *info,
-                          const struct pe_operation_info *operation)
+                          const struct pe_operation_info *operation, enum pe_lang lang)
 {
     bool first = true;
     api_text_format(text, ",\"%s\":{\"parameters\":[", operation->name);
     for (const struct pe_param *row = operation->params; row && row->name; row++)
         if (!pe_param_find(info->params, row->name)) {
             api_text_add(text, ",", !first);
-            add_param(text, row);
+            add_param(text, row, lang);
             first = false;
         }
     api_text_put(text, "],\"inputs\":[");
     for (const struct pe_input_row *row = operation->inputs; row && row->name; row++)
-        add_input(text, row, row == operation->inputs);
+        add_input(text, row, row == operation->inputs, lang);
     api_text_put(text, "]");
-    add_outputs(text, operation->outputs);
+    add_outputs(text, operation->outputs, lang);
     api_text_put(text, "}");
 }
 
-static void add_operations(struct api_text *text, const struct pe_scheme_info *info)
+static void add_operations(struct api_text *text, const struct pe_scheme_info *info, enum pe_lang lang)
 {
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
         const struct pe_operation_info *operation = pe_operation_at(id);
         bool has_rows = operation->params || operation->inputs || operation->outputs;
         if (has_rows && pe_scheme_can(info, id))
-            add_operation(text, info, operation);
+            add_operation(text, info, operation, lang);
     }
 }
 
-static void add_inputs(struct api_text *text, const struct pe_scheme_info *info)
+static void add_inputs(struct api_text *text, const struct pe_scheme_info *info, enum pe_lang lang)
 {
-    static const struct pe_input_row x = {"x", "...,n,dim", PE_ENCODE, true,
-                                          "embeddings; the output is then `combined`"};
+    static const struct pe_input_row x = {
+        .name = "x",
+        .shape = "...,n,dim",
+        .operation = PE_ENCODE,
+        .is_operand = true,
+        .about = {"embeddings", "嵌入", "embeddings; the output is then `combined`", "嵌入；此时输出为 `combined`"}};
     api_text_put(text, ",\"inputs\":[");
     if (info->is_additive)
-        add_input(text, &x, true);
+        add_input(text, &x, true, lang);
     bool first = !info->is_additive;
     for (const struct pe_input_row *row = info->inputs; row && row->name; row++, first = false)
-        add_input(text, row, first);
+        add_input(text, row, first, lang);
     api_text_put(text, "]");
 }
 
-static void add_outputs(struct api_text *text, const struct pe_output_row *rows)
+static void add_output(struct api_text *text, const struct pe_output_row *row, const char *dtype, enum pe_lang lang)
+{
+    api_text_put(text, "{\"name\":");
+    api_text_string(text, row->name);
+    api_text_member(text, "shape", row->shape);
+    api_text_member(text, "dtype", dtype);
+    api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
+    add_optional(text, "when", row->when);
+    api_text_about(text, &row->about, lang);
+    api_text_put(text, "}");
+}
+
+static void add_outputs(struct api_text *text, const struct pe_output_row *rows, enum pe_lang lang)
 {
     api_text_put(text, ",\"outputs\":[");
     for (const struct pe_output_row *row = rows; row && row->name; row++) {
-        api_text_put(text, row == rows ? "{\"name\":" : ",{\"name\":");
-        api_text_string(text, row->name);
-        api_text_member(text, "shape", row->shape);
-        api_text_member(text, "dtype", row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype));
-        api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
-        add_optional(text, "when", row->when);
-        api_text_member(text, "summary", row->text ? row->text : "");
-        api_text_put(text, "}");
+        api_text_add(text, ",", row > rows);
+        add_output(text, row, row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype), lang);
     }
     api_text_put(text, "]");
 }
 
 /* The full description of a scheme. Its example is already JSON text. */
-static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
+static void add_scheme(struct api_text *text, const struct pe_scheme_info *info, enum pe_lang lang)
 {
     api_text_put(text, "{\"name\":");
     api_text_string(text, info->name);
     api_text_member(text, "family", info->family);
-    api_text_member(text, "summary", info->summary);
+    api_text_about(text, &info->about, lang);
     add_optional(text, "paper", info->paper);
     add_endpoints(text, info);
-    add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL);
-    add_inputs(text, info);
-    add_outputs(text, info->outputs);
-    add_operations(text, info);
+    add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL, lang);
+    add_inputs(text, info, lang);
+    add_outputs(text, info->outputs, lang);
+    add_operations(text, info, lang);
     api_text_put(text, ",\"example\":");
     api_text_put(text, info->example);
     api_text_put(text, "}");
 }
 
-static void print_schemes(struct api_text *text, const void *about)
+/* ---- Metrics and faults ---- */
+
+/* "k|dtypes" has dtypes. */
+static bool uses(const struct pe_metric_info *metric, const char *name)
 {
-    (void)about;
-    api_text_put(text, "{\"schemes\":[");
-    for (size_t i = 0; i < pe_n_schemes(); i++) {
-        api_text_add(text, ",", i > 0);
-        add_scheme(text, pe_scheme_at(i));
+    size_t n = strlen(name);
+    for (const char *p = metric->params; p && *p; p += strcspn(p, "|"), p += *p == '|')
+        if (strcspn(p, "|") == n && strncmp(p, name, n) == 0)
+            return true;
+    return false;
+}
+
+static void add_metric_params(struct api_text *text, const struct pe_metric_info *metric, enum pe_lang lang)
+{
+    bool first = true;
+    api_text_put(text, ",\"parameters\":[");
+    for (const struct pe_param *row = pe_analysis_params(); row->name; row++)
+        if (uses(metric, row->name)) {
+            api_text_add(text, ",", !first);
+            add_param(text, row, lang);
+            first = false;
+        }
+    api_text_put(text, "]");
+}
+
+/* Curves of an analysis are f64. The index of the configuration follows their names, "step.0". */
+static void add_metric(struct api_text *text, const struct pe_metric_info *metric, enum pe_lang lang)
+{
+    api_text_put(text, "{\"name\":");
+    api_text_string(text, metric->name);
+    api_text_about(text, &metric->about, lang);
+    api_text_pair(text, "applies_to", &metric->applies_to, lang);
+    add_metric_params(text, metric, lang);
+    api_text_member(text, "work", metric->work);
+    api_text_put(text, ",\"tensors\":[");
+    for (const struct pe_output_row *row = metric->tensors; row && row->name; row++) {
+        api_text_add(text, ",", row > metric->tensors);
+        add_output(text, row, pe_dtype_name(PE_F64), lang);
     }
     api_text_put(text, "]}");
 }
 
-struct api_reply *api_schemes(const struct api_asked *asked)
+static void add_metrics(struct api_text *text, enum pe_lang lang)
 {
-    static struct api_document document = {.print = print_schemes};
-    (void)asked;
-    return api_reply_document(&document, NULL);
+    api_text_put(text, ",\"metrics\":[");
+    for (size_t i = 0; i < pe_n_metrics(); i++) {
+        api_text_add(text, ",", i > 0);
+        add_metric(text, pe_metric_at(i), lang);
+    }
+    api_text_put(text, "]");
 }
 
-static struct api_reply *scheme_reply(const struct pe_scheme_info *info)
+static void add_faults(struct api_text *text, enum pe_lang lang)
+{
+    api_text_put(text, ",\"faults\":[");
+    for (size_t i = 0; i < pe_n_faults(); i++) {
+        const struct pe_fault_info *fault = pe_fault_at(i);
+        api_text_put(text, i ? ",{\"code\":" : "{\"code\":");
+        api_text_string(text, fault->code);
+        api_text_member(text, "kind", fault->kind);
+        api_text_about(text, &fault->about, lang);
+        api_text_put(text, "}");
+    }
+    api_text_put(text, "]");
+}
+
+/* ---- Replies ---- */
+
+static void print_schemes(struct api_text *text, const void *about)
+{
+    enum pe_lang lang = *(const enum pe_lang *)about;
+    api_text_put(text, "{\"schemes\":[");
+    for (size_t i = 0; i < pe_n_schemes(); i++) {
+        api_text_add(text, ",", i > 0);
+        add_scheme(text, pe_scheme_at(i), lang);
+    }
+    api_text_put(text, "]");
+    add_metrics(text, lang);
+    add_faults(text, lang);
+    api_text_put(text, "}");
+}
+
+struct api_reply *api_schemes(const struct api_asked *asked)
+{
+    static struct api_document documents[PE_N_LANGS] = {
+        [PE_EN] = {.print = print_schemes}, [PE_ZH] = {.print = print_schemes}};
+    struct api_problem problem;
+    enum pe_lang lang;
+    if (!api_lang_of_query(asked->call, &lang, &problem))
+        return api_reply_problem(&problem);
+    return api_reply_set_language(api_reply_document(&documents[lang], &lang), lang);
+}
+
+static struct api_reply *scheme_reply(const struct pe_scheme_info *info, enum pe_lang lang)
 {
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
-    add_scheme(&text, info);
-    return api_reply_text(200, api_json_type, &text);
+    add_scheme(&text, info, lang);
+    return api_reply_set_language(api_reply_text(200, api_json_type, &text), lang);
 }
 
 static struct api_reply *unknown_scheme(const char *name)
@@ -264,5 +354,11 @@ static struct api_reply *unknown_scheme(const char *name)
 struct api_reply *api_scheme(const struct api_asked *asked)
 {
     const struct pe_scheme_info *info = pe_scheme_find(asked->name);
-    return info ? scheme_reply(info) : unknown_scheme(asked->name);
+    struct api_problem problem;
+    enum pe_lang lang;
+    if (!info)
+        return unknown_scheme(asked->name);
+    if (!api_lang_of_query(asked->call, &lang, &problem))
+        return api_reply_problem(&problem);
+    return scheme_reply(info, lang);
 }

@@ -20,7 +20,7 @@ static bool fail_empty(const struct api_computation *c)
                     "names in the query");
 }
 
-static bool read_fields(struct api_computation *c)
+bool api_compute_read(struct api_computation *c)
 {
     const struct api_call *call = c->call;
     bool has_query = call->query && *call->query;
@@ -34,12 +34,15 @@ static bool read_fields(struct api_computation *c)
         return false;
     if (call->body_bytes && !api_input_read(request, call->content_type, call->body, call->body_bytes, c->problem))
         return false;
-    if (has_query && !api_query_read(request, call->query, c->problem))
-        return false;
-    return api_weights_add(c->host->store, request, &c->stored_bytes, c->problem);
+    return !has_query || api_query_read(request, call->query, c->problem);
 }
 
-static bool choose_format(struct api_computation *c)
+static bool read_fields(struct api_computation *c)
+{
+    return api_compute_read(c) && api_weights_add(c->host->store, &c->work->request, &c->stored_bytes, c->problem);
+}
+
+bool api_compute_format(struct api_computation *c)
 {
     c->format = api_form_format(&c->form);
     if (!c->format)
@@ -113,15 +116,13 @@ static uint64_t output_bytes(const struct pe_output *output)
     return bytes;
 }
 
-static bool check_size(const struct api_computation *c)
+bool api_compute_size(const struct api_computation *c, const struct api_source *source)
 {
     uint64_t bytes = 0;
-    if (pe_plan_n_outputs(c->work->plan) > API_OUTPUTS_MAX)
-        return api_fail(c->problem, 413, "/outputs", "the answer has more than %d tensors", API_OUTPUTS_MAX);
     if (!c->form.data)
         return true;
-    for (size_t i = 0; i < pe_plan_n_outputs(c->work->plan); i++)
-        if (__builtin_add_overflow(bytes, output_bytes(pe_plan_output(c->work->plan, i)), &bytes))
+    for (size_t i = 0; i < api_source_count(source); i++)
+        if (__builtin_add_overflow(bytes, output_bytes(api_source_output(source, i)), &bytes))
             bytes = UINT64_MAX;
     if (bytes <= c->host->max_answer)
         return true;
@@ -129,6 +130,14 @@ static bool check_size(const struct api_computation *c)
                     "the tensors of the answer have %s%" PRIu64 " bytes; allowed: at most %" PRIu64
                     " (the limit --max-answer of this server)",
                     bytes == UINT64_MAX ? "more than " : "", bytes, c->host->max_answer);
+}
+
+static bool check_size(const struct api_computation *c)
+{
+    struct api_source source = {.plan = c->work->plan};
+    if (api_source_count(&source) > API_OUTPUTS_MAX)
+        return api_fail(c->problem, 413, "/outputs", "the answer has more than %d tensors", API_OUTPUTS_MAX);
+    return api_compute_size(c, &source);
 }
 
 /* Choosing a colour for each number and compressing it. */
@@ -162,12 +171,20 @@ static bool check_work(const struct api_computation *c)
         (double)c->host->max_work);
 }
 
-/* Whether the client already has this answer, so that it need not be computed. "*" does not count here: it matches any
- * existing answer, and this request may still be refused. */
+/* Whether the client names this answer's tag. "*" does not count here: it matches any existing answer, and this request
+ * may still be refused. */
 static bool names_it(const struct api_computation *c)
 {
     const char *tags = c->call->if_none_match;
     return tags && !strchr(tags, '*') && api_etag_is_among(tags, c->etag);
+}
+
+void api_compute_name(struct api_computation *c, const struct api_named *named)
+{
+    if (!c->is_kept)
+        return;
+    api_etag_print(named, c->etag);
+    c->is_unchanged = names_it(c);
 }
 
 static bool open_stream(struct api_computation *c, struct api_opening *opening)
@@ -175,7 +192,7 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
     struct api_text config;
     api_text_init(&config, API_TEXT_MAX);
     api_text_value(&config, pe_plan_config(c->work->plan));
-    *opening = (struct api_opening){.plan = c->work->plan,
+    *opening = (struct api_opening){.source = {.plan = c->work->plan},
                                     .form = &c->form,
                                     .request = &c->work->request,
                                     .arena = &c->work->request.arena,
@@ -185,11 +202,15 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
                                     .stream = &c->work->stream,
                                     .about = c->about};
     bool fine = !config.state || api_fail_text(c->problem, &config);
-    struct api_named named = {&c->work->request, &c->form,     c->format, c->work->plan,
-                              c->host->commit,   config.bytes, config.n};
-    if (fine && c->is_kept)
-        api_etag_print(&named, c->etag);
-    c->is_unchanged = fine && c->is_kept && names_it(c);
+    struct api_named named = {.request = &c->work->request,
+                              .form = &c->form,
+                              .format = c->format,
+                              .is_of_machine = pe_plan_scheme(c->work->plan)->is_of_machine,
+                              .commit = c->host->commit,
+                              .config = config.bytes,
+                              .config_bytes = config.n};
+    if (fine)
+        api_compute_name(c, &named);
     fine = fine && (c->is_unchanged || api_body_open(c->format, opening, c->problem));
     api_text_drop(&config);
     return fine;
@@ -197,7 +218,7 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
 
 /* ---- Answers that may be kept ---- */
 
-static bool is_kept(const struct api_call *call)
+bool api_may_be_kept(const struct api_call *call)
 {
     return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0 || strcmp(call->method, "QUERY") == 0;
 }
@@ -251,16 +272,23 @@ static struct api_reply *answer_kept(struct api_computation *c, const struct api
     if (!c->is_unchanged && !api_etag_is_among(c->call->if_none_match, c->etag))
         return send_kept(c, opening);
     const char *cache_control = api_cache_control(&c->work->request, c->call->access);
-    const char *scheme = pe_plan_scheme(c->work->plan)->name;
+    const char *scheme = c->work->plan ? pe_plan_scheme(c->work->plan)->name : "";
     api_work_free(c->work);
     return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), c, cache_control);
+}
+
+struct api_reply *api_compute_reply(struct api_computation *c, const struct api_opening *opening)
+{
+    return c->is_kept ? answer_kept(c, opening) : api_reply_stream(c->work, opening->header, opening->header_value);
 }
 
 bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later)
 {
     *later = takes_long(c);
     return !*later && make_plan(c, later) && check_size(c) && check_work(c) &&
-           api_memory_for_answering(c->work, c->host, c->format, c->problem) && open_stream(c, opening);
+           api_memory_for_answering(c->work, c->host, &(struct api_source){.plan = c->work->plan}, c->format,
+                                    c->problem) &&
+           open_stream(c, opening);
 }
 
 struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_id operation)
@@ -269,13 +297,13 @@ struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_i
     struct api_opening opening;
     struct api_computation c = {
         .host = asked->host, .call = asked->call, .work = api_work_new(operation), .problem = &problem};
-    c.is_kept = is_kept(asked->call);
+    c.is_kept = api_may_be_kept(asked->call);
     bool later = false;
     if (!c.work)
         api_fail_memory(&problem);
-    else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && choose_format(&c) &&
+    else if (read_fields(&c) && api_form_read(&c.work->request, &c.form, &problem) && api_compute_format(&c) &&
              api_compute(&c, &opening, &later))
-        return c.is_kept ? answer_kept(&c, &opening) : api_reply_stream(c.work, opening.header, opening.header_value);
+        return api_compute_reply(&c, &opening);
     api_memory_refusal(c.work, &problem);
     api_work_free(c.work);
     return later ? NULL : api_reply_problem(&problem);

@@ -20,6 +20,16 @@ struct api_computation {
     struct api_problem *problem;
 };
 
+/* The steps that other endpoints share; each fails with the reason in *c->problem. */
+bool api_may_be_kept(const struct api_call *call);  /* by its method; sets c->is_kept */
+bool api_compute_read(struct api_computation *c);   /* body and query as fields of work->request */
+bool api_compute_format(struct api_computation *c); /* c->format, by the form or by Accept */
+bool api_compute_size(const struct api_computation *c, const struct api_source *source); /* --max-answer */
+/* If the answer may be kept, sets its tag, and whether the client already has it; then it need not be computed. */
+void api_compute_name(struct api_computation *c, const struct api_named *named);
+/* The reply of work->stream, or the 304; takes work. opening is that of the stream. */
+struct api_reply *api_compute_reply(struct api_computation *c, const struct api_opening *opening);
+
 /* Plans, checks the limits, and opens work->stream in c->format. False with *later: the call has must_not_block and
  * should be repeated without it; false without *later: *problem has the reason. */
 bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later);

@@ -2,6 +2,7 @@
  *
  * A request is one flat object. Its schema consists of "scheme", the fields that all requests have in common, and one
  * schema for each scheme; the endpoint decides which fields it uses, and refuses others by name. */
+#include "api/endpoints/openapi.h"
 #include "api/requests/form.h"
 #include "api/routes.h"
 #include "api/statuses.h"
@@ -72,15 +73,15 @@ static void add_type(struct api_text *text, const struct pe_param *row)
     add_default(text, row);
 }
 
-static void add_schema(struct api_text *text, const struct pe_param *row)
+void api_openapi_schema(struct api_text *text, const struct pe_param *row)
 {
     api_text_put(text, "{\"description\":");
-    api_text_string(text, row->text ? row->text : "");
+    api_text_string(text, row->about.summary);
     add_type(text, row);
     api_text_put(text, "}");
 }
 
-static void begin_property(struct api_text *text, const char *name, bool *first)
+void api_openapi_property(struct api_text *text, const char *name, bool *first)
 {
     api_text_add(text, ",", !*first);
     *first = false;
@@ -91,14 +92,14 @@ static void begin_property(struct api_text *text, const char *name, bool *first)
 static void add_properties(struct api_text *text, const struct pe_param *rows, bool *first)
 {
     for (; rows && rows->name; rows++) {
-        begin_property(text, rows->name, first);
-        add_schema(text, rows);
+        api_openapi_property(text, rows->name, first);
+        api_openapi_schema(text, rows);
     }
 }
 
 static void add_words_property(struct api_text *text, const char *name, const char *description, bool *first)
 {
-    begin_property(text, name, first);
+    api_openapi_property(text, name, first);
     api_text_put(text, "{\"description\":");
     api_text_string(text, description);
     api_text_put(text, "}");
@@ -117,9 +118,9 @@ static const char tensor_schema[] =
 static void add_inputs(struct api_text *text, const struct pe_input_row *rows, bool *first)
 {
     for (; rows && rows->name; rows++) {
-        begin_property(text, rows->name, first);
+        api_openapi_property(text, rows->name, first);
         api_text_put(text, "{\"$ref\":\"#/components/schemas/Tensor\",\"description\":");
-        api_text_string(text, rows->text);
+        api_text_string(text, rows->about.summary);
         api_text_put(text, "}");
     }
 }
@@ -154,7 +155,7 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     api_text_put(text, ",\"scheme.");
     api_text_put(text, info->name);
     api_text_put(text, "\":{\"type\":\"object\",\"description\":");
-    api_text_string(text, info->summary);
+    api_text_string(text, info->about.summary);
     api_text_put(text, ",\"required\":[\"scheme\"],\"properties\":{\"scheme\":{\"const\":");
     api_text_string(text, info->name);
     api_text_put(text, "}");
@@ -163,8 +164,8 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info)
     if (info->is_additive) {
         for (const struct pe_param *row = pe_absolute_params(); row->name; row++)
             if (!pe_param_find(info->params, row->name)) {
-                begin_property(text, row->name, &first);
-                add_schema(text, row);
+                api_openapi_property(text, row->name, &first);
+                api_openapi_schema(text, row);
             }
         add_words_property(text, "x", "embeddings [..., n, dim]", &first);
     }
@@ -209,6 +210,42 @@ static const char common_parameters[] =
     "\"description\":\"the request's name in the answer and in the log; without it, or with another, one is made\","
     "\"schema\":{\"type\":\"string\",\"pattern\":\"^[A-Za-z0-9._-]{1,128}$\"}}";
 
+/* ---- Schemas of the catalogue ---- */
+
+static void add_pair(struct api_text *text, const char *name, const char *meaning)
+{
+    api_text_format(text,
+                    ",\"%s\":{\"type\":\"string\",\"description\":\"%s, in the language that lang chooses\"},"
+                    "\"%s_zh\":{\"type\":\"string\",\"description\":\"the same in Chinese\"}",
+                    name, meaning, name);
+}
+
+/* The members that schemes, parameters, inputs and outputs share. */
+static void add_entry(struct api_text *text)
+{
+    static const char *const lists[] = {"parameters", "inputs", "outputs"};
+    api_text_put(text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input or output\","
+                       "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
+                       "\"properties\":{\"name\":{\"type\":\"string\"}");
+    add_pair(text, "label", "a short name, for a control or a heading");
+    add_pair(text, "summary", "its meaning in one sentence");
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        api_text_format(text, ",\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Entry\"}}",
+                        lists[i]);
+    api_text_put(text, "}}");
+}
+
+static void add_preset(struct api_text *text)
+{
+    api_text_put(text, ",\"Preset\":{\"type\":\"object\",\"required\":[\"name\",\"source\",\"certainty\",\"config\"],"
+                       "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
+                       "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"}");
+    add_pair(text, "note", "other facts for porting");
+    api_text_put(text, "}}");
+}
+
+/* ---- Components ---- */
+
 static void add_components(struct api_text *text)
 {
     api_text_put(text, "\"security\":[{},{\"bearer\":[]}],\"components\":{\"securitySchemes\":{\"bearer\":{\"type\":"
@@ -217,9 +254,12 @@ static void add_components(struct api_text *text)
     add_common(text);
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
         add_operation(text, id);
+    api_openapi_analysis(text);
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
     api_text_put(text, problem_schema);
+    add_entry(text);
+    add_preset(text);
     api_text_put(text, "},");
     api_statuses_describe(text);
     api_text_put(text, ",\"parameters\":{");
@@ -229,35 +269,44 @@ static void add_components(struct api_text *text)
 
 /* ---- Paths ---- */
 
-/* Every scheme that has the operation. */
-static void add_request_schema(struct api_text *text, enum pe_operation_id operation)
+/* Every scheme that has the operation, or a field that stands for one. */
+static void add_scheme_choice(struct api_text *text, const struct api_route_info *route)
 {
-    api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
-    if (api_operations[operation].component)
-        api_text_format(text, ",{\"$ref\":\"#/components/schemas/%s\"}", api_operations[operation].component);
     api_text_put(text, ",{\"anyOf\":[{\"required\":[\"preset\"]},{\"required\":[\"hf_config\"]}");
+    if (route->instead)
+        api_text_format(text, ",{\"required\":[\"%s\"]}", route->instead);
     for (size_t i = 0; i < pe_n_schemes(); i++)
-        if (pe_scheme_can(pe_scheme_at(i), operation))
+        if (pe_scheme_can(pe_scheme_at(i), route->operation))
             api_text_format(text, ",{\"$ref\":\"#/components/schemas/scheme.%s\"}", pe_scheme_at(i)->name);
-    api_text_put(text, "]}]}");
+    api_text_put(text, "]}");
 }
 
-static void add_body(struct api_text *text, enum pe_operation_id operation, const char *example)
+static void add_request_schema(struct api_text *text, const struct api_route_info *route)
+{
+    api_text_put(text, "{\"allOf\":[{\"$ref\":\"#/components/schemas/Request\"}");
+    if (route->component)
+        api_text_format(text, ",{\"$ref\":\"#/components/schemas/%s\"}", route->component);
+    if (!route->instead || *route->instead)
+        add_scheme_choice(text, route);
+    api_text_put(text, "]}");
+}
+
+static void add_body(struct api_text *text, const struct api_route_info *route)
 {
     api_text_put(text, ",\"requestBody\":{\"content\":{\"application/json\":{\"schema\":");
-    add_request_schema(text, operation);
-    api_text_format(text, ",\"example\":%s", example);
+    add_request_schema(text, route);
+    api_text_format(text, ",\"example\":%s", route->example);
     api_text_put(text, "},\"multipart/form-data\":{\"schema\":{\"type\":\"object\",\"description\":\"part request: the "
                        "JSON; other parts: .npy files named after tensors\"}},\"application/vnd.safetensors\":{},"
                        "\"application/x-npy\":{},\"application/zip\":{}}}");
 }
 
-static void add_query(struct api_text *text, enum pe_operation_id operation, const char *example)
+static void add_query(struct api_text *text, const struct api_route_info *route)
 {
     api_text_put(text, ",\"parameters\":[{\"name\":\"request\",\"in\":\"query\",\"description\":\"the whole request as "
                        "JSON\",\"content\":{\"application/json\":{\"schema\":");
-    add_request_schema(text, operation);
-    api_text_format(text, ",\"example\":%s", example);
+    add_request_schema(text, route);
+    api_text_format(text, ",\"example\":%s", route->example);
     api_text_put(text, "}}},{\"name\":\"fields\",\"in\":\"query\",\"style\":\"form\",\"explode\":true,\"description\":"
                        "\"the request's fields by name: text, numbers and booleans as they are, lists with commas, the "
                        "rest as JSON\",\"schema\":{\"type\":\"object\"}}]");
@@ -271,13 +320,27 @@ static void add_other_responses(struct api_text *text, const struct api_route_in
                        "\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
 }
 
+/* One thing of the catalogue, or a list of them under the path's own name. */
+static void add_catalogue_schema(struct api_text *text, const struct api_route_info *route)
+{
+    if (route->name)
+        api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->entry);
+    else
+        api_text_format(text,
+                        "\"schema\":{\"type\":\"object\",\"required\":[\"%s\"],\"properties\":{\"%s\":{\"type\":"
+                        "\"array\",\"items\":{\"$ref\":\"#/components/schemas/%s\"}}}}",
+                        route->pattern + 1, route->pattern + 1, route->entry);
+}
+
 static void add_responses(struct api_text *text, const struct api_route_info *route, const char *method)
 {
     bool computes = route->computes;
     api_text_format(text, ",\"responses\":{\"200\":{\"description\":\"the answer\",\"content\":{\"%s\":{",
                     route->media_type);
     if (computes)
-        api_text_put(text, "\"schema\":{\"$ref\":\"#/components/schemas/Answer\"}");
+        api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->answer);
+    else if (route->entry)
+        add_catalogue_schema(text, route);
     api_text_put(text, "}");
     for (size_t i = 0; computes && i < api_n_formats(); i++)
         if (strcmp(api_format_at(i)->media_type, api_json_type) != 0)
@@ -333,7 +396,12 @@ static void add_inference_body(struct api_text *text, const char *example)
         example);
 }
 
-static void add_path_parameters(struct api_text *text, const struct api_route_info *route)
+static const char lang_parameter[] =
+    "{\"name\":\"lang\",\"in\":\"query\",\"description\":\"language of label, summary and note; default from "
+    "Accept-Language, else en\",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}";
+
+/* Those in the path, and the language. */
+static void add_parameters(struct api_text *text, const struct api_route_info *route)
 {
     static const char *const names[] = {"name", "version"}, *const steps[] = {"{name}", "{version}"};
     const char *const examples[] = {route->name, "1"};
@@ -348,6 +416,8 @@ static void add_path_parameters(struct api_text *text, const struct api_route_in
                         first ? "" : ",", names[i], examples[i]);
         first = false;
     }
+    if (route->entry)
+        api_text_format(text, "%s%s", first ? "" : ",", lang_parameter);
     api_text_put(text, "]");
 }
 
@@ -359,12 +429,12 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     api_text_format(text, "\"%s\":{\"summary\":", lower(method));
     api_text_string(text, route->summary);
     api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
-    if (strchr(route->pattern, '{'))
-        add_path_parameters(text, route);
+    if (strchr(route->pattern, '{') || route->entry)
+        add_parameters(text, route);
     else if (route->computes && is_get)
-        add_query(text, route->operation, route->example);
+        add_query(text, route);
     if (route->computes && !is_get)
-        add_body(text, route->operation, route->example);
+        add_body(text, route);
     if (route->is_protocol && route->example)
         add_inference_body(text, route->example);
     if (route->keeps_files)
@@ -392,7 +462,7 @@ static void print(struct api_text *text, const void *about)
     api_text_put(text,
                  "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
                  "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
-                 "maps\"},\"paths\":{");
+                 "maps, analyses\"},\"paths\":{");
     for (size_t i = 0; i < routes->n; i++) {
         struct api_route_info route = routes->at(i);
         api_text_add(text, ",", i > 0);

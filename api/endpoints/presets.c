@@ -1,5 +1,8 @@
-/* GET /presets and /presets/{name}: public models by name, as requests that a client can send with POST. */
+/* GET /presets and /presets/{name}: public models by name, as requests that a client can send with POST, with notes in
+ * two languages. */
 #include "api/formats/preset_about.h"
+#include "api/replies/language.h"
+#include "api/requests/lang.h"
 #include "api/routes.h"
 
 #include <string.h>
@@ -25,10 +28,10 @@ static void add_layers(struct api_text *text, const struct pe_preset *preset)
     api_text_put(text, "]");
 }
 
-static void add_preset(struct api_text *text, const struct pe_preset *preset)
+static void add_preset(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
 {
     api_text_put(text, "{");
-    api_preset_about(text, preset);
+    api_preset_about_in(text, preset, lang);
     api_text_aliases(text, preset->aliases);
     api_text_put(text, ",");
     add_config(text, preset->layers);
@@ -39,20 +42,24 @@ static void add_preset(struct api_text *text, const struct pe_preset *preset)
 
 static void print_presets(struct api_text *text, const void *about)
 {
-    (void)about;
+    enum pe_lang lang = *(const enum pe_lang *)about;
     api_text_put(text, "{\"presets\":[");
     for (size_t i = 0; i < pe_n_presets(); i++) {
         api_text_add(text, ",", i > 0);
-        add_preset(text, pe_preset_at(i));
+        add_preset(text, pe_preset_at(i), lang);
     }
     api_text_put(text, "]}");
 }
 
 struct api_reply *api_presets(const struct api_asked *asked)
 {
-    static struct api_document document = {.print = print_presets};
-    (void)asked;
-    return api_reply_document(&document, NULL);
+    static struct api_document documents[PE_N_LANGS] = {
+        [PE_EN] = {.print = print_presets}, [PE_ZH] = {.print = print_presets}};
+    struct api_problem problem;
+    enum pe_lang lang;
+    if (!api_lang_of_query(asked->call, &lang, &problem))
+        return api_reply_problem(&problem);
+    return api_reply_set_language(api_reply_document(&documents[lang], &lang), lang);
 }
 
 enum { NAMES_MAX = 256 };
@@ -76,10 +83,14 @@ static struct api_reply *unknown_preset(const char *name)
 struct api_reply *api_preset(const struct api_asked *asked)
 {
     const struct pe_preset *preset = pe_preset_find(asked->name);
+    struct api_problem problem;
     struct api_text text;
+    enum pe_lang lang;
     if (!preset)
         return unknown_preset(asked->name);
+    if (!api_lang_of_query(asked->call, &lang, &problem))
+        return api_reply_problem(&problem);
     api_text_init(&text, API_TEXT_MAX);
-    add_preset(&text, preset);
-    return api_reply_text(200, api_json_type, &text);
+    add_preset(&text, preset, lang);
+    return api_reply_set_language(api_reply_text(200, api_json_type, &text), lang);
 }

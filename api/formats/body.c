@@ -26,7 +26,7 @@ static uint64_t pieces_of_period(const struct api_segment *segment)
 /* Adds the segment and numbers its pieces, unless it is empty. */
 static void add_segment(struct api_body *stream, struct api_segment segment)
 {
-    assert(stream->n_segments < API_SEGMENTS_MAX);
+    assert(stream->n_segments < stream->max_segments);
     if (segment.count == 0)
         return;
     size_t room = room_of(&segment, segment.count < segment.step ? (size_t)segment.count : segment.step);
@@ -77,7 +77,7 @@ static void set_unit_step(struct api_segment *segment, const struct pe_output *o
 
 void api_body_output(struct api_body *stream, size_t index)
 {
-    const struct pe_output *output = pe_plan_output(stream->plan, index);
+    const struct pe_output *output = api_source_output(&stream->source, index);
     uint64_t count = output->n_rows * output->row_len;
     if (count == 0)
         return;
@@ -141,18 +141,29 @@ static uint64_t exact_length(const struct api_body *stream)
     return length;
 }
 
+/* Each tensor has a text before it, and the last one a text behind it. */
+static bool take_segments(struct api_opening *opening, struct api_problem *problem)
+{
+    struct api_body *stream = opening->stream;
+    stream->max_segments = 2 * api_source_count(&opening->source) + 1;
+    stream->segments = api_arena_array(opening->arena, stream->max_segments, sizeof *stream->segments);
+    return stream->segments || api_fail_memory(problem);
+}
+
 bool api_body_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem)
 {
     struct api_body *stream = opening->stream;
     *stream = (struct api_body){.format = format,
-                                .plan = opening->plan,
+                                .source = opening->source,
                                 .digits = (int)api_form_integer(opening->form->digits, API_DIGITS_SHORTEST)};
+    if (!take_segments(opening, problem))
+        return false;
     if ((format->is_picture && !api_finished_has_room(opening, problem)) || !format->open(opening, problem))
         return false;
     if (pe_was_cancelled()) /* numbers that are already text may be incomplete */
         return api_fail_left(problem);
     size_t bound = light_bound(stream);
-    stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : pe_plan_pace(opening->plan)];
+    stream->is_light = bound <= light_bytes[format->is_picture ? PE_QUICK : api_source_pace(&opening->source)];
     stream->length = exact_length(stream);
     if (stream->is_light && format->is_text) { /* text needs no alignment */
         stream->joined = true;
@@ -282,6 +293,6 @@ size_t api_bytes_width(const struct api_body *stream, const struct pe_output *ou
 size_t api_bytes_print(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
                        char *dst)
 {
-    pe_fill(stream->plan, segment->index, first, n, dst);
+    api_source_fill(&stream->source, segment->index, first, n, dst);
     return n * segment->width;
 }

@@ -1,11 +1,12 @@
-/* A format turns the outputs of a plan into bytes, piece by piece. Each has one file and one line in list.h. */
+/* A format turns the tensors of an answer into bytes, piece by piece. Each has one file and one line in list.h. */
 #ifndef API_FORMATS_FORMAT_H
 #define API_FORMATS_FORMAT_H
 
 #include "api/api.h"
 #include "api/arena.h"
-#include "api/requests/form.h"
+#include "api/formats/source.h"
 #include "api/problem.h"
+#include "api/requests/form.h"
 
 struct api_lines;
 
@@ -14,7 +15,7 @@ struct api_lines;
 struct api_segment {
     const char *text;               /* else NULL */
     const struct pe_output *output; /* else NULL */
-    size_t index;    /* of the output in its plan, or the format's own number of a segment that it computes */
+    size_t index;    /* of the output in its source, or the format's own number of a segment that it computes */
     uint64_t count;  /* bytes of text, or elements */
     size_t width;    /* most bytes of one of them */
     size_t step;     /* how many make a piece; the last of a period may be shorter */
@@ -23,36 +24,43 @@ struct api_segment {
     struct api_lines *lines; /* of an output that is Toeplitz, if the format wants them; else NULL */
 };
 
-enum { API_SEGMENTS_MAX = 2 * API_OUTPUTS_MAX + 1 };
-
 /* A body whose bytes are computed on demand. It is immutable once opened, except for data that a format stores
  * atomically behind `own`; any number of threads may compute its pieces. */
 struct api_body {
     const struct api_format *format;
-    const struct pe_plan *plan;
+    struct api_source source;
     int digits;
     bool joined; /* one piece holds everything */
     bool is_light;
     uint64_t length; /* of the body; API_LENGTH_UNKNOWN if it depends on the printed text */
     uint64_t n_pieces;
     size_t piece_max;
-    struct api_segment segments[API_SEGMENTS_MAX];
-    size_t n_segments;
+    struct api_segment *segments; /* in the arena */
+    size_t n_segments, max_segments;
     /* A part of the body: its first piece, and the bytes omitted from the first and the last piece. */
     uint64_t part_piece;
     size_t skipped, dropped;
     void *own; /* data of the format for print() and waits(), in the arena */
 };
 
+/* A member of an answer beside its tensors. */
+struct api_member {
+    const char *name, *json;
+    size_t n; /* bytes of json */
+};
+
 /* The arguments of a format's open(). */
 struct api_opening {
-    const struct pe_plan *plan;
+    struct api_source source;
     const struct api_form *form;
     const struct api_request *request; /* the fields that do not belong to the form */
     struct api_arena *arena;           /* for the stream's own data; lives as long as the stream */
     uint64_t max_kept;                 /* bytes of all pictures that are not read yet */
-    const char *config;                /* the resolved configuration as JSON text */
+    const char *config;                /* of a plan: its resolved configuration as JSON text */
     size_t config_bytes;
+    const struct api_member *members; /* of an answer without a plan: what JSON and safetensors contain besides tensors,
+                                         in this order; borrowed until open() returns */
+    size_t n_members;
     struct api_body *stream;  /* open() adds its segments */
     void *about;              /* further data for a format of a single endpoint; else NULL */
     const char *header;       /* one more header of the answer, NULL if none */
@@ -66,8 +74,8 @@ struct api_format {
     bool is_text;               /* numbers as text: the length is known only once they are printed */
     bool is_picture;            /* open() computes the whole body, so a call with must_not_block may not use it */
     const char *(*maker)(void); /* versions of the libraries that the bytes depend on; NULL: of none */
-    /* Gives the stream its segments by api_body_text and api_body_output, or fails if this plan has no such form.
-     */
+    /* Gives the stream its segments by api_body_text and api_body_output, or fails if these tensors have no such
+     * form. */
     bool (*open)(struct api_opening *opening, struct api_problem *problem);
     /* Pictures do not have this function or the next ones. Most bytes of one element with everything around it, scratch
      * included. */
@@ -99,7 +107,7 @@ bool api_body_take(struct api_opening *opening, struct api_text *text, struct ap
 bool api_body_keep(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 bool api_finished_has_room(const struct api_opening *opening, struct api_problem *problem);
 
-/* Opens *stream in arena: a body of the plan's outputs that the form names. format fits form (api_form_check). */
+/* Opens *stream in arena: a body of all tensors of the source. format fits form (api_form_check). */
 bool api_body_open(const struct api_format *format, struct api_opening *opening, struct api_problem *problem);
 /* Leaves only bytes first … last of a body whose length is known by arithmetic (no text). */
 void api_body_cut(struct api_body *stream, uint64_t first, uint64_t last);

@@ -1,5 +1,5 @@
 /* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}[,"empty_rows":n]}: text
- * around the numbers of each output. */
+ * around the numbers of each output. An answer that comes of no plan begins with its own members instead. */
 #include "api/numbers/elements.h"
 #include "api/formats/format.h"
 #include "api/numbers/numbers.h"
@@ -29,15 +29,16 @@ static bool add_lines(struct api_opening *opening, size_t index)
 {
     struct api_body *stream = opening->stream;
     struct api_segment *segment = &stream->segments[stream->n_segments - 1];
-    if (segment->n_pieces == 1)
+    if (segment->n_pieces == 1 || !stream->source.plan)
         return true;
-    return api_lines_new(opening->arena, stream->plan, index, digits_of(stream, segment->output), &segment->lines);
+    return api_lines_new(opening->arena, stream->source.plan, index, digits_of(stream, segment->output),
+                         &segment->lines);
 }
 
 /* The numbers are printed on demand, so the text collected so far becomes a segment before them. */
 static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t index, struct api_problem *problem)
 {
-    const struct pe_output *output = pe_plan_output(opening->plan, index);
+    const struct pe_output *output = api_source_output(&opening->source, index);
     api_text_put(text, ",\"data\":");
     if (output->n_rows == 0 || output->row_len == 0) {
         api_text_put(text, "[]");
@@ -49,18 +50,38 @@ static bool add_numbers(struct api_opening *opening, struct api_text *text, size
     return add_lines(opening, index) || api_fail_memory(problem);
 }
 
-static void begin_answer(const struct api_opening *opening, struct api_text *text)
+static void add_plan(const struct api_opening *opening, struct api_text *text)
 {
-    api_text_put(text, "{\"scheme\":");
-    api_text_string(text, pe_plan_scheme(opening->plan)->name);
+    const struct pe_plan *plan = opening->source.plan;
+    api_text_put(text, "\"scheme\":");
+    api_text_string(text, pe_plan_scheme(plan)->name);
     api_text_put(text, ",\"config\":");
     api_text_add(text, opening->config, opening->config_bytes);
-    if (pe_plan_preset(opening->plan)) {
+    if (pe_plan_preset(plan)) {
         api_text_put(text, ",\"preset\":{");
-        api_preset_about(text, pe_plan_preset(opening->plan));
+        api_preset_about(text, pe_plan_preset(plan));
         api_text_put(text, "}");
     }
-    api_text_put(text, ",\"tensors\":{");
+    api_text_put(text, ",");
+}
+
+static void add_members(const struct api_opening *opening, struct api_text *text)
+{
+    for (size_t i = 0; i < opening->n_members; i++) {
+        api_text_string(text, opening->members[i].name);
+        api_text_put(text, ":");
+        api_text_add(text, opening->members[i].json, opening->members[i].n);
+        api_text_put(text, ",");
+    }
+}
+
+static void begin_answer(const struct api_opening *opening, struct api_text *text)
+{
+    api_text_put(text, "{");
+    if (opening->source.plan)
+        add_plan(opening, text);
+    add_members(opening, text);
+    api_text_put(text, "\"tensors\":{");
 }
 
 static bool open(struct api_opening *opening, struct api_problem *problem)
@@ -68,15 +89,15 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     begin_answer(opening, &text);
-    for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++) {
-        begin_tensor(&text, pe_plan_output(opening->plan, i), i);
+    for (size_t i = 0; i < api_source_count(&opening->source); i++) {
+        begin_tensor(&text, api_source_output(&opening->source, i), i);
         if (opening->form->data && !add_numbers(opening, &text, i, problem))
             return false; /* on failure the text has been freed */
         api_text_put(&text, "}");
     }
     api_text_put(&text, "}");
     uint64_t empty_rows;
-    if (pe_plan_empty_rows(opening->plan, &empty_rows))
+    if (opening->source.plan && pe_plan_empty_rows(opening->source.plan, &empty_rows))
         api_text_format(&text, ",\"empty_rows\":%" PRIu64, empty_rows);
     api_text_put(&text, "}");
     return api_body_take(opening, &text, problem);
@@ -105,7 +126,7 @@ static size_t print(const struct api_body *stream, const struct api_segment *seg
     if (copied)
         return copied;
     void *values = aligned(dst + n * elements.width);
-    pe_fill(stream->plan, segment->index, first, n, values);
+    api_source_fill(&stream->source, segment->index, first, n, values);
     return api_elements_print(&elements, values, first, n, dst);
 }
 

@@ -11,17 +11,18 @@ static const char *const descriptors[PE_N_DTYPES] = {
     [PE_I8] = "|i1",  [PE_U8] = "|u1",  [PE_U16] = "<u2", [PE_U32] = "<u4", [PE_U64] = "<u8", [PE_BOOL] = "|b1",
 };
 
-static bool fail_several(const struct pe_plan *plan, struct api_problem *problem)
+static bool fail_several(const struct api_source *source, struct api_problem *problem)
 {
     char list[256] = "";
     size_t used = 0;
-    for (size_t i = 0; i < pe_plan_n_outputs(plan) && used < sizeof list; i++)
-        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", pe_plan_output(plan, i)->name);
+    for (size_t i = 0; i < api_source_count(source) && used < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
+                                 api_source_output(source, i)->name);
     return api_fail(
         problem, 406, "/outputs",
         "npy holds exactly one tensor and this answer has %zu: %s; choose one in outputs, or another format "
         "(npz and safetensors hold all)",
-        pe_plan_n_outputs(plan), list);
+        api_source_count(source), list);
 }
 
 bool api_npy_check(const struct pe_output *output, const char *format, struct api_problem *problem)
@@ -58,9 +59,9 @@ void api_npy_head(struct api_text *text, const struct pe_output *output)
 
 static bool open(struct api_opening *opening, struct api_problem *problem)
 {
-    if (pe_plan_n_outputs(opening->plan) != 1)
-        return fail_several(opening->plan, problem);
-    const struct pe_output *output = pe_plan_output(opening->plan, 0);
+    if (api_source_count(&opening->source) != 1)
+        return fail_several(&opening->source, problem);
+    const struct pe_output *output = api_source_output(&opening->source, 0);
     if (!api_npy_check(output, "npy", problem))
         return false;
     struct api_text text;

@@ -52,10 +52,10 @@ struct part {
 
 struct npz {
     size_t n_entries;
-    uint64_t end; /* bytes of the body laid out so far */
-    struct entry entries[API_OUTPUTS_MAX];
-    struct part parts[API_OUTPUTS_MAX + 1];
-    crc_note *notes; /* one for each piece: 8 KiB for each GiB of the answer, touched as it is sent */
+    uint64_t end;          /* bytes of the body laid out so far */
+    struct entry *entries; /* [n_entries] */
+    struct part *parts;    /* [n_entries + 1] */
+    crc_note *notes;       /* one for each piece: 8 KiB for each GiB of the answer, touched as it is sent */
 };
 
 /* ---- Laying out ---- */
@@ -244,20 +244,30 @@ static bool add_notes(struct api_opening *opening, struct npz *npz, struct api_p
     return (npz->notes && api_arena_own(opening->arena, npz->notes, free)) || api_fail_memory(problem);
 }
 
+static struct npz *npz_new(struct api_arena *arena, size_t n)
+{
+    struct npz *npz = api_arena_alloc(arena, sizeof *npz);
+    struct entry *entries = api_arena_array(arena, n, sizeof *entries);
+    struct part *parts = api_arena_array(arena, n + 1, sizeof *parts);
+    if (!npz || !entries || !parts)
+        return NULL;
+    memset(entries, 0, n * sizeof *entries);
+    *npz = (struct npz){.n_entries = n, .entries = entries, .parts = parts};
+    return npz;
+}
+
 static bool open(struct api_opening *opening, struct api_problem *problem)
 {
-    size_t n = pe_plan_n_outputs(opening->plan);
+    size_t n = api_source_count(&opening->source);
     for (size_t i = 0; i < n; i++)
-        if (!api_npy_check(pe_plan_output(opening->plan, i), "npz", problem))
+        if (!api_npy_check(api_source_output(&opening->source, i), "npz", problem))
             return false;
-    struct npz *npz = api_arena_alloc(opening->arena, sizeof *npz);
+    struct npz *npz = npz_new(opening->arena, n);
     if (!npz)
         return api_fail_memory(problem);
-    memset(npz, 0, sizeof *npz);
-    npz->n_entries = n;
     opening->stream->own = npz;
     for (size_t i = 0; i < n; i++) {
-        npz->entries[i].output = pe_plan_output(opening->plan, i);
+        npz->entries[i].output = api_source_output(&opening->source, i);
         if (!add_part(opening, npz, i, problem))
             return false;
         add_elements(opening, npz, i);
@@ -325,7 +335,7 @@ static uint32_t entry_crc(const struct api_body *stream, struct entry *entry, ch
 static size_t print_part(const struct api_body *stream, size_t k, char *dst)
 {
     struct npz *npz = stream->own;
-    uint32_t crcs[API_OUTPUTS_MAX];
+    uint32_t crcs[API_TENSORS_MAX];
     bool is_last = k == npz->n_entries;
     for (size_t i = is_last || k == 0 ? 0 : k - 1; i < k; i++)
         crcs[i] = entry_crc(stream, &npz->entries[i], dst);

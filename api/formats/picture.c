@@ -45,7 +45,7 @@ static void load(struct api_picture *p, uint64_t element)
     p->chunk_n = left < p->step ? left : p->step;
     p->is_left = p->is_left || pe_is_cancelled();
     if (!p->is_left)
-        pe_fill(p->plan, 0, p->chunk_first, (size_t)p->chunk_n, p->chunk);
+        api_source_fill(&p->source, 0, p->chunk_first, (size_t)p->chunk_n, p->chunk);
 }
 
 /* values = the row's elements at each column step. */
@@ -69,11 +69,11 @@ static void read_row(struct api_picture *p, size_t row)
 
 bool api_picture_init(struct api_picture *picture, const struct api_opening *opening, struct api_problem *problem)
 {
-    const struct pe_plan *plan = opening->plan;
-    if (pe_plan_n_outputs(plan) == 0)
+    const struct api_source *source = &opening->source;
+    if (api_source_count(source) == 0)
         return api_fail(problem, 406, "", "the answer has no tensor, so there is no picture of it; use format json");
-    const struct pe_output *output = pe_plan_output(plan, 0);
-    *picture = (struct api_picture){.plan = plan, .output = output, .row_step = 1, .col_step = 1};
+    const struct pe_output *output = api_source_output(source, 0);
+    *picture = (struct api_picture){.source = *source, .output = output, .row_step = 1, .col_step = 1};
     picture->height = output->rank > 1 ? output->shape[output->rank - 2] : 1;
     picture->width = output->rank > 0 ? output->shape[output->rank - 1] : 1;
     if (output->n_rows && output->row_len)

@@ -8,7 +8,7 @@
 /* Its values are needed twice, for their range and for the pixels, and computed twice: never more than a chunk of the
  * tensor is in memory. */
 struct api_picture {
-    const struct pe_plan *plan;
+    struct api_source source;
     const struct pe_output *output;
     uint64_t height, width;      /* of the matrix: the last two axes, with leading indices 0; a single axis is a row */
     uint64_t row_step, col_step; /* the picture shows the first element of each step */
@@ -22,7 +22,7 @@ struct api_picture {
     bool is_left;          /* the client has disconnected: nothing more is computed, and the rows have no meaning */
 };
 
-/* Starts with the first output of the plan; no rows are in memory yet. Fails if that output has no picture. */
+/* Starts with the first tensor of the answer; no rows are in memory yet. Fails if that output has no picture. */
 bool api_picture_init(struct api_picture *picture, const struct api_opening *opening, struct api_problem *problem);
 void api_picture_drop(struct api_picture *picture);
 

@@ -19,7 +19,7 @@ struct drawing {
     int cmap;
     struct api_legend legend;
     bool has_legend;
-    struct api_text request; /* NUL-terminated; empty: too long to be included */
+    struct api_text request; /* NUL-terminated; empty: none, or too long to be included */
     struct api_text out;
     uint8_t *indices, *pixels; /* a row of elements, and of pixels */
     png_structp png;
@@ -145,9 +145,10 @@ static bool fail_side(const struct drawing *d, uint64_t longer, const struct api
 {
     const struct api_picture *p = &d->picture;
     bool fits_alone = longer <= SIDE_MAX / d->zoom;
-    const char *help = fits_alone    ? "leave the legend out"
-                       : d->zoom > 1 ? "give a smaller zoom"
-                                     : "ask for a part of it by slice, or for the format text, which shrinks it";
+    const char *help = fits_alone       ? "leave the legend out"
+                       : d->zoom > 1    ? "give a smaller zoom"
+                       : p->source.plan ? "ask for a part of it by slice, or for the format text, which shrinks it"
+                                        : "ask for the format text, which shrinks it, or for the numbers";
     return api_fail(problem, 413,
                     fits_alone    ? "/legend"
                     : d->zoom > 1 ? "/zoom"
@@ -193,6 +194,8 @@ static bool take_rows(struct drawing *d, struct api_problem *problem)
  * is left out. */
 static bool print_request(struct drawing *d, const struct api_opening *opening, struct api_problem *problem)
 {
+    if (!opening->source.plan)
+        return true;
     api_resolved_print(&d->request, opening, &d->picture, d->zoom);
     api_text_add(&d->request, "", 1);
     if (d->request.state == API_TEXT_NO_MEMORY)

@@ -1,12 +1,24 @@
 /* The source of a preset, and how certain it is. */
 #include "api/formats/preset_about.h"
 
-void api_preset_about(struct api_text *text, const struct pe_preset *preset)
+static void add_source(struct api_text *text, const struct pe_preset *preset)
 {
     api_text_put(text, "\"name\":");
     api_text_string(text, preset->name);
     api_text_member(text, "source", preset->source);
     api_text_member(text, "certainty", pe_certainty_name(preset->certainty));
-    if (preset->note)
-        api_text_member(text, "note", preset->note);
+}
+
+void api_preset_about(struct api_text *text, const struct pe_preset *preset)
+{
+    add_source(text, preset);
+    if (preset->note.en)
+        api_text_member(text, "note", preset->note.en);
+}
+
+void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
+{
+    add_source(text, preset);
+    if (preset->note.en)
+        api_text_pair(text, "note", &preset->note, lang);
 }

@@ -6,5 +6,7 @@
 
 /* The members name, source, certainty and note of a preset, without the braces around them. */
 void api_preset_about(struct api_text *text, const struct pe_preset *preset);
+/* The same for the catalogue, with the note in lang and as note_zh in Chinese. */
+void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang);
 
 #endif

@@ -16,8 +16,8 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     uint64_t offset = 0;
-    for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++) {
-        const struct pe_output *output = pe_plan_output(opening->plan, i);
+    for (size_t i = 0; i < api_source_count(&opening->source); i++) {
+        const struct pe_output *output = api_source_output(&opening->source, i);
         add_entry(&text, output, i, offset);
         api_body_output(opening->stream, i);
         offset += output->n_rows * output->row_len * pe_dtype_size(output->dtype);

@@ -24,7 +24,7 @@ static void add_field(struct api_text *text, const struct pe_field *field)
 /* The fields of the sequence, except those that the configuration repeats. */
 static bool is_of_sequence(const struct api_opening *opening, const char *name)
 {
-    return pe_param_find(pe_sequence_params(), name) && !is_among(pe_plan_config(opening->plan), name);
+    return pe_param_find(pe_sequence_params(), name) && !is_among(pe_plan_config(opening->source.plan), name);
 }
 
 /* Fields that name a model. */

@@ -37,16 +37,30 @@ static void add_entry(struct api_text *text, const struct pe_output *output, uin
     api_text_format(text, ",\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin, end);
 }
 
-/* "pt" tells the usual loaders that the tensors are plain row-major ones. */
-static void add_metadata(struct api_text *text, const struct api_opening *opening)
+static void add_plan(struct api_text *text, const struct api_opening *opening)
 {
-    api_text_put(text, "{\"__metadata__\":{\"format\":\"pt\",\"scheme\":");
-    api_text_string(text, pe_plan_scheme(opening->plan)->name);
+    api_text_put(text, ",\"scheme\":");
+    api_text_string(text, pe_plan_scheme(opening->source.plan)->name);
     api_text_put(text, ",\"config\":");
     api_text_string_n(text, opening->config, opening->config_bytes);
     uint64_t empty_rows;
-    if (pe_plan_empty_rows(opening->plan, &empty_rows))
+    if (pe_plan_empty_rows(opening->source.plan, &empty_rows))
         api_text_format(text, ",\"empty_rows\":\"%" PRIu64 "\"", empty_rows);
+}
+
+/* All values are strings, as the format wants them; "pt" tells the usual loaders that the tensors are plain row-major
+ * ones. */
+static void add_metadata(struct api_text *text, const struct api_opening *opening)
+{
+    api_text_put(text, "{\"__metadata__\":{\"format\":\"pt\"");
+    if (opening->source.plan)
+        add_plan(text, opening);
+    for (size_t i = 0; i < opening->n_members; i++) {
+        api_text_put(text, ",");
+        api_text_string(text, opening->members[i].name);
+        api_text_put(text, ":");
+        api_text_string_n(text, opening->members[i].json, opening->members[i].n);
+    }
     api_text_put(text, "}");
 }
 
@@ -63,10 +77,10 @@ static void finish_header(struct api_text *text)
 
 static bool open(struct api_opening *opening, struct api_problem *problem)
 {
-    struct entry entries[API_OUTPUTS_MAX];
-    size_t n = pe_plan_n_outputs(opening->plan);
+    struct entry entries[API_TENSORS_MAX];
+    size_t n = api_source_count(&opening->source);
     for (size_t i = 0; i < n; i++)
-        entries[i] = (struct entry){.output = pe_plan_output(opening->plan, i), .index = i};
+        entries[i] = (struct entry){.output = api_source_output(&opening->source, i), .index = i};
     qsort(entries, n, sizeof entries[0], compare);
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);

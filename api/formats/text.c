@@ -96,11 +96,13 @@ static void put_steps(struct drawing *d)
         api_text_format(&d->out, ", 1 column in %" PRIu64, p->col_step);
 }
 
-/* "alibi bias [8,64,64] at [0], f32, from -31.5 to 0" */
+/* "alibi bias [8,64,64] at [0], f32, from -31.5 to 0"; the scheme is that of the plan, if there is one */
 static void put_legend(struct drawing *d)
 {
     const struct api_picture *p = &d->picture;
-    api_text_format(&d->out, "%s %s ", pe_plan_scheme(p->plan)->name, p->output->name);
+    if (p->source.plan)
+        api_text_format(&d->out, "%s ", pe_plan_scheme(p->source.plan)->name);
+    api_text_format(&d->out, "%s ", p->output->name);
     api_text_shape(&d->out, p->output->shape, p->output->rank);
     for (unsigned i = 0; i + 2 < p->output->rank; i++)
         api_text_put(&d->out, i ? ",0" : " at [0");

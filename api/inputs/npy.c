@@ -272,11 +272,13 @@ bool api_npy_parse(struct api_arena *arena, const struct api_npy_file *file, str
 /* A body of one .npy file: the endpoint's main tensor. The rest of the request is in the query. */
 bool api_npy_read(struct api_request *request, const struct api_received *body, struct api_problem *problem)
 {
-    const char *name = api_operations[request->operation].tensor;
+    bool has_own = request->taking && request->taking->tensor;
+    const char *name = has_own ? "" : api_operations[request->operation].tensor;
     char pointer[PE_POINTER_MAX] = "";
-    api_pointer_push(pointer, name, strlen(name));
+    if (*name)
+        api_pointer_push(pointer, name, strlen(name));
     struct api_npy_file file = {.bytes = body->bytes, .n = body->n, .what = "the body", .pointer = pointer};
     struct pe_tensor tensor;
     return api_npy_parse(&request->arena, &file, &tensor, problem) &&
-           api_request_add_tensor(request, name, &tensor, 0, problem);
+           api_request_add_tensor(request, has_own ? request->taking->tensor(&tensor) : name, &tensor, 0, problem);
 }

@@ -6,6 +6,7 @@
 void api_request_init(struct api_request *request, enum pe_operation_id operation)
 {
     request->operation = operation;
+    request->taking = NULL;
     request->body_is_ours = false;
     request->max_json = 0;
     request->arena = (struct api_arena){0};

@@ -10,12 +10,21 @@
 
 struct api_weights;
 
+/* What an endpoint takes, where that is not what the row of its operation says. */
+struct api_taking {
+    const char *(*tensor)(const struct pe_tensor *tensor); /* the field that a body of one .npy file fills */
+    /* Its own fields; in a query, one of any type (PE_T_VALUE) is a list of words. NULL: none. */
+    const struct pe_param *(*params)(void);
+    bool may_answer_nothing; /* `outputs` may be an empty list */
+};
+
 /* One owner: api_request_drop frees everything that the fields point to, except slices of the received body, which are
  * borrowed from the caller until then. */
 struct api_request {
     enum pe_operation_id operation;
-    bool body_is_ours; /* tensors may be moved inside the body: api_call.body_is_ours */
-    uint64_t max_json; /* bytes of its JSON: api_host.max_json; 0: any number */
+    const struct api_taking *taking; /* NULL: what the operation takes */
+    bool body_is_ours;               /* tensors may be moved inside the body: api_call.body_is_ours */
+    uint64_t max_json;               /* bytes of its JSON: api_host.max_json; 0: any number */
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];
     size_t n_fields;

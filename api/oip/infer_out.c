@@ -40,7 +40,7 @@ static void begin_answer(const struct api_opening *opening, struct api_text *tex
     api_text_put(text, ",\"model_version\":\"" API_OIP_VERSION "\"");
     if (answer->request->id)
         api_text_member(text, "id", answer->request->id);
-    if (pe_plan_empty_rows(opening->plan, &empty_rows))
+    if (pe_plan_empty_rows(opening->source.plan, &empty_rows))
         api_text_format(text, ",\"parameters\":{\"empty_rows\":%" PRIu64 "}", empty_rows);
     api_text_put(text, ",\"outputs\":[");
 }
@@ -73,8 +73,8 @@ static bool open_json(struct api_opening *opening, struct api_problem *problem)
     struct api_text text;
     api_text_init(&text, API_TEXT_MAX);
     begin_answer(opening, &text);
-    for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++) {
-        const struct pe_output *output = pe_plan_output(opening->plan, i);
+    for (size_t i = 0; i < pe_plan_n_outputs(opening->source.plan); i++) {
+        const struct pe_output *output = pe_plan_output(opening->source.plan, i);
         begin_output(&text, output, i);
         api_text_put(&text, count_of(output) ? ",\"data\":" : ",\"data\":[]");
         if (count_of(output)) {
@@ -102,7 +102,7 @@ static size_t print_json(const struct api_body *stream, const struct api_segment
 {
     struct api_elements elements = elements_of(segment->output);
     void *values = aligned(dst + n * elements.width);
-    pe_fill(stream->plan, segment->index, first, n, values);
+    pe_fill(stream->source.plan, segment->index, first, n, values);
     return api_elements_print(&elements, values, first, n, dst);
 }
 
@@ -114,8 +114,8 @@ static bool check_numbers(const struct api_opening *opening, const struct pe_out
                           struct api_problem *problem)
 {
     uint64_t count = count_of(output);
-    size_t max = pe_plan_pace(opening->plan) == PE_QUICK ? API_TEXT_MAX : API_BESIDE_SLOW_BYTES;
-    if (count <= max / width && pe_plan_work(opening->plan) <= API_BESIDE_WORK_MAX)
+    size_t max = pe_plan_pace(opening->source.plan) == PE_QUICK ? API_TEXT_MAX : API_BESIDE_SLOW_BYTES;
+    if (count <= max / width && pe_plan_work(opening->source.plan) <= API_BESIDE_WORK_MAX)
         return true;
     return api_fail(problem, 413, "/outputs",
                     "output %s (%" PRIu64 " elements) takes too long or is too large to stand as JSON beside others as "
@@ -143,7 +143,7 @@ static uint64_t step_at(const struct pe_output *output, uint64_t at)
 /* The header states the length of the JSON, so its numbers must be printed before the first byte is sent. */
 static bool add_numbers(struct api_opening *opening, struct api_text *text, size_t i, struct api_problem *problem)
 {
-    const struct pe_output *output = pe_plan_output(opening->plan, i);
+    const struct pe_output *output = pe_plan_output(opening->source.plan, i);
     struct api_elements elements = elements_of(output);
     uint64_t count = count_of(output);
     if (!check_numbers(opening, output, elements.width, problem))
@@ -160,7 +160,7 @@ static bool add_numbers(struct api_opening *opening, struct api_text *text, size
         return api_fail_memory(problem);
     for (uint64_t at = 0, n; at < count && !pe_is_cancelled(); at += n) {
         n = step_at(output, at);
-        pe_fill(opening->plan, i, at, (size_t)n, values);
+        pe_fill(opening->source.plan, i, at, (size_t)n, values);
         size_t n_bytes = api_elements_print(&elements, values, at, (size_t)n, dst);
         text->n += n_bytes;
         dst += n_bytes;
@@ -172,8 +172,8 @@ static bool add_numbers(struct api_opening *opening, struct api_text *text, size
 static bool add_outputs(struct api_opening *opening, struct api_text *text, struct api_problem *problem)
 {
     const struct api_oip_answer *answer = opening->about;
-    for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++) {
-        const struct pe_output *output = pe_plan_output(opening->plan, i);
+    for (size_t i = 0; i < pe_plan_n_outputs(opening->source.plan); i++) {
+        const struct pe_output *output = pe_plan_output(opening->source.plan, i);
         begin_output(text, output, i);
         if (is_binary(answer->request, i))
             api_text_format(text, ",\"parameters\":{\"binary_data_size\":%" PRIu64 "}",
@@ -189,8 +189,8 @@ static bool add_outputs(struct api_opening *opening, struct api_text *text, stru
 static void add_tail(struct api_opening *opening)
 {
     struct api_oip_answer *answer = opening->about;
-    for (size_t i = 0; i < pe_plan_n_outputs(opening->plan); i++)
-        if (is_binary(answer->request, i) && count_of(pe_plan_output(opening->plan, i))) {
+    for (size_t i = 0; i < pe_plan_n_outputs(opening->source.plan); i++)
+        if (is_binary(answer->request, i) && count_of(pe_plan_output(opening->source.plan, i))) {
             api_body_output(opening->stream, i);
             answer->has_tail = true;
         }

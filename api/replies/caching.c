@@ -104,6 +104,8 @@ static void add_form(struct hash *h, const struct api_form *form)
             add(h, (const char *)form + row->offset, api_form_size(row));
     for (size_t i = 0; i < form->n_outputs; i++)
         add_string(h, form->outputs[i]);
+    if (form->has_no_outputs)
+        add_string(h, "");
     for (size_t i = 0; i < form->n_slices; i++) {
         const struct pe_slice *slice = &form->slices[i];
         add_string(h, slice->output ? slice->output : "");
@@ -155,6 +157,17 @@ static char *put_hex(char *to, uint64_t x)
     return to;
 }
 
+/* Parts are added one by one, so that their order counts. */
+static void add_endpoint(struct hash *h, const struct api_named *named)
+{
+    add_string(h, named->route);
+    add_string(h, named->lang ? named->lang : "");
+    for (size_t i = 0; i < named->n_parts; i++) {
+        struct hash fields = fields_of(named->parts[i]);
+        add(h, &fields, sizeof fields);
+    }
+}
+
 void api_etag_print(const struct api_named *named, char *etag)
 {
     struct hash h = {0xcbf29ce484222325, 0x84222325cbf29ce4}, fields = fields_of(named->request);
@@ -166,7 +179,9 @@ void api_etag_print(const struct api_named *named, char *etag)
     add(&h, named->config, named->config_bytes);
     add(&h, &fields, sizeof fields);
     add_form(&h, named->form);
-    if (pe_plan_scheme(named->plan)->is_of_machine)
+    if (named->route)
+        add_endpoint(&h, named);
+    if (named->is_of_machine)
         add_string(&h, pe_isa_name(pe_isa()));
     *etag++ = '"';
     etag = put_hex(put_hex(etag, h.a), h.b);

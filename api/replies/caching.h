@@ -13,10 +13,14 @@ struct api_named {
     const struct api_request *request; /* the planned request, without the fields of the form */
     const struct api_form *form;
     const struct api_format *format;
-    const struct pe_plan *plan;
+    bool is_of_machine; /* its bytes may differ between machines */
     const char *commit; /* of the program, because a release may correct a value */
     const char *config; /* resolved, as JSON text */
     size_t config_bytes;
+    /* Of answers that no operation gives: the endpoint, the language, and the requests of several configurations. */
+    const char *route, *lang; /* NULL: none */
+    struct api_request *const *parts;
+    size_t n_parts;
 };
 void api_etag_print(const struct api_named *named, char *etag); /* "\"…\"" */
 

@@ -193,7 +193,7 @@ void api_work_free(struct api_work *work)
  * freed with the reply. */
 static bool is_quickly_made(const struct api_work *work)
 {
-    return work->n_taken <= API_LIGHT_MEMORY && pe_plan_work(work->plan) <= API_LIGHT_WORK;
+    return work->n_taken <= API_LIGHT_MEMORY && api_source_work(&work->stream.source) <= API_LIGHT_WORK;
 }
 
 struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value)
@@ -205,6 +205,7 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
         return &no_memory.face;
     }
     const struct api_body *stream = &work->stream;
+    bool is_quick = api_source_pace(&stream->source) == PE_QUICK;
     reply->work = work;
     reply->face.length = stream->length;
     reply->face.n_pieces = stream->n_pieces;
@@ -212,10 +213,10 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
     reply->face.is_light = stream->is_light && is_quickly_made(work);
     reply->face.memory = work->n_taken;
     reply->face.n_finished = format->is_picture ? stream->length : 0;
-    reply->face.is_quick = !stream->format->is_text && pe_plan_pace(work->plan) == PE_QUICK;
+    reply->face.is_quick = !stream->format->is_text && is_quick;
     reply->face.is_repeatable = !work->request.stored;
-    reply->face.computes = !stream->format->is_text || pe_plan_pace(work->plan) != PE_QUICK;
-    reply->face.scheme = pe_plan_scheme(work->plan)->name;
+    reply->face.computes = !stream->format->is_text || !is_quick;
+    reply->face.scheme = work->plan ? pe_plan_scheme(work->plan)->name : "";
     reply->face.format = stream->format->name;
     if (!header || api_reply_header(&reply->face, header, header_value))
         return &reply->face;

@@ -71,10 +71,13 @@ static bool add_output(struct api_form *form, const struct pe_value *item, struc
     return true;
 }
 
-static bool read_outputs(const struct pe_value *value, struct api_form *form, struct api_problem *problem)
+static bool read_outputs(const struct api_request *request, const struct pe_value *value, struct api_form *form,
+                         struct api_problem *problem)
 {
-    if (value->kind != PE_LIST || value->list.n == 0 || value->list.n > API_OUTPUTS_MAX)
+    bool may_be_empty = request->taking && request->taking->may_answer_nothing;
+    if (value->kind != PE_LIST || (value->list.n == 0 && !may_be_empty) || value->list.n > API_OUTPUTS_MAX)
         return fail_outputs(problem);
+    form->has_no_outputs = value->list.n == 0;
     for (size_t i = 0; i < value->list.n; i++)
         if (!add_output(form, &value->list.items[i], problem))
             return false;
@@ -103,7 +106,7 @@ bool api_form_read(struct api_request *request, struct api_form *form, struct ap
         const struct pe_field *field = &request->fields[i];
         bool is_outputs = api_is(field->name, "outputs"), is_slice = api_is(field->name, "slice");
         taken[i] = taken[i] || is_outputs || is_slice;
-        if (is_outputs && !read_outputs(&field->value, form, problem))
+        if (is_outputs && !read_outputs(request, &field->value, form, problem))
             return false;
         if (is_slice && !api_slices_read(request, &field->value, &form->slices, &form->n_slices, problem))
             return false;

@@ -18,7 +18,8 @@ struct api_form {
 #include "api/requests/form_list.h"
 #undef FORM
     const char *outputs[API_OUTPUTS_MAX];
-    size_t n_outputs;        /* 0: the scheme's own */
+    size_t n_outputs;        /* 0: those of the answer by default */
+    bool has_no_outputs;     /* the request names an empty list */
     struct pe_slice *slices; /* in the request's arena */
     size_t n_slices;
 };

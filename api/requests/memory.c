@@ -140,21 +140,23 @@ void api_memory_refusal(const struct api_work *work, struct api_problem *problem
         *problem = work->refusal;
 }
 
-/* Of the first output. Larger outputs are refused as pictures, and shrunk as text. */
-static double picture_bytes(const struct pe_plan *plan, const struct api_format *format)
+/* Of the first tensor. Larger tensors are refused as pictures, and shrunk as text. */
+static double picture_bytes(const struct api_source *source, const struct api_format *format)
 {
     enum {
         BYTES_OF_CHARACTER = 48,
         BYTES_OF_PIXEL = 3
     }; /* with a colour's escape sequence; and once more compressed */
     double side = format->is_text ? API_COLUMNS_MAX : API_PICTURE_SIDE_MAX, most = side * side;
-    double n = (double)pe_plan_output(plan, 0)->n_rows * (double)pe_plan_output(plan, 0)->row_len;
+    if (api_source_count(source) == 0)
+        return 0;
+    double n = (double)api_source_output(source, 0)->n_rows * (double)api_source_output(source, 0)->row_len;
     return (n < most ? n : most) * (format->is_text ? BYTES_OF_CHARACTER : BYTES_OF_PIXEL);
 }
 
-bool api_memory_for_answering(struct api_work *work, const struct api_host *host, const struct api_format *format,
-                              struct api_problem *problem)
+bool api_memory_for_answering(struct api_work *work, const struct api_host *host, const struct api_source *source,
+                              const struct api_format *format, struct api_problem *problem)
 {
-    double bytes = pe_plan_bytes(work->plan) + (format->is_picture ? picture_bytes(work->plan, format) : 0);
+    double bytes = api_source_bytes(source) + (format->is_picture ? picture_bytes(source, format) : 0);
     return take(work, host, "making the answer", bytes, problem);
 }

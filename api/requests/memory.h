@@ -22,8 +22,8 @@ void api_memory_settle(struct api_work *work);
 /* Reserves `bytes` in all for planning; called again with more as planning goes on. */
 bool api_memory_for_planning(struct api_work *work, const struct api_host *host, double bytes,
                              struct api_problem *problem);
-/* Reserves the memory for filling from the plan and, for a picture, for drawing it. */
-bool api_memory_for_answering(struct api_work *work, const struct api_host *host, const struct api_format *format,
-                              struct api_problem *problem);
+/* Reserves the memory for filling from the source and, for a picture, for drawing it. */
+bool api_memory_for_answering(struct api_work *work, const struct api_host *host, const struct api_source *source,
+                              const struct api_format *format, struct api_problem *problem);
 
 #endif

@@ -2,18 +2,10 @@
  * its weight; the greatest weight wins, and of equals the more specific, then the one named earlier, then the one
  * listed first. */
 #include "api/requests/negotiate.h"
+#include "api/requests/weighted.h"
 
 #include <string.h>
 #include <strings.h>
-
-enum { WEIGHT_ONE = 1000 };
-
-/* A media range of the header: "type/subtype" as bytes, weight in thousandths. */
-struct range {
-    const char *name;
-    size_t n;
-    int weight; /* -1: not a number */
-};
 
 /* How well a format matches; compared field by field from the top. */
 struct score {
@@ -22,76 +14,8 @@ struct score {
     unsigned place;       /* in the header, from 0 */
 };
 
-static bool is_space(char c) { return c == ' ' || c == '\t'; }
-
-/* The end of an element: a separator outside of quotes, or the end of the text. */
-static const char *element_end(const char *p, const char *end, char separator)
-{
-    bool quoted = false;
-    for (; p < end && (quoted || *p != separator); p++) {
-        if (quoted && *p == '\\' && end - p > 1)
-            p++;
-        else if (*p == '"')
-            quoted = !quoted;
-    }
-    return p;
-}
-
-static void trim(const char **start, const char **end)
-{
-    while (*start < *end && is_space(**start))
-        ++*start;
-    while (*start < *end && is_space((*end)[-1]))
-        --*end;
-}
-
-/* "0", "0.25", "1.000": at most three decimals. ".2", which Java's own client sends, is 0.2. -1 if it is no such
- * number. */
-static int read_weight(const char *p, const char *end)
-{
-    bool is_bare = end - p > 1 && *p == '.';
-    if (p == end || (!is_bare && *p != '0' && *p != '1'))
-        return -1;
-    int weight = is_bare ? 0 : (*p++ - '0') * WEIGHT_ONE;
-    if (p < end && *p++ != '.')
-        return -1;
-    for (int unit = WEIGHT_ONE / 10; p < end; p++, unit /= 10) {
-        if (*p < '0' || *p > '9' || unit == 0)
-            return -1;
-        weight += (*p - '0') * unit;
-    }
-    return weight <= WEIGHT_ONE ? weight : -1;
-}
-
-/* Other parameters are ignored: none of our formats has any. A weight that is not a number makes the range invalid. */
-static int weight_of(const char *p, const char *end)
-{
-    while (p < end) {
-        const char *start = p + 1, *stop = element_end(start, end, ';');
-        p = stop;
-        trim(&start, &stop);
-        if (stop - start >= 2 && (*start == 'q' || *start == 'Q') && start[1] == '=')
-            return read_weight(start + 2, stop);
-    }
-    return WEIGHT_ONE;
-}
-
-/* The next range of the header that ends at end; false if there is none. */
-static bool next_range(const char **header, const char *end, struct range *range)
-{
-    if (*header == end)
-        return false;
-    const char *start = *header, *next = element_end(start, end, ','), *stop = element_end(start, next, ';');
-    range->weight = weight_of(stop, next);
-    *header = next < end ? next + 1 : end;
-    trim(&start, &stop);
-    range->name = start;
-    range->n = (size_t)(stop - start);
-    return true;
-}
-
 /* 3: the type itself, 2: type/ *, 1: anything, 0: not covered. */
-static unsigned specificity(const struct range *range, const char *media_type)
+static unsigned specificity(const struct api_weighted *range, const char *media_type)
 {
     size_t slash = (size_t)(strchr(media_type, '/') - media_type);
     if (range->n == strlen(media_type) && strncasecmp(range->name, media_type, range->n) == 0)
@@ -105,9 +29,9 @@ static unsigned specificity(const struct range *range, const char *media_type)
 static struct score score_of(const char *accept, const char *media_type)
 {
     struct score score = {0};
-    struct range range;
+    struct api_weighted range;
     const char *end = accept + strlen(accept);
-    for (unsigned place = 0; next_range(&accept, end, &range); place++) {
+    for (unsigned place = 0; api_weighted_next(&accept, end, &range); place++) {
         unsigned s = specificity(&range, media_type);
         if (range.weight >= 0 && s > score.specificity)
             score = (struct score){.weight = range.weight, .specificity = s, .place = place};

@@ -4,6 +4,7 @@
 #include "api/inputs/json_in.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* How the text of a value is read. */
@@ -31,6 +32,12 @@ static enum meaning meaning_of_row(const struct pe_param *row)
     case PE_T_BOOL: break;
     }
     return SCALAR;
+}
+
+/* A field of the endpoint itself. */
+static const struct pe_param *own_row(const struct api_request *request, const char *name)
+{
+    return request->taking && request->taking->params ? pe_param_find(request->taking->params(), name) : NULL;
 }
 
 /* A name may have different types in two schemes, so the requested scheme decides; it may stand anywhere in the query
@@ -203,6 +210,14 @@ static const struct pe_scheme_info *scheme_of(const struct api_request *request)
     return NULL;
 }
 
+static enum meaning meaning_in(const struct api_request *request, const char *name)
+{
+    const struct pe_param *own = own_row(request, name);
+    if (own)
+        return own->type == PE_T_VALUE ? WORDS : meaning_of_row(own);
+    return meaning_of(name, scheme_of(request));
+}
+
 static bool add_pair(struct api_request *request, const struct pair *pair, struct api_problem *problem)
 {
     struct api_text text;
@@ -210,7 +225,7 @@ static bool add_pair(struct api_request *request, const struct pair *pair, struc
     api_text_put(&text, "{");
     api_text_string(&text, pair->name);
     api_text_put(&text, ":");
-    bool fine = put_value(&text, meaning_of(pair->name, scheme_of(request)), pair->name, pair->value, problem);
+    bool fine = put_value(&text, meaning_in(request, pair->name), pair->name, pair->value, problem);
     api_text_put(&text, "}");
     if (fine && text.state)
         fine = api_fail_text(problem, &text);
@@ -256,4 +271,42 @@ bool api_query_read(struct api_request *request, const char *query, struct api_p
     if (!buffer)
         return api_fail_memory(problem);
     return read_pairs(request, query, buffer, true, problem) && read_pairs(request, query, buffer, false, problem);
+}
+
+/* ---- One name ---- */
+
+static bool has_name(const char *pair, size_t n, const char *name, char *buffer)
+{
+    const char *equals = memchr(pair, '=', n);
+    return decode(pair, equals ? (size_t)(equals - pair) : n, buffer) && strcmp(buffer, name) == 0;
+}
+
+/* Decodes the first pair of that name into buffer; NULL if there is none, or if its value is refused. */
+static const char *find_value(const char *query, const char *name, char *buffer, struct api_problem *problem)
+{
+    struct pair pair;
+    for (const char *p = query; *p;) {
+        size_t n = strcspn(p, "&");
+        if (has_name(p, n, name, buffer))
+            return pair_decode(p, n, buffer, &pair, problem) ? pair.value : NULL;
+        p += n + (p[n] == '&');
+    }
+    return NULL;
+}
+
+bool api_query_find(const char *query, const char *name, char **value, struct api_problem *problem)
+{
+    *value = NULL;
+    if (!query || !*query)
+        return true;
+    char *buffer = malloc(strlen(query) + 2);
+    if (!buffer)
+        return api_fail_memory(problem);
+    problem->status = 0;
+    const char *found = find_value(query, name, buffer, problem);
+    if (found)
+        *value = memmove(buffer, found, strlen(found) + 1);
+    else
+        free(buffer);
+    return problem->status == 0;
 }

@@ -9,4 +9,8 @@
  * type. */
 bool api_query_read(struct api_request *request, const char *query, struct api_problem *problem);
 
+/* Sets *value to the decoded value of the query's first pair of that name (made; freed with free), NULL if there is
+ * none; other pairs are not checked. query may be NULL. */
+bool api_query_find(const char *query, const char *name, char **value, struct api_problem *problem);
+
 #endif

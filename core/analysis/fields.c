@@ -7,25 +7,35 @@
 static const char *const pairings[] = {"paired", "sin", "cos", "mismatched", NULL};
 
 static const struct pe_param rows[] = {
-    PE_P_VALUE(pe_analysis_fields, metrics, "names of metrics, each once; default all that apply"),
-    PE_P_REALS(pe_analysis_fields, k, 1, PE_ANALYSED_POSITIONS_MAX,
-               "shift: the distances, integers below the number of positions; default [1]"),
-    PE_P_INT(pe_analysis_fields, train_len, PE_UNSET, 1, PE_EVAL_LEN_MAX,
-             "length in training; default the original length of the scaling, else the number of positions"),
-    PE_P_INT(pe_analysis_fields, eval_len, PE_UNSET, 1, PE_EVAL_LEN_MAX,
-             "extrapolation: length in evaluation, at least train_len; default twice train_len"),
-    PE_P_INT(pe_analysis_fields, seed, 0, 0, 0x1p53, "extrapolation: seed of the queries and keys"),
-    PE_P_REAL(pe_analysis_fields, tolerance, 1e-6, 0, 1e300, "difference: `first` is the first row beyond it"),
-    PE_P_VALUE(pe_analysis_fields, recipes,
-               "precision: names of recipes f32, f32_bf16, bf16_inv_freq, f16_inv_freq, bf16; default all"),
-    PE_P_VALUE(pe_analysis_fields, dtypes,
+    PE_P_VALUE(pe_analysis_fields, metrics, "metrics", "度量", "names of metrics, each once; default all that apply",
+               "度量的名称，每个一次；默认为所有适用的度量"),
+    PE_P_REALS(pe_analysis_fields, k, 1, PE_ANALYSED_POSITIONS_MAX, "shifts", "平移量",
+               "shift: the distances, integers below the number of positions; default [1]",
+               "shift：平移的距离，小于位置数的整数；默认 [1]"),
+    PE_P_INT(pe_analysis_fields, train_len, PE_UNSET, 1, PE_POSITION_MAX, "training length", "训练长度",
+             "length in training; default the original length of the scaling, else the number of positions",
+             "训练时的长度；默认为缩放的原始长度，否则为位置数"),
+    PE_P_INT(pe_analysis_fields, eval_len, PE_UNSET, 1, PE_POSITION_MAX, "evaluation length", "评估长度",
+             "extrapolation: length in evaluation, at least train_len; default twice train_len",
+             "extrapolation：评估时的长度，不小于 train_len；默认为 train_len 的两倍"),
+    PE_P_INT(pe_analysis_fields, seed, 0, 0, 0x1p53, "seed", "随机种子", "extrapolation: seed of the queries and keys",
+             "extrapolation：查询和键的随机种子"),
+    PE_P_REAL(pe_analysis_fields, tolerance, 1e-6, 0, 1e300, "tolerance", "容差",
+              "difference: `first` is the first row beyond it", "difference：`first` 是第一个超出容差的行"),
+    PE_P_VALUE(pe_analysis_fields, recipes, "recipes", "计算方式",
+               "precision: names of recipes f32, f32_bf16, bf16_inv_freq, f16_inv_freq, bf16; default all",
+               "precision：计算方式的名称 f32、f32_bf16、bf16_inv_freq、f16_inv_freq、bf16；默认全部"),
+    PE_P_VALUE(pe_analysis_fields, dtypes, "stored dtypes", "存储类型",
                "norms, collisions: element types of the stored numbers; default f64, f32, f16, bf16 for norms and f32, "
-               "f16, bf16 for collisions"),
+               "f16, bf16 for collisions",
+               "norms、collisions：存储数值的元素类型；norms 默认 f64、f32、f16、bf16，collisions 默认 f32、f16、bf16"),
     PE_P_WORD(
-        pe_analysis_fields, pairing, pairings,
-        "similarity of sinusoids: paired: all columns; sin, cos: those columns; mismatched: cosines of other_base"),
-    PE_P_REAL(pe_analysis_fields, other_base, PE_UNSET, 1e-3, 1e12,
-              "similarity: wavelength base of the cosines under pairing mismatched"),
+        pe_analysis_fields, pairing, pairings, "columns compared", "参与比较的列",
+        "similarity of sinusoids: paired: all columns; sin, cos: those columns; mismatched: cosines of other_base",
+        "正弦编码的 similarity：paired：所有列；sin、cos：只用这些列；mismatched：余弦改用 other_base"),
+    PE_P_REAL(pe_analysis_fields, other_base, PE_UNSET, 1e-3, 1e12, "other base", "另一个基数",
+              "similarity: wavelength base of the cosines under pairing mismatched",
+              "similarity：pairing 为 mismatched 时余弦所用的波长基数"),
     PE_P_END,
 };
 
@@ -124,12 +134,23 @@ static enum pe_status unused(const char *name, struct pe_error *err)
     return pe_fail(err, pointer, "%s is used by %s, and no such metric is computed here", name, users);
 }
 
+/* Whether a configuration has a field of that name too, as a scheme with seeded weights has `seed`. */
+static bool is_of_entry(const struct pe_analysis *study, const char *name)
+{
+    for (size_t i = 0; i < study->n_subjects; i++) {
+        const struct pe_entry *entry = study->subjects[i].entry;
+        if (pe_request_has(&(struct pe_request){.fields = entry->fields, .n_fields = entry->n_fields}, name))
+            return true;
+    }
+    return false;
+}
+
 static enum pe_status check_used(const struct pe_analysis *study, struct pe_error *err)
 {
     uint32_t all = chosen(study);
     for (size_t i = 0; i < study->request->n_fields; i++) {
         const char *name = study->request->fields[i].name;
-        bool is_used = strcmp(name, "metrics") == 0;
+        bool is_used = strcmp(name, "metrics") == 0 || is_of_entry(study, name);
         for (size_t m = 0; m < pe_n_metrics() && !is_used; m++)
             is_used = (all >> m & 1) && pe_is_among(pe_metric_at(m)->params, name);
         if (!is_used)
@@ -158,29 +179,56 @@ bool pe_words_have(const struct pe_value *given, const char *const *usual, const
     return false;
 }
 
+/* "f32, f16, bf16" */
+static void join(const char *const *words, char *out, size_t room)
+{
+    size_t n = 0;
+    for (size_t i = 0; words[i] && n < room; i++)
+        n += (size_t)snprintf(out + n, room - n, "%s%s", i ? ", " : "", words[i]);
+}
+
+static enum pe_status unknown_word(const char *word, const char *const *allowed, const char *name, const char *pointer,
+                                   struct pe_error *err)
+{
+    char list[128];
+    join(allowed, list, sizeof list);
+    const char *nearest = pe_nearest(word, allowed);
+    if (nearest)
+        return pe_fail(err, pointer, "unknown name \"%.64s\" in %s; nearest: \"%s\"; allowed: %s", word, name, nearest,
+                       list);
+    return pe_fail(err, pointer, "unknown name \"%.64s\" in %s; allowed: %s", word, name, list);
+}
+
+static enum pe_status check_word(const struct pe_value *given, size_t i, const char *const *allowed, const char *name,
+                                 struct pe_error *err)
+{
+    char pointer[PE_POINTER_MAX];
+    const struct pe_value *item = &given->list.items[i];
+    snprintf(pointer, sizeof pointer, "/%s/%zu", name, i);
+    if (item->kind != PE_STRING)
+        return pe_fail(err, pointer, "%s must be a list of names, for instance [\"%s\"]", name, allowed[0]);
+    size_t w = 0;
+    while (allowed[w] && strcmp(allowed[w], item->string) != 0)
+        w++;
+    if (!allowed[w])
+        return unknown_word(item->string, allowed, name, pointer, err);
+    for (size_t j = 0; j < i; j++)
+        if (strcmp(given->list.items[j].string, item->string) == 0)
+            return pe_fail(err, pointer, "%s names \"%s\" twice", name, item->string);
+    return PE_OK;
+}
+
 enum pe_status pe_words_check(const struct pe_value *given, const char *const *allowed, const char *name,
                               struct pe_error *err)
 {
     char pointer[PE_POINTER_MAX];
+    enum pe_status status = PE_OK;
     snprintf(pointer, sizeof pointer, "/%s", name);
     if (given && (given->kind != PE_LIST || given->list.n == 0))
         return pe_fail(err, pointer, "%s must be a list of names, for instance [\"%s\"]", name, allowed[0]);
-    for (size_t i = 0; given && i < given->list.n; i++) {
-        const struct pe_value *item = &given->list.items[i];
-        snprintf(pointer, sizeof pointer, "/%s/%zu", name, i);
-        size_t w = 0;
-        while (allowed[w] && (item->kind != PE_STRING || strcmp(allowed[w], item->string) != 0))
-            w++;
-        if (!allowed[w] && item->kind == PE_STRING)
-            return pe_fail(err, pointer, "unknown name \"%.64s\" in %s; the first allowed one is \"%s\"", item->string,
-                           name, pe_nearest(item->string, allowed) ? pe_nearest(item->string, allowed) : allowed[0]);
-        if (!allowed[w])
-            return pe_fail(err, pointer, "%s must be a list of names, for instance [\"%s\"]", name, allowed[0]);
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(given->list.items[j].string, item->string) == 0)
-                return pe_fail(err, pointer, "%s names \"%s\" twice", name, item->string);
-    }
-    return PE_OK;
+    for (size_t i = 0; given && !status && i < given->list.n; i++)
+        status = check_word(given, i, allowed, name, err);
+    return status;
 }
 
 /* ---- The whole ---- */

@@ -14,6 +14,9 @@ enum { PE_ANALYSED_POSITIONS_MAX = 16384 };
 /* Longest length that `extrapolation` looks at. */
 enum { PE_EVAL_LEN_MAX = 65536 };
 
+/* Tensors of one answer, bytes: a Gram matrix of 2896 rows. */
+#define PE_ANALYSIS_TENSORS_MAX (64ULL << 20)
+
 /* Numbers below this share of the largest entry are rounding noise; what is nearer to an extreme than these tolerances
  * is as extreme. */
 #define PE_NOISE 1e-9
@@ -159,6 +162,12 @@ bool pe_words_have(const struct pe_value *given, const char *const *usual, const
 enum pe_status pe_words_check(const struct pe_value *given, const char *const *allowed, const char *name,
                               struct pe_error *err);
 
+/* The smallest distance of two rows; NaN: there is only one. In core/analysis/unique.c. */
+enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_error *err);
+/* The residual of the best linear map from each row to the k-th after it, on the subject's loaded rows; NaN: there is
+ * none. In core/analysis/shift.c. */
+enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err);
+
 /* ---- Steps of an analysis ---- */
 
 const struct pe_metric *pe_metric_get(size_t m);
@@ -180,6 +189,8 @@ enum pe_status pe_subject_load(struct pe_analysis *study, struct pe_subject *sub
 
 /* Fills the ladder of a subject that has one. */
 enum pe_status pe_ladder_init(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err);
+/* Is this column of a sinusoidal encoding the sine of one of its frequencies? */
+bool pe_is_ladder_column(const struct pe_wave *column);
 
 /* Asks the caller whether so many more bytes may be used while plans are made. */
 enum pe_status pe_study_admit(struct pe_analysis *study, double bytes, struct pe_error *err);

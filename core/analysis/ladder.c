@@ -20,19 +20,22 @@ static enum pe_status allocate(struct pe_ladder *ladder, size_t n, struct pe_err
 
 /* ---- Sinusoidal ---- */
 
-static bool is_sine(const struct pe_wave *column) { return column->quarter % 2 == 0 && column->quarter != PE_LINEAR; }
+/* Each sine is one frequency; the column that pads an odd width is sin(0·p). */
+bool pe_is_ladder_column(const struct pe_wave *column)
+{
+    return column->quarter % 2 == 0 && column->quarter != PE_LINEAR && column->ah != 0 && column->fh != 0;
+}
 
-/* Each sine column is one frequency; columns of zeros have the amplitude 0. */
 static enum pe_status read_columns(struct pe_subject *subject, const struct pe_wave *columns, size_t n,
                                    struct pe_error *err)
 {
     size_t pairs = 0;
     for (size_t i = 0; i < n; i++)
-        pairs += is_sine(&columns[i]) && columns[i].ah != 0;
+        pairs += pe_is_ladder_column(&columns[i]);
     enum pe_status status = allocate(&subject->ladder, pairs, err);
     pairs = 0;
     for (size_t i = 0; !status && i < n; i++)
-        if (is_sine(&columns[i]) && columns[i].ah != 0)
+        if (pe_is_ladder_column(&columns[i]))
             subject->ladder.w[pairs++] = (columns[i].fh + columns[i].fl) * (M_PI / 2);
     if (!status)
         memcpy(subject->ladder.w0, subject->ladder.w, pairs * sizeof(double));

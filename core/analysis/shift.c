@@ -276,25 +276,47 @@ static enum pe_status find_all(struct pe_analysis *study, const struct pe_subjec
     return status;
 }
 
+static enum pe_status open_search(struct search *s, const struct pe_subject *subject, struct pe_error *err)
+{
+    *s = (struct search){.rows = &subject->rows};
+    enum pe_status status = pe_addition_init(&s->exact, subject, &s->is_exact, err);
+    return status ? status : allocate(s, (subject->rows.n + 1) / 2, err);
+}
+
+static void close_search(struct search *s)
+{
+    pe_addition_drop(&s->exact);
+    free(s->worst);
+    free(s->a);
+}
+
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_error *err)
 {
-    struct search s = {.rows = &subject->rows};
+    struct search s;
     size_t n = count_shifts(study, subject);
     struct found *found = malloc((n + 1) * sizeof *found);
-    enum pe_status status = pe_addition_init(&s.exact, subject, &s.is_exact, err);
+    enum pe_status status = open_search(&s, subject, err);
     if (!status && !found)
         status = pe_no_memory(err);
-    if (!status)
-        status = allocate(&s, (subject->rows.n + 1) / 2, err);
     if (!status)
         status = find_all(study, subject, &s, found, n, err);
     if (!status && !pe_was_cancelled())
         put(study, &s, found, n, out);
-    pe_addition_drop(&s.exact);
-    free(s.worst);
-    free(s.a);
+    close_search(&s);
     free(found);
+    return status;
+}
+
+enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err)
+{
+    struct search s;
+    struct found found = {NAN, 0, 0};
+    enum pe_status status = open_search(&s, subject, err);
+    if (!status && (uint64_t)k < subject->rows.n)
+        status = find(&s, k, &found, err);
+    *value = found.value;
+    close_search(&s);
     return status;
 }
 
@@ -345,12 +367,9 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    {.name = "shift_matrix",
-     .shape = "k,D,D",
-     .row_axes = 1,
-     .dtype = PE_F64,
-     .on_request = true,
-     .text = "the matrix for each k: row i+k of the encoding is the matrix times row i"},
+    PE_OUTPUT("shift_matrix", "k,D,D", 1, PE_F64, true, NULL, "shift matrices", "平移矩阵",
+              "the matrix for each k: row i+k of the encoding is the matrix times row i",
+              "每个 k 对应的矩阵：编码的第 i+k 行等于该矩阵乘以第 i 行"),
     {.name = NULL},
 };
 

@@ -132,12 +132,11 @@ static void shape(const struct pe_analysis *study, const struct pe_subject *subj
 }
 
 static const struct pe_output_row tensors[] = {
-    {.name = "step",
-     .shape = "n-1",
-     .row_axes = 1,
-     .dtype = PE_F64,
-     .text = "distance of each row to the next; of a bias, of each distance but the first to the next nearer to 0; NaN "
-             "where there is none"},
+    PE_OUTPUT(
+        "step", "n-1", 1, PE_F64, false, NULL, "steps", "步长曲线",
+        "distance of each row to the next; of a bias, of each distance but the first to the next nearer to 0; NaN "
+        "where there is none",
+        "每一行到下一行的距离；对偏置而言，是除第一个距离外每个距离与更靠近 0 的相邻距离之差；没有时为 NaN"),
     {.name = NULL},
 };
 

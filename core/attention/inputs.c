@@ -9,41 +9,57 @@
 static const char *const kernels[] = {[PE_SOFTMAX_KERNEL] = "softmax", [PE_LINEAR_KERNEL] = "linear", NULL};
 
 const struct pe_param pe_attention_params[] = {
-    PE_P_INT(F, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; if q is sent, its own"),
-    PE_P_INT(F, head_dim, PE_UNSET, 1, PE_HEAD_DIM_MAX,
-             "channels of one head; if q is sent, its own; else rows of w_q / num_heads"),
-    PE_P_INT(F, dim, PE_UNSET, 1, PE_DIM_MAX, "channels of the embeddings; if x is sent, its own; with tokens 512"),
-    PE_P_REAL(F, softmax_scale, PE_UNSET, -1e12, 1e12,
+    PE_P_INT(F, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads; if q is sent, its own",
+             "注意力头的个数；若发送了 q，则由 q 决定"),
+    PE_P_INT(F, head_dim, PE_UNSET, 1, PE_HEAD_DIM_MAX, "head width", "头宽",
+             "channels of one head; if q is sent, its own; else rows of w_q / num_heads",
+             "一个头的通道数；若发送了 q，则由 q 决定；否则为 w_q 的行数除以 num_heads"),
+    PE_P_INT(F, dim, PE_UNSET, 1, PE_DIM_MAX, "embedding width", "嵌入宽度",
+             "channels of the embeddings; if x is sent, its own; with tokens 512",
+             "嵌入的通道数；若发送了 x，则由 x 决定；有 tokens 时为 512"),
+    PE_P_REAL(F, softmax_scale, PE_UNSET, -1e12, 1e12, "softmax scale", "softmax 缩放",
               "factor on q·k and on content-dependent terms; default 1/sqrt(head_dim), t5 1, deberta "
-              "1/sqrt(head_dim·(1 + terms))"),
-    PE_P_REAL(F, softcap, PE_UNSET, 1e-12, 1e12, "scaled logits s become softcap·tanh(s/softcap) (Gemma 2: 50)"),
-    PE_P_BOOL(F, softcap_after_bias, false, "true: the bias is added before the cap (x-transformers)"),
-    PE_P_WORD(F, kernel, kernels,
-              "softmax; linear: phi(q)·phi(k) with phi = elu + 1, rotated only in the numerator (RoFormer eq. 19)"),
-    PE_P_WORD(F, tensor_layout, pe_tensor_layout_words, "order of the axes batch, heads, positions, head_dim"),
-    PE_P_INT(F, seed, PE_UNSET, 0, 0x1p53,
-             "random embeddings of tokens, and random projections where none are sent; default with tokens 0"),
+              "1/sqrt(head_dim·(1 + terms))",
+              "q·k 以及依赖内容的各项的系数；默认 1/sqrt(head_dim)，t5 为 1，deberta 为 "
+              "1/sqrt(head_dim·(1 + t))，t 为项数"),
+    PE_P_REAL(F, softcap, PE_UNSET, 1e-12, 1e12, "soft cap", "软上限",
+              "scaled logits s become softcap·tanh(s/softcap) (Gemma 2: 50)",
+              "缩放后的分数 s 变为 softcap·tanh(s/softcap)（Gemma 2 为 50）"),
+    PE_P_BOOL(F, softcap_after_bias, false, "cap after the bias", "加偏置后再限幅",
+              "true: the bias is added before the cap (x-transformers)", "true：先加偏置，再限幅（x-transformers）"),
+    PE_P_WORD(F, kernel, kernels, "kernel", "核函数",
+              "softmax; linear: phi(q)·phi(k) with phi = elu + 1, rotated only in the numerator (RoFormer eq. 19)",
+              "softmax；linear：phi(q)·phi(k)，phi = elu + 1，只在分子中旋转（RoFormer 式 "
+              "19）"),
+    PE_P_WORD(F, tensor_layout, pe_tensor_layout_words, "tensor layout", "张量布局",
+              "order of the axes batch, heads, positions, head_dim", "batch、头、位置、head_dim 四个轴的顺序"),
+    PE_P_INT(F, seed, PE_UNSET, 0, 0x1p53, "seed", "随机种子",
+             "random embeddings of tokens, and random projections where none are sent; default with tokens 0",
+             "用于 token 的随机嵌入，以及未发送投影时的随机投影；有 tokens 时默认 0"),
     PE_MASK_PARAMS,
     PE_P_END,
 };
 
-#define TENSOR(name_, shape_, text_)                                                                                   \
+#define TENSOR(name_, shape_, ...)                                                                                     \
     {                                                                                                                  \
-        .name = name_, .shape = shape_, .operation = PE_ATTEND, .is_operand = true, .text = text_                      \
+        .name = name_, .shape = shape_, .operation = PE_ATTEND, .is_operand = true, .about = PE_ABOUT(__VA_ARGS__)     \
     }
 
 const struct pe_input_row pe_attention_inputs[] = {
-    TENSOR("q", "batch,num_heads,q_len,head_dim",
-           "queries; leading axes may be missing, and are then missing in the answer too"),
-    TENSOR("k", "batch,kv_heads,k_len,head_dim", "keys; kv_heads divides num_heads"),
-    TENSOR("v", "batch,kv_heads,k_len,v_dim", "values, for output"),
-    TENSOR("x", "...,n,dim", "embeddings instead of q, k, v"),
-    TENSOR("w_q", "num_heads*head_dim,dim", "with x: q = x·w_qᵀ + b_q; the other projections likewise"),
-    TENSOR("w_k", "kv_heads*head_dim,dim", "keys"),
-    TENSOR("w_v", "kv_heads*head_dim,dim", "values, for output"),
-    TENSOR("b_q", "num_heads*head_dim", "optional"),
-    TENSOR("b_k", "kv_heads*head_dim", "optional"),
-    TENSOR("b_v", "kv_heads*head_dim", "optional"),
+    TENSOR("q", "batch,num_heads,q_len,head_dim", "queries", "查询",
+           "queries; leading axes may be missing, and are then missing in the answer too",
+           "查询；可以省略前面的轴，输出也随之省略"),
+    TENSOR("k", "batch,kv_heads,k_len,head_dim", "keys", "键", "keys; kv_heads divides num_heads",
+           "键；kv_heads 整除 num_heads"),
+    TENSOR("v", "batch,kv_heads,k_len,v_dim", "values", "值", "values, for output", "值，用于 output"),
+    TENSOR("x", "...,n,dim", "embeddings", "嵌入", "embeddings instead of q, k, v", "嵌入，用来代替 q、k、v"),
+    TENSOR("w_q", "num_heads*head_dim,dim", "query projection", "查询投影",
+           "with x: q = x·w_qᵀ + b_q; the other projections likewise", "与 x 同用：q = x·w_qᵀ + b_q；其他投影类推"),
+    TENSOR("w_k", "kv_heads*head_dim,dim", "key projection", "键投影", "keys", "键的投影"),
+    TENSOR("w_v", "kv_heads*head_dim,dim", "value projection", "值投影", "values, for output", "值的投影，用于 output"),
+    TENSOR("b_q", "num_heads*head_dim", "query bias", "查询投影的偏置", "optional", "可选"),
+    TENSOR("b_k", "kv_heads*head_dim", "key bias", "键投影的偏置", "optional", "可选"),
+    TENSOR("b_v", "kv_heads*head_dim", "value bias", "值投影的偏置", "optional", "可选"),
     {.name = NULL},
 };
 

@@ -11,13 +11,17 @@ static const char *const output_names[] = {[PE_SCORES] = "scores",           [PE
 #define MAP "batch,num_heads,q_len,k_len"
 
 const struct pe_output_row pe_attention_outputs[] = {
-    {"scores", MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax",
-     "logits after scale, cap, bias and mask; -inf where the mask hides a key"},
-    {"probs", MAP, 1, PE_DTYPE_NONE, false, "kernel=softmax", "softmax of each row; 0 if the query sees no key"},
-    {"weights", MAP, 1, PE_DTYPE_NONE, false, "kernel=linear", "may be negative; rows need not sum to 1"},
-    {"output", "batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, NULL, "weighted values; needs v, w_v or tokens"},
-    {"row_entropy", "batch,num_heads,q_len", 1, PE_DTYPE_NONE, true, "kernel=softmax",
-     "-sum of p·ln p of each row, nats"},
+    PE_OUTPUT("scores", MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax", "scores", "注意力分数",
+              "logits after scale, cap, bias and mask; -inf where the mask hides a key",
+              "缩放、限幅、加偏置和掩码之后的 logits；被掩码遮住的键为 -inf"),
+    PE_OUTPUT("probs", MAP, 1, PE_DTYPE_NONE, false, "kernel=softmax", "attention weights", "注意力权重",
+              "softmax of each row; 0 if the query sees no key", "每行的 softmax；若查询看不到任何键则为 0"),
+    PE_OUTPUT("weights", MAP, 1, PE_DTYPE_NONE, false, "kernel=linear", "linear attention weights", "线性注意力权重",
+              "may be negative; rows need not sum to 1", "可能为负；每行之和不一定为 1"),
+    PE_OUTPUT("output", "batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, NULL, "output", "输出",
+              "weighted values; needs v, w_v or tokens", "值的加权和；需要 v、w_v 或 tokens"),
+    PE_OUTPUT("row_entropy", "batch,num_heads,q_len", 1, PE_DTYPE_NONE, true, "kernel=softmax", "entropy of each row",
+              "每行的熵", "-sum of p·ln p of each row, nats", "每行的 -Σ p·ln(p)，单位 nat"),
     {.name = NULL},
 };
 

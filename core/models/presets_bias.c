@@ -17,11 +17,15 @@
 #define BLOOM_NOTE                                                                                                     \
     "A decoder: send causal true (and key_mask for padding: the count restarts at the first key seen). The code "      \
     "makes slopes in float32."
+#define BLOOM_NOTE_ZH                                                                                                  \
+    "解码器：请把 causal 设为 true（有填充时还有 key_mask："                                           \
+    "从第一个可见的键重新计数）。其代码用 float32 计算斜率。"
 #define BLOOM(name_, aliases_, heads_, head_dim_)                                                                      \
     {                                                                                                                  \
         .name = name_, .aliases = aliases_,                                                                            \
         .source = "config.json of bigscience/" name_ "; form: " TF("bloom/modeling_bloom.py"),                         \
-        .certainty = PE_SEEN_CHECKPOINT, .note = BLOOM_NOTE, PE_ALL_LAYERS(ALIBI("key_mask", heads_, head_dim_))       \
+        .certainty = PE_SEEN_CHECKPOINT, .note = {BLOOM_NOTE, BLOOM_NOTE_ZH},                                          \
+        PE_ALL_LAYERS(ALIBI("key_mask", heads_, head_dim_))                                                            \
     }
 
 #define MPT_CODE "; form: mosaicml/llm-foundry layers/attention.py"
@@ -31,13 +35,17 @@
         .name = "falcon-rw-" size_, .aliases = NULL,                                                                   \
         .source = "sizes from memory; form and bias_scaled: " TF("falcon/modeling_falcon.py"),                         \
         .certainty = PE_UNVERIFIED,                                                                                    \
-        .note = "A decoder: send causal true. Attention scales the bias too, (q·k + bias)/sqrt(64), and slopes and "  \
-                "positions are bfloat16 there. 2048 positions. The other Falcons are rotary.",                         \
+        .note = {"A decoder: send causal true. Attention scales the bias too, (q·k + bias)/sqrt(64), and slopes and " \
+                 "positions are bfloat16 there. 2048 positions. The other Falcons are rotary.",                        \
+                 "解码器：请把 causal 设为 true。注意力也缩放偏置，即 (q·k + "                     \
+                 "bias)/sqrt(64)，斜率和位置在其中为 bfloat16。2048 个位置。其他 "                    \
+                 "Falcon 用旋转位置编码。"},                                                                           \
         PE_ALL_LAYERS(ALIBI("key_mask", heads_, 64), PE_FLAG("bias_scaled", true))                                     \
     }
 
 #define JINA_CODE "; form: text-embeddings-inference's Jina BERT"
 #define JINA_NOTE "An encoder: both sides fall. 8192 tokens."
+#define JINA_NOTE_ZH "编码器：偏置向两侧下降。8192 个 token。"
 
 /* ---- T5's buckets ---- */
 
@@ -50,9 +58,16 @@
     "Logits are not divided by sqrt(head_dim). One table for each stack, in its first block and shared by all: "       \
     "encoder (decoder).block.0.layer.0.SelfAttention.relative_attention_bias.weight [32, num_heads]. The decoder "     \
     "is causal: send causal true with layer_type decoder. Cross-attention has no bias."
+#define T5_NOTE_ZH                                                                                                     \
+    "logits 不除以 sqrt(head_dim)。编码器和解码器各有一张表，"                                        \
+    "在第一个块中，由各块共用：encoder（decoder）"                                                      \
+    ".block.0.layer.0.SelfAttention.relative_attention_bias.weight "                                                   \
+    "[32, num_heads]。解码器是因果的：layer_type 为 decoder 时请把 "                                      \
+    "causal 设为 true。交叉注意力没有偏置。"
 #define T5(name_, aliases_, source_, heads_, d_kv_)                                                                    \
     {                                                                                                                  \
-        .name = name_, .aliases = aliases_, .source = source_, .certainty = PE_SEEN_CHECKPOINT, .note = T5_NOTE,       \
+        .name = name_, .aliases = aliases_, .source = source_, .certainty = PE_SEEN_CHECKPOINT,                        \
+        .note = {T5_NOTE, T5_NOTE_ZH},                                                                                 \
         PE_LAYERS(T5_STACK("encoder", heads_, d_kv_, true), T5_STACK("decoder", heads_, d_kv_, false))                 \
     }
 #define T5_PAPER "arXiv 1910.10683, sections 2.1 and 3.7; " TF("t5/configuration_t5.py")
@@ -62,9 +77,14 @@
     {                                                                                                                  \
         .name = "wavlm-" size_, .aliases = aliases_, .source = "microsoft/unilm wavlm/modules.py, WavLM.py",           \
         .certainty = PE_SEEN_CHECKPOINT,                                                                               \
-        .note = "One table, of layer 0: relative_attention_bias.weight [320, num_heads]. Each layer multiplies it by " \
-                "a gate of its input, which is not computed here: g = sigmoid of (x_head·grep_linear + its bias), "   \
-                "summed by fours into a and b; a·(b·grep_a - 1) + 2.",                                                 \
+        .note =                                                                                                        \
+            {"One table, of layer 0: relative_attention_bias.weight [320, num_heads]. Each layer multiplies it by "    \
+             "a gate of its input, which is not computed here: g = sigmoid of (x_head·grep_linear + its bias), "      \
+             "summed by fours into a and b; a·(b·grep_a - 1) + 2.",                                                    \
+             "只有第 0 层有一张表：relative_attention_bias.weight [320, "                                     \
+             "num_heads]。每层把它乘以由输入得到的门控，此处不计算：g 为 "                      \
+             "x_head·grep_linear 加其偏置的 sigmoid，每四个求和得到 a 和 b；"                          \
+             "a·(b·grep_a - 1) + 2。"},                                                                                \
         PE_ALL_LAYERS(BUCKETS(heads_, 64, 320, 800, true))                                                             \
     }
 
@@ -85,10 +105,14 @@
 #define SWIN_NOTE                                                                                                      \
     "A table for each block, attn.relative_position_bias_table [(2·window-1)^2, num_heads]; logits are divided by "   \
     "sqrt(32). Every second block shifts its windows and adds -100 between regions, which is no part of the bias."
+#define SWIN_NOTE_ZH                                                                                                   \
+    "每个块一张表，attn.relative_position_bias_table [(2·window-1)^2, "                                        \
+    "num_heads]；logits 除以 sqrt(32)。每隔一个块移动窗口，"                                             \
+    "并在区域之间加 -100，这不属于偏置。"
 #define SWIN(name_, aliases_, WINDOW_, ...)                                                                            \
     {                                                                                                                  \
         .name = name_, .aliases = aliases_, .source = "microsoft/Swin-Transformer configs/swin; arXiv 2103.14030",     \
-        .certainty = PE_SEEN_CHECKPOINT, .note = SWIN_NOTE, STAGES(WINDOW_, __VA_ARGS__)                               \
+        .certainty = PE_SEEN_CHECKPOINT, .note = {SWIN_NOTE, SWIN_NOTE_ZH}, STAGES(WINDOW_, __VA_ARGS__)               \
     }
 
 #define SWINV2_WINDOW(heads_, side_) WINDOW("swinv2", heads_, 32, side_), PE_INT("hidden", 512)
@@ -102,19 +126,28 @@
     "Attention is by cosines: exp(min(logit_scale, ln 100))·cos(q, k) + bias, logit_scale of each block and head; k " \
     "has no bias. Of each block: attn.cpb_mlp.0.weight, .0.bias, .2.weight. Every second block shifts its windows "    \
     "and adds -100 between regions."
+#define SWINV2_NOTE_ZH                                                                                                 \
+    "注意力用余弦：exp(min(logit_scale, ln(100)))·cos(q, k) + bias，"                                         \
+    "每个块的每个头各有 logit_scale；k 没有偏置。每个块有 "                                         \
+    "attn.cpb_mlp.0.weight、.0.bias、.2.weight。每隔一个块移动窗口，"                                     \
+    "并在区域之间加 -100。"
 #define SWINV2(name_, aliases_, WINDOW_, ...)                                                                          \
     {                                                                                                                  \
         .name = name_, .aliases = aliases_, .source = "microsoft/Swin-Transformer configs/swinv2; arXiv 2111.09883",   \
-        .certainty = PE_SEEN_CHECKPOINT, .note = SWINV2_NOTE, STAGES(WINDOW_, __VA_ARGS__)                             \
+        .certainty = PE_SEEN_CHECKPOINT, .note = {SWINV2_NOTE, SWINV2_NOTE_ZH}, STAGES(WINDOW_, __VA_ARGS__)           \
     }
 
 #define BEIT(name_, aliases_, heads_, side_)                                                                           \
     {                                                                                                                  \
         .name = name_, .aliases = aliases_, .source = "microsoft/unilm beit; arXiv 2106.08254",                        \
         .certainty = PE_SEEN_CHECKPOINT,                                                                               \
-        .note = "A class token, then the patches of 16. A table for each layer, "                                      \
-                "attn.relative_position_bias_table [(2·side-1)^2 + 3, num_heads]; in pre-training one for all "       \
-                "(rel_pos_bias). Another size of picture needs a table resized. q and v have biases, k has none.",     \
+        .note = {"A class token, then the patches of 16. A table for each layer, "                                     \
+                 "attn.relative_position_bias_table [(2·side-1)^2 + 3, num_heads]; in pre-training one for all "      \
+                 "(rel_pos_bias). Another size of picture needs a table resized. q and v have biases, k has none.",    \
+                 "先是一个类别 token，然后是边长 16 的图像块。每层一张表，"                     \
+                 "attn.relative_position_bias_table [(2·side-1)^2 + 3, num_heads]；"                                 \
+                 "预训练时各层共用一张（rel_pos_bias）。"                                                 \
+                 "其他尺寸的图像需要缩放后的表。q 和 v 有偏置，k 没有。"},                                             \
         PE_ALL_LAYERS(WINDOW("beit", heads_, 64, side_))                                                               \
     }
 
@@ -129,20 +162,22 @@ static const struct pe_preset rows[] = {
      .aliases = "mpt-7b-instruct|mpt-7b-chat",
      .source = "config.json of mosaicml/mpt-7b" MPT_CODE,
      .certainty = PE_SEEN_CHECKPOINT,
-     .note = "A decoder: send causal true. 2048 positions.",
+     .note = {"A decoder: send causal true. 2048 positions.", "解码器：请把 causal 设为 true。2048 个位置。"},
      PE_ALL_LAYERS(ALIBI("key_end", 32, 128))},
     {.name = "mpt-7b-storywriter",
      .aliases = NULL,
      .source = "config.json of mosaicml/mpt-7b-storywriter" MPT_CODE,
      .certainty = PE_SEEN_CHECKPOINT,
-     .note = "A decoder: send causal true. transformers' MptModel does not pass alibi_bias_max and computes with 8. "
-             "65536 positions.",
+     .note = {"A decoder: send causal true. transformers' MptModel does not pass alibi_bias_max and computes with 8. "
+              "65536 positions.",
+              "解码器：请把 causal 设为 true。transformers 的 MptModel 不传递 "
+              "alibi_bias_max，按 8 计算。65536 个位置。"},
      PE_ALL_LAYERS(PE_WORD("scheme", "alibi"), HEADS(32, 128), PE_WORD("form", "key_end"), PE_NUMBER("bias_max", 16))},
     {.name = "mpt-30b",
      .aliases = "mpt-30b-instruct|mpt-30b-chat",
      .source = "sizes from memory" MPT_CODE,
      .certainty = PE_UNVERIFIED,
-     .note = "A decoder: send causal true. 8192 positions.",
+     .note = {"A decoder: send causal true. 8192 positions.", "解码器：请把 causal 设为 true。8192 个位置。"},
      PE_ALL_LAYERS(ALIBI("key_end", 64, 112))},
     FALCON_RW("1b", 32),
     FALCON_RW("7b", 64),
@@ -150,20 +185,22 @@ static const struct pe_preset rows[] = {
      .aliases = "baichuan-13b-base|baichuan-13b-chat|baichuan2-13b|baichuan2-13b-base|baichuan2-13b-chat",
      .source = "sizes from memory; form: modeling_baichuan.py (_gen_alibi_mask), in several public copies",
      .certainty = PE_UNVERIFIED,
-     .note = "A decoder: send causal true. The slopes are multiplied by the key's index, every row alike. "
-             "4096 positions. Baichuan 7B is rotary.",
+     .note = {"A decoder: send causal true. The slopes are multiplied by the key's index, every row alike. "
+              "4096 positions. Baichuan 7B is rotary.",
+              "解码器：请把 causal 设为 true。斜率乘以键的序号，每一行都相同。"
+              "4096 个位置。Baichuan 7B 用旋转位置编码。"},
      PE_ALL_LAYERS(ALIBI("key", 40, 128))},
     {.name = "jina-embeddings-v2-small-en",
      .aliases = "jina-embeddings-v2-small",
      .source = "sizes from memory" JINA_CODE,
      .certainty = PE_UNVERIFIED,
-     .note = JINA_NOTE,
+     .note = {JINA_NOTE, JINA_NOTE_ZH},
      PE_ALL_LAYERS(ALIBI("symmetric", 8, 64))},
     {.name = "jina-embeddings-v2-base-en",
      .aliases = "jina-embeddings-v2-base",
      .source = "config.json of jinaai/jina-embeddings-v2-base-en" JINA_CODE,
      .certainty = PE_SEEN_CHECKPOINT,
-     .note = JINA_NOTE,
+     .note = {JINA_NOTE, JINA_NOTE_ZH},
      PE_ALL_LAYERS(ALIBI("symmetric", 12, 64))},
 
     T5("t5-small", NULL, T5_PAPER, 8, 64),
@@ -180,8 +217,11 @@ static const struct pe_preset rows[] = {
      .aliases = "mpnet",
      .source = TF("mpnet/configuration_mpnet.py, modeling_mpnet.py"),
      .certainty = PE_SEEN_CHECKPOINT,
-     .note = "One table for all layers, encoder.relative_attention_bias.weight [32, 12], added to logits divided by "
-             "sqrt(64). The input also has a learned table of 514 rows, the first token at row 2.",
+     .note = {"One table for all layers, encoder.relative_attention_bias.weight [32, 12], added to logits divided by "
+              "sqrt(64). The input also has a learned table of 514 rows, the first token at row 2.",
+              "各层共用一张表 encoder.relative_attention_bias.weight [32, 12]，"
+              "加到除以 sqrt(64) 之后的 logits 上。输入还有 514 行的可学习表，"
+              "第一个 token 用第 2 行。"},
      PE_ALL_LAYERS(BUCKETS(12, 64, 32, 128, true))},
     WAVLM("base", "wavlm-base-plus", 12),
     WAVLM("large", NULL, 16),
@@ -189,10 +229,14 @@ static const struct pe_preset rows[] = {
      .aliases = "layoutlmv3",
      .source = TF("layoutlmv3/modeling_layoutlmv3.py"),
      .certainty = PE_SEEN_CHECKPOINT,
-     .note = "Three biases are summed: of the token's place, and of the left and lower edge of its box (positions: "
-             "bbox[0], bbox[3]). The sum is divided by sqrt(64), which table_scale does; LayoutLMv2 does not divide. "
-             "Weights are Linear's, encoder.rel_pos_bias.weight [12, 32], rel_pos_x_bias, rel_pos_y_bias [12, 64]: "
-             "transpose them.",
+     .note = {"Three biases are summed: of the token's place, and of the left and lower edge of its box (positions: "
+              "bbox[0], bbox[3]). The sum is divided by sqrt(64), which table_scale does; LayoutLMv2 does not divide. "
+              "Weights are Linear's, encoder.rel_pos_bias.weight [12, 32], rel_pos_x_bias, rel_pos_y_bias [12, 64]: "
+              "transpose them.",
+              "三个偏置相加：token 的序号，以及其边框的左边和下边（positions："
+              "bbox[0]、bbox[3]）。和除以 sqrt(64)，由 table_scale 完成；"
+              "LayoutLMv2 不除。权重是 Linear 的，encoder.rel_pos_bias.weight "
+              "[12, 32]，rel_pos_x_bias、rel_pos_y_bias [12, 64]：需要转置。"},
      PE_LAYERS(LAYOUTLM_V3("rel_pos", 32, 128), LAYOUTLM_V3("rel_pos_x", 64, 256), LAYOUTLM_V3("rel_pos_y", 64, 256))},
 
     SWIN("swin-tiny", "swin|swin-small|swin-tiny-patch4-window7-224|swin-small-patch4-window7-224", SWIN_7, 3, 6, 12,

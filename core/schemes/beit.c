@@ -8,14 +8,18 @@
 #include "core/schemes/window_bias.h"
 
 static const struct pe_param params[] = {
-    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "attention heads; if a table is sent, its own"),
+    PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数",
+             "attention heads; if a table is sent, its own", "注意力头的个数；若发送了表，则由表决定"),
     PE_WINDOW_PARAMS,
     PE_P_END,
 };
 
 static const struct pe_input_row inputs[] = {
-    {"table", "(2h-1)*(2w-1)+3,num_heads", PE_ENCODE, false,
-     "relative_position_bias_table: a row per relative position, then class to patch, patch to class, class to class"},
+    PE_INPUT("table", "(2h-1)*(2w-1)+3,num_heads", PE_ENCODE, false, "table", "偏置表",
+             "relative_position_bias_table: a row per relative position, then class to patch, patch to class, class to "
+             "class",
+             "relative_position_bias_table：每个相对位置一行，然后是类别到图像块、"
+             "图像块到类别、类别到类别"),
     {.name = NULL},
 };
 
@@ -26,7 +30,9 @@ const struct pe_scheme pe_scheme_beit = {
         {
             .name = "beit",
             .family = "bias",
-            .summary = "a learned bias for each relative position of patches, with a class token in front",
+            .about = {"BEiT window bias", "BEiT 窗口偏置",
+                      "a learned bias for each relative position of patches, with a class token in front",
+                      "图像块的每个相对位置一个可学习的偏置，前面有一个类别 token"},
             .paper = "Bao et al. 2021, arXiv 2106.08254",
             .example = "{\"scheme\":\"beit\",\"grid\":[3,4],\"num_heads\":2,\"seed\":0}",
             .params = params,

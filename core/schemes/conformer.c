@@ -31,7 +31,8 @@ const struct pe_scheme pe_scheme_conformer = {
         {
             .name = "conformer",
             .family = "relative",
-            .summary = "Transformer-XL's term in both directions, for speech",
+            .about = {"Conformer", "Conformer 相对位置编码", "Transformer-XL's term in both directions, for speech",
+                      "双向的 Transformer-XL 项，用于语音"},
             .paper = "Gulati et al. 2020, arXiv 2005.08100",
             .example = "{\"scheme\":\"conformer\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
             .params = params,

@@ -29,8 +29,9 @@ struct deberta {
 enum { SPAN_MAX = 1 << 16 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(deberta, position_buckets, -1, -1, SPAN_MAX,
-             "number of rows for each side, where far distances share rows; -1: each distance has its own row (v1)"),
+    PE_P_INT(deberta, position_buckets, -1, -1, SPAN_MAX, "buckets of each side", "每侧桶数",
+             "number of rows for each side, where far distances share rows; -1: each distance has its own row (v1)",
+             "每一侧的行数，较远的距离共用行；-1：每个距离各有一行（v1）"),
     {.name = "max_relative_positions",
      .alias = "max_relative",
      .type = PE_T_INT,
@@ -38,14 +39,23 @@ static const struct pe_param params[] = {
      .fallback = 512,
      .min = -1,
      .max = SPAN_MAX,
-     .text = "M: the distance where buckets end; without buckets, half of the table; below 1 it means 512, as in "
-             "released configs"},
-    PE_P_VALUE(deberta, pos_att_type, "terms: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"; default both"),
-    PE_P_BOOL(deberta, share_att_key, true, "true: w_q and w_k project rel_embeddings; false: w_pos_q and w_pos_k do"),
-    PE_P_VALUE(deberta, norm_rel_ebd,
-               "true or \"layer_norm\": normalise rel_embeddings first, with norm_weight and norm_bias if sent"),
-    PE_P_BOOL(deberta, clamp_first, false,
-              "true: clamp distances to M - 1 before they get a bucket (Microsoft's code)"),
+     .about = {"largest distance", "最大距离",
+               "M: the distance where buckets end; without buckets, half of the table; below 1 it means 512, as in "
+               "released configs",
+               "M：分桶到此为止的距离；不分桶时为表的一半；小于 1 表示 512，与已发布的配置一致"}},
+    PE_P_VALUE(deberta, pos_att_type, "terms", "包含的项",
+               "terms: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"; default both",
+               "包含哪些项：\"c2p\" 和 \"p2c\" 的列表，或 \"c2p|p2c\"；默认两者都有"),
+    PE_P_BOOL(deberta, share_att_key, true, "shared projections", "共享投影",
+              "true: w_q and w_k project rel_embeddings; false: w_pos_q and w_pos_k do",
+              "true：用 w_q 和 w_k 投影 rel_embeddings；false：用 w_pos_q 和 w_pos_k"),
+    PE_P_VALUE(deberta, norm_rel_ebd, "normalise the table", "表的归一化",
+               "true or \"layer_norm\": normalise rel_embeddings first, with norm_weight and norm_bias if sent",
+               "true 或 \"layer_norm\"：先对 rel_embeddings 作归一化，若发送了 norm_weight 和 "
+               "norm_bias 则用上"),
+    PE_P_BOOL(deberta, clamp_first, false, "clamp before buckets", "先截断后分桶",
+              "true: clamp distances to M - 1 before they get a bucket (Microsoft's code)",
+              "true：距离先截断到 M - 1，再分桶（Microsoft 的代码）"),
     PE_RELATIVE_PARAMS,
     PE_P_END,
 };
@@ -53,7 +63,8 @@ static const struct pe_param params[] = {
 enum output { INDEX };
 
 static const struct pe_output_row outputs[] = {
-    [INDEX] = {"index", "q_len,k_len", 1, PE_I32, false, NULL, "row of the tables, 0 to 2·span - 1"},
+    [INDEX] = PE_OUTPUT("index", "q_len,k_len", 1, PE_I32, false, NULL, "index", "行号",
+                        "row of the tables, 0 to 2·span - 1", "表的行号，0 到 2·span - 1"),
     {.name = NULL},
 };
 
@@ -69,20 +80,30 @@ enum input {
     POS_QUERY,
 };
 
-#define INPUT(name_, shape_, text_)                                                                                    \
+#define INPUT(name_, shape_, ...)                                                                                      \
     {                                                                                                                  \
-        .name = name_, .shape = shape_, .operation = PE_ATTEND, .text = text_                                          \
+        .name = name_, .shape = shape_, .operation = PE_ATTEND, .about = PE_ABOUT(__VA_ARGS__)                         \
     }
 static const struct pe_input_row inputs[] = {
-    [REL_EMBEDDINGS] = INPUT("rel_embeddings", "2*span,hidden", "encoder.rel_embeddings.weight; with w_q and w_k"),
-    [NORM_WEIGHT] = INPUT("norm_weight", "hidden", "encoder.LayerNorm.weight; optional"),
-    [NORM_BIAS] = INPUT("norm_bias", "hidden", "encoder.LayerNorm.bias; optional"),
-    [W_POS_Q] = INPUT("w_pos_q", "num_heads*head_dim,hidden", "unless shared: pos_q_proj.weight"),
-    [W_POS_K] = INPUT("w_pos_k", "num_heads*head_dim,hidden", "unless shared: pos_proj.weight"),
-    [B_POS_Q] = INPUT("b_pos_q", "num_heads*head_dim", "pos_q_proj.bias; optional"),
-    [B_POS_K] = INPUT("b_pos_k", "num_heads*head_dim", "optional"),
-    [POS_KEY] = INPUT("pos_key", "num_heads,2*span,head_dim", "instead of rel_embeddings: projected table for c2p"),
-    [POS_QUERY] = INPUT("pos_query", "num_heads,2*span,head_dim", "instead of rel_embeddings: projected table for p2c"),
+    [REL_EMBEDDINGS] =
+        INPUT("rel_embeddings", "2*span,hidden", "relative embeddings", "相对位置嵌入",
+              "encoder.rel_embeddings.weight; with w_q and w_k", "encoder.rel_embeddings.weight；与 w_q 和 w_k 同用"),
+    [NORM_WEIGHT] = INPUT("norm_weight", "hidden", "norm weight", "归一化权重", "encoder.LayerNorm.weight; optional",
+                          "encoder.LayerNorm.weight；可选"),
+    [NORM_BIAS] = INPUT("norm_bias", "hidden", "norm bias", "归一化偏置", "encoder.LayerNorm.bias; optional",
+                        "encoder.LayerNorm.bias；可选"),
+    [W_POS_Q] = INPUT("w_pos_q", "num_heads*head_dim,hidden", "position query projection", "位置查询投影",
+                      "unless shared: pos_q_proj.weight", "不共享投影时：pos_q_proj.weight"),
+    [W_POS_K] = INPUT("w_pos_k", "num_heads*head_dim,hidden", "position key projection", "位置键投影",
+                      "unless shared: pos_proj.weight", "不共享投影时：pos_proj.weight"),
+    [B_POS_Q] = INPUT("b_pos_q", "num_heads*head_dim", "position query bias", "位置查询投影的偏置",
+                      "pos_q_proj.bias; optional", "pos_q_proj.bias；可选"),
+    [B_POS_K] = INPUT("b_pos_k", "num_heads*head_dim", "position key bias", "位置键投影的偏置", "optional", "可选"),
+    [POS_KEY] = INPUT("pos_key", "num_heads,2*span,head_dim", "projected keys", "投影后的位置键",
+                      "instead of rel_embeddings: projected table for c2p", "代替 rel_embeddings：c2p 用的投影后的表"),
+    [POS_QUERY] =
+        INPUT("pos_query", "num_heads,2*span,head_dim", "projected queries", "投影后的位置查询",
+              "instead of rel_embeddings: projected table for p2c", "代替 rel_embeddings：p2c 用的投影后的表"),
     {.name = NULL},
 };
 
@@ -610,7 +631,9 @@ const struct pe_scheme pe_scheme_deberta = {
         {
             .name = "deberta",
             .family = "relative",
-            .summary = "content-to-position and position-to-content terms, by buckets of distances",
+            .about = {"DeBERTa", "解耦注意力（DeBERTa）",
+                      "content-to-position and position-to-content terms, by buckets of distances",
+                      "内容到位置、位置到内容的两项，按距离分桶"},
             .paper = "He et al. 2020, arXiv 2006.03654; v3: arXiv 2111.09543",
             .example = "{\"scheme\":\"deberta\",\"len\":6,\"position_buckets\":4,\"max_relative_positions\":8}",
             .params = params,

@@ -10,7 +10,12 @@ extern const char *const pe_activation_words[];
 #define PE_P_ACTIVATION(S, fallback_)                                                                                  \
     {                                                                                                                  \
         .name = "activation", .type = PE_T_WORD, .offset = PE_OFFSET(S, activation, int), .fallback = (fallback_),     \
-        .words = pe_activation_words, .text = "activation between two layers; gelu: x·Φ(x), by erf"                  \
+        .words = pe_activation_words, .about = {                                                                       \
+            "activation",                                                                                              \
+            "激活函数",                                                                                                \
+            "activation between two layers; gelu: x·Φ(x), by erf",                                                     \
+            "两层之间的激活函数；gelu：x·Φ(x)，用 erf 计算"                                           \
+        }                                                                                                              \
     }
 
 enum { PE_LAYERS_MAX = 8 };

@@ -9,13 +9,13 @@ struct none {
 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(none, dim, 512, 1, PE_DIM_MAX, "channels of the encoding"),
+    PE_P_INT(none, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数"),
     PE_P_ARITH(none),
     PE_P_END,
 };
 
 static const struct pe_output_row outputs[] = {
-    {.name = "encoding", .shape = "n,dim", .row_axes = 1, .dtype = PE_DTYPE_NONE, .text = "zeros"},
+    PE_OUTPUT("encoding", "n,dim", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码", "zeros", "全零"),
     {.name = NULL},
 };
 
@@ -33,7 +33,7 @@ const struct pe_scheme pe_scheme_none = {
         {
             .name = "none",
             .family = "absolute",
-            .summary = "no position information: zeros",
+            .about = {"no encoding", "无位置编码", "no position information: zeros", "不含位置信息：全零"},
             .paper = "Haviv et al. 2022, arXiv 2203.16634 (language models without positional encodings)",
             .example = "{\"scheme\":\"none\",\"len\":8,\"dim\":16}",
             .params = params,

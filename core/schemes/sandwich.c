@@ -17,9 +17,11 @@ struct sandwich {
 enum { BAR_DIM_MAX = 4096 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(sandwich, num_heads, 8, 1, PE_HEADS_MAX, "attention heads"),
-    PE_P_INT(sandwich, bar_dim, 128, 2, BAR_DIM_MAX, "channels of the two encodings, even"),
-    PE_P_REAL(sandwich, base, 10000, 1e-3, 1e12, "wavelength base of the two encodings"),
+    PE_P_INT(sandwich, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads", "注意力头的个数"),
+    PE_P_INT(sandwich, bar_dim, 128, 2, BAR_DIM_MAX, "width of the encodings", "编码宽度",
+             "channels of the two encodings, even", "两个编码的通道数，偶数"),
+    PE_P_REAL(sandwich, base, 10000, 1e-3, 1e12, "wavelength base", "波长基数", "wavelength base of the two encodings",
+              "两个编码的波长基数"),
     PE_MASK_PARAMS,
     PE_P_END,
 };
@@ -27,7 +29,8 @@ static const struct pe_param params[] = {
 enum output { BIAS };
 
 static const struct pe_output_row outputs[] = {
-    [BIAS] = {"bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "added to the scaled logits"},
+    [BIAS] = PE_OUTPUT("bias", "num_heads,q_len,k_len", 1, PE_DTYPE_NONE, false, NULL, "bias", "偏置",
+                       "added to the scaled logits", "加到缩放后的 logits 上"),
     {.name = NULL},
 };
 
@@ -212,7 +215,8 @@ const struct pe_scheme pe_scheme_sandwich = {
         {
             .name = "sandwich",
             .family = "bias",
-            .summary = "a bias that is the product of two sinusoidal encodings",
+            .about = {"Sandwich", "正弦内积偏置（Sandwich）", "a bias that is the product of two sinusoidal encodings",
+                      "两个正弦位置编码的内积构成的偏置"},
             .paper = "Chi et al. 2022, arXiv 2212.10356",
             .example = "{\"scheme\":\"sandwich\",\"num_heads\":2,\"bar_dim\":16,\"len\":4}",
             .params = params,

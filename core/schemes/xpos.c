@@ -19,13 +19,17 @@ struct xpos {
 static const struct pe_param params[] = {
     PE_ROTARY_PARAMS,
     PE_ROTARY_PARAMS_LAST,
-    PE_P_REAL(xpos, scale_base, 512, 1e-6, 1e12,
-              "number of positions over which the scale changes by a factor of zeta"),
-    PE_P_REAL(xpos, gamma, 0.4, 1e-6, 1e6,
-              "sets zeta of the first pair, gamma/(1 + gamma); a larger gamma means less decay"),
-    PE_P_VALUE(xpos, center,
+    PE_P_REAL(xpos, scale_base, 512, 1e-6, 1e12, "scale base", "缩放基数",
+              "number of positions over which the scale changes by a factor of zeta",
+              "经过这么多个位置，缩放变化 zeta 倍"),
+    PE_P_REAL(xpos, gamma, 0.4, 1e-6, 1e6, "gamma", "衰减参数 gamma",
+              "sets zeta of the first pair, gamma/(1 + gamma); a larger gamma means less decay",
+              "决定第一对的 zeta，即 gamma/(1 + gamma)；gamma 越大，衰减越小"),
+    PE_P_VALUE(xpos, center, "centre", "中心",
                "position whose scale is 1: a number, default 0; \"torchscale\": half of the last position + 1, rounded "
-               "up; \"lucidrains\": half of the length, rounded down"),
+               "up; \"lucidrains\": half of the length, rounded down",
+               "缩放为 1 的位置：一个数，默认 0；\"torchscale\"：最后位置加 1 的一半，"
+               "向上取整；\"lucidrains\"：长度的一半，向下取整"),
     PE_P_END,
 };
 
@@ -33,8 +37,8 @@ enum { SCALE = PE_N_ROTARY_OUTPUTS };
 
 static const struct pe_output_row outputs[] = {
     PE_ROTARY_OUTPUTS,
-    [SCALE] = {"scale", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, NULL,
-               "factor on queries; keys are multiplied by its reciprocal"},
+    [SCALE] = PE_OUTPUT("scale", "n,rotary_dim/2", 1, PE_DTYPE_NONE, false, NULL, "scale", "缩放",
+                        "factor on queries; keys are multiplied by its reciprocal", "查询的系数；键乘以它的倒数"),
     {.name = NULL},
 };
 
@@ -162,7 +166,8 @@ const struct pe_scheme pe_scheme_xpos = {
         {
             .name = "xpos",
             .family = "rotary",
-            .summary = "rotary positions whose scores decay with the distance",
+            .about = {"xPos", "带衰减的旋转位置编码（xPos）", "rotary positions whose scores decay with the distance",
+                      "分数随距离衰减的旋转位置编码"},
             .paper = "Sun et al. 2022, arXiv 2212.10554",
             .example = "{\"scheme\":\"xpos\",\"len\":8,\"head_dim\":16}",
             .params = params,

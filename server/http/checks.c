@@ -14,6 +14,7 @@ static const char *const header_names[HTTP_N_HEADERS] = {
     [HTTP_CONTENT_TYPE] = "Content-Type",
     [HTTP_CONTENT_ENCODING] = "Content-Encoding",
     [HTTP_ACCEPT] = "Accept",
+    [HTTP_ACCEPT_LANGUAGE] = "Accept-Language",
     [HTTP_IF_MATCH] = "If-Match",
     [HTTP_IF_NONE_MATCH] = "If-None-Match",
     [HTTP_IF_RANGE] = "If-Range",

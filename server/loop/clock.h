@@ -24,6 +24,14 @@ static inline uint64_t clock_coarse(void)
     return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
 }
 
+/* Processor time that the calling thread has used, without the time in which it waited for a turn. */
+static inline uint64_t clock_of_thread(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * CLOCK_SECOND + (uint64_t)t.tv_nsec;
+}
+
 /* Prints a duration as milliseconds with three decimals, "12.034"; returns the end (where a NUL stands). Every request
  * prints half a dozen of these, and printf takes a microsecond for a double. */
 enum { CLOCK_MS_BYTES = 24 };

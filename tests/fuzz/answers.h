@@ -27,6 +27,7 @@ static inline struct api_host small_host(void)
                              .max_answer = 1 << 12,
                              .max_pictures = 1 << 20,
                              .max_work = 1 << 18,
+                             .max_analysis = 1 << 16,
                              .commit = "",
                              .cors_origins = "https://example.org",
                              .is_ready = is_ready,

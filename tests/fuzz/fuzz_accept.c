@@ -1,7 +1,9 @@
-/* Accept: any text selects one format, or none. These changes do not affect the choice: the case of letters, empty
- * elements of the list and, outside of quotes, a repeated list or a range of weight 0. */
+/* Accept and Accept-Language: any text selects one format, or none, and one language. These changes do not affect the
+ * choice: the case of letters, empty elements of the list and, outside of quotes, a repeated list or a range of weight
+ * 0. */
 #define _GNU_SOURCE /* strcasestr */
 #include "tests/fuzz/laws.h"
+#include "api/requests/lang.h"
 #include "api/requests/negotiate.h"
 
 #include <ctype.h>
@@ -22,6 +24,29 @@ static const struct api_format *choose(const char *before, const char *accept, c
     const struct api_format *format = api_negotiate(text);
     free(text);
     return format;
+}
+
+static enum pe_lang speak(const char *before, const char *accept, const char *after)
+{
+    enum pe_lang lang = PE_N_LANGS;
+    size_t room = strlen(before) + strlen(accept) + strlen(after) + 1;
+    char *text = malloc(room);
+    snprintf(text, room, "%s%s%s", before, accept, after);
+    REQUIRE(api_lang_choose(NULL, &(struct api_call){.accept_language = text}, &lang, NULL) && lang < PE_N_LANGS);
+    free(text);
+    return lang;
+}
+
+/* A language of the greatest weight that comes first is chosen; one that we do not speak changes nothing; Chinese must
+ * be asked for, or English excluded. */
+static void check_languages(const char *list, enum pe_lang lang)
+{
+    REQUIRE(speak(" , \t,", list, "") == lang);
+    if (strchr(list, '"'))
+        return;
+    REQUIRE(speak("", list, ",fr;q=0.5") == lang && speak("fr, ", list, "") == lang);
+    REQUIRE(speak("zh, ", list, "") == PE_ZH && speak("en, ", list, "") == PE_EN);
+    REQUIRE(lang == PE_EN || strcasestr(list, "zh") || strchr(list, '*') || strcasestr(list, "en"));
 }
 
 static void other_case(char *text)
@@ -52,7 +77,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         REQUIRE(choose(" , \t,", accept, "") == format);
         if (!strchr(accept, '"') && !is_empty)
             check_list(accept, format);
+        enum pe_lang lang = speak("", accept, "");
+        check_languages(accept, lang);
         other_case(accept);
+        REQUIRE(speak("", accept, "") == lang);
         REQUIRE(api_negotiate(accept) == format);
     }
     free(accept);

@@ -35,6 +35,13 @@ def folder(tmp_path):
     """A folder with the files that the commands send."""
     for name in ("q", "k", "v"):
         np.save(tmp_path / f"{name}.npy", np.ones((1, 2, 8, 64), "f4"))
+    first, second = np.ones((8, 32), "f4"), np.ones((8, 32), "f4")  # q turned as the layout half pairs channels
+    angles = np.outer(np.arange(8), 10000.0 ** (-np.arange(32) / 32))
+    turned = np.hstack([first * np.cos(angles) - second * np.sin(angles), second * np.cos(angles) + first * np.sin(angles)])
+    np.save(tmp_path / "q_out.npy", np.broadcast_to(turned.astype("f4"), (1, 2, 8, 64)))
+    np.save(tmp_path / "cos.npy", np.cos(np.outer(np.arange(8), 500000.0 ** (-np.arange(64) / 64))).astype("f4"))
+    np.save(tmp_path / "sin.npy", np.sin(np.outer(np.arange(8), 500000.0 ** (-np.arange(64) / 64))).astype("f4"))
+    np.save(tmp_path / "encoding.npy", np.hstack([np.sin(angles), np.cos(angles)]).astype("f4"))
     pair = {"q": np.ones((1, 2, 8, 64), "f4"), "k": np.ones((1, 1, 8, 64), "f4")}
     np.savez(tmp_path / "qk.npz", **pair)
     (tmp_path / "qk.safetensors").write_bytes(safetensors_reader.dumps(pair))
@@ -77,6 +84,16 @@ def test_the_answers_printed_are_the_answers_given(server):
             answers.append(re.sub(r"\s+", "", server.post(path, json.loads(body[1])).body.decode()))
     for text in said:
         assert text in answers, text
+
+
+def test_the_words_of_the_first_diagnosis_are_the_answers_words(server, folder):
+    """The first page shows an answer in part: its finding comes back from the command above it."""
+    shown = next(block for block in blocks("json", [README]) if "findings" in block)
+    command = next(command for command in CURLS if command.endswith("/diagnose"))
+    answer = subprocess.run(["sh", "-c", here(command, server) + " -sS"], cwd=folder, capture_output=True, timeout=60).stdout.decode()
+    finding = re.sub(r"\n\s*", "", re.search(r'"findings":\[\{(.*?),?…', shown, re.S)[1])
+    assert json.loads("{" + finding + "}").items() <= json.loads(answer)["findings"][0].items()
+    assert json.loads(answer)["explained"] and json.loads(answer)["candidates"][0]["config"]["layout"] == "half"
 
 
 def test_the_picture_printed_is_the_picture_given(server):

@@ -54,6 +54,7 @@ HEAVY = {
     "a reduced block": lambda i: fields(scheme="sinusoidal", dim=2, len=(1 << 40) - i, slice=[[None, None, 1 << 40], 0], reduce="mean", format="raw"),
     "the last row of floater": lambda i: fields(scheme="floater", dim=512, positions=[3000], seed=i, format="raw"),
     "the last row of recursive": lambda i: fields(scheme="recursive", dim=1448, hidden=1440, positions=[8000], seed=i, format="raw"),
+    "an analysis": lambda i: fields("/analyze", scheme="sinusoidal", dim=2048, len=16384, offset=i, metrics=["unique"]),
     "a window's table": lambda i: fields(scheme="swinv2", grid=[64, 64], num_heads=256, hidden=1024, seed=i, format="raw"),
     "long rows of attention": lambda i: parts({"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["row_entropy"], "softmax_scale": 0.01 + i}, q=heads((1, 30000, 64)), k=heads((1, 30000, 64))),
     "values that are no numbers": lambda i: parts({"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["output"], "softmax_scale": 0.01 + i}, q=heads((1, 9000, 64)), k=heads((1, 20000, 64)),
@@ -172,7 +173,7 @@ def test_the_same_bytes_in_turns():
         assert all(answer == expected[i] for answer in answers), FINITE[i]
 
 
-@pytest.mark.parametrize("kind", ["a picture of a table", "the last row of floater", "a window's table"])
+@pytest.mark.parametrize("kind", ["a picture of a table", "an analysis", "the last row of floater", "a window's table"])
 def test_a_client_that_leaves_frees_its_turn(server, kind):
     if SANITIZED:
         pytest.skip("a measure of time")

@@ -1,5 +1,6 @@
 #!/bin/sh
-# The generated parts of documents, between their markers: the scheme table from the registry, the options from --help.
+# The generated parts of documents, between their markers: the scheme table from the registry, the table of metrics
+# from their rows, the options from --help.
 #   BUILD=build generated.sh check|write
 set -eu
 BUILD=${BUILD:-build}
@@ -8,10 +9,12 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 "$BUILD"/tests/tools/scheme_table >"$folder/schemes"
+"$BUILD"/tests/tools/metric_table >"$folder/metrics"
 {
     echo '```text'
     "$BUILD"/posencd --help
     echo '```'
 } >"$folder/options"
 "$PYTHON" tests/lint/splice.py "$1" core/schemes/SCHEMES.md schemes="$folder/schemes"
+"$PYTHON" tests/lint/splice.py "$1" README.md metrics="$folder/metrics"
 "$PYTHON" tests/lint/splice.py "$1" server/RUNNING.md options="$folder/options"

@@ -47,6 +47,7 @@ check "the checker can fail" "$PYTHON" tests/lint/selftest.py
 check "layers, includes" "$PYTHON" tests/lint/layers.py --cc "$CC"
 check "layers, calls" "$PYTHON" tests/lint/layers.py --calls --build "$BUILD"
 check "rooms, calls" "$PYTHON" tests/lint/rooms.py --build "$BUILD"
+check "texts in two languages" "$PYTHON" tests/lint/texts.py
 check "look" looks_right "$@"
 check "generated text" env BUILD="$BUILD" tests/lint/generated.sh check
 check "folder guides" "$PYTHON" tests/lint/guides.py

@@ -1,4 +1,4 @@
-"""A checker that cannot fail checks nothing: feeds layers.py and rooms.py trees that break one rule each, and one that breaks none."""
+"""A checker that cannot fail checks nothing: feeds layers.py, rooms.py and texts.py trees that break one rule each, and one that breaks none."""
 import pathlib
 import subprocess
 import sys
@@ -6,6 +6,7 @@ import tempfile
 
 CHECKER = pathlib.Path(__file__).with_name("layers.py")
 ROOMS = pathlib.Path(__file__).with_name("rooms.py")
+TEXTS = pathlib.Path(__file__).with_name("texts.py")
 
 CLEAN = {
     "core/posenc.h": "#include <stddef.h>\n",
@@ -117,11 +118,37 @@ def check_rooms(files, words):
     return ok, f"rooms {list(files)}: expected {words!r}, got status {done.returncode}: {said.strip()}"
 
 
+# two texts of a row in core/, and the words that texts.py must print (None: it must accept them)
+TEXT_CASES = [
+    ('"width", "宽度"', None),
+    ('"the head of {model}" /* "汉" */, "{model} 的 " "头（默认 1）"', None),
+    ('"half, key", "half key 两个值"', None),
+    ('"as in Hugging Face", "与 Hugging Face 一致"', None),
+    ('"宽度", "宽度"', "no English text before it"),
+    ('"{a} of {b}", "{a} 的 {c}"', "placeholders differ"),
+    ('"the head", "这个 attention head 头"', "two Latin words in a row, attention head"),
+    ('"a, b", "甲, 乙"', "half-width punctuation beside Chinese"),
+    ('"head 1", "第1头"', "no space between Chinese and Latin"),
+    ('"a：b", "甲：乙"', "Chinese punctuation in English"),
+]
+
+
+def check_texts(row, words):
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        write(root, {"core/rows.c": 'static const char *const values[] = {"half", "key"};\nstruct row row = {' + row + "};\n"})
+        done = subprocess.run([sys.executable, TEXTS, "--root", root], capture_output=True, text=True)
+    said = done.stdout + done.stderr
+    ok = done.returncode == 0 and not said if words is None else done.returncode == 1 and words in said
+    return ok, f"texts {row}: expected {words!r}, got status {done.returncode}: {said.strip()}"
+
+
 def main():
     results = [check_includes(extra, words) for extra, words in CASES]
     results += [check_calls(call, allowed) for call, allowed in
                 [("getenv", False), ("fopen", False), ("pthread_create", False), ("json_loads", False), ("sin", True)]]
     results += [check_rooms(files, words) for files, words in ROOM_CASES]
+    results += [check_texts(row, words) for row, words in TEXT_CASES]
     for ok, text in results:
         if not ok:
             print(f"selftest: {text}")

@@ -57,6 +57,22 @@ def posted(fields, want, tolerance, path="/encode"):
     return Ask("POST", path, check, json.dumps(fields).encode())
 
 
+# ---- Analyses --------------------------------------------------------------------------------------------------------------
+
+
+def decay(n, dim):
+    """B(d) = (1/C) sum over j of |sum of exp(i d w_c) over c < j|, the bound of Su et al. (2021), section 3.4.3."""
+    waves = np.exp(1j * angles(np.arange(n), dim))
+    return np.abs(np.cumsum(waves, axis=1)).mean(axis=1)
+
+
+def ask_analysis(rng):
+    n, dims = rng.randint(2, 600), [2 * rng.randint(1, 64) for _ in range(rng.randint(1, 3))]
+    fields = {"configs": [{"head_dim": dim} for dim in dims], "scheme": "rope", "len": n, "metrics": ["decay"],
+              "format": rng.choice(["json", "raw", "npz", "safetensors"])}
+    return posted(fields, {f"decay.{i}": decay(n, dim) for i, dim in enumerate(dims)}, 1e-10, "/analyze")
+
+
 # ---- Tables ----------------------------------------------------------------------------------------------------------------
 
 

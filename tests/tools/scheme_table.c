@@ -35,7 +35,7 @@ int main(void)
     puts("| scheme | family | what | outputs | parameters (default) | paper |\n|---|---|---|---|---|---|");
     for (size_t i = 0; i < pe_n_schemes(); i++) {
         const struct pe_scheme_info *info = pe_scheme_at(i);
-        printf("| `%s` | %s | %s | ", info->name, info->family, info->summary);
+        printf("| `%s` | %s | %s | ", info->name, info->family, info->about.summary);
         print_outputs(info->outputs);
         printf(" | ");
         print_params(info->params);

@@ -35,7 +35,9 @@ static void each_field_has_a_case(void **state)
     (void)state;
     size_t n = 0;
     for (const struct pe_param *row = api_form_params(); row->name; row++, n++) {
+        const struct pe_about *about = &row->about;
         size_t at = 0;
+        assert_true(about->label && about->label_zh && about->summary && about->summary_zh);
         while (at < N_CASES && strcmp(cases[at].name, row->name) != 0)
             at++;
         if (at == N_CASES)

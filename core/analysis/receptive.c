@@ -1,0 +1,269 @@
+/* receptive: how far the last query sees if keys have no content, so that its attention is the softmax of its bias.
+ *
+ *     mass_h(d) = Σ over keys with |δ| ≤ d of softmax(bias_h)[key] */
+#include "core/analysis/lengths.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The keys of the last query, nearest first, and room for one head. */
+struct view {
+    const struct pe_plan *plan;
+    size_t output; /* of its plan: bias */
+    size_t n_heads, n_keys, n_queries;
+    size_t n_seen;    /* keys that the last query sees */
+    size_t n_places;  /* different distances of those */
+    struct key *keys; /* [n_keys]; the first n_seen are seen, nearest first */
+    double *row;      /* [n_keys]: biases of one head by key */
+    double *weights;  /* [n_keys]: by distance */
+    double *terms;    /* [n_keys] */
+    double *mass;     /* [n_places]: cumulated */
+};
+
+struct key {
+    double distance; /* |δ|; infinite: not seen */
+    size_t key;
+};
+
+static int compare_keys(const void *left, const void *right)
+{
+    const struct key *a = left, *b = right;
+    if (a->distance != b->distance)
+        return a->distance < b->distance ? -1 : 1;
+    return a->key < b->key ? -1 : a->key > b->key;
+}
+
+static void read_head(const struct view *v, size_t head)
+{
+    pe_fill(v->plan, v->output, (head * v->n_queries + v->n_queries - 1) * v->n_keys, v->n_keys, v->row);
+}
+
+static void list_keys(struct view *v)
+{
+    const struct pe_sequence *seq = &v->plan->seq;
+    double query = pe_position_at(&seq->q[0], seq->q[0].n - 1);
+    read_head(v, 0);
+    for (size_t j = 0; j < v->n_keys; j++) {
+        bool is_seen = v->row[j] != -(double)INFINITY;
+        v->keys[j] = (struct key){is_seen ? fabs(pe_position_at(&seq->k[0], j) - query) : (double)INFINITY, j};
+        v->n_seen += is_seen;
+    }
+    qsort(v->keys, v->n_keys, sizeof *v->keys, compare_keys);
+    for (size_t i = 0; i < v->n_seen; i++)
+        v->n_places += i == 0 || v->keys[i].distance != v->keys[i - 1].distance;
+}
+
+static enum pe_status begin(struct view *v, const struct pe_subject *subject, struct pe_error *err)
+{
+    const struct pe_plan *plan = subject->plan;
+    *v = (struct view){.plan = plan, .n_heads = subject->dim};
+    while (strcmp(pe_plan_output(plan, v->output)->name, "bias") != 0)
+        v->output++;
+    v->n_keys = (size_t)plan->seq.k[0].n;
+    v->n_queries = (size_t)plan->seq.q[0].n;
+    v->keys = malloc(v->n_keys * (sizeof *v->keys + 4 * sizeof(double)));
+    if (!v->keys)
+        return pe_no_memory(err);
+    v->row = (double *)(void *)(v->keys + v->n_keys);
+    v->weights = v->row + v->n_keys;
+    v->terms = v->weights + v->n_keys;
+    v->mass = v->terms + v->n_keys;
+    list_keys(v);
+    return PE_OK;
+}
+
+/* ---- One head ---- */
+
+struct reach {
+    double half, ninety, ninety_nine, entropy, mean_distance;
+};
+
+/* Weights e^(bias - largest), nearest first; returns their sum. */
+static double weigh(const struct view *v)
+{
+    double most = -INFINITY;
+    for (size_t i = 0; i < v->n_seen; i++)
+        most = fmax(most, v->row[v->keys[i].key]);
+    for (size_t i = 0; i < v->n_seen; i++)
+        v->weights[i] = exp(v->row[v->keys[i].key] - most);
+    return pe_sum(v->weights, v->n_seen);
+}
+
+static double entropy_of(const struct view *v, double sum)
+{
+    for (size_t i = 0; i < v->n_seen; i++) {
+        double p = v->weights[i] / sum;
+        v->terms[i] = p > 0 ? -p * log(p) : 0;
+    }
+    return pe_sum(v->terms, v->n_seen);
+}
+
+static double mean_distance_of(const struct view *v, double sum)
+{
+    for (size_t i = 0; i < v->n_seen; i++)
+        v->terms[i] = v->weights[i] / sum * v->keys[i].distance;
+    return pe_sum(v->terms, v->n_seen);
+}
+
+static void cumulate(const struct view *v, double sum)
+{
+    double so_far = 0;
+    for (size_t i = 0, place = 0; i < v->n_seen; i++) {
+        so_far += v->weights[i];
+        v->mass[place] = so_far / sum;
+        place += i + 1 < v->n_seen && v->keys[i + 1].distance != v->keys[i].distance;
+    }
+}
+
+/* The least distance within which the mass is `share`, but for what rounding may take from it. */
+static double distance_of(const struct view *v, double share)
+{
+    size_t place = 0;
+    for (size_t i = 0; i < v->n_seen; i++) {
+        place += i > 0 && v->keys[i].distance != v->keys[i - 1].distance;
+        if (v->mass[place] >= share - 1e-12)
+            return v->keys[i].distance;
+    }
+    return v->keys[v->n_seen - 1].distance;
+}
+
+static struct reach reach_of(const struct view *v, size_t head)
+{
+    read_head(v, head);
+    double sum = weigh(v);
+    struct reach r = {.entropy = entropy_of(v, sum), .mean_distance = mean_distance_of(v, sum)};
+    cumulate(v, sum);
+    r.half = distance_of(v, .5);
+    r.ninety = distance_of(v, .9);
+    r.ninety_nine = distance_of(v, .99);
+    return r;
+}
+
+/* ---- All heads ---- */
+
+struct lists {
+    struct pe_node *half, *ninety, *ninety_nine, *entropy, *mean_distance;
+};
+
+static struct lists put_lists(struct pe_node *out)
+{
+    return (struct lists){pe_put_list(out, "half"), pe_put_list(out, "ninety"), pe_put_list(out, "ninety_nine"),
+                          pe_put_list(out, "entropy"), pe_put_list(out, "mean_distance")};
+}
+
+static void add(const struct lists *lists, const struct reach *r)
+{
+    pe_put_length(lists->half, NULL, r->half);
+    pe_put_length(lists->ninety, NULL, r->ninety);
+    pe_put_length(lists->ninety_nine, NULL, r->ninety_nine);
+    pe_put_real(lists->entropy, NULL, r->entropy);
+    pe_put_real(lists->mean_distance, NULL, r->mean_distance);
+}
+
+static const struct pe_text details[] = {
+    {"Head {witness.head} sees farthest: without content, nine tenths of its attention lie within distance {value}.",
+     "第 {witness.head} 个头看得最远：不考虑内容时，其九成注意力落在距离 {value} 以内。"},
+    {"The last query sees no key.", "最后一个查询看不到任何键。"},
+};
+
+/* value and witness come first, so heads are computed once for them and once for the lists. */
+static void put_widest(const struct view *v, struct pe_node *out)
+{
+    double widest = -1;
+    size_t head = 0;
+    for (size_t h = 0; h < v->n_heads && !pe_is_cancelled(); h++) {
+        double ninety = reach_of(v, h).ninety;
+        head = ninety > widest ? h : head;
+        widest = fmax(widest, ninety);
+    }
+    pe_put_length(out, "value", widest);
+    pe_put_integer(pe_put_object(out, "witness"), "head", (int64_t)head);
+}
+
+static void put_heads(const struct view *v, struct pe_node *out, double *tensor)
+{
+    struct lists lists = put_lists(out);
+    for (size_t h = 0; h < v->n_heads && !pe_is_cancelled(); h++) {
+        struct reach r = reach_of(v, h);
+        add(&lists, &r);
+        if (tensor)
+            memcpy(tensor + h * v->n_places, v->mass, v->n_places * sizeof *tensor);
+    }
+}
+
+/* The tensor is as wide as there are distances, which is known only now. */
+static void set_width(struct pe_analysis *study, const struct pe_subject *subject, size_t width)
+{
+    for (size_t i = 0; i < study->n_tensors; i++)
+        if (study->tensors[i].entry == subject->index && strcmp(study->tensors[i].row->name, "receptive") == 0)
+            study->tensors[i].shape[1] = width;
+}
+
+static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
+                              struct pe_error *err)
+{
+    struct view v;
+    enum pe_status status = begin(&v, subject, err);
+    if (status)
+        return status;
+    if (v.n_seen) {
+        put_widest(&v, out);
+        put_heads(&v, out, pe_study_tensor(study, subject, "receptive"));
+        set_width(study, subject, v.n_places);
+    } else {
+        pe_put_null(out, "value");
+        pe_put_null(out, "witness");
+    }
+    pe_put_detail(out, study->request->lang, &details[v.n_seen == 0]);
+    free(v.keys);
+    return PE_OK;
+}
+
+static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
+{
+    (void)study;
+    return subject->family == PE_BIAS && subject->n_rows > 0;
+}
+
+static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
+{
+    (void)study;
+    cost->work = 32 * (double)subject->n * (double)subject->dim;
+    cost->bytes = (double)subject->n * (sizeof(struct key) + 4 * sizeof(double));
+}
+
+static void shape(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,
+                  uint64_t *shape)
+{
+    (void)study;
+    (void)i;
+    *rank = 2;
+    shape[0] = subject->dim;
+    shape[1] = subject->n;
+}
+
+static const struct pe_output_row tensors[] = {
+    PE_OUTPUT("receptive", "num_heads,n", 1, PE_F64, false, NULL, "attention within a distance", "累计注意力",
+              "attention within each distance that the last query sees, by head",
+              "每个头在最后一个查询可见的各个距离以内的累计注意力"),
+    {.name = NULL},
+};
+
+const struct pe_metric pe_metric_receptive;
+const struct pe_metric pe_metric_receptive = {
+    .info =
+        {
+            .name = "receptive",
+            .about = {"receptive field", "感受野", "how far each head sees if attention is the softmax of its bias",
+                      "仅对偏置做 softmax 时，每个头能看多远"},
+            .applies_to = {"biases by distance", "按距离的偏置"},
+            .work = "32 n H",
+            .tensors = tensors,
+            .details = details,
+            .n_details = sizeof details / sizeof details[0],
+        },
+    .applies = applies,
+    .cost = cost,
+    .shape = shape,
+    .compute = compute,
+};

@@ -1,0 +1,63 @@
+/* What the numbers themselves tell, under the pairing of an edit. */
+#ifndef PE_MEASURE_H
+#define PE_MEASURE_H
+
+#include "core/diagnosis/diagnosis.h"
+
+/* The waves found in rotary or sinusoidal evidence: wave k at row (position number) i is the complex number
+ * z = amplitude·e^(i·angle). For tables z = cos + i sin of a column, for rotated tensors out·conj(in) / |in|² of a
+ * pair, summed over some heads, for encodings cos + i sin of two columns. Transforms and the direction of the model are
+ * undone, so that the expected angle is +position·frequency. */
+struct pe_reading {
+    uint64_t key;
+    size_t n, n_waves;
+    float *re, *im, *weight; /* [n_waves, n]; weight: |in|², else 1 */
+    double noise;            /* of a phase at weight 1, radians */
+    double farthest;         /* the largest |position| */
+    double *step, *error;    /* [n_waves]: phase from row to row, radians in (-pi, pi], and its standard error; NaN:
+                                unknown (rows are not equally far apart, or there is one) */
+    double *mean_weight;     /* [n_waves] */
+    uint32_t *piece;         /* [n]: rows whose steps are the usual ones have the same number */
+};
+
+/* The reading under a model's pairing, computed once for each pairing; NULL: the evidence has no waves, or memory is
+ * short. Borrowed until some later calls. */
+const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_model *model);
+/* Radians per position of the first n waves of the model (0 beyond them); and how many it has. */
+void pe_wave_frequencies(const struct pe_model *model, size_t n, double *w);
+size_t pe_wave_count(const struct pe_model *model);
+
+/* The x with phase[k] = x·w[k] (mod 2pi) for all k, in the sense of weighted least squares, |x| up to about `most`;
+ * n waves in any order. *score: the weighted mean cosine of what remains, 1 for a perfect agreement. *error: the
+ * standard error of x for phases of standard error `noise` at weight 1. */
+struct pe_solved {
+    double x, score, error;
+};
+struct pe_solved pe_solve_phases(const double *w, const double *phase, const double *weight, size_t n, double noise,
+                                 double most);
+
+/* The multiple of the model's frequencies by which the phase steps from row to row. */
+struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_model *model);
+/* The x by which row i is beyond place[i], common to all n rows: n = 1 is the position of one row. */
+struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *model, const double *place,
+                                   size_t first, size_t n);
+
+/* Are all rows at one position? */
+bool pe_is_still(const struct pe_reading *r);
+/* The same for frequencies w [n_waves] that no model has yet. */
+struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w);
+struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n);
+
+/* Do the frequencies w [n_waves] agree with the measured steps? stride: positions from row to row; relative: how far
+ * frequencies may be off, as those of 16 bits are. */
+bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative);
+
+/* How far the frequencies of a model's recipe may be off, relatively. */
+double pe_recipe_tolerance(const struct pe_model *model);
+/* Positions from row 0 to row 1 of a model on one axis. */
+double pe_model_stride(const struct pe_model *model);
+
+/* The decimal with the fewest digits within a relative tolerance of x. */
+double pe_shortest_decimal(double x, double tolerance);
+
+#endif

@@ -1,0 +1,24 @@
+/* Sequences of hypotheses: positions changed by a rule, written as `offset` where the belief is a run, else as a list.
+ */
+#ifndef PE_PLACES_H
+#define PE_PLACES_H
+
+#include "core/diagnosis/diagnosis.h"
+
+/* Is the belief's sequence given by len, with an offset? */
+bool pe_places_are_run(const struct pe_diagnosis *d);
+/* The belief's position of row i on the first axis. */
+double pe_place(const struct pe_diagnosis *d, uint64_t i);
+
+/* Moves all positions. */
+bool pe_places_shift(const struct pe_diagnosis *d, struct pe_edit *edit, double by);
+/* Row i is at scale·position(row) + shift, where row is i or counted from the end: on every axis. */
+bool pe_places_map(const struct pe_diagnosis *d, struct pe_edit *edit, double scale, double shift, bool reversed);
+/* Axis a has the positions of axis order[a]. */
+bool pe_places_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const unsigned *order);
+/* A list for one axis, copied. */
+bool pe_places_list(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions);
+/* A run from first on; false if first is not an integer. */
+bool pe_places_run(const struct pe_diagnosis *d, struct pe_edit *edit, double first);
+
+#endif

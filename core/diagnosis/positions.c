@@ -1,0 +1,244 @@
+/* Faults of positions. Those that are fitted read the positions from the phases (measure.h). */
+#include "core/diagnosis/measure.h"
+#include "core/diagnosis/places.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define OF_WAVES (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING))
+
+/* A fit whose phases agree less with it than this is none. */
+#define SCORE_MIN 0.9
+
+static bool is_one_axis(const struct pe_diagnosis *d) { return d->belief.model->plan->seq.n_axes == 1; }
+
+/* ---- Shifts ---- */
+
+static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    return pe_places_shift(d, edit, i == 0 ? 1 : -1);
+}
+
+const struct pe_fault pe_fault_off_by_one = {.evidence = OF_WAVES, .n_alternatives = 2, .apply = shift_by_one};
+
+/* A model of the edit so far and its reading. */
+struct fit {
+    struct pe_model *model;
+    const struct pe_reading *reading;
+    double *place; /* [n]: believed positions */
+};
+
+static bool open_fit(struct pe_diagnosis *d, const struct pe_edit *edit, struct fit *f)
+{
+    struct pe_error ignored;
+    *f = (struct fit){NULL, NULL, NULL};
+    if (!is_one_axis(d) || pe_model_new(d, edit, &f->model, &ignored))
+        return false;
+    f->reading = pe_read_waves(d, f->model);
+    f->place = f->reading ? malloc(f->reading->n * sizeof *f->place) : NULL;
+    for (size_t i = 0; f->place && i < f->reading->n; i++)
+        f->place[i] = pe_place(d, i);
+    return f->place;
+}
+
+static void close_fit(struct fit *f)
+{
+    pe_model_free(f->model);
+    free(f->place);
+}
+
+/* The nearest integer if x is one within its error; else x. */
+static double tidy(struct pe_solved s)
+{
+    double near = nearbyint(s.x), margin = fmin(8 * s.error + 1e-3 + 0x1p-20 * fabs(s.x), 0.3);
+    return fabs(s.x - near) <= margin ? near : pe_shortest_decimal(s.x, (s.error + 1e-7) / fmax(fabs(s.x), 1));
+}
+
+static bool fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    struct fit f;
+    struct pe_solved s = {0, -2, 0};
+    if (open_fit(d, edit, &f))
+        s = pe_measured_shift(f.reading, f.model, f.place, 0, f.reading->n);
+    if (f.reading && f.reading->n == 1) /* one row: its position */
+        s.x -= f.place ? f.place[0] : 0;
+    close_fit(&f);
+    double by = tidy(s);
+    return s.score >= SCORE_MIN && by != 0 && fabs(by) < PE_POSITION_MAX && pe_places_shift(d, edit, by);
+}
+
+static bool other_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    static const double by[] = {2, -2, 3, -3};
+    if (i < 4)
+        return pe_places_shift(d, edit, by[i]);
+    if (i == 4)
+        return is_one_axis(d) && pe_place(d, 0) != 0 && pe_places_shift(d, edit, -pe_place(d, 0));
+    return fit_offset(d, edit);
+}
+
+const struct pe_fault pe_fault_offset_other = {
+    .evidence = OF_WAVES, .n_alternatives = 6, .apply = other_offset, .n_fits = 1, .fit_rank = 1};
+
+/* ---- Rules for all rows ---- */
+
+static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return pe_places_map(d, edit, 0, 0, false);
+}
+
+const struct pe_fault pe_fault_not_rotated = {.evidence = OF_WAVES, .n_alternatives = 1, .apply = not_rotated};
+
+static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return pe_places_map(d, edit, 2, 0, false);
+}
+
+const struct pe_fault pe_fault_rotated_twice = {.evidence = OF_WAVES, .n_alternatives = 1, .apply = rotated_twice};
+
+static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return d->belief.n > 1 && pe_places_map(d, edit, 1, 0, true);
+}
+
+const struct pe_fault pe_fault_positions_reversed = {.evidence = OF_WAVES, .n_alternatives = 1, .apply = reverse};
+
+/* offset + s·i, s an integer other than 0 and 1; the first place is believed, or fitted with the stride. */
+static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_first, struct pe_edit *edit)
+{
+    struct pe_solved s = pe_measured_stride(f->reading, f->model), first = {0, 1, 0};
+    double stride = tidy(s);
+    if (s.score < SCORE_MIN || stride != floor(stride) || fabs(stride) < 2)
+        return false;
+    for (size_t i = 0; i < f->reading->n; i++)
+        f->place[i] = pe_place(d, 0) + stride * (double)i;
+    if (fits_first)
+        first = pe_measured_shift(f->reading, f->model, f->place, 0, f->reading->n);
+    double shift = fits_first ? tidy(first) : 0;
+    for (size_t i = 0; i < f->reading->n; i++)
+        f->place[i] += shift;
+    return first.score >= SCORE_MIN && !(fits_first && shift == 0) && pe_places_list(d, edit, f->place);
+}
+
+static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct fit f;
+    bool done = open_fit(d, edit, &f) && f.reading->n > 1 && set_stride(d, &f, i == 1, edit);
+    close_fit(&f);
+    return done;
+}
+
+const struct pe_fault pe_fault_position_stride = {
+    .evidence = OF_WAVES, .n_alternatives = 2, .apply = stride, .n_fits = 2, .fit_rank = 1};
+
+/* All rows where the first one is believed to be. */
+static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    double p = is_one_axis(d) ? pe_place(d, 0) : 0;
+    return p != 0 && d->belief.n > 1 && pe_places_map(d, edit, 0, p, false);
+}
+
+static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct fit f;
+    struct pe_solved s = {0, -2, 0};
+    if (i == 0)
+        return first_for_all(d, edit);
+    bool opened = open_fit(d, edit, &f);
+    for (size_t j = 0; opened && j < f.reading->n; j++)
+        f.place[j] = 0;
+    if (opened)
+        s = pe_measured_shift(f.reading, f.model, f.place, 0, f.reading->n);
+    close_fit(&f);
+    double p = tidy(s);
+    return s.score >= SCORE_MIN && p != 0 && fabs(p) < PE_POSITION_MAX && d->belief.n > 1 &&
+           pe_places_map(d, edit, 0, p, false);
+}
+
+const struct pe_fault pe_fault_positions_constant = {
+    .evidence = OF_WAVES, .n_alternatives = 2, .apply = constant, .n_fits = 1, .fit_rank = 1};
+
+/* ---- Row by row ---- */
+
+enum { TRIED_ROWS = 6 };
+
+/* The position of every row. A few rows all over are tried first, because most readings make no sense. */
+static bool read_rows(struct pe_diagnosis *d, struct fit *f)
+{
+    size_t n = f->reading->n;
+    for (size_t i = 0; i < TRIED_ROWS && i < n; i++)
+        if (pe_measured_shift(f->reading, f->model, NULL, i * (n - 1) / TRIED_ROWS, 1).score < SCORE_MIN)
+            return false;
+    for (size_t i = 0; i < n; i++) {
+        struct pe_solved s = pe_measured_shift(f->reading, f->model, NULL, i, 1);
+        f->place[i] = tidy(s);
+        if (s.score < SCORE_MIN || fabs(f->place[i]) > PE_POSITION_MAX || (i % 64 == 0 && pe_is_cancelled()))
+            return false;
+    }
+    (void)d;
+    return true;
+}
+
+/* Lengths of runs that each begin at the believed offset; 0: it is something else. */
+static size_t runs(const struct pe_diagnosis *d, const struct fit *f, double *lens)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->reading->n; i++) {
+        bool begins = f->place[i] == pe_place(d, 0);
+        if (begins)
+            lens[n++] = 0;
+        else if (i == 0 || f->place[i] != f->place[i - 1] + 1)
+            return 0;
+        lens[n - 1]++;
+    }
+    return n;
+}
+
+static bool set_lens(struct pe_diagnosis *d, const struct fit *f, struct pe_edit *edit)
+{
+    double *lens = malloc(f->reading->n * sizeof *lens), first = pe_place(d, 0);
+    size_t n = lens ? runs(d, f, lens) : 0;
+    if (n > 1) {
+        pe_edit_remove_sequence(d, edit);
+        pe_edit_set_reals(edit, "lens", lens, n);
+        if (first != 0)
+            pe_edit_set_integer(edit, "offset", (int64_t)first);
+    }
+    free(lens);
+    return n > 1 && first == floor(first);
+}
+
+static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct fit f;
+    (void)i;
+    bool done = open_fit(d, edit, &f) && pe_places_are_run(d) && read_rows(d, &f) && set_lens(d, &f, edit);
+    close_fit(&f);
+    return done;
+}
+
+const struct pe_fault pe_fault_position_reset = {
+    .evidence = OF_WAVES, .n_alternatives = 1, .apply = reset, .n_fits = 1, .fit_rank = 1};
+
+static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return pe_edit_value(d, edit, "lens") && pe_places_run(d, edit, pe_place(d, 0));
+}
+
+const struct pe_fault pe_fault_position_no_reset = {.evidence = OF_WAVES, .n_alternatives = 1, .apply = no_reset};
+
+static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct fit f;
+    (void)i;
+    bool done = open_fit(d, edit, &f) && read_rows(d, &f) && pe_places_list(d, edit, f.place);
+    close_fit(&f);
+    return done;
+}
+
+const struct pe_fault pe_fault_positions_other = {
+    .evidence = OF_WAVES, .n_alternatives = 1, .apply = list_rows, .n_fits = 1, .fit_rank = 1, .fit_cost = 3};

@@ -1,0 +1,67 @@
+/* Faults of sense: the direction of rotation, exchanged tensors or axes, signs. */
+#include "core/diagnosis/diagnosis.h"
+
+static bool reverse_direction(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    if (d->evidence.kind->id != PE_OF_BUCKETS)
+        pe_edit_set_integer(edit, "direction", -pe_edit_integer(d, edit, "direction", 1));
+    else if (pe_edit_is_word(d, edit, "direction", "query_minus_key"))
+        pe_edit_set_word(edit, "direction", "key_minus_query");
+    else
+        pe_edit_set_word(edit, "direction", "query_minus_key");
+    return true;
+}
+
+const struct pe_fault pe_fault_direction_reversed = {.schemes = "rope|xpos|shaw",
+                                                     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) |
+                                                                 PE_EVIDENCE_BIT(BUCKETS),
+                                                     .n_alternatives = 1,
+                                                     .apply = reverse_direction};
+
+/* A sinusoidal encoding has a parameter for it. */
+static bool swap_sin_cos(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    const struct pe_value *flip = pe_edit_value(d, edit, "flip_sin_to_cos");
+    if (d->evidence.kind->id != PE_OF_ENCODING)
+        edit->transforms.sin_cos_swapped = !edit->transforms.sin_cos_swapped;
+    else if (flip && flip->kind == PE_BOOLEAN)
+        pe_edit_set_boolean(edit, "flip_sin_to_cos", !flip->boolean);
+    else
+        return false;
+    return true;
+}
+
+const struct pe_fault pe_fault_sin_cos_swapped = {.schemes = "rope|xpos|sinusoidal",
+                                                  .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) |
+                                                              PE_EVIDENCE_BIT(ENCODING),
+                                                  .n_alternatives = 1,
+                                                  .apply = swap_sin_cos};
+
+static bool negate(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)d;
+    (void)i;
+    edit->transforms.negated = !edit->transforms.negated;
+    return true;
+}
+
+#define REAL_EVIDENCE                                                                                                  \
+    (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(BIAS))
+
+const struct pe_fault pe_fault_negated = {.evidence = REAL_EVIDENCE, .n_alternatives = 1, .apply = negate};
+
+static bool transpose(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    bool is_square = t->rank >= 2 && t->shape[t->rank - 2] == t->shape[t->rank - 1];
+    if (!is_square && !d->evidence.is_turned)
+        return false;
+    edit->transforms.transposed = !edit->transforms.transposed;
+    return true;
+}
+
+const struct pe_fault pe_fault_transposed = {
+    .evidence = REAL_EVIDENCE | PE_EVIDENCE_BIT(BUCKETS), .n_alternatives = 1, .apply = transpose};

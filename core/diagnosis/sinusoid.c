@@ -1,0 +1,68 @@
+/* Faults of sinusoidal encodings. */
+#include "core/diagnosis/diagnosis.h"
+
+static bool set_freq_shift(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    if (pe_edit_real(d, edit, "freq_shift", -1) < 0 || pe_edit_real(d, edit, "freq_shift", -1) == (double)i)
+        return false;
+    pe_edit_set_real(edit, "freq_shift", (double)i);
+    return true;
+}
+
+/* 0, the paper, and 1, fairseq and others. */
+const struct pe_fault pe_fault_freq_shift_other = {
+    .schemes = "sinusoidal", .n_alternatives = 2, .apply = set_freq_shift};
+
+static bool set_word(struct pe_diagnosis *d, struct pe_edit *edit, const char *name, const char *word)
+{
+    if (!pe_edit_value(d, edit, name) || pe_edit_is_word(d, edit, name, word))
+        return false;
+    pe_edit_set_word(edit, name, word);
+    return true;
+}
+
+static bool set_odd(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    static const char *const odd[] = {"paper", "pad", "truncate"};
+    return pe_edit_integer(d, edit, "dim", 0) % 2 && set_word(d, edit, "odd", odd[i]);
+}
+
+const struct pe_fault pe_fault_odd_other = {.schemes = "sinusoidal", .n_alternatives = 3, .apply = set_odd};
+
+/* Fields that one style has and others refuse are left to their defaults. */
+static bool set_style(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    static const char *const styles[] = {"axial", "detr", "mae", "timm", "multidim", "vjepa"};
+    static const char *const own[] = {"layout",      "freq_shift", "odd",       "flip_sin_to_cos",    "angle_scale",
+                                      "axes_dim",    "axis_order", "normalize", "interleave_sin_cos", "uniform_power",
+                                      "temperature", NULL};
+    double base = pe_edit_real(d, edit, "base", pe_edit_real(d, edit, "temperature", 10000));
+    if (!set_word(d, edit, "style", styles[i]))
+        return false;
+    for (size_t j = 0; own[j]; j++)
+        if (pe_edit_value(d, edit, own[j]))
+            pe_edit_remove(edit, own[j]);
+    if (pe_same(styles[i], "detr")) {
+        pe_edit_remove(edit, "base");
+        pe_edit_set_real(edit, "temperature", base);
+    } else {
+        pe_edit_set_real(edit, "base", base);
+    }
+    return true;
+}
+
+const struct pe_fault pe_fault_style_other = {.schemes = "sinusoidal", .n_alternatives = 6, .apply = set_style};
+
+#define CHANGE(name, change)                                                                                           \
+    static bool name##_apply(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)                                   \
+    {                                                                                                                  \
+        (void)i;                                                                                                       \
+        edit->transforms.sinusoid = change;                                                                            \
+        return d->belief.model->plan->seq.n_axes == 1;                                                                 \
+    }                                                                                                                  \
+    const struct pe_fault pe_fault_##name = {.schemes = "sinusoidal", .n_alternatives = 1, .apply = name##_apply};
+
+CHANGE(exponent_per_column, PE_EXPONENT_PER_COLUMN)
+CHANGE(exponent_doubled, PE_EXPONENT_DOUBLED)
+CHANGE(sinusoid_from_one, PE_LADDER_FROM_ONE)
+CHANGE(sine_only, PE_SINE_ONLY)

@@ -1,0 +1,24 @@
+/* How the texts of faults are written: a label, a summary and the sentences of a finding, each in English and Chinese.
+ *
+ * The placeholders of a sentence are members of its finding: {found} and {believed}, {position} of `angles_f32` and
+ * `undecided`, {candidate} of `undecided`. A value that may be a list or an object is not named in a sentence. A fault
+ * with several sentences has one for each alternative. */
+#ifndef PE_DIAGNOSIS_TEXTS_H
+#define PE_DIAGNOSIS_TEXTS_H
+
+#include "core/diagnosis/diagnosis.h"
+
+#define FAULT_TEXT(name, code_, kind_, label_, label_zh_, summary_, summary_zh_, detail_, detail_zh_)                  \
+    const struct pe_fault_info pe_fault_info_##name = {.code = code_,                                                  \
+                                                       .kind = kind_,                                                  \
+                                                       .about = {label_, label_zh_, summary_, summary_zh_},            \
+                                                       .details = (const struct pe_text[]){{detail_, detail_zh_}},     \
+                                                       .n_details = 1}
+#define FAULT_TEXTS(name, code_, kind_, label_, label_zh_, summary_, summary_zh_, details_)                            \
+    const struct pe_fault_info pe_fault_info_##name = {.code = code_,                                                  \
+                                                       .kind = kind_,                                                  \
+                                                       .about = {label_, label_zh_, summary_, summary_zh_},            \
+                                                       .details = details_,                                            \
+                                                       .n_details = sizeof(details_) / sizeof *(details_)}
+
+#endif

@@ -1,0 +1,37 @@
+/* Faults of width: how many channels are rotated, and which. */
+#include "core/diagnosis/diagnosis.h"
+
+/* Channels rotated: the whole head, shares of it, then common widths. */
+static const struct {
+    int64_t share, width;
+} widths[] = {{1, 0}, {2, 0}, {4, 0}, {0, 16}, {0, 32}, {0, 64}};
+
+static bool set_rotary_dim(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0), now = pe_edit_integer(d, edit, "rotary_dim", head_dim);
+    int64_t wanted = widths[i].share ? head_dim / widths[i].share : widths[i].width;
+    if (wanted == now || wanted < 2 || wanted % 2 || wanted > head_dim)
+        return false;
+    pe_edit_set_integer(edit, "rotary_dim", wanted);
+    if (pe_edit_integer(d, edit, "rotary_offset", 0) + wanted > head_dim)
+        pe_edit_set_integer(edit, "rotary_offset", 0);
+    return true;
+}
+
+const struct pe_fault pe_fault_rotary_dim_other = {.schemes = "rope|xpos",
+                                                   .evidence = PE_EVIDENCE_BIT(ROTATED),
+                                                   .n_alternatives = sizeof widths / sizeof *widths,
+                                                   .apply = set_rotary_dim};
+
+static bool set_rotary_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0);
+    int64_t last = head_dim - pe_edit_integer(d, edit, "rotary_dim", head_dim), wanted = i == 0 ? 0 : last;
+    if (wanted == pe_edit_integer(d, edit, "rotary_offset", 0))
+        return false;
+    pe_edit_set_integer(edit, "rotary_offset", wanted);
+    return true;
+}
+
+const struct pe_fault pe_fault_rotary_offset_other = {
+    .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 2, .apply = set_rotary_offset};

@@ -1,0 +1,180 @@
+/* The texts of the catalogue in two languages, on the rows themselves: none is missing, and the two of a pair fit. */
+#include "core/posenc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* The next code point of valid UTF-8, whose first byte is not NUL. */
+static uint32_t next_code_point(const char **text)
+{
+    const unsigned char *p = (const unsigned char *)*text;
+    unsigned n = *p < 0x80 ? 1 : *p < 0xe0 ? 2 : *p < 0xf0 ? 3 : 4;
+    uint32_t code = n == 1 ? *p : *p & (0x7fU >> n);
+    for (unsigned i = 1; i < n; i++) {
+        assert_int_equal(p[i] & 0xc0, 0x80);
+        code = code << 6 | (p[i] & 0x3f);
+    }
+    *text += n;
+    return code;
+}
+
+static bool has_between(const char *text, uint32_t first, uint32_t last)
+{
+    while (*text) {
+        uint32_t code = next_code_point(&text);
+        if (code >= first && code <= last)
+            return true;
+    }
+    return false;
+}
+
+static bool has_chinese(const char *text) { return has_between(text, 0x3400, 0x9fff); }
+
+static bool has_its_punctuation(const char *text)
+{
+    return has_between(text, 0x3000, 0x303f) || has_between(text, 0xff00, 0xffef);
+}
+
+/* The length of a placeholder "{name}" at the beginning of text; 0 if there is none. */
+static size_t placeholder(const char *text)
+{
+    size_t n = *text == '{' ? strspn(text + 1, "abcdefghijklmnopqrstuvwxyz0123456789_") : 0;
+    return n && text[1 + n] == '}' ? n + 2 : 0;
+}
+
+static size_t count(const char *text, const char *name, size_t n)
+{
+    size_t found = 0;
+    for (; *text; text++)
+        found += placeholder(text) == n && memcmp(text, name, n) == 0;
+    return found;
+}
+
+static bool has_all_of(const char *text, const char *names)
+{
+    for (const char *p = names; *p; p++) {
+        size_t n = placeholder(p);
+        if (n && count(text, p, n) != count(names, p, n))
+            return false;
+    }
+    return true;
+}
+
+static void check_pair(const char *name, const char *en, const char *zh)
+{
+    if (!en || !*en || !zh || !*zh)
+        fail_msg("%s: a text is missing beside %s", name, en ? en : zh ? zh : "nothing");
+    if (has_chinese(en) || has_its_punctuation(en))
+        fail_msg("%s: Chinese in %s", name, en);
+    if (!has_chinese(zh))
+        fail_msg("%s: no Chinese in %s", name, zh);
+    if (!has_all_of(en, zh) || !has_all_of(zh, en))
+        fail_msg("%s: other placeholders in %s than in %s", name, zh, en);
+}
+
+enum { LABEL_MAX = 32 }; /* bytes of an English label; a Chinese character has three */
+
+static void check_about(const char *name, const struct pe_about *about)
+{
+    check_pair(name, about->label, about->label_zh);
+    check_pair(name, about->summary, about->summary_zh);
+    if (strlen(about->label) > LABEL_MAX || strlen(about->label_zh) > 2 * LABEL_MAX)
+        fail_msg("%s: a label is long: %s, %s", name, about->label, about->label_zh);
+}
+
+static size_t n_checked;
+
+static void check_params(const struct pe_param *rows)
+{
+    for (; rows && rows->name; rows++, n_checked++) {
+        check_about(rows->name, &rows->about);
+        if (rows->type == PE_T_OBJECT)
+            check_params(rows->fields);
+    }
+}
+
+static void check_inputs(const struct pe_input_row *rows)
+{
+    for (; rows && rows->name; rows++, n_checked++)
+        check_about(rows->name, &rows->about);
+}
+
+static void check_outputs(const struct pe_output_row *rows)
+{
+    for (; rows && rows->name; rows++, n_checked++)
+        check_about(rows->name, &rows->about);
+}
+
+static void every_row_has_its_texts(void **state)
+{
+    (void)state;
+    check_params(pe_sequence_params());
+    check_params(pe_absolute_params());
+    for (size_t i = 0; i < pe_n_schemes(); i++) {
+        const struct pe_scheme_info *info = pe_scheme_at(i);
+        check_about(info->name, &info->about);
+        check_params(info->params);
+        check_inputs(info->inputs);
+        check_outputs(info->outputs);
+    }
+    for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++) {
+        check_params(pe_operation_at(id)->params);
+        check_inputs(pe_operation_at(id)->inputs);
+        check_outputs(pe_operation_at(id)->outputs);
+    }
+    assert_true(n_checked > 300);
+}
+
+static void every_note_has_its_twin(void **state)
+{
+    (void)state;
+    size_t n = 0;
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        const struct pe_preset *preset = pe_preset_at(i);
+        if (preset->note.en || preset->note.zh)
+            check_pair(preset->name, preset->note.en, preset->note.zh), n++;
+    }
+    assert_true(n > 100);
+}
+
+/* A control of a form is named by its label: two parameters that stand in one form may not share one. */
+static void labels_differ(const struct pe_param *some, const struct pe_param *others)
+{
+    for (const struct pe_param *a = some; a && a->name; a++)
+        for (const struct pe_param *b = others; b && b->name; b++)
+            if (strcmp(a->name, b->name) != 0 &&
+                (strcmp(a->about.label, b->about.label) == 0 || strcmp(a->about.label_zh, b->about.label_zh) == 0))
+                fail_msg("%s and %s share a label", a->name, b->name);
+}
+
+static void labels_of_a_form_differ(void **state)
+{
+    (void)state;
+    const struct pe_param *sequence = pe_sequence_params(), *attention = pe_operation_at(PE_ATTEND)->params;
+    labels_differ(sequence, sequence);
+    labels_differ(attention, sequence);
+    for (size_t i = 0; i < pe_n_schemes(); i++) {
+        const struct pe_param *params = pe_scheme_at(i)->params;
+        const struct pe_param *const beside[] = {params, sequence, attention, pe_absolute_params()};
+        for (size_t k = 0; k < sizeof beside / sizeof *beside; k++)
+            labels_differ(params, beside[k]);
+        for (const struct pe_param *row = params; row->name; row++)
+            labels_differ(row->fields, row->fields);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_has_its_texts),
+        cmocka_unit_test(every_note_has_its_twin),
+        cmocka_unit_test(labels_of_a_form_differ),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

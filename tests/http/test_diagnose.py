@@ -1,0 +1,543 @@
+"""/diagnose: what it names, in the cases that people meet; the form of its answers; its laws. The score over random faults is
+test_diagnose_score.py, refusals are test_diagnose_refused.py."""
+import io
+import json
+
+import numpy as np
+import pytest
+
+import diagnosing
+import reference
+import reference_bias
+import reference_segments
+import wrong_bias
+import wrong_ids
+import wrong_rotary
+import wrong_scaling
+import wrong_sinusoid
+from diagnosing import array, diagnose, named
+from tensors import npy
+from wrong_rotary import Rotary
+from wrong_tensors import CODES, LD, Case, Tensor, draw, draw_pair, families, inline, rounded, send, unit
+
+FOUR = {"max_error", "max_ulp", "equal", "first_bad"}
+FITS = ("exact", "rounding")
+
+
+def codes_of(answer):
+    return [finding["code"] for finding in answer["findings"]]
+
+
+def finding(answer, code):
+    return next(f for f in answer["findings"] if f["code"] == code)
+
+
+# ---- The examples of the guide, and recipes of public code --------------------------------------------------------------------
+
+
+def test_the_first_example(server):
+    """q_out made with pairs of halves where neighbours are believed."""
+    answer = diagnose(server, {"scheme": "rope", "layout": "interleaved", "offset": 5, "q": [[1, 2, 3, 4]],
+                               "q_out": [[3.160435, 1.7975838, -0.107937716, 4.0949593]]})
+    assert answer["explained"] is True and codes_of(answer) == ["layout_swapped"]
+    assert finding(answer, "layout_swapped")["pointer"] == "/layout"
+    first = answer["candidates"][0]
+    assert first["config"]["layout"] == "half" and first["codes"] == ["layout_swapped"] and first["verdict"] in FITS
+    bad = answer["belief"]["first_bad"]
+    assert bad["output"] == "q_out" and bad["index"] == [0, 0]
+    assert abs(bad["expected"] - 2.2015107) < 1e-6 and abs(bad["found"] - 3.160435) < 1e-6
+
+
+def rotate_half(q, positions, base=10000.0):
+    """As transformers' apply_rotary_pos_emb: x * cos + rotate_half(x) * sin, all in float32."""
+    half = q.shape[-1] // 2
+    inv_freq = np.float32(1) / np.float32(base) ** (np.arange(0, 2 * half, 2, dtype="f4") / np.float32(2 * half))
+    angle = np.tile(np.asarray(positions, "f4")[:, None] * inv_freq, 2)
+    turned_half = np.concatenate([-q[..., half:], q[..., :half]], -1)
+    return q * np.cos(angle) + turned_half * np.sin(angle)
+
+
+@pytest.mark.parametrize("shape", [(64,), (4, 64), (2, 4, 64)])
+def test_transformers_halves_on_interleaved_weights(server, shape):
+    q = np.random.default_rng(1).standard_normal((*shape[:-1], 12, shape[-1])).astype("f4")
+    out = rotate_half(q, np.arange(12))
+    answer = diagnose(server, {"scheme": "rope", "layout": "interleaved", "q": inline(Tensor(q, "f32")), "q_out": inline(Tensor(out, "f32"))})
+    assert codes_of(answer) == ["layout_swapped"] and finding(answer, "layout_swapped")["pointer"] == "/layout"
+    assert answer["candidates"][0]["config"]["layout"] == "half"
+
+
+@pytest.mark.parametrize("offset", [0, 8192, 100000])
+def test_float32_angles(server, offset):
+    """torch's recipe: the belief is right, and a finding says from which position on the angles' rounding shows."""
+    n, width, base = 32, 64, np.float32(500000.0)
+    inv_freq = np.float32(1) / base ** (np.arange(0, width, 2, dtype="f4") / np.float32(width))
+    angle = np.arange(offset, offset + n, dtype="f4")[:, None] * inv_freq
+    tables = {"cos": np.cos(angle), "sin": np.sin(angle)}
+    answer = diagnose(server, {"scheme": "rope", "head_dim": width, "base": 5e5, "len": n, "offset": offset,
+                               **{name: inline(Tensor(a, "f32")) for name, a in tables.items()}})
+    first = answer["candidates"][0]
+    assert answer["explained"] and first["verdict"] == "rounding" and first["codes"] in ([], ["angles_f32"])
+    found = finding(answer, "angles_f32")
+    exact = np.arange(offset, offset + n)[:, None].astype(LD) * wrong_scaling.powers(5e5, width)
+    beyond = np.maximum(*(np.abs(tables[name] - rounded(f(exact), "f32")).max(1) for name, f in (("cos", np.cos), ("sin", np.sin))))
+    first, last = (offset + np.flatnonzero(beyond > k * unit("f32"))[0] for k in (3, 5))  # 4uS, of values rounded or not
+    assert first <= found["position"] <= last
+
+
+SECONDS = [{"type": "text", "len": 4}, {"type": "video", "grid": [4, 4, 6], "second_per_grid": 1.5}, {"type": "text", "len": 3}]
+
+
+@pytest.mark.parametrize("rules, code", [
+    ({"position_style": "qwen2_vl"}, "position_style_other"), ({"position_style": "qwen2_5_vl_int_seconds"}, "position_style_other"),
+    ({"position_style": "qwen2_5_vl", "tokens_per_second": 4}, "tokens_per_second_other")])
+@pytest.mark.parametrize("sent", ["position_ids", "q_out"])
+def test_qwens_temporal_rules(server, rules, code, sent):
+    ids, _ = reference_segments.positions(SECONDS, **rules)
+    belief = {"scheme": "rope", "head_dim": 32, "segments": SECONDS, "position_style": "qwen2_5_vl", "layout": "half"}
+    if sent == "position_ids":
+        tensors = {"position_ids": inline(Tensor(ids.astype("i8"), "i64"))}
+    else:
+        q = np.random.default_rng(2).standard_normal((2, ids.shape[1], 32)).astype("f4")
+        model = Rotary("q", "f32", ids, {}, 32, 32, layout="half", channels="mrope", section=(4, 6, 6))
+        tensors = {"q": inline(Tensor(q, "f32")), "q_out": inline(Tensor(rounded(model.values(q)["q_out"], "f32"), "f32"))}
+    answer = diagnose(server, {**belief, **tensors})
+    assert codes_of(answer) == [code], answer["findings"]
+    pointer = {"position_style_other": "/position_style", "tokens_per_second_other": "/tokens_per_second"}[code]
+    assert finding(answer, code)["pointer"] == pointer
+    config = answer["candidates"][0]["config"]
+    assert all(config[name] == value for name, value in rules.items()), config
+
+
+@pytest.mark.parametrize("heads", [6, 12, 20])
+def test_alibi_slopes_of_a_count_that_is_no_power_of_two(server, heads):
+    """The formula for powers of two, applied to another count."""
+    slopes = 2.0 ** (-8 * np.arange(1, heads + 1) / heads)
+    rel = np.arange(7)[None, :] - np.arange(7)[:, None]
+    bias = np.where(rel <= 0, slopes[:, None, None] * rel, -np.inf)
+    answer = diagnose(server, {"scheme": "alibi", "num_heads": heads, "causal": True, "bias": inline(Tensor(rounded(bias, "f32"), "f32"))})
+    assert codes_of(answer) == ["slopes_other"]
+    np.testing.assert_allclose(answer["candidates"][0]["config"]["slopes"], slopes, rtol=1e-7)
+
+
+@pytest.mark.parametrize("sent", ["buckets", "bias"])
+def test_t5_bidirectional_buckets_in_a_decoder(server, sent):
+    rel = np.arange(40)[None, :] - np.arange(40)[:, None]
+    index = np.vectorize(lambda d: reference_bias.t5_bucket(int(d), bidirectional=True))(rel)
+    belief = {"scheme": "t5", "bidirectional": False, "causal": sent == "bias", "num_heads": 4}
+    if sent == "buckets":
+        tensors = {"buckets": Tensor(index, "i64")}
+    else:
+        table = np.random.default_rng(3).standard_normal((32, 4)).astype("f4")
+        tensors = {"table": Tensor(table, "f32"), "bias": Tensor(np.where(rel <= 0, table.T[:, index], -np.inf), "f32")}
+    answer = diagnose(server, {**belief, **{name: inline(t) for name, t in tensors.items()}})
+    assert codes_of(answer) == ["bidirectional_other"] and finding(answer, "bidirectional_other")["pointer"] == "/bidirectional"
+
+
+# ---- Right tensors, noise, garbage --------------------------------------------------------------------------------------------
+
+RIGHT = [(family, code) for family, codes in (
+    (wrong_rotary, ["off_by_one", "rotary_dim_other", "scaling_missing", "section_order", "base_other"]),
+    (wrong_sinusoid, ["odd_other", "freq_shift_other", "style_other"]),
+    (wrong_bias, ["form_other", "max_distance_other", "kind_other", "window_other", "direction_reversed"]),
+    (wrong_ids, ["off_by_one", "position_style_other"])) for code in codes]
+
+
+def right_case(family, code, seed):
+    """A belief and its tensor."""
+    rng = np.random.default_rng([seed, CODES.index(code), 5])
+    right = family.believe(rng, code)
+    data = right.data(rng)
+    tensors = send(right.values(data), right.dtype)
+    return Case((), frozenset(), right.request(), {**right.sent(data), **tensors}, right, right, data)
+
+
+@pytest.mark.parametrize("family, code", RIGHT, ids=lambda x: x if isinstance(x, str) else x.__name__)
+@pytest.mark.parametrize("seed", range(4))
+def test_right_tensors_are_as_believed(server, family, code, seed):
+    case = right_case(family, code, seed)
+    answer = diagnosing.ask(server, case)
+    assert answer["explained"] and "as_believed" in codes_of(answer) and not named(answer), (answer["findings"], case.belief)
+    first = answer["candidates"][0]
+    assert first["verdict"] == "exact" and first["codes"] == [] and first["transforms"] == []
+    assert answer["belief"]["first_bad"] is None and answer["ruled_out"] == []
+    assert diagnosing.unlike(server, first, case.tensors, case.wrong.tolerance) is None
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("layout", ["half", "interleaved"])
+def test_half_precision_is_no_fault(server, dtype, layout):
+    """Tables, products and sums each rounded to the dtype, as a model in half precision rotates its heads."""
+    rng = np.random.default_rng(8)
+    model = Rotary("q", dtype, np.arange(20.0)[None], {"len": 20}, 32, 32, layout=layout, q_shape=(2,))
+    q = model.data(rng)
+    cos, sin = (rounded(x, dtype) for x in model.tables())
+    first, second = reference.pairs(32, layout)
+    out = np.empty_like(q)
+    out[..., first] = rounded(rounded(q[..., first] * cos, dtype) - rounded(q[..., second] * sin, dtype), dtype)
+    out[..., second] = rounded(rounded(q[..., second] * cos, dtype) + rounded(q[..., first] * sin, dtype), dtype)
+    answer = diagnose(server, {**model.request(), "q": inline(Tensor(q, dtype)), "q_out": inline(Tensor(out, dtype))})
+    assert answer["explained"] and not named(answer)
+    assert answer["candidates"][0]["verdict"] in FITS and answer["candidates"][0]["codes"] == []
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+@pytest.mark.parametrize("scheme", ["rope", "sinusoidal"])
+def test_a_table_of_another_dtype_is_no_fault(server, dtype, scheme):
+    """float32 numbers that were rounded to half precision before."""
+    if scheme == "rope":
+        model = Rotary("pairs", dtype, np.arange(30.0)[None], {"len": 30}, 32, 32)
+    else:
+        model = wrong_sinusoid.Sinusoid(dtype, np.arange(30.0)[None], {"len": 30}, 32)
+    tensors = {name: inline(t._replace(dtype="f32")) for name, t in send(model.values(None), dtype).items()}
+    answer = diagnose(server, {**model.request(), **tensors})
+    assert "table_dtype" in codes_of(answer) and not named(answer) and answer["explained"]
+
+
+GARBAGE = {
+    "rotary": ({"scheme": "rope", "head_dim": 32, "len": 9}, {"cos": (9, 16), "sin": (9, 16)}),
+    "rotated": ({"scheme": "rope", "head_dim": 32}, {"q": (2, 9, 32), "q_out": (2, 9, 32)}),
+    "encoding": ({"scheme": "sinusoidal"}, {"encoding": (9, 24)}),
+    "bias": ({"scheme": "alibi"}, {"bias": (4, 6, 6)}),
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_garbage_is_not_explained(server, name):
+    belief, shapes = GARBAGE[name]
+    rng = np.random.default_rng(4)
+    answer = diagnose(server, {**belief, **{k: inline(Tensor(rounded(rng.standard_normal(s), "f32"), "f32")) for k, s in shapes.items()}})
+    assert answer["explained"] is False and codes_of(answer) == ["unexplained"]
+    assert "nearest" in answer["findings"][0]
+    kinds = [entry["kind"] for entry in answer["ruled_out"]]
+    assert len(kinds) == len(set(kinds)) >= 3, kinds
+    for entry in answer["ruled_out"]:
+        assert set(entry) == {"kind", "code", "max_error"} and entry["max_error"] > 0.1
+    assert answer["searched"] > 50
+    assert all(c["verdict"] in ("near", "none") for c in answer["candidates"])
+
+
+def test_infinities_elsewhere_fit_nothing(server):
+    bias = np.zeros((2, 4, 4))
+    bias[1, 2, 3] = -np.inf
+    answer = diagnose(server, {"scheme": "alibi", "bias": inline(Tensor(bias, "f32"))})
+    assert not answer["explained"] and all(c["verdict"] == "none" for c in answer["candidates"])
+
+
+# ---- Without a belief ---------------------------------------------------------------------------------------------------------
+
+LONE = {
+    "sinusoid": wrong_sinusoid.Sinusoid("f32", np.arange(20.0)[None], {}, 48, layout="half", base=1e4),
+    "rope": Rotary("pairs", "f32", np.arange(20.0)[None], {}, 64, 64, base=5e5),
+    "rope, expanded": Rotary("expanded", "f32", np.arange(20.0)[None], {}, 64, 64, layout="half", base=5e5),
+    "alibi": wrong_bias.Bias("alibi", "bias", "f32", 8, 9, 9, causal=True),
+    "t5": wrong_bias.Bias("t5", "buckets", "i64", 8, 40, 40, own={"bidirectional": False}),
+    "ids": wrong_ids.TextIds(7 + np.arange(12)[None], {}),
+}
+
+
+@pytest.mark.parametrize("name", LONE)
+def test_a_lone_tensor_is_identified(server, name):
+    model = LONE[name]
+    tensors = send(model.values(None), model.dtype)
+    answer = diagnose(server, {name: inline(t) for name, t in tensors.items()})
+    assert answer["explained"] and "identified" in codes_of(answer), answer["findings"]
+    first = answer["candidates"][0]
+    assert diagnosing.unlike(server, first, tensors, model.tolerance) is None
+
+
+def test_presets_give_the_tensor(server):
+    """Llama 3.1 is found from its tables alone, and each preset that is listed gives them."""
+    scaling = wrong_scaling.PRESET_SCALINGS[128][0]
+    model = Rotary("pairs", "f32", np.arange(48.0)[None], {}, 128, 128, base=5e5, scaling=scaling)
+    tensors = send(model.values(None), "f32")
+    answer = diagnose(server, {name: inline(t) for name, t in tensors.items()})
+    first = answer["candidates"][0]
+    assert "llama-3.1" in first["presets"], first
+    for preset in first["presets"]:
+        candidate = {**first, "config": {"preset": preset}}
+        assert diagnosing.unlike(server, candidate, tensors, model.tolerance) is None, preset
+    listed = [p["name"] for p in server.get("/presets").json()["presets"]]
+    assert set(first["presets"]) <= set(listed)
+
+
+def test_other_presets_are_not_listed(server):
+    model = Rotary("pairs", "f32", np.arange(48.0)[None], {}, 128, 128, base=123450.0)
+    answer = diagnose(server, {name: inline(t) for name, t in send(model.values(None), "f32").items()})
+    assert answer["explained"] and answer["candidates"][0]["presets"] == []
+    assert abs(answer["candidates"][0]["config"]["base"] - 123450) < 1
+
+
+# ---- Lists, triples -----------------------------------------------------------------------------------------------------------
+
+
+def test_positions_are_read_from_the_phases(server):
+    at = np.random.default_rng(6).permutation(200)[:14].astype(float)
+    model = Rotary("pairs", "f32", at[None], {}, 64, 64)
+    tensors = send(model.values(None), "f32")
+    answer = diagnose(server, {"scheme": "rope", "head_dim": 64, "len": 14, **{k: inline(t) for k, t in tensors.items()}})
+    assert codes_of(answer) == ["positions_other"]
+    assert np.array_equal(diagnosing.line({**answer["candidates"][0]["sequence"]}), at)
+
+
+TRIPLES = {
+    "q_out": (Rotary("q", "f32", 3.0 + np.arange(12)[None], {}, 32, 32, layout="half", base=5e5, q_shape=(2,)),
+              {"scheme": "rope", "offset": 2}, {"layout_swapped", "off_by_one", "base_other"}),
+    "reversed": (Rotary("q", "f32", 0.0 + np.arange(12)[None], {}, 32, 32, layout="half", direction=-1, base=1e6, q_shape=(2,)),
+                 {"scheme": "rope"}, {"layout_swapped", "direction_reversed", "base_other"}),
+    "sinusoid": (wrong_sinusoid.Sinusoid("f32", 1.0 + np.arange(12)[None], {}, 32, layout="half", flip=True, base=1e4),
+                 {"scheme": "sinusoidal"}, {"layout_swapped", "sin_cos_swapped", "off_by_one"}),
+}
+
+
+@pytest.mark.parametrize("name", TRIPLES)
+def test_three_faults(server, name):
+    model, belief, codes = TRIPLES[name]
+    q = model.data(np.random.default_rng(7))
+    tensors = {**model.sent(q), **send(model.values(q), "f32")}
+    answer = diagnose(server, {**belief, **{k: inline(t) for k, t in tensors.items()}})
+    assert answer["explained"] and named(answer) == codes, (answer["findings"], answer["searched"])
+    assert diagnosing.unlike(server, answer["candidates"][0], tensors, model.tolerance) is None
+
+
+# ---- Undecided ----------------------------------------------------------------------------------------------------------------
+
+
+LADDER = [*range(64), *(2 ** k for k in range(6, 41))]  # positions that are asked about, in turn
+
+
+def row_at(candidate, position):
+    """cos, sin of a candidate's configuration at one position, by the tests' own formulas."""
+    config = candidate["config"]
+    scaling = config.get("scaling", {})
+    w = np.array(config["inv_freq"], LD) if "inv_freq" in config else wrong_scaling.stretched(scaling, config["base"], config["rotary_dim"], position + 1)
+    angle = LD(position) * w * config["direction"]
+    return np.concatenate([np.cos(angle), np.sin(angle)]) * config["attention_factor"]
+
+
+def apart(pair, position):
+    return float(np.abs(row_at(pair[0], position) - row_at(pair[1], position)).max())
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16"])
+def test_what_few_rows_cannot_tell_is_undecided(server, dtype):
+    """Two rows of a short table: at position 0 and 1, slow pairs are alike under many scalings. The named position tells them apart."""
+    model = Rotary("pairs", dtype, np.arange(3.0)[None], {}, 64, 64, base=1e4,
+                   scaling={"type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192})
+    tensors = send(model.values(None), dtype)
+    answer = diagnose(server, {"scheme": "rope", "head_dim": 64, **{k: inline(t) for k, t in tensors.items()}})
+    assert answer["explained"] and answer["undecided"] is not None, answer
+    assert "undecided" in codes_of(answer)
+    one, other = answer["undecided"]["candidates"]
+    assert one == 0 < other < len(answer["candidates"])
+    position = answer["undecided"]["decide"]["position"]
+    pair = [answer["candidates"][i] for i in (one, other)]
+    for candidate in pair:
+        assert candidate["verdict"] in FITS
+        assert diagnosing.unlike(server, candidate, tensors, model.tolerance) is None
+    bound = 16 * unit(dtype) * max(float(np.abs(t.values).max()) for t in tensors.values())
+    assert apart(pair, position) >= 0.99 * bound
+    assert all(apart(pair, p) <= 1.01 * bound for p in LADDER[:LADDER.index(position)]), "an earlier position decides as well"
+
+
+def test_one_more_row_decides(server):
+    """With the named position among the rows, one of the two is left out or the question is about others."""
+    scaling = {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}
+
+    def answer_for(positions):
+        model = Rotary("pairs", "f16", np.array([positions], float), {}, 64, 64, base=1e4, scaling=scaling)
+        tensors = send(model.values(None), "f16")
+        return diagnose(server, {"scheme": "rope", "head_dim": 64, "positions": positions, **{k: inline(t) for k, t in tensors.items()}})
+
+    positions, answer = [0, 1, 2], None
+    for _ in range(12):
+        answer = answer_for(positions)
+        assert answer["explained"]
+        if not answer["undecided"]:
+            break
+        position = answer["undecided"]["decide"]["position"]
+        assert position not in positions
+        positions = positions + [position]
+    assert answer["undecided"] is None, positions
+    config = answer["candidates"][0]["config"]
+    w = wrong_scaling.stretched(config["scaling"], config["base"], 64, 1)
+    np.testing.assert_allclose(w.astype(float), wrong_scaling.stretched(scaling, 1e4, 64, 1).astype(float), rtol=1e-9)
+
+
+# ---- Every way in -------------------------------------------------------------------------------------------------------------
+
+
+def savez(arrays):
+    out = io.BytesIO()
+    np.savez(out, **arrays)
+    return out.getvalue()
+
+
+def as_query(belief):
+    from urllib.parse import urlencode
+    return "/diagnose?" + urlencode({k: v if isinstance(v, str) else json.dumps(v) for k, v in belief.items()})
+
+
+@pytest.mark.parametrize("code", ["layout_swapped", "base_other", "form_other", "position_style_other", "odd_other"])
+def test_every_way_in_gives_one_answer(server, code):
+    case = next(c for c in (draw(code, seed) for seed in range(40)) if all(t.dtype in ("f32", "f64", "i64") for t in c.tensors.values()))
+    plain = diagnosing.ask(server, case)
+    for body, headers in (diagnosing.as_files(case), diagnosing.as_safetensors(case)):
+        assert diagnose(server, body, headers) == plain
+    arrays = {name: array(t) for name, t in case.tensors.items()}
+    response = server.post(as_query(case.belief), savez(arrays), {"Content-Type": "application/zip"})
+    assert response.status == 200 and response.json() == plain
+
+
+@pytest.mark.parametrize("code, name", [("odd_other", "encoding"), ("form_other", "bias"), ("position_style_other", "position_ids"),
+                                        ("off_by_one", "position_ids")])
+def test_a_single_file_is_named_by_its_kind(server, code, name):
+    """One .npy: `encoding`; with three axes `bias`; of integers `position_ids`."""
+    cases = (draw(code, seed, family) for seed in range(40) for family in families(code))
+    case = next(c for c in cases if set(c.tensors) == {name} and c.tensors[name].dtype in ("f32", "f64", "i64"))
+    response = server.post(as_query(case.belief), npy(array(case.tensors[name])), {"Content-Type": "application/x-npy"})
+    assert response.status == 200, response
+    assert response.json() == diagnosing.ask(server, case)
+
+
+def test_bf16_comes_as_safetensors(server):
+    case = next(c for c in (draw("base_other", seed) for seed in range(60)) if any(t.dtype == "bf16" for t in c.tensors.values()))
+    body, headers = diagnosing.as_safetensors(case)
+    assert diagnose(server, body, headers) == diagnosing.ask(server, case)
+
+
+def test_the_same_request_gives_the_same_bytes(server):
+    for seed in range(3):
+        body = draw_pair(seed).body()
+        assert server.post("/diagnose", body).body == server.post("/diagnose", body).body
+
+
+# ---- Laws of the answer -------------------------------------------------------------------------------------------------------
+
+SAMPLE = ["layout_swapped", "sin_cos_swapped", "off_by_one", "rotary_offset_other", "scaled", "base_other", "scaling_other", "inv_freq_bf16",
+          "section_order", "exponent_per_column", "slopes_other", "mask_value", "alignment_other", "merge_size_other", "zero_row"]
+SEQUENCE_POINTERS = {"/" + name for name in diagnosing.SEQUENCE}
+EXACTLY = {"layout_swapped": "/layout", "rotary_offset_other": "/rotary_offset", "base_other": "/base", "section_order": "/mrope_section",
+           "rotary_dim_other": "/rotary_dim", "odd_other": "/odd", "freq_shift_other": "/freq_shift", "form_other": "/form"}
+
+
+@pytest.mark.parametrize("code", SAMPLE)
+def test_laws(server, code):
+    case = draw(code, 3)
+    answer = diagnosing.ask(server, case)
+    check_form(answer)
+    check_order(answer)
+    for found in answer["findings"]:
+        check_finding(found, case, answer)
+    order = [c for c in codes_of(answer) if c in CODES]
+    assert order == sorted(order, key=CODES.index)
+    if answer["explained"]:
+        assert set(answer["candidates"][0]["codes"]) <= set(codes_of(answer))
+
+
+def check_form(answer):
+    assert {"explained", "belief", "candidates", "findings", "undecided", "ruled_out", "searched"} <= set(answer)
+    assert 1 <= answer["searched"] <= 20000
+    assert 1 <= len(answer["candidates"]) <= 5
+    assert answer["belief"] is None or FOUR <= set(answer["belief"])
+    for candidate in answer["candidates"]:
+        assert {"config", "sequence", "transforms", "codes", "presets", "verdict"} | FOUR <= set(candidate)
+        assert candidate["verdict"] in ("exact", "rounding", "near", "none")
+        assert "scheme" in candidate["config"]
+        assert all("name" in t for t in candidate["transforms"])
+    assert answer["explained"] == (answer["candidates"][0]["verdict"] in FITS)
+
+
+def check_order(answer):
+    """What fits, near, none; then what costs less; then exact before rounding. Slopes may be a known list or a fitted one: left out."""
+    fit = {"exact": 0, "rounding": 0, "near": 1, "none": 2}
+    keys = [(fit[c["verdict"]], cost(c), c["verdict"] == "rounding") for c in answer["candidates"] if "slopes_other" not in c["codes"]]
+    assert keys == sorted(keys), [(c["verdict"], c["codes"]) for c in answer["candidates"]]
+
+
+def cost(candidate):
+    """One a fault, three for a list that was fitted."""
+    return sum(3 if code == "positions_other" else 1 for code in candidate["codes"])
+
+
+def check_finding(found, case, answer):
+    assert {"code", "pointer", "detail", "detail_zh", "found", "believed"} <= set(found), found
+    assert found["detail"].strip() and any("一" <= c <= "鿿" for c in found["detail_zh"]), found
+    assert not any("一" <= c <= "鿿" for c in found["detail"]) and "{" not in found["detail"] + found["detail_zh"]
+    head = "/" + found["pointer"].split("/")[1] if found["pointer"] else ""
+    known = {"/" + name for c in answer["candidates"][:1] for name in c["config"]} | SEQUENCE_POINTERS | {"/" + n for n in case.tensors}
+    assert head in known | {"/" + name for name in case.belief} | {""}, found
+    if found["code"] in EXACTLY:
+        assert found["pointer"] == EXACTLY[found["code"]], found
+    if found["code"] in CODES:
+        assert found["pointer"]
+
+
+def test_texts_in_chinese(server):
+    case = draw("layout_swapped", 2)
+    english = diagnosing.ask(server, case)
+    response = server.post("/diagnose", {**case.body(), "lang": "zh"})
+    assert response.status == 200 and response.headers["Content-Language"] == "zh"
+    chinese = response.json()
+    for one, other in zip(english["findings"], chinese["findings"], strict=True):
+        assert other["detail"] == one["detail_zh"] and one["code"] == other["code"]
+    assert english["candidates"] == chinese["candidates"]
+    accepted = server.post("/diagnose", case.body(), {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"})
+    assert accepted.json()["findings"][0]["detail"] == english["findings"][0]["detail_zh"]
+    assert "accept-language" in accepted.headers.get("Vary", "").lower()
+
+
+# ---- Verdicts and figures, computed again -------------------------------------------------------------------------------------
+
+
+def figures(candidate, tensor, tolerance):
+    """max_error, max_ulp, share of equal numbers, index of the first outside `exact`."""
+    steps = np.abs(tensor.view("i4").astype("i8") - candidate.view("i4").astype("i8"))
+    bad = np.argwhere(steps > 1)
+    return np.abs(tensor.astype(float) - candidate).max(), steps.max(), (steps == 0).mean(), bad[0].tolist() if len(bad) else None
+
+
+@pytest.mark.parametrize("steps, verdict", [(0, "exact"), (1, "exact"), (2, "rounding"), (40, "near")])
+def test_figures_of_a_table(server, steps, verdict):
+    """One number of cos is moved by some steps of float32."""
+    model = Rotary("pairs", "f32", np.arange(12.0)[None], {"len": 12}, 32, 32)
+    right = {name: t.values.astype("f4") for name, t in send(model.values(None), "f32").items()}
+    sent = {name: a.copy() for name, a in right.items()}
+    assert right["cos"][3, 7] > 0.5
+    sent["cos"].view("i4")[3, 7] -= steps
+    answer = diagnose(server, {**model.request(), **{k: inline(Tensor(a, "f32")) for k, a in sent.items()}})
+    errors, most, equal, first = figures(np.concatenate([right["cos"].ravel(), right["sin"].ravel()]),
+                                         np.concatenate([sent["cos"].ravel(), sent["sin"].ravel()]), 0)
+    found = answer["belief"]
+    assert abs(found["max_error"] - errors) <= 1e-12 and found["max_ulp"] == most and abs(found["equal"] - equal) < 1e-12
+    if first is None:
+        assert found["first_bad"] is None
+    else:
+        bad = found["first_bad"]
+        assert (bad["output"], bad["index"]) == ("cos", [3, 7])
+        assert bad["found"] == float(sent["cos"][3, 7]) and bad["expected"] == float(right["cos"][3, 7])
+    first = answer["candidates"][0]
+    assert first["verdict"] == verdict and (first["codes"] == [] or verdict == "near")
+
+
+@pytest.mark.parametrize("share, verdicts", [(0.03, ("near",)), (0.2, ("none",))])
+def test_near_is_an_error_of_five_per_cent(server, share, verdicts):
+    model = wrong_sinusoid.Sinusoid("f32", np.arange(30.0)[None], {"len": 30}, 32)
+    right = model.values(None)["encoding"].astype(float)
+    noise = np.random.default_rng(9).standard_normal(right.shape) * share * np.sqrt((right ** 2).mean())
+    answer = diagnose(server, {**model.request(), "encoding": inline(Tensor(rounded(right + noise, "f32"), "f32"))})
+    assert not answer["explained"] and answer["candidates"][0]["verdict"] in verdicts
+    assert codes_of(answer) == ["unexplained"]
+
+
+def test_rotation_may_be_off_by_twelve_units(server):
+    model = Rotary("q", "f32", np.arange(8.0)[None], {"len": 8}, 16, 16)
+    q = model.data(np.random.default_rng(10))
+    out = model.values(q)["q_out"].astype("f4").astype(float)
+    s = np.abs(out).max()
+    for units, verdict in ((11, "exact"), (40, "none")):
+        sent = rounded(out + np.where(np.arange(out.size).reshape(out.shape) == 5, units * unit("f32") * s, 0), "f32")
+        answer = diagnose(server, {**model.request(), "q": inline(Tensor(q, "f32")), "q_out": inline(Tensor(sent, "f32"))})
+        first = answer["candidates"][0]
+        assert (first["verdict"] == verdict) == (units == 11) and (answer["explained"] or units == 40), (units, first)
+
+

@@ -1,0 +1,60 @@
+"""How often /diagnose names what was done to a tensor: every code over random configurations and dtypes, and pairs of faults of
+different kinds. A case counts when the findings name the faults that were made (or others that give the same tensor: `others` of
+wrong_tensors.py) and the first candidate, posted to /encode or /rotate, gives the tensor back. The table is always printed."""
+import os
+
+import diagnosing
+from wrong_tensors import CODES, KIND_OF, draw, draw_pair, families
+
+SEEDS = int(os.environ.get("DIAGNOSE_SEEDS", 6))  # of each code; more for a closer look
+PAIRS = int(os.environ.get("DIAGNOSE_PAIRS", 80))
+
+
+def verdict_on(server, case):
+    """None where the answer is right, else what is wrong with it."""
+    answer = diagnosing.ask(server, case)
+    found = {finding["code"] for finding in answer["findings"]}
+    if not answer["explained"]:
+        return "unexplained"
+    told = (found & set(case.codes)) | diagnosing.named(answer)
+    if not any(told == right for right in accepted(case)):
+        return f"named {sorted(told)}"
+    return diagnosing.unlike(server, answer["candidates"][0], case.tensors, case.wrong.tolerance)
+
+
+def accepted(case):
+    """Sets of codes; in a pair the second fault may be one of the others."""
+    yield set(case.codes)
+    for other in case.others:
+        yield from ({other} | set(case.codes) - {code} for code in case.codes)
+
+
+def show(capsys, title, rows):
+    with capsys.disabled():
+        print(f"\n{title}")
+        for name, right, total, first in rows:
+            print(f"  {name:26} {right:3} of {total:3}  {first or ''}"[:220])
+
+
+def test_single_faults(server, capsys):
+    rows = []
+    for code in CODES:
+        cases = [(seed, draw(code, seed, families(code)[seed % len(families(code))])) for seed in range(SEEDS)]
+        wrong = [(seed, reason) for seed, case in cases if (reason := verdict_on(server, case))]
+        rows.append((code, SEEDS - len(wrong), SEEDS, wrong[0] if wrong else None))
+    show(capsys, "single faults named and reproduced", rows)
+    assert all(right == total for _, right, total, _ in rows), [row for row in rows if row[1] < row[2]]
+
+
+def test_pairs_of_faults(server, capsys):
+    counts, wrong = {}, []
+    for seed in range(PAIRS):
+        case = draw_pair(seed)
+        reason = verdict_on(server, case)
+        wrong += [(seed, case.codes, reason)] if reason else []
+        for code in case.codes:
+            right, total = counts.get(KIND_OF[code], (0, 0))
+            counts[KIND_OF[code]] = (right + (not reason), total + 1)
+    show(capsys, f"pairs named and reproduced, by kind: {PAIRS - len(wrong)} of {PAIRS}",
+         [(kind, *count, next((w for w in wrong if kind in map(KIND_OF.get, w[1])), None)) for kind, count in counts.items()])
+    assert len(wrong) <= 0.05 * PAIRS, wrong

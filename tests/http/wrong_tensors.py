@@ -1,0 +1,172 @@
+"""Tensors that are wrong on purpose: the faults of public code, applied in NumPy to a random configuration. A family of
+schemes (wrong_rotary.py, wrong_sinusoid.py, wrong_bias.py, wrong_ids.py) is a model, a frozen dataclass, whose fields say how
+its numbers are computed; a fault is a copy of the model with another field. draw() makes a case for a code: what a user believes,
+the tensor that the faulty code gives, and every code that explains this tensor as well. Nothing here comes from the C code."""
+from typing import NamedTuple
+
+import numpy as np
+
+from tensors import to_bf16
+
+LD = np.longdouble  # 64 bits: f64 tables are right to their last bit
+BITS = {"f64": 53, "f32": 24, "f16": 11, "bf16": 8}
+
+# Kinds and codes, in the order in which findings stand.
+KINDS = {
+    "layout": ["layout_swapped"],
+    "sense": ["direction_reversed", "sin_cos_swapped", "negated", "transposed"],
+    "positions": ["off_by_one", "offset_other", "not_rotated", "rotated_twice", "positions_reversed", "position_stride",
+                  "positions_constant", "position_reset", "position_no_reset", "positions_other"],
+    "width": ["rotary_dim_other", "rotary_offset_other"],
+    "size": ["attention_factor_missing", "attention_factor_other", "scaled", "zero_row", "mask_value"],
+    "ladder": ["scaling_missing", "ladder_width", "ladder_from_one", "ladder_reversed", "scaling_parameter", "scaling_other",
+               "base_other"],
+    "arithmetic": ["angles_f32", "inv_freq_bf16", "inv_freq_f16", "angles_bf16"],
+    "axes": ["axes_swapped", "section_order", "channels_other"],
+    "sinusoid": ["freq_shift_other", "odd_other", "style_other", "exponent_per_column", "exponent_doubled", "sine_only"],
+    "bias": ["slopes_other", "slopes_order", "bias_max_other", "form_other", "alignment_other", "mask_missing", "mask_extra",
+             "window_other", "bidirectional_other", "max_distance_other", "kind_other", "parameter_other"],
+    "ids": ["position_style_other", "tokens_per_second_other", "merge_size_other"],
+}
+CODES = [code for codes in KINDS.values() for code in codes]
+KIND_OF = {code: kind for kind, codes in KINDS.items() for code in codes}
+
+
+class Tensor(NamedTuple):
+    """Values that the dtype holds exactly, as float64 (integers: int64)."""
+    values: np.ndarray
+    dtype: str
+
+
+class Case(NamedTuple):
+    codes: tuple  # faults that were made, in the table's order
+    others: frozenset  # other single codes that give the same tensor
+    belief: dict  # fields of the request
+    tensors: dict  # name: Tensor
+    right: object  # the believed model
+    wrong: object  # the model that made the tensors
+    data: object  # the q that was rotated
+
+    def body(self):
+        return {**self.belief, **{name: inline(tensor) for name, tensor in self.tensors.items()}}
+
+
+def unit(dtype):
+    return 2.0 ** -BITS[dtype] if dtype in BITS else 0.0
+
+
+def rounded(values, dtype):
+    """Rounded once to the dtype, as float64."""
+    if dtype not in BITS:
+        return np.asarray(values, np.int64)
+    if dtype == "bf16":
+        return to_bf16(np.asarray(values, float)).astype(float)
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype({"f64": "f8", "f32": "f4", "f16": "f2"}[dtype]).astype(float)
+
+
+def json_number(x):
+    x = x.item()
+    return x if isinstance(x, int) or np.isfinite(x) else "NaN" if x != x else "Infinity" if x > 0 else "-Infinity"
+
+
+def inline(tensor):
+    return {"dtype": tensor.dtype, "shape": list(tensor.values.shape), "data": [json_number(x) for x in tensor.values.ravel()]}
+
+
+def send(values, dtype):
+    """Real tensors in this dtype; integers stay i64."""
+    return {name: Tensor(rounded(a, dtype), dtype) if a.dtype.kind == "f" else Tensor(np.asarray(a, np.int64), "i64")
+            for name, a in values.items()}
+
+
+def fits(tensors, model, data):
+    """Whether the model explains the tensors: equal infinities, all else within what float32 angles cost."""
+    values = model.values(data)
+    if any(values[name].shape != tensor.values.shape for name, tensor in tensors.items()):
+        return False
+    return all(near(tensor, values[name], model.tolerance(name, values, unit(tensor.dtype))) for name, tensor in tensors.items())
+
+
+def near(tensor, candidate, tolerance):
+    candidate = rounded(candidate, tensor.dtype)
+    finite = np.isfinite(candidate)
+    if not np.array_equal(finite, np.isfinite(tensor.values)) or not np.array_equal(candidate[~finite], tensor.values[~finite]):
+        return False
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(tensor.values - candidate)[finite] <= np.broadcast_to(tolerance, candidate.shape)[finite]).all())
+
+
+def largest(values):
+    finite = np.abs(values[np.isfinite(values)])
+    return float(finite.max()) if finite.size else 0.0
+
+
+def choose(rng, *values):
+    return values[int(rng.integers(len(values)))]
+
+
+def families(code):
+    """Modules that make this code: believe(rng, code) draws a belief, faults(model, rng, kind) lists what can be wrong with it (all
+    scalings only for the kind ladder, as they are many)."""
+    import wrong_bias, wrong_ids, wrong_rotary, wrong_sinusoid  # they import this module
+    return [family for family in (wrong_rotary, wrong_sinusoid, wrong_bias, wrong_ids) if code in family.MAKES]
+
+
+def draw(code, seed, family=None, attempts=200):
+    """One fault. A belief for which the fault changes nothing that can be seen is drawn again."""
+    rng = np.random.default_rng([seed, CODES.index(code)])
+    for _ in range(attempts):
+        chosen = family or choose(rng, *families(code))
+        case = attempt(rng, code, chosen)
+        if case:
+            return case
+    raise AssertionError(f"no belief shows {code}")
+
+
+def attempt(rng, code, family):
+    right = family.believe(rng, code)
+    faults = family.faults(right, rng, KIND_OF[code])
+    made = [model for name, model in faults if name == code]
+    if not made:
+        return None
+    wrong = choose(rng, *made)
+    data = right.data(rng)
+    tensors = send(wrong.values(data), wrong.dtype)
+    if fits(tensors, right, data) or any(not tensor.values.any() for tensor in tensors.values()):
+        return None
+    others = {name for name, model in faults if name != code and fits(tensors, model, data)}
+    return Case((code,), frozenset(others), right.request(), {**right.sent(data), **tensors}, right, wrong, data)
+
+
+def draw_pair(seed, attempts=400):
+    """Two faults of different kinds, the second applied to the model that has the first. No single fault may explain the tensor, nor
+    another pair that shares a fault with this one."""
+    rng = np.random.default_rng([seed, 77])
+    for _ in range(attempts):
+        first = choose(rng, *[c for c in CODES if KIND_OF[c] != "arithmetic"])
+        case = attempt_pair(rng, first, choose(rng, *families(first)))
+        if case:
+            return case
+    raise AssertionError("no pair")
+
+
+def attempt_pair(rng, first, family):
+    right = family.believe(rng, first)
+    singles = family.faults(right, rng, KIND_OF[first])
+    begun = [model for name, model in singles if name == first]
+    if not begun:
+        return None
+    begun = choose(rng, *begun)
+    seconds = [pair for pair in family.faults(begun, rng, choose(rng, None, None, "ladder")) if KIND_OF[pair[0]] not in (KIND_OF[first], "arithmetic")]
+    if not seconds:
+        return None
+    second = choose(rng, *sorted({name for name, _ in seconds}))
+    wrong = choose(rng, *[model for name, model in seconds if name == second])
+    data = right.data(rng)
+    tensors = send(wrong.values(data), wrong.dtype)
+    if any(fits(tensors, model, data) for _, model in singles) or fits(tensors, right, data):
+        return None
+    others = {name for name, model in seconds if name != second and fits(tensors, model, data)}
+    codes = tuple(sorted((first, second), key=CODES.index))
+    return Case(codes, frozenset(others), right.request(), {**right.sent(data), **tensors}, right, wrong, data)
