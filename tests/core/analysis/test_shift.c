@@ -38,6 +38,7 @@ static void exact_ones(void **unused)
     expect_linear("{'scheme':'sinusoidal','dim':4096,'len':4," SHIFT, "exact");
     expect_linear("{'scheme':'rope','head_dim':64,'len':300,'direction':-1,'attention_factor':2," SHIFT, "exact");
     expect_linear("{'scheme':'xpos','head_dim':16,'len':40," SHIFT, "exact");
+    expect_linear("{'scheme':'rope','head_dim':4,'inv_freq':[1,0],'len':9," SHIFT, "exact"); /* a pair that rests */
     expect_linear("{'scheme':'none','dim':16,'len':40," SHIFT, "exact");
     test_analyse(&a, "{'scheme':'sinusoidal','dim':7,'len':60,'odd':'paper','base':20," SHIFT); /* a sine alone */
     assert_string_equal(test_word(&a, "0.shift.method"), "fit");
