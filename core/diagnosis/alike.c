@@ -19,6 +19,14 @@ static struct pe_plan *plan_of(const struct pe_preset *preset, const struct pe_p
     return pe_plan_new(&request, &plan, &err) ? NULL : plan;
 }
 
+/* Says it only how the numbers are written: the form of rotary tables, and the arithmetic? (ALiBi's form is a formula.)
+ */
+static bool is_of_answer(const struct pe_candidate *c, const char *name)
+{
+    return pe_is_among("scheme|arith", name) ||
+           (strcmp(name, "form") == 0 && strcmp(c->model->plan->scheme->info.name, "alibi") != 0);
+}
+
 /* The candidate with every parameter of the preset; its own form of the answer stays. */
 static void set_config(struct pe_edit *edit, const struct pe_candidate *c, const struct pe_value *config)
 {
@@ -27,7 +35,7 @@ static void set_config(struct pe_edit *edit, const struct pe_candidate *c, const
         if (pe_param_find(pe_sequence_params(), c->edit.fields[i].name))
             pe_edit_set(edit, c->edit.fields[i].name, c->edit.fields[i].value);
     for (size_t i = 0; i < config->object.n; i++)
-        if (!pe_is_among("scheme|form|arith", config->object.fields[i].name))
+        if (!is_of_answer(c, config->object.fields[i].name))
             pe_edit_set(edit, config->object.fields[i].name, config->object.fields[i].value);
 }
 
@@ -39,7 +47,7 @@ static enum pe_status is_alike(struct pe_diagnosis *d, const struct pe_candidate
     pe_edit_init(&edit);
     set_config(&edit, c, pe_plan_config(plan));
     enum pe_status status = edit.failed ? pe_no_memory(err) : pe_model_new(d, &edit, &model, err);
-    *alike = !status && pe_model_signature(model) == pe_model_signature(c->model);
+    *alike = !status && model->has_shape && pe_model_signature(model) == pe_model_signature(c->model);
     pe_model_free(model);
     pe_edit_drop(&edit);
     return status == PE_NO_MEMORY || status == PE_CANCELLED ? status : PE_OK;

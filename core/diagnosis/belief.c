@@ -31,20 +31,29 @@ static enum pe_status merge(struct pe_diagnosis *d, struct pe_error *err)
     return pe_inherit(b->inheritance, &request, err);
 }
 
+/* Where the tensor stands says nothing about what made it. */
+static bool is_run(const char *name)
+{
+    return pe_is_among("len|offset|positions|grid|lens|tokens|q_len|k_len|q_offset|q_positions|k_positions", name);
+}
+
 enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err)
 {
     struct pe_belief *b = &d->belief;
+    bool has_scheme = false;
     enum { ROOM = 8 }; /* for the scheme and sizes */
     if (d->request->n_fields > PE_FIELDS_MAX - ROOM)
         return pe_fail(err, "", "the request has %zu fields; allowed: at most %d", d->request->n_fields,
                        PE_FIELDS_MAX - ROOM);
     for (size_t i = 0; i < d->request->n_fields; i++) {
         const struct pe_field *f = &d->request->fields[i];
-        b->is_given |= pe_is_among("scheme|preset|hf_config", f->name);
-        if (!is_evidence(d->evidence.kind, f->name))
-            b->asked[b->n_asked++] = *f;
+        has_scheme |= pe_is_among("scheme|preset|hf_config", f->name);
+        if (is_evidence(d->evidence.kind, f->name))
+            continue;
+        b->is_given |= !is_run(f->name);
+        b->asked[b->n_asked++] = *f;
     }
-    if (!b->is_given)
+    if (!has_scheme)
         add_scheme(b, d->evidence.kind->scheme);
     return merge(d, err);
 }
@@ -169,10 +178,15 @@ static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_error 
                    e->kind->tensors[0], shape, pointer + 1, expected);
 }
 
-/* Patches merged by another size give another number of ids: that is a mistake to find, not to refuse. */
+/* Patches merged by another size give another number of ids, and tables may be transposed: these are mistakes to find,
+ * not to refuse. */
 static bool may_misfit(const struct pe_diagnosis *d)
 {
     const struct pe_output *o = pe_plan_output(d->belief.plan, 0);
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    if (d->evidence.is_turned)
+        return o->row_len == t->shape[t->rank - 2] &&
+               o->n_rows * o->row_len == d->evidence.n_rows * d->evidence.row_len;
     return d->evidence.kind->id == PE_OF_IDS && pe_belief_given(d, "segments") && o->n_rows == d->evidence.n_rows;
 }
 
@@ -214,7 +228,7 @@ enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err)
     }
     if (status)
         return status;
-    b->n = b->is_misfit ? d->evidence.row_len : b->plan->seq.k->n;
+    b->n = b->is_misfit && !d->evidence.is_turned ? d->evidence.row_len : b->plan->seq.k->n;
     flatten(d);
     pe_edit_init(&none);
     return pe_model_new(d, &none, &b->model, err);

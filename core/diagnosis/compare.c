@@ -3,6 +3,7 @@
 #include "core/numeric/dtype.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* A row of numbers: as found, as predicted, as predicted and rounded, and the phases. */
 struct row {
@@ -55,6 +56,15 @@ static void add_row(struct pe_comparison *out, const struct pe_judge *j, const s
     out->n += row->n;
 }
 
+/* Phases take longer than the comparison, and most rows do not need them. */
+static void set_phases(const struct pe_model *model, const struct pe_judge *j, size_t t, uint64_t i, struct row *row)
+{
+    if (pe_judge_needs_phases(j, row->found, row->expected, row->n))
+        pe_model_phases(model, t, i, 0, row->n, row->phase);
+    else
+        memset(row->phase, 0, row->n * sizeof *row->phase);
+}
+
 static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, const struct pe_judge *j, struct row *row,
                               struct pe_comparison *out, struct pe_error *err)
 {
@@ -67,7 +77,7 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, co
                 return pe_cancelled(err);
             pe_evidence_read(e, t, i, 0, row->n, row->found);
             pe_model_fill(model, t, i, 0, row->n, row->expected);
-            pe_model_phases(model, t, i, 0, row->n, row->phase);
+            set_phases(model, j, t, i, row);
             pe_tally_add(&tally, row->found, row->expected, row->phase, row->n);
             add_row(out, j, row, t, i);
         }

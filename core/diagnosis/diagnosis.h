@@ -82,6 +82,7 @@ struct pe_evidence {
     enum pe_dtype dtype;      /* of the numbers compared; integers of buckets and ids: i64 */
     enum pe_dtype narrow;     /* bf16 or f16 if every number of a wider dtype is one; else PE_DTYPE_NONE */
     double largest;           /* the largest finite magnitude, called S */
+    bool is_turned;           /* its last two axes, exchanged, are what the belief gives: [dim, n] */
     int64_t zero_row;         /* the first position whose row is 0, -1: none (encoding, cos and sin) */
     bool has_infinity;
 };
@@ -91,6 +92,9 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
+/* Its last two axes as the belief has them. */
+uint64_t pe_evidence_length(const struct pe_evidence *e);
+uint64_t pe_evidence_width(const struct pe_evidence *e);
 /* Relative standard error of its numbers: the unit roundoff of the narrowest dtype that they fit. */
 double pe_evidence_noise(const struct pe_evidence *e);
 
@@ -115,7 +119,7 @@ struct pe_sample {
 
 /* The belief as fields of a request, flat (a model's name is replaced by its fields). */
 struct pe_belief {
-    bool is_given;                      /* the request states a scheme */
+    bool is_given; /* the request states more than the tensors and where they stand */
     struct pe_field asked[PE_FIELDS_MAX]; /* as given, without the tensors; then the sizes that tensors fix */
     size_t n_asked;
     struct pe_inheritance *inheritance;    /* the same merged with the model it names */
@@ -124,7 +128,7 @@ struct pe_belief {
     struct pe_plan *plan;   /* as given: owns what the resolved fields point to */
     struct pe_model *model; /* of no edit */
     uint64_t n;             /* positions (of keys) */
-    bool is_misfit; /* its plan has another number of ids than the evidence: it explains nothing as it is */
+    bool is_misfit; /* its plan has not the shape of the evidence: it explains nothing as it is */
 };
 
 /* A size that a tensor fixes: sets the field where the belief does not give it; else both must agree (422 naming both).
@@ -204,7 +208,8 @@ struct pe_model {
     struct pe_wave *columns;  /* the waves of output 0, if it has waves; else NULL. Owned. */
     size_t n_columns;
     double *kept;             /* pe_model_keep: [n, n_columns] */
-    bool is_misfit; /* of another shape than the evidence: its numbers are infinities */
+    bool has_shape; /* of the evidence; a model of other positions has another number of rows, and is no hypothesis */
+    bool is_misfit; /* the belief, where it has not the shape: its numbers are infinities */
 };
 
 /* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be

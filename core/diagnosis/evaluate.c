@@ -39,16 +39,16 @@ static bool is_wider(const struct pe_evidence *e, const double *expected, size_t
     return false;
 }
 
-/* Would any number be beyond all tolerance? Then phases need not be computed. */
-static bool may_be_rounding(const struct pe_judge *j, const double *found, const double *expected, size_t n)
+/* Does the verdict depend on phases? Not if some number is beyond all tolerance, or all are near. */
+static bool depends_on_phases(const struct pe_judge *j, const double *found, const double *expected, size_t n)
 {
-    double most = pe_rounding_tolerance(j, 0, INFINITY);
+    double most = pe_rounding_tolerance(j, 0, (double)INFINITY);
     if (j->id == PE_OF_BIAS || j->u == 0)
         return true;
     for (size_t i = 0; i < n; i++)
         if (fabs(found[i] - expected[i]) > most)
             return false;
-    return true;
+    return pe_judge_needs_phases(j, found, expected, n);
 }
 
 static void add(const struct pe_sample *s, const struct pe_model *m, struct look look, struct pe_tally *tally)
@@ -56,7 +56,7 @@ static void add(const struct pe_sample *s, const struct pe_model *m, struct look
     if (look.first == look.end)
         return;
     size_t at = s->pieces[look.first].at, end = s->pieces[look.end - 1].at + s->pieces[look.end - 1].n;
-    bool phased = tally->is_rounding && may_be_rounding(&tally->judge, s->found + at, s->expected + at, end - at);
+    bool phased = tally->is_rounding && depends_on_phases(&tally->judge, s->found + at, s->expected + at, end - at);
     if (phased)
         fill_phases(s, m, look);
     pe_tally_add(tally, s->found + at, s->expected + at, phased ? s->phase + at : NULL, end - at);

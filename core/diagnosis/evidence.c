@@ -47,10 +47,7 @@ static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
     return found ? PE_OK : pe_fail(err, "", "there is no tensor to explain; send one of %s", WAYS);
 }
 
-static bool is_whole(const struct pe_evidence *e)
-{
-    return e->kind->id == PE_OF_BUCKETS || e->kind->id == PE_OF_IDS;
-}
+static bool is_whole(const struct pe_evidence *e) { return e->kind->id == PE_OF_BUCKETS || e->kind->id == PE_OF_IDS; }
 
 static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_tensor *tensor, bool *is_text,
                            struct pe_error *err)
@@ -142,6 +139,12 @@ enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err)
 
 static void read_some(const struct pe_tensor *t, bool is_text, uint64_t at, size_t n, double *out)
 {
+    if (t->dtype == PE_F32) { /* the common dtype, which every comparison reads whole */
+        const float *from = (const float *)t->data + at;
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)from[i];
+        return;
+    }
     pe_convert(PE_F64, out, t->dtype, (const char *)t->data + at * pe_dtype_size(t->dtype), n);
     for (size_t i = 0; is_text && i < n; i++)
         out[i] = (double)(float)out[i];
@@ -155,6 +158,18 @@ void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint6
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out)
 {
     read_some(&e->input, e->input_is_text, row * e->row_len, e->row_len, out);
+}
+
+uint64_t pe_evidence_length(const struct pe_evidence *e)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    return e->is_turned ? t->shape[t->rank - 1] : t->shape[t->rank - 2];
+}
+
+uint64_t pe_evidence_width(const struct pe_evidence *e)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    return e->is_turned ? t->shape[t->rank - 2] : t->shape[t->rank - 1];
 }
 
 double pe_evidence_noise(const struct pe_evidence *e)
@@ -240,7 +255,7 @@ static bool is_zero_row(const struct pe_evidence *e, uint64_t row)
 static void find_zero_row(struct pe_evidence *e)
 {
     bool has_rows = e->kind->id == PE_OF_ENCODING || e->kind->id == PE_OF_TABLES;
-    for (uint64_t row = 0; has_rows && row < e->n_rows && e->zero_row < 0; row++)
+    for (uint64_t row = 0; has_rows && !e->is_turned && row < e->n_rows && e->zero_row < 0; row++)
         if (is_zero_row(e, row))
             e->zero_row = (int64_t)row;
 }

@@ -1,6 +1,10 @@
 /* Evidence: bias [heads, queries, keys], buckets [queries, keys]. */
 #include "core/diagnosis/diagnosis.h"
 
+#include <stdlib.h>
+
+static const struct pe_evidence_kind index_kind;
+
 /* Accepts axes of 1 in front: frameworks answer [1, heads, queries, keys]. */
 static bool has_axes(const struct pe_tensor *t, unsigned n)
 {
@@ -15,11 +19,26 @@ static void set_integer(struct pe_diagnosis *d, const char *name, uint64_t x)
     pe_belief_set(d, name, (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)x});
 }
 
+static int64_t given_length(const struct pe_diagnosis *d, const char *name)
+{
+    const struct pe_value *v = pe_belief_given(d, name);
+    return v && v->kind == PE_INTEGER ? v->integer : -1;
+}
+
+/* Does the map have a row for each key, and a column for each query? */
+static bool is_turned(const struct pe_diagnosis *d)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    int64_t rows = (int64_t)t->shape[t->rank - 2], columns = (int64_t)t->shape[t->rank - 1];
+    return rows != columns && given_length(d, "q_len") == columns && given_length(d, "k_len") == rows;
+}
+
 /* Without a sequence, queries and keys end at the same position. */
 static void set_sequence(struct pe_diagnosis *d)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     uint64_t q_len = t->shape[t->rank - 2], k_len = t->shape[t->rank - 1];
+    d->evidence.is_turned = is_turned(d);
     if (pe_belief_has_sequence(d))
         return;
     if (q_len == k_len && !pe_belief_given(d, "q_offset")) {
@@ -62,13 +81,74 @@ static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
     return PE_OK;
 }
 
+/* Other schemes than T5 call the rows of their tables `index`. */
+static bool has_buckets(const struct pe_scheme_info *scheme)
+{
+    for (const struct pe_output_row *row = scheme->outputs; row->name; row++)
+        if (pe_same(row->name, "buckets"))
+            return true;
+    return false;
+}
+
 static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     if (!has_axes(t, 2))
         return pe_fail(err, "/buckets", "buckets has %u dimensions; allowed: [queries, keys]", t->rank);
     set_sequence(d);
+    if (!has_buckets(&d->belief.inheritance->scheme->info))
+        d->evidence.kind = &index_kind;
     return PE_OK;
+}
+
+/* ---- Numbers of a bias ---- */
+
+/* A bias that depends on the distance has few different numbers, but a plan of a small map computes them anew for every
+ * row, and a sum of cosines takes microseconds. So they are kept, block by block as they are needed. */
+struct line {
+    size_t n, n_blocks;   /* of a head */
+    unsigned char *known; /* [heads, n_blocks] */
+    double values[];      /* [heads, n] */
+};
+enum { BLOCK = 16, LINES_MAX = 1 << 18 };
+
+static enum pe_status prepare_line(struct pe_model *m, struct pe_error *err)
+{
+    const struct pe_plan *plan = m->plan;
+    size_t n_heads = (size_t)pe_plan_output(plan, 0)->shape[0], n = (size_t)(plan->seq.q->n + plan->seq.k->n - 1);
+    size_t n_blocks = (n - 1) / BLOCK + 1;
+    if (pe_plan_pace(plan) == PE_QUICK || n_heads * n > LINES_MAX || !pe_fill_line(plan, 0, 0, 0, 0, NULL))
+        return PE_OK;
+    struct line *line = m->state = calloc(1, sizeof *line + n_heads * (n * sizeof *line->values + n_blocks));
+    if (!line)
+        return pe_no_memory(err);
+    line->n = n;
+    line->n_blocks = n_blocks;
+    line->known = (unsigned char *)(line->values + n_heads * n);
+    return PE_OK;
+}
+
+static void know_block(const struct pe_plan *plan, struct line *line, uint64_t head, size_t block)
+{
+    unsigned char *known = &line->known[head * line->n_blocks + block];
+    size_t first = block * BLOCK, n = line->n - first < BLOCK ? line->n - first : BLOCK;
+    if (!*known)
+        pe_fill_line(plan, 0, head, first, n, line->values + head * line->n + first);
+    *known = 1;
+}
+
+static void fill_bias(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    struct line *line = m->state;
+    if (!line) {
+        pe_fill(m->plan, t, row * m->plan->seq.k->n + col0, n, out);
+        return;
+    }
+    uint64_t q_len = m->plan->seq.q->n, head = row / q_len;
+    size_t first = (size_t)(q_len - 1 - row % q_len + col0);
+    for (size_t block = first / BLOCK; block * BLOCK < first + n; block++)
+        know_block(m->plan, line, head, block);
+    memcpy(out, line->values + head * line->n + first, n * sizeof *out);
 }
 
 /* Buckets are integers in the plan. */
@@ -76,7 +156,7 @@ static void fill_buckets(const struct pe_model *model, size_t t, uint64_t row, u
 {
     enum { SOME = 256 };
     int32_t buckets[SOME];
-    uint64_t first = row * model->d->evidence.row_len + col0;
+    uint64_t first = row * pe_plan_output(model->plan, t)->row_len + col0;
     for (size_t at = 0; at < n; at += SOME) {
         size_t m = n - at < SOME ? n - at : SOME;
         pe_fill(model->plan, t, first + at, m, buckets);
@@ -84,8 +164,15 @@ static void fill_buckets(const struct pe_model *model, size_t t, uint64_t row, u
     }
 }
 
-const struct pe_evidence_kind pe_evidence_bias = {
-    .id = PE_OF_BIAS, .tensors = {"bias"}, .scheme = "alibi", .outputs = {"bias"}, .read = read_bias};
+const struct pe_evidence_kind pe_evidence_bias = {.id = PE_OF_BIAS,
+                                                  .tensors = {"bias"},
+                                                  .scheme = "alibi",
+                                                  .outputs = {"bias"},
+                                                  .read = read_bias,
+                                                  .prepare = prepare_line,
+                                                  .fill = fill_bias};
+static const struct pe_evidence_kind index_kind = {
+    .id = PE_OF_BUCKETS, .tensors = {"buckets"}, .scheme = "shaw", .outputs = {"index"}, .fill = fill_buckets};
 const struct pe_evidence_kind pe_evidence_buckets = {.id = PE_OF_BUCKETS,
                                                      .tensors = {"buckets"},
                                                      .scheme = "t5",

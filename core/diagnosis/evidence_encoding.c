@@ -10,6 +10,14 @@ static enum pe_status wrong_shape(const struct pe_diagnosis *d, struct pe_error 
     return pe_fail(err, "/encoding", "encoding has the shape %s; needed: [n, dim]", shape);
 }
 
+/* Does the belief state a width that is the other axis? */
+static bool is_turned(const struct pe_diagnosis *d, const struct pe_tensor *t)
+{
+    const struct pe_value *dim = pe_belief_given(d, "dim");
+    uint64_t width = dim && dim->kind == PE_INTEGER ? (uint64_t)dim->integer : 0;
+    return width == t->shape[t->rank - 2] && width != t->shape[t->rank - 1];
+}
+
 /* [n, dim], with leading axes of length 1; or [dim, ...grid]. */
 static enum pe_status read(struct pe_diagnosis *d, struct pe_error *err)
 {
@@ -26,10 +34,11 @@ static enum pe_status read(struct pe_diagnosis *d, struct pe_error *err)
     for (unsigned a = 0; !is_first && a + 2 < t->rank; a++)
         if (t->shape[a] != 1)
             return wrong_shape(d, err);
+    d->evidence.is_turned = !is_first && is_turned(d, t);
     if (has_dim)
-        status = pe_belief_fix(d, "dim", is_first ? t->shape[0] : t->shape[t->rank - 1], "encoding", err);
+        status = pe_belief_fix(d, "dim", is_first ? t->shape[0] : pe_evidence_width(&d->evidence), "encoding", err);
     if (!status && !pe_belief_has_sequence(d))
-        status = pe_belief_fix(d, "len", t->shape[t->rank - 2], "encoding", err);
+        status = pe_belief_fix(d, "len", pe_evidence_length(&d->evidence), "encoding", err);
     return status;
 }
 
@@ -45,7 +54,7 @@ static void fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0
     if (m->transforms.recipe || m->transforms.sinusoid)
         pe_recipe_fill(m, row, col0, n, out);
     else
-        pe_fill(m->plan, t, row * m->d->evidence.row_len + col0, n, out);
+        pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
 }
 
 static void phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)

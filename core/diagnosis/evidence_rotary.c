@@ -15,7 +15,8 @@ static enum pe_status check_scheme(const struct pe_diagnosis *d, struct pe_error
     const struct pe_scheme *scheme = d->belief.inheritance->scheme;
     if (scheme->rotate)
         return PE_OK;
-    return pe_fail(err, "/scheme", "scheme \"%s\" does not rotate, so it explains no %s; schemes of the rotary family "
+    return pe_fail(err, "/scheme",
+                   "scheme \"%s\" does not rotate, so it explains no %s; schemes of the rotary family "
                    "do, as \"rope\"",
                    scheme->info.name, d->evidence.kind->tensors[0]);
 }
@@ -31,10 +32,9 @@ static enum pe_status wrong_shape(const struct pe_diagnosis *d, const char *need
 
 static enum pe_status fix_len(struct pe_diagnosis *d, struct pe_error *err)
 {
-    const struct pe_tensor *t = &d->evidence.tensors[0];
     if (pe_belief_has_sequence(d))
         return PE_OK;
-    return pe_belief_fix(d, "len", t->shape[t->rank - 2], d->evidence.kind->tensors[0], err);
+    return pe_belief_fix(d, "len", pe_evidence_length(&d->evidence), d->evidence.kind->tensors[0], err);
 }
 
 static void set_form(struct pe_diagnosis *d, const char *form)
@@ -80,11 +80,21 @@ static bool looks_expanded(const struct pe_evidence *e)
     return e->row_len % 2 == 0 && (is_doubled(e, e->row_len / 2, 1) || is_doubled(e, 1, 2));
 }
 
+/* Is the believed width, or half of it, the other axis only? */
+static bool is_turned(const struct pe_evidence *e, double width)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    double rows = (double)t->shape[t->rank - 2], columns = (double)t->shape[t->rank - 1];
+    return width > 0 && width != columns && width != 2 * columns && (width == rows || width == 2 * rows);
+}
+
 static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_evidence *e = &d->evidence;
     const struct pe_value *form = pe_belief_given(d, "form");
-    double width = believed_width(d), len = (double)e->row_len;
+    double width = believed_width(d);
+    d->evidence.is_turned = is_turned(e, width);
+    double len = (double)pe_evidence_width(e);
     bool states = form && form->kind == PE_STRING;
     bool expanded = states ? pe_same(form->string, "expanded") : width > 0 ? width == len : looks_expanded(e);
     if (states && !pe_is_among("pairs|expanded", form->string))
@@ -95,7 +105,7 @@ static enum pe_status choose_form(struct pe_diagnosis *d, struct pe_error *err)
                        "%.0f (expanded)",
                        width, len, width / 2, width);
     set_form(d, expanded ? "expanded" : "pairs");
-    return width > 0 ? PE_OK : pe_belief_fix(d, "head_dim", expanded ? e->row_len : 2 * e->row_len, "cos", err);
+    return width > 0 ? PE_OK : pe_belief_fix(d, "head_dim", (expanded ? 1 : 2) * pe_evidence_width(e), "cos", err);
 }
 
 static enum pe_status read_tables(struct pe_diagnosis *d, struct pe_error *err)
@@ -118,7 +128,7 @@ static void fill_tables(const struct pe_model *m, size_t t, uint64_t row, uint64
     if (m->transforms.recipe) /* the columns are the cosines'; sines are a quarter behind */
         pe_recipe_tables(m, t, row, col0, n, out);
     else
-        pe_fill(m->plan, t, row * m->d->evidence.row_len + col0, n, out);
+        pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
 }
 
 static void phases_of_tables(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
@@ -194,6 +204,13 @@ static enum pe_status prepare_rotor(struct pe_model *m, struct pe_error *err)
     return PE_OK;
 }
 
+void pe_rotated_channels(const struct pe_model *m, uint64_t col0, size_t n, double *out)
+{
+    const struct rotor *r = m->state;
+    for (size_t j = 0; j < n; j++)
+        out[j] = r->pair[col0 + j] >= 0;
+}
+
 static void exchange(double *row, size_t n)
 {
     for (size_t c = 0; c < n; c++) {
@@ -246,13 +263,11 @@ static void fill_rotated(const struct pe_model *m, size_t t, uint64_t row, uint6
 static void phases_of_rotated(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
     const struct rotor *r = m->state;
+    double of_pairs[PE_HEAD_DIM_MAX / 2];
     (void)t;
-    for (size_t j = 0; j < n; j++) {
-        int c = r->pair[col0 + j];
-        out[j] = 0;
-        if (c >= 0)
-            pe_wave_phases(m, row % m->d->belief.n, (uint64_t)c, 1, &out[j]);
-    }
+    pe_wave_phases(m, row % m->d->belief.n, 0, m->n_columns / 2, of_pairs);
+    for (size_t j = 0; j < n; j++)
+        out[j] = r->pair[col0 + j] >= 0 ? of_pairs[r->pair[col0 + j]] : 0;
 }
 
 const struct pe_evidence_kind pe_evidence_rotated = {.id = PE_OF_ROTATED,

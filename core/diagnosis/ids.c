@@ -2,6 +2,8 @@
 #include "core/diagnosis/diagnosis.h"
 
 #define OF_IDS PE_EVIDENCE_BIT(IDS)
+/* The ids decide over rotated heads and their tables, too. */
+#define OF_SEGMENTS (OF_IDS | PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED))
 
 /* ---- The rules of a model ---- */
 
@@ -30,7 +32,7 @@ static bool position_style_other(struct pe_diagnosis *d, size_t style, struct pe
     return true;
 }
 const struct pe_fault pe_fault_position_style_other = {
-    .evidence = OF_IDS, .n_alternatives = N_STYLES, .apply = position_style_other};
+    .evidence = OF_SEGMENTS, .n_alternatives = N_STYLES, .apply = position_style_other};
 
 /* ---- Ids of a second ---- */
 
@@ -53,7 +55,7 @@ static bool tokens_per_second_other(struct pe_diagnosis *d, size_t alternative, 
     return true;
 }
 const struct pe_fault pe_fault_tokens_per_second_other = {
-    .evidence = OF_IDS, .n_alternatives = sizeof rates / sizeof *rates, .apply = tokens_per_second_other};
+    .evidence = OF_SEGMENTS, .n_alternatives = sizeof rates / sizeof *rates, .apply = tokens_per_second_other};
 
 /* ---- Patches of a token ---- */
 

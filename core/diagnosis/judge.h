@@ -34,6 +34,9 @@ bool pe_is_exact(const struct pe_judge *j, double found, double expected);
 /* Largest |found - expected| of verdict rounding; phase: |p|·w of the number. */
 double pe_rounding_tolerance(const struct pe_judge *j, double found, double phase);
 
+/* Is some number so far off that its verdict depends on its phase? If not, phases may be NULL in pe_tally_add. */
+bool pe_judge_needs_phases(const struct pe_judge *j, const double *found, const double *expected, size_t n);
+
 /* Running verdict over numbers. */
 struct pe_tally {
     struct pe_judge judge;

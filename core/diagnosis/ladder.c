@@ -127,12 +127,12 @@ struct step {
     double by, error;
 };
 
-static struct step base_step(const struct pe_reading *r, const double *w, const double *slope)
+static struct step base_step(const struct pe_reading *r, double stride, const double *w, const double *slope)
 {
     double up = 0, down = 0;
     for (size_t k = 0; k < r->n_waves; k++) {
-        double measured = r->step[k], error = r->error[k];
-        if (!isfinite(measured) || measured <= 8 * error || measured > 3 || w[k] <= 0)
+        double measured = r->step[k] / stride, error = r->error[k] / fabs(stride);
+        if (!isfinite(measured) || measured <= 8 * error || measured * fabs(stride) > 3 || w[k] <= 0)
             continue;
         double weight = measured / error * (measured / error);
         up += weight * slope[k] * (log(measured) - log(w[k]));
@@ -154,16 +154,24 @@ static bool ladder_at(struct pe_diagnosis *d, struct pe_edit *edit, double base,
     return true;
 }
 
-static bool improve(struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_reading *r, double *room,
-                    double *base, double *error)
+/* What a fit of the base needs. */
+struct fit {
+    struct pe_diagnosis *d;
+    struct pe_edit *edit;
+    const struct pe_reading *reading;
+    double stride, relative;
+    double *w, *beside, *slope; /* [n_waves] */
+};
+
+static bool improve(const struct fit *f, double *base, double *error)
 {
-    double *w = room, *beside = room + r->n_waves, *slope = beside + r->n_waves;
     const double h = 1e-3;
-    if (!ladder_at(d, edit, *base, r->n_waves, w) || !ladder_at(d, edit, *base * exp(h), r->n_waves, beside))
+    size_t n = f->reading->n_waves;
+    if (!ladder_at(f->d, f->edit, *base, n, f->w) || !ladder_at(f->d, f->edit, *base * exp(h), n, f->beside))
         return false;
-    for (size_t k = 0; k < r->n_waves; k++)
-        slope[k] = w[k] > 0 && beside[k] > 0 ? (log(w[k]) - log(beside[k])) / h : 0;
-    struct step s = base_step(r, w, slope);
+    for (size_t k = 0; k < n; k++)
+        f->slope[k] = f->w[k] > 0 && f->beside[k] > 0 ? (log(f->w[k]) - log(f->beside[k])) / h : 0;
+    struct step s = base_step(f->reading, f->stride, f->w, f->slope);
     *base *= exp(s.by);
     *error = s.error;
     return isfinite(*base) && *base > 0;
@@ -171,16 +179,29 @@ static bool improve(struct pe_diagnosis *d, struct pe_edit *edit, const struct p
 
 /* Phases from row to row, their logarithms on the exponents, least squares; a scaling bends the line, so several
  * steps. */
-static bool fit_base_from(struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_reading *r, double *room,
-                          double base)
+static bool fit_base_from(const struct fit *f, double base)
 {
     enum { STEPS = 5 };
-    double error = INFINITY;
+    double error = (double)INFINITY;
     for (int i = 0; i < STEPS; i++)
-        if (!improve(d, edit, r, room, &base, &error))
+        if (!improve(f, &base, &error))
             return false;
     base = pe_shortest_decimal(base, fmax(3e-6, fmin(2 * error, 1e-2)));
-    return ladder_at(d, edit, base, r->n_waves, room) && pe_agrees_roughly(r, room);
+    return ladder_at(f->d, f->edit, base, f->reading->n_waves, f->w) &&
+           pe_agrees(f->reading, f->w, f->stride, f->relative + 3e-6);
+}
+
+static bool fit_from_all(struct fit *f, double believed)
+{
+    size_t n = f->reading->n_waves;
+    f->w = malloc(3 * n * sizeof *f->w);
+    if (!f->w)
+        return false;
+    f->beside = f->w + n;
+    f->slope = f->beside + n;
+    bool done = fit_base_from(f, believed) || fit_base_from(f, 5e5) || fit_base_from(f, 100);
+    free(f->w);
+    return done;
 }
 
 static bool fit_base(struct pe_diagnosis *d, struct pe_edit *edit)
@@ -189,14 +210,11 @@ static bool fit_base(struct pe_diagnosis *d, struct pe_edit *edit)
     struct pe_error ignored;
     if (pe_model_new(d, edit, &m, &ignored))
         return false;
-    const struct pe_reading *r = m->plan->seq.n_axes == 1 ? pe_read_waves(d, m) : NULL;
-    double *room = r && r->n > 1 ? malloc(3 * r->n_waves * sizeof *room) : NULL;
-    double believed = pe_edit_real(d, edit, name_of_base(d), 10000);
+    struct fit f = {.d = d, .edit = edit, .stride = pe_model_stride(m), .relative = pe_recipe_tolerance(m)};
+    f.reading = m->plan->seq.n_axes == 1 ? pe_read_waves(d, m) : NULL;
     pe_model_free(m);
-    bool done = room && (fit_base_from(d, edit, r, room, believed) || fit_base_from(d, edit, r, room, 5e5) ||
-                         fit_base_from(d, edit, r, room, 100));
-    free(room);
-    return done;
+    return f.reading && f.reading->n > 1 && f.stride != 0 &&
+           fit_from_all(&f, pe_edit_real(d, edit, name_of_base(d), 10000));
 }
 
 static bool other_base(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)

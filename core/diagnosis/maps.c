@@ -43,11 +43,7 @@ double pe_map_factor(struct pe_diagnosis *d, const struct pe_edit *edit)
 
 /* ---- A row of zeros ---- */
 
-struct row_tally {
-    bool is_zero, should_be;
-};
-
-static uint64_t n_positions(const struct pe_diagnosis *d)
+static uint64_t n_queries(const struct pe_diagnosis *d)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     return t->rank > 1 ? t->shape[t->rank - 2] : 1;
@@ -55,39 +51,52 @@ static uint64_t n_positions(const struct pe_diagnosis *d)
 
 enum { COLUMNS = 64 };
 
-/* Is the row zero in every head and tensor, where the model has something else? */
-static void look_at_row(const struct pe_diagnosis *d, const struct pe_model *model, uint64_t row, struct row_tally *r)
+static bool are_zero(const double *found, size_t n)
+{
+    for (size_t j = 0; j < n; j++)
+        if (found[j] != 0)
+            return false;
+    return true;
+}
+
+/* A mask may be missing too, so hidden keys do not count, unless all are hidden. */
+static bool should_be_zero(const double *expected, size_t n)
+{
+    size_t n_finite = 0;
+    for (size_t j = 0; j < n; j++) {
+        n_finite += !isinf(expected[j]);
+        if (!isinf(expected[j]) && expected[j] != 0)
+            return false;
+    }
+    return n_finite > 0;
+}
+
+/* Is the row of this query zero in every head, where the model has something else? */
+static bool is_odd_row(const struct pe_diagnosis *d, const struct pe_model *model, uint64_t query)
 {
     const struct pe_evidence *e = &d->evidence;
     double found[COLUMNS], expected[COLUMNS];
     size_t n = e->row_len < COLUMNS ? (size_t)e->row_len : COLUMNS;
-    *r = (struct row_tally){.is_zero = true, .should_be = true};
-    for (size_t t = 0; t < e->n_tensors && r->is_zero; t++)
-        for (uint64_t i = row; i < e->n_rows && r->is_zero; i += n_positions(d)) {
-            pe_evidence_read(e, t, i, 0, n, found);
-            for (size_t j = 0; j < n; j++)
-                r->is_zero = r->is_zero && found[j] == 0;
-            if (r->is_zero)
-                pe_model_fill(model, t, i, 0, n, expected);
-            for (size_t j = 0; r->is_zero && j < n; j++)
-                r->should_be = r->should_be && expected[j] == 0;
-        }
+    bool should_be = true;
+    for (uint64_t row = query; row < e->n_rows; row += n_queries(d)) {
+        pe_evidence_read(e, 0, row, 0, n, found);
+        if (!are_zero(found, n))
+            return false;
+        pe_model_fill(model, 0, row, 0, n, expected);
+        should_be = should_be && should_be_zero(expected, n);
+    }
+    return !should_be;
 }
 
 int64_t pe_map_zero_row(struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     struct pe_model *model;
     struct pe_error err;
-    struct row_tally r;
     int64_t found = -1;
     if (pe_model_new(d, edit, &model, &err))
         return -1;
-    for (uint64_t row = 0; row < n_positions(d) && found < 0; row++) {
-        if (row % 64 == 0 && pe_is_cancelled())
-            break;
-        look_at_row(d, model, row, &r);
-        found = r.is_zero && !r.should_be ? (int64_t)row : -1;
-    }
+    for (uint64_t query = 0; query < n_queries(d) && found < 0 && !pe_is_cancelled(); query++)
+        found = is_odd_row(d, model, query) ? (int64_t)query : -1;
     pe_model_free(model);
     return found;
 }

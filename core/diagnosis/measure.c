@@ -21,6 +21,7 @@ static void drop(struct pe_reading *r)
 {
     free(r->re);
     free(r->step);
+    free(r->piece);
     *r = (struct pe_reading){.n = 0};
 }
 
@@ -199,49 +200,111 @@ static bool read_encoding(struct pe_reading *r, const struct pe_model *m)
 
 static double wrap(double x) { return x - 2 * PI * nearbyint(x / (2 * PI)); }
 
-struct sum {
-    double re, im, weight;
-};
-
-/* Sum of z[i + lag]·conj z[i]. */
-static struct sum lagged(const struct pe_reading *r, size_t k, size_t lag)
-{
-    const float *re = r->re + k * r->n, *im = r->im + k * r->n, *w = r->weight + k * r->n;
-    struct sum s = {0, 0, 0};
-    size_t n = r->n - lag;
-    for (size_t i = 0; i < n; i++) {
-        double both = sqrt((double)w[i] * (double)w[i + lag]), a = (double)re[i], b = (double)im[i],
-               c = (double)re[i + lag], e = (double)im[i + lag];
-        s.re += both * (c * a + e * b);
-        s.im += both * (e * a - c * b);
-        s.weight += both * hypot(a, b) * hypot(c, e);
-    }
-    return s;
-}
-
 /* The standard error of a phase: of the numbers, and of angles that may have been computed in f32. */
 static double noise_of(const struct pe_reading *r, double step)
 {
     return r->noise + fmin(0x1p-24 * r->farthest * fabs(step), 0.05);
 }
 
+struct sum {
+    double re, im, weight;
+};
+
+/* z[i + lag]·conj z[i], weighted. */
+static struct sum product(const struct pe_reading *r, size_t k, size_t i, size_t lag)
+{
+    size_t from = k * r->n + i, to = from + lag;
+    double a = (double)r->re[from], b = (double)r->im[from], c = (double)r->re[to], e = (double)r->im[to];
+    double both = sqrt((double)r->weight[from] * (double)r->weight[to]);
+    return (struct sum){both * (c * a + e * b), both * (e * a - c * b), both};
+}
+
+/* ---- Where positions jump ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
+
+/* The usual phase from row to row: the median about the mean direction. */
+static double usual_step(const struct pe_reading *r, size_t k, double *room)
+{
+    struct sum all = {0, 0, 0};
+    size_t n = 0, apart = (r->n - 1) / LAG_ROWS + 1;
+    for (size_t i = 0; i + 1 < r->n; i += apart) {
+        struct sum p = product(r, k, i, 1);
+        all.re += p.re;
+        all.im += p.im;
+    }
+    double mean = atan2(all.im, all.re);
+    for (size_t i = 0; i + 1 < r->n; i += apart) {
+        struct sum p = product(r, k, i, 1);
+        if (p.weight > 0)
+            room[n++] = wrap(atan2(p.im, p.re) - mean);
+    }
+    qsort(room, n, sizeof *room, by_value);
+    return n ? mean + room[n / 2] : 0;
+}
+
+/* piece[i]: how many jumps there are before row i. A step is a jump where it is unlike the usual one. */
+static void find_pieces(struct pe_reading *r, const double *usual)
+{
+    double limit = 1e-3 + 200 * r->noise * r->noise;
+    for (size_t i = 0; i + 1 < r->n; i++) {
+        double off = 0, weight = 1e-300;
+        for (size_t k = 0; k < r->n_waves; k++) {
+            struct sum p = product(r, k, i, 1);
+            off += hypot(p.re, p.im) - (p.re * cos(usual[k]) + p.im * sin(usual[k]));
+            weight += hypot(p.re, p.im);
+        }
+        r->piece[i + 1] = r->piece[i] + (off > limit * weight);
+    }
+}
+
+/* ---- Steps, refined over lags ---- */
+
+static struct sum lagged(const struct pe_reading *r, size_t k, size_t lag)
+{
+    struct sum s = {0, 0, 0};
+    for (size_t i = 0; i + lag < r->n; i++) {
+        if (r->piece[i] != r->piece[i + lag])
+            continue;
+        struct sum p = product(r, k, i, lag);
+        s.re += p.re;
+        s.im += p.im;
+        s.weight += hypot(p.re, p.im);
+    }
+    return s;
+}
+
 static void measure_step(struct pe_reading *r, size_t k)
 {
-    double weight = 0, total = 0;
+    double total = 0;
     for (size_t i = 0; i < r->n; i++)
         total += (double)r->weight[k * r->n + i];
     r->mean_weight[k] = total / (double)r->n;
     r->step[k] = r->error[k] = NAN;
     for (size_t lag = 1; lag < r->n && r->mean_weight[k] > 0; lag *= 2) {
         struct sum s = lagged(r, k, lag);
-        bool is_coherent = s.weight > 0 && hypot(s.re, s.im) > 0.7 * s.weight;
-        if (!is_coherent)
+        if (!(s.weight > 0) || hypot(s.re, s.im) < 0.7 * s.weight)
             break;
-        double phase = atan2(s.im, s.re);
-        weight = s.weight / r->mean_weight[k] + 1e-30;
+        double phase = atan2(s.im, s.re), rows = fmin(s.weight / r->mean_weight[k], (double)r->n);
         r->step[k] = lag == 1 ? phase : r->step[k] + wrap(phase - (double)lag * r->step[k]) / (double)lag;
-        r->error[k] = 2 * noise_of(r, r->step[k]) / ((double)lag * sqrt(fmin(weight, (double)r->n)) * sqrt(fmin(r->mean_weight[k], 1)));
+        r->error[k] = 2 * noise_of(r, r->step[k]) / ((double)lag * sqrt(rows * fmin(r->mean_weight[k], 1)));
     }
+}
+
+static bool measure_steps(struct pe_reading *r)
+{
+    double *usual = malloc((r->n_waves + LAG_ROWS + 2) * sizeof *usual);
+    for (size_t k = 0; usual && k < r->n_waves; k++)
+        usual[k] = r->n > 1 ? usual_step(r, k, usual + r->n_waves) : 0;
+    if (usual)
+        find_pieces(r, usual);
+    for (size_t k = 0; usual && k < r->n_waves; k++)
+        measure_step(r, k);
+    free(usual);
+    return usual;
 }
 
 /* ---- Readings, kept ---- */
@@ -280,11 +343,12 @@ static bool allocate(struct pe_diagnosis *d, struct pe_reading *r)
         return false;
     r->re = malloc(3 * n * sizeof(float));
     r->step = malloc(3 * r->n_waves * sizeof(double));
+    r->piece = calloc(r->n, sizeof *r->piece);
     r->im = r->re ? r->re + n : NULL;
     r->weight = r->re ? r->re + 2 * n : NULL;
     r->error = r->step ? r->step + r->n_waves : NULL;
     r->mean_weight = r->step ? r->step + 2 * r->n_waves : NULL;
-    return r->re && r->step;
+    return r->re && r->step && r->piece;
 }
 
 static bool read_all(struct pe_diagnosis *d, const struct pe_model *m, struct pe_reading *r)
@@ -296,9 +360,7 @@ static bool read_all(struct pe_diagnosis *d, const struct pe_model *m, struct pe
     bool done = d->evidence.kind->id == PE_OF_ROTATED  ? read_rotated(r, m)
                 : d->evidence.kind->id == PE_OF_TABLES ? read_tables(r, m)
                                                        : read_encoding(r, m);
-    for (size_t k = 0; done && k < r->n_waves; k++)
-        measure_step(r, k);
-    return done;
+    return done && measure_steps(r);
 }
 
 const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_model *m)
@@ -394,9 +456,53 @@ struct pe_solved pe_solve_phases(const double *w, const double *phase, const dou
 
 /* ---- Strides and shifts ---- */
 
+struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *weight = malloc(r->n_waves * sizeof *weight), largest = 0;
+    for (size_t k = 0; weight && k < r->n_waves; k++) {
+        weight[k] = isfinite(r->step[k]) ? 1 / (r->error[k] * r->error[k] + 1e-30) : 0;
+        largest = fmax(largest, weight[k]);
+    }
+    for (size_t k = 0; weight && k < r->n_waves && largest > 0; k++)
+        weight[k] /= largest;
+    struct pe_solved s = weight ? pe_solve_phases(w, r->step, weight, r->n_waves, r->noise, 64) : none;
+    free(weight);
+    return s;
+}
+
+/* The sum of a wave over rows, each turned back by its place. */
+static struct sum turned_back(const struct pe_reading *r, size_t k, double w, const double *place, size_t first,
+                              size_t n)
+{
+    struct sum s = {0, 0, 0};
+    size_t apart = n > LAG_ROWS ? n / LAG_ROWS : 1;
+    for (size_t i = first; i < first + n; i += apart) {
+        size_t at = k * r->n + i;
+        double angle = n > 1 ? place[i] * w : 0, c = cos(angle), e = sin(angle), u = (double)r->weight[at];
+        s.re += u * ((double)r->re[at] * c + (double)r->im[at] * e);
+        s.im += u * ((double)r->im[at] * c - (double)r->re[at] * e);
+    }
+    return s;
+}
+
+struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *phase = malloc(2 * r->n_waves * sizeof *phase), *weight = phase ? phase + r->n_waves : NULL;
+    for (size_t k = 0; phase && k < r->n_waves; k++) {
+        struct sum s = turned_back(r, k, w[k], place, first, n);
+        phase[k] = atan2(s.im, s.re);
+        weight[k] = hypot(s.re, s.im);
+    }
+    struct pe_solved s = phase ? pe_solve_phases(w, phase, weight, r->n_waves, r->noise, 0x1p17) : none;
+    free(phase);
+    return s;
+}
+
 static double *frequencies(const struct pe_reading *r, const struct pe_model *m)
 {
-    double *w = malloc(3 * r->n_waves * sizeof *w);
+    double *w = malloc(r->n_waves * sizeof *w);
     if (w)
         pe_wave_frequencies(m, r->n_waves, w);
     return w;
@@ -404,16 +510,9 @@ static double *frequencies(const struct pe_reading *r, const struct pe_model *m)
 
 struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_model *m)
 {
-    struct pe_solved none = {0, -2, INFINITY};
-    double *w = frequencies(r, m), *weight = w ? w + r->n_waves : NULL;
-    for (size_t k = 0; w && k < r->n_waves; k++)
-        weight[k] = isfinite(r->step[k]) ? 1 / (r->error[k] * r->error[k] + 1e-30) : 0;
-    double largest = 0;
-    for (size_t k = 0; w && k < r->n_waves; k++)
-        largest = fmax(largest, weight[k]);
-    for (size_t k = 0; w && k < r->n_waves && largest > 0; k++)
-        weight[k] /= largest;
-    struct pe_solved s = w ? pe_solve_phases(w, r->step, weight, r->n_waves, r->noise, 64) : none;
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *w = frequencies(r, m);
+    struct pe_solved s = w ? pe_stride_at(r, w) : none;
     free(w);
     return s;
 }
@@ -421,23 +520,22 @@ struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_
 struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *m, const double *place,
                                    size_t first, size_t n)
 {
-    struct pe_solved none = {0, -2, INFINITY};
-    double *w = frequencies(r, m), *phase = w ? w + r->n_waves : NULL, *weight = w ? w + 2 * r->n_waves : NULL;
-    size_t step = n > LAG_ROWS ? n / LAG_ROWS : 1;
-    for (size_t k = 0; w && k < r->n_waves; k++) {
-        double re = 0, im = 0;
-        for (size_t i = first; i < first + n; i += step) {
-            size_t at = k * r->n + i;
-            double angle = n > 1 ? place[i] * w[k] : 0, c = cos(angle), s = sin(angle), u = (double)r->weight[at];
-            re += u * ((double)r->re[at] * c + (double)r->im[at] * s);
-            im += u * ((double)r->im[at] * c - (double)r->re[at] * s);
-        }
-        phase[k] = atan2(im, re);
-        weight[k] = hypot(re, im);
-    }
-    struct pe_solved s = w ? pe_solve_phases(w, phase, weight, r->n_waves, r->noise, 0x1p17) : none;
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *w = frequencies(r, m);
+    struct pe_solved s = w ? pe_shift_at(r, w, place, first, n) : none;
     free(w);
     return s;
+}
+
+bool pe_is_still(const struct pe_reading *r)
+{
+    bool is_known = false;
+    for (size_t k = 0; k < r->n_waves; k++) {
+        is_known |= isfinite(r->step[k]);
+        if (isfinite(r->step[k]) && fabs(r->step[k]) > 8 * r->error[k])
+            return false;
+    }
+    return is_known;
 }
 
 bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative)
@@ -450,16 +548,22 @@ bool pe_agrees(const struct pe_reading *r, const double *w, double stride, doubl
     return true;
 }
 
-bool pe_agrees_roughly(const struct pe_reading *r, const double *w)
+double pe_recipe_tolerance(const struct pe_model *m)
 {
-    size_t near = 0, known = 0;
-    for (size_t k = 0; k < r->n_waves; k++) {
-        if (!isfinite(r->step[k]))
-            continue;
-        known++;
-        near += fabs(wrap(r->step[k] - w[k])) <= 16 * r->error[k] + 0.02 * fabs(w[k]);
+    switch (m->transforms.recipe) {
+    case PE_RECIPE_BF16_INV_FREQ: return 0x1p-8;
+    case PE_RECIPE_F16_INV_FREQ: return 0x1p-10;
+    case PE_RECIPE_BF16: return 0x1p-4;
+    case PE_RECIPE_NONE:
+    case PE_RECIPE_F32: break;
     }
-    return known > 0 && 4 * near >= 3 * known;
+    return 0x1p-20;
+}
+
+double pe_model_stride(const struct pe_model *m)
+{
+    const struct pe_positions *p = &m->plan->seq.k[0];
+    return p->n > 1 ? pe_position_at(p, 1) - pe_position_at(p, 0) : 1;
 }
 
 double pe_shortest_decimal(double x, double tolerance)

@@ -5,8 +5,8 @@
 #include "core/diagnosis/diagnosis.h"
 
 /* The waves found in rotary or sinusoidal evidence: wave k at row (position number) i is the complex number
- * z = amplitude·e^(i·angle). For tables z = cos + i sin of a column, for rotated tensors out·conj(in) / |in|² of a pair,
- * summed over some heads, for encodings cos + i sin of two columns. Transforms and the direction of the model are
+ * z = amplitude·e^(i·angle). For tables z = cos + i sin of a column, for rotated tensors out·conj(in) / |in|² of a
+ * pair, summed over some heads, for encodings cos + i sin of two columns. Transforms and the direction of the model are
  * undone, so that the expected angle is +position·frequency. */
 struct pe_reading {
     uint64_t key;
@@ -17,6 +17,7 @@ struct pe_reading {
     double *step, *error;    /* [n_waves]: phase from row to row, radians in (-pi, pi], and its standard error; NaN:
                                 unknown (rows are not equally far apart, or there is one) */
     double *mean_weight;     /* [n_waves] */
+    uint32_t *piece;         /* [n]: rows whose steps are the usual ones have the same number */
 };
 
 /* The reading under a model's pairing, computed once for each pairing; NULL: the evidence has no waves, or memory is
@@ -41,12 +42,20 @@ struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_
 struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *model, const double *place,
                                    size_t first, size_t n);
 
+/* Are all rows at one position? */
+bool pe_is_still(const struct pe_reading *r);
+/* The same for frequencies w [n_waves] that no model has yet. */
+struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w);
+struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n);
+
 /* Do the frequencies w [n_waves] agree with the measured steps? stride: positions from row to row; relative: how far
  * frequencies may be off, as those of 16 bits are. */
 bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative);
 
-/* The same with tolerances so wide that noise does not matter: was a fit of them a fit at all? */
-bool pe_agrees_roughly(const struct pe_reading *r, const double *w);
+/* How far the frequencies of a model's recipe may be off, relatively. */
+double pe_recipe_tolerance(const struct pe_model *model);
+/* Positions from row 0 to row 1 of a model on one axis. */
+double pe_model_stride(const struct pe_model *model);
 
 /* The decimal with the fewest digits within a relative tolerance of x. */
 double pe_shortest_decimal(double x, double tolerance);

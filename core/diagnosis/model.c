@@ -56,14 +56,28 @@ static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit
 
 /* ---- Making ---- */
 
-/* The same number of rows and columns as the evidence? Another width or length is no hypothesis. */
-static bool has_shape(const struct pe_diagnosis *d, const struct pe_plan *plan)
+/* The same number of rows and columns as the evidence, after transposing it? */
+static bool has_shape(const struct pe_model *m)
 {
-    const struct pe_evidence *e = &d->evidence;
-    const struct pe_output *o = pe_plan_output(plan, 0);
+    const struct pe_evidence *e = &m->d->evidence;
+    const struct pe_output *o = pe_plan_output(m->plan, 0);
+    const struct pe_tensor *t = &e->tensors[0];
+    uint64_t rows = e->n_rows, columns = e->row_len;
     if (e->kind->id == PE_OF_ROTATED)
-        return plan->seq.k->n == d->belief.n;
-    return o->n_rows == e->n_rows && o->row_len == e->row_len;
+        return m->plan->seq.k->n == m->d->belief.n;
+    if (m->transforms.transposed && t->rank > 1) {
+        rows = e->n_rows / t->shape[t->rank - 2] * e->row_len;
+        columns = t->shape[t->rank - 2];
+    }
+    return o->n_rows == rows && o->row_len == columns;
+}
+
+/* Another width is no hypothesis of tables and encodings. */
+static bool has_width(const struct pe_model *m)
+{
+    enum pe_evidence_id id = m->d->evidence.kind->id;
+    bool has_columns = id == PE_OF_TABLES || id == PE_OF_ENCODING;
+    return !has_columns || !m->d->belief.plan || m->plan->outputs[0].row_len == m->d->belief.plan->outputs[0].row_len;
 }
 
 static enum pe_status find_columns(struct pe_model *m, struct pe_error *err)
@@ -89,10 +103,14 @@ static enum pe_status prepare(struct pe_model *m, const struct pe_edit *edit, st
     const struct pe_diagnosis *d = m->d;
     const struct pe_transforms *t = &edit->transforms;
     enum pe_status status = plan_of(d, edit, &m->plan, err);
-    if (!status && !has_shape(d, m->plan)) {
-        m->is_misfit = d->belief.is_misfit && edit->n_fields == 0;
-        return m->is_misfit ? PE_OK : pe_fail(err, "", "the shape differs");
-    }
+    if (status)
+        return status;
+    if (!has_width(m))
+        return pe_fail(err, "", "the width differs");
+    m->has_shape = has_shape(m);
+    m->is_misfit = !m->has_shape && d->belief.is_misfit && edit->n_fields == 0;
+    if (m->is_misfit)
+        return PE_OK;
     if (!status)
         status = find_columns(m, err);
     if (!status && (t->recipe || t->sinusoid) && !m->columns)
@@ -137,7 +155,7 @@ static void fill_plain(const struct pe_model *m, size_t t, uint64_t row, uint64_
     if (e->kind->fill)
         e->kind->fill(m, t, row, col0, n, out);
     else
-        pe_fill(m->plan, t, row * e->row_len + col0, n, out);
+        pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
 }
 
 /* Which tensor, after exchanged ones. */
@@ -147,12 +165,16 @@ static size_t tensor_of(const struct pe_model *m, size_t t)
     return exchanged ? 1 - t : t;
 }
 
-/* Element [r, j] of a square matrix is [j, r] of the plan's. */
-static void fill_transposed(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+typedef void (*fill_row)(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+
+/* Element [r, j] of a matrix is [j, r] of the plan's. */
+static void transpose(fill_row fill, const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n,
+                      double *out)
 {
-    uint64_t side = m->d->evidence.row_len, matrix = row / side, r = row % side;
+    const struct pe_tensor *tensor = &m->d->evidence.tensors[0];
+    uint64_t columns = m->d->evidence.row_len, rows = tensor->rank > 1 ? tensor->shape[tensor->rank - 2] : 1;
     for (size_t j = 0; j < n; j++)
-        fill_plain(m, t, matrix * side + col0 + j, r, 1, out + j);
+        fill(m, t, row / rows * columns + col0 + j, row % rows, 1, out + j);
 }
 
 static bool is_row_zero(const struct pe_model *m, uint64_t row)
@@ -179,7 +201,7 @@ void pe_model_fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t co
         return;
     }
     if (m->transforms.transposed)
-        fill_transposed(m, tensor_of(m, t), row, col0, n, out);
+        transpose(fill_plain, m, tensor_of(m, t), row, col0, n, out);
     else
         fill_plain(m, tensor_of(m, t), row, col0, n, out);
     change(&m->transforms, n, out);
@@ -191,9 +213,10 @@ void pe_model_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t 
 {
     const struct pe_evidence_kind *kind = m->d->evidence.kind;
     memset(out, 0, n * sizeof *out);
-    if (!kind->phases || m->transforms.transposed)
-        return;
-    kind->phases(m, tensor_of(m, t), row, col0, n, out);
+    if (kind->phases && m->transforms.transposed)
+        transpose(kind->phases, m, tensor_of(m, t), row, col0, n, out);
+    else if (kind->phases && !m->is_misfit)
+        kind->phases(m, tensor_of(m, t), row, col0, n, out);
 }
 
 enum pe_status pe_model_keep(struct pe_model *m, struct pe_error *err)

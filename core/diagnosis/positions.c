@@ -134,11 +134,19 @@ static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 const struct pe_fault pe_fault_position_stride = {
     .evidence = OF_WAVES, .n_alternatives = 2, .apply = stride, .n_fits = 2, .fit_rank = 1};
 
+/* All rows where the first one is believed to be. */
+static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    double p = is_one_axis(d) ? pe_place(d, 0) : 0;
+    return p != 0 && d->belief.n > 1 && pe_places_map(d, edit, 0, p, false);
+}
+
 static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
     struct pe_solved s = {0, -2, 0};
-    (void)i;
+    if (i == 0)
+        return first_for_all(d, edit);
     bool opened = open_fit(d, edit, &f);
     for (size_t j = 0; opened && j < f.reading->n; j++)
         f.place[j] = 0;
@@ -151,7 +159,7 @@ static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_positions_constant = {
-    .evidence = OF_WAVES, .n_alternatives = 1, .apply = constant, .n_fits = 1, .fit_rank = 1};
+    .evidence = OF_WAVES, .n_alternatives = 2, .apply = constant, .n_fits = 1, .fit_rank = 1};
 
 /* ---- Row by row ---- */
 

@@ -12,15 +12,13 @@
 #include "core/diagnosis/recipe.h"
 #include "core/diagnosis/judge.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
 static const struct pe_dd half_pi = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
 
-static double radians(const struct pe_wave *w)
-{
-    return dd_mul((struct pe_dd){w->fh, w->fl}, half_pi).hi;
-}
+static double radians(const struct pe_wave *w) { return dd_mul((struct pe_dd){w->fh, w->fl}, half_pi).hi; }
 
 static double position_of(const struct pe_model *m, const struct pe_wave *w, uint64_t i)
 {
@@ -29,9 +27,14 @@ static double position_of(const struct pe_model *m, const struct pe_wave *w, uin
 
 void pe_wave_phases(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
 {
+    double p = 0;
+    unsigned axis = UINT_MAX;
     for (size_t j = 0; j < n; j++) {
         const struct pe_wave *w = &m->columns[col0 + j];
-        out[j] = fabs(position_of(m, w, i) * radians(w));
+        if (w->axis != axis)
+            p = position_of(m, w, i);
+        axis = w->axis;
+        out[j] = fabs(p * (w->fh * half_pi.hi));
     }
 }
 

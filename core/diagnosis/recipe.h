@@ -18,4 +18,7 @@ void pe_wave_phases(const struct pe_model *model, uint64_t i, uint64_t col0, siz
 /* evidence_rotary.c: cosines, then sines, of position number i, [n_columns]. */
 void pe_rotary_row(const struct pe_model *model, uint64_t i, double *out);
 
+/* The same file: 1 for each rotated channel of a model of PE_OF_ROTATED, 0 for one that passes by. */
+void pe_rotated_channels(const struct pe_model *model, uint64_t col0, size_t n, double *out);
+
 #endif

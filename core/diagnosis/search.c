@@ -107,8 +107,15 @@ static void open_trial(struct search *s, const struct pe_hypothesis *h, struct t
 {
     struct pe_error error;
     t->model = NULL;
-    if (!pe_hypothesis_apply(s->d, h, &t->edit) || !pe_model_new(s->d, &t->edit, &t->model, &error))
+    if (!pe_hypothesis_apply(s->d, h, &t->edit))
         return;
+    if (!pe_model_new(s->d, &t->edit, &t->model, &error)) {
+        if (t->model->has_shape)
+            return;
+        pe_model_free(t->model);
+        t->model = NULL;
+        return;
+    }
     if (error.status != PE_INVALID && error.status != PE_TOO_LARGE) {
         *s->err = error;
         s->status = error.status;
@@ -182,24 +189,12 @@ static void level_one(struct search *s)
 
 /* ---- Ladders that the phases allow ---- */
 
-/* How far the frequencies of a recipe may be off. */
-static double tolerance_of(enum pe_recipe recipe)
-{
-    switch (recipe) {
-    case PE_RECIPE_BF16_INV_FREQ: return 0x1p-8;
-    case PE_RECIPE_F16_INV_FREQ: return 0x1p-10;
-    case PE_RECIPE_BF16: return 0x1p-4;
-    case PE_RECIPE_NONE:
-    case PE_RECIPE_F32: break;
-    }
-    return 0x1p-20;
-}
-
 /* The evidence as seen under some faults. */
 struct view {
     const struct pe_reading *reading; /* NULL: it tells nothing, so every ladder is allowed */
     double stride, relative;
-    bool same_ladders; /* single.w are its ladders */
+    bool is_stride_free, is_still; /* positions are to be fitted: a multiple of the rows, one for all rows */
+    bool same_ladders;             /* single.w are its ladders */
 };
 
 /* Faults without those that are fitted: a fit depends on the ladder that is yet to be chosen. */
@@ -218,11 +213,15 @@ static void see(struct search *s, const struct single *const *faults, unsigned n
                 struct view *view)
 {
     bool is_run = m->plan->seq.n_axes == 1 && s->d->belief.n > 1;
-    *view = (struct view){.relative = tolerance_of(m->transforms.recipe), .same_ladders = true};
+    *view = (struct view){.relative = pe_recipe_tolerance(m), .same_ladders = true};
     view->reading = is_run ? pe_read_waves(s->d, m) : NULL;
-    view->stride = is_run ? pe_position_at(&m->plan->seq.k[0], 1) - pe_position_at(&m->plan->seq.k[0], 0) : 1;
-    for (unsigned i = 0; i < n; i++)
+    view->stride = is_run ? pe_model_stride(m) : 1;
+    for (unsigned i = 0; i < n; i++) {
         view->same_ladders &= faults[i]->kind != PE_KIND_WIDTH;
+        view->is_stride_free |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_position_stride;
+        view->is_still |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_positions_constant;
+    }
+    view->is_still = view->is_still && view->reading && pe_is_still(view->reading);
 }
 
 static bool look(struct search *s, const struct single *const *faults, unsigned n, struct view *view)
@@ -238,8 +237,25 @@ static bool look(struct search *s, const struct single *const *faults, unsigned 
     return m && view->stride != 0;
 }
 
+#define SCORE_MIN 0.99
+
+/* Is there one position for all rows, or one stride, that explains the phases? */
+static bool agrees_after_fit(const struct view *v, const double *w)
+{
+    if (v->is_stride_free) {
+        struct pe_solved s = pe_stride_at(v->reading, w);
+        return s.score > SCORE_MIN && fabs(s.x - nearbyint(s.x)) < 0.01 + 8 * s.error;
+    }
+    double *place = calloc(v->reading->n, sizeof *place);
+    bool fits = place && pe_shift_at(v->reading, w, place, 0, v->reading->n).score > SCORE_MIN;
+    free(place);
+    return fits;
+}
+
 static bool agrees(const struct view *v, const double *w, size_t n_waves)
 {
+    if (v->reading && v->reading->n_waves == n_waves && (v->is_stride_free || v->is_still))
+        return agrees_after_fit(v, w);
     return !v->reading || v->reading->n_waves != n_waves || pe_agrees(v->reading, w, v->stride, v->relative);
 }
 
@@ -305,10 +321,11 @@ static void with_ladders(struct search *s, const struct single **faults, unsigne
 }
 
 /* Positions that do not tell the ladder. */
-static bool may_precede_ladder(const struct single *one)
-{
-    return one->kind != PE_KIND_LADDER && !one->is_list;
-}
+static bool may_precede_ladder(const struct single *one) { return one->kind != PE_KIND_LADDER && !one->is_list; }
+
+/* Lists of free numbers explain much alone. Only the slopes of heads are few, so masks and signs are tried with them.
+ */
+static bool stands_alone(const struct single *one) { return one->is_list && one->kind != PE_KIND_BIAS; }
 
 static void level_two(struct search *s)
 {
@@ -318,7 +335,7 @@ static void level_two(struct search *s)
             pair[0] = &s->singles[i];
             pair[1] = &s->singles[j];
             bool has_ladder = pair[0]->kind == PE_KIND_LADDER || pair[1]->kind == PE_KIND_LADDER;
-            if (pair[0]->kind == pair[1]->kind || has_ladder || pair[0]->is_list || pair[1]->is_list)
+            if (pair[0]->kind == pair[1]->kind || has_ladder || stands_alone(pair[0]) || stands_alone(pair[1]))
                 continue;
             struct pe_hypothesis h = combine(pair, 2);
             try(s, &h);

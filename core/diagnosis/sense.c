@@ -4,12 +4,18 @@
 static bool reverse_direction(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     (void)i;
-    pe_edit_set_integer(edit, "direction", -pe_edit_integer(d, edit, "direction", 1));
+    if (d->evidence.kind->id != PE_OF_BUCKETS)
+        pe_edit_set_integer(edit, "direction", -pe_edit_integer(d, edit, "direction", 1));
+    else if (pe_edit_is_word(d, edit, "direction", "query_minus_key"))
+        pe_edit_set_word(edit, "direction", "key_minus_query");
+    else
+        pe_edit_set_word(edit, "direction", "query_minus_key");
     return true;
 }
 
-const struct pe_fault pe_fault_direction_reversed = {.schemes = "rope|xpos",
-                                                     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED),
+const struct pe_fault pe_fault_direction_reversed = {.schemes = "rope|xpos|shaw",
+                                                     .evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) |
+                                                                 PE_EVIDENCE_BIT(BUCKETS),
                                                      .n_alternatives = 1,
                                                      .apply = reverse_direction};
 
@@ -50,7 +56,8 @@ static bool transpose(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     (void)i;
     const struct pe_tensor *t = &d->evidence.tensors[0];
-    if (t->rank < 2 || t->shape[t->rank - 2] != t->shape[t->rank - 1])
+    bool is_square = t->rank >= 2 && t->shape[t->rank - 2] == t->shape[t->rank - 1];
+    if (!is_square && !d->evidence.is_turned)
         return false;
     edit->transforms.transposed = !edit->transforms.transposed;
     return true;

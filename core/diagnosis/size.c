@@ -1,6 +1,7 @@
 /* Faults of size: factors, and rows or masks of other values. */
 #include "core/diagnosis/maps.h"
 #include "core/diagnosis/measure.h"
+#include "core/diagnosis/recipe.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -40,8 +41,7 @@ static void add(struct products *sum, const double *found, const double *expecte
     }
 }
 
-/* Rotated channels have phases, channels that pass by have none; a row at position 0 has none either, so this is the
- * factor of the rotated numbers alone. */
+/* only_rotated: without channels that pass by. */
 static bool sum_products(struct pe_diagnosis *d, const struct pe_edit *edit, bool only_rotated, struct products *sum)
 {
     struct pe_sample *s = &d->sample;
@@ -54,7 +54,7 @@ static bool sum_products(struct pe_diagnosis *d, const struct pe_edit *edit, boo
         const struct pe_piece *p = &s->pieces[i];
         pe_model_fill(m, p->t, p->row, p->col0, p->n, s->expected + p->at);
         if (only_rotated)
-            pe_model_phases(m, p->t, p->row, p->col0, p->n, s->phase + p->at);
+            pe_rotated_channels(m, p->col0, p->n, s->phase + p->at);
         add(sum, s->found + p->at, s->expected + p->at, only_rotated ? s->phase + p->at : NULL, p->n);
     }
     pe_model_free(m);

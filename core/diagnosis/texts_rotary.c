@@ -6,11 +6,12 @@ FAULT_TEXT(layout_swapped, "layout_swapped", "layout", "other layout", "layout �
            "通道按另一种 layout 配对，例如 half 写成了 interleaved。",
            "The tensor has the layout {found}; the configuration says {believed}.",
            "张量的 layout 是 {found}，而配置写的是 {believed}。");
-FAULT_TEXT(direction_reversed, "direction_reversed", "sense", "reversed direction", "旋转方向相反",
-           "Vectors are rotated the other way: every sine has the opposite sign.",
-           "向量朝相反方向旋转：所有 sin 的符号都反了。",
-           "The tensor is rotated with direction {found}; the configuration says {believed}.",
-           "张量按 direction {found} 旋转，而配置写的是 {believed}。");
+FAULT_TEXT(direction_reversed, "direction_reversed", "sense", "reversed direction", "方向相反",
+           "Vectors are rotated the other way, so every sine has the opposite sign, or distances are counted from the "
+           "other side.",
+           "向量朝相反方向旋转，所有 sin 的符号都反了；或者相对距离从另一侧数起。",
+           "The direction is {found}; the configuration says {believed}.",
+           "direction 是 {found}，而配置写的是 {believed}。");
 FAULT_TEXT(sin_cos_swapped, "sin_cos_swapped", "sense", "sines and cosines exchanged", "sin 与 cos 互换",
            "Sines stand where cosines belong, and cosines where sines belong.",
            "该是 cos 的地方是 sin，该是 sin 的地方是 cos。", "Sines and cosines have changed places.",
