@@ -330,6 +330,17 @@ def test_fields_beside_are_defaults(server):
     assert server.ask("/analyze", **ROPE).body == server.ask("/analyze", configs=[ROPE]).body
 
 
+def test_one_seed_for_weights_and_content(server):
+    """Beside the metrics it is both; inside an entry it is the weights' alone."""
+    t5 = {"scheme": "t5", "num_heads": 2, "len": 8}
+    both = one(server, "extrapolation", {**t5, "seed": 3})
+    assert both == ask(server, {**t5, "seed": 3}, ["extrapolation"], seed=3)[0][0]["extrapolation"]
+    weights = ask(server, {**t5, "seed": 3}, ["extrapolation"])[0][0]["extrapolation"]
+    assert weights["attention"] != both["attention"]
+    check(server, {**t5, "seed": 3}, ["extrapolation"], seed=3)
+    check(server, {**t5, "seed": 3}, ["extrapolation"])
+
+
 def test_configs_are_resolved(server):
     for config in (ROPE, {"preset": "llama-3.1", "len": 4}, {"scheme": "alibi", "len": 3}):
         alone = server.ask("/encode", **config, data=False).json()["config"]
