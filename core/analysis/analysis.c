@@ -9,8 +9,19 @@ static bool has(const struct pe_analysis *study, size_t entry, size_t m) { retur
 
 /* ---- Limits ---- */
 
-static double rows_bytes(const struct pe_subject *subject)
+static bool needs_rows(const struct pe_analysis *study, size_t entry)
 {
+    for (size_t m = 0; m < pe_n_metrics(); m++)
+        if (has(study, entry, m) && pe_metric_get(m)->needs_rows)
+            return true;
+    return false;
+}
+
+static double rows_bytes(const struct pe_analysis *study, size_t entry)
+{
+    const struct pe_subject *subject = &study->subjects[entry];
+    if (!needs_rows(study, entry))
+        return 0;
     return ((double)subject->dim + 4) * (double)subject->n_rows * sizeof(double);
 }
 
@@ -27,7 +38,7 @@ static void add_costs(const struct pe_analysis *study, size_t entry, struct pe_m
         all->work += cost.work;
         scratch = fmax(scratch, cost.bytes);
     }
-    all->bytes = fmax(all->bytes, scratch + rows_bytes(subject));
+    all->bytes = fmax(all->bytes, scratch + rows_bytes(study, entry));
 }
 
 static enum pe_status check_tensors(const struct pe_analysis *study, struct pe_error *err)
@@ -133,14 +144,6 @@ static enum pe_status compute_metric(struct pe_analysis *study, size_t entry, si
                                                       pe_put_object(result, pe_metric_get(m)->info.name), err);
     report(study, NULL);
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
-}
-
-static bool needs_rows(const struct pe_analysis *study, size_t entry)
-{
-    for (size_t m = 0; m < pe_n_metrics(); m++)
-        if (has(study, entry, m) && pe_metric_get(m)->needs_rows)
-            return true;
-    return false;
 }
 
 static enum pe_status load(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
