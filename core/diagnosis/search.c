@@ -75,7 +75,7 @@ static void keep(struct pe_diagnosis *d, struct pe_kept *k, const struct pe_mode
     if (d->nearest.score.verdict == PE_NOT_JUDGED || k->score.max_error < d->nearest.score.max_error)
         d->nearest = *k;
     bool is_full = d->n_best == PE_BEST_MAX;
-    if (k->score.verdict > PE_NEAR || (is_full && pe_kept_compare(k, &d->best[PE_BEST_MAX - 1]) >= 0))
+    if (is_full && pe_kept_compare(k, &d->best[PE_BEST_MAX - 1]) >= 0)
         return;
     k->signature = pe_model_signature(model);
     insert(d, k);
@@ -160,7 +160,8 @@ static void note(struct search *s, const struct pe_hypothesis *h, const struct p
     s->n_singles++;
 }
 
-/* Fits are noted even where they give nothing: under other faults they may. */
+/* Fits are noted even where they give nothing: under other faults they may. So is everything where the belief has not
+ * the shape of the evidence: one fault may give the shape, and another one the numbers. */
 static void try_single(struct search *s, size_t fault, size_t choice, bool is_fit)
 {
     struct pe_hypothesis h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}};
@@ -170,7 +171,7 @@ static void try_single(struct search *s, size_t fault, size_t choice, bool is_fi
     open_trial(s, &h, &t);
     if (t.model)
         judge(s, &h, t.model);
-    if (t.model || is_fit)
+    if (t.model || is_fit || s->d->belief.is_misfit)
         note(s, &h, t.model);
     close_trial(&t);
 }
