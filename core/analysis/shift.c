@@ -7,7 +7,7 @@
  * M = (X⁺ Y)ᵀ, where the rows of X are r_i, those of Y r_{i+k}. */
 #include "core/analysis/addition.h"
 #include "core/numeric/gemm.h"
-#include "core/numeric/least_squares.h"
+#include "core/analysis/least_squares.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -37,7 +37,6 @@ OBSTACLES = {
     "unique": "",
     "unique_equal": "",
     "similarity": "",
-    "metrics": "",
     "json": "",
     "json_digits": "AVX-512 makes the digits of twice as many numbers an instruction",
     "json_map": "",
