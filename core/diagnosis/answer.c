@@ -125,10 +125,19 @@ static void put_first_bad(const struct pe_diagnosis *d, const struct pe_misfit *
     pe_put_real(first, "expected", shortest(dtype, bad->expected));
 }
 
+/* Where infinities differ, or the belief has another shape, no number tells how much. */
+static void put_figure(struct pe_node *node, const char *name, double x)
+{
+    if (isfinite(x))
+        pe_put_real(node, name, x);
+    else
+        pe_put_null(node, name);
+}
+
 static void put_comparison(const struct pe_diagnosis *d, const struct pe_comparison *all, struct pe_node *node)
 {
-    pe_put_real(node, "max_error", all->max_error);
-    pe_put_real(node, "max_ulp", all->max_ulp);
+    put_figure(node, "max_error", all->max_error);
+    put_figure(node, "max_ulp", all->max_ulp);
     pe_put_real(node, "equal", all->n ? (double)all->n_equal / (double)all->n : 1);
     put_first_bad(d, &all->first_bad, node);
 }
@@ -236,7 +245,7 @@ static void put_ruled_out(const struct pe_diagnosis *d, const struct pe_answer *
         struct pe_node *node = pe_put_object(list, NULL);
         pe_put_string(node, "kind", pe_fault_kind_names[kind]);
         pe_put_string(node, "code", pe_fault_at(best->h.fault[0])->code);
-        pe_put_real(node, "max_error", best->score.max_error);
+        put_figure(node, "max_error", best->score.max_error);
     }
 }
 

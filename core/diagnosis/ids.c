@@ -80,5 +80,8 @@ static bool ids_axes_swapped(struct pe_diagnosis *d, size_t alternative, struct 
     memcpy(edit->transforms.order, orders[alternative], PE_AXES_MAX);
     return d->evidence.n_rows == 3;
 }
-const struct pe_fault pe_fault_ids_axes_swapped = {
-    .evidence = OF_IDS, .n_alternatives = sizeof orders / sizeof *orders, .apply = ids_axes_swapped};
+/* Rows are exchanged in the finished ids, whatever rules gave them. */
+const struct pe_fault pe_fault_ids_axes_swapped = {.evidence = OF_IDS,
+                                                   .n_alternatives = sizeof orders / sizeof *orders,
+                                                   .apply = ids_axes_swapped,
+                                                   .combines_as = PE_KIND_AXES};
