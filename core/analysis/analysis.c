@@ -205,15 +205,24 @@ enum pe_status pe_analysis_new(const struct pe_analysis_request *request, struct
     return status;
 }
 
+void pe_analysis_settle(struct pe_analysis *study)
+{
+    for (size_t i = 0; i < PE_ENTRIES_MAX; i++) {
+        pe_subject_drop(&study->subjects[i]);
+        study->subjects[i] = (struct pe_subject){0};
+    }
+    pe_values_free(study->values);
+    pe_values_free(study->configs);
+    study->values = study->configs = NULL;
+    study->answer = study->config_list = NULL;
+}
+
 void pe_analysis_free(struct pe_analysis *study)
 {
     if (!study)
         return;
-    for (size_t i = 0; i < PE_ENTRIES_MAX; i++)
-        pe_subject_drop(&study->subjects[i]);
+    pe_analysis_settle(study);
     pe_study_drop_tensors(study);
-    pe_values_free(study->values);
-    pe_values_free(study->configs);
     free(study);
 }
 
