@@ -137,12 +137,12 @@ static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_positions_reversed = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = reverse};
 
-/* offset + s·i, s an integer other than 0 and 1; the first place is believed, or fitted with the stride. */
+/* offset + s·i, s an integer from 2 on; the first place is believed, or fitted with the stride. */
 static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_first, struct pe_edit *edit)
 {
     struct pe_solved s = stride_of(f), first = {0, 1, 0};
     double stride = tidy(s);
-    if (s.score < SCORE_MIN || stride != floor(stride) || fabs(stride) < 2)
+    if (s.score < SCORE_MIN || stride != floor(stride) || stride < 2)
         return false;
     for (size_t i = 0; i < f->n; i++)
         f->place[i] = pe_place(d, 0) + stride * (double)i;
@@ -196,20 +196,27 @@ const struct pe_fault pe_fault_positions_constant = {
 
 enum { TRIED_ROWS = 6 };
 
-/* The position of every row. A few rows all over are tried first, because most readings make no sense. */
-static bool read_rows(struct pe_diagnosis *d, struct fit *f)
+/* A row of zeros has no phases: it stays where it is believed. */
+static bool read_place(const struct fit *f, size_t i, double *place)
 {
-    size_t n = f->n;
-    for (size_t i = 0; i < TRIED_ROWS && i < n; i++)
-        if (shift_of(f, NULL, i * (n - 1) / TRIED_ROWS, 1).score < SCORE_MIN)
+    int64_t zero_row = f->model ? f->model->transforms.zero_row : -1;
+    if (zero_row >= 0 && (size_t)zero_row == i)
+        return true;
+    struct pe_solved s = shift_of(f, NULL, i, 1);
+    *place = tidy(s);
+    return s.score >= SCORE_MIN && fabs(*place) <= PE_POSITION_MAX;
+}
+
+/* The position of every row. A few rows all over are tried first, because most readings make no sense. */
+static bool read_rows(struct fit *f)
+{
+    double ignored;
+    for (size_t i = 0; i < TRIED_ROWS && i < f->n; i++)
+        if (!read_place(f, i * (f->n - 1) / TRIED_ROWS, &ignored))
             return false;
-    for (size_t i = 0; i < n; i++) {
-        struct pe_solved s = shift_of(f, NULL, i, 1);
-        f->place[i] = tidy(s);
-        if (s.score < SCORE_MIN || fabs(f->place[i]) > PE_POSITION_MAX || (i % 64 == 0 && pe_is_cancelled()))
+    for (size_t i = 0; i < f->n; i++)
+        if (!read_place(f, i, &f->place[i]) || (i % 64 == 0 && pe_is_cancelled()))
             return false;
-    }
-    (void)d;
     return true;
 }
 
@@ -246,7 +253,7 @@ static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
     (void)i;
-    bool done = open_fit(d, edit, &f) && pe_places_are_run(d) && read_rows(d, &f) && set_lens(d, &f, edit);
+    bool done = open_fit(d, edit, &f) && pe_places_are_run(d) && read_rows(&f) && set_lens(d, &f, edit);
     close_fit(&f);
     return done;
 }
@@ -266,7 +273,7 @@ static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
     (void)i;
-    bool done = open_fit(d, edit, &f) && read_rows(d, &f) && pe_places_list(d, edit, f.place);
+    bool done = open_fit(d, edit, &f) && read_rows(&f) && pe_places_list(d, edit, f.place);
     close_fit(&f);
     return done;
 }
