@@ -132,6 +132,16 @@ void pe_recipe_fill(const struct pe_model *m, uint64_t i, uint64_t col0, size_t 
     fill(m, i, col0, n, 0, out);
 }
 
+void pe_recipe_at(const struct pe_model *m, double p, double *out)
+{
+    const struct rounding *r = &roundings[m->transforms.recipe];
+    const double *other = m->state;
+    for (size_t j = 0; j < m->n_columns; j++) {
+        int quarter = m->columns[j].quarter;
+        out[j] = by_recipe(r, &m->columns[j], p, other[j], m->transforms.sinusoid == PE_SINE_ONLY ? quarter & ~1 : quarter);
+    }
+}
+
 /* The model's waves are the cosines. Sines have the same frequencies; the direction of rotation is their sign. */
 void pe_recipe_tables(const struct pe_model *m, size_t t, uint64_t i, uint64_t col0, size_t n, double *out)
 {

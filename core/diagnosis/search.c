@@ -219,7 +219,7 @@ static void see(struct search *s, const struct single *const *faults, unsigned n
     view->reading = is_run ? pe_read_waves(s->d, m) : NULL;
     view->stride = is_run ? pe_model_stride(m) : 1;
     for (unsigned i = 0; i < n; i++) {
-        view->same_ladders &= faults[i]->kind != PE_KIND_WIDTH;
+        view->same_ladders &= faults[i]->kind != PE_KIND_WIDTH && faults[i]->kind != PE_KIND_SINUSOID;
         view->is_stride_free |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_position_stride;
         view->is_still |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_positions_constant;
         view->is_free |= faults[i]->is_list;

@@ -98,14 +98,14 @@ const struct pe_fault pe_fault_attention_factor_other = {.schemes = "rope|xpos",
                                                          .n_fits = 1,
                                                          .fit_rank = 2};
 
-/* For tables, and where all channels are rotated, this is an attention_factor, unless it is negative. */
-static bool is_attention_factor(const struct pe_diagnosis *d, const struct pe_edit *edit, double factor)
+/* For tables, and where all channels are rotated, this is an attention_factor. A sign is the fault `negated`. */
+static bool is_attention_factor(const struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0);
     bool is_whole =
         d->evidence.kind->id == PE_OF_TABLES ||
         (d->evidence.kind->id == PE_OF_ROTATED && pe_edit_integer(d, edit, "rotary_dim", head_dim) == head_dim);
-    return factor > 0 && is_whole;
+    return is_whole;
 }
 
 static bool scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
@@ -114,7 +114,7 @@ static bool scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     struct factor f = is_bias ? (struct factor){pe_map_factor(d, edit), 0} : factor_of(d, edit, false);
     double factor = is_bias ? f.x : pe_shortest_decimal(f.x, f.error);
     (void)i;
-    if (factor == 1 || factor == -1 || is_attention_factor(d, edit, factor))
+    if (factor == 1 || factor <= 0 || is_attention_factor(d, edit))
         return false;
     edit->transforms.scaled *= factor;
     return true;
