@@ -80,7 +80,7 @@ static void along_a_row(const struct pe_kernels *kernels)
 {
     double x[MANY], sum[MANY], least[MANY], most[MANY], before[3][MANY];
     size_t n = chance(MANY);
-    double smallest = INFINITY;
+    double smallest = (double)INFINITY;
     fill(x, MANY);
     fill(sum, MANY);
     fill(least, MANY);
