@@ -77,7 +77,8 @@ static double scan(const struct pe_model *m, size_t i, double *room)
 static bool open_scan(struct pe_diagnosis *d, struct fit *f)
 {
     const struct pe_model *m = f->model;
-    bool is_plain = m->transforms.sinusoid && !m->transforms.transposed && m->state && d->evidence.n_rows == d->belief.n;
+    bool is_plain =
+        m->transforms.sinusoid && !m->transforms.transposed && m->state && d->evidence.n_rows == d->belief.n;
     f->n = (size_t)d->belief.n;
     f->place = is_plain ? malloc(2 * (f->n + m->n_columns) * sizeof *f->place) : NULL;
     if (!f->place)
@@ -187,7 +188,8 @@ static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_positions_reversed = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = reverse};
 
-/* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first place is believed, or fitted with it. */
+/* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first place is believed, or fitted with it.
+ */
 static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_first, struct pe_edit *edit)
 {
     struct pe_solved s = stride_of(f), first = {0, 1, 0};

@@ -196,7 +196,7 @@ struct view {
     double stride, relative;
     /* Positions are to be fitted: a multiple of the rows, one for all rows, each for itself. */
     bool is_stride_free, is_still, is_free;
-    bool same_ladders;             /* single.w are its ladders */
+    bool same_ladders; /* single.w are its ladders */
 };
 
 /* Faults without those that are fitted: a fit depends on the ladder that is yet to be chosen. */
@@ -432,6 +432,18 @@ static enum pe_status open_search(struct search *s, struct pe_diagnosis *d)
     return s->singles && (s->ladders || !s->n_waves) ? PE_OK : pe_no_memory(s->err);
 }
 
+/* Comparing one with all numbers takes long. What does not fit is only answered where nothing does. */
+static void trim(struct pe_diagnosis *d)
+{
+    enum { ANSWERED = 5 };
+    size_t n = 0;
+    while (n < d->n_best && pe_fits(d->best[n].score.verdict))
+        n++;
+    if (n == 0)
+        n = d->n_best < ANSWERED ? d->n_best : ANSWERED;
+    d->n_best = n;
+}
+
 static void run(struct search *s)
 {
     level_one(s);
@@ -440,6 +452,7 @@ static void run(struct search *s)
     if (!has_fit(s->d, PE_FAULTS_MAX))
         level_three(s);
     s->d->used_all = s->is_full;
+    trim(s->d);
 }
 
 enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err)

@@ -61,8 +61,8 @@ static bool sum_products(struct pe_diagnosis *d, const struct pe_edit *edit, boo
     return sum->n > 0 && sum->expected2 > 0 && sum->found2 > 0;
 }
 
-/* The factor by which found is larger than expected, and how well it is known, relatively; 1: there is none, or they are
- * not alike. */
+/* The factor by which found is larger than expected, and how well it is known, relatively; 1: there is none, or they
+ * are not alike. */
 struct factor {
     double x, error;
 };
