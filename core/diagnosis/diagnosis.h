@@ -5,8 +5,9 @@
  * transforms that are applied to the numbers afterwards. A hypothesis is evaluated with a real plan of the edited
  * request (struct pe_model), so no formula stands here twice: its numbers are compared with a sample of the evidence.
  *
- *     evidence.c   the tensors, their numbers, the sample; one row for each kind of evidence (evidence_*.c)
- *     belief.c     the fields of the belief, the sizes that tensors fix, the resolved values
+ *     evidence_find.c, evidence.c     which tensors came; their numbers, the sample. A kind of evidence is a row of
+ *                  evidence_rotary.c, evidence_encoding.c, ...
+ *     belief.c, belief_plan.c         the fields of the belief and the sizes that tensors fix; its plan
  *     edit.c       edits and their memory
  *     model.c      an edit as a plan and transforms: predicted numbers of any row
  *     judge.h      how near a number must be
@@ -89,6 +90,8 @@ struct pe_evidence {
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
 void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+/* Are its numbers integers, whatever the dtype? */
+bool pe_evidence_is_whole(const struct pe_evidence *e);
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
@@ -140,6 +143,7 @@ const struct pe_value *pe_belief_given(const struct pe_diagnosis *d, const char 
 /* In read(): a field that is not given. */
 void pe_belief_set(struct pe_diagnosis *d, const char *name, struct pe_value value);
 bool pe_belief_has_sequence(const struct pe_diagnosis *d);
+bool pe_belief_is_sequence(const char *name); /* a field that says where positions are, not a rule for counting them */
 
 /* ---- Edits ------------------------------------------------------------------------------------------------------- */
 
