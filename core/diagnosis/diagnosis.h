@@ -221,6 +221,9 @@ struct pe_model {
 enum pe_status pe_model_new(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
                             struct pe_error *err);
 void pe_model_free(struct pe_model *model);
+/* The same for a fault that measures under the edit so far: false: there is no such model. Without memory the edit has
+ * failed. */
+bool pe_edit_model(const struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model **model);
 /* n predicted numbers of a row of tensor t, all transforms applied; and |position|·frequency of each. */
 void pe_model_fill(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 void pe_model_phases(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
@@ -328,6 +331,7 @@ struct pe_diagnosis {
     struct pe_kept nearest;                   /* the smallest max_error of all */
     struct pe_kept of_kind[PE_N_FAULT_KINDS]; /* the best single fault of each kind; PE_NOT_JUDGED: none was tried */
     bool used_all;                            /* the search ended at PE_HYPOTHESES_MAX */
+    bool no_memory;                           /* a measurement had none: the search ends */
     uint64_t searched;
     double work, bytes;
     struct pe_answer *answer;      /* answer.h: the candidates, which the tree borrows from */

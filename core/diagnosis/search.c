@@ -107,7 +107,10 @@ static void open_trial(struct search *s, const struct pe_hypothesis *h, struct t
 {
     struct pe_error error;
     t->model = NULL;
-    if (!pe_hypothesis_apply(s->d, h, &t->edit))
+    bool applies = pe_hypothesis_apply(s->d, h, &t->edit);
+    if (t->edit.failed || s->d->no_memory)
+        s->status = pe_no_memory(s->err);
+    if (!applies || s->status)
         return;
     if (!pe_model_new(s->d, &t->edit, &t->model, &error)) {
         if (t->model->has_shape)
@@ -257,6 +260,7 @@ static bool agrees_after_fit(const struct view *v, const double *w)
         return true;
     }
     double *place = calloc(v->reading->n, sizeof *place);
+    *v->reading->no_memory |= !place;
     bool fits = place && pe_shift_at(v->reading, w, place, 0, v->reading->n).score > SCORE_MIN;
     free(place);
     return fits;
