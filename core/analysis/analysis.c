@@ -5,31 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define METRIC(name) extern const struct pe_metric pe_metric_##name;
-#include "core/analysis/list.h"
-#undef METRIC
-
-static const struct pe_metric *const metrics[] = {
-#define METRIC(name) &pe_metric_##name,
-#include "core/analysis/list.h"
-#undef METRIC
-};
-
-enum { N_METRICS = sizeof metrics / sizeof metrics[0] };
-_Static_assert(N_METRICS <= 32, "a set of metrics is one word of bits");
-
-size_t pe_n_metrics(void) { return N_METRICS; }
-
-const struct pe_metric *pe_metric_get(size_t m) { return metrics[m]; }
-
-const struct pe_metric_info *pe_metric_at(size_t m) { return &metrics[m]->info; }
-
 static bool has(const struct pe_analysis *study, size_t entry, size_t m) { return study->metrics[entry] >> m & 1; }
 
 /* ---- Limits ---- */
 
-static double rows_bytes(const struct pe_subject *subject)
+static bool needs_rows(const struct pe_analysis *study, size_t entry)
 {
+    for (size_t m = 0; m < pe_n_metrics(); m++)
+        if (has(study, entry, m) && pe_metric_get(m)->needs_rows)
+            return true;
+    return false;
+}
+
+static double rows_bytes(const struct pe_analysis *study, size_t entry)
+{
+    const struct pe_subject *subject = &study->subjects[entry];
+    if (!needs_rows(study, entry))
+        return 0;
     return ((double)subject->dim + 4) * (double)subject->n_rows * sizeof(double);
 }
 
@@ -38,15 +30,15 @@ static void add_costs(const struct pe_analysis *study, size_t entry, struct pe_m
 {
     const struct pe_subject *subject = &study->subjects[entry];
     double scratch = 0;
-    for (size_t m = 0; m < N_METRICS; m++) {
+    for (size_t m = 0; m < pe_n_metrics(); m++) {
         struct pe_metric_cost cost = {0, 0};
         if (!has(study, entry, m))
             continue;
-        metrics[m]->cost(study, subject, &cost);
+        pe_metric_get(m)->cost(study, subject, &cost);
         all->work += cost.work;
         scratch = fmax(scratch, cost.bytes);
     }
-    all->bytes = fmax(all->bytes, scratch + rows_bytes(subject));
+    all->bytes = fmax(all->bytes, scratch + rows_bytes(study, entry));
 }
 
 static enum pe_status check_tensors(const struct pe_analysis *study, struct pe_error *err)
@@ -145,21 +137,13 @@ static enum pe_status put_nothing(const struct pe_analysis *study, struct pe_nod
 static enum pe_status compute_metric(struct pe_analysis *study, size_t entry, size_t m, struct pe_node *result,
                                      struct pe_error *err)
 {
-    if (metrics[m]->needs_rows && study->subjects[entry].rows.n == 0)
-        return put_nothing(study, pe_put_object(result, metrics[m]->info.name));
-    report(study, metrics[m]->info.name);
-    enum pe_status status =
-        metrics[m]->compute(study, &study->subjects[entry], pe_put_object(result, metrics[m]->info.name), err);
+    if (pe_metric_get(m)->needs_rows && study->subjects[entry].rows.n == 0)
+        return put_nothing(study, pe_put_object(result, pe_metric_get(m)->info.name));
+    report(study, pe_metric_get(m)->info.name);
+    enum pe_status status = pe_metric_get(m)->compute(study, &study->subjects[entry],
+                                                      pe_put_object(result, pe_metric_get(m)->info.name), err);
     report(study, NULL);
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
-}
-
-static bool needs_rows(const struct pe_analysis *study, size_t entry)
-{
-    for (size_t m = 0; m < N_METRICS; m++)
-        if (has(study, entry, m) && metrics[m]->needs_rows)
-            return true;
-    return false;
 }
 
 static enum pe_status load(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
@@ -177,7 +161,7 @@ static enum pe_status compute_entry(struct pe_analysis *study, size_t entry, str
 {
     struct pe_subject *subject = &study->subjects[entry];
     enum pe_status status = needs_rows(study, entry) ? load(study, subject, err) : PE_OK;
-    for (size_t m = 0; !status && m < N_METRICS; m++)
+    for (size_t m = 0; !status && m < pe_n_metrics(); m++)
         if (has(study, entry, m))
             status = compute_metric(study, entry, m, result, err);
     pe_rows_drop(&subject->rows);
@@ -221,15 +205,24 @@ enum pe_status pe_analysis_new(const struct pe_analysis_request *request, struct
     return status;
 }
 
+void pe_analysis_settle(struct pe_analysis *study)
+{
+    for (size_t i = 0; i < PE_ENTRIES_MAX; i++) {
+        pe_subject_drop(&study->subjects[i]);
+        study->subjects[i] = (struct pe_subject){0};
+    }
+    pe_values_free(study->values);
+    pe_values_free(study->configs);
+    study->values = study->configs = NULL;
+    study->answer = study->config_list = NULL;
+}
+
 void pe_analysis_free(struct pe_analysis *study)
 {
     if (!study)
         return;
-    for (size_t i = 0; i < PE_ENTRIES_MAX; i++)
-        pe_subject_drop(&study->subjects[i]);
+    pe_analysis_settle(study);
     pe_study_drop_tensors(study);
-    pe_values_free(study->values);
-    pe_values_free(study->configs);
     free(study);
 }
 

@@ -20,10 +20,12 @@ static double coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i)
     return plan->scheme->rotate ? ((const struct pe_rotary *)plan->tables)->unit[axis].hi * p : p;
 }
 
-/* Room for the positions of all axes, as the field `positions`. */
+/* Room for the positions of all axes, as the field `positions`; NULL if the belief has another number of them. */
 static double *list(const struct pe_diagnosis *d, struct pe_edit *edit)
 {
     uint64_t n = d->belief.n;
+    if (sequence(d)->k[0].n != n)
+        return NULL;
     unsigned axes = sequence(d)->n_axes;
     double *x = pe_edit_room(edit, axes * n * sizeof *x);
     struct pe_tensor t = {.dtype = PE_F64, .rank = axes > 1 ? 2 : 1, .shape = {n}, .data = x};

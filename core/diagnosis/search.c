@@ -150,7 +150,7 @@ static void note(struct search *s, const struct pe_hypothesis *h, const struct p
     size_t count = fault->count ? fault->count(s->d) : fault->n_alternatives;
     struct single *one = &s->singles[s->n_singles];
     *one = (struct single){.fault = h->fault[0], .choice = h->choice[0]};
-    one->kind = (unsigned char)pe_fault_kind_of(h->fault[0]);
+    one->kind = (unsigned char)(fault->combines_as ? fault->combines_as : pe_fault_kind_of(h->fault[0]));
     one->is_fit = fault->n_fits && h->choice[0] + fault->n_fits >= count;
     one->is_list = one->is_fit && fault->fit_cost > 1;
     if (one->kind == PE_KIND_LADDER && !one->is_fit && s->ladders && model && pe_wave_count(model) == s->n_waves) {
