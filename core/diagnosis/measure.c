@@ -293,7 +293,7 @@ static void measure_step(struct pe_reading *r, size_t k)
     for (size_t i = 0; i < r->n; i++)
         total += (double)r->weight[k * r->n + i];
     r->mean_weight[k] = total / (double)r->n;
-    r->step[k] = r->error[k] = NAN;
+    r->step[k] = r->error[k] = (double)NAN;
     for (size_t lag = 1; lag < r->n && r->mean_weight[k] > 0; lag *= 2) {
         struct sum s = lagged(r, k, lag);
         if (!(s.weight > 0) || hypot(s.re, s.im) < 0.7 * s.weight)

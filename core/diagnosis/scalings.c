@@ -71,7 +71,7 @@ static size_t with_believed(double believed, const double *usual, size_t n, doub
 
 static double believed_length(const struct pe_diagnosis *d)
 {
-    double x = pe_edit_real(d, NULL, "scaling.original_max_position_embeddings", NAN);
+    double x = pe_edit_real(d, NULL, "scaling.original_max_position_embeddings", (double)NAN);
     return isfinite(x) ? x : pe_edit_real(d, NULL, "scaling.max_position_embeddings", NAN);
 }
 
