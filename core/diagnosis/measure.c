@@ -463,7 +463,7 @@ struct pe_solved pe_solve_phases(const double *w, const double *phase, const dou
 {
     const double *order[PE_HEAD_DIM_MAX];
     struct waves v = {w, phase, weight, order, 0};
-    struct pe_solved best = {0, -2, INFINITY};
+    struct pe_solved best = {0, -2, (double)INFINITY};
     double information = 0;
     for (size_t k = 0; k < n && v.n < PE_HEAD_DIM_MAX; k++)
         if (fabs(w[k]) > 1e-12 && weight[k] > 0 && isfinite(phase[k])) {
