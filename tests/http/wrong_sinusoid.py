@@ -182,17 +182,25 @@ def faults(m, rng, kind):
     return out + (of_grid(m) if m.style else of_line(m, rng))
 
 
+def fitted(right, wrong):
+    out = [("scaled", replace(right, factor=wrong.factor)), ("base_other", replace(right, base=wrong.base))]
+    if not right.style:
+        out += [("offset_other", replace(right, at=wrong.at))] if np.ptp(wrong.at - right.at) == 0 else []
+        out += [("position_stride", replace(right, at=wrong.at))] if np.ptp(np.diff(wrong.at)) == 0 else []
+    return out
+
+
 def of_grid(m):
-    return [("axes_swapped", replace(m, at=m.at[::-1])), *[("style_other", replace(m, style=s)) for s in STYLES if s != m.style]]
+    return [*[("off_by_one", replace(m, at=m.at + k)) for k in (-1, 1)], ("axes_swapped", replace(m, at=m.at[::-1])), *[("style_other", replace(m, style=s)) for s in STYLES if s != m.style]]
 
 
 def of_line(m, rng):
-    out = [pair for pair in of_positions(m, rng) if pair[0] not in ("not_rotated", "rotated_twice")]
+    out = of_positions(m, rng)
     out += [("layout_swapped", replace(m, layout="half" if m.layout == "interleaved" else "interleaved")),
             ("sin_cos_swapped", replace(m, flip=not m.flip)), ("freq_shift_other", replace(m, freq_shift=1 - m.freq_shift))]
     if m.dim % 2:
         out += [("odd_other", replace(m, odd=odd)) for odd in ("paper", "pad", "truncate") if odd != m.odd]
-    if not m.freq_shift:
+    if not m.freq_shift and m.dim % 2 == 0:
         ways = ["ladder_from_one", "sine_only"] + (["exponent_per_column", "exponent_doubled"] if m.layout == "interleaved" else [])
         out += [(way, replace(m, way=way)) for way in ways]
     return out
