@@ -320,10 +320,16 @@ def fitted(right, wrong):
            ("scaled", replace(right, factor=right.factor * whole_factor(wrong) / whole_factor(right))),
            ("base_other", replace(right, base=wrong.base))]
     if not right.channels and right.n == wrong.n:
-        at = wrong.at * wrong.direction * right.direction
-        out += [("offset_other", replace(right, at=at))] if np.ptp(at - right.at) == 0 else []
-        out += [("position_stride", replace(right, at=at))] if np.ptp(np.diff(at)) == 0 else []
+        out += of_run(right, wrong.at * wrong.direction * right.direction)
     return out
+
+
+def of_run(right, at):
+    """A run elsewhere, or with larger steps."""
+    steps = np.unique(np.diff(at))
+    out = [("offset_other", replace(right, at=at))] if np.ptp(at - right.at) == 0 else []
+    is_run = not {"positions", "lens"} & set(right.sequence) and len(steps) == 1 and abs(steps[0]) >= 2
+    return out + ([("position_stride", replace(right, at=at))] if is_run else [])
 
 
 def of_ladder(m, rng):

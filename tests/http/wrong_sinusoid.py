@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wrong_rotary import RECIPES, of_positions
+from wrong_rotary import RECIPES, of_positions, of_run
 from wrong_tensors import LD, choose, largest
 
 MAKES = ["layout_swapped", "sin_cos_swapped", "negated", "transposed", "off_by_one", "offset_other",
@@ -184,10 +184,7 @@ def faults(m, rng, kind):
 
 def fitted(right, wrong):
     out = [("scaled", replace(right, factor=wrong.factor)), ("base_other", replace(right, base=wrong.base))]
-    if not right.style:
-        out += [("offset_other", replace(right, at=wrong.at))] if np.ptp(wrong.at - right.at) == 0 else []
-        out += [("position_stride", replace(right, at=wrong.at))] if np.ptp(np.diff(wrong.at)) == 0 else []
-    return out
+    return out if right.style else out + of_run(right, wrong.at)
 
 
 def of_grid(m):
