@@ -91,10 +91,21 @@ static void add_diagnosis(struct api_text *text)
     api_text_put(text, "}}");
 }
 
+/* A code may occur with several kinds of tensors. */
+static bool is_repeated(size_t i)
+{
+    size_t j = 0;
+    while (j < i && strcmp(pe_fault_at(j)->code, pe_fault_at(i)->code) != 0)
+        j++;
+    return j < i;
+}
+
 static void add_fault_codes(struct api_text *text)
 {
     api_text_put(text, "{\"type\":\"string\",\"enum\":[");
     for (size_t i = 0; i < pe_n_faults(); i++) {
+        if (is_repeated(i))
+            continue;
         api_text_add(text, ",", i > 0);
         api_text_string(text, pe_fault_at(i)->code);
     }

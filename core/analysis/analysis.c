@@ -49,6 +49,16 @@ static void add_costs(const struct pe_analysis *study, size_t entry, struct pe_m
     all->bytes = fmax(all->bytes, scratch + rows_bytes(subject));
 }
 
+static enum pe_status check_tensors(const struct pe_analysis *study, struct pe_error *err)
+{
+    double bytes = pe_study_tensor_bytes(study);
+    if (bytes <= (double)PE_ANALYSIS_TENSORS_MAX)
+        return PE_OK;
+    pe_fail(err, study->request->outputs ? "/outputs" : "",
+            "the tensors of the analysis have %.0f bytes; allowed: at most %llu", bytes, PE_ANALYSIS_TENSORS_MAX);
+    return err->status = PE_TOO_LARGE;
+}
+
 static enum pe_status check_limits(struct pe_analysis *study, struct pe_error *err)
 {
     enum { ANSWER_BYTES = 1 << 16 };
@@ -63,7 +73,8 @@ static enum pe_status check_limits(struct pe_analysis *study, struct pe_error *e
         return err->status = PE_TOO_LARGE;
     }
     study->bytes = all.bytes + pe_study_tensor_bytes(study) + ANSWER_BYTES;
-    return pe_study_admit(study, 0, err);
+    enum pe_status status = check_tensors(study, err);
+    return status ? status : pe_study_admit(study, 0, err);
 }
 
 /* ---- Opening ---- */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Numbers of one side that are held at a time; a rotated row, and a row of keys, are shorter. */
-enum { BLOCK = 1 << 15, TABLES_MAX = 16 };
+enum { BLOCK = 1 << 15, SLOW_BLOCK = 1 << 11 /* of a plan that takes long for each */, TABLES_MAX = 16 };
 _Static_assert((int)PE_HEAD_DIM_MAX <= (int)BLOCK && (int)PE_ANALYSED_POSITIONS_MAX <= (int)BLOCK, "rows fit a block");
 
 /* ---- What is compared ---- */
@@ -247,6 +247,8 @@ static size_t block_of(const struct table *t, const struct work *w, uint64_t fir
     for (size_t s = 0; s < 2; s++) {
         uint64_t most = t->output[s] == ROTATED ? 0 : pe_plan_output(w->sides[s].plan, t->output[s])->most;
         room = most && most < room ? most : room;
+        if (t->output[s] != ROTATED && pe_plan_pace(w->sides[s].plan) != PE_QUICK)
+            room = room < SLOW_BLOCK ? room : SLOW_BLOCK;
     }
     if (t->output[0] == ROTATED)
         room = room / t->inner / 8 * t->inner + t->inner; /* whole rows, each of them a table and a rotation */

@@ -156,11 +156,13 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
 
 /* ---- The metric ---- */
 
+/* A model trained on very long contexts is left out, unless the request names the metric or a length: its other metrics
+ * should not be refused because of this one. */
 static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
 {
-    (void)study;
-    (void)subject;
-    return true;
+    const struct pe_analysis_fields *f = &study->fields;
+    bool is_asked = f->metrics || f->train_len != PE_UNSET_INT || f->eval_len != PE_UNSET_INT;
+    return is_asked || pe_eval_len(study, subject) <= PE_EVAL_LEN_MAX;
 }
 
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)

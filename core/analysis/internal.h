@@ -14,6 +14,9 @@ enum { PE_ANALYSED_POSITIONS_MAX = 16384 };
 /* Longest length that `extrapolation` looks at. */
 enum { PE_EVAL_LEN_MAX = 65536 };
 
+/* Tensors of one answer, bytes: a Gram matrix of 2896 rows. */
+#define PE_ANALYSIS_TENSORS_MAX (64ULL << 20)
+
 /* Numbers below this share of the largest entry are rounding noise; what is nearer to an extreme than these tolerances
  * is as extreme. */
 #define PE_NOISE 1e-9
@@ -163,8 +166,7 @@ enum pe_status pe_words_check(const struct pe_value *given, const char *const *a
 enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_error *err);
 /* The residual of the best linear map from each row to the k-th after it, on the subject's loaded rows; NaN: there is
  * none. In core/analysis/shift.c. */
-enum pe_status pe_shift_of(struct pe_analysis *study, struct pe_subject *subject, uint64_t k, double *value,
-                           struct pe_error *err);
+enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err);
 
 /* ---- Steps of an analysis ---- */
 

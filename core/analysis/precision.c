@@ -170,14 +170,20 @@ static bool is_equal(const double *a, const double *b, size_t n)
 
 /* ---- All rows ---- */
 
-/* Rows whose true values are held at a time. */
-enum { STEP = 64 };
+/* True angles held at a time; each recipe computes as many in less than a millisecond. */
+enum { ANGLES = 1 << 13 };
+
+static size_t rows_of_step(size_t pairs)
+{
+    size_t rows = ANGLES / pairs;
+    return rows < 1 ? 1 : rows;
+}
 
 struct work {
     const struct pe_subject *subject;
     struct pe_waves *waves;
     size_t n, pairs, n_recipes;
-    double *memory, *truth; /* [STEP, 2 C] */
+    double *memory, *truth; /* [rows of a step, 2 C] */
     double *curves;         /* [recipes, n] */
     int64_t repeats[RECIPES_MAX];
     struct bench benches[RECIPES_MAX];
@@ -190,7 +196,7 @@ static size_t count_recipes(const struct pe_analysis *study)
 
 static size_t memory_size(size_t n, size_t pairs, size_t n_recipes)
 {
-    return STEP * 2 * pairs + n_recipes * n + n_recipes * 6 * pairs;
+    return rows_of_step(pairs) * 2 * pairs + n_recipes * n + n_recipes * 6 * pairs;
 }
 
 static void begin_recipe(struct bench *b, const struct recipe *recipe, const struct pe_ladder *ladder, double *memory)
@@ -210,7 +216,7 @@ static enum pe_status begin(struct work *w, const struct pe_analysis *study, con
     if (!w->memory)
         return pe_no_memory(err);
     w->truth = w->memory;
-    w->curves = w->truth + STEP * 2 * w->pairs;
+    w->curves = w->truth + rows_of_step(w->pairs) * 2 * w->pairs;
     double *rest = w->curves + w->n_recipes * w->n;
     for (size_t r = 0; r < w->n_recipes; r++)
         begin_recipe(&w->benches[r], &recipes[recipe_of(study, r)], &subject->ladder, rest + r * 6 * w->pairs);
@@ -237,8 +243,9 @@ static void add_row(struct work *w, size_t r, size_t i, const double *truth)
 static void compute_rows(struct work *w)
 {
     const struct pe_positions *positions = &w->subject->plan->seq.k[0];
-    for (size_t first = 0; first < w->n && !pe_is_cancelled(); first += STEP) {
-        size_t rows = w->n - first < STEP ? w->n - first : STEP;
+    size_t step = rows_of_step(w->pairs);
+    for (size_t first = 0; first < w->n && !pe_is_cancelled(); first += step) {
+        size_t rows = w->n - first < step ? w->n - first : step;
         pe_waves_fill(w->waves, PE_F64, positions, first, rows, 0, 2 * w->pairs, w->truth, 2 * w->pairs);
         for (size_t r = 0; r < w->n_recipes && !pe_is_cancelled(); r++)
             for (size_t i = 0; i < rows; i++)

@@ -68,11 +68,23 @@ static size_t count_all(void)
     return n;
 }
 
-/* Names of all tensors, for a message. */
+/* "step, similarity": the tensors of the metrics computed here. */
+static void join_tensors(const struct pe_analysis *study, char *out, size_t room)
+{
+    uint32_t all = 0;
+    size_t n = 0;
+    for (size_t e = 0; e < study->n_subjects; e++)
+        all |= study->metrics[e];
+    *out = '\0';
+    for (size_t m = 0; m < pe_n_metrics(); m++)
+        for (size_t t = 0; all >> m & 1 && t < count_rows(pe_metric_at(m)->tensors) && n < room; t++)
+            n += (size_t)snprintf(out + n, room - n, "%s%s", n ? ", " : "", pe_metric_at(m)->tensors[t].name);
+}
+
 static enum pe_status unknown_output(const struct pe_analysis *study, size_t i, struct pe_error *err)
 {
     const char *names[64], *name = study->request->outputs[i];
-    char pointer[32];
+    char pointer[32], list[PE_DETAIL_MAX / 2];
     size_t n = 0;
     for (size_t m = 0; m < pe_n_metrics(); m++)
         for (size_t t = 0; t < count_rows(pe_metric_at(m)->tensors) && n < 63; t++)
@@ -80,8 +92,10 @@ static enum pe_status unknown_output(const struct pe_analysis *study, size_t i, 
     names[n] = NULL;
     const char *nearest = pe_nearest(name, names);
     snprintf(pointer, sizeof pointer, "/outputs/%zu", i);
+    join_tensors(study, list, sizeof list);
     if (nearest && strcmp(nearest, name) == 0)
-        return pe_fail(err, pointer, "the metrics computed here have no tensor \"%s\"", name);
+        return pe_fail(err, pointer, "the metrics computed here have no tensor \"%s\"; they have: %s", name,
+                       *list ? list : "none");
     if (nearest)
         return pe_fail(err, pointer, "unknown tensor \"%.64s\"; nearest: \"%s\"", name, nearest);
     return pe_fail(err, pointer, "unknown tensor \"%.64s\"; GET /schemes lists the tensors of each metric", name);

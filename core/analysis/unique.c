@@ -146,26 +146,48 @@ static void put(const struct pe_analysis *study, const struct search *s, struct 
     pe_put_detail(out, study->request->lang, &details[rows->distance ? OF_DISTANCES : OF_ROWS]);
 }
 
+/* Fills s->least; close_search afterwards, also after a failure. */
+static enum pe_status search(struct search *s, const struct pe_rows *rows, struct pe_error *err)
+{
+    *s = (struct search){.rows = rows,
+                         .panels = malloc(rows->dim * COLUMNS * sizeof(double)),
+                         .block = malloc(ROWS * COLUMNS * sizeof(double)),
+                         .least = malloc(rows->n * sizeof(double)),
+                         .beyond = INFINITY};
+    if (!s->panels || !s->block || !s->least)
+        return pe_no_memory(err);
+    for (size_t i = 0; i < rows->n; i++)
+        s->least[i] = INFINITY;
+    compare_all(s);
+    return pe_was_cancelled() ? pe_cancelled(err) : PE_OK;
+}
+
+static void close_search(struct search *s)
+{
+    free(s->panels);
+    free(s->block);
+    free(s->least);
+}
+
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_error *err)
 {
-    const struct pe_rows *rows = &subject->rows;
-    struct search s = {.rows = rows,
-                       .panels = malloc(rows->dim * COLUMNS * sizeof(double)),
-                       .block = malloc(ROWS * COLUMNS * sizeof(double)),
-                       .least = malloc(rows->n * sizeof(double)),
-                       .beyond = INFINITY};
-    enum pe_status status = s.panels && s.block && s.least ? PE_OK : pe_no_memory(err);
-    for (size_t i = 0; !status && i < rows->n; i++)
-        s.least[i] = INFINITY;
+    struct search s;
+    enum pe_status status = search(&s, &subject->rows, err);
     if (!status)
-        compare_all(&s);
-    if (!status && !pe_was_cancelled())
         put(study, &s, out);
-    free(s.panels);
-    free(s.block);
-    free(s.least);
+    close_search(&s);
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
+}
+
+enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_error *err)
+{
+    struct search s;
+    enum pe_status status = search(&s, rows, err);
+    if (!status)
+        *value = rows->n < 2 ? (double)NAN : sqrt(pe_kernels()->least_f64(s.least, rows->n - 1));
+    close_search(&s);
+    return status;
 }
 
 static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)

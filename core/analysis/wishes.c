@@ -6,8 +6,8 @@
 
 extern const struct pe_metric pe_metric_unique, pe_metric_shift;
 
-/* Numbers read at a time. */
-enum { BLOCK = 1 << 15 };
+/* Numbers read at a time; fewer of a plan that takes long for each. */
+enum { BLOCK = 1 << 15, SLOW_BLOCK = 1 << 11 };
 
 /* The position from which other lengths begin: `offset`, or the first of a list that is a run. */
 static int64_t offset_of(const struct pe_subject *subject)
@@ -158,7 +158,7 @@ enum pe_status pe_wish_linear(struct pe_analysis *study, struct pe_subject *subj
     if (subject->family == PE_BIAS)
         status = move_map(subject->plan, &value, err);
     else if (pe_metric_shift.applies(study, subject))
-        status = pe_shift_of(study, subject, 1, &value, err);
+        status = pe_shift_of(subject, 1, &value, err);
     if (largest > 0)
         value /= largest;
     *wish = (struct pe_wish){.value = value, .holds = value < 1e-6};
@@ -181,7 +181,8 @@ static double largest_in(const struct pe_plan *plan, size_t output, uint64_t fir
     double largest = 0;
     size_t some;
     for (uint64_t done = 0; done < n && !pe_is_cancelled(); done += some) {
-        uint64_t most = pe_plan_output(plan, output)->most, room = most && most < BLOCK ? most : BLOCK;
+        uint64_t most = pe_plan_output(plan, output)->most, room = pe_plan_pace(plan) == PE_QUICK ? BLOCK : SLOW_BLOCK;
+        room = most && most < room ? most : room;
         some = (size_t)(n - done < room ? n - done : room);
         pe_fill(plan, output, first + done, some, block);
         largest = largest_of(largest, block, some);

@@ -183,8 +183,10 @@ static enum pe_status check_shape(const struct pe_diagnosis *d, struct pe_error 
 static bool may_misfit(const struct pe_diagnosis *d)
 {
     const struct pe_output *o = pe_plan_output(d->belief.plan, 0);
+    const struct pe_tensor *t = &d->evidence.tensors[0];
     if (d->evidence.is_turned)
-        return o->row_len == pe_evidence_width(&d->evidence) && o->n_rows == pe_evidence_length(&d->evidence);
+        return o->row_len == t->shape[t->rank - 2] &&
+               o->n_rows * o->row_len == d->evidence.n_rows * d->evidence.row_len;
     return d->evidence.kind->id == PE_OF_IDS && pe_belief_given(d, "segments") && o->n_rows == d->evidence.n_rows;
 }
 

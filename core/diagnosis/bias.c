@@ -12,8 +12,8 @@ static size_t axis(const struct pe_diagnosis *d, unsigned from_end)
     const struct pe_tensor *t = &d->evidence.tensors[0];
     return from_end < t->rank ? (size_t)t->shape[t->rank - 1 - from_end] : 1;
 }
-static size_t k_len(const struct pe_diagnosis *d) { return axis(d, 0); }
-static size_t q_len(const struct pe_diagnosis *d) { return axis(d, 1); }
+static size_t k_len(const struct pe_diagnosis *d) { return axis(d, d->evidence.is_turned ? 1 : 0); }
+static size_t q_len(const struct pe_diagnosis *d) { return axis(d, d->evidence.is_turned ? 0 : 1); }
 static size_t num_heads(const struct pe_diagnosis *d) { return axis(d, 2); }
 
 static bool has(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name)

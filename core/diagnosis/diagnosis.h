@@ -159,7 +159,6 @@ struct pe_transforms {
     bool sin_cos_swapped, negated, transposed;
     double scaled;     /* 1: not */
     double mask_value; /* in place of -infinity; NaN: not */
-    bool is_turned;           /* its last two axes, exchanged, are what the belief gives: [dim, n] */
     int64_t zero_row;  /* this row is 0 (the position, for every head); -1: none */
     unsigned n_axes;   /* `axes`: axis i of the ids is axis order[i] of the plan's; 0: not */
     unsigned char order[PE_AXES_MAX];
@@ -319,7 +318,7 @@ struct pe_diagnosis {
     struct pe_sample sample;
     struct pe_measure *measure; /* measure.c: what the numbers tell, computed when it is asked for */
     struct pe_kept of_belief;
-    struct pe_kept best[PE_BEST_MAX]; /* those that fit or are near, sorted, each signature once; the belief (n = 0) may
+    struct pe_kept best[PE_BEST_MAX]; /* sorted, each signature once; the belief (n = 0) may
                                          be among them */
     size_t n_best;
     struct pe_kept nearest;                   /* the smallest max_error of all */

@@ -146,10 +146,10 @@ double pe_edit_real(const struct pe_diagnosis *d, const struct pe_edit *edit, co
 int64_t pe_edit_integer(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, int64_t fallback)
 {
     const struct pe_value *v = pe_edit_value(d, edit, name);
-    return !v                                                                       ? fallback
-           : v->kind == PE_INTEGER                                                  ? v->integer
+    return !v                                                                        ? fallback
+           : v->kind == PE_INTEGER                                                   ? v->integer
            : v->kind == PE_REAL && v->real == floor(v->real) && fabs(v->real) < 1e15 ? (int64_t)v->real
-                                                                                    : fallback;
+                                                                                     : fallback;
 }
 
 bool pe_edit_is_word(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, const char *word)

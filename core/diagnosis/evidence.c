@@ -47,10 +47,7 @@ static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
     return found ? PE_OK : pe_fail(err, "", "there is no tensor to explain; send one of %s", WAYS);
 }
 
-static bool is_whole(const struct pe_evidence *e)
-{
-    return e->kind->id == PE_OF_BUCKETS || e->kind->id == PE_OF_IDS;
-}
+static bool is_whole(const struct pe_evidence *e) { return e->kind->id == PE_OF_BUCKETS || e->kind->id == PE_OF_IDS; }
 
 static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_tensor *tensor, bool *is_text,
                            struct pe_error *err)

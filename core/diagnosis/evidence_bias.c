@@ -19,11 +19,26 @@ static void set_integer(struct pe_diagnosis *d, const char *name, uint64_t x)
     pe_belief_set(d, name, (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)x});
 }
 
+static int64_t given_length(const struct pe_diagnosis *d, const char *name)
+{
+    const struct pe_value *v = pe_belief_given(d, name);
+    return v && v->kind == PE_INTEGER ? v->integer : -1;
+}
+
+/* Does the map have a row for each key, and a column for each query? */
+static bool is_turned(const struct pe_diagnosis *d)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    int64_t rows = (int64_t)t->shape[t->rank - 2], columns = (int64_t)t->shape[t->rank - 1];
+    return rows != columns && given_length(d, "q_len") == columns && given_length(d, "k_len") == rows;
+}
+
 /* Without a sequence, queries and keys end at the same position. */
 static void set_sequence(struct pe_diagnosis *d)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     uint64_t q_len = t->shape[t->rank - 2], k_len = t->shape[t->rank - 1];
+    d->evidence.is_turned = is_turned(d);
     if (pe_belief_has_sequence(d))
         return;
     if (q_len == k_len && !pe_belief_given(d, "q_offset")) {
@@ -141,7 +156,7 @@ static void fill_buckets(const struct pe_model *model, size_t t, uint64_t row, u
 {
     enum { SOME = 256 };
     int32_t buckets[SOME];
-    uint64_t first = row * model->d->evidence.row_len + col0;
+    uint64_t first = row * pe_plan_output(model->plan, t)->row_len + col0;
     for (size_t at = 0; at < n; at += SOME) {
         size_t m = n - at < SOME ? n - at : SOME;
         pe_fill(model->plan, t, first + at, m, buckets);

@@ -15,7 +15,8 @@ static enum pe_status check_scheme(const struct pe_diagnosis *d, struct pe_error
     const struct pe_scheme *scheme = d->belief.inheritance->scheme;
     if (scheme->rotate)
         return PE_OK;
-    return pe_fail(err, "/scheme", "scheme \"%s\" does not rotate, so it explains no %s; schemes of the rotary family "
+    return pe_fail(err, "/scheme",
+                   "scheme \"%s\" does not rotate, so it explains no %s; schemes of the rotary family "
                    "do, as \"rope\"",
                    scheme->info.name, d->evidence.kind->tensors[0]);
 }

@@ -3,11 +3,18 @@
 
 #include <assert.h>
 
-const char *const pe_fault_kind_names[PE_N_FAULT_KINDS] = {
-    [PE_KIND_LAYOUT] = "layout", [PE_KIND_SENSE] = "sense",           [PE_KIND_POSITIONS] = "positions",
-    [PE_KIND_WIDTH] = "width",   [PE_KIND_SIZE] = "size",             [PE_KIND_LADDER] = "ladder",
-    [PE_KIND_AXES] = "axes",     [PE_KIND_ARITHMETIC] = "arithmetic", [PE_KIND_SINUSOID] = "sinusoid",
-    [PE_KIND_BIAS] = "bias",     [PE_KIND_IDS] = "ids",               [PE_KIND_FINDING] = "finding"};
+const char *const pe_fault_kind_names[PE_N_FAULT_KINDS] = {[PE_KIND_LAYOUT] = "layout",
+                                                           [PE_KIND_SENSE] = "sense",
+                                                           [PE_KIND_POSITIONS] = "positions",
+                                                           [PE_KIND_WIDTH] = "width",
+                                                           [PE_KIND_SIZE] = "size",
+                                                           [PE_KIND_LADDER] = "ladder",
+                                                           [PE_KIND_AXES] = "axes",
+                                                           [PE_KIND_ARITHMETIC] = "arithmetic",
+                                                           [PE_KIND_SINUSOID] = "sinusoid",
+                                                           [PE_KIND_BIAS] = "bias",
+                                                           [PE_KIND_IDS] = "ids",
+                                                           [PE_KIND_FINDING] = "finding"};
 
 /* ---- Findings that no hypothesis has ---- */
 

@@ -13,6 +13,5 @@ static bool swap_layout(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 /* Sinusoidal encodings have the first two. */
-const struct pe_fault pe_fault_layout_swapped = {.schemes = "rope|xpos|sinusoidal",
-                                                 .n_alternatives = sizeof layouts / sizeof *layouts,
-                                                 .apply = swap_layout};
+const struct pe_fault pe_fault_layout_swapped = {
+    .schemes = "rope|xpos|sinusoidal", .n_alternatives = sizeof layouts / sizeof *layouts, .apply = swap_layout};

@@ -5,8 +5,8 @@
 #include "core/diagnosis/diagnosis.h"
 
 /* The waves found in rotary or sinusoidal evidence: wave k at row (position number) i is the complex number
- * z = amplitude·e^(i·angle). For tables z = cos + i sin of a column, for rotated tensors out·conj(in) / |in|² of a pair,
- * summed over some heads, for encodings cos + i sin of two columns. Transforms and the direction of the model are
+ * z = amplitude·e^(i·angle). For tables z = cos + i sin of a column, for rotated tensors out·conj(in) / |in|² of a
+ * pair, summed over some heads, for encodings cos + i sin of two columns. Transforms and the direction of the model are
  * undone, so that the expected angle is +position·frequency. */
 struct pe_reading {
     uint64_t key;

@@ -193,9 +193,20 @@ static void change(const struct pe_transforms *t, size_t n, double *out)
         out[i] = out[i] == -HUGE_VAL ? t->mask_value : out[i];
 }
 
+/* A model of another shape has fewer rows, or more, than the evidence. */
+static bool has_row(const struct pe_model *m, size_t t, uint64_t row, uint64_t columns)
+{
+    const struct pe_output *o = pe_plan_output(m->plan, t);
+    if (m->has_shape || m->is_misfit)
+        return m->has_shape;
+    if (m->d->evidence.kind->id == PE_OF_ROTATED)
+        return row < m->plan->seq.k->n;
+    return !m->transforms.transposed && row < o->n_rows && columns <= o->row_len;
+}
+
 void pe_model_fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
 {
-    if (m->is_misfit) { /* unlike any number found */
+    if (!has_row(m, t, row, col0 + n)) { /* unlike any number found */
         for (size_t i = 0; i < n; i++)
             out[i] = (double)INFINITY;
         return;
@@ -276,7 +287,7 @@ static uint64_t hash_columns(uint64_t h, const struct pe_model *m)
 static uint64_t hash_sample(uint64_t h, const struct pe_model *m)
 {
     const struct pe_sample *s = &m->d->sample;
-    for (size_t i = 0; i < s->n_pieces && (!m->columns || i < s->n_first); i++) {
+    for (size_t i = 0; m->has_shape && i < s->n_pieces && (!m->columns || i < s->n_first); i++) {
         const struct pe_piece *p = &s->pieces[i];
         pe_model_fill(m, p->t, p->row, p->col0, p->n, s->expected + p->at);
         for (size_t j = 0; j < p->n; j++)

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define OF_WAVES (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING))
+#define OF_PLACES                                                                                                      \
+    (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(IDS))
 
 /* A fit whose phases agree less with it than this is none. */
 #define SCORE_MIN 0.9
@@ -19,26 +20,56 @@ static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return pe_places_shift(d, edit, i == 0 ? 1 : -1);
 }
 
-const struct pe_fault pe_fault_off_by_one = {.evidence = OF_WAVES, .n_alternatives = 2, .apply = shift_by_one};
+const struct pe_fault pe_fault_off_by_one = {.evidence = OF_PLACES, .n_alternatives = 2, .apply = shift_by_one};
 
-/* A model of the edit so far and its reading. */
+/* A model of the edit so far and its reading. Position ids are themselves what the phases of other evidence tell. */
 struct fit {
     struct pe_model *model;
-    const struct pe_reading *reading;
-    double *place; /* [n]: believed positions */
+    const struct pe_reading *reading; /* NULL: of ids */
+    double *place;                    /* [n]: believed positions */
+    double *found;                    /* [n]: ids */
+    size_t n;
 };
+
+static bool open_ids(const struct pe_diagnosis *d, struct fit *f)
+{
+    f->n = (size_t)d->evidence.row_len;
+    f->place = malloc(2 * f->n * sizeof *f->place);
+    if (!f->place)
+        return false;
+    f->found = f->place + f->n;
+    pe_evidence_read(&d->evidence, 0, 0, 0, f->n, f->found);
+    for (size_t i = 0; i < f->n; i++)
+        f->place[i] = pe_place(d, i);
+    return true;
+}
 
 static bool open_fit(struct pe_diagnosis *d, const struct pe_edit *edit, struct fit *f)
 {
     struct pe_error ignored;
-    *f = (struct fit){NULL, NULL, NULL};
+    *f = (struct fit){.n = 0};
+    if (is_one_axis(d) && d->evidence.kind->id == PE_OF_IDS)
+        return open_ids(d, f);
     if (!is_one_axis(d) || pe_model_new(d, edit, &f->model, &ignored))
         return false;
     f->reading = pe_read_waves(d, f->model);
     f->place = f->reading ? malloc(f->reading->n * sizeof *f->place) : NULL;
-    for (size_t i = 0; f->place && i < f->reading->n; i++)
+    f->n = f->reading ? f->reading->n : 0;
+    for (size_t i = 0; f->place && i < f->n; i++)
         f->place[i] = pe_place(d, i);
     return f->place;
+}
+
+/* By how much row `first` and the n - 1 after it are beyond place[i] (NULL: beyond 0). */
+static struct pe_solved shift_of(const struct fit *f, const double *place, size_t first, size_t n)
+{
+    return f->reading ? pe_measured_shift(f->reading, f->model, place, first, n)
+                      : (struct pe_solved){f->found[first] - (place ? place[first] : 0), 1, 0};
+}
+
+static struct pe_solved stride_of(const struct fit *f)
+{
+    return f->reading ? pe_measured_stride(f->reading, f->model) : (struct pe_solved){f->found[1] - f->found[0], 1, 0};
 }
 
 static void close_fit(struct fit *f)
@@ -59,8 +90,8 @@ static bool fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
     struct fit f;
     struct pe_solved s = {0, -2, 0};
     if (open_fit(d, edit, &f))
-        s = pe_measured_shift(f.reading, f.model, f.place, 0, f.reading->n);
-    if (f.reading && f.reading->n == 1) /* one row: its position */
+        s = shift_of(&f, f.place, 0, f.n);
+    if (f.reading && f.n == 1) /* one row: its position */
         s.x -= f.place ? f.place[0] : 0;
     close_fit(&f);
     double by = tidy(s);
@@ -78,7 +109,7 @@ static bool other_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_offset_other = {
-    .evidence = OF_WAVES, .n_alternatives = 6, .apply = other_offset, .n_fits = 1, .fit_rank = 1};
+    .evidence = OF_PLACES, .n_alternatives = 6, .apply = other_offset, .n_fits = 1, .fit_rank = 1};
 
 /* ---- Rules for all rows ---- */
 
@@ -88,7 +119,7 @@ static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return pe_places_map(d, edit, 0, 0, false);
 }
 
-const struct pe_fault pe_fault_not_rotated = {.evidence = OF_WAVES, .n_alternatives = 1, .apply = not_rotated};
+const struct pe_fault pe_fault_not_rotated = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = not_rotated};
 
 static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -96,7 +127,7 @@ static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit
     return pe_places_map(d, edit, 2, 0, false);
 }
 
-const struct pe_fault pe_fault_rotated_twice = {.evidence = OF_WAVES, .n_alternatives = 1, .apply = rotated_twice};
+const struct pe_fault pe_fault_rotated_twice = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = rotated_twice};
 
 static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -104,21 +135,21 @@ static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return d->belief.n > 1 && pe_places_map(d, edit, 1, 0, true);
 }
 
-const struct pe_fault pe_fault_positions_reversed = {.evidence = OF_WAVES, .n_alternatives = 1, .apply = reverse};
+const struct pe_fault pe_fault_positions_reversed = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = reverse};
 
 /* offset + s·i, s an integer other than 0 and 1; the first place is believed, or fitted with the stride. */
 static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_first, struct pe_edit *edit)
 {
-    struct pe_solved s = pe_measured_stride(f->reading, f->model), first = {0, 1, 0};
+    struct pe_solved s = stride_of(f), first = {0, 1, 0};
     double stride = tidy(s);
     if (s.score < SCORE_MIN || stride != floor(stride) || fabs(stride) < 2)
         return false;
-    for (size_t i = 0; i < f->reading->n; i++)
+    for (size_t i = 0; i < f->n; i++)
         f->place[i] = pe_place(d, 0) + stride * (double)i;
     if (fits_first)
-        first = pe_measured_shift(f->reading, f->model, f->place, 0, f->reading->n);
+        first = shift_of(f, f->place, 0, f->n);
     double shift = fits_first ? tidy(first) : 0;
-    for (size_t i = 0; i < f->reading->n; i++)
+    for (size_t i = 0; i < f->n; i++)
         f->place[i] += shift;
     return first.score >= SCORE_MIN && !(fits_first && shift == 0) && pe_places_list(d, edit, f->place);
 }
@@ -126,13 +157,13 @@ static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_fi
 static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
-    bool done = open_fit(d, edit, &f) && f.reading->n > 1 && set_stride(d, &f, i == 1, edit);
+    bool done = open_fit(d, edit, &f) && f.n > 1 && set_stride(d, &f, i == 1, edit);
     close_fit(&f);
     return done;
 }
 
 const struct pe_fault pe_fault_position_stride = {
-    .evidence = OF_WAVES, .n_alternatives = 2, .apply = stride, .n_fits = 2, .fit_rank = 1};
+    .evidence = OF_PLACES, .n_alternatives = 2, .apply = stride, .n_fits = 2, .fit_rank = 1};
 
 /* All rows where the first one is believed to be. */
 static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
@@ -148,10 +179,10 @@ static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     if (i == 0)
         return first_for_all(d, edit);
     bool opened = open_fit(d, edit, &f);
-    for (size_t j = 0; opened && j < f.reading->n; j++)
+    for (size_t j = 0; opened && j < f.n; j++)
         f.place[j] = 0;
     if (opened)
-        s = pe_measured_shift(f.reading, f.model, f.place, 0, f.reading->n);
+        s = shift_of(&f, f.place, 0, f.n);
     close_fit(&f);
     double p = tidy(s);
     return s.score >= SCORE_MIN && p != 0 && fabs(p) < PE_POSITION_MAX && d->belief.n > 1 &&
@@ -159,7 +190,7 @@ static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_positions_constant = {
-    .evidence = OF_WAVES, .n_alternatives = 2, .apply = constant, .n_fits = 1, .fit_rank = 1};
+    .evidence = OF_PLACES, .n_alternatives = 2, .apply = constant, .n_fits = 1, .fit_rank = 1};
 
 /* ---- Row by row ---- */
 
@@ -168,12 +199,12 @@ enum { TRIED_ROWS = 6 };
 /* The position of every row. A few rows all over are tried first, because most readings make no sense. */
 static bool read_rows(struct pe_diagnosis *d, struct fit *f)
 {
-    size_t n = f->reading->n;
+    size_t n = f->n;
     for (size_t i = 0; i < TRIED_ROWS && i < n; i++)
-        if (pe_measured_shift(f->reading, f->model, NULL, i * (n - 1) / TRIED_ROWS, 1).score < SCORE_MIN)
+        if (shift_of(f, NULL, i * (n - 1) / TRIED_ROWS, 1).score < SCORE_MIN)
             return false;
     for (size_t i = 0; i < n; i++) {
-        struct pe_solved s = pe_measured_shift(f->reading, f->model, NULL, i, 1);
+        struct pe_solved s = shift_of(f, NULL, i, 1);
         f->place[i] = tidy(s);
         if (s.score < SCORE_MIN || fabs(f->place[i]) > PE_POSITION_MAX || (i % 64 == 0 && pe_is_cancelled()))
             return false;
@@ -186,7 +217,7 @@ static bool read_rows(struct pe_diagnosis *d, struct fit *f)
 static size_t runs(const struct pe_diagnosis *d, const struct fit *f, double *lens)
 {
     size_t n = 0;
-    for (size_t i = 0; i < f->reading->n; i++) {
+    for (size_t i = 0; i < f->n; i++) {
         bool begins = f->place[i] == pe_place(d, 0);
         if (begins)
             lens[n++] = 0;
@@ -199,7 +230,7 @@ static size_t runs(const struct pe_diagnosis *d, const struct fit *f, double *le
 
 static bool set_lens(struct pe_diagnosis *d, const struct fit *f, struct pe_edit *edit)
 {
-    double *lens = malloc(f->reading->n * sizeof *lens), first = pe_place(d, 0);
+    double *lens = malloc(f->n * sizeof *lens), first = pe_place(d, 0);
     size_t n = lens ? runs(d, f, lens) : 0;
     if (n > 1) {
         pe_edit_remove_sequence(d, edit);
@@ -221,7 +252,7 @@ static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_position_reset = {
-    .evidence = OF_WAVES, .n_alternatives = 1, .apply = reset, .n_fits = 1, .fit_rank = 1};
+    .evidence = OF_PLACES, .n_alternatives = 1, .apply = reset, .n_fits = 1, .fit_rank = 1};
 
 static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -229,7 +260,7 @@ static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
     return pe_edit_value(d, edit, "lens") && pe_places_run(d, edit, pe_place(d, 0));
 }
 
-const struct pe_fault pe_fault_position_no_reset = {.evidence = OF_WAVES, .n_alternatives = 1, .apply = no_reset};
+const struct pe_fault pe_fault_position_no_reset = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = no_reset};
 
 static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
@@ -241,4 +272,4 @@ static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 }
 
 const struct pe_fault pe_fault_positions_other = {
-    .evidence = OF_WAVES, .n_alternatives = 1, .apply = list_rows, .n_fits = 1, .fit_rank = 1, .fit_cost = 3};
+    .evidence = OF_PLACES, .n_alternatives = 1, .apply = list_rows, .n_fits = 1, .fit_rank = 1, .fit_cost = 3};

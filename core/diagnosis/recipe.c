@@ -18,10 +18,7 @@
 
 static const struct pe_dd half_pi = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
 
-static double radians(const struct pe_wave *w)
-{
-    return dd_mul((struct pe_dd){w->fh, w->fl}, half_pi).hi;
-}
+static double radians(const struct pe_wave *w) { return dd_mul((struct pe_dd){w->fh, w->fl}, half_pi).hi; }
 
 static double position_of(const struct pe_model *m, const struct pe_wave *w, uint64_t i)
 {

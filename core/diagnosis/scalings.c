@@ -8,8 +8,8 @@
 struct scaling {
     bool of_believed_type, is_copy; /* is_copy: the believed object with one field changed */
     const char *type;
-    double factor, length;       /* NaN: not given */
-    const char *member;          /* of a copy */
+    double factor, length; /* NaN: not given */
+    const char *member;    /* of a copy */
     double value;
     bool is_boolean;
     const struct pe_value *whole; /* of a model, with its base */
@@ -83,8 +83,7 @@ static void add_type(const struct pe_diagnosis *d, struct scalings *s, const str
     bool believed = pe_edit_is_word(d, NULL, "scaling.type", type->name);
     for (size_t i = 0; (believed || !type->only_if_believed) && i < n_f; i++)
         for (size_t j = 0; j < n_l; j++)
-            add(s, &(struct scaling){
-                       .of_believed_type = believed, .type = type->name, .factor = f[i], .length = l[j]});
+            add(s, &(struct scaling){.of_believed_type = believed, .type = type->name, .factor = f[i], .length = l[j]});
 }
 
 /* ---- One field of the believed object changed ---- */
@@ -154,10 +153,9 @@ static void add_layer(const struct pe_diagnosis *d, struct scalings *s, const st
 {
     const struct pe_value *scheme = field(layer, "scheme"), *scaling = field(layer, "scaling");
     bool is_rope = scheme && scheme->kind == PE_STRING && pe_same(scheme->string, "rope");
-    if (is_rope && scaling && scaling->kind == PE_OBJECT &&
-        width_of(layer) == pe_edit_real(d, NULL, "rotary_dim", -1))
-        add(s, &(struct scaling){
-                   .whole = scaling, .base = number(field(layer, "base"), 10000), .preset = preset->name});
+    if (is_rope && scaling && scaling->kind == PE_OBJECT && width_of(layer) == pe_edit_real(d, NULL, "rotary_dim", -1))
+        add(s,
+            &(struct scaling){.whole = scaling, .base = number(field(layer, "base"), 10000), .preset = preset->name});
 }
 
 static void add_presets(const struct pe_diagnosis *d, struct scalings *s)

@@ -75,7 +75,7 @@ static void keep(struct pe_diagnosis *d, struct pe_kept *k, const struct pe_mode
     if (d->nearest.score.verdict == PE_NOT_JUDGED || k->score.max_error < d->nearest.score.max_error)
         d->nearest = *k;
     bool is_full = d->n_best == PE_BEST_MAX;
-    if (k->score.verdict > PE_NEAR || (is_full && pe_kept_compare(k, &d->best[PE_BEST_MAX - 1]) >= 0))
+    if (is_full && pe_kept_compare(k, &d->best[PE_BEST_MAX - 1]) >= 0)
         return;
     k->signature = pe_model_signature(model);
     insert(d, k);

@@ -33,9 +33,9 @@ const struct pe_fault pe_fault_odd_other = {.schemes = "sinusoidal", .n_alternat
 static bool set_style(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     static const char *const styles[] = {"axial", "detr", "mae", "timm", "multidim", "vjepa"};
-    static const char *const own[] = {"layout",     "freq_shift", "odd",         "flip_sin_to_cos", "angle_scale",
-                                      "axes_dim",   "axis_order", "normalize",   "interleave_sin_cos",
-                                      "uniform_power", "temperature", NULL};
+    static const char *const own[] = {"layout",      "freq_shift", "odd",       "flip_sin_to_cos",    "angle_scale",
+                                      "axes_dim",    "axis_order", "normalize", "interleave_sin_cos", "uniform_power",
+                                      "temperature", NULL};
     double base = pe_edit_real(d, edit, "base", pe_edit_real(d, edit, "temperature", 10000));
     if (!set_word(d, edit, "style", styles[i]))
         return false;

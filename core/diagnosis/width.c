@@ -33,7 +33,5 @@ static bool set_rotary_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *
     return true;
 }
 
-const struct pe_fault pe_fault_rotary_offset_other = {.schemes = "rope|xpos",
-                                                      .evidence = PE_EVIDENCE_BIT(ROTATED),
-                                                      .n_alternatives = 2,
-                                                      .apply = set_rotary_offset};
+const struct pe_fault pe_fault_rotary_offset_other = {
+    .schemes = "rope|xpos", .evidence = PE_EVIDENCE_BIT(ROTATED), .n_alternatives = 2, .apply = set_rotary_offset};

@@ -30,7 +30,7 @@ static const struct api_page some_page = {
 static const struct api_host host = {.max_body = 1 << 20,
                                      .max_answer = 1 << 26,
                                      .max_work = 1 << 30,
-                                     .max_analysis = 1 << 30,
+                                     .max_analysis = UINT64_C(1) << 40,
                                      .commit = "abc",
                                      .docs = &some_page,
                                      .is_ready = is_ready,

@@ -160,6 +160,24 @@ def test_every_scheme(server, config):
     check(server, config)
 
 
+MORE = [  # rows that end inside a block of any kernel, and distances that the sequence gives in its own way
+    {"scheme": "sinusoidal", "dim": 131, "len": 1101, "offset": 17}, {"scheme": "rope", "head_dim": 66, "len": 705, "base": 100.0},
+    {"scheme": "rope", "head_dim": 128, "len": 259, "layout": "vjepa2"}, {"scheme": "xpos", "head_dim": 32, "len": 517},
+    {"scheme": "learned", "dim": 97, "len": 513, **SEEDED}, {"scheme": "binary", "dim": 33, "len": 1030}, {"scheme": "integer", "dim": 2, "len": 2100},
+    {"scheme": "alibi", "num_heads": 5, "len": 703, "causal": True}, {"scheme": "t5", "num_heads": 3, "len": 601, **SEEDED},
+    {"scheme": "kerple", "num_heads": 3, "len": 300}, {"scheme": "alibi", "num_heads": 2, "q_len": 3, "k_len": 9},
+    {"scheme": "alibi", "num_heads": 2, "q_len": 6, "k_len": 6, "q_offset": 2}, {"scheme": "alibi", "num_heads": 2, "len": 8, "key_mask": [0, 1, 1, 1, 0, 1, 1, 1]},
+    {"scheme": "alibi", "num_heads": 2, "positions": [0, 1, 4, 10]}, {"scheme": "kerple", "num_heads": 2, "positions": [0, 0.5, 2, 2.25]},
+    {"scheme": "alibi", "num_heads": 2, "lens": [3, 4]}, {"scheme": "sinusoidal", "dim": 8, "positions": [0.5, 1.5, 2.5]},
+]
+
+
+@pytest.mark.parametrize("config", MORE, ids=said)
+def test_more_rows(server, config):
+    known = [name for name in METRICS if name not in ("extrapolation", "properties", "difference") and METRICS[name][1](plans.Plan(config))]
+    check(server, config, known)
+
+
 @pytest.mark.parametrize("config,metric,fields", [
     (SINE, "shift", {"k": [1, 5, 7]}), ({**SINE, "dim": 5}, "shift", {"k": [3, 1]}), (ROPE, "shift", {"k": [2]}),
     (ROPE, "wavelengths", {"train_len": 7}), (ROPE, "wavelengths", {"train_len": 100000}),

@@ -88,6 +88,8 @@ REFUSED = [
     ({"configs": [ROPE, {"scheme": "rope", "len": 16385}]}, 413, ("/configs/1/len", "/configs/1", ""), ["16384"]),
     ({**ROPE, "metrics": ["extrapolation"], "eval_len": 65537}, 413, ("/eval_len", ""), ["65537", "65536"]),
     ({"scheme": "rope", "len": 16384, "metrics": ["similarity"], "outputs": ["gram"]}, 413, ("/outputs", "/outputs/0", ""), []),
+    ({"scheme": "rope", "len": 4096, "metrics": ["similarity"], "outputs": ["gram"]}, 413, ("/outputs", "/outputs/0", ""), []),
+    ({"configs": [{**ROPE, "len": 2048}] * 3, "metrics": ["similarity"], "outputs": ["gram"]}, 413, ("/outputs", "/outputs/0", ""), []),
     ({"scheme": "rope", "len": 4, "offset": 2 ** 40}, 422, "/offset", ["2^40"]),
 ]
 

@@ -14,9 +14,9 @@ from test_server_life import Client, get, is_quiet, metric, post, wait_until
 WITHIN = 0.25 if not SANITIZED else 2.0  # 100 ms, and the noise of a machine with other work
 
 
-def post_parts(request, **arrays):
+def post_parts(request, path="/attention", **arrays):
     body, headers = multipart(request=json.dumps(request), **{n: npy(a) for n, a in arrays.items()})
-    return post(body, "/attention", *[f"{name}: {value}" for name, value in headers.items()])
+    return post(body, path, *[f"{name}: {value}" for name, value in headers.items()])
 
 
 def heads(shape):
@@ -49,6 +49,7 @@ HEAVY = {
         {"scheme": "none", "num_heads": 1, "format": "raw", "outputs": ["output"], "slice": [[None, None], [None, None, 128], [None, None, 64]]},
         q=heads((1, 65536, 64)), k=heads((1, 65536, 64)), v=heads((1, 65536, 64))),
     "analysis": lambda: post(json.dumps({"scheme": "sinusoidal", "dim": 1024, "len": 16384, "metrics": ["unique"]}).encode(), "/analyze"),
+    "diagnosis": lambda: post_parts({"scheme": "rope"}, "/diagnose", q=heads((8, 1024, 64)), q_out=heads((8, 1024, 64))[::-1]),
     "picture": ask(scheme="alibi", num_heads=1, len=8192, outputs=["bias"], format="png"),
     "picture of long rows": ask(scheme="floater", len=2500, dim=512, seed=0, format="png"),
     "numbers of a long text": lambda: post(b'{"scheme":"rope","head_dim":2,"positions":[' + b"0.125," * 20_000_000 + b"0]}"),

@@ -9,7 +9,7 @@ import test_fairness
 from conftest import SANITIZED
 from token_files import bearer, token_server
 
-LINES = ["few few-token-0123456 read requests=5/h", "quick quick-token-0123456 read requests=20/s", "busy busy-token-0123456 read work=0.2/m", "long long-token-0123456 read streams=2", "free free-token-0123456 read", "other other-token-0123456 read"]
+LINES = ["few few-token-0123456 read requests=5/h", "quick quick-token-0123456 read requests=20/s", "busy busy-token-0123456 read work=0.2/m", "long long-token-0123456 read streams=2", "study study-token-0123456 read work=0.2/m", "free free-token-0123456 read", "other other-token-0123456 read"]
 ASKED = "/encode?scheme=rope&len=2"
 LONG = "/encode?scheme=sinusoidal&len=4000000&dim=512&format=raw"
 
@@ -65,6 +65,15 @@ def test_work(server):
     assert "seconds of computing a minute" in statuses[-1].json()["detail"] and "work=" in statuses[-1].json()["detail"] and int(statuses[-1].headers["Retry-After"]) >= 1
     assert server.post("/encode", body, {**token_of("free"), "Content-Type": "application/json"}).status == 200
     assert metric(server, 'posenc_token_compute_seconds_total{token="busy"}') > 0.05
+
+
+def test_work_of_analyses(server):
+    """The time of an analysis, which is over before its answer begins, counts like any other."""
+    statuses = []
+    while not statuses or (statuses[-1] == 200 and len(statuses) < 200):
+        statuses.append(server.post("/analyze", {"scheme": "sinusoidal", "dim": 256, "len": 8000 + len(statuses), "metrics": ["bounds"]}, token_of("study")).status)
+    assert statuses[0] == 200 and statuses[-1] == 429
+    assert metric(server, 'posenc_token_compute_seconds_total{token="study"}') > 0.05
 
 
 def test_streams(server):
