@@ -1,6 +1,7 @@
 /* The answer of a diagnosis: the best hypotheses in order, what they change, and what was ruled out. */
 #include "core/diagnosis/answer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,14 @@ static size_t count_shown(const struct pe_answer *a)
     return n;
 }
 
+static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a, const struct pe_kept *kept,
+                                    struct pe_error *err)
+{
+    enum pe_status status = candidate_init(d, &a->candidates[a->n], kept, err);
+    a->n++;
+    return status;
+}
+
 static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
 {
     enum pe_status status = PE_OK;
@@ -67,10 +76,8 @@ static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, 
     if (d->belief.is_given)
         status = candidate_init(d, &a->belief, &belief, err);
     for (size_t i = 0; !status && i < d->n_best; i++)
-        if (is_worth_it(a, &d->best[i])) {
-            status = candidate_init(d, &a->candidates[a->n], &d->best[i], err);
-            a->n++;
-        }
+        if (is_worth_it(a, &d->best[i]))
+            status = add_candidate(d, a, &d->best[i], err);
     qsort(a->candidates, a->n, sizeof a->candidates[0], compare_candidates);
     a->n_shown = count_shown(a);
     return status;
@@ -90,6 +97,20 @@ static void put_index(struct pe_node *node, const struct pe_tensor *tensor, uint
     pe_put_integers(node, "index", index, tensor->rank);
 }
 
+/* The double with the shortest text that reads back as this number of the dtype, as tensors are printed. */
+static double shortest(enum pe_dtype dtype, double x)
+{
+    enum { DIGITS_MAX = 9 };
+    char text[32];
+    for (int digits = 1; digits <= DIGITS_MAX && dtype != PE_F64 && isfinite(x); digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        double y = strtod(text, NULL);
+        if (pe_round_to(dtype, y) == x)
+            return y;
+    }
+    return x;
+}
+
 static void put_first_bad(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node)
 {
     if (!bad->is_any) {
@@ -99,14 +120,24 @@ static void put_first_bad(const struct pe_diagnosis *d, const struct pe_misfit *
     struct pe_node *first = pe_put_object(node, "first_bad");
     pe_put_string(first, "output", d->evidence.kind->tensors[bad->t]);
     put_index(first, &d->evidence.tensors[bad->t], bad->row, bad->col);
-    pe_put_real(first, "found", bad->found);
-    pe_put_real(first, "expected", bad->expected);
+    enum pe_dtype dtype = d->evidence.dtype;
+    pe_put_real(first, "found", shortest(dtype, bad->found));
+    pe_put_real(first, "expected", shortest(dtype, bad->expected));
+}
+
+/* Where infinities differ, or the belief has another shape, no number tells how much. */
+static void put_figure(struct pe_node *node, const char *name, double x)
+{
+    if (isfinite(x))
+        pe_put_real(node, name, x);
+    else
+        pe_put_null(node, name);
 }
 
 static void put_comparison(const struct pe_diagnosis *d, const struct pe_comparison *all, struct pe_node *node)
 {
-    pe_put_real(node, "max_error", all->max_error);
-    pe_put_real(node, "max_ulp", all->max_ulp);
+    put_figure(node, "max_error", all->max_error);
+    put_figure(node, "max_ulp", all->max_ulp);
     pe_put_real(node, "equal", all->n ? (double)all->n_equal / (double)all->n : 1);
     put_first_bad(d, &all->first_bad, node);
 }
@@ -214,7 +245,7 @@ static void put_ruled_out(const struct pe_diagnosis *d, const struct pe_answer *
         struct pe_node *node = pe_put_object(list, NULL);
         pe_put_string(node, "kind", pe_fault_kind_names[kind]);
         pe_put_string(node, "code", pe_fault_at(best->h.fault[0])->code);
-        pe_put_real(node, "max_error", best->score.max_error);
+        put_figure(node, "max_error", best->score.max_error);
     }
 }
 

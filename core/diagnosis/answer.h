@@ -12,13 +12,13 @@ struct pe_misfit {
     bool is_any;
     size_t t; /* tensor */
     uint64_t row, col;
-    double found, expected;
+    double found, expected; /* rounded to the dtype */
 };
 
 /* A model against all numbers of the evidence. */
 struct pe_comparison {
     enum pe_verdict verdict;
-    double max_error, max_ulp;
+    double max_error, max_ulp; /* from the predicted numbers rounded to the dtype */
     uint64_t n, n_equal;
     struct pe_misfit first_bad;
     bool is_beyond; /* errors that a rounding alone would not have; the first of them is at this row */

@@ -85,12 +85,38 @@ static struct slopes *slopes_new(struct pe_diagnosis *d, const struct pe_edit *e
     return NULL;
 }
 
+static bool are_near(const double *a, const double *b, size_t n, double tolerance)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fabs(a[i] - b[i]) > tolerance * fabs(a[i]))
+            return false;
+    return true;
+}
+
+/* A measured list near a known one is that one: the search has it already. */
+static bool is_known(struct pe_diagnosis *d, struct slopes *s)
+{
+    double u = pe_evidence_noise(&d->evidence), *measured = malloc(s->n_heads * sizeof *measured);
+    bool known = !measured;
+    for (size_t i = 0; measured && i < s->n_heads; i++)
+        measured[i] = s->wrong[i];
+    for (size_t a = 0; !known && a < FITTED; a++) {
+        set_wrong_slopes(s, a);
+        known = are_near(measured, s->wrong, s->n_heads, 8 * u);
+    }
+    known = known || are_near(measured, s->right, s->n_heads, 8 * u);
+    for (size_t i = 0; measured && i < s->n_heads; i++)
+        s->wrong[i] = measured[i];
+    free(measured);
+    return known;
+}
+
 /* In the form asymmetric each side has its own list. */
 static bool set_fitted_slopes(struct pe_diagnosis *d, struct slopes *s, struct pe_edit *edit)
 {
     bool two_sides = pe_edit_is_word(d, edit, "form", "asymmetric");
     bool fits = pe_slopes_fit(d, edit, two_sides ? "slopes_left" : "slopes", s->n_heads, s->wrong) &&
-                (!two_sides || pe_slopes_fit(d, edit, "slopes_right", s->n_heads, s->right));
+                (two_sides ? pe_slopes_fit(d, edit, "slopes_right", s->n_heads, s->right) : !is_known(d, s));
     if (fits)
         pe_edit_set_reals(edit, two_sides ? "slopes_left" : "slopes", s->wrong, s->n_heads);
     if (fits && two_sides)

@@ -20,10 +20,10 @@ static bool row_new(struct row *row, size_t n)
     return row->found;
 }
 
-static void set_first_bad(struct pe_misfit *bad, const struct row *row, size_t t, uint64_t i, size_t c)
+static void set_first_bad(struct pe_misfit *bad, const struct row *row, size_t t, uint64_t i, size_t c, double rounded)
 {
     if (!bad->is_any)
-        *bad = (struct pe_misfit){true, t, i, c, row->found[c], row->expected[c]};
+        *bad = (struct pe_misfit){true, t, i, c, row->found[c], rounded};
 }
 
 /* More than the rounding of products and sums explains. In f64, angles cost a few units of their size too. */
@@ -35,10 +35,11 @@ static bool is_beyond(const struct pe_judge *j, double error, double phase)
 static void add_unequal(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, size_t t,
                         uint64_t i, size_t c)
 {
-    double found = row->found[c], expected = row->expected[c];
-    out->max_ulp = fmax(out->max_ulp, pe_steps_between(j->dtype, found, pe_round_to(j->dtype, expected)));
+    double found = row->found[c], expected = row->expected[c], rounded = pe_round_to(j->dtype, expected);
+    out->max_ulp = fmax(out->max_ulp, pe_steps_between(j->dtype, found, rounded));
+    out->max_error = fmax(out->max_error, fabs(found - rounded));
     if (!pe_is_exact(j, found, expected))
-        set_first_bad(&out->first_bad, row, t, i, c);
+        set_first_bad(&out->first_bad, row, t, i, c, rounded);
     if (!out->is_beyond && is_beyond(j, fabs(found - expected), row->phase[c])) {
         out->is_beyond = true;
         out->beyond_row = i;
@@ -82,7 +83,8 @@ static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, co
             add_row(out, j, row, t, i);
         }
     out->verdict = pe_tally_verdict(&tally);
-    out->max_error = tally.has_infinity_elsewhere ? (double)INFINITY : tally.max_error;
+    if (tally.has_infinity_elsewhere)
+        out->max_error = (double)INFINITY;
     return PE_OK;
 }
 

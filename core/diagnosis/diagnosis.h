@@ -258,6 +258,8 @@ struct pe_fault {
     size_t n_fits;
     unsigned fit_rank; /* 0 frequencies, 1 positions, 2 sizes */
     unsigned fit_cost; /* of a fitted alternative: 3 for a list of free numbers, 0 means 1 */
+    /* Faults of one kind are not combined, unless one of them counts as another kind then; 0: as its own. */
+    enum pe_fault_kind combines_as;
 };
 
 /* The table, in the order of list.h (pe_n_faults rows). */

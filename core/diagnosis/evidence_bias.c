@@ -5,13 +5,13 @@
 
 static const struct pe_evidence_kind index_kind;
 
-/* Accepts axes of 1 in front: frameworks answer [1, heads, queries, keys]. */
-static bool has_axes(const struct pe_tensor *t, unsigned n)
+/* Has the scheme an output of this name? */
+static bool has_output(const struct pe_diagnosis *d, const char *name)
 {
-    bool fits = t->rank >= n;
-    for (unsigned a = 0; fits && a < t->rank - n; a++)
-        fits = t->shape[a] == 1;
-    return fits;
+    for (const struct pe_output_row *row = d->belief.inheritance->scheme->info.outputs; row->name; row++)
+        if (pe_same(row->name, name))
+            return true;
+    return false;
 }
 
 static void set_integer(struct pe_diagnosis *d, const char *name, uint64_t x)
@@ -67,11 +67,15 @@ static bool looks_causal(const struct pe_diagnosis *d)
     return causal;
 }
 
+#define HAVE_BIAS "alibi, t5, kerple, sandwich and fire have one"
+
 static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
-    if (!has_axes(t, 3))
+    if (t->rank != 3)
         return pe_fail(err, "/bias", "bias has %u dimensions; allowed: [heads, queries, keys]", t->rank);
+    if (!has_output(d, "bias"))
+        return pe_fail(err, "/bias", "%s has no bias; %s", d->belief.inheritance->scheme->info.name, HAVE_BIAS);
     enum pe_status status = pe_belief_fix(d, "num_heads", t->shape[t->rank - 3], "bias", err);
     if (status)
         return status;
@@ -82,22 +86,17 @@ static enum pe_status read_bias(struct pe_diagnosis *d, struct pe_error *err)
 }
 
 /* Other schemes than T5 call the rows of their tables `index`. */
-static bool has_buckets(const struct pe_scheme_info *scheme)
-{
-    for (const struct pe_output_row *row = scheme->outputs; row->name; row++)
-        if (pe_same(row->name, "buckets"))
-            return true;
-    return false;
-}
-
 static enum pe_status read_buckets(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
-    if (!has_axes(t, 2))
+    if (t->rank != 2)
         return pe_fail(err, "/buckets", "buckets has %u dimensions; allowed: [queries, keys]", t->rank);
-    set_sequence(d);
-    if (!has_buckets(&d->belief.inheritance->scheme->info))
+    if (!has_output(d, "buckets"))
         d->evidence.kind = &index_kind;
+    if (!has_output(d, d->evidence.kind->outputs[0]))
+        return pe_fail(err, "/buckets", "%s has no buckets; t5 has, shaw and deberta have an index",
+                       d->belief.inheritance->scheme->info.name);
+    set_sequence(d);
     return PE_OK;
 }
 

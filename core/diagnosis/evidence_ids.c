@@ -6,22 +6,25 @@ static void set_word(struct pe_diagnosis *d, const char *name, const char *word)
     pe_belief_set(d, name, (struct pe_value){.kind = PE_STRING, .string = word});
 }
 
-/* Text stands at the same id on all axes, so a run of one axis is spread; the channels decide over how many. */
+/* Text stands at the same id on all axes, so a run of one axis is spread; the channels decide that. */
 static void spread(struct pe_diagnosis *d, uint64_t n_axes)
 {
     bool has_own = pe_belief_given(d, "segments") || pe_belief_given(d, "grid") || pe_belief_given(d, "channels") ||
                    pe_belief_given(d, "axes_dim");
     if (!has_own && n_axes > 1)
-        set_word(d, "channels", n_axes == 3 ? "mrope" : "pixtral");
+        set_word(d, "channels", "mrope");
 }
 
 static enum pe_status read_ids(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
     uint64_t n_axes = t->rank == 2 ? t->shape[0] : 1;
-    if (t->rank < 1 || t->rank > 2 || n_axes > 3)
-        return pe_fail(err, "/position_ids", "position_ids has %u dimensions%s; allowed: [n], [2, n] or [3, n]",
-                       t->rank, n_axes > 3 ? " and more than 3 axes" : "");
+    const char *scheme = d->belief.inheritance->scheme->info.name;
+    if (t->rank < 1 || t->rank > 2 || (t->rank == 2 && n_axes != 3))
+        return pe_fail(err, "/position_ids", "position_ids has %u dimensions%s; allowed: [n], or [3, n]", t->rank,
+                       t->rank == 2 ? " and not 3 rows" : "");
+    if (!pe_is_among("rope|xpos", scheme))
+        return pe_fail(err, "/position_ids", "%s has no position ids; rope has", scheme);
     if (!pe_belief_has_sequence(d))
         pe_belief_set(d, "len", (struct pe_value){.kind = PE_INTEGER, .integer = (int64_t)t->shape[t->rank - 1]});
     spread(d, n_axes);

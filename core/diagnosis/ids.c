@@ -72,18 +72,16 @@ const struct pe_fault pe_fault_merge_size_other = {.evidence = OF_IDS, .n_altern
 
 /* ---- Rows ---- */
 
-static const unsigned char orders_of_2[][PE_AXES_MAX] = {{1, 0}};
-static const unsigned char orders_of_3[][PE_AXES_MAX] = {{0, 2, 1}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}};
+static const unsigned char orders[][PE_AXES_MAX] = {{0, 2, 1}, {2, 1, 0}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}};
 
 static bool ids_axes_swapped(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
 {
-    const struct pe_tensor *t = &d->evidence.tensors[0];
-    unsigned n = t->rank == 2 ? (unsigned)t->shape[0] : 1;
-    if ((n != 2 || alternative > 0) && n != 3)
-        return false;
-    edit->transforms.n_axes = n;
-    memcpy(edit->transforms.order, n == 2 ? orders_of_2[0] : orders_of_3[alternative], PE_AXES_MAX);
-    return true;
+    edit->transforms.n_axes = 3;
+    memcpy(edit->transforms.order, orders[alternative], PE_AXES_MAX);
+    return d->evidence.n_rows == 3;
 }
-const struct pe_fault pe_fault_ids_axes_swapped = {
-    .evidence = OF_IDS, .n_alternatives = sizeof orders_of_3 / sizeof *orders_of_3, .apply = ids_axes_swapped};
+/* Rows are exchanged in the finished ids, whatever rules gave them. */
+const struct pe_fault pe_fault_ids_axes_swapped = {.evidence = OF_IDS,
+                                                   .n_alternatives = sizeof orders / sizeof *orders,
+                                                   .apply = ids_axes_swapped,
+                                                   .combines_as = PE_KIND_AXES};

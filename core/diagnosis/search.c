@@ -147,7 +147,7 @@ static void note(struct search *s, const struct pe_hypothesis *h, const struct p
     size_t count = fault->count ? fault->count(s->d) : fault->n_alternatives;
     struct single *one = &s->singles[s->n_singles];
     *one = (struct single){.fault = h->fault[0], .choice = h->choice[0]};
-    one->kind = (unsigned char)pe_fault_kind_of(h->fault[0]);
+    one->kind = (unsigned char)(fault->combines_as ? fault->combines_as : pe_fault_kind_of(h->fault[0]));
     one->is_fit = fault->n_fits && h->choice[0] + fault->n_fits >= count;
     one->is_list = one->is_fit && fault->fit_cost > 1;
     if (one->kind == PE_KIND_LADDER && !one->is_fit && s->ladders && model && pe_wave_count(model) == s->n_waves) {
@@ -160,7 +160,8 @@ static void note(struct search *s, const struct pe_hypothesis *h, const struct p
     s->n_singles++;
 }
 
-/* Fits are noted even where they give nothing: under other faults they may. */
+/* Fits are noted even where they give nothing: under other faults they may. So is everything where the belief has not
+ * the shape of the evidence: one fault may give the shape, and another one the numbers. */
 static void try_single(struct search *s, size_t fault, size_t choice, bool is_fit)
 {
     struct pe_hypothesis h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}};
@@ -170,7 +171,7 @@ static void try_single(struct search *s, size_t fault, size_t choice, bool is_fi
     open_trial(s, &h, &t);
     if (t.model)
         judge(s, &h, t.model);
-    if (t.model || is_fit)
+    if (t.model || is_fit || s->d->belief.is_misfit)
         note(s, &h, t.model);
     close_trial(&t);
 }

@@ -156,7 +156,7 @@ static bool set_mask_value(struct pe_diagnosis *d, size_t i, struct pe_edit *edi
         return false;
     edit->transforms.mask_value = mask_of(d, m);
     pe_model_free(m);
-    if (isfinite(edit->transforms.mask_value))
+    if (edit->transforms.mask_value <= -100)
         return true;
     edit->transforms.mask_value = NAN;
     return false;
