@@ -76,14 +76,14 @@ struct pe_evidence {
     const struct pe_evidence_kind *kind;
     struct pe_tensor tensors[PE_EVIDENCE_TENSORS_MAX]; /* as sent; their data is borrowed from the request */
     size_t n_tensors;
-    uint64_t n_rows, row_len; /* of each tensor; a row is the last axis */
-    struct pe_tensor input;   /* PE_OF_ROTATED: q, of the same shape */
+    uint64_t n_rows, row_len;                             /* of each tensor; a row is the last axis */
+    struct pe_tensor input;                               /* PE_OF_ROTATED: q, of the same shape */
     bool is_text[PE_EVIDENCE_TENSORS_MAX], input_is_text; /* from JSON text: each number counts as rounded to f32 */
-    enum pe_dtype dtype;      /* of the numbers compared; integers of buckets and ids: i64 */
-    enum pe_dtype narrow;     /* bf16 or f16 if every number of a wider dtype is one; else PE_DTYPE_NONE */
-    double largest;           /* the largest finite magnitude, called S */
-    bool is_turned;           /* its last two axes, exchanged, are what the belief gives: [dim, n] */
-    int64_t zero_row;         /* the first position whose row is 0, -1: none (encoding, cos and sin) */
+    enum pe_dtype dtype;  /* of the numbers compared; integers of buckets and ids: i64 */
+    enum pe_dtype narrow; /* bf16 or f16 if every number of a wider dtype is one; else PE_DTYPE_NONE */
+    double largest;       /* the largest finite magnitude, called S */
+    bool is_turned;       /* its last two axes, exchanged, are what the belief gives: [dim, n] */
+    int64_t zero_row;     /* the first position whose row is 0, -1: none (encoding, cos and sin) */
     bool has_infinity;
 };
 
@@ -119,7 +119,7 @@ struct pe_sample {
 
 /* The belief as fields of a request, flat (a model's name is replaced by its fields). */
 struct pe_belief {
-    bool is_given; /* the request states more than the tensors and where they stand */
+    bool is_given;                        /* the request states more than the tensors and where they stand */
     struct pe_field asked[PE_FIELDS_MAX]; /* as given, without the tensors; then the sizes that tensors fix */
     size_t n_asked;
     struct pe_inheritance *inheritance;    /* the same merged with the model it names */
@@ -128,7 +128,7 @@ struct pe_belief {
     struct pe_plan *plan;   /* as given: owns what the resolved fields point to */
     struct pe_model *model; /* of no edit */
     uint64_t n;             /* positions (of keys) */
-    bool is_misfit; /* its plan has not the shape of the evidence: it explains nothing as it is */
+    bool is_misfit;         /* its plan has not the shape of the evidence: it explains nothing as it is */
 };
 
 /* A size that a tensor fixes: sets the field where the belief does not give it; else both must agree (422 naming both).
@@ -204,10 +204,10 @@ struct pe_model {
     const struct pe_diagnosis *d;
     struct pe_plan *plan; /* PE_ENCODE, f64, the outputs of the kind of evidence */
     struct pe_transforms transforms;
-    void *state;              /* of the kind of evidence, freed with free() */
-    struct pe_wave *columns;  /* the waves of output 0, if it has waves; else NULL. Owned. */
+    void *state;             /* of the kind of evidence, freed with free() */
+    struct pe_wave *columns; /* the waves of output 0, if it has waves; else NULL. Owned. */
     size_t n_columns;
-    double *kept;             /* pe_model_keep: [n, n_columns] */
+    double *kept;   /* pe_model_keep: [n, n_columns] */
     bool has_shape; /* of the evidence; a model of other positions has another number of rows, and is no hypothesis */
     bool is_misfit; /* the belief, where it has not the shape: its numbers are infinities */
 };

@@ -49,8 +49,9 @@ static size_t count_waves(const struct pe_model *m)
 static size_t partner_of(const struct pe_model *m, size_t cosine)
 {
     const struct pe_wave *w = &m->columns[cosine];
-    size_t half = m->n_columns / 2, near[] = {cosine ^ 1, cosine >= half ? cosine - half : cosine + half,
-                                              cosine >= (m->n_columns + 1) / 2 ? cosine - (m->n_columns + 1) / 2 : cosine};
+    size_t half = m->n_columns / 2,
+           near[] = {cosine ^ 1, cosine >= half ? cosine - half : cosine + half,
+                     cosine >= (m->n_columns + 1) / 2 ? cosine - (m->n_columns + 1) / 2 : cosine};
     for (size_t i = 0; i < 3; i++)
         if (near[i] < m->n_columns && m->columns[near[i]].quarter == 0 && m->columns[near[i]].fh == w->fh &&
             m->columns[near[i]].axis == w->axis)
@@ -316,9 +317,10 @@ static uint64_t key_of(const struct pe_model *m)
     memset(&rot, 0, sizeof rot);
     if (m->plan->scheme->rotate)
         m->plan->scheme->rotate(m->plan, &rot, NULL);
-    double parts[] = {(double)rot.offset, (double)rot.n_pairs, rot.to_half, rot.is_tiled, (double)rot.n_blocks,
-                      m->transforms.sin_cos_swapped, m->transforms.negated, m->transforms.scaled,
-                      (double)rot.blocks[0].step, (double)rot.blocks[0].partner};
+    double parts[] = {
+        (double)rot.offset,         (double)rot.n_pairs,           rot.to_half,           rot.is_tiled,
+        (double)rot.n_blocks,       m->transforms.sin_cos_swapped, m->transforms.negated, m->transforms.scaled,
+        (double)rot.blocks[0].step, (double)rot.blocks[0].partner};
     const struct pe_value *config = pe_plan_config(m->plan);
     for (size_t i = 0; i < sizeof parts; i++)
         h = (h ^ ((const unsigned char *)parts)[i]) * 0x100000001b3U;

@@ -213,6 +213,7 @@ def burst_answer(answer, want):
 ACTORS = [
     ("small", 60, of(*values.SMALL)), ("conditional", 6, conditional), ("stream", 3, stream), ("map", 2, whole_map),
     ("rotate", 12, of(values.ask_rotate)), ("upload", 1, of(values.ask_upload)), ("weights", 4, weights),
-    ("attention", 5, of(values.ask_attention)), ("analysis", 3, of(values.ask_analysis)), ("picture", 4, of(values.ask_picture)), ("oip", 6, of(values.ask_oip)),
+    ("attention", 5, of(values.ask_attention)), ("analysis", 3, of(values.ask_analysis)),
+    ("diagnosis", 1, of(values.ask_diagnosis)), ("picture", 4, of(values.ask_picture)), ("oip", 6, of(values.ask_oip)),
     ("refusal", 8, refusal),
 ]

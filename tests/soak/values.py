@@ -73,6 +73,22 @@ def ask_analysis(rng):
     return posted(fields, {f"decay.{i}": decay(n, dim) for i, dim in enumerate(dims)}, 1e-10, "/analyze")
 
 
+def ask_diagnosis(rng):
+    """q rotated by another layout or another offset than believed: the code of the difference."""
+    dim, n, offset = 2 * rng.randint(2, 32), rng.randint(2, 100), rng.randint(1, 1000)
+    q = np.random.default_rng(rng.getrandbits(32)).standard_normal((n, dim)).astype("f4")
+    a, (first, second) = angles(offset + np.arange(n), dim), np.split(q.astype("f8"), 2, axis=1)
+    turned = np.hstack([first * np.cos(a) - second * np.sin(a), second * np.cos(a) + first * np.sin(a)]).astype("f4")
+    belief, code = rng.choice([({"layout": "interleaved", "offset": offset}, "layout_swapped"), ({"layout": "half", "offset": offset - 1}, "off_by_one"),
+                               ({"layout": "half", "offset": offset}, "as_believed")])
+    body, headers = multipart(request=json.dumps({"scheme": "rope", **belief}), q=npy(q), q_out=npy(turned))
+
+    def check(answer):
+        found = json.loads(answer.body)
+        assert found["explained"] and [finding["code"] for finding in found["findings"]][:1] == [code], (belief, found["findings"])
+    return Ask("POST", "/diagnose", check, body, headers)
+
+
 # ---- Tables ----------------------------------------------------------------------------------------------------------------
 
 
