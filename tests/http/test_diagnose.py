@@ -514,7 +514,7 @@ def test_figures_of_a_table(server, steps, verdict):
     else:
         bad = found["first_bad"]
         assert (bad["output"], bad["index"]) == ("cos", [3, 7])
-        assert bad["found"] == float(sent["cos"][3, 7]) and bad["expected"] == float(right["cos"][3, 7])
+        assert (np.float32(bad["found"]), np.float32(bad["expected"])) == (sent["cos"][3, 7], right["cos"][3, 7])
     first = answer["candidates"][0]
     assert first["verdict"] == verdict and (first["codes"] == [] or verdict == "near")
 

@@ -321,6 +321,8 @@ def fitted(right, wrong):
            ("base_other", replace(right, base=wrong.base))]
     if not right.channels and right.n == wrong.n:
         out += of_run(right, wrong.at * wrong.direction * right.direction)
+        if right.scaling.get("type") == "linear" and not wrong.scaling:  # a larger step undoes the factor
+            out += of_run(right, wrong.at * wrong.direction * right.direction * right.scaling["factor"])
     return out
 
 
