@@ -11,6 +11,7 @@ static bool is_scheme(const struct pe_subject *subject, const char *name)
 
 /* ---- Which columns belong together ---- */
 
+/* The padding of an odd width. */
 static bool is_zero(const struct pe_wave *w) { return w->fh == 0 && w->quarter % 2 == 0; }
 
 static bool is_pair(const struct pe_wave *a, const struct pe_wave *b)
@@ -24,6 +25,17 @@ static size_t next_column(const struct pe_addition *a, size_t c, int quarter)
     while (c < a->dim && (is_zero(&a->columns[c]) || a->columns[c].quarter % 2 != quarter))
         c++;
     return c;
+}
+
+/* [cos | sin] of all pairs; those that do not turn are pairs too. */
+static bool pair_halves(struct pe_addition *a)
+{
+    size_t half = a->dim / 2;
+    for (size_t c = 0; c < half; c++) {
+        a->partner[c] = half + c;
+        a->partner[half + c] = c;
+    }
+    return true;
 }
 
 /* The i-th sine with the i-th cosine, in whatever order the layout has them. */
@@ -45,14 +57,11 @@ static bool read_columns(struct pe_addition *a, const struct pe_subject *subject
 {
     struct pe_rotation rotation;
     const struct pe_scheme *scheme = subject->plan->scheme;
-    if (subject->family == PE_ROTARY)
+    if (subject->family == PE_ROTARY) {
         scheme->rotate(subject->plan, &rotation, a->columns);
-    else if (!is_scheme(subject, "sinusoidal") || !scheme->columns(subject->plan, 0, a->columns))
-        return false;
-    for (size_t c = 0; c < a->dim; c++)
-        if (a->columns[c].quarter == PE_LINEAR)
-            return false;
-    return find_partners(a);
+        return pair_halves(a);
+    }
+    return is_scheme(subject, "sinusoidal") && scheme->columns(subject->plan, 0, a->columns) && find_partners(a);
 }
 
 /* ---- The matrix ---- */

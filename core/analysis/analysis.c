@@ -5,25 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define METRIC(name) extern const struct pe_metric pe_metric_##name;
-#include "core/analysis/list.h"
-#undef METRIC
-
-static const struct pe_metric *const metrics[] = {
-#define METRIC(name) &pe_metric_##name,
-#include "core/analysis/list.h"
-#undef METRIC
-};
-
-enum { N_METRICS = sizeof metrics / sizeof metrics[0] };
-_Static_assert(N_METRICS <= 32, "a set of metrics is one word of bits");
-
-size_t pe_n_metrics(void) { return N_METRICS; }
-
-const struct pe_metric *pe_metric_get(size_t m) { return metrics[m]; }
-
-const struct pe_metric_info *pe_metric_at(size_t m) { return &metrics[m]->info; }
-
 static bool has(const struct pe_analysis *study, size_t entry, size_t m) { return study->metrics[entry] >> m & 1; }
 
 /* ---- Limits ---- */
@@ -38,11 +19,11 @@ static void add_costs(const struct pe_analysis *study, size_t entry, struct pe_m
 {
     const struct pe_subject *subject = &study->subjects[entry];
     double scratch = 0;
-    for (size_t m = 0; m < N_METRICS; m++) {
+    for (size_t m = 0; m < pe_n_metrics(); m++) {
         struct pe_metric_cost cost = {0, 0};
         if (!has(study, entry, m))
             continue;
-        metrics[m]->cost(study, subject, &cost);
+        pe_metric_get(m)->cost(study, subject, &cost);
         all->work += cost.work;
         scratch = fmax(scratch, cost.bytes);
     }
@@ -145,19 +126,19 @@ static enum pe_status put_nothing(const struct pe_analysis *study, struct pe_nod
 static enum pe_status compute_metric(struct pe_analysis *study, size_t entry, size_t m, struct pe_node *result,
                                      struct pe_error *err)
 {
-    if (metrics[m]->needs_rows && study->subjects[entry].rows.n == 0)
-        return put_nothing(study, pe_put_object(result, metrics[m]->info.name));
-    report(study, metrics[m]->info.name);
-    enum pe_status status =
-        metrics[m]->compute(study, &study->subjects[entry], pe_put_object(result, metrics[m]->info.name), err);
+    if (pe_metric_get(m)->needs_rows && study->subjects[entry].rows.n == 0)
+        return put_nothing(study, pe_put_object(result, pe_metric_get(m)->info.name));
+    report(study, pe_metric_get(m)->info.name);
+    enum pe_status status = pe_metric_get(m)->compute(study, &study->subjects[entry],
+                                                      pe_put_object(result, pe_metric_get(m)->info.name), err);
     report(study, NULL);
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
 }
 
 static bool needs_rows(const struct pe_analysis *study, size_t entry)
 {
-    for (size_t m = 0; m < N_METRICS; m++)
-        if (has(study, entry, m) && metrics[m]->needs_rows)
+    for (size_t m = 0; m < pe_n_metrics(); m++)
+        if (has(study, entry, m) && pe_metric_get(m)->needs_rows)
             return true;
     return false;
 }
@@ -177,7 +158,7 @@ static enum pe_status compute_entry(struct pe_analysis *study, size_t entry, str
 {
     struct pe_subject *subject = &study->subjects[entry];
     enum pe_status status = needs_rows(study, entry) ? load(study, subject, err) : PE_OK;
-    for (size_t m = 0; !status && m < N_METRICS; m++)
+    for (size_t m = 0; !status && m < pe_n_metrics(); m++)
         if (has(study, entry, m))
             status = compute_metric(study, entry, m, result, err);
     pe_rows_drop(&subject->rows);

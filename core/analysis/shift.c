@@ -67,16 +67,23 @@ static void write_exact(const struct search *s, double *matrix)
 
 static size_t count_pairs(size_t n, int64_t k) { return (n - (size_t)k + 1) / 2; }
 
-static void gather(const struct search *s, int64_t k, size_t pairs)
+/* Some pairs of all columns: in the transposes, the numbers of one column stand together. */
+static void gather_some(const struct search *s, int64_t k, size_t pairs, size_t first, size_t count)
 {
     size_t dim = s->rows->dim;
-    for (size_t t = 0; t < pairs && (t % 16 || !pe_is_cancelled()); t++) {
-        const double *from = s->rows->at + 2 * t * dim, *to = from + (size_t)k * dim;
-        for (size_t c = 0; c < dim; c++) {
-            s->a[c * pairs + t] = from[c];
-            s->b[c * pairs + t] = to[c];
+    for (size_t c = 0; c < dim && (c % 256 || !pe_is_cancelled()); c++)
+        for (size_t t = first; t < first + count; t++) {
+            const double *from = s->rows->at + 2 * t * dim + c;
+            s->a[c * pairs + t] = from[0];
+            s->b[c * pairs + t] = from[(size_t)k * dim];
         }
-    }
+}
+
+static void gather(const struct search *s, int64_t k, size_t pairs)
+{
+    enum { SOME = 16 };
+    for (size_t t = 0; t < pairs && !pe_was_cancelled(); t += SOME)
+        gather_some(s, k, pairs, t, pairs - t < SOME ? pairs - t : SOME);
 }
 
 /* Residuals of `count` rows i, i + 2 … */

@@ -146,14 +146,6 @@ enum pe_status pe_study_allocate(struct pe_analysis *study, struct pe_error *err
     return PE_OK;
 }
 
-double *pe_study_tensor(struct pe_analysis *study, const struct pe_subject *subject, const char *name)
-{
-    for (size_t i = 0; i < study->n_tensors; i++)
-        if (study->tensors[i].entry == subject->index && strcmp(study->tensors[i].row->name, name) == 0)
-            return study->tensors[i].data;
-    return NULL;
-}
-
 /* The number of a bias's rows is known only once it is computed, because a query may not see every key: the tensors may
  * become shorter than their memory. */
 void pe_study_reshape(struct pe_analysis *study, const struct pe_subject *subject)

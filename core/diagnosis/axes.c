@@ -6,6 +6,17 @@
 static const unsigned char orders[][3] = {{1, 0, 2}, {0, 2, 1}, {2, 1, 0}, {1, 2, 0}, {2, 0, 1}};
 enum { N_ORDERS = sizeof orders / sizeof *orders };
 
+static bool reorder(struct pe_diagnosis *d, struct pe_edit *edit, const unsigned *order)
+{
+    struct pe_model *m;
+    struct pe_error ignored;
+    if (pe_model_new(d, edit, &m, &ignored))
+        return false;
+    bool done = pe_places_reorder(d, edit, m->plan, order);
+    pe_model_free(m);
+    return done;
+}
+
 static bool swap_axes(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     unsigned n = d->belief.model->plan->seq.n_axes, order[PE_AXES_MAX];
@@ -17,13 +28,18 @@ static bool swap_axes(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
         order[n - 2] = n - 1;
         order[n - 1] = n - 2;
     }
-    return pe_places_reorder(d, edit, order);
+    return reorder(d, edit, order);
 }
 
 #define OF_WAVES (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING))
 
-const struct pe_fault pe_fault_axes_swapped = {
-    .schemes = "rope|sinusoidal", .evidence = OF_WAVES, .n_alternatives = N_ORDERS, .apply = swap_axes};
+/* Not fitted, but applied after the faults that choose the positions. */
+const struct pe_fault pe_fault_axes_swapped = {.schemes = "rope|sinusoidal",
+                                               .evidence = OF_WAVES,
+                                               .n_alternatives = N_ORDERS,
+                                               .apply = swap_axes,
+                                               .n_fits = N_ORDERS,
+                                               .fit_rank = 1};
 
 static bool permute_sections(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {

@@ -1,6 +1,7 @@
 /* Every fault, one line each, in the order of findings: FAULT(name, KIND) is the row pe_fault_name in the file of its
  * kind, with the texts pe_fault_info_name. table_dtype and the last four are findings that no hypothesis has: they have
- * no alternatives. */
+ * no alternatives. The kind says which faults are not combined; two codes of the sinusoid and of ids are of the kind
+ * that they have elsewhere. */
 FAULT(layout_swapped, LAYOUT)
 FAULT(direction_reversed, SENSE)
 FAULT(sin_cos_swapped, SENSE)
@@ -44,7 +45,7 @@ FAULT(odd_other, SINUSOID)
 FAULT(style_other, SINUSOID)
 FAULT(exponent_per_column, SINUSOID)
 FAULT(exponent_doubled, SINUSOID)
-FAULT(sinusoid_from_one, SINUSOID)
+FAULT(sinusoid_from_one, LADDER)
 FAULT(sine_only, SINUSOID)
 FAULT(slopes_other, BIAS)
 FAULT(slopes_order, BIAS)
@@ -61,7 +62,7 @@ FAULT(parameter_other, BIAS)
 FAULT(position_style_other, IDS)
 FAULT(tokens_per_second_other, IDS)
 FAULT(merge_size_other, IDS)
-FAULT(ids_axes_swapped, IDS)
+FAULT(ids_axes_swapped, AXES)
 FAULT(as_believed, FINDING)
 FAULT(identified, FINDING)
 FAULT(undecided, FINDING)

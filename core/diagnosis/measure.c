@@ -66,10 +66,11 @@ size_t pe_wave_count(const struct pe_model *m) { return m->columns ? count_waves
 void pe_wave_frequencies(const struct pe_model *m, size_t n, double *w)
 {
     bool only_cosines = m->d->evidence.kind->id == PE_OF_ENCODING;
+    const double *other = only_cosines && m->transforms.sinusoid ? m->state : NULL; /* of the columns */
     size_t k = 0;
     for (size_t j = 0; j < m->n_columns && k < n; j++)
         if (!only_cosines || m->columns[j].quarter == 1)
-            w[k++] = frequency_of(&m->columns[j]);
+            w[k++] = other ? other[j] : frequency_of(&m->columns[j]);
     while (k < n)
         w[k++] = 0;
 }
@@ -156,9 +157,18 @@ static bool read_rotated(struct pe_reading *r, const struct pe_model *m)
     return !rot.is_tiled;
 }
 
-static bool read_tables(struct pe_reading *r, const struct pe_model *m)
+/* Numbers found at a row of the model, which are a column of transposed evidence. */
+static void read_row(const struct pe_model *m, size_t t, uint64_t row, size_t col0, size_t n, double *out)
 {
     const struct pe_evidence *e = &m->d->evidence;
+    if (!m->transforms.transposed)
+        pe_evidence_read(e, t, row, col0, n, out);
+    for (size_t j = 0; m->transforms.transposed && j < n; j++)
+        pe_evidence_read(e, t, col0 + j, row, 1, out + j);
+}
+
+static bool read_tables(struct pe_reading *r, const struct pe_model *m)
+{
     double cosines[PE_HEAD_DIM_MAX], sines[PE_HEAD_DIM_MAX];
     bool is_backward = false;
     const struct pe_value *config = pe_plan_config(m->plan);
@@ -166,8 +176,8 @@ static bool read_tables(struct pe_reading *r, const struct pe_model *m)
         if (pe_same(config->object.fields[i].name, "direction"))
             is_backward = config->object.fields[i].value.integer < 0;
     for (size_t i = 0; i < r->n; i++) {
-        pe_evidence_read(e, 0, i, 0, r->n_waves, cosines);
-        pe_evidence_read(e, 1, i, 0, r->n_waves, sines);
+        read_row(m, 0, i, 0, r->n_waves, cosines);
+        read_row(m, 1, i, 0, r->n_waves, sines);
         for (size_t k = 0; k < r->n_waves; k++) {
             straighten(m, is_backward, &cosines[k], &sines[k]);
             put(r, k, i, cosines[k], sines[k], 1);
@@ -178,7 +188,6 @@ static bool read_tables(struct pe_reading *r, const struct pe_model *m)
 
 static bool read_encoding(struct pe_reading *r, const struct pe_model *m)
 {
-    const struct pe_evidence *e = &m->d->evidence;
     double x[2], sign = (m->transforms.negated ? -1 : 1) / m->transforms.scaled;
     size_t k = 0;
     for (size_t j = 0; j < m->n_columns && k < r->n_waves; j++) {
@@ -187,9 +196,9 @@ static bool read_encoding(struct pe_reading *r, const struct pe_model *m)
             continue;
         for (size_t i = 0; i < r->n; i++) {
             x[1] = 0;
-            pe_evidence_read(e, 0, i, j, 1, &x[0]);
+            read_row(m, 0, i, j, 1, &x[0]);
             if (sine != SIZE_MAX)
-                pe_evidence_read(e, 0, i, sine, 1, &x[1]);
+                read_row(m, 0, i, sine, 1, &x[1]);
             put(r, k, i, sign * x[0], sign * x[1], sine != SIZE_MAX);
         }
         k++;
@@ -317,10 +326,17 @@ static uint64_t key_of(const struct pe_model *m)
     memset(&rot, 0, sizeof rot);
     if (m->plan->scheme->rotate)
         m->plan->scheme->rotate(m->plan, &rot, NULL);
-    double parts[] = {
-        (double)rot.offset,         (double)rot.n_pairs,           rot.to_half,           rot.is_tiled,
-        (double)rot.n_blocks,       m->transforms.sin_cos_swapped, m->transforms.negated, m->transforms.scaled,
-        (double)rot.blocks[0].step, (double)rot.blocks[0].partner};
+    double parts[] = {(double)rot.offset,
+                      (double)rot.n_pairs,
+                      rot.to_half,
+                      rot.is_tiled,
+                      (double)rot.n_blocks,
+                      m->transforms.sin_cos_swapped,
+                      m->transforms.negated,
+                      m->transforms.scaled,
+                      m->transforms.transposed,
+                      (double)rot.blocks[0].step,
+                      (double)rot.blocks[0].partner};
     const struct pe_value *config = pe_plan_config(m->plan);
     for (size_t i = 0; i < sizeof parts; i++)
         h = (h ^ ((const unsigned char *)parts)[i]) * 0x100000001b3U;
@@ -365,9 +381,17 @@ static bool read_all(struct pe_diagnosis *d, const struct pe_model *m, struct pe
     return done && measure_steps(r);
 }
 
+/* With other exponents a cosine has no sine; exchanged heads and channels are no pairs. */
+static bool has_waves(const struct pe_model *m)
+{
+    bool is_whole = m->transforms.sinusoid == PE_SINUSOID_AS_IS || m->transforms.sinusoid == PE_LADDER_FROM_ONE;
+    bool is_rotated = m->d->evidence.kind->id == PE_OF_ROTATED;
+    return m->columns && m->has_shape && is_whole && !(is_rotated && m->transforms.transposed) && count_waves(m) > 0;
+}
+
 const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_model *m)
 {
-    if (!m->columns || m->transforms.transposed || count_waves(m) == 0)
+    if (!has_waves(m))
         return NULL;
     if (!d->measure && !(d->measure = calloc(1, sizeof *d->measure)))
         return NULL;

@@ -14,17 +14,18 @@ bool pe_places_are_run(const struct pe_diagnosis *d) { return has(d, "len") && s
 double pe_place(const struct pe_diagnosis *d, uint64_t i) { return pe_position_at(&sequence(d)->k[0], i); }
 
 /* The coordinate of row i on an axis, in the unit of a list. */
-static double coordinate(const struct pe_diagnosis *d, unsigned axis, uint64_t i)
+static double coordinate(const struct pe_plan *plan, unsigned axis, uint64_t i)
 {
-    const struct pe_plan *plan = d->belief.model->plan;
     double p = pe_position_at(&plan->seq.k[axis], i);
     return plan->scheme->rotate ? ((const struct pe_rotary *)plan->tables)->unit[axis].hi * p : p;
 }
 
-/* Room for the positions of all axes, as the field `positions`. */
+/* Room for the positions of all axes, as the field `positions`; NULL if the belief has another number of them. */
 static double *list(const struct pe_diagnosis *d, struct pe_edit *edit)
 {
     uint64_t n = d->belief.n;
+    if (sequence(d)->k[0].n != n)
+        return NULL;
     unsigned axes = sequence(d)->n_axes;
     double *x = pe_edit_room(edit, axes * n * sizeof *x);
     struct pe_tensor t = {.dtype = PE_F64, .rank = axes > 1 ? 2 : 1, .shape = {n}, .data = x};
@@ -42,10 +43,11 @@ static double *list(const struct pe_diagnosis *d, struct pe_edit *edit)
 bool pe_places_map(const struct pe_diagnosis *d, struct pe_edit *edit, double scale, double shift, bool reversed)
 {
     uint64_t n = d->belief.n;
+    const struct pe_plan *plan = d->belief.model->plan;
     double *x = list(d, edit);
     for (unsigned a = 0; x && a < sequence(d)->n_axes; a++)
         for (uint64_t i = 0; i < n; i++)
-            x[a * n + i] = scale * coordinate(d, a, reversed ? n - 1 - i : i) + shift;
+            x[a * n + i] = scale * coordinate(plan, a, reversed ? n - 1 - i : i) + shift;
     return x;
 }
 
@@ -58,13 +60,15 @@ bool pe_places_shift(const struct pe_diagnosis *d, struct pe_edit *edit, double 
     return true;
 }
 
-bool pe_places_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const unsigned *order)
+bool pe_places_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_plan *plan,
+                       const unsigned *order)
 {
     uint64_t n = d->belief.n;
-    double *x = list(d, edit);
+    bool is_alike = plan->seq.n_axes == sequence(d)->n_axes && plan->seq.k->n == n;
+    double *x = is_alike ? list(d, edit) : NULL;
     for (unsigned a = 0; x && a < sequence(d)->n_axes; a++)
         for (uint64_t i = 0; i < n; i++)
-            x[a * n + i] = coordinate(d, order[a], i);
+            x[a * n + i] = coordinate(plan, order[a], i);
     return x;
 }
 

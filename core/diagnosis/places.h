@@ -14,8 +14,9 @@ double pe_place(const struct pe_diagnosis *d, uint64_t i);
 bool pe_places_shift(const struct pe_diagnosis *d, struct pe_edit *edit, double by);
 /* Row i is at scale·position(row) + shift, where row is i or counted from the end: on every axis. */
 bool pe_places_map(const struct pe_diagnosis *d, struct pe_edit *edit, double scale, double shift, bool reversed);
-/* Axis a has the positions of axis order[a]. */
-bool pe_places_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const unsigned *order);
+/* Axis a has the positions of axis order[a] of a plan, which other faults of the edit have changed. */
+bool pe_places_reorder(const struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_plan *plan,
+                       const unsigned *order);
 /* A list for one axis, copied. */
 bool pe_places_list(const struct pe_diagnosis *d, struct pe_edit *edit, const double *positions);
 /* A run from first on; false if first is not an integer. */

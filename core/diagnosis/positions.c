@@ -1,6 +1,7 @@
 /* Faults of positions. Those that are fitted read the positions from the phases (measure.h). */
 #include "core/diagnosis/measure.h"
 #include "core/diagnosis/places.h"
+#include "core/diagnosis/recipe.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +28,7 @@ struct fit {
     struct pe_model *model;
     const struct pe_reading *reading; /* NULL: of ids */
     double *place;                    /* [n]: believed positions */
-    double *found;                    /* [n]: ids */
+    double *found;                    /* [n]: ids, or positions by comparison */
     size_t n;
 };
 
@@ -44,6 +45,53 @@ static bool open_ids(const struct pe_diagnosis *d, struct fit *f)
     return true;
 }
 
+/* ---- Encodings with other exponents have no pairs: their rows are compared with those of integer positions ---- */
+
+enum { SCANNED = 512 };
+
+static double distance(const double *found, const double *expected, size_t n)
+{
+    double sum = 0;
+    for (size_t j = 0; j < n; j++)
+        sum += (found[j] - expected[j]) * (found[j] - expected[j]);
+    return sum;
+}
+
+/* The integer whose row is nearest to row i; -1: none is near. room: [2, n_columns]. */
+static double scan(const struct pe_model *m, size_t i, double *room)
+{
+    size_t n = m->n_columns;
+    double best = 0.02 * (double)n, place = -1, *expected = room + n;
+    pe_evidence_read(&m->d->evidence, 0, i, 0, n, room);
+    for (size_t j = 0; m->transforms.negated && j < n; j++)
+        room[j] = -room[j];
+    for (int p = 0; p < SCANNED; p++) {
+        pe_recipe_at(m, p, expected);
+        double off = distance(room, expected, n);
+        place = off < best ? p : place;
+        best = fmin(best, off);
+    }
+    return place;
+}
+
+static bool open_scan(struct pe_diagnosis *d, struct fit *f)
+{
+    const struct pe_model *m = f->model;
+    bool is_plain = m->transforms.sinusoid && !m->transforms.transposed && m->state && d->evidence.n_rows == d->belief.n;
+    f->n = (size_t)d->belief.n;
+    f->place = is_plain ? malloc(2 * (f->n + m->n_columns) * sizeof *f->place) : NULL;
+    if (!f->place)
+        return false;
+    f->found = f->place + f->n;
+    for (size_t i = 0; i < f->n; i++) {
+        f->place[i] = pe_place(d, i);
+        f->found[i] = scan(m, i, f->found + f->n);
+        if (f->found[i] < 0 || pe_is_cancelled())
+            return false;
+    }
+    return true;
+}
+
 static bool open_fit(struct pe_diagnosis *d, const struct pe_edit *edit, struct fit *f)
 {
     struct pe_error ignored;
@@ -53,6 +101,8 @@ static bool open_fit(struct pe_diagnosis *d, const struct pe_edit *edit, struct 
     if (!is_one_axis(d) || pe_model_new(d, edit, &f->model, &ignored))
         return false;
     f->reading = pe_read_waves(d, f->model);
+    if (!f->reading)
+        return open_scan(d, f);
     f->place = f->reading ? malloc(f->reading->n * sizeof *f->place) : NULL;
     f->n = f->reading ? f->reading->n : 0;
     for (size_t i = 0; f->place && i < f->n; i++)
@@ -137,12 +187,12 @@ static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_positions_reversed = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = reverse};
 
-/* offset + s·i, s an integer other than 0 and 1; the first place is believed, or fitted with the stride. */
+/* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first place is believed, or fitted with it. */
 static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_first, struct pe_edit *edit)
 {
     struct pe_solved s = stride_of(f), first = {0, 1, 0};
     double stride = tidy(s);
-    if (s.score < SCORE_MIN || stride != floor(stride) || fabs(stride) < 2)
+    if (s.score < SCORE_MIN || stride != floor(stride) || stride < 2)
         return false;
     for (size_t i = 0; i < f->n; i++)
         f->place[i] = pe_place(d, 0) + stride * (double)i;
@@ -154,16 +204,21 @@ static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_fi
     return first.score >= SCORE_MIN && !(fits_first && shift == 0) && pe_places_list(d, edit, f->place);
 }
 
+static const double strides[] = {2, 3, 4, 8};
+enum { N_STRIDES = sizeof strides / sizeof *strides };
+
 static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
-    bool done = open_fit(d, edit, &f) && f.n > 1 && set_stride(d, &f, i == 1, edit);
+    if (i < N_STRIDES)
+        return pe_places_are_run(d) && pe_places_map(d, edit, strides[i], (1 - strides[i]) * pe_place(d, 0), false);
+    bool done = open_fit(d, edit, &f) && f.n > 1 && set_stride(d, &f, i > N_STRIDES, edit);
     close_fit(&f);
     return done;
 }
 
 const struct pe_fault pe_fault_position_stride = {
-    .evidence = OF_PLACES, .n_alternatives = 2, .apply = stride, .n_fits = 2, .fit_rank = 1};
+    .evidence = OF_PLACES, .n_alternatives = N_STRIDES + 2, .apply = stride, .n_fits = 2, .fit_rank = 1};
 
 /* All rows where the first one is believed to be. */
 static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
@@ -196,20 +251,27 @@ const struct pe_fault pe_fault_positions_constant = {
 
 enum { TRIED_ROWS = 6 };
 
-/* The position of every row. A few rows all over are tried first, because most readings make no sense. */
-static bool read_rows(struct pe_diagnosis *d, struct fit *f)
+/* A row of zeros has no phases: it stays where it is believed. */
+static bool read_place(const struct fit *f, size_t i, double *place)
 {
-    size_t n = f->n;
-    for (size_t i = 0; i < TRIED_ROWS && i < n; i++)
-        if (shift_of(f, NULL, i * (n - 1) / TRIED_ROWS, 1).score < SCORE_MIN)
+    int64_t zero_row = f->model ? f->model->transforms.zero_row : -1;
+    if (zero_row >= 0 && (size_t)zero_row == i)
+        return true;
+    struct pe_solved s = shift_of(f, NULL, i, 1);
+    *place = tidy(s);
+    return s.score >= SCORE_MIN && fabs(*place) <= PE_POSITION_MAX;
+}
+
+/* The position of every row. A few rows all over are tried first, because most readings make no sense. */
+static bool read_rows(struct fit *f)
+{
+    double ignored;
+    for (size_t i = 0; i < TRIED_ROWS && i < f->n; i++)
+        if (!read_place(f, i * (f->n - 1) / TRIED_ROWS, &ignored))
             return false;
-    for (size_t i = 0; i < n; i++) {
-        struct pe_solved s = shift_of(f, NULL, i, 1);
-        f->place[i] = tidy(s);
-        if (s.score < SCORE_MIN || fabs(f->place[i]) > PE_POSITION_MAX || (i % 64 == 0 && pe_is_cancelled()))
+    for (size_t i = 0; i < f->n; i++)
+        if (!read_place(f, i, &f->place[i]) || (i % 64 == 0 && pe_is_cancelled()))
             return false;
-    }
-    (void)d;
     return true;
 }
 
@@ -246,7 +308,7 @@ static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
     (void)i;
-    bool done = open_fit(d, edit, &f) && pe_places_are_run(d) && read_rows(d, &f) && set_lens(d, &f, edit);
+    bool done = open_fit(d, edit, &f) && pe_places_are_run(d) && read_rows(&f) && set_lens(d, &f, edit);
     close_fit(&f);
     return done;
 }
@@ -266,7 +328,7 @@ static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct fit f;
     (void)i;
-    bool done = open_fit(d, edit, &f) && read_rows(d, &f) && pe_places_list(d, edit, f.place);
+    bool done = open_fit(d, edit, &f) && read_rows(&f) && pe_places_list(d, edit, f.place);
     close_fit(&f);
     return done;
 }

@@ -7,7 +7,7 @@
  *     sinusoid    column j of d at position p; even columns are sines, or as the layout says:
  *                 exponent_per_column   p·base^(-j/d)
  *                 exponent_doubled      p·base^(-2j/d)
- *                 ladder_from_one       p·base^(-2(c+1)/d), c the number of the column's pair
+ *                 ladder_from_one       the angle of the pair after it
  *                 sine_only             the cosines are sines of the same angle */
 #include "core/diagnosis/recipe.h"
 #include "core/diagnosis/judge.h"
@@ -65,7 +65,7 @@ static double by_recipe(const struct rounding *r, const struct pe_wave *w, doubl
 {
     double fp = pe_round_to(r->of_others, p), fw = pe_round_to(r->of_frequency, frequency);
     double x = pe_round_to(r->of_others, value_of(pe_round_to(r->of_others, fp * fw), quarter));
-    return w->ah == 1 ? x : pe_round_to(r->of_others, x * w->ah);
+    return x * w->ah;
 }
 
 /* ---- Other exponents ---- */
@@ -85,11 +85,14 @@ static double real_of(const struct pe_model *m, const char *name, double fallbac
     return !v ? fallback : v->kind == PE_REAL ? v->real : v->kind == PE_INTEGER ? (double)v->integer : fallback;
 }
 
-static size_t pair_of(const struct pe_model *m, size_t column)
+/* From one pair's frequency to the next one's. */
+static double ratio_of(const struct pe_model *m)
 {
-    const struct pe_value *layout = config_of(m, "layout");
-    bool is_half = layout && layout->kind == PE_STRING && pe_same(layout->string, "half");
-    return is_half ? column % ((m->n_columns + 1) / 2) : column / 2;
+    double first = radians(&m->columns[0]);
+    for (size_t j = 1; j < m->n_columns; j++)
+        if (fabs(radians(&m->columns[j])) < fabs(first))
+            return radians(&m->columns[j]) / first;
+    return 1;
 }
 
 static double other_frequency(const struct pe_model *m, size_t column, double usual)
@@ -98,7 +101,7 @@ static double other_frequency(const struct pe_model *m, size_t column, double us
     switch (m->transforms.sinusoid) {
     case PE_EXPONENT_PER_COLUMN: return scale * pow(base, -(double)column / d);
     case PE_EXPONENT_DOUBLED: return scale * pow(base, -2 * (double)column / d);
-    case PE_LADDER_FROM_ONE: return scale * pow(base, -2 * (double)(pair_of(m, column) + 1) / d);
+    case PE_LADDER_FROM_ONE: return usual * ratio_of(m);
     case PE_SINUSOID_AS_IS:
     case PE_SINE_ONLY: break;
     }
@@ -127,6 +130,16 @@ static void fill(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, 
 void pe_recipe_fill(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
 {
     fill(m, i, col0, n, 0, out);
+}
+
+void pe_recipe_at(const struct pe_model *m, double p, double *out)
+{
+    const struct rounding *r = &roundings[m->transforms.recipe];
+    const double *other = m->state;
+    for (size_t j = 0; j < m->n_columns; j++) {
+        int quarter = m->columns[j].quarter;
+        out[j] = by_recipe(r, &m->columns[j], p, other[j], m->transforms.sinusoid == PE_SINE_ONLY ? quarter & ~1 : quarter);
+    }
 }
 
 /* The model's waves are the cosines. Sines have the same frequencies; the direction of rotation is their sign. */

@@ -10,6 +10,8 @@
 void pe_recipe_fill(const struct pe_model *model, uint64_t i, uint64_t col0, size_t n, double *out);
 /* The frequencies of the columns under transform `sinusoid`, which becomes the model's state; NULL: no memory. */
 double *pe_recipe_frequencies(const struct pe_model *model);
+/* All columns of a model under transform `sinusoid` at any position of one axis. */
+void pe_recipe_at(const struct pe_model *model, double position, double *out);
 /* The same of cos (t 0) and sin (1), where the model's waves are the cosines. */
 void pe_recipe_tables(const struct pe_model *model, size_t t, uint64_t i, uint64_t col0, size_t n, double *out);
 /* |position|·frequency of the columns. */

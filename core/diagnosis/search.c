@@ -160,8 +160,8 @@ static void note(struct search *s, const struct pe_hypothesis *h, const struct p
     s->n_singles++;
 }
 
-/* Fits are noted even where they give nothing: under other faults they may. So is everything where the belief has not
- * the shape of the evidence: one fault may give the shape, and another one the numbers. */
+/* Fits are noted even where they give nothing: under other faults they may. So is everything where the evidence has
+ * another shape than the belief, because another fault may mend that. */
 static void try_single(struct search *s, size_t fault, size_t choice, bool is_fit)
 {
     struct pe_hypothesis h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}};
@@ -194,7 +194,8 @@ static void level_one(struct search *s)
 struct view {
     const struct pe_reading *reading; /* NULL: it tells nothing, so every ladder is allowed */
     double stride, relative;
-    bool is_stride_free, is_still; /* positions are to be fitted: a multiple of the rows, one for all rows */
+    /* Positions are to be fitted: a multiple of the rows, one for all rows, each for itself. */
+    bool is_stride_free, is_still, is_free;
     bool same_ladders;             /* single.w are its ladders */
 };
 
@@ -218,9 +219,10 @@ static void see(struct search *s, const struct single *const *faults, unsigned n
     view->reading = is_run ? pe_read_waves(s->d, m) : NULL;
     view->stride = is_run ? pe_model_stride(m) : 1;
     for (unsigned i = 0; i < n; i++) {
-        view->same_ladders &= faults[i]->kind != PE_KIND_WIDTH;
+        view->same_ladders &= faults[i]->kind != PE_KIND_WIDTH && faults[i]->kind != PE_KIND_SINUSOID;
         view->is_stride_free |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_position_stride;
         view->is_still |= faults[i]->is_fit && pe_fault_row(faults[i]->fault) == &pe_fault_positions_constant;
+        view->is_free |= faults[i]->is_list;
     }
     view->is_still = view->is_still && view->reading && pe_is_still(view->reading);
 }
@@ -239,6 +241,7 @@ static bool look(struct search *s, const struct single *const *faults, unsigned 
 }
 
 #define SCORE_MIN 0.99
+enum { FREE_ROWS = 6 };
 
 /* Is there one position for all rows, or one stride, that explains the phases? */
 static bool agrees_after_fit(const struct view *v, const double *w)
@@ -246,6 +249,12 @@ static bool agrees_after_fit(const struct view *v, const double *w)
     if (v->is_stride_free) {
         struct pe_solved s = pe_stride_at(v->reading, w);
         return s.score > SCORE_MIN && fabs(s.x - nearbyint(s.x)) < 0.01 + 8 * s.error;
+    }
+    if (v->is_free) {
+        for (size_t i = 0; i < FREE_ROWS && i < v->reading->n; i++)
+            if (pe_shift_at(v->reading, w, NULL, i * v->reading->n / FREE_ROWS, 1).score < SCORE_MIN)
+                return false;
+        return true;
     }
     double *place = calloc(v->reading->n, sizeof *place);
     bool fits = place && pe_shift_at(v->reading, w, place, 0, v->reading->n).score > SCORE_MIN;
@@ -255,7 +264,7 @@ static bool agrees_after_fit(const struct view *v, const double *w)
 
 static bool agrees(const struct view *v, const double *w, size_t n_waves)
 {
-    if (v->reading && v->reading->n_waves == n_waves && (v->is_stride_free || v->is_still))
+    if (v->reading && v->reading->n_waves == n_waves && (v->is_stride_free || v->is_still || v->is_free))
         return agrees_after_fit(v, w);
     return !v->reading || v->reading->n_waves != n_waves || pe_agrees(v->reading, w, v->stride, v->relative);
 }
@@ -321,12 +330,12 @@ static void with_ladders(struct search *s, const struct single **faults, unsigne
     }
 }
 
-/* Positions that do not tell the ladder. */
-static bool may_precede_ladder(const struct single *one) { return one->kind != PE_KIND_LADDER && !one->is_list; }
-
 /* Lists of free numbers explain much alone. Only the slopes of heads are few, so masks and signs are tried with them.
  */
 static bool stands_alone(const struct single *one) { return one->is_list && one->kind != PE_KIND_BIAS; }
+
+/* Ladders but a free list of frequencies, which is measured itself. */
+static bool needs_measure(const struct single *one) { return one->kind == PE_KIND_LADDER && !one->is_list; }
 
 static void level_two(struct search *s)
 {
@@ -335,14 +344,14 @@ static void level_two(struct search *s)
         for (size_t j = i + 1; j < s->n_singles && goes_on(s); j++) {
             pair[0] = &s->singles[i];
             pair[1] = &s->singles[j];
-            bool has_ladder = pair[0]->kind == PE_KIND_LADDER || pair[1]->kind == PE_KIND_LADDER;
-            if (pair[0]->kind == pair[1]->kind || has_ladder || stands_alone(pair[0]) || stands_alone(pair[1]))
+            if (pair[0]->kind == pair[1]->kind || needs_measure(pair[0]) || needs_measure(pair[1]) ||
+                (stands_alone(pair[0]) && stands_alone(pair[1])))
                 continue;
             struct pe_hypothesis h = combine(pair, 2);
             try(s, &h);
         }
     for (size_t i = 0; i < s->n_singles && goes_on(s); i++)
-        if (may_precede_ladder(&s->singles[i])) {
+        if (s->singles[i].kind != PE_KIND_LADDER) {
             pair[0] = &s->singles[i];
             with_ladders(s, pair, 1);
         }

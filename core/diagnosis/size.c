@@ -25,7 +25,7 @@ const struct pe_fault pe_fault_attention_factor_missing = {
 
 /* Sums over numbers that both sides have finite. */
 struct products {
-    double found2, both, expected2;
+    long double found2, both, expected2; /* thousands of terms, and a factor good to the last bit */
     size_t n;
 };
 
@@ -34,9 +34,9 @@ static void add(struct products *sum, const double *found, const double *expecte
     for (size_t i = 0; i < n; i++) {
         if (!isfinite(found[i]) || !isfinite(expected[i]) || (use && use[i] == 0))
             continue;
-        sum->found2 += found[i] * found[i];
-        sum->both += found[i] * expected[i];
-        sum->expected2 += expected[i] * expected[i];
+        sum->found2 += (long double)found[i] * (long double)found[i];
+        sum->both += (long double)found[i] * (long double)expected[i];
+        sum->expected2 += (long double)expected[i] * (long double)expected[i];
         sum->n++;
     }
 }
@@ -61,29 +61,33 @@ static bool sum_products(struct pe_diagnosis *d, const struct pe_edit *edit, boo
     return sum->n > 0 && sum->expected2 > 0 && sum->found2 > 0;
 }
 
-/* The factor by which found is larger than expected; 1: there is none, or they are not alike. */
-static double factor_of(struct pe_diagnosis *d, const struct pe_edit *edit, bool only_rotated)
+/* The factor by which found is larger than expected, and how well it is known, relatively; 1: there is none, or they are
+ * not alike. */
+struct factor {
+    double x, error;
+};
+
+static struct factor factor_of(struct pe_diagnosis *d, const struct pe_edit *edit, bool only_rotated)
 {
     struct products s;
-    if (!sum_products(d, edit, only_rotated, &s) || s.both * s.both < 0.95 * s.found2 * s.expected2)
-        return 1;
-    double noise = pe_evidence_noise(&d->evidence) / sqrt((double)s.n);
-    double factor = pe_shortest_decimal(s.both / s.expected2, fmax(2 * noise, 3e-8));
-    return fabs(factor - 1) <= 3 * noise + 1e-12 ? 1 : factor;
+    if (!sum_products(d, edit, only_rotated, &s) || s.both * s.both < 0.95L * s.found2 * s.expected2)
+        return (struct factor){1, 0};
+    struct factor f = {(double)(s.both / s.expected2),
+                       fmax(2 * pe_evidence_noise(&d->evidence) / sqrt((double)s.n), 0x1p-52)};
+    return fabs(f.x - 1) <= 2 * f.error ? (struct factor){1, 0} : f;
 }
 
 static bool other_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct pe_model *m;
     struct pe_error ignored;
-    double factor = factor_of(d, edit, d->evidence.kind->id == PE_OF_ROTATED);
+    struct factor f = factor_of(d, edit, d->evidence.kind->id == PE_OF_ROTATED);
     (void)i;
-    if (factor == 1 || factor <= 0 || pe_model_new(d, edit, &m, &ignored))
+    if (f.x == 1 || f.x <= 0 || pe_model_new(d, edit, &m, &ignored))
         return false;
     double now = m->columns ? m->columns[0].ah : 1;
     pe_model_free(m);
-    double noise = pe_evidence_noise(&d->evidence);
-    pe_edit_set_real(edit, "attention_factor", pe_shortest_decimal(now * factor, fmax(noise / 64, 3e-8)));
+    pe_edit_set_real(edit, "attention_factor", pe_shortest_decimal(now * f.x, f.error));
     return true;
 }
 
@@ -94,22 +98,23 @@ const struct pe_fault pe_fault_attention_factor_other = {.schemes = "rope|xpos",
                                                          .n_fits = 1,
                                                          .fit_rank = 2};
 
-/* For tables, and where all channels are rotated, this is an attention_factor, unless it is negative. */
-static bool is_attention_factor(const struct pe_diagnosis *d, const struct pe_edit *edit, double factor)
+/* For tables, and where all channels are rotated, this is an attention_factor. A sign is the fault `negated`. */
+static bool is_attention_factor(const struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0);
     bool is_whole =
         d->evidence.kind->id == PE_OF_TABLES ||
         (d->evidence.kind->id == PE_OF_ROTATED && pe_edit_integer(d, edit, "rotary_dim", head_dim) == head_dim);
-    return factor > 0 && is_whole;
+    return is_whole;
 }
 
 static bool scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     bool is_bias = d->evidence.kind->id == PE_OF_BIAS;
-    double factor = is_bias ? pe_map_factor(d, edit) : factor_of(d, edit, false);
+    struct factor f = is_bias ? (struct factor){pe_map_factor(d, edit), 0} : factor_of(d, edit, false);
+    double factor = is_bias ? f.x : pe_shortest_decimal(f.x, f.error);
     (void)i;
-    if (factor == 1 || factor == -1 || is_attention_factor(d, edit, factor))
+    if (factor == 1 || factor <= 0 || is_attention_factor(d, edit))
         return false;
     edit->transforms.scaled *= factor;
     return true;

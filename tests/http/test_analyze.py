@@ -2,13 +2,16 @@
 import json
 import re
 
+import mpmath
 import numpy as np
 import pytest
 
+import reference
 import reference_analysis_plans as plans
+import reference_scaling as scalings
 from analysis_asking import ask, by_name, check
 from reference_analysis import METRICS
-from tensors import from_json, from_npy, from_npz, from_raw, from_safetensors
+from tensors import from_json, from_npy, from_npz, from_raw, from_safetensors, multipart, npy
 
 ROPE = {"scheme": "rope", "head_dim": 8, "len": 12}
 LLAMA3 = {"rope_type": "llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 32}
@@ -221,6 +224,47 @@ def test_one_position(server, config):
     assert ask(server, {**config, "len": 1})
 
 
+def test_far_away(server):
+    """Angles beyond float64: the library's float32 angles against mpmath."""
+    p, bases = 2 ** 39 + 12345, {"scheme": "rope", "head_dim": 8, "base": 500000.0, "positions": [2 ** 39 + 12345]}
+    worst = 0
+    for c in range(4):
+        w = reference.rope_frequency(c, 8, 500000.0)
+        angle = float(np.float32(p) * np.float32(float(w)))
+        for rounded, exact in ((np.cos(angle), mpmath.cos(p * w)), (np.sin(angle), mpmath.sin(p * w))):
+            worst = max(worst, abs(float(np.float32(rounded)) - float(exact)))
+    assert one(server, "precision", bases, recipes=["f32"])["value"] == pytest.approx(worst, abs=1e-9)
+    run = {"scheme": "rope", "head_dim": 8, "offset": 2 ** 39, "len": 9}
+    found, near = (one(server, "step", c) for c in (run, {**run, "offset": 0}))  # equal angles lie between neighbours
+    assert found["value"] == pytest.approx(near["value"], abs=1e-12) and found["witness"] == {"rows": [0, 1]}
+
+
+def test_every_example(server):
+    for scheme in server.get("/schemes").json()["schemes"]:
+        response = server.post("/analyze", scheme["example"])
+        if scheme["name"] == "cope":  # it is content throughout
+            assert response.status == 422
+        else:
+            assert response.status == 200 and response.json()["results"][0], (scheme["name"], response)
+
+
+@pytest.mark.parametrize("fields", [{"form": "matrix"}, {"form": "expanded", "layout": "half"}, {"form": "concat"}])
+def test_rows_are_those_of_pairs(server, fields):
+    """Whatever form is asked for."""
+    asked = ["unique", "shift", "norms", "collisions"]
+    pairs = {**ROPE, **fields, "form": "pairs"}
+    assert ask(server, {**ROPE, **fields}, asked)[0] == ask(server, pairs, asked)[0]
+
+
+def test_a_table_that_is_sent(server):
+    table = np.random.default_rng(0).standard_normal((9, 5)).astype("f4")
+    body, headers = multipart(request='{"scheme":"learned","len":9,"metrics":["unique","shift","bounds"]}', table=npy(table))
+    response = server.post("/analyze", body, headers)
+    assert response.status == 200, response
+    inline, _ = check(server, {"scheme": "learned", "dim": 5, "len": 9, "table": table.tolist()}, ["unique", "shift", "bounds"])
+    assert response.json()["results"] == inline
+
+
 # ---- Differences -------------------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +287,18 @@ def test_no_difference_from_itself(server, config):
 ])
 def test_difference(server, configs, fields):
     check(server, configs, ["difference"], **fields)
+
+
+def test_float32_angles_are_seen(server):
+    """What a framework's float32 angles cost at 100 000."""
+    rope = {"scheme": "rope", "head_dim": 128, "base": 500000.0, "offset": 100000, "len": 4}
+    w = scalings.inv_freq_float32({"type": "default"}, 500000.0, 128, 100004)
+    angle = (np.arange(100000, 100004, dtype="f4")[:, None] * w).astype(float)
+    exact = plans.Plan(rope).tables()
+    gap = max(np.abs(np.float32(f(angle)) - np.float32(t)).max() for f, t in ((np.cos, exact[0]), (np.sin, exact[1])))
+    found = ask(server, [rope, {**rope, "arith": "float32"}], ["difference"])[0][1]["difference"]
+    assert 1e-3 < gap < 2e-2 and found["first"] == {"output": "cos", "row": 0} and found["value"] >= gap * .99
+    assert found["equal"] < .9 and found["max_ulp"] > 1000
 
 
 # ---- Laws -----------------------------------------------------------------------------------------------------------------------------
@@ -272,6 +328,17 @@ def test_fields_beside_are_defaults(server):
                {**ROPE, "len": 9, "scaling": scaling, "base": 500.0}]
     assert server.ask("/analyze", **request).body == server.ask("/analyze", configs=spelled).body
     assert server.ask("/analyze", **ROPE).body == server.ask("/analyze", configs=[ROPE]).body
+
+
+def test_one_seed_for_weights_and_content(server):
+    """Beside the metrics it is both; inside an entry it is the weights' alone."""
+    t5 = {"scheme": "t5", "num_heads": 2, "len": 8}
+    both = one(server, "extrapolation", {**t5, "seed": 3})
+    assert both == ask(server, {**t5, "seed": 3}, ["extrapolation"], seed=3)[0][0]["extrapolation"]
+    weights = ask(server, {**t5, "seed": 3}, ["extrapolation"])[0][0]["extrapolation"]
+    assert weights["attention"] != both["attention"]
+    check(server, {**t5, "seed": 3}, ["extrapolation"], seed=3)
+    check(server, {**t5, "seed": 3}, ["extrapolation"])
 
 
 def test_configs_are_resolved(server):

@@ -15,7 +15,7 @@ from conftest import SANITIZED, start_server
 from png_reader import Picture
 from tensors import from_json, from_npy, from_npz, from_raw, from_safetensors, multipart, npy
 from test_fairness import metric
-from test_server_life import Client, post
+from test_server_life import Client
 
 PAIR = {"configs": [{"base": 500.0, "head_dim": 8}, {"scheme": "sinusoidal", "dim": 6}], "scheme": "rope", "len": 12}
 
@@ -234,20 +234,32 @@ def test_refusals_name_the_field(server, request_, pointer):
 
 
 def test_refused_before_anything_is_made():
-    with start_server("--max-analysis", "1000000", "--max-memory", "16MiB", "--workers", "1") as server:
-        before = server.memory("VmRSS")
+    with start_server("--max-analysis", "1000000", "--workers", "1") as server:
+        before, taken = server.memory("VmRSS"), []
         for asked, words in (({"scheme": "sinusoidal", "dim": 64, "len": 16384, "metrics": ["bounds"]}, ("--max-analysis", "1.05e+06", "1e+06")),
-                             ({"scheme": "sinusoidal", "dim": 64, "len": 2**40, "metrics": ["bounds"]}, ("16384", "1099511627776")),
-                             ({"scheme": "sinusoidal", "dim": 60, "len": 16384, "metrics": ["bounds"]}, ())):
-            begun = time.monotonic()
-            answer = server.post("/analyze", asked)
-            assert time.monotonic() - begun < (0.1 if not SANITIZED else 2)
-            assert answer.status == (413 if words else 200), answer
-            assert all(word in answer.json()["detail"] for word in words), answer
-        with start_server("--max-memory", "8MiB") as small:
-            answer = small.post("/analyze", {"scheme": "sinusoidal", "dim": 512, "len": 16384, "metrics": ["bounds"]})
-            assert answer.status == 413 and "--max-memory" in answer.json()["detail"]
-        assert SANITIZED or server.memory("VmRSS") < before + 32 * 1024 * 1024
+                             ({"scheme": "sinusoidal", "dim": 64, "len": 2**40, "metrics": ["bounds"]}, ("16384", "1099511627776"))):
+            for _ in range(5):
+                begun = time.monotonic()
+                answer = server.post("/analyze", asked)
+                taken.append(time.monotonic() - begun)
+                assert answer.status == 413 and all(word in answer.json()["detail"] for word in words), answer
+        assert min(taken) < (0.05 if not SANITIZED else 2)
+        assert SANITIZED or server.memory("VmRSS") < before + 4 * 1024 * 1024, "a table of it has 8 MiB"
+        assert analyze(server, scheme="sinusoidal", dim=60, len=16384, metrics=["bounds"]).status == 200
+    with start_server("--max-memory", "8MiB") as server:
+        answer = server.post("/analyze", {"scheme": "sinusoidal", "dim": 512, "len": 16384, "metrics": ["bounds"]})
+        assert answer.status == 413 and "--max-memory" in answer.json()["detail"]
+
+
+def test_json_has_its_limit():
+    with start_server("--max-json", "4KiB") as server:
+        for path in ("/analyze", "/diagnose"):
+            answer = server.post(path, {"scheme": "rope", "positions": list(range(2000))})
+            assert answer.status == 413 and "--max-json" in answer.json()["detail"]
+            head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 5000\r\nExpect: 100-continue\r\n\r\n"
+            client = Client(server)
+            client.send(head.encode())
+            assert client.answer()[0] == 413, "refused before its body is received"
 
 
 def test_a_request_has_its_time(server):

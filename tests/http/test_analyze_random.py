@@ -43,7 +43,8 @@ SCHEMES = {
     "sinusoidal": (fields(dim=st.integers(2, 13), base=bases, layout=maybe("half"), odd=maybe("pad", "truncate"),
                           flip_sin_to_cos=maybe(True)), SEQUENCES),
     "fourier": (fields(num_freqs=st.integers(1, 4), include_input=maybe(False), multiply_pi=maybe(True)), RUNS),
-    "learned": (fields(dim=st.integers(1, 6), seed=seeds, std=maybe(1.0), row_offset=maybe(2)), SEQUENCES),
+    "learned": (fields(dim=st.integers(1, 6), seed=seeds, std=maybe(1.0), row_offset=maybe(2)),  # the table is as long as the positions
+                st.one_of(RUNS, st.fixed_dictionaries({"positions": st.lists(st.integers(0, 40), min_size=2, max_size=9)}))),
     "recursive": (fields(dim=st.integers(1, 4), seed=seeds, std=maybe(0.5)), RUNS),
     "floater": (fields(dim=st.integers(1, 4), seed=seeds, std=maybe(0.5)), RUNS),
     "rope": (fields(head_dim=st.just(12), rotary_dim=even.filter(lambda r: r > 2), base=bases,

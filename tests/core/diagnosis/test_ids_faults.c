@@ -255,6 +255,29 @@ static void every_single_mistake_is_named(void **unused)
     assert_int_equal(missed, 0);
 }
 
+/* Rows are exchanged in ids that another rule gave. */
+static void exchanged_rows_are_named_beside_another_mistake(void **unused)
+{
+    (void)unused;
+    for (size_t m = 0; m < N_MISTAKES - 1; m++)
+        for (size_t i = 0; i < TRIES / 4; i++) {
+            struct recipe right, one, both;
+            const char *const codes[] = {mistakes[m].code, "axes_swapped"};
+            right_recipe(&right, mistakes[m].in_styles);
+            one = right;
+            bool applies = mistakes[m].make(&one);
+            both = one;
+            struct sent before = make(&right), begun = make(&one);
+            other_order(&both);
+            struct sent s = make(&both);
+            if (applies && !sent_equal(&before, &begun) && !sent_equal(&begun, &s))
+                assert_int_not_equal(ask_about(&right, &s, codes, 2), MISSED);
+            sent_free(&before);
+            sent_free(&begun);
+            sent_free(&s);
+        }
+}
+
 static void the_right_ids_are_as_believed(void **unused)
 {
     (void)unused;
@@ -273,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_right_ids_are_as_believed),
         cmocka_unit_test(every_single_mistake_is_named),
+        cmocka_unit_test(exchanged_rows_are_named_beside_another_mistake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

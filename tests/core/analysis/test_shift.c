@@ -1,0 +1,184 @@
+/* shift: the addition theorem's matrices in closed form, fits whose result is known, rules of k. */
+#include "tests/support/analysis.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct test_analysis a;
+
+static void near(const char *path, double expected, double tolerance)
+{
+    double x = test_number(&a, path);
+    if (!(fabs(x - expected) <= tolerance))
+        fail_msg("%s is %.17g, expected %.17g", path, x, expected);
+}
+
+static void expect_linear(const char *json, const char *method)
+{
+    test_analyse(&a, json);
+    near("0.shift.value", 0, 2e-12);
+    assert_true(test_is_null(&a, "0.shift.witness"));
+    assert_string_equal(test_word(&a, "0.shift.method"), method);
+    test_analysis_drop(&a);
+}
+
+#define SHIFT "'metrics':['shift']}"
+
+static void exact_ones(void **unused)
+{
+    (void)unused;
+    expect_linear("{'scheme':'sinusoidal','dim':64,'len':300,'k':[1,7,299]," SHIFT, "exact");
+    expect_linear("{'scheme':'sinusoidal','dim':6,'len':40,'layout':'half','flip_sin_to_cos':true," SHIFT, "exact");
+    expect_linear("{'scheme':'sinusoidal','dim':7,'len':40,'odd':'pad','offset':1000000," SHIFT, "exact");
+    expect_linear("{'scheme':'sinusoidal','dim':4096,'len':4," SHIFT, "exact");
+    expect_linear("{'scheme':'rope','head_dim':64,'len':300,'direction':-1,'attention_factor':2," SHIFT, "exact");
+    expect_linear("{'scheme':'xpos','head_dim':16,'len':40," SHIFT, "exact");
+    expect_linear("{'scheme':'rope','head_dim':4,'inv_freq':[1,0],'len':9," SHIFT, "exact"); /* a pair that rests */
+    expect_linear("{'scheme':'none','dim':16,'len':40," SHIFT, "exact");
+    test_analyse(&a, "{'scheme':'sinusoidal','dim':7,'len':60,'odd':'paper','base':20," SHIFT); /* a sine alone */
+    assert_string_equal(test_word(&a, "0.shift.method"), "fit");
+    assert_true(test_number(&a, "0.shift.value") > 1e-3);
+    test_analysis_drop(&a);
+}
+
+/* Rows are [cos | sin] of the frequencies 1 and 1/100. */
+static void matrix_of_rope(void **unused)
+{
+    (void)unused;
+    test_analyse(&a, "{'scheme':'rope','head_dim':4,'len':9,'k':[2,5],'outputs':['shift_matrix']," SHIFT);
+    const uint64_t *shape;
+    const double *m = test_tensor(&a, "shift_matrix.0", &shape);
+    assert_true(shape[0] == 2 && shape[1] == 4 && shape[2] == 4);
+    for (int i = 0; i < 2; i++, m += 16) {
+        double k = i ? 5 : 2, expected[16] = {cos(k), 0, -sin(k), 0, 0, cos(k / 100), 0, -sin(k / 100),
+                                              sin(k), 0, cos(k),  0, 0, sin(k / 100), 0, cos(k / 100)};
+        for (int j = 0; j < 16; j++)
+            assert_true(fabs(m[j] - expected[j]) < 1e-15);
+    }
+    near("0.shift.by_k.1.k", 5, 0);
+    test_analysis_drop(&a);
+}
+
+/* The frameworks' float32 angles are not exactly linear in the position. */
+static void rounded_angles(void **unused)
+{
+    (void)unused;
+    test_analyse(&a, "{'scheme':'rope','head_dim':16,'len':50,'offset':100000,'arith':'float32'," SHIFT);
+    assert_string_equal(test_word(&a, "0.shift.method"), "exact");
+    assert_true(test_number(&a, "0.shift.value") > 1e-4 && test_number(&a, "0.shift.value") < 1e-1);
+    assert_false(test_is_null(&a, "0.shift.witness"));
+    test_analysis_drop(&a);
+}
+
+/* One column 0, 1, 2 …: M = sum of i(i+1) over sum of i^2, i even; odd rows miss by |i + 1 - M i|. */
+static void fit_of_one_column(void **unused)
+{
+    (void)unused;
+    enum { N = 21 };
+    double above = 0, below = 0, worst = -1;
+    int row = 0;
+    for (int i = 0; i + 1 < N; i += 2) {
+        above += i * (i + 1);
+        below += i * i;
+    }
+    for (int i = 1; i + 1 < N; i += 2)
+        if (fabs(i + 1 - above / below * i) > worst + 1e-9) {
+            worst = fabs(i + 1 - above / below * i);
+            row = i;
+        }
+    test_analyse(&a, "{'scheme':'integer','dim':1,'len':21,'outputs':['shift_matrix']," SHIFT);
+    near("0.shift.value", worst, 1e-13);
+    near("0.shift.by_k.0.relative", worst / 20, 1e-14);
+    near("0.shift.witness.row", row, 0);
+    near("0.shift.witness.column", 0, 0);
+    near("0.shift.witness.k", 1, 0);
+    assert_true(fabs(test_tensor(&a, "shift_matrix.0", NULL)[0] - above / below) < 1e-14);
+    test_analysis_drop(&a);
+}
+
+/* The same number in four columns: of all matrices that fit, the smallest has M/4 everywhere. */
+static void smallest_matrix(void **unused)
+{
+    (void)unused;
+    test_analyse(&a, "{'scheme':'integer','dim':4,'len':21,'outputs':['shift_matrix']," SHIFT);
+    const double *m = test_tensor(&a, "shift_matrix.0", NULL);
+    double above = 0, below = 0;
+    for (int i = 0; i + 1 < 21; i += 2) {
+        above += i * (i + 1);
+        below += i * i;
+    }
+    for (int i = 0; i < 16; i++)
+        assert_true(fabs(m[i] - above / below / 4) < 1e-14);
+    test_analysis_drop(&a);
+}
+
+/* A learned table whose rows are powers of [[0, -1], [1, 1]]: the fit finds it. */
+static void fit_of_a_recurrence(void **unused)
+{
+    (void)unused;
+    char json[1024];
+    int x = 3, y = 1;
+    size_t at = (size_t)snprintf(json, sizeof json,
+                                 "{'scheme':'learned','dim':2,'len':12,'outputs':['shift_matrix'],'metrics':['shift'],"
+                                 "'table':[");
+    for (int i = 0; i < 12; i++) {
+        at += (size_t)snprintf(json + at, sizeof json - at, "%s[%d,%d]", i ? "," : "", x, y);
+        int next = -y;
+        y = x + y;
+        x = next;
+    }
+    snprintf(json + at, sizeof json - at, "]}");
+    test_analyse(&a, json);
+    const double *m = test_tensor(&a, "shift_matrix.0", NULL), expected[] = {0, -1, 1, 1};
+    for (int i = 0; i < 4; i++)
+        assert_true(fabs(m[i] - expected[i]) < 1e-14);
+    near("0.shift.value", 0, 1e-14);
+    assert_string_equal(test_word(&a, "0.shift.method"), "fit");
+    test_analysis_drop(&a);
+}
+
+static void too_few_rows(void **unused)
+{
+    (void)unused;
+    test_analyse(&a, "{'scheme':'integer','dim':2,'len':5,'k':[4,1]," SHIFT);
+    assert_true(test_is_null(&a, "0.shift.by_k.0.value") && test_is_null(&a, "0.shift.by_k.0.witness"));
+    assert_false(test_is_null(&a, "0.shift.value"));
+    near("0.shift.witness.k", 1, 0);
+    test_analysis_drop(&a);
+    test_analyse(&a, "{'scheme':'sinusoidal','dim':8,'len':1," SHIFT);
+    assert_true(test_is_null(&a, "0.shift.value") && test_is_null(&a, "0.shift.witness"));
+    test_analysis_drop(&a);
+}
+
+static void refusals(void **unused)
+{
+    (void)unused;
+    test_analysis_refused("{'scheme':'sinusoidal','dim':8,'len':5,'k':[1,5]," SHIFT, "/k/1", "at most 4");
+    test_analysis_refused("{'scheme':'sinusoidal','dim':8,'len':5,'k':[1.5]," SHIFT, "/k/0", "integers");
+    test_analysis_refused("{'scheme':'sinusoidal','dim':8,'len':5,'k':[0]," SHIFT, "/k", "1");
+    test_analysis_refused("{'scheme':'sinusoidal','dim':8,'positions':[0,2]," SHIFT, "/metrics/0", "consecutive");
+    test_analysis_refused("{'scheme':'integer','dim':2049,'len':5," SHIFT, "/metrics/0", "2048");
+    test_analysis_refused("{'configs':[{'len':9},{'len':4}],'scheme':'rope','k':[4]," SHIFT, "/k/0", "at most 3");
+}
+
+static void failures(void **unused)
+{
+    (void)unused;
+    test_analysis_fails_cleanly("{'scheme':'rope','head_dim':8,'len':300," SHIFT);
+    test_analysis_fails_cleanly("{'scheme':'integer','dim':8,'len':300,'k':[1,2]," SHIFT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exact_ones),        cmocka_unit_test(matrix_of_rope),  cmocka_unit_test(rounded_angles),
+        cmocka_unit_test(fit_of_one_column), cmocka_unit_test(smallest_matrix), cmocka_unit_test(fit_of_a_recurrence),
+        cmocka_unit_test(too_few_rows),      cmocka_unit_test(refusals),        cmocka_unit_test(failures),
+    };
+    return cmocka_run_group_tests_name("shift", tests, NULL, NULL);
+}
