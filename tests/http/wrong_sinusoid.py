@@ -174,9 +174,9 @@ def believe(rng, code):
 
 
 def faults(m, rng, kind):
-    out = [("negated", replace(m, factor=-1.0)), ("transposed", replace(m, turned=True)),
+    out = [("negated", replace(m, factor=-1.0)), *([("transposed", replace(m, turned=True))] if m.zero is None else []),
            *[("scaled", replace(m, factor=f)) for f in (m.dim ** 0.5, m.dim ** -0.5, round(float(rng.uniform(0.1, 9)), 3))],
-           *[("zero_row", replace(m, zero=r)) for r in (0, 1, m.n - 1)],
+           *[("zero_row", replace(m, zero=r)) for r in (0, 1, m.n - 1) if not m.turned],
            *[("base_other", replace(m, base=b)) for b in [*BASES, float(rng.integers(200, 90000) * 10)] if b != m.base],
            *[(code, replace(m, recipe=code)) for code in RECIPES]]
     return out + (of_grid(m) if m.style else of_line(m, rng))
