@@ -10,7 +10,7 @@ void pe_edit_init(struct pe_edit *edit)
 {
     *edit = (struct pe_edit){.n_fields = 0};
     edit->transforms.scaled = 1;
-    edit->transforms.mask_value = NAN;
+    edit->transforms.mask_value = (double)NAN;
     edit->transforms.zero_row = -1;
 }
 

@@ -293,7 +293,7 @@ static void measure_step(struct pe_reading *r, size_t k)
     for (size_t i = 0; i < r->n; i++)
         total += (double)r->weight[k * r->n + i];
     r->mean_weight[k] = total / (double)r->n;
-    r->step[k] = r->error[k] = NAN;
+    r->step[k] = r->error[k] = (double)NAN;
     for (size_t lag = 1; lag < r->n && r->mean_weight[k] > 0; lag *= 2) {
         struct sum s = lagged(r, k, lag);
         if (!(s.weight > 0) || hypot(s.re, s.im) < 0.7 * s.weight)
@@ -463,7 +463,7 @@ struct pe_solved pe_solve_phases(const double *w, const double *phase, const dou
 {
     const double *order[PE_HEAD_DIM_MAX];
     struct waves v = {w, phase, weight, order, 0};
-    struct pe_solved best = {0, -2, INFINITY};
+    struct pe_solved best = {0, -2, (double)INFINITY};
     double information = 0;
     for (size_t k = 0; k < n && v.n < PE_HEAD_DIM_MAX; k++)
         if (fabs(w[k]) > 1e-12 && weight[k] > 0 && isfinite(phase[k])) {

@@ -71,14 +71,14 @@ static size_t with_believed(double believed, const double *usual, size_t n, doub
 
 static double believed_length(const struct pe_diagnosis *d)
 {
-    double x = pe_edit_real(d, NULL, "scaling.original_max_position_embeddings", NAN);
-    return isfinite(x) ? x : pe_edit_real(d, NULL, "scaling.max_position_embeddings", NAN);
+    double x = pe_edit_real(d, NULL, "scaling.original_max_position_embeddings", (double)NAN);
+    return isfinite(x) ? x : pe_edit_real(d, NULL, "scaling.max_position_embeddings", (double)NAN);
 }
 
 static void add_type(const struct pe_diagnosis *d, struct scalings *s, const struct type *type)
 {
-    double f[N_FACTORS + 1], l[N_LENGTHS + 1] = {NAN};
-    size_t n_f = with_believed(pe_edit_real(d, NULL, "scaling.factor", NAN), factors, N_FACTORS, f);
+    double f[N_FACTORS + 1], l[N_LENGTHS + 1] = {(double)NAN};
+    size_t n_f = with_believed(pe_edit_real(d, NULL, "scaling.factor", (double)NAN), factors, N_FACTORS, f);
     size_t n_l = type->length ? with_believed(believed_length(d), lengths, N_LENGTHS, l) : 1;
     bool believed = pe_edit_is_word(d, NULL, "scaling.type", type->name);
     for (size_t i = 0; (believed || !type->only_if_believed) && i < n_f; i++)

@@ -160,7 +160,7 @@ static bool set_mask_value(struct pe_diagnosis *d, size_t i, struct pe_edit *edi
     pe_model_free(m);
     if (edit->transforms.mask_value <= -100)
         return true;
-    edit->transforms.mask_value = NAN;
+    edit->transforms.mask_value = (double)NAN;
     return false;
 }
 
