@@ -67,6 +67,9 @@ struct pe_evidence_kind {
      * itself (negated, transposed, scaled, mask_value, zero_row, exchanged tensors of cos and sin). NULL: pe_fill of
      * output t. Rows are the last axis of the tensor as sent. */
     void (*fill)(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+    /* Writes numbers of positions that the evidence does not have, so that hypotheses which differ only there keep
+     * different signatures: at most n_max, 0 if there are none. NULL: the frequencies tell. */
+    size_t (*fill_beyond)(const struct pe_model *model, size_t n_max, double *out);
     /* Writes |position|·frequency of each number, which decides what angles in f32 cost. NULL: 0. */
     void (*phases)(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 };

@@ -163,18 +163,100 @@ static void fill_buckets(const struct pe_model *model, size_t t, uint64_t row, u
     }
 }
 
+/* ---- Numbers elsewhere ---- */
+
+/* Queries at 0 … 63 and at powers of two up to 2^40 see a key at 0. */
+enum { NEAR_QUERIES = 64, FAR_QUERIES = 35, N_QUERIES = NEAR_QUERIES + FAR_QUERIES };
+
+static struct pe_value list_of(const double *x, uint64_t n)
+{
+    return (struct pe_value){.kind = PE_ARRAY, .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = x}};
+}
+
+static bool has_field(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; i < object->object.n; i++)
+        if (pe_same(object->object.fields[i].name, name))
+            return true;
+    return false;
+}
+
+/* The model's configuration and the weights, without its sequence and the mask of its keys. */
+static size_t copy_fields(const struct pe_model *m, struct pe_field *fields)
+{
+    const struct pe_value *config = pe_plan_config(m->plan);
+    const struct pe_belief *b = &m->d->belief;
+    size_t n = 0;
+    for (size_t i = 0; i < config->object.n; i++)
+        if (!pe_same(config->object.fields[i].name, "key_mask"))
+            fields[n++] = config->object.fields[i];
+    for (size_t i = 0; i < b->n_fields && n < PE_FIELDS_MAX; i++) {
+        const char *name = b->fields[i].name;
+        bool is_weight = !pe_param_find(m->plan->scheme->info.params, name);
+        if (is_weight && !has_field(config, name) && !pe_param_find(pe_sequence_params(), name))
+            fields[n++] = b->fields[i];
+    }
+    return n;
+}
+
+/* The plan borrows the queries. */
+static struct pe_plan *plan_beyond(const struct pe_model *m, double *queries)
+{
+    static const double key = 0;
+    struct pe_field fields[PE_FIELDS_MAX + 2];
+    struct pe_plan *plan = NULL;
+    struct pe_error err;
+    for (int i = 0; i < N_QUERIES; i++)
+        queries[i] = i < NEAR_QUERIES ? i : ldexp(1, i - NEAR_QUERIES + 6);
+    size_t n = copy_fields(m, fields);
+    fields[n++] = (struct pe_field){"q_positions", list_of(queries, N_QUERIES)};
+    fields[n++] = (struct pe_field){"k_positions", list_of(&key, 1)};
+    const struct pe_request request = {.operation = PE_ENCODE,
+                                       .fields = fields,
+                                       .n_fields = n,
+                                       .dtype = PE_F64,
+                                       .outputs = m->d->evidence.kind->outputs,
+                                       .n_outputs = 1};
+    return pe_plan_new(&request, &plan, &err) ? NULL : plan;
+}
+
+/* As many heads as there is room for. */
+static size_t fill_beyond(const struct pe_model *m, size_t n_max, double *out)
+{
+    double queries[N_QUERIES];
+    struct pe_plan *plan = m->is_misfit ? NULL : plan_beyond(m, queries);
+    if (!plan)
+        return 0;
+    const struct pe_output *output = pe_plan_output(plan, 0);
+    uint64_t all = output->n_rows * output->row_len;
+    size_t n = all < n_max ? (size_t)all : n_max, size = pe_dtype_size(output->dtype);
+    pe_fill(plan, 0, 0, n, out);
+    if (output->dtype != PE_F64) { /* integers need less room; widened from the end */
+        for (size_t i = n; i-- > 0;)
+            out[i] = pe_element(output->dtype, (char *)out + i * size, 0);
+    }
+    pe_plan_free(plan);
+    return n;
+}
+
 const struct pe_evidence_kind pe_evidence_bias = {.id = PE_OF_BIAS,
                                                   .tensors = {"bias"},
                                                   .scheme = "alibi",
                                                   .outputs = {"bias"},
                                                   .read = read_bias,
                                                   .prepare = prepare_line,
-                                                  .fill = fill_bias};
-static const struct pe_evidence_kind index_kind = {
-    .id = PE_OF_BUCKETS, .tensors = {"buckets"}, .scheme = "shaw", .outputs = {"index"}, .fill = fill_buckets};
+                                                  .fill = fill_bias,
+                                                  .fill_beyond = fill_beyond};
+static const struct pe_evidence_kind index_kind = {.id = PE_OF_BUCKETS,
+                                                   .tensors = {"buckets"},
+                                                   .scheme = "shaw",
+                                                   .outputs = {"index"},
+                                                   .fill = fill_buckets,
+                                                   .fill_beyond = fill_beyond};
 const struct pe_evidence_kind pe_evidence_buckets = {.id = PE_OF_BUCKETS,
                                                      .tensors = {"buckets"},
                                                      .scheme = "t5",
                                                      .outputs = {"buckets"},
                                                      .read = read_buckets,
-                                                     .fill = fill_buckets};
+                                                     .fill = fill_buckets,
+                                                     .fill_beyond = fill_beyond};

@@ -304,8 +304,20 @@ static uint64_t hash_sample(uint64_t h, const struct pe_model *m)
     return h;
 }
 
+/* Maps of queries and keys may agree where the evidence is, and differ farther away. */
+static uint64_t hash_beyond(uint64_t h, const struct pe_model *m)
+{
+    enum { MOST = 1024 };
+    double x[MOST];
+    const struct pe_evidence_kind *kind = m->d->evidence.kind;
+    size_t n = kind->fill_beyond ? kind->fill_beyond(m, MOST, x) : 0;
+    for (size_t i = 0; i < n; i++)
+        h = hash(h, x[i]);
+    return h;
+}
+
 uint64_t pe_model_signature(const struct pe_model *m)
 {
     uint64_t h = hash_transforms(0xcbf29ce484222325U, &m->transforms);
-    return hash_sample(hash_columns(h, m), m);
+    return hash_beyond(hash_sample(hash_columns(h, m), m), m);
 }

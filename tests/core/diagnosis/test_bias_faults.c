@@ -684,6 +684,35 @@ static void a_lone_tensor_is_identified(void **unused)
     }
 }
 
+/* Twelve positions do not tell where T5's buckets end; the position that the answer names does, and none before it. */
+static void what_a_small_tensor_leaves_open_is_undecided(void **unused)
+{
+    (void)unused;
+    struct recipe r, rival;
+    struct asked a;
+    right_recipe(&r, T5_BUCKETS);
+    r.q_len = r.k_len = 12;
+    r.q_offset = 0;
+    r.num_buckets = 32;
+    r.max_distance = 128;
+    r.bidirectional = true;
+    struct sent s = make(&r, PE_I32);
+    ask(&a, "{\"scheme\":\"t5\"}", &s, NULL, 0);
+    const struct pe_value *undecided = finding(&a, "undecided");
+    assert_non_null(finding(&a, "as_believed"));
+    assert_non_null(undecided);
+    size_t j = (size_t)number(undecided, "candidate");
+    int64_t position = (int64_t)number(undecided, "position");
+    assert_true(reproduces(&a, &s, j));
+    rival = r;
+    rival.max_distance = (int64_t)number(member(item(member(a.answer, "candidates"), j), "config"), "max_distance");
+    for (int64_t p = 0; p < position; p++)
+        assert_int_equal(bucket(&r, -p), bucket(&rival, -p));
+    assert_int_not_equal(bucket(&r, -position), bucket(&rival, -position));
+    asked_drop(&a);
+    sent_free(&s);
+}
+
 static void the_right_tensor_is_as_believed(void **unused)
 {
     (void)unused;
@@ -705,6 +734,7 @@ int main(void)
         cmocka_unit_test(every_single_mistake_is_named),
         cmocka_unit_test(pairs_of_mistakes_are_named),
         cmocka_unit_test(a_lone_tensor_is_identified),
+        cmocka_unit_test(what_a_small_tensor_leaves_open_is_undecided),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ static void nan_is_refused(void **unused)
     (void)unused;
     struct asked a;
     double *x = encoding(10000, 0);
-    x[ROWS * DIM - 1] = NAN;
+    x[ROWS * DIM - 1] = (double)NAN;
     ask_encoding(&a, "{\"scheme\":\"sinusoidal\"}", x);
     assert_null(a.diagnosis);
     assert_string_equal(a.err.pointer, "/encoding");
