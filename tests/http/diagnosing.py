@@ -9,7 +9,7 @@ from tensors import from_safetensors, multipart, npy
 from wrong_rotary import RECIPES, turned
 from wrong_scaling import factor_of
 from wrong_sinusoid import Sinusoid
-from wrong_tensors import inline, largest, rounded, unit
+from wrong_tensors import exact_allows, inline, rounded, unit
 
 NAMES = {"f32": "angles_f32", "bf16_inv_freq": "inv_freq_bf16", "f16_inv_freq": "inv_freq_f16", "bf16": "angles_bf16"}
 NO_FAULTS = {"as_believed", "identified", "undecided", "unexplained", "table_dtype", "angles_f32"}
@@ -181,18 +181,6 @@ def unlike(server, candidate, tensors, tolerance):
             at = tuple(int(i) for i in np.argwhere(wrong)[0])
             return f"{name}{list(at)}: {a[at]}, not {tensor.values[at]}"
     return None
-
-
-def exact_allows(name, a, dtype, values):
-    """One step of the dtype (f64: one more, that our own value may be off by); q_out: 12uS."""
-    u = unit(dtype)
-    if name == "q_out":
-        return 12 * u * max(largest(v) for v in values.values())
-    if dtype == "i64":
-        return 0.0
-    smallest = {"f16": 2.0 ** -24, "bf16": 2.0 ** -133, "f32": 2.0 ** -149, "f64": 0.0}[dtype]
-    steps = 2.0 ** np.floor(np.log2(np.maximum(np.abs(np.where(np.isfinite(a), a, 0)), 1e-300))) * 2 * u
-    return np.maximum(steps, smallest) * (4 if dtype == "f64" else 1) + (2.0 ** -52 if dtype == "f64" else 0)
 
 
 # ---- The ways in which tensors come -------------------------------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_alibi_slopes_of_a_count_that_is_no_power_of_two(server, heads):
     rel = np.arange(7)[None, :] - np.arange(7)[:, None]
     bias = np.where(rel <= 0, slopes[:, None, None] * rel, -np.inf)
     answer = diagnose(server, {"scheme": "alibi", "num_heads": heads, "causal": True, "bias": inline(Tensor(rounded(bias, "f32"), "f32"))})
-    assert codes_of(answer) == ["slopes_other"]
+    assert named(answer) == {"slopes_other"}
     np.testing.assert_allclose(answer["candidates"][0]["config"]["slopes"], slopes, rtol=1e-7)
 
 
@@ -437,14 +437,14 @@ def test_laws(server, code):
 def check_form(answer):
     assert {"explained", "belief", "candidates", "findings", "undecided", "ruled_out", "searched"} <= set(answer)
     assert 1 <= answer["searched"] <= 20000
-    assert 1 <= len(answer["candidates"]) <= 5
+    assert answer["explained"] <= len(answer["candidates"]) <= 5
     assert answer["belief"] is None or FOUR <= set(answer["belief"])
     for candidate in answer["candidates"]:
         assert {"config", "sequence", "transforms", "codes", "presets", "verdict"} | FOUR <= set(candidate)
         assert candidate["verdict"] in ("exact", "rounding", "near", "none")
         assert "scheme" in candidate["config"]
         assert all("name" in t for t in candidate["transforms"])
-    assert answer["explained"] == (answer["candidates"][0]["verdict"] in FITS)
+    assert answer["explained"] == any(c["verdict"] in FITS for c in answer["candidates"])
 
 
 def check_order(answer):
@@ -514,18 +514,19 @@ def test_figures_of_a_table(server, steps, verdict):
     else:
         bad = found["first_bad"]
         assert (bad["output"], bad["index"]) == ("cos", [3, 7])
-        assert bad["found"] == float(sent["cos"][3, 7]) and bad["expected"] == float(right["cos"][3, 7])
+        assert (np.float32(bad["found"]), np.float32(bad["expected"])) == (sent["cos"][3, 7], right["cos"][3, 7])
     first = answer["candidates"][0]
     assert first["verdict"] == verdict and (first["codes"] == [] or verdict == "near")
 
 
-@pytest.mark.parametrize("share, verdicts", [(0.03, ("near",)), (0.2, ("none",))])
-def test_near_is_an_error_of_five_per_cent(server, share, verdicts):
+@pytest.mark.parametrize("share, verdict", [(0.03, "near"), (0.2, "none")])
+def test_near_is_an_error_of_five_per_cent(server, share, verdict):
     model = wrong_sinusoid.Sinusoid("f32", np.arange(30.0)[None], {"len": 30}, 32)
     right = model.values(None)["encoding"].astype(float)
     noise = np.random.default_rng(9).standard_normal(right.shape) * share * np.sqrt((right ** 2).mean())
     answer = diagnose(server, {**model.request(), "encoding": inline(Tensor(rounded(right + noise, "f32"), "f32"))})
-    assert not answer["explained"] and answer["candidates"][0]["verdict"] in verdicts
+    assert not answer["explained"] and all(c["verdict"] == verdict for c in answer["candidates"])
+    assert answer["candidates"] or verdict == "none"
     assert codes_of(answer) == ["unexplained"]
 
 

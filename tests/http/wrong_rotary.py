@@ -229,7 +229,7 @@ def believe(rng, code):
     at, sequence = random_run(rng, code)
     if scaling.get("type") in ("dynamic", "longrope") and at.max() > 2000:
         scaling = {"type": "linear", "factor": 4.0}
-    if code in ("ladder_width", "ladder_from_one", "ladder_reversed"):
+    if code in ("ladder_width", "ladder_from_one", "ladder_reversed") or code in RECIPES and factor_of(scaling) != 1:
         scaling = {}
     return Rotary(sends, dtype, at, sequence, head_dim, rotary_dim, rotary_offset, base, choose(rng, "interleaved", "half"),
                   scaling=scaling, q_shape=choose(rng, (), (2,), (2, 2)) if sends == "q" else ())
@@ -303,11 +303,35 @@ def of_width(m):
 
 def of_size(m, rng):
     out = [("scaled", replace(m, factor=f)) for f in (m.head_dim ** -0.5, m.head_dim ** 0.5, m.head_dim ** -0.25)]
-    if factor_of(m.scaling) != 1.0:
-        f = factor_of(m.scaling)
+    own = factor_of(m.scaling)
+    if own != 1.0:
         out += [("attention_factor_missing", replace(m, attention_factor=1.0))]
-        out += [("attention_factor_other", replace(m, attention_factor=x)) for x in (f * f, math.sqrt(f), round(float(rng.uniform(1.05, 2)), 3))]
+        out += [("attention_factor_other", replace(m, attention_factor=x)) for x in (own * own, math.sqrt(own), round(float(rng.uniform(1.05, 2)), 3))]
     return out
+
+
+def whole_factor(m):
+    return m.factor * (factor_of(m.scaling) if m.attention_factor is None else m.attention_factor)
+
+
+def fitted(right, wrong):
+    """Faults of the belief whose fitted values are the faulty model's own."""
+    out = [("attention_factor_other", replace(right, attention_factor=whole_factor(wrong))),
+           ("scaled", replace(right, factor=right.factor * whole_factor(wrong) / whole_factor(right))),
+           ("base_other", replace(right, base=wrong.base))]
+    if not right.channels and right.n == wrong.n:
+        out += of_run(right, wrong.at * wrong.direction * right.direction)
+        if right.scaling.get("type") == "linear" and not wrong.scaling:  # a larger step undoes the factor
+            out += of_run(right, wrong.at * wrong.direction * right.direction * right.scaling["factor"])
+    return out
+
+
+def of_run(right, at):
+    """A run elsewhere, or with larger steps."""
+    steps = np.unique(np.diff(at))
+    out = [("offset_other", replace(right, at=at))] if np.ptp(at - right.at) == 0 else []
+    is_run = not {"positions", "lens"} & set(right.sequence) and len(steps) == 1 and abs(steps[0]) >= 2
+    return out + ([("position_stride", replace(right, at=at))] if is_run else [])
 
 
 def of_ladder(m, rng):

@@ -3,7 +3,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from wrong_rotary import RECIPES, of_positions
+from wrong_rotary import RECIPES, of_positions, of_run
 from wrong_tensors import LD, choose, largest
 
 MAKES = ["layout_swapped", "sin_cos_swapped", "negated", "transposed", "off_by_one", "offset_other",
@@ -174,25 +174,30 @@ def believe(rng, code):
 
 
 def faults(m, rng, kind):
-    out = [("negated", replace(m, factor=-1.0)), ("transposed", replace(m, turned=True)),
+    out = [("negated", replace(m, factor=-1.0)), *([("transposed", replace(m, turned=True))] if m.zero is None else []),
            *[("scaled", replace(m, factor=f)) for f in (m.dim ** 0.5, m.dim ** -0.5, round(float(rng.uniform(0.1, 9)), 3))],
-           *[("zero_row", replace(m, zero=r)) for r in (0, 1, m.n - 1)],
+           *[("zero_row", replace(m, zero=r)) for r in (0, 1, m.n - 1) if not m.turned],
            *[("base_other", replace(m, base=b)) for b in [*BASES, float(rng.integers(200, 90000) * 10)] if b != m.base],
            *[(code, replace(m, recipe=code)) for code in RECIPES]]
     return out + (of_grid(m) if m.style else of_line(m, rng))
 
 
+def fitted(right, wrong):
+    out = [("scaled", replace(right, factor=wrong.factor)), ("base_other", replace(right, base=wrong.base))]
+    return out if right.style else out + of_run(right, wrong.at)
+
+
 def of_grid(m):
-    return [("axes_swapped", replace(m, at=m.at[::-1])), *[("style_other", replace(m, style=s)) for s in STYLES if s != m.style]]
+    return [*[("off_by_one", replace(m, at=m.at + k)) for k in (-1, 1)], ("axes_swapped", replace(m, at=m.at[::-1])), *[("style_other", replace(m, style=s)) for s in STYLES if s != m.style]]
 
 
 def of_line(m, rng):
-    out = [pair for pair in of_positions(m, rng) if pair[0] not in ("not_rotated", "rotated_twice")]
+    out = of_positions(m, rng)
     out += [("layout_swapped", replace(m, layout="half" if m.layout == "interleaved" else "interleaved")),
             ("sin_cos_swapped", replace(m, flip=not m.flip)), ("freq_shift_other", replace(m, freq_shift=1 - m.freq_shift))]
     if m.dim % 2:
         out += [("odd_other", replace(m, odd=odd)) for odd in ("paper", "pad", "truncate") if odd != m.odd]
-    if not m.freq_shift:
+    if not m.freq_shift and m.dim % 2 == 0:
         ways = ["ladder_from_one", "sine_only"] + (["exponent_per_column", "exponent_doubled"] if m.layout == "interleaved" else [])
         out += [(way, replace(m, way=way)) for way in ways]
     return out

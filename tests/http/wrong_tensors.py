@@ -40,7 +40,7 @@ class Tensor(NamedTuple):
 
 class Case(NamedTuple):
     codes: tuple  # faults that were made, in the table's order
-    others: frozenset  # other single codes that give the same tensor
+    others: frozenset  # codes to be named in their place, as they give the same tensor and stand before; of pairs: other pairs
     belief: dict  # fields of the request
     tensors: dict  # name: Tensor
     right: object  # the believed model
@@ -80,12 +80,30 @@ def send(values, dtype):
             for name, a in values.items()}
 
 
-def fits(tensors, model, data):
-    """Whether the model explains the tensors: equal infinities, all else within what float32 angles cost."""
+def fits(tensors, model, data, exactly=False):
+    """Whether the model explains the tensors: equal infinities, all else within what float32 angles cost, or exactly."""
     values = model.values(data)
     if any(values[name].shape != tensor.values.shape for name, tensor in tensors.items()):
         return False
-    return all(near(tensor, values[name], model.tolerance(name, values, unit(tensor.dtype))) for name, tensor in tensors.items())
+    for name, tensor in tensors.items():
+        allowed = model.tolerance(name, values, unit(tensor.dtype))
+        if exactly:
+            allowed = np.minimum(allowed, exact_allows(name, rounded(values[name], tensor.dtype), tensor.dtype, values))
+        if not near(tensor, values[name], allowed):
+            return False
+    return True
+
+
+def exact_allows(name, a, dtype, values):
+    """One step of the dtype (f64: one more, that our own value may be off by); q_out: 12uS."""
+    u = unit(dtype)
+    if name == "q_out":
+        return 12 * u * max(largest(v) for v in values.values())
+    if dtype == "i64":
+        return 0.0
+    smallest = {"f16": 2.0 ** -24, "bf16": 2.0 ** -133, "f32": 2.0 ** -149, "f64": 0.0}[dtype]
+    steps = 2.0 ** np.floor(np.log2(np.maximum(np.abs(np.where(np.isfinite(a), a, 0)), 1e-300))) * 2 * u
+    return np.maximum(steps, smallest) * (4 if dtype == "f64" else 1) + (2.0 ** -52 if dtype == "f64" else 0)
 
 
 def near(tensor, candidate, tolerance):
@@ -135,16 +153,29 @@ def attempt(rng, code, family):
     tensors = send(wrong.values(data), wrong.dtype)
     if fits(tensors, right, data) or any(not tensor.values.any() for tensor in tensors.values()):
         return None
-    others = {name for name, model in faults if name != code and fits(tensors, model, data)}
-    return Case((code,), frozenset(others), right.request(), {**right.sent(data), **tensors}, right, wrong, data)
+    others = explained_too(tensors, data, [(code, wrong), *faults, *fitted(family, right, wrong)])
+    return Case((code,), others - {code}, right.request(), {**right.sent(data), **tensors}, right, wrong, data)
+
+
+def explained_too(tensors, data, faults):
+    """The code that should be named: the first of the table that gives the tensor exactly, or at all if none does. Values beside a
+    bound may be judged either way: both are given."""
+    fit = [(name, model) for name, model in faults if fits(tensors, model, data)]
+    exact = [name for name, model in fit if fits(tensors, model, data, True)]
+    return frozenset(min(names, key=CODES.index) for names in (exact, [name for name, _ in fit]) if names)
+
+
+def fitted(family, right, wrong):
+    """Single faults whose values are fitted: those that the faulty model itself has."""
+    return getattr(family, "fitted", lambda right, wrong: [])(right, wrong)
 
 
 def draw_pair(seed, attempts=400):
-    """Two faults of different kinds, the second applied to the model that has the first. No single fault may explain the tensor, nor
-    another pair that shares a fault with this one."""
+    """Two faults of different kinds. No single fault may explain the tensor; others are pairs with one of the two replaced. A list of
+    positions is left out: it takes in what another fault does to the frequencies."""
     rng = np.random.default_rng([seed, 77])
     for _ in range(attempts):
-        first = choose(rng, *[c for c in CODES if KIND_OF[c] != "arithmetic"])
+        first = choose(rng, *[c for c in CODES if KIND_OF[c] != "arithmetic" and c != "positions_other"])
         case = attempt_pair(rng, first, choose(rng, *families(first)))
         if case:
             return case
@@ -158,15 +189,22 @@ def attempt_pair(rng, first, family):
     if not begun:
         return None
     begun = choose(rng, *begun)
-    seconds = [pair for pair in family.faults(begun, rng, choose(rng, None, None, "ladder")) if KIND_OF[pair[0]] not in (KIND_OF[first], "arithmetic")]
+    seconds = [pair for pair in family.faults(begun, rng, choose(rng, None, None, "ladder")) if second_of(pair[0], first)]
     if not seconds:
         return None
     second = choose(rng, *sorted({name for name, _ in seconds}))
     wrong = choose(rng, *[model for name, model in seconds if name == second])
     data = right.data(rng)
     tensors = send(wrong.values(data), wrong.dtype)
-    if any(fits(tensors, model, data) for _, model in singles) or fits(tensors, right, data):
+    if any(fits(tensors, model, data) for _, model in [*singles, *fitted(family, right, wrong)]) or fits(tensors, right, data):
         return None
-    others = {name for name, model in seconds if name != second and fits(tensors, model, data)}
+    half_way = send(begun.values(data), begun.dtype)
+    like_first = {name for name, model in [*singles, *fitted(family, right, begun)] if fits(half_way, model, data)}
+    like_second = {name for name, model in [*seconds, *fitted(family, begun, wrong)] if fits(tensors, model, data)}
     codes = tuple(sorted((first, second), key=CODES.index))
-    return Case(codes, frozenset(others), right.request(), {**right.sent(data), **tensors}, right, wrong, data)
+    others = frozenset([frozenset((one, second)) for one in like_first] + [frozenset((first, one)) for one in like_second])
+    return Case(codes, others, right.request(), {**right.sent(data), **tensors}, right, wrong, data)
+
+
+def second_of(code, first):
+    return KIND_OF[code] not in (KIND_OF[first], "arithmetic") and code != "positions_other"
