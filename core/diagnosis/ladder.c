@@ -221,11 +221,13 @@ static bool other_base(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     if (!pe_edit_value(d, NULL, name_of_base(d)) && !pe_edit_value(d, NULL, "inv_freq"))
         return false;
-    return i < N_BASES ? set_base(d, edit, bases[i]) : fit_base(d, edit);
+    if (i < N_BASES)
+        return set_base(d, edit, bases[i]);
+    return d->evidence.kind->id != PE_OF_BIAS && fit_base(d, edit); /* a bias has no phases */
 }
 
-const struct pe_fault pe_fault_base_other = {.schemes = "rope|xpos|sinusoidal",
-                                             .evidence = OF_WAVES,
+const struct pe_fault pe_fault_base_other = {.schemes = "rope|xpos|sinusoidal|sandwich",
+                                             .evidence = OF_WAVES | PE_EVIDENCE_BIT(BIAS),
                                              .n_alternatives = N_BASES + 1,
                                              .apply = other_base,
                                              .n_fits = 1,
