@@ -437,6 +437,8 @@ enum pe_status pe_analysis_open(const struct pe_analysis_request *request, struc
 const struct pe_value *pe_analysis_configs(const struct pe_analysis *analysis);
 /* Computes what pe_analysis_open has prepared. Fails only without memory, or when nobody waits any more. */
 enum pe_status pe_analysis_compute(struct pe_analysis *analysis, struct pe_error *err);
+/* Frees everything but the tensors, once the answer is printed. */
+void pe_analysis_settle(struct pe_analysis *analysis);
 
 /* ---- Diagnosis: the configuration that gives a tensor -------------------------------------------------------------
  */

@@ -123,19 +123,21 @@ static bool hold_tensors(struct analyzing *a)
     return api_fail(a->study.c.problem, 413, "/outputs", "the answer has more than %d tensors", API_TENSORS_MAX);
 }
 
-/* From here on only the tensors and the results are in memory. */
-static void give_scratch(struct analyzing *a)
+/* From here on only the tensors are in memory: how long they stay is for the client's reading to decide. */
+static void keep_tensors(struct analyzing *a)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < a->opening.source.n_held; i++) {
         const struct pe_output *output = &a->opening.source.held[i].output;
         n += output->n_rows * output->row_len * pe_dtype_size(output->dtype);
     }
+    pe_analysis_settle(a->analysis);
     a->study.c.work->request.arena.n_bytes += n;
     api_memory_settle(a->study.c.work);
 }
 
-static bool open_stream(struct analyzing *a, struct api_text *text, struct api_member *members)
+/* The members of the answer as JSON, one after the other in text; names are constants. */
+static bool print_members(struct analyzing *a, struct api_text *text, struct api_member *members)
 {
     const struct pe_value *answer = pe_analysis_answer(a->analysis);
     size_t begins[MEMBERS_MAX + 1] = {0};
@@ -151,22 +153,31 @@ static bool open_stream(struct analyzing *a, struct api_text *text, struct api_m
             (struct api_member){answer->object.fields[i].name, text->bytes + begins[i], begins[i + 1] - begins[i]};
     a->opening.members = members;
     a->opening.n_members = answer->object.n;
-    return api_memory_for_answering(a->study.c.work, a->study.c.host, &a->opening.source, a->study.c.format,
-                                    a->study.c.problem) &&
-           api_body_open(a->study.c.format, &a->opening, a->study.c.problem);
+    return true;
+}
+
+static bool open_stream(struct analyzing *a)
+{
+    struct api_computation *c = &a->study.c;
+    a->opening.form = &c->form;
+    a->opening.request = &c->work->request;
+    a->opening.arena = &c->work->request.arena;
+    a->opening.max_kept = c->host->max_pictures;
+    a->opening.stream = &c->work->stream;
+    return api_memory_for_answering(c->work, c->host, &a->opening.source, c->format, c->problem) &&
+           api_body_open(c->format, &a->opening, c->problem);
 }
 
 static bool open_answer(struct analyzing *a)
 {
     struct api_text text;
     struct api_member members[MEMBERS_MAX];
-    a->opening.form = &a->study.c.form;
-    a->opening.request = &a->study.c.work->request;
-    a->opening.arena = &a->study.c.work->request.arena;
-    a->opening.max_kept = a->study.c.host->max_pictures;
-    a->opening.stream = &a->study.c.work->stream;
     api_text_init(&text, API_TEXT_MAX);
-    bool fine = open_stream(a, &text, members);
+    bool fine = print_members(a, &text, members);
+    if (fine) {
+        keep_tensors(a);
+        fine = open_stream(a);
+    }
     api_text_drop(&text);
     a->opening.members = NULL;
     return fine;
@@ -177,10 +188,7 @@ static bool compute(struct analyzing *a)
     struct pe_error err;
     if (pe_analysis_compute(a->analysis, &err))
         return api_study_fail(&a->study, &err);
-    if (!hold_tensors(a))
-        return false;
-    give_scratch(a);
-    return open_answer(a);
+    return hold_tensors(a) && open_answer(a);
 }
 
 static bool answer(struct analyzing *a)

@@ -9,8 +9,19 @@ static bool has(const struct pe_analysis *study, size_t entry, size_t m) { retur
 
 /* ---- Limits ---- */
 
-static double rows_bytes(const struct pe_subject *subject)
+static bool needs_rows(const struct pe_analysis *study, size_t entry)
 {
+    for (size_t m = 0; m < pe_n_metrics(); m++)
+        if (has(study, entry, m) && pe_metric_get(m)->needs_rows)
+            return true;
+    return false;
+}
+
+static double rows_bytes(const struct pe_analysis *study, size_t entry)
+{
+    const struct pe_subject *subject = &study->subjects[entry];
+    if (!needs_rows(study, entry))
+        return 0;
     return ((double)subject->dim + 4) * (double)subject->n_rows * sizeof(double);
 }
 
@@ -27,7 +38,7 @@ static void add_costs(const struct pe_analysis *study, size_t entry, struct pe_m
         all->work += cost.work;
         scratch = fmax(scratch, cost.bytes);
     }
-    all->bytes = fmax(all->bytes, scratch + rows_bytes(subject));
+    all->bytes = fmax(all->bytes, scratch + rows_bytes(study, entry));
 }
 
 static enum pe_status check_tensors(const struct pe_analysis *study, struct pe_error *err)
@@ -135,14 +146,6 @@ static enum pe_status compute_metric(struct pe_analysis *study, size_t entry, si
     return !status && pe_was_cancelled() ? pe_cancelled(err) : status;
 }
 
-static bool needs_rows(const struct pe_analysis *study, size_t entry)
-{
-    for (size_t m = 0; m < pe_n_metrics(); m++)
-        if (has(study, entry, m) && pe_metric_get(m)->needs_rows)
-            return true;
-    return false;
-}
-
 static enum pe_status load(struct pe_analysis *study, struct pe_subject *subject, struct pe_error *err)
 {
     enum pe_status status = pe_subject_load(study, subject, err);
@@ -202,15 +205,24 @@ enum pe_status pe_analysis_new(const struct pe_analysis_request *request, struct
     return status;
 }
 
+void pe_analysis_settle(struct pe_analysis *study)
+{
+    for (size_t i = 0; i < PE_ENTRIES_MAX; i++) {
+        pe_subject_drop(&study->subjects[i]);
+        study->subjects[i] = (struct pe_subject){0};
+    }
+    pe_values_free(study->values);
+    pe_values_free(study->configs);
+    study->values = study->configs = NULL;
+    study->answer = study->config_list = NULL;
+}
+
 void pe_analysis_free(struct pe_analysis *study)
 {
     if (!study)
         return;
-    for (size_t i = 0; i < PE_ENTRIES_MAX; i++)
-        pe_subject_drop(&study->subjects[i]);
+    pe_analysis_settle(study);
     pe_study_drop_tensors(study);
-    pe_values_free(study->values);
-    pe_values_free(study->configs);
     free(study);
 }
 

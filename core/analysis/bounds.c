@@ -51,7 +51,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
 {
     (void)err;
     const struct pe_rows *rows = &subject->rows;
-    struct bounds b = {INFINITY, -INFINITY, INFINITY, -INFINITY};
+    struct bounds b = {(double)INFINITY, -(double)INFINITY, (double)INFINITY, -(double)INFINITY};
     for (size_t i = 0; i < rows->n && (i % 16 || !pe_is_cancelled()); i++)
         add_row(&b, rows->at + i * rows->dim, rows->dim);
     pe_put_real(out, "value", rows->largest);

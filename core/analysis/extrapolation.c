@@ -49,7 +49,7 @@ static enum pe_status measure(struct pe_analysis *study, const struct pe_subject
 {
     struct pe_lengths lengths = lengths_of(study, subject);
     *f = (struct findings){.without_row = pe_positions_without_row(subject, lengths),
-                           .unseen_angles = NAN,
+                           .unseen_angles = (double)NAN,
                            .unseen_pairs = pe_unseen_pairs(subject, lengths)};
     enum pe_status status = PE_OK;
     if (subject->ladder.n)

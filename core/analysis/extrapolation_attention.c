@@ -124,7 +124,7 @@ static enum pe_status allocate(struct stage *s, struct pe_error *err)
     s->bias = s->scores + QUERIES * s->block;
     s->terms = s->bias + s->block;
     for (size_t i = 0; i < n_softmax; i++)
-        s->softmax[i] = (struct softmax){.max = -INFINITY};
+        s->softmax[i] = (struct softmax){.max = -(double)INFINITY};
     return PE_OK;
 }
 

@@ -37,7 +37,7 @@ static bool is_scheme(const struct pe_subject *subject, const char *names)
 double pe_positions_without_row(const struct pe_subject *subject, struct pe_lengths lengths)
 {
     if (!is_scheme(subject, "learned"))
-        return NAN;
+        return (double)NAN;
     double rows = (double)pe_config_integer(subject->plan, "rows", 0);
     double left = fmax(rows - (double)pe_config_integer(subject->plan, "row_offset", 0), 0);
     return fmax((double)lengths.eval - left, 0) / (double)lengths.eval;

@@ -13,7 +13,7 @@ static enum pe_status allocate(struct pe_ladder *ladder, size_t n, struct pe_err
         return pe_no_memory(err);
     ladder->w0 = ladder->w + n;
     ladder->n = n;
-    ladder->orig_len = NAN;
+    ladder->orig_len = (double)NAN;
     ladder->attention_factor = 1;
     return PE_OK;
 }

@@ -42,6 +42,7 @@ enum pe_status pe_ladder_waves(const struct pe_subject *subject, uint64_t n_rows
 
 double pe_ladder_waves_bytes(const struct pe_subject *subject)
 {
-    enum { COLUMN_BYTES = 512 }; /* a prepared column, generously */
-    return ((double)subject->dim + 2 * (double)subject->ladder.n) * COLUMN_BYTES;
+    enum { COLUMN_BYTES = 256 }; /* a prepared column, rather too much */
+    double columns = 2 * (double)subject->ladder.n, width = fmax((double)subject->dim, columns);
+    return width * sizeof(struct pe_wave) + columns * COLUMN_BYTES + columns / 2 * sizeof(struct pe_dd);
 }

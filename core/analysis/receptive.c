@@ -81,7 +81,7 @@ struct reach {
 /* Weights e^(bias - largest), nearest first; returns their sum. */
 static double weigh(const struct view *v)
 {
-    double most = -INFINITY;
+    double most = -(double)INFINITY;
     for (size_t i = 0; i < v->n_seen; i++)
         most = fmax(most, v->row[v->keys[i].key]);
     for (size_t i = 0; i < v->n_seen; i++)

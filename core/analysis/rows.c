@@ -239,7 +239,7 @@ enum { ROUNDED = 256 }; /* numbers at a time */
 
 size_t pe_first_extreme(const double *x, size_t n, int sign, double largest)
 {
-    double extreme = -INFINITY;
+    double extreme = -(double)INFINITY;
     for (size_t i = 0; i < n; i++)
         extreme = sign * x[i] > extreme ? sign * x[i] : extreme;
     for (size_t i = 0; i < n; i++)

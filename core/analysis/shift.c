@@ -7,7 +7,7 @@
  * M = (X⁺ Y)ᵀ, where the rows of X are r_i, those of Y r_{i+k}. */
 #include "core/analysis/addition.h"
 #include "core/numeric/gemm.h"
-#include "core/numeric/least_squares.h"
+#include "core/analysis/least_squares.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,12 +137,12 @@ static enum pe_status find(struct search *s, int64_t k, struct found *found, str
 {
     enum pe_status status = PE_OK;
     for (size_t i = 0; i < s->rows->n; i++)
-        s->worst[i] = NAN;
+        s->worst[i] = (double)NAN;
     if (s->is_exact)
         judge_exact(s, k);
     else
         status = fit(s, k, err);
-    found->value = NAN;
+    found->value = (double)NAN;
     for (size_t i = 0; i < s->rows->n; i++)
         found->value = fmax(found->value, s->worst[i]); /* NaN only if all are */
     if (status || isnan(found->value) || pe_was_cancelled())
@@ -210,7 +210,7 @@ static void put_one(const struct pe_rows *rows, const struct found *found, int64
 static size_t find_worst(const struct found *found, size_t n, double largest)
 {
     size_t worst = 0;
-    double value = NAN;
+    double value = (double)NAN;
     for (size_t i = 0; i < n; i++)
         value = fmax(value, found[i].value);
     while (worst + 1 < n && !(found[worst].value >= value - pe_tie(value, largest)))
@@ -221,7 +221,7 @@ static size_t find_worst(const struct found *found, size_t n, double largest)
 static void put(const struct pe_analysis *study, const struct search *s, const struct found *found, size_t n,
                 struct pe_node *out)
 {
-    struct found none = {NAN, 0, 0};
+    struct found none = {(double)NAN, 0, 0};
     size_t worst = find_worst(found, n, s->rows->largest);
     const struct found *it = n ? &found[worst] : &none;
     put_number(out, "value", it->value);
@@ -311,7 +311,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
 enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err)
 {
     struct search s;
-    struct found found = {NAN, 0, 0};
+    struct found found = {(double)NAN, 0, 0};
     enum pe_status status = open_search(&s, subject, err);
     if (!status && (uint64_t)k < subject->rows.n)
         status = find(&s, k, &found, err);

@@ -96,8 +96,8 @@ static void multiply_all(struct products *p)
     size_t n = p->rows->n;
     for (size_t d = 0; d < n; d++) {
         p->sum[d] = 0;
-        p->least[d] = INFINITY;
-        p->most[d] = -INFINITY;
+        p->least[d] = (double)INFINITY;
+        p->most[d] = -(double)INFINITY;
     }
     for (size_t i0 = 0; i0 < n; i0 += BLOCK) {
         pack(p, i0, at_most(n - i0, BLOCK));

@@ -72,7 +72,7 @@ static size_t put(const struct pe_subject *subject, const double *step, const do
         put_nothing(out);
         return ALONE;
     }
-    double largest = -INFINITY, least = INFINITY;
+    double largest = -(double)INFINITY, least = (double)INFINITY;
     for (size_t i = 0; i < n; i++) {
         largest = fmax(largest, kept[i]);
         least = fmin(least, kept[i]);

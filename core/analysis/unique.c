@@ -102,7 +102,7 @@ static double distance(const struct pe_rows *rows, size_t i, size_t j)
 static size_t find_partner(const struct pe_rows *rows, size_t i, double bound)
 {
     size_t nearest = i + 1;
-    double least = INFINITY;
+    double least = (double)INFINITY;
     for (size_t j = i + 1; j < rows->n && !pe_was_cancelled(); j++) {
         double d = distance(rows, i, j);
         if (j % 64 == 0)
@@ -153,11 +153,11 @@ static enum pe_status search(struct search *s, const struct pe_rows *rows, struc
                          .panels = malloc(rows->dim * COLUMNS * sizeof(double)),
                          .block = malloc(ROWS * COLUMNS * sizeof(double)),
                          .least = malloc(rows->n * sizeof(double)),
-                         .beyond = INFINITY};
+                         .beyond = (double)INFINITY};
     if (!s->panels || !s->block || !s->least)
         return pe_no_memory(err);
     for (size_t i = 0; i < rows->n; i++)
-        s->least[i] = INFINITY;
+        s->least[i] = (double)INFINITY;
     compare_all(s);
     return pe_was_cancelled() ? pe_cancelled(err) : PE_OK;
 }

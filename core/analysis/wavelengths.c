@@ -39,7 +39,7 @@ struct ladder_facts {
 
 static struct ladder_facts survey(const struct pe_ladder *ladder, double train_len)
 {
-    struct ladder_facts f = {.first_short = ladder->n, .least = INFINITY};
+    struct ladder_facts f = {.first_short = ladder->n, .least = (double)INFINITY};
     for (size_t c = ladder->n; c-- > 0;) {
         bool is_full = turns_of(ladder, c, train_len) >= 1;
         f.full += is_full;

@@ -66,7 +66,7 @@ static double spread_of(const struct pe_rows *rows)
     struct span spans[4 * CELLS];
     double spread = 0, largest = 0;
     for (size_t k = 0; k < sizeof spans / sizeof spans[0]; k++)
-        spans[k] = (struct span){INFINITY, -INFINITY};
+        spans[k] = (struct span){(double)INFINITY, -(double)INFINITY};
     for (size_t i = 0; i < CELLS && !pe_is_cancelled(); i++)
         for (size_t j = 0; j < CELLS; j++) {
             double p = product(rows, i, j);
@@ -84,7 +84,7 @@ enum pe_status pe_wish_n_dimensional(struct pe_analysis *study, struct pe_subjec
     const char *name = pe_plan_scheme(subject->plan)->name;
     struct pe_rows rows;
     (void)study;
-    *wish = (struct pe_wish){.value = NAN, .holds = pe_is_among("learned|fourier", name)};
+    *wish = (struct pe_wish){.value = (double)NAN, .holds = pe_is_among("learned|fourier", name)};
     if (!pe_is_among("sinusoidal|rope", name) || subject->dim < LEAST_WIDTH)
         return PE_OK;
     enum pe_status status = load_grid(subject, &rows, err);

@@ -94,7 +94,7 @@ enum pe_status pe_wish_unique(struct pe_analysis *study, struct pe_subject *subj
 {
     const struct pe_rows *rows = &subject->rows;
     struct pe_rows half;
-    *wish = (struct pe_wish){.length_change = NAN};
+    *wish = (struct pe_wish){.length_change = (double)NAN};
     enum pe_status status = pe_unique_of(rows, &wish->value, err);
     if (status)
         return status;
@@ -153,7 +153,7 @@ static enum pe_status move_map(const struct pe_plan *plan, double *most, struct 
 enum pe_status pe_wish_linear(struct pe_analysis *study, struct pe_subject *subject, struct pe_wish *wish,
                               struct pe_error *err)
 {
-    double value = NAN, largest = subject->rows.largest;
+    double value = (double)NAN, largest = subject->rows.largest;
     enum pe_status status = PE_OK;
     if (subject->family == PE_BIAS)
         status = move_map(subject->plan, &value, err);
@@ -217,7 +217,7 @@ enum pe_status pe_wish_generalises(struct pe_analysis *study, struct pe_subject 
     double near = subject->rows.largest, *block = NULL;
     struct pe_plan *plan = NULL;
     enum pe_status status = pe_subject_plan_rows(study, subject, &run, &plan, err);
-    *wish = (struct pe_wish){.value = NAN};
+    *wish = (struct pe_wish){.value = (double)NAN};
     if (status)
         return is_undefined(status) ? PE_OK : status;
     block = malloc(BLOCK * sizeof *block);

@@ -9,8 +9,7 @@ enum { N_ORDERS = sizeof orders / sizeof *orders };
 static bool reorder(struct pe_diagnosis *d, struct pe_edit *edit, const unsigned *order)
 {
     struct pe_model *m;
-    struct pe_error ignored;
-    if (pe_model_new(d, edit, &m, &ignored))
+    if (!pe_edit_model(d, edit, &m))
         return false;
     bool done = pe_places_reorder(d, edit, m->plan, order);
     pe_model_free(m);

@@ -3,13 +3,6 @@
 
 #include <stdlib.h>
 
-enum pe_status pe_diagnosis_admit(struct pe_diagnosis *d, double bytes, struct pe_error *err)
-{
-    d->bytes += bytes;
-    struct pe_cost cost = {d->bytes, 0};
-    return d->request->admit ? d->request->admit(d->request->caller, &cost, err) : PE_OK;
-}
-
 /* Everything that is wrong with the request is found here, before the search. */
 static enum pe_status check(struct pe_diagnosis *d, struct pe_error *err)
 {

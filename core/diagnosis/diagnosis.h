@@ -5,8 +5,9 @@
  * transforms that are applied to the numbers afterwards. A hypothesis is evaluated with a real plan of the edited
  * request (struct pe_model), so no formula stands here twice: its numbers are compared with a sample of the evidence.
  *
- *     evidence.c   the tensors, their numbers, the sample; one row for each kind of evidence (evidence_*.c)
- *     belief.c     the fields of the belief, the sizes that tensors fix, the resolved values
+ *     evidence_find.c, evidence.c     which tensors came; their numbers, the sample. A kind of evidence is a row of
+ *                  evidence_rotary.c, evidence_encoding.c, ...
+ *     belief.c, belief_plan.c         the fields of the belief and the sizes that tensors fix; its plan
  *     edit.c       edits and their memory
  *     model.c      an edit as a plan and transforms: predicted numbers of any row
  *     judge.h      how near a number must be
@@ -89,6 +90,8 @@ struct pe_evidence {
 
 /* Writes numbers col0 … col0+n-1 of a row of tensor t as doubles (JSON numbers rounded to f32). */
 void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+/* Are its numbers integers, whatever the dtype? */
+bool pe_evidence_is_whole(const struct pe_evidence *e);
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 
@@ -140,6 +143,7 @@ const struct pe_value *pe_belief_given(const struct pe_diagnosis *d, const char 
 /* In read(): a field that is not given. */
 void pe_belief_set(struct pe_diagnosis *d, const char *name, struct pe_value value);
 bool pe_belief_has_sequence(const struct pe_diagnosis *d);
+bool pe_belief_is_sequence(const char *name); /* a field that says where positions are, not a rule for counting them */
 
 /* ---- Edits ------------------------------------------------------------------------------------------------------- */
 
@@ -217,6 +221,9 @@ struct pe_model {
 enum pe_status pe_model_new(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
                             struct pe_error *err);
 void pe_model_free(struct pe_model *model);
+/* The same for a fault that measures under the edit so far: false: there is no such model. Without memory the edit has
+ * failed. */
+bool pe_edit_model(const struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model **model);
 /* n predicted numbers of a row of tensor t, all transforms applied; and |position|·frequency of each. */
 void pe_model_fill(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 void pe_model_phases(const struct pe_model *model, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
@@ -326,6 +333,7 @@ struct pe_diagnosis {
     struct pe_kept nearest;                   /* the smallest max_error of all */
     struct pe_kept of_kind[PE_N_FAULT_KINDS]; /* the best single fault of each kind; PE_NOT_JUDGED: none was tried */
     bool used_all;                            /* the search ended at PE_HYPOTHESES_MAX */
+    bool no_memory;                           /* a measurement had none: the search ends */
     uint64_t searched;
     double work, bytes;
     struct pe_answer *answer;      /* answer.h: the candidates, which the tree borrows from */

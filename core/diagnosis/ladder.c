@@ -68,8 +68,7 @@ const struct pe_fault pe_fault_ladder_width = {
 static bool list_frequencies(struct pe_diagnosis *d, struct pe_edit *edit, double factor, bool reversed)
 {
     struct pe_model *m;
-    struct pe_error ignored;
-    if (pe_model_new(d, edit, &m, &ignored))
+    if (!pe_edit_model(d, edit, &m))
         return false;
     const struct pe_rotary *r = m->plan->tables;
     double w[PE_HEAD_DIM_MAX / 2];
@@ -145,9 +144,8 @@ static struct step base_step(const struct pe_reading *r, double stride, const do
 static bool ladder_at(struct pe_diagnosis *d, struct pe_edit *edit, double base, size_t n, double *w)
 {
     struct pe_model *m;
-    struct pe_error ignored;
     pe_edit_set_real(edit, name_of_base(d), base);
-    if (!(base >= 1e-3 && base <= 1e12) || base == 1 || pe_model_new(d, edit, &m, &ignored))
+    if (!(base >= 1e-3 && base <= 1e12) || base == 1 || !pe_edit_model(d, edit, &m))
         return false;
     pe_wave_frequencies(m, n, w);
     pe_model_free(m);
@@ -195,6 +193,7 @@ static bool fit_from_all(struct fit *f, double believed)
 {
     size_t n = f->reading->n_waves;
     f->w = malloc(3 * n * sizeof *f->w);
+    f->d->no_memory |= !f->w;
     if (!f->w)
         return false;
     f->beside = f->w + n;
@@ -207,8 +206,7 @@ static bool fit_from_all(struct fit *f, double believed)
 static bool fit_base(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     struct pe_model *m;
-    struct pe_error ignored;
-    if (pe_model_new(d, edit, &m, &ignored))
+    if (!pe_edit_model(d, edit, &m))
         return false;
     struct fit f = {.d = d, .edit = edit, .stride = pe_model_stride(m), .relative = pe_recipe_tolerance(m)};
     f.reading = m->plan->seq.n_axes == 1 ? pe_read_waves(d, m) : NULL;
@@ -270,9 +268,8 @@ static bool measured_list(struct pe_diagnosis *d, struct pe_edit *edit, const st
 static bool fit_list(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct pe_model *m;
-    struct pe_error ignored;
     (void)i;
-    if (pe_model_new(d, edit, &m, &ignored))
+    if (!pe_edit_model(d, edit, &m))
         return false;
     bool done = measured_list(d, edit, m);
     pe_model_free(m);

@@ -10,7 +10,7 @@
 
 #define PI 3.14159265358979323846
 
-enum { READINGS_MAX = 6, HEADS_READ = 4, LAG_ROWS = 512 };
+enum { READINGS_MAX = 6, HEADS_READ = 4, LAG_ROWS = 512, SHIFT_ROWS = 96 };
 
 struct pe_measure {
     struct pe_reading readings[READINGS_MAX];
@@ -313,8 +313,9 @@ static bool measure_steps(struct pe_reading *r)
         find_pieces(r, usual);
     for (size_t k = 0; usual && k < r->n_waves; k++)
         measure_step(r, k);
+    *r->no_memory |= !usual;
     free(usual);
-    return usual;
+    return !*r->no_memory;
 }
 
 /* ---- Readings, kept ---- */
@@ -357,6 +358,7 @@ static bool allocate(struct pe_diagnosis *d, struct pe_reading *r)
 {
     struct pe_error ignored;
     size_t n = r->n * r->n_waves;
+    r->no_memory = &d->no_memory;
     if (n == 0 || pe_diagnosis_admit(d, (double)n * 3 * sizeof(float), &ignored))
         return false;
     r->re = malloc(3 * n * sizeof(float));
@@ -366,12 +368,13 @@ static bool allocate(struct pe_diagnosis *d, struct pe_reading *r)
     r->weight = r->re ? r->re + 2 * n : NULL;
     r->error = r->step ? r->step + r->n_waves : NULL;
     r->mean_weight = r->step ? r->step + 2 * r->n_waves : NULL;
-    return r->re && r->step && r->piece;
+    d->no_memory |= !(r->re && r->step && r->piece);
+    return !d->no_memory;
 }
 
 static bool read_all(struct pe_diagnosis *d, const struct pe_model *m, struct pe_reading *r)
 {
-    r->noise = fmax(pe_evidence_noise(&d->evidence), 0x1p-40);
+    r->noise = fmax(pe_evidence_noise(&d->evidence), 0x1p-24); /* the waves are kept as floats */
     r->farthest = pe_positions_largest(&m->plan->seq.k[0]);
     if (!allocate(d, r))
         return false;
@@ -393,7 +396,10 @@ const struct pe_reading *pe_read_waves(struct pe_diagnosis *d, const struct pe_m
 {
     if (!has_waves(m))
         return NULL;
-    if (!d->measure && !(d->measure = calloc(1, sizeof *d->measure)))
+    if (!d->measure)
+        d->measure = calloc(1, sizeof *d->measure);
+    d->no_memory |= !d->measure;
+    if (!d->measure)
         return NULL;
     uint64_t key = key_of(m);
     for (size_t i = 0; i < d->measure->n_readings; i++)
@@ -492,6 +498,7 @@ struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w)
     }
     for (size_t k = 0; weight && k < r->n_waves && largest > 0; k++)
         weight[k] /= largest;
+    *r->no_memory |= !weight;
     struct pe_solved s = weight ? pe_solve_phases(w, r->step, weight, r->n_waves, r->noise, 64) : none;
     free(weight);
     return s;
@@ -502,7 +509,7 @@ static struct sum turned_back(const struct pe_reading *r, size_t k, double w, co
                               size_t n)
 {
     struct sum s = {0, 0, 0};
-    size_t apart = n > LAG_ROWS ? n / LAG_ROWS : 1;
+    size_t apart = n > SHIFT_ROWS ? n / SHIFT_ROWS : 1;
     for (size_t i = first; i < first + n; i += apart) {
         size_t at = k * r->n + i;
         double angle = n > 1 ? place[i] * w : 0, c = cos(angle), e = sin(angle), u = (double)r->weight[at];
@@ -521,6 +528,7 @@ struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const 
         phase[k] = atan2(s.im, s.re);
         weight[k] = hypot(s.re, s.im);
     }
+    *r->no_memory |= !phase;
     struct pe_solved s = phase ? pe_solve_phases(w, phase, weight, r->n_waves, r->noise, 0x1p17) : none;
     free(phase);
     return s;
@@ -529,6 +537,7 @@ struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const 
 static double *frequencies(const struct pe_reading *r, const struct pe_model *m)
 {
     double *w = malloc(r->n_waves * sizeof *w);
+    *r->no_memory |= !w;
     if (w)
         pe_wave_frequencies(m, r->n_waves, w);
     return w;

@@ -17,6 +17,7 @@ struct pe_reading {
     double *step, *error;    /* [n_waves]: phase from row to row, radians in (-pi, pi], and its standard error; NaN:
                                 unknown (rows are not equally far apart, or there is one) */
     double *mean_weight;     /* [n_waves] */
+    bool *no_memory;         /* where to say that an allocation failed */
     uint32_t *piece;         /* [n]: rows whose steps are the usual ones have the same number */
 };
 

@@ -136,6 +136,14 @@ enum pe_status pe_model_new(const struct pe_diagnosis *d, const struct pe_edit *
     return status;
 }
 
+bool pe_edit_model(const struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model **model)
+{
+    struct pe_error err;
+    enum pe_status status = pe_model_new(d, edit, model, &err);
+    edit->failed |= status == PE_NO_MEMORY;
+    return status == PE_OK;
+}
+
 void pe_model_free(struct pe_model *m)
 {
     if (!m)

@@ -32,10 +32,11 @@ struct fit {
     size_t n;
 };
 
-static bool open_ids(const struct pe_diagnosis *d, struct fit *f)
+static bool open_ids(struct pe_diagnosis *d, struct fit *f)
 {
     f->n = (size_t)d->evidence.row_len;
     f->place = malloc(2 * f->n * sizeof *f->place);
+    d->no_memory |= !f->place;
     if (!f->place)
         return false;
     f->found = f->place + f->n;
@@ -77,9 +78,11 @@ static double scan(const struct pe_model *m, size_t i, double *room)
 static bool open_scan(struct pe_diagnosis *d, struct fit *f)
 {
     const struct pe_model *m = f->model;
-    bool is_plain = m->transforms.sinusoid && !m->transforms.transposed && m->state && d->evidence.n_rows == d->belief.n;
+    bool is_plain =
+        m->transforms.sinusoid && !m->transforms.transposed && m->state && d->evidence.n_rows == d->belief.n;
     f->n = (size_t)d->belief.n;
     f->place = is_plain ? malloc(2 * (f->n + m->n_columns) * sizeof *f->place) : NULL;
+    d->no_memory |= is_plain && !f->place;
     if (!f->place)
         return false;
     f->found = f->place + f->n;
@@ -92,19 +95,19 @@ static bool open_scan(struct pe_diagnosis *d, struct fit *f)
     return true;
 }
 
-static bool open_fit(struct pe_diagnosis *d, const struct pe_edit *edit, struct fit *f)
+static bool open_fit(struct pe_diagnosis *d, struct pe_edit *edit, struct fit *f)
 {
-    struct pe_error ignored;
     *f = (struct fit){.n = 0};
     if (is_one_axis(d) && d->evidence.kind->id == PE_OF_IDS)
         return open_ids(d, f);
-    if (!is_one_axis(d) || pe_model_new(d, edit, &f->model, &ignored))
+    if (!is_one_axis(d) || !pe_edit_model(d, edit, &f->model))
         return false;
     f->reading = pe_read_waves(d, f->model);
     if (!f->reading)
         return open_scan(d, f);
     f->place = f->reading ? malloc(f->reading->n * sizeof *f->place) : NULL;
     f->n = f->reading ? f->reading->n : 0;
+    d->no_memory |= f->reading && !f->place;
     for (size_t i = 0; f->place && i < f->n; i++)
         f->place[i] = pe_place(d, i);
     return f->place;
@@ -187,7 +190,8 @@ static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 
 const struct pe_fault pe_fault_positions_reversed = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = reverse};
 
-/* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first place is believed, or fitted with it. */
+/* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first place is believed, or fitted with it.
+ */
 static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_first, struct pe_edit *edit)
 {
     struct pe_solved s = stride_of(f), first = {0, 1, 0};
@@ -294,6 +298,7 @@ static bool set_lens(struct pe_diagnosis *d, const struct fit *f, struct pe_edit
 {
     double *lens = malloc(f->n * sizeof *lens), first = pe_place(d, 0);
     size_t n = lens ? runs(d, f, lens) : 0;
+    d->no_memory |= !lens;
     if (n > 1) {
         pe_edit_remove_sequence(d, edit);
         pe_edit_set_reals(edit, "lens", lens, n);

@@ -138,7 +138,8 @@ void pe_recipe_at(const struct pe_model *m, double p, double *out)
     const double *other = m->state;
     for (size_t j = 0; j < m->n_columns; j++) {
         int quarter = m->columns[j].quarter;
-        out[j] = by_recipe(r, &m->columns[j], p, other[j], m->transforms.sinusoid == PE_SINE_ONLY ? quarter & ~1 : quarter);
+        out[j] =
+            by_recipe(r, &m->columns[j], p, other[j], m->transforms.sinusoid == PE_SINE_ONLY ? quarter & ~1 : quarter);
     }
 }
 

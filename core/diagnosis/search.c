@@ -107,7 +107,10 @@ static void open_trial(struct search *s, const struct pe_hypothesis *h, struct t
 {
     struct pe_error error;
     t->model = NULL;
-    if (!pe_hypothesis_apply(s->d, h, &t->edit))
+    bool applies = pe_hypothesis_apply(s->d, h, &t->edit);
+    if (t->edit.failed || s->d->no_memory)
+        s->status = pe_no_memory(s->err);
+    if (!applies || s->status)
         return;
     if (!pe_model_new(s->d, &t->edit, &t->model, &error)) {
         if (t->model->has_shape)
@@ -196,7 +199,7 @@ struct view {
     double stride, relative;
     /* Positions are to be fitted: a multiple of the rows, one for all rows, each for itself. */
     bool is_stride_free, is_still, is_free;
-    bool same_ladders;             /* single.w are its ladders */
+    bool same_ladders; /* single.w are its ladders */
 };
 
 /* Faults without those that are fitted: a fit depends on the ladder that is yet to be chosen. */
@@ -257,6 +260,7 @@ static bool agrees_after_fit(const struct view *v, const double *w)
         return true;
     }
     double *place = calloc(v->reading->n, sizeof *place);
+    *v->reading->no_memory |= !place;
     bool fits = place && pe_shift_at(v->reading, w, place, 0, v->reading->n).score > SCORE_MIN;
     free(place);
     return fits;
@@ -432,6 +436,18 @@ static enum pe_status open_search(struct search *s, struct pe_diagnosis *d)
     return s->singles && (s->ladders || !s->n_waves) ? PE_OK : pe_no_memory(s->err);
 }
 
+/* Comparing one with all numbers takes long. What does not fit is only answered where nothing does. */
+static void trim(struct pe_diagnosis *d)
+{
+    enum { ANSWERED = 5 };
+    size_t n = 0;
+    while (n < d->n_best && pe_fits(d->best[n].score.verdict))
+        n++;
+    if (n == 0)
+        n = d->n_best < ANSWERED ? d->n_best : ANSWERED;
+    d->n_best = n;
+}
+
 static void run(struct search *s)
 {
     level_one(s);
@@ -440,6 +456,7 @@ static void run(struct search *s)
     if (!has_fit(s->d, PE_FAULTS_MAX))
         level_three(s);
     s->d->used_all = s->is_full;
+    trim(s->d);
 }
 
 enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err)

@@ -42,13 +42,12 @@ static void add(struct products *sum, const double *found, const double *expecte
 }
 
 /* only_rotated: without channels that pass by. */
-static bool sum_products(struct pe_diagnosis *d, const struct pe_edit *edit, bool only_rotated, struct products *sum)
+static bool sum_products(struct pe_diagnosis *d, struct pe_edit *edit, bool only_rotated, struct products *sum)
 {
     struct pe_sample *s = &d->sample;
     struct pe_model *m;
-    struct pe_error ignored;
     *sum = (struct products){0, 0, 0, 0};
-    if (pe_model_new(d, edit, &m, &ignored))
+    if (!pe_edit_model(d, edit, &m))
         return false;
     for (size_t i = 0; i < s->n_pieces && (i < s->n_first || sum->n < 4096); i++) {
         const struct pe_piece *p = &s->pieces[i];
@@ -61,13 +60,13 @@ static bool sum_products(struct pe_diagnosis *d, const struct pe_edit *edit, boo
     return sum->n > 0 && sum->expected2 > 0 && sum->found2 > 0;
 }
 
-/* The factor by which found is larger than expected, and how well it is known, relatively; 1: there is none, or they are
- * not alike. */
+/* The factor by which found is larger than expected, and how well it is known, relatively; 1: there is none, or they
+ * are not alike. */
 struct factor {
     double x, error;
 };
 
-static struct factor factor_of(struct pe_diagnosis *d, const struct pe_edit *edit, bool only_rotated)
+static struct factor factor_of(struct pe_diagnosis *d, struct pe_edit *edit, bool only_rotated)
 {
     struct products s;
     if (!sum_products(d, edit, only_rotated, &s) || s.both * s.both < 0.95L * s.found2 * s.expected2)
@@ -80,10 +79,9 @@ static struct factor factor_of(struct pe_diagnosis *d, const struct pe_edit *edi
 static bool other_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct pe_model *m;
-    struct pe_error ignored;
     struct factor f = factor_of(d, edit, d->evidence.kind->id == PE_OF_ROTATED);
     (void)i;
-    if (f.x == 1 || f.x <= 0 || pe_model_new(d, edit, &m, &ignored))
+    if (f.x == 1 || f.x <= 0 || !pe_edit_model(d, edit, &m))
         return false;
     double now = m->columns ? m->columns[0].ah : 1;
     pe_model_free(m);
@@ -155,9 +153,8 @@ static double mask_of(const struct pe_diagnosis *d, const struct pe_model *m)
 static bool set_mask_value(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     struct pe_model *m;
-    struct pe_error ignored;
     (void)i;
-    if (pe_model_new(d, edit, &m, &ignored))
+    if (!pe_edit_model(d, edit, &m))
         return false;
     edit->transforms.mask_value = mask_of(d, m);
     pe_model_free(m);

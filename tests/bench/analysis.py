@@ -1,11 +1,11 @@
-"""Rows of analysis: metrics that compare all pairs of rows, beside the bare product of the Gram matrix in the same process;
-all usual metrics of a rotary configuration. One thread, thread CPU time."""
-from rows import alone, law, rate, row
+"""Rows of analysis: metrics that compare all pairs of rows, beside the bare product of the Gram matrix in the same process. One
+thread, thread CPU time."""
+from rows import law, rate, row
 
 
 def of_product(run, metric, scheme):
     """16384 rows of 512 numbers: the largest analysis of one configuration."""
-    pairs = [run.program("bench_analysis", "table", metric, scheme, 512, 16384).split() for _ in range(run.rounds(3, 1))]
+    pairs = [run.program("bench_analysis", metric, scheme, 512, 16384).split() for _ in range(run.rounds(3, 1))]
     return rate(*([1e3 * float(pair[i]) for pair in pairs] for i in (0, 1)), "ms", "dgemm")
 
 
@@ -22,8 +22,3 @@ def unique_equal(run):
 @row("similarity", "similarity of 16384×512 rows by distance: time over dgemm of the Gram matrix", law(0, 2))
 def similarity(run):
     return of_product(run, "similarity", "sinusoidal")
-
-
-@row("metrics", "all metrics of rope 2048×128 but those of other lengths, ms", law(0, 50), quick=True)
-def metrics(run):
-    return alone([1e3 * float(run.program("bench_analysis", "metrics", 2048, 128)) for _ in range(run.rounds(7, 3))], "ms")

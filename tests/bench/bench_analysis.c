@@ -1,14 +1,13 @@
 /* How long metrics take, beside the bare product that forms the Gram matrix of the same rows: thread CPU time of one
- * thread, in one process and in turn. Arguments: "table" METRIC SCHEME DIM LEN, which prints seconds of the metric and
- * of the product; or "metrics" LEN HEAD_DIM, which prints those of the usual metrics of rope. */
+ * thread, in one process and in turn. Arguments: METRIC SCHEME DIM LEN. Prints seconds of the metric and of the
+ * product. */
 #include "core/numeric/gemm.h"
 #include "core/posenc.h"
 #include "tests/bench/bench.h"
 
 #include <stdio.h>
-#include <string.h>
 
-enum { BLOCK = 1024, NAMES_MAX = 32 };
+enum { BLOCK = 1024 };
 
 static void fail(const char *why)
 {
@@ -69,38 +68,12 @@ static void bench_table(char **args)
     printf("%.9g %.9g\n", ours, time_of_product((size_t)config[2].value.integer, (size_t)config[1].value.integer));
 }
 
-/* Not: those that plan other lengths, and those of other families. */
-static bool is_usual(const char *name)
-{
-    static const char *const others[] = {"extrapolation", "properties", "difference", "receptive"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (strcmp(name, others[i]) == 0)
-            return false;
-    return true;
-}
-
-static void bench_metrics(char **args)
-{
-    struct pe_value names[NAMES_MAX], metrics = {.kind = PE_LIST, .list = {names, 0}};
-    struct pe_field config[] = {
-        {"scheme", {.kind = PE_STRING, .string = "rope"}}, {"len", integer(args[0])}, {"head_dim", integer(args[1])}};
-    for (size_t m = 0; m < pe_n_metrics(); m++)
-        if (is_usual(pe_metric_at(m)->name))
-            names[metrics.list.n++] = (struct pe_value){.kind = PE_STRING, .string = pe_metric_at(m)->name};
-    analyse(config, 3, &metrics);
-    printf("%.9g\n", analyse(config, 3, &metrics));
-}
-
 int main(int n_args, char **args)
 {
+    char *usual[] = {"unique", "sinusoidal", "512", "16384"};
     pe_gemm_setup();
-    if (n_args == 6 && strcmp(args[1], "table") == 0)
-        bench_table(args + 2);
-    else if (n_args == 4 && strcmp(args[1], "metrics") == 0)
-        bench_metrics(args + 2);
-    else if (n_args == 1)
-        bench_metrics((char *[]){"2048", "128"});
-    else
-        fail("usage: bench_analysis table METRIC SCHEME DIM LEN | metrics LEN HEAD_DIM");
+    if (n_args != 1 && n_args != 5)
+        fail("usage: bench_analysis [METRIC SCHEME DIM LEN]");
+    bench_table(n_args == 5 ? args + 1 : usual);
     return 0;
 }

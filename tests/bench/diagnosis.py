@@ -1,4 +1,4 @@
-"""Rows of /analyze and /diagnose through the server: processor time of one request, and the waiting of others beside it."""
+"""Rows of /diagnose through the server: processor time of one request; and how long others wait beside analyses."""
 import io
 import json
 import re
@@ -10,8 +10,6 @@ import numpy
 
 from rows import alone, law, row
 
-ROPE = {"scheme": "rope", "head_dim": 128, "len": 2048}
-NOT_DEFAULT = ("extrapolation", "properties")
 LARGEST = [{"scheme": "sinusoidal", "dim": 512, "len": 16384, "metrics": ["unique", "similarity"]},
            {"scheme": "rope", "head_dim": 128, "len": 16384, "metrics": ["unique", "similarity", "shift", "precision"]}]
 
@@ -35,20 +33,6 @@ def cpu_of(server, times, ask):
         ask()
         found.append(1e3 * (cpu_seconds(server) - before))
     return found
-
-
-def applying(server, request):
-    """The metrics that a request without `metrics` computes."""
-    answer = json.loads(post(server, "/analyze", json.dumps({**request, "len": 16, "outputs": []}).encode()))
-    return list(answer["results"][0])
-
-
-@row("analyze_rope", "default metrics but extrapolation, properties of rope [2048, 128]: CPU, ms", law(0, 50), quick=True)
-def analyze_rope(run):
-    server = run.posencd("--answer-cache", "0")
-    metrics = [name for name in applying(server, ROPE) if name not in NOT_DEFAULT]
-    body = json.dumps({**ROPE, "metrics": metrics}).encode()
-    return alone(cpu_of(server, run.rounds(9), lambda: post(server, "/analyze", body)), "ms")
 
 
 # ---- Diagnosis ---------------------------------------------------------------------------------------------------------------

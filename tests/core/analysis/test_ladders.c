@@ -166,8 +166,8 @@ static void precision_of_each_recipe(void **unused)
         for (int i = 0; i < N; i++) {
             double p = ldexp(1, i), product = rounded(recipes[r].p, p) * rounded(recipes[r].w, .7);
             double angle = rounded(recipes[r].product, product);
-            double c = fabs(rounded(recipes[r].result, cos(angle)) - (double)cosl((long double)p * .7));
-            double s = fabs(rounded(recipes[r].result, sin(angle)) - (double)sinl((long double)p * .7));
+            double c = fabs(rounded(recipes[r].result, cos(angle)) - (double)cosl((long double)p * (long double).7));
+            double s = fabs(rounded(recipes[r].result, sin(angle)) - (double)sinl((long double)p * (long double).7));
             if (!(fabs(errors[r * N + i] - fmax(c, s)) < 2e-15))
                 fail_msg("%s at 2^%d: %.17g, expected %.17g", recipes[r].name, i, errors[r * N + i], fmax(c, s));
         }

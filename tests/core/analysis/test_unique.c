@@ -76,7 +76,7 @@ static void plain_loop(void **unused)
                                state >> 20, i % DIM == DIM - 1 ? "]" : "");
     }
     snprintf(json + at, sizeof json - at, "]}");
-    double least = INFINITY;
+    double least = (double)INFINITY;
     size_t first = 0, second = 0;
     for (size_t i = 0; i < N; i++)
         for (size_t j = i + 1; j < N; j++) {

@@ -1,0 +1,129 @@
+/* Which tensors came: exactly one kind of evidence, whole, and alike where there are two. */
+#include "core/diagnosis/diagnosis.h"
+#include "core/request/operand.h"
+
+#include <string.h>
+
+static const struct pe_evidence_kind *const kinds[PE_N_EVIDENCES] = {
+    [PE_OF_ENCODING] = &pe_evidence_encoding, [PE_OF_TABLES] = &pe_evidence_tables,
+    [PE_OF_ROTATED] = &pe_evidence_rotated,   [PE_OF_BIAS] = &pe_evidence_bias,
+    [PE_OF_BUCKETS] = &pe_evidence_buckets,   [PE_OF_IDS] = &pe_evidence_ids};
+
+#define WAYS "encoding; cos and sin; q and q_out; bias; buckets; position_ids"
+
+static const struct pe_value *field(const struct pe_diagnosis *d, const char *name)
+{
+    for (size_t i = 0; name && i < d->request->n_fields; i++)
+        if (pe_same(d->request->fields[i].name, name))
+            return &d->request->fields[i].value;
+    return NULL;
+}
+
+static bool has_any(const struct pe_diagnosis *d, const struct pe_evidence_kind *kind)
+{
+    bool any = field(d, kind->input);
+    for (size_t i = 0; kind->tensors[i]; i++)
+        any |= field(d, kind->tensors[i]) != NULL;
+    return any;
+}
+
+static enum pe_status choose_kind(struct pe_diagnosis *d, struct pe_error *err)
+{
+    const struct pe_evidence_kind *found = NULL;
+    for (size_t i = 0; i < PE_N_EVIDENCES; i++) {
+        if (!has_any(d, kinds[i]))
+            continue;
+        if (found)
+            return pe_fail(err, "", "the request has %s and %s; send one of %s", found->tensors[0],
+                           kinds[i]->tensors[0], WAYS);
+        found = kinds[i];
+    }
+    d->evidence.kind = found;
+    return found ? PE_OK : pe_fail(err, "", "there is no tensor to explain; send one of %s", WAYS);
+}
+
+static enum pe_status take(struct pe_diagnosis *d, const char *name, struct pe_tensor *tensor, bool *is_text,
+                           struct pe_error *err)
+{
+    char pointer[24] = "/";
+    uint64_t n;
+    const struct pe_value *v = field(d, name);
+    strncat(pointer, name, sizeof pointer - 2);
+    if (!v)
+        return pe_fail(err, pointer, "%s is missing; send one of %s", name, WAYS);
+    if (v->kind != PE_ARRAY)
+        return pe_fail(err, pointer, "%s is not a tensor; send nested lists of numbers, a .npy part or safetensors",
+                       name);
+    if (!pe_shape_count(v->array.shape, v->array.rank, &n) || n == 0 || v->array.rank == 0)
+        return pe_fail(err, pointer, "%s has no elements", name);
+    *tensor = v->array;
+    *is_text = v->from_text;
+    return PE_OK;
+}
+
+static double bytes_of(const struct pe_tensor *t, bool is_text)
+{
+    uint64_t n;
+    pe_shape_count(t->shape, t->rank, &n);
+    return (double)n * (double)pe_dtype_size(is_text ? PE_F32 : t->dtype);
+}
+
+static enum pe_status check_bytes(const struct pe_evidence *e, struct pe_error *err)
+{
+    double bytes = e->kind->input ? bytes_of(&e->input, e->input_is_text) : 0;
+    for (size_t t = 0; t < e->n_tensors; t++)
+        bytes += bytes_of(&e->tensors[t], e->is_text[t]);
+    if (bytes <= (double)PE_EVIDENCE_BYTES_MAX)
+        return PE_OK;
+    pe_fail(err, "", "the tensors have %.0f bytes; allowed: at most %llu (64 MiB)", bytes, PE_EVIDENCE_BYTES_MAX);
+    return err->status = PE_TOO_LARGE;
+}
+
+static enum pe_status check_same(const struct pe_tensor *a, const char *a_name, const struct pe_tensor *b,
+                                 const char *b_name, struct pe_error *err)
+{
+    char pointer[24] = "/", shapes[2][96];
+    if (a->rank == b->rank && memcmp(a->shape, b->shape, a->rank * sizeof *a->shape) == 0)
+        return PE_OK;
+    strncat(pointer, b_name, sizeof pointer - 2);
+    pe_shape_print(a->shape, a->rank, shapes[0], sizeof shapes[0]);
+    pe_shape_print(b->shape, b->rank, shapes[1], sizeof shapes[1]);
+    return pe_fail(err, pointer, "%s has the shape %s, %s has %s; both are the same", a_name, shapes[0], b_name,
+                   shapes[1]);
+}
+
+static enum pe_status check_alike(const struct pe_evidence *e, struct pe_error *err)
+{
+    const char *const *names = e->kind->tensors;
+    if (e->kind->input)
+        return check_same(&e->input, e->kind->input, &e->tensors[0], names[0], err);
+    return e->n_tensors > 1 ? check_same(&e->tensors[0], names[0], &e->tensors[1], names[1], err) : PE_OK;
+}
+
+/* Rows are the last axis. */
+static void set_rows(struct pe_evidence *e)
+{
+    const struct pe_tensor *t = &e->tensors[0];
+    pe_shape_count(t->shape, t->rank - 1, &e->n_rows);
+    e->row_len = t->shape[t->rank - 1];
+    e->dtype = pe_evidence_is_whole(e) ? PE_I64 : e->is_text[0] ? PE_F32 : t->dtype;
+    e->narrow = PE_DTYPE_NONE;
+    e->zero_row = -1;
+}
+
+enum pe_status pe_evidence_find(struct pe_diagnosis *d, struct pe_error *err)
+{
+    struct pe_evidence *e = &d->evidence;
+    enum pe_status status = choose_kind(d, err);
+    if (!status && e->kind->input)
+        status = take(d, e->kind->input, &e->input, &e->input_is_text, err);
+    for (size_t t = 0; !status && e->kind->tensors[t]; t++, e->n_tensors++)
+        status = take(d, e->kind->tensors[t], &e->tensors[t], &e->is_text[t], err);
+    if (!status)
+        status = check_bytes(e, err);
+    if (!status)
+        status = check_alike(e, err);
+    if (!status)
+        set_rows(e);
+    return status;
+}
