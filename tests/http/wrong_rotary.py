@@ -318,7 +318,7 @@ def fitted(right, wrong):
     """Faults of the belief whose fitted values are the faulty model's own."""
     out = [("attention_factor_other", replace(right, attention_factor=whole_factor(wrong))),
            ("scaled", replace(right, factor=right.factor * whole_factor(wrong) / whole_factor(right))),
-           ("base_other", replace(right, base=wrong.base))]
+           ("base_other", replace(right, base=wrong.base)), ("scaling_other", replace(right, scaling=wrong.scaling))]
     if not right.channels and right.n == wrong.n:
         out += of_run(right, wrong.at * wrong.direction * right.direction)
         if right.scaling.get("type") == "linear" and not wrong.scaling:  # a larger step undoes the factor
