@@ -1,5 +1,5 @@
 """How often /diagnose names what was done to a tensor: every code over random configurations and dtypes, and pairs of faults of
-different kinds. A case counts when the findings name the faults that were made (or others that give the same tensor: `others` of
+different kinds. A case counts when the findings name the faults that were made (or others that give the same tensor: `names` of
 wrong_tensors.py) and the first candidate, posted to /encode or /rotate, gives the tensor back. The table is always printed."""
 import os
 
@@ -26,12 +26,8 @@ def verdict_on(server, case):
 
 
 def accepted(case):
-    """Sets of codes. A single code gives way to those that stand before it in the table and give the same tensor."""
-    if len(case.codes) == 1 and case.others:
-        yield from ({other} for other in case.others)
-    else:
-        yield set(case.codes)
-        yield from map(set, case.others)
+    """Sets of codes."""
+    return [{name} if isinstance(name, str) else set(name) for name in case.names]
 
 
 def show(capsys, title, rows):

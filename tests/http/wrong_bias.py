@@ -182,6 +182,14 @@ def faults(m, rng, kind):
     return out + {"alibi": of_alibi, "kerple": of_kerple, "sandwich": of_sandwich}.get(m.scheme, lambda m, rng: [])(m, rng)
 
 
+def fitted(right, wrong):
+    """Slopes take in a factor."""
+    if right.scheme != "alibi" or not (wrong.slopes or "bias_max" in wrong.own):
+        return []
+    slopes = wrong.slopes or official(wrong.heads, wrong.own["bias_max"])
+    return [("slopes_other", replace(right, slopes=tuple(x * wrong.factor for x in slopes)))]
+
+
 def own(m, **fields):
     return replace(m, own={**m.own, **fields})
 

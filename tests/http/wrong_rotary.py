@@ -268,6 +268,8 @@ def faults(m, rng, kind):
 
 def of_sense(m):
     layouts = {"pairs": [], "expanded": ["interleaved", "half"], "q": ["interleaved", "half", "interleaved_to_half", "vjepa2"]}
+    if m.section:  # its blocks would be those of a model that does not exist
+        layouts["q"].remove("vjepa2")
     per_axis = ["half_per_axis"] if m.channels == "axial" and m.sends != "pairs" else []
     out = [("layout_swapped", replace(m, layout=layout)) for layout in layouts[m.sends] + per_axis if layout != m.layout]
     return out + [("direction_reversed", replace(m, direction=-m.direction)), ("sin_cos_swapped", replace(m, swapped=True)),
@@ -318,18 +320,20 @@ def fitted(right, wrong):
     """Faults of the belief whose fitted values are the faulty model's own."""
     out = [("attention_factor_other", replace(right, attention_factor=whole_factor(wrong))),
            ("scaled", replace(right, factor=right.factor * whole_factor(wrong) / whole_factor(right))),
-           ("base_other", replace(right, base=wrong.base))]
+           ("base_other", replace(right, base=wrong.base)), ("scaling_other", replace(right, scaling=wrong.scaling))]
     if not right.channels and right.n == wrong.n:
-        out += of_run(right, wrong.at * wrong.direction * right.direction)
-        if right.scaling.get("type") == "linear" and not wrong.scaling:  # a larger step undoes the factor
-            out += of_run(right, wrong.at * wrong.direction * right.direction * right.scaling["factor"])
+        at = wrong.at * wrong.direction * right.direction
+        out += of_run(right, at)
+        if {right.scaling.get("type", "linear"), wrong.scaling.get("type", "linear")} == {"linear"}:  # steps undo a factor
+            out += of_run(right, at * right.scaling.get("factor", 1.0) / wrong.scaling.get("factor", 1.0))
     return out
 
 
 def of_run(right, at):
-    """A run elsewhere, or with larger steps."""
+    """One position, a run elsewhere, or one with larger steps."""
     steps = np.unique(np.diff(at))
     out = [("offset_other", replace(right, at=at))] if np.ptp(at - right.at) == 0 else []
+    out += [("positions_constant", replace(right, at=at))] if np.ptp(at) == 0 else []
     is_run = not {"positions", "lens"} & set(right.sequence) and len(steps) == 1 and abs(steps[0]) >= 2
     return out + ([("position_stride", replace(right, at=at))] if is_run else [])
 

@@ -184,11 +184,16 @@ def faults(m, rng, kind):
 
 def fitted(right, wrong):
     out = [("scaled", replace(right, factor=wrong.factor)), ("base_other", replace(right, base=wrong.base))]
+    if right.freq_shift != wrong.freq_shift:  # another base to the same exponents
+        half = right.dim // 2
+        base = wrong.base ** ((half - right.freq_shift) / (half - wrong.freq_shift))
+        out.append(("base_other", replace(right, base=float(f"{base:.6g}"))))
     return out if right.style else out + of_run(right, wrong.at)
 
 
 def of_grid(m):
-    return [*[("off_by_one", replace(m, at=m.at + k)) for k in (-1, 1)], ("axes_swapped", replace(m, at=m.at[::-1])), *[("style_other", replace(m, style=s)) for s in STYLES if s != m.style]]
+    halves = [("layout_swapped", replace(m, style="vjepa"))] if m.style == "axial" else []
+    return [*halves, *[("off_by_one", replace(m, at=m.at + k)) for k in (-1, 1)], ("axes_swapped", replace(m, at=m.at[::-1])), *[("style_other", replace(m, style=s)) for s in STYLES if s != m.style]]
 
 
 def of_line(m, rng):

@@ -40,7 +40,7 @@ class Tensor(NamedTuple):
 
 class Case(NamedTuple):
     codes: tuple  # faults that were made, in the table's order
-    others: frozenset  # codes to be named in their place, as they give the same tensor and stand before; of pairs: other pairs
+    names: frozenset  # codes that may be named: a code gives way to those before it that give the same tensor; of two faults: pairs
     belief: dict  # fields of the request
     tensors: dict  # name: Tensor
     right: object  # the believed model
@@ -153,16 +153,17 @@ def attempt(rng, code, family):
     tensors = send(wrong.values(data), wrong.dtype)
     if fits(tensors, right, data) or any(not tensor.values.any() for tensor in tensors.values()):
         return None
-    others = explained_too(tensors, data, [(code, wrong), *faults, *fitted(family, right, wrong)])
-    return Case((code,), others - {code}, right.request(), {**right.sent(data), **tensors}, right, wrong, data)
+    named = names(tensors, data, [(code, wrong), *faults])
+    by_fit = {name for name, model in fitted(family, right, wrong) if CODES.index(name) < CODES.index(code) and fits(tensors, model, data)}
+    return Case((code,), named | by_fit, right.request(), {**right.sent(data), **tensors}, right, wrong, data)
 
 
-def explained_too(tensors, data, faults):
+def names(tensors, data, faults):
     """The code that should be named: the first of the table that gives the tensor exactly, or at all if none does. Values beside a
     bound may be judged either way: both are given."""
     fit = [(name, model) for name, model in faults if fits(tensors, model, data)]
     exact = [name for name, model in fit if fits(tensors, model, data, True)]
-    return frozenset(min(names, key=CODES.index) for names in (exact, [name for name, _ in fit]) if names)
+    return frozenset(min(some, key=CODES.index) for some in (exact, [name for name, _ in fit]) if some)
 
 
 def fitted(family, right, wrong):
@@ -171,7 +172,7 @@ def fitted(family, right, wrong):
 
 
 def draw_pair(seed, attempts=400):
-    """Two faults of different kinds. No single fault may explain the tensor; others are pairs with one of the two replaced. A list of
+    """Two faults of different kinds. No single fault may explain the tensor; one of the two may be replaced. A list of
     positions is left out: it takes in what another fault does to the frequencies."""
     rng = np.random.default_rng([seed, 77])
     for _ in range(attempts):
@@ -202,8 +203,8 @@ def attempt_pair(rng, first, family):
     like_first = {name for name, model in [*singles, *fitted(family, right, begun)] if fits(half_way, model, data)}
     like_second = {name for name, model in [*seconds, *fitted(family, begun, wrong)] if fits(tensors, model, data)}
     codes = tuple(sorted((first, second), key=CODES.index))
-    others = frozenset([frozenset((one, second)) for one in like_first] + [frozenset((first, one)) for one in like_second])
-    return Case(codes, others, right.request(), {**right.sent(data), **tensors}, right, wrong, data)
+    pairs = frozenset([frozenset((one, second)) for one in like_first] + [frozenset((first, one)) for one in like_second])
+    return Case(codes, pairs | {frozenset(codes)}, right.request(), {**right.sent(data), **tensors}, right, wrong, data)
 
 
 def second_of(code, first):
