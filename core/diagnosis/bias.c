@@ -73,6 +73,7 @@ static bool differ(const struct slopes *s)
 static struct slopes *slopes_new(struct pe_diagnosis *d, const struct pe_edit *edit)
 {
     struct slopes *s = calloc(1, sizeof *s);
+    d->no_memory |= !s;
     if (!s)
         return NULL;
     s->n_heads = num_heads(d);
@@ -98,6 +99,7 @@ static bool is_known(struct pe_diagnosis *d, struct slopes *s)
 {
     double u = pe_evidence_noise(&d->evidence), *measured = malloc(s->n_heads * sizeof *measured);
     bool known = !measured;
+    d->no_memory |= known;
     for (size_t i = 0; measured && i < s->n_heads; i++)
         measured[i] = s->wrong[i];
     for (size_t a = 0; !known && a < FITTED; a++) {
@@ -326,7 +328,9 @@ static bool read_window(struct pe_diagnosis *d, struct pe_edit *edit)
 static bool read_key_mask(struct pe_diagnosis *d, struct pe_edit *edit)
 {
     size_t n = k_len(d), last = q_len(d) - 1, n_hidden = 0;
-    double *mask = d->evidence.has_infinity && !has(d, edit, "key_mask") ? malloc(n * sizeof *mask) : NULL;
+    bool may_hide = d->evidence.has_infinity && !has(d, edit, "key_mask");
+    double *mask = may_hide ? malloc(n * sizeof *mask) : NULL;
+    d->no_memory |= may_hide && !mask;
     if (!mask)
         return false;
     for (size_t j = 0; j < n; j++) {

@@ -95,6 +95,8 @@ struct pe_evidence {
 void pe_evidence_read(const struct pe_evidence *e, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
 /* Are its numbers integers, whatever the dtype? */
 bool pe_evidence_is_whole(const struct pe_evidence *e);
+/* Is a row 0 in every tensor? */
+bool pe_evidence_is_zero(const struct pe_evidence *e, uint64_t row);
 /* A row of the input q. */
 void pe_evidence_input(const struct pe_evidence *e, uint64_t row, double *out);
 

@@ -117,7 +117,7 @@ static enum pe_status look_over_all(struct pe_evidence *e, struct pe_error *err)
     return status;
 }
 
-static bool is_zero_row(const struct pe_evidence *e, uint64_t row)
+bool pe_evidence_is_zero(const struct pe_evidence *e, uint64_t row)
 {
     double x;
     for (size_t t = 0; t < e->n_tensors; t++)
@@ -133,7 +133,7 @@ static void find_zero_row(struct pe_evidence *e)
 {
     bool has_rows = e->kind->id == PE_OF_ENCODING || e->kind->id == PE_OF_TABLES;
     for (uint64_t row = 0; has_rows && !e->is_turned && row < e->n_rows && e->zero_row < 0; row++)
-        if (is_zero_row(e, row))
+        if (pe_evidence_is_zero(e, row))
             e->zero_row = (int64_t)row;
 }
 

@@ -123,18 +123,46 @@ const struct pe_fault pe_fault_scaled = {
 
 /* ---- Rows and masks ---- */
 
+static bool has_zero_row(const struct pe_model *m, uint64_t row)
+{
+    double x;
+    for (size_t t = 0; t < m->d->evidence.n_tensors; t++)
+        for (uint64_t j = 0; j < m->d->evidence.row_len; j++) {
+            pe_model_fill(m, t, row, j, 1, &x);
+            if (x != 0)
+                return false;
+        }
+    return true;
+}
+
+/* The first row of zeros that is none under the edit: sines alone are 0 at position 0. */
+static int64_t zero_row_of(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    const struct pe_evidence *e = &d->evidence;
+    struct pe_model *m;
+    int64_t row = e->zero_row;
+    if (row < 0 || !pe_edit_model(d, edit, &m))
+        return -1;
+    while ((uint64_t)row < e->n_rows && !(pe_evidence_is_zero(e, (uint64_t)row) && !has_zero_row(m, (uint64_t)row)))
+        row++;
+    pe_model_free(m);
+    return (uint64_t)row < e->n_rows ? row : -1;
+}
+
 static bool zero_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
 {
     (void)i;
     bool is_bias = d->evidence.kind->id == PE_OF_BIAS;
-    edit->transforms.zero_row = is_bias ? pe_map_zero_row(d, edit) : d->evidence.zero_row;
+    edit->transforms.zero_row = is_bias ? pe_map_zero_row(d, edit) : zero_row_of(d, edit);
     return edit->transforms.zero_row >= 0;
 }
 
 const struct pe_fault pe_fault_zero_row = {.evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ENCODING) |
                                                        PE_EVIDENCE_BIT(BIAS),
                                            .n_alternatives = 1,
-                                           .apply = zero_row};
+                                           .apply = zero_row,
+                                           .n_fits = 1,
+                                           .fit_rank = 0};
 
 /* The finite number found where the model has -infinity. */
 static double mask_of(const struct pe_diagnosis *d, const struct pe_model *m)

@@ -124,7 +124,8 @@ static void every_allocation_may_fail(void **state)
         struct api_reply *reply = api_answer(&host, &call);
         alloc_fail_at(-1);
         struct answer a = gather(reply);
-        if (a.status != 503 && a.status != 200)
+        bool same = a.status == 200 && strcmp(a.body, whole.body) == 0;
+        if (a.status != 503 && !same)
             fail_msg("allocation %ld of %ld: %d %s", k, n, a.status, a.body);
         answer_drop(&a);
     }
