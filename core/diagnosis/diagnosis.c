@@ -47,6 +47,7 @@ void pe_diagnosis_free(struct pe_diagnosis *d)
 {
     if (!d)
         return;
+    pe_answer_drop(d);
     pe_values_free(d->values);
     pe_measure_drop(d);
     pe_evidence_drop(d);
@@ -55,6 +56,6 @@ void pe_diagnosis_free(struct pe_diagnosis *d)
     free(d);
 }
 
-const struct pe_value *pe_diagnosis_answer(const struct pe_diagnosis *d) { return pe_values_done(d->values); }
+const struct pe_value *pe_diagnosis_answer(const struct pe_diagnosis *d) { return d->stated; }
 
 uint64_t pe_diagnosis_searched(const struct pe_diagnosis *d) { return d->searched; }
