@@ -34,16 +34,20 @@ static const struct {
 #define EXAMPLE_ANALYZE                                                                                                \
     "{\"scheme\":\"rope\",\"len\":64,\"head_dim\":16,\"metrics\":[\"bounds\"],\"outputs\":[],\"digits\":6}"
 
+static const char *const beside_schemes[] = {"common", "families", "groups", NULL};
+
 /* The endpoints of no operation; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {
     {"/analyze", GET | POST | QUERY, api_analyze, "compute",
      .summary = "properties of up to eight encodings: distances, bounds, wavelengths, precision, differences",
      .example = EXAMPLE_ANALYZE},
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
-     .entry = "Entry"},
+     .entry = "Entry", .lists = beside_schemes},
     {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},
     {"/presets", GET, api_presets, "catalogue", .summary = "public models by name", .entry = "Preset"},
     {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1", .entry = "Preset"},
+    {"/cmaps", GET, api_cmaps, "catalogue", .summary = "the colours of pictures, from the lowest value to the highest",
+     .is_open = true},
     {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
     {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights",
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
@@ -55,6 +59,8 @@ static const struct api_route routes[] = {
     {"/metrics", GET, api_metrics, "operation", .summary = "figures for Prometheus", .media_type = "text/plain",
      .is_open = true},
     {"/version", GET, api_version, "operation", .summary = "version, commit, instruction set"},
+    {"/limits", GET, api_limits, "operation",
+     .summary = "what this server allows, what this token may do, which endpoints there are", .is_open = true},
     {"/", GET, api_front, "operation", .summary = "the first page", .media_type = "text/html", .is_open = true},
     {"/v2", GET, api_oip_server, "inference", .summary = "Open Inference Protocol v2: name, version, extensions"},
     {"/v2/health/live", GET, api_oip_live, "inference", .summary = "is the loop turning?", .is_open = true},
@@ -100,6 +106,7 @@ static struct api_route_info route_at(size_t i)
     info.is_protocol = strncmp(route->pattern, "/v2", 3) == 0;
     info.computes = !route->handle;
     info.entry = route->entry;
+    info.lists = route->lists;
     info.is_open = route->is_open;
     info.keeps_files = route->methods & PUT;
     info.operation = route->operation;

@@ -138,11 +138,7 @@ static void add_common(struct api_text *text)
         "the name of stored weights (PUT /weights/{name}), or an object of name, sha256 (checked) and map "
         "(our name of a tensor: its name in the file)",
         &first);
-    add_words_property(text, "outputs", "names of outputs, answered in that order", &first);
-    add_words_property(text, "slice",
-                       "a list per axis of null, an index, [start,stop] or [start,stop,step]; or an "
-                       "object of such lists by output",
-                       &first);
+    add_properties(text, api_form_lists(), &first);
     add_properties(text, api_form_params(), &first);
     add_properties(text, pe_sequence_params(), &first);
     api_text_put(text, "}}");
@@ -219,15 +215,31 @@ static void add_pair(struct api_text *text, const char *name, const char *meanin
                     name, meaning, name);
 }
 
+/* What only some of the entries have. */
+static const char entry_members[] =
+    ",\"group\":{\"type\":\"string\",\"description\":\"section of a form, an entry of groups\"},"
+    "\"level\":{\"type\":\"string\",\"enum\":[\"basic\",\"more\"]},"
+    "\"usual\":{\"type\":\"array\",\"items\":{\"type\":\"number\"},\"description\":\"the values of a slider, lowest "
+    "and highest\"},"
+    "\"spacing\":{\"type\":\"string\",\"enum\":[\"linear\",\"log\"]},"
+    "\"axes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"what the axes of an output "
+    "count\"},"
+    "\"range\":{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"number\"},\"description\":\"bounds of all values "
+    "of "
+    "an output; null: none that hold for every request\"},"
+    "\"picture\":{\"type\":[\"string\",\"null\"],\"description\":\"path of a GET whose answer shows the scheme\"}";
+
 /* The members that schemes, parameters, inputs and outputs share. */
 static void add_entry(struct api_text *text)
 {
     static const char *const lists[] = {"parameters", "inputs", "outputs"};
-    api_text_put(text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input or output\","
-                       "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
-                       "\"properties\":{\"name\":{\"type\":\"string\"}");
+    api_text_put(
+        text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input, output, family or group\","
+              "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
+              "\"properties\":{\"name\":{\"type\":\"string\"}");
     add_pair(text, "label", "a short name, for a control or a heading");
     add_pair(text, "summary", "its meaning in one sentence");
+    api_text_put(text, entry_members);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         api_text_format(text, ",\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Entry\"}}",
                         lists[i]);
@@ -236,9 +248,11 @@ static void add_entry(struct api_text *text)
 
 static void add_preset(struct api_text *text)
 {
-    api_text_put(text, ",\"Preset\":{\"type\":\"object\",\"required\":[\"name\",\"source\",\"certainty\",\"config\"],"
+    api_text_put(text, ",\"Preset\":{\"type\":\"object\",\"required\":[\"name\",\"label\",\"label_zh\",\"source\","
+                       "\"certainty\",\"config\"],"
                        "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
                        "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"}");
+    add_pair(text, "label", "the model as people write it");
     add_pair(text, "note", "other facts for porting");
     api_text_put(text, "}}");
 }
@@ -309,16 +323,25 @@ static void add_other_responses(struct api_text *text, const struct api_route_in
                        "\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
 }
 
-/* One thing of the catalogue, or a list of them under the path's own name. */
+static void add_entries(struct api_text *text, const char *name, const char *entry, bool first)
+{
+    api_text_format(text, "%s\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/%s\"}}",
+                    first ? "" : ",", name, entry);
+}
+
+/* One thing of the catalogue, or lists of them: one under the path's own name, and others beside it. */
 static void add_catalogue_schema(struct api_text *text, const struct api_route_info *route)
 {
-    if (route->name)
+    const char *name = route->pattern + 1;
+    if (route->name) {
         api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->entry);
-    else
-        api_text_format(text,
-                        "\"schema\":{\"type\":\"object\",\"required\":[\"%s\"],\"properties\":{\"%s\":{\"type\":"
-                        "\"array\",\"items\":{\"$ref\":\"#/components/schemas/%s\"}}}}",
-                        route->pattern + 1, route->pattern + 1, route->entry);
+        return;
+    }
+    api_text_format(text, "\"schema\":{\"type\":\"object\",\"required\":[\"%s\"],\"properties\":{", name);
+    add_entries(text, name, route->entry, true);
+    for (const char *const *list = route->lists; list && *list; list++)
+        add_entries(text, *list, route->entry, false);
+    api_text_put(text, "}}");
 }
 
 static void add_responses(struct api_text *text, const struct api_route_info *route, const char *method)

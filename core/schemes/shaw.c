@@ -30,9 +30,9 @@ enum { DISTANCE_MAX = 1 << 20 };
 
 static const struct pe_param params[] = {
     PE_P_INT(shaw, p_min, -4, -DISTANCE_MAX, DISTANCE_MAX, "smallest position", "最小相对位置",
-             "smallest relative position with its own row", "有单独一行的最小相对位置"),
+             "smallest relative position with its own row", "有单独一行的最小相对位置", .usual = {-32, 0}),
     PE_P_INT(shaw, p_max, 4, -DISTANCE_MAX, DISTANCE_MAX, "largest position", "最大相对位置",
-             "largest relative position with its own row", "有单独一行的最大相对位置"),
+             "largest relative position with its own row", "有单独一行的最大相对位置", .usual = {0, 32}),
     {.name = "max_relative",
      .type = PE_T_INT,
      .offset = PE_OFFSET(shaw, max_relative, int64_t),
@@ -41,7 +41,8 @@ static const struct pe_param params[] = {
      .max = DISTANCE_MAX,
      .excludes = "p_min|p_max",
      .about = {"largest distance", "最大距离", "sets p_min to -max_relative and p_max to max_relative",
-               "把 p_min 设为 -max_relative，把 p_max 设为 max_relative"}},
+               "把 p_min 设为 -max_relative，把 p_max 设为 max_relative"},
+     .usual = {1, 64}},
     PE_P_WORD(shaw, direction, directions, "direction", "方向",
               "key_minus_query: tensor2tensor, NEZHA; query_minus_key: rows reversed (relative_key always is)",
               "key_minus_query：tensor2tensor、NEZHA；query_minus_key：行序相反"
@@ -376,6 +377,7 @@ const struct pe_scheme pe_scheme_shaw = {
                       "每个截断后的距离一个可学习的向量，加到键和值上"},
             .paper = "Shaw et al. 2018, arXiv 1803.02155",
             .example = "{\"scheme\":\"shaw\",\"len\":6,\"max_relative\":2}",
+            .picture = "len=32",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
