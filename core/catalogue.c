@@ -101,7 +101,12 @@ bool pe_interval_is_log(const struct pe_interval *usual)
     return usual->lo > 0 && usual->hi >= LARGE * usual->lo;
 }
 
-/* ---- Axes of outputs ---- */
+/* ---- Outputs ---- */
+
+bool pe_output_suits(const struct pe_output_row *row, const struct pe_scheme_info *scheme)
+{
+    return !row->families || pe_is_among(row->families, scheme->family);
+}
 
 /* What an expression in a shape counts; any other counts channels. */
 static const struct {

@@ -235,12 +235,17 @@ struct pe_output_row {
                             left, those on request become the default. */
     struct pe_about about;
     struct pe_interval range; /* all its values lie in it, whatever the request; both 0: not known */
+    const char *families;     /* of schemes that have it, "absolute|relative"; NULL: all */
     const char *axes;         /* names of the axes, "distance,dim"; NULL: they follow from the shape (pe_output_axis) */
 };
 
 /* The name of axis i of the output: position, query, key, head, batch, pair, dim, axis, distance or component. Returns
  * its length, and borrows it from constant text; 0: there are no more axes. */
 size_t pe_output_axis(const struct pe_output_row *row, unsigned i, const char **name);
+
+/* Can the scheme have an output of this row of an operation? */
+struct pe_scheme_info;
+bool pe_output_suits(const struct pe_output_row *row, const struct pe_scheme_info *scheme);
 
 struct pe_input_row {
     const char *name;
@@ -415,6 +420,10 @@ double pe_plan_work(const struct pe_plan *plan);
 double pe_plan_bytes(const struct pe_plan *plan);
 /* PE_ATTEND: writes the number of queries, over batch and heads, that see no key. False for other operations. */
 bool pe_plan_empty_rows(const struct pe_plan *plan, uint64_t *n);
+/* PE_ATTEND with the output `terms`: writes the names along its first axis (constant strings) and returns their number.
+ * 0: it has no such output. */
+enum { PE_TERMS_MAX = 8 };
+size_t pe_plan_terms(const struct pe_plan *plan, const char *names[PE_TERMS_MAX]);
 /* Every parameter with its resolved value, as an object. A request with this object and the same sequence gives the
  * same bytes. Borrowed until pe_plan_free. */
 const struct pe_value *pe_plan_config(const struct pe_plan *plan);

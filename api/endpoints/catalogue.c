@@ -168,7 +168,8 @@ static void add_input(struct api_text *text, const struct pe_input_row *row, boo
     api_text_put(text, "}");
 }
 
-static void add_outputs(struct api_text *text, const struct pe_output_row *rows, enum pe_lang lang);
+static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
+                        enum pe_lang lang);
 
 /* The parameters and outputs of an operation beside the scheme's own. */
 static void add_operation(struct api_text *text, const struct pe_scheme_info *info,
@@ -186,7 +187,7 @@ static void add_operation(struct api_text *text, const struct pe_scheme_info *in
     for (const struct pe_input_row *row = operation->inputs; row && row->name; row++)
         add_input(text, row, row == operation->inputs, lang);
     api_text_put(text, "]");
-    add_outputs(text, operation->outputs, lang);
+    add_outputs(text, info, operation->outputs, lang);
     api_text_put(text, "}");
 }
 
@@ -234,11 +235,16 @@ static void add_axes_and_range(struct api_text *text, const struct pe_output_row
         api_text_put(text, ",\"range\":null");
 }
 
-static void add_outputs(struct api_text *text, const struct pe_output_row *rows, enum pe_lang lang)
+static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
+                        enum pe_lang lang)
 {
     api_text_put(text, ",\"outputs\":[");
+    bool first = true;
     for (const struct pe_output_row *row = rows; row && row->name; row++) {
-        api_text_put(text, row == rows ? "{\"name\":" : ",{\"name\":");
+        if (!pe_output_suits(row, info))
+            continue;
+        api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
+        first = false;
         api_text_string(text, row->name);
         api_text_member(text, "shape", row->shape);
         api_text_member(text, "dtype", row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype));
@@ -273,7 +279,7 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info,
     add_endpoints(text, info);
     add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL, lang);
     add_inputs(text, info, lang);
-    add_outputs(text, info->outputs, lang);
+    add_outputs(text, info, info->outputs, lang);
     add_operations(text, info, lang);
     api_text_put(text, ",\"example\":");
     api_text_put(text, info->example);

@@ -198,7 +198,7 @@ static const char problem_schema[] =
     "\"string\"}}},\"Answer\":{\"type\":\"object\",\"required\":[\"scheme\",\"config\",\"tensors\"],\"properties\":{"
     "\"scheme\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},\"preset\":{\"type\":\"object\"},\"tensors\":{"
     "\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"required\":[\"dtype\",\"shape\"]}},"
-    "\"empty_rows\":{\"type\":\"integer\"}}}";
+    "\"empty_rows\":{\"type\":\"integer\"},\"terms\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}";
 
 /* Header parameters of every operation: the time limit of the answer, and the name of the request. */
 static const char common_parameters[] =

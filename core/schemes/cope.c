@@ -125,12 +125,15 @@ static void add_last(const struct pe_rows *rows)
     }
 }
 
+static const char *const parts[] = {"content_content", "content_position", NULL};
+
 static const struct pe_attend attend = {
     .largest = largest,
     .room = room,
     .work = work,
     .open_head = open_head,
     .add_last = add_last,
+    .parts = parts,
 };
 
 const struct pe_scheme pe_scheme_cope = {

@@ -612,6 +612,12 @@ static void write_term(const struct pe_rows *rows, size_t term)
     add_term(rows, (enum term)term, 1);
 }
 
+static const char *const parts[] = {"c2c", [1 + C2P] = "c2p", [1 + P2C] = "p2c", NULL};
+
+static bool has_part(const struct pe_plan *plan, size_t part) { return part == 0 || has_term(plan, part - 1); }
+
+static void add_part(const struct pe_rows *rows, size_t part) { add_term(rows, (enum term)(part - 1), rows->scale); }
+
 static const struct pe_attend attend = {
     .softmax_scale = softmax_scale,
     .uses_projections = true,
@@ -622,6 +628,9 @@ static const struct pe_attend attend = {
     .open_head = open_head,
     .open_keys = open_keys,
     .add_scores = add_scores,
+    .parts = parts,
+    .has_part = has_part,
+    .add_part = add_part,
     .terms = term_names,
     .has_term = has_term,
     .write_term = write_term,

@@ -338,14 +338,26 @@ static void open_keys(const struct pe_rows *keys, void *tables)
         pe_relative_meet(keys, keys->tables, t->n_rows, pe_numbers_at(keys->a, tables, rel_v_at(keys->plan)));
 }
 
-static void add_scores(const struct pe_rows *rows)
+static const char *const parts[] = {"content_content", "content_relative", "relative_content", NULL};
+
+static bool has_part(const struct pe_plan *plan, size_t part) { return part < 2 || by_key_too(plan); }
+
+static void add_part(const struct pe_rows *rows, size_t part)
 {
     const struct tables *t = rows->plan->tables;
     const void *panels = pe_relative_panels(rows->a, rows->tables, t->n_rows, rows->head_dim);
-    pe_relative_add_by_query(rows, &t->index, panels, t->n_rows, rows->scale);
-    if (by_key_too(rows->plan))
+    if (part == 1)
+        pe_relative_add_by_query(rows, &t->index, panels, t->n_rows, rows->scale);
+    else
         pe_relative_add_by_key(rows, &t->index, rows->tables,
                                pe_numbers_at(rows->a, rows->tables, rel_v_at(rows->plan)), t->n_rows, rows->scale);
+}
+
+static void add_scores(const struct pe_rows *rows)
+{
+    for (size_t part = 1; parts[part]; part++)
+        if (has_part(rows->plan, part))
+            add_part(rows, part);
 }
 
 static void add_output(const struct pe_rows *rows, void *out, size_t out_stride, size_t v_dim)
@@ -365,6 +377,9 @@ static const struct pe_attend attend = {
     .open_keys = open_keys,
     .add_scores = add_scores,
     .add_output = add_output,
+    .parts = parts,
+    .has_part = has_part,
+    .add_part = add_part,
 };
 
 const struct pe_scheme pe_scheme_shaw = {
