@@ -225,12 +225,17 @@ static bool project_all(const struct pe_plan *plan, const struct projection p[3]
     return x;
 }
 
-/* Limits the work of the projections, which are computed while planning, a tile of rows at a time. */
-static enum pe_status check_work(const struct pe_attention *t, struct pe_error *err)
+/* Limits the work of the projections, which are computed while planning, a tile of rows at a time: once of the
+ * embeddings, and for terms once of each part. */
+static enum pe_status check_work(const struct pe_plan *plan, struct pe_error *err)
 {
+    const struct pe_attention *t = plan->attention;
+    bool has_parts = t->wants_terms && plan->scheme->info.is_additive;
     double rows = 0;
-    for (size_t i = PE_W_Q; i <= PE_W_V; i++)
-        rows += t->brought.projections[i].tensor.rank ? (double)t->brought.projections[i].tensor.shape[0] : 0;
+    for (size_t i = PE_W_Q; i <= PE_W_V; i++) {
+        double times = has_parts && i != PE_W_V ? 1 + PE_N_EMBEDDING_PARTS : 1;
+        rows += t->brought.projections[i].tensor.rank ? times * (double)t->brought.projections[i].tensor.shape[0] : 0;
+    }
     double work = (double)t->embedded.n_rows * (double)t->embedded.dim * rows;
     if (work <= PE_PROJECTION_WORK_MAX)
         return PE_OK;
@@ -285,7 +290,7 @@ static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
 enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
-    if (check_work(t, err) || admit(plan, err))
+    if (check_work(plan, err) || admit(plan, err))
         return err->status;
     struct projection p[3] = {{0}};
     struct pe_operand *to[3] = {&t->q, &t->k, &t->v};
@@ -358,7 +363,7 @@ static enum pe_status admit_parts(struct pe_plan *plan, struct pe_error *err)
 enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_error *err)
 {
     bool fine = true;
-    if (check_work(plan->attention, err) || admit_parts(plan, err))
+    if (admit_parts(plan, err))
         return err->status;
     for (enum pe_embedding_part part = 0; fine && part < PE_N_EMBEDDING_PARTS; part++)
         fine = make_part(plan, part);
