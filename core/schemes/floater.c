@@ -274,7 +274,7 @@ const struct pe_scheme pe_scheme_floater = {
                       "把位置看作可学习微分方程的一条轨迹"},
             .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER)",
             .example = "{\"scheme\":\"floater\",\"len\":8,\"dim\":16,\"seed\":0}",
-            .picture = "len=64&dim=64&seed=0&std=0.1",
+            .picture = "len=64&dim=64&seed=0&std=0.1&dt=0.05",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,
