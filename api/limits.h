@@ -19,6 +19,11 @@ enum { API_ARRAYS_MAX = 1 << 16 };
 /* Members of one request, tensors included: every pair of names is compared, which must stay cheap. */
 enum { API_FIELDS_MAX = 256 };
 
+/* Numbers drawn from seeds (tensor_in.c). One costs as much as so many multiply-adds of --max-work. As many as this
+ * take a millisecond, which the calling thread has; more are left to a worker. And as many as this are drawn without a
+ * host, in tests. */
+enum { API_DRAWN_WORK = 64, API_DRAWN_AT_ONCE = 16384, API_DRAWN_MAX = 1 << 20 };
+
 /* Parts of a multipart body: more than the number of tensor names. */
 enum { API_PARTS_MAX = 64 };
 

@@ -20,13 +20,14 @@ struct api_route {
     const char *name; /* an example of {name}, where there is one */
     const char
         *example; /* a request body that is answered with 200: the OpenAPI document shows it, the tests send it */
-    const char *media_type; /* NULL: JSON, or the media types of the formats if it computes */
-    const char *component;  /* of an endpoint that is no operation but computes: its own fields in /openapi.json */
-    const char *answer;     /* and its answer there */
-    const char *instead;    /* and the field that may stand instead of a scheme; "": it needs no scheme */
-    const char *entry;      /* its answer has texts in the language that lang chooses, in entries of this schema of
-                               the OpenAPI document; NULL: it has none */
-    bool is_open;           /* open to everybody, even if the server requires tokens */
+    const char *media_type;   /* NULL: JSON, or the media types of the formats if it computes */
+    const char *component;    /* of an endpoint that is no operation but computes: its own fields in /openapi.json */
+    const char *answer;       /* and its answer there */
+    const char *instead;      /* and the field that may stand instead of a scheme; "": it needs no scheme */
+    const char *entry;        /* its answer has texts in the language that lang chooses, in entries of this schema of
+                                 the OpenAPI document; NULL: it has none */
+    const char *const *lists; /* lists of such entries beside the one under the path's name, NULL-terminated */
+    bool is_open;             /* open to everybody, even if the server requires tokens */
     enum pe_operation_id operation;
 };
 

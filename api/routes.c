@@ -38,6 +38,8 @@ static const struct {
     "{\"scheme\":\"rope\",\"layout\":\"interleaved\",\"offset\":5,\"q\":[[1,2,3,4]],\"q_out\":[[3.160435,1.7975838,"   \
     "-0.107937716,4.0949593]]}"
 
+static const char *const beside_schemes[] = {"common", "families", "groups", NULL};
+
 /* The endpoints of no operation; those of the operations come before them (operations.c). */
 static const struct api_route routes[] = {
     {"/analyze", GET | POST | QUERY, api_analyze, "compute",
@@ -47,10 +49,12 @@ static const struct api_route routes[] = {
      .summary = "the configuration that gives a tensor, and what differs from the one believed",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
-     .entry = "Entry"},
+     .entry = "Entry", .lists = beside_schemes},
     {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},
     {"/presets", GET, api_presets, "catalogue", .summary = "public models by name", .entry = "Preset"},
     {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1", .entry = "Preset"},
+    {"/cmaps", GET, api_cmaps, "catalogue", .summary = "the colours of pictures, from the lowest value to the highest",
+     .is_open = true},
     {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
     {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights",
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
@@ -62,6 +66,8 @@ static const struct api_route routes[] = {
     {"/metrics", GET, api_metrics, "operation", .summary = "figures for Prometheus", .media_type = "text/plain",
      .is_open = true},
     {"/version", GET, api_version, "operation", .summary = "version, commit, instruction set"},
+    {"/limits", GET, api_limits, "operation",
+     .summary = "what this server allows, what this token may do, which endpoints there are", .is_open = true},
     {"/", GET, api_front, "operation", .summary = "the first page", .media_type = "text/html", .is_open = true},
     {"/v2", GET, api_oip_server, "inference", .summary = "Open Inference Protocol v2: name, version, extensions"},
     {"/v2/health/live", GET, api_oip_live, "inference", .summary = "is the loop turning?", .is_open = true},
@@ -110,6 +116,7 @@ static struct api_route_info route_at(size_t i)
     info.answer = route->answer ? route->answer : "Answer";
     info.instead = route->instead;
     info.entry = route->entry;
+    info.lists = route->lists;
     info.is_open = route->is_open;
     info.keeps_files = route->methods & PUT;
     info.operation = route->operation;

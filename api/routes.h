@@ -13,6 +13,8 @@ struct api_reply *api_schemes(const struct api_asked *asked);  /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
 struct api_reply *api_preset(const struct api_asked *asked);
+struct api_reply *api_cmaps(const struct api_asked *asked);        /* cmaps.c */
+struct api_reply *api_limits(const struct api_asked *asked);       /* limits.c */
 struct api_reply *api_openapi(const struct api_asked *asked);      /* openapi.c */
 struct api_reply *api_weights_list(const struct api_asked *asked); /* weights.c */
 struct api_reply *api_weights_one(const struct api_asked *asked);
@@ -42,8 +44,9 @@ struct api_route_info {
     bool keeps_files;       /* its PUT stores a file of tensors, its GET returns it */
     const char *entry; /* its answer consists of entries of this schema, with texts in the language that the query's
                           lang chooses; NULL: it has no such texts */
-    bool is_open;      /* open to everybody, even if the server requires tokens */
-    bool is_protocol;  /* belongs to the Open Inference Protocol */
+    const char *const *lists; /* its further lists of entries, NULL-terminated; NULL: none */
+    bool is_open;             /* open to everybody, even if the server requires tokens */
+    bool is_protocol;         /* belongs to the Open Inference Protocol */
     enum pe_operation_id operation;
 };
 struct api_routes {

@@ -83,6 +83,14 @@ struct pe_attend {
     /* out [n_rows, v_dim] += the scheme's values, weighted by the probabilities in rows->logits. */
     void (*add_output)(const struct pe_rows *rows, void *out, size_t out_stride, size_t v_dim);
 
+    /* What the scores are the sum of, for the output `terms`: names, NULL-terminated, of which the first is the scaled
+     * product of queries and keys. NULL: the scheme has no such output. has_part: does the configuration have it? NULL:
+     * all. add_part adds a part after the first to rows->logits, scaled as in the scores; NULL: the only one is what
+     * add_last adds. */
+    const char *const *parts;
+    bool (*has_part)(const struct pe_plan *plan, size_t part);
+    void (*add_part)(const struct pe_rows *rows, size_t part);
+
     /* The scheme's own outputs, on request: one term of the logits, unscaled, written to rows->logits. */
     const char *const *terms; /* NULL-terminated; NULL: none */
     bool (*has_term)(const struct pe_plan *plan, size_t term);

@@ -8,9 +8,9 @@
 #include <string.h>
 
 /* A row names a field of a config struct: the JSON key is the field's name and the row does not compile if the field
- * has another type. Its last four arguments are the texts of struct pe_about: label, label_zh, summary, summary_zh;
- * with another number of them it does not compile. PE_FIELD is 0 for a field of the right type and a negative array
- * size for any other. */
+ * has another type. Then come the texts of struct pe_about: label, label_zh, summary, summary_zh; with fewer of
+ * them it does not compile. Last comes what the row states about its control: .level, .group, .usual; a text there does
+ * not compile either. PE_OFFSET is the field's offset, and a negative array size if the field has another type. */
 #define PE_OFFSET(S, field, T)                                                                                         \
     (offsetof(struct S, field) + 0 * sizeof(char[_Generic(((struct S *)0)->field, T : 1, default : -1)]))
 
@@ -18,48 +18,49 @@
     {                                                                                                                  \
         label_, label_zh_, summary_, summary_zh_                                                                       \
     }
+#define PE_TEXTS(label_, label_zh_, summary_, summary_zh_, ...)                                                        \
+    .about = {label_, label_zh_, summary_, summary_zh_}, __VA_ARGS__
 #define PE_P_INT(S, field, fallback_, min_, max_, ...)                                                                 \
     {                                                                                                                  \
         .name = #field, .type = PE_T_INT, .offset = PE_OFFSET(S, field, int64_t), .fallback = (fallback_),             \
-        .min = (min_), .max = (max_), .about = PE_ABOUT(__VA_ARGS__)                                                   \
+        .min = (min_), .max = (max_), PE_TEXTS(__VA_ARGS__)                                                            \
     }
 #define PE_P_REAL(S, field, fallback_, min_, max_, ...)                                                                \
     {                                                                                                                  \
         .name = #field, .type = PE_T_REAL, .offset = PE_OFFSET(S, field, double), .fallback = (fallback_),             \
-        .min = (min_), .max = (max_), .about = PE_ABOUT(__VA_ARGS__)                                                   \
+        .min = (min_), .max = (max_), PE_TEXTS(__VA_ARGS__)                                                            \
     }
 #define PE_P_BOOL(S, field, fallback_, ...)                                                                            \
     {                                                                                                                  \
         .name = #field, .type = PE_T_BOOL, .offset = PE_OFFSET(S, field, bool), .fallback = (fallback_), .max = 1,     \
-        .about = PE_ABOUT(__VA_ARGS__)                                                                                 \
+        PE_TEXTS(__VA_ARGS__)                                                                                          \
     }
 #define PE_P_WORD(S, field, words_, ...)                                                                               \
     {                                                                                                                  \
         .name = #field, .type = PE_T_WORD, .offset = PE_OFFSET(S, field, int), .words = (words_),                      \
-        .about = PE_ABOUT(__VA_ARGS__)                                                                                 \
+        PE_TEXTS(__VA_ARGS__)                                                                                          \
     }
 #define PE_P_WORD_AT(S, path, name_, words_, ...) /* a field of an object inside the config */                         \
     {                                                                                                                  \
-        .name = name_, .type = PE_T_WORD, .offset = PE_OFFSET(S, path, int), .words = (words_),                        \
-        .about = PE_ABOUT(__VA_ARGS__)                                                                                 \
+        .name = name_, .type = PE_T_WORD, .offset = PE_OFFSET(S, path, int), .words = (words_), PE_TEXTS(__VA_ARGS__)  \
     }
 #define PE_P_OBJECT(name_, rows_, ...)                                                                                 \
     {                                                                                                                  \
-        .name = name_, .type = PE_T_OBJECT, .fields = (rows_), .about = PE_ABOUT(__VA_ARGS__)                          \
+        .name = name_, .type = PE_T_OBJECT, .fields = (rows_), PE_TEXTS(__VA_ARGS__)                                   \
     }
 #define PE_P_REALS(S, field, min_, max_, ...)                                                                          \
     {                                                                                                                  \
         .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(S, field, struct pe_reals), .min = (min_),             \
-        .max = (max_), .about = PE_ABOUT(__VA_ARGS__)                                                                  \
+        .max = (max_), PE_TEXTS(__VA_ARGS__)                                                                           \
     }
 #define PE_P_VALUE(S, field, ...) /* any value; the plan checks it */                                                  \
     {                                                                                                                  \
         .name = #field, .type = PE_T_VALUE, .offset = PE_OFFSET(S, field, const struct pe_value *),                    \
-        .about = PE_ABOUT(__VA_ARGS__)                                                                                 \
+        PE_TEXTS(__VA_ARGS__)                                                                                          \
     }
 #define PE_OUTPUT(name_, shape_, row_axes_, dtype_, on_request_, when_, ...) /* a row of struct pe_output_row */       \
     {                                                                                                                  \
-        name_, shape_, row_axes_, dtype_, on_request_, when_, PE_ABOUT(__VA_ARGS__)                                    \
+        name_, shape_, row_axes_, dtype_, on_request_, when_, PE_TEXTS(__VA_ARGS__)                                    \
     }
 #define PE_INPUT(name_, shape_, operation_, is_operand_, ...) /* a row of struct pe_input_row */                       \
     {                                                                                                                  \

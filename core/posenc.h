@@ -99,6 +99,11 @@ bool pe_shape_count(const uint64_t *shape, unsigned rank, uint64_t *count);
  * an integer. src and dst may not overlap. */
 void pe_convert(enum pe_dtype to, void *dst, enum pe_dtype from, const void *src, size_t n);
 
+/* Writes elements first … first+n-1 of the tensor called name that is drawn from a seed: independent, of the normal
+ * distribution N(0, std^2), f32. An element depends on seed, name, std and its own number only, and is the same on
+ * every machine (core/request/weights.h has the formula). About 50 ns each. */
+void pe_seed_fill(int64_t seed, const char *name, double std, uint64_t first, size_t n, float *out);
+
 /* ---- Values: a request without its JSON ------------------------------------------------------------------------ */
 
 enum pe_kind { PE_NULL, PE_BOOLEAN, PE_INTEGER, PE_REAL, PE_STRING, PE_LIST, PE_OBJECT, PE_ARRAY };
@@ -143,6 +148,33 @@ struct pe_reals {
 };
 double pe_real_at(const struct pe_reals *list, uint64_t i); /* element i, counted flat */
 
+/* The section of a form in which a parameter stands. */
+enum pe_group {
+    PE_G_SCHEME, /* what is particular to one scheme; every row that does not say otherwise */
+    PE_G_SEQUENCE,
+    PE_G_SEGMENTS,
+    PE_G_SIZE,
+    PE_G_FREQUENCIES,
+    PE_G_SCALING,
+    PE_G_LAYOUT,
+    PE_G_AXES,
+    PE_G_MASK,
+    PE_G_WEIGHTS,
+    PE_G_COMBINATION,
+    PE_G_ATTENTION,
+    PE_G_NUMBERS,
+    PE_G_ANSWER,
+    PE_G_PICTURE,
+    PE_N_GROUPS
+};
+
+/* Does a form show a parameter at once, or only when more is asked for? */
+enum pe_level { PE_LEVEL_OF_ROW, PE_BASIC, PE_MORE };
+
+struct pe_interval {
+    double lo, hi; /* both 0: not stated */
+};
+
 struct pe_param {
     const char *name;  /* the JSON key and the config struct's field */
     const char *alias; /* other accepted names, "a|b", or NULL */
@@ -157,10 +189,23 @@ struct pe_param {
     const char *excludes; /* parameters that may not be given beside it, e.g. "base|scaling"; they are unused then */
     const struct pe_param *fields; /* PE_T_OBJECT: rows of its fields; their offsets count from the outer struct */
     struct pe_about about;         /* its meaning, its unit, and its default if that is derived */
+    /* Its control in a form. Left out, the rest of the row decides: pe_param_is_basic, pe_param_usual. */
+    enum pe_level level;
+    enum pe_group group;
+    struct pe_interval usual; /* the values that a slider runs over */
 };
 
 /* The row of that name or alias; NULL if none. */
 const struct pe_param *pe_param_find(const struct pe_param *rows, const char *name);
+
+/* Basic are the sizes, the frequencies and what is particular to a scheme, if the row has a constant default and no
+ * condition. A row may state otherwise. */
+bool pe_param_is_basic(const struct pe_param *row);
+/* The values of its slider: stated, or all that are allowed if those are few, or some around the default. False: it is
+ * no number. */
+bool pe_param_usual(const struct pe_param *row, struct pe_interval *usual);
+/* Should a slider over these values step by factors? */
+bool pe_interval_is_log(const struct pe_interval *usual);
 
 /* Reads those fields of an object that rows name into config, and sets the config field of every other row to its
  * default. Sets taken[i] to true for every fields[i] that a row has used. The pointers of errors begin with prefix (""
@@ -189,7 +234,18 @@ struct pe_output_row {
     const char *when;    /* as in struct pe_param; "weights": only if the plan has weights. If no other output is
                             left, those on request become the default. */
     struct pe_about about;
+    struct pe_interval range; /* all its values lie in it, whatever the request; both 0: not known */
+    const char *families;     /* of schemes that have it, "absolute|relative"; NULL: all */
+    const char *axes;         /* names of the axes, "distance,dim"; NULL: they follow from the shape (pe_output_axis) */
 };
+
+/* The name of axis i of the output: position, query, key, head, batch, pair, dim, axis, distance or component. Returns
+ * its length, and borrows it from constant text; 0: there are no more axes. */
+size_t pe_output_axis(const struct pe_output_row *row, unsigned i, const char **name);
+
+/* Can the scheme have an output of this row of an operation? */
+struct pe_scheme_info;
+bool pe_output_suits(const struct pe_output_row *row, const struct pe_scheme_info *scheme);
 
 struct pe_input_row {
     const char *name;
@@ -202,8 +258,10 @@ struct pe_input_row {
 struct pe_scheme_info {
     const char *name, *family;
     struct pe_about about;
-    const char *paper;                   /* the publication with the formula */
-    const char *example;                 /* a whole request as JSON text, whose status is 200 */
+    const char *paper;   /* the publication with the formula */
+    const char *example; /* a whole request as JSON text, whose status is 200 */
+    const char *picture; /* other fields of a PE_ENCODE request whose first output shows the scheme as a heat map,
+                            "len=64&dim=64"; NULL: it has no such output */
     const struct pe_param *params;       /* end with .name = NULL, like the two below */
     const struct pe_output_row *outputs; /* of PE_ENCODE */
     const struct pe_input_row *inputs;   /* tensors of requests, NULL if none */
@@ -216,6 +274,15 @@ const struct pe_scheme_info *pe_scheme_at(size_t i);
 const struct pe_scheme_info *pe_scheme_find(const char *name); /* NULL if none */
 const struct pe_param *pe_sequence_params(void);               /* len, offset, positions, … common to all schemes */
 const struct pe_param *pe_absolute_params(void);               /* combine, x_scale, … common to additive schemes */
+
+/* A family of schemes, or a section of a form. */
+struct pe_heading {
+    const char *name;
+    struct pe_about about;
+};
+size_t pe_n_families(void);
+const struct pe_heading *pe_family_at(size_t i);
+const struct pe_heading *pe_group_at(enum pe_group group);
 
 /* What an operation takes and answers beside what the scheme's rows say; NULL: nothing. */
 struct pe_operation_info {
@@ -252,6 +319,7 @@ struct pe_preset {
     const char *aliases; /* names of single checkpoints, "llama-3.1-8b|llama-3.1-70b", or NULL */
     const char *source;  /* where the numbers were read */
     enum pe_certainty certainty;
+    const char *label, *label_zh; /* the model as people write it, "Llama 3.1"; label_zh NULL: the same in Chinese */
     struct pe_text note; /* other facts for porting (layout of other weights, layers without position, …), or NULLs */
     const struct pe_preset_layer *layers;
     size_t n_layers;
@@ -352,6 +420,10 @@ double pe_plan_work(const struct pe_plan *plan);
 double pe_plan_bytes(const struct pe_plan *plan);
 /* PE_ATTEND: writes the number of queries, over batch and heads, that see no key. False for other operations. */
 bool pe_plan_empty_rows(const struct pe_plan *plan, uint64_t *n);
+/* PE_ATTEND with the output `terms`: writes the names along its first axis (constant strings) and returns their number.
+ * 0: it has no such output. */
+enum { PE_TERMS_MAX = 8 };
+size_t pe_plan_terms(const struct pe_plan *plan, const char *names[PE_TERMS_MAX]);
 /* Every parameter with its resolved value, as an object. A request with this object and the same sequence gives the
  * same bytes. Borrowed until pe_plan_free. */
 const struct pe_value *pe_plan_config(const struct pe_plan *plan);

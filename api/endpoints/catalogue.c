@@ -1,6 +1,7 @@
 /* GET /schemes and /schemes/{name}: the descriptors of schemes, metrics and faults as JSON, with texts in two
- * languages. */
+ * languages, and what a form made from them needs. */
 #include "api/replies/language.h"
+#include "api/requests/form.h"
 #include "api/requests/lang.h"
 #include "api/routes.h"
 
@@ -80,6 +81,27 @@ static void add_range(struct api_text *text, const struct pe_param *row)
     }
 }
 
+static void add_interval(struct api_text *text, const char *name, enum pe_type type, const struct pe_interval *interval)
+{
+    api_text_format(text, ",\"%s\":[", name);
+    add_number(text, type, interval->lo);
+    api_text_put(text, ",");
+    add_number(text, type, interval->hi);
+    api_text_put(text, "]");
+}
+
+/* What a form needs beside type and range. Only numbers have a slider. */
+static void add_control(struct api_text *text, const struct pe_param *row)
+{
+    struct pe_interval usual;
+    api_text_member(text, "group", pe_group_at(row->group)->name);
+    api_text_member(text, "level", pe_param_is_basic(row) ? "basic" : "more");
+    if (!pe_param_usual(row, &usual))
+        return;
+    add_interval(text, "usual", row->type, &usual);
+    api_text_member(text, "spacing", pe_interval_is_log(&usual) ? "log" : "linear");
+}
+
 static void add_params(struct api_text *text, const struct pe_param *rows, const struct pe_param *more,
                        enum pe_lang lang);
 
@@ -95,6 +117,7 @@ static void add_param(struct api_text *text, const struct pe_param *row, enum pe
         add_words(text, row->words);
     add_optional(text, "when", row->when);
     add_optional(text, "excludes", row->excludes);
+    add_control(text, row);
     api_text_about(text, &row->about, lang);
     if (row->type == PE_T_OBJECT)
         add_params(text, row->fields, NULL, lang);
@@ -145,7 +168,8 @@ static void add_input(struct api_text *text, const struct pe_input_row *row, boo
     api_text_put(text, "}");
 }
 
-static void add_outputs(struct api_text *text, const struct pe_output_row *rows, enum pe_lang lang);
+static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
+                        enum pe_lang lang);
 
 /* The parameters and outputs of an operation beside the scheme's own. */
 static void add_operation(struct api_text *text, const struct pe_scheme_info *info,
@@ -163,7 +187,7 @@ static void add_operation(struct api_text *text, const struct pe_scheme_info *in
     for (const struct pe_input_row *row = operation->inputs; row && row->name; row++)
         add_input(text, row, row == operation->inputs, lang);
     api_text_put(text, "]");
-    add_outputs(text, operation->outputs, lang);
+    add_outputs(text, info, operation->outputs, lang);
     api_text_put(text, "}");
 }
 
@@ -194,6 +218,23 @@ static void add_inputs(struct api_text *text, const struct pe_scheme_info *info,
     api_text_put(text, "]");
 }
 
+/* null: the values have no bounds that hold for every request. */
+static void add_axes_and_range(struct api_text *text, const struct pe_output_row *row)
+{
+    const char *name;
+    size_t n;
+    api_text_put(text, ",\"axes\":[");
+    for (unsigned i = 0; (n = pe_output_axis(row, i, &name)) > 0; i++) {
+        api_text_add(text, ",", i > 0);
+        api_text_string_n(text, name, n);
+    }
+    api_text_put(text, "]");
+    if (row->range.lo < row->range.hi)
+        add_interval(text, "range", PE_T_REAL, &row->range);
+    else
+        api_text_put(text, ",\"range\":null");
+}
+
 static void add_output(struct api_text *text, const struct pe_output_row *row, const char *dtype, enum pe_lang lang)
 {
     api_text_put(text, "{\"name\":");
@@ -202,18 +243,35 @@ static void add_output(struct api_text *text, const struct pe_output_row *row, c
     api_text_member(text, "dtype", dtype);
     api_text_format(text, ",\"default\":%s", row->on_request ? "false" : "true");
     add_optional(text, "when", row->when);
+    add_axes_and_range(text, row);
     api_text_about(text, &row->about, lang);
     api_text_put(text, "}");
 }
 
-static void add_outputs(struct api_text *text, const struct pe_output_row *rows, enum pe_lang lang)
+static void add_outputs(struct api_text *text, const struct pe_scheme_info *info, const struct pe_output_row *rows,
+                        enum pe_lang lang)
 {
     api_text_put(text, ",\"outputs\":[");
+    bool first = true;
     for (const struct pe_output_row *row = rows; row && row->name; row++) {
-        api_text_add(text, ",", row > rows);
+        if (!pe_output_suits(row, info))
+            continue;
+        api_text_add(text, ",", !first);
+        first = false;
         add_output(text, row, row->dtype == PE_DTYPE_NONE ? "as asked" : pe_dtype_name(row->dtype), lang);
     }
     api_text_put(text, "]");
+}
+
+/* A GET whose answer shows the scheme. */
+static void add_picture(struct api_text *text, const struct pe_scheme_info *info)
+{
+    api_text_put(text, ",\"picture\":");
+    if (info->picture)
+        api_text_format(text, "\"%s?scheme=%s&%s&format=png\"", api_operations[PE_ENCODE].route.pattern, info->name,
+                        info->picture);
+    else
+        api_text_put(text, "null");
 }
 
 /* The full description of a scheme. Its example is already JSON text. */
@@ -227,10 +285,11 @@ static void add_scheme(struct api_text *text, const struct pe_scheme_info *info,
     add_endpoints(text, info);
     add_params(text, info->params, info->is_additive ? pe_absolute_params() : NULL, lang);
     add_inputs(text, info, lang);
-    add_outputs(text, info->outputs, lang);
+    add_outputs(text, info, info->outputs, lang);
     add_operations(text, info, lang);
     api_text_put(text, ",\"example\":");
     api_text_put(text, info->example);
+    add_picture(text, info);
     api_text_put(text, "}");
 }
 
@@ -300,6 +359,41 @@ static void add_faults(struct api_text *text, enum pe_lang lang)
     api_text_put(text, "]");
 }
 
+/* ---- What schemes share ---- */
+
+/* The fields of the sequence and of the answer's form. */
+static void add_common(struct api_text *text, enum pe_lang lang)
+{
+    const struct pe_param *const tables[] = {pe_sequence_params(), api_form_lists(), api_form_params()};
+    bool first = true;
+    api_text_put(text, ",\"common\":[");
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        for (const struct pe_param *row = tables[i]; row->name; row++, first = false) {
+            api_text_add(text, ",", !first);
+            add_param(text, row, lang);
+        }
+    api_text_put(text, "]");
+}
+
+static void add_heading(struct api_text *text, const struct pe_heading *heading, bool first, enum pe_lang lang)
+{
+    api_text_put(text, first ? "{\"name\":" : ",{\"name\":");
+    api_text_string(text, heading->name);
+    api_text_about(text, &heading->about, lang);
+    api_text_put(text, "}");
+}
+
+static void add_headings(struct api_text *text, enum pe_lang lang)
+{
+    api_text_put(text, ",\"families\":[");
+    for (size_t i = 0; i < pe_n_families(); i++)
+        add_heading(text, pe_family_at(i), i == 0, lang);
+    api_text_put(text, "],\"groups\":[");
+    for (enum pe_group group = 0; group < PE_N_GROUPS; group++)
+        add_heading(text, pe_group_at(group), group == 0, lang);
+    api_text_put(text, "]");
+}
+
 /* ---- Replies ---- */
 
 static void print_schemes(struct api_text *text, const void *about)
@@ -311,6 +405,8 @@ static void print_schemes(struct api_text *text, const void *about)
         add_scheme(text, pe_scheme_at(i), lang);
     }
     api_text_put(text, "]");
+    add_common(text, lang);
+    add_headings(text, lang);
     add_metrics(text, lang);
     add_faults(text, lang);
     api_text_put(text, "}");

@@ -305,6 +305,7 @@ struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_i
              api_compute(&c, &opening, &later))
         return api_compute_reply(&c, &opening);
     api_memory_refusal(c.work, &problem);
+    later |= c.work && c.work->request.drawing.is_late;
     api_work_free(c.work);
     return later ? NULL : api_reply_problem(&problem);
 }

@@ -109,11 +109,16 @@ static void add_words_property(struct api_text *text, const char *name, const ch
 
 /* A tensor in JSON: nested lists, or an object with its dtype. */
 static const char tensor_schema[] =
-    "\"Tensor\":{\"description\":\"nested lists of numbers (f32), or an object that states dtype and "
-    "shape\",\"oneOf\":["
-    "{\"type\":\"array\"},{\"type\":\"object\",\"required\":[\"dtype\",\"data\"],\"properties\":{\"dtype\":{\"type\":"
-    "\"string\"},\"shape\":{\"type\":\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"data\":{\"type\":"
-    "\"array\"}}}]}";
+    "\"Tensor\":{\"description\":\"nested lists of numbers (f32); or an object that states dtype and shape; or one "
+    "without "
+    "data, whose numbers are drawn from a seed\",\"oneOf\":[{\"type\":\"array\"},"
+    "{\"type\":\"object\",\"required\":[\"data\"],\"properties\":{\"dtype\":{\"type\":\"string\"},\"shape\":{\"type\":"
+    "\"array\",\"items\":{\"type\":\"integer\",\"minimum\":0}},\"data\":{\"type\":\"array\"}},\"additionalProperties\":"
+    "false},"
+    "{\"type\":\"object\",\"description\":\"f32, N(0, std^2): element i depends on seed, std, the field's name and i "
+    "only\",\"required\":[\"shape\",\"seed\"],\"properties\":{\"shape\":{\"type\":\"array\",\"items\":{\"type\":"
+    "\"integer\",\"minimum\":0}},\"seed\":{\"type\":\"integer\",\"minimum\":0,\"maximum\":9007199254740992},\"std\":{"
+    "\"type\":\"number\",\"minimum\":0,\"maximum\":1000000,\"default\":0.02}},\"additionalProperties\":false}]}";
 
 static void add_inputs(struct api_text *text, const struct pe_input_row *rows, bool *first)
 {
@@ -139,11 +144,7 @@ static void add_common(struct api_text *text)
         "the name of stored weights (PUT /weights/{name}), or an object of name, sha256 (checked) and map "
         "(our name of a tensor: its name in the file)",
         &first);
-    add_words_property(text, "outputs", "names of outputs, answered in that order", &first);
-    add_words_property(text, "slice",
-                       "a list per axis of null, an index, [start,stop] or [start,stop,step]; or an "
-                       "object of such lists by output",
-                       &first);
+    add_properties(text, api_form_lists(), &first);
     add_properties(text, api_form_params(), &first);
     add_properties(text, pe_sequence_params(), &first);
     api_text_put(text, "}}");
@@ -198,7 +199,7 @@ static const char problem_schema[] =
     "\"string\"}}},\"Answer\":{\"type\":\"object\",\"required\":[\"scheme\",\"config\",\"tensors\"],\"properties\":{"
     "\"scheme\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},\"preset\":{\"type\":\"object\"},\"tensors\":{"
     "\"type\":\"object\",\"additionalProperties\":{\"type\":\"object\",\"required\":[\"dtype\",\"shape\"]}},"
-    "\"empty_rows\":{\"type\":\"integer\"}}}";
+    "\"empty_rows\":{\"type\":\"integer\"},\"terms\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}}}}";
 
 /* Header parameters of every operation: the time limit of the answer, and the name of the request. */
 static const char common_parameters[] =
@@ -220,15 +221,31 @@ static void add_pair(struct api_text *text, const char *name, const char *meanin
                     name, meaning, name);
 }
 
+/* What only some of the entries have. */
+static const char entry_members[] =
+    ",\"group\":{\"type\":\"string\",\"description\":\"section of a form, an entry of groups\"},"
+    "\"level\":{\"type\":\"string\",\"enum\":[\"basic\",\"more\"]},"
+    "\"usual\":{\"type\":\"array\",\"items\":{\"type\":\"number\"},\"description\":\"the values of a slider, lowest "
+    "and highest\"},"
+    "\"spacing\":{\"type\":\"string\",\"enum\":[\"linear\",\"log\"]},"
+    "\"axes\":{\"type\":\"array\",\"items\":{\"type\":\"string\"},\"description\":\"what the axes of an output "
+    "count\"},"
+    "\"range\":{\"type\":[\"array\",\"null\"],\"items\":{\"type\":\"number\"},\"description\":\"bounds of all values "
+    "of "
+    "an output; null: none that hold for every request\"},"
+    "\"picture\":{\"type\":[\"string\",\"null\"],\"description\":\"path of a GET whose answer shows the scheme\"}";
+
 /* The members that schemes, parameters, inputs and outputs share. */
 static void add_entry(struct api_text *text)
 {
     static const char *const lists[] = {"parameters", "inputs", "outputs"};
-    api_text_put(text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input or output\","
-                       "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
-                       "\"properties\":{\"name\":{\"type\":\"string\"}");
+    api_text_put(
+        text, ",\"Entry\":{\"type\":\"object\",\"description\":\"a scheme, parameter, input, output, family or group\","
+              "\"required\":[\"name\",\"label\",\"label_zh\",\"summary\",\"summary_zh\"],"
+              "\"properties\":{\"name\":{\"type\":\"string\"}");
     add_pair(text, "label", "a short name, for a control or a heading");
     add_pair(text, "summary", "its meaning in one sentence");
+    api_text_put(text, entry_members);
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         api_text_format(text, ",\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/Entry\"}}",
                         lists[i]);
@@ -237,9 +254,11 @@ static void add_entry(struct api_text *text)
 
 static void add_preset(struct api_text *text)
 {
-    api_text_put(text, ",\"Preset\":{\"type\":\"object\",\"required\":[\"name\",\"source\",\"certainty\",\"config\"],"
+    api_text_put(text, ",\"Preset\":{\"type\":\"object\",\"required\":[\"name\",\"label\",\"label_zh\",\"source\","
+                       "\"certainty\",\"config\"],"
                        "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
                        "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"}");
+    add_pair(text, "label", "the model as people write it");
     add_pair(text, "note", "other facts for porting");
     api_text_put(text, "}}");
 }
@@ -320,16 +339,25 @@ static void add_other_responses(struct api_text *text, const struct api_route_in
                        "\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
 }
 
-/* One thing of the catalogue, or a list of them under the path's own name. */
+static void add_entries(struct api_text *text, const char *name, const char *entry, bool first)
+{
+    api_text_format(text, "%s\"%s\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/%s\"}}",
+                    first ? "" : ",", name, entry);
+}
+
+/* One thing of the catalogue, or lists of them: one under the path's own name, and others beside it. */
 static void add_catalogue_schema(struct api_text *text, const struct api_route_info *route)
 {
-    if (route->name)
+    const char *name = route->pattern + 1;
+    if (route->name) {
         api_text_format(text, "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}", route->entry);
-    else
-        api_text_format(text,
-                        "\"schema\":{\"type\":\"object\",\"required\":[\"%s\"],\"properties\":{\"%s\":{\"type\":"
-                        "\"array\",\"items\":{\"$ref\":\"#/components/schemas/%s\"}}}}",
-                        route->pattern + 1, route->pattern + 1, route->entry);
+        return;
+    }
+    api_text_format(text, "\"schema\":{\"type\":\"object\",\"required\":[\"%s\"],\"properties\":{", name);
+    add_entries(text, name, route->entry, true);
+    for (const char *const *list = route->lists; list && *list; list++)
+        add_entries(text, *list, route->entry, false);
+    api_text_put(text, "}}");
 }
 
 static void add_responses(struct api_text *text, const struct api_route_info *route, const char *method)

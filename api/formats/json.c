@@ -1,5 +1,5 @@
-/* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}[,"empty_rows":n]}: text
- * around the numbers of each output. An answer that comes of no plan begins with its own members instead. */
+/* {"scheme":…,"config":{…}[,"preset":{…}],"tensors":{name:{"dtype":…,"shape":[…],"data":[…]},…}[,"empty_rows":n][,"terms":[name,…]]}:
+ * text around the numbers of each output. An answer that comes of no plan begins with its own members instead. */
 #include "api/numbers/elements.h"
 #include "api/formats/format.h"
 #include "api/numbers/numbers.h"
@@ -84,6 +84,15 @@ static void begin_answer(const struct api_opening *opening, struct api_text *tex
     api_text_put(text, "\"tensors\":{");
 }
 
+/* The names along the first axis of the output `terms`. */
+static void add_terms(const struct api_opening *opening, struct api_text *text)
+{
+    const char *names[PE_TERMS_MAX];
+    size_t n = opening->source.plan ? pe_plan_terms(opening->source.plan, names) : 0;
+    for (size_t i = 0; i < n; i++)
+        api_text_format(text, "%s\"%s\"%s", i ? "," : ",\"terms\":[", names[i], i + 1 < n ? "" : "]");
+}
+
 static bool open(struct api_opening *opening, struct api_problem *problem)
 {
     struct api_text text;
@@ -99,6 +108,7 @@ static bool open(struct api_opening *opening, struct api_problem *problem)
     uint64_t empty_rows;
     if (opening->source.plan && pe_plan_empty_rows(opening->source.plan, &empty_rows))
         api_text_format(&text, ",\"empty_rows\":%" PRIu64, empty_rows);
+    add_terms(opening, &text);
     api_text_put(&text, "}");
     return api_body_take(opening, &text, problem);
 }

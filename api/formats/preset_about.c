@@ -18,7 +18,9 @@ void api_preset_about(struct api_text *text, const struct pe_preset *preset)
 
 void api_preset_about_in(struct api_text *text, const struct pe_preset *preset, enum pe_lang lang)
 {
+    const char *zh = preset->label_zh ? preset->label_zh : preset->label;
     add_source(text, preset);
+    api_text_pair(text, "label", &(struct pe_text){preset->label, zh}, lang);
     if (preset->note.en)
         api_text_pair(text, "note", &preset->note, lang);
 }

@@ -46,6 +46,10 @@ static void add_plan(struct api_text *text, const struct api_opening *opening)
     uint64_t empty_rows;
     if (pe_plan_empty_rows(opening->source.plan, &empty_rows))
         api_text_format(text, ",\"empty_rows\":\"%" PRIu64 "\"", empty_rows);
+    const char *names[PE_TERMS_MAX];
+    size_t n = pe_plan_terms(opening->source.plan, names);
+    for (size_t i = 0; i < n; i++)
+        api_text_format(text, "%s%s%s", i ? "," : ",\"terms\":\"", names[i], i + 1 < n ? "" : "\"");
 }
 
 /* All values are strings, as the format wants them; "pt" tells the usual loaders that the tensors are plain row-major

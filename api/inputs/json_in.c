@@ -18,6 +18,7 @@ struct reader {
     const char *where;
     bool is_plain; /* objects with data are no tensors */
     struct api_problem *problem;
+    const char *name;             /* of the field being converted */
     char pointer[PE_POINTER_MAX]; /* of the value being converted */
 };
 
@@ -81,6 +82,7 @@ static bool convert_at(struct reader *r, const char *name, const json_t *json, s
         return convert(r, json, value);
     size_t depth = strlen(r->pointer);
     api_pointer_push(r->pointer, name, strlen(name));
+    r->name = name;
     bool fine = convert(r, json, value);
     r->pointer[depth] = '\0';
     return fine;
@@ -129,15 +131,16 @@ static bool convert_members(struct reader *r, const json_t *object, struct pe_fi
 static bool convert_object(struct reader *r, const json_t *object, struct pe_value *value)
 {
     struct pe_field *fields = api_arena_array(&r->request->arena, json_object_size(object), sizeof *fields);
+    const char *name = r->name;
     if (!fields)
         return api_fail_memory(r->problem);
     size_t n;
     if (!convert_members(r, object, fields, &n))
         return false;
     *value = (struct pe_value){.kind = PE_OBJECT, .object = {.fields = fields, .n = n}};
-    /* Only a tensor has a member of this name: the request's own `data` is at the top level, not in a nested object. */
-    if (!r->is_plain && json_object_get(object, "data"))
-        return api_tensor_read(&r->request->arena, value, r->pointer, r->problem);
+    /* A tensor's data may be null, which is no field: only the text shows it. */
+    if (!r->is_plain && (json_object_get(object, "data") || api_tensor_is(value, r->pointer)))
+        return api_tensor_read(r->request, name, value, r->pointer, r->problem);
     return true;
 }
 

@@ -18,6 +18,13 @@ struct api_taking {
     bool may_answer_nothing; /* `outputs` may be an empty list */
 };
 
+/* Numbers drawn from seeds while the request is read. */
+struct api_drawing {
+    uint64_t n, max;      /* so far, and at most */
+    uint64_t max_at_once; /* more than so many are left to a worker: is_late is set, and reading fails */
+    bool is_late;
+};
+
 /* One owner: api_request_drop frees everything that the fields point to, except slices of the received body, which are
  * borrowed from the caller until then. */
 struct api_request {
@@ -25,6 +32,7 @@ struct api_request {
     const struct api_taking *taking; /* NULL: what the operation takes */
     bool body_is_ours;               /* tensors may be moved inside the body: api_call.body_is_ours */
     uint64_t max_json;               /* bytes of its JSON: api_host.max_json; 0: any number */
+    struct api_drawing drawing;      /* without a host, API_DRAWN_MAX numbers */
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];
     size_t n_fields;

@@ -1,4 +1,4 @@
-/* A tensor written in JSON, checked and made dense. */
+/* A tensor written in JSON, checked and made dense; or drawn from a seed. */
 #include "api/inputs/tensor_in.h"
 
 #include <inttypes.h>
@@ -6,13 +6,34 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const member_names[] = {"dtype", "shape", "data", NULL};
+static const char *const member_names[] = {"dtype", "shape", "data", "seed", "std", NULL};
+enum { DTYPE, SHAPE, DATA, SEED, STD, N_MEMBERS };
 
 struct draft {
-    const struct pe_value *dtype, *shape, *data; /* NULL: not given */
-    const char *pointer;                         /* of the object */
+    const struct pe_value *members[N_MEMBERS]; /* by the enum above; NULL: not given */
+    const char *name;                          /* of the field */
+    const char *pointer;                       /* of the object */
     struct api_problem *problem;
 };
+
+static int member_of(const char *name)
+{
+    int i = 0;
+    while (i < N_MEMBERS && strcmp(member_names[i], name) != 0)
+        i++;
+    return i;
+}
+
+/* Without data it takes both a shape and a seed, or nothing that belongs to another kind of object. */
+bool api_tensor_is(const struct pe_value *object, const char *pointer)
+{
+    bool has[N_MEMBERS + 1] = {false};
+    for (size_t i = 0; i < object->object.n; i++)
+        has[member_of(object->object.fields[i].name)] = true;
+    if (has[DATA] || strstr(pointer, "/hf_config"))
+        return has[DATA];
+    return (has[SHAPE] && has[SEED]) || ((has[SHAPE] || has[SEED]) && !has[N_MEMBERS]);
+}
 
 static bool fail_member(const struct draft *d, const char *member, const char *what)
 {
@@ -27,7 +48,7 @@ static bool fail_unknown(const struct draft *d, const char *name)
     char what[PE_DETAIL_MAX];
     const char *nearest = pe_nearest(name, member_names);
     snprintf(what, sizeof what, "unknown member \"%.64s\" of a tensor; %s%s", name,
-             nearest ? "nearest: " : "allowed: dtype, shape, data", nearest ? nearest : "");
+             nearest ? "nearest: " : "allowed: dtype, shape, data, seed, std", nearest ? nearest : "");
     return fail_member(d, name, what);
 }
 
@@ -35,16 +56,17 @@ static bool find_members(struct draft *d, const struct pe_value *object)
 {
     for (size_t i = 0; i < object->object.n; i++) {
         const struct pe_field *field = &object->object.fields[i];
-        if (strcmp(field->name, "dtype") == 0)
-            d->dtype = &field->value;
-        else if (strcmp(field->name, "shape") == 0)
-            d->shape = &field->value;
-        else if (strcmp(field->name, "data") == 0)
-            d->data = &field->value;
-        else
+        int member = member_of(field->name);
+        if (member == N_MEMBERS)
             return fail_unknown(d, field->name);
+        d->members[member] = &field->value;
     }
-    return d->data || fail_member(d, "data", "data is null; allowed: a list of numbers");
+    if (d->members[DATA] && d->members[SEED])
+        return fail_member(d, "seed", "a tensor has data or a seed; leave one out");
+    if (d->members[DATA] && d->members[STD])
+        return fail_member(d, "std", "std is not used here: the tensor has data");
+    return d->members[DATA] || d->members[SEED] ||
+           fail_member(d, "data", "data is missing or null; allowed: a list of numbers, or shape and seed instead");
 }
 
 /* ---- Data, shape, dtype ---- */
@@ -52,7 +74,7 @@ static bool find_members(struct draft *d, const struct pe_value *object)
 /* A single number is a tensor of rank 0, an empty list a tensor without elements. */
 static bool read_data(const struct draft *d, struct api_arena *arena, struct pe_tensor *tensor)
 {
-    const struct pe_value *data = d->data;
+    const struct pe_value *data = d->members[DATA];
     if (data->kind == PE_ARRAY) {
         *tensor = data->array;
         return true;
@@ -83,7 +105,7 @@ static bool read_axis(double x, uint64_t *axis)
 
 static bool read_stated_shape(const struct draft *d, struct pe_tensor *stated)
 {
-    const struct pe_value *shape = d->shape;
+    const struct pe_value *shape = d->members[SHAPE];
     *stated = (struct pe_tensor){0};
     if (shape->kind == PE_LIST && shape->list.n == 0)
         return true;
@@ -107,7 +129,7 @@ static bool same_shape(const struct pe_tensor *a, const struct pe_tensor *b)
 static bool apply_shape(const struct draft *d, struct pe_tensor *tensor)
 {
     struct pe_tensor stated;
-    if (!d->shape)
+    if (!d->members[SHAPE])
         return true;
     if (!read_stated_shape(d, &stated))
         return false;
@@ -130,13 +152,14 @@ static bool apply_shape(const struct draft *d, struct pe_tensor *tensor)
 
 static bool read_dtype(const struct draft *d, enum pe_dtype *dtype)
 {
-    *dtype = d->dtype->kind == PE_STRING ? pe_dtype_find(d->dtype->string) : PE_DTYPE_NONE;
+    *dtype = d->members[DTYPE]->kind == PE_STRING ? pe_dtype_find(d->members[DTYPE]->string) : PE_DTYPE_NONE;
     if (*dtype != PE_DTYPE_NONE)
         return true;
     char what[PE_DETAIL_MAX];
     int used =
-        snprintf(what, sizeof what, "dtype is %s%.32s%s; allowed:", d->dtype->kind == PE_STRING ? "\"" : "",
-                 d->dtype->kind == PE_STRING ? d->dtype->string : "no word", d->dtype->kind == PE_STRING ? "\"" : "");
+        snprintf(what, sizeof what, "dtype is %s%.32s%s; allowed:", d->members[DTYPE]->kind == PE_STRING ? "\"" : "",
+                 d->members[DTYPE]->kind == PE_STRING ? d->members[DTYPE]->string : "no word",
+                 d->members[DTYPE]->kind == PE_STRING ? "\"" : "");
     for (int i = 0; i < PE_N_DTYPES; i++)
         used +=
             snprintf(what + used, sizeof what - (size_t)used, "%s %s", i ? "," : "", pe_dtype_name((enum pe_dtype)i));
@@ -196,14 +219,80 @@ static bool apply_dtype(const struct draft *d, struct api_arena *arena, struct p
     return true;
 }
 
-bool api_tensor_read(struct api_arena *arena, struct pe_value *value, const char *pointer, struct api_problem *problem)
+static bool read_written(struct draft *d, struct api_arena *arena, struct pe_value *value)
 {
-    struct draft d = {.pointer = pointer, .problem = problem};
     struct pe_tensor tensor;
-    if (!find_members(&d, value) || !read_data(&d, arena, &tensor) || !apply_shape(&d, &tensor))
+    if (!read_data(d, arena, &tensor) || !apply_shape(d, &tensor))
         return false;
-    if (d.dtype && !apply_dtype(&d, arena, &tensor))
+    if (d->members[DTYPE] && !apply_dtype(d, arena, &tensor))
         return false;
-    *value = (struct pe_value){.kind = PE_ARRAY, .from_text = !d.dtype, .array = tensor};
+    *value = (struct pe_value){.kind = PE_ARRAY, .from_text = !d->members[DTYPE], .array = tensor};
     return true;
+}
+
+/* ---- Drawn from a seed ---- */
+
+/* The number of member, which lies from 0 to most; missing if it is not given. */
+static bool read_number(const struct draft *d, int member, double missing, double most, double *x)
+{
+    const struct pe_value *value = d->members[member];
+    *x = !value ? missing : value->kind == PE_INTEGER ? (double)value->integer : value->real;
+    bool is_number = !value || value->kind == PE_INTEGER || value->kind == PE_REAL;
+    if (is_number && *x >= 0 && *x <= most && (member != SEED || *x == floor(*x)))
+        return true;
+    return fail_member(d, member_names[member],
+                       member == SEED ? "seed must be an integer from 0 to 2^53"
+                                      : "std must be a number from 0 to 1e6");
+}
+
+/* Refuses more numbers than the request may have, or leaves them to a worker. */
+static bool may_draw(const struct draft *d, struct api_drawing *drawing, uint64_t n)
+{
+    if (n > drawing->max || drawing->n > drawing->max - n)
+        return api_fail(d->problem, 413, d->pointer,
+                        "the tensors drawn from seeds have more than %" PRIu64 " numbers, which is as many as this "
+                        "server allows in one request (its limits --max-body and --max-work)",
+                        drawing->max);
+    drawing->n += n;
+    drawing->is_late = drawing->n > drawing->max_at_once;
+    return !drawing->is_late || api_fail(d->problem, 503, "", "the tensors take longer to draw than this thread has");
+}
+
+static bool check_drawn(const struct draft *d)
+{
+    if (d->members[DTYPE])
+        return fail_member(d, "dtype", "a tensor that is drawn from a seed is f32; leave dtype out");
+    return d->members[SHAPE] ||
+           fail_member(d, "shape", "shape is missing; a tensor that is drawn from a seed needs it, as [1,64]");
+}
+
+static bool read_drawn(const struct draft *d, struct api_request *request, struct pe_value *value)
+{
+    struct pe_tensor tensor;
+    uint64_t n;
+    double seed, std;
+    if (!check_drawn(d) || !read_stated_shape(d, &tensor) || !read_number(d, SEED, 0, 0x1p53, &seed) ||
+        !read_number(d, STD, 0.02, 1e6, &std))
+        return false;
+    if (!pe_shape_count(tensor.shape, tensor.rank, &n))
+        return fail_member(d, "shape", "shape has more than 2^63 elements");
+    if (!may_draw(d, &request->drawing, n))
+        return false;
+    float *numbers = api_arena_array(&request->arena, (size_t)n, sizeof *numbers);
+    if (!numbers)
+        return api_fail_memory(d->problem);
+    pe_seed_fill((int64_t)seed, d->name, std, 0, (size_t)n, numbers);
+    tensor.dtype = PE_F32;
+    tensor.data = numbers;
+    *value = (struct pe_value){.kind = PE_ARRAY, .array = tensor};
+    return true;
+}
+
+bool api_tensor_read(struct api_request *request, const char *name, struct pe_value *value, const char *pointer,
+                     struct api_problem *problem)
+{
+    struct draft d = {.name = name, .pointer = pointer, .problem = problem};
+    if (!find_members(&d, value))
+        return false;
+    return d.members[DATA] ? read_written(&d, &request->arena, value) : read_drawn(&d, request, value);
 }

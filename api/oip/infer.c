@@ -222,6 +222,7 @@ static struct api_reply *infer(struct inference *inference)
     else if (read(inference) && plan(inference, &opening, &later))
         return answer(inference, &opening);
     api_memory_refusal(work, &inference->problem);
+    later |= work && work->request.drawing.is_late;
     api_work_free(work);
     return later ? NULL : api_reply_problem(&inference->problem);
 }

@@ -45,10 +45,11 @@ static void add_inputs(struct tensors *tensors, const struct api_oip_model *mode
     }
 }
 
-static void add_outputs(struct tensors *tensors, const struct pe_output_row *rows)
+static void add_outputs(struct tensors *tensors, const struct pe_scheme_info *scheme, const struct pe_output_row *rows)
 {
     for (; rows && rows->name; rows++)
-        add(tensors, rows->name, rows->shape, rows->dtype == PE_DTYPE_NONE ? PE_F32 : rows->dtype);
+        if (pe_output_suits(rows, scheme))
+            add(tensors, rows->name, rows->shape, rows->dtype == PE_DTYPE_NONE ? PE_F32 : rows->dtype);
 }
 
 static void find_inputs(const struct api_oip_model *model, struct tensors *inputs)
@@ -80,13 +81,13 @@ static void find_outputs(const struct api_oip_model *model, struct tensors *outp
         if (api_oip_can(model, id))
             add_renamed(outputs, api_operations[id].renamed);
     if (api_oip_can(model, PE_ENCODE)) {
-        add_outputs(outputs, model->scheme->outputs);
+        add_outputs(outputs, model->scheme, model->scheme->outputs);
         if (model->scheme->is_additive)
             add(outputs, "combined", "batch,n,dim", PE_F32);
     }
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
         if (api_oip_can(model, id))
-            add_outputs(outputs, pe_operation_at(id)->outputs);
+            add_outputs(outputs, model->scheme, pe_operation_at(id)->outputs);
 }
 
 /* ---- Writing ---- */

@@ -89,7 +89,7 @@ static bool add_json(struct api_request *request, const struct api_oip_input *in
         {"dtype", {.kind = PE_STRING, .string = pe_dtype_name(dtype)}}, {"shape", shape}, {"data", data}};
     struct pe_value value = {.kind = PE_OBJECT, .object = {members, 3}};
     snprintf(pointer, sizeof pointer, "/inputs/%zu", input->index);
-    return api_tensor_read(&request->arena, &value, pointer, problem) &&
+    return api_tensor_read(request, input->name, &value, pointer, problem) &&
            api_request_add(request, input->name, &value, problem);
 }
 

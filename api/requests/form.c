@@ -36,6 +36,25 @@ static const char *const names[] = {
 
 const struct pe_param *api_form_params(void) { return rows; }
 
+static const struct pe_param lists[] = {
+    {.name = "outputs",
+     .type = PE_T_VALUE,
+     .about = {"outputs", "输出", "names of outputs, answered in that order; default the scheme's",
+               "输出的名称，按此顺序回答；默认由方案决定"},
+     .group = PE_G_ANSWER},
+    {.name = "slice",
+     .type = PE_T_VALUE,
+     .about = {"slice", "切片",
+               "a list per axis of null, an index, [start,stop] or [start,stop,step]; or an object of such lists by "
+               "output",
+               "列表，每个轴一项：null、一个下标、[start,stop] 或 [start,stop,step]；也可以是对象，"
+               "每个输出一个这样的列表"},
+     .group = PE_G_ANSWER},
+    {.name = NULL},
+};
+
+const struct pe_param *api_form_lists(void) { return lists; }
+
 const char *const *api_form_names(void) { return names; }
 
 size_t api_form_size(const struct pe_param *row)

@@ -80,10 +80,19 @@ static bool may_grow(void *self, size_t n)
     return true;
 }
 
+/* Tensors drawn from seeds may be as large as those that a body can hold, and take as long as an answer. */
+static struct api_drawing drawing_of(const struct api_host *host, const struct api_call *call)
+{
+    uint64_t of_body = host->max_body / sizeof(float), of_work = host->max_work / API_DRAWN_WORK;
+    return (struct api_drawing){.max = of_body < of_work ? of_body : of_work,
+                                .max_at_once = call->must_not_block ? API_DRAWN_AT_ONCE : UINT64_MAX};
+}
+
 static bool begin(struct api_work *work, const struct api_host *host, const struct api_call *call, double bytes,
                   struct api_problem *problem)
 {
     work->body_bytes = call->body_bytes;
+    work->request.drawing = drawing_of(host, call);
     if (!take(work, host, "reading the body", bytes, problem))
         return false;
     work->n_read = work->n_taken;

@@ -190,10 +190,13 @@ static void estimate_work(struct pe_plan *plan)
     if (attend && attend->work)
         pair += attend->work(plan);
     for (size_t i = 0; i < plan->n_outputs; i++)
-        plan->work += pairs * (pair + (t->kinds[i] == PE_OUTPUT ? (double)t->v_dim : 0));
+        plan->work += pairs * (pair + (t->kinds[i] == PE_OUTPUT ? (double)t->v_dim : 0)) *
+                      (t->kinds[i] == PE_TERMS ? (double)t->n_terms : 1);
+    size_t n_projected = t->n_heads + 2 * t->n_kv_heads;
+    if (t->wants_terms)
+        n_projected += PE_N_EMBEDDING_PARTS * (t->n_heads + t->n_kv_heads);
     if (t->x.rank)
-        plan->work += (double)t->embedded.n_rows * (double)t->embedded.dim * (double)t->head_dim *
-                      (double)(t->n_heads + 2 * t->n_kv_heads);
+        plan->work += (double)t->embedded.n_rows * (double)t->embedded.dim * (double)t->head_dim * (double)n_projected;
     if (plan->work > PE_LIGHT_WORK)
         plan->pace = PE_HEAVY;
 }
@@ -226,6 +229,8 @@ static enum pe_status open_tensors(struct pe_plan *plan, struct pe_error *err)
         status = pe_attention_choose_arithmetic(plan, err);
     if (!status)
         take_shapes(t);
+    if (!status && t->wants_terms && plan->scheme->info.is_additive)
+        status = pe_attention_embed_parts(plan, err);
     if (!status && plan->scheme->attend && plan->scheme->attend->open)
         status = plan->scheme->attend->open(plan, t->a, err);
     return status ? status : make_tables(plan, err);
@@ -263,6 +268,10 @@ void pe_attention_drop(struct pe_plan *plan)
     pe_operand_drop(&t->q);
     pe_operand_drop(&t->k);
     pe_operand_drop(&t->v);
+    for (size_t i = 0; i < PE_N_EMBEDDING_PARTS; i++) {
+        pe_operand_drop(&t->parts[i][0]);
+        pe_operand_drop(&t->parts[i][1]);
+    }
     pe_rotate_drop(&t->turn);
     pe_mask_drop(&t->mask);
     free(t->tables[0]);

@@ -97,6 +97,16 @@ static void multiply_panels(const struct block *b, const struct pe_rows *rows, d
     }
 }
 
+/* The products of the queries q with the keys, times factor. */
+static void multiply_by(const struct block *b, const struct pe_rows *rows, double factor, const void *q)
+{
+    size_t d = b->t->head_dim;
+    if (rows->panels)
+        multiply_panels(b, rows, factor, q);
+    else
+        b->a->abt(b->n_rows, rows->n_keys, d, factor, q, d, rows->k, rows->k_stride, 0, rows->logits, rows->stride);
+}
+
 static void multiply(const struct block *b)
 {
     const struct pe_attention *t = b->t;
@@ -105,12 +115,7 @@ static void multiply(const struct block *b)
     double factor = pe_attention_is_linear(t) ? 1 : t->scale;
     if (attend && attend->cosine)
         attend->cosine(b->plan, b->head, &factor);
-    const void *q = b->workspace->q_biased ? biased_queries(b, &rows) : rows.q;
-    if (rows.panels)
-        multiply_panels(b, &rows, factor, q);
-    else
-        b->a->abt(b->n_rows, rows.n_keys, t->head_dim, factor, q, t->head_dim, rows.k, rows.k_stride, 0, rows.logits,
-                  rows.stride);
+    multiply_by(b, &rows, factor, b->workspace->q_biased ? biased_queries(b, &rows) : rows.q);
     if (attend && attend->add_scores)
         attend->add_scores(&rows);
 }
@@ -329,6 +334,70 @@ void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, e
     if (b.first < b.end)
         multiply(&b);
     finish(&b);
+}
+
+/* ---- Terms of the scores ---- */
+
+/* Part i of the queries with part j of the keys, term = 2i + j. */
+static void multiply_parts(const struct block *b, size_t term)
+{
+    const struct pe_attention *t = b->t;
+    const struct pe_operand *k = &t->parts[term % 2][1];
+    struct pe_side side = {.operand = (struct pe_operand *)(uintptr_t)&t->parts[term / 2][0]};
+    struct pe_rows rows = rows_of(b);
+    size_t kv_head = b->head / (t->n_heads / t->n_kv_heads), d = t->head_dim;
+    const char *keys = k->tensor.data;
+    keys += (b->batch * k->batch_step + kv_head * k->head_step + b->first * k->row_step) * b->a->size;
+    pe_workspace_load_rows(b->plan, &side, b->batch, b->head, b->i0, b->n_rows, b->workspace->q, NULL);
+    b->a->abt(b->n_rows, rows.n_keys, d, t->scale, b->workspace->q, d, keys, k->row_step, 0, rows.logits, rows.stride);
+}
+
+/* What add_last adds to the products: these are its gates, so it cannot begin from zero. */
+static void take_last(const struct block *b, const struct pe_rows *rows)
+{
+    struct block before = *b;
+    before.numbers = b->workspace->second;
+    multiply_by(b, rows, b->t->scale, rows->q);
+    hide(b, -(double)INFINITY);
+    memcpy(before.numbers, b->numbers, b->n_rows * b->t->k_len * b->a->size);
+    b->plan->scheme->attend->add_last(rows);
+    for (size_t i = 0; i < b->n_rows && !is_left(b); i++)
+        for (size_t j = b->first; j < b->end; j++)
+            pe_number_set(b->a, number_at(b, i, 0), j,
+                          pe_number(b->a, number_at(b, i, 0), j) - pe_number(b->a, number_at(&before, i, 0), j));
+}
+
+static void make_term(const struct block *b, size_t term)
+{
+    const struct pe_attend *attend = b->plan->scheme->attend;
+    struct pe_rows rows = rows_of(b);
+    if (b->plan->scheme->info.is_additive)
+        multiply_parts(b, term);
+    else if (term == 0)
+        multiply_by(b, &rows, b->t->scale, rows.q);
+    else if (!attend->add_part)
+        take_last(b, &rows);
+    else {
+        for (size_t i = 0; i < b->n_rows; i++)
+            pe_numbers_set(b->a, number_at(b, i, 0), 0, b->t->k_len, 0);
+        attend->add_part(&rows, term);
+    }
+}
+
+void pe_block_make_term(const struct pe_plan *plan, struct pe_workspace *workspace, size_t term, size_t batch,
+                        size_t head, size_t i0, size_t n_rows, void *numbers)
+{
+    const struct pe_attention *t = plan->attention;
+    struct block b = {.plan = plan, .t = t, .a = t->a, .workspace = workspace, .kind = PE_TERMS, .batch = batch};
+    b.head = head;
+    b.i0 = i0;
+    b.n_rows = n_rows;
+    b.numbers = numbers;
+    pe_workspace_load_rows(plan, &t->sides[0], batch, head, i0, n_rows, workspace->q, NULL);
+    find_reach(&b);
+    if (b.first < b.end)
+        make_term(&b, term);
+    hide(&b, -(double)INFINITY);
 }
 
 /* ---- Outputs ---- */

@@ -81,6 +81,25 @@ static void load(const struct pe_plan *plan, size_t row0, size_t n, double *out)
         out[i] = (double)(float)out[i];
 }
 
+/* Loads one part of such rows: x by itself, times x_scale, or what the encoding adds to it. room: as large as out. */
+static void load_part(const struct pe_plan *plan, enum pe_embedding_part part, size_t row0, size_t n, double *out,
+                      double *room)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_tensor *x = &t->x;
+    size_t count = n * t->embedded.dim;
+    double *content = part == PE_CONTENT ? out : room;
+    pe_convert(PE_F64, content, x->dtype, (const char *)x->data + row0 * t->embedded.dim * pe_dtype_size(x->dtype),
+               count);
+    for (size_t i = 0; i < count; i++)
+        content[i] = (t->x_is_text ? (double)(float)content[i] : content[i]) * plan->absolute->x_scale;
+    if (part == PE_CONTENT)
+        return;
+    load(plan, row0, n, out);
+    for (size_t i = 0; i < count; i++)
+        out[i] -= content[i];
+}
+
 /* Adds the scheme's encoding as a source after the outputs. Its width, and that of the projections, is known only
  * now. */
 static enum pe_status add_encoding(struct pe_plan *plan, struct pe_error *err)
@@ -135,13 +154,15 @@ static double *read_weights(const struct pe_weights *w)
 struct projection {
     double *w, *b; /* [n_out, dim], [n_out] or NULL */
     size_t n_out;
+    const char *name;
     struct pe_operand *to; /* [rows, n_out] */
 };
 
 static bool open_projection(struct pe_attention *t, enum pe_projection i, struct pe_operand *to, struct projection *p)
 {
+    static const char *const names[] = {[PE_W_Q] = "q", [PE_W_K] = "k", [PE_W_V] = "v"};
     const struct pe_tensor *w = &t->brought.projections[i].tensor;
-    *p = (struct projection){.to = to};
+    *p = (struct projection){.name = names[i], .to = to};
     if (!w->rank)
         return true;
     p->n_out = w->shape[0];
@@ -153,10 +174,9 @@ static bool open_projection(struct pe_attention *t, enum pe_projection i, struct
 /* Allocates the result, [batch, n, heads, head_dim]. */
 static bool make_room(const struct pe_attention *t, struct projection *p, enum pe_dtype dtype)
 {
-    static const char *const names[] = {"q", "k", "v"};
     struct pe_operand *op = p->to;
     pe_operand_drop(op);
-    *op = (struct pe_operand){.name = names[op - &t->q]};
+    *op = (struct pe_operand){.name = p->name};
     if (!p->n_out)
         return true;
     op->owned = malloc(t->embedded.n_rows * p->n_out * pe_dtype_size(dtype));
@@ -205,12 +225,17 @@ static bool project_all(const struct pe_plan *plan, const struct projection p[3]
     return x;
 }
 
-/* Limits the work of the projections, which are computed while planning, a tile of rows at a time. */
-static enum pe_status check_work(const struct pe_attention *t, struct pe_error *err)
+/* Limits the work of the projections, which are computed while planning, a tile of rows at a time: once of the
+ * embeddings, and for terms once of each part. */
+static enum pe_status check_work(const struct pe_plan *plan, struct pe_error *err)
 {
+    const struct pe_attention *t = plan->attention;
+    bool has_parts = t->wants_terms && plan->scheme->info.is_additive;
     double rows = 0;
-    for (size_t i = PE_W_Q; i <= PE_W_V; i++)
-        rows += t->brought.projections[i].tensor.rank ? (double)t->brought.projections[i].tensor.shape[0] : 0;
+    for (size_t i = PE_W_Q; i <= PE_W_V; i++) {
+        double times = has_parts && i != PE_W_V ? 1 + PE_N_EMBEDDING_PARTS : 1;
+        rows += t->brought.projections[i].tensor.rank ? times * (double)t->brought.projections[i].tensor.shape[0] : 0;
+    }
     double work = (double)t->embedded.n_rows * (double)t->embedded.dim * rows;
     if (work <= PE_PROJECTION_WORK_MAX)
         return PE_OK;
@@ -265,7 +290,7 @@ static enum pe_status admit(struct pe_plan *plan, struct pe_error *err)
 enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err)
 {
     struct pe_attention *t = plan->attention;
-    if (check_work(t, err) || admit(plan, err))
+    if (check_work(plan, err) || admit(plan, err))
         return err->status;
     struct projection p[3] = {{0}};
     struct pe_operand *to[3] = {&t->q, &t->k, &t->v};
@@ -277,5 +302,70 @@ enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, str
         free(p[i].w);
         free(p[i].b);
     }
+    return fine ? PE_OK : pe_no_memory(err);
+}
+
+/* ---- Parts ---- */
+
+/* Queries and keys of a part. Biases belong to the content. */
+static bool project_part(const struct pe_plan *plan, enum pe_embedding_part part, const struct projection p[2])
+{
+    const struct pe_embeddings *e = &plan->attention->embedded;
+    size_t widest = p[0].n_out > p[1].n_out ? p[0].n_out : p[1].n_out, tile = tile_rows(e) * e->dim;
+    double *x = malloc((2 * tile + tile_rows(e) * widest) * sizeof *x);
+    for (size_t row = 0; x && row < e->n_rows && !pe_is_cancelled(); row += TILE_ROWS) {
+        size_t n = e->n_rows - row < TILE_ROWS ? e->n_rows - row : TILE_ROWS;
+        load_part(plan, part, row, n, x, x + tile);
+        for (size_t i = 0; i < 2 && !pe_is_cancelled(); i++) {
+            struct projection of_part = p[i];
+            of_part.b = part == PE_CONTENT ? p[i].b : NULL;
+            project(plan->attention->products, &of_part, x, e->dim, row, n, x + 2 * tile);
+        }
+    }
+    free(x);
+    return x;
+}
+
+static bool make_part(struct pe_plan *plan, enum pe_embedding_part part)
+{
+    struct pe_attention *t = plan->attention;
+    struct projection p[2] = {{0}};
+    bool fine = true;
+    for (size_t i = 0; i < 2; i++)
+        fine = fine && open_projection(t, (enum pe_projection)(PE_W_Q + i), &t->parts[part][i], &p[i]) &&
+               make_room(t, &p[i], t->a->dtype);
+    fine = fine && project_part(plan, part, p);
+    for (size_t i = 0; i < 2; i++) {
+        free(p[i].w);
+        free(p[i].b);
+    }
+    return fine;
+}
+
+/* The same as admit() for the queries and keys of one part after the other. */
+static enum pe_status admit_parts(struct pe_plan *plan, struct pe_error *err)
+{
+    const struct pe_attention *t = plan->attention;
+    const struct pe_embeddings *e = &t->embedded;
+    struct pe_cost cost = {0, 0};
+    double n = (double)e->n_rows, product = t->products == pe_arithmetic_in_order() ? 4 * PE_NS_PRODUCT : PE_NS_PRODUCT;
+    for (size_t i = PE_W_Q; i <= PE_W_K; i++) {
+        double width = add_weights(&cost, &t->brought.projections[i]) / (double)e->dim;
+        add_weights(&cost, &t->brought.projections[PE_B_Q + i]);
+        pe_cost_each(&cost, PE_N_EMBEDDING_PARTS * n * width, sizeof(double),
+                     (double)e->dim * product + 2 * PE_NS_SENT);
+        pe_cost_add(&cost, (double)tile_rows(e) * (2 * (double)e->dim + width) * sizeof(double), 0);
+    }
+    pe_cost_add(&cost, 0, PE_N_EMBEDDING_PARTS * (ns_of_encoding(plan) + 2 * n * (double)e->dim * PE_NS_SENT));
+    return pe_plan_admit(plan, &cost, err);
+}
+
+enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_error *err)
+{
+    bool fine = true;
+    if (admit_parts(plan, err))
+        return err->status;
+    for (enum pe_embedding_part part = 0; fine && part < PE_N_EMBEDDING_PARTS; part++)
+        fine = make_part(plan, part);
     return fine ? PE_OK : pe_no_memory(err);
 }

@@ -7,6 +7,7 @@
  * heads after the positions. Units are numbered across the output. */
 struct unit {
     uint64_t number;
+    size_t term;                 /* PE_TERMS: its number among those of the answer */
     size_t batch, head, n_heads; /* heads head … head+n_heads-1 */
     size_t i0, n_rows;
     size_t width; /* numbers per query and head */
@@ -21,6 +22,10 @@ static struct unit unit_at(const struct pe_plan *plan, size_t i, uint64_t elemen
     struct unit u = {.number = period * ((o->period - 1) / o->unit + 1) + within};
     u.n_heads = inside ? t->n_heads : 1;
     u.batch = inside ? period : period / t->n_heads;
+    if (t->kinds[i] == PE_TERMS) {
+        u.term = u.batch / t->n_batches;
+        u.batch %= t->n_batches;
+    }
     u.head = inside ? 0 : period % t->n_heads;
     u.i0 = within * t->block_rows;
     u.n_rows = t->q_len - u.i0 < t->block_rows ? t->q_len - u.i0 : t->block_rows;
@@ -52,6 +57,8 @@ static const void *make_unit(const struct pe_plan *plan, struct pe_workspace *wo
             break;
         if (kind == PE_OUTPUT)
             make_output(plan, workspace, u, head);
+        else if (kind == PE_TERMS)
+            pe_block_make_term(plan, workspace, t->terms[u->term], u->batch, head, u->i0, u->n_rows, block);
         else
             pe_block_make(plan, workspace, kind, u->batch, head, u->i0, u->n_rows, block);
     }

@@ -20,7 +20,7 @@ struct pe_attention_fields {
 };
 
 /* The kind of an output. Terms of the scheme are numbered from PE_TERM on. */
-enum pe_attention_output { PE_SCORES, PE_PROBS, PE_WEIGHTS, PE_OUTPUT, PE_ROW_ENTROPY, PE_TERM };
+enum pe_attention_output { PE_SCORES, PE_PROBS, PE_WEIGHTS, PE_OUTPUT, PE_ROW_ENTROPY, PE_TERMS, PE_TERM };
 
 /* Queries or keys: their positions and their rotation. */
 struct pe_side {
@@ -64,11 +64,17 @@ struct pe_embeddings {
     struct pe_output combined; /* x with the encoding, [..., n, dim], f64 */
 };
 
+/* The two parts of the embeddings whose products are the terms of an additive scheme's scores. */
+enum pe_embedding_part { PE_CONTENT, PE_POSITION, PE_N_EMBEDDING_PARTS };
+
 struct pe_attention {
     struct pe_attention_fields fields;
     struct pe_operand q, k, v; /* sent, or computed from x */
     struct pe_tensor x;        /* rank 0: q and k were sent */
-    bool x_is_text, has_tokens, has_seed, wants_output;
+    bool x_is_text, has_tokens, has_seed, wants_output, wants_terms;
+    struct pe_operand parts[PE_N_EMBEDDING_PARTS][2]; /* wants_terms, additive schemes: queries, keys of each part */
+    size_t terms[PE_TERMS_MAX];                       /* wants_terms: the scheme's numbers of the terms it has */
+    size_t n_terms;
     void *embeddings; /* of tokens; owned */
     struct pe_embeddings embedded;
     struct pe_brought brought;
@@ -109,6 +115,8 @@ enum pe_status pe_attention_need_projections(struct pe_plan *plan, uint64_t dim,
  * dtype; they replace those computed before. */
 enum pe_status pe_attention_open_x(struct pe_plan *plan, struct pe_error *err);
 enum pe_status pe_attention_embed(struct pe_plan *plan, enum pe_dtype dtype, struct pe_error *err);
+/* Computes the queries and keys of the parts of x, in the arithmetic's dtype. */
+enum pe_status pe_attention_embed_parts(struct pe_plan *plan, struct pe_error *err);
 
 /* precision.c: embeds x, if there is one, and sets the arithmetic. */
 enum pe_status pe_attention_choose_arithmetic(struct pe_plan *plan, struct pe_error *err);
@@ -146,6 +154,9 @@ void pe_workspace_load_head(const struct pe_plan *plan, struct pe_workspace *wor
  * k_len]. The keys must be loaded. */
 void pe_block_make(const struct pe_plan *plan, struct pe_workspace *workspace, enum pe_attention_output kind,
                    size_t batch, size_t head, size_t i0, size_t n_rows, void *block);
+/* The same of one term of the scores, with -inf where the mask hides a key. */
+void pe_block_make_term(const struct pe_plan *plan, struct pe_workspace *workspace, size_t term, size_t batch,
+                        size_t head, size_t i0, size_t n_rows, void *block);
 /* Writes the values weighted by the probabilities in block to out, rows out_stride apart. */
 void pe_block_output(const struct pe_plan *plan, struct pe_workspace *workspace, size_t batch, size_t head, size_t i0,
                      size_t n_rows, const void *block, void *out, size_t out_stride);

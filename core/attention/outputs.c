@@ -2,11 +2,16 @@
 #include "core/attention/internal.h"
 #include "core/encode/outputs.h"
 
+#include <math.h>
 #include <string.h>
 
-static const char *const output_names[] = {[PE_SCORES] = "scores",           [PE_PROBS] = "probs",
-                                           [PE_WEIGHTS] = "weights",         [PE_OUTPUT] = "output",
-                                           [PE_ROW_ENTROPY] = "row_entropy", NULL};
+static const char *const output_names[] = {[PE_SCORES] = "scores",
+                                           [PE_PROBS] = "probs",
+                                           [PE_WEIGHTS] = "weights",
+                                           [PE_OUTPUT] = "output",
+                                           [PE_ROW_ENTROPY] = "row_entropy",
+                                           [PE_TERMS] = "terms",
+                                           NULL};
 
 #define MAP "batch,num_heads,q_len,k_len"
 
@@ -15,21 +20,83 @@ const struct pe_output_row pe_attention_outputs[] = {
               "logits after scale, cap, bias and mask; -inf where the mask hides a key",
               "缩放、限幅、加偏置和掩码之后的 logits；被掩码遮住的键为 -inf"),
     PE_OUTPUT("probs", MAP, 1, PE_DTYPE_NONE, false, "kernel=softmax", "attention weights", "注意力权重",
-              "softmax of each row; 0 if the query sees no key", "每行的 softmax；若查询看不到任何键则为 0"),
+              "softmax of each row; 0 if the query sees no key", "每行的 softmax；若查询看不到任何键则为 0",
+              .range = {0, 1}),
     PE_OUTPUT("weights", MAP, 1, PE_DTYPE_NONE, false, "kernel=linear", "linear attention weights", "线性注意力权重",
               "may be negative; rows need not sum to 1", "可能为负；每行之和不一定为 1"),
     PE_OUTPUT("output", "batch,num_heads,q_len,v_dim", 1, PE_DTYPE_NONE, true, NULL, "output", "输出",
               "weighted values; needs v, w_v or tokens", "值的加权和；需要 v、w_v 或 tokens"),
     PE_OUTPUT("row_entropy", "batch,num_heads,q_len", 1, PE_DTYPE_NONE, true, "kernel=softmax", "entropy of each row",
               "每行的熵", "-sum of p·ln p of each row, nats", "每行的 -Σ p·ln(p)，单位 nat"),
+    PE_OUTPUT("terms", "terms," MAP, 1, PE_DTYPE_NONE, true, "kernel=softmax", "terms of the scores", "分数的各项",
+              "what the scores are the sum of, scaled and masked as they are: content with content, content with "
+              "position and so on; the answer names them in order. Absolute schemes need x or tokens, added to the "
+              "encoding",
+              "分数由这些项相加而成，缩放和掩码与分数相同：内容与内容、内容与位置等；回答按顺序给出各项的名称。"
+              "绝对位置编码需要 x 或 tokens，并与编码相加",
+              .families = "absolute|relative"),
     {.name = NULL},
 };
+
+/* ---- Terms of the scores ---- */
+
+/* Of an additive scheme: (content + position)·(content + position), multiplied out. Number 2i + j is part i of the
+ * queries with part j of the keys. */
+static const char *const products[] = {"content_content", "content_position", "position_content", "position_position",
+                                       NULL};
+
+static const char *const *names_of_terms(const struct pe_plan *plan)
+{
+    const struct pe_attend *attend = plan->scheme->attend;
+    return plan->scheme->info.is_additive ? products : attend ? attend->parts : NULL;
+}
+
+static bool has_terms(const struct pe_plan *plan) { return names_of_terms(plan) != NULL; }
+
+static void find_terms(const struct pe_plan *plan)
+{
+    struct pe_attention *t = plan->attention;
+    const struct pe_attend *attend = plan->scheme->attend;
+    t->wants_terms = true;
+    t->n_terms = 0;
+    for (size_t i = 0; names_of_terms(plan)[i]; i++)
+        if (!attend || !attend->has_part || attend->has_part(plan, i))
+            t->terms[t->n_terms++] = i;
+}
+
+/* The scores must be a sum. */
+static enum pe_status check_terms(const struct pe_plan *plan, struct pe_error *err)
+{
+    const struct pe_attention *t = plan->attention;
+    bool is_additive = plan->scheme->info.is_additive;
+    if (!isnan(t->fields.softcap))
+        return pe_fail(err, "/softcap", "capped scores are not the sum of their terms; leave softcap or terms out");
+    if (is_additive && !t->x.rank && !t->has_tokens)
+        return pe_fail(err, "/outputs",
+                       "terms needs x or tokens: queries and keys that are sent have no part that is the position's");
+    if (is_additive && plan->absolute->fields.combine != PE_ADD)
+        return pe_fail(err, "/combine",
+                       "terms are those of embeddings to which the encoding is added; leave combine or terms out");
+    return PE_OK;
+}
+
+size_t pe_plan_terms(const struct pe_plan *plan, const char *names[PE_TERMS_MAX])
+{
+    const struct pe_attention *t = plan->attention;
+    size_t n = t && t->wants_terms ? t->n_terms : 0;
+    for (size_t i = 0; i < n; i++)
+        names[i] = names_of_terms(plan)[t->terms[i]];
+    return n;
+}
+
+/* ---- Outputs ---- */
 
 static bool is_there(const struct pe_plan *plan, enum pe_attention_output kind)
 {
     const struct pe_attention *t = plan->attention;
     switch (kind) {
     case PE_WEIGHTS: return pe_attention_is_linear(t);
+    case PE_TERMS: return !pe_attention_is_linear(t) && has_terms(plan);
     case PE_OUTPUT: return t->v.tensor.data || t->x.rank || t->has_tokens;
     case PE_SCORES:
     case PE_PROBS:
@@ -73,8 +140,13 @@ enum pe_status pe_attention_choose_outputs(struct pe_plan *plan, const struct pe
     if (!status)
         status = pe_outputs_alloc(plan, n + 1, err); /* one more for the encoding of an additive scheme */
     t->kinds[0] = pe_attention_is_linear(t) ? PE_WEIGHTS : PE_PROBS;
-    for (size_t i = 0; !status && i < request->n_outputs; i++)
+    for (size_t i = 0; !status && i < request->n_outputs; i++) {
         status = find_output(plan, i, request->outputs[i], &t->kinds[i], err);
+        if (!status && t->kinds[i] == PE_TERMS) {
+            find_terms(plan);
+            status = check_terms(plan, err);
+        }
+    }
     if (!status)
         plan->n_outputs = plan->n_sources = n;
     return status;
@@ -89,8 +161,11 @@ enum pe_status pe_attention_shape_output(struct pe_plan *plan, size_t i, struct 
     uint64_t width = kind == PE_OUTPUT ? t->v_dim : kind == PE_ROW_ENTROPY ? 1 : t->k_len, total;
     o->name = name_of(plan, kind);
     o->dtype = plan->dtype;
-    o->rank = t->n_lead;
-    memcpy(o->shape, t->lead, t->n_lead * sizeof *t->lead);
+    o->rank = 0;
+    if (kind == PE_TERMS)
+        o->shape[o->rank++] = t->n_terms;
+    memcpy(o->shape + o->rank, t->lead, t->n_lead * sizeof *t->lead);
+    o->rank += t->n_lead;
     if (inside)
         o->shape[o->rank++] = t->q_len;
     if (t->has_heads)

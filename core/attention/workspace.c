@@ -59,7 +59,8 @@ static void lay_out(const struct pe_plan *plan, struct pe_workspace *workspace, 
     workspace->q_plain = take(l, linear && t->turns ? rows * t->head_dim : 0, size);
     workspace->q_biased = take(l, attend && attend->query_bias ? rows * t->head_dim : 0, size);
     workspace->block = take(l, map, size);
-    workspace->second = take(l, linear && t->turns ? map : 0, size);
+    bool has_second = (linear && t->turns) || (t->wants_terms && attend && attend->add_last);
+    workspace->second = take(l, has_second ? map : 0, size);
     workspace->vector = take(l, biased && attend && attend->bias_at ? t->q_len + t->k_len : 0, sizeof(double));
     workspace->bias = take(l, biased ? t->k_len : 0, sizeof(double));
     workspace->near = take(l, biased ? rows + t->k_len : 0, size);

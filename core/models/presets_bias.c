@@ -20,9 +20,9 @@
 #define BLOOM_NOTE_ZH                                                                                                  \
     "解码器：请把 causal 设为 true（有填充时还有 key_mask："                                           \
     "从第一个可见的键重新计数）。其代码用 float32 计算斜率。"
-#define BLOOM(name_, aliases_, heads_, head_dim_)                                                                      \
+#define BLOOM(name_, label_, aliases_, heads_, head_dim_)                                                              \
     {                                                                                                                  \
-        .name = name_, .aliases = aliases_,                                                                            \
+        .name = name_, .label = label_, .aliases = aliases_,                                                           \
         .source = "config.json of bigscience/" name_ "; form: " TF("bloom/modeling_bloom.py"),                         \
         .certainty = PE_SEEN_CHECKPOINT, .note = {BLOOM_NOTE, BLOOM_NOTE_ZH},                                          \
         PE_ALL_LAYERS(ALIBI("key_mask", heads_, head_dim_))                                                            \
@@ -30,9 +30,9 @@
 
 #define MPT_CODE "; form: mosaicml/llm-foundry layers/attention.py"
 
-#define FALCON_RW(size_, heads_)                                                                                       \
+#define FALCON_RW(size_, label_, heads_)                                                                               \
     {                                                                                                                  \
-        .name = "falcon-rw-" size_, .aliases = NULL,                                                                   \
+        .name = "falcon-rw-" size_, .label = "Falcon RW " label_, .aliases = NULL,                                     \
         .source = "sizes from memory; form and bias_scaled: " TF("falcon/modeling_falcon.py"),                         \
         .certainty = PE_UNVERIFIED,                                                                                    \
         .note = {"A decoder: send causal true. Attention scales the bias too, (q·k + bias)/sqrt(64), and slopes and " \
@@ -64,9 +64,9 @@
     ".block.0.layer.0.SelfAttention.relative_attention_bias.weight "                                                   \
     "[32, num_heads]。解码器是因果的：layer_type 为 decoder 时请把 "                                      \
     "causal 设为 true。交叉注意力没有偏置。"
-#define T5(name_, aliases_, source_, heads_, d_kv_)                                                                    \
+#define T5(name_, label_, aliases_, source_, heads_, d_kv_)                                                            \
     {                                                                                                                  \
-        .name = name_, .aliases = aliases_, .source = source_, .certainty = PE_SEEN_CHECKPOINT,                        \
+        .name = name_, .label = label_, .aliases = aliases_, .source = source_, .certainty = PE_SEEN_CHECKPOINT,       \
         .note = {T5_NOTE, T5_NOTE_ZH},                                                                                 \
         PE_LAYERS(T5_STACK("encoder", heads_, d_kv_, true), T5_STACK("decoder", heads_, d_kv_, false))                 \
     }
@@ -75,8 +75,8 @@
 
 #define WAVLM(size_, aliases_, heads_)                                                                                 \
     {                                                                                                                  \
-        .name = "wavlm-" size_, .aliases = aliases_, .source = "microsoft/unilm wavlm/modules.py, WavLM.py",           \
-        .certainty = PE_SEEN_CHECKPOINT,                                                                               \
+        .name = "wavlm-" size_, .label = "WavLM " size_, .aliases = aliases_,                                          \
+        .source = "microsoft/unilm wavlm/modules.py, WavLM.py", .certainty = PE_SEEN_CHECKPOINT,                       \
         .note =                                                                                                        \
             {"One table, of layer 0: relative_attention_bias.weight [320, num_heads]. Each layer multiplies it by "    \
              "a gate of its input, which is not computed here: g = sigmoid of (x_head·grep_linear + its bias), "      \
@@ -109,10 +109,11 @@
     "每个块一张表，attn.relative_position_bias_table [(2·window-1)^2, "                                        \
     "num_heads]；logits 除以 sqrt(32)。每隔一个块移动窗口，"                                             \
     "并在区域之间加 -100，这不属于偏置。"
-#define SWIN(name_, aliases_, WINDOW_, ...)                                                                            \
+#define SWIN(name_, label_, aliases_, WINDOW_, ...)                                                                    \
     {                                                                                                                  \
-        .name = name_, .aliases = aliases_, .source = "microsoft/Swin-Transformer configs/swin; arXiv 2103.14030",     \
-        .certainty = PE_SEEN_CHECKPOINT, .note = {SWIN_NOTE, SWIN_NOTE_ZH}, STAGES(WINDOW_, __VA_ARGS__)               \
+        .name = name_, .label = label_, .aliases = aliases_,                                                           \
+        .source = "microsoft/Swin-Transformer configs/swin; arXiv 2103.14030", .certainty = PE_SEEN_CHECKPOINT,        \
+        .note = {SWIN_NOTE, SWIN_NOTE_ZH}, STAGES(WINDOW_, __VA_ARGS__)                                                \
     }
 
 #define SWINV2_WINDOW(heads_, side_) WINDOW("swinv2", heads_, 32, side_), PE_INT("hidden", 512)
@@ -131,15 +132,16 @@
     "每个块的每个头各有 logit_scale；k 没有偏置。每个块有 "                                         \
     "attn.cpb_mlp.0.weight、.0.bias、.2.weight。每隔一个块移动窗口，"                                     \
     "并在区域之间加 -100。"
-#define SWINV2(name_, aliases_, WINDOW_, ...)                                                                          \
+#define SWINV2(name_, label_, aliases_, WINDOW_, ...)                                                                  \
     {                                                                                                                  \
-        .name = name_, .aliases = aliases_, .source = "microsoft/Swin-Transformer configs/swinv2; arXiv 2111.09883",   \
-        .certainty = PE_SEEN_CHECKPOINT, .note = {SWINV2_NOTE, SWINV2_NOTE_ZH}, STAGES(WINDOW_, __VA_ARGS__)           \
+        .name = name_, .label = label_, .aliases = aliases_,                                                           \
+        .source = "microsoft/Swin-Transformer configs/swinv2; arXiv 2111.09883", .certainty = PE_SEEN_CHECKPOINT,      \
+        .note = {SWINV2_NOTE, SWINV2_NOTE_ZH}, STAGES(WINDOW_, __VA_ARGS__)                                            \
     }
 
-#define BEIT(name_, aliases_, heads_, side_)                                                                           \
+#define BEIT(name_, label_, aliases_, heads_, side_)                                                                   \
     {                                                                                                                  \
-        .name = name_, .aliases = aliases_, .source = "microsoft/unilm beit; arXiv 2106.08254",                        \
+        .name = name_, .label = label_, .aliases = aliases_, .source = "microsoft/unilm beit; arXiv 2106.08254",       \
         .certainty = PE_SEEN_CHECKPOINT,                                                                               \
         .note = {"A class token, then the patches of 16. A table for each layer, "                                     \
                  "attn.relative_position_bias_table [(2·side-1)^2 + 3, num_heads]; in pre-training one for all "      \
@@ -152,19 +154,21 @@
     }
 
 static const struct pe_preset rows[] = {
-    BLOOM("bloom-560m", "bloomz-560m", 16, 64),
-    BLOOM("bloom-1b1", "bloomz-1b1", 16, 96),
-    BLOOM("bloom-1b7", "bloomz-1b7", 16, 128),
-    BLOOM("bloom-3b", "bloomz-3b", 32, 80),
-    BLOOM("bloom-7b1", "bloomz-7b1", 32, 128),
-    BLOOM("bloom", "bloom-176b|bloomz|bloomz-176b", 112, 128),
+    BLOOM("bloom-560m", "BLOOM 560M", "bloomz-560m", 16, 64),
+    BLOOM("bloom-1b1", "BLOOM 1.1B", "bloomz-1b1", 16, 96),
+    BLOOM("bloom-1b7", "BLOOM 1.7B", "bloomz-1b7", 16, 128),
+    BLOOM("bloom-3b", "BLOOM 3B", "bloomz-3b", 32, 80),
+    BLOOM("bloom-7b1", "BLOOM 7.1B", "bloomz-7b1", 32, 128),
+    BLOOM("bloom", "BLOOM 176B", "bloom-176b|bloomz|bloomz-176b", 112, 128),
     {.name = "mpt-7b",
+     .label = "MPT 7B",
      .aliases = "mpt-7b-instruct|mpt-7b-chat",
      .source = "config.json of mosaicml/mpt-7b" MPT_CODE,
      .certainty = PE_SEEN_CHECKPOINT,
      .note = {"A decoder: send causal true. 2048 positions.", "解码器：请把 causal 设为 true。2048 个位置。"},
      PE_ALL_LAYERS(ALIBI("key_end", 32, 128))},
     {.name = "mpt-7b-storywriter",
+     .label = "MPT 7B StoryWriter",
      .aliases = NULL,
      .source = "config.json of mosaicml/mpt-7b-storywriter" MPT_CODE,
      .certainty = PE_SEEN_CHECKPOINT,
@@ -174,14 +178,17 @@ static const struct pe_preset rows[] = {
               "alibi_bias_max，按 8 计算。65536 个位置。"},
      PE_ALL_LAYERS(PE_WORD("scheme", "alibi"), HEADS(32, 128), PE_WORD("form", "key_end"), PE_NUMBER("bias_max", 16))},
     {.name = "mpt-30b",
+     .label = "MPT 30B",
      .aliases = "mpt-30b-instruct|mpt-30b-chat",
      .source = "sizes from memory" MPT_CODE,
      .certainty = PE_UNVERIFIED,
      .note = {"A decoder: send causal true. 8192 positions.", "解码器：请把 causal 设为 true。8192 个位置。"},
      PE_ALL_LAYERS(ALIBI("key_end", 64, 112))},
-    FALCON_RW("1b", 32),
-    FALCON_RW("7b", 64),
+    FALCON_RW("1b", "1B", 32),
+    FALCON_RW("7b", "7B", 64),
     {.name = "baichuan-13b",
+     .label = "Baichuan 13B",
+     .label_zh = "百川 Baichuan 13B",
      .aliases = "baichuan-13b-base|baichuan-13b-chat|baichuan2-13b|baichuan2-13b-base|baichuan2-13b-chat",
      .source = "sizes from memory; form: modeling_baichuan.py (_gen_alibi_mask), in several public copies",
      .certainty = PE_UNVERIFIED,
@@ -191,29 +198,32 @@ static const struct pe_preset rows[] = {
               "4096 个位置。Baichuan 7B 用旋转位置编码。"},
      PE_ALL_LAYERS(ALIBI("key", 40, 128))},
     {.name = "jina-embeddings-v2-small-en",
+     .label = "Jina Embeddings v2 small",
      .aliases = "jina-embeddings-v2-small",
      .source = "sizes from memory" JINA_CODE,
      .certainty = PE_UNVERIFIED,
      .note = {JINA_NOTE, JINA_NOTE_ZH},
      PE_ALL_LAYERS(ALIBI("symmetric", 8, 64))},
     {.name = "jina-embeddings-v2-base-en",
+     .label = "Jina Embeddings v2 base",
      .aliases = "jina-embeddings-v2-base",
      .source = "config.json of jinaai/jina-embeddings-v2-base-en" JINA_CODE,
      .certainty = PE_SEEN_CHECKPOINT,
      .note = {JINA_NOTE, JINA_NOTE_ZH},
      PE_ALL_LAYERS(ALIBI("symmetric", 12, 64))},
 
-    T5("t5-small", NULL, T5_PAPER, 8, 64),
-    T5("t5-base", "t5", T5_PAPER, 12, 64),
-    T5("t5-large", NULL, T5_PAPER, 16, 64),
-    T5("t5-3b", NULL, T5_PAPER, 32, 128),
-    T5("t5-11b", NULL, T5_PAPER, 128, 128),
-    T5("t5-v1.1-small", "t5-v1_1-small|flan-t5-small|mt5-small", T5_V1_1, 6, 64),
-    T5("t5-v1.1-base", "t5-v1_1-base|flan-t5-base|mt5-base", T5_V1_1, 12, 64),
-    T5("t5-v1.1-large", "t5-v1_1-large|flan-t5-large|mt5-large", T5_V1_1, 16, 64),
-    T5("t5-v1.1-xl", "t5-v1_1-xl|flan-t5-xl|mt5-xl", T5_V1_1, 32, 64),
-    T5("t5-v1.1-xxl", "t5-v1_1-xxl|flan-t5-xxl|mt5-xxl", T5_V1_1, 64, 64),
+    T5("t5-small", "T5 small", NULL, T5_PAPER, 8, 64),
+    T5("t5-base", "T5 base", "t5", T5_PAPER, 12, 64),
+    T5("t5-large", "T5 large", NULL, T5_PAPER, 16, 64),
+    T5("t5-3b", "T5 3B", NULL, T5_PAPER, 32, 128),
+    T5("t5-11b", "T5 11B", NULL, T5_PAPER, 128, 128),
+    T5("t5-v1.1-small", "T5 v1.1 small", "t5-v1_1-small|flan-t5-small|mt5-small", T5_V1_1, 6, 64),
+    T5("t5-v1.1-base", "T5 v1.1 base", "t5-v1_1-base|flan-t5-base|mt5-base", T5_V1_1, 12, 64),
+    T5("t5-v1.1-large", "T5 v1.1 large", "t5-v1_1-large|flan-t5-large|mt5-large", T5_V1_1, 16, 64),
+    T5("t5-v1.1-xl", "T5 v1.1 XL", "t5-v1_1-xl|flan-t5-xl|mt5-xl", T5_V1_1, 32, 64),
+    T5("t5-v1.1-xxl", "T5 v1.1 XXL", "t5-v1_1-xxl|flan-t5-xxl|mt5-xxl", T5_V1_1, 64, 64),
     {.name = "mpnet-base",
+     .label = "MPNet base",
      .aliases = "mpnet",
      .source = TF("mpnet/configuration_mpnet.py, modeling_mpnet.py"),
      .certainty = PE_SEEN_CHECKPOINT,
@@ -226,6 +236,7 @@ static const struct pe_preset rows[] = {
     WAVLM("base", "wavlm-base-plus", 12),
     WAVLM("large", NULL, 16),
     {.name = "layoutlmv3-base",
+     .label = "LayoutLMv3 base",
      .aliases = "layoutlmv3",
      .source = TF("layoutlmv3/modeling_layoutlmv3.py"),
      .certainty = PE_SEEN_CHECKPOINT,
@@ -239,28 +250,32 @@ static const struct pe_preset rows[] = {
               "[12, 32]，rel_pos_x_bias、rel_pos_y_bias [12, 64]：需要转置。"},
      PE_LAYERS(LAYOUTLM_V3("rel_pos", 32, 128), LAYOUTLM_V3("rel_pos_x", 64, 256), LAYOUTLM_V3("rel_pos_y", 64, 256))},
 
-    SWIN("swin-tiny", "swin|swin-small|swin-tiny-patch4-window7-224|swin-small-patch4-window7-224", SWIN_7, 3, 6, 12,
-         24),
-    SWIN("swin-base", "swin-base-patch4-window7-224", SWIN_7, 4, 8, 16, 32),
-    SWIN("swin-base-384", "swin-base-patch4-window12-384", SWIN_12, 4, 8, 16, 32),
-    SWIN("swin-large", "swin-large-patch4-window7-224", SWIN_7, 6, 12, 24, 48),
-    SWIN("swin-large-384", "swin-large-patch4-window12-384", SWIN_12, 6, 12, 24, 48),
-    SWINV2("swinv2-tiny-w8", "swinv2|swinv2-small-w8|swinv2-tiny-patch4-window8-256|swinv2-small-patch4-window8-256",
-           SWINV2_W8, 3, 6, 12, 24),
-    SWINV2("swinv2-tiny-w16", "swinv2-small-w16|swinv2-tiny-patch4-window16-256|swinv2-small-patch4-window16-256",
-           SWINV2_W16, 3, 6, 12, 24),
-    SWINV2("swinv2-base-w8", "swinv2-base-patch4-window8-256", SWINV2_W8, 4, 8, 16, 32),
-    SWINV2("swinv2-base-w16", "swinv2-base-patch4-window16-256", SWINV2_W16, 4, 8, 16, 32),
-    SWINV2("swinv2-base-w12to16", "swinv2-base-patch4-window12to16-192to256-22kto1k-ft", SWINV2_W12TO16, 4, 8, 16, 32),
-    SWINV2("swinv2-base-w12to24", "swinv2-base-patch4-window12to24-192to384-22kto1k-ft", SWINV2_W12TO24, 4, 8, 16, 32),
-    SWINV2("swinv2-large-w12to16", "swinv2-large-patch4-window12to16-192to256-22kto1k-ft", SWINV2_W12TO16, 6, 12, 24,
-           48),
-    SWINV2("swinv2-large-w12to24", "swinv2-large-patch4-window12to24-192to384-22kto1k-ft", SWINV2_W12TO24, 6, 12, 24,
-           48),
-    BEIT("beit-base", "beit|beit-base-patch16-224", 12, 14),
-    BEIT("beit-base-384", "beit-base-patch16-384", 12, 24),
-    BEIT("beit-large", "beit-large-patch16-224", 16, 14),
-    BEIT("beit-large-384", "beit-large-patch16-384", 16, 24),
+    SWIN("swin-tiny", "Swin tiny", "swin|swin-small|swin-tiny-patch4-window7-224|swin-small-patch4-window7-224", SWIN_7,
+         3, 6, 12, 24),
+    SWIN("swin-base", "Swin base", "swin-base-patch4-window7-224", SWIN_7, 4, 8, 16, 32),
+    SWIN("swin-base-384", "Swin base 384", "swin-base-patch4-window12-384", SWIN_12, 4, 8, 16, 32),
+    SWIN("swin-large", "Swin large", "swin-large-patch4-window7-224", SWIN_7, 6, 12, 24, 48),
+    SWIN("swin-large-384", "Swin large 384", "swin-large-patch4-window12-384", SWIN_12, 6, 12, 24, 48),
+    SWINV2("swinv2-tiny-w8", "Swin V2 tiny w8",
+           "swinv2|swinv2-small-w8|swinv2-tiny-patch4-window8-256|swinv2-small-patch4-window8-256", SWINV2_W8, 3, 6, 12,
+           24),
+    SWINV2("swinv2-tiny-w16", "Swin V2 tiny w16",
+           "swinv2-small-w16|swinv2-tiny-patch4-window16-256|swinv2-small-patch4-window16-256", SWINV2_W16, 3, 6, 12,
+           24),
+    SWINV2("swinv2-base-w8", "Swin V2 base w8", "swinv2-base-patch4-window8-256", SWINV2_W8, 4, 8, 16, 32),
+    SWINV2("swinv2-base-w16", "Swin V2 base w16", "swinv2-base-patch4-window16-256", SWINV2_W16, 4, 8, 16, 32),
+    SWINV2("swinv2-base-w12to16", "Swin V2 base w12to16", "swinv2-base-patch4-window12to16-192to256-22kto1k-ft",
+           SWINV2_W12TO16, 4, 8, 16, 32),
+    SWINV2("swinv2-base-w12to24", "Swin V2 base w12to24", "swinv2-base-patch4-window12to24-192to384-22kto1k-ft",
+           SWINV2_W12TO24, 4, 8, 16, 32),
+    SWINV2("swinv2-large-w12to16", "Swin V2 large w12to16", "swinv2-large-patch4-window12to16-192to256-22kto1k-ft",
+           SWINV2_W12TO16, 6, 12, 24, 48),
+    SWINV2("swinv2-large-w12to24", "Swin V2 large w12to24", "swinv2-large-patch4-window12to24-192to384-22kto1k-ft",
+           SWINV2_W12TO24, 6, 12, 24, 48),
+    BEIT("beit-base", "BEiT base", "beit|beit-base-patch16-224", 12, 14),
+    BEIT("beit-base-384", "BEiT base 384", "beit-base-patch16-384", 12, 24),
+    BEIT("beit-large", "BEiT large", "beit-large-patch16-224", 16, 14),
+    BEIT("beit-large-384", "BEiT large 384", "beit-large-patch16-384", 16, 24),
 };
 
 const struct pe_preset_table pe_presets_bias = PE_PRESET_TABLE(rows);

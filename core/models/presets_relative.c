@@ -16,9 +16,9 @@ static const struct pe_value both_terms[] = {{.kind = PE_STRING, .string = "c2p"
 
 #define DEBERTA_SCALE "Logits are divided by sqrt(3·64). "
 #define DEBERTA_SCALE_ZH "logits 除以 sqrt(3·64)。"
-#define DEBERTA_V1(name_, aliases_, heads_)                                                                            \
+#define DEBERTA_V1(name_, label_, aliases_, heads_)                                                                    \
     {                                                                                                                  \
-        .name = name_, .aliases = aliases_, .source = "microsoft/DeBERTa; arXiv 2006.03654",                           \
+        .name = name_, .label = label_, .aliases = aliases_, .source = "microsoft/DeBERTa; arXiv 2006.03654",          \
         .certainty = PE_SEEN_CHECKPOINT,                                                                               \
         .note = {DEBERTA_SCALE                                                                                         \
                  "Keys and queries of positions have their own weights: pos_proj (no bias), pos_q_proj; of content "   \
@@ -29,9 +29,9 @@ static const struct pe_value both_terms[] = {{.kind = PE_STRING, .string = "c2p"
                                   "encoder.rel_embeddings.weight [1024, hidden]。"},                                   \
         PE_ALL_LAYERS(DEBERTA(heads_, -1, false))                                                                      \
     }
-#define DEBERTA_V2(name_, aliases_, source_, heads_, more_, more_zh_)                                                  \
+#define DEBERTA_V2(name_, label_, aliases_, source_, heads_, more_, more_zh_)                                          \
     {                                                                                                                  \
-        .name = name_, .aliases = aliases_, .source = source_, .certainty = PE_SEEN_CHECKPOINT,                        \
+        .name = name_, .label = label_, .aliases = aliases_, .source = source_, .certainty = PE_SEEN_CHECKPOINT,       \
         .note = {DEBERTA_SCALE                                                                                         \
                  "encoder.rel_embeddings.weight [512, hidden] goes through encoder.LayerNorm (eps 1e-7) "              \
                  "and the layer's own query_proj and key_proj, with their biases." more_,                              \
@@ -47,9 +47,9 @@ static const struct pe_value both_terms[] = {{.kind = PE_STRING, .string = "c2p"
 /* ---- Transformer-XL's family ---- */
 
 #define XL(scheme_, d_model_, heads_) PE_WORD("scheme", scheme_), HEADS(heads_, 64), PE_INT("d_model", d_model_)
-#define XLNET(name_, aliases_, d_model_, heads_)                                                                       \
+#define XLNET(name_, label_, aliases_, d_model_, heads_)                                                               \
     {                                                                                                                  \
-        .name = name_, .aliases = aliases_,                                                                            \
+        .name = name_, .label = label_, .aliases = aliases_,                                                           \
         .source = "zihangdai/xlnet; config.json of xlnet-base-cased and -large-cased; arXiv 1906.08237",               \
         .certainty = PE_SEEN_CHECKPOINT,                                                                               \
         .note = {"attn_type bi: a key may come before or after the query. Every layer has its own r_w_bias (u), "      \
@@ -66,7 +66,8 @@ static const struct pe_value both_terms[] = {{.kind = PE_STRING, .string = "c2p"
 
 #define NEZHA(size_, aliases_, source_, certainty_, heads_)                                                            \
     {                                                                                                                  \
-        .name = "nezha-cn-" size_, .aliases = aliases_, .source = source_, .certainty = certainty_,                    \
+        .name = "nezha-cn-" size_, .label = "NEZHA " size_, .aliases = aliases_, .source = source_,                    \
+        .certainty = certainty_,                                                                                       \
         .note = {"Keys and values have the same fixed sinusoids, of the row number 0 to 128, not of the distance; no " \
                  "weights. Logits are divided by sqrt(64) after the sum. 512 tokens.",                                 \
                  "键和值用同样的固定正弦，按行号 0 到 128 而不是按距离；没有权重。"        \
@@ -76,15 +77,17 @@ static const struct pe_value both_terms[] = {{.kind = PE_STRING, .string = "c2p"
     }
 
 static const struct pe_preset rows[] = {
-    DEBERTA_V1("deberta-base", "deberta", 12),
-    DEBERTA_V1("deberta-large", "deberta-xlarge", 16),
-    DEBERTA_V2("deberta-v2-xlarge", "deberta-v2|deberta-v2-xxlarge", V2_SOURCE, 24,
+    DEBERTA_V1("deberta-base", "DeBERTa base", "deberta", 12),
+    DEBERTA_V1("deberta-large", "DeBERTa large", "deberta-xlarge", 16),
+    DEBERTA_V2("deberta-v2-xlarge", "DeBERTa v2 xlarge", "deberta-v2|deberta-v2-xxlarge", V2_SOURCE, 24,
                " A convolution of 3 tokens after layer 1 is no part of the positions.",
                "第 1 层之后有 3 个 token 的卷积，不属于位置编码。"),
-    DEBERTA_V2("deberta-v3-xsmall", NULL, V3_SOURCE, 6, "", ""),
-    DEBERTA_V2("deberta-v3-base", "deberta-v3|deberta-v3-small|mdeberta-v3-base", V3_SOURCE, 12, "", ""),
-    DEBERTA_V2("deberta-v3-large", NULL, V3_SOURCE, 16, "", ""),
+    DEBERTA_V2("deberta-v3-xsmall", "DeBERTa v3 xsmall", NULL, V3_SOURCE, 6, "", ""),
+    DEBERTA_V2("deberta-v3-base", "DeBERTa v3 base", "deberta-v3|deberta-v3-small|mdeberta-v3-base", V3_SOURCE, 12, "",
+               ""),
+    DEBERTA_V2("deberta-v3-large", "DeBERTa v3 large", NULL, V3_SOURCE, 16, "", ""),
     {.name = "transfo-xl-wt103",
+     .label = "Transformer-XL WikiText-103",
      .aliases = "transfo-xl|transformer-xl",
      .source = "kimiyoung/transformer-xl pytorch/run_wt103_large.sh; " TF("transfo_xl/configuration_transfo_xl.py"),
      .certainty = PE_SEEN_CHECKPOINT,
@@ -98,9 +101,10 @@ static const struct pe_preset rows[] = {
           "每次重新投影；same_length 使每个查询看到的键数相同，需要 causal。"},
      PE_ALL_LAYERS(XL("transformer_xl", 1024, 16), PE_INT("mem_len", 1600), PE_INT("clamp_len", 1000),
                    PE_FLAG("same_length", true), PE_FLAG("causal", true))},
-    XLNET("xlnet-base-cased", "xlnet|xlnet-base", 768, 12),
-    XLNET("xlnet-large-cased", "xlnet-large", 1024, 16),
+    XLNET("xlnet-base-cased", "XLNet base cased", "xlnet|xlnet-base", 768, 12),
+    XLNET("xlnet-large-cased", "XLNet large cased", "xlnet-large", 1024, 16),
     {.name = "wav2vec2-conformer-rel-pos-large",
+     .label = "wav2vec 2.0 Conformer large",
      .aliases = "wav2vec2-conformer",
      .source = "sizes from memory; " TF("wav2vec2_conformer/modeling_wav2vec2_conformer.py"),
      .certainty = PE_UNVERIFIED,

@@ -90,6 +90,17 @@ double pe_seed_normal(uint64_t hash, uint64_t i)
     return normal_quantile(((double)k + 0.5) * 0x1p-53);
 }
 
+void pe_seed_fill(int64_t seed, const char *name, double std, uint64_t first, size_t n, float *out)
+{
+    enum { BETWEEN = 16384 }; /* about a millisecond */
+    uint64_t hash = pe_seed_hash(seed, name);
+    for (size_t i = 0; i < n; i++) {
+        if (i % BETWEEN == 0 && pe_is_cancelled())
+            return;
+        out[i] = (float)(std * pe_seed_normal(hash, first + i));
+    }
+}
+
 void pe_weights_read(const struct pe_weights *w, uint64_t first, size_t n, double *out)
 {
     if (!w->is_seeded) {

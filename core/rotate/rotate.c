@@ -13,7 +13,8 @@ struct rotate_fields {
 
 static const struct pe_param rotate_rows[] = {
     PE_P_WORD(rotate_fields, tensor_layout, pe_tensor_layout_words, "tensor layout", "张量布局",
-              "order of the axes batch, heads, positions, head_dim", "batch、头、位置、head_dim 四个轴的顺序"),
+              "order of the axes batch, heads, positions, head_dim", "batch、头、位置、head_dim 四个轴的顺序",
+              .group = PE_G_ATTENTION),
     PE_P_END,
 };
 

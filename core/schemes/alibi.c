@@ -31,11 +31,12 @@ static const char *const form_words[] = {[SYMMETRIC] = "symmetric",
 #define SLOPE_LIST(field, when_, ...)                                                                                  \
     {                                                                                                                  \
         .name = #field, .type = PE_T_REALS, .offset = PE_OFFSET(alibi, field, struct pe_reals), .min = -1e12,          \
-        .max = 1e12, .when = when_, .about = PE_ABOUT(__VA_ARGS__)                                                     \
+        .max = 1e12, .when = when_, PE_TEXTS(__VA_ARGS__)                                                              \
     }
 
 static const struct pe_param params[] = {
-    PE_P_INT(alibi, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads", "注意力头的个数"),
+    PE_P_INT(alibi, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads", "注意力头的个数",
+             .group = PE_G_SIZE, .usual = {1, 32}),
     PE_P_WORD(alibi, form, form_words, "form", "形式",
               "symmetric: the bias falls on both sides (encoders); relative: it falls to the left and is 0 to the "
               "right; asymmetric: each side has its own slopes; key: slope·k (fairseq); key_end: slope·(k - last) "
@@ -52,10 +53,10 @@ static const struct pe_param params[] = {
                "slope towards later keys: [num_heads]; default slopes", "朝向更晚的键的斜率：[num_heads]；默认 slopes"),
     PE_P_REAL(alibi, bias_max, 8, 1e-3, 1024, "flattest slope", "最缓斜率",
               "the flattest slope is 2^-bias_max; MPT-StoryWriter has 16",
-              "最缓的斜率为 2^-bias_max；MPT-StoryWriter 为 16"),
+              "最缓的斜率为 2^-bias_max；MPT-StoryWriter 为 16", .usual = {1, 16}),
     PE_P_BOOL(alibi, bias_scaled, false, "scale the bias", "缩放偏置",
               "Falcon: attention also multiplies the bias by softmax_scale; the output `bias` stays unscaled",
-              "Falcon：注意力还把偏置乘以 softmax_scale；输出 `bias` 不缩放"),
+              "Falcon：注意力还把偏置乘以 softmax_scale；输出 `bias` 不缩放", .level = PE_MORE),
     PE_P_ARITH(alibi),
     PE_MASK_PARAMS,
     PE_P_END,
@@ -266,6 +267,7 @@ const struct pe_scheme pe_scheme_alibi = {
                       "加在 logits 上的偏置，随距离线性下降，每个头一个斜率"},
             .paper = "Press et al. 2021, arXiv 2108.12409",
             .example = "{\"scheme\":\"alibi\",\"num_heads\":2,\"len\":4}",
+            .picture = "len=64&causal=true",
             .params = params,
             .outputs = outputs,
         },

@@ -9,7 +9,8 @@
 
 static const struct pe_param params[] = {
     PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数",
-             "attention heads; if a table is sent, its own", "注意力头的个数；若发送了表，则由表决定"),
+             "attention heads; if a table is sent, its own", "注意力头的个数；若发送了表，则由表决定",
+             .group = PE_G_SIZE, .usual = {1, 32}),
     PE_WINDOW_PARAMS,
     PE_P_END,
 };
@@ -35,6 +36,7 @@ const struct pe_scheme pe_scheme_beit = {
                       "图像块的每个相对位置一个可学习的偏置，前面有一个类别 token"},
             .paper = "Bao et al. 2021, arXiv 2106.08254",
             .example = "{\"scheme\":\"beit\",\"grid\":[3,4],\"num_heads\":2,\"seed\":0}",
+            .picture = "grid=6,6&outputs=index",
             .params = params,
             .outputs = pe_window_outputs,
             .inputs = inputs,

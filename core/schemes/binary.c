@@ -23,16 +23,19 @@ static const char *const bit_order_words[] = {[MSB] = "msb", [LSB] = "lsb", NULL
 enum { BITS_MAX = 53, BITS_DEFAULT_MAX = 32 }; /* bits of the largest exact integers of a double */
 
 static const struct pe_param params[] = {
-    PE_P_INT(binary, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数"),
+    PE_P_INT(binary, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
     PE_P_INT(binary, bits, PE_UNSET, 1, BITS_MAX, "bits", "位数",
              "number of binary digits; positions must be below 2^bits; default min(dim, 32)",
-             "二进制的位数；位置必须小于 2^bits；默认 min(dim, 32)"),
+             "二进制的位数；位置必须小于 2^bits；默认 min(dim, 32)", .level = PE_BASIC, .group = PE_G_SIZE,
+             .usual = {1, 16}),
     PE_P_WORD(binary, bit_order, bit_order_words, "bit order", "位序",
-              "msb: the highest bit first; lsb: the lowest bit first", "msb：最高位在前；lsb：最低位在前"),
+              "msb: the highest bit first; lsb: the lowest bit first", "msb：最高位在前；lsb：最低位在前",
+              .group = PE_G_LAYOUT),
     PE_P_REAL(binary, low, 0, -1e12, 1e12, "value of a 0", "0 的取值", "value of a bit that is not set",
-              "该位为 0 时的值"),
-    PE_P_REAL(binary, high, 1, -1e12, 1e12, "value of a 1", "1 的取值", "value of a bit that is set",
-              "该位为 1 时的值"),
+              "该位为 0 时的值", .usual = {-1, 1}),
+    PE_P_REAL(binary, high, 1, -1e12, 1e12, "value of a 1", "1 的取值", "value of a bit that is set", "该位为 1 时的值",
+              .usual = {-1, 1}),
     PE_P_ARITH(binary),
     PE_P_END,
 };
@@ -117,6 +120,7 @@ const struct pe_scheme pe_scheme_binary = {
                       "位置的二进制各位，铺展到各个通道"},
             .paper = "no model uses it; in introductions it stands between counting and sinusoids",
             .example = "{\"scheme\":\"binary\",\"len\":8,\"dim\":8}",
+            .picture = "len=64&dim=6",
             .params = params,
             .outputs = outputs,
             .is_additive = true,

@@ -35,6 +35,7 @@ const struct pe_scheme pe_scheme_conformer = {
                       "双向的 Transformer-XL 项，用于语音"},
             .paper = "Gulati et al. 2020, arXiv 2005.08100",
             .example = "{\"scheme\":\"conformer\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
+            .picture = "len=64&num_heads=4&head_dim=16",
             .params = params,
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,

@@ -19,7 +19,8 @@ enum { NPOS_MAX = 65536 };
 
 static const struct pe_param params[] = {
     PE_P_INT(cope, npos_max, 64, 1, NPOS_MAX, "largest count", "最大计数",
-             "rows of pos_emb; if pos_emb is sent, its own", "pos_emb 的行数；若发送了 pos_emb，则由它决定"),
+             "rows of pos_emb; if pos_emb is sent, its own", "pos_emb 的行数；若发送了 pos_emb，则由它决定",
+             .usual = {1, 128}),
     PE_RELATIVE_PARAMS,
     PE_P_END,
 };
@@ -124,12 +125,15 @@ static void add_last(const struct pe_rows *rows)
     }
 }
 
+static const char *const parts[] = {"content_content", "content_position", NULL};
+
 static const struct pe_attend attend = {
     .largest = largest,
     .room = room,
     .work = work,
     .open_head = open_head,
     .add_last = add_last,
+    .parts = parts,
 };
 
 const struct pe_scheme pe_scheme_cope = {

@@ -31,7 +31,7 @@ enum { SPAN_MAX = 1 << 16 };
 static const struct pe_param params[] = {
     PE_P_INT(deberta, position_buckets, -1, -1, SPAN_MAX, "buckets of each side", "每侧桶数",
              "number of rows for each side, where far distances share rows; -1: each distance has its own row (v1)",
-             "每一侧的行数，较远的距离共用行；-1：每个距离各有一行（v1）"),
+             "每一侧的行数，较远的距离共用行；-1：每个距离各有一行（v1）", .usual = {-1, 256}),
     {.name = "max_relative_positions",
      .alias = "max_relative",
      .type = PE_T_INT,
@@ -42,7 +42,8 @@ static const struct pe_param params[] = {
      .about = {"largest distance", "最大距离",
                "M: the distance where buckets end; without buckets, half of the table; below 1 it means 512, as in "
                "released configs",
-               "M：分桶到此为止的距离；不分桶时为表的一半；小于 1 表示 512，与已发布的配置一致"}},
+               "M：分桶到此为止的距离；不分桶时为表的一半；小于 1 表示 512，与已发布的配置一致"},
+     .usual = {1, 1024}},
     PE_P_VALUE(deberta, pos_att_type, "terms", "包含的项",
                "terms: a list of \"c2p\" and \"p2c\", or \"c2p|p2c\"; default both",
                "包含哪些项：\"c2p\" 和 \"p2c\" 的列表，或 \"c2p|p2c\"；默认两者都有"),
@@ -611,6 +612,12 @@ static void write_term(const struct pe_rows *rows, size_t term)
     add_term(rows, (enum term)term, 1);
 }
 
+static const char *const parts[] = {"c2c", [1 + C2P] = "c2p", [1 + P2C] = "p2c", NULL};
+
+static bool has_part(const struct pe_plan *plan, size_t part) { return part == 0 || has_term(plan, part - 1); }
+
+static void add_part(const struct pe_rows *rows, size_t part) { add_term(rows, (enum term)(part - 1), rows->scale); }
+
 static const struct pe_attend attend = {
     .softmax_scale = softmax_scale,
     .uses_projections = true,
@@ -621,6 +628,9 @@ static const struct pe_attend attend = {
     .open_head = open_head,
     .open_keys = open_keys,
     .add_scores = add_scores,
+    .parts = parts,
+    .has_part = has_part,
+    .add_part = add_part,
     .terms = term_names,
     .has_term = has_term,
     .write_term = write_term,
@@ -636,6 +646,7 @@ const struct pe_scheme pe_scheme_deberta = {
                       "内容到位置、位置到内容的两项，按距离分桶"},
             .paper = "He et al. 2020, arXiv 2006.03654; v3: arXiv 2111.09543",
             .example = "{\"scheme\":\"deberta\",\"len\":6,\"position_buckets\":4,\"max_relative_positions\":8}",
+            .picture = "len=64&position_buckets=16&max_relative_positions=64",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

@@ -30,14 +30,14 @@ enum { SUBSTEPS_MAX = 1024 };
 
 static const struct pe_param params[] = {
     PE_P_INT(floater, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding; if p0 is sent, its own",
-             "编码的通道数；若发送了 p0，则由 p0 决定"),
+             "编码的通道数；若发送了 p0，则由 p0 决定", .group = PE_G_SIZE, .usual = {8, 1024}),
     PE_P_INT(floater, hidden, PE_UNSET, 1, PE_DIM_MAX, "hidden width", "隐层宽度",
              "channels between the two layers; default dim; if w1 is sent, its own",
-             "两层之间的通道数；默认 dim；若发送了 w1，则由 w1 决定"),
+             "两层之间的通道数；默认 dim；若发送了 w1，则由 w1 决定", .group = PE_G_SIZE, .usual = {8, 1024}),
     PE_P_REAL(floater, dt, 0.01, -1e6, 1e6, "time step", "时间步长", "time from one position to the next",
-              "相邻位置之间的时间"),
+              "相邻位置之间的时间", .usual = {0.001, 0.1}),
     PE_P_INT(floater, substeps, 5, 1, SUBSTEPS_MAX, "substeps", "子步数",
-             "steps of the solver from one position to the next", "求解器在相邻位置之间走的步数"),
+             "steps of the solver from one position to the next", "求解器在相邻位置之间走的步数", .usual = {1, 20}),
     PE_P_WORD(floater, method, method_words, "solver", "求解方法",
               "rk4_38: Kutta's 3/8 rule, torchdiffeq's \"rk4\"; rk4: the classic Runge-Kutta; midpoint; euler",
               "rk4_38：Kutta 的 3/8 法，即 torchdiffeq 的 \"rk4\"；rk4：经典 Runge-Kutta；"
@@ -274,6 +274,7 @@ const struct pe_scheme pe_scheme_floater = {
                       "把位置看作可学习微分方程的一条轨迹"},
             .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER)",
             .example = "{\"scheme\":\"floater\",\"len\":8,\"dim\":16,\"seed\":0}",
+            .picture = "len=64&dim=64&seed=0&std=0.1&dt=0.05",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

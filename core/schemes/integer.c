@@ -24,7 +24,8 @@ static const char *const normalize_words[] = {
     [NONE] = "none", [LENGTH] = "length", [LENGTH_MINUS_ONE] = "length_minus_one", NULL};
 
 static const struct pe_param params[] = {
-    PE_P_INT(integer, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数"),
+    PE_P_INT(integer, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
     PE_P_WORD(integer, normalize, normalize_words, "normalisation", "归一化",
               "none: p; length: p/N, where N is the number of positions; length_minus_one: p/(N-1), or 0 if N is 1",
               "none：p；length：p/N，N 为位置个数；length_minus_one：p/(N-1)，N 为 1 时取 0"),
@@ -121,6 +122,7 @@ const struct pe_scheme pe_scheme_integer = {
                       "每个通道都是位置本身，或位置占长度的比例"},
             .paper = "no model uses it; introductions begin with it as a counter-example",
             .example = "{\"scheme\":\"integer\",\"len\":8,\"dim\":4}",
+            .picture = "len=64&dim=16",
             .params = params,
             .outputs = outputs,
             .is_additive = true,

@@ -31,13 +31,13 @@ static const char *const kinds[] = {[PE_BICUBIC] = "bicubic",
 
 static const struct pe_param params[] = {
     PE_P_INT(learned, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding; if a table is sent, its own",
-             "编码的通道数；若发送了表，则由表决定"),
+             "编码的通道数；若发送了表，则由表决定", .group = PE_G_SIZE, .usual = {8, 1024}),
     PE_P_INT(learned, rows, PE_UNSET, 1, PE_POSITION_MAX, "table rows", "表的行数",
              "rows of the table; if a table is sent, its own; else as many as the positions need",
-             "表的行数；若发送了表，则由表决定；否则按位置所需"),
+             "表的行数；若发送了表，则由表决定；否则按位置所需", .group = PE_G_SIZE, .usual = {1, 1024}),
     PE_P_INT(learned, row_offset, 0, -PE_POSITION_MAX, PE_POSITION_MAX, "row offset", "行偏移",
              "added to each position to get its row; OPT, BART and RoBERTa use 2 (padding_idx + 1)",
-             "位置加上它得到行号；OPT、BART 和 RoBERTa 用 2（padding_idx + 1）"),
+             "位置加上它得到行号；OPT、BART 和 RoBERTa 用 2（padding_idx + 1）", .usual = {0, 16}),
     PE_P_WORD(
         learned, out_of_range, policies, "outside the table", "超出表时",
         "for a position without a row. error; clamp: the first or last row; wrap: modulo the number of rows; zero; "
@@ -54,13 +54,16 @@ static const struct pe_param params[] = {
                "-0.5), bilinear, bilinear_aligned (Qwen3-VL); default bicubic with table_grid",
                "table_grid 缩放到网格的方法：bicubic（ViT、DeiT、DINO；a 为 -0.75）、"
                "bicubic_antialias（timm；a 为 -0.5）、bilinear、bilinear_aligned（Qwen3-VL）；"
-               "有 table_grid 时默认 bicubic"}},
+               "有 table_grid 时默认 bicubic"},
+     .group = PE_G_AXES},
     PE_P_REALS(learned, table_grid, 1, 65536, "grid of the table", "表的网格",
-               "rows and columns that the table was trained on: [h,w]", "训练该表时的行数和列数：[h,w]"),
+               "rows and columns that the table was trained on: [h,w]", "训练该表时的行数和列数：[h,w]",
+               .group = PE_G_AXES),
     PE_P_INT(learned, num_prefix, 0, 0, 65536, "prefix rows", "前缀行数",
              "number of first rows that are not patches (class token, registers); they come unchanged before the rows "
              "of the grid",
-             "开头不属于图像块的行数（类别 token、寄存器 token）；它们原样放在网格各行之前"),
+             "开头不属于图像块的行数（类别 token、寄存器 token）；它们原样放在网格各行之前", .group = PE_G_AXES,
+             .usual = {0, 16}),
     PE_P_SEED(learned),
     PE_P_END,
 };
@@ -449,6 +452,7 @@ const struct pe_scheme pe_scheme_learned = {
                       "每个位置一行可学习的向量，查表或插值得到"},
             .paper = "Gehring et al. 2017, arXiv 1705.03122; Devlin et al. 2018, arXiv 1810.04805 (BERT)",
             .example = "{\"scheme\":\"learned\",\"len\":8,\"dim\":16,\"seed\":0}",
+            .picture = "len=64&dim=64&seed=0",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

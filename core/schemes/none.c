@@ -9,7 +9,8 @@ struct none {
 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(none, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数"),
+    PE_P_INT(none, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding", "编码的通道数",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
     PE_P_ARITH(none),
     PE_P_END,
 };
@@ -36,6 +37,7 @@ const struct pe_scheme pe_scheme_none = {
             .about = {"no encoding", "无位置编码", "no position information: zeros", "不含位置信息：全零"},
             .paper = "Haviv et al. 2022, arXiv 2203.16634 (language models without positional encodings)",
             .example = "{\"scheme\":\"none\",\"len\":8,\"dim\":16}",
+            .picture = "len=64&dim=64",
             .params = params,
             .outputs = outputs,
             .is_additive = true,

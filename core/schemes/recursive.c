@@ -20,10 +20,11 @@ struct recursive {
 
 static const struct pe_param params[] = {
     PE_P_INT(recursive, dim, 512, 1, PE_DIM_MAX, "width", "宽度", "channels of the encoding; if p0 is sent, its own",
-             "编码的通道数；若发送了 p0，则由 p0 决定"),
+             "编码的通道数；若发送了 p0，则由 p0 决定", .group = PE_G_SIZE, .usual = {8, 1024}),
     PE_P_INT(recursive, hidden, PE_UNSET, 1, PE_DIM_MAX, "hidden width", "隐层宽度",
              "channels between the two layers of a network from the seed; default dim; if w1 is sent, its own",
-             "由种子生成的网络两层之间的通道数；默认 dim；若发送了 w1，则由 w1 决定"),
+             "由种子生成的网络两层之间的通道数；默认 dim；若发送了 w1，则由 w1 决定", .group = PE_G_SIZE,
+             .usual = {8, 1024}),
     PE_P_ACTIVATION(recursive, PE_TANH),
     PE_P_BOOL(recursive, residual, false, "residual", "残差", "the network computes the difference to the next row",
               "网络计算的是到下一行的差"),
@@ -220,6 +221,7 @@ const struct pe_scheme pe_scheme_recursive = {
                       "每一行由网络从前一行算出"},
             .paper = "Liu et al. 2020, arXiv 2003.09229 (FLOATER), where it is the discrete form",
             .example = "{\"scheme\":\"recursive\",\"len\":8,\"dim\":16,\"seed\":0}",
+            .picture = "len=64&dim=64&seed=0&std=0.2",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

@@ -8,9 +8,10 @@ enum output { ENCODING, DISTANCES };
 
 const struct pe_output_row pe_rel_sin_outputs[] = {
     [ENCODING] = PE_OUTPUT("encoding", "width,d_model", 1, PE_DTYPE_NONE, false, NULL, "encoding", "位置编码",
-                           "R of each distance", "每个距离的 R"),
-    [DISTANCES] = PE_OUTPUT("distances", "width", 1, PE_I32, false, NULL, "distances", "距离",
-                            "query minus key, descending; not clamped", "查询减键，从大到小；不截断"),
+                           "R of each distance", "每个距离的 R", .range = {-1, 1}, .axes = "distance,dim"),
+    [DISTANCES] =
+        PE_OUTPUT("distances", "width", 1, PE_I32, false, NULL, "distances", "距离",
+                  "query minus key, descending; not clamped", "查询减键，从大到小；不截断", .axes = "distance"),
     {.name = NULL},
 };
 
@@ -434,17 +435,23 @@ static void add_windows(const struct pe_rows *rows, const void *queries, void *p
         add_some_windows(rows, queries, products, j, rows->n_keys - j < KEYS ? rows->n_keys - j : KEYS);
 }
 
-static void add_position(const struct pe_rows *rows)
+/* q, in the scratch or elsewhere, with the projected R. */
+static void add_products(const struct pe_rows *rows, const void *q)
 {
     const struct tables *t = rows->plan->tables;
     const struct pe_relative_index index = {.row = row};
     struct pe_rows with_v = *rows;
-    with_v.q = queries_with(rows, t->v);
+    with_v.q = q;
     with_v.scratch = pe_numbers_at(rows->a, rows->scratch, (rows->n_rows + 1) * rows->head_dim);
     if (pe_rows_are_runs(rows->plan))
         add_windows(rows, with_v.q, with_v.scratch);
     else
         pe_relative_add_by_query(&with_v, &index, rows->tables, t->n, rows->scale);
+}
+
+static void add_position(const struct pe_rows *rows)
+{
+    add_products(rows, queries_with(rows, ((const struct tables *)rows->plan->tables)->v));
 }
 
 /* scale · (q + r_s_bias)·seg_embed[s], s = 1 where the segments differ. */
@@ -477,6 +484,40 @@ static void add_scores(const struct pe_rows *rows)
         add_segments(rows);
 }
 
+/* The four terms of Dai et al. 2019, section 3.3, in their order, then the segments. */
+static const char *const parts[] = {"content_content", "content_position", "bias_content",
+                                    "bias_position",   "content_segment",  NULL};
+enum { CONTENT_POSITION = 1, BIAS_CONTENT, BIAS_POSITION, CONTENT_SEGMENT };
+
+static bool has_part(const struct pe_plan *plan, size_t part)
+{
+    return part < CONTENT_SEGMENT || ((const struct tables *)plan->tables)->types;
+}
+
+/* A bias of the head in place of every query. */
+static const void *only(const struct pe_rows *rows, const double *bias)
+{
+    size_t d = rows->head_dim;
+    for (size_t i = 0; i < rows->n_rows; i++)
+        pe_convert(rows->a->dtype, pe_numbers_at(rows->a, rows->scratch, i * d), PE_F64, bias + rows->head * d, d);
+    return rows->scratch;
+}
+
+static void add_part(const struct pe_rows *rows, size_t part)
+{
+    const struct tables *t = rows->plan->tables;
+    size_t d = rows->head_dim;
+    if (part == CONTENT_POSITION)
+        add_products(rows, rows->q);
+    else if (part == BIAS_CONTENT)
+        rows->a->abt(rows->n_rows, rows->n_keys, d, rows->scale, only(rows, t->u), d, rows->k, rows->k_stride, 0,
+                     rows->logits, rows->stride);
+    else if (part == BIAS_POSITION)
+        add_products(rows, only(rows, t->v));
+    else
+        add_segments(rows);
+}
+
 /* Transformer-XL's same_length: with a full memory of mem_len keys, every query sees the same number of keys. Keys j
  * ≤ i - shift are hidden, shift = q_len - (k_len - mem_len), or q_len where that is not positive. */
 static double reach_left(const struct pe_plan *plan)
@@ -496,4 +537,7 @@ const struct pe_attend pe_rel_sin_attend = {
     .open_head = open_head,
     .query_bias = query_bias,
     .add_scores = add_scores,
+    .parts = parts,
+    .has_part = has_part,
+    .add_part = add_part,
 };

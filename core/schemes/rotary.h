@@ -63,19 +63,23 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
 /* Rows of every scheme of the family, in two parts; rope has the rows for several axes between them. */
 #define PE_ROTARY_PARAMS                                                                                               \
     PE_P_INT(pe_rotary_fields, head_dim, 64, 2, PE_HEAD_DIM_MAX, "head width", "头宽", "channels of one head; even",   \
-             "一个头的通道数；偶数"),                                                                                  \
+             "一个头的通道数；偶数", .group = PE_G_SIZE, .usual = {8, 256}),                                           \
         PE_P_INT(pe_rotary_fields, rotary_dim, PE_UNSET, 2, PE_HEAD_DIM_MAX, "rotated channels", "旋转通道数",         \
-                 "channels that are rotated; even; default head_dim", "参与旋转的通道数；偶数；默认 head_dim"),        \
+                 "channels that are rotated; even; default head_dim", "参与旋转的通道数；偶数；默认 head_dim",         \
+                 .group = PE_G_SIZE, .usual = {2, 256}),                                                               \
         PE_R_ROW(partial_rotary_factor, REAL, double, .fallback = PE_UNSET, .min = 0, .max = 1,                        \
                  .excludes = "rotary_dim",                                                                             \
                  .about = {"rotated share", "旋转比例", "rotary_dim as a share of head_dim, rounded down",             \
-                           "rotary_dim 占 head_dim 的比例，向下取整"}),                                                \
+                           "rotary_dim 占 head_dim 的比例，向下取整"},                                                 \
+                 .group = PE_G_SIZE),                                                                                  \
         PE_P_INT(pe_rotary_fields, rotary_offset, 0, 0, PE_HEAD_DIM_MAX, "first rotated channel", "旋转起始通道",      \
                  "first rotated channel; DeepSeek rotates its last 64 of 192: 128",                                    \
-                 "第一个旋转的通道；DeepSeek 旋转 192 个通道中的最后 64 个，即 128"),                                  \
+                 "第一个旋转的通道；DeepSeek 旋转 192 个通道中的最后 64 个，即 128", .level = PE_MORE,                 \
+                 .group = PE_G_SIZE, .usual = {0, 128}),                                                               \
         PE_R_ROW(base, REAL, double, .alias = "rope_theta", .fallback = 10000, .min = 1e-3, .max = 1e12,               \
                  .about = {"wavelength base", "波长基数", "wavelength base; not 1; default 100 for channels dinov3",   \
-                           "波长的基数；不能为 1；channels 为 dinov3 时默认 100"}),                                    \
+                           "波长的基数；不能为 1；channels 为 dinov3 时默认 100"},                                     \
+                 .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),                                                      \
         PE_P_WORD(pe_rotary_fields, layout, pe_rotary_layouts, "pairing of channels", "通道配对",                      \
                   "interleaved: neighbours are a pair (paper, Meta, GPT-J); half: first half with second "             \
                   "half (transformers, GPT-NeoX); half_per_axis: half inside each axis's block; "                      \
@@ -85,13 +89,15 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
                   "前一半与后一半成对（transformers、GPT-NeoX）；half_per_axis："                        \
                   "在每个轴的块内前后两半成对；interleaved_to_half：按相邻读入，"                 \
                   "按两半写出（transformers 中的 DeepSeek）；vjepa2：V-JEPA 2 "                             \
-                  "公布的代码，其中的错误使它不是旋转"),                                                               \
+                  "公布的代码，其中的错误使它不是旋转",                                                                \
+                  .level = PE_BASIC, .group = PE_G_LAYOUT),                                                            \
         PE_P_INT(pe_rotary_fields, direction, 1, -1, 1, "direction", "旋转方向",                                       \
                  "1: counter-clockwise, as in every library; -1: the inverse rotation",                                \
-                 "1：逆时针，各个库都如此；-1：逆旋转"),                                                               \
+                 "1：逆时针，各个库都如此；-1：逆旋转", .group = PE_G_LAYOUT),                                         \
         PE_R_ROW(inv_freq, REALS, struct pe_reals, .min = -1e6, .max = 1e6, .excludes = "base|scaling",                \
                  .about = {"frequencies", "频率", "explicit frequencies, radians per position: [rotary_dim/2]",        \
-                           "显式给出的频率，单位为每个位置的弧度：[rotary_dim/2]"})
+                           "显式给出的频率，单位为每个位置的弧度：[rotary_dim/2]"},                                    \
+                 .group = PE_G_FREQUENCIES)
 
 #define PE_ROTARY_PARAMS_LAST                                                                                           \
     {.name = "scaling",                                                                                                 \
@@ -102,15 +108,18 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
                "how frequencies change for longer contexts; a Hugging Face rope_scaling or rope_parameters "            \
                "object is accepted unchanged",                                                                          \
                "为更长的上下文改变频率的规则；可直接粘贴 Hugging Face 的 "                         \
-               "rope_scaling 或 rope_parameters 对象"}},                                                                \
+               "rope_scaling 或 rope_parameters 对象"},                                                                 \
+     .level = PE_BASIC,                                                                                                 \
+     .group = PE_G_SCALING},                                                                                            \
         PE_P_REAL(pe_rotary_fields, attention_factor, PE_UNSET, 1e-6, 1e6, "attention factor", "注意力系数",            \
                   "factor on cos and sin; default the scaling's, else 1",                                               \
-                  "余弦和正弦的系数；默认取 scaling 中的，否则为 1"),                                                   \
+                  "余弦和正弦的系数；默认取 scaling 中的，否则为 1", .group = PE_G_SCALING, .usual = {0.5, 2}),         \
         PE_P_WORD(pe_rotary_fields, form, pe_rotary_forms, "form of the table", "表的形式",                             \
                   "pairs: cos, sin per pair; expanded: per channel; concat: cos_sin; complex: freqs_cis; matrix: 2×2 " \
                   "rotations",                                                                                          \
                   "pairs：每对一个 cos、sin；expanded：每个通道一个；concat："                          \
-                  "cos_sin；complex：freqs_cis；matrix：2×2 旋转矩阵"),                                                 \
+                  "cos_sin；complex：freqs_cis；matrix：2×2 旋转矩阵",                                                  \
+                  .group = PE_G_LAYOUT),                                                                                \
         PE_P_ARITH(pe_rotary_fields)
 
 /* ---- The outputs ---- */

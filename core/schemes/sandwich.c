@@ -17,11 +17,12 @@ struct sandwich {
 enum { BAR_DIM_MAX = 4096 };
 
 static const struct pe_param params[] = {
-    PE_P_INT(sandwich, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads", "注意力头的个数"),
+    PE_P_INT(sandwich, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数", "attention heads", "注意力头的个数",
+             .group = PE_G_SIZE, .usual = {1, 32}),
     PE_P_INT(sandwich, bar_dim, 128, 2, BAR_DIM_MAX, "width of the encodings", "编码宽度",
-             "channels of the two encodings, even", "两个编码的通道数，偶数"),
+             "channels of the two encodings, even", "两个编码的通道数，偶数", .group = PE_G_SIZE, .usual = {8, 512}),
     PE_P_REAL(sandwich, base, 10000, 1e-3, 1e12, "wavelength base", "波长基数", "wavelength base of the two encodings",
-              "两个编码的波长基数"),
+              "两个编码的波长基数", .group = PE_G_FREQUENCIES, .usual = {100, 1e7}),
     PE_MASK_PARAMS,
     PE_P_END,
 };
@@ -219,6 +220,7 @@ const struct pe_scheme pe_scheme_sandwich = {
                       "两个正弦位置编码的内积构成的偏置"},
             .paper = "Chi et al. 2022, arXiv 2212.10356",
             .example = "{\"scheme\":\"sandwich\",\"num_heads\":2,\"bar_dim\":16,\"len\":4}",
+            .picture = "len=64",
             .params = params,
             .outputs = outputs,
         },

@@ -30,9 +30,9 @@ enum { DISTANCE_MAX = 1 << 20 };
 
 static const struct pe_param params[] = {
     PE_P_INT(shaw, p_min, -4, -DISTANCE_MAX, DISTANCE_MAX, "smallest position", "最小相对位置",
-             "smallest relative position with its own row", "有单独一行的最小相对位置"),
+             "smallest relative position with its own row", "有单独一行的最小相对位置", .usual = {-32, 0}),
     PE_P_INT(shaw, p_max, 4, -DISTANCE_MAX, DISTANCE_MAX, "largest position", "最大相对位置",
-             "largest relative position with its own row", "有单独一行的最大相对位置"),
+             "largest relative position with its own row", "有单独一行的最大相对位置", .usual = {0, 32}),
     {.name = "max_relative",
      .type = PE_T_INT,
      .offset = PE_OFFSET(shaw, max_relative, int64_t),
@@ -41,7 +41,8 @@ static const struct pe_param params[] = {
      .max = DISTANCE_MAX,
      .excludes = "p_min|p_max",
      .about = {"largest distance", "最大距离", "sets p_min to -max_relative and p_max to max_relative",
-               "把 p_min 设为 -max_relative，把 p_max 设为 max_relative"}},
+               "把 p_min 设为 -max_relative，把 p_max 设为 max_relative"},
+     .usual = {1, 64}},
     PE_P_WORD(shaw, direction, directions, "direction", "方向",
               "key_minus_query: tensor2tensor, NEZHA; query_minus_key: rows reversed (relative_key always is)",
               "key_minus_query：tensor2tensor、NEZHA；query_minus_key：行序相反"
@@ -337,14 +338,26 @@ static void open_keys(const struct pe_rows *keys, void *tables)
         pe_relative_meet(keys, keys->tables, t->n_rows, pe_numbers_at(keys->a, tables, rel_v_at(keys->plan)));
 }
 
-static void add_scores(const struct pe_rows *rows)
+static const char *const parts[] = {"content_content", "content_relative", "relative_content", NULL};
+
+static bool has_part(const struct pe_plan *plan, size_t part) { return part < 2 || by_key_too(plan); }
+
+static void add_part(const struct pe_rows *rows, size_t part)
 {
     const struct tables *t = rows->plan->tables;
     const void *panels = pe_relative_panels(rows->a, rows->tables, t->n_rows, rows->head_dim);
-    pe_relative_add_by_query(rows, &t->index, panels, t->n_rows, rows->scale);
-    if (by_key_too(rows->plan))
+    if (part == 1)
+        pe_relative_add_by_query(rows, &t->index, panels, t->n_rows, rows->scale);
+    else
         pe_relative_add_by_key(rows, &t->index, rows->tables,
                                pe_numbers_at(rows->a, rows->tables, rel_v_at(rows->plan)), t->n_rows, rows->scale);
+}
+
+static void add_scores(const struct pe_rows *rows)
+{
+    for (size_t part = 1; parts[part]; part++)
+        if (has_part(rows->plan, part))
+            add_part(rows, part);
 }
 
 static void add_output(const struct pe_rows *rows, void *out, size_t out_stride, size_t v_dim)
@@ -364,6 +377,9 @@ static const struct pe_attend attend = {
     .open_keys = open_keys,
     .add_scores = add_scores,
     .add_output = add_output,
+    .parts = parts,
+    .has_part = has_part,
+    .add_part = add_part,
 };
 
 const struct pe_scheme pe_scheme_shaw = {
@@ -376,6 +392,7 @@ const struct pe_scheme pe_scheme_shaw = {
                       "每个截断后的距离一个可学习的向量，加到键和值上"},
             .paper = "Shaw et al. 2018, arXiv 1803.02155",
             .example = "{\"scheme\":\"shaw\",\"len\":6,\"max_relative\":2}",
+            .picture = "len=32",
             .params = params,
             .outputs = outputs,
             .inputs = inputs,

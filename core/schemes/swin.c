@@ -9,7 +9,8 @@
 
 static const struct pe_param params[] = {
     PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_HEADS_MAX, "heads", "头数",
-             "attention heads; if a table is sent, its own", "注意力头的个数；若发送了表，则由表决定"),
+             "attention heads; if a table is sent, its own", "注意力头的个数；若发送了表，则由表决定",
+             .group = PE_G_SIZE, .usual = {1, 32}),
     PE_WINDOW_PARAMS,
     PE_P_END,
 };
@@ -33,6 +34,7 @@ const struct pe_scheme pe_scheme_swin = {
                       "h 乘 w 窗口中，每个相对位置一个可学习的偏置"},
             .paper = "Liu et al. 2021, arXiv 2103.14030",
             .example = "{\"scheme\":\"swin\",\"grid\":[7,7],\"num_heads\":3,\"seed\":0}",
+            .picture = "grid=7,7&outputs=index",
             .params = params,
             .outputs = pe_window_outputs,
             .inputs = inputs,

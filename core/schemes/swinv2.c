@@ -23,14 +23,17 @@ struct swinv2 {
 
 static const struct pe_param params[] = {
     PE_P_INT(pe_window_fields, num_heads, 8, 1, PE_WINDOW_LAYER_MAX, "heads", "头数",
-             "attention heads; if w2 is sent, its own", "注意力头的个数；若发送了 w2，则由 w2 决定"),
+             "attention heads; if w2 is sent, its own", "注意力头的个数；若发送了 w2，则由 w2 决定", .group = PE_G_SIZE,
+             .usual = {1, 32}),
     PE_P_INT(swinv2, hidden, 512, 1, PE_WINDOW_LAYER_MAX, "hidden width", "隐层宽度",
-             "channels between the two layers; if w1 is sent, its own", "两层之间的通道数；若发送了 w1，则由 w1 决定"),
+             "channels between the two layers; if w1 is sent, its own", "两层之间的通道数；若发送了 w1，则由 w1 决定",
+             .group = PE_G_SIZE, .usual = {8, 1024}),
     PE_P_REALS(swinv2, pretrained_grid, 0, PE_POSITION_MAX, "pretraining window", "预训练窗口",
                "window of the pretraining, [h,w], to which coordinates are relative; default the grid, also for 0 (as "
                "in Microsoft's configs)",
                "预训练时的窗口，[h,w]，坐标以它为基准；默认为当前网格，0 也表示如此"
-               "（Microsoft 的配置）"),
+               "（Microsoft 的配置）",
+               .group = PE_G_AXES),
     PE_P_ARITH(swinv2),
     PE_WINDOW_PARAMS,
     PE_P_END,
@@ -211,6 +214,7 @@ const struct pe_scheme pe_scheme_swinv2 = {
                       "窗口中每个相对位置的偏置，由网络从对数间隔的坐标算出"},
             .paper = "Liu et al. 2021, arXiv 2111.09883",
             .example = "{\"scheme\":\"swinv2\",\"grid\":[4,4],\"num_heads\":3,\"seed\":0,\"std\":1.0}",
+            .picture = "grid=8,8&seed=0&std=1",
             .params = params,
             .outputs = pe_window_outputs,
             .inputs = inputs,

@@ -38,6 +38,7 @@ const struct pe_scheme pe_scheme_transformer_xl = {
                       "查询与投影后的距离正弦编码的乘积，以及两个可学习的查询偏置"},
             .paper = "Dai et al. 2019, arXiv 1901.02860, section 3.3",
             .example = "{\"scheme\":\"transformer_xl\",\"len\":4,\"mem_len\":2,\"num_heads\":2,\"head_dim\":4}",
+            .picture = "len=64&num_heads=4&head_dim=16",
             .params = params,
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,

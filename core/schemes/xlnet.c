@@ -45,6 +45,7 @@ const struct pe_scheme pe_scheme_xlnet = {
                       "双向的 Transformer-XL 项，以及同一片段 token 的一项"},
             .paper = "Yang et al. 2019, arXiv 1906.08237",
             .example = "{\"scheme\":\"xlnet\",\"len\":4,\"num_heads\":2,\"head_dim\":4}",
+            .picture = "len=64&num_heads=4&head_dim=16",
             .params = params,
             .outputs = pe_rel_sin_outputs,
             .inputs = inputs,

@@ -131,6 +131,28 @@ static void every_row_has_its_texts(void **state)
     assert_true(n_checked > 300);
 }
 
+static void every_heading_has_its_texts(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < pe_n_families(); i++)
+        check_about(pe_family_at(i)->name, &pe_family_at(i)->about);
+    for (enum pe_group group = 0; group < PE_N_GROUPS; group++)
+        check_about(pe_group_at(group)->name, &pe_group_at(group)->about);
+}
+
+/* A model's name may be the same in both languages. */
+static void every_preset_has_a_label(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        const struct pe_preset *preset = pe_preset_at(i);
+        if (!preset->label || !*preset->label || has_chinese(preset->label) || strlen(preset->label) > LABEL_MAX)
+            fail_msg("%s: its label is missing, long or not English", preset->name);
+        if (preset->label_zh)
+            check_pair(preset->name, preset->label, preset->label_zh);
+    }
+}
+
 static void every_note_has_its_twin(void **state)
 {
     (void)state;
@@ -172,8 +194,8 @@ static void labels_of_a_form_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_has_its_texts),
-        cmocka_unit_test(every_note_has_its_twin),
+        cmocka_unit_test(every_row_has_its_texts),  cmocka_unit_test(every_heading_has_its_texts),
+        cmocka_unit_test(every_preset_has_a_label), cmocka_unit_test(every_note_has_its_twin),
         cmocka_unit_test(labels_of_a_form_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -258,6 +258,49 @@ static void test_tree_is_counted(void **state)
     }
 }
 
+/* ---- Drawn from a seed ---- */
+
+static void test_drawn(void **state)
+{
+    (void)state;
+    assert_true(read_json("{\"table\":{\"shape\":[2,2],\"seed\":0},\"o\":{\"seed\":1,\"scheme\":\"t5\"},"
+                          "\"hf_config\":{\"seed\":3,\"l\":{\"shape\":[1]}}}"));
+    const struct pe_tensor *table = &field("table")->array;
+    /* By NumPy from the generator's definition, as in tests/core/request/test_weights.c. */
+    const float expected[] = {0x1.9022d6p-6f, -0x1.02f77ap-6f, -0x1.ec8d4cp-6f, -0x1.cd95e2p-6f};
+    assert_int_equal(table->dtype, PE_F32);
+    assert_true(table->rank == 2 && table->shape[0] == 2 && table->shape[1] == 2);
+    assert_memory_equal(table->data, expected, sizeof expected);
+    assert_false(field("table")->from_text);
+    assert_int_equal(request.drawing.n, 4);
+    assert_int_equal(field("o")->kind, PE_OBJECT);
+    assert_int_equal(field("hf_config")->kind, PE_OBJECT);
+    api_request_drop(&request);
+}
+
+static void test_not_drawn(void **state)
+{
+    (void)state;
+    assert_refused("{\"q\":{\"seed\":1}}", 422, "/q/shape", "shape is missing");
+    assert_refused("{\"q\":{\"shape\":[1]}}", 422, "/q/data", "shape and seed");
+    assert_refused("{\"q\":{\"shape\":[1],\"seed\":null}}", 422, "/q/data", "shape and seed");
+    assert_refused("{\"q\":{\"shape\":[1],\"seed\":1,\"x\":1}}", 422, "/q/x", "unknown member");
+    assert_refused("{\"q\":{\"shape\":[1048577],\"seed\":1}}", 413, "/q", "1048576");
+    assert_refused("{\"q\":{\"shape\":[1048576],\"seed\":1},\"k\":{\"shape\":[1],\"seed\":1}}", 413, "/k", "1048576");
+}
+
+/* A thread that must not wait leaves many numbers to a worker, before any is drawn. */
+static void test_drawn_later(void **state)
+{
+    (void)state;
+    api_request_init(&request, PE_ENCODE);
+    request.drawing.max_at_once = 8;
+    const char *text = "{\"q\":{\"shape\":[4],\"seed\":1},\"k\":{\"shape\":[5],\"seed\":1}}";
+    assert_false(api_json_read(&request, text, strlen(text), "", &problem));
+    assert_true(request.drawing.is_late);
+    api_request_drop(&request);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +315,9 @@ int main(void)
         cmocka_unit_test(test_small_is_cheap),
         cmocka_unit_test(test_tree_is_counted),
         cmocka_unit_test(test_adversarial),
+        cmocka_unit_test(test_drawn),
+        cmocka_unit_test(test_not_drawn),
+        cmocka_unit_test(test_drawn_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

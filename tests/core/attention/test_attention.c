@@ -1,5 +1,6 @@
 /* Attention maps: the laws for every scheme, values from the papers and the specification, masks, and refusals. The
  * comparison with NumPy is in tests/http/test_attention*.py. */
+#include "tests/support/alloc.h"
 #include "tests/support/plans.h"
 #include "tests/support/request.h"
 
@@ -244,6 +245,98 @@ static void hidden_values_stay_hidden(void **unused)
 
 /* ---- Refusals ---- */
 
+/* ---- Terms of the scores ---- */
+
+static const char *const split[] = {
+    "{\"scheme\":\"sinusoidal\",\"tokens\":[\"a\",\"b\",\"a\"],\"dim\":8,\"num_heads\":2,\"causal\":true}",
+    "{\"scheme\":\"learned\",\"x\":[[[1,2,3,4],[5,6,7,8]],[[1,0,3,0],[0,6,0,8]]],\"num_heads\":2,\"seed\":3}",
+    "{\"scheme\":\"shaw\",\"table_style\":\"relative_key_query\",\"max_relative\":3,\"seed\":1,\"std\":1.0,"
+    "\"q\":[[1,2],[3,4],[5,6]],\"k\":[[1,0],[3,1],[5,2]]}",
+    "{\"scheme\":\"xlnet\",\"seed\":1,\"std\":0.5,\"token_type_ids\":[0,1,1],\"q\":[[1,2],[3,4],[5,6]],\"k\":[[1,0],[3,"
+    "1],[5,"
+    "2]]}",
+    "{\"scheme\":\"deberta\",\"position_buckets\":4,\"max_relative_positions\":8,\"seed\":1,\"std\":1.0,"
+    "\"q\":[[1,2],[3,4],[5,6]],\"k\":[[1,0],[3,1],[5,2]]}",
+    "{\"scheme\":\"cope\",\"npos_max\":3,\"seed\":1,\"std\":1.0,\"causal\":true,\"q\":[[1,2],[3,4],[5,6]],\"k\":[[1,0],"
+    "[3,"
+    "1],[5,2]]}",
+};
+static const size_t n_split[] = {4, 4, 3, 5, 3, 2};
+
+static struct pe_plan *plan_of_terms(struct test_request *r, const char *json, enum pe_status *status)
+{
+    static const char *const outputs[] = {"terms"};
+    struct pe_plan *plan = NULL;
+    struct pe_error err = {.detail = ""};
+    test_request_parse(r, json);
+    r->request.operation = PE_ATTEND;
+    r->request.outputs = outputs;
+    r->request.n_outputs = 1;
+    r->request.dtype = PE_F64;
+    *status = pe_plan_new(&r->request, &plan, &err);
+    return plan;
+}
+
+static void terms_sum_to_the_scores(void **unused)
+{
+    (void)unused;
+    for (size_t s = 0; s < sizeof split / sizeof *split; s++) {
+        struct test_request r;
+        const char *names[PE_TERMS_MAX];
+        enum pe_status status;
+        struct pe_plan *plan = plan_of_terms(&r, split[s], &status);
+        assert_int_equal(status, PE_OK);
+        assert_int_equal(pe_plan_terms(plan, names), n_split[s]);
+        assert_int_equal(pe_plan_output(plan, 0)->shape[0], n_split[s]);
+        size_t n_terms, n_scores;
+        uint64_t empty_rows;
+        double *terms = test_values(plan, 0, &n_terms), *scores = attend(split[s], "scores", &n_scores, &empty_rows);
+        assert_int_equal(n_terms, n_split[s] * n_scores);
+        for (size_t i = 0; i < n_scores; i++) {
+            double sum = 0;
+            for (size_t k = 0; k < n_split[s]; k++)
+                sum += terms[k * n_scores + i];
+            if (sum != scores[i] && !(fabs(sum - scores[i]) < 1e-11))
+                fail_msg("%s: the terms of score %zu sum to %.17g, not to %.17g", split[s], i, sum, scores[i]);
+        }
+        for (size_t i = 0; i < n_terms; i++) { /* any element alone is that of the whole */
+            double one;
+            pe_fill(plan, 0, i, 1, &one);
+            assert_memory_equal(&one, &terms[i], sizeof one);
+        }
+        free(terms);
+        free(scores);
+        pe_plan_free(plan);
+        test_request_drop(&r);
+    }
+}
+
+static void terms_without_memory(void **unused)
+{
+    (void)unused;
+    for (size_t s = 0; s < sizeof split / sizeof *split; s++) {
+        enum pe_status status = PE_NO_MEMORY;
+        for (long n = 0; status == PE_NO_MEMORY; n++) {
+            static const char *const outputs[] = {"terms"};
+            struct test_request r;
+            struct pe_plan *plan = NULL;
+            struct pe_error err;
+            test_request_parse(&r, split[s]);
+            r.request.operation = PE_ATTEND;
+            r.request.outputs = outputs;
+            r.request.n_outputs = 1;
+            assert_true(n < 1000);
+            alloc_fail_at(n);
+            status = pe_plan_new(&r.request, &plan, &err);
+            alloc_fail_at(-1);
+            assert_true(status ? !plan : plan != NULL);
+            pe_plan_free(plan);
+            test_request_drop(&r);
+        }
+        assert_int_equal(status, PE_OK);
+    }
+}
+
 static void refused(const char *json, const char *output, const char *pointer, const char *word)
 {
     struct test_request r;
@@ -315,6 +408,7 @@ int main(void)
         cmocka_unit_test(nezha_counts_rows),         cmocka_unit_test(masks),
         cmocka_unit_test(listed_positions),          cmocka_unit_test(linear_kernel),
         cmocka_unit_test(hidden_values_stay_hidden), cmocka_unit_test(refusals),
+        cmocka_unit_test(terms_sum_to_the_scores),   cmocka_unit_test(terms_without_memory),
     };
     return cmocka_run_group_tests_name("attention", tests, NULL, NULL);
 }
