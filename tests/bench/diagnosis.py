@@ -1,4 +1,4 @@
-"""Rows of /diagnose through the server: processor time of one request; and how long others wait beside analyses."""
+"""Rows of /analyze and /diagnose through the server: processor time of one request; and how long others wait beside them."""
 import io
 import json
 import re
@@ -10,6 +10,7 @@ import numpy
 
 from rows import alone, law, row
 
+ROPE = {"scheme": "rope", "head_dim": 128, "len": 2048}
 LARGEST = [{"scheme": "sinusoidal", "dim": 512, "len": 16384, "metrics": ["unique", "similarity"]},
            {"scheme": "rope", "head_dim": 128, "len": 16384, "metrics": ["unique", "similarity", "shift", "precision"]}]
 
@@ -33,6 +34,19 @@ def cpu_of(server, times, ask):
         ask()
         found.append(1e3 * (cpu_seconds(server) - before))
     return found
+
+
+def usual_metrics(server):
+    """The metrics computed by default, but those that look at other lengths."""
+    answer = json.loads(post(server, "/analyze", json.dumps({**ROPE, "len": 16, "outputs": []}).encode()))
+    return [name for name in answer["results"][0] if name not in ("extrapolation", "properties")]
+
+
+@row("analyze_rope", "usual metrics of rope [2048, 128] but extrapolation, properties: CPU, ms", law(0, 50), quick=True)
+def analyze_rope(run):
+    server = run.posencd("--answer-cache", "0")
+    body = json.dumps({**ROPE, "metrics": usual_metrics(server)}).encode()
+    return alone(cpu_of(server, run.rounds(9), lambda: post(server, "/analyze", body)), "ms")
 
 
 # ---- Diagnosis ---------------------------------------------------------------------------------------------------------------

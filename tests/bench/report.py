@@ -57,6 +57,7 @@ OBSTACLES = {
     "p99_nginx": "",
     "upload": "",
     "memory": "",
+    "analyze_rope": "",
     "diagnose_rotated": "",
     "diagnose_tables": "",
     "analyses_health": "",
