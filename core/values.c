@@ -198,9 +198,29 @@ static void append(struct sentence *s, const char *text, size_t n)
     s->n += n;
 }
 
+static void append_value(struct sentence *s, const struct pe_value *value);
+
+/* A short list: "16, 24, 24". A long one ends in dots. */
+static void append_array(struct sentence *s, const struct pe_tensor *array)
+{
+    enum { SHOWN_MAX = 8 };
+    uint64_t n = 0;
+    struct pe_reals list = {.array = *array};
+    pe_shape_count(array->shape, array->rank, &n);
+    for (uint64_t i = 0; i < n && i < SHOWN_MAX; i++) {
+        append(s, ", ", i > 0 ? 2 : 0);
+        append_value(s, &(struct pe_value){.kind = PE_REAL, .real = pe_real_at(&list, i)});
+    }
+    append(s, ", …", n > SHOWN_MAX ? strlen(", …") : 0);
+}
+
 static void append_value(struct sentence *s, const struct pe_value *value)
 {
     char number[40] = "null";
+    if (value->kind == PE_ARRAY) {
+        append_array(s, &value->array);
+        return;
+    }
     if (value->kind == PE_STRING) {
         append(s, value->string, strlen(value->string));
         return;

@@ -14,6 +14,9 @@ static void add_entry(struct api_text *text, const struct pe_output *output, siz
 static bool open(struct api_opening *opening, struct api_problem *problem)
 {
     struct api_text text;
+    if (api_source_count(&opening->source) == 0)
+        return api_fail(problem, 406, "",
+                        "raw is the bytes of tensors, and this answer has none; take the format json");
     api_text_init(&text, API_TEXT_MAX);
     uint64_t offset = 0;
     for (size_t i = 0; i < api_source_count(&opening->source); i++) {

@@ -25,6 +25,14 @@ static double rows_bytes(const struct pe_analysis *study, size_t entry)
     return ((double)subject->dim + 4) * (double)subject->n_rows * sizeof(double);
 }
 
+/* Rows of most schemes take no longer than the metrics that read them. */
+static double rows_work(const struct pe_analysis *study, size_t entry)
+{
+    const struct pe_subject *subject = &study->subjects[entry];
+    bool is_slow = rows_bytes(study, entry) > 0 && pe_plan_pace(subject->plan) == PE_SLOW;
+    return is_slow ? (double)subject->n_rows * (double)subject->dim * PE_SLOW_WORK : 0;
+}
+
 /* The work of all metrics, and the most memory that one entry needs at a time. */
 static void add_costs(const struct pe_analysis *study, size_t entry, struct pe_metric_cost *all)
 {
@@ -39,6 +47,7 @@ static void add_costs(const struct pe_analysis *study, size_t entry, struct pe_m
         scratch = fmax(scratch, cost.bytes);
     }
     all->bytes = fmax(all->bytes, scratch + rows_bytes(study, entry));
+    all->work += rows_work(study, entry);
 }
 
 static enum pe_status check_tensors(const struct pe_analysis *study, struct pe_error *err)

@@ -143,7 +143,8 @@ enum pe_status pe_saturated(struct pe_analysis *study, const struct pe_subject *
                             struct pe_error *err)
 {
     struct last last = last_of(subject->plan);
-    struct pe_run run = {.n = n, .outputs = &last.output, .n_outputs = 1};
+    static const struct pe_field no_mask = {"key_mask", {.kind = PE_NULL}}; /* the entry's own has another length */
+    struct pe_run run = {.n = n, .overrides = &no_mask, .n_overrides = 1, .outputs = &last.output, .n_outputs = 1};
     struct pe_plan *plan;
     enum pe_status status = pe_subject_plan_run(study, subject, &run, &plan, err);
     if (status)

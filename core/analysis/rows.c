@@ -138,6 +138,8 @@ static size_t list_seen(const struct pe_plan *plan, struct seen *list)
     return n;
 }
 
+enum { HEADS_BETWEEN_ASKING = 64 }; /* a single bias may take some microseconds */
+
 /* The biases of all heads at one distance; false: the key is not seen. */
 static bool fill_distance(const struct pe_plan *plan, const struct seen *seen, size_t dim, double *at)
 {
@@ -145,6 +147,8 @@ static bool fill_distance(const struct pe_plan *plan, const struct seen *seen, s
     uint64_t q_len = plan->seq.q[0].n, k_len = plan->seq.k[0].n;
     bool is_seen = true;
     for (size_t h = 0; h < dim; h++) {
+        if (h % HEADS_BETWEEN_ASKING == HEADS_BETWEEN_ASKING - 1 && pe_is_cancelled())
+            return false;
         pe_fill(plan, output, (h * q_len + seen->query) * k_len + seen->key, 1, &at[h]);
         is_seen = is_seen && at[h] != -(double)INFINITY;
     }

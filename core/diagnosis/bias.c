@@ -283,11 +283,12 @@ static bool mask_missing(struct pe_diagnosis *d, size_t alternative, struct pe_e
 const struct pe_fault pe_fault_mask_missing = {
     .evidence = OF_BIAS, .n_alternatives = N_HIDING + 1, .apply = mask_missing};
 
-/* What the tensor's own infinities say, for a run of queries against a run of keys. */
+/* What the tensor's own infinities say of query i and key j. A transposed tensor has a row for each key. */
 static bool is_hidden(const struct pe_diagnosis *d, uint64_t i, uint64_t j)
 {
+    bool is_turned = d->evidence.is_turned;
     double x;
-    pe_evidence_read(&d->evidence, 0, i, j, 1, &x);
+    pe_evidence_read(&d->evidence, 0, is_turned ? j : i, is_turned ? i : j, 1, &x);
     return isinf(x);
 }
 

@@ -151,6 +151,7 @@ const struct pe_evidence_kind pe_evidence_tables = {.id = PE_OF_TABLES,
 static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_error *err)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
+    const struct pe_value *form = pe_belief_given(d, "form");
     enum pe_status status = check_scheme(d, err);
     if (status)
         return status;
@@ -158,7 +159,7 @@ static enum pe_status read_rotated(struct pe_diagnosis *d, struct pe_error *err)
         return wrong_shape(d, "[batch, heads, n, head_dim], where leading axes may be missing, head_dim at most 4096",
                            err);
     status = pe_belief_fix(d, "head_dim", t->shape[t->rank - 1], "q_out", err);
-    if (!status && pe_belief_given(d, "form") && !pe_same(pe_belief_given(d, "form")->string, "concat"))
+    if (!status && form && !(form->kind == PE_STRING && pe_same(form->string, "concat")))
         return pe_fail(err, "/form", "form is for tables; leave it out with q and q_out");
     set_form(d, "concat");
     return status ? status : fix_len(d, err);

@@ -82,6 +82,21 @@ static const struct pe_value *set_or_null(const struct pe_value *value)
     return value && value->kind != PE_NULL ? value : NULL;
 }
 
+/* What a field of the sequence is where the belief leaves it out. */
+static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    int64_t x = 0;
+    if (!pe_same(name, "offset") && !pe_same(name, "q_offset"))
+        return NULL;
+    if (pe_same(name, "q_offset") && t->rank >= 2) /* of [num_heads, q_len, k_len] */
+        x = (int64_t)t->shape[t->rank - 1] - (int64_t)t->shape[t->rank - 2];
+    struct pe_value *value = pe_values_room(d->values, sizeof *value);
+    if (value)
+        *value = (struct pe_value){.kind = PE_INTEGER, .integer = d->evidence.is_turned ? -x : x};
+    return value;
+}
+
 /* The first field that the fault alone sets and whose value differs from the belief's. */
 static bool find_field(struct pe_diagnosis *d, const struct pe_edit *alone, const struct pe_edit *whole,
                        struct change *change)
@@ -92,6 +107,7 @@ static bool find_field(struct pe_diagnosis *d, const struct pe_edit *alone, cons
         const char *name = alone->fields[i].name;
         const struct pe_value *found = set_or_null(pe_edit_value(d, whole, name));
         const struct pe_value *believed = set_or_null(pe_edit_value(d, &nothing, name));
+        believed = believed ? believed : usual(d, name);
         if (alone->fields[i].value.kind == PE_NULL || is_equal(found, believed))
             continue;
         set_change(change, name, found, believed);

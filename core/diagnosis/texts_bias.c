@@ -54,10 +54,16 @@ FAULT_TEXT(mask_missing, "mask_missing", "bias", "missing mask", "缺少掩码",
            "Keys that the configuration hides are visible.", "配置要屏蔽的 key 没有被屏蔽。",
            "Keys that the configuration hides have finite numbers instead of -inf.",
            "配置要屏蔽的 key 处是有限数，而不是 -inf。");
-FAULT_TEXT(mask_extra, "mask_extra", "bias", "additional mask", "多了掩码",
-           "Keys are hidden that the configuration shows.", "配置中可见的 key 被屏蔽了。",
-           "Keys after the query are -inf; the configuration does not hide them.",
-           "query 之后的 key 是 -inf，而配置没有屏蔽它们。");
+static const struct pe_text hidden[] = {
+    {"Keys after the query are -inf; the configuration does not hide them.",
+     "query 之后的 key 是 -inf，而配置没有屏蔽它们。"},
+    {"Keys outside a window are -inf; the configuration has no window.",
+     "窗口之外的 key 是 -inf，而配置没有设置窗口。"},
+    {"Some keys are -inf for every query; the configuration has no mask of keys.",
+     "有些 key 对所有 query 都是 -inf，而配置没有 key 掩码。"},
+};
+FAULT_TEXTS(mask_extra, "mask_extra", "bias", "additional mask", "多了掩码",
+            "Keys are hidden that the configuration shows.", "配置中可见的 key 被屏蔽了。", hidden);
 FAULT_TEXT(window_other, "window_other", "bias", "other window", "window 不同",
            "The window of visible keys has another size.", "可见 key 的窗口大小不同。",
            "The window is {found}; the configuration says {believed}.", "window 是 {found}，而配置写的是 {believed}。");

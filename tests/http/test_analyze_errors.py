@@ -128,3 +128,17 @@ def test_methods(server):
     assert server.request("GET", "/analyze", b'{"scheme":"rope","len":3}').status == 400
     assert server.post("/analyze", b"[1").status == 400
     assert server.get("/analyze?scheme=rope&len=4&scheme=xpos").status == 400
+
+
+def test_an_answer_without_tensors_is_not_raw(server):
+    """raw is nothing but tensors: without one there is nothing to send."""
+    for body in ({"scheme": "rope", "head_dim": 4, "len": 9, "metrics": ["bounds"]}, {"scheme": "shaw", "len": 9}):
+        response = server.post("/analyze", {**body, "format": "raw", "outputs": []})
+        assert response.status == 406, response
+        assert "json" in response.json()["detail"]
+
+
+def test_a_mask_of_keys_is_of_the_sequence_only(server):
+    """extrapolation looks at longer lengths, where the request's own mask has no meaning."""
+    answer = server.ask("/analyze", scheme="t5", num_heads=2, len=8, key_mask=[1] * 7 + [0]).json()
+    assert "saturated" in answer["results"][0]["extrapolation"]

@@ -542,3 +542,26 @@ def test_rotation_may_be_off_by_twelve_units(server):
         assert (first["verdict"] == verdict) == (units == 11) and (answer["explained"] or units == 40), (units, first)
 
 
+
+
+# ---- Sentences ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_default_is_named_by_its_value(server):
+    """Tables of positions 1 to 8, and no offset in the request: the sentence says 0, not null."""
+    angles = np.outer(np.arange(1.0, 9), 1e4 ** (-np.arange(8) / 8))
+    answer = diagnose(server, {"scheme": "rope", "head_dim": 16, "cos": inline(Tensor(np.cos(angles), "f32")), "sin": inline(Tensor(np.sin(angles), "f32"))})
+    finding = answer["findings"][0]
+    assert (finding["code"], finding["found"], finding["believed"]) == ("off_by_one", 1, 0)
+    assert "null" not in finding["detail"] + finding["detail_zh"] and "0" in finding["detail"]
+
+
+@pytest.mark.parametrize("hides, words", [(lambda i, j: j > i, "after the query"), (lambda i, j: (j > i + 2) | (j < i - 2), "window"),
+                                          (lambda i, j: (j == 5) | (i < 0), "for every query")])
+def test_the_kind_of_an_extra_mask_is_named(server, hides, words):
+    i, j = np.mgrid[:12, :12]
+    slopes = 2.0 ** -np.arange(1, 9)
+    bias = np.where(hides(i, j), -np.inf, -slopes[:, None, None] * abs(i - j))
+    answer = diagnose(server, {"scheme": "alibi", "bias": inline(Tensor(bias, "f32"))})
+    found = [f for f in answer["findings"] if f["code"] == "mask_extra"]
+    assert found and words in found[0]["detail"], answer["findings"]

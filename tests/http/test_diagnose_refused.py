@@ -119,3 +119,33 @@ def test_a_tensor_beyond_64_mib(server):
 def test_empty_tensors(server, shape):
     response = server.post("/diagnose", {"scheme": "sinusoidal", "encoding": {"dtype": "f32", "shape": list(shape), "data": []}})
     check_problem(response, 422, ("/encoding", "/encoding/shape", "/dim", "/len"), [])
+
+
+# ---- Beliefs of odd kinds -----------------------------------------------------------------------------------------------------
+
+ODD = [5, -1, 1e300, True, "", "x", [], [[]], {}, {"type": 5}, [1, "a"]]
+EVIDENCE = {
+    "rope": {"q": [[1.0, 2.0]], "q_out": [[1.0, 2.0]]},
+    "xpos": {"cos": [[1.0]], "sin": [[0.0]]},
+    "sinusoidal": {"encoding": [[0.0, 1.0], [0.8, 0.5]]},
+    "alibi": {"bias": [[[0.0, "-Infinity"], [-0.5, 0.0]]]},
+    "t5": {"buckets": [[0, 1], [17, 0]]},
+}
+
+
+@pytest.mark.parametrize("scheme", EVIDENCE)
+def test_a_field_of_another_kind_is_refused(server, scheme):
+    """Every parameter with values that it does not take: never a dropped connection, never a 500."""
+    names = [p["name"] for p in server.get(f"/schemes/{scheme}").json()["parameters"]]
+    for name in names + ["len", "offset", "positions", "grid", "lens", "segments", "q_len", "q_offset", "form", "weights", "preset"]:
+        for value in ODD:
+            response = server.post("/diagnose", {"scheme": scheme, **EVIDENCE[scheme], name: value})
+            assert response.status in (200, 404, 413, 422), (name, value, response)
+
+
+def test_a_transposed_bias_with_masked_keys(server):
+    """[heads, k_len, q_len] with far more keys than queries: nothing outside the tensor is read."""
+    bias = np.zeros((1, 2, 4000), "f4")
+    bias[0, 0, 1] = -np.inf
+    response = server.post("/diagnose", {"scheme": "alibi", "num_heads": 1, "q_len": 4000, "k_len": 2, "bias": inline(Tensor(bias, "f32"))})
+    assert response.status == 200 and not response.json()["explained"]
