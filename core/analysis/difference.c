@@ -4,7 +4,7 @@
  *     rotated = R_p v,   v_j = 1 + j/head_dim
  *
  * which also tells layouts apart. Both sides are computed block by block and never held whole. */
-#include "core/analysis/turn.h"
+#include "core/analysis/parts/turn.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  *     error[row, pair] = max(|cos a - cos pw|, |sin a - sin pw|),   a = fl(fl(p)·fl(w)), cos and sin rounded too
  *
  * where cos pw and sin pw are within an ulp of f64, whatever the position. */
-#include "core/analysis/ladder_waves.h"
+#include "core/analysis/study/ladder_waves.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  *
  * Sinusoids and rotations have an exact M. Otherwise M is fitted to the pairs of even i, and judged by those of odd i:
  * M = (X⁺ Y)ᵀ, where the rows of X are r_i, those of Y r_{i+k}. */
-#include "core/analysis/addition.h"
+#include "core/analysis/parts/addition.h"
 #include "core/numeric/gemm.h"
-#include "core/analysis/least_squares.h"
+#include "core/analysis/parts/least_squares.h"
 
 #include <stdio.h>
 #include <stdlib.h>
