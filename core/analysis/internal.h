@@ -165,7 +165,7 @@ enum pe_status pe_words_check(const struct pe_value *given, const char *const *a
 /* The smallest distance of two rows; NaN: there is only one. In core/analysis/unique.c. */
 enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_error *err);
 /* The residual of the best linear map from each row to the k-th after it, on the subject's loaded rows; NaN: there is
- * none. In core/analysis/shift.c. */
+ * none. In core/analysis/parts/shift_matrix.c. */
 enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err);
 
 /* ---- Steps of an analysis ---- */
