@@ -4,317 +4,12 @@
  *     rotated = R_p v,   v_j = 1 + j/head_dim
  *
  * which also tells layouts apart. Both sides are computed block by block and never held whole. */
-#include "core/analysis/turn.h"
-
-#include <stdlib.h>
-#include <string.h>
-
-/* Numbers of one side that are held at a time; a rotated row, and a row of keys, are shorter. */
-enum { BLOCK = 1 << 15, SLOW_BLOCK = 1 << 11 /* of a plan that takes long for each */, TABLES_MAX = 16 };
-_Static_assert((int)PE_HEAD_DIM_MAX <= (int)BLOCK && (int)PE_ANALYSED_POSITIONS_MAX <= (int)BLOCK, "rows fit a block");
-
-/* ---- What is compared ---- */
-
-/* A tensor that both sides have. Element e belongs to row e / inner % rows. */
-struct table {
-    const char *name;
-    size_t output[2]; /* of each side's plan; ROTATED: none of them */
-    bool is_integer;
-    bool heads_first; /* a bias [H, Q, K]: rows are queries */
-    unsigned rank;
-    uint64_t shape[PE_RANK_MAX];
-    uint64_t n, inner, rows;
-};
-#define ROTATED SIZE_MAX
-
-static bool is_alike(const struct pe_output *a, const struct pe_output *b)
-{
-    bool is_same = pe_same(a->name, b->name) && a->rank == b->rank;
-    for (unsigned axis = 0; is_same && axis < a->rank; axis++)
-        is_same = a->shape[axis] == b->shape[axis];
-    return is_same;
-}
-
-/* Positions are rows: of a bias its queries, of channels first the last axes. */
-static void set_rows(const struct pe_plan *plan, struct table *t)
-{
-    t->heads_first = t->rank == 3 && pe_same(t->name, "bias");
-    t->rows = t->rank ? t->shape[t->heads_first] : 1;
-    t->inner = t->heads_first ? t->shape[2] : t->n / t->rows;
-    if (pe_absolute_channels_first(plan) && t->rank > 1) {
-        t->rows = t->n / t->shape[0];
-        t->inner = 1;
-    }
-}
-
-static void add_output(const struct pe_plan *const plans[2], size_t i, size_t j, struct table *tables, size_t *n)
-{
-    const struct pe_output *a = pe_plan_output(plans[0], i), *b = pe_plan_output(plans[1], j);
-    if (*n == TABLES_MAX || !is_alike(a, b))
-        return;
-    struct table *t = &tables[(*n)++];
-    *t = (struct table){.name = b->name,
-                        .output = {i, j},
-                        .rank = b->rank,
-                        .is_integer = !pe_dtype_is_real(a->dtype) && !pe_dtype_is_real(b->dtype)};
-    for (unsigned axis = 0; axis < t->rank; axis++)
-        t->shape[axis] = b->shape[axis];
-    t->n = b->n_rows * b->row_len;
-    set_rows(plans[1], t);
-}
-
-static void add_rotated(const struct pe_plan *const plans[2], struct table *tables, size_t *n)
-{
-    struct pe_rotation a, b;
-    if (!plans[0]->scheme->rotate || !plans[1]->scheme->rotate)
-        return;
-    plans[0]->scheme->rotate(plans[0], &a, NULL);
-    plans[1]->scheme->rotate(plans[1], &b, NULL);
-    uint64_t rows = plans[1]->seq.k[0].n;
-    if (a.head_dim == b.head_dim && plans[0]->seq.k[0].n == rows)
-        tables[(*n)++] = (struct table){.name = "rotated",
-                                        .output = {ROTATED, ROTATED},
-                                        .rank = 2,
-                                        .shape = {rows, b.head_dim},
-                                        .n = rows * b.head_dim,
-                                        .inner = b.head_dim,
-                                        .rows = rows};
-}
-
-/* tables: room for TABLES_MAX + 1. Returns their number. */
-static size_t list_tables(const struct pe_analysis *study, const struct pe_subject *subject, struct table *tables)
-{
-    const struct pe_plan *const plans[2] = {study->subjects[0].plan, subject->plan};
-    size_t n = 0;
-    for (size_t j = 0; j < pe_plan_n_outputs(plans[1]); j++)
-        for (size_t i = 0; i < pe_plan_n_outputs(plans[0]); i++)
-            add_output(plans, i, j, tables, &n);
-    add_rotated(plans, tables, &n);
-    return n;
-}
-
-/* ---- Numbers ---- */
-
-struct side {
-    const struct pe_plan *plan;
-    struct pe_row_rotation turn; /* of rotary schemes */
-    double *at;                  /* [BLOCK] */
-};
-
-struct work {
-    struct side sides[2];
-    struct table tables[TABLES_MAX + 1];
-    size_t n_tables;
-    enum pe_dtype dtype;
-    double *curves[TABLES_MAX + 1]; /* [rows] of each table: the largest difference */
-    double *spare;                  /* [BLOCK] */
-    double largest;                 /* the largest finite magnitude compared */
-    double most[TABLES_MAX + 1];    /* the largest difference of each table */
-    uint64_t steps, n_equal, n;
-};
-
-/* Rows of R_p v; spare: v, and the table of one row. */
-static void fill_rotated(const struct side *side, uint64_t first, size_t n, double *spare)
-{
-    size_t width = side->turn.rotation.head_dim, id = pe_turn_input(side->plan, "q");
-    for (size_t j = 0; j < width; j++)
-        spare[j] = 1 + (double)j / (double)width;
-    for (size_t i = 0; i < n; i += width) {
-        pe_rotate_table(&side->turn, side->plan, side->plan->seq.k, id, (first + i) / width, 1, spare + width);
-        pe_rotate_row(&side->turn, spare + width, PE_F64, spare, PE_F64, side->at + i);
-    }
-}
-
-static void fill_integers(const struct side *side, size_t output, uint64_t first, size_t n, void *spare)
-{
-    pe_fill(side->plan, output, first, n, spare);
-    pe_convert(PE_F64, side->at, pe_plan_output(side->plan, output)->dtype, spare, n);
-}
-
-static void round_all(enum pe_dtype dtype, double *x, size_t n, void *spare)
-{
-    for (size_t i = 0; dtype == PE_F32 && i < n; i++)
-        x[i] = (double)(float)x[i];
-    if (dtype == PE_F64 || dtype == PE_F32)
-        return;
-    pe_convert(dtype, spare, PE_F64, x, n);
-    pe_convert(PE_F64, x, dtype, spare, n);
-}
-
-/* Elements first … first+n-1 of the table on one side. */
-static void fill_side(struct work *w, const struct table *t, size_t s, uint64_t first, size_t n)
-{
-    const struct side *side = &w->sides[s];
-    if (t->output[s] == ROTATED)
-        fill_rotated(side, first, n, w->spare);
-    else if (pe_plan_output(side->plan, t->output[s])->dtype == PE_F64)
-        pe_fill(side->plan, t->output[s], first, n, side->at);
-    else
-        fill_integers(side, t->output[s], first, n, w->spare);
-    if (!t->is_integer)
-        round_all(w->dtype, side->at, n, w->spare);
-}
-
-static void fill_both(struct work *w, const struct table *t, uint64_t first, size_t n)
-{
-    fill_side(w, t, 0, first, n);
-    fill_side(w, t, 1, first, n);
-}
-
-/* ---- One pair of numbers ---- */
-
-/* A number beside something that is none is infinitely far from it. */
-static double gap_of(double a, double b)
-{
-    if (a == b || (isnan(a) && isnan(b)))
-        return 0;
-    double gap = fabs(a - b);
-    return isnan(gap) ? (double)INFINITY : gap;
-}
-
-/* Places of numbers in the order of a dtype: neighbours are one apart, and the infinities follow the largest. */
-static int64_t place_of_float(double x)
-{
-    float narrow = (float)x;
-    int32_t bits;
-    memcpy(&bits, &narrow, sizeof bits);
-    return bits < 0 ? (int64_t)INT32_MIN - bits : bits;
-}
-
-static int64_t place_of(enum pe_dtype dtype, double x)
-{
-    union {
-        int64_t wide;
-        int16_t half;
-    } bits = {0};
-    if (dtype == PE_F32)
-        return place_of_float(x);
-    pe_store(dtype, &bits, 0, x);
-    int64_t place = dtype == PE_F64 ? bits.wide : bits.half;
-    return place < 0 ? (dtype == PE_F64 ? INT64_MIN : INT16_MIN) - place : place;
-}
-
-static uint64_t steps_between(const struct work *w, const struct table *t, double a, double b)
-{
-    if (t->is_integer)
-        return (uint64_t)fabs(a - b);
-    int64_t x = place_of(w->dtype, a), y = place_of(w->dtype, b);
-    return x < y ? (uint64_t)y - (uint64_t)x : (uint64_t)x - (uint64_t)y;
-}
-
-/* The largest magnitude that is finite, and `largest` if that is larger. */
-static double largest_of(double largest, const double *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        double size = fabs(x[i]) < (double)INFINITY ? fabs(x[i]) : 0;
-        largest = size > largest ? size : largest;
-    }
-    return largest;
-}
-
-static uint64_t most_steps(const struct work *w, const struct table *t, const double *a, const double *b, size_t n)
-{
-    uint64_t most = w->steps;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t steps = gap_of(a[i], b[i]) == 0 ? 0 : steps_between(w, t, a[i], b[i]);
-        most = steps > most ? steps : most;
-    }
-    return most;
-}
-
-/* Elements of one row; returns the largest difference. */
-static double compare(struct work *w, const struct table *t, const double *a, const double *b, size_t n)
-{
-    double most = 0;
-    size_t n_equal = 0;
-    w->largest = largest_of(largest_of(w->largest, a, n), b, n);
-    for (size_t i = 0; i < n; i++) {
-        double gap = gap_of(a[i], b[i]);
-        n_equal += gap == 0;
-        most = gap > most ? gap : most;
-    }
-    w->n_equal += n_equal;
-    if (n_equal < n)
-        w->steps = most_steps(w, t, a, b, n);
-    return most;
-}
-
-/* ---- Whole tables ---- */
-
-static size_t block_of(const struct table *t, const struct work *w, uint64_t first)
-{
-    uint64_t n = t->n - first, room = BLOCK;
-    for (size_t s = 0; s < 2; s++) {
-        uint64_t most = t->output[s] == ROTATED ? 0 : pe_plan_output(w->sides[s].plan, t->output[s])->most;
-        room = most && most < room ? most : room;
-        if (t->output[s] != ROTATED && pe_plan_pace(w->sides[s].plan) != PE_QUICK)
-            room = room < SLOW_BLOCK ? room : SLOW_BLOCK;
-    }
-    if (t->output[0] == ROTATED)
-        room = room / t->inner / 8 * t->inner + t->inner; /* whole rows, each of them a table and a rotation */
-    return (size_t)(n < room ? n : room);
-}
-
-static void compare_block(struct work *w, size_t i, uint64_t first, size_t n)
-{
-    const struct table *t = &w->tables[i];
-    for (size_t done = 0, some; done < n; done += some) {
-        uint64_t left = t->inner - (first + done) % t->inner, row = (first + done) / t->inner % t->rows;
-        some = left < n - done ? (size_t)left : n - done;
-        double most = compare(w, t, w->sides[0].at + done, w->sides[1].at + done, some);
-        w->curves[i][row] = fmax(w->curves[i][row], most);
-        w->most[i] = fmax(w->most[i], most);
-    }
-}
-
-static void compare_table(struct work *w, size_t i)
-{
-    const struct table *t = &w->tables[i];
-    size_t n;
-    for (uint64_t first = 0; first < t->n && !pe_is_cancelled(); first += n) {
-        n = block_of(t, w, first);
-        fill_both(w, t, first, n);
-        compare_block(w, i, first, n);
-    }
-    w->n += t->n;
-}
+#include "core/analysis/parts/difference.h"
 
 /* ---- The witness ---- */
 
-/* The first of these elements that is so far apart; first + n: none is. */
-static uint64_t scan(struct work *w, const struct table *t, uint64_t first, uint64_t n, double gap)
-{
-    size_t some;
-    for (uint64_t done = 0; done < n && !pe_is_cancelled(); done += some) {
-        some = block_of(t, w, first + done);
-        some = some < n - done ? some : (size_t)(n - done);
-        fill_both(w, t, first + done, some);
-        for (size_t i = 0; i < some; i++)
-            if (gap_of(w->sides[0].at[i], w->sides[1].at[i]) >= gap)
-                return first + done + i;
-    }
-    return first + n;
-}
-
-/* The first such element in the order of rows. */
-static uint64_t find(struct work *w, size_t i, double gap)
-{
-    const struct table *t = &w->tables[i];
-    uint64_t row = 0, found = t->n;
-    if (t->inner == 1 && t->rows < t->n)
-        return scan(w, t, 0, t->n, gap); /* channels first: rows are spread over the whole table */
-    while (row + 1 < t->rows && !(w->curves[i][row] >= gap))
-        row++;
-    for (uint64_t e = row * t->inner; e < t->n; e += t->rows * t->inner) {
-        found = scan(w, t, e, t->inner, gap);
-        if (found < e + t->inner)
-            break;
-    }
-    return found < t->n ? found : t->n - 1;
-}
-
 /* A bias has the query's axis first, like its rows. */
-static void put_index(struct pe_node *out, const struct table *t, uint64_t element)
+static void put_index(struct pe_node *out, const struct pe_difference_table *t, uint64_t element)
 {
     int64_t index[PE_RANK_MAX] = {0};
     for (unsigned axis = t->rank; axis-- > 0;) {
@@ -329,7 +24,7 @@ static void put_index(struct pe_node *out, const struct table *t, uint64_t eleme
     pe_put_integers(out, "index", index, t->rank);
 }
 
-static void put_witness(struct work *w, struct pe_node *out, double value)
+static void put_witness(struct pe_difference *w, struct pe_node *out, double value)
 {
     double gap = isinf(value) ? value : value - pe_tie(value, w->largest);
     size_t i = 0;
@@ -341,12 +36,12 @@ static void put_witness(struct work *w, struct pe_node *out, double value)
         i++;
     struct pe_node *witness = pe_put_object(out, "witness");
     pe_put_string(witness, "output", w->tables[i].name);
-    put_index(witness, &w->tables[i], find(w, i, gap));
+    put_index(witness, &w->tables[i], pe_difference_find(w, i, gap));
 }
 
 /* ---- The answer ---- */
 
-static void put_first(const struct work *w, struct pe_node *out, double tolerance)
+static void put_first(const struct pe_difference *w, struct pe_node *out, double tolerance)
 {
     size_t table = 0;
     uint64_t first = UINT64_MAX;
@@ -392,7 +87,7 @@ static void put_steps(struct pe_node *out, uint64_t steps)
         pe_put_real(out, "max_ulp", (double)steps);
 }
 
-static void put(const struct pe_analysis *study, struct work *w, struct pe_node *out)
+static void put(const struct pe_analysis *study, struct pe_difference *w, struct pe_node *out)
 {
     double value = 0;
     for (size_t i = 0; i < w->n_tables; i++)
@@ -410,7 +105,7 @@ static void put(const struct pe_analysis *study, struct work *w, struct pe_node 
 }
 
 /* The tensor is as long as the first table has rows. */
-static void fill_tensor(const struct work *w, uint64_t n, double *tensor)
+static void fill_tensor(const struct pe_difference *w, uint64_t n, double *tensor)
 {
     for (uint64_t row = 0; tensor && row < n; row++) {
         tensor[row] = 0;
@@ -422,61 +117,24 @@ static void fill_tensor(const struct work *w, uint64_t n, double *tensor)
 
 /* ---- The metric ---- */
 
-static uint64_t count_rows(const struct table *tables, size_t n)
-{
-    uint64_t rows = 0;
-    for (size_t i = 0; i < n; i++)
-        rows += tables[i].rows;
-    return rows;
-}
-
-static enum pe_status begin(struct work *w, const struct pe_analysis *study, const struct pe_subject *subject,
-                            struct pe_error *err)
-{
-    enum pe_dtype asked = study->request->dtype;
-    *w = (struct work){.sides = {{.plan = study->subjects[0].plan}, {.plan = subject->plan}},
-                       .dtype = asked == PE_DTYPE_NONE ? PE_F32 : asked};
-    w->n_tables = list_tables(study, subject, w->tables);
-    uint64_t rows = count_rows(w->tables, w->n_tables);
-    double *memory = calloc(3 * BLOCK + rows, sizeof *memory);
-    enum pe_status status = memory ? PE_OK : pe_no_memory(err);
-    w->sides[0].at = memory;
-    for (size_t s = 0; !status && s < 2; s++) {
-        w->sides[s].at = memory + s * BLOCK;
-        if (w->sides[s].plan->scheme->rotate)
-            status = pe_turn_init(&w->sides[s].turn, w->sides[s].plan, err);
-    }
-    w->spare = memory + 2 * BLOCK;
-    for (size_t i = 0; i < w->n_tables; i++)
-        w->curves[i] = i ? w->curves[i - 1] + w->tables[i - 1].rows : w->spare + BLOCK;
-    return status;
-}
-
-static void end(struct work *w)
-{
-    free(w->sides[0].at);
-    pe_rotate_drop(&w->sides[0].turn);
-    pe_rotate_drop(&w->sides[1].turn);
-}
-
 static void shape(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,
                   uint64_t *shape)
 {
-    struct table tables[TABLES_MAX + 1];
+    struct pe_difference_table tables[PE_DIFFERENCE_TABLES_MAX + 1];
     (void)i;
     *rank = 1;
-    shape[0] = list_tables(study, subject, tables) ? tables[0].rows : 0;
+    shape[0] = pe_difference_tables(study, subject, tables) ? tables[0].rows : 0;
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_error *err)
 {
-    struct work w;
+    struct pe_difference w;
     unsigned rank;
     uint64_t n;
-    enum pe_status status = begin(&w, study, subject, err);
+    enum pe_status status = pe_difference_init(&w, study, subject, err);
     for (size_t i = 0; !status && i < w.n_tables; i++)
-        compare_table(&w, i);
+        pe_difference_compare(&w, i);
     if (!status && w.n_tables)
         put(study, &w, out);
     else if (!status)
@@ -484,7 +142,7 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     shape(study, subject, 0, &rank, &n);
     if (!status)
         fill_tensor(&w, n, pe_study_tensor(study, subject, "difference"));
-    end(&w);
+    pe_difference_drop(&w);
     return status;
 }
 
@@ -496,11 +154,11 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
 
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
-    struct table tables[TABLES_MAX + 1];
-    size_t n = list_tables(study, subject, tables);
+    struct pe_difference_table tables[PE_DIFFERENCE_TABLES_MAX + 1];
+    size_t n = pe_difference_tables(study, subject, tables);
     for (size_t i = 0; i < n; i++)
         cost->work += 8 * (double)tables[i].n;
-    cost->bytes = (3.0 * BLOCK + (double)count_rows(tables, n)) * sizeof(double);
+    cost->bytes = pe_difference_bytes(tables, n);
     if (subject->plan->scheme->rotate)
         cost->bytes += 2 * pe_turn_bytes(subject->plan);
 }

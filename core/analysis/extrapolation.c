@@ -1,6 +1,6 @@
 /* extrapolation: what a scheme meets beyond the length of training, T, up to the length of evaluation, E. Only what
  * needs no training is measured; a scheme has those of the numbers below that are defined for it. */
-#include "core/analysis/extrapolation.h"
+#include "core/analysis/parts/extrapolation.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -130,7 +130,7 @@ struct pe_variant {
 enum pe_status pe_subject_plan(struct pe_analysis *study, const struct pe_subject *subject,
                                const struct pe_variant *variant, struct pe_plan **plan, struct pe_error *err);
 
-/* The rows of any plan that has them, all n_rows: frees with pe_rows_drop. In core/analysis/rows.c. */
+/* The rows of any plan that has them, all n_rows: frees with pe_rows_drop. In core/analysis/study/rows.c. */
 enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, struct pe_error *err);
 void pe_rows_drop(struct pe_rows *rows);
 /* Number and width of the rows of a plan, before they are computed; *n = 0: it has none. */
@@ -165,7 +165,7 @@ enum pe_status pe_words_check(const struct pe_value *given, const char *const *a
 /* The smallest distance of two rows; NaN: there is only one. In core/analysis/unique.c. */
 enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe_error *err);
 /* The residual of the best linear map from each row to the k-th after it, on the subject's loaded rows; NaN: there is
- * none. In core/analysis/shift.c. */
+ * none. In core/analysis/parts/shift_matrix.c. */
 enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err);
 
 /* ---- Steps of an analysis ---- */

@@ -1,5 +1,5 @@
 /* properties: how many of the five wishes of introductions to positional encodings an encoding fulfils. */
-#include "core/analysis/wishes.h"
+#include "core/analysis/parts/wishes.h"
 
 static const struct {
     const char *name;

@@ -1,7 +1,7 @@
 /* receptive: how far the last query sees if keys have no content, so that its attention is the softmax of its bias.
  *
  *     mass_h(d) = Σ over keys with |δ| ≤ d of softmax(bias_h)[key] */
-#include "core/analysis/lengths.h"
+#include "core/analysis/study/lengths.h"
 
 #include <stdlib.h>
 #include <string.h>

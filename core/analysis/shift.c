@@ -5,152 +5,12 @@
  *
  * Sinusoids and rotations have an exact M. Otherwise M is fitted to the pairs of even i, and judged by those of odd i:
  * M = (X⁺ Y)ᵀ, where the rows of X are r_i, those of Y r_{i+k}. */
-#include "core/analysis/addition.h"
-#include "core/numeric/gemm.h"
-#include "core/analysis/least_squares.h"
+#include "core/analysis/parts/shift.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define CUT 1e-12 /* of the largest singular value */
-enum { FITTED_DIM_MAX = 2048, JUDGED = 32 /* rows at a time */ };
-
-struct search {
-    const struct pe_rows *rows;
-    struct pe_addition exact;
-    bool is_exact;
-    double *worst;  /* [n]: largest residual of each row; NaN: not judged */
-    double *a, *b;  /* fit: the transposes of X and Y, [dim, pairs] */
-    double *matrix; /* fit: M, [dim, dim] */
-    double *judged; /* fit: [JUDGED, dim] */
-};
-
-struct found {
-    double value; /* NaN: there was no pair to judge */
-    size_t row, column;
-};
-
-/* ---- The exact matrix ---- */
-
-static double exact_residual(const struct search *s, size_t i, int64_t k, size_t c)
-{
-    const double *row = s->rows->at + i * s->rows->dim;
-    size_t partner = s->exact.partner[c];
-    double moved = s->exact.cosine[c] * row[c] + (partner < s->rows->dim ? s->exact.sine[c] * row[partner] : 0);
-    return fabs(row[(size_t)k * s->rows->dim + c] - moved);
-}
-
-static void judge_exact(struct search *s, int64_t k)
-{
-    pe_addition_set(&s->exact, k);
-    for (size_t i = 0; i + (size_t)k < s->rows->n && (i % 64 || !pe_is_cancelled()); i++) {
-        s->worst[i] = 0;
-        for (size_t c = 0; c < s->rows->dim; c++) {
-            double residual = exact_residual(s, i, k, c);
-            s->worst[i] = residual > s->worst[i] ? residual : s->worst[i];
-        }
-    }
-}
-
-static void write_exact(const struct search *s, double *matrix)
-{
-    size_t dim = s->rows->dim;
-    for (size_t c = 0; c < dim; c++) {
-        matrix[c * dim + c] = s->exact.cosine[c];
-        if (s->exact.partner[c] < dim)
-            matrix[c * dim + s->exact.partner[c]] = s->exact.sine[c];
-    }
-}
-
-/* ---- The fit ---- */
-
-static size_t count_pairs(size_t n, int64_t k) { return (n - (size_t)k + 1) / 2; }
-
-/* Some pairs of all columns: in the transposes, the numbers of one column stand together. */
-static void gather_some(const struct search *s, int64_t k, size_t pairs, size_t first, size_t count)
-{
-    size_t dim = s->rows->dim;
-    for (size_t c = 0; c < dim && (c % 256 || !pe_is_cancelled()); c++)
-        for (size_t t = first; t < first + count; t++) {
-            const double *from = s->rows->at + 2 * t * dim + c;
-            s->a[c * pairs + t] = from[0];
-            s->b[c * pairs + t] = from[(size_t)k * dim];
-        }
-}
-
-static void gather(const struct search *s, int64_t k, size_t pairs)
-{
-    enum { SOME = 16 };
-    for (size_t t = 0; t < pairs && !pe_was_cancelled(); t += SOME)
-        gather_some(s, k, pairs, t, pairs - t < SOME ? pairs - t : SOME);
-}
-
-/* Residuals of `count` rows i, i + 2 … */
-static void predict(const struct search *s, int64_t k, size_t i, size_t count)
-{
-    size_t dim = s->rows->dim;
-    pe_gemm_abt_f64(count, dim, dim, 1, s->rows->at + i * dim, 2 * dim, s->matrix, dim, 0, s->judged, dim);
-    for (size_t t = 0; t < count; t++)
-        for (size_t c = 0; c < dim; c++)
-            s->judged[t * dim + c] = fabs(s->rows->at[(i + 2 * t + (size_t)k) * dim + c] - s->judged[t * dim + c]);
-}
-
-static void judge_fit(struct search *s, int64_t k)
-{
-    size_t dim = s->rows->dim, n = s->rows->n - (size_t)k;
-    for (size_t i = 1; i < n && !pe_is_cancelled(); i += 2 * JUDGED) {
-        size_t left = (n - i + 1) / 2, count = left < JUDGED ? left : JUDGED;
-        predict(s, k, i, count);
-        for (size_t t = 0; t < count; t++) {
-            s->worst[i + 2 * t] = 0;
-            for (size_t c = 0; c < dim; c++)
-                s->worst[i + 2 * t] = fmax(s->worst[i + 2 * t], s->judged[t * dim + c]);
-        }
-    }
-}
-
-static enum pe_status fit(struct search *s, int64_t k, struct pe_error *err)
-{
-    size_t dim = s->rows->dim, pairs = count_pairs(s->rows->n, k);
-    gather(s, k, pairs);
-    enum pe_status status = pe_least_squares(pairs, dim, dim, s->a, s->b, CUT, s->matrix, err);
-    if (!status)
-        judge_fit(s, k);
-    return status;
-}
-
-/* ---- One shift ---- */
-
-/* The first column of the row whose residual is as large as the worst. */
-static size_t find_column(const struct search *s, int64_t k, size_t row, double bound)
-{
-    size_t c = 0;
-    if (!s->is_exact)
-        predict(s, k, row, 1);
-    while (c + 1 < s->rows->dim && (s->is_exact ? exact_residual(s, row, k, c) : s->judged[c]) < bound)
-        c++;
-    return c;
-}
-
-static enum pe_status find(struct search *s, int64_t k, struct found *found, struct pe_error *err)
-{
-    enum pe_status status = PE_OK;
-    for (size_t i = 0; i < s->rows->n; i++)
-        s->worst[i] = (double)NAN;
-    if (s->is_exact)
-        judge_exact(s, k);
-    else
-        status = fit(s, k, err);
-    found->value = (double)NAN;
-    for (size_t i = 0; i < s->rows->n; i++)
-        found->value = fmax(found->value, s->worst[i]); /* NaN only if all are */
-    if (status || isnan(found->value) || pe_was_cancelled())
-        return status;
-    found->row = pe_first_extreme(s->worst, s->rows->n, 1, s->rows->largest);
-    found->column = find_column(s, k, found->row, found->value - pe_tie(found->value, s->rows->largest));
-    return PE_OK;
-}
+enum { FITTED_DIM_MAX = 2048 };
 
 /* ---- The result ---- */
 
@@ -178,7 +38,7 @@ static size_t count_shifts(const struct pe_analysis *study, const struct pe_subj
     return study->fields.k.n ? study->fields.k.n : subject->n_rows > 1;
 }
 
-static void put_witness(const struct pe_rows *rows, const struct found *found, int64_t k, struct pe_node *node)
+static void put_witness(const struct pe_rows *rows, const struct pe_shift *found, int64_t k, struct pe_node *node)
 {
     if (!(found->value > PE_NOISE * rows->largest)) {
         pe_put_null(node, "witness");
@@ -198,7 +58,7 @@ static void put_number(struct pe_node *node, const char *name, double x)
         pe_put_real(node, name, x);
 }
 
-static void put_one(const struct pe_rows *rows, const struct found *found, int64_t k, struct pe_node *node)
+static void put_one(const struct pe_rows *rows, const struct pe_shift *found, int64_t k, struct pe_node *node)
 {
     pe_put_integer(node, "k", k);
     put_number(node, "value", found->value);
@@ -207,7 +67,7 @@ static void put_one(const struct pe_rows *rows, const struct found *found, int64
 }
 
 /* The first of the worst. */
-static size_t find_worst(const struct found *found, size_t n, double largest)
+static size_t find_worst(const struct pe_shift *found, size_t n, double largest)
 {
     size_t worst = 0;
     double value = (double)NAN;
@@ -218,12 +78,12 @@ static size_t find_worst(const struct found *found, size_t n, double largest)
     return worst;
 }
 
-static void put(const struct pe_analysis *study, const struct search *s, const struct found *found, size_t n,
-                struct pe_node *out)
+static void put(const struct pe_analysis *study, const struct pe_shift_search *s, const struct pe_shift *found,
+                size_t n, struct pe_node *out)
 {
-    struct found none = {(double)NAN, 0, 0};
+    struct pe_shift none = {(double)NAN, 0, 0};
     size_t worst = find_worst(found, n, s->rows->largest);
-    const struct found *it = n ? &found[worst] : &none;
+    const struct pe_shift *it = n ? &found[worst] : &none;
     put_number(out, "value", it->value);
     put_witness(s->rows, it, shift_at(study, worst), out);
     pe_put_string(out, "method", s->is_exact ? "exact" : "fit");
@@ -240,83 +100,34 @@ static void put(const struct pe_analysis *study, const struct search *s, const s
 
 /* ---- The metric ---- */
 
-static enum pe_status allocate(struct search *s, size_t pairs, struct pe_error *err)
-{
-    size_t dim = s->rows->dim;
-    s->worst = malloc(s->rows->n * sizeof *s->worst);
-    s->a = s->is_exact ? NULL : malloc((2 * pairs + dim + JUDGED) * dim * sizeof *s->a);
-    if (!s->worst || (!s->is_exact && !s->a))
-        return pe_no_memory(err);
-    if (s->is_exact)
-        return PE_OK;
-    s->b = s->a + pairs * dim;
-    s->matrix = s->b + pairs * dim;
-    s->judged = s->matrix + dim * dim;
-    return PE_OK;
-}
-
-static void write_matrix(const struct search *s, double *matrix)
-{
-    if (s->is_exact)
-        write_exact(s, matrix);
-    else
-        memcpy(matrix, s->matrix, s->rows->dim * s->rows->dim * sizeof *matrix);
-}
-
-static enum pe_status find_all(struct pe_analysis *study, const struct pe_subject *subject, struct search *s,
-                               struct found *found, size_t n, struct pe_error *err)
+static enum pe_status find_all(struct pe_analysis *study, const struct pe_subject *subject, struct pe_shift_search *s,
+                               struct pe_shift *found, size_t n, struct pe_error *err)
 {
     double *tensor = pe_study_tensor(study, subject, "shift_matrix");
     enum pe_status status = PE_OK;
     for (size_t i = 0; !status && i < n && !pe_was_cancelled(); i++) {
-        status = find(s, shift_at(study, i), &found[i], err);
+        status = pe_shift_find(s, shift_at(study, i), &found[i], err);
         if (!status && tensor)
-            write_matrix(s, tensor + i * s->rows->dim * s->rows->dim);
+            pe_shift_write(s, tensor + i * s->rows->dim * s->rows->dim);
     }
     return status;
-}
-
-static enum pe_status open_search(struct search *s, const struct pe_subject *subject, struct pe_error *err)
-{
-    *s = (struct search){.rows = &subject->rows};
-    enum pe_status status = pe_addition_init(&s->exact, subject, &s->is_exact, err);
-    return status ? status : allocate(s, (subject->rows.n + 1) / 2, err);
-}
-
-static void close_search(struct search *s)
-{
-    pe_addition_drop(&s->exact);
-    free(s->worst);
-    free(s->a);
 }
 
 static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subject, struct pe_node *out,
                               struct pe_error *err)
 {
-    struct search s;
+    struct pe_shift_search s;
     size_t n = count_shifts(study, subject);
-    struct found *found = malloc((n + 1) * sizeof *found);
-    enum pe_status status = open_search(&s, subject, err);
+    struct pe_shift *found = malloc((n + 1) * sizeof *found);
+    enum pe_status status = pe_shift_open(&s, subject, err);
     if (!status && !found)
         status = pe_no_memory(err);
     if (!status)
         status = find_all(study, subject, &s, found, n, err);
     if (!status && !pe_was_cancelled())
         put(study, &s, found, n, out);
-    close_search(&s);
+    pe_shift_close(&s);
     free(found);
-    return status;
-}
-
-enum pe_status pe_shift_of(const struct pe_subject *subject, int64_t k, double *value, struct pe_error *err)
-{
-    struct search s;
-    struct found found = {(double)NAN, 0, 0};
-    enum pe_status status = open_search(&s, subject, err);
-    if (!status && (uint64_t)k < subject->rows.n)
-        status = find(&s, k, &found, err);
-    *value = found.value;
-    close_search(&s);
     return status;
 }
 
@@ -347,14 +158,9 @@ static enum pe_status check(const struct pe_analysis *study, const struct pe_sub
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     double n = (double)subject->n_rows, dim = (double)subject->dim, shifts = (double)count_shifts(study, subject);
-    size_t pairs = (subject->n_rows + 1) / 2;
-    bool is_exact = pe_addition_has(subject);
-    cost->work = shifts * (is_exact ? 2 * n * dim : n * dim * dim + 20 * dim * dim * dim);
-    cost->bytes = (n + 4 * dim) * sizeof(double) + dim * sizeof(struct pe_wave) +
-                  shifts * (sizeof(struct found) + 1024); /* an object of the answer for each */
-    if (!is_exact)
-        cost->bytes +=
-            (2 * (double)pairs + dim + JUDGED) * dim * sizeof(double) + pe_least_squares_bytes(pairs, subject->dim);
+    cost->work = shifts * (pe_addition_has(subject) ? 2 * n * dim : n * dim * dim + 20 * dim * dim * dim);
+    cost->bytes =
+        pe_shift_bytes(subject) + shifts * (sizeof(struct pe_shift) + 1024); /* an object of the answer for each */
 }
 
 static void shape(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,

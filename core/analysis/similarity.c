@@ -5,7 +5,7 @@
  *
  * The Gram matrix is computed in blocks above its diagonal, and each row of a block is added to the distances that it
  * covers. */
-#include "core/analysis/pairing.h"
+#include "core/analysis/parts/pairing.h"
 #include "core/kernels/kernels.h"
 
 #include <stdlib.h>

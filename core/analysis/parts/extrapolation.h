@@ -2,7 +2,7 @@
 #ifndef PE_ANALYSIS_EXTRAPOLATION_H
 #define PE_ANALYSIS_EXTRAPOLATION_H
 
-#include "core/analysis/lengths.h"
+#include "core/analysis/study/lengths.h"
 
 /* The lengths T and E, in whole positions. */
 struct pe_lengths {

@@ -1,5 +1,5 @@
 /* Lengths of training and evaluation, and plans of other lengths. */
-#include "core/analysis/lengths.h"
+#include "core/analysis/study/lengths.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The rotation of a rotary plan, after planning: pe_rotate_init asks for memory as a part of planning. */
-#include "core/analysis/turn.h"
+#include "core/analysis/parts/turn.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* The wish n_dimensional: does the scheme have a form for grids whose products of rows depend on the differences of
  * coordinates only? */
-#include "core/analysis/wishes.h"
+#include "core/analysis/parts/wishes.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Positions without a row, angles and distances that training never showed, and saturated buckets. */
-#include "core/analysis/extrapolation.h"
+#include "core/analysis/parts/extrapolation.h"
 
 #include <stdlib.h>
 #include <string.h>

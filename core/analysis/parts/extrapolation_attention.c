@@ -5,8 +5,8 @@
  *
  * Absolute encodings are added to both, rotary schemes rotate both. Keys stream by in blocks; each query keeps the
  * sums of its softmax so far. */
-#include "core/analysis/extrapolation.h"
-#include "core/analysis/turn.h"
+#include "core/analysis/parts/extrapolation.h"
+#include "core/analysis/parts/turn.h"
 #include "core/numeric/gemm.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The columns of a sinusoid that its similarity compares. */
-#include "core/analysis/pairing.h"
+#include "core/analysis/parts/pairing.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Cosines and sines of a ladder's angles, from the columns of the subject's own plan. */
-#include "core/analysis/ladder_waves.h"
+#include "core/analysis/study/ladder_waves.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Householder's QR decomposition in blocks, with and without pivots. */
-#include "core/analysis/reflections.h"
+#include "core/analysis/parts/reflections.h"
 #include "core/kernels/kernels.h"
 #include "core/numeric/gemm.h"
 #include "core/posenc.h"

@@ -1,6 +1,6 @@
 /* Four of the five wishes: unique, linear, generalises, deterministic. */
-#include "core/analysis/wishes.h"
-#include "core/analysis/lengths.h"
+#include "core/analysis/parts/wishes.h"
+#include "core/analysis/study/lengths.h"
 
 #include <stdlib.h>
 

@@ -8,10 +8,10 @@
  * If L is so well conditioned that no singular value can be below the cut, L⁺ is its inverse. Otherwise its singular
  * values are computed by one-sided Jacobi rotations (Demmel and Veselić 1992; with de Rijk's pivots, 1989), which
  * converge quickly on such a triangle and find small singular values with small relative errors. */
-#include "core/analysis/least_squares.h"
+#include "core/analysis/parts/least_squares.h"
 #include "core/kernels/kernels.h"
 #include "core/numeric/gemm.h"
-#include "core/analysis/reflections.h"
+#include "core/analysis/parts/reflections.h"
 
 #include <math.h>
 #include <stdlib.h>
