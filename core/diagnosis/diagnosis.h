@@ -281,10 +281,10 @@ extern const char *const pe_fault_kind_names[PE_N_FAULT_KINDS];
 bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
 
 #define FAULT(name, kind) extern const struct pe_fault pe_fault_##name;
-#include "core/diagnosis/list.h"
+#include "core/diagnosis/faults/list.h"
 #undef FAULT
 #define FAULT(name, kind) extern const struct pe_fault_info pe_fault_info_##name;
-#include "core/diagnosis/list.h"
+#include "core/diagnosis/faults/list.h"
 #undef FAULT
 
 /* ---- Search ------------------------------------------------------------------------------------------------------ */
