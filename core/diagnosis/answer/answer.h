@@ -3,7 +3,7 @@
 #ifndef PE_DIAGNOSIS_ANSWER_H
 #define PE_DIAGNOSIS_ANSWER_H
 
-#include "core/diagnosis/model/judge.h"
+#include "core/diagnosis/diagnosis.h"
 
 enum { PE_CANDIDATES_MAX = 5 };
 

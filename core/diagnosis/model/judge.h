@@ -10,9 +10,12 @@
 #ifndef PE_JUDGE_H
 #define PE_JUDGE_H
 
-#include "core/diagnosis/diagnosis.h"
+#include "core/diagnosis/evidence/evidence.h"
 
 #define PE_NEAR_SHARE 0.05
+
+enum pe_verdict { PE_EXACT, PE_ROUNDING, PE_NEAR, PE_NO_FIT, PE_NOT_JUDGED };
+static inline bool pe_fits(enum pe_verdict v) { return v <= PE_ROUNDING; }
 
 struct pe_judge {
     enum pe_evidence_id id;

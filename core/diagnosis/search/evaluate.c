@@ -1,6 +1,6 @@
 /* One hypothesis against the sample: a first look at a few hundred numbers, and the rest only if it may still fit or be
  * near. */
-#include "core/diagnosis/model/judge.h"
+#include "core/diagnosis/diagnosis.h"
 
 #include <math.h>
 
