@@ -1,5 +1,5 @@
 /* Faults of size: factors, and rows or masks of other values. */
-#include "core/diagnosis/faults/maps.h"
+#include "core/diagnosis/measure/maps.h"
 #include "core/diagnosis/measure/measure.h"
 #include "core/diagnosis/model/recipe.h"
 
