@@ -152,6 +152,17 @@ int64_t pe_edit_integer(const struct pe_diagnosis *d, const struct pe_edit *edit
                                                                                      : fallback;
 }
 
+bool pe_edit_has(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name)
+{
+    return pe_edit_value(d, edit, name) != NULL;
+}
+
+bool pe_edit_is_true(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, bool fallback)
+{
+    const struct pe_value *v = pe_edit_value(d, edit, name);
+    return v && v->kind == PE_BOOLEAN ? v->boolean : fallback;
+}
+
 bool pe_edit_is_word(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, const char *word)
 {
     const struct pe_value *v = pe_edit_value(d, edit, name);
