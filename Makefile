@@ -65,7 +65,7 @@ KERNEL_C  := $(wildcard core/kernels/*.c)
 API_C     := $(wildcard api/*.c api/*/*.c) $(foreach isa,$(filter-out base,$(ISAS)),$(wildcard api/numbers/kernels/*_$(isa).c))
 SERVER_C  := $(filter-out server/main.c,$(wildcard server/*.c server/*/*.c server/*/*/*.c))
 SUPPORT_C := $(filter-out tests/support/replay.c,$(wildcard tests/support/*.c))
-FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] core/*/*/*.[ch] api/*.[ch] api/*/*.[ch] api/*/*/*.[ch] server/*.[ch] server/*/*.[ch] server/*/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch])
+FORMATTED := $(wildcard core/*.[ch] core/*/*.[ch] core/*/*/*.[ch] api/*.[ch] api/*/*.[ch] api/*/*/*.[ch] server/*.[ch] server/*/*.[ch] server/*/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*/*/*.[ch])
 
 objects    = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 KERNEL_O  := $(foreach isa,$(ISAS),$(patsubst %.c,$(BUILD)/obj/%.$(isa).o,$(KERNEL_C)))
@@ -75,7 +75,7 @@ LIB_SERVER:= $(BUILD)/libposenc-server.a
 SUPPORT   := $(call objects,$(SUPPORT_C))
 
 programs   = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
-TESTS_CORE   := $(call programs,tests/core/test_*.c tests/core/*/test_*.c)
+TESTS_CORE   := $(call programs,tests/core/test_*.c tests/core/*/test_*.c tests/core/*/*/test_*.c)
 TESTS_API    := $(call programs,tests/api/test_*.c tests/api/*/test_*.c tests/api/*/*/test_*.c)
 TESTS_SERVER := $(call programs,tests/server/test_*.c tests/server/*/test_*.c)
 TESTS        := $(TESTS_CORE) $(TESTS_API) $(TESTS_SERVER)

@@ -1,7 +1,7 @@
 /* Texts of what may be wrong with biases, buckets and position ids. */
 #include "core/diagnosis/texts/texts.h"
 
-/* One sentence for each alternative, in the order of slopes.c. */
+/* One sentence for each alternative, in the order of faults/heads.c. */
 #define LINEAR                                                                                                         \
     {                                                                                                                  \
         "The slopes grow linearly with the head, as (h+1)·2^(-bias_max/n), instead of being powers, "                 \
