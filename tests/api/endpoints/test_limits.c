@@ -18,7 +18,7 @@ static void test_limits_of_the_host(void **state)
     (void)state;
     struct answer a = ask_as("/limits", API_ACCESS_OPEN);
     assert_int_equal(a.status, 200);
-    has(&a, "{\"max_body\":1048576,\"max_answer\":67108864,\"max_work\":1073741824,\"max_analysis\":1073741824,");
+    has(&a, "{\"max_body\":1048576,\"max_answer\":67108864,\"max_work\":1073741824,\"max_analysis\":1099511627776,");
     has(&a, "\"picture_side\":8192,\"configs\":8,\"position\":1099511627776,");
     has(&a, "\"/weights/{name}\":[\"GET\",\"HEAD\",\"PUT\",\"DELETE\"]");
     assert_string_equal(header_of(&a, "Cache-Control"), "no-store");
