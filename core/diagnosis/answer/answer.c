@@ -1,0 +1,308 @@
+/* The answer of a diagnosis: the best hypotheses in order, what they change, and what was ruled out. */
+#include "core/diagnosis/answer/answer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The candidates ---- */
+
+static void candidate_drop(struct pe_candidate *c)
+{
+    pe_model_free(c->model);
+    pe_edit_drop(&c->edit);
+}
+
+/* Judged as its dtype; or as bf16 or f16 where the numbers have no more bits, if only that fits. */
+static enum pe_status compare(struct pe_diagnosis *d, struct pe_candidate *c, struct pe_error *err)
+{
+    enum pe_status status = pe_compare_all(d, c->model, false, &c->all, err);
+    if (status || d->evidence.narrow == PE_DTYPE_NONE || pe_fits(c->all.verdict))
+        return status;
+    struct pe_comparison narrow;
+    status = pe_compare_all(d, c->model, true, &narrow, err);
+    if (!status && pe_fits(narrow.verdict)) {
+        c->all = narrow;
+        c->is_narrow = true;
+    }
+    return status;
+}
+
+static enum pe_status candidate_init(struct pe_diagnosis *d, struct pe_candidate *c, const struct pe_kept *kept,
+                                     struct pe_error *err)
+{
+    *c = (struct pe_candidate){.kept = *kept};
+    bool is_one = pe_hypothesis_apply(d, &kept->h, &c->edit);
+    enum pe_status status = is_one ? pe_model_new(d, &c->edit, &c->model, err) : pe_no_memory(err);
+    if (!status)
+        status = compare(d, c, err);
+    c->kept.score.verdict = c->all.verdict;
+    c->kept.score.max_error = c->all.max_error;
+    return status;
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    return pe_kept_compare(&((const struct pe_candidate *)a)->kept, &((const struct pe_candidate *)b)->kept);
+}
+
+/* A hypothesis that did not fit the sample cannot fit all numbers: those are compared only if too few fit. */
+static bool is_worth_it(const struct pe_answer *a, const struct pe_kept *kept)
+{
+    return pe_fits(kept->score.verdict) || a->n < PE_CANDIDATES_MAX;
+}
+
+static size_t count_shown(const struct pe_answer *a)
+{
+    size_t n = 0;
+    bool fits = a->n > 0 && pe_fits(a->candidates[0].all.verdict);
+    while (n < a->n && n < PE_CANDIDATES_MAX && (!fits || a->candidates[n].all.verdict <= PE_NEAR))
+        n++;
+    return n;
+}
+
+static enum pe_status add_candidate(struct pe_diagnosis *d, struct pe_answer *a, const struct pe_kept *kept,
+                                    struct pe_error *err)
+{
+    enum pe_status status = candidate_init(d, &a->candidates[a->n], kept, err);
+    a->n++;
+    return status;
+}
+
+static enum pe_status compare_best(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
+{
+    enum pe_status status = PE_OK;
+    struct pe_kept belief = {.cost = 0};
+    if (d->belief.is_given)
+        status = candidate_init(d, &a->belief, &belief, err);
+    for (size_t i = 0; !status && i < d->n_best; i++)
+        if (is_worth_it(a, &d->best[i]))
+            status = add_candidate(d, a, &d->best[i], err);
+    qsort(a->candidates, a->n, sizeof a->candidates[0], compare_candidates);
+    a->n_shown = count_shown(a);
+    return status;
+}
+
+/* ---- Their members ---- */
+
+/* The index of a number in its tensor. */
+static void put_index(struct pe_node *node, const struct pe_tensor *tensor, uint64_t row, uint64_t col)
+{
+    int64_t index[PE_RANK_MAX];
+    for (unsigned axis = tensor->rank; axis-- > 0;) {
+        uint64_t size = axis == tensor->rank - 1 ? 0 : tensor->shape[axis];
+        index[axis] = (int64_t)(size ? row % size : col);
+        row = size ? row / size : row;
+    }
+    pe_put_integers(node, "index", index, tensor->rank);
+}
+
+/* The double with the shortest text that reads back as this number of the dtype, as tensors are printed. */
+static double shortest(enum pe_dtype dtype, double x)
+{
+    enum { DIGITS_MAX = 9 };
+    char text[32];
+    for (int digits = 1; digits <= DIGITS_MAX && dtype != PE_F64 && isfinite(x); digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        double y = strtod(text, NULL);
+        if (pe_round_to(dtype, y) == x)
+            return y;
+    }
+    return x;
+}
+
+static void put_first_bad(const struct pe_diagnosis *d, const struct pe_misfit *bad, struct pe_node *node)
+{
+    if (!bad->is_any) {
+        pe_put_null(node, "first_bad");
+        return;
+    }
+    struct pe_node *first = pe_put_object(node, "first_bad");
+    pe_put_string(first, "output", d->evidence.kind->tensors[bad->t]);
+    put_index(first, &d->evidence.tensors[bad->t], bad->row, bad->col);
+    enum pe_dtype dtype = d->evidence.dtype;
+    pe_put_real(first, "found", shortest(dtype, bad->found));
+    pe_put_real(first, "expected", shortest(dtype, bad->expected));
+}
+
+/* Where infinities differ, or the belief has another shape, no number tells how much. */
+static void put_figure(struct pe_node *node, const char *name, double x)
+{
+    if (isfinite(x))
+        pe_put_real(node, name, x);
+    else
+        pe_put_null(node, name);
+}
+
+static void put_comparison(const struct pe_diagnosis *d, const struct pe_comparison *all, struct pe_node *node)
+{
+    put_figure(node, "max_error", all->max_error);
+    put_figure(node, "max_ulp", all->max_ulp);
+    pe_put_real(node, "equal", all->n ? (double)all->n_equal / (double)all->n : 1);
+    put_first_bad(d, &all->first_bad, node);
+}
+
+/* The fields that give positions, as the candidate has them. */
+static void put_sequence(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
+{
+    struct pe_node *sequence = pe_put_object(node, "sequence");
+    const struct pe_param *rules = pe_sequence_rules();
+    for (const struct pe_param *row = pe_sequence_params(); row->name && row != rules; row++) {
+        const struct pe_value *value = pe_edit_value(d, &c->edit, row->name);
+        if (value && value->kind != PE_NULL)
+            pe_put_value(sequence, row->name, value);
+    }
+}
+
+static struct pe_node *put_transform(struct pe_node *list, const char *name)
+{
+    struct pe_node *node = pe_put_object(list, NULL);
+    pe_put_string(node, "name", name);
+    return node;
+}
+
+static void put_axes(struct pe_node *list, const struct pe_transforms *t)
+{
+    int64_t order[PE_AXES_MAX];
+    for (unsigned i = 0; i < t->n_axes; i++)
+        order[i] = t->order[i];
+    if (t->n_axes)
+        pe_put_integers(put_transform(list, "axes"), "order", order, t->n_axes);
+}
+
+/* In the order in which they are applied. */
+static void put_transforms(const struct pe_transforms *t, struct pe_node *node)
+{
+    static const char *const recipes[] = {NULL, "f32", "bf16_inv_freq", "f16_inv_freq", "bf16"};
+    static const char *const changes[] = {NULL, "exponent_per_column", "exponent_doubled", "ladder_from_one",
+                                          "sine_only"};
+    struct pe_node *list = pe_put_list(node, "transforms");
+    if (recipes[t->recipe])
+        pe_put_string(put_transform(list, "angles"), "recipe", recipes[t->recipe]);
+    if (changes[t->sinusoid])
+        put_transform(list, changes[t->sinusoid]);
+    if (t->sin_cos_swapped)
+        put_transform(list, "sin_cos_swapped");
+    if (t->negated)
+        put_transform(list, "negated");
+    if (t->transposed)
+        put_transform(list, "transposed");
+    if (t->scaled != 1)
+        pe_put_real(put_transform(list, "scaled"), "factor", t->scaled);
+    if (!isnan(t->mask_value))
+        pe_put_real(put_transform(list, "mask_value"), "value", t->mask_value);
+    if (t->zero_row >= 0)
+        pe_put_integer(put_transform(list, "zero_row"), "row", t->zero_row);
+    put_axes(list, t);
+}
+
+static void put_codes(const struct pe_hypothesis *h, struct pe_node *node)
+{
+    struct pe_node *codes = pe_put_list(node, "codes");
+    for (unsigned i = 0; i < h->n; i++)
+        pe_put_string(codes, NULL, pe_fault_at(h->fault[i])->code);
+}
+
+static const char *const verdicts[] = {"exact", "rounding", "near", "none", "none"};
+
+/* The resolved configuration. Of a rotated tensor only tables were asked for, in a form of our own. */
+static void put_config(const struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *node)
+{
+    const struct pe_value *config = pe_plan_config(c->model->plan);
+    struct pe_node *copy = pe_put_object(node, "config");
+    for (size_t i = 0; i < config->object.n; i++) {
+        const struct pe_field *field = &config->object.fields[i];
+        if (d->evidence.kind->id == PE_OF_ROTATED && strcmp(field->name, "form") == 0)
+            pe_put_string(copy, "form", "pairs");
+        else
+            pe_put_value(copy, field->name, &field->value);
+    }
+}
+
+static enum pe_status put_candidate(struct pe_diagnosis *d, const struct pe_candidate *c, struct pe_node *list,
+                                    struct pe_error *err)
+{
+    struct pe_node *node = pe_put_object(list, NULL);
+    put_config(d, c, node);
+    put_sequence(d, c, node);
+    put_transforms(&c->edit.transforms, node);
+    put_codes(&c->kept.h, node);
+    enum pe_status status = pe_answer_presets(d, c, pe_put_list(node, "presets"), err);
+    pe_put_string(node, "verdict", verdicts[c->all.verdict]);
+    put_comparison(d, &c->all, node);
+    return status;
+}
+
+/* The best single fault of each kind, when nothing fits. */
+static void put_ruled_out(const struct pe_diagnosis *d, const struct pe_answer *a, struct pe_node *root)
+{
+    struct pe_node *list = pe_put_list(root, "ruled_out");
+    bool fits = a->n > 0 && pe_fits(a->candidates[0].all.verdict);
+    for (int kind = 0; !fits && kind < PE_KIND_FINDING; kind++) {
+        const struct pe_kept *best = &d->of_kind[kind];
+        if (best->h.n == 0)
+            continue;
+        struct pe_node *node = pe_put_object(list, NULL);
+        pe_put_string(node, "kind", pe_fault_kind_names[kind]);
+        pe_put_string(node, "code", pe_fault_at(best->h.fault[0])->code);
+        put_figure(node, "max_error", best->score.max_error);
+    }
+}
+
+static void put_undecided(const struct pe_undecided *u, struct pe_node *root)
+{
+    if (!u->rival) {
+        pe_put_null(root, "undecided");
+        return;
+    }
+    struct pe_node *node = pe_put_object(root, "undecided");
+    pe_put_integers(node, "candidates", (const int64_t[]){0, (int64_t)u->rival}, 2);
+    pe_put_integer(pe_put_object(node, "decide"), "position", (int64_t)u->position);
+}
+
+static enum pe_status put_answer(struct pe_diagnosis *d, struct pe_answer *a, struct pe_error *err)
+{
+    struct pe_node *root = pe_values_root(d->values);
+    enum pe_status status = pe_answer_decide(d, a, &a->undecided, err);
+    pe_put_boolean(root, "explained", a->n > 0 && pe_fits(a->candidates[0].all.verdict));
+    if (a->belief.model)
+        put_comparison(d, &a->belief.all, pe_put_object(root, "belief"));
+    else
+        pe_put_null(root, "belief");
+    struct pe_node *list = pe_put_list(root, "candidates");
+    for (size_t i = 0; !status && i < a->n_shown; i++)
+        status = put_candidate(d, &a->candidates[i], list, err);
+    pe_answer_findings(d, a, root);
+    put_undecided(&a->undecided, root);
+    put_ruled_out(d, a, root);
+    pe_put_integer(root, "searched", (int64_t)d->searched);
+    return status;
+}
+
+/* ---- The whole ---- */
+
+void pe_answer_drop(struct pe_diagnosis *d)
+{
+    struct pe_answer *a = d->answer;
+    if (!a)
+        return;
+    for (size_t i = 0; i < a->n; i++)
+        candidate_drop(&a->candidates[i]);
+    candidate_drop(&a->belief);
+    free(a);
+}
+
+enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err)
+{
+    d->values = pe_values_new();
+    d->answer = calloc(1, sizeof *d->answer);
+    if (!d->values || !d->answer)
+        return pe_no_memory(err);
+    enum pe_status status = compare_best(d, d->answer, err);
+    if (!status)
+        status = put_answer(d, d->answer, err);
+    if (status)
+        return status;
+    d->stated = pe_values_done(d->values);
+    return d->stated ? PE_OK : pe_no_memory(err);
+}

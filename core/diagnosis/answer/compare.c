@@ -1,0 +1,155 @@
+/* One model against all numbers of the evidence. */
+#include "core/diagnosis/answer/answer.h"
+#include "core/numeric/dtype.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A row of numbers: as found, as predicted, as predicted and rounded, and the phases. */
+struct row {
+    double *found, *expected, *phase;
+    size_t n;
+};
+
+static bool row_new(struct row *row, size_t n)
+{
+    row->n = n;
+    row->found = malloc(3 * (n + 1) * sizeof *row->found);
+    row->expected = row->found ? row->found + n : NULL;
+    row->phase = row->found ? row->found + 2 * n : NULL;
+    return row->found;
+}
+
+/* ---- Figures of a row ---- */
+
+struct figures {
+    uint64_t n_equal;
+    double max_error, max_ulp; /* from the rounded numbers */
+    double largest_gap;        /* from the unrounded ones */
+};
+
+/* Sign and magnitude as an integer that counts steps. */
+static inline int64_t steps_of(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits < 0 ? -(int64_t)(bits & INT32_MAX) : bits;
+}
+
+/* f32 without a branch or a call, because most tensors are f32 and have millions of numbers. */
+static struct figures figures_f32(const struct row *row)
+{
+    uint64_t n_equal = 0;
+    int64_t steps = 0;
+    double error = 0, gap = 0;
+    for (size_t c = 0; c < row->n; c++) {
+        float found = (float)row->found[c], rounded = (float)row->expected[c];
+        int64_t apart = llabs(steps_of(found) - steps_of(rounded));
+        double e = fabs(row->found[c] - (double)rounded), g = fabs(row->found[c] - row->expected[c]);
+        n_equal += found == rounded;
+        steps = apart > steps ? apart : steps;
+        error = e > error ? e : error;
+        gap = g > gap ? g : gap;
+    }
+    return (struct figures){n_equal, error, (double)steps, gap};
+}
+
+static struct figures figures_of(const struct pe_judge *j, const struct row *row)
+{
+    struct figures f = {0, 0, 0, 0};
+    if (j->dtype == PE_F32)
+        return figures_f32(row);
+    for (size_t c = 0; c < row->n; c++) {
+        double rounded = pe_round_to(j->dtype, row->expected[c]), found = row->found[c];
+        f.n_equal += found == rounded;
+        f.max_error = fmax(f.max_error, fabs(found - rounded));
+        f.max_ulp = fmax(f.max_ulp, pe_steps_between(j->dtype, found, rounded));
+        f.largest_gap = fmax(f.largest_gap, fabs(found - row->expected[c]));
+    }
+    return f;
+}
+
+static void find_first_bad(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, size_t t,
+                           uint64_t i)
+{
+    for (size_t c = 0; c < row->n && !out->first_bad.is_any; c++)
+        if (!pe_is_exact(j, row->found[c], row->expected[c]))
+            out->first_bad = (struct pe_misfit){true, t, i, c, row->found[c], pe_round_to(j->dtype, row->expected[c])};
+}
+
+/* More than the rounding of products and sums explains. In f64, angles cost a few units of their size too. */
+static void find_beyond(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, uint64_t i)
+{
+    for (size_t c = 0; c < row->n && !out->is_beyond; c++) {
+        double least = fmax(4 * j->u, 0x1p-49 * row->phase[c]) * j->largest;
+        out->is_beyond = fabs(row->found[c] - row->expected[c]) > least;
+        out->beyond_row = i;
+    }
+}
+
+/* May a number of the row be outside `exact`? */
+static bool is_suspect(const struct pe_judge *j, const struct figures *f, size_t n)
+{
+    if (j->u == 0)
+        return f->n_equal < n;
+    return j->id == PE_OF_ROTATED ? f->largest_gap > 12 * j->u * j->largest : f->max_ulp > 1;
+}
+
+static void add_row(struct pe_comparison *out, const struct pe_judge *j, const struct row *row, size_t t, uint64_t i)
+{
+    struct figures f = figures_of(j, row);
+    out->n += row->n;
+    out->n_equal += f.n_equal;
+    out->max_error = fmax(out->max_error, f.max_error);
+    out->max_ulp = fmax(out->max_ulp, f.max_ulp);
+    if (!out->first_bad.is_any && is_suspect(j, &f, row->n))
+        find_first_bad(out, j, row, t, i);
+    if (!out->is_beyond && f.largest_gap > 4 * j->u * j->largest)
+        find_beyond(out, j, row, i);
+}
+
+/* Phases take longer than the comparison, and most rows do not need them. */
+static void set_phases(const struct pe_model *model, const struct pe_judge *j, size_t t, uint64_t i, struct row *row)
+{
+    if (pe_judge_needs_phases(j, row->found, row->expected, row->n))
+        pe_model_phases(model, t, i, 0, row->n, row->phase);
+    else
+        memset(row->phase, 0, row->n * sizeof *row->phase);
+}
+
+static enum pe_status compare(struct pe_diagnosis *d, struct pe_model *model, const struct pe_judge *j, struct row *row,
+                              struct pe_comparison *out, struct pe_error *err)
+{
+    const struct pe_evidence *e = &d->evidence;
+    struct pe_tally tally;
+    pe_tally_init(&tally, j);
+    for (size_t t = 0; t < e->n_tensors; t++)
+        for (uint64_t i = 0; i < e->n_rows; i++) {
+            if (i % 64 == 0 && pe_is_cancelled())
+                return pe_cancelled(err);
+            pe_evidence_read(e, t, i, 0, row->n, row->found);
+            pe_model_fill(model, t, i, 0, row->n, row->expected);
+            set_phases(model, j, t, i, row);
+            pe_tally_add(&tally, row->found, row->expected, row->phase, row->n);
+            add_row(out, j, row, t, i);
+        }
+    out->verdict = pe_tally_verdict(&tally);
+    if (tally.has_infinity_elsewhere)
+        out->max_error = (double)INFINITY;
+    return PE_OK;
+}
+
+enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bool narrow, struct pe_comparison *out,
+                              struct pe_error *err)
+{
+    struct row row;
+    struct pe_judge j = pe_judge_of(&d->evidence, narrow);
+    *out = (struct pe_comparison){.verdict = PE_NOT_JUDGED};
+    if (!row_new(&row, (size_t)d->evidence.row_len))
+        return pe_no_memory(err);
+    enum pe_status status = pe_model_keep(model, err);
+    if (!status)
+        status = compare(d, model, &j, &row, out, err);
+    free(row.found);
+    return status;
+}

@@ -1,0 +1,58 @@
+/* The faults: mistakes that give another tensor than the one expected.
+ *
+ * How to add one: a row pe_fault_NAME in the file of its kind, a row pe_fault_info_NAME with its texts in texts/, and
+ * the line FAULT(NAME, KIND) in list.h at its place in the order of findings. */
+#ifndef PE_FAULTS_H
+#define PE_FAULTS_H
+
+#include "core/diagnosis/model/edit.h"
+
+enum pe_fault_kind {
+    PE_KIND_LAYOUT,
+    PE_KIND_SENSE,
+    PE_KIND_POSITIONS,
+    PE_KIND_WIDTH,
+    PE_KIND_SIZE,
+    PE_KIND_LADDER,
+    PE_KIND_ARITHMETIC,
+    PE_KIND_AXES,
+    PE_KIND_SINUSOID,
+    PE_KIND_BIAS,
+    PE_KIND_IDS,
+    PE_KIND_FINDING, /* no fault */
+    PE_N_FAULT_KINDS
+};
+
+/* One fault. Evaluation: the faults of a hypothesis are applied to one edit, those that are not fitted first, in the
+ * order of list.h, then the fitted ones by their fit_rank; so apply() reads the values in use by pe_edit_value, which
+ * include the other faults, and a fit may measure the evidence under the edit so far. It must give the same edit every
+ * time, because only (fault, alternative) is kept. */
+struct pe_fault {
+    const char *schemes; /* "rope|xpos"; NULL: any */
+    unsigned evidence;   /* PE_EVIDENCE_BIT of those it applies to; 0: any */
+    size_t n_alternatives;
+    size_t (*count)(const struct pe_diagnosis *d); /* if their number depends on the belief; else NULL */
+    /* Changes the edit as the alternative says. false: it does not apply, or changes nothing. */
+    bool (*apply)(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit);
+    /* The last n_fits alternatives are fitted: they compute their value from the evidence. */
+    size_t n_fits;
+    unsigned fit_rank; /* 0 frequencies, 1 positions, 2 sizes */
+    unsigned fit_cost; /* of a fitted alternative: 3 for a list of free numbers, 0 means 1 */
+    /* Faults of one kind are not combined, unless one of them counts as another kind then; 0: as its own. */
+    enum pe_fault_kind combines_as;
+};
+
+/* The table, in the order of list.h (pe_n_faults rows). */
+const struct pe_fault *pe_fault_row(size_t i);
+enum pe_fault_kind pe_fault_kind_of(size_t i);
+extern const char *const pe_fault_kind_names[PE_N_FAULT_KINDS];
+bool pe_fault_applies(const struct pe_diagnosis *d, size_t i);
+
+#define FAULT(name, kind) extern const struct pe_fault pe_fault_##name;
+#include "core/diagnosis/faults/list.h"
+#undef FAULT
+#define FAULT(name, kind) extern const struct pe_fault_info pe_fault_info_##name;
+#include "core/diagnosis/faults/list.h"
+#undef FAULT
+
+#endif

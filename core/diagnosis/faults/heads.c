@@ -1,0 +1,182 @@
+/* Faults of ALiBi's slopes, one for each head. */
+#include "core/diagnosis/measure/slopes.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OF_BIAS PE_EVIDENCE_BIT(BIAS)
+
+static size_t num_heads(const struct pe_diagnosis *d)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0]; /* [heads, queries, keys] or [queries, keys] */
+    return t->rank > 2 ? (size_t)t->shape[t->rank - 3] : 1;
+}
+
+/* The mistakes found in public ports. h: head; n: the largest power of two that is at most num_heads. */
+enum { LINEAR, LINEAR_OF_ALL, LINEAR_HALVED, PLAIN, HALVED, BF16, FITTED, N_SLOPES };
+
+struct slopes {
+    size_t n_heads, n;
+    double bias_max;
+    double right[PE_HEADS_MAX], wrong[PE_HEADS_MAX];
+};
+
+/* 2^(-bias_max·(h+1)/n) read as a product, over n heads. */
+static double linear(const struct slopes *s, size_t h, size_t n)
+{
+    return (double)(h + 1) * exp2(-s->bias_max / (double)n);
+}
+
+static double wrong_slope(const struct slopes *s, size_t alternative, size_t h)
+{
+    switch (alternative) {
+    case LINEAR: return linear(s, h, s->n);
+    case LINEAR_OF_ALL: return linear(s, h, s->n_heads);
+    case LINEAR_HALVED: return h < s->n ? linear(s, h, s->n) : linear(s, h - s->n, s->n) / 2;
+    case PLAIN: return exp2(-s->bias_max * (double)(h + 1) / (double)s->n_heads);
+    case HALVED: return h < s->n ? s->right[h] : s->right[h - s->n] / 2;
+    default: return pe_bf16_value(pe_bf16_round(s->right[h]));
+    }
+}
+
+static void set_wrong_slopes(struct slopes *s, size_t alternative)
+{
+    for (size_t h = 0; h < s->n_heads; h++)
+        s->wrong[h] = wrong_slope(s, alternative, h);
+}
+
+static bool differ(const struct slopes *s)
+{
+    for (size_t h = 0; h < s->n_heads; h++)
+        if (s->wrong[h] != s->right[h])
+            return true;
+    return false;
+}
+
+static struct slopes *slopes_new(struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    struct slopes *s = calloc(1, sizeof *s);
+    d->no_memory |= !s;
+    if (!s)
+        return NULL;
+    s->n_heads = num_heads(d);
+    s->bias_max = pe_edit_real(d, edit, "bias_max", 8);
+    for (s->n = 1; 2 * s->n <= s->n_heads;)
+        s->n *= 2;
+    if (pe_slopes_read(d, edit, s->n_heads, true, s->right))
+        return s;
+    free(s);
+    return NULL;
+}
+
+static bool are_near(const double *a, const double *b, size_t n, double tolerance)
+{
+    for (size_t i = 0; i < n; i++)
+        if (fabs(a[i] - b[i]) > tolerance * fabs(a[i]))
+            return false;
+    return true;
+}
+
+/* A measured list near a known one is that one: the search has it already. */
+static bool is_known(struct pe_diagnosis *d, struct slopes *s)
+{
+    double u = pe_evidence_noise(&d->evidence), *measured = malloc(s->n_heads * sizeof *measured);
+    bool known = !measured;
+    d->no_memory |= known;
+    for (size_t i = 0; measured && i < s->n_heads; i++)
+        measured[i] = s->wrong[i];
+    for (size_t a = 0; !known && a < FITTED; a++) {
+        set_wrong_slopes(s, a);
+        known = are_near(measured, s->wrong, s->n_heads, 8 * u);
+    }
+    known = known || are_near(measured, s->right, s->n_heads, 8 * u);
+    for (size_t i = 0; measured && i < s->n_heads; i++)
+        s->wrong[i] = measured[i];
+    free(measured);
+    return known;
+}
+
+/* In the form asymmetric each side has its own list. */
+static bool set_fitted_slopes(struct pe_diagnosis *d, struct slopes *s, struct pe_edit *edit)
+{
+    bool two_sides = pe_edit_is_word(d, edit, "form", "asymmetric");
+    bool fits = pe_slopes_fit(d, edit, two_sides ? "slopes_left" : "slopes", s->n_heads, s->wrong) &&
+                (two_sides ? pe_slopes_fit(d, edit, "slopes_right", s->n_heads, s->right) : !is_known(d, s));
+    if (fits)
+        pe_edit_set_reals(edit, two_sides ? "slopes_left" : "slopes", s->wrong, s->n_heads);
+    if (fits && two_sides)
+        pe_edit_set_reals(edit, "slopes_right", s->right, s->n_heads);
+    return fits;
+}
+
+static bool slopes_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    struct slopes *s = slopes_new(d, edit);
+    if (!s)
+        return false;
+    bool is_power = s->n == s->n_heads, applies = !(is_power && alternative >= LINEAR_OF_ALL && alternative <= HALVED);
+    if (applies && alternative == FITTED)
+        applies = set_fitted_slopes(d, s, edit);
+    else if (applies) {
+        set_wrong_slopes(s, alternative);
+        applies = differ(s);
+        pe_edit_set_reals(edit, "slopes", s->wrong, s->n_heads);
+    }
+    free(s);
+    return applies;
+}
+
+enum { REVERSED, DESCENDING, ASCENDING, N_ORDERS };
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void reverse(double *x, size_t n)
+{
+    for (size_t i = 0; i < n / 2; i++) {
+        double kept = x[i];
+        x[i] = x[n - 1 - i];
+        x[n - 1 - i] = kept;
+    }
+}
+
+static bool slopes_order(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    struct slopes *s = slopes_new(d, edit);
+    if (!s)
+        return false;
+    memcpy(s->wrong, s->right, sizeof s->wrong);
+    if (alternative != REVERSED)
+        qsort(s->wrong, s->n_heads, sizeof *s->wrong, by_size);
+    if (alternative != ASCENDING)
+        reverse(s->wrong, s->n_heads);
+    bool applies = differ(s);
+    pe_edit_set_reals(edit, "slopes", s->wrong, s->n_heads);
+    free(s);
+    return applies;
+}
+
+const struct pe_fault pe_fault_slopes_other = {.schemes = "alibi",
+                                               .evidence = OF_BIAS,
+                                               .n_alternatives = N_SLOPES,
+                                               .apply = slopes_other,
+                                               .n_fits = 1,
+                                               .fit_rank = 1,
+                                               .fit_cost = 3};
+const struct pe_fault pe_fault_slopes_order = {
+    .schemes = "alibi", .evidence = OF_BIAS, .n_alternatives = N_ORDERS, .apply = slopes_order};
+
+static bool bias_max_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    static const double values[] = {16, 4, 8};
+    if (pe_edit_has(d, edit, "slopes") || pe_edit_real(d, edit, "bias_max", 8) == values[alternative])
+        return false;
+    pe_edit_set_real(edit, "bias_max", values[alternative]);
+    return true;
+}
+const struct pe_fault pe_fault_bias_max_other = {
+    .schemes = "alibi", .evidence = OF_BIAS, .n_alternatives = 3, .apply = bias_max_other};

@@ -1,0 +1,285 @@
+/* Faults of the ladder of frequencies. */
+#include "core/diagnosis/faults/scalings.h"
+#include "core/diagnosis/measure/measure.h"
+#include "core/schemes/rotary.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define OF_ROTARY (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED))
+#define OF_WAVES (OF_ROTARY | PE_EVIDENCE_BIT(ENCODING))
+
+/* ---- Scaling ---- */
+
+static bool is_scaled(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    const struct pe_value *type = pe_edit_value(d, edit, "scaling.type");
+    return type && type->kind == PE_STRING && !pe_same(type->string, "default");
+}
+
+static bool no_scaling(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    if (!is_scaled(d, edit))
+        return false;
+    pe_edit_remove(edit, "scaling");
+    pe_scalings_drop_factor(d, edit);
+    return true;
+}
+
+const struct pe_fault pe_fault_scaling_missing = {
+    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = no_scaling};
+
+static size_t count_parameters(const struct pe_diagnosis *d) { return pe_scalings_count(d, true); }
+static size_t count_others(const struct pe_diagnosis *d) { return pe_scalings_count(d, false); }
+
+static bool set_parameter(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    return pe_scalings_apply(d, true, i, edit);
+}
+
+static bool set_other(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    return pe_scalings_apply(d, false, i, edit);
+}
+
+const struct pe_fault pe_fault_scaling_parameter = {
+    .schemes = "rope|xpos", .evidence = OF_ROTARY, .count = count_parameters, .apply = set_parameter};
+const struct pe_fault pe_fault_scaling_other = {
+    .schemes = "rope|xpos", .evidence = OF_ROTARY, .count = count_others, .apply = set_other};
+
+/* ---- Exponents ---- */
+
+/* The exponent counts over head_dim: base^(-2c/head_dim) is another base over rotary_dim. */
+static bool width_of_head(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    double head_dim = pe_edit_real(d, edit, "head_dim", 0), r = pe_edit_real(d, edit, "rotary_dim", head_dim);
+    (void)i;
+    if (r == head_dim || pe_edit_value(d, edit, "inv_freq") || !pe_edit_value(d, edit, "base"))
+        return false;
+    pe_edit_set_real(edit, "base", pow(pe_edit_real(d, edit, "base", 10000), r / head_dim));
+    return true;
+}
+
+const struct pe_fault pe_fault_ladder_width = {
+    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = width_of_head};
+
+/* Writes the list of frequencies under an edit, as the field inv_freq; the factor that the scaling brought stays. */
+static bool list_frequencies(struct pe_diagnosis *d, struct pe_edit *edit, double factor, bool reversed)
+{
+    struct pe_model *m;
+    if (!pe_edit_model(d, edit, &m))
+        return false;
+    const struct pe_rotary *r = m->plan->tables;
+    double w[PE_HEAD_DIM_MAX / 2];
+    for (size_t c = 0; c < r->n_pairs; c++)
+        w[c] = r->inv_freq[reversed ? r->n_pairs - 1 - c : c].hi * factor;
+    pe_edit_set_reals(edit, "inv_freq", w, r->n_pairs);
+    if (r->attention_factor.hi != 1)
+        pe_edit_set_real(edit, "attention_factor", r->attention_factor.hi);
+    pe_model_free(m);
+    return true;
+}
+
+static bool from_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    double base = pe_edit_real(d, edit, "base", 0), r = pe_edit_real(d, edit, "rotary_dim", 0);
+    (void)i;
+    return base > 0 && r > 0 && list_frequencies(d, edit, pow(base, -2 / r), false);
+}
+
+const struct pe_fault pe_fault_ladder_from_one = {
+    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = from_one};
+
+static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return list_frequencies(d, edit, 1, true);
+}
+
+const struct pe_fault pe_fault_ladder_reversed = {
+    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = reverse};
+
+/* ---- Base ---- */
+
+static const double bases[] = {1e4, 5e5,  1e6,  1e7, 150000, 160000, 100, 256, 500,
+                               1e3, 2000, 25e3, 5e4, 1e5,    2e6,    5e6, 8e6, 5e7};
+enum { N_BASES = sizeof bases / sizeof *bases };
+
+static const char *name_of_base(const struct pe_diagnosis *d)
+{
+    return pe_edit_value(d, NULL, "temperature") ? "temperature" : "base";
+}
+
+static bool set_base(const struct pe_diagnosis *d, struct pe_edit *edit, double base)
+{
+    const char *name = name_of_base(d);
+    if (pe_edit_real(d, edit, name, -1) == base && !pe_edit_value(d, edit, "inv_freq"))
+        return false;
+    pe_edit_set_real(edit, name, base);
+    return true;
+}
+
+/* One step of least squares in the logarithm of the base: ln w falls by slope[k] for each unit of ln base. Returns the
+ * step, and its standard error. */
+struct step {
+    double by, error;
+};
+
+static struct step base_step(const struct pe_reading *r, double stride, const double *w, const double *slope)
+{
+    double up = 0, down = 0;
+    for (size_t k = 0; k < r->n_waves; k++) {
+        double measured = r->step[k] / stride, error = r->error[k] / fabs(stride);
+        if (!isfinite(measured) || measured <= 8 * error || measured * fabs(stride) > 3 || w[k] <= 0)
+            continue;
+        double weight = measured / error * (measured / error);
+        up += weight * slope[k] * (log(measured) - log(w[k]));
+        down += weight * slope[k] * slope[k];
+    }
+    return (struct step){down > 0 ? -up / down : (double)NAN, down > 0 ? 1 / sqrt(down) : (double)INFINITY};
+}
+
+/* The frequencies of the edit with another base. */
+static bool ladder_at(struct pe_diagnosis *d, struct pe_edit *edit, double base, size_t n, double *w)
+{
+    struct pe_model *m;
+    pe_edit_set_real(edit, name_of_base(d), base);
+    if (!(base >= 1e-3 && base <= 1e12) || base == 1 || !pe_edit_model(d, edit, &m))
+        return false;
+    pe_wave_frequencies(m, n, w);
+    pe_model_free(m);
+    return true;
+}
+
+/* What a fit of the base needs. */
+struct fit {
+    struct pe_diagnosis *d;
+    struct pe_edit *edit;
+    const struct pe_reading *reading;
+    double stride, relative;
+    double *w, *beside, *slope; /* [n_waves] */
+};
+
+static bool improve(const struct fit *f, double *base, double *error)
+{
+    const double h = 1e-3;
+    size_t n = f->reading->n_waves;
+    if (!ladder_at(f->d, f->edit, *base, n, f->w) || !ladder_at(f->d, f->edit, *base * exp(h), n, f->beside))
+        return false;
+    for (size_t k = 0; k < n; k++)
+        f->slope[k] = f->w[k] > 0 && f->beside[k] > 0 ? (log(f->w[k]) - log(f->beside[k])) / h : 0;
+    struct step s = base_step(f->reading, f->stride, f->w, f->slope);
+    *base *= exp(s.by);
+    *error = s.error;
+    return isfinite(*base) && *base > 0;
+}
+
+/* Phases from row to row, their logarithms on the exponents, least squares; a scaling bends the line, so several
+ * steps. */
+static bool fit_base_from(const struct fit *f, double base)
+{
+    enum { STEPS = 5 };
+    double error = (double)INFINITY;
+    for (int i = 0; i < STEPS; i++)
+        if (!improve(f, &base, &error))
+            return false;
+    base = pe_shortest_decimal(base, fmax(3e-6, fmin(2 * error, 1e-2)));
+    return ladder_at(f->d, f->edit, base, f->reading->n_waves, f->w) &&
+           pe_agrees(f->reading, f->w, f->stride, f->relative + 3e-6);
+}
+
+static bool fit_from_all(struct fit *f, double believed)
+{
+    size_t n = f->reading->n_waves;
+    f->w = malloc(3 * n * sizeof *f->w);
+    f->d->no_memory |= !f->w;
+    if (!f->w)
+        return false;
+    f->beside = f->w + n;
+    f->slope = f->beside + n;
+    bool done = fit_base_from(f, believed) || fit_base_from(f, 5e5) || fit_base_from(f, 100);
+    free(f->w);
+    return done;
+}
+
+static bool fit_base(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    struct pe_model *m;
+    if (!pe_edit_model(d, edit, &m))
+        return false;
+    struct fit f = {.d = d, .edit = edit, .stride = pe_model_stride(m), .relative = pe_recipe_tolerance(m)};
+    f.reading = m->plan->seq.n_axes == 1 ? pe_read_waves(d, m) : NULL;
+    pe_model_free(m);
+    return f.reading && f.reading->n > 1 && f.stride != 0 &&
+           fit_from_all(&f, pe_edit_real(d, edit, name_of_base(d), 10000));
+}
+
+static bool other_base(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    if (!pe_edit_value(d, NULL, name_of_base(d)) && !pe_edit_value(d, NULL, "inv_freq"))
+        return false;
+    if (i < N_BASES)
+        return set_base(d, edit, bases[i]);
+    return d->evidence.kind->id != PE_OF_BIAS && fit_base(d, edit); /* a bias has no phases */
+}
+
+const struct pe_fault pe_fault_base_other = {.schemes = "rope|xpos|sinusoidal|sandwich",
+                                             .evidence = OF_WAVES | PE_EVIDENCE_BIT(BIAS),
+                                             .n_alternatives = N_BASES + 1,
+                                             .apply = other_base,
+                                             .n_fits = 1,
+                                             .fit_rank = 0};
+
+/* ---- A free list ---- */
+
+/* The first wave of pair c: expanded tables have each pair twice, at columns that the layout tells. */
+static size_t wave_of(const struct pe_model *m, const struct pe_rotary *rotary, size_t n_waves, size_t c)
+{
+    size_t k = 0;
+    if (n_waves == rotary->n_pairs)
+        return c;
+    double w = pe_quarter_turns(rotary->inv_freq[c]).hi;
+    while (k < n_waves && m->columns[k].fh != w)
+        k++;
+    return k;
+}
+
+/* The frequencies of pairs, each as measured. */
+static bool measured_list(struct pe_diagnosis *d, struct pe_edit *edit, const struct pe_model *m)
+{
+    const struct pe_reading *r = pe_read_waves(d, m);
+    const struct pe_rotary *rotary = m->plan->tables;
+    double w[PE_HEAD_DIM_MAX];
+    if (!r || r->n < 2 || m->plan->seq.n_axes > 1)
+        return false;
+    for (size_t c = 0; c < rotary->n_pairs; c++) {
+        size_t k = wave_of(m, rotary, r->n_waves, c);
+        if (k == r->n_waves || !isfinite(r->step[k]))
+            return false;
+        w[c] = pe_shortest_decimal(r->step[k], fmin(1e-2, fmax(3e-8, r->error[k] / fabs(r->step[k]) / 4)));
+    }
+    pe_edit_set_reals(edit, "inv_freq", w, rotary->n_pairs);
+    if (rotary->attention_factor.hi != 1)
+        pe_edit_set_real(edit, "attention_factor", rotary->attention_factor.hi);
+    return true;
+}
+
+static bool fit_list(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct pe_model *m;
+    (void)i;
+    if (!pe_edit_model(d, edit, &m))
+        return false;
+    bool done = measured_list(d, edit, m);
+    pe_model_free(m);
+    return done;
+}
+
+const struct pe_fault pe_fault_inv_freq_other = {.schemes = "rope|xpos",
+                                                 .evidence = OF_ROTARY,
+                                                 .n_alternatives = 1,
+                                                 .apply = fit_list,
+                                                 .n_fits = 1,
+                                                 .fit_rank = 0,
+                                                 .fit_cost = 3};

@@ -1,0 +1,179 @@
+/* Faults of alignment and masks: which keys a query meets. */
+#include "core/diagnosis/diagnosis.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define OF_BIAS PE_EVIDENCE_BIT(BIAS)
+#define OF_MAPS (PE_EVIDENCE_BIT(BIAS) | PE_EVIDENCE_BIT(BUCKETS))
+
+/* An axis of the tensor [heads, queries, keys] or [queries, keys], counted from its end. */
+static size_t axis(const struct pe_diagnosis *d, unsigned from_end)
+{
+    const struct pe_tensor *t = &d->evidence.tensors[0];
+    return from_end < t->rank ? (size_t)t->shape[t->rank - 1 - from_end] : 1;
+}
+static size_t k_len(const struct pe_diagnosis *d) { return axis(d, d->evidence.is_turned ? 1 : 0); }
+static size_t q_len(const struct pe_diagnosis *d) { return axis(d, d->evidence.is_turned ? 0 : 1); }
+
+/* ---- Alignment of queries and keys ---- */
+
+static bool is_run(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    static const char *const others[] = {"positions", "grid",        "lens",       "segments",
+                                         "tokens",    "q_positions", "k_positions"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (pe_edit_has(d, edit, others[i]))
+            return false;
+    return true;
+}
+
+/* The first query's position, counted from the first key's: by default the last query stands at the last key. */
+static int64_t usual_q_offset(const struct pe_diagnosis *d) { return (int64_t)k_len(d) - (int64_t)q_len(d); }
+
+static int64_t q_offset(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    return pe_edit_integer(d, edit, "q_offset", usual_q_offset(d));
+}
+
+static bool alignment_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    if (!is_run(d, edit))
+        return false;
+    int64_t now = q_offset(d, edit), usual = usual_q_offset(d);
+    const int64_t others[] = {0, usual, now + 1, now - 1};
+    if (others[alternative] == now || (alternative == 1 && usual == 0))
+        return false;
+    pe_edit_set_integer(edit, "q_offset", others[alternative]);
+    return true;
+}
+const struct pe_fault pe_fault_alignment_other = {.evidence = OF_MAPS, .n_alternatives = 4, .apply = alignment_other};
+
+/* ---- Masks ---- */
+
+static const char *const hiding[] = {"causal", "window", "window_right", "key_mask"};
+enum { N_HIDING = sizeof hiding / sizeof *hiding };
+
+static bool hides(const struct pe_diagnosis *d, const struct pe_edit *edit, size_t i)
+{
+    return i == 0 ? pe_edit_is_true(d, edit, hiding[i], false) : pe_edit_has(d, edit, hiding[i]);
+}
+
+static bool stop_hiding(const struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    if (!hides(d, edit, i))
+        return false;
+    if (i == 0)
+        pe_edit_set_boolean(edit, hiding[i], false);
+    else
+        pe_edit_remove(edit, hiding[i]);
+    return true;
+}
+
+/* One reason to hide keys is missing, or all of them. */
+static bool mask_missing(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    if (alternative < N_HIDING)
+        return stop_hiding(d, alternative, edit);
+    size_t n = 0;
+    for (size_t i = 0; i < N_HIDING; i++)
+        n += stop_hiding(d, i, edit);
+    return n > 1;
+}
+const struct pe_fault pe_fault_mask_missing = {
+    .evidence = OF_BIAS, .n_alternatives = N_HIDING + 1, .apply = mask_missing};
+
+/* What the tensor's own infinities say of query i and key j. A transposed tensor has a row for each key. */
+static bool is_hidden(const struct pe_diagnosis *d, uint64_t i, uint64_t j)
+{
+    bool is_turned = d->evidence.is_turned;
+    double x;
+    pe_evidence_read(&d->evidence, 0, is_turned ? j : i, is_turned ? i : j, 1, &x);
+    return isinf(x);
+}
+
+/* The distance to the first hidden key at or before query i; 0: all are seen. */
+static int64_t hidden_left(const struct pe_diagnosis *d, const struct pe_edit *edit, uint64_t i)
+{
+    for (int64_t j = q_offset(d, edit) + (int64_t)i, distance = 0; j >= 0; j--, distance++)
+        if (j < (int64_t)k_len(d) && is_hidden(d, i, (uint64_t)j))
+            return distance;
+    return 0;
+}
+
+/* The same after query i. */
+static int64_t hidden_right(const struct pe_diagnosis *d, const struct pe_edit *edit, uint64_t i)
+{
+    for (int64_t j = q_offset(d, edit) + (int64_t)i + 1, distance = 1; j < (int64_t)k_len(d); j++, distance++)
+        if (j >= 0 && is_hidden(d, i, (uint64_t)j))
+            return distance;
+    return 0;
+}
+
+/* The window that the last query has to its left; to the right, what the first query sees unless the window or a
+ * causal mask implies it. */
+static bool read_window(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    if (!d->evidence.has_infinity || !is_run(d, edit))
+        return false;
+    int64_t window = hidden_left(d, edit, q_len(d) - 1), right = hidden_right(d, edit, 0);
+    if (window < 1 || window == pe_edit_integer(d, edit, "window", 0))
+        return false;
+    pe_edit_set_integer(edit, "window", window);
+    if (!pe_edit_is_true(d, edit, "causal", false) && right != window)
+        pe_edit_set_integer(edit, "window_right", right ? right - 1 : (int64_t)k_len(d));
+    return true;
+}
+
+/* Keys that no query sees, but the belief's mask shows. */
+static bool read_key_mask(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    size_t n = k_len(d), last = q_len(d) - 1, n_hidden = 0;
+    bool may_hide = d->evidence.has_infinity && !pe_edit_has(d, edit, "key_mask");
+    double *mask = may_hide ? malloc(n * sizeof *mask) : NULL;
+    d->no_memory |= may_hide && !mask;
+    if (!mask)
+        return false;
+    for (size_t j = 0; j < n; j++) {
+        mask[j] = !(is_hidden(d, last, j) && is_hidden(d, 0, j));
+        n_hidden += mask[j] == 0;
+    }
+    if (n_hidden > 0 && n_hidden < n)
+        pe_edit_set_reals(edit, "key_mask", mask, n);
+    free(mask);
+    return n_hidden > 0 && n_hidden < n;
+}
+
+static bool mask_extra(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    if (alternative == 1)
+        return !pe_edit_has(d, edit, "window") && read_window(d, edit);
+    if (alternative == 2)
+        return read_key_mask(d, edit);
+    if (pe_edit_is_true(d, edit, "causal", false))
+        return false;
+    pe_edit_set_boolean(edit, "causal", true);
+    return true;
+}
+const struct pe_fault pe_fault_mask_extra = {
+    .evidence = OF_BIAS, .n_alternatives = 3, .apply = mask_extra, .n_fits = 1, .fit_rank = 2, .fit_cost = 3};
+
+static bool change_window(struct pe_diagnosis *d, const char *name, int64_t by, int64_t least, struct pe_edit *edit)
+{
+    int64_t now = pe_edit_integer(d, edit, name, least - 1);
+    if (now < least || now + by < least)
+        return false;
+    pe_edit_set_integer(edit, name, now + by);
+    return true;
+}
+
+static bool window_other(struct pe_diagnosis *d, size_t alternative, struct pe_edit *edit)
+{
+    int64_t by = alternative % 2 ? 1 : -1;
+    if (alternative < 2)
+        return change_window(d, "window", by, 1, edit);
+    if (alternative < 4)
+        return change_window(d, "window_right", by, 0, edit);
+    return pe_edit_has(d, edit, "window") && read_window(d, edit);
+}
+const struct pe_fault pe_fault_window_other = {.evidence = OF_BIAS, .n_alternatives = 5, .apply = window_other};

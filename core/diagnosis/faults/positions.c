@@ -1,0 +1,342 @@
+/* Faults of positions. Those that are fitted read the positions from the phases (measure.h). */
+#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/faults/places.h"
+#include "core/diagnosis/model/recipe.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define OF_PLACES                                                                                                      \
+    (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED) | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(IDS))
+
+/* A fit whose phases agree less with it than this is none. */
+#define SCORE_MIN 0.9
+
+static bool is_one_axis(const struct pe_diagnosis *d) { return d->belief.model->plan->seq.n_axes == 1; }
+
+/* ---- Shifts ---- */
+
+static bool shift_by_one(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    return pe_places_shift(d, edit, i == 0 ? 1 : -1);
+}
+
+const struct pe_fault pe_fault_off_by_one = {.evidence = OF_PLACES, .n_alternatives = 2, .apply = shift_by_one};
+
+/* A model of the edit so far and its reading. Position ids are themselves what the phases of other evidence tell. */
+struct fit {
+    struct pe_model *model;
+    const struct pe_reading *reading; /* NULL: of ids */
+    double *place;                    /* [n]: believed positions */
+    double *found;                    /* [n]: ids, or positions by comparison */
+    size_t n;
+};
+
+static bool open_ids(struct pe_diagnosis *d, struct fit *f)
+{
+    f->n = (size_t)d->evidence.row_len;
+    f->place = malloc(2 * f->n * sizeof *f->place);
+    d->no_memory |= !f->place;
+    if (!f->place)
+        return false;
+    f->found = f->place + f->n;
+    pe_evidence_read(&d->evidence, 0, 0, 0, f->n, f->found);
+    for (size_t i = 0; i < f->n; i++)
+        f->place[i] = pe_place(d, i);
+    return true;
+}
+
+/* ---- Encodings with other exponents have no pairs: their rows are compared with those of integer positions ---- */
+
+enum { SCANNED = 512 };
+
+static double distance(const double *found, const double *expected, size_t n)
+{
+    double sum = 0;
+    for (size_t j = 0; j < n; j++)
+        sum += (found[j] - expected[j]) * (found[j] - expected[j]);
+    return sum;
+}
+
+/* The integer whose row is nearest to row i; -1: none is near. room: [2, n_columns]. */
+static double scan(const struct pe_model *m, size_t i, double *room)
+{
+    size_t n = m->n_columns;
+    double best = 0.02 * (double)n, place = -1, *expected = room + n;
+    pe_evidence_read(&m->d->evidence, 0, i, 0, n, room);
+    for (size_t j = 0; m->transforms.negated && j < n; j++)
+        room[j] = -room[j];
+    for (int p = 0; p < SCANNED; p++) {
+        pe_recipe_at(m, p, expected);
+        double off = distance(room, expected, n);
+        place = off < best ? p : place;
+        best = fmin(best, off);
+    }
+    return place;
+}
+
+static bool open_scan(struct pe_diagnosis *d, struct fit *f)
+{
+    const struct pe_model *m = f->model;
+    bool is_plain =
+        m->transforms.sinusoid && !m->transforms.transposed && m->state && d->evidence.n_rows == d->belief.n;
+    f->n = (size_t)d->belief.n;
+    f->place = is_plain ? malloc(2 * (f->n + m->n_columns) * sizeof *f->place) : NULL;
+    d->no_memory |= is_plain && !f->place;
+    if (!f->place)
+        return false;
+    f->found = f->place + f->n;
+    for (size_t i = 0; i < f->n; i++) {
+        f->place[i] = pe_place(d, i);
+        f->found[i] = scan(m, i, f->found + f->n);
+        if (f->found[i] < 0 || pe_is_cancelled())
+            return false;
+    }
+    return true;
+}
+
+static bool open_fit(struct pe_diagnosis *d, struct pe_edit *edit, struct fit *f)
+{
+    *f = (struct fit){.n = 0};
+    if (is_one_axis(d) && d->evidence.kind->id == PE_OF_IDS)
+        return open_ids(d, f);
+    if (!is_one_axis(d) || !pe_edit_model(d, edit, &f->model))
+        return false;
+    f->reading = pe_read_waves(d, f->model);
+    if (!f->reading)
+        return open_scan(d, f);
+    f->place = f->reading ? malloc(f->reading->n * sizeof *f->place) : NULL;
+    f->n = f->reading ? f->reading->n : 0;
+    d->no_memory |= f->reading && !f->place;
+    for (size_t i = 0; f->place && i < f->n; i++)
+        f->place[i] = pe_place(d, i);
+    return f->place;
+}
+
+/* By how much row `first` and the n - 1 after it are beyond place[i] (NULL: beyond 0). */
+static struct pe_solved shift_of(const struct fit *f, const double *place, size_t first, size_t n)
+{
+    return f->reading ? pe_measured_shift(f->reading, f->model, place, first, n)
+                      : (struct pe_solved){f->found[first] - (place ? place[first] : 0), 1, 0};
+}
+
+static struct pe_solved stride_of(const struct fit *f)
+{
+    return f->reading ? pe_measured_stride(f->reading, f->model) : (struct pe_solved){f->found[1] - f->found[0], 1, 0};
+}
+
+static void close_fit(struct fit *f)
+{
+    pe_model_free(f->model);
+    free(f->place);
+}
+
+/* The nearest integer if x is one within its error; else x. */
+static double tidy(struct pe_solved s)
+{
+    double near = nearbyint(s.x), margin = fmin(8 * s.error + 1e-3 + 0x1p-20 * fabs(s.x), 0.3);
+    return fabs(s.x - near) <= margin ? near : pe_shortest_decimal(s.x, (s.error + 1e-7) / fmax(fabs(s.x), 1));
+}
+
+static bool fit_offset(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    struct fit f;
+    struct pe_solved s = {0, -2, 0};
+    if (open_fit(d, edit, &f))
+        s = shift_of(&f, f.place, 0, f.n);
+    if (f.reading && f.n == 1) /* one row: its position */
+        s.x -= f.place ? f.place[0] : 0;
+    close_fit(&f);
+    double by = tidy(s);
+    return s.score >= SCORE_MIN && by != 0 && fabs(by) < PE_POSITION_MAX && pe_places_shift(d, edit, by);
+}
+
+static bool other_offset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    static const double by[] = {2, -2, 3, -3};
+    if (i < 4)
+        return pe_places_shift(d, edit, by[i]);
+    if (i == 4)
+        return is_one_axis(d) && pe_place(d, 0) != 0 && pe_places_shift(d, edit, -pe_place(d, 0));
+    return fit_offset(d, edit);
+}
+
+const struct pe_fault pe_fault_offset_other = {
+    .evidence = OF_PLACES, .n_alternatives = 6, .apply = other_offset, .n_fits = 1, .fit_rank = 1};
+
+/* ---- Rules for all rows ---- */
+
+static bool not_rotated(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return pe_places_map(d, edit, 0, 0, false);
+}
+
+const struct pe_fault pe_fault_not_rotated = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = not_rotated};
+
+static bool rotated_twice(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return pe_places_map(d, edit, 2, 0, false);
+}
+
+const struct pe_fault pe_fault_rotated_twice = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = rotated_twice};
+
+static bool reverse(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return d->belief.n > 1 && pe_places_map(d, edit, 1, 0, true);
+}
+
+const struct pe_fault pe_fault_positions_reversed = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = reverse};
+
+/* offset + s·i, s a common stride, or fitted and an integer from 2 on; the first place is believed, or fitted with it.
+ */
+static bool set_stride(struct pe_diagnosis *d, const struct fit *f, bool fits_first, struct pe_edit *edit)
+{
+    struct pe_solved s = stride_of(f), first = {0, 1, 0};
+    double stride = tidy(s);
+    if (s.score < SCORE_MIN || stride != floor(stride) || stride < 2)
+        return false;
+    for (size_t i = 0; i < f->n; i++)
+        f->place[i] = pe_place(d, 0) + stride * (double)i;
+    if (fits_first)
+        first = shift_of(f, f->place, 0, f->n);
+    double shift = fits_first ? tidy(first) : 0;
+    for (size_t i = 0; i < f->n; i++)
+        f->place[i] += shift;
+    return first.score >= SCORE_MIN && !(fits_first && shift == 0) && pe_places_list(d, edit, f->place);
+}
+
+static const double strides[] = {2, 3, 4, 8};
+enum { N_STRIDES = sizeof strides / sizeof *strides };
+
+static bool stride(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct fit f;
+    if (i < N_STRIDES)
+        return pe_places_are_run(d) && pe_places_map(d, edit, strides[i], (1 - strides[i]) * pe_place(d, 0), false);
+    bool done = open_fit(d, edit, &f) && f.n > 1 && set_stride(d, &f, i > N_STRIDES, edit);
+    close_fit(&f);
+    return done;
+}
+
+const struct pe_fault pe_fault_position_stride = {
+    .evidence = OF_PLACES, .n_alternatives = N_STRIDES + 2, .apply = stride, .n_fits = 2, .fit_rank = 1};
+
+/* All rows where the first one is believed to be. */
+static bool first_for_all(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    double p = is_one_axis(d) ? pe_place(d, 0) : 0;
+    return p != 0 && d->belief.n > 1 && pe_places_map(d, edit, 0, p, false);
+}
+
+static bool constant(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct fit f;
+    struct pe_solved s = {0, -2, 0};
+    if (i == 0)
+        return first_for_all(d, edit);
+    bool opened = open_fit(d, edit, &f);
+    for (size_t j = 0; opened && j < f.n; j++)
+        f.place[j] = 0;
+    if (opened)
+        s = shift_of(&f, f.place, 0, f.n);
+    close_fit(&f);
+    double p = tidy(s);
+    return s.score >= SCORE_MIN && p != 0 && fabs(p) < PE_POSITION_MAX && d->belief.n > 1 &&
+           pe_places_map(d, edit, 0, p, false);
+}
+
+const struct pe_fault pe_fault_positions_constant = {
+    .evidence = OF_PLACES, .n_alternatives = 2, .apply = constant, .n_fits = 1, .fit_rank = 1};
+
+/* ---- Row by row ---- */
+
+enum { TRIED_ROWS = 6 };
+
+/* A row of zeros has no phases: it stays where it is believed. */
+static bool read_place(const struct fit *f, size_t i, double *place)
+{
+    int64_t zero_row = f->model ? f->model->transforms.zero_row : -1;
+    if (zero_row >= 0 && (size_t)zero_row == i)
+        return true;
+    struct pe_solved s = shift_of(f, NULL, i, 1);
+    *place = tidy(s);
+    return s.score >= SCORE_MIN && fabs(*place) <= PE_POSITION_MAX;
+}
+
+/* The position of every row. A few rows all over are tried first, because most readings make no sense. */
+static bool read_rows(struct fit *f)
+{
+    double ignored;
+    for (size_t i = 0; i < TRIED_ROWS && i < f->n; i++)
+        if (!read_place(f, i * (f->n - 1) / TRIED_ROWS, &ignored))
+            return false;
+    for (size_t i = 0; i < f->n; i++)
+        if (!read_place(f, i, &f->place[i]) || (i % 64 == 0 && pe_is_cancelled()))
+            return false;
+    return true;
+}
+
+/* Lengths of runs that each begin at the believed offset; 0: it is something else. */
+static size_t runs(const struct pe_diagnosis *d, const struct fit *f, double *lens)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        bool begins = f->place[i] == pe_place(d, 0);
+        if (begins)
+            lens[n++] = 0;
+        else if (i == 0 || f->place[i] != f->place[i - 1] + 1)
+            return 0;
+        lens[n - 1]++;
+    }
+    return n;
+}
+
+static bool set_lens(struct pe_diagnosis *d, const struct fit *f, struct pe_edit *edit)
+{
+    double *lens = malloc(f->n * sizeof *lens), first = pe_place(d, 0);
+    size_t n = lens ? runs(d, f, lens) : 0;
+    d->no_memory |= !lens;
+    if (n > 1) {
+        pe_edit_remove_sequence(d, edit);
+        pe_edit_set_reals(edit, "lens", lens, n);
+        if (first != 0)
+            pe_edit_set_integer(edit, "offset", (int64_t)first);
+    }
+    free(lens);
+    return n > 1 && first == floor(first);
+}
+
+static bool reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct fit f;
+    (void)i;
+    bool done = open_fit(d, edit, &f) && pe_places_are_run(d) && read_rows(&f) && set_lens(d, &f, edit);
+    close_fit(&f);
+    return done;
+}
+
+const struct pe_fault pe_fault_position_reset = {
+    .evidence = OF_PLACES, .n_alternatives = 1, .apply = reset, .n_fits = 1, .fit_rank = 1};
+
+static bool no_reset(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    return pe_edit_value(d, edit, "lens") && pe_places_run(d, edit, pe_place(d, 0));
+}
+
+const struct pe_fault pe_fault_position_no_reset = {.evidence = OF_PLACES, .n_alternatives = 1, .apply = no_reset};
+
+static bool list_rows(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct fit f;
+    (void)i;
+    bool done = open_fit(d, edit, &f) && read_rows(&f) && pe_places_list(d, edit, f.place);
+    close_fit(&f);
+    return done;
+}
+
+const struct pe_fault pe_fault_positions_other = {
+    .evidence = OF_PLACES, .n_alternatives = 1, .apply = list_rows, .n_fits = 1, .fit_rank = 1, .fit_cost = 3};

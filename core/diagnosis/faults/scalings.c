@@ -1,0 +1,284 @@
+/* The scalings that hypotheses try. */
+#include "core/diagnosis/faults/scalings.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* One alternative: fields of the object `scaling`. */
+struct scaling {
+    bool of_believed_type, is_copy; /* is_copy: the believed object with one field changed */
+    const char *type;
+    double factor, length; /* NaN: not given */
+    const char *member;    /* of a copy */
+    double value;
+    bool is_boolean;
+    const struct pe_value *whole; /* of a model, with its base */
+    double base;
+    const char *preset;
+};
+
+struct scalings {
+    size_t n, room, n_of[2];
+    struct scaling list[];
+};
+
+static struct scalings *scalings_of(const struct pe_diagnosis *d) { return d->cached; }
+
+static void add(struct scalings *s, const struct scaling *one)
+{
+    if (s->n < s->room) {
+        s->list[s->n++] = *one;
+        s->n_of[one->of_believed_type]++;
+    }
+}
+
+/* ---- Types with a factor and a length ---- */
+
+static const double factors[] = {2, 4, 8, 16, 32, 40, 1.5};
+static const double lengths[] = {0x1p11, 0x1p12, 0x1p13, 0x1p14, 0x1p15, 0x1p16, 0x1p17, 0x1p18};
+enum { N_FACTORS = sizeof factors / sizeof *factors, N_LENGTHS = sizeof lengths / sizeof *lengths };
+
+static const struct type {
+    const char *name, *length; /* the field of its length */
+    bool only_if_believed;
+} types[] = {{"linear", NULL, false},
+             {"ntk", NULL, false},
+             {"yarn", "original_max_position_embeddings", false},
+             {"llama3", "original_max_position_embeddings", false},
+             {"dynamic", "max_position_embeddings", true},
+             {"longrope", "original_max_position_embeddings", true}};
+enum { N_TYPES = sizeof types / sizeof *types };
+
+static const struct type *type_of(const char *name)
+{
+    for (size_t i = 0; i < N_TYPES; i++)
+        if (pe_same(types[i].name, name))
+            return &types[i];
+    return NULL;
+}
+
+/* The believed value first, then the others. */
+static size_t with_believed(double believed, const double *usual, size_t n, double *out)
+{
+    size_t m = 0;
+    if (isfinite(believed))
+        out[m++] = believed;
+    for (size_t i = 0; i < n; i++)
+        if (usual[i] != believed)
+            out[m++] = usual[i];
+    return m;
+}
+
+static double believed_length(const struct pe_diagnosis *d)
+{
+    double x = pe_edit_real(d, NULL, "scaling.original_max_position_embeddings", (double)NAN);
+    return isfinite(x) ? x : pe_edit_real(d, NULL, "scaling.max_position_embeddings", (double)NAN);
+}
+
+static void add_type(const struct pe_diagnosis *d, struct scalings *s, const struct type *type)
+{
+    double f[N_FACTORS + 1], l[N_LENGTHS + 1] = {(double)NAN};
+    size_t n_f = with_believed(pe_edit_real(d, NULL, "scaling.factor", (double)NAN), factors, N_FACTORS, f);
+    size_t n_l = type->length ? with_believed(believed_length(d), lengths, N_LENGTHS, l) : 1;
+    bool believed = pe_edit_is_word(d, NULL, "scaling.type", type->name);
+    for (size_t i = 0; (believed || !type->only_if_believed) && i < n_f; i++)
+        for (size_t j = 0; j < n_l; j++)
+            add(s, &(struct scaling){.of_believed_type = believed, .type = type->name, .factor = f[i], .length = l[j]});
+}
+
+/* ---- One field of the believed object changed ---- */
+
+static const struct variation {
+    const char *types, *name;
+    size_t n;
+    double values[5];
+} variations[] = {{"yarn", "beta_fast", 4, {16, 32, 64, 128}},
+                  {"yarn", "beta_slow", 3, {1, 2, 4}},
+                  {"llama3", "low_freq_factor", 3, {1, 2, 4}},
+                  {"llama3", "high_freq_factor", 4, {1, 2, 4, 8}}};
+static const struct variation truncation = {"yarn", "truncate", 2, {0, 1}};
+static const double shares[][2] = {{0.5, 0}, {1, 1}, {2, 0}, {4, 0}}; /* seq_len: share·M + more */
+
+static void vary(struct scalings *s, const struct variation *v, const char *type)
+{
+    for (size_t i = 0; pe_is_among(v->types, type) && i < v->n; i++)
+        add(s, &(struct scaling){.of_believed_type = true,
+                                 .is_copy = true,
+                                 .member = v->name,
+                                 .value = v->values[i],
+                                 .is_boolean = v == &truncation});
+}
+
+static void add_variations(const struct pe_diagnosis *d, struct scalings *s)
+{
+    const struct pe_value *type = pe_edit_value(d, NULL, "scaling.type");
+    double m = believed_length(d);
+    if (!type || type->kind != PE_STRING)
+        return;
+    vary(s, &truncation, type->string);
+    for (size_t i = 0; i < sizeof variations / sizeof *variations; i++)
+        vary(s, &variations[i], type->string);
+    for (size_t i = 0; pe_is_among("dynamic|longrope", type->string) && isfinite(m) && i < 4; i++)
+        add(s, &(struct scaling){.of_believed_type = true,
+                                 .is_copy = true,
+                                 .member = "seq_len",
+                                 .value = shares[i][0] * m + shares[i][1]});
+}
+
+/* ---- Public models ---- */
+
+static const struct pe_value *field(const struct pe_preset_layer *layer, const char *name)
+{
+    for (size_t i = 0; i < layer->n_fields; i++)
+        if (pe_same(layer->fields[i].name, name))
+            return &layer->fields[i].value;
+    return NULL;
+}
+
+static double number(const struct pe_value *v, double fallback)
+{
+    return !v ? fallback : v->kind == PE_REAL ? v->real : v->kind == PE_INTEGER ? (double)v->integer : fallback;
+}
+
+/* Channels that a model's layer rotates. */
+static double width_of(const struct pe_preset_layer *layer)
+{
+    double head_dim = number(field(layer, "head_dim"), 64);
+    double share = number(field(layer, "partial_rotary_factor"), 1);
+    return number(field(layer, "rotary_dim"), floor(head_dim * share));
+}
+
+static void add_layer(const struct pe_diagnosis *d, struct scalings *s, const struct pe_preset *preset,
+                      const struct pe_preset_layer *layer)
+{
+    const struct pe_value *scheme = field(layer, "scheme"), *scaling = field(layer, "scaling");
+    bool is_rope = scheme && scheme->kind == PE_STRING && pe_same(scheme->string, "rope");
+    if (is_rope && scaling && scaling->kind == PE_OBJECT && width_of(layer) == pe_edit_real(d, NULL, "rotary_dim", -1))
+        add(s,
+            &(struct scaling){.whole = scaling, .base = number(field(layer, "base"), 10000), .preset = preset->name});
+}
+
+static void add_presets(const struct pe_diagnosis *d, struct scalings *s)
+{
+    for (size_t i = 0; i < pe_n_presets(); i++)
+        for (size_t j = 0; j < pe_preset_at(i)->n_layers; j++)
+            add_layer(d, s, pe_preset_at(i), &pe_preset_at(i)->layers[j]);
+}
+
+/* ---- All of them ---- */
+
+enum pe_status pe_scalings_open(struct pe_diagnosis *d, struct pe_error *err)
+{
+    enum { ROOM = 768 };
+    struct scalings *s = d->cached = calloc(1, sizeof *s + ROOM * sizeof *s->list);
+    if (!s)
+        return pe_no_memory(err);
+    s->room = ROOM;
+    if (!pe_edit_value(d, NULL, "rotary_dim"))
+        return PE_OK; /* it does not rotate */
+    add_presets(d, s);
+    for (size_t i = 0; i < N_TYPES; i++)
+        add_type(d, s, &types[i]);
+    add_variations(d, s);
+    return PE_OK;
+}
+
+size_t pe_scalings_count(const struct pe_diagnosis *d, bool of_believed_type)
+{
+    return scalings_of(d) ? scalings_of(d)->n_of[of_believed_type] : 0;
+}
+
+static const struct scaling *at(const struct pe_diagnosis *d, bool of_believed_type, size_t i)
+{
+    const struct scalings *s = scalings_of(d);
+    for (size_t j = 0; j < s->n; j++)
+        if (s->list[j].of_believed_type == of_believed_type && i-- == 0)
+            return &s->list[j];
+    return NULL;
+}
+
+/* ---- Writing one ---- */
+
+enum { MEMBERS_MAX = 24 };
+
+struct object {
+    struct pe_field *fields;
+    size_t n;
+};
+
+static void set(struct object *o, const char *name, struct pe_value value)
+{
+    size_t i = 0;
+    while (i < o->n && !pe_same(o->fields[i].name, name))
+        i++;
+    if (i == MEMBERS_MAX)
+        return;
+    o->n += i == o->n;
+    o->fields[i] = (struct pe_field){name, value};
+}
+
+static void set_real(struct object *o, const char *name, double x)
+{
+    set(o, name, (struct pe_value){.kind = PE_REAL, .real = x});
+}
+
+/* The believed members, without those that follow from others. */
+static void copy(struct object *o, const struct pe_value *believed)
+{
+    for (size_t i = 0; believed && believed->kind == PE_OBJECT && i < believed->object.n; i++)
+        if (!pe_is_among("softmax_scale_factor|list|rope_type", believed->object.fields[i].name))
+            set(o, believed->object.fields[i].name, believed->object.fields[i].value);
+}
+
+static void write_type(struct object *o, const struct scaling *s)
+{
+    const struct type *type = type_of(s->type);
+    set(o, "type", (struct pe_value){.kind = PE_STRING, .string = s->type});
+    set_real(o, "factor", s->factor);
+    if (type->length)
+        set_real(o, type->length, s->length);
+    if (!s->of_believed_type && pe_same(s->type, "llama3")) {
+        set_real(o, "low_freq_factor", 1);
+        set_real(o, "high_freq_factor", 4);
+    }
+}
+
+static void write(const struct pe_diagnosis *d, const struct scaling *s, struct object *o)
+{
+    if (s->of_believed_type)
+        copy(o, pe_edit_value(d, NULL, "scaling"));
+    if (s->is_copy && s->is_boolean)
+        set(o, s->member, (struct pe_value){.kind = PE_BOOLEAN, .boolean = s->value != 0});
+    else if (s->is_copy)
+        set_real(o, s->member, s->value);
+    else
+        write_type(o, s);
+}
+
+void pe_scalings_drop_factor(const struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    if (!pe_belief_given(d, "attention_factor") && pe_edit_value(d, NULL, "attention_factor"))
+        pe_edit_remove(edit, "attention_factor");
+}
+
+bool pe_scalings_apply(const struct pe_diagnosis *d, bool of_believed_type, size_t i, struct pe_edit *edit)
+{
+    const struct scaling *s = at(d, of_believed_type, i);
+    struct object o = {NULL, 0};
+    if (!s)
+        return false;
+    if (!s->of_believed_type)
+        pe_scalings_drop_factor(d, edit);
+    if (s->whole) {
+        pe_edit_set(edit, "scaling", *s->whole);
+        pe_edit_set_real(edit, "base", s->base);
+        edit->presets[0] = s->preset;
+        return true;
+    }
+    o.fields = pe_edit_room(edit, MEMBERS_MAX * sizeof *o.fields);
+    if (!o.fields)
+        return false;
+    write(d, s, &o);
+    pe_edit_set(edit, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {o.fields, o.n}});
+    return true;
+}

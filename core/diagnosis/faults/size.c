@@ -1,0 +1,196 @@
+/* Faults of size: factors, and rows or masks of other values. */
+#include "core/diagnosis/measure/maps.h"
+#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/model/recipe.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define OF_ROTARY (PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ROTATED))
+#define OF_REALS (OF_ROTARY | PE_EVIDENCE_BIT(ENCODING) | PE_EVIDENCE_BIT(BIAS))
+
+static bool no_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    if (d->belief.model->columns && d->belief.model->columns[0].ah == 1 && !pe_edit_value(d, edit, "scaling"))
+        return false;
+    pe_edit_set_real(edit, "attention_factor", 1);
+    return true;
+}
+
+const struct pe_fault pe_fault_attention_factor_missing = {
+    .schemes = "rope|xpos", .evidence = OF_ROTARY, .n_alternatives = 1, .apply = no_factor};
+
+/* ---- Factors that are fitted ---- */
+
+/* Sums over numbers that both sides have finite. */
+struct products {
+    long double found2, both, expected2; /* thousands of terms, and a factor good to the last bit */
+    size_t n;
+};
+
+static void add(struct products *sum, const double *found, const double *expected, const double *use, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(found[i]) || !isfinite(expected[i]) || (use && use[i] == 0))
+            continue;
+        sum->found2 += (long double)found[i] * (long double)found[i];
+        sum->both += (long double)found[i] * (long double)expected[i];
+        sum->expected2 += (long double)expected[i] * (long double)expected[i];
+        sum->n++;
+    }
+}
+
+/* only_rotated: without channels that pass by. */
+static bool sum_products(struct pe_diagnosis *d, struct pe_edit *edit, bool only_rotated, struct products *sum)
+{
+    struct pe_sample *s = &d->sample;
+    struct pe_model *m;
+    *sum = (struct products){0, 0, 0, 0};
+    if (!pe_edit_model(d, edit, &m))
+        return false;
+    for (size_t i = 0; i < s->n_pieces && (i < s->n_first || sum->n < 4096); i++) {
+        const struct pe_piece *p = &s->pieces[i];
+        pe_model_fill(m, p->t, p->row, p->col0, p->n, s->expected + p->at);
+        if (only_rotated)
+            pe_rotated_channels(m, p->col0, p->n, s->phase + p->at);
+        add(sum, s->found + p->at, s->expected + p->at, only_rotated ? s->phase + p->at : NULL, p->n);
+    }
+    pe_model_free(m);
+    return sum->n > 0 && sum->expected2 > 0 && sum->found2 > 0;
+}
+
+/* The factor by which found is larger than expected, and how well it is known, relatively; 1: there is none, or they
+ * are not alike. */
+struct factor {
+    double x, error;
+};
+
+static struct factor factor_of(struct pe_diagnosis *d, struct pe_edit *edit, bool only_rotated)
+{
+    struct products s;
+    if (!sum_products(d, edit, only_rotated, &s) || s.both * s.both < 0.95L * s.found2 * s.expected2)
+        return (struct factor){1, 0};
+    struct factor f = {(double)(s.both / s.expected2),
+                       fmax(2 * pe_evidence_noise(&d->evidence) / sqrt((double)s.n), 0x1p-52)};
+    return fabs(f.x - 1) <= 2 * f.error ? (struct factor){1, 0} : f;
+}
+
+static bool other_factor(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct pe_model *m;
+    struct factor f = factor_of(d, edit, d->evidence.kind->id == PE_OF_ROTATED);
+    (void)i;
+    if (f.x == 1 || f.x <= 0 || !pe_edit_model(d, edit, &m))
+        return false;
+    double now = m->columns ? m->columns[0].ah : 1;
+    pe_model_free(m);
+    pe_edit_set_real(edit, "attention_factor", pe_shortest_decimal(now * f.x, f.error));
+    return true;
+}
+
+const struct pe_fault pe_fault_attention_factor_other = {.schemes = "rope|xpos",
+                                                         .evidence = OF_ROTARY,
+                                                         .n_alternatives = 1,
+                                                         .apply = other_factor,
+                                                         .n_fits = 1,
+                                                         .fit_rank = 2};
+
+/* For tables, and where all channels are rotated, this is an attention_factor. A sign is the fault `negated`. */
+static bool is_attention_factor(const struct pe_diagnosis *d, const struct pe_edit *edit)
+{
+    int64_t head_dim = pe_edit_integer(d, edit, "head_dim", 0);
+    bool is_whole =
+        d->evidence.kind->id == PE_OF_TABLES ||
+        (d->evidence.kind->id == PE_OF_ROTATED && pe_edit_integer(d, edit, "rotary_dim", head_dim) == head_dim);
+    return is_whole;
+}
+
+static bool scale(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    bool is_bias = d->evidence.kind->id == PE_OF_BIAS;
+    struct factor f = is_bias ? (struct factor){pe_map_factor(d, edit), 0} : factor_of(d, edit, false);
+    double factor = is_bias ? f.x : pe_shortest_decimal(f.x, f.error);
+    (void)i;
+    if (factor == 1 || factor <= 0 || is_attention_factor(d, edit))
+        return false;
+    edit->transforms.scaled *= factor;
+    return true;
+}
+
+const struct pe_fault pe_fault_scaled = {
+    .evidence = OF_REALS, .n_alternatives = 1, .apply = scale, .n_fits = 1, .fit_rank = 2};
+
+/* ---- Rows and masks ---- */
+
+static bool has_zero_row(const struct pe_model *m, uint64_t row)
+{
+    double x;
+    for (size_t t = 0; t < m->d->evidence.n_tensors; t++)
+        for (uint64_t j = 0; j < m->d->evidence.row_len; j++) {
+            pe_model_fill(m, t, row, j, 1, &x);
+            if (x != 0)
+                return false;
+        }
+    return true;
+}
+
+/* The first row of zeros that is none under the edit: sines alone are 0 at position 0. */
+static int64_t zero_row_of(struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    const struct pe_evidence *e = &d->evidence;
+    struct pe_model *m;
+    int64_t row = e->zero_row;
+    if (row < 0 || !pe_edit_model(d, edit, &m))
+        return -1;
+    while ((uint64_t)row < e->n_rows && !(pe_evidence_is_zero(e, (uint64_t)row) && !has_zero_row(m, (uint64_t)row)))
+        row++;
+    pe_model_free(m);
+    return (uint64_t)row < e->n_rows ? row : -1;
+}
+
+static bool zero_row(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    (void)i;
+    bool is_bias = d->evidence.kind->id == PE_OF_BIAS;
+    edit->transforms.zero_row = is_bias ? pe_map_zero_row(d, edit) : zero_row_of(d, edit);
+    return edit->transforms.zero_row >= 0;
+}
+
+const struct pe_fault pe_fault_zero_row = {.evidence = PE_EVIDENCE_BIT(TABLES) | PE_EVIDENCE_BIT(ENCODING) |
+                                                       PE_EVIDENCE_BIT(BIAS),
+                                           .n_alternatives = 1,
+                                           .apply = zero_row,
+                                           .n_fits = 1,
+                                           .fit_rank = 0};
+
+/* The finite number found where the model has -infinity. */
+static double mask_of(const struct pe_diagnosis *d, const struct pe_model *m)
+{
+    const struct pe_sample *s = &d->sample;
+    for (size_t i = 0; i < s->n_pieces; i++) {
+        const struct pe_piece *p = &s->pieces[i];
+        pe_model_fill(m, p->t, p->row, p->col0, p->n, s->expected + p->at);
+        for (size_t j = p->at; j < p->at + p->n; j++)
+            if (s->expected[j] == -HUGE_VAL)
+                return s->found[j];
+    }
+    return -HUGE_VAL;
+}
+
+static bool set_mask_value(struct pe_diagnosis *d, size_t i, struct pe_edit *edit)
+{
+    struct pe_model *m;
+    (void)i;
+    if (!pe_edit_model(d, edit, &m))
+        return false;
+    edit->transforms.mask_value = mask_of(d, m);
+    pe_model_free(m);
+    if (edit->transforms.mask_value <= -100)
+        return true;
+    edit->transforms.mask_value = (double)NAN;
+    return false;
+}
+
+const struct pe_fault pe_fault_mask_value = {
+    .evidence = PE_EVIDENCE_BIT(BIAS), .n_alternatives = 1, .apply = set_mask_value, .n_fits = 1, .fit_rank = 2};

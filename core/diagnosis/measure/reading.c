@@ -1,0 +1,158 @@
+/* Reading the waves from the evidence. */
+#include "core/diagnosis/measure/reading.h"
+
+#include <string.h>
+
+enum { HEADS_READ = 4 };
+
+static void put(struct pe_reading *r, size_t k, size_t i, double re, double im, double weight)
+{
+    r->re[k * r->n + i] = (float)re;
+    r->im[k * r->n + i] = (float)im;
+    r->weight[k * r->n + i] = (float)weight;
+}
+
+/* Undoes what the transforms of tables do: exchanged cosines and sines, signs, the direction. */
+static void straighten(const struct pe_model *m, bool is_backward, double *re, double *im)
+{
+    double x = *re, y = *im, sign = (m->transforms.negated ? -1 : 1) / m->transforms.scaled;
+    if (m->transforms.sin_cos_swapped) {
+        *re = y;
+        *im = x;
+    }
+    *re *= sign;
+    *im *= is_backward ? -sign : sign;
+}
+
+/* Channels of pairs: where pair c is read and where it is written. */
+struct channels {
+    size_t in[2], out[2];
+};
+
+static struct channels channels_of(const struct pe_rotation *r, size_t c)
+{
+    size_t b = 0;
+    while (b + 1 < r->n_blocks && c >= r->blocks[b].pair0 + r->blocks[b].n_pairs)
+        b++;
+    const struct pe_rotation_block *block = &r->blocks[b];
+    size_t at = r->offset + block->first + (c - block->pair0) * block->step;
+    struct channels x = {{at, at + block->partner}, {at, at + block->partner}};
+    if (r->to_half) {
+        x.out[0] = r->offset + c;
+        x.out[1] = r->offset + r->n_pairs + c;
+    }
+    return x;
+}
+
+static void add_head(const struct pe_rotation *rot, const double *in, const double *out, double *z)
+{
+    for (size_t c = 0; c < rot->n_pairs; c++) {
+        struct channels x = channels_of(rot, c);
+        double a = in[x.in[0]], b = in[x.in[1]], y = out[x.out[0]], s = out[x.out[1]];
+        z[3 * c] += a * y + b * s;
+        z[3 * c + 1] += a * s - b * y;
+        z[3 * c + 2] += a * a + b * b;
+    }
+}
+
+static bool read_rotated(struct pe_reading *r, const struct pe_model *m)
+{
+    const struct pe_evidence *e = &m->d->evidence;
+    struct pe_rotation rot;
+    double in[PE_HEAD_DIM_MAX], out[PE_HEAD_DIM_MAX], z[3 * (PE_HEAD_DIM_MAX / 2)];
+    m->plan->scheme->rotate(m->plan, &rot, NULL);
+    bool is_backward = pe_edit_real(m->d, NULL, "direction", 1) < 0;
+    const struct pe_value *config = pe_plan_config(m->plan);
+    for (size_t i = 0; i < config->object.n; i++)
+        if (pe_same(config->object.fields[i].name, "direction"))
+            is_backward = config->object.fields[i].value.integer < 0;
+    uint64_t heads = e->n_rows / r->n < HEADS_READ ? e->n_rows / r->n : HEADS_READ;
+    for (size_t i = 0; i < r->n && !rot.is_tiled; i++) {
+        memset(z, 0, 3 * rot.n_pairs * sizeof *z);
+        for (uint64_t h = 0; h < heads; h++) {
+            pe_evidence_input(e, h * r->n + i, in);
+            pe_evidence_read(e, 0, h * r->n + i, 0, (size_t)e->row_len, out);
+            add_head(&rot, in, out, z);
+        }
+        for (size_t c = 0; c < rot.n_pairs; c++) {
+            double w = z[3 * c + 2], re = w > 0 ? z[3 * c] / w : 0, im = w > 0 ? z[3 * c + 1] / w : 0;
+            straighten(m, is_backward, &re, &im);
+            put(r, c, i, re, im, w / (double)heads);
+        }
+        if (i % 256 == 0 && pe_is_cancelled())
+            return false;
+    }
+    return !rot.is_tiled;
+}
+
+/* Numbers found at a row of the model, which are a column of transposed evidence. */
+static void read_row(const struct pe_model *m, size_t t, uint64_t row, size_t col0, size_t n, double *out)
+{
+    const struct pe_evidence *e = &m->d->evidence;
+    if (!m->transforms.transposed)
+        pe_evidence_read(e, t, row, col0, n, out);
+    for (size_t j = 0; m->transforms.transposed && j < n; j++)
+        pe_evidence_read(e, t, col0 + j, row, 1, out + j);
+}
+
+static bool read_tables(struct pe_reading *r, const struct pe_model *m)
+{
+    double cosines[PE_HEAD_DIM_MAX], sines[PE_HEAD_DIM_MAX];
+    bool is_backward = false;
+    const struct pe_value *config = pe_plan_config(m->plan);
+    for (size_t i = 0; i < config->object.n; i++)
+        if (pe_same(config->object.fields[i].name, "direction"))
+            is_backward = config->object.fields[i].value.integer < 0;
+    for (size_t i = 0; i < r->n; i++) {
+        read_row(m, 0, i, 0, r->n_waves, cosines);
+        read_row(m, 1, i, 0, r->n_waves, sines);
+        for (size_t k = 0; k < r->n_waves; k++) {
+            straighten(m, is_backward, &cosines[k], &sines[k]);
+            put(r, k, i, cosines[k], sines[k], 1);
+        }
+    }
+    return true;
+}
+
+/* The sine of column j of an encoding is the column with the same frequency. */
+static size_t partner_of(const struct pe_model *m, size_t cosine)
+{
+    const struct pe_wave *w = &m->columns[cosine];
+    size_t half = m->n_columns / 2,
+           near[] = {cosine ^ 1, cosine >= half ? cosine - half : cosine + half,
+                     cosine >= (m->n_columns + 1) / 2 ? cosine - (m->n_columns + 1) / 2 : cosine};
+    for (size_t i = 0; i < 3; i++)
+        if (near[i] < m->n_columns && m->columns[near[i]].quarter == 0 && m->columns[near[i]].fh == w->fh &&
+            m->columns[near[i]].axis == w->axis)
+            return near[i];
+    return SIZE_MAX;
+}
+
+static bool read_encoding(struct pe_reading *r, const struct pe_model *m)
+{
+    double x[2], sign = (m->transforms.negated ? -1 : 1) / m->transforms.scaled;
+    size_t k = 0;
+    for (size_t j = 0; j < m->n_columns && k < r->n_waves; j++) {
+        size_t sine = m->columns[j].quarter == 1 ? partner_of(m, j) : SIZE_MAX;
+        if (m->columns[j].quarter != 1)
+            continue;
+        for (size_t i = 0; i < r->n; i++) {
+            x[1] = 0;
+            read_row(m, 0, i, j, 1, &x[0]);
+            if (sine != SIZE_MAX)
+                read_row(m, 0, i, sine, 1, &x[1]);
+            put(r, k, i, sign * x[0], sign * x[1], sine != SIZE_MAX);
+        }
+        k++;
+    }
+    return k == r->n_waves;
+}
+
+bool pe_reading_fill(struct pe_reading *r, const struct pe_model *m)
+{
+    switch (m->d->evidence.kind->id) {
+    case PE_OF_ROTATED: return read_rotated(r, m);
+    case PE_OF_TABLES: return read_tables(r, m);
+    default: return read_encoding(r, m);
+    }
+}

@@ -1,0 +1,19 @@
+/* How a reading is made: its waves, then the steps of their phases. Only for the files of this folder. */
+#ifndef PE_READING_H
+#define PE_READING_H
+
+#include "core/diagnosis/measure/measure.h"
+
+#include <math.h>
+
+#define PI 3.14159265358979323846
+
+/* reading.c: writes re, im and weight. false: there are no pairs, or nobody waits for the answer any more. */
+bool pe_reading_fill(struct pe_reading *r, const struct pe_model *model);
+/* steps.c: writes step, error, mean_weight and piece. false: no memory. */
+bool pe_reading_steps(struct pe_reading *r);
+
+/* A phase in [-pi, pi]. */
+static inline double pe_wrap(double x) { return x - 2 * PI * nearbyint(x / (2 * PI)); }
+
+#endif

@@ -1,0 +1,106 @@
+/* Strides and shifts: what the phases say of positions and frequencies. */
+#include "core/diagnosis/measure/reading.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { SHIFT_ROWS = 96 };
+
+struct pe_solved pe_stride_at(const struct pe_reading *r, const double *w)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *weight = malloc(r->n_waves * sizeof *weight), largest = 0;
+    for (size_t k = 0; weight && k < r->n_waves; k++) {
+        weight[k] = isfinite(r->step[k]) ? 1 / (r->error[k] * r->error[k] + 1e-30) : 0;
+        largest = fmax(largest, weight[k]);
+    }
+    for (size_t k = 0; weight && k < r->n_waves && largest > 0; k++)
+        weight[k] /= largest;
+    *r->no_memory |= !weight;
+    struct pe_solved s = weight ? pe_solve_phases(w, r->step, weight, r->n_waves, r->noise, 64) : none;
+    free(weight);
+    return s;
+}
+
+struct sum {
+    double re, im;
+};
+
+/* The sum of a wave over rows, each turned back by its place. */
+static struct sum turned_back(const struct pe_reading *r, size_t k, double w, const double *place, size_t first,
+                              size_t n)
+{
+    struct sum s = {0, 0};
+    size_t apart = n > SHIFT_ROWS ? n / SHIFT_ROWS : 1;
+    for (size_t i = first; i < first + n; i += apart) {
+        size_t at = k * r->n + i;
+        double angle = n > 1 ? place[i] * w : 0, c = cos(angle), e = sin(angle), u = (double)r->weight[at];
+        s.re += u * ((double)r->re[at] * c + (double)r->im[at] * e);
+        s.im += u * ((double)r->im[at] * c - (double)r->re[at] * e);
+    }
+    return s;
+}
+
+struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const double *place, size_t first, size_t n)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *phase = malloc(2 * r->n_waves * sizeof *phase), *weight = phase ? phase + r->n_waves : NULL;
+    for (size_t k = 0; phase && k < r->n_waves; k++) {
+        struct sum s = turned_back(r, k, w[k], place, first, n);
+        phase[k] = atan2(s.im, s.re);
+        weight[k] = hypot(s.re, s.im);
+    }
+    *r->no_memory |= !phase;
+    struct pe_solved s = phase ? pe_solve_phases(w, phase, weight, r->n_waves, r->noise, 0x1p17) : none;
+    free(phase);
+    return s;
+}
+
+static double *frequencies(const struct pe_reading *r, const struct pe_model *m)
+{
+    double *w = malloc(r->n_waves * sizeof *w);
+    *r->no_memory |= !w;
+    if (w)
+        pe_wave_frequencies(m, r->n_waves, w);
+    return w;
+}
+
+struct pe_solved pe_measured_stride(const struct pe_reading *r, const struct pe_model *m)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *w = frequencies(r, m);
+    struct pe_solved s = w ? pe_stride_at(r, w) : none;
+    free(w);
+    return s;
+}
+
+struct pe_solved pe_measured_shift(const struct pe_reading *r, const struct pe_model *m, const double *place,
+                                   size_t first, size_t n)
+{
+    struct pe_solved none = {0, -2, (double)INFINITY};
+    double *w = frequencies(r, m);
+    struct pe_solved s = w ? pe_shift_at(r, w, place, first, n) : none;
+    free(w);
+    return s;
+}
+
+bool pe_is_still(const struct pe_reading *r)
+{
+    bool is_known = false;
+    for (size_t k = 0; k < r->n_waves; k++) {
+        is_known |= isfinite(r->step[k]);
+        if (isfinite(r->step[k]) && fabs(r->step[k]) > 8 * r->error[k])
+            return false;
+    }
+    return is_known;
+}
+
+bool pe_agrees(const struct pe_reading *r, const double *w, double stride, double relative)
+{
+    for (size_t k = 0; k < r->n_waves; k++) {
+        double tolerance = 8 * r->error[k] + relative * (fabs(stride * w[k]) + 1e-4 * (relative > 1e-5));
+        if (isfinite(r->step[k]) && fabs(pe_wrap(r->step[k] - stride * w[k])) > tolerance)
+            return false;
+    }
+    return true;
+}

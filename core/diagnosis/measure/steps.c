@@ -1,0 +1,115 @@
+/* Steps: the phase from row to row of each wave, and the rows where positions jump. */
+#include "core/diagnosis/measure/reading.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { LAG_ROWS = 512 };
+
+/* The standard error of a phase: of the numbers, and of angles that may have been computed in f32. */
+static double noise_of(const struct pe_reading *r, double step)
+{
+    return r->noise + fmin(0x1p-24 * r->farthest * fabs(step), 0.05);
+}
+
+struct sum {
+    double re, im, weight;
+};
+
+/* z[i + lag]·conj z[i], weighted. */
+static struct sum product(const struct pe_reading *r, size_t k, size_t i, size_t lag)
+{
+    size_t from = k * r->n + i, to = from + lag;
+    double a = (double)r->re[from], b = (double)r->im[from], c = (double)r->re[to], e = (double)r->im[to];
+    double both = sqrt((double)r->weight[from] * (double)r->weight[to]);
+    return (struct sum){both * (c * a + e * b), both * (e * a - c * b), both};
+}
+
+/* ---- Where positions jump ---- */
+
+static int by_value(const void *a, const void *b)
+{
+    return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b;
+}
+
+/* The usual phase from row to row: the median about the mean direction. */
+static double usual_step(const struct pe_reading *r, size_t k, double *room)
+{
+    struct sum all = {0, 0, 0};
+    size_t n = 0, apart = (r->n - 1) / LAG_ROWS + 1;
+    for (size_t i = 0; i + 1 < r->n; i += apart) {
+        struct sum p = product(r, k, i, 1);
+        all.re += p.re;
+        all.im += p.im;
+    }
+    double mean = atan2(all.im, all.re);
+    for (size_t i = 0; i + 1 < r->n; i += apart) {
+        struct sum p = product(r, k, i, 1);
+        if (p.weight > 0)
+            room[n++] = pe_wrap(atan2(p.im, p.re) - mean);
+    }
+    qsort(room, n, sizeof *room, by_value);
+    return n ? mean + room[n / 2] : 0;
+}
+
+/* piece[i]: how many jumps there are before row i. A step is a jump where it is unlike the usual one. */
+static void find_pieces(struct pe_reading *r, const double *usual)
+{
+    double limit = 1e-3 + 200 * r->noise * r->noise;
+    for (size_t i = 0; i + 1 < r->n; i++) {
+        double off = 0, weight = 1e-300;
+        for (size_t k = 0; k < r->n_waves; k++) {
+            struct sum p = product(r, k, i, 1);
+            off += hypot(p.re, p.im) - (p.re * cos(usual[k]) + p.im * sin(usual[k]));
+            weight += hypot(p.re, p.im);
+        }
+        r->piece[i + 1] = r->piece[i] + (off > limit * weight);
+    }
+}
+
+/* ---- Steps, refined over lags ---- */
+
+static struct sum lagged(const struct pe_reading *r, size_t k, size_t lag)
+{
+    struct sum s = {0, 0, 0};
+    for (size_t i = 0; i + lag < r->n; i++) {
+        if (r->piece[i] != r->piece[i + lag])
+            continue;
+        struct sum p = product(r, k, i, lag);
+        s.re += p.re;
+        s.im += p.im;
+        s.weight += hypot(p.re, p.im);
+    }
+    return s;
+}
+
+static void measure_step(struct pe_reading *r, size_t k)
+{
+    double total = 0;
+    for (size_t i = 0; i < r->n; i++)
+        total += (double)r->weight[k * r->n + i];
+    r->mean_weight[k] = total / (double)r->n;
+    r->step[k] = r->error[k] = (double)NAN;
+    for (size_t lag = 1; lag < r->n && r->mean_weight[k] > 0; lag *= 2) {
+        struct sum s = lagged(r, k, lag);
+        if (!(s.weight > 0) || hypot(s.re, s.im) < 0.7 * s.weight)
+            break;
+        double phase = atan2(s.im, s.re), rows = fmin(s.weight / r->mean_weight[k], (double)r->n);
+        r->step[k] = lag == 1 ? phase : r->step[k] + pe_wrap(phase - (double)lag * r->step[k]) / (double)lag;
+        r->error[k] = 2 * noise_of(r, r->step[k]) / ((double)lag * sqrt(rows * fmin(r->mean_weight[k], 1)));
+    }
+}
+
+bool pe_reading_steps(struct pe_reading *r)
+{
+    double *usual = malloc((r->n_waves + LAG_ROWS + 2) * sizeof *usual);
+    for (size_t k = 0; usual && k < r->n_waves; k++)
+        usual[k] = r->n > 1 ? usual_step(r, k, usual + r->n_waves) : 0;
+    if (usual)
+        find_pieces(r, usual);
+    for (size_t k = 0; usual && k < r->n_waves; k++)
+        measure_step(r, k);
+    *r->no_memory |= !usual;
+    free(usual);
+    return !*r->no_memory;
+}

@@ -1,0 +1,39 @@
+/* The belief: the configuration that the client expects. */
+#ifndef PE_BELIEF_H
+#define PE_BELIEF_H
+
+#include "core/scheme.h"
+
+struct pe_model;
+struct pe_diagnosis;
+
+/* The belief as fields of a request, flat (a model's name is replaced by its fields). */
+struct pe_belief {
+    bool is_given;                        /* the request states more than the tensors and where they stand */
+    struct pe_field asked[PE_FIELDS_MAX]; /* as given, without the tensors; then the sizes that tensors fix */
+    size_t n_asked;
+    struct pe_inheritance *inheritance;    /* the same merged with the model it names */
+    struct pe_field fields[PE_FIELDS_MAX]; /* resolved parameters, the sequence and the weights as given */
+    size_t n_fields;
+    struct pe_plan *plan;   /* as given: owns what the resolved fields point to */
+    struct pe_model *model; /* of no edit */
+    uint64_t n;             /* positions (of keys) */
+    bool is_misfit;         /* its plan has not the shape of the evidence: it explains nothing as it is */
+};
+
+/* A size that a tensor fixes: sets the field where the belief does not give it; else both must agree (422 naming both).
+ * In read() of a kind of evidence, before the belief is planned. */
+enum pe_status pe_belief_fix(struct pe_diagnosis *d, const char *name, uint64_t size, const char *tensor,
+                             struct pe_error *err);
+/* The field as given (under any alias), also by the model that the belief names; NULL if it is not. */
+const struct pe_value *pe_belief_given(const struct pe_diagnosis *d, const char *name);
+/* In read(): a field that is not given. */
+void pe_belief_set(struct pe_diagnosis *d, const char *name, struct pe_value value);
+bool pe_belief_has_sequence(const struct pe_diagnosis *d);
+bool pe_belief_is_sequence(const char *name); /* a field that says where positions are, not a rule for counting them */
+
+enum pe_status pe_belief_open(struct pe_diagnosis *d, struct pe_error *err); /* fields, without a plan */
+enum pe_status pe_belief_plan(struct pe_diagnosis *d, struct pe_error *err); /* d->belief.model */
+void pe_belief_drop(struct pe_diagnosis *d);
+
+#endif

@@ -1,0 +1,170 @@
+/* Edits: fields that replace the belief's, and transforms. */
+#include "core/diagnosis/diagnosis.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void pe_edit_init(struct pe_edit *edit)
+{
+    *edit = (struct pe_edit){.n_fields = 0};
+    edit->transforms.scaled = 1;
+    edit->transforms.mask_value = (double)NAN;
+    edit->transforms.zero_row = -1;
+}
+
+void pe_edit_drop(struct pe_edit *edit)
+{
+    for (size_t i = 0; i < edit->n_owned; i++)
+        free(edit->owned[i]);
+    edit->n_owned = 0;
+}
+
+void *pe_edit_room(struct pe_edit *edit, size_t n_bytes)
+{
+    assert(edit->n_owned < PE_EDIT_ROOMS_MAX);
+    void *room = calloc(1, n_bytes ? n_bytes : 1);
+    if (room)
+        edit->owned[edit->n_owned++] = room;
+    else
+        edit->failed = true;
+    return room;
+}
+
+/* ---- Fields ---- */
+
+void pe_edit_set(struct pe_edit *edit, const char *name, struct pe_value value)
+{
+    size_t i = 0;
+    while (i < edit->n_fields && !pe_same(edit->fields[i].name, name))
+        i++;
+    assert(i < PE_EDIT_FIELDS_MAX);
+    edit->n_fields += i == edit->n_fields;
+    edit->fields[i] = (struct pe_field){name, value};
+}
+
+void pe_edit_set_integer(struct pe_edit *edit, const char *name, int64_t x)
+{
+    pe_edit_set(edit, name, (struct pe_value){.kind = PE_INTEGER, .integer = x});
+}
+
+void pe_edit_set_real(struct pe_edit *edit, const char *name, double x)
+{
+    pe_edit_set(edit, name, (struct pe_value){.kind = PE_REAL, .real = x});
+}
+
+void pe_edit_set_word(struct pe_edit *edit, const char *name, const char *word)
+{
+    pe_edit_set(edit, name, (struct pe_value){.kind = PE_STRING, .string = word});
+}
+
+void pe_edit_set_boolean(struct pe_edit *edit, const char *name, bool x)
+{
+    pe_edit_set(edit, name, (struct pe_value){.kind = PE_BOOLEAN, .boolean = x});
+}
+
+void pe_edit_set_reals(struct pe_edit *edit, const char *name, const double *x, size_t n)
+{
+    double *copy = pe_edit_room(edit, n * sizeof *x);
+    if (!copy)
+        return;
+    memcpy(copy, x, n * sizeof *x);
+    struct pe_tensor list = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = copy};
+    pe_edit_set(edit, name, (struct pe_value){.kind = PE_ARRAY, .array = list});
+}
+
+void pe_edit_remove(struct pe_edit *edit, const char *name)
+{
+    pe_edit_set(edit, name, (struct pe_value){.kind = PE_NULL});
+}
+
+/* The fields that give a sequence, and those that are used with some of them only. */
+static const char *const sequence_fields[] = {"len",
+                                              "offset",
+                                              "positions",
+                                              "grid",
+                                              "lens",
+                                              "segments",
+                                              "tokens",
+                                              "q_len",
+                                              "k_len",
+                                              "q_positions",
+                                              "k_positions",
+                                              "q_offset",
+                                              "order",
+                                              "position_style",
+                                              "spatial_merge_size",
+                                              "tokens_per_second",
+                                              "position_id_per_seconds",
+                                              "seconds_per_chunk",
+                                              "temporal_scale",
+                                              "coords",
+                                              "ref_grid",
+                                              NULL};
+
+void pe_edit_remove_sequence(const struct pe_diagnosis *d, struct pe_edit *edit)
+{
+    for (size_t i = 0; sequence_fields[i]; i++)
+        for (size_t j = 0; j < d->belief.n_fields; j++)
+            if (pe_same(d->belief.fields[j].name, sequence_fields[i]))
+                pe_edit_remove(edit, sequence_fields[i]);
+    for (size_t j = 0; j < edit->n_fields; j++)
+        for (size_t i = 0; sequence_fields[i]; i++)
+            if (pe_same(edit->fields[j].name, sequence_fields[i]))
+                edit->fields[j].value.kind = PE_NULL;
+}
+
+/* ---- Values in use ---- */
+
+static const struct pe_value *find(const struct pe_field *fields, size_t n, const char *name, size_t length)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strncmp(fields[i].name, name, length) == 0 && fields[i].name[length] == '\0')
+            return &fields[i].value;
+    return NULL;
+}
+
+const struct pe_value *pe_edit_value(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name)
+{
+    size_t length = strcspn(name, ".");
+    const struct pe_value *v = edit ? find(edit->fields, edit->n_fields, name, length) : NULL;
+    if (!v)
+        v = find(d->belief.fields, d->belief.n_fields, name, length);
+    if (v && name[length] == '.')
+        v = v->kind == PE_OBJECT ? find(v->object.fields, v->object.n, name + length + 1, strlen(name + length + 1))
+                                 : NULL;
+    return v && v->kind != PE_NULL ? v : NULL;
+}
+
+double pe_edit_real(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, double fallback)
+{
+    const struct pe_value *v = pe_edit_value(d, edit, name);
+    return !v ? fallback : v->kind == PE_REAL ? v->real : v->kind == PE_INTEGER ? (double)v->integer : fallback;
+}
+
+int64_t pe_edit_integer(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, int64_t fallback)
+{
+    const struct pe_value *v = pe_edit_value(d, edit, name);
+    return !v                                                                        ? fallback
+           : v->kind == PE_INTEGER                                                   ? v->integer
+           : v->kind == PE_REAL && v->real == floor(v->real) && fabs(v->real) < 1e15 ? (int64_t)v->real
+                                                                                     : fallback;
+}
+
+bool pe_edit_has(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name)
+{
+    return pe_edit_value(d, edit, name) != NULL;
+}
+
+bool pe_edit_is_true(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, bool fallback)
+{
+    const struct pe_value *v = pe_edit_value(d, edit, name);
+    return v && v->kind == PE_BOOLEAN ? v->boolean : fallback;
+}
+
+bool pe_edit_is_word(const struct pe_diagnosis *d, const struct pe_edit *edit, const char *name, const char *word)
+{
+    const struct pe_value *v = pe_edit_value(d, edit, name);
+    return v && v->kind == PE_STRING && pe_same(v->string, word);
+}

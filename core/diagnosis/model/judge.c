@@ -1,0 +1,183 @@
+/* How near a predicted number must be to the number found. */
+#include "core/diagnosis/model/judge.h"
+#include "core/numeric/dtype.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Dtypes ---- */
+
+double pe_roundoff(enum pe_dtype dtype)
+{
+    switch (dtype) {
+    case PE_F32: return 0x1p-24;
+    case PE_F64: return 0x1p-53;
+    case PE_F16: return 0x1p-11;
+    case PE_BF16: return 0x1p-8;
+    default: return 0;
+    }
+}
+
+double pe_round_to(enum pe_dtype dtype, double x)
+{
+    switch (dtype) {
+    case PE_F32: return (double)(float)x;
+    case PE_F16: return pe_f16_value(pe_f16_round(x));
+    case PE_BF16: return pe_bf16_value(pe_bf16_round(x));
+    default: return x;
+    }
+}
+
+/* Sign and magnitude as an integer that counts steps. */
+static int64_t ordered(int64_t magnitude, bool is_negative) { return is_negative ? -magnitude : magnitude; }
+
+static int64_t step_of(enum pe_dtype dtype, double x)
+{
+    double a = fabs(x);
+    float f = (float)a;
+    int64_t wide;
+    int32_t bits;
+    memcpy(&wide, &a, sizeof wide);
+    memcpy(&bits, &f, sizeof bits);
+    switch (dtype) {
+    case PE_F32: return ordered(bits, x < 0);
+    case PE_F16: return ordered(pe_f16_round(a), x < 0);
+    case PE_BF16: return ordered(pe_bf16_round(a), x < 0);
+    default: return ordered(wide, x < 0);
+    }
+}
+
+/* The common dtype, by itself because every number of a tensor is compared. */
+static double steps_of_f32(float a, float b)
+{
+    int32_t x, y;
+    float p = fabsf(a), q = fabsf(b);
+    memcpy(&x, &p, sizeof x);
+    memcpy(&y, &q, sizeof y);
+    int64_t steps = (a < 0 ? -(int64_t)x : x) - (b < 0 ? -(int64_t)y : y);
+    return (double)(steps < 0 ? -steps : steps);
+}
+
+double pe_steps_between(enum pe_dtype dtype, double a, double b)
+{
+    if (dtype == PE_F32)
+        return steps_of_f32((float)a, (float)b);
+    if (!pe_dtype_is_real(dtype))
+        return fabs(a - b);
+    int64_t x = step_of(dtype, a), y = step_of(dtype, b); /* a double would round steps of f64 to thousands */
+    return (double)(x > y ? (uint64_t)x - (uint64_t)y : (uint64_t)y - (uint64_t)x);
+}
+
+/* ---- One number ---- */
+
+struct pe_judge pe_judge_of(const struct pe_evidence *e, bool narrow)
+{
+    enum pe_dtype dtype = narrow && e->narrow != PE_DTYPE_NONE ? e->narrow : e->dtype;
+    return (struct pe_judge){.id = e->kind->id, .dtype = dtype, .u = pe_roundoff(dtype), .largest = e->largest};
+}
+
+bool pe_is_exact(const struct pe_judge *j, double found, double expected)
+{
+    if (found == expected || (j->dtype == PE_F32 && (float)found == (float)expected))
+        return true;
+    if (!isfinite(found) || !isfinite(expected) || j->u == 0)
+        return false;
+    if (j->id == PE_OF_ROTATED)
+        return fabs(found - expected) <= 12 * j->u * j->largest;
+    return pe_steps_between(j->dtype, found, expected) <= 1;
+}
+
+double pe_rounding_tolerance(const struct pe_judge *j, double found, double phase)
+{
+    if (j->id == PE_OF_BIAS)
+        return 4 * j->u * fabs(found);
+    double of_angle = fmin(0x1p-22 * phase, 0.125), roundings = j->id == PE_OF_ROTATED ? 12 : 4;
+    return j->u == 0 ? 0 : (roundings * j->u + of_angle) * j->largest;
+}
+
+/* ---- Many numbers ---- */
+
+void pe_tally_init(struct pe_tally *t, const struct pe_judge *judge)
+{
+    *t = (struct pe_tally){.judge = *judge, .is_exact = true, .is_rounding = true};
+}
+
+/* Sums over finite numbers; false: some number is not finite. */
+static bool add_finite(struct pe_tally *t, const double *found, const double *expected, size_t n, double *largest)
+{
+    double most = 0, errors = 0, founds = 0;
+    for (size_t i = 0; i < n; i++) {
+        double error = fabs(found[i] - expected[i]);
+        most = error > most ? error : most;
+        errors += error * error;
+        founds += found[i] * found[i];
+    }
+    *largest = most;
+    if (!isfinite(errors) || !isfinite(founds))
+        return false;
+    t->max_error = most > t->max_error ? most : t->max_error;
+    t->sum_error2 += errors;
+    t->sum_found2 += founds;
+    return true;
+}
+
+static void judge_one(struct pe_tally *t, double found, double expected, double phase)
+{
+    if (pe_is_exact(&t->judge, found, expected))
+        return;
+    t->is_exact = false;
+    t->is_rounding = fabs(found - expected) <= pe_rounding_tolerance(&t->judge, found, phase);
+}
+
+static void add_one(struct pe_tally *t, double found, double expected, double phase)
+{
+    double largest;
+    if (found == expected && isinf(found))
+        return;
+    if (!add_finite(t, &found, &expected, 1, &largest))
+        t->has_infinity_elsewhere = true;
+    else if (t->is_rounding)
+        judge_one(t, found, expected, phase);
+}
+
+/* Below this error, every number is exact, or at least within rounding without regard to its phase. */
+static double sure_error(const struct pe_judge *j)
+{
+    return j->id == PE_OF_ROTATED ? 12 * j->u * j->largest : j->id == PE_OF_BIAS ? 0 : 4 * j->u * j->largest;
+}
+
+bool pe_judge_needs_phases(const struct pe_judge *j, const double *found, const double *expected, size_t n)
+{
+    double most = sure_error(j);
+    for (size_t i = 0; i < n; i++)
+        if (!(fabs(found[i] - expected[i]) <= most))
+            return true;
+    return false;
+}
+
+void pe_tally_add(struct pe_tally *t, const double *found, const double *expected, const double *phase, size_t n)
+{
+    struct pe_tally before = *t;
+    double largest;
+    t->n += n;
+    if (!add_finite(t, found, expected, n, &largest)) {
+        *t = before;
+        t->n += n;
+        for (size_t i = 0; i < n; i++)
+            add_one(t, found[i], expected[i], phase ? phase[i] : 0);
+        return;
+    }
+    if (t->judge.id == PE_OF_ROTATED && largest <= sure_error(&t->judge))
+        return;
+    for (size_t i = 0; t->is_rounding && i < n; i++)
+        judge_one(t, found[i], expected[i], phase ? phase[i] : 0);
+}
+
+enum pe_verdict pe_tally_verdict(const struct pe_tally *t)
+{
+    if (t->has_infinity_elsewhere)
+        return PE_NO_FIT;
+    if (t->is_rounding)
+        return t->is_exact ? PE_EXACT : PE_ROUNDING;
+    return t->sum_error2 <= PE_NEAR_SHARE * PE_NEAR_SHARE * t->sum_found2 ? PE_NEAR : PE_NO_FIT;
+}

@@ -1,0 +1,54 @@
+/* How near a predicted number must be to the number found. Shared by the search, which looks at a sample, and the
+ * answer, which looks at all numbers. u is the unit roundoff of the evidence's dtype, S its largest magnitude.
+ *
+ *     exact      within 1 ulp of the predicted number rounded to the dtype; a rotated tensor: within 12uS
+ *     rounding   within (4u + min(2^-22·|p|w, 1/8))·S, what angles in f32 cost; a rotated tensor: 8uS more; a bias: 4u
+ *                of the number itself
+ *     near       RMS error at most 5 % of the RMS of the numbers found; no infinity elsewhere
+ *
+ * Integers (buckets, ids) are equal or not. */
+#ifndef PE_JUDGE_H
+#define PE_JUDGE_H
+
+#include "core/diagnosis/evidence/evidence.h"
+
+#define PE_NEAR_SHARE 0.05
+
+enum pe_verdict { PE_EXACT, PE_ROUNDING, PE_NEAR, PE_NO_FIT, PE_NOT_JUDGED };
+static inline bool pe_fits(enum pe_verdict v) { return v <= PE_ROUNDING; }
+
+struct pe_judge {
+    enum pe_evidence_id id;
+    enum pe_dtype dtype; /* in which it is judged */
+    double u, largest;
+};
+
+/* As the evidence is sent; narrow: as the bf16 or f16 numbers that it holds (table_dtype). */
+struct pe_judge pe_judge_of(const struct pe_evidence *e, bool narrow);
+double pe_roundoff(enum pe_dtype dtype); /* u; 0 for integers */
+
+/* x rounded to the dtype. */
+double pe_round_to(enum pe_dtype dtype, double x);
+/* Steps between two numbers of the dtype; ±infinity follow the largest. */
+double pe_steps_between(enum pe_dtype dtype, double a, double b);
+
+/* Equal infinities are exact. */
+bool pe_is_exact(const struct pe_judge *j, double found, double expected);
+/* Largest |found - expected| of verdict rounding; phase: |p|·w of the number. */
+double pe_rounding_tolerance(const struct pe_judge *j, double found, double phase);
+
+/* Is some number so far off that its verdict depends on its phase? If not, phases may be NULL in pe_tally_add. */
+bool pe_judge_needs_phases(const struct pe_judge *j, const double *found, const double *expected, size_t n);
+
+/* Running verdict over numbers. */
+struct pe_tally {
+    struct pe_judge judge;
+    bool is_exact, is_rounding, has_infinity_elsewhere;
+    double max_error, sum_error2, sum_found2;
+    uint64_t n;
+};
+void pe_tally_init(struct pe_tally *t, const struct pe_judge *judge);
+void pe_tally_add(struct pe_tally *t, const double *found, const double *expected, const double *phase, size_t n);
+enum pe_verdict pe_tally_verdict(const struct pe_tally *t);
+
+#endif

@@ -1,0 +1,239 @@
+/* Models: an edited request as a plan, and the transforms of its numbers. */
+#include "core/diagnosis/model/recipe.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The request of an edit ---- */
+
+/* Do two fields exclude each other? The belief's gives way to the edit's. */
+static bool are_exclusive(const struct pe_param *a, const struct pe_param *b)
+{
+    return a && b && (pe_is_among(a->excludes, b->name) || pe_is_among(b->excludes, a->name));
+}
+
+static bool is_replaced(const struct pe_param *rows, const struct pe_field *field, const struct pe_edit *edit)
+{
+    const struct pe_param *row = edit->n_fields ? pe_param_find(rows, field->name) : NULL;
+    for (size_t i = 0; i < edit->n_fields; i++) {
+        const struct pe_field *own = &edit->fields[i];
+        if (pe_same(own->name, field->name) ||
+            (own->value.kind != PE_NULL && are_exclusive(row, pe_param_find(rows, own->name))))
+            return true;
+    }
+    return false;
+}
+
+static size_t put_fields(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_field *fields)
+{
+    const struct pe_belief *b = &d->belief;
+    const struct pe_param *rows = b->inheritance->scheme->info.params;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_fields; i++)
+        if (!is_replaced(rows, &b->fields[i], edit))
+            fields[n++] = b->fields[i];
+    for (size_t i = 0; i < edit->n_fields; i++)
+        if (edit->fields[i].value.kind != PE_NULL && n < PE_FIELDS_MAX)
+            fields[n++] = edit->fields[i];
+    return n;
+}
+
+static enum pe_status plan_of(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_plan **plan,
+                              struct pe_error *err)
+{
+    struct pe_field fields[PE_FIELDS_MAX];
+    struct pe_request request = {.operation = PE_ENCODE,
+                                 .fields = fields,
+                                 .n_fields = put_fields(d, edit, fields),
+                                 .dtype = PE_F64,
+                                 .outputs = d->evidence.kind->outputs,
+                                 .positions_max = PE_DIAGNOSED_POSITIONS_MAX};
+    while (request.outputs[request.n_outputs])
+        request.n_outputs++;
+    return pe_plan_new(&request, plan, err);
+}
+
+/* ---- Making ---- */
+
+/* The same number of rows and columns as the evidence, after transposing it? */
+static bool has_shape(const struct pe_model *m)
+{
+    const struct pe_evidence *e = &m->d->evidence;
+    const struct pe_output *o = pe_plan_output(m->plan, 0);
+    const struct pe_tensor *t = &e->tensors[0];
+    uint64_t rows = e->n_rows, columns = e->row_len;
+    if (e->kind->id == PE_OF_ROTATED)
+        return m->plan->seq.k->n == m->d->belief.n;
+    if (m->transforms.transposed && t->rank > 1) {
+        rows = e->n_rows / t->shape[t->rank - 2] * e->row_len;
+        columns = t->shape[t->rank - 2];
+    }
+    return o->n_rows == rows && o->row_len == columns;
+}
+
+/* Another width is no hypothesis of tables and encodings. */
+static bool has_width(const struct pe_model *m)
+{
+    enum pe_evidence_id id = m->d->evidence.kind->id;
+    bool has_columns = id == PE_OF_TABLES || id == PE_OF_ENCODING;
+    return !has_columns || !m->d->belief.plan || m->plan->outputs[0].row_len == m->d->belief.plan->outputs[0].row_len;
+}
+
+static enum pe_status find_columns(struct pe_model *m, struct pe_error *err)
+{
+    const struct pe_plan *plan = m->plan;
+    size_t n = (size_t)plan->outputs[0].row_len;
+    if (!plan->scheme->columns || plan->sources[0].transposed || plan->arith == PE_ARITH_FLOAT32)
+        return PE_OK;
+    m->columns = calloc(n, sizeof *m->columns);
+    if (!m->columns)
+        return pe_no_memory(err);
+    if (plan->scheme->columns(plan, plan->sources[0].id, m->columns)) {
+        m->n_columns = n;
+        return PE_OK;
+    }
+    free(m->columns);
+    m->columns = NULL;
+    return PE_OK;
+}
+
+static enum pe_status prepare(struct pe_model *m, const struct pe_edit *edit, struct pe_error *err)
+{
+    const struct pe_diagnosis *d = m->d;
+    const struct pe_transforms *t = &edit->transforms;
+    enum pe_status status = plan_of(d, edit, &m->plan, err);
+    if (status)
+        return status;
+    if (!has_width(m))
+        return pe_fail(err, "", "the width differs");
+    m->has_shape = has_shape(m);
+    m->is_misfit = !m->has_shape && d->belief.is_misfit && edit->n_fields == 0;
+    if (m->is_misfit)
+        return PE_OK;
+    if (!status)
+        status = find_columns(m, err);
+    if (!status && (t->recipe || t->sinusoid) && !m->columns)
+        return pe_fail(err, "", "there are no waves to compute in another way");
+    if (!status && d->evidence.kind->prepare)
+        status = d->evidence.kind->prepare(m, err);
+    return status;
+}
+
+enum pe_status pe_model_new(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
+                            struct pe_error *err)
+{
+    struct pe_model *m = edit->failed ? NULL : calloc(1, sizeof *m);
+    if (!m)
+        return pe_no_memory(err);
+    m->d = d;
+    m->transforms = edit->transforms;
+    enum pe_status status = prepare(m, edit, err);
+    if (status)
+        pe_model_free(m);
+    else
+        *model = m;
+    return status;
+}
+
+bool pe_edit_model(const struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model **model)
+{
+    struct pe_error err;
+    enum pe_status status = pe_model_new(d, edit, model, &err);
+    edit->failed |= status == PE_NO_MEMORY;
+    return status == PE_OK;
+}
+
+void pe_model_free(struct pe_model *m)
+{
+    if (!m)
+        return;
+    pe_plan_free(m->plan);
+    free(m->columns);
+    free(m->kept);
+    free(m->state);
+    free(m);
+}
+
+/* ---- Numbers ---- */
+
+static void fill_plain(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    const struct pe_evidence *e = &m->d->evidence;
+    if (e->kind->fill)
+        e->kind->fill(m, t, row, col0, n, out);
+    else
+        pe_fill(m->plan, t, row * pe_plan_output(m->plan, t)->row_len + col0, n, out);
+}
+
+/* Which tensor, after exchanged ones. */
+static size_t tensor_of(const struct pe_model *m, size_t t)
+{
+    bool exchanged = m->transforms.sin_cos_swapped && m->d->evidence.kind->id == PE_OF_TABLES;
+    return exchanged ? 1 - t : t;
+}
+
+typedef void (*fill_row)(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out);
+
+/* Element [r, j] of a matrix is [j, r] of the plan's. */
+static void transpose(fill_row fill, const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n,
+                      double *out)
+{
+    const struct pe_tensor *tensor = &m->d->evidence.tensors[0];
+    uint64_t columns = m->d->evidence.row_len, rows = tensor->rank > 1 ? tensor->shape[tensor->rank - 2] : 1;
+    for (size_t j = 0; j < n; j++)
+        fill(m, t, row / rows * columns + col0 + j, row % rows, 1, out + j);
+}
+
+static bool is_row_zero(const struct pe_model *m, uint64_t row)
+{
+    const struct pe_tensor *t = &m->d->evidence.tensors[0];
+    uint64_t n = t->rank > 1 ? t->shape[t->rank - 2] : 1;
+    return m->transforms.zero_row >= 0 && (uint64_t)m->transforms.zero_row == row % n;
+}
+
+static void change(const struct pe_transforms *t, size_t n, double *out)
+{
+    double factor = (t->negated ? -1 : 1) * t->scaled;
+    for (size_t i = 0; factor != 1 && i < n; i++)
+        out[i] = isfinite(out[i]) ? out[i] * factor : out[i];
+    for (size_t i = 0; !isnan(t->mask_value) && i < n; i++)
+        out[i] = out[i] == -HUGE_VAL ? t->mask_value : out[i];
+}
+
+/* A model of another shape has fewer rows, or more, than the evidence. */
+static bool has_row(const struct pe_model *m, size_t t, uint64_t row, uint64_t columns)
+{
+    const struct pe_output *o = pe_plan_output(m->plan, t);
+    if (m->has_shape || m->is_misfit)
+        return m->has_shape;
+    if (m->d->evidence.kind->id == PE_OF_ROTATED)
+        return row < m->plan->seq.k->n;
+    return !m->transforms.transposed && row < o->n_rows && columns <= o->row_len;
+}
+
+void pe_model_fill(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    if (!has_row(m, t, row, col0 + n)) { /* unlike any number found */
+        for (size_t i = 0; i < n; i++)
+            out[i] = (double)INFINITY;
+        return;
+    }
+    if (m->transforms.transposed)
+        transpose(fill_plain, m, tensor_of(m, t), row, col0, n, out);
+    else
+        fill_plain(m, tensor_of(m, t), row, col0, n, out);
+    change(&m->transforms, n, out);
+    if (is_row_zero(m, row))
+        memset(out, 0, n * sizeof *out);
+}
+
+void pe_model_phases(const struct pe_model *m, size_t t, uint64_t row, uint64_t col0, size_t n, double *out)
+{
+    const struct pe_evidence_kind *kind = m->d->evidence.kind;
+    memset(out, 0, n * sizeof *out);
+    if (kind->phases && m->transforms.transposed)
+        transpose(kind->phases, m, tensor_of(m, t), row, col0, n, out);
+    else if (kind->phases && !m->is_misfit)
+        kind->phases(m, tensor_of(m, t), row, col0, n, out);
+}

@@ -1,0 +1,153 @@
+/* Numbers of waves that no configuration gives.
+ *
+ *     recipe      cos, sin of fl(fl(p)·fl(w)), each step rounded:   w      p, product, result
+ *                 f32                                               f32    f32
+ *                 bf16_inv_freq, f16_inv_freq                       16 bit f32
+ *                 bf16                                              bf16   bf16
+ *     sinusoid    column j of d at position p; even columns are sines, or as the layout says:
+ *                 exponent_per_column   p·base^(-j/d)
+ *                 exponent_doubled      p·base^(-2j/d)
+ *                 ladder_from_one       the angle of the pair after it
+ *                 sine_only             the cosines are sines of the same angle */
+#include "core/diagnosis/model/recipe.h"
+#include "core/diagnosis/model/judge.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+static const struct pe_dd half_pi = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54};
+
+static double radians(const struct pe_wave *w) { return dd_mul((struct pe_dd){w->fh, w->fl}, half_pi).hi; }
+
+static double position_of(const struct pe_model *m, const struct pe_wave *w, uint64_t i)
+{
+    return pe_position_at(&m->plan->seq.k[w->axis], i);
+}
+
+void pe_wave_phases(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
+{
+    double p = 0;
+    unsigned axis = UINT_MAX;
+    for (size_t j = 0; j < n; j++) {
+        const struct pe_wave *w = &m->columns[col0 + j];
+        if (w->axis != axis)
+            p = position_of(m, w, i);
+        axis = w->axis;
+        out[j] = fabs(p * (w->fh * half_pi.hi));
+    }
+}
+
+static double value_of(double angle, int quarter)
+{
+    switch (quarter) {
+    case 0: return sin(angle);
+    case 1: return cos(angle);
+    case 2: return -sin(angle);
+    case 3: return -cos(angle);
+    default: return angle;
+    }
+}
+
+/* ---- Few bits ---- */
+
+struct rounding {
+    enum pe_dtype of_frequency, of_others;
+};
+
+static const struct rounding roundings[] = {[PE_RECIPE_NONE] = {PE_F64, PE_F64},
+                                            [PE_RECIPE_F32] = {PE_F32, PE_F32},
+                                            [PE_RECIPE_BF16_INV_FREQ] = {PE_BF16, PE_F32},
+                                            [PE_RECIPE_F16_INV_FREQ] = {PE_F16, PE_F32},
+                                            [PE_RECIPE_BF16] = {PE_BF16, PE_BF16}};
+
+static double by_recipe(const struct rounding *r, const struct pe_wave *w, double p, double frequency, int quarter)
+{
+    double fp = pe_round_to(r->of_others, p), fw = pe_round_to(r->of_frequency, frequency);
+    double x = pe_round_to(r->of_others, value_of(pe_round_to(r->of_others, fp * fw), quarter));
+    return x * w->ah;
+}
+
+/* ---- Other exponents ---- */
+
+static const struct pe_value *config_of(const struct pe_model *m, const char *name)
+{
+    const struct pe_value *config = pe_plan_config(m->plan);
+    for (size_t i = 0; i < config->object.n; i++)
+        if (pe_same(config->object.fields[i].name, name))
+            return &config->object.fields[i].value;
+    return NULL;
+}
+
+static double real_of(const struct pe_model *m, const char *name, double fallback)
+{
+    const struct pe_value *v = config_of(m, name);
+    return !v ? fallback : v->kind == PE_REAL ? v->real : v->kind == PE_INTEGER ? (double)v->integer : fallback;
+}
+
+/* From one pair's frequency to the next one's. */
+static double ratio_of(const struct pe_model *m)
+{
+    double first = radians(&m->columns[0]);
+    for (size_t j = 1; j < m->n_columns; j++)
+        if (fabs(radians(&m->columns[j])) < fabs(first))
+            return radians(&m->columns[j]) / first;
+    return 1;
+}
+
+static double other_frequency(const struct pe_model *m, size_t column, double usual)
+{
+    double d = (double)m->n_columns, base = real_of(m, "base", 10000), scale = real_of(m, "angle_scale", 1);
+    switch (m->transforms.sinusoid) {
+    case PE_EXPONENT_PER_COLUMN: return scale * pow(base, -(double)column / d);
+    case PE_EXPONENT_DOUBLED: return scale * pow(base, -2 * (double)column / d);
+    case PE_LADDER_FROM_ONE: return usual * ratio_of(m);
+    case PE_SINUSOID_AS_IS:
+    case PE_SINE_ONLY: break;
+    }
+    return usual;
+}
+
+double *pe_recipe_frequencies(const struct pe_model *m)
+{
+    double *w = malloc(m->n_columns * sizeof *w);
+    for (size_t j = 0; w && j < m->n_columns; j++)
+        w[j] = other_frequency(m, j, radians(&m->columns[j]));
+    return w;
+}
+
+static void fill(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, int behind, double *out)
+{
+    const struct rounding *r = &roundings[m->transforms.recipe];
+    const double *other = m->transforms.sinusoid ? m->state : NULL;
+    for (size_t j = 0; j < n; j++) {
+        const struct pe_wave *w = &m->columns[col0 + j];
+        int quarter = m->transforms.sinusoid == PE_SINE_ONLY ? w->quarter & ~1 : w->quarter - behind;
+        out[j] = by_recipe(r, w, position_of(m, w, i), other ? other[col0 + j] : radians(w), quarter);
+    }
+}
+
+void pe_recipe_fill(const struct pe_model *m, uint64_t i, uint64_t col0, size_t n, double *out)
+{
+    fill(m, i, col0, n, 0, out);
+}
+
+void pe_recipe_at(const struct pe_model *m, double p, double *out)
+{
+    const struct rounding *r = &roundings[m->transforms.recipe];
+    const double *other = m->state;
+    for (size_t j = 0; j < m->n_columns; j++) {
+        int quarter = m->columns[j].quarter;
+        out[j] =
+            by_recipe(r, &m->columns[j], p, other[j], m->transforms.sinusoid == PE_SINE_ONLY ? quarter & ~1 : quarter);
+    }
+}
+
+/* The model's waves are the cosines. Sines have the same frequencies; the direction of rotation is their sign. */
+void pe_recipe_tables(const struct pe_model *m, size_t t, uint64_t i, uint64_t col0, size_t n, double *out)
+{
+    double direction = t == 1 ? real_of(m, "direction", 1) : 1;
+    fill(m, i, col0, n, t == 1, out);
+    for (size_t j = 0; direction < 0 && j < n; j++)
+        out[j] = -out[j];
+}

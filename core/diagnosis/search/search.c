@@ -1,0 +1,185 @@
+/* The search: single faults, then pairs and triples while nothing fits. Ladders join by measurement (ladders.c); all
+ * other faults are combined as they come. */
+#include "core/diagnosis/faults/scalings.h"
+#include "core/diagnosis/measure/measure.h"
+#include "core/diagnosis/search/search.h"
+
+#include <stdlib.h>
+
+/* ---- Level 1 ---- */
+
+static void note(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_model *model)
+{
+    const struct pe_fault *fault = pe_fault_row(h->fault[0]);
+    size_t count = fault->count ? fault->count(s->d) : fault->n_alternatives;
+    struct pe_single *one = &s->singles[s->n_singles];
+    *one = (struct pe_single){.fault = h->fault[0], .choice = h->choice[0]};
+    one->kind = (unsigned char)(fault->combines_as ? fault->combines_as : pe_fault_kind_of(h->fault[0]));
+    one->is_fit = fault->n_fits && h->choice[0] + fault->n_fits >= count;
+    one->is_list = one->is_fit && fault->fit_cost > 1;
+    if (one->kind == PE_KIND_LADDER && !one->is_fit && s->ladders && model && pe_wave_count(model) == s->n_waves) {
+        double w[PE_HEAD_DIM_MAX];
+        one->w = s->ladders + s->n_ladders++ * s->n_waves;
+        pe_wave_frequencies(model, s->n_waves, w);
+        for (size_t k = 0; k < s->n_waves; k++)
+            one->w[k] = (float)w[k];
+    }
+    s->n_singles++;
+}
+
+/* Fits are noted even where they give nothing: under other faults they may. So is everything where the evidence has
+ * another shape than the belief, because another fault may mend that. */
+static void try_single(struct pe_search *s, size_t fault, size_t choice, bool is_fit)
+{
+    struct pe_hypothesis h = {.n = 1, .fault = {(uint16_t)fault}, .choice = {(uint16_t)choice}};
+    struct pe_trial t;
+    if (!pe_search_goes_on(s))
+        return;
+    pe_trial_open(s, &h, &t);
+    if (t.model)
+        pe_search_judge(s, &h, t.model);
+    if (t.model || is_fit || s->d->belief.is_misfit)
+        note(s, &h, t.model);
+    pe_trial_close(&t);
+}
+
+static void level_one(struct pe_search *s)
+{
+    struct pe_hypothesis belief = {.n = 0};
+    s->d->of_belief = pe_search_judge(s, &belief, s->d->belief.model);
+    for (size_t i = 0; i < pe_n_faults(); i++) {
+        const struct pe_fault *fault = pe_fault_row(i);
+        size_t n = fault->count ? fault->count(s->d) : fault->n_alternatives;
+        for (size_t j = 0; pe_fault_applies(s->d, i) && j < n; j++)
+            try_single(s, i, j, fault->n_fits && j + fault->n_fits >= n);
+    }
+}
+
+/* ---- Levels 2 and 3 ---- */
+
+/* Lists of free numbers explain much alone. Only the slopes of heads are few, so masks and signs are tried with them.
+ */
+static bool stands_alone(const struct pe_single *one) { return one->is_list && one->kind != PE_KIND_BIAS; }
+
+/* Ladders but a free list of frequencies, which is measured itself. */
+static bool needs_measure(const struct pe_single *one) { return one->kind == PE_KIND_LADDER && !one->is_list; }
+
+static void level_two(struct pe_search *s)
+{
+    const struct pe_single *pair[PE_FAULTS_MAX];
+    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
+        for (size_t j = i + 1; j < s->n_singles && pe_search_goes_on(s); j++) {
+            pair[0] = &s->singles[i];
+            pair[1] = &s->singles[j];
+            if (pair[0]->kind == pair[1]->kind || needs_measure(pair[0]) || needs_measure(pair[1]) ||
+                (stands_alone(pair[0]) && stands_alone(pair[1])))
+                continue;
+            struct pe_hypothesis h = pe_combine(pair, 2);
+            pe_search_try(s, &h);
+        }
+    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
+        if (s->singles[i].kind != PE_KIND_LADDER) {
+            pair[0] = &s->singles[i];
+            pe_search_ladders(s, pair, 1);
+        }
+}
+
+/* Layout, sense, positions, width, size. */
+static bool is_early(const struct pe_single *one) { return one->kind <= PE_KIND_SIZE && !one->is_list; }
+
+static void third(struct pe_search *s, const struct pe_single **faults, size_t from)
+{
+    for (size_t k = from; k < s->n_singles && pe_search_goes_on(s); k++) {
+        faults[2] = &s->singles[k];
+        bool is_own = faults[2]->kind != faults[0]->kind && faults[2]->kind != faults[1]->kind;
+        if (!is_own || faults[2]->is_list || faults[2]->kind == PE_KIND_LADDER)
+            continue;
+        struct pe_hypothesis h = pe_combine(faults, 3);
+        pe_search_try(s, &h);
+    }
+}
+
+static void early_pairs(struct pe_search *s, bool then_ladders)
+{
+    const struct pe_single *faults[PE_FAULTS_MAX + 1];
+    for (size_t i = 0; i < s->n_singles && pe_search_goes_on(s); i++)
+        for (size_t j = i + 1; j < s->n_singles && pe_search_goes_on(s); j++) {
+            faults[0] = &s->singles[i];
+            faults[1] = &s->singles[j];
+            if (!is_early(faults[0]) || !is_early(faults[1]) || faults[0]->kind == faults[1]->kind)
+                continue;
+            if (then_ladders)
+                pe_search_ladders(s, faults, 2);
+            else
+                third(s, faults, j + 1);
+        }
+}
+
+static void level_three(struct pe_search *s)
+{
+    early_pairs(s, true);
+    early_pairs(s, false);
+}
+
+/* ---- All levels ---- */
+
+static size_t count_singles(const struct pe_diagnosis *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < pe_n_faults(); i++)
+        if (pe_fault_applies(d, i))
+            n += pe_fault_row(i)->count ? pe_fault_row(i)->count(d) : pe_fault_row(i)->n_alternatives;
+    return n;
+}
+
+static enum pe_status check_work(const struct pe_diagnosis *d, size_t n_singles, struct pe_error *err)
+{
+    double work = (double)n_singles * (double)d->sample.n;
+    if (work <= d->request->max_work)
+        return PE_OK;
+    pe_fail(err, "", "the diagnosis needs about %.0f multiply-adds; allowed: %.0f (--max-analysis)", work,
+            d->request->max_work);
+    return err->status = PE_TOO_LARGE;
+}
+
+static enum pe_status open_search(struct pe_search *s, struct pe_diagnosis *d)
+{
+    enum pe_status status = pe_scalings_open(d, s->err);
+    s->room = count_singles(d);
+    s->n_waves = pe_wave_count(d->belief.model) <= PE_HEAD_DIM_MAX ? pe_wave_count(d->belief.model) : 0;
+    double bytes = (double)s->room * (double)(sizeof *s->singles + s->n_waves * sizeof *s->ladders);
+    if (!status)
+        status = check_work(d, s->room, s->err);
+    if (!status)
+        status = pe_diagnosis_admit(d, bytes, s->err);
+    if (status)
+        return status;
+    s->singles = calloc(s->room + 1, sizeof *s->singles);
+    s->ladders = s->n_waves ? malloc(s->room * s->n_waves * sizeof *s->ladders) : NULL;
+    return s->singles && (s->ladders || !s->n_waves) ? PE_OK : pe_no_memory(s->err);
+}
+
+static void run(struct pe_search *s)
+{
+    level_one(s);
+    if (!pe_best_fits(s->d, 2))
+        level_two(s);
+    if (!pe_best_fits(s->d, PE_FAULTS_MAX))
+        level_three(s);
+    s->d->used_all = s->is_full;
+    pe_best_trim(s->d);
+}
+
+enum pe_status pe_search(struct pe_diagnosis *d, struct pe_error *err)
+{
+    struct pe_search s = {.d = d, .err = err};
+    d->nearest.score.verdict = PE_NOT_JUDGED;
+    for (size_t i = 0; i < PE_N_FAULT_KINDS; i++)
+        d->of_kind[i].score.verdict = PE_NOT_JUDGED;
+    s.status = open_search(&s, d);
+    if (!s.status)
+        run(&s);
+    free(s.singles);
+    free(s.ladders);
+    return s.status;
+}

@@ -1,0 +1,54 @@
+/* The state of a search, and its steps. Only for the files of this folder. */
+#ifndef PE_SEARCH_H
+#define PE_SEARCH_H
+
+#include "core/diagnosis/diagnosis.h"
+
+/* A single fault that made sense at level 1. */
+struct pe_single {
+    uint16_t fault, choice;
+    unsigned char kind;
+    bool is_fit, is_list; /* is_list: a fit of free numbers */
+    float *w;             /* a ladder: its frequencies [n_waves]; NULL: not known */
+};
+
+struct pe_search {
+    struct pe_diagnosis *d;
+    struct pe_error *err;
+    struct pe_single *singles;
+    size_t n_singles, room;
+    size_t n_waves; /* of the belief */
+    float *ladders; /* what single.w point to */
+    size_t n_ladders;
+    enum pe_status status; /* PE_CANCELLED, PE_NO_MEMORY */
+    bool is_full;          /* no hypotheses are left */
+};
+
+/* A hypothesis as an edit and its model. */
+struct pe_trial {
+    struct pe_edit edit;
+    struct pe_model *model; /* NULL: it is no hypothesis */
+};
+
+/* trial.c. false: the search ends, by its number of hypotheses or because nobody waits. */
+bool pe_search_goes_on(struct pe_search *s);
+void pe_trial_open(struct pe_search *s, const struct pe_hypothesis *h, struct pe_trial *t);
+void pe_trial_close(struct pe_trial *t);
+/* Evaluates, counts and keeps. */
+struct pe_kept pe_search_judge(struct pe_search *s, const struct pe_hypothesis *h, const struct pe_model *model);
+/* All of these, if there is such a hypothesis. */
+void pe_search_try(struct pe_search *s, const struct pe_hypothesis *h);
+/* Faults in the order of list.h. */
+struct pe_hypothesis pe_combine(const struct pe_single *const *faults, unsigned n);
+
+/* ladders.c: tries these n faults with each ladder that agrees with the phases; faults has room for one more. */
+void pe_search_ladders(struct pe_search *s, const struct pe_single **faults, unsigned n);
+
+/* best.c: keeps a hypothesis in d->best, d->of_kind and d->nearest if it belongs there. */
+void pe_best_keep(struct pe_diagnosis *d, struct pe_kept *k, const struct pe_model *model);
+/* Does the best one fit, at this cost or less? */
+bool pe_best_fits(const struct pe_diagnosis *d, unsigned cost);
+/* Leaves those that are to be compared with all numbers. */
+void pe_best_trim(struct pe_diagnosis *d);
+
+#endif

@@ -1,0 +1,18 @@
+/* Texts of findings that are no faults. */
+#include "core/diagnosis/texts/texts.h"
+
+FAULT_TEXT(as_believed, "as_believed", "finding", "as configured", "与配置一致", "The configuration gives the tensor.",
+           "配置能得出这个张量。", "The tensor is what the configuration gives.", "张量与配置得出的结果一致。");
+FAULT_TEXT(identified, "identified", "finding", "identified", "已识别",
+           "No configuration was sent; one that gives the tensor was found.",
+           "请求中没有配置，但找到了能得出这个张量的配置。",
+           "No configuration was sent; the first candidate gives the tensor.",
+           "请求中没有配置；第一个候选能得出这个张量。");
+FAULT_TEXT(unexplained, "unexplained", "finding", "unexplained", "无法解释",
+           "No configuration that was tried gives the tensor.", "试过的配置都得不出这个张量。",
+           "No configuration that was tried gives the tensor; `ruled_out` lists the best of each kind.",
+           "试过的配置都得不出这个张量；`ruled_out` 列出了每一类中最接近的一个。");
+FAULT_TEXT(undecided, "undecided", "finding", "undecided", "无法区分",
+           "Two configurations give the tensor, but differ elsewhere.", "有两种配置都能得出这个张量，但在别处不同。",
+           "Candidate {candidate} gives the tensor too; a row at position {position} tells them apart.",
+           "候选 {candidate} 也能得出这个张量；用位置 {position} 的一行即可区分两者。");
