@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from conftest import start_server
-from tensors import npy
+from tensors import multipart, npy
 from test_errors import check_problem
 from wrong_tensors import Tensor, inline
 
@@ -149,3 +149,34 @@ def test_a_transposed_bias_with_masked_keys(server):
     bias[0, 0, 1] = -np.inf
     response = server.post("/diagnose", {"scheme": "alibi", "num_heads": 1, "q_len": 4000, "k_len": 2, "bias": inline(Tensor(bias, "f32"))})
     assert response.status == 200 and not response.json()["explained"]
+
+
+# ---- Memory -------------------------------------------------------------------------------------------------------------------
+
+
+def tables_of(n, pairs, base):
+    angles = np.outer(np.arange(n), base ** (-np.arange(pairs) / pairs))
+    return {"cos": np.cos(angles).astype("f2"), "sin": np.sin(angles).astype("f2")}
+
+
+def test_little_memory_gives_the_same_answer_or_none(server):
+    """What a diagnosis cannot allocate must not look like a hypothesis that does not fit."""
+    body, headers = multipart(request='{"scheme":"rope","head_dim":256}', **{name: npy(a) for name, a in tables_of(4096, 128, 12345.0).items()})
+    whole = server.post("/diagnose", body, headers)
+    assert whole.status == 200 and whole.json()["explained"]
+    statuses = set()
+    for limit in (8, 12, 16, 20, 24, 32, 64, 400):
+        with start_server("--max-memory", str(limit << 20)) as small:
+            answer = small.post("/diagnose", body, headers)
+            statuses.add(answer.status)
+            assert answer.status in (413, 503) or answer.body == whole.body, (limit, answer)
+    assert 200 in statuses and len(statuses) > 1, statuses
+
+
+def test_rotated_heads_of_many_channels_stay_within_the_limit():
+    """f16 [2048, 1024]: tables of every position are kept for one candidate at a time."""
+    q = np.ones((2048, 1024), "f2")
+    body, headers = multipart(request='{"scheme":"rope","layout":"half"}', q=npy(q), q_out=npy(q))
+    with start_server("--max-memory", "100000000") as small:
+        assert small.post("/diagnose", body, headers).status in (200, 413, 503)
+        assert small.memory() < 250e6

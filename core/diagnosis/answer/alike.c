@@ -3,20 +3,17 @@
 
 #include <string.h>
 
-/* The resolved configuration of one layer type of a preset; NULL: it cannot be planned without weights. */
-static struct pe_plan *plan_of(const struct pe_preset *preset, const struct pe_preset_layer *layer)
+/* Makes a plan of one layer type of a preset. PE_INVALID: it cannot be planned without weights. */
+static enum pe_status plan_layer(const struct pe_preset *preset, const struct pe_preset_layer *layer,
+                                 struct pe_plan **plan, struct pe_error *err)
 {
-    struct pe_field fields[] = {{"preset", {.kind = PE_STRING, .string = preset->name}},
-                                {"layer_type", {.kind = PE_STRING, .string = layer->layer_type}}};
-    struct pe_request request = {
-        .operation = PE_ENCODE, .fields = fields, .n_fields = layer->layer_type ? 2 : 1, .dtype = PE_F64};
-    struct pe_field len = {"len", {.kind = PE_INTEGER, .integer = 1}};
-    struct pe_field all[3] = {fields[0], len, fields[1]};
-    struct pe_plan *plan = NULL;
-    struct pe_error err;
-    request.fields = all;
-    request.n_fields++;
-    return pe_plan_new(&request, &plan, &err) ? NULL : plan;
+    const struct pe_field fields[] = {{"preset", {.kind = PE_STRING, .string = preset->name}},
+                                      {"len", {.kind = PE_INTEGER, .integer = 1}},
+                                      {"layer_type", {.kind = PE_STRING, .string = layer->layer_type}}};
+    const struct pe_request request = {
+        .operation = PE_ENCODE, .fields = fields, .n_fields = layer->layer_type ? 3 : 2, .dtype = PE_F64};
+    enum pe_status status = pe_plan_new(&request, plan, err);
+    return status == PE_INVALID || status == PE_TOO_LARGE ? PE_OK : status;
 }
 
 /* Says it only how the numbers are written: the form of rotary tables, and the arithmetic? (ALiBi's form is a formula.)
@@ -71,7 +68,9 @@ enum pe_status pe_answer_presets(struct pe_diagnosis *d, const struct pe_candida
         const struct pe_preset *preset = pe_preset_at(i);
         bool alike = false;
         for (size_t l = 0; !status && !alike && l < preset->n_layers; l++) {
-            struct pe_plan *plan = may_be(&preset->layers[l], c) ? plan_of(preset, &preset->layers[l]) : NULL;
+            struct pe_plan *plan = NULL;
+            if (may_be(&preset->layers[l], c))
+                status = plan_layer(preset, &preset->layers[l], &plan, err);
             if (plan)
                 status = is_alike(d, c, plan, &alike, err);
             pe_plan_free(plan);

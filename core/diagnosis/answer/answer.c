@@ -303,6 +303,6 @@ enum pe_status pe_diagnosis_state(struct pe_diagnosis *d, struct pe_error *err)
         status = put_answer(d, d->answer, err);
     if (status)
         return status;
-    d->stated = pe_values_done(d->values);
+    d->stated = d->no_memory ? NULL : pe_values_done(d->values);
     return d->stated ? PE_OK : pe_no_memory(err);
 }

@@ -147,9 +147,14 @@ enum pe_status pe_compare_all(struct pe_diagnosis *d, struct pe_model *model, bo
     *out = (struct pe_comparison){.verdict = PE_NOT_JUDGED};
     if (!row_new(&row, (size_t)d->evidence.row_len))
         return pe_no_memory(err);
-    enum pe_status status = pe_model_keep(model, err);
+    double kept = pe_model_kept_bytes(model);
+    enum pe_status status = pe_diagnosis_admit(d, kept, err);
+    if (!status)
+        status = pe_model_keep(model, err);
     if (!status)
         status = compare(d, model, &j, &row, out, err);
+    pe_model_forget(model);
+    d->bytes -= kept;
     free(row.found);
     return status;
 }

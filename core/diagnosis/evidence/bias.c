@@ -217,7 +217,9 @@ static struct pe_plan *plan_beyond(const struct pe_model *m, double *queries)
                                        .dtype = PE_F64,
                                        .outputs = m->d->evidence.kind->outputs,
                                        .n_outputs = 1};
-    return pe_plan_new(&request, &plan, &err) ? NULL : plan;
+    enum pe_status status = pe_plan_new(&request, &plan, &err);
+    *m->no_memory |= status == PE_NO_MEMORY;
+    return status ? NULL : plan;
 }
 
 /* As many heads as there is room for. */

@@ -66,7 +66,10 @@ static bool allocate(struct pe_diagnosis *d, struct pe_reading *r)
     struct pe_error ignored;
     size_t n = r->n * r->n_waves;
     r->no_memory = &d->no_memory;
-    if (n == 0 || pe_diagnosis_admit(d, (double)n * 3 * sizeof(float), &ignored))
+    if (n == 0)
+        return false;
+    d->no_memory |= pe_diagnosis_admit(d, (double)n * 3 * sizeof(float), &ignored) != PE_OK;
+    if (d->no_memory)
         return false;
     r->re = malloc(3 * n * sizeof(float));
     r->step = malloc(3 * r->n_waves * sizeof(double));

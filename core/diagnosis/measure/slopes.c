@@ -26,7 +26,9 @@ bool pe_slopes_read(struct pe_diagnosis *d, const struct pe_edit *edit, size_t n
     struct pe_error err;
     if (list)
         fields[4] = (struct pe_field){"slopes", *list};
-    if (plan_slopes(fields, list ? 5 : 4, &plan, &err))
+    enum pe_status status = plan_slopes(fields, list ? 5 : 4, &plan, &err);
+    d->no_memory |= status == PE_NO_MEMORY;
+    if (status)
         return false;
     pe_fill(plan, 0, 0, n_heads, slopes);
     pe_plan_free(plan);

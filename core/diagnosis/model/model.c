@@ -120,13 +120,14 @@ static enum pe_status prepare(struct pe_model *m, const struct pe_edit *edit, st
     return status;
 }
 
-enum pe_status pe_model_new(const struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
+enum pe_status pe_model_new(struct pe_diagnosis *d, const struct pe_edit *edit, struct pe_model **model,
                             struct pe_error *err)
 {
     struct pe_model *m = edit->failed ? NULL : calloc(1, sizeof *m);
     if (!m)
         return pe_no_memory(err);
     m->d = d;
+    m->no_memory = &d->no_memory;
     m->transforms = edit->transforms;
     enum pe_status status = prepare(m, edit, err);
     if (status)
@@ -136,7 +137,7 @@ enum pe_status pe_model_new(const struct pe_diagnosis *d, const struct pe_edit *
     return status;
 }
 
-bool pe_edit_model(const struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model **model)
+bool pe_edit_model(struct pe_diagnosis *d, struct pe_edit *edit, struct pe_model **model)
 {
     struct pe_error err;
     enum pe_status status = pe_model_new(d, edit, model, &err);

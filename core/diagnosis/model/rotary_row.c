@@ -29,6 +29,14 @@ void pe_rotary_row(const struct pe_model *m, uint64_t i, double *out)
         out[c] *= factors[c % pairs];
 }
 
+double pe_model_kept_bytes(const struct pe_model *m)
+{
+    bool is_rotated = m->d->evidence.kind->id == PE_OF_ROTATED;
+    return is_rotated ? (double)m->d->belief.n * (double)m->n_columns * sizeof *m->kept : 0;
+}
+
+enum { ROWS_BETWEEN_ASKING = 16 };
+
 enum pe_status pe_model_keep(struct pe_model *m, struct pe_error *err)
 {
     size_t n = (size_t)m->d->belief.n;
@@ -37,8 +45,14 @@ enum pe_status pe_model_keep(struct pe_model *m, struct pe_error *err)
     double *kept = malloc(n * m->n_columns * sizeof *kept);
     if (!kept)
         return pe_no_memory(err);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n && !(i % ROWS_BETWEEN_ASKING == 0 && pe_is_cancelled()); i++)
         pe_rotary_row(m, i, kept + i * m->n_columns);
     m->kept = kept;
-    return PE_OK;
+    return pe_was_cancelled() ? pe_cancelled(err) : PE_OK;
+}
+
+void pe_model_forget(struct pe_model *m)
+{
+    free(m->kept);
+    m->kept = NULL;
 }
