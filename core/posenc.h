@@ -507,7 +507,8 @@ const struct pe_named_tensor *pe_analysis_tensor(const struct pe_analysis *analy
 enum pe_status pe_analysis_open(const struct pe_analysis_request *request, struct pe_analysis **analysis,
                                 struct pe_error *err);
 const struct pe_value *pe_analysis_configs(const struct pe_analysis *analysis);
-/* Computes what pe_analysis_open has prepared. Fails only without memory, or when nobody waits any more. */
+/* Computes what pe_analysis_open has prepared. Fails without memory, when nobody waits any more, and where a sent table
+ * has a number that is not finite. */
 enum pe_status pe_analysis_compute(struct pe_analysis *analysis, struct pe_error *err);
 /* Frees everything but the tensors, once the answer is printed. */
 void pe_analysis_settle(struct pe_analysis *analysis);

@@ -142,3 +142,16 @@ def test_a_mask_of_keys_is_of_the_sequence_only(server):
     """extrapolation looks at longer lengths, where the request's own mask has no meaning."""
     answer = server.ask("/analyze", scheme="t5", num_heads=2, len=8, key_mask=[1] * 7 + [0]).json()
     assert "saturated" in answer["results"][0]["extrapolation"]
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity"])
+def test_a_table_that_is_not_finite_is_refused(server, value):
+    response = server.post("/analyze", {"scheme": "learned", "table": [[1.0, 2.0], [3.0, value]], "len": 2})
+    assert response.status == 422, response
+    assert "row 1, column 1" in response.json()["detail"]
+
+
+def test_a_frequency_that_overflows_is_infinitely_wrong(server):
+    """100000 is more than f16 holds."""
+    answer = server.ask("/analyze", scheme="rope", head_dim=4, inv_freq=[100000, 1], len=8, metrics=["precision"], recipes=["f16_inv_freq"]).json()
+    assert answer["results"][0]["precision"]["value"] == "Infinity"

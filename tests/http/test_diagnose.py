@@ -565,3 +565,20 @@ def test_the_kind_of_an_extra_mask_is_named(server, hides, words):
     answer = diagnose(server, {"scheme": "alibi", "bias": inline(Tensor(bias, "f32"))})
     found = [f for f in answer["findings"] if f["code"] == "mask_extra"]
     assert found and words in found[0]["detail"], answer["findings"]
+
+
+# ---- Far positions and large numbers ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offset", [150000, 200000, 1000000, 3000000])
+def test_a_far_offset_is_fitted(server, offset):
+    """float64 tables of a long context, where a request has forgotten its offset."""
+    angles = np.outer(offset + np.arange(64.0), 1e4 ** (-np.arange(64) / 64))
+    answer = diagnose(server, {"scheme": "rope", "head_dim": 128, "cos": inline(Tensor(np.cos(angles), "f32")), "sin": inline(Tensor(np.sin(angles), "f32"))})
+    assert answer["candidates"][0]["codes"] == ["offset_other"] and answer["candidates"][0]["sequence"]["offset"] == offset
+
+
+def test_numbers_whose_squares_overflow(server):
+    table = [[1e200, 2e200], [3e200, 4e200]]
+    f64 = {"dtype": "f64", "shape": [2, 2], "data": table}
+    assert diagnose(server, {"scheme": "learned", "table": f64, "encoding": f64})["explained"]

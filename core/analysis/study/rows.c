@@ -192,6 +192,16 @@ static enum pe_status fill_rows(struct pe_rows *rows, const struct pe_plan *plan
     return is_family(plan, "rotary") ? fill_rotary(rows, plan, err) : fill_encoding(rows, plan, err);
 }
 
+/* Sent tables may have numbers that no property is defined for. */
+static enum pe_status check_finite(const struct pe_rows *rows, struct pe_error *err)
+{
+    for (size_t i = 0; i < rows->n * rows->dim; i++)
+        if (!isfinite(rows->at[i]))
+            return pe_fail(err, "", "the encoding is %g at row %zu, column %zu; an analysis needs finite numbers",
+                           rows->at[i], i / rows->dim, i % rows->dim);
+    return PE_OK;
+}
+
 enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, struct pe_error *err)
 {
     *rows = (struct pe_rows){0};
@@ -201,6 +211,8 @@ enum pe_status pe_rows_init(struct pe_rows *rows, const struct pe_plan *plan, st
     bool fine = rows->at && (rows->distance || !has_distances(plan));
     enum pe_status status = fine ? fill_rows(rows, plan, err) : pe_no_memory(err);
     rows->largest = status ? 0 : largest_of(rows->at, rows->n * rows->dim);
+    if (!status)
+        status = check_finite(rows, err);
     if (!status && pe_was_cancelled())
         status = pe_cancelled(err);
     if (status)

@@ -51,7 +51,8 @@ struct pe_solved pe_shift_at(const struct pe_reading *r, const double *w, const 
         weight[k] = hypot(s.re, s.im);
     }
     *r->no_memory |= !phase;
-    struct pe_solved s = phase ? pe_solve_phases(w, phase, weight, r->n_waves, r->noise, 0x1p17) : none;
+    double most = n > 1 ? PE_POSITION_MAX : 0x1p17; /* a single row is not known well enough to count many turns */
+    struct pe_solved s = phase ? pe_solve_phases(w, phase, weight, r->n_waves, r->noise, most) : none;
     free(phase);
     return s;
 }

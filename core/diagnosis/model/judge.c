@@ -132,11 +132,17 @@ static void judge_one(struct pe_tally *t, double found, double expected, double 
 static void add_one(struct pe_tally *t, double found, double expected, double phase)
 {
     double largest;
-    if (found == expected && isinf(found))
+    if (found == expected && !isfinite(found * found))
         return;
-    if (!add_finite(t, &found, &expected, 1, &largest))
+    if (isinf(found) || isinf(expected)) {
         t->has_infinity_elsewhere = true;
-    else if (t->is_rounding)
+        return;
+    }
+    if (!add_finite(t, &found, &expected, 1, &largest)) { /* its square overflows */
+        t->max_error = fmax(t->max_error, fabs(found - expected));
+        t->sum_error2 = (double)INFINITY;
+    }
+    if (t->is_rounding)
         judge_one(t, found, expected, phase);
 }
 
