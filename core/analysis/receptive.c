@@ -225,11 +225,14 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
     return subject->family == PE_BIAS && subject->n_rows > 0;
 }
 
+enum { BYTES_OF_A_HEAD = 2048 };
+
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     (void)study;
     cost->work = 32 * (double)subject->n * (double)subject->dim;
-    cost->bytes = (double)subject->n * (sizeof(struct key) + 4 * sizeof(double));
+    cost->bytes = (double)subject->n * (sizeof(struct key) + 4 * sizeof(double)) +
+                  (double)subject->dim * BYTES_OF_A_HEAD; /* of the answer */
 }
 
 static void shape(const struct pe_analysis *study, const struct pe_subject *subject, size_t i, unsigned *rank,

@@ -142,6 +142,9 @@ static bool applies(const struct pe_analysis *study, const struct pe_subject *su
 
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
 {
+    if (study->fields.k.n > subject->n)
+        return pe_fail(err, "/k", "k has %llu distances, and the sequence %llu positions; allowed: each distance once",
+                       (unsigned long long)study->fields.k.n, (unsigned long long)subject->n);
     for (size_t i = 0; i < study->fields.k.n; i++) {
         double k = pe_real_at(&study->fields.k, i);
         char pointer[32];

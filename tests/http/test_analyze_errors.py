@@ -155,3 +155,10 @@ def test_a_frequency_that_overflows_is_infinitely_wrong(server):
     """100000 is more than f16 holds."""
     answer = server.ask("/analyze", scheme="rope", head_dim=4, inv_freq=[100000, 1], len=8, metrics=["precision"], recipes=["f16_inv_freq"]).json()
     assert answer["results"][0]["precision"]["value"] == "Infinity"
+
+
+def test_more_shifts_than_positions_are_refused_at_once(server):
+    begin = time.monotonic()
+    response = server.post("/analyze", {"configs": [{"scheme": "rope", "len": 16}] * 8, "metrics": ["shift"], "k": [1] * 1000000})
+    assert response.status == 422 and response.json()["pointer"] == "/k", response
+    assert time.monotonic() - begin < 2

@@ -88,7 +88,7 @@ static enum pe_status check_same(const struct pe_tensor *a, const char *a_name, 
     strncat(pointer, b_name, sizeof pointer - 2);
     pe_shape_print(a->shape, a->rank, shapes[0], sizeof shapes[0]);
     pe_shape_print(b->shape, b->rank, shapes[1], sizeof shapes[1]);
-    return pe_fail(err, pointer, "%s has the shape %s, %s has %s; both are the same", a_name, shapes[0], b_name,
+    return pe_fail(err, pointer, "%s has the shape %s, %s has %s; both must be the same", a_name, shapes[0], b_name,
                    shapes[1]);
 }
 

@@ -107,9 +107,10 @@ static void try_ladder(struct pe_search *s, const struct view *v, const struct p
         return;
     pe_trial_open(s, h, &t);
     size_t n = t.model ? pe_wave_count(t.model) : 0;
-    if (is_planned && n && n <= PE_HEAD_DIM_MAX)
+    bool is_known = is_planned && n > 0 && n <= PE_HEAD_DIM_MAX;
+    if (is_known)
         pe_wave_frequencies(t.model, n, w);
-    if (t.model && (!is_planned || agrees(v, w, n)))
+    if (t.model && (!is_known || agrees(v, w, n)))
         pe_search_judge(s, h, t.model);
     pe_trial_close(&t);
 }

@@ -51,8 +51,7 @@ FAULT_TEXT(table_dtype, "table_dtype", "arithmetic", "table of lower precision",
            "数值被舍入到了 {found}，除此之外是正确的。");
 FAULT_TEXT(axes_swapped, "axes_swapped", "axes", "axes exchanged", "坐标轴互换",
            "Two axes of the positions have changed places.", "位置的两个坐标轴互换了。",
-           "Two axes have changed places: {found} instead of {believed}.",
-           "坐标轴互换：实际是 {found}，应为 {believed}。");
+           "Two axes of the positions have changed places.", "位置的两个坐标轴互换了。");
 FAULT_TEXT(section_order, "section_order", "axes", "other order of sections", "section 顺序不同",
            "The sections of the axes stand in another order.", "各轴的 section 排列顺序不同。",
            "The sections are {found}; the configuration says {believed}.",
