@@ -15,10 +15,10 @@ struct pe_model {
     void *state;             /* of the kind of evidence, freed with free() */
     struct pe_wave *columns; /* the waves of output 0, if it has waves; else NULL. Owned. */
     size_t n_columns;
-    double *kept;   /* pe_model_keep: [n, n_columns] */
+    double *kept;    /* pe_model_keep: [n, n_columns] */
     bool *no_memory; /* of the diagnosis: where to say that an allocation failed */
-    bool has_shape; /* of the evidence; a model of other positions has another number of rows, and is no hypothesis */
-    bool is_misfit; /* the belief, where it has not the shape: its numbers are infinities */
+    bool has_shape;  /* of the evidence; a model of other positions has another number of rows, and is no hypothesis */
+    bool is_misfit;  /* the belief, where it has not the shape: its numbers are infinities */
 };
 
 /* Makes the model of an edit, whose memory the plan borrows until pe_model_free. PE_INVALID: such a request cannot be
