@@ -118,6 +118,14 @@ static bool read_word(const struct pe_param *row, const struct pe_value *v, int 
     return false;
 }
 
+const struct pe_value *pe_field_find(const struct pe_field *fields, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (pe_same(fields[i].name, name))
+            return &fields[i].value;
+    return NULL;
+}
+
 double pe_real_at(const struct pe_reals *list, uint64_t i)
 {
     return pe_element(list->array.dtype, list->array.data, i);

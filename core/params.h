@@ -80,6 +80,9 @@ void pe_pointer_join(char *out, size_t room, const char *prefix, const char *nam
 /* Are two names equal? A request needs hundreds of comparisons, and most names differ in their first letter. */
 static inline bool pe_same(const char *a, const char *b) { return *a == *b && strcmp(a, b) == 0; }
 
+/* The value of the field of that name; NULL if there is none. */
+const struct pe_value *pe_field_find(const struct pe_field *fields, size_t n, const char *name);
+
 /* Is word one of the alternatives "a|b|c"? */
 bool pe_is_among(const char *alternatives, const char *word); /* alternatives may be NULL: false */
 

@@ -176,12 +176,6 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     return status;
 }
 
-static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
-{
-    (void)study;
-    return subject->n_rows > 0;
-}
-
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
 {
     (void)subject;
@@ -213,7 +207,7 @@ const struct pe_metric pe_metric_collisions = {
             .n_details = sizeof details / sizeof details[0],
         },
     .needs_rows = true,
-    .applies = applies,
+    .applies = pe_has_rows,
     .check = check,
     .cost = cost,
     .compute = compute,

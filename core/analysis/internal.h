@@ -113,6 +113,10 @@ struct pe_metric {
 
 /* ---- For metrics ---- */
 
+/* applies() of metrics of all schemes with rows, and of all ladders. */
+bool pe_has_rows(const struct pe_analysis *study, const struct pe_subject *subject);
+bool pe_has_ladder(const struct pe_analysis *study, const struct pe_subject *subject);
+
 /* Room for the tensor of that name, [shape] as shape() says; NULL: the answer does not have it. */
 double *pe_study_tensor(struct pe_analysis *study, const struct pe_subject *subject, const char *name);
 

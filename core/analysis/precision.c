@@ -275,12 +275,6 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     return status;
 }
 
-static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
-{
-    (void)study;
-    return subject->ladder.n > 0;
-}
-
 static enum pe_status check(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_error *err)
 {
     (void)subject;
@@ -323,7 +317,7 @@ const struct pe_metric pe_metric_precision = {
             .details = details,
             .n_details = sizeof details / sizeof details[0],
         },
-    .applies = applies,
+    .applies = pe_has_ladder,
     .check = check,
     .cost = cost,
     .shape = shape,

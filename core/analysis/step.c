@@ -109,12 +109,6 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     return PE_OK;
 }
 
-static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
-{
-    (void)study;
-    return subject->n_rows > 0;
-}
-
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     (void)study;
@@ -155,7 +149,7 @@ const struct pe_metric pe_metric_step = {
             .n_details = sizeof details / sizeof details[0],
         },
     .needs_rows = true,
-    .applies = applies,
+    .applies = pe_has_rows,
     .cost = cost,
     .shape = shape,
     .compute = compute,

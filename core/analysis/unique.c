@@ -190,12 +190,6 @@ enum pe_status pe_unique_of(const struct pe_rows *rows, double *value, struct pe
     return status;
 }
 
-static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
-{
-    (void)study;
-    return subject->n_rows > 0;
-}
-
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     double n = (double)subject->n_rows, dim = (double)subject->dim;
@@ -218,7 +212,7 @@ const struct pe_metric pe_metric_unique = {
             .n_details = sizeof details / sizeof details[0],
         },
     .needs_rows = true,
-    .applies = applies,
+    .applies = pe_has_rows,
     .cost = cost,
     .compute = compute,
 };

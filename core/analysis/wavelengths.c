@@ -94,12 +94,6 @@ static enum pe_status compute(struct pe_analysis *study, struct pe_subject *subj
     return PE_OK;
 }
 
-static bool applies(const struct pe_analysis *study, const struct pe_subject *subject)
-{
-    (void)study;
-    return subject->ladder.n > 0;
-}
-
 static void cost(const struct pe_analysis *study, const struct pe_subject *subject, struct pe_metric_cost *cost)
 {
     (void)study;
@@ -139,7 +133,7 @@ const struct pe_metric pe_metric_wavelengths = {
             .details = details,
             .n_details = sizeof details / sizeof details[0],
         },
-    .applies = applies,
+    .applies = pe_has_ladder,
     .cost = cost,
     .shape = shape,
     .compute = compute,

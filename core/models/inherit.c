@@ -39,19 +39,11 @@ static enum pe_status no_such_scheme(const char *name, struct pe_error *err)
 
 /* ---- Fields by name ---- */
 
-static const struct pe_value *find(const struct pe_field *fields, size_t n, const char *name)
-{
-    for (size_t i = 0; i < n; i++)
-        if (pe_same(fields[i].name, name))
-            return &fields[i].value;
-    return NULL;
-}
-
 static enum pe_status word_of(const struct pe_request *request, const char *name, const char **word,
                               struct pe_error *err)
 {
     char pointer[32];
-    const struct pe_value *v = find(request->fields, request->n_fields, name);
+    const struct pe_value *v = pe_field_find(request->fields, request->n_fields, name);
     *word = v && v->kind == PE_STRING ? v->string : NULL;
     if (!v || *word)
         return PE_OK;
@@ -118,7 +110,7 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
                                  struct pe_error *err)
 {
     const char *preset, *layer_type;
-    const struct pe_value *hf = find(request->fields, request->n_fields, "hf_config");
+    const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
     enum pe_status status = word_of(request, "preset", &preset, err);
     if (!status)
         status = word_of(request, "layer_type", &layer_type, err);
@@ -141,7 +133,7 @@ static enum pe_status choose_scheme(struct pe_inheritance *in, const struct pe_r
                                     const struct model *model, struct pe_error *err)
 {
     const char *own;
-    const struct pe_value *inherited = find(model->fields, model->n, "scheme");
+    const struct pe_value *inherited = pe_field_find(model->fields, model->n, "scheme");
     enum pe_status status = word_of(request, "scheme", &own, err);
     if (status)
         return status;
@@ -190,8 +182,8 @@ static bool condition_holds(const struct pe_inheritance *in, const struct model 
     size_t n = strcspn(when, "=");
     snprintf(name, sizeof name, "%.*s", (int)n, when);
     const struct pe_param *row = pe_param_find(in->scheme->info.params, name);
-    const struct pe_value *v = find(in->fields, in->n_own, name);
-    v = v ? v : find(model->fields, model->n, name);
+    const struct pe_value *v = pe_field_find(in->fields, in->n_own, name);
+    v = v ? v : pe_field_find(model->fields, model->n, name);
     if (v)
         return v->kind == PE_STRING && pe_is_among(when + n + 1, v->string);
     return row && pe_is_among(when + n + 1, row->fallback >= 0 ? row->words[(int)row->fallback] : ""); /* "": unset */
@@ -200,8 +192,8 @@ static bool condition_holds(const struct pe_inheritance *in, const struct model 
 /* Is a grid in merge order, by the request's field, else by the model's? */
 static bool merges(const struct pe_inheritance *in, const struct model *model)
 {
-    const struct pe_value *own = find(in->fields, in->n_own, "order");
-    const struct pe_value *order = own ? own : find(model->fields, model->n, "order");
+    const struct pe_value *own = pe_field_find(in->fields, in->n_own, "order");
+    const struct pe_value *order = own ? own : pe_field_find(model->fields, model->n, "order");
     return order && order->kind == PE_STRING && pe_same(order->string, "merge");
 }
 
@@ -225,7 +217,7 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
 {
     const struct pe_param *row = pe_param_find(in->scheme->info.params, name);
     bool of_coords = pe_same(name, "coords") || pe_same(name, "ref_grid");
-    if (row && of_coords && !find(in->fields, in->n_own, "grid"))
+    if (row && of_coords && !pe_field_find(in->fields, in->n_own, "grid"))
         return false;
     if (row)
         return !row->when || condition_holds(in, model, row->when);
@@ -234,12 +226,13 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
     if (!pe_param_find(pe_sequence_rules(), name))
         return true;
     bool of_grids = pe_same(name, "order") || pe_same(name, "spatial_merge_size");
-    bool segments = find(in->fields, in->n_own, "segments"), grid = find(in->fields, in->n_own, "grid");
+    bool segments = pe_field_find(in->fields, in->n_own, "segments"),
+         grid = pe_field_find(in->fields, in->n_own, "grid");
     if (pe_same(name, "order"))
         return grid;
     if (of_grids)
         return segments || (grid && merges(in, model));
-    return segments && !find(in->fields, in->n_own, "position_style"); /* another style has other rules */
+    return segments && !pe_field_find(in->fields, in->n_own, "position_style"); /* another style has other rules */
 }
 
 static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *request, const struct model *model,

@@ -23,8 +23,5 @@ bool pe_plan_gave_itself(const struct pe_plan *plan, const char *name)
 
 bool pe_request_has(const struct pe_request *request, const char *name)
 {
-    for (size_t i = 0; i < request->n_fields; i++)
-        if (strcmp(request->fields[i].name, name) == 0)
-            return true;
-    return false;
+    return pe_field_find(request->fields, request->n_fields, name);
 }

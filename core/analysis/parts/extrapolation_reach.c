@@ -9,10 +9,8 @@
 static const struct pe_value *find(const struct pe_plan *plan, const char *name, enum pe_kind kind)
 {
     const struct pe_value *config = pe_plan_config(plan);
-    for (size_t i = 0; i < config->object.n; i++)
-        if (pe_same(config->object.fields[i].name, name) && config->object.fields[i].value.kind == kind)
-            return &config->object.fields[i].value;
-    return NULL;
+    const struct pe_value *value = pe_field_find(config->object.fields, config->object.n, name);
+    return value && value->kind == kind ? value : NULL;
 }
 
 int64_t pe_config_integer(const struct pe_plan *plan, const char *name, int64_t fallback)

@@ -23,14 +23,6 @@ static bool is_undefined(enum pe_status status) { return status == PE_INVALID ||
 
 /* ---- unique ---- */
 
-static bool has_field(const struct pe_subject *subject, const char *name)
-{
-    for (size_t i = 0; i < subject->entry->n_fields; i++)
-        if (pe_same(subject->entry->fields[i].name, name))
-            return true;
-    return false;
-}
-
 /* The first half of the positions. Where they were given as a length, half the length: a scheme may turn a length into
  * coordinates of its own. */
 static void choose_half(const struct pe_subject *subject, struct pe_run *run, double *list)
@@ -38,7 +30,8 @@ static void choose_half(const struct pe_subject *subject, struct pe_run *run, do
     const struct pe_sequence *seq = &subject->plan->seq;
     for (size_t i = 0; i < run->n; i++)
         list[i] = pe_position_at(&seq->k[0], i);
-    if (!has_field(subject, "len") && (seq->k[0].list || seq->piece || seq->n_grid))
+    if (!pe_field_find(subject->entry->fields, subject->entry->n_fields, "len") &&
+        (seq->k[0].list || seq->piece || seq->n_grid))
         run->positions = list;
 }
 

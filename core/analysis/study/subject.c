@@ -105,6 +105,18 @@ enum pe_status pe_subject_plan(struct pe_analysis *study, const struct pe_subjec
 
 /* ---- The subject ---- */
 
+bool pe_has_rows(const struct pe_analysis *study, const struct pe_subject *subject)
+{
+    (void)study;
+    return subject->n_rows > 0;
+}
+
+bool pe_has_ladder(const struct pe_analysis *study, const struct pe_subject *subject)
+{
+    (void)study;
+    return subject->ladder.n > 0;
+}
+
 static enum pe_family family_of(const struct pe_scheme_info *scheme)
 {
     static const char *const names[] = {

@@ -28,14 +28,6 @@ struct figures {
     double largest_gap;        /* from the unrounded ones */
 };
 
-/* Sign and magnitude as an integer that counts steps. */
-static inline int64_t steps_of(float x)
-{
-    int32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits < 0 ? -(int64_t)(bits & INT32_MAX) : bits;
-}
-
 /* f32 without a branch or a call, because most tensors are f32 and have millions of numbers. */
 static struct figures figures_f32(const struct row *row)
 {
@@ -44,7 +36,7 @@ static struct figures figures_f32(const struct row *row)
     double error = 0, gap = 0;
     for (size_t c = 0; c < row->n; c++) {
         float found = (float)row->found[c], rounded = (float)row->expected[c];
-        int64_t apart = llabs(steps_of(found) - steps_of(rounded));
+        int64_t apart = pe_steps_f32(found, rounded);
         double e = fabs(row->found[c] - (double)rounded), g = fabs(row->found[c] - row->expected[c]);
         n_equal += found == rounded;
         steps = apart > steps ? apart : steps;

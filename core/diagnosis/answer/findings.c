@@ -28,10 +28,7 @@ static bool is_equal(const struct pe_value *a, const struct pe_value *b)
 
 static const struct pe_value *member(const struct pe_value *object, const char *name)
 {
-    for (size_t i = 0; object && i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return &object->object.fields[i].value;
-    return NULL;
+    return object ? pe_field_find(object->object.fields, object->object.n, name) : NULL;
 }
 
 /* ---- The field that a fault changes ---- */
@@ -63,7 +60,6 @@ static const char *only_member(const struct pe_value *found, const struct pe_val
 static void set_change(struct change *change, const char *name, const struct pe_value *found,
                        const struct pe_value *believed)
 {
-    snprintf(change->pointer, sizeof change->pointer, "/%s", name);
     *change = (struct change){.found = found, .believed = believed};
     pe_pointer_join(change->pointer, sizeof change->pointer, "", name);
     const char *inner = found ? only_member(found, believed) : NULL;

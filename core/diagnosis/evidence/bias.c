@@ -173,14 +173,6 @@ static struct pe_value list_of(const double *x, uint64_t n)
     return (struct pe_value){.kind = PE_ARRAY, .array = {.dtype = PE_F64, .rank = 1, .shape = {n}, .data = x}};
 }
 
-static bool has_field(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (pe_same(object->object.fields[i].name, name))
-            return true;
-    return false;
-}
-
 /* The model's configuration and the weights, without its sequence and the mask of its keys. */
 static size_t copy_fields(const struct pe_model *m, struct pe_field *fields)
 {
@@ -193,7 +185,8 @@ static size_t copy_fields(const struct pe_model *m, struct pe_field *fields)
     for (size_t i = 0; i < b->n_fields && n < PE_FIELDS_MAX; i++) {
         const char *name = b->fields[i].name;
         bool is_weight = !pe_param_find(m->plan->scheme->info.params, name);
-        if (is_weight && !has_field(config, name) && !pe_param_find(pe_sequence_params(), name))
+        if (is_weight && !pe_field_find(config->object.fields, config->object.n, name) &&
+            !pe_param_find(pe_sequence_params(), name))
             fields[n++] = b->fields[i];
     }
     return n;

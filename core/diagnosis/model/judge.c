@@ -34,34 +34,19 @@ static int64_t ordered(int64_t magnitude, bool is_negative) { return is_negative
 static int64_t step_of(enum pe_dtype dtype, double x)
 {
     double a = fabs(x);
-    float f = (float)a;
     int64_t wide;
-    int32_t bits;
     memcpy(&wide, &a, sizeof wide);
-    memcpy(&bits, &f, sizeof bits);
     switch (dtype) {
-    case PE_F32: return ordered(bits, x < 0);
     case PE_F16: return ordered(pe_f16_round(a), x < 0);
     case PE_BF16: return ordered(pe_bf16_round(a), x < 0);
     default: return ordered(wide, x < 0);
     }
 }
 
-/* The common dtype, by itself because every number of a tensor is compared. */
-static double steps_of_f32(float a, float b)
-{
-    int32_t x, y;
-    float p = fabsf(a), q = fabsf(b);
-    memcpy(&x, &p, sizeof x);
-    memcpy(&y, &q, sizeof y);
-    int64_t steps = (a < 0 ? -(int64_t)x : x) - (b < 0 ? -(int64_t)y : y);
-    return (double)(steps < 0 ? -steps : steps);
-}
-
 double pe_steps_between(enum pe_dtype dtype, double a, double b)
 {
     if (dtype == PE_F32)
-        return steps_of_f32((float)a, (float)b);
+        return (double)pe_steps_f32((float)a, (float)b);
     if (!pe_dtype_is_real(dtype))
         return fabs(a - b);
     int64_t x = step_of(dtype, a), y = step_of(dtype, b); /* a double would round steps of f64 to thousands */

@@ -12,6 +12,8 @@
 
 #include "core/diagnosis/evidence/evidence.h"
 
+#include <string.h>
+
 #define PE_NEAR_SHARE 0.05
 
 enum pe_verdict { PE_EXACT, PE_ROUNDING, PE_NEAR, PE_NO_FIT, PE_NOT_JUDGED };
@@ -29,6 +31,21 @@ double pe_roundoff(enum pe_dtype dtype); /* u; 0 for integers */
 
 /* x rounded to the dtype. */
 double pe_round_to(enum pe_dtype dtype, double x);
+/* Sign and magnitude of an f32 as an integer that counts steps; steps between two of them. Inline, because every number
+ * of a tensor is compared, and most are f32. */
+static inline int64_t pe_step_of_f32(float x)
+{
+    int32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits < 0 ? -(int64_t)(bits & INT32_MAX) : bits;
+}
+
+static inline int64_t pe_steps_f32(float a, float b)
+{
+    int64_t steps = pe_step_of_f32(a) - pe_step_of_f32(b);
+    return steps < 0 ? -steps : steps;
+}
+
 /* Steps between two numbers of the dtype; ±infinity follow the largest. */
 double pe_steps_between(enum pe_dtype dtype, double a, double b);
 
