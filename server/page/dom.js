@@ -1,0 +1,42 @@
+/* Elements. What a server or a file says is only ever put in as text, so nothing of it becomes markup. */
+import { bind } from './words.js';
+
+/* make('button', { type: 'button', 'aria-label': word('fit'), onclick: f, disabled: true, hidden: false }, 'text', node)
+ * Attributes: null, undefined and false are left out, true is the empty value, on… a listener. Texts may be Live. */
+export function make(tag, attributes, ...children) {
+  return dress(document.createElement(tag), attributes, children);
+}
+
+/* The same for MathML. */
+export function math(tag, attributes, ...children) {
+  return dress(document.createElementNS('http://www.w3.org/1998/Math/MathML', tag), attributes, children);
+}
+
+function dress(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else bind(element, name, value === true ? '' : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false).map(asNode));
+  return element;
+}
+
+function asNode(child) {
+  return child instanceof Node ? child : bind(document.createTextNode(''), null, child);
+}
+
+/* A name of the field (scheme, parameter, model, unit) that no language translates. */
+export const name = (text) => make('span', { translate: 'no' }, text);
+export const code = (text) => make('code', null, text);
+
+/* A button of the page: data-action is a promise to tests. */
+export function action(which, text, onclick, attributes) {
+  return make('button', { type: 'button', 'data-action': which, onclick, ...attributes }, text);
+}
+
+/* data-… attributes of an element from { 'row-px': 1, x0: 0 }. */
+export function mark(element, values) {
+  for (const [key, value] of Object.entries(values)) element.setAttribute(`data-${key}`, value);
+  return element;
+}

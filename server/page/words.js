@@ -1,0 +1,92 @@
+/* The page's texts in the language of its user. A text on the page is a Live value: when the language changes, every
+ * place that shows one is rewritten, and nothing else is drawn again.
+ *
+ *   word('table.fit')                       a text of text/LANG.json
+ *   word('table.cells', { n: 133 })         {n} in it is replaced; a value may be Live itself
+ *   label(row), summary(row)                both texts of a row of the catalogue
+ *   phrase('table.shows', { scheme: node }) an element: {scheme} in the text becomes this node */
+
+const LANGUAGES = { en: 'en', zh: 'zh-CN' };
+const folders = [''];   /* '' is text/LANG.json, 'designing' is text/designing.LANG.json */
+const places = new Set();        /* of WeakRef to nodes */
+const writesOf = new WeakMap();  /* node: [write] */
+let current = 'en';
+let texts = {};
+
+export const language = () => current;
+
+class Live {
+  constructor(read) { this.read = read; }
+  toString() { return this.read(); }
+}
+
+/* A computed text; read() is called again when the language changes. */
+export const live = (read) => new Live(read);
+
+function fill(template, values) {
+  return template.replace(/\{(\w+)\}/g, (whole, name) => name in values ? String(values[name]) : whole);
+}
+
+export const word = (key, values = {}) => live(() => fill(texts[key] ?? key, values));
+export const label = (row) => live(() => (current === 'zh' && row.label_zh) || row.label || row.name);
+export const summary = (row) => live(() => (current === 'zh' && row.summary_zh) || row.summary || '');
+
+/* Writes a text now and again at each change of language: into an attribute, or as text where attribute is null. */
+export function bind(node, attribute, value) {
+  const write = (target) => {
+    if (attribute) target.setAttribute(attribute, value);
+    else target.textContent = value;
+  };
+  write(node);
+  if (value instanceof Live) keep(node, write);
+  return node;
+}
+
+/* Calls write(node) now and at each change of language, as long as the node lives. */
+export function rewrite(node, write) {
+  write(node);
+  keep(node, write);
+  return node;
+}
+
+function keep(node, write) {
+  const writes = writesOf.get(node);
+  if (writes) return void writes.push(write);
+  writesOf.set(node, [write]);
+  places.add(new WeakRef(node));
+}
+
+/* An element that holds a text with nodes in it. */
+export function phrase(key, nodes) {
+  return rewrite(document.createElement('span'), (span) => {
+    const parts = (texts[key] ?? key).split(/\{(\w+)\}/);
+    span.replaceChildren(...parts.map((part, i) => i % 2 ? nodes[part] ?? `{${part}}` : part)
+      .map((part) => part instanceof Live ? String(part) : part));
+  });
+}
+
+async function read(folder, lang) {
+  const name = folder ? `${folder}.${lang}` : lang;
+  const answer = await fetch(new URL(`text/${name}.json`, import.meta.url));
+  if (!answer.ok) throw new Error(`text/${name}.json: ${answer.status}`);
+  return answer.json();
+}
+
+/* Adds the texts of a story. */
+export async function addWords(folder) {
+  if (folders.includes(folder)) return;
+  Object.assign(texts, await read(folder, current));
+  folders.push(folder);
+}
+
+export async function setLanguage(lang) {
+  const all = await Promise.all(folders.map((folder) => read(folder, lang)));
+  texts = Object.assign({}, ...all);
+  current = lang;
+  document.documentElement.lang = LANGUAGES[lang];
+  for (const place of places) {
+    const node = place.deref();
+    if (!node) places.delete(place);
+    else for (const write of writesOf.get(node)) write(node);
+  }
+}
