@@ -1,0 +1,117 @@
+/* What the server offers, asked for once: schemes, presets, colours and limits, and what follows from their rows. The
+ * page knows no scheme by name: forms, captions and figures read these rows. */
+
+const reference = { schemes: [], presets: [], cmaps: {}, limits: {}, common: [], families: [], groups: [], metrics: [] };
+const learned = new Map();  /* the text of a config.json: the scheme that the server read from it */
+const SEQUENCE_GROUPS = ['sequence', 'segments'];
+
+/* get(path) → the parsed answer */
+export async function loadCatalogue(get) {
+  const paths = ['/schemes', '/presets', '/cmaps', '/limits'];
+  const [schemes, presets, cmaps, limits] = await Promise.all(paths.map((path) => get(path)));
+  Object.assign(reference, schemes, { presets: presets.presets, limits });
+  reference.cmaps = Object.fromEntries(cmaps.cmaps.map((map) => [map.name, map.colors]));
+  return reference;
+}
+
+export const catalogue = () => reference;
+export const scheme = (name) => reference.schemes.find((row) => row.name === name);
+export const preset = (name) => reference.presets.find((row) => row.name === name || row.aliases?.includes(name));
+export const common = (name) => reference.common.find((row) => row.name === name);
+
+/* ---- The scheme of a configuration ---- */
+
+/* Remembers what an answer's `config` says about a configuration whose scheme only the server can read. */
+export function learn(config, resolved) {
+  if (config.hf_config && resolved?.scheme) learned.set(JSON.stringify(config.hf_config), resolved.scheme);
+}
+
+/* The parameters that a configuration inherits from its preset, of the layers that it asks for. */
+export function inherited(config) {
+  const row = preset(config.preset);
+  const layer = row?.layers?.find((one) => one.layer_type === config.layer_type);
+  return (layer ?? row)?.config ?? {};
+}
+
+export function schemeOf(config) {
+  const fromFile = config.hf_config && learned.get(JSON.stringify(config.hf_config));
+  return scheme(config.scheme ?? inherited(config).scheme ?? fromFile);
+}
+
+/* ---- Its parameters and outputs ---- */
+
+/* Does a row's condition hold: 'form=asymmetric|key', where an empty alternative means that the word is not given? A
+ * word that is not given may stand for its default or, if the row has that alternative, for none. */
+export function holds(when, rows, config) {
+  if (!when) return true;
+  const [field, alternatives] = when.split('=');
+  const row = rows.find((one) => one.name === field);
+  const words = alternatives?.split('|') ?? [];
+  const given = config[field] ?? inherited(config)[field];
+  if (given !== undefined && given !== null) return words.includes(given);
+  return words.includes('') || words.includes(row?.default);
+}
+
+const isAttention = (path) => path === '/attention';
+
+function ownParameters(row, path) {
+  const more = isAttention(path) ? row.attention?.parameters ?? [] : [];
+  const known = new Set(row.parameters.map((one) => one.name));
+  return [...row.parameters, ...more.filter((one) => !known.has(one.name))];
+}
+
+export const sequenceRows = () => reference.common.filter((row) => SEQUENCE_GROUPS.includes(row.group));
+
+/* All parameters that the path takes, whether or not their conditions hold. */
+export function parametersOf(config, path) {
+  const row = schemeOf(config);
+  return [...(row ? ownParameters(row, path) : []), ...sequenceRows()];
+}
+
+/* Weights are there if they are stored, random, or sent under one of the scheme's names. */
+function hasWeights(row, config) {
+  const all = { ...inherited(config), ...config };
+  const sources = ['weights', 'seed', ...row.inputs.map((input) => input.name)];
+  return sources.some((name) => all[name] !== undefined && all[name] !== null);
+}
+
+/* The outputs that the path can answer. If none of them is one by default, all are. */
+export function outputsOf(config, path) {
+  const row = schemeOf(config);
+  if (!row) return [];
+  const rows = isAttention(path) ? row.attention?.outputs ?? [] : row.outputs;
+  const parameters = ownParameters(row, path);
+  const there = rows.filter((one) => one.when === 'weights' ? hasWeights(row, config) : holds(one.when, parameters, config));
+  return there.some((one) => one.default) ? there : there.map((one) => ({ ...one, default: true }));
+}
+
+/* ---- A configuration at another endpoint ---- */
+
+const isNamed = (rows, name) => rows.some((row) => row.name === name || row.aliases?.includes(name));
+
+/* Where the catalogue knows a field; nowhere: the name is unknown to it. Parameters of a metric are refused where that
+ * metric is not asked for, so it is the view that adds them. */
+function endpointsOf(name, row) {
+  const endpoints = new Set();
+  if (isNamed(row.parameters, name) || isNamed(reference.common, name)) endpoints.add('any');
+  if (isNamed(row.attention?.parameters ?? [], name)) endpoints.add('/attention');
+  for (const input of [...row.inputs, ...row.attention?.inputs ?? []])
+    if (input.name === name) endpoints.add(isTable(input, row) ? 'any' : input.endpoint);
+  if (reference.metrics.some((metric) => isNamed(metric.parameters, name))) endpoints.add('a metric');
+  return endpoints;
+}
+
+/* A table of weights is taken wherever its scheme is used; queries, keys and embeddings only where they are encoded. */
+const isTable = (input, row) => input.endpoint === '/encode' && !isNamed(row.attention?.inputs ?? [], input.name);
+
+/* The configuration as that path takes it: without the fields that the catalogue knows to belong to other paths only.
+ * So a configuration survives a change of view, and the server still refuses a name that nobody knows. */
+export function requestFor(path, config) {
+  const row = schemeOf(config);
+  if (!row) return { ...config };
+  const belongs = ([name]) => {
+    const endpoints = endpointsOf(name, row);
+    return !endpoints.size || endpoints.has('any') || endpoints.has(path);
+  };
+  return Object.fromEntries(Object.entries(config).filter(belongs));
+}
