@@ -1,0 +1,19 @@
+/* The views of the page, in the order of its navigation: name, its text (`view.NAME`), and how its module is loaded when
+ * it is opened. A new view is one row here and one file beside this. */
+
+const view = (name, load) => ({ name, text: `view.${name}`, load });
+
+export const views = [
+  view('gallery', () => import('./gallery.js')),
+  view('table', () => import('./table.js')),
+  view('curves', () => import('./curves.js')),
+  view('rotate', () => import('./rotate.js')),
+  view('attention', () => import('./attention.js')),
+  view('scaling', () => import('./scaling.js')),
+  view('bias', () => import('./bias.js')),
+  view('distance', () => import('./distance.js')),
+  view('docs', () => import('./docs.js')),
+  view('server', () => import('./server.js')),
+];
+
+export const viewNamed = (name) => views.find((row) => row.name === name);
