@@ -1,0 +1,39 @@
+/* The one watcher of a server that does not answer: asks /readyz after 1, 2, 4, 8, 8... seconds and, once it is there,
+ * asks again all that has failed. */
+import { get } from './ask.js';
+
+const LONGEST_S = 8;
+const waiting = new Set();   /* of functions that ask again */
+let pause = 1;
+let timer = null;
+
+/* Calls again() once the server answers; the returned function takes that back. */
+export function whenBack(again) {
+  waiting.add(again);
+  if (timer === null) schedule();
+  return () => waiting.delete(again);
+}
+
+/* Asks at once, for a user who will not wait. */
+export function lookNow() {
+  clearTimeout(timer);
+  look();
+}
+
+function schedule() {
+  timer = setTimeout(look, pause * 1000);
+  pause = Math.min(2 * pause, LONGEST_S);
+}
+
+async function look() {
+  try {
+    if (waiting.size) await get('/readyz', { as: 'text' });
+  } catch {
+    return schedule();
+  }
+  timer = null;
+  pause = 1;
+  const all = [...waiting];
+  waiting.clear();
+  all.forEach((again) => again());
+}

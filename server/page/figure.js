@@ -1,0 +1,213 @@
+/* A figure and the state it is in (data-state): what is seen while its server computes, refuses, is busy or away. A view
+ * gives it jobs; a job asks, draws and calls drawn(). */
+import { Asker, Away, Refusal, busy } from './ask.js';
+import { whenBack } from './away.js';
+import { make } from './dom.js';
+import { Notices } from './states.js';
+import { askToken } from './token.js';
+import { bind, word } from './words.js';
+
+const SLOW_MS = 300;     /* what is answered sooner shows no progress */
+const TRIES_MAX = 5;
+
+const standing = new Set();
+
+/* The figures on the page, in the order they were made. */
+export const figures = () => [...standing];
+
+export class Figure {
+  #asker = new Asker();
+  #last = null;            /* the job that a retry runs again */
+  #tries = 0;
+  #tableAsker = new Asker();
+  #slow = null;
+  #unwait = () => {};
+  #unseen = true;          /* no picture yet */
+
+  /* Set by owners: the request of the picture as png, { path, body } or null; what fills the data table. */
+  png = () => null;
+  onTable = null;
+
+  constructor(page, { view, slot, label }) {
+    Object.assign(this, { page, view, slot });
+    this.notices = new Notices();
+    this.title = make('span', { class: 'figure-title' }, label);
+    this.toolbar = make('div', { class: 'toolbar' });
+    this.stage = make('div', { class: 'stage' });
+    this.extra = make('div', { class: 'figure-extra' });
+    this.caption = make('figcaption', { 'data-caption': '' });
+    this.table = make('details', { 'data-table': '', ontoggle: () => this.fillTable() }, make('summary', null, word('figure.table')));
+    this.element = make('figure', { 'data-figure': view, 'data-config': slot, 'data-state': 'loading', 'aria-label': label },
+      make('div', { class: 'figure-head' }, this.title, this.toolbar),
+      make('div', { class: 'figure-stage' }, this.stage, this.notices.element),
+      this.extra, this.caption, this.table);
+    standing.add(this);
+  }
+
+  get state() { return this.element.dataset.state; }
+  set state(name) { this.element.dataset.state = name; }
+
+  /* Other words for what the figure shows, for instance after another output was chosen. */
+  rename(label) {
+    this.title.replaceChildren(bind(document.createTextNode(''), null, label));
+    bind(this.element, 'aria-label', label);
+  }
+
+  /* Runs job(get, stage); a newer one takes its place. Returns when it has ended, in whatever way. */
+  ask(job) {
+    this.#last = job;
+    /* A server that is busy or away is not asked by each movement of a slider: the newest job waits instead. */
+    if (this.notices.waiting) return Promise.resolve();
+    return this.#run(this.page.cause?.() ?? 'load');
+  }
+
+  /* Asks the last job again, because its user or a countdown says so. */
+  again(cause = 'link') {
+    if (!this.#last) return Promise.resolve();
+    this.#leave();
+    return this.#run(cause);
+  }
+
+  async #run(cause) {
+    this.#load();
+    const job = this.#last;
+    try {
+      if (await this.#asker.ask((get, stage) => job((request, options) => get(request, { onProgress: this.#progress, ...options }), stage))) {
+        this.#tries = 0;
+        this.#ended();
+      }
+    } catch (error) {
+      if (this.#asker.idle) this.#fail(error, cause);
+    }
+  }
+
+  #load() {
+    this.state = this.#unseen ? 'loading' : 'stale';
+    this.#slow ??= setTimeout(() => this.notices.loading(() => this.cancel()), SLOW_MS);
+  }
+
+  #progress = (received, total) => this.notices.progress(received, total);
+
+  /* A picture stands on the canvas. */
+  drawn() {
+    if (this.#unseen && !performance.getEntriesByName('posenc:first-picture').length) performance.mark('posenc:first-picture');
+    this.#unseen = false;
+    this.#leave();
+    this.page.refused?.(this.slot, null);
+    this.state = 'ready';
+  }
+
+  #ended() {
+    if (!this.#asker.idle) return;
+    if (this.state !== 'ready') this.drawn();
+    this.#leave();
+    this.fillTable();
+  }
+
+  /* Forgets what was waited for and what is said about it. */
+  #leave() {
+    clearTimeout(this.#slow);
+    this.#slow = null;
+    this.#unwait();
+    this.#unwait = () => {};
+    this.notices.clear();
+  }
+
+  #fail(error, cause) {
+    this.#leave();
+    if (error instanceof Away) this.#away();
+    else if (!(error instanceof Refusal)) this.#broken(error);
+    else if (error.status === 429 || error.status === 503) this.#busy(error);
+    else if (error.status === 401 || error.status === 403) this.#private(error);
+    else this.#refused(error.problem, cause);
+  }
+
+  #refused(problem, cause) {
+    this.state = 'refused';
+    this.notices.refused(problem.detail);
+    this.page.refused?.(this.slot, problem, cause);
+  }
+
+  /* This view cannot show this configuration; the text says which it can. */
+  refuse(text) {
+    this.#asker.abort();
+    this.#leave();
+    this.state = 'refused';
+    this.notices.refused(text);
+  }
+
+  #busy({ problem, retryAfter }) {
+    this.state = 'busy';
+    this.#tries += 1;
+    const seconds = this.#tries <= TRIES_MAX ? retryAfter : null;
+    this.notices.busy(problem.detail, seconds, {
+      retry: (byUser) => {
+        if (byUser) this.#tries = 0;
+        this.again();
+      },
+      stop: () => this.cancel(),
+    });
+  }
+
+  #away() {
+    this.state = 'away';
+    this.notices.away();
+    this.#unwait = whenBack(() => this.again('load'));
+  }
+
+  async #private({ problem }) {
+    this.state = 'private';
+    this.notices.private(problem.detail, () => this.#private({ problem }));
+    if (await askToken(problem.detail)) this.again('load');
+  }
+
+  /* A mistake of the page itself: say so here, and where a developer looks. */
+  #broken(error) {
+    this.state = 'refused';
+    this.notices.refused(String(error.message || error));
+    reportError(error);
+  }
+
+  cancel() {
+    this.#asker.abort();
+    this.#leave();
+    this.#tries = 0;
+    this.state = 'cancelled';
+    this.notices.cancelled(() => this.again());
+  }
+
+  /* Fills the data table while it is open. */
+  async fillTable() {
+    if (!this.table.open || !this.onTable || this.#unseen) return;
+    try {
+      await this.#tableAsker.ask((get, stage) => this.onTable(get, stage));
+    } catch (error) {
+      if (!(error instanceof Refusal || error instanceof Away)) reportError(error);
+    }
+  }
+
+  close() {
+    standing.delete(this);
+    this.#leave();
+    this.#asker.close();
+    this.#tableAsker.close();
+    this.element.remove();
+  }
+}
+
+/* A number that the server gave, written shorter; its own text stays in `value`. */
+export function datum(value, what, text) {
+  return make('data', { value: String(value), 'data-what': what }, text ?? String(value));
+}
+
+/* Draws by paint(), counted as busy and measured as posenc:paint. */
+export function paintMeasure(paint) {
+  busy.begin();
+  const start = performance.now();
+  try {
+    return paint();
+  } finally {
+    performance.measure('posenc:paint', { start });
+    busy.end();
+  }
+}

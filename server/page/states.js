@@ -1,0 +1,101 @@
+/* What a figure says about the state it is in: one notice at a time, [data-notice=NAME], over its last picture. */
+import { lookNow } from './away.js';
+import { action, make } from './dom.js';
+import { bind, live, word } from './words.js';
+
+export class Notices {
+  #countdown = null;
+
+  constructor() {
+    this.element = make('div', { class: 'figure-notices' });
+  }
+
+  /* A countdown runs, or the server is away: what is asked now waits. */
+  waiting = false;
+
+  clear() {
+    clearInterval(this.#countdown);
+    this.waiting = false;
+    this.element.replaceChildren();
+  }
+
+  #show(name, attributes, ...children) {
+    this.clear();
+    this.notice = make('div', { class: 'notice', 'data-notice': name, ...attributes }, ...children);
+    this.element.append(this.notice);
+  }
+
+  loading(cancel) {
+    const bar = make('progress', { 'aria-label': word('figure.loading') });
+    const bytes = make('span', { class: 'notice-bytes' });
+    this.#show('loading', { role: 'status' }, make('span', null, word('figure.loading')), bar, bytes, action('cancel', word('figure.cancel'), cancel));
+    this.#bar = { bar, bytes };
+    if (this.#latest) this.progress(...this.#latest);
+  }
+
+  #bar = null;
+  #latest = null;   /* progress before the notice is shown */
+
+  progress(received, total) {
+    this.#latest = [received, total];
+    if (!this.#bar?.bar.isConnected) return;
+    const { bar, bytes } = this.#bar;
+    if (total !== null) Object.assign(bar, { max: Math.max(total, 1), value: received });
+    else bar.removeAttribute('value');
+    bind(bytes, null, total === null ? size(received) : word('figure.bytes', { received: size(received), total: size(total) }));
+  }
+
+  /* The server's detail is English whatever the page's language. */
+  refused(detail) {
+    const text = typeof detail === 'string' ? { lang: 'en', translate: 'no' } : null;
+    this.#show('refused', { role: 'alert' }, make('p', text, detail));
+  }
+
+  cancelled(retry) {
+    this.#show('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')), action('retry', word('figure.retry'), retry));
+  }
+
+  away() {
+    this.#show('away', { role: 'status' }, make('p', null, word('figure.away')), action('retry', word('figure.now'), lookNow));
+    this.waiting = true;
+  }
+
+  private(detail, open) {
+    this.#show('locked', { role: 'status' }, make('p', null, word('figure.private')),
+      make('p', { lang: 'en', translate: 'no' }, detail), action('start', word('token.enter'), open));
+  }
+
+  /* Counts down to retry(false); seconds null: it was tried often enough, only a button tries again. */
+  busy(detail, seconds, { retry, stop }) {
+    const clock = make('p', { class: 'notice-clock' });
+    this.#show('busy', { role: 'status' },
+      make('p', { lang: 'en', translate: 'no' }, detail), clock,
+      action('retry', word('figure.retry'), () => retry(true)),
+      seconds === null ? null : action('stop', word('figure.stop'), stop));
+    if (seconds === null) return void bind(clock, null, word('figure.gaveUp'));
+    this.waiting = true;
+    this.#count(clock, seconds, () => retry(false));
+  }
+
+  #count(clock, seconds, over) {
+    let left = seconds;
+    const notice = this.notice;
+    const write = () => notice.setAttribute('data-seconds', left);
+    bind(clock, null, live(() => String(word('figure.again', { seconds: left }))));
+    write();
+    this.#countdown = setInterval(() => {
+      left -= 1;
+      if (left <= 0) return over();
+      write();
+      clock.textContent = word('figure.again', { seconds: left });
+    }, 1000);
+  }
+}
+
+const UNITS = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]];
+
+/* 1.5 MiB: of files, so powers of two. */
+export function size(bytes) {
+  const [unit, factor] = UNITS.find(([, least]) => bytes >= least) ?? ['B', 1];
+  return `${factor === 1 ? bytes : (bytes / factor).toFixed(1)} ${unit}`;
+}

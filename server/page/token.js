@@ -1,0 +1,36 @@
+/* The dialog that asks for a token (401, 403). One for the page: all figures that were refused wait for its end. */
+import { setToken } from './ask.js';
+import { make, action } from './dom.js';
+import { word } from './words.js';
+
+let opened = null;   /* promise of the dialog that stands open */
+
+/* True once a token was given, false when the dialog was closed without one. */
+export function askToken(detail) {
+  opened ??= open(detail).finally(() => { opened = null; });
+  return opened;
+}
+
+function open(detail) {
+  const field = make('input', { type: 'password', 'data-field': 'token', autocomplete: 'off', spellcheck: 'false', required: true });
+  const keep = make('input', { type: 'checkbox', 'data-field': 'token-keep' });
+  const form = make('form', { method: 'dialog' },
+    make('h2', null, word('token.title')),
+    make('p', null, word('token.why')),
+    make('p', { class: 'token-detail', lang: 'en', translate: 'no' }, detail),
+    make('label', { class: 'token-field' }, word('token.field'), field),
+    make('label', { class: 'token-keep' }, keep, word('token.keep')),
+    make('div', { class: 'token-actions' },
+      action('stop', word('token.without'), () => dialog.close()),
+      make('button', { type: 'submit', value: 'given', 'data-action': 'start' }, word('token.use'))));
+  const dialog = make('dialog', { 'data-notice': 'private', class: 'token', 'aria-label': word('token.title') }, form);
+  document.body.append(dialog);
+  dialog.showModal();
+  field.focus();
+  return new Promise((resolve) => dialog.addEventListener('close', () => {
+    const given = dialog.returnValue === 'given' && field.value !== '';
+    if (given) setToken(field.value.trim(), keep.checked);
+    dialog.remove();
+    resolve(given);
+  }));
+}
