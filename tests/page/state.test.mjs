@@ -1,0 +1,170 @@
+/* The address (PAGE §3) and the store: what is read, what is written, what can be undone, what Back walks through. */
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { Store, initial, parse, print } from '../../server/page/state.js';
+
+const rope = { scheme: 'rope', len: 128 };
+
+function read(hash, known) {
+  const { state, bad } = parse(hash, known);
+  assert.deepEqual(bad, []);
+  return state;
+}
+
+test('an empty address is all defaults', () => {
+  assert.deepEqual(read(''), initial());
+  assert.deepEqual(read('#'), initial());
+  assert.equal(read('#', { view: 'docs' }).view, 'docs');
+});
+
+test('every key is read, escaped or not', () => {
+  const state = read('#view=table&a={"scheme":"rope","len":128}&b=%7B%22scheme%22%3A%22alibi%22%7D&on=b-a&out=cos&at=0,3'
+    + '&win=4,5&zoom=1/133x8&cur=37,12&red=absmax&cmap=magma&lo=-1.5&hi=2e3&lang=zh&theme=dark&cols=1,2&m=2.5&n=-3&train=64'
+    + '&eval=256&pairing=sin');
+  assert.deepEqual(state.configs, { a: rope, b: { scheme: 'alibi' } });
+  assert.deepEqual(state.zoom, { row: { px: 1, step: 133 }, col: { px: 8, step: 1 } });
+  assert.deepEqual(state.own, { cols: '1,2', m: '2.5', n: '-3', train: '64', eval: '256', pairing: 'sin' });
+  const { view, on, out, at, win, cur, red, cmap, lo, hi, lang, theme } = state;
+  assert.deepEqual({ view, on, out, at, win, cur, red, cmap, lo, hi, lang, theme },
+    { view: 'table', on: 'b-a', out: 'cos', at: [0, 3], win: [4, 5], cur: [37, 12], red: 'absmax', cmap: 'magma', lo: -1.5,
+      hi: 2000, lang: 'zh', theme: 'dark' });
+});
+
+test('what is printed reads back the same', () => {
+  const state = { ...initial(), view: 'curves', configs: { b: { scheme: 'rope', text: 'a=b&c 100% 狗' } }, cur: [1, 2], at: [0],
+    zoom: { row: { px: 3, step: 1 }, col: { px: 1, step: 7 } }, lo: -1e-7, hi: 1e21, own: { cols: '0,5', pairing: 'cos' } };
+  assert.deepEqual(read(print(state)), state);
+  assert.equal(print(initial()), '#view=gallery');
+});
+
+test('only the first = parts key from value, and unknown keys are ignored', () => {
+  assert.deepEqual(read('#a={"tokens":["x=y"]}&nonsense=1&toString=2&__proto__=3&view=table').configs.a, { tokens: ['x=y'] });
+});
+
+test('a bad value is its default and its key is named', () => {
+  const bad = { view: 'nothing', on: 'e', at: '1,x', win: '1', zoom: '0x4', cur: '1,2,3', red: 'median', lo: 'low', hi: 'Infinity',
+    lang: 'fr', theme: 'blue', a: '[1]', b: 'null', c: '{', d: '%zz', out: '', cmap: 'a b', cols: '1,-2', m: 'x', train: '1.5',
+    pairing: 'both', sec: '-1' };
+  for (const [key, value] of Object.entries(bad)) {
+    assert.deepEqual(parse(`#${key}=${value}`), { state: initial(), bad: [key] }, `${key}=${value}`);
+  }
+  for (const zoom of ['8', '8x', '8x8x8', '2/3x1', '1/0x1', 'x', '1e3x1', '-1x1', 'FIT']) {
+    assert.deepEqual(parse(`#zoom=${zoom}`).bad, ['zoom'], zoom);
+  }
+  assert.deepEqual(parse('#cmap=nope', { cmaps: ['viridis'] }).bad, ['cmap']);
+  assert.deepEqual(parse('#lo=2&hi=1').bad, ['lo', 'hi']);
+});
+
+test('a=null: the last configuration was removed', () => {
+  assert.equal(read('#a=null').emptied, true);
+  assert.equal(read(print(read('#a=null'))).emptied, true);
+  assert.equal(read('#a=null&b={}').emptied, false);
+});
+
+test('language and theme can be left out of a link or put in', () => {
+  const state = { ...initial(), lang: 'zh' };
+  assert.equal(print(state), '#view=gallery&lang=zh');
+  assert.equal(print(state, { lang: null, theme: 'dark' }), '#view=gallery&theme=dark');
+});
+
+/* A window that records what is written to its address. */
+function fakeWindow(hash = '') {
+  const listeners = {};
+  const log = [];
+  const location = { hash };
+  const write = (kind) => (data, title, address) => { location.hash = address; log.push([kind, address]); };
+  return { location, log, history: { pushState: write('push'), replaceState: write('replace') },
+    addEventListener: (event, listener) => { listeners[event] = listener; },
+    visit(address) { location.hash = address; listeners.popstate(); listeners.hashchange(); } };
+}
+
+function open(hash) {
+  const window = fakeWindow(hash);
+  const store = new Store({ window });
+  store.example = () => ({ a: rope });
+  return { window, store };
+}
+
+test('sixty values of a slider are few writes, no entry of the history and one step', async (t) => {
+  t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 10000 });
+  const { window, store } = open('#view=table');
+  for (let i = 1; i <= 60; i++) {
+    store.set({ configs: { a: { ...rope, len: i } } }, { undo: 'a.len' });
+    t.mock.timers.tick(16);
+  }
+  t.mock.timers.tick(200);
+  assert.ok(window.log.length <= 8, `${window.log.length} writes`);
+  assert.ok(window.log.every(([kind]) => kind === 'replace'));
+  assert.equal(read(window.location.hash).configs.a.len, 60);
+  store.undo();
+  assert.deepEqual(store.state.configs, {});
+  assert.equal(store.canUndo, false);
+  store.redo();
+  assert.equal(store.state.configs.a.len, 60);
+});
+
+test('a pause or another control begins a new step', (t) => {
+  t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 10000 });
+  const { store } = open('#view=table');
+  const change = (key, value) => store.set({ configs: { a: { [key]: value } } }, { undo: `a.${key}` });
+  change('len', 1);
+  change('base', 2);
+  t.mock.timers.tick(1000);
+  change('base', 3);
+  assert.equal(store.done.length, 3);
+  store.undo();
+  assert.deepEqual(store.state.configs.a, { base: 2 });
+  change('base', 4);
+  assert.equal(store.canRedo, false);
+});
+
+test('views and the set of configurations make entries of the history, and the value before is kept', (t) => {
+  t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 10000 });
+  const { window, store } = open('#view=table');
+  store.set({ cur: [1, 1] }, { undo: false });
+  store.set({ cur: [2, 2] }, { undo: false });
+  store.set({ configs: { a: rope, b: rope } });
+  assert.deepEqual(window.log.map(([kind]) => kind), ['replace', 'replace', 'push']);
+  assert.deepEqual(read(window.log[1][1]).cur, [2, 2]);
+  store.set({ view: 'curves' }, { undo: false });
+  assert.equal(window.log.at(-1)[0], 'push');
+  assert.equal(store.done.length, 1);
+});
+
+test('cursor, pan and zoom are no steps; nothing at all is no change', () => {
+  const { window, store } = open('#view=table');
+  let told = 0;
+  store.subscribe(() => { told++; });
+  store.set({ cur: [3, 4] }, { undo: false });
+  store.set({ cur: [3, 4] });
+  assert.equal(store.canUndo, false);
+  assert.equal(told, 1);
+  assert.equal(window.log.length, 1);
+});
+
+test('undo in another view brings back configurations, not the view', () => {
+  const { store } = open('#view=table');
+  store.set({ configs: { a: { scheme: 'alibi' } }, out: 'bias' });
+  store.set({ view: 'curves', out: 'sin' }, { undo: false });
+  store.undo();
+  assert.deepEqual([store.state.view, store.state.out, store.state.configs], ['curves', 'sin', {}]);
+});
+
+test('a changed hash is obeyed at once, and its bad keys are named', () => {
+  const { window, store } = open('#view=table');
+  const told = [];
+  store.subscribe((state, before) => told.push([before.view, state.view]));
+  window.visit('#view=curves&cur=no');
+  assert.deepEqual(told, [['table', 'curves']]);
+  assert.deepEqual(store.bad, ['cur']);
+  assert.equal(window.log.length, 0);
+});
+
+test('a listener may change the state, and all hear of it in order', () => {
+  const { store } = open('#view=table');
+  const told = [];
+  store.subscribe((state) => { if (state.out === 'x') store.set({ out: 'y' }); });
+  store.subscribe((state, before) => told.push([before.out, state.out]));
+  store.set({ out: 'x' });
+  assert.deepEqual(told, [[null, 'x'], ['x', 'y']]);
+});
