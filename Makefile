@@ -161,12 +161,17 @@ $(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O)
 $(LIB_API): $(call objects,$(API_C))
 $(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o
 
-# A script of sh, od and awk converts the pages to C; without assembler, it works with every compiler and machine.
-PAGES := server/page/front.html server/page/docs.html
-$(BUILD)/gen/server/page.c: server/page/embed.sh $(PAGES)
+# A script of sh, gzip and od converts the web page to C; without assembler, it works with every compiler and machine.
+PAGE_FILES := $(sort $(foreach ending,html css js json svg,$(wildcard server/page/*.$(ending) server/page/*/*.$(ending))))
+PAGE_NAMES := $(PAGE_FILES:server/page/%=%)
+# A removed file makes no other newer, but it changes the list.
+$(BUILD)/gen/server/page.list: FORCE
+	@mkdir -p $(@D)
+	@echo '$(PAGE_NAMES)' | cmp -s - $@ || echo '$(PAGE_NAMES)' >$@
+$(BUILD)/gen/server/page.c: server/page/embed.sh $(PAGE_FILES) $(BUILD)/gen/server/page.list
 	@mkdir -p $(@D)
 	$(call say,EMBED,$@)
-	$(Q)server/page/embed.sh $(PAGES) >$@
+	$(Q)server/page/embed.sh server/page $(PAGE_NAMES) >$@
 $(BUILD)/obj/server/page.o: $(BUILD)/gen/server/page.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@

@@ -8,12 +8,27 @@
 
 #include "core/posenc.h"
 
-/* A page for people, GET / or /docs: constant bytes that the server supplies. */
+/* ---- The web page: files that the server supplies ---------------------------------------------------------------- */
+
+/* A file of the page that is part of the program. */
+struct api_page_file {
+    const char *name; /* "views/table.js" */
+    const char *gzip; /* its bytes, compressed */
+    size_t n_gzip;
+    size_t n_bytes;       /* before compression */
+    const char *digest;   /* of the compressed bytes: hexadecimal digits, for entity tags */
+    char *_Atomic *plain; /* the bytes before compression, NULL until a client asks for them; api/ fills it */
+};
+
+/* The page: GET / and /docs are its index.html, GET /ui/{build}/{file} are all its files. */
 struct api_page {
-    const char *bytes;
-    size_t n_bytes;
-    const char *etag;   /* quoted */
-    const char *policy; /* Content-Security-Policy */
+    const char *build; /* names all files and their bytes */
+    const struct api_page_file *files;
+    size_t n_files;
+    /* If not NULL, files are read each time they are asked for, instead of those above; this may wait for a disk. False:
+     * there is no such file. *bytes is freed with free(); NULL: no memory. */
+    bool (*read)(void *self, const char *name, char **bytes, size_t *n);
+    void *self;
 };
 
 /* ---- Stored weights: files that requests name. api/ reads them, server/ stores them. ----------------------------- */
@@ -96,7 +111,7 @@ struct api_host {
     const char *cors_origins;                            /* separated by spaces or commas, or "*"; NULL or "": none */
     const char *commit;                                  /* for /version */
     const struct api_store *store;                       /* stored weights; NULL: none are stored */
-    const struct api_page *front, *docs;                 /* NULL: no such page */
+    const struct api_page *page;                         /* NULL: none */
     void *self;                                          /* passed to the callbacks */
     bool (*is_ready)(void *self);                        /* for /readyz */
     char *(*metrics_print)(void *self, size_t *n_bytes); /* text of /metrics (freed with free); NULL: no memory */
@@ -132,7 +147,8 @@ enum api_access {
     TEXT(API_ACCESS_METHOD, access_method)       /* Access-Control-Request-Method */                                   \
     TEXT(API_ACCESS_HEADERS, access_headers)     /* Access-Control-Request-Headers */                                  \
     TEXT(API_INFERENCE_HEADER, inference_header) /* Inference-Header-Content-Length; only /v2 reads it */              \
-    TEXT(API_ACCEPT_LANGUAGE, accept_language)
+    TEXT(API_ACCEPT_LANGUAGE, accept_language)                                                                         \
+    TEXT(API_ACCEPT_ENCODING, accept_encoding) /* only the page reads it */
 
 #define API_TEXT_ID(id, field) id,
 #define API_TEXT_FIELD(id, field) const char *field;

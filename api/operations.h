@@ -11,7 +11,7 @@ struct api_asked;
 enum api_method { API_BY_GET = 1, API_BY_POST = 2, API_BY_QUERY = 4, API_BY_PUT = 8, API_BY_DELETE = 16 };
 
 struct api_route {
-    const char *pattern; /* {name} and {version} each stand for one segment of the path */
+    const char *pattern; /* {name}, {version} and {build} each stand for one segment of the path, {file} for the rest */
     unsigned methods;    /* enum api_method, joined */
     struct api_reply *(*handle)(
         const struct api_asked *asked); /* NULL: it computes `operation` (endpoints/compute.c) */
@@ -28,6 +28,7 @@ struct api_route {
                                  the OpenAPI document; NULL: it has none */
     const char *const *lists; /* lists of such entries beside the one under the path's name, NULL-terminated */
     bool is_open;             /* open to everybody, even if the server requires tokens */
+    bool is_page;             /* its answer is a file of the web page */
     enum pe_operation_id operation;
 };
 

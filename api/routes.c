@@ -8,6 +8,7 @@
 #include "api/oip/oip.h"
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -59,8 +60,6 @@ static const struct api_route routes[] = {
     {"/weights/{name}", GET | PUT | DELETE, api_weights_one, "weights",
      .summary = "one stored file of weights, safetensors", .name = "t5-small"},
     {"/openapi.json", GET, api_openapi, "catalogue", .summary = "this description"},
-    {"/docs", GET, api_docs, "catalogue", .summary = "this description as a page to read and try",
-     .media_type = "text/html"},
     {"/healthz", GET, api_healthz, "operation", .summary = "is the loop turning?", .is_open = true},
     {"/readyz", GET, api_readyz, "operation", .summary = "does it take work?", .is_open = true},
     {"/metrics", GET, api_metrics, "operation", .summary = "figures for Prometheus", .media_type = "text/plain",
@@ -68,7 +67,12 @@ static const struct api_route routes[] = {
     {"/version", GET, api_version, "operation", .summary = "version, commit, instruction set"},
     {"/limits", GET, api_limits, "operation",
      .summary = "what this server allows, what this token may do, which endpoints there are", .is_open = true},
-    {"/", GET, api_front, "operation", .summary = "the first page", .media_type = "text/html", .is_open = true},
+    {"/", GET, api_front, "operation", .summary = "the web page", .media_type = "text/html", .is_open = true,
+     .is_page = true},
+    {"/docs", GET, api_front, "operation", .summary = "the web page, opened at this description",
+     .media_type = "text/html", .is_open = true, .is_page = true},
+    {"/ui/{build}/{file}", GET, api_page_file, "operation", .summary = "a file of the web page",
+     .media_type = "*/*", .name = "index.html", .is_open = true, .is_page = true},
     {"/v2", GET, api_oip_server, "inference", .summary = "Open Inference Protocol v2: name, version, extensions"},
     {"/v2/health/live", GET, api_oip_live, "inference", .summary = "is the loop turning?", .is_open = true},
     {"/v2/health/ready", GET, api_oip_ready, "inference", .summary = "does it take work?", .is_open = true},
@@ -118,6 +122,7 @@ static struct api_route_info route_at(size_t i)
     info.entry = route->entry;
     info.lists = route->lists;
     info.is_open = route->is_open;
+    info.is_page = route->is_page;
     info.keeps_files = route->methods & PUT;
     info.operation = route->operation;
     return info;
@@ -127,25 +132,43 @@ static const struct api_routes described = {N_ROUTES, route_at};
 
 /* ---- Finding ---- */
 
-/* The path segments that stand for {name} and {version}. All valid names fit; a longer name is cut, and its beginning
- * is quoted in the message that no such name exists. */
+/* The parts of the path that stand for {name}, {version}, {build} and {file}. All valid names fit; a longer name is
+ * cut, and its beginning is quoted in the message that no such name exists. */
 struct steps {
-    char name[256], version[32];
+    char name[256], version[32], build[32], file[256];
 };
+
+#define STEP(field, ends)                                                                                              \
+    {                                                                                                                  \
+        "{" #field "}", offsetof(struct steps, field), sizeof((struct steps *)0)->field, ends                          \
+    }
+
+static const struct step {
+    const char *word;
+    size_t offset, room;
+    const char *ends; /* characters before which it ends */
+} all_steps[] = {STEP(name, "/"), STEP(version, "/"), STEP(build, "/"), STEP(file, "")};
+
+static const struct step *step_at(const char *pattern)
+{
+    const struct step *step = all_steps;
+    while (strncmp(pattern, step->word, strlen(step->word)) != 0)
+        step++;
+    return step;
+}
 
 static const char *take_step(const char *pattern, const char **path, struct steps *steps)
 {
-    bool is_name = strncmp(pattern, "{name}", 6) == 0;
-    char *step = is_name ? steps->name : steps->version;
-    size_t n = strcspn(*path, "/"), room = is_name ? sizeof steps->name : sizeof steps->version;
-    snprintf(step, room, "%.*s", (int)(n < room ? n : room), *path);
+    const struct step *step = step_at(pattern);
+    size_t n = strcspn(*path, step->ends);
+    snprintf((char *)steps + step->offset, step->room, "%.*s", (int)(n < step->room ? n : step->room), *path);
     *path += n;
-    return strchr(pattern, '}') + 1;
+    return pattern + strlen(step->word);
 }
 
 static bool match(const char *pattern, const char *path, struct steps *steps)
 {
-    *steps = (struct steps){"", ""};
+    *steps = (struct steps){"", "", "", ""};
     while (*pattern && *path) {
         if (*pattern == '{' && *path != '/')
             pattern = take_step(pattern, &path, steps);
@@ -298,8 +321,7 @@ static struct api_reply *finish(struct api_reply *reply, const struct api_route 
 static struct api_reply *refuse(const struct api_problem *problem, const struct api_route *route,
                                 const struct api_host *host, const struct api_call *call)
 {
-    struct api_reply *door = route && route->handle == api_docs ? api_docs_door(host, call, problem) : NULL;
-    return finish(door ? door : api_reply_problem(problem), route, host, call);
+    return finish(api_reply_problem(problem), route, host, call);
 }
 
 struct api_reply *api_refuse_early(const struct api_host *host, const struct api_call *call, uint64_t declared_bytes)
@@ -354,8 +376,13 @@ static struct api_reply *give_up(struct api_reply *made)
 struct api_reply *api_answer(const struct api_host *host, const struct api_call *call)
 {
     struct steps steps;
-    struct api_asked asked = {
-        .host = host, .call = call, .name = steps.name, .version = steps.version, .routes = &described};
+    struct api_asked asked = {.host = host,
+                              .call = call,
+                              .name = steps.name,
+                              .version = steps.version,
+                              .build = steps.build,
+                              .file = steps.file,
+                              .routes = &described};
     const struct api_route *route = route_find(call->path, &steps);
     struct api_problem problem;
     if (!check_head(host, call, route, call->body_bytes, &problem))

@@ -23,11 +23,7 @@ struct api_reply *api_readyz(const struct api_asked *asked);
 struct api_reply *api_metrics(const struct api_asked *asked);
 struct api_reply *api_version(const struct api_asked *asked);
 struct api_reply *api_front(const struct api_asked *asked); /* pages.c */
-struct api_reply *api_docs(const struct api_asked *asked);
-/* The page of /docs for a browser that asks for it without a token: the page contains only the program's own text, and
- * asks for a token. NULL: the answer is the problem. */
-struct api_reply *api_docs_door(const struct api_host *host, const struct api_call *call,
-                                const struct api_problem *problem);
+struct api_reply *api_page_file(const struct api_asked *asked);
 
 /* The table of endpoints, for the OpenAPI document. */
 struct api_route_info {
@@ -46,6 +42,7 @@ struct api_route_info {
                           lang chooses; NULL: it has no such texts */
     const char *const *lists; /* its further lists of entries, NULL-terminated; NULL: none */
     bool is_open;             /* open to everybody, even if the server requires tokens */
+    bool is_page;             /* its answer is a file of the web page */
     bool is_protocol;         /* belongs to the Open Inference Protocol */
     enum pe_operation_id operation;
 };

@@ -13,7 +13,8 @@ const struct api_status api_statuses[] = {
     {403, "Forbidden", "the token may read and not write", AT(CHANGES)},
     {404, "Not Found", "nothing of this name", AT(NAMES)},
     {405, "Method Not Allowed", "the path has other methods: Allow", 0},
-    {406, "Not Acceptable", "nothing that Accept or format names can carry the answer", AT(REQUESTS)},
+    {406, "Not Acceptable", "nothing that Accept, format or Accept-Encoding names can carry the answer",
+     AT(REQUESTS) | AT(CODED)},
     {408, "Request Timeout", "the request came too slowly", AT(ALL)},
     {412, "Precondition Failed", "If-Match, If-None-Match or a sha256 does not hold", AT(FILES) | AT(REQUESTS)},
     {413, "Content Too Large", "the body, its JSON, the answer or its work passes a limit, which is named", AT(ALL)},
@@ -70,12 +71,12 @@ static unsigned places_of(const struct api_route_info *route, const char *method
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     bool changes = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
     bool is_request = route->computes || (route->is_protocol && route->example);
-    bool is_page = strcmp(route->media_type, "text/html") == 0;
     bool is_kept = (route->computes && strcmp(method, "POST") != 0) || (route->keeps_files && !changes);
     return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
            (is_request ? API_AT_REQUESTS : 0) | (route->entry ? API_AT_TEXTS : 0) |
-           (route->keeps_files ? API_AT_FILES : 0) | (is_kept || is_page ? API_AT_TAGS : 0) |
+           (route->keeps_files ? API_AT_FILES : 0) | (is_kept || route->is_page ? API_AT_TAGS : 0) |
+           (route->is_page ? API_AT_CODED : 0) |
            (is_kept && is_get ? API_AT_RANGES : 0);
 }
 

@@ -10,6 +10,7 @@
 #include "server/metrics.h"
 #include "server/options.h"
 #include "server/page.h"
+#include "server/page_folder.h"
 #include "server/process.h"
 #include "server/auth/tokens.h"
 #include "server/weights/weights.h"
@@ -52,6 +53,7 @@ struct rereading {
 struct server {
     struct options options;
     struct api_host host;
+    struct api_page page; /* with --ui-dir */
     struct weights *weights;
     struct http_door door;
     const char *socket; /* path of the Unix socket that exists now; NULL: none */
@@ -248,6 +250,16 @@ static bool take_memory(uint64_t n_bytes)
     return is_taken;
 }
 
+static bool set_up_page(struct server *server)
+{
+    const struct options *options = &server->options;
+    char error[PAGE_FOLDER_ERROR_BYTES];
+    if (!*options->ui_dir || page_folder_open(&server->page, options->ui_dir, error))
+        return true;
+    log_error("%s", error);
+    return false;
+}
+
 /* Called before any thread runs, and before any library that counts processors is initialised. */
 static bool set_up_process(struct server *server)
 {
@@ -266,7 +278,7 @@ static bool set_up_process(struct server *server)
     pe_gemm_setup();
     api_setup();
     limit_connections(options);
-    if (!choose_kernels(options->kernels))
+    if (!choose_kernels(options->kernels) || !set_up_page(server))
         return false;
     admission_setup(options->max_memory, options->max_streams);
     metrics_set(METRICS_WORKERS, (int64_t)options->workers);
@@ -289,8 +301,7 @@ static bool set_up_process(struct server *server)
         .give_memory = admission_give,
         .cors_origins = options->cors_origin,
         .commit = POSENC_COMMIT,
-        .front = &page_front,
-        .docs = &page_docs,
+        .page = *options->ui_dir ? &server->page : &page_built_in,
         .store = weights_store(server->weights),
         .self = server,
         .is_ready = is_ready,

@@ -28,6 +28,9 @@ OPTION(COUNT, max_analysis, .fallback = "1000000000000", .min = 1, .max = UINT64
        .text = "most multiply-adds of one analysis or diagnosis")
 OPTION(TEXTS, cors_origin, .unit = "ORIGIN",
        .text = "origin whose pages may read answers, e.g. https://example.org; repeatable; * allows all")
+OPTION(TEXT, ui_dir, .unit = "DIR",
+       .text = "folder with the web page's files, read at every request instead of those in the program; for those who "
+               "write the page")
 OPTION(NETWORKS, trusted_proxy, .unit = "NETWORK",
        .text = "proxy whose X-Forwarded-For names the client, e.g. 10.0.0.0/8, or unix for all of --socket; repeatable")
 OPTION(TEXT, weights_dir, .unit = "DIR",

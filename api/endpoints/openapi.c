@@ -428,11 +428,12 @@ static const char lang_parameter[] =
     "{\"name\":\"lang\",\"in\":\"query\",\"description\":\"language of label, summary and note; default from "
     "Accept-Language, else en\",\"schema\":{\"type\":\"string\",\"enum\":[\"en\",\"zh\"]}}";
 
-/* Those in the path, and the language. */
-static void add_parameters(struct api_text *text, const struct api_route_info *route)
+/* Those in the path, and the language. build: of this program's page, as an example. */
+static void add_parameters(struct api_text *text, const struct api_route_info *route, const char *build)
 {
-    static const char *const names[] = {"name", "version"}, *const steps[] = {"{name}", "{version}"};
-    const char *const examples[] = {route->name, "1"};
+    static const char *const names[] = {"name", "version", "build", "file"},
+                             *const steps[] = {"{name}", "{version}", "{build}", "{file}"};
+    const char *const examples[] = {route->name, "1", build, route->name};
     bool first = true;
     api_text_put(text, ",\"parameters\":[");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -449,7 +450,8 @@ static void add_parameters(struct api_text *text, const struct api_route_info *r
     api_text_put(text, "]");
 }
 
-static void add_method(struct api_text *text, const struct api_route_info *route, const char *method, bool *first)
+static void add_method(struct api_text *text, const struct api_route_info *route, const char *build, const char *method,
+                       bool *first)
 {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     api_text_add(text, ",", !*first);
@@ -458,7 +460,7 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     api_text_string(text, route->summary);
     api_text_format(text, ",\"tags\":[\"%s\"]", route->group);
     if (strchr(route->pattern, '{') || route->entry)
-        add_parameters(text, route);
+        add_parameters(text, route, build);
     else if (route->computes && is_get)
         add_query(text, route);
     if (route->computes && !is_get)
@@ -472,7 +474,7 @@ static void add_method(struct api_text *text, const struct api_route_info *route
     api_text_put(text, "}");
 }
 
-static void add_path(struct api_text *text, const struct api_route_info *route)
+static void add_path(struct api_text *text, const struct api_route_info *route, const char *build)
 {
     bool first = true;
     api_text_string(text, route->pattern);
@@ -480,13 +482,15 @@ static void add_path(struct api_text *text, const struct api_route_info *route)
     api_text_put(text, "\"parameters\":[{\"$ref\":\"#/components/parameters/RequestTimeout\"},{\"$ref\":"
                        "\"#/components/parameters/RequestId\"}],");
     for (size_t i = 0; route->methods[i]; i++)
-        add_method(text, route, route->methods[i], &first);
+        add_method(text, route, build, route->methods[i], &first);
     api_text_put(text, "}");
 }
 
 static void print(struct api_text *text, const void *about)
 {
-    const struct api_routes *routes = about;
+    const struct api_asked *asked = about;
+    const struct api_routes *routes = asked->routes;
+    const char *build = asked->host->page ? asked->host->page->build : "none";
     api_text_put(text,
                  "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"posenc\",\"version\":\"" PE_VERSION
                  "\",\"description\":\"Transformer positional encodings: tables, rotated queries and keys, attention "
@@ -494,7 +498,7 @@ static void print(struct api_text *text, const void *about)
     for (size_t i = 0; i < routes->n; i++) {
         struct api_route_info route = routes->at(i);
         api_text_add(text, ",", i > 0);
-        add_path(text, &route);
+        add_path(text, &route, build);
     }
     api_text_put(text, "},");
     add_components(text);
@@ -504,5 +508,5 @@ static void print(struct api_text *text, const void *about)
 struct api_reply *api_openapi(const struct api_asked *asked)
 {
     static struct api_document document = {.print = print};
-    return api_reply_document(&document, asked->routes);
+    return api_reply_document(&document, asked);
 }

@@ -1,54 +1,147 @@
-/* GET / and GET /docs: pages that the server supplies, sent with the headers for browsers and caches. */
+/* GET /, GET /docs and GET /ui/{build}/{file}: the web page, files that the server supplies, with the headers for
+ * browsers and caches. */
+#include "api/endpoints/page_plain.h"
 #include "api/replies/caching.h"
+#include "api/requests/coding.h"
 #include "api/routes.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static bool add_policy(struct api_reply *reply, const struct api_page *page)
+static const char html_type[] = "text/html; charset=utf-8";
+
+static const struct {
+    const char *ending, *media_type;
+} media_types[] = {{".html", html_type},
+                   {".css", "text/css; charset=utf-8"},
+                   {".js", "text/javascript; charset=utf-8"},
+                   {".json", api_json_type},
+                   {".svg", "image/svg+xml"}};
+
+static const char *media_type_of(const char *name)
 {
-    return api_reply_header(reply, "Content-Security-Policy", page->policy) &&
-           api_reply_header(reply, "X-Content-Type-Options", "nosniff") &&
-           api_reply_header(reply, "Referrer-Policy", "no-referrer");
+    const char *ending = strrchr(name, '.');
+    for (size_t i = 0; ending && i < sizeof media_types / sizeof *media_types; i++)
+        if (strcmp(ending, media_types[i].ending) == 0)
+            return media_types[i].media_type;
+    return "application/octet-stream";
 }
 
-/* no-cache: caches may store the page but must revalidate it each time, so that a page never outlives the program that
- * it describes. */
-static bool add_headers(struct api_reply *reply, const struct api_page *page)
+/* Only the page's own files run, and it can reach only this server. It never turns text into markup or script, which
+ * the last two rules make browsers enforce. */
+static const char policy[] =
+    "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; form-action 'self'; img-src 'self' blob: data:; require-trusted-types-for 'script'; "
+    "trusted-types 'none'";
+
+static struct api_reply *with_policy(struct api_reply *reply)
 {
-    return api_reply_header(reply, "ETag", page->etag) && api_reply_header(reply, "Cache-Control", "no-cache") &&
-           add_policy(reply, page);
+    bool fine = api_reply_header(reply, "Content-Security-Policy", policy) &&
+                api_reply_header(reply, "Referrer-Policy", "no-referrer");
+    return fine ? reply : api_reply_without_memory(reply);
 }
 
-static struct api_reply *whole(int status, const struct api_page *page)
+/* How long caches may use a file without asking. The address of the page stays the same when the program changes; that
+ * of its files contains the build. */
+static const char always_asked[] = "no-cache", for_ever[] = "public, max-age=31536000, immutable",
+                  never_stored[] = "no-store";
+
+/* ---- Files in the program ---- */
+
+/* A client that decompresses gets other bytes, so they have another tag. */
+enum { TAG_BYTES = 96 };
+
+static void print_tag(const struct api_page_file *file, enum api_coding coding, char tag[TAG_BYTES])
 {
-    return api_reply_lasting(status, "text/html; charset=utf-8", page->bytes, page->n_bytes);
+    snprintf(tag, TAG_BYTES, "\"%.64s%s\"", file->digest, coding == API_GZIP ? "-gzip" : "");
 }
 
-static struct api_reply *page_reply(const struct api_asked *asked, const struct api_page *page)
+static bool add_headers(struct api_reply *reply, const char *tag, const char *cache_control)
 {
-    if (!page)
-        return api_refusal(404, "this program was built without its pages");
-    if (api_etag_is_among(asked->call->if_none_match, page->etag)) {
-        struct api_reply *unchanged = api_reply_empty(304);
-        return add_headers(unchanged, page) ? unchanged : api_reply_without_memory(unchanged);
-    }
-    struct api_reply *reply = whole(200, page);
-    return add_headers(reply, page) ? api_reply_set_format(reply, "html") : api_reply_without_memory(reply);
+    return api_reply_header(reply, "ETag", tag) && api_reply_header(reply, "Cache-Control", cache_control) &&
+           api_reply_header(reply, "Vary", "Accept-Encoding");
 }
 
-/* A browser that opens a page cannot send a token, and a problem in JSON would not help its user. */
-struct api_reply *api_docs_door(const struct api_host *host, const struct api_call *call,
-                                const struct api_problem *problem)
+static struct api_reply *bytes_reply(const struct api_page_file *file, enum api_coding coding)
 {
-    bool is_browser = call->accept && strstr(call->accept, "text/html");
-    if (problem->status != 401 || !host->docs || !is_browser)
+    const char *bytes = coding == API_GZIP ? file->gzip : api_page_plain(file);
+    if (!bytes)
+        return api_reply_without_memory(NULL);
+    struct api_reply *reply = api_reply_lasting(200, media_type_of(file->name), bytes,
+                                                coding == API_GZIP ? file->n_gzip : file->n_bytes);
+    if (coding != API_GZIP || api_reply_header(reply, "Content-Encoding", "gzip"))
+        return api_reply_set_format(reply, "page");
+    return api_reply_without_memory(reply);
+}
+
+static const struct api_page_file *file_find(const struct api_page *page, const char *name)
+{
+    for (size_t i = 0; i < page->n_files; i++)
+        if (strcmp(page->files[i].name, name) == 0)
+            return &page->files[i];
+    return NULL;
+}
+
+static struct api_reply *built_in(const struct api_page_file *file, const struct api_call *call,
+                                  const char *cache_control)
+{
+    char tag[TAG_BYTES];
+    enum api_coding coding = api_coding_choose(call->accept_encoding);
+    if (coding == API_NO_CODING)
+        return api_refusal(406, "Accept-Encoding excludes both codings of this file, gzip and identity");
+    print_tag(file, coding, tag);
+    bool is_there = api_etag_is_among(call->if_none_match, tag);
+    struct api_reply *reply = is_there ? api_reply_empty(304) : bytes_reply(file, coding);
+    return reply->status >= 400 || add_headers(reply, tag, cache_control) ? reply : api_reply_without_memory(reply);
+}
+
+/* ---- Files of a folder ---- */
+
+static struct api_reply *no_such_file(const char *name)
+{
+    struct api_problem problem;
+    api_fail(&problem, 404, "", "the page has no file \"%.128s\"", name);
+    return api_reply_problem(&problem);
+}
+
+static struct api_reply *of_folder(const struct api_page *page, const char *name)
+{
+    char *bytes;
+    size_t n;
+    if (!page->read(page->self, name, &bytes, &n))
+        return no_such_file(name);
+    struct api_reply *reply = api_reply_set_format(api_reply_bytes(200, media_type_of(name), bytes, n), "page");
+    return api_reply_header(reply, "Cache-Control", never_stored) ? reply : api_reply_without_memory(reply);
+}
+
+/* ---- The endpoints ---- */
+
+/* NULL: a worker must read the file. */
+static struct api_reply *file_reply(const struct api_asked *asked, const char *name, const char *cache_control)
+{
+    const struct api_page *page = asked->host->page;
+    if (page->read && asked->call->must_not_block)
         return NULL;
-    struct api_reply *reply = whole(401, host->docs);
-    bool fine = add_policy(reply, host->docs) && api_reply_header(reply, "Cache-Control", "no-store") &&
-                api_reply_header(reply, problem->header, problem->header_value);
-    return fine ? api_reply_set_format(reply, "html") : api_reply_without_memory(reply);
+    if (page->read)
+        return with_policy(of_folder(page, name));
+    const struct api_page_file *file = file_find(page, name);
+    return with_policy(file ? built_in(file, asked->call, cache_control) : no_such_file(name));
 }
 
-struct api_reply *api_front(const struct api_asked *asked) { return page_reply(asked, asked->host->front); }
+struct api_reply *api_front(const struct api_asked *asked)
+{
+    if (!asked->host->page)
+        return api_refusal(404, "this program was built without its page");
+    return file_reply(asked, "index.html", always_asked);
+}
 
-struct api_reply *api_docs(const struct api_asked *asked) { return page_reply(asked, asked->host->docs); }
+struct api_reply *api_page_file(const struct api_asked *asked)
+{
+    const struct api_page *page = asked->host->page;
+    struct api_problem problem;
+    if (page && strcmp(asked->build, page->build) == 0)
+        return file_reply(asked, asked->file, for_ever);
+    api_fail(&problem, 404, "", "this program has no page of the build \"%.32s\"; it has %s: load / again", asked->build,
+             page ? page->build : "none");
+    return with_policy(api_reply_problem(&problem));
+}

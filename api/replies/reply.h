@@ -15,6 +15,8 @@ struct api_asked {
     const struct api_call *call;
     const char *name;    /* the value of {name} in the route's pattern, "" if it has none */
     const char *version; /* likewise for {version} */
+    const char *build;   /* for {build} */
+    const char *file;    /* for {file}, which is the rest of the path */
     const struct api_routes *routes;
 };
 

@@ -109,7 +109,7 @@ void exchange_send_raw(const struct http *http, int fd, const char *id, const st
         n_body = api_reply_piece(reply, 0, body);
     int n_head = snprintf(head, sizeof head,
                           "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
-                          "X-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
+                          "X-Content-Type-Options: nosniff\r\nX-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
                           reply->status, daemon_reason(reply->status), reply->content_type, n_body, id,
                           exchange_is_passing(reply->status) ? "Retry-After: 1\r\n" : "");
     send(fd, head, (size_t)n_head, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE);

@@ -40,6 +40,7 @@ static bool add_headers(struct exchange *x, struct MHD_Response *response)
     bool done = !reply->content_type || daemon_response_add(response, "Content-Type", reply->content_type);
     for (size_t i = 0; i < reply->n_headers; i++)
         done = done && daemon_response_add(response, reply->headers[i].name, reply->headers[i].value);
+    done = done && daemon_response_add(response, "X-Content-Type-Options", "nosniff");
     if (*x->traceparent)
         done = done && daemon_response_add(response, "traceparent", x->traceparent);
     if (x->http->is_draining || x->receiving.must_close)
