@@ -25,8 +25,8 @@ struct api_page {
     const char *build; /* names all files and their bytes */
     const struct api_page_file *files;
     size_t n_files;
-    /* If not NULL, files are read each time they are asked for, instead of those above; this may wait for a disk. False:
-     * there is no such file. *bytes is freed with free(); NULL: no memory. */
+    /* If not NULL, files are read each time they are asked for, instead of those above; this may wait for a disk.
+     * False: there is no such file. *bytes is freed with free(); NULL: no memory. */
     bool (*read)(void *self, const char *name, char **bytes, size_t *n);
     void *self;
 };

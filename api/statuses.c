@@ -76,8 +76,7 @@ static unsigned places_of(const struct api_route_info *route, const char *method
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
            (is_request ? API_AT_REQUESTS : 0) | (route->entry ? API_AT_TEXTS : 0) |
            (route->keeps_files ? API_AT_FILES : 0) | (is_kept || route->is_page ? API_AT_TAGS : 0) |
-           (route->is_page ? API_AT_CODED : 0) |
-           (is_kept && is_get ? API_AT_RANGES : 0);
+           (route->is_page ? API_AT_CODED : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
 }
 
 void api_statuses_refer(struct api_text *text, const struct api_route_info *route, const char *method)

@@ -431,8 +431,8 @@ static const char lang_parameter[] =
 /* Those in the path, and the language. build: of this program's page, as an example. */
 static void add_parameters(struct api_text *text, const struct api_route_info *route, const char *build)
 {
-    static const char *const names[] = {"name", "version", "build", "file"},
-                             *const steps[] = {"{name}", "{version}", "{build}", "{file}"};
+    static const char *const names[] = {"name", "version", "build", "file"}, *const steps[] = {"{name}", "{version}",
+                                                                                               "{build}", "{file}"};
     const char *const examples[] = {route->name, "1", build, route->name};
     bool first = true;
     api_text_put(text, ",\"parameters\":[");

@@ -67,8 +67,8 @@ static struct api_reply *bytes_reply(const struct api_page_file *file, enum api_
     const char *bytes = coding == API_GZIP ? file->gzip : api_page_plain(file);
     if (!bytes)
         return api_reply_without_memory(NULL);
-    struct api_reply *reply = api_reply_lasting(200, media_type_of(file->name), bytes,
-                                                coding == API_GZIP ? file->n_gzip : file->n_bytes);
+    struct api_reply *reply =
+        api_reply_lasting(200, media_type_of(file->name), bytes, coding == API_GZIP ? file->n_gzip : file->n_bytes);
     if (coding != API_GZIP || api_reply_header(reply, "Content-Encoding", "gzip"))
         return api_reply_set_format(reply, "page");
     return api_reply_without_memory(reply);
@@ -141,7 +141,7 @@ struct api_reply *api_page_file(const struct api_asked *asked)
     struct api_problem problem;
     if (page && strcmp(asked->build, page->build) == 0)
         return file_reply(asked, asked->file, for_ever);
-    api_fail(&problem, 404, "", "this program has no page of the build \"%.32s\"; it has %s: load / again", asked->build,
-             page ? page->build : "none");
+    api_fail(&problem, 404, "", "this program has no page of the build \"%.32s\"; it has %s: load / again",
+             asked->build, page ? page->build : "none");
     return with_policy(api_reply_problem(&problem));
 }

@@ -24,15 +24,29 @@ static char *metrics_print(void *self, size_t *n_bytes)
     return text;
 }
 
-static const struct api_page some_page = {
-    .bytes = "<p>", .n_bytes = 3, .etag = "\"t\"", .policy = "default-src 'none'"};
+/* A page of two files: "<p>", and one that is empty. */
+static char *_Atomic plain_files[2];
+static const struct api_page_file page_files[] = {
+    {.name = "index.html",
+     .gzip = "\37\213\10\0\0\0\0\0\2\3\263\51\260\3\0\273\241\156\74\3\0\0\0",
+     .n_gzip = 23,
+     .n_bytes = 3,
+     .digest = "abc",
+     .plain = &plain_files[0]},
+    {.name = "views/table.js",
+     .gzip = "\37\213\10\0\0\0\0\0\2\3\3\0\0\0\0\0\0\0\0\0",
+     .n_gzip = 20,
+     .n_bytes = 0,
+     .digest = "def",
+     .plain = &plain_files[1]}};
+static const struct api_page some_page = {.build = "0123456789abcdef", .files = page_files, .n_files = 2};
 
 static const struct api_host host = {.max_body = 1 << 20,
                                      .max_answer = 1 << 26,
                                      .max_work = 1 << 30,
                                      .max_analysis = UINT64_C(1) << 40,
                                      .commit = "abc",
-                                     .docs = &some_page,
+                                     .page = &some_page,
                                      .is_ready = is_ready,
                                      .metrics_print = metrics_print};
 

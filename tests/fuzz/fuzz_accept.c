@@ -1,8 +1,10 @@
-/* Accept and Accept-Language: any text selects one format, or none, and one language. These changes do not affect the
+/* Accept, Accept-Language and Accept-Encoding: any text selects one format, or none, one language, and one coding, or
+ * none. These changes do not affect the
  * choice: the case of letters, empty elements of the list and, outside of quotes, a repeated list or a range of weight
  * 0. */
 #define _GNU_SOURCE /* strcasestr */
 #include "tests/fuzz/laws.h"
+#include "api/requests/coding.h"
 #include "api/requests/lang.h"
 #include "api/requests/negotiate.h"
 
@@ -49,6 +51,28 @@ static void check_languages(const char *list, enum pe_lang lang)
     REQUIRE(lang == PE_EN || strcasestr(list, "zh") || strchr(list, '*') || strcasestr(list, "en"));
 }
 
+static enum api_coding pack(const char *before, const char *list, const char *after)
+{
+    size_t room = strlen(before) + strlen(list) + strlen(after) + 1;
+    char *text = malloc(room);
+    snprintf(text, room, "%s%s%s", before, list, after);
+    enum api_coding coding = api_coding_choose(text);
+    free(text);
+    return coding;
+}
+
+/* A coding that we do not have changes nothing; gzip must be asked for; none is left only where one is excluded. */
+static void check_codings(const char *list, enum api_coding coding)
+{
+    REQUIRE(pack(" , \t,", list, "") == coding);
+    if (strchr(list, '"'))
+        return;
+    REQUIRE(pack("", list, ",br;q=0.5") == coding && pack("br, ", list, "") == coding);
+    REQUIRE(pack("gzip, ", list, "") == API_GZIP && pack("gzip;q=0.5, identity, ", list, "") != API_NO_CODING);
+    REQUIRE(coding != API_GZIP || strcasestr(list, "gzip") || strchr(list, '*'));
+    REQUIRE(coding != API_NO_CODING || strchr(list, '0'));
+}
+
 static void other_case(char *text)
 {
     for (; *text; text++)
@@ -79,8 +103,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             check_list(accept, format);
         enum pe_lang lang = speak("", accept, "");
         check_languages(accept, lang);
+        enum api_coding coding = pack("", accept, "");
+        check_codings(accept, coding);
         other_case(accept);
-        REQUIRE(speak("", accept, "") == lang);
+        REQUIRE(speak("", accept, "") == lang && pack("", accept, "") == coding);
         REQUIRE(api_negotiate(accept) == format);
     }
     free(accept);
