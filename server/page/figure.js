@@ -95,6 +95,7 @@ export class Figure {
     this.#leave();
     this.page.refused?.(this.slot, null);
     this.state = 'ready';
+    this.element.dispatchEvent(new Event('posenc:drawn', { bubbles: true }));
   }
 
   #ended() {

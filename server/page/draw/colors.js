@@ -1,0 +1,75 @@
+/* Which colour a value has: its number among the 255 of a colour map, the range that these numbers span, and the look-up
+ * table from numbers to pixels. Pure. */
+
+export const LAST = 254;             /* the greatest colour number */
+const ROUND = 2 ** 52;               /* x + ROUND - ROUND rounds 0 <= x < ROUND to an integer, halves to even */
+const HUGE = 1e300;                  /* from here on 254 times the span would overflow */
+
+/* numbers[i] = 1 + k, where k = 254 (v - min) / (max - min) is rounded half to even and clamped; 0 where v is not
+ * finite. The order of operations is part of the promise: tests compute the same k. If all values are equal, k is 0 up
+ * to that value, as in the server's pictures. */
+export function number(values, [min, max], numbers) {
+  const scale = max - min > HUGE || max - min === Infinity ? 2 ** -12 : 1;   /* exact: a power of two */
+  const low = min * scale;
+  const span = max * scale - low;
+  if (!(span > 0)) return numberFlat(values, min, numbers);
+  for (let i = 0; i < values.length; i++) {
+    const v = values[i];
+    const x = LAST * (v * scale - low) / span;
+    numbers[i] = v - v !== 0 ? 0 : x <= 0 ? 1 : x >= LAST ? LAST + 1 : x + ROUND - ROUND + 1;
+  }
+  return numbers;
+}
+
+function numberFlat(values, min, numbers) {
+  for (let i = 0; i < values.length; i++) {
+    const v = values[i];
+    numbers[i] = v - v !== 0 ? 0 : v <= min ? 1 : LAST + 1;
+  }
+  return numbers;
+}
+
+/* The 255 colours '#rrggbb' as pixels of an ImageData (little-endian RGBA); entry 0 is transparent. */
+export function lookup(colors) {
+  const table = new Uint32Array(colors.length + 1);
+  colors.forEach((color, i) => {
+    const rgb = parseInt(color.slice(1), 16);
+    table[i + 1] = 0xff000000 | (rgb & 255) << 16 | rgb & 0xff00 | rgb >> 16;
+  });
+  return table;
+}
+
+/* ---- ranges: [min, max], or null where no value is finite ---- */
+
+export function extremes(values) {
+  let min = Infinity;
+  let max = -Infinity;
+  for (let i = 0; i < values.length; i++) {
+    const v = values[i];
+    if (v - v !== 0) continue;
+    if (v < min) min = v;
+    if (v > max) max = v;
+  }
+  return min <= max ? [min, max] : null;
+}
+
+/* The least range that holds all of them. */
+export function widest(ranges) {
+  const known = ranges.filter(Boolean);
+  return known.length ? [Math.min(...known.map((r) => r[0])), Math.max(...known.map((r) => r[1]))] : null;
+}
+
+/* A range about 0. Where all differences are 0 it is that of ±1, so that they get the colour of 0. */
+export function symmetric(range) {
+  const most = range ? Math.max(Math.abs(range[0]), Math.abs(range[1])) : 0;
+  return [-(most || 1), most || 1];
+}
+
+/* What the user has fixed replaces one end or both. An end beyond the other one takes it along, as in the server's
+ * pictures. */
+export function limited(range, lo, hi) {
+  if (lo === null && hi === null) return range;
+  const [least, most] = range ?? [lo ?? hi, hi ?? lo];
+  const min = lo ?? (hi < least ? hi : least);
+  return [min, hi ?? Math.max(most, min)];
+}

@@ -1,0 +1,258 @@
+/* The start view: what this is, four ways in, pairs of models, a card a scheme, all models; one field searches them. */
+import { Asker, ask, token } from '../ask.js';
+import { action, code, make, name } from '../dom.js';
+import { datum } from '../figure.js';
+import { label, phrase, summary, word } from '../words.js';
+import { haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, startOf } from './starts.js';
+
+const SENTENCE = ['The', 'dog', 'chased', 'another', 'dog'];
+
+/* ---- the pieces of an open gallery ---- */
+
+class Gallery {
+  #links = [];      /* [a, start] */
+  #items = [];      /* { element, text, rows }: what search finds */
+  #urls = [];       /* blob: addresses, given back at the end */
+  #asker = new Asker();
+
+  constructor(page, root) {
+    this.page = page;
+    this.catalogue = page.catalogue.catalogue();
+    this.found = make('p', { class: 'hint', role: 'status' });
+    this.start = make('section', { class: 'starts', 'aria-label': word('gallery.start') }, this.dragTile(), this.tiles());
+    this.pairs = this.section('gallery.pairs', this.cards(this.pairCards()));
+    this.families = this.catalogue.families.map((family) => this.family(family)).filter(Boolean);
+    this.models = this.modelList();
+    root.append(make('div', { class: 'gallery' }, this.hero(), this.start, this.pairs, ...this.families, this.models));
+    this.drag(this.slider.value);
+  }
+
+  section(key, ...children) {
+    return make('section', { class: 'gallery-part' }, make('h2', null, word(key)), make('p', { class: 'hint' }, word(`${key}.lead`)), ...children);
+  }
+
+  cards(cards) { return make('div', { class: 'cards' }, cards); }
+
+  /* ---- links: real addresses, so that they open in new tabs too ---- */
+
+  link(start, attributes, ...children) {
+    const a = make('a', { href: this.href(start), ...attributes }, ...children);
+    this.#links.push([a, start]);
+    return a;
+  }
+
+  href({ view, configs, on = 'a' }) {
+    return this.page.href(view, configs ? { configs, emptied: false, on } : {});
+  }
+
+  /* An address carries language and theme where the one in front does. */
+  relink() {
+    for (const [a, start] of this.#links) a.href = this.href(start);
+  }
+
+  /* ---- pictures ---- */
+
+  /* A picture of the server: an <img> cannot send a token, so where one is needed the bytes are fetched. */
+  picture(path, text, size = {}) {
+    const img = make('img', { alt: text, width: 240, height: 160, loading: 'lazy', decoding: 'async', ...size });
+    if (token()) this.fetched(path).then((url) => { img.src = url; }, () => {});
+    else img.src = path;
+    return img;
+  }
+
+  async fetched(request, get = ask) {
+    const bytes = await get(request, { as: 'bytes' });
+    const url = URL.createObjectURL(new Blob([bytes], { type: 'image/png' }));
+    this.#urls.push(url);
+    return url;
+  }
+
+  /* In place of a picture: nothing is known of it without content, so its name on the hatching of its family. */
+  placeholder(row) { return make('span', { class: `thumb-empty thumb-${row.family}`, 'aria-hidden': 'true' }, code(row.name)); }
+
+  /* ---- what this is, and search ---- */
+
+  hero() {
+    const field = make('input', { type: 'search', class: 'gallery-search', autocomplete: 'off', spellcheck: 'false', 'aria-label': word('gallery.search'),
+      placeholder: word('gallery.searchHint', { schemes: this.catalogue.schemes.length, models: this.catalogue.presets.length }),
+      oninput: () => this.search(field.value.trim()), onkeydown: (event) => event.key === 'Enter' && this.openFirst(field.value.trim()) });
+    return make('header', { class: 'gallery-hero' }, make('p', { class: 'gallery-claim' }, word('gallery.claim')),
+      make('p', { class: 'gallery-sub' }, word('gallery.sub')), field, this.found);
+  }
+
+  findable(element, ...rows) {
+    this.#items.push({ element, text: haystack(...rows), rows });
+    return element;
+  }
+
+  search(query) {
+    const all = !query;
+    for (const { element, text } of this.#items) element.hidden = !matches(text, query);
+    this.start.hidden = !all;
+    for (const part of [this.pairs, ...this.families, this.models]) part.hidden = !this.shown(part).length;
+    this.models.querySelector('details').open = !all;
+    this.found.replaceChildren(...(all ? [] : [make('span', null, this.summaryOfSearch())]));
+  }
+
+  shown(part) { return this.#items.filter(({ element }) => part.contains(element) && !element.hidden); }
+
+  summaryOfSearch() {
+    const count = (parts) => parts.reduce((n, part) => n + this.shown(part).length, 0);
+    const counts = { schemes: count(this.families), models: count([this.models]) };
+    return counts.schemes + counts.models ? word('gallery.found', counts) : word('gallery.nothing');
+  }
+
+  /* Enter opens the card or the model of that name, else the first that is left. */
+  openFirst(query) {
+    const left = this.#items.filter(({ element }) => !element.hidden);
+    const best = left.find(({ rows }) => isExactly(rows[0], query)) ?? left[0];
+    if (query && best) (best.element.matches('a') ? best.element : best.element.querySelector('a')).click();
+  }
+
+  /* ---- four ways in ---- */
+
+  /* The first one is alive: a slider for the base of RoPE, and the table that it changes. */
+  dragTile() {
+    const row = this.catalogue.schemes.find((one) => one.name === 'rope');
+    const base = row.parameters.find((one) => one.name === 'base');
+    this.bases = steps(...base.usual);
+    this.live = make('img', { alt: word('gallery.dragAlt'), width: 640, height: 256, class: 'live-picture' });
+    this.slider = make('input', { type: 'range', min: 0, max: this.bases.length - 1, step: 1, 'data-slider': 'base', 'aria-label': label(base),
+      oninput: () => this.drag(this.slider.value) });
+    this.slider.value = this.bases.indexOf(base.default);
+    this.shownBase = make('output', { class: 'live-value' });
+    this.open = this.link({ view: 'table' }, { 'data-action': 'open', class: 'live-open' }, word('gallery.openTable'));
+    return make('section', { class: 'card live', 'aria-labelledby': 'gallery-drag' },
+      make('h2', { id: 'gallery-drag' }, word('gallery.drag')), make('p', { class: 'hint' }, word('gallery.drag.lead')),
+      make('div', { class: 'live-stage' }, make('span', { class: 'live-y', 'aria-hidden': 'true' }, word('gallery.position')), this.live,
+        make('span', { class: 'live-x', 'aria-hidden': 'true' }, word('gallery.channel'))),
+      make('div', { class: 'live-control' }, make('span', { 'aria-hidden': 'true' }, label(base)), this.slider, this.shownBase, this.open));
+  }
+
+  async drag(step) {
+    const config = { scheme: 'rope', len: 128, head_dim: 640, base: this.bases[step] };
+    const start = { view: 'table', configs: { a: config } };
+    this.#links.find(([a]) => a === this.open)[1] = start;
+    this.open.href = this.href(start);
+    this.slider.setAttribute('aria-valuetext', config.base);
+    this.shownBase.replaceChildren(datum(config.base, 'base', grouped(config.base)));
+    await this.#asker.ask((get) => this.redraw(config, get)).catch(() => {});   /* the last picture stays */
+  }
+
+  async redraw(config, get) {
+    const query = new URLSearchParams({ ...config, outputs: 'cos', format: 'png', zoom: 2 });
+    const url = await this.fetched(`/encode?${query}`, get);
+    const old = this.live.src;
+    this.live.src = url;
+    await this.live.decode().catch(() => {});
+    if (old) URL.revokeObjectURL(old);
+    if (!performance.getEntriesByName('posenc:first-picture').length) performance.mark('posenc:first-picture');
+  }
+
+  tiles() {
+    const [first] = PAIRS;
+    const compare = this.hasModels(first) && this.tile(this.link(pairStart(first), { class: 'card tile' }), this.halves(first), 'gallery.compare');
+    const attend = this.tile(this.link({ view: 'attention' }, { class: 'card tile' }), this.attentionPicture(), 'gallery.attend');
+    const paste = this.tile(make('button', { type: 'button', class: 'card tile', 'data-action': 'paste', onclick: () => this.paste() }),
+      make('code', { class: 'tile-code', 'aria-hidden': 'true' }, '{\n "rope_theta":\n   1000000,\n "rope_scaling":'), 'gallery.paste', { file: code('config.json') });
+    return make('div', { class: 'tiles' }, compare, attend, paste);
+  }
+
+  tile(control, picture, key, names) {
+    control.append(make('span', { class: 'tile-picture' }, picture),
+      make('span', { class: 'tile-text' }, make('strong', null, word(key)), make('span', { class: 'hint' }, phrase(`${key}.lead`, names))));
+    return control;
+  }
+
+  attentionPicture() {
+    const img = make('img', { alt: '', width: 120, height: 120 });
+    const body = { scheme: 'rope', tokens: SENTENCE, num_heads: 1, head_dim: 64, softmax_scale: 0.05, format: 'png' };
+    this.fetched({ path: '/attention', body }).then((url) => { img.src = url; }, () => {});
+    return img;
+  }
+
+  paste() {
+    if (this.page.paste) return this.page.paste();
+    return document.querySelector('[data-action="paste"]:not(.tile)')?.click();
+  }
+
+  /* ---- pairs ---- */
+
+  hasModels({ a, b }) { return Boolean(this.page.catalogue.preset(a.preset) && this.page.catalogue.preset(b.preset)); }
+
+  halves({ a, b, both }) {
+    return [a, b].map((side) => this.picture(pairPicture(side, both), '', { width: 120, height: 160 }));
+  }
+
+  pairCards() { return PAIRS.filter((pair) => this.hasModels(pair)).map((pair) => this.pairCard(pair)); }
+
+  pairCard(pair) {
+    const rows = [pair.a, pair.b].map((side) => this.page.catalogue.preset(side.preset));
+    const title = pair.titled ? phrase('gallery.within', { model: name(rows[0].label), one: code(pair.a[pair.titled]), other: code(pair.b[pair.titled]) })
+      : phrase('gallery.against', { one: name(rows[0].label), other: name(rows[1].label) });
+    return this.findable(this.link(pairStart(pair), { 'data-pair': pair.id, class: 'card' },
+      make('span', { class: 'thumb thumb-halves', 'aria-hidden': 'true' }, this.halves(pair)),
+      make('strong', { class: 'card-title' }, title), make('span', { class: 'hint' }, word(`gallery.pair.${pair.id}`))), ...rows);
+  }
+
+  /* ---- schemes, by family ---- */
+
+  family(family) {
+    const rows = this.catalogue.schemes.filter((row) => row.family === family.name);
+    if (!rows.length) return null;
+    return make('section', { class: 'gallery-part' }, make('h2', { class: 'capital' }, label(family)), make('p', { class: 'hint capital' }, summary(family)),
+      this.cards(rows.map((row) => this.schemeCard(row))));
+  }
+
+  schemeCard(row) {
+    const seen = row.picture ? this.picture(row.picture, word('gallery.pictureOf', { scheme: label(row) })) : this.placeholder(row);
+    return this.findable(this.link(startOf(row), { 'data-scheme': row.name, class: 'card' }, make('span', { class: 'thumb' }, seen),
+      make('strong', { class: titleClass(row), translate: 'no' }, label(row)), make('span', { class: 'hint capital' }, summary(row))), row);
+  }
+
+  /* ---- models ---- */
+
+  modelList() {
+    const items = this.catalogue.presets.map((preset) => [preset, this.page.catalogue.scheme(preset.config.scheme)]).filter(([, row]) => row)
+      .map(([preset, row]) => this.findable(make('li', null, this.link(modelStart(preset, row), { 'data-preset': preset.name }, name(preset.label))), preset, row));
+    return this.section('gallery.models', make('details', null, make('summary', null, word('gallery.models.all', { count: items.length })),
+      make('ul', { class: 'model-list' }, items)));
+  }
+
+  close() {
+    this.#asker.close();
+    for (const url of this.#urls) URL.revokeObjectURL(url);
+  }
+}
+
+/* A title begins with a capital unless its name has its own (xPos). */
+const titleClass = (row) => /^[a-z][a-z ]/.test(row.label) ? 'card-title capital' : 'card-title';
+
+/* ---- numbers of the slider: ten a decade, round as resistors are ---- */
+
+const DECADE = [1, 1.25, 1.6, 2, 2.5, 3.2, 4, 5, 6.4, 8];
+
+function steps(low, high) {
+  const all = [];
+  for (let power = 0; Number(`1e${power}`) <= high; power += 1) all.push(...DECADE.map((digits) => Number(`${digits}e${power}`)));
+  return all.filter((value) => value >= low && value <= high);
+}
+
+/* 1 000 000, readable at a glance; thin spaces stay in any language. */
+const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, '\u2009');
+
+export default {
+  name: 'gallery',
+  own: [],
+  most: 0,
+  difference: false,
+  forms: false,
+  example: () => ({}),
+  open(page, root) {
+    const gallery = new Gallery(page, root);
+    const update = (state, before) => {
+      if (state.lang !== before.lang || state.theme !== before.theme) gallery.relink();
+    };
+    return { update, request: () => null, close: () => gallery.close() };
+  },
+};
