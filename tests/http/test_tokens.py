@@ -25,13 +25,13 @@ def server():
         assert not [secret for secret in SECRETS if secret in said]
 
 
-@pytest.mark.parametrize("path", ["/", "/healthz", "/readyz", "/metrics", "/cmaps", "/limits", "/v2/health/live", "/v2/health/ready"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/healthz", "/readyz", "/metrics", "/cmaps", "/limits", "/v2/health/live", "/v2/health/ready"])
 def test_open_to_everybody(server, path):
     assert server.get(path).status == 200
     assert server.get(path, bearer("nonsense")).status == 200
 
 
-@pytest.mark.parametrize("path", [ASKED, "/schemes", "/docs", "/openapi.json", "/version", "/weights", "/v2", "/v2/models/rope", "/nothing", "/healthz/x"])
+@pytest.mark.parametrize("path", [ASKED, "/schemes", "/openapi.json", "/version", "/weights", "/v2", "/v2/models/rope", "/nothing", "/healthz/x"])
 def test_all_else_wants_a_token(server, path):
     answer = server.get(path)
     assert answer.status == 401 and answer.headers["WWW-Authenticate"] == 'Bearer realm="posenc"'

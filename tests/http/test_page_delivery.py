@@ -1,0 +1,524 @@
+"""The web page as the server delivers it: codings, tags and caches, the policy, what is open, --ui-dir; what its files may
+contain, how many bytes they are, and the page without JavaScript. What the page does is tested in tests/page/."""
+import gzip
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import tempfile
+import urllib.parse
+
+import pytest
+
+import png_reader
+from conftest import ROOT, start_server
+from token_files import LINES, READER, bearer, token_server
+
+FOLDER = ROOT / "server/page"
+TYPES = {".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".json": "application/json", ".svg": "image/svg+xml"}
+FILES = sorted(f.relative_to(FOLDER).as_posix() for f in FOLDER.rglob("*") if f.suffix in TYPES)
+SCRIPTS = [f for f in FILES if f.endswith(".js")]
+ENDLESS = "public, max-age=31536000, immutable"
+POLICY = ("default-src 'none'; base-uri 'none'; frame-ancestors 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'self'; "
+          "img-src 'self' blob: data:; require-trusted-types-for 'script'; trusted-types 'none'")
+KIB = 1024
+
+
+def source(name):
+    return (FOLDER / name).read_text()
+
+
+def code(name):
+    """A script without its comments."""
+    return re.sub(r"/\*.*?\*/|^\s*//[^\n]*", "", source(name), flags=re.S | re.M)
+
+
+# ---- Delivery --------------------------------------------------------------------------------------------------------------
+
+
+def base_of(server):
+    return re.search(r'<meta name="posenc-ui" content="(/ui/[^"]*)">', server.get("/").body.decode())[1]
+
+
+@pytest.fixture(scope="module")
+def base(session_server):
+    found = base_of(session_server)
+    assert re.fullmatch(r"/ui/[0-9a-f]{12,16}", found)
+    return found
+
+
+def places(base):
+    """(path, file, Cache-Control) of the page's addresses and of every file."""
+    return [("/", "index.html", "no-cache"), ("/docs", "index.html", "no-cache"), *((f"{base}/{name}", name, ENDLESS) for name in FILES)]
+
+
+def expected(base, name):
+    content = (FOLDER / name).read_bytes()
+    return content.replace(b"/ui/BUILD", base.encode()) if name == "index.html" else content
+
+
+def test_every_file_in_both_codings(server, base):
+    tags = {}
+    for path, name, kept in places(base):
+        plain, packed = server.get(path), server.get(path, {"Accept-Encoding": "gzip, deflate, br, zstd"})
+        for answer in (plain, packed):
+            assert answer.status == 200 and answer.headers["Content-Type"] == TYPES[pathlib.Path(name).suffix], path
+            assert answer.headers["Cache-Control"] == kept and answer.headers["Vary"] == "Accept-Encoding", path
+        assert plain.headers["Content-Encoding"] is None and packed.headers["Content-Encoding"] == "gzip"
+        assert plain.body == gzip.decompress(packed.body) == expected(base, name), path
+        assert packed.body[:10] == b"\x1f\x8b\x08\0\0\0\0\0\x02\x03"  # no time, no name, best compression
+        strong = [answer.headers["ETag"] for answer in (plain, packed)]
+        assert all(re.fullmatch(r'"[\x21\x23-\x7e]+"', tag) for tag in strong) and strong[0] != strong[1]
+        tags.setdefault(name, set()).add(tuple(strong))
+    assert all(len(of_file) == 1 for of_file in tags.values())
+    assert len({pair for of_file in tags.values() for pair in of_file}) == len(tags)  # other bytes, other tags
+
+
+@pytest.mark.parametrize("coding", [None, "gzip"])
+@pytest.mark.parametrize("path", ["/", "/docs", "style.css", "text/zh.json"])
+def test_unchanged_files_are_not_sent_again(server, base, path, coding):
+    path = path if path.startswith("/") else f"{base}/{path}"
+    headers = {"Accept-Encoding": coding} if coding else {}
+    whole, other = server.get(path, headers), server.get(path, {} if coding else {"Accept-Encoding": "gzip"})
+    tag = whole.headers["ETag"]
+    for condition in (tag, "W/" + tag, f'"other", {tag}', "*"):
+        for method in ("GET", "HEAD"):
+            kept = server.request(method, path, headers={**headers, "If-None-Match": condition})
+            assert kept.status == 304 and kept.body == b"" and kept.headers["ETag"] == tag, condition
+            for name in ("Cache-Control", "Vary", "Content-Security-Policy"):
+                assert kept.headers[name] == whole.headers[name]
+    for condition in ('"other"', other.headers["ETag"], tag.strip('"')):
+        assert server.get(path, {**headers, "If-None-Match": condition}).body == whole.body, condition
+
+
+def test_head(server, base):
+    for path in ("/", "/docs", f"{base}/main.js"):
+        for headers in ({}, {"Accept-Encoding": "gzip"}):
+            head, got = server.request("HEAD", path, headers=headers), server.get(path, headers)
+            assert head.status == 200 and head.body == b"" and head.headers["Content-Length"] == str(len(got.body))
+            assert all(head.headers[name] == got.headers[name] for name in ("ETag", "Content-Type", "Content-Encoding", "Vary", "Cache-Control"))
+        refused = server.post(path, {})
+        assert refused.status == 405 and refused.headers["Allow"] == "GET, HEAD"
+
+
+@pytest.mark.parametrize("header, coding", [("gzip", "gzip"), ("x-gzip", "gzip"), ("*", "gzip"), ("gzip;q=0", None), ("br", None), ("", None), ("gzip;q=0.5, identity", None),
+                                            ("identity;q=0, gzip;q=0.1", "gzip"), ("deflate, gzip;q=0.001", "gzip"), ("identity", None)])
+def test_the_client_chooses_the_coding(server, header, coding):
+    answer = server.get("/", {"Accept-Encoding": header})
+    assert answer.status == 200 and answer.headers["Content-Encoding"] == coding
+    assert (answer.body[:2] == b"\x1f\x8b") == (coding == "gzip")
+
+
+@pytest.mark.parametrize("header", ["identity;q=0", "*;q=0", "gzip;q=0, identity;q=0", "br, *;q=0"])
+def test_a_client_that_takes_nothing(server, header):
+    answer = server.get("/", {"Accept-Encoding": header})
+    assert answer.status == 406 and "Accept-Encoding" in answer.json()["detail"]
+    assert server.get("/schemes", {"Accept-Encoding": header}).status == 200  # other answers have no coding
+
+
+def test_an_older_build_is_gone(server, base):
+    build = base.rpartition("/")[2]
+    for other in ("0" * 16, build[:-1], build + "0", build.upper() + "x", "dev", "BUILD"):
+        answer = server.get(f"/ui/{other}/main.js")
+        assert answer.status == 404 and answer.headers["Content-Type"] == "application/problem+json"
+        assert build in answer.json()["detail"] and answer.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("name", ["", "views", "views/", "none.js", "README.md", "embed.sh", "main.js/", "/main.js", "views//gallery.js", "./main.js", "../ui", "..%2fmain.js", "%2e%2e/x",
+                                  "views/../main.js", "views/%2e%2e/main.js", "main.js%00", "MAIN.JS", "main%2ejs%20", "\\main.js", "a" * 3000])
+def test_no_other_file(server, base, name):
+    answer = server.get(f"{base}/{name}")
+    assert answer.status in (400, 404) and answer.headers["Content-Type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize("path", ["/doc", "/Docs", "/docs/", "/docs/x", "//", "/ui", "/ui/", "/index.html", "/UI/x/main.js"])
+def test_neighbours_are_not_there(server, path):
+    assert server.get(path).status == 404
+
+
+def test_the_build_names_all_bytes():
+    """embed.sh on copies of the folder: the same files give the same program, any change another build."""
+
+    def embed(folder):
+        names = sorted(f.relative_to(folder).as_posix() for f in folder.rglob("*") if f.suffix in TYPES)
+        made = subprocess.run([FOLDER / "embed.sh", folder, *names], capture_output=True, text=True, check=True).stdout
+        return made, re.search(r'\.build = "(\w+)"', made)[1]
+
+    with tempfile.TemporaryDirectory() as there:
+        copy = pathlib.Path(there) / "page"
+        copy.mkdir()
+        (copy / "index.html").write_text("/ui/BUILD/a.js")
+        (copy / "a.js").write_text("'\\377\"?\\n\0\u4e2d';\n")
+        first = embed(copy)
+        assert embed(copy) == first and f"/ui/{first[1]}" not in first[0]  # compressed
+        os.utime(copy / "a.js", (1, 1))
+        assert embed(copy) == first
+        (copy / "a.js").rename(copy / "b.js")
+        renamed = embed(copy)
+        (copy / "b.js").write_text("'")
+        assert len({first[1], renamed[1], embed(copy)[1]}) == 3
+
+
+# ---- Safety ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_policy(server, base):
+    for path in ("/", "/docs", *(f"{base}/{name}" for name in FILES), f"{base}/none.js", "/ui/old/main.js"):
+        answer = server.get(path)
+        assert answer.headers.get_all("Content-Security-Policy") == [POLICY], path
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+
+
+def raw(server, request):
+    with socket.create_connection((server.host, server.port), timeout=20) as client:
+        client.sendall(request)
+        return client.recv(65536)
+
+
+@pytest.mark.parametrize("method, path, headers", [
+    ("GET", "/", {}), ("GET", "/", {"If-None-Match": "*"}), ("GET", "/nothing", {}), ("POST", "/", {}), ("GET", "/healthz", {}), ("GET", "/metrics", {}), ("GET", "/schemes", {}),
+    ("GET", "/encode?scheme=rope&len=4", {}), ("GET", "/encode?scheme=rope&len=4", {}), ("GET", "/encode?scheme=rope&len=90000&format=raw", {"Range": "bytes=0-3"}),
+    ("GET", "/encode?scheme=rope&len=9000", {}), ("GET", "/encode?scheme=alibi&len=9&format=png", {}), ("GET", "/encode?scheme=rop", {}), ("HEAD", "/", {}), ("OPTIONS", "/encode", {}),
+    ("GET", "/weights", {}), ("GET", "/healthz", {"X": "a" * 9500}), ("GET", "/?" + "a" * 9500, {})])
+def test_every_answer_is_what_it_says(server, method, path, headers):
+    assert server.request(method, path, headers=headers).headers.get_all("X-Content-Type-Options") == ["nosniff"]
+
+
+@pytest.mark.parametrize("request_", [b"nonsense\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n"])
+def test_so_is_every_refusal(server, request_):
+    assert b"\r\nX-Content-Type-Options: nosniff\r\n" in raw(server, request_)
+
+
+class Page(html.parser.HTMLParser):
+    """Elements as (tag, attributes), and the text of each; refuses tags that do not close in order."""
+
+    VOID = {"meta", "link", "input", "br", "hr", "img"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open = [], []
+        self.feed(text)
+        self.close()
+        assert not self.open, [tag for tag, _, _ in self.open]
+
+    def handle_starttag(self, tag, attributes):
+        names = [name for name, _ in attributes]
+        assert len(set(names)) == len(names)
+        element = (tag, dict(attributes), [])
+        self.elements.append(element)
+        if tag not in self.VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in self.VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        while tag not in ("p", "li", "dt", "dd", "option") and self.open[-1][0] in ("p", "li", "dt", "dd", "option"):
+            self.open.pop()
+        assert self.open.pop()[0] == tag, tag
+
+    def handle_data(self, text):
+        for _, _, texts in self.open:
+            texts.append(text)
+
+    def all(self, tag, **attributes):
+        return [(given, "".join(texts)) for name, given, texts in self.elements if name == tag and all(given.get(k) == v for k, v in attributes.items())]
+
+    def values(self, *names):
+        return [attributes[name] for _, attributes, _ in self.elements for name in names if attributes.get(name) is not None]
+
+
+@pytest.fixture(scope="module")
+def page(session_server):
+    return Page(session_server.get("/").body.decode())
+
+
+def test_nothing_inline(page, base):
+    assert not page.all("style") and all(attributes.get("src", "").startswith(base + "/") and not text.strip() for attributes, text in page.all("script"))
+    assert not [name for _, attributes, _ in page.elements for name in attributes if name.startswith("on") or name == "style"]
+    for url in page.values("src", "href", "action", "srcset", "poster", "data", "formaction"):
+        assert re.fullmatch(r"#[\w-]*|/[\w./-]*|data:,", url) and not url.startswith("//"), url
+
+
+OWN_NAMES = re.compile(r"http://www\.w3\.org/(1998/Math/MathML|2000/svg|1999/xhtml|1999/xlink)")  # of namespaces: nothing is fetched from there
+ELSEWHERE = re.compile(r"""["'`(]\s*(https?:|wss?:|ftp:)?//[\w$]""")
+MAKES_MARKUP = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\s*\(|new Function|srcdoc|DOMParser|createContextualFragment|importScripts|setTimeout\(\s*['\"`]"
+                          r"|setAttribute\(\s*['\"]style['\"]|javascript:|document\.cookie")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_from_elsewhere(name):
+    text = source(name) if not name.endswith(".js") else code(name)
+    assert not ELSEWHERE.search(OWN_NAMES.sub("", text)), ELSEWHERE.search(OWN_NAMES.sub("", text))
+    if name.endswith(".css"):
+        assert not re.search(r"url\(|@import|expression\(", re.sub(r"/\*.*?\*/", "", text, flags=re.S))
+    if name.endswith(".js"):
+        assert not MAKES_MARKUP.search(text), MAKES_MARKUP.search(text)
+
+
+# ---- Which files are loaded, and how many bytes they are ---------------------------------------------------------------------
+
+
+def literals(name, pattern):
+    """Files that a script names in this way."""
+    here = pathlib.PurePosixPath(name).parent
+    return {os.path.normpath(here / found) for found in re.findall(pattern, code(name))}
+
+
+def imports(name):
+    return literals(name, r"""(?m)^\s*(?:import|export)\b(?:[^'"`;()]*?\bfrom)?\s*['"](\.[^'"]+)['"]""")
+
+
+def opened_later(name):
+    return literals(name, r"""\bimport\(\s*['"](\.[^'"]+)['"]""")
+
+
+def closure(names, step):
+    seen, rest = set(), list(names)
+    while rest:
+        name = rest.pop()
+        if name not in seen:
+            seen.add(name)
+            rest += step(name)
+    return seen
+
+
+def test_imports_lead_somewhere():
+    for name in SCRIPTS:
+        assert imports(name) | opened_later(name) <= set(SCRIPTS), name
+
+
+def test_no_file_is_left_over(page, base):
+    first = {url[len(base) + 1:] for url in page.values("src", "href") if url.startswith(base + "/")}
+    assert first <= set(FILES)
+    used = closure([f for f in first if f.endswith(".js")], lambda name: imports(name) | opened_later(name)) | first | {"index.html"}
+    texts = {f for f in FILES if re.fullmatch(r"text/(\w[\w-]*\.)?(en|zh)\.json", f)}
+    assert set(FILES) - used - texts == set()
+
+
+def packed(name):
+    return len(gzip.compress((FOLDER / name).read_bytes(), 9))
+
+
+def test_the_first_load_is_small():
+    first = closure(["main.js", "views/gallery.js"], imports) | {"index.html", "style.css", "text/en.json"}
+    first |= closure(opened_later("main.js"), imports)
+    sizes = {name: packed(name) for name in first}
+    assert len(first) <= 40, sorted(first)
+    assert sum(sizes.values()) <= 60 * KIB, sorted(sizes.items(), key=lambda item: -item[1])
+
+
+def test_all_files_are_small():
+    sizes = {name: packed(name) for name in FILES}
+    assert sum(sizes.values()) <= 160 * KIB, sorted(sizes.items(), key=lambda item: -item[1])
+
+
+# ---- Texts -------------------------------------------------------------------------------------------------------------------
+
+TEXT_PAIRS = sorted(f for f in FILES if re.fullmatch(r"text/(\w[\w-]*\.)?en\.json", f))
+PLACEHOLDER = re.compile(r"\{\w+\}")
+CHINESE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
+LATIN_PAIR = re.compile(r"[A-Za-z][\w.+'-]*[ \u00a0]+[A-Za-z]")
+
+
+OTHER = "page.otherLanguage"  # the button that switches: in the language it switches to
+
+
+def no_twice(pairs):
+    names = [name for name, _ in pairs]
+    assert len(set(names)) == len(names), sorted(name for name in names if names.count(name) > 1)
+    return dict(pairs)
+
+
+def texts(name):
+    return json.loads(source(name), object_pairs_hook=no_twice)
+
+
+@pytest.mark.parametrize("name", TEXT_PAIRS)
+def test_texts_in_two_languages(name):
+    english, chinese = texts(name), texts(name.replace("en.json", "zh.json"))
+    assert set(english) == set(chinese)
+    for key in english:
+        en, zh = english[key], chinese[key]
+        assert isinstance(en, str) and isinstance(zh, str) and en.strip() and zh.strip(), key
+        assert sorted(PLACEHOLDER.findall(en)) == sorted(PLACEHOLDER.findall(zh)), key
+        assert not CHINESE.search(en) or key == OTHER, (key, en)
+        assert not LATIN_PAIR.search(PLACEHOLDER.sub("", zh)), (key, zh)
+
+
+def test_each_text_has_its_twin():
+    assert {f.replace("zh.json", "en.json") for f in FILES if f.endswith("zh.json")} == set(TEXT_PAIRS) and TEXT_PAIRS
+
+
+KEY = r"[a-z]\w*(?:\.[\w$-]+)*"
+
+
+def known_keys():
+    return set().union(*(texts(name) for name in TEXT_PAIRS))
+
+
+def templates():
+    """Every key that a script makes from parts, as a pattern: `gallery.pair.${pair.id}`."""
+    found = set().union(*(re.findall(r"`([a-z][\w.-]*\$\{[^`]*)`", code(name)) for name in SCRIPTS))
+    found |= set().union(*(re.findall(r"`(\$\{\w+\}\.[\w.]+)`", code(name)) for name in SCRIPTS))
+    return {re.sub(r"\\\$\\\{.*?\\\}", r"[\\w.-]+", re.escape(template)) for template in found}
+
+
+def test_every_text_that_a_script_shows_exists():
+    keys = known_keys()
+    for name in SCRIPTS:
+        asked = re.findall(rf"\b(?:word|phrase)\(\s*'({KEY})'", code(name))
+        assert set(asked) <= keys, (name, set(asked) - keys)
+        for template in re.findall(r"\b(?:word|phrase)\(\s*`([^`]*\$\{[^`]*)`", code(name)):
+            pattern = re.sub(r"\\\$\\\{.*?\\\}", r"[\\w.-]+", re.escape(template))
+            assert any(re.fullmatch(pattern, key) for key in keys), (name, template)
+
+
+def test_every_text_is_shown_somewhere():
+    quoted = set().union(*(re.findall(r"""['"`]([a-z][\w.-]*)['"`]""", code(name)) for name in SCRIPTS))
+    patterns = [re.compile(template) for template in templates()]
+    left = {key for key in known_keys() if key not in quoted and not any(pattern.fullmatch(key) for pattern in patterns)}
+    assert left == set()
+
+
+# ---- Without JavaScript ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def without(session_server):
+    found = re.findall(r"<noscript>(.*?)</noscript>", session_server.get("/").body.decode(), re.S)
+    assert len(found) == 1
+    return Page(found[0])
+
+
+def test_says_what_this_is_in_two_languages(without):
+    parts = {language: "".join(text for attributes, text in [(a, "".join(t)) for _, a, t in without.elements] if attributes.get("lang") == language) for language in ("en", "zh-CN")}
+    assert len(parts["en"]) > 40 and not CHINESE.search(parts["en"])
+    assert len(CHINESE.findall(parts["zh-CN"])) > 20
+
+
+def test_links_to_what_programs_read(without, server):
+    links = set(without.values("href"))
+    assert {"/schemes", "/presets", "/openapi.json"} <= links
+    assert all(server.get(link).status == 200 for link in links if link.startswith("/"))
+
+
+def test_its_commands_work(without, server):
+    lines = [line for _, text in without.all("pre") + without.all("code") for line in text.splitlines() if line.startswith("curl ")]
+    assert lines
+    for line in dict.fromkeys(lines):
+        command = re.sub(r"(http://)?localhost:8080", f"{server.host}:{server.port}", line)
+        command = re.sub(r"-o \S+", "-o /dev/null", command)
+        shown = subprocess.run(["sh", "-c", command + " -sSf -w '%{http_code}' | tail -c 3"], capture_output=True, text=True, timeout=30)
+        assert shown.stdout == "200", (line, shown)
+
+
+def test_its_form_asks_for_a_picture(without, server):
+    (form, _), = without.all("form")
+    assert form["action"] == "/encode" and form.get("method", "get").lower() == "get" and "target" not in form
+    fields = {}
+    for tag, attributes, given in without.elements:
+        if tag == "input" and attributes.get("name") and attributes.get("type") not in ("submit", "button", "reset"):
+            assert attributes.get("type") not in ("checkbox", "radio") or "checked" in attributes
+            fields[attributes["name"]] = attributes.get("value", "")
+        if tag == "select":
+            fields[attributes["name"]] = None
+        if tag == "option" and fields and fields[list(fields)[-1]] is None:
+            fields[list(fields)[-1]] = attributes.get("value", "".join(given))
+    assert fields["format"] == "png"
+    answer = server.get("/encode?" + urllib.parse.urlencode(fields))
+    assert answer.status == 200 and answer.headers["Content-Type"] == "image/png"
+    assert png_reader.Picture(answer.body).width > 0
+    for option, text in without.all("option"):
+        chosen = next(name for name in fields if name in [a.get("name") for a, _ in without.all("select")])
+        value = option.get("value", text)
+        assert server.get("/encode?" + urllib.parse.urlencode({**fields, chosen: value})).status == 200, value
+
+
+# ---- Where there are tokens -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def guarded():
+    with token_server(LINES) as server:
+        yield server
+
+
+def test_the_page_is_open_and_its_data_is_not(guarded):
+    base = base_of(guarded)
+    for path in ("/", "/docs", "/cmaps", "/limits", f"{base}/main.js", f"{base}/text/zh.json"):
+        for headers in ({}, bearer("nonsense"), bearer(READER)):
+            assert guarded.get(path, headers).status == 200, path
+    assert guarded.get(f"{base}/none.js").status == guarded.get("/ui/old/main.js").status == 404
+    for path in ("/schemes", "/presets", "/openapi.json", "/encode?scheme=rope&len=2", "/ui", "/nothing"):
+        assert guarded.get(path).status == 401, path
+    assert READER not in guarded.stderr_text()
+
+
+# ---- --ui-dir ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def developing(tmp_path_factory):
+    copy = tmp_path_factory.mktemp("page") / "page"
+    shutil.copytree(FOLDER, copy)
+    (copy.parent / "secret.js").write_text("secret")
+    (copy / "link.js").symlink_to(copy.parent / "secret.js")
+    (copy / "up").symlink_to(copy.parent)
+    (copy / ".hidden.js").write_text("hidden")
+    os.mkfifo(copy / "pipe.js")
+    with start_server("--ui-dir", str(copy)) as server:
+        server.folder = copy
+        yield server
+
+
+def test_files_from_a_folder(developing):
+    assert base_of(developing) == "/ui/dev"
+    for path, name, _ in places("/ui/dev"):
+        answer = developing.get(path, {"Accept-Encoding": "gzip", "If-None-Match": "*"})
+        assert answer.status == 200 and answer.body == expected("/ui/dev", name), path
+        assert answer.headers["Cache-Control"] == "no-store" and answer.headers["ETag"] is None and answer.headers["Content-Encoding"] is None
+        assert answer.headers["Content-Type"] == TYPES[pathlib.Path(name).suffix] and answer.headers["Content-Security-Policy"] == POLICY
+        head = developing.request("HEAD", path)
+        assert head.status == 200 and head.headers["Content-Length"] == str(len(answer.body))
+
+
+def test_a_change_is_seen_at_once(developing):
+    file = developing.folder / "views/new.js"
+    for text in ("one", "two, longer", "", "x" * 100_000):
+        file.write_text(text)
+        for _ in range(3):
+            assert developing.get("/ui/dev/views/new.js").body.decode() == text
+    file.unlink()
+    assert developing.get("/ui/dev/views/new.js").status == 404
+    start = developing.folder / "index.html"
+    kept = start.read_text()
+    start.write_text("/ui/BUILD/new /ui/BUILD")
+    assert developing.get("/").body == developing.get("/docs").body == b"/ui/dev/new /ui/dev"
+    start.write_text(kept)
+
+
+@pytest.mark.parametrize("name", ["../secret.js", "%2e%2e/secret.js", "..%2fsecret.js", "views/../../secret.js", "views/..%2f..%2fsecret.js", "up/secret.js", "link.js", "pipe.js", ".hidden.js",
+                                  "views", "views/", "", ".", "..", "/etc/passwd", "//etc/passwd", "%2fetc/passwd", "main.js%00", "main.js%0a", "views\\gallery.js", "main.js/."])
+def test_nothing_outside_of_the_folder(developing, name):
+    answer = developing.get(f"/ui/dev/{name}")
+    assert answer.status in (400, 404) and b"secret" not in answer.body.replace(b"secret.js", b"") and b"root:" not in answer.body
+
+
+def test_only_its_own_build(developing, base):
+    assert developing.get(base + "/main.js").status == 404 and "dev" in developing.get(base + "/main.js").json()["detail"]
+
+
+@pytest.mark.parametrize("make, word", [(lambda folder: None, "No such file"), (lambda folder: folder.mkdir(), "index.html"), (lambda folder: folder.write_text("x"), "Not a directory")])
+def test_a_folder_without_a_page_is_refused_at_start(tmp_path, make, word):
+    folder = tmp_path / "page"
+    make(folder)
+    with pytest.raises(RuntimeError, match=f"--ui-dir .*{word}"):
+        with start_server("--ui-dir", str(folder)):
+            pass
