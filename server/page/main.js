@@ -5,18 +5,17 @@ import * as catalogue from './catalogue.js';
 import { code, make } from './dom.js';
 import { Drop } from './drop.js';
 import { emptyFigure } from './empty.js';
+import { Forms } from './form.js';
 import { Frame } from './frame.js';
 import { helpDialog, listen } from './keys.js';
 import { Board } from './notices.js';
 import { Page } from './page.js';
+import { Panel } from './panel.js';
 import { changeLanguage, changeTheme, settle } from './settings.js';
 import { Store, parse } from './state.js';
 import { askToken } from './token.js';
 import { phrase, word } from './words.js';
 import { viewNamed } from './views/list.js';
-
-const { Forms } = await import('./form.js').catch(() => ({ Forms: class { update() {} } }));
-const { Panel } = await import('./panel.js').catch(() => ({ Panel: class { update() {} } }));
 
 const home = { view: location.pathname === '/docs' ? 'docs' : undefined };
 const board = new Board();
