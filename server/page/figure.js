@@ -37,7 +37,7 @@ export class Figure {
     this.extra = make('div', { class: 'figure-extra' });
     this.caption = make('figcaption', { 'data-caption': '' });
     this.table = make('details', { 'data-table': '', ontoggle: () => this.fillTable() }, make('summary', null, word('figure.table')));
-    this.element = make('figure', { 'data-figure': view, 'data-config': slot, 'data-state': 'loading', 'aria-label': label },
+    this.element = make('figure', { class: 'unseen', 'data-figure': view, 'data-config': slot, 'data-state': 'loading', 'aria-label': label },
       make('div', { class: 'figure-head' }, this.title, this.toolbar),
       make('div', { class: 'figure-stage' }, this.stage, this.notices.element),
       this.extra, this.caption, this.table);
@@ -72,7 +72,7 @@ export class Figure {
     this.#load();
     const job = this.#last;
     try {
-      if (await this.#asker.ask((get, stage) => job((request, options) => get(request, { onProgress: this.#progress, ...options }), stage))) {
+      if (await this.#asker.ask((get, stage) => job(this.#counted(get), stage))) {
         this.#tries = 0;
         this.#ended();
       }
@@ -86,12 +86,20 @@ export class Figure {
     this.#slow ??= setTimeout(() => this.notices.loading(() => this.cancel()), SLOW_MS);
   }
 
-  #progress = (received, total) => this.notices.progress(received, total);
+  /* A job's get, its answers' bytes told to the notice as one sum. */
+  #counted(get) {
+    const answers = new Map();
+    return (request, options) => get(request, {
+      onProgress: (...bytes) => this.notices.progress(answers.set(request, bytes).values()),
+      ...options,
+    });
+  }
 
   /* A picture stands on the canvas. */
   drawn() {
     if (this.#unseen && !performance.getEntriesByName('posenc:first-picture').length) performance.mark('posenc:first-picture');
     this.#unseen = false;
+    this.element.classList.remove('unseen');
     this.#leave();
     this.page.refused?.(this.slot, null);
     this.state = 'ready';
@@ -156,10 +164,10 @@ export class Figure {
     this.#unwait = whenBack(() => this.again('load'));
   }
 
-  async #private({ problem }) {
+  async #private({ problem }, byUser = false) {
     this.state = 'private';
-    this.notices.private(problem.detail, () => this.#private({ problem }));
-    if (await askToken(problem.detail)) this.again('load');
+    this.notices.private(problem.detail, () => this.#private({ problem }, true));
+    if (await askToken(problem.detail, { byUser })) this.again('load');
   }
 
   /* A mistake of the page itself: say so here, and where a developer looks. */

@@ -1,57 +1,195 @@
-/* Starts the page and opens the view that the address names. */
+/* Starts the page: settings, catalogue, frame; then opens the view that the address names and keeps all parts up to date. */
+import { Away, Refusal, busy, get } from './ask.js';
+import { whenBack } from './away.js';
+import * as catalogue from './catalogue.js';
+import { code, make } from './dom.js';
+import { Drop } from './drop.js';
+import { emptyFigure } from './empty.js';
+import { Forms } from './form.js';
+import { Frame } from './frame.js';
+import { helpDialog, listen } from './keys.js';
+import { Board } from './notices.js';
 import { Page } from './page.js';
+import { Panel } from './panel.js';
+import { changeLanguage, changeTheme, settle } from './settings.js';
 import { Store, parse } from './state.js';
-import { make } from './dom.js';
-import { setLanguage } from './words.js';
-import { viewNamed, views } from './views/list.js';
+import { askToken } from './token.js';
+import { phrase, word } from './words.js';
+import { viewNamed } from './views/list.js';
 
-const optional = (path) => import(path).catch((error) => { console.warn(path, error.message); return null; });
-const root = make('main', { id: 'main', tabindex: -1 });
-const side = make('aside', { class: 'forms' });
-const rail = make('aside', { class: 'panel' });
-const live = make('p', { 'data-live': '', 'aria-live': 'polite' });
-const notices = make('div', { class: 'notices' });
-document.body.append(make('header', null, make('h1', null, 'posenc'), make('nav', null)), notices, side, root, rail, live);
+const home = { view: location.pathname === '/docs' ? 'docs' : undefined };
+const board = new Board();
+
+/* ---- the start ---- */
 
 async function start() {
-  const first = parse(location.hash).state;
-  await setLanguage(first.lang ?? 'en');
-  document.documentElement.dataset.theme = first.theme ?? 'light';
-  const ask = await optional('./ask.js');
-  const catalogue = await optional('./catalogue.js');
-  const getJson = (path) => ask ? ask.ask({ path }, { as: 'json' }) : fetch(path).then((answer) => answer.json());
-  await catalogue?.loadCatalogue(getJson);
-  const store = new Store({ window, busy: ask?.busy, known: { view: location.pathname === '/docs' ? 'docs' : undefined } });
-  const page = new Page({ store, catalogue,
-    announce: (text) => { live.textContent = text; },
-    notice: (name, node) => {
-      for (const old of notices.querySelectorAll(`[data-notice="${name}"]`)) old.remove();
-      if (node) notices.append(make('div', { 'data-notice': name }, node));
-    } });
-  const form = await optional('./form.js');
-  const panel = await optional('./panel.js');
-  page.forms = form && new form.Forms(page, side);
-  page.panel = panel && new panel.Panel(page, rail);
-  let opened = null;
-  async function show(state, before) {
-    document.querySelector('nav').replaceChildren(...views.map((row) =>
-      make('a', { href: page.href(row.name), 'data-view': row.name, 'aria-current': row.name === state.view && 'page' }, row.name, ' ')));
-    if (opened?.name !== state.view) {
-      opened?.handle?.close();
-      root.replaceChildren();
-      opened = { name: state.view };
-      const mine = opened;
-      const module = (await viewNamed(state.view).load()).default;
-      if (mine !== opened) return;
-      page.view = module;
-      opened.handle = module.open(page, root);
+  busy.begin();
+  const { state } = parse(location.hash, home);
+  viewNamed(state.view).load().catch(() => {});   /* on its way while the rest is asked */
+  await settled(state);
+  await loaded();
+  const workbench = new Workbench();
+  await workbench.show();
+  busy.end();
+}
+
+const pause = (seconds) => new Promise((over) => setTimeout(over, 1000 * seconds));
+
+/* Without texts nothing can be said, so this only tries again. */
+async function settled(state) {
+  for (let wait = 1; ; wait = Math.min(2 * wait, 8)) {
+    try {
+      return await settle(state);
+    } catch {
+      await pause(wait);
     }
-    page.forms?.update(store.state, before ?? store.state);
-    opened.handle?.update(store.state, before ?? store.state);
-    page.panel?.update(opened.handle, store.state);
   }
-  store.subscribe(show);
-  await show(store.state);
+}
+
+/* The catalogue, however long the server takes. */
+async function loaded() {
+  for (;;) {
+    try {
+      await catalogue.loadCatalogue(get);
+      return document.querySelector('main')?.remove();
+    } catch (error) {
+      await mended(error);
+    }
+  }
+}
+
+async function mended(error) {
+  if (error instanceof Refusal && [401, 403].includes(error.status)) return askToken(error.message);
+  waiting();
+  if (error instanceof Away) return new Promise(whenBack);
+  return pause(error.retryAfter ?? 8);
+}
+
+/* Before there is a frame: the server is away. */
+function waiting() {
+  if (document.querySelector('main')) return;
+  document.body.append(make('main', { class: 'start', 'data-state': 'away' },
+    make('h1', null, word('site.title')),
+    make('div', { class: 'notice', 'data-notice': 'away', role: 'status' }, word('page.away'))));
+}
+
+/* ---- the page at work ---- */
+
+class Workbench {
+  constructor() {
+    this.store = new Store({ window, busy, known: { ...home, cmaps: Object.keys(catalogue.catalogue().cmaps) } });
+    this.help = helpDialog();
+    this.page = new Page({ store: this.store, catalogue, announce: (text) => board.announce(text),
+      notice: (name, content) => board.show(name, content), help: () => this.help.showModal(), paste: () => this.drop.open() });
+    this.frame = new Frame(this.acts());
+    this.frame.notices.append(board.element);
+    this.drop = new Drop(this.page);
+    this.page.forms = new Forms(this.page, this.frame.forms);
+    this.page.panel = new Panel(this.page, this.frame.panel);
+    document.body.append(this.help, this.drop.dialog, board.live);
+    listen(this.acts());
+    this.watchCauses();
+    this.store.subscribe((state, before) => this.update(state, before));
+  }
+
+  acts() {
+    return {
+      undo: () => this.store.undo(),
+      redo: () => this.store.redo(),
+      add: () => this.page.addConfig(),
+      paste: () => this.drop.open(),
+      help: () => this.help.showModal(),
+      lang: () => changeLanguage(this.store),
+      theme: () => changeTheme(this.store),
+    };
+  }
+
+  /* What the user did last, before the figures hear of it. */
+  watchCauses() {
+    const because = (event, reason) => document.addEventListener(event, (happening) => {
+      const why = reason(happening);
+      if (why) this.page.because(why);
+    }, true);
+    because('keydown', ({ key }) => key === 'Enter' && 'key');
+    because('input', ({ target }) => target.type === 'range' ? 'drag' : 'type');
+    because('click', ({ target }) => target.closest('a') && 'link');
+    because('pointerdown', ({ target }) => target.closest('canvas') && 'drag');
+    for (const event of ['hashchange', 'popstate']) window.addEventListener(event, () => this.page.because('link'), true);
+  }
+
+  /* Shows the first state. */
+  show() { return this.update(this.store.state, this.store.state); }
+
+  async update(state, before) {
+    if (state.lang !== before.lang || state.theme !== before.theme) settle(state);
+    if (this.opened !== state.view) await this.open(state.view);
+    else this.refresh(state, before);
+  }
+
+  /* Opens a view; of two asked for in a row only the newer is opened. */
+  async open(name) {
+    this.opened = name;
+    this.leave();
+    busy.begin();
+    try {
+      const { default: view } = await viewNamed(name).load();
+      if (this.opened !== name) return;
+      this.enter(view);
+    } catch (error) {
+      this.failed(name, error);
+    } finally {
+      busy.end();
+    }
+  }
+
+  leave() {
+    this.handle?.close();
+    this.handle = null;
+    this.page.view = null;
+    this.page.resolved.clear();
+    this.frame.stage.replaceChildren();
+  }
+
+  enter(view) {
+    this.page.view = view;
+    this.page.notice('view', null);
+    const root = make('div', { class: `view-${view.name}` });
+    this.frame.stage.append(root);
+    this.handle = view.open(this.page, root);
+    this.refresh(this.store.state, this.store.state);
+  }
+
+  /* The network failed, or the server has a newer page. */
+  failed(name, error) {
+    if (this.opened !== name) return;
+    console.error(error);
+    this.opened = null;
+    this.page.notice('view', phrase('page.viewFailed', { view: make('a', { href: this.page.href(name) }, word(`view.${name}`)) }));
+  }
+
+  refresh(state, before) {
+    this.showEmpty(state.emptied && this.page.view?.forms !== false);
+    this.frame.update(this.page);
+    this.showBad();
+    this.page.forms.update(state, before);
+    this.handle?.update(state, before);
+    this.page.panel.update(this.handle, state);
+  }
+
+  showEmpty(empty) {
+    this.empty?.remove();
+    this.empty = empty ? emptyFigure(this.page) : null;
+    if (this.empty) this.frame.stage.prepend(this.empty);
+    this.frame.stage.classList.toggle('emptied', Boolean(empty));
+  }
+
+  showBad() {
+    const { bad } = this.store;
+    if (bad === this.bad) return;
+    this.bad = bad;
+    const keys = bad.flatMap((key, i) => i ? [', ', code(key)] : [code(key)]);
+    this.page.notice('state', bad.length ? phrase('notice.state', { keys: make('span', null, ...keys) }) : null);
+  }
 }
 
 start();

@@ -3,9 +3,10 @@
 import { SLOTS, initial, print } from './state.js';
 
 export class Page {
-  /* forms, panel and view are set by main.js when they are there. */
-  constructor({ store, catalogue, announce, notice }) {
-    Object.assign(this, { store, catalogue, announce, notice });
+  /* help and paste open their dialogs. Forms, panel and view are set by main.js when they are there. */
+  constructor({ store, catalogue, announce, notice, help, paste }) {
+    Object.assign(this, { store, catalogue, announce, notice, help, paste });
+    this.reason = 'load';
     this.resolved = new Map();   /* slot: { config, hf_config, tensors } of the server's last answer */
     this.view = null;            /* the module of the view in front */
     store.example = () => this.example();
@@ -70,8 +71,14 @@ export class Page {
   /* Back to the view's example. */
   reset() { this.store.set(this.stateOf(this.store.state.view, { configs: {}, emptied: false, on: 'a' })); }
 
+  /* What the user did last: 'load', 'link', 'key' (Enter), 'type' or 'drag'. A refusal takes the focus after the first three. */
+  cause() { return this.reason; }
+  because(reason) { this.reason = reason; }
+
   /* What the server made of a configuration. */
   publish(slot, meta) {
+    const config = this.configsBySlot()[slot];
+    if (config && meta.config) this.catalogue.learn(config, meta.config);
     this.resolved.set(slot, meta);
     this.forms?.published?.(slot, meta);
   }

@@ -2,6 +2,7 @@
 import { token } from './ask.js';
 import { action, make, name } from './dom.js';
 import { figures } from './figure.js';
+import { icon } from './icons.js';
 import { bytesOf, fileBody, fileName, texts } from './request.js';
 import { hasPicture, snapshot } from './snapshot.js';
 import { print } from './state.js';
@@ -25,16 +26,22 @@ export class Panel {
     this.hint = make('p', { class: 'hint', hidden: true });
     this.element = make('section', { class: 'request', 'aria-label': word('panel.title') },
       make('h2', null, word('panel.title')),
-      this.#tabList(),
+      make('div', { class: 'request-head' }, this.#tabList(), this.#button('copy', 'panel.copy', () => this.#copy(this.chosen))),
       ...KINDS.map(([kind]) => this.#pane(kind)),
       this.hint,
       make('div', { class: 'toolbar save' }, this.npy.element, this.png.element,
-        action('link', word('panel.copyLink'), () => this.#copy('url'))),
+        this.#button('link', 'panel.copyLink', () => this.#copy('url'))),
       this.said);
     root.append(this.element);
     this.#choose('curl');
-    /* What a heat map saves depends on its colours' range, which is known once it is drawn. */
-    document.addEventListener('posenc:drawn', () => this.#showFiles());
+    /* A picture brings the range of its colours, the shape of its numbers, perhaps a token that was asked for. */
+    document.addEventListener('posenc:drawn', () => this.refresh());
+  }
+
+  #button(which, key, onclick) {
+    const button = action(which, word(key), onclick);
+    button.prepend(icon(which));
+    return button;
   }
 
   /* ---- tabs ---- */
@@ -50,9 +57,8 @@ export class Panel {
 
   #pane(kind) {
     const pre = make('pre', { 'data-copy': kind, translate: 'no', tabindex: 0, 'aria-labelledby': `tab-${kind}` });
-    const copy = action('copy', word('panel.copy'), () => this.#copy(kind), { 'data-of': kind });
     const looks = kind === 'url' ? make('label', { class: 'looks' }, this.looks, word('panel.looks')) : null;
-    const pane = make('div', { role: 'tabpanel', id: `copy-${kind}`, class: 'pane', 'aria-labelledby': `tab-${kind}` }, pre, copy, looks);
+    const pane = make('div', { role: 'tabpanel', id: `copy-${kind}`, class: 'pane', 'aria-labelledby': `tab-${kind}` }, pre, looks);
     Object.assign(this.#tabs[kind], { pre, pane });
     return pane;
   }

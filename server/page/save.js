@@ -1,6 +1,7 @@
 /* Saving a file: a link to the server where one can say it all, else fetched with progress and saved. */
 import { address, ask, Refusal, token } from './ask.js';
 import { action, make } from './dom.js';
+import { icon } from './icons.js';
 import { size } from './states.js';
 import { word } from './words.js';
 
@@ -44,7 +45,7 @@ export class Saver {
   }
 
   #build({ name, bytes, request }, href) {
-    const text = [this.#text, bytes ? make('small', { class: 'file-size', translate: 'no' }, size(bytes)) : null];
+    const text = [icon('save'), this.#text, bytes ? make('small', { class: 'file-size', translate: 'no' }, size(bytes)) : null];
     const onclick = (event) => this.#save(event, href);
     if (!href) return make('button', { type: 'button', 'data-action': this.#kind, onclick }, ...text);
     return make('a', { class: 'button', 'data-action': this.#kind, href, download: name, onclick, 'data-path': request.path }, ...text);

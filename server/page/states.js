@@ -30,15 +30,14 @@ export class Notices {
     const bytes = make('span', { class: 'notice-bytes' });
     this.#show('loading', { role: 'status' }, make('span', null, word('figure.loading')), bar, bytes, action('cancel', word('figure.cancel'), cancel));
     this.#bar = { bar, bytes };
-    if (this.#latest) this.progress(...this.#latest);
   }
 
   #bar = null;
-  #latest = null;   /* progress before the notice is shown */
 
-  progress(received, total) {
-    this.#latest = [received, total];
+  /* answers: [received, total] of each; without a Content-Length total is null, and so is that of all. */
+  progress(answers) {
     if (!this.#bar?.bar.isConnected) return;
+    const [received, total] = [...answers].reduce((sum, one) => [sum[0] + one[0], sum[1] === null || one[1] === null ? null : sum[1] + one[1]], [0, 0]);
     const { bar, bytes } = this.#bar;
     if (total !== null) Object.assign(bar, { max: Math.max(total, 1), value: received });
     else bar.removeAttribute('value');
@@ -61,7 +60,7 @@ export class Notices {
   }
 
   private(detail, open) {
-    this.#show('locked', { role: 'status' }, make('p', null, word('figure.private')),
+    this.#show(null, { role: 'status' }, make('p', null, word('figure.private')),
       make('p', { lang: 'en', translate: 'no' }, detail), action('start', word('token.enter'), open));
   }
 

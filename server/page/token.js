@@ -3,11 +3,17 @@ import { setToken } from './ask.js';
 import { make, action } from './dom.js';
 import { word } from './words.js';
 
-let opened = null;   /* promise of the dialog that stands open */
+let opened = null;     /* promise of the dialog that stands open */
+let declined = false;  /* its user went on without: from then on only a button opens it */
 
 /* True once a token was given, false when the dialog was closed without one. */
-export function askToken(detail) {
-  opened ??= open(detail).finally(() => { opened = null; });
+export function askToken(detail, { byUser = false } = {}) {
+  if (declined && !byUser) return Promise.resolve(false);
+  opened ??= open(detail).then((given) => {
+    opened = null;
+    declined = !given;
+    return given;
+  });
   return opened;
 }
 
@@ -20,9 +26,9 @@ function open(detail) {
     make('p', { class: 'token-detail', lang: 'en', translate: 'no' }, detail),
     make('label', { class: 'token-field' }, word('token.field'), field),
     make('label', { class: 'token-keep' }, keep, word('token.keep')),
-    make('div', { class: 'token-actions' },
-      action('stop', word('token.without'), () => dialog.close()),
-      make('button', { type: 'submit', value: 'given', 'data-action': 'start' }, word('token.use'))));
+    make('div', { class: 'dialog-actions' },
+      action('cancel', word('token.without'), () => dialog.close()),
+      make('button', { type: 'submit', value: 'given', class: 'primary', 'data-action': 'start' }, word('token.use'))));
   const dialog = make('dialog', { 'data-notice': 'private', class: 'token', 'aria-label': word('token.title') }, form);
   document.body.append(dialog);
   dialog.showModal();

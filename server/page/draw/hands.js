@@ -1,0 +1,152 @@
+/* Clock hands: each pair of channels that a rotation turns is a small clock, q's and k's two channels are the ends of
+ * its two hands. The first half of this file is geometry that needs no canvas, the second draws. */
+
+export const MOST_CLOCKS = 16;
+const NARROWEST_CLOCK = 76;   /* CSS pixels; below this the two hands cannot be told apart */
+const WIDEST_CLOCK = 168;
+const HAND_REACH = 0.9;       /* the longest hand, as a share of the clock's radius */
+const GRAB = 14;              /* CSS pixels within which a pointer takes hold of a hand */
+
+/* The two channels of each pair of the rotated q and k, or null where the layout's pairs do not simply turn. */
+export function pairsOf(config) {
+  const count = config.rotary_dim / 2;
+  const first = config.rotary_offset || 0;
+  const neighbours = config.layout === 'interleaved';
+  const halves = ['half', 'interleaved_to_half'].includes(config.layout) || (config.layout === 'half_per_axis' && !config.axes_dim);
+  if (!neighbours && !halves) return null;
+  return Array.from({ length: count }, (_, i) => neighbours ? [first + 2 * i, first + 2 * i + 1] : [first + i, first + i + count]);
+}
+
+/* The choices of what to draw: choice 0 is spread evenly over all pairs, from fast to slow, the others are runs. */
+export function choicesOf(count) {
+  const step = Math.ceil(count / MOST_CLOCKS);
+  const spread = { first: 0, step, last: step * (Math.ceil(count / step) - 1) };
+  if (step === 1) return [spread];
+  const runs = Array.from({ length: step }, (_, i) => ({ first: i * MOST_CLOCKS, step: 1, last: Math.min(count, (i + 1) * MOST_CLOCKS) - 1 }));
+  return [spread, ...runs.filter((run) => run.first <= run.last)];
+}
+
+export function pairsShown(count, choice) {
+  const choices = choicesOf(count);
+  const { first, step, last } = choices[choice] || choices[0];
+  return Array.from({ length: (last - first) / step + 1 }, (_, i) => first + i * step);
+}
+
+/* Columns and pixels of a clock: as few rows as fit, and no row with a single clock left over where that can be helped. */
+export function arrange(width, count) {
+  const most = Math.max(1, Math.min(count, Math.floor(width / NARROWEST_CLOCK)));
+  const rows = Math.ceil(count / Math.min(most, 8));
+  const columns = Math.ceil(count / rows);
+  return { columns, rows, cell: Math.min(WIDEST_CLOCK, Math.floor(width / columns)) };
+}
+
+export function centreOf(index, { columns, cell, left, foot }) {
+  return [left + (index % columns + 0.5) * cell, Math.floor(index / columns) * (cell + foot) + cell / 2];
+}
+
+/* Pixels of one unit: the longest hand of all, so that no hand leaves its clock and none changes its length by turning. */
+export function pixelsOfUnit(vectors, radius) {
+  const longest = Math.max(...vectors.flatMap(({ pairs, q, k }) => pairs.flatMap(([x, y]) => [Math.hypot(q[x], q[y]), Math.hypot(k[x], k[y])])));
+  return longest > 0 && Number.isFinite(longest) ? HAND_REACH * radius / longest : 0;
+}
+
+/* How far a pointer went round a centre, in radians and counter-clockwise, for a small move from one point to another.
+ * The screen's y points down. */
+export function turned([cx, cy], [x0, y0], [x1, y1]) {
+  const [ax, ay, bx, by] = [x0 - cx, cy - y0, x1 - cx, cy - y1];
+  const nearness = (ax * ax + ay * ay + bx * bx + by * by) / 2;
+  return nearness > 0 ? (ax * by - ay * bx) / nearness : 0;
+}
+
+/* The hand under a pointer: { clock, hand: 'q' or 'k' }, or null. Where both are near, the nearer tip wins. */
+export function handAt([x, y], clocks) {
+  let best = null;
+  for (const { index, centre, tips } of clocks) {
+    for (const hand of ['q', 'k']) {
+      const away = distanceToHand([x, y], centre, tips[hand]);
+      const tip = Math.hypot(x - tips[hand][0], y - tips[hand][1]);
+      if (away <= GRAB && (!best || tip < best.tip)) best = { clock: index, hand, centre, tip };
+    }
+  }
+  return best && { clock: best.clock, hand: best.hand, centre: best.centre };
+}
+
+function distanceToHand([x, y], [cx, cy], [tx, ty]) {
+  const [dx, dy] = [tx - cx, ty - cy];
+  const length2 = dx * dx + dy * dy;
+  const share = length2 > 0 ? Math.min(1, Math.max(0, ((x - cx) * dx + (y - cy) * dy) / length2)) : 0;
+  return Math.hypot(x - cx - share * dx, y - cy - share * dy);
+}
+
+/* Where each clock and its tips stand: [{ index, pair, centre, tips: { q, k } }]. */
+export function clocksOf({ pairs, shown, q, k }, plan, unit) {
+  return shown.map((pair, index) => {
+    const centre = centreOf(index, plan);
+    const tip = (v) => [centre[0] + v[pairs[pair][0]] * unit, centre[1] - v[pairs[pair][1]] * unit];
+    return { index, pair, centre, tips: { q: tip(q), k: tip(k) } };
+  });
+}
+
+/* ---- on a canvas ---- */
+
+/* colours: { q, k, face, line, ink }; lit: { clock, hand } under the pointer, or null. */
+export function drawClocks(context, clocks, { radius, colours, font, lit }) {
+  context.lineCap = 'round';
+  for (const clock of clocks) {
+    drawFace(context, clock.centre, radius, colours);
+    drawBetween(context, clock, colours);
+    for (const hand of ['k', 'q']) {
+      const held = lit?.clock === clock.index && lit.hand === hand;
+      drawHand(context, clock.centre, clock.tips[hand], { colour: colours[hand], paper: colours.face, hollow: hand === 'k', lit: held });
+    }
+    drawNumber(context, clock, radius, colours, font);
+  }
+}
+
+function drawFace(context, [x, y], radius, colours) {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  context.fillStyle = colours.face;
+  context.fill();
+  context.strokeStyle = colours.line;
+  context.lineWidth = 1;
+  context.moveTo(x - radius, y);
+  context.lineTo(x + radius, y);
+  context.moveTo(x, y - radius);
+  context.lineTo(x, y + radius);
+  context.stroke();
+}
+
+/* The triangle between the hands keeps its shape when both positions shift: that is what to see. */
+function drawBetween(context, { centre, tips }, colours) {
+  context.beginPath();
+  for (const [x, y] of [centre, tips.q, tips.k]) context.lineTo(x, y);
+  context.fillStyle = colours.k;
+  context.globalAlpha = 0.12;
+  context.fill();
+  context.globalAlpha = 1;
+}
+
+/* k's tip is hollow, so that the hands differ without colour too. */
+function drawHand(context, [x, y], [tx, ty], { colour, paper, hollow, lit }) {
+  context.strokeStyle = colour;
+  context.lineWidth = lit ? 3.5 : 2.25;
+  context.beginPath();
+  context.moveTo(x, y);
+  context.lineTo(tx, ty);
+  context.stroke();
+  context.beginPath();
+  context.arc(tx, ty, lit ? 6 : 4, 0, 2 * Math.PI);
+  context.fillStyle = hollow ? paper : colour;
+  context.fill();
+  context.lineWidth = 2;
+  if (hollow) context.stroke();
+}
+
+function drawNumber(context, { pair, centre }, radius, colours, font) {
+  context.font = font;
+  context.fillStyle = colours.ink;
+  context.textAlign = 'center';
+  context.textBaseline = 'top';
+  context.fillText(String(pair), centre[0], centre[1] + radius + 5);
+}

@@ -1,0 +1,310 @@
+/* The clocks of one configuration: a figure that asks for the rotated q and k and their products, draws the hands and
+ * lets them be dragged. */
+import { ask } from '../ask.js';
+import { code, make, mark, math, name } from '../dom.js';
+import { arrange, choicesOf, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../draw/hands.js';
+import { short } from '../draw/numbers.js';
+import { Figure, datum, paintMeasure } from '../figure.js';
+import { bind, label, live, phrase, word } from '../words.js';
+import { frequencies, products, resolution, rotation, widthOf } from './rotate_asking.js';
+import { Seen } from './rotate_seen.js';
+
+const FOOT = 22;            /* CSS pixels below a clock, for its number */
+const GAP = 8;
+const ARC_OF_STEP = 8;      /* CSS pixels for a step of a hand that does not turn at all */
+const REST_MS = 400;
+const BEHIND_MOST = 2;      /* while a hand is dragged and the server is slow */
+const ROOM = 300;           /* CSS pixels, before the figure has been laid out */
+
+const product = (...letters) => math('math', null, letters.flatMap((letter, i) => [i ? math('mo', null, '·') : null, math('mi', null, letter)]));
+
+export class Clocks {
+  #picture = null;          /* { pairs, q, k, config } of the last answer */
+  #clocks = [];
+  #lit = null;
+  #drag = null;
+  #seen = new Seen();
+  #behind = 0;              /* pictures since the products were asked */
+
+  constructor(view, slot) {
+    Object.assign(this, { view, page: view.page, slot, count: 0, settled: Promise.resolve() });
+    this.title = live(() => String(word('rotate.title', { scheme: label(this.#scheme() ?? { name: slot.toUpperCase() }) })));
+    this.figure = new Figure(this.page, { view: 'rotate', slot, label: this.title });
+    this.figure.onTable = () => this.#fillTable();
+    this.element = this.figure.element;
+    this.canvas = make('canvas', { tabindex: 0, role: 'application', 'data-hands': '', 'aria-label': this.title, class: 'hands', ...this.#describe() });
+    this.figure.stage.append(this.canvas);
+    this.#listen();
+    this.resizing = new ResizeObserver(() => this.#draw());
+    this.resizing.observe(this.figure.stage);
+    document.addEventListener('posenc:theme', this.#draw);
+  }
+
+  #scheme() { return this.config && this.page.catalogue.schemeOf(this.config); }
+
+  #describe() {
+    this.figure.caption.id ||= `rotate-caption-${this.slot}`;
+    return { 'aria-describedby': this.figure.caption.id };
+  }
+
+  /* ---- asking ---- */
+
+  update(config, positions, choice) {
+    const asked = JSON.stringify([config, positions]);
+    const redraw = choice !== this.choice;
+    this.choice = choice;
+    if (asked !== this.asked) {
+      Object.assign(this, { asked, positions });
+      if (config !== this.config) this.#take(config);
+      this.settled = this.#ask();
+    } else if (redraw) {
+      this.#draw();
+    }
+  }
+
+  #take(config) {
+    this.config = config;
+    this.figure.rename(this.title);
+  }
+
+  #ask() {
+    const { config, positions } = this;
+    const scheme = this.#scheme();
+    if (scheme && !scheme.endpoints.includes('/rotate')) return this.#refuse('rotate.cannot', scheme);
+    return this.figure.ask(async (get, stage) => {
+      const width = await this.#widthOf(get, config);
+      const asking = rotation(this.page.catalogue, config, width, positions);
+      const answer = await get({ ...asking, body: { ...asking.body, dtype: config.dtype ?? 'f64' } }, { as: 'json' });
+      const pairs = pairsOf(answer.config);
+      if (!pairs) return void this.#refuse('rotate.unpaired', scheme, answer.config.layout);
+      const flat = (tensor) => tensor.data.flat(Infinity).slice(0, width).map(Number);
+      this.page.publish(this.slot, { config: answer.config, hf_config: answer.hf_config, tensors: answer.tensors });
+      this.#take(config);
+      this.#show({ pairs, q: flat(answer.tensors.q), k: flat(answer.tensors.k), config: answer.config, width });
+      if (stage.over() && this.#behind++ < BEHIND_MOST) return;
+      this.#behind = 0;
+      const { q, k } = this.#picture;
+      const { scores } = await get(products(q, k), { as: 'numbers' });
+      this.#say(positions, { qq: scores.texts[0], qk: scores.texts[1], kk: scores.texts[3] });
+    });
+  }
+
+  async #widthOf(get, config) {
+    const known = widthOf(this.page.catalogue, config);
+    if (known) return known;
+    const { config: resolved } = await get(resolution(this.page.catalogue, config), { as: 'json' });
+    this.page.catalogue.learn(config, resolved);
+    return resolved.head_dim;
+  }
+
+  #refuse(key, scheme, layout) {
+    const able = this.page.catalogue.catalogue().schemes.filter((row) => row.endpoints.includes('/rotate'));
+    const names = make('span', null, able.flatMap((row, i) => [i ? ', ' : '', code(row.name)]));
+    this.figure.refuse(phrase(key, { scheme: code(scheme?.name ?? ''), schemes: names, layout: code(layout ?? '') }));
+    return Promise.resolve();
+  }
+
+  /* ---- the picture ---- */
+
+  #show(picture) {
+    this.#picture = picture;
+    this.width = picture.width;
+    this.count = picture.pairs.length;
+    bind(this.canvas, 'aria-label', live(() => String(word('rotate.canvas', { scheme: label(this.#scheme()), count: this.count }))));
+    this.view.counted();
+    this.#draw();
+    this.figure.drawn();
+  }
+
+  #draw = () => {
+    if (!this.#picture) return;
+    paintMeasure(() => this.#paint());
+    this.figure.fillTable();
+  };
+
+  #paint() {
+    const shown = this.#shown();
+    const width = Math.floor(this.figure.stage.clientWidth) || ROOM;
+    const plan = arrange(width, shown.length);
+    Object.assign(plan, { left: (width - plan.columns * plan.cell) / 2, foot: FOOT });
+    const radius = this.radius = (plan.cell - GAP) / 2;
+    const unit = pixelsOfUnit([this.#picture], radius);
+    this.#clocks = clocksOf({ ...this.#picture, shown }, plan, unit);
+    const context = this.#fresh(width, plan.rows * (plan.cell + FOOT));
+    drawClocks(context, this.#clocks, { radius, colours: colours(), font: fontOf(this.canvas), lit: this.#lit });
+    this.#promise(shown, radius, unit);
+  }
+
+  #shown() { return pairsShown(this.count, Math.min(this.choice, choicesOf(this.count).length - 1)); }
+
+  /* The canvas at the screen's own resolution, in CSS pixels. */
+  #fresh(width, height) {
+    const dense = devicePixelRatio || 1;
+    Object.assign(this.canvas, { width: Math.round(width * dense), height: Math.round(height * dense) });
+    this.canvas.style.setProperty('width', `${width}px`);
+    this.canvas.style.setProperty('height', `${height}px`);
+    const context = this.canvas.getContext('2d');
+    context.scale(dense, dense);
+    return context;
+  }
+
+  /* Where the clocks stand, in pixels of the bitmap: a hand ends at cx + x·unit, cy - y·unit. */
+  #promise(shown, radius, unit) {
+    const dense = devicePixelRatio || 1;
+    const centres = (axis) => this.#clocks.map(({ centre }) => centre[axis] * dense).join(',');
+    mark(this.canvas, { pairs: shown.join(','), cx: centres(0), cy: centres(1), radius: radius * dense, unit: unit * dense,
+      q: colours().q, k: colours().k, m: this.positions.m, n: this.positions.n });
+  }
+
+  /* ---- the caption ---- */
+
+  #say({ m, n }, texts) {
+    const numbers = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Number(text)]));
+    const seen = this.#seen.take(JSON.stringify([this.config]), { m, n }, numbers);
+    const value = (key, what) => datum(texts[key], what, short(numbers[key], 5));
+    const figures = make('p', { class: 'products' },
+      make('span', { class: 'product' }, product('q', 'k'), value('qk', 'product')),
+      make('span', { class: 'length', 'data-hand': 'q' }, product('q', 'q'), value('qq', 'q-squared')),
+      make('span', { class: 'length', 'data-hand': 'k' }, product('k', 'k'), value('kk', 'k-squared')));
+    const letters = { q: product('q'), k: product('k'), qk: product('q', 'k'), qq: product('q', 'q'), kk: product('k', 'k') };
+    const said = phrase('rotate.caption', { ...letters, m: number(m), n: number(n), distance: number(n - m) });
+    this.figure.caption.replaceChildren(figures, make('p', null, said, ' ', seen.places > 1 ? witness(seen, letters) : null));
+    this.#announce({ m, n }, numbers);
+  }
+
+  /* What changed, once the hands rest. */
+  #announce({ m, n }, { qk }) {
+    clearTimeout(this.resting);
+    if (!this.canvas.matches(':focus')) return;
+    this.resting = setTimeout(() => this.page.announce(word('rotate.live', { m: short(m), n: short(n), product: short(qk, 5) })), REST_MS);
+  }
+
+  #fillTable() {
+    const { pairs, q, k } = this.#picture;
+    const headings = ['q x', 'q y', 'k x', 'k y'].map((text) => make('th', { scope: 'col' }, name(text)));
+    const rows = this.#shown().map((pair) => {
+      const [x, y] = pairs[pair];
+      const cells = [q[x], q[y], k[x], k[y]].map((value, col) => make('td', { 'data-row': pair, 'data-col': col }, String(value)));
+      return make('tr', null, make('th', { scope: 'row' }, String(pair)), cells);
+    });
+    const table = make('table', null, make('caption', { class: 'visually-hidden' }, this.title),
+      make('thead', null, make('tr', null, make('th', { scope: 'col' }, word('rotate.pair')), headings)), make('tbody', null, rows));
+    const scroll = make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': this.title }, table);
+    this.figure.table.querySelector('.scroll')?.remove();
+    this.figure.table.append(scroll);
+  }
+
+  /* ---- touching ---- */
+
+  #listen() {
+    const { canvas } = this;
+    canvas.addEventListener('pointerdown', (event) => this.#grab(event));
+    canvas.addEventListener('pointermove', (event) => this.#drag ? this.#pull(event) : this.#light(handAt(this.#point(event), this.#clocks)));
+    canvas.addEventListener('pointerleave', () => this.#drag || this.#light(null));
+    for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, () => this.#release());
+    /* A finger on a hand drags it; elsewhere it scrolls the page. */
+    canvas.addEventListener('touchstart', (event) => {
+      if (handAt(this.#point(event.touches[0]), this.#clocks)) event.preventDefault();
+    }, { passive: false });
+    canvas.addEventListener('keydown', (event) => this.#key(event));
+  }
+
+  #point({ clientX, clientY }) {
+    const box = this.canvas.getBoundingClientRect();
+    return [clientX - box.left, clientY - box.top];
+  }
+
+  #light(hand) {
+    if (hand?.clock === this.#lit?.clock && hand?.hand === this.#lit?.hand) return;
+    this.#lit = hand;
+    this.canvas.classList.toggle('grab', Boolean(hand));
+    if (this.#picture) this.#paint();
+  }
+
+  #grab(event) {
+    const hand = event.button === 0 && handAt(this.#point(event), this.#clocks);
+    if (!hand) return;
+    this.canvas.setPointerCapture(event.pointerId);
+    this.#light(hand);
+    const pair = this.#clocks[hand.clock].pair;
+    this.#drag = { ...hand, pair, key: hand.hand === 'q' ? 'm' : 'n', at: this.#point(event), gone: 0, from: null, speed: null };
+    this.#drag.from = this.positions[this.#drag.key];
+    this.#learnSpeed(this.#drag);
+  }
+
+  /* A hand follows the pointer: its position is the way gone, in radians, over the radians that the server gives per step. */
+  async #learnSpeed(drag) {
+    const found = await ask(frequencies(this.page.catalogue, this.config, this.positions), { as: 'json' }).catch(() => null);
+    const radians = Number(found?.tensors.inv_freq.data[drag.pair]) * (this.#picture.config.direction ?? 1);
+    drag.speed = radians || ARC_OF_STEP / this.radius;
+    this.#follow(drag);
+  }
+
+  #pull(event) {
+    const drag = this.#drag;
+    const point = this.#point(event);
+    drag.gone += turned(drag.centre, drag.at, point);
+    drag.at = point;
+    this.#follow(drag);
+  }
+
+  #follow({ speed, gone, from, key }) {
+    if (!speed || !gone) return;
+    this.view.move({ [key]: Math.round(from + gone / speed) }, `own.${key}`);
+  }
+
+  #release() {
+    this.#drag = null;
+    this.#light(null);
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const act = this.#keys[event.key];
+    if (!act) return;
+    event.preventDefault();
+    event.stopPropagation();
+    act();
+  }
+
+  #keys = {
+    ArrowRight: () => this.view.step(1, 0, 'own.m'),
+    ArrowLeft: () => this.view.step(-1, 0, 'own.m'),
+    ArrowUp: () => this.view.step(0, 1, 'own.n'),
+    ArrowDown: () => this.view.step(0, -1, 'own.n'),
+    ']': () => this.view.step(1, 1, 'rotate.both'),
+    '[': () => this.view.step(-1, -1, 'rotate.both'),
+    PageUp: () => this.view.step(10, 10, 'rotate.both'),
+    PageDown: () => this.view.step(-10, -10, 'rotate.both'),
+    p: () => this.view.toggle(),
+    t: () => { this.figure.table.open = !this.figure.table.open; },
+    c: () => navigator.clipboard?.writeText(this.figure.caption.querySelector('[data-what=product]')?.value ?? ''),
+    '?': () => this.page.help?.(),
+  };
+
+  close() {
+    clearTimeout(this.resting);
+    this.resizing.disconnect();
+    document.removeEventListener('posenc:theme', this.#draw);
+    this.figure.close();
+  }
+}
+
+const number = (value) => make('span', { class: 'number' }, short(value));
+
+/* That lengths stay and that the product knows only the distance: not said but measured. */
+function witness({ places, shifts, stretch, change }, letters) {
+  const numbers = { places: number(places), stretch: datum(stretch, 'length-difference', short(stretch, 2)) };
+  const lengths = phrase('rotate.lengths', { ...letters, ...numbers });
+  if (shifts < 2) return lengths;
+  const change_ = datum(change, 'difference', short(change, 2));
+  return [lengths, ' ', phrase('rotate.shifted', { ...letters, shifts: number(shifts), change: change_ })];
+}
+
+function colours() {
+  const style = getComputedStyle(document.documentElement);
+  const of = (property) => style.getPropertyValue(property).trim();
+  return { q: of('--ink'), k: of('--link'), face: of('--paper'), line: of('--line'), ink: of('--dim') };
+}
+
+const fontOf = (element) => `12px ${getComputedStyle(element).fontFamily}`;

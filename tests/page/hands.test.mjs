@@ -1,0 +1,110 @@
+/* draw/hands.js without its canvas, what `rotate` asks, and what it remembers. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { arrange, centreOf, choicesOf, clocksOf, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../../server/page/draw/hands.js';
+import { products, rotation, widthOf } from '../../server/page/views/rotate_asking.js';
+import { Seen } from '../../server/page/views/rotate_seen.js';
+
+test('the layout says which channels are a pair', () => {
+  const config = { rotary_dim: 4, rotary_offset: 0, layout: 'interleaved' };
+  assert.deepEqual(pairsOf(config), [[0, 1], [2, 3]]);
+  assert.deepEqual(pairsOf({ ...config, layout: 'half' }), [[0, 2], [1, 3]]);
+  assert.deepEqual(pairsOf({ ...config, layout: 'interleaved_to_half' }), [[0, 2], [1, 3]]);
+  assert.deepEqual(pairsOf({ ...config, layout: 'half_per_axis' }), [[0, 2], [1, 3]]);
+  assert.deepEqual(pairsOf({ ...config, rotary_offset: 8 }), [[8, 9], [10, 11]]);
+  assert.equal(pairsOf({ ...config, layout: 'half_per_axis', axes_dim: [2, 2] }), null);
+  assert.equal(pairsOf({ ...config, layout: 'vjepa2' }), null);
+});
+
+test('at most 16 clocks: spread over all pairs, or a run of them', () => {
+  assert.deepEqual(choicesOf(16), [{ first: 0, step: 1, last: 15 }]);
+  assert.deepEqual(pairsShown(3, 0), [0, 1, 2]);
+  assert.deepEqual(choicesOf(32).map(({ first, last }) => [first, last]), [[0, 30], [0, 15], [16, 31]]);
+  assert.deepEqual(pairsShown(32, 0).slice(0, 3), [0, 2, 4]);
+  assert.deepEqual(pairsShown(32, 2)[0], 16);
+  assert.deepEqual(pairsShown(32, 9), pairsShown(32, 0));
+  for (let count = 1; count < 200; count += 1) {
+    const runs = choicesOf(count);
+    for (let choice = 0; choice < runs.length; choice += 1) {
+      const shown = pairsShown(count, choice);
+      assert.ok(shown.length >= 1 && shown.length <= 16 && shown.at(-1) < count, `${count} ${choice}`);
+    }
+    const covered = new Set(runs.flatMap((_, choice) => choice || runs.length === 1 ? pairsShown(count, choice) : []));
+    assert.equal(covered.size, count);
+  }
+});
+
+test('clocks fill the width without leaving it', () => {
+  for (const width of [280, 320, 700, 1200]) for (let count = 1; count <= 16; count += 1) {
+    const { columns, rows, cell } = arrange(width, count);
+    assert.ok(columns * cell <= width && columns * rows >= count && columns * (rows - 1) < count, `${width} ${count}`);
+  }
+  assert.deepEqual(centreOf(3, { columns: 2, cell: 100, left: 10, foot: 20 }), [160, 170]);
+});
+
+test('no hand leaves its clock, and tips stand where the channels say, upwards', () => {
+  const picture = { pairs: [[0, 1]], q: [3, 4], k: [0, -1], shown: [0] };
+  const unit = pixelsOfUnit([picture], 50);
+  assert.equal(unit, 9);
+  const [clock] = clocksOf(picture, { columns: 1, cell: 100, left: 0, foot: 0 }, unit);
+  assert.deepEqual(clock.tips, { q: [77, 14], k: [50, 59] });
+  assert.equal(pixelsOfUnit([{ pairs: [[0, 1]], q: [0, 0], k: [0, 0] }], 50), 0);
+});
+
+test('a pointer takes hold of the hand whose tip is nearer', () => {
+  const clocks = [{ index: 0, centre: [50, 50], tips: { q: [90, 50], k: [50, 10] } }];
+  assert.equal(handAt([88, 53], clocks).hand, 'q');
+  assert.equal(handAt([52, 20], clocks).hand, 'k');
+  assert.equal(handAt([20, 80], clocks), null);
+});
+
+test('the way round a centre is in radians, counter-clockwise, however far from it', () => {
+  for (const radius of [10, 200]) {
+    let gone = 0;
+    let last = [50 + radius, 50];
+    for (let i = 1; i <= 100; i += 1) {
+      const point = [50 + radius * Math.cos(i / 50), 50 - radius * Math.sin(i / 50)];
+      gone += turned([50, 50], last, point);
+      last = point;
+    }
+    assert.ok(Math.abs(gone - 2) < 1e-3, `${gone}`);
+  }
+  assert.equal(turned([0, 0], [0, 0], [0, 0]), 0);
+});
+
+const row = { name: 'rope', parameters: [{ name: 'head_dim', default: 64 }] };
+const catalogue = {
+  catalogue: () => ({ common: [{ name: 'len' }, { name: 'positions' }, { name: 'dtype' }, { name: 'outputs' }] }),
+  requestFor: (path, config) => ({ ...config }),
+  inherited: ({ preset }) => preset ? { head_dim: 128 } : {},
+  schemeOf: () => row,
+};
+
+test('a rotation is asked for one position each; the width is that of the configuration', () => {
+  const config = { scheme: 'rope', head_dim: 4, len: 100, positions: [1], dtype: 'f32' };
+  assert.deepEqual(rotation(catalogue, config, 4, { m: 3, n: 5 }), { path: '/rotate', body: {
+    scheme: 'rope', head_dim: 4, dtype: 'f32', q: { shape: [1, 4], seed: 186, std: 1 }, k: { shape: [1, 4], seed: 186, std: 1 },
+    q_positions: [3], k_positions: [5] } });
+  assert.deepEqual(rotation(catalogue, { q: [[1, 0]] }, 2, { m: 0, n: 0 }).body.q, [[1, 0]]);
+  assert.equal(widthOf(catalogue, config), 4);
+  assert.equal(widthOf(catalogue, { scheme: 'rope' }), 64);
+  assert.equal(widthOf(catalogue, { preset: 'llama-3.1' }), 128);
+  assert.equal(widthOf(catalogue, { hf_config: {} }), null);
+});
+
+test('the three products are one request', () => {
+  const { path, body } = products([1, 2], [3, 4]);
+  assert.equal(path, '/attention');
+  assert.deepEqual(body.q, { dtype: 'f64', shape: [2, 2], data: [1, 2, 3, 4] });
+  assert.deepEqual([body.k, body.softmax_scale, body.outputs], [body.q, 1, ['scores']]);
+});
+
+test('what a configuration has shown: changes of lengths, and of q·k at one distance', () => {
+  const seen = new Seen();
+  const lengths = { qq: 2, kk: 3 };
+  assert.deepEqual(seen.take('a', { m: 1, n: 0 }, { qk: 5, ...lengths }), { places: 1, shifts: 1, stretch: 0, change: 0 });
+  assert.deepEqual(seen.take('a', { m: 2, n: 1 }, { qk: 5.5, ...lengths }), { places: 2, shifts: 2, stretch: 0, change: 0.5 });
+  assert.deepEqual(seen.take('a', { m: 2, n: 1 }, { qk: 5.5, ...lengths }), { places: 2, shifts: 2, stretch: 0, change: 0.5 });
+  assert.deepEqual(seen.take('a', { m: 4, n: 1 }, { qk: 9, qq: 2.25, kk: 3 }), { places: 3, shifts: 1, stretch: 0.25, change: 0 });
+  assert.deepEqual(seen.take('b', { m: 4, n: 1 }, { qk: 1, ...lengths }), { places: 1, shifts: 1, stretch: 0, change: 0 });
+});
