@@ -273,7 +273,8 @@ def test_examples_of_routes(document, server, stored):
             body = None if content is None else json.dumps(content["example"]).encode()
             answer = server.request(method.replace("x-", "").upper(), path.format(**names) + ("?scheme=rope&len=4" if path in ("/encode", "/analyze") and body is None else ""), body)
             assert answer.status == 200, (method, path)
-            assert not answer.body and method != "get" or answer.headers["Content-Type"].split(";")[0] in operation["responses"]["200"]["content"], (method, path)
+            types = operation["responses"]["200"]["content"]
+            assert not answer.body and method != "get" or answer.headers["Content-Type"].split(";")[0] in types or "*/*" in types, (method, path)
             assert content is None or fits(content["example"], content["schema"], schemas)
 
 
