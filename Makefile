@@ -94,7 +94,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http asan tsan test-slow slow bench bench-quick \
+.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http page asan tsan test-slow slow bench bench-quick \
         bench-readme bench-one soak fuzz lint format docs image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
@@ -239,11 +239,14 @@ c-tests: ## only the tests in C
 http: all $(FAULTS) ## only the tests over a socket (T=test_rotate.py for one file)
 	@T='$(T)' $(RUN_TESTS) http
 
+page: all ## only the tests of the web page, in node and in chromium (T=test_heat.py or T=state for one file)
+	@T='$(T)' $(RUN_TESTS) page
+
 test: ## install what is missing, build, run every test, print totals (KERNELS=base, avx2 or avx512 with these kernels)
 	@deploy/packages.sh install test
 	@deploy/packages.sh unpack build/tools
 	@$(MAKE) --no-print-directory -j$(JOBS) all tests $(TOOLS)
-	@$(RUN_TESTS) lint c replay http
+	@$(RUN_TESTS) lint c replay http page
 
 check: ## what every commit passes, under a minute: both compilers, lint, unit tests, server tests
 	@deploy/packages.sh install test

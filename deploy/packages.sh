@@ -2,7 +2,7 @@
 # What posenc needs from the system.
 #   packages.sh check           stops with one sentence if a library to build with is missing
 #   packages.sh install build   installs what building needs and is not there (Debian), else checks
-#   packages.sh install test    the same, and what the tests need
+#   packages.sh install test    the same, and what the tests need; a sentence, no failure, where there is no browser to install
 #   packages.sh unpack DIR      puts programs that only tests start into DIR: promtool, which checks /metrics, nginx and
 #                               HAProxy, through which requests are smuggled; a sentence, no failure, where it cannot
 # Touches neither the network nor anything else when all is there.
@@ -13,6 +13,7 @@ build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libja
 test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist
     python3-pytest-rerunfailures python3-numpy python3-mpmath
     python3-hypothesis python3-jsonschema curl unzip pngcheck"
+browser_packages="chromium chromium-driver python3-selenium"
 libraries="libmicrohttpd libuv jansson libpng zlib nettle gnutls openblas"
 
 fail() {
@@ -43,6 +44,23 @@ missing_of() {
     [ "$found" -ge $# ] || absent "$@"
 }
 
+# As root. The lists of a fresh system are empty, those of an old one out of date: refresh them when the
+# first try fails.
+as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+apt_install() { as_root $1 || { as_root apt-get update && as_root $1; }; }
+may_install() { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }
+
+# Tests that open the web page in a browser are skipped by name without these.
+install_browser() {
+    missing=$(missing_of $browser_packages | tr '\n' ' ')
+    missing=${missing% }
+    [ -n "$missing" ] || return 0
+    command="apt-get install -y --no-install-recommends $missing"
+    echo "posenc: installing the browser for the tests of the web page: $missing"
+    may_install && apt_install "$command" ||
+        echo "posenc: no browser could be installed, so the tests of the web page will be skipped; as root run: $command"
+}
+
 install() {
     case $1 in
     build) packages=$build_packages why="to build" ;;
@@ -57,15 +75,9 @@ install() {
     missing=${missing% }
     [ -n "$missing" ] || return 0
     command="apt-get install -y --no-install-recommends $missing"
-    sudo=
-    if [ "$(id -u)" != 0 ]; then
-        command -v sudo >/dev/null || fail "needed $why and missing: $missing; as root run: $command"
-        sudo=sudo
-    fi
+    may_install || fail "needed $why and missing: $missing; as root run: $command"
     echo "posenc: installing what is needed $why: $missing"
-    export DEBIAN_FRONTEND=noninteractive
-    # The lists of a fresh system are empty, those of an old one out of date: refresh them when the first try fails.
-    $sudo $command || { $sudo apt-get update && $sudo $command; } || fail "apt-get could not install: $missing"
+    apt_install "$command" || fail "apt-get could not install: $missing"
 }
 
 # fetch DIR PROGRAM PACKAGE... SENTENCE: only files. Debian's packages of these would start servers when installed.
@@ -96,6 +108,10 @@ unpack() {
 case ${1-} in
 check) check ;;
 unpack) unpack "${2-build/tools}" ;;
-install) install "${2-}" ;;
+install)
+    export DEBIAN_FRONTEND=noninteractive
+    install "${2-}"
+    [ "$2" != test ] || ! command -v apt-get >/dev/null || install_browser
+    ;;
 *) fail "usage: packages.sh check | install build | install test | unpack DIR" ;;
 esac

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Runs the given kinds of tests; each runner prints its own summary, then one line of totals follows. Status 1 if anything failed.
-#   BUILD=build run_tests.sh [lint] [c] [replay] [http] [slow]
-# T=test_rotate.py runs one file of the http tests. PYTEST_FLAGS go to pytest. KERNELS=base, avx2 or avx512: with these
+#   BUILD=build run_tests.sh [lint] [c] [replay] [http] [page] [slow]
+# T=test_rotate.py runs one file of the http or page tests. PYTEST_FLAGS go to pytest. KERNELS=base, avx2 or avx512: with these
 # kernels, in C (tests/support/kernels.c) and in servers (tests/http/conftest.py).
 set -u
 
 BUILD=${BUILD:-build}
 PYTHON=${PYTHON:-/usr/bin/python3}
 export KERNELS=${KERNELS-}
-passed=0 failed=0 skipped=0
+passed=0 failed=0 skipped=0 unable=0
 failures=
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -86,6 +86,27 @@ run_http() {
     run_pytest --part=alone --reruns 1 tests/http
 }
 
+# The web page: modules without a browser in node, all else in chromium. What is not installed is named, its tests count as not run.
+run_page() {
+    echo "== the web page, its modules"
+    modules=$(find tests/page -name "${T:-*}.test.mjs" | sort)
+    if ! node -e 'process.exit(+(process.versions.node.split(".")[0] < 18))' 2>/dev/null; then
+        echo "not run, because node 18 or newer is not installed: $(echo $modules)"
+        unable=$((unable + $(echo $modules | wc -w)))
+    elif [ -n "$modules" ]; then
+        run node --test --test-reporter=spec $modules
+        status=$?
+        add "$(sum '^(#|ℹ) pass [0-9]+')" "$(sum '^(#|ℹ) fail [0-9]+')" node $status
+    fi
+    echo "== the web page in a browser"
+    POSENCD=$(cd "$BUILD" && pwd)/posencd
+    export POSENCD
+    if [ -n "${T-}" ] && [ ! -f "tests/page/$T" ]; then return; fi
+    before=$skipped
+    run_pytest -n "${PAGE_JOBS:-2}" --dist loadfile "tests/page/${T-}"
+    unable=$((unable + skipped - before)) skipped=$before
+}
+
 run_slow() {
     for source in tests/slow/*.c; do
         program=$BUILD/${source%.c}
@@ -120,10 +141,12 @@ for kind in "$@"; do
     c) run_cmocka ;;
     replay) run_replay ;;
     http) run_http ;;
+    page) run_page ;;
     slow) run_slow ;;
-    *) echo "run_tests.sh: unknown kind $kind; there are lint, c, replay, http, slow" >&2; exit 2 ;;
+    *) echo "run_tests.sh: unknown kind $kind; there are lint, c, replay, http, page, slow" >&2; exit 2 ;;
     esac
 done
 
-echo "== total: $passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped left to make test-slow")"
+echo "== total: $passed passed, $failed failed$([ $skipped -eq 0 ] || echo ", $skipped left to make test-slow")$(
+    [ $unable -eq 0 ] || echo ", $unable not run without chromium or node")"
 [ -z "$failures" ] || { echo "failed:$failures"; exit 1; }
