@@ -3,9 +3,8 @@
 import { action, code, make, name } from './dom.js';
 import { icon } from './icons.js';
 import { takesText } from './keys.js';
+import { recognise } from './paste.js';
 import { phrase, word } from './words.js';
-
-const { recognise } = await import('./paste.js').catch(() => ({ recognise: () => ({ kind: 'unknown' }) }));
 
 const TENSOR = /\.(npy|npz|safetensors)$/i;
 const TEXT_MAX = 16 * 2 ** 20;
@@ -30,7 +29,7 @@ export class Drop {
       make('form', { method: 'dialog', class: 'dialog-head' }, make('h2', null, word('paste.title')), close),
       make('p', null, phrase('paste.what', { curl: code('curl'), file: code('config.json') })),
       this.text,
-      make('div', { class: 'toolbar spread' }, make('label', { class: 'file' }, make('span', null, word('paste.file')), file), use));
+      make('div', { class: 'toolbar spread' }, make('label', { class: 'button file' }, word('paste.file'), file), use));
   }
 
   open() {
@@ -89,9 +88,10 @@ export class Drop {
   }
 
   take_link({ hash, state }) {
-    this.page.because('link');
-    if (hash !== undefined) this.page.store.restore(hash);
-    else this.page.store.set(state);
+    const { page } = this;
+    page.because('link');
+    if (hash !== undefined) page.store.restore(hash);
+    else this.replace(state.configs, 'a', state.view);
     return 'link';
   }
 
@@ -104,11 +104,15 @@ export class Drop {
     const { page } = this;
     page.because('link');
     const slot = page.front() ?? 'a';
-    const configs = { ...page.configsBySlot(), [slot]: config };
-    const view = page.view?.forms === false || (path && path !== page.viewPath()) ? VIEW_OF[path] ?? 'table' : null;
-    if (view && view !== page.store.state.view) page.store.set(page.stateOf(view, { configs, emptied: false, on: slot }));
-    else page.setConfig(slot, config);
+    const other = page.view?.forms === false || (path && path !== page.viewPath());
+    this.replace({ ...page.configsBySlot(), [slot]: config }, slot, other ? VIEW_OF[path] ?? 'table' : undefined);
     return taken;
+  }
+
+  replace(configs, on, view = this.page.view?.forms === false ? 'table' : this.page.store.state.view) {
+    const { page } = this;
+    const patch = { configs, emptied: false, on };
+    page.store.set(view === page.store.state.view ? patch : page.stateOf(view, patch));
   }
 
   /* Files of tensors are read by the service; until a view shows its answer, here is the request. */

@@ -35,6 +35,7 @@ export class Frame {
     this.tools = { undo: button('undo'), redo: button('redo') };
     this.theme = button('theme', 'moon');
     document.addEventListener('posenc:theme', () => this.showTheme());
+    this.showTheme();
     const languageTool = action('lang', otherLanguage(), acts.lang, { class: 'quiet', 'aria-label': word('page.lang'), title: word('page.lang') });
     this.toolbar = make('div', { class: 'toolbar tools' }, this.tools.undo, this.tools.redo, button('paste'),
       languageTool, this.theme, button('help'));
@@ -64,7 +65,7 @@ export class Frame {
   banner() {
     this.links = views.map(({ name: view, text }) => make('a', { 'data-view': view }, word(text)));
     this.nav = make('nav', { 'aria-label': word('page.views') }, ...this.links);
-    this.brand = make('a', { class: 'brand', translate: 'no' }, make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), 'posenc');
+    this.brand = make('a', { class: 'brand', translate: 'no' }, make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
     return make('header', { class: 'banner' }, this.brand, this.nav, this.toolbar);
   }
 
@@ -91,7 +92,7 @@ export class Frame {
     this.tools.undo.disabled = !page.store.canUndo;
     this.tools.redo.disabled = !page.store.canRedo;
     this.add.disabled = page.configs().length >= 4;
-    this.work.dataset.forms = page.view?.forms === false ? 'none' : 'shown';
+    if (page.view) this.work.dataset.forms = page.view.forms === false ? 'none' : 'shown';
     this.address.textContent = window.location.href;
   }
 

@@ -130,6 +130,7 @@ class Workbench {
   async open(name) {
     this.opened = name;
     this.leave();
+    this.frame.update(this.page);
     busy.begin();
     try {
       const { default: view } = await viewNamed(name).load();
