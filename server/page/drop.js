@@ -3,8 +3,8 @@
 import { action, code, make, name } from './dom.js';
 import { icon } from './icons.js';
 import { takesText } from './keys.js';
-import { recognise } from './paste.js';
 import { phrase, word } from './words.js';
+import { viewNamed } from './views/list.js';
 
 const TENSOR = /\.(npy|npz|safetensors)$/i;
 const TEXT_MAX = 16 * 2 ** 20;
@@ -73,12 +73,13 @@ export class Drop {
     for (const file of files) {
       if (TENSOR.test(file.name)) this.tensor(file);
       else if (file.size > TEXT_MAX) this.refuse('paste.tooLong', file.name);
-      else this.take(await file.text(), file.name);
+      else await this.take(await file.text(), file.name);
     }
   }
 
   /* Puts what a text means into the page. */
-  take(text, from) {
+  async take(text, from) {
+    const { recognise } = await import('./paste.js');
     const found = recognise(text, location.origin);
     const taken = this[`take_${found.kind}`]?.(found);
     if (taken === undefined) return this.refuse('paste.unknown', from, found.why);
@@ -104,12 +105,12 @@ export class Drop {
     const { page } = this;
     page.because('link');
     const slot = page.front() ?? 'a';
-    const other = page.view?.forms === false || (path && path !== page.viewPath());
+    const other = viewNamed(page.store.state.view).alone || (path && path !== page.viewPath());
     this.replace({ ...page.configsBySlot(), [slot]: config }, slot, other ? VIEW_OF[path] ?? 'table' : undefined);
     return taken;
   }
 
-  replace(configs, on, view = this.page.view?.forms === false ? 'table' : this.page.store.state.view) {
+  replace(configs, on, view = this.viewNamed(this.page.store.state.view).alone ? 'table' : this.page.store.state.view) {
     const { page } = this;
     const patch = { configs, emptied: false, on };
     page.store.set(view === page.store.state.view ? patch : page.stateOf(view, patch));

@@ -1,6 +1,7 @@
 /* The frame around the view: banner, navigation, title, places for configurations, view and inspector, footer. */
 import { action, make } from './dom.js';
 import { icon } from './icons.js';
+import { print } from './state.js';
 import { language, rewrite, word } from './words.js';
 import { views } from './views/list.js';
 
@@ -92,8 +93,8 @@ export class Frame {
     this.tools.undo.disabled = !page.store.canUndo;
     this.tools.redo.disabled = !page.store.canRedo;
     this.add.disabled = page.configs().length >= 4;
-    if (page.view) this.work.dataset.forms = page.view.forms === false ? 'none' : 'shown';
-    this.address.textContent = window.location.href;
+    this.work.dataset.forms = row.alone ? 'none' : 'shown';
+    this.address.textContent = location.href.replace(/#.*|$/, print(page.store.state));
   }
 
   showView(row) {
