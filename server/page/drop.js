@@ -4,8 +4,7 @@ import { action, code, make, name } from './dom.js';
 import { icon } from './icons.js';
 import { takesText } from './keys.js';
 import { phrase, word } from './words.js';
-
-const { recognise } = await import('./paste.js').catch(() => ({ recognise: () => ({ kind: 'unknown' }) }));
+import { viewNamed } from './views/list.js';
 
 const TENSOR = /\.(npy|npz|safetensors)$/i;
 const TEXT_MAX = 16 * 2 ** 20;
@@ -30,7 +29,7 @@ export class Drop {
       make('form', { method: 'dialog', class: 'dialog-head' }, make('h2', null, word('paste.title')), close),
       make('p', null, phrase('paste.what', { curl: code('curl'), file: code('config.json') })),
       this.text,
-      make('div', { class: 'toolbar spread' }, make('label', { class: 'file' }, make('span', null, word('paste.file')), file), use));
+      make('div', { class: 'toolbar spread' }, make('label', { class: 'button file' }, word('paste.file'), file), use));
   }
 
   open() {
@@ -74,12 +73,13 @@ export class Drop {
     for (const file of files) {
       if (TENSOR.test(file.name)) this.tensor(file);
       else if (file.size > TEXT_MAX) this.refuse('paste.tooLong', file.name);
-      else this.take(await file.text(), file.name);
+      else await this.take(await file.text(), file.name);
     }
   }
 
   /* Puts what a text means into the page. */
-  take(text, from) {
+  async take(text, from) {
+    const { recognise } = await import('./paste.js');
     const found = recognise(text, location.origin);
     const taken = this[`take_${found.kind}`]?.(found);
     if (taken === undefined) return this.refuse('paste.unknown', from, found.why);
@@ -89,9 +89,10 @@ export class Drop {
   }
 
   take_link({ hash, state }) {
-    this.page.because('link');
-    if (hash !== undefined) this.page.store.restore(hash);
-    else this.page.store.set(state);
+    const { page } = this;
+    page.because('link');
+    if (hash !== undefined) page.store.restore(hash);
+    else this.replace(state.configs, 'a', state.view);
     return 'link';
   }
 
@@ -104,11 +105,15 @@ export class Drop {
     const { page } = this;
     page.because('link');
     const slot = page.front() ?? 'a';
-    const configs = { ...page.configsBySlot(), [slot]: config };
-    const view = page.view?.forms === false || (path && path !== page.viewPath()) ? VIEW_OF[path] ?? 'table' : null;
-    if (view && view !== page.store.state.view) page.store.set(page.stateOf(view, { configs, emptied: false, on: slot }));
-    else page.setConfig(slot, config);
+    const other = viewNamed(page.store.state.view).alone || (path && path !== page.viewPath());
+    this.replace({ ...page.configsBySlot(), [slot]: config }, slot, other ? VIEW_OF[path] ?? 'table' : undefined);
     return taken;
+  }
+
+  replace(configs, on, view = this.viewNamed(this.page.store.state.view).alone ? 'table' : this.page.store.state.view) {
+    const { page } = this;
+    const patch = { configs, emptied: false, on };
+    page.store.set(view === page.store.state.view ? patch : page.stateOf(view, patch));
   }
 
   /* Files of tensors are read by the service; until a view shows its answer, here is the request. */

@@ -1,6 +1,7 @@
 /* The frame around the view: banner, navigation, title, places for configurations, view and inspector, footer. */
 import { action, make } from './dom.js';
 import { icon } from './icons.js';
+import { print } from './state.js';
 import { language, rewrite, word } from './words.js';
 import { views } from './views/list.js';
 
@@ -35,6 +36,7 @@ export class Frame {
     this.tools = { undo: button('undo'), redo: button('redo') };
     this.theme = button('theme', 'moon');
     document.addEventListener('posenc:theme', () => this.showTheme());
+    this.showTheme();
     const languageTool = action('lang', otherLanguage(), acts.lang, { class: 'quiet', 'aria-label': word('page.lang'), title: word('page.lang') });
     this.toolbar = make('div', { class: 'toolbar tools' }, this.tools.undo, this.tools.redo, button('paste'),
       languageTool, this.theme, button('help'));
@@ -64,7 +66,7 @@ export class Frame {
   banner() {
     this.links = views.map(({ name: view, text }) => make('a', { 'data-view': view }, word(text)));
     this.nav = make('nav', { 'aria-label': word('page.views') }, ...this.links);
-    this.brand = make('a', { class: 'brand', translate: 'no' }, make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), 'posenc');
+    this.brand = make('a', { class: 'brand', translate: 'no' }, make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
     return make('header', { class: 'banner' }, this.brand, this.nav, this.toolbar);
   }
 
@@ -91,8 +93,8 @@ export class Frame {
     this.tools.undo.disabled = !page.store.canUndo;
     this.tools.redo.disabled = !page.store.canRedo;
     this.add.disabled = page.configs().length >= 4;
-    this.work.dataset.forms = page.view?.forms === false ? 'none' : 'shown';
-    this.address.textContent = window.location.href;
+    this.work.dataset.forms = row.alone ? 'none' : 'shown';
+    this.address.textContent = location.href.replace(/#.*|$/, print(page.store.state));
   }
 
   showView(row) {

@@ -5,12 +5,10 @@ import * as catalogue from './catalogue.js';
 import { code, make } from './dom.js';
 import { Drop } from './drop.js';
 import { emptyFigure } from './empty.js';
-import { Forms } from './form.js';
 import { Frame } from './frame.js';
 import { helpDialog, listen } from './keys.js';
 import { Board } from './notices.js';
 import { Page } from './page.js';
-import { Panel } from './panel.js';
 import { changeLanguage, changeTheme, settle } from './settings.js';
 import { Store, parse } from './state.js';
 import { askToken } from './token.js';
@@ -84,8 +82,6 @@ class Workbench {
     this.frame = new Frame(this.acts());
     this.frame.notices.append(board.element);
     this.drop = new Drop(this.page);
-    this.page.forms = new Forms(this.page, this.frame.forms);
-    this.page.panel = new Panel(this.page, this.frame.panel);
     document.body.append(this.help, this.drop.dialog, board.live);
     listen(this.acts());
     this.watchCauses();
@@ -99,7 +95,7 @@ class Workbench {
       add: () => this.page.addConfig(),
       paste: () => this.drop.open(),
       help: () => this.help.showModal(),
-      lang: () => changeLanguage(this.store),
+      lang: () => changeLanguage(this.store).catch(() => this.page.notice('lang', word('page.away'))),
       theme: () => changeTheme(this.store),
     };
   }
@@ -121,25 +117,39 @@ class Workbench {
   show() { return this.update(this.store.state, this.store.state); }
 
   async update(state, before) {
-    if (state.lang !== before.lang || state.theme !== before.theme) settle(state);
+    if (state.lang !== before.lang || state.theme !== before.theme) settle(state).catch(() => {});
     if (this.opened !== state.view) await this.open(state.view);
     else this.refresh(state, before);
   }
 
   /* Opens a view; of two asked for in a row only the newer is opened. */
   async open(name) {
+    if (this.opened) this.turn(name);
     this.opened = name;
     this.leave();
+    this.frame.update(this.page);
     busy.begin();
     try {
-      const { default: view } = await viewNamed(name).load();
-      if (this.opened !== name) return;
-      this.enter(view);
+      const [{ default: view }] = await Promise.all([viewNamed(name).load(), viewNamed(name).alone || this.loadSides()]);
+      if (this.opened === name) this.enter(view);
     } catch (error) {
       this.failed(name, error);
     } finally {
       busy.end();
     }
+  }
+
+  /* From one view to another, as from page to page. */
+  turn(name) {
+    window.scrollTo(0, 0);
+    this.page.announce(word(`view.${name}`));
+  }
+
+  /* What stands beside the views that have configurations: not needed to see the gallery. */
+  async loadSides() {
+    const [{ Forms }, { Panel }] = await Promise.all([import('./form.js'), import('./panel.js')]);
+    this.page.forms ??= new Forms(this.page, this.frame.forms);
+    this.page.panel ??= new Panel(this.page, this.frame.panel);
   }
 
   leave() {
@@ -168,12 +178,12 @@ class Workbench {
   }
 
   refresh(state, before) {
-    this.showEmpty(state.emptied && this.page.view?.forms !== false);
+    this.showEmpty(state.emptied && !viewNamed(state.view).alone);
     this.frame.update(this.page);
     this.showBad();
-    this.page.forms.update(state, before);
+    this.page.forms?.update(state, before);
     this.handle?.update(state, before);
-    this.page.panel.update(this.handle, state);
+    this.page.panel?.update(this.handle, state);
   }
 
   showEmpty(empty) {

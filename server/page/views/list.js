@@ -1,10 +1,11 @@
 /* The views of the page, in the order of its navigation: name, its text (`view.NAME`), and how its module is loaded when
- * it is opened. A new view is one row here and one file beside this. */
+ * it is opened. A new view is one row here and one file beside this. `alone`: no configurations stand beside it. */
 
-const view = (name, load) => ({ name, text: `view.${name}`, load });
+const view = (name, load, more) => ({ name, text: `view.${name}`, load, ...more });
+const alone = true;
 
 export const views = [
-  view('gallery', () => import('./gallery.js')),
+  view('gallery', () => import('./gallery.js'), { alone }),
   view('table', () => import('./table.js')),
   view('curves', () => import('./curves.js')),
   view('rotate', () => import('./rotate.js')),
@@ -12,8 +13,8 @@ export const views = [
   view('scaling', () => import('./scaling.js')),
   view('bias', () => import('./bias.js')),
   view('distance', () => import('./distance.js')),
-  view('docs', () => import('./docs.js')),
-  view('server', () => import('./server.js')),
+  view('docs', () => import('./docs.js'), { alone }),
+  view('server', () => import('./server.js'), { alone }),
 ];
 
 export const viewNamed = (name) => views.find((row) => row.name === name);

@@ -1,0 +1,306 @@
+/* A line picture: a canvas with lines, a cross at the cursor above it, a legend, and, unless it is bare, the figure around
+ * them. It draws what it is given; a view asks for the numbers. */
+import { make, mark } from './dom.js';
+import { Figure, paintMeasure } from './figure.js';
+import { extent, roomy } from './draw/axes.js';
+import { layout, nearest, paint, paintCursor } from './draw/lines.js';
+import { short } from './draw/numbers.js';
+import { legendOf, lookOf, readoutOf, tableOf } from './chart_parts.js';
+import { bind, live, rewrite } from './words.js';
+
+const WHEEL = 40;  /* how far a wheel turns for a step of zoom */
+const CLICK = 4;   /* a press that moves less is a click */
+const GRAB = 12;   /* how near to a handle a press must be, in pixels of the page */
+const LEAST = { width: 120, height: 80 };
+
+/* draw(series, picture):
+ *   series   [{ id: 'a:12', name, color, dash, width, x, y, dots }]; x ascending; values that are not finite make gaps
+ *   picture  { xLabel, yLabel, xRange, yRange, whole: { x, y }, bands: [{ axis, from, to }], stops: [x of the arrow keys],
+ *              marks: [{ axis, at, label, handle: { move(value), lo, hi } }], cell(series, i) → { row, col } }
+ * Options: scales { x, y }; legend; bare; onPan(x of the left edge) and onRelease() of its drag; onZoom(direction, x) by
+ * Ctrl and wheel; onCursor(x, by 'key' or 'pointer'); onHover(x or null); onKey(event) true where it was of use; onResize(). */
+export class Chart {
+  #series = [];
+  #picture = {};
+  #plan = null;
+  #cursor = null;       /* x of the cross; null: none */
+  #drag = null;
+  #hover = null;        /* x under the pointer, shown in place of the cursor */
+  #turned = 0;
+
+  constructor(page, { view, slot, label, scales = {}, legend = true, bare = false, ...listeners }) {
+    Object.assign(this, { page, slot, label, listeners, scales: { x: 'linear', y: 'linear', ...scales } });
+    this.canvas = make('canvas', { 'data-lines': '', tabindex: 0, role: 'application', 'aria-label': label });
+    this.over = make('canvas', { class: 'chart-cursor', 'aria-hidden': 'true' });
+    this.readout = make('div', { class: 'readout chart-readout', 'data-readout': '', hidden: true });
+    this.plot = make('div', { class: 'chart-plot' }, this.canvas, this.over, this.readout);
+    this.legend = make('ul', { class: 'legend' });
+    this.element = make('div', { class: 'chart' }, this.plot, legend && this.legend);
+    if (!bare) this.#frame(view, slot, label);
+    this.#listen();
+  }
+
+  #frame(view, slot, label) {
+    this.figure = new Figure(this.page, { view, slot, label });
+    this.figure.stage.append(this.element);
+    this.figure.caption.id ||= `caption-${view}-${slot}`;
+    this.canvas.setAttribute('aria-describedby', this.figure.caption.id);
+    this.figure.onTable = async () => this.#fillTable();
+  }
+
+  /* ---- drawing ---- */
+
+  draw(series, picture = {}) {
+    this.#series = series;
+    this.#picture = picture;
+    legendOf(this.legend, series);
+    this.repaint();
+  }
+
+  /* Paints again what was drawn last: another size, theme or language. */
+  repaint() {
+    const look = lookOf();
+    const { clientWidth, clientHeight } = this.plot;
+    if (!this.#series.length || clientWidth < LEAST.width || clientHeight < LEAST.height) return;
+    const k = devicePixelRatio || 1;
+    const size = { width: Math.round(clientWidth * k), height: Math.round(clientHeight * k) };
+    paintMeasure(() => {
+      for (const canvas of [this.canvas, this.over]) fitBitmap(canvas, size);
+      const ctx = this.canvas.getContext('2d');
+      this.#plan = layout(ctx, { size, k, look, scales: this.scales, ranges: this.#ranges(), ...this.#titles(), whole: this.#picture.whole });
+      paint(ctx, this.#plan, { series: this.#series.map((line) => this.#inLook(line, look)), bands: this.#picture.bands, marks: this.#picture.marks });
+      this.#promise();
+    });
+    this.#paintCursor();
+  }
+
+  #titles() { return { titles: { x: this.#picture.xLabel, y: this.#picture.yLabel } }; }
+
+  /* A colour may depend on the theme: then it is a function of it. */
+  #inLook(line, look) {
+    return typeof line.color === 'function' ? { ...line, color: line.color(look.theme) } : line;
+  }
+
+  #ranges() {
+    const { xRange, yRange } = this.#picture;
+    return {
+      x: xRange ?? roomy(extent(this.#series.map((line) => line.x), this.scales.x), this.scales.x, 0.02),
+      y: yRange ?? roomy(extent(this.#series.map((line) => line.y), this.scales.y), this.scales.y),
+    };
+  }
+
+  /* What tests and other programs may read of the picture. */
+  #promise() {
+    const { box, x, y } = this.#plan;
+    mark(this.canvas, { ...box, 'x-min': x.lo, 'x-max': x.hi, 'y-min': y.lo, 'y-max': y.hi, 'x-scale': x.scale, 'y-scale': y.scale });
+  }
+
+  /* The plot box in pixels of the page, for controls that lie above it. */
+  get width() { return this.#plan ? this.#plan.box.w / this.#plan.k : Math.max(LEAST.width, this.plot.clientWidth - 60); }
+
+  /* ---- the cursor ---- */
+
+  /* Puts the cross at x, or takes it away (null). */
+  setCursor(x) {
+    this.#cursor = x;
+    this.#paintCursor();
+  }
+
+  /* The same for the place under the pointer, which leaves the cursor alone. */
+  setHover(x) {
+    if (x === this.#hover) return;
+    this.#hover = x;
+    this.#paintCursor();
+  }
+
+  #paintCursor() {
+    if (!this.#plan) return;
+    const x = this.#hover ?? this.#cursor;
+    const points = x === null ? [] : this.#pointsAt(x);
+    paintCursor(this.over.getContext('2d'), this.#plan, x === null ? null : { x, points });
+    const shown = points.length > 0 && (this.#hover !== null || document.activeElement === this.canvas);
+    readoutOf(this.readout, shown ? { x, points, title: this.#picture.xLabel, cell: this.#picture.cell } : null);
+    if (shown) this.#placeReadout(x);
+  }
+
+  /* Each line's own value at its sample nearest to x: nothing is read between samples. */
+  #pointsAt(x) {
+    const look = lookOf();
+    return this.#series.map((line) => {
+      const i = nearest(line.x, x);
+      return { series: line, i, x: line.x[i], value: line.y[i], color: this.#inLook(line, look).color };
+    }).filter((point) => point.i >= 0);
+  }
+
+  /* Beside the cross, on the side with more room. */
+  #placeReadout(value) {
+    const { box, x, k } = this.#plan;
+    const at = x.at(value) / k;
+    const right = at < (box.x0 + box.w / 2) / k;
+    this.readout.style.setProperty('left', right ? `${at + 14}px` : 'auto');
+    this.readout.style.setProperty('right', right ? 'auto' : `${this.plot.clientWidth - at + 14}px`);
+    this.readout.style.setProperty('top', `${box.y0 / k + 8}px`);
+  }
+
+  #stops() { return this.#picture.stops ?? this.#series.reduce((longest, line) => line.x.length > longest.length ? line.x : longest, []); }
+
+  #moveCursor(x, by) {
+    if (x === null) return;
+    this.setCursor(x);
+    this.listeners.onCursor?.(x, by);
+    if (by === 'key') this.page.announce(live(() => this.#spoken()));
+  }
+
+  #spoken() {
+    const points = this.#pointsAt(this.#cursor).map(({ series, value }) => `${series.name}: ${short(value, 6)}`);
+    return [`${this.#picture.xLabel ?? 'x'} ${short(this.#cursor, 6)}`, ...points].join('; ');
+  }
+
+  /* ---- keys and pointers ---- */
+
+  #listen() {
+    const { canvas } = this;
+    canvas.addEventListener('keydown', (event) => this.#key(event));
+    canvas.addEventListener('focus', () => this.#paintCursor());
+    canvas.addEventListener('blur', () => this.#paintCursor());
+    canvas.addEventListener('pointerdown', (event) => this.#press(event));
+    canvas.addEventListener('pointermove', (event) => this.#move(event));
+    canvas.addEventListener('pointerup', (event) => this.#release(event));
+    canvas.addEventListener('pointercancel', () => this.#release(null));
+    canvas.addEventListener('pointerleave', () => this.#hoverAt(null));
+    this.onTheme = () => this.repaint();
+    document.addEventListener('posenc:theme', this.onTheme);
+    canvas.addEventListener('wheel', (event) => this.#wheel(event), { passive: false });
+    this.observer = new ResizeObserver(() => this.#resize());
+    this.observer.observe(this.plot);
+    let started = false;
+    rewrite(canvas, () => { if (started) this.repaint(); });
+    started = true;
+  }
+
+  #resize() {
+    this.repaint();
+    this.listeners.onResize?.();
+  }
+
+  /* A plain wheel scrolls the page; a pinch on a trackpad comes as a wheel with Ctrl. */
+  #wheel(event) {
+    if (!this.#plan || !this.listeners.onZoom || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    this.#turned += event.deltaY;
+    if (Math.abs(this.#turned) < WHEEL) return;
+    this.listeners.onZoom(-Math.sign(this.#turned), this.#plan.x.value(this.#place(event).x));
+    this.#turned = 0;
+  }
+
+  #key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (this.listeners.onKey?.(event) || this.#command(event.key)) return event.preventDefault();
+    const stops = this.#stops();
+    const i = this.#cursor === null ? -1 : nearest(stops, this.#cursor);
+    const next = { ArrowLeft: i - 1, ArrowRight: i + 1, PageUp: i - 10, PageDown: i + 10, Home: 0, End: stops.length - 1 }[event.key];
+    if (next === undefined || !stops.length) return;
+    event.preventDefault();
+    this.#moveCursor(stops[Math.min(Math.max(next, 0), stops.length - 1)], 'key');
+  }
+
+  /* Keys that every figure has. */
+  #command(key) {
+    const act = {
+      t: () => { this.figure.table.open = !this.figure.table.open; },
+      c: () => navigator.clipboard?.writeText(this.#pointsAt(this.#cursor).map(({ value }) => String(value)).join('\n')),
+      '?': () => this.page.help?.(),
+    }[key];
+    if (!act || !this.figure) return false;
+    act();
+    return true;
+  }
+
+  /* Bitmap pixels of a pointer. */
+  #place(event) {
+    const { k } = this.#plan;
+    const { left, top } = this.canvas.getBoundingClientRect();
+    return { x: (event.clientX - left) * k, y: (event.clientY - top) * k };
+  }
+
+  #handleAt(place) {
+    const { x, y, k } = this.#plan;
+    const distance = ({ axis, at }) => axis === 'y' ? Math.abs(y.at(at) - place.y) : Math.abs(x.at(at) - place.x);
+    return (this.#picture.marks ?? []).filter((one) => one.handle && distance(one) <= GRAB * k).sort((a, b) => distance(a) - distance(b))[0];
+  }
+
+  #press(event) {
+    if (!this.#plan || event.button) return;
+    const place = this.#place(event);
+    const held = this.#handleAt(place);
+    this.#drag = held ? { handle: held.handle, axis: held.axis } : { from: this.listeners.onPan && this.#plan.x, start: place };
+    if (held || event.pointerType === 'mouse') event.preventDefault();
+    this.canvas.focus({ preventScroll: true });
+    this.canvas.setPointerCapture(event.pointerId);
+  }
+
+  #move(event) {
+    if (!this.#plan) return;
+    const place = this.#place(event);
+    if (this.#drag?.handle) return this.#dragHandle(place);
+    if (this.#drag) this.#drag.moved ||= Math.abs(place.x - this.#drag.start.x) > CLICK * this.#plan.k;
+    if (this.#drag?.moved && this.#drag.from) return this.listeners.onPan(this.#drag.from.value(this.#drag.from.from - (place.x - this.#drag.start.x)));
+    const held = this.#handleAt(place);
+    mark(this.plot, { grab: held ? held.axis ?? 'x' : this.listeners.onPan ? 'pan' : '' });
+    if (event.pointerType !== 'touch') this.#hoverAt(this.#stopAt(place));
+  }
+
+  #dragHandle(place) {
+    const { axis, handle } = this.#drag;
+    const value = axis === 'y' ? this.#plan.y.value(place.y) : this.#plan.x.value(place.x);
+    handle.move(Math.min(Math.max(value, handle.lo ?? -Infinity), handle.hi ?? Infinity));
+  }
+
+  /* A press that has not moved puts the cursor there. */
+  #release(event) {
+    const drag = this.#drag;
+    this.#drag = null;
+    if (!drag || !this.#plan) return;
+    if (event && !drag.handle && !drag.moved) this.#moveCursor(this.#stopAt(this.#place(event)), 'pointer');
+    this.listeners.onRelease?.();
+  }
+
+  #hoverAt(x) {
+    this.setHover(x);
+    this.listeners.onHover?.(x);
+  }
+
+  /* The stop that is nearest to a pointer. */
+  #stopAt(place) {
+    const stops = this.#stops();
+    return stops[nearest(stops, this.#plan.x.value(place.x))] ?? null;
+  }
+
+  /* ---- what else shows the same numbers ---- */
+
+  #fillTable() {
+    this.figure.table.querySelector('table')?.remove();
+    this.figure.table.append(tableOf(this.#series, { title: this.#picture.xLabel, at: this.#cursor, cell: this.#picture.cell, stops: this.#stops() }));
+  }
+
+  rename(label) {
+    this.label = label;
+    bind(this.canvas, 'aria-label', label);
+    this.figure?.rename(label);
+  }
+
+  close() {
+    document.removeEventListener('posenc:theme', this.onTheme);
+    this.observer.disconnect();
+    this.figure?.close();
+    this.element.remove();
+  }
+}
+
+/* A bitmap with as many pixels as the screen has there, so that no pixel of it is stretched. */
+function fitBitmap(canvas, { width, height }) {
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  canvas.style.setProperty('width', `${width / (devicePixelRatio || 1)}px`);
+  canvas.style.setProperty('height', `${height / (devicePixelRatio || 1)}px`);
+}

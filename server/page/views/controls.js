@@ -1,0 +1,58 @@
+/* Controls of a view: a slider with its number, and a row of choices. They show a value and tell of another one. */
+import { make } from '../dom.js';
+
+const STEPS = 1000;   /* of a logarithmic slider */
+let made = 0;
+
+/* A labelled slider and number. move(value) is called as they change; show({ value, min, max, step, disabled }) sets them
+ * without a call. spacing log: equal ways on the slider are equal factors. */
+export function sliderField({ name, text, spacing = 'linear', whole = true, config, move }) {
+  const id = `control-${name}-${made += 1}`;
+  const own = { 'data-config': config };
+  const slider = make('input', { type: 'range', 'data-slider': name, 'aria-label': text, ...own });
+  const number = make('input', { type: 'number', id, 'data-field': name, step: whole ? 1 : 'any', ...own });
+  const range = { value: 0, min: 0, max: 1, step: 1 };
+  const log = spacing === 'log';
+  const toSlider = (value) => log ? Math.log(value / range.min) / Math.log(range.max / range.min) * STEPS : value;
+  const fromSlider = (at) => log ? range.min * (range.max / range.min) ** (at / STEPS) : at;
+  const rounded = (value) => whole ? Math.round(value) : Number(value.toPrecision(3));
+
+  slider.addEventListener('input', () => {
+    number.value = range.value = Math.min(range.max, Math.max(range.min, rounded(fromSlider(Number(slider.value)))));
+    slider.setAttribute('aria-valuetext', number.value);
+    move(range.value);
+  });
+  number.addEventListener('input', () => {
+    const value = number.valueAsNumber;
+    if (Number.isFinite(value) && value >= range.min && (!whole || Number.isInteger(value))) move(range.value = value);
+  });
+
+  function show({ disabled = false, ...values }) {
+    Object.assign(range, values);
+    Object.assign(slider, log ? { min: 0, max: STEPS, step: 1 } : { min: range.min, max: range.max, step: range.step });
+    number.min = range.min;
+    slider.value = toSlider(Math.min(Math.max(range.value, range.min), range.max));
+    slider.setAttribute('aria-valuetext', range.value);
+    if (document.activeElement !== number || Number(number.value) !== range.value) number.value = range.value;
+    slider.disabled = number.disabled = disabled;
+  }
+  const element = make('div', { class: 'field' }, make('label', { for: id }, text), make('div', { class: 'pair' }, slider, number));
+  return { element, slider, number, show };
+}
+
+/* Joined buttons of which one is pressed. rows: [[value, text]]; texts that are names stay as they are. */
+export function choice({ name, text, pick }) {
+  const group = make('div', { class: 'segmented', role: 'group', 'aria-label': text, 'data-field': name });
+  const element = make('div', { class: 'field' }, make('span', { class: 'field-label' }, text), group);
+  let shown = '';
+  function show(rows, value) {
+    const key = JSON.stringify(rows.map(([one]) => one));
+    if (key !== shown) {
+      group.replaceChildren(...rows.map(([one, label]) => make('button',
+        { type: 'button', 'data-value': one, onclick: () => pick(one) }, label)));
+      shown = key;
+    }
+    for (const button of group.children) button.setAttribute('aria-pressed', button.dataset.value === value);
+  }
+  return { element, show };
+}

@@ -1,0 +1,334 @@
+/* Curves: the value of single columns against a position that need not be whole, with a dot at each whole one. */
+import { action, code, make, name } from '../dom.js';
+import { Chart } from '../chart.js';
+import { colorOf, dashOf } from '../draw/series.js';
+import { extent, roomy } from '../draw/axes.js';
+import { short } from '../draw/numbers.js';
+import { datum } from '../figure.js';
+import { icon } from '../icons.js';
+import { phrase, word } from '../words.js';
+import { columnsOf, runOf, slicesOf, whole, windowOf, zoomBy, COLUMNS_MAX } from './curve_windows.js';
+import { askCurve, curveOutputs, schemesWithCurves } from './curve_asking.js';
+import { choice, sliderField } from './controls.js';
+
+const STEP_PX = { min: 2, max: 256 };
+
+class Curves {
+  #charts = new Map();      /* slot: { chart, picture } */
+  #left = null;             /* left edge while it is dragged: between positions */
+  #asked = '';           /* what was asked last, as text */
+  #widths = new Map();      /* slot: columns of its output */
+
+  constructor(page, root) {
+    this.page = page;
+    this.controls = make('div', { class: 'view-controls' });
+    this.figures = make('div', { class: 'figures' });
+    this.#makeControls();
+    root.append(this.controls, this.figures);
+  }
+
+  /* ---- state ---- */
+
+  get state() { return this.page.store.state; }
+  get sequenceNames() { return this.page.catalogue.sequenceRows().map((row) => row.name); }
+
+  outputs() {
+    const front = this.page.configs().find(([slot]) => slot === this.page.front());
+    return front ? curveOutputs(this.page, front[1]) : [];
+  }
+
+  columns() {
+    const widths = [...this.#widths.values()];
+    return columnsOf(this.state.own.cols, widths.length ? Math.max(...widths) : null);
+  }
+
+  /* The column that slider and arrow keys move: that of the cursor. */
+  active() {
+    const columns = this.columns();
+    return columns.includes(this.state.cur[1]) ? this.state.cur[1] : columns[0];
+  }
+
+  runs() { return this.page.configs().map(([, config]) => runOf(config, this.sequenceNames)).filter(Boolean); }
+  bounds() { return this.runs().length ? whole(this.runs()) : [0, Math.max(0, ...[...this.#charts.values()].map((one) => (one.picture?.rows ?? 1) - 1))]; }
+
+  get width() { return this.#charts.values().next().value?.chart.width ?? 800; }
+  get zoom() { return this.state.zoom === 'fit' ? 'fit' : this.state.zoom.row.px / this.state.zoom.row.step; }
+
+  window() {
+    const bounds = this.bounds();
+    const start = this.#left ?? bounds[0] + this.state.win[0];
+    return windowOf(bounds, { start, zoom: this.zoom === 'fit' ? 'fit' : Math.max(STEP_PX.min, this.zoom), width: this.width });
+  }
+
+  /* ---- controls ---- */
+
+  #makeControls() {
+    this.outputChoice = choice({ name: 'out', text: word('curves.output'), pick: (out) => this.page.store.set({ out }, { undo: 'out' }) });
+    this.chips = make('div', { class: 'chips', role: 'group', 'aria-label': word('curves.columns') });
+    this.columnSlider = sliderField({ name: 'cols', text: word('curves.column'), move: (col) => this.#moveColumn(col) });
+    this.positionSlider = sliderField({ name: 'win', text: word('curves.first'), move: (row) => this.#start(row) });
+    const tool = (which, direction) => action(which, icon(which), () => this.#zoomBy(direction),
+      { class: 'icon', 'aria-label': word(`curves.${which}`), title: word(`curves.${which}`) });
+    this.zooms = make('div', { class: 'segmented', role: 'group', 'aria-label': word('curves.zoom') }, tool('zoom-out', -1), tool('zoom-in', 1), tool('fit', 0));
+    this.controls.append(this.outputChoice.element,
+      make('div', { class: 'field' }, make('span', { class: 'field-label' }, word('curves.columns')), this.chips),
+      this.columnSlider.element, this.positionSlider.element, this.zooms);
+  }
+
+  #setColumns(columns, active, undo = 'cols') {
+    this.page.store.set({ own: { ...this.state.own, cols: columns.join(',') }, cur: [this.state.cur[0], active] }, { undo });
+  }
+
+  #moveColumn(col) {
+    const active = this.active();
+    if (col === active || this.columns().includes(col)) return;
+    this.#setColumns(this.columns().map((one) => one === active ? col : one), col);
+  }
+
+  #addColumn() {
+    const columns = this.columns();
+    const width = Math.max(...this.#widths.values(), 1);
+    const free = Array.from({ length: width }, (_, i) => (this.active() + 1 + i) % width).find((col) => !columns.includes(col));
+    if (free !== undefined) this.#setColumns([...columns, free], free, `cols+${free}`);
+  }
+
+  #dropColumn(col) {
+    const columns = this.columns().filter((one) => one !== col);
+    this.#setColumns(columns, columns[0], `cols-${col}`);
+  }
+
+  #start(position) { this.page.store.set({ win: [Math.max(0, Math.round(position - this.bounds()[0])), this.state.win[1]] }, { undo: false }); }
+
+  /* Keeps the cursor, or the middle of the picture, where it is. */
+  #zoomBy(direction, at = null) {
+    if (!direction) return this.page.store.set({ zoom: 'fit', win: [0, this.state.win[1]] }, { undo: false });
+    const [from, to] = this.window();
+    const px = zoomBy(this.width / (to - from), direction);
+    const middle = at ?? (from + to) / 2;
+    const start = middle - (middle - from) / (to - from) * (this.width / px);
+    const row = { px, step: 1 };
+    const zoom = { row, col: this.state.zoom === 'fit' ? { px: 1, step: 1 } : this.state.zoom.col };
+    this.page.store.set({ zoom, win: [Math.max(0, Math.round(start - this.bounds()[0])), this.state.win[1]] }, { undo: false });
+  }
+
+  #updateControls() {
+    const outputs = this.outputs();
+    const [first, last] = this.bounds();
+    const [from, to] = this.window();
+    const width = Math.max(...this.#widths.values(), 1);
+    this.outputChoice.element.hidden = outputs.length < 2;
+    this.outputChoice.show(outputs.map((row) => [row.name, code(row.name)]), this.output(this.front()));
+    this.columnSlider.show({ value: this.active(), min: 0, max: width - 1, step: 1, disabled: width < 2 });
+    this.positionSlider.element.hidden = last - first <= to - from;
+    this.positionSlider.show({ value: Math.round(from), min: first, max: Math.max(first, Math.ceil(last - (to - from))), step: 1 });
+    this.#updateChips();
+  }
+
+  #updateChips() {
+    const [columns, active, theme] = [this.columns(), this.active(), document.documentElement.dataset.theme];
+    const key = JSON.stringify([columns, active, theme]);
+    if (this.chips.dataset.key === key) return;
+    this.chips.dataset.key = key;
+    const had = this.chips.contains(document.activeElement);
+    const chip = (col, i) => {
+      const swatch = make('i', { class: 'swatch', 'aria-hidden': 'true' });
+      swatch.style.setProperty('background', colorOf(i, theme));
+      return make('button', { type: 'button', class: 'chip', 'data-value': col, 'aria-pressed': String(col === active), onclick: () => this.#activate(col) }, swatch, String(col));
+    };
+    const drop = word('curves.drop', { col: active });
+    const add = word('curves.add');
+    this.chips.replaceChildren(...columns.map(chip),
+      make('button', { type: 'button', class: 'icon quiet', 'aria-label': drop, title: drop, disabled: columns.length < 2, onclick: () => this.#dropColumn(active) }, icon('close')),
+      make('button', { type: 'button', class: 'icon quiet', 'aria-label': add, title: add, disabled: columns.length >= COLUMNS_MAX, onclick: () => this.#addColumn() }, icon('add')));
+    if (had) this.chips.querySelector('[aria-pressed=true]').focus();
+  }
+
+  #activate(col) { this.page.store.set({ cur: [this.state.cur[0], col] }, { undo: false }); }
+
+  /* ---- figures ---- */
+
+  front() { return this.page.configs().find(([slot]) => slot === this.page.front())?.[1]; }
+
+  output(config) {
+    const rows = config ? curveOutputs(this.page, config) : [];
+    return (rows.find((row) => row.name === this.state.out) ?? rows[0])?.name ?? null;
+  }
+
+  wanted() {
+    const configs = this.page.configs();
+    const both = ['b', 'a'].map((slot) => configs.find(([one]) => one === slot)).filter(Boolean);
+    const list = configs.map(([slot, config]) => [slot, [config]]);
+    return this.state.on === 'b-a' && both.length === 2 ? [...list, ['b-a', both.map(([, config]) => config)]] : list;
+  }
+
+  update() {
+    const wanted = this.wanted();
+    for (const [slot, one] of this.#charts) if (!wanted.some(([other]) => other === slot)) this.#remove(slot, one);
+    for (const [slot] of wanted) if (!this.#charts.has(slot)) this.#add(slot);
+    this.#order(wanted);
+    this.#updateControls();
+    this.#askAll(wanted);
+    this.#showCursor();
+  }
+
+  #remove(slot, { chart }) {
+    chart.close();
+    this.#charts.delete(slot);
+    this.#widths.delete(slot);
+  }
+
+  #order(wanted) {
+    const elements = wanted.map(([slot]) => this.#charts.get(slot).chart.figure.element);
+    if (elements.some((element, i) => this.figures.children[i] !== element)) this.figures.append(...elements);
+  }
+
+  #add(slot) {
+    const chart = new Chart(this.page, {
+      view: 'curves', slot, label: word('view.curves'),
+      onPan: (x) => this.#pan(x),
+      onRelease: () => this.#release(),
+      onCursor: (x) => this.page.store.set({ cur: [Math.round(x - (this.#charts.get(slot).picture?.offset ?? 0)), this.active()] }, { undo: false }),
+      onKey: (event) => this.#key(event, slot),
+      onHover: (x) => { for (const one of this.#charts.values()) one.chart.setHover(x); },
+      onZoom: (direction, x) => this.#zoomBy(direction, x),
+      onResize: () => this.update(),
+    });
+    this.#charts.set(slot, { chart, picture: null });
+    this.figures.append(chart.figure.element);
+  }
+
+  #pan(x) {
+    const [first, last] = this.bounds();
+    const [from, to] = this.window();
+    if (last - first <= to - from) return;
+    this.#left = Math.min(Math.max(x, first), last - (to - from));
+    this.#start(this.#left);
+    this.update();
+  }
+
+  #release() {
+    this.#left = null;
+    this.update();
+  }
+
+  /* Keys beside those that move along the curve. */
+  #key(event, slot) {
+    const columns = this.columns();
+    const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    if (step) this.#activate(columns[(columns.indexOf(this.active()) + step + columns.length) % columns.length]);
+    else if (event.key === '+' || event.key === '=') this.#zoomBy(1, this.#cursorOf(slot));
+    else if (event.key === '-') this.#zoomBy(-1, this.#cursorOf(slot));
+    else if (event.key === '0') this.#zoomBy(0);
+    else return false;
+    return true;
+  }
+
+  /* ---- asking and drawing ---- */
+
+  #askAll(wanted) {
+    const view = { window: this.window(), width: this.width, columns: columnsOf(this.state.own.cols, null) };
+    const key = JSON.stringify([wanted, view, this.state.out]);
+    if (key === this.#asked) return;
+    this.#asked = key;
+    for (const [slot, configs] of wanted) this.#ask(slot, configs, view);
+  }
+
+  #ask(slot, configs, view) {
+    const { chart } = this.#charts.get(slot);
+    if (configs.some((config) => this.page.catalogue.schemeOf(config) && !curveOutputs(this.page, config).length)) return chart.figure.refuse(this.#cannot());
+    chart.figure.ask((get, stage) => askCurve(this.page, get, stage, {
+      slot, configs, ...view, out: (config) => this.output(config), run: (config) => runOf(config, this.sequenceNames),
+      draw: (picture) => this.#charts.has(slot) && this.#draw(slot, picture),
+    }));
+  }
+
+  #cannot() {
+    const names = schemesWithCurves(this.page).flatMap((one, i) => [i ? ', ' : null, code(one)]);
+    return phrase('curves.cannot', { schemes: make('span', null, names) });
+  }
+
+  #draw(slot, picture) {
+    const one = this.#charts.get(slot);
+    one.picture = picture;
+    if (slot.length === 1 && picture.width) this.#widths.set(slot, picture.width);
+    this.#drawAll();
+    one.chart.figure.drawn();
+    this.#caption(slot);
+    this.#updateControls();
+    this.#showCursor();
+  }
+
+  /* All figures have one range, so that a value stands equally high in each. */
+  #drawAll() {
+    const shared = this.#yRange((slot) => slot !== 'b-a');
+    const difference = this.#yRange((slot) => slot === 'b-a');
+    for (const [slot, { chart, picture }] of this.#charts) {
+      if (!picture) continue;
+      const columns = this.columns();
+      const series = picture.columns.filter((col) => columns.includes(col.col)).map(({ col, x, y, dots }) => {
+        const i = columns.indexOf(col);
+        return { id: `${slot}:${col}`, name: word('curves.series', { col }), translate: 'yes', color: (theme) => colorOf(i, theme), dash: picture.real ? dashOf(i) : [1, 4], width: picture.real ? 2 : 1, x, y, dots };
+      });
+      chart.draw(series, {
+        xLabel: word(picture.run ? 'curves.position' : 'curves.row'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'curves.value'),
+        xRange: this.window(), yRange: slot === 'b-a' ? difference : shared, stops: picture.stops,
+        cell: (line, i) => ({ row: Math.round(line.x[i] - picture.offset), col: line.id.split(':')[1] }),
+      });
+      chart.rename(word('curves.label', { scheme: picture.scheme, output: picture.output, slot }));
+    }
+  }
+
+  #yRange(which) {
+    const pictures = [...this.#charts].filter(([slot, { picture }]) => picture && which(slot)).map(([, { picture }]) => picture);
+    const fixed = pictures.length && pictures.every((picture) => picture.range);
+    const found = extent(pictures.flatMap((picture) => picture.columns.map((one) => one.y)));
+    if (!fixed) return roomy(found);
+    return roomy(extent([...pictures.map((picture) => picture.range), found ?? []]));
+  }
+
+  #cursorOf(slot) {
+    const picture = this.#charts.get(slot)?.picture;
+    return picture ? picture.offset + this.state.cur[0] : null;
+  }
+
+  #showCursor() {
+    for (const [slot, { chart, picture }] of this.#charts) {
+      if (!picture) continue;
+      chart.setCursor(this.#cursorOf(slot));
+      this.#caption(slot);
+    }
+  }
+
+  #caption(slot) {
+    const { chart, picture } = this.#charts.get(slot);
+    const [x, col] = [this.#cursorOf(slot), this.active()];
+    const column = picture.columns.find((one) => one.col === col) ?? picture.columns[0];
+    const i = column ? column.x.indexOf(x) : -1;
+    const key = JSON.stringify([picture.scheme, picture.output, picture.real, x, col, i >= 0 && column.y[i], picture.largest]);
+    if (chart.figure.caption.dataset.key === key) return;
+    chart.figure.caption.dataset.key = key;
+    const parts = [phrase(picture.real ? 'curves.caption' : 'curves.captionWhole', { scheme: name(picture.scheme), output: code(picture.output) })];
+    if (picture.refusal) parts.push(' ', make('q', { lang: 'en', translate: 'no' }, picture.refusal));
+    if (picture.largest) parts.push(' ', phrase('curves.largest', { value: datum(picture.largest.value, 'difference', short(picture.largest.value)), x: short(picture.largest.x, 6), col: String(picture.largest.col) }));
+    else if (i >= 0) parts.push(' ', phrase(picture.run ? 'curves.at' : 'curves.atRow', { x: short(x, 8), col: String(column.col), value: datum(column.y[i], 'value', short(column.y[i], 6)) }));
+    chart.figure.caption.replaceChildren(...parts);
+  }
+
+  /* ---- for the page ---- */
+
+  request(slot) {
+    const config = this.page.configs().find(([one]) => one === slot)?.[1];
+    const out = config && this.output(config);
+    return out ? { path: '/encode', body: { ...this.page.catalogue.requestFor('/encode', config), outputs: [out] } } : null;
+  }
+
+  close() {
+    for (const { chart } of this.#charts.values()) chart.close();
+  }
+}
+
+export default {
+  name: 'curves', own: ['cols'], path: '/encode', most: 4, difference: true, forms: true,
+  example: () => ({ a: { scheme: 'sinusoidal', dim: 64, len: 64 } }),
+  open: (page, root) => new Curves(page, root),
+};

@@ -1,0 +1,91 @@
+/* Axes: pixels of values, ticks and their texts. */
+import test from 'node:test';
+import assert from 'node:assert/strict';
+import { axis, extent, powerText, roomy, tickText, ticks } from '../../server/page/draw/axes.js';
+
+const texts = (list) => list.map((tick) => tick.text);
+
+test('a linear axis goes there and back', () => {
+  const line = axis({ lo: -1, hi: 3, from: 100, to: 500 });
+  assert.equal(line.at(-1), 100);
+  assert.equal(line.at(3), 500);
+  assert.equal(line.at(0), 200);
+  assert.equal(line.value(200), 0);
+});
+
+test('an axis may run upwards, as y does on a screen', () => {
+  const line = axis({ lo: 0, hi: 10, from: 300, to: 0 });
+  assert.equal(line.at(10), 0);
+  assert.equal(line.at(2.5), 225);
+  assert.equal(line.value(225), 2.5);
+});
+
+test('a logarithmic axis gives every factor of ten the same length', () => {
+  const line = axis({ scale: 'log', lo: 1, hi: 10000, from: 0, to: 400 });
+  for (const [value, pixel] of [[1, 0], [10, 100], [100, 200], [10000, 400]]) {
+    assert.ok(Math.abs(line.at(value) - pixel) < 1e-9);
+    assert.ok(Math.abs(line.value(pixel) / value - 1) < 1e-12);
+  }
+});
+
+test('an extent leaves out what cannot be drawn', () => {
+  assert.deepEqual(extent([[1, NaN, -3], new Float64Array([Infinity, 2])]), [-3, 2]);
+  assert.deepEqual(extent([[0, -1, 5, 50]], 'log'), [5, 50]);
+  assert.equal(extent([[NaN, -Infinity]]), null);
+});
+
+test('a roomy range contains its values and is never empty', () => {
+  assert.deepEqual(roomy([0, 100], 'linear', 0.1), [-10, 110]);
+  for (const range of [[5, 5], [0, 0], [-2, -2], null]) {
+    const [lo, hi] = roomy(range);
+    assert.ok(lo < hi);
+    if (range) assert.ok(lo < range[0] && hi > range[1]);
+  }
+  const [lo, hi] = roomy([1, 1000], 'log', 0.5);
+  assert.ok(lo > 0 && lo < 1 && hi > 1000);
+  assert.deepEqual(roomy(null, 'log'), [1, 10]);
+});
+
+test('linear ticks keep their distance and stay inside', () => {
+  const line = axis({ lo: -1.1, hi: 1.1, from: 300, to: 0 });
+  const found = ticks(line, 40);
+  assert.deepEqual(texts(found), ['\u22121.0', '\u22120.5', '0', '0.5', '1.0']);
+  for (let i = 1; i < found.length; i += 1) assert.ok(line.at(found[i - 1].value) - line.at(found[i].value) >= 40);
+});
+
+test('whole ticks stand on integers only', () => {
+  const found = ticks(axis({ lo: 3.7, hi: 6.2, from: 0, to: 1000 }), 50, { whole: true });
+  assert.deepEqual(found.map((tick) => tick.value), [4, 5, 6]);
+});
+
+test('logarithmic ticks are decades, with 2 and 5 where there is room', () => {
+  const few = ticks(axis({ scale: 'log', lo: 1, hi: 1e6, from: 0, to: 300 }), 40);
+  assert.deepEqual(texts(few), ['1', '10', '100', '1000', '10\u202f000', '10⁵', '10⁶']);
+  const wide = ticks(axis({ scale: 'log', lo: 1, hi: 100, from: 0, to: 400 }), 40);
+  assert.deepEqual(texts(wide), ['1', '2', '5', '10', '20', '50', '100']);
+  const crowded = ticks(axis({ scale: 'log', lo: 1, hi: 1e12, from: 0, to: 120 }), 30);
+  assert.deepEqual(texts(crowded).filter(Boolean), ['1', '1000', '10⁶', '10⁹', '10¹²']);
+});
+
+test('a short stretch of a logarithmic axis has linear ticks', () => {
+  const found = ticks(axis({ scale: 'log', lo: 20, hi: 60, from: 0, to: 400 }), 100);
+  assert.deepEqual(texts(found), ['20', '30', '40', '50', '60'].filter((_, i) => texts(found).includes(['20', '30', '40', '50', '60'][i])));
+  assert.ok(found.length >= 2);
+});
+
+test('an axis without length or range has no ticks', () => {
+  assert.deepEqual(ticks(axis({ lo: 0, hi: 1, from: 5, to: 5 }), 40), []);
+  assert.deepEqual(ticks(axis({ lo: 1, hi: 1, from: 0, to: 9 }), 40), []);
+});
+
+test('numbers of ticks', () => {
+  assert.equal(tickText(0, 1), '0');
+  assert.equal(tickText(0.25, 0.05), '0.25');
+  assert.equal(tickText(-1500, 500), '\u22121500');
+  assert.equal(tickText(65536, 1), '65\u202f536');
+  assert.equal(tickText(1e9, 5e8), '1.0·10⁹');
+  assert.equal(tickText(2.5e9, 5e8), '2.5·10⁹');
+  assert.equal(tickText(0.00002, 0.00002), '2·10⁻⁵');
+  assert.equal(powerText(5, -3), '0.005');
+  assert.equal(powerText(2, 7), '2·10⁷');
+});
