@@ -110,7 +110,7 @@ export class Drop {
     return taken;
   }
 
-  replace(configs, on, view = this.viewNamed(this.page.store.state.view).alone ? 'table' : this.page.store.state.view) {
+  replace(configs, on, view = viewNamed(this.page.store.state.view).alone ? 'table' : this.page.store.state.view) {
     const { page } = this;
     const patch = { configs, emptied: false, on };
     page.store.set(view === page.store.state.view ? patch : page.stateOf(view, patch));
