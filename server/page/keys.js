@@ -1,28 +1,4 @@
-/* Keys of the whole page, and the dialog that explains all keys. Those of figures work in figures only. */
-import { make } from './dom.js';
-import { icon } from './icons.js';
-import { word } from './words.js';
-
-const MOD = /Mac|iP/.test(navigator.platform) ? '⌘' : 'Ctrl';
-
-/* Text (`help.NAME`) and its keys. */
-const FIGURE_KEYS = {
-  move: ['←', '→', '↑', '↓'],
-  page: ['PageUp', 'PageDown'],
-  row: ['Home', 'End'],
-  corner: [`${MOD}+Home`, `${MOD}+End`],
-  zoom: ['+', '-'],
-  fit: ['0'],
-  one: ['1'],
-  position: ['[', ']'],
-  reduce: ['r'],
-  colors: ['m'],
-  play: ['p'],
-  data: ['t'],
-  value: ['c'],
-  help: ['?'],
-};
-const PAGE_KEYS = { undo: [`${MOD}+Z`], redo: [`${MOD}+Shift+Z`], paste: [`${MOD}+V`] };
+/* Keys of the whole page. Those of figures work in figures only. */
 
 const UNWRITTEN = ['range', 'checkbox', 'radio', 'file', 'button', 'submit', 'color'];
 
@@ -41,21 +17,4 @@ export function listen({ undo, redo }) {
     if (key === 'y' || event.shiftKey) redo();
     else undo();
   });
-}
-
-function list(keys) {
-  return make('dl', { class: 'keys' }, ...Object.entries(keys).map(([name, strokes]) => make('div', null,
-    make('dt', null, ...strokes.map((stroke) => make('kbd', null, stroke))),
-    make('dd', null, word(`help.${name}`)))));
-}
-
-export function helpDialog() {
-  const close = make('button', { class: 'icon quiet', 'aria-label': word('notice.close'), title: word('notice.close') }, icon('close'));
-  return make('dialog', { class: 'help', 'aria-label': word('help.title') },
-    make('form', { method: 'dialog', class: 'dialog-head' }, make('h2', null, word('help.title')), close),
-    make('div', { class: 'columns' },
-      make('section', null, make('h3', null, word('help.inFigure')), list(FIGURE_KEYS)),
-      make('section', null, make('h3', null, word('help.onPage')), list(PAGE_KEYS),
-        make('h3', null, word('help.pointer')),
-        make('ul', { class: 'plain' }, ...['wheel', 'pinch', 'drag', 'touch', 'anything'].map((name) => make('li', null, word(`help.${name}`)))))));
 }

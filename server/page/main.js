@@ -6,7 +6,7 @@ import { code, make } from './dom.js';
 import { Drop } from './drop.js';
 import { emptyFigure } from './empty.js';
 import { Frame } from './frame.js';
-import { helpDialog, listen } from './keys.js';
+import { listen } from './keys.js';
 import { Board } from './notices.js';
 import { Page } from './page.js';
 import { changeLanguage, changeTheme, settle } from './settings.js';
@@ -76,16 +76,21 @@ function waiting() {
 class Workbench {
   constructor() {
     this.store = new Store({ window, busy, known: { ...home, cmaps: Object.keys(catalogue.catalogue().cmaps) } });
-    this.help = helpDialog();
     this.page = new Page({ store: this.store, catalogue, announce: (text) => board.announce(text),
-      notice: (name, content) => board.show(name, content), help: () => this.help.showModal(), paste: () => this.drop.open() });
+      notice: (name, content) => board.show(name, content), help: () => this.help(), paste: () => this.drop.open() });
     this.frame = new Frame(this.acts());
     this.frame.notices.append(board.element);
     this.drop = new Drop(this.page);
-    document.body.append(this.help, this.drop.dialog, board.live);
+    document.body.append(this.drop.dialog, board.live);
     listen(this.acts());
     this.watchCauses();
     this.store.subscribe((state, before) => this.update(state, before));
+  }
+
+  async help() {
+    const { helpDialog } = await import('./help.js');
+    if (!this.dialog) document.body.append(this.dialog = helpDialog());
+    if (!this.dialog.open) this.dialog.showModal();
   }
 
   acts() {
@@ -94,7 +99,7 @@ class Workbench {
       redo: () => this.store.redo(),
       add: () => this.page.addConfig(),
       paste: () => this.drop.open(),
-      help: () => this.help.showModal(),
+      help: () => this.help(),
       lang: () => changeLanguage(this.store).catch(() => this.page.notice('lang', word('page.away'))),
       theme: () => changeTheme(this.store),
     };

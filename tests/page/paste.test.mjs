@@ -80,7 +80,7 @@ test('curl in every usual form', () => {
   is(`curl -d '${data}' localhost:8080/encode`, expected);
   is(`$ curl -sSf -d'${data}' http://localhost:8080/encode -o x.npy`, expected);
   is(`curl --json '${data}' localhost:8080/encode`, expected);
-  is(`curl -X POST "http://h:1/encode" -H 'Content-Type: application/json' --data-raw '${data}' --output out.npy`, expected);
+  is(`curl -X POST "http://h:1/encode" -H 'Content-Type: application/json' --data-raw '${data}' --output x.npy`, expected);
   is(`curl --data-binary '${data}' --max-time 3 --url localhost:8080/encode`, expected);
   is(`curl -d "{\\"scheme\\":\\"rope\\",\\"len\\":128}" localhost:8080/encode`, expected);
   is(`curl -f http://localhost:8080/encode \\\n  -d '${data}' \\\n  -o rope-cos.npy`, expected);
@@ -122,7 +122,7 @@ test('why a command is not recognised', () => {
   isUnknown(`curl -d '{"seed":1}' localhost:8080/encode`, 'scheme');
 });
 
-const odd = { scheme: 'rope', len: 4, tokens: ["it's", 'a "word"', '$HOME \\ `x`', '狗'], ascii: undefined, channels_first: true, weights: null };
+const odd = { scheme: 'rope', tokens: ["it's", 'a "word"', '$HOME \\ `x`', '狗'], channels_first: true, weights: null };
 
 test('whatever the request panel writes comes back', () => {
   for (const body of [rope, odd, { scheme: 'rope', positions: Array.from({ length: 9000 }, (_, i) => i + 0.5) }]) {

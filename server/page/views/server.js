@@ -180,13 +180,12 @@ class Server {
   /* Against seconds before now; of a counter the difference from look to look. */
   showChart({ chart, lines, differs }) {
     const looks = differs ? this.#looks.slice(1) : this.#looks;
-    if (looks.length < 2) return;
-    const end = looks.at(-1).at;
+    const end = this.#looks.at(-1).at;
     const x = looks.map(({ at }) => Math.round((at - end) / 1000));
     const series = lines.map(([metric, color, dash]) => ({ id: `none:${metric}`, name: metric, color, dash, x,
       y: looks.map(({ metrics }, i) => valueIn(metrics, metric) - (differs ? valueIn(this.#looks[i].metrics, metric) : 0)) }));
     const top = Math.max(1, ...series.flatMap(({ y }) => y));
-    chart.draw(series, { xLabel: word('server.seconds'), yRange: [0, top], xRange: [Math.min(x[0], -60), 0] });
+    chart.draw(series, { xLabel: word('server.seconds'), yRange: [0, top], xRange: [Math.min(x[0] ?? 0, -60), 0] });
   }
 
   caption(metrics) {

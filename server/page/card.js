@@ -1,0 +1,213 @@
+/* The card of one configuration: its scheme or preset, its sequence, its parameters, and its JSON. All of it follows from
+ * the rows of the catalogue. */
+import { catalogue, common, inherited, parametersOf, preset, scheme, schemeOf, sequenceRows } from './catalogue.js';
+import { control, Group } from './controls.js';
+import { action, make, name } from './dom.js';
+import {
+  applies, goesWith, kindOf, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme, withSequence,
+} from './edits.js';
+import { words } from './fields.js';
+import { icon } from './icons.js';
+import { Json } from './json.js';
+import { LayerChoice, PresetChoice, ReadFile, SchemeChoice, SequenceChoice } from './sources.js';
+import { label, rewrite, word } from './words.js';
+
+export { presetList } from './sources.js';
+
+const START_KIND = 'len';
+const HAS_FOCUS = ['key', 'link', 'load'];   /* causes after which a refused control is moved to (PAGE §5) */
+
+export class Card {
+  constructor(page, slot) {
+    Object.assign(this, { page, slot, kind: START_KIND, built: null, wrong: null });
+    this.makeSources();
+    this.makeSequence();
+    this.parameters = new Map();   /* row: its control */
+    this.basic = make('div', { class: 'basic' });
+    this.groups = make('div', null);
+    this.more = make('details', { class: 'more' }, make('summary', null, word('form.more')), this.groups);
+    this.json = new Json(slot, (config) => this.set(config, 'json'));
+    const enter = (event) => { if (event.key === 'Enter') this.goToWrong(); };
+    this.element = make('section', { class: 'form-card', 'data-card': slot, 'aria-labelledby': `card-${slot}`, onkeydown: enter },
+      this.makeHead(), this.file.element, this.sources, this.sequence, this.basic, this.more, this.json.element);
+    this.element.style.setProperty('--slot', `var(--${slot})`);
+  }
+
+  /* ---- What stands in it ---- */
+
+  makeHead() {
+    this.title = rewrite(make('h3', { id: `card-${this.slot}` }), () => this.writeTitle());
+    const text = word('form.remove', { slot: this.slot });
+    const remove = action('remove', '', () => this.page.removeConfig(this.slot),
+      { class: 'icon quiet', 'data-config': this.slot, 'aria-label': text, title: text });
+    remove.append(icon('close'));
+    return make('header', { class: 'form-head' }, make('span', { class: 'slot', translate: 'no' }, this.slot), this.title, remove);
+  }
+
+  makeSources() {
+    const { slot } = this;
+    this.scheme = new SchemeChoice(slot, (value) => this.set(withScheme(this.config, scheme(value)), 'scheme'));
+    this.preset = new PresetChoice(slot, (value) => this.set(this.afterPreset(value), 'preset'));
+    this.layer = new LayerChoice(slot, (value) => this.changeField({ name: 'layer_type' }, value));
+    this.file = new ReadFile(() => this.set(unfolded(this.context()), 'hf_config'));
+    this.sources = make('div', { class: 'sources' }, this.scheme.element, this.preset.element, this.layer.element);
+  }
+
+  afterPreset(value) {
+    return value ? withPreset(this.config, preset(value)) : unfolded(this.context());
+  }
+
+  makeSequence() {
+    const example = () => words(String(word('form.sentence')));
+    this.chooser = new SequenceChoice(this.slot, (kind) => {
+      this.kind = kind;
+      this.set(withSequence(this.config, kind, example()), 'sequence');
+    });
+    this.positions = new Map(sequenceRows().map((row) => [row, this.controlOf(row)]));
+    const isFirst = (row) => row.level === 'basic' || kindOf({ [row.name]: 1 }) !== null;
+    const [first, later] = [true, false].map((yes) => [...this.positions].filter(([row]) => isFirst(row) === yes)
+      .map(([, one]) => one.element));
+    this.laterPositions = make('details', { class: 'more' }, make('summary', null, word('form.moreSequence')), ...later);
+    this.sequence = make('div', { class: 'sequence' }, this.chooser.element, ...first, this.laterPositions);
+  }
+
+  controlOf(row) {
+    const options = { field: row.name, slot: this.slot };
+    if (row.parameters) return new Group(row, { ...options, change: (inner, value) => this.changeInner(row, inner, value) });
+    return control(row, { ...options, change: (value) => this.changeField(row, value) });
+  }
+
+  /* Controls are made anew only for another scheme or path, so nothing jumps while one is used. */
+  build(row, rows) {
+    const built = `${row?.name} ${this.page.viewPath()}`;
+    if (built === this.built) return;
+    this.built = built;
+    this.parameters = new Map(rows.filter((one) => !this.positions.has(one)).map((one) => [one, this.controlOf(one)]));
+    const isBasic = (one) => one.level === 'basic';
+    this.basic.replaceChildren(...this.elements(isBasic));
+    this.groups.replaceChildren(...catalogue().groups.map((group) => {
+      const elements = this.elements((one) => !isBasic(one) && one.group === group.name);
+      return elements.length ? make('section', { class: 'form-group' }, make('h4', null, label(group)), ...elements) : null;
+    }).filter(Boolean));
+  }
+
+  elements(filter) {
+    return [...this.parameters].filter(([row]) => filter(row)).map(([, one]) => one.element);
+  }
+
+  /* ---- What it shows ---- */
+
+  context() {
+    const row = schemeOf(this.config);
+    const answer = this.page.resolved.get(this.slot)?.config;
+    return {
+      config: this.config,
+      inherited: inherited(this.config),
+      resolved: answer && answer.scheme === row?.name ? answer : {},
+      isRead: Boolean(this.config.hf_config),
+    };
+  }
+
+  rows() {
+    const dtype = common('dtype');
+    return [...parametersOf(this.config, this.page.viewPath()), ...dtype ? [dtype] : []];
+  }
+
+  update(config) {
+    this.config = config;
+    this.kind = kindOf(config) ?? this.kind;
+    this.build(schemeOf(config), this.rows());
+    this.show();
+  }
+
+  show() {
+    const context = this.context();
+    this.showSources(context);
+    this.showSequence(context);
+    const rows = this.rows();
+    for (const [row, one] of this.parameters) {
+      one.element.hidden = !applies(context, rows, row);
+      one.show(row.parameters ? context : shown(context, row));
+    }
+    for (const group of this.groups.children) group.hidden = ![...group.children].slice(1).some((one) => !one.hidden);
+    this.json.show(this.config);
+  }
+
+  showSources(context) {
+    const { config } = this;
+    this.writeTitle();
+    this.scheme.show({ value: schemeOf(config)?.name, isOwn: false });
+    this.preset.show({ value: config.preset, isOwn: Boolean(config.preset) });
+    this.layer.offer(config);
+    this.layer.show(shown(context, this.layer.row));
+    this.file.show(config.hf_config, this.page.resolved.get(this.slot)?.hf_config);
+  }
+
+  showSequence(context) {
+    this.chooser.show({ value: this.kind, isOwn: false });
+    for (const [row, one] of this.positions) {
+      one.element.hidden = !goesWith(this.kind, row) && !(row.name in this.config);
+      one.show(shown(context, row));
+      if (row.name === this.kind) one.reset.hidden = true;   /* without it there are no positions */
+    }
+    const later = [...this.laterPositions.children].slice(1);
+    this.laterPositions.hidden = later.every((one) => one.hidden);
+  }
+
+  writeTitle() {
+    if (!this.config) return;
+    const { preset: model, hf_config: file, scheme: own } = this.config;
+    const row = schemeOf(this.config);
+    const title = model ? name(label(preset(model) ?? { name: model }))
+      : file ? name(String(file.model_type ?? 'config.json')) : String(label(row ?? { name: String(own ?? '?') }));
+    this.title.replaceChildren(title);
+  }
+
+  /* ---- What it changes ---- */
+
+  set(config, field) { this.page.setConfig(this.slot, config, `${this.slot}.${field}`); }
+
+  changeField(row, value) {
+    this.set(withField(this.context(), this.rows(), row, value), row.name);
+  }
+
+  changeInner(row, inner, value) {
+    const [context, rows] = [this.context(), this.rows()];
+    const isChooser = inner === row.parameters[0];
+    const next = isChooser ? withKind(context, rows, row, value, catalogue().presets)
+      : withInnerField(context, rows, row, inner, value);
+    this.set(next, `${row.name}.${inner.name}`);
+  }
+
+  /* ---- What the server refused ---- */
+
+  refuse(problem, cause) {
+    this.wrong?.complain(null);
+    this.wrong = problem && this.controlAt(problem.pointer ?? '');
+    this.wrong?.complain(problem.detail);
+    if (HAS_FOCUS.includes(cause)) this.goToWrong();
+  }
+
+  goToWrong() { this.wrong?.focus(); }
+
+  /* The control of a JSON pointer, or of what it lies in; the JSON text if no control shows it. */
+  controlAt(pointer) {
+    const path = pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
+    const controls = this.controls();
+    const named = [path.slice(0, 2).join('.'), path[0]].map((field) => controls.get(field));
+    return named.find((one) => one && !one.element.hidden) ?? this.json;
+  }
+
+  /* field: control; an inner one by 'scaling.factor', and each also by its other names. */
+  controls() {
+    const all = new Map([['scheme', this.scheme], ['preset', this.preset], ['layer_type', this.layer]]);
+    for (const [row, one] of [...this.positions, ...this.parameters]) {
+      const [head, inner] = one instanceof Group ? [one.chooser, one.controls] : [one, []];
+      for (const field of [row.name, ...row.aliases ?? []]) {
+        all.set(field, head);
+        for (const [part, control] of inner) all.set(`${field}.${part.name}`, control);
+      }
+    }
+    return all;
+  }
+}

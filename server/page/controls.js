@@ -1,0 +1,248 @@
+/* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
+import { action, make, mark } from './dom.js';
+import { given, inside, isInUse, shown } from './edits.js';
+import { isGiven, print, read, same, slider } from './fields.js';
+import { icon } from './icons.js';
+import { bind, label, live, rewrite, summary, word } from './words.js';
+
+let count = 0;
+const freshId = () => `field-${++count}`;
+
+/* The row's label and, where that is another word, its name on the wire. */
+function titled(row) {
+  const wire = rewrite(make('code', null, row.name), (node) => { node.hidden = String(label(row)) === row.name; });
+  return [label(row), ' ', wire];
+}
+
+/* A labelled field: what all controls share. Of a subclass: makeInput() → element(s) of which this.input is labelled,
+ * write(value, isOwn). change(value, isReset) tells the owner; undefined takes the field out of the request. */
+export class Control {
+  constructor(row, { field, slot, change }) {
+    Object.assign(this, { row, field, slot, change, id: freshId(), last: undefined });
+    this.input = null;
+    const body = this.makeInput();
+    this.hint = make('p', { id: `${this.id}-hint`, class: 'hint', hidden: true }, this.about());
+    this.wrong = make('p', { id: `${this.id}-wrong`, class: 'wrong', hidden: true });
+    this.element = make('div', { class: 'field' }, this.makeHead(), body, this.hint, this.wrong);
+    this.input.setAttribute('aria-describedby', this.hint.id);
+    this.promise(this.input);
+  }
+
+  promise(input) {
+    input.id = this.id;
+    mark(input, { field: this.field, config: this.slot });
+  }
+
+  makeHead() {
+    this.reset = action('reset', '', () => this.change(undefined, true), { class: 'icon quiet', hidden: true });
+    bindName(this.reset, word('form.reset', { field: label(this.row) })).append(icon('reset'));
+    return make('div', { class: 'field-head' },
+      make('label', { for: this.id }, ...titled(this.row)), this.reset, this.makeInfo());
+  }
+
+  makeInfo() {
+    const toggle = () => {
+      this.hint.hidden = !this.hint.hidden;
+      info.setAttribute('aria-expanded', String(!this.hint.hidden));
+    };
+    const info = make('button', { type: 'button', class: 'icon quiet info', 'aria-expanded': 'false',
+      'aria-controls': `${this.id}-hint`, onclick: toggle });
+    bindName(info, word('form.about', { field: label(this.row) })).append(icon('help'));
+    return info;
+  }
+
+  /* What the row says of the field, and the values that it allows. */
+  about() {
+    const { min, max } = this.row;
+    return live(() => [summary(this.row), isGiven(min) && isGiven(max) ? `[${brief(min)}, ${brief(max)}]` : '']
+      .filter(Boolean).map(String).join(' · '));
+  }
+
+  show({ value, isOwn }) {
+    this.element.classList.toggle('own', isOwn);
+    this.reset.hidden = !isOwn;
+    this.write(value, isOwn);
+    this.last = value;
+  }
+
+  /* What is wrong with the value; null: nothing. */
+  complain(text) {
+    this.wrong.hidden = !text;
+    bind(this.wrong, null, text ?? '');
+    if (text) this.input.setAttribute('aria-invalid', 'true');
+    else this.input.removeAttribute('aria-invalid');
+    this.input.setAttribute('aria-describedby', text ? `${this.wrong.id} ${this.hint.id}` : this.hint.id);
+  }
+
+  focus() {
+    for (let node = this.element.parentElement; node; node = node.parentElement) if (node.matches('details')) node.open = true;
+    this.input.focus();
+  }
+}
+
+/* 1099511627776 is 2^40: long bounds are read by their power. */
+function brief(value) {
+  const power = Math.log2(Math.abs(value));
+  return power > 30 && Number.isInteger(power) ? `${value < 0 ? '−' : ''}2^${power}` : String(value);
+}
+
+function bindName(button, text) {
+  bind(button, 'aria-label', text);
+  return bind(button, 'title', text);
+}
+
+/* ---- Typed values ---- */
+
+export class Typed extends Control {
+  makeInput() {
+    this.input = make('input', { ...this.kind(), autocomplete: 'off', spellcheck: 'false', oninput: () => this.typed(),
+      onchange: () => this.settle() });
+    return this.input;
+  }
+
+  kind() { return { type: 'text' }; }
+
+  typed() {
+    const { value, isWrong } = this.input.validity.badInput ? { isWrong: true } : read(this.row, this.input.value);
+    this.complain(isWrong ? word('form.unreadable') : null);
+    if (isWrong) return;
+    this.emptied = !isGiven(value);
+    this.last = value;
+    this.change(value);
+  }
+
+  /* A field that its user has emptied stays empty and shows what holds instead as a placeholder: the next key begins a
+   * new value. What is being typed is not rewritten unless the value has changed elsewhere. */
+  write(value, isOwn) {
+    const text = print(this.row, value);
+    this.input.placeholder = text;
+    if (isOwn) this.emptied = false;
+    if (this.emptied || this.isBeingTyped(value)) return;
+    if (this.input.value !== text) this.input.value = text;
+  }
+
+  isBeingTyped(value) {
+    const isBroken = this.input.getAttribute('aria-invalid') === 'true';
+    return document.activeElement === this.input && (isBroken || same(value, this.last));
+  }
+
+  /* The text as it is printed, once it is no longer typed. */
+  settle() {
+    const { value, isWrong } = read(this.row, this.input.value);
+    if (!isWrong && isGiven(value)) this.input.value = print(this.row, value);
+  }
+}
+
+class Numeric extends Typed {
+  kind() { return { type: 'number', inputmode: 'decimal', step: this.row.type === 'integer' ? 1 : 'any' }; }
+
+  makeInput() {
+    const input = super.makeInput();
+    if (!this.row.usual) return input;
+    this.stops = slider(this.row);
+    this.slider = make('input', { type: 'range', min: 0, max: this.stops.values.length - 1, step: 1,
+      'aria-label': label(this.row), oninput: () => this.slide() });
+    mark(this.slider, { slider: this.field, config: this.slot });
+    return make('div', { class: 'pair' }, this.slider, input);
+  }
+
+  slide() {
+    const value = this.stops.values[this.slider.value];
+    this.emptied = false;
+    this.input.value = String(value);
+    this.slider.setAttribute('aria-valuetext', String(value));
+    this.complain(null);
+    this.last = value;
+    this.change(value);
+  }
+
+  write(value, isOwn) {
+    super.write(value, isOwn);
+    if (!this.slider || document.activeElement === this.slider && same(value, this.last)) return;
+    this.slider.classList.toggle('unset', !isGiven(value));
+    this.slider.value = this.stops.nearest(isGiven(value) ? value : this.row.usual[0]);
+    this.slider.setAttribute('aria-valuetext', isGiven(value) ? String(value) : String(word('form.auto')));
+  }
+}
+
+/* ---- Chosen values ---- */
+
+export class Choice extends Control {
+  makeInput() {
+    this.none = make('option', { value: '' }, word('form.auto'));
+    this.input = make('select', { onchange: () => this.change(this.input.value || undefined) }, this.none, ...this.options());
+    return this.input;
+  }
+
+  options() { return this.row.values.map((value) => make('option', { value, translate: 'no' }, value)); }
+
+  /* A value that is always known needs no choice of none. A pasted value may be one that the rows do not have. */
+  write(value) {
+    this.none.hidden = isGiven(value) && isGiven(this.row.default);
+    this.input.value = isGiven(value) ? String(value) : '';
+  }
+}
+
+class Check extends Control {
+  makeInput() {
+    this.input = make('input', { type: 'checkbox', onchange: () => this.change(this.input.checked) });
+    return this.input;
+  }
+
+  makeHead() {
+    const head = super.makeHead();
+    head.classList.add('check');
+    return head;
+  }
+
+  write(value) { this.input.checked = value === true; }
+}
+
+/* ---- An object: a fieldset whose first control chooses the kind ---- */
+
+export class Group {
+  /* change(inner row or null, value) */
+  constructor(row, { field, slot, change }) {
+    Object.assign(this, { row, field });
+    const inner = (one) => control(one, { field: `${field}.${one.name}`, slot, change: (value) => change(one, value) });
+    this.controls = new Map(row.parameters.map((one) => [one, inner(one)]));
+    const [chooser, ...others] = this.controls.values();
+    this.chooser = chooser;
+    this.inUse = make('div', null);
+    this.rest = make('div', null);
+    this.more = make('details', { class: 'more' }, make('summary', null, word('form.moreOf', { group: label(row) })), this.rest);
+    this.rest.append(...others.map((one) => one.element));
+    this.element = make('fieldset', { class: 'group' },
+      make('legend', null, ...titled(row)), chooser.element, this.inUse, this.more);
+  }
+
+  /* Fields in use stand under the chooser, the others in `more`; a field moves only when that changes. */
+  show(context) {
+    const own = inside(context, this.row);
+    for (const [row, one] of this.controls) {
+      one.show(shown(own, row));
+      if (row === this.row.parameters[0]) continue;
+      const place = isInUse(own, this.row, row) ? this.inUse : this.rest;
+      if (one.element.parentNode !== place) insertInOrder(place, one.element, [...this.controls.values()]);
+    }
+    const kind = given(own.config, this.row.parameters[0]) ?? given(own.inherited, this.row.parameters[0]);
+    this.more.hidden = !isGiven(kind) && !Object.keys(own.config).length;
+  }
+}
+
+function insertInOrder(place, element, controls) {
+  const hasFocus = element.contains(document.activeElement) && document.activeElement;
+  const order = controls.map((one) => one.element);
+  const next = order.slice(order.indexOf(element) + 1).find((one) => one.parentNode === place) ?? null;
+  place.insertBefore(element, next);
+  if (hasFocus) hasFocus.focus();
+}
+
+/* ---- The control of a row ---- */
+
+const TYPES = { integer: Numeric, number: Numeric, boolean: Check };
+
+export function control(row, options) {
+  if (row.values) return new Choice(row, options);
+  return new (TYPES[row.type] ?? Typed)(row, options);
+}

@@ -1,0 +1,66 @@
+/* The configurations as cards: one for each slot, in place as long as its slot is taken. What a card is made of is loaded
+ * with the first view that has any. */
+import { busy } from './ask.js';
+import { learn } from './catalogue.js';
+import { make } from './dom.js';
+
+export class Forms {
+  constructor(page, root) {
+    this.page = page;
+    this.cards = new Map();   /* slot: card */
+    this.element = make('div', { class: 'form-cards' });
+    this.root = root;
+    root.append(this.element);
+  }
+
+  update() {
+    const configs = this.page.view?.forms === false ? [] : this.page.configs();
+    if (configs.length && !this.Card) return void this.load();
+    const slots = configs.map(([slot]) => slot);
+    for (const slot of this.cards.keys()) if (!slots.includes(slot)) this.drop(slot);
+    for (const [slot, config] of configs) this.show(slot, config);
+    this.order(slots);
+  }
+
+  load() {
+    busy.begin();
+    this.loading ??= import('./card.js').then(({ Card, presetList }) => {
+      this.Card = Card;
+      this.root.append(presetList());
+    });
+    this.loading.then(() => this.update()).finally(() => busy.end());
+  }
+
+  /* A card writes itself only when something of its concern has changed: cursor and zoom do not concern it. */
+  show(slot, config) {
+    const card = this.cards.get(slot) ?? new this.Card(this.page, slot);
+    this.cards.set(slot, card);
+    const concern = JSON.stringify([config, this.page.viewPath()]);
+    if (card.concern === concern) return;
+    card.concern = concern;
+    card.update(config);
+  }
+
+  order(slots) {
+    const elements = slots.map((slot) => this.cards.get(slot).element);
+    if (elements.some((element, i) => this.element.children[i] !== element)) this.element.replaceChildren(...elements);
+  }
+
+  drop(slot) {
+    this.cards.get(slot).element.remove();
+    this.cards.delete(slot);
+  }
+
+  /* The server has answered: derived values are known, and what was refused is so no longer. */
+  published(slot, meta) {
+    const card = this.cards.get(slot);
+    const config = this.page.configsBySlot()[slot];
+    if (config) learn(config, meta.config);
+    if (!card) return;
+    card.refuse(null);
+    card.update(config ?? card.config);
+  }
+
+  /* problem: of the server; null: no longer refused */
+  refused(slot, problem, cause) { this.cards.get(slot)?.refuse(problem, cause); }
+}

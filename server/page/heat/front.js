@@ -1,0 +1,24 @@
+/* Which configuration is in front, or the difference of the first two: buttons, shown from two configurations on. */
+import { make } from '../dom.js';
+import { word } from '../words.js';
+
+export function frontChooser(page, { difference = true } = {}) {
+  const element = make('div', { class: 'segmented front', role: 'group', 'aria-label': word('heat.front') });
+  let shown = '';
+  const choose = (on) => page.store.set({ on }, { undo: 'on' });
+  const button = (on, slots) => make('button', { type: 'button', 'data-on': on, 'data-config': on, 'aria-pressed': on === page.store.state.on || (on === page.front() && !slots.includes(page.store.state.on)),
+    translate: 'no', title: on === 'b-a' ? word('heat.difference') : word('heat.inFront', { slot: on }), onclick: () => choose(on) }, on.replace('-', ' − '));
+
+  function update() {
+    const slots = page.store.slots();
+    const choices = [...slots, ...difference && slots.includes('a') && slots.includes('b') ? ['b-a'] : []];
+    element.hidden = choices.length < 2;
+    const key = `${choices} ${page.store.state.on}`;
+    if (key === shown) return;
+    shown = key;
+    const focused = document.activeElement?.dataset.on;
+    element.replaceChildren(...choices.map((on) => button(on, choices)));
+    if (focused) element.querySelector(`[data-on="${focused}"]`)?.focus();
+  }
+  return { element, update };
+}

@@ -1,0 +1,133 @@
+/* What is seen of a heat map: the canvas of its cells, hatching behind them, the cursor above, ticks or labels at its
+ * left and top edges. On the canvas itself is nothing but cells: data-… say where each one is. */
+import { lookup, number } from '../draw/colors.js';
+import { paint } from '../draw/heat.js';
+import { cellTicks } from '../draw/numbers.js';
+import { isDrawn, pixelOf } from '../draw/windows.js';
+import { make, mark } from '../dom.js';
+
+const TICK_APART = { row: 26, col: 46 };
+const LABEL_PX_MAX = 112;
+const CURSOR_PX_MIN = 7;   /* the cursor's frame is no smaller, however small the cell */
+
+const tables = new Map();  /* colours: pixels */
+
+function tableOf(colors) {
+  if (!tables.has(colors)) tables.set(colors, lookup(colors));
+  return tables.get(colors);
+}
+
+export class Stage {
+  #image = null;
+  #numbered = {};   /* whose colour numbers are kept, and for which range */
+  #ticks = {};
+
+  constructor(root, { ticks = true } = {}) {
+    this.withTicks = ticks;
+    this.canvas = make('canvas', { 'data-heat': '', tabindex: 0, role: 'application', width: 1, height: 1 });
+    this.hatch = make('div', { class: 'heat-hatch hatched', 'aria-hidden': 'true' });
+    this.cursor = ['heat-across', 'heat-down', 'heat-cell'].map((kind) => make('div', { class: kind, 'aria-hidden': 'true' }));
+    this.frame = make('div', { class: 'heat-frame' }, this.hatch, this.canvas, ...this.cursor);
+    this.rows = make('div', { class: 'heat-rows', 'aria-hidden': 'true' });
+    this.cols = make('div', { class: 'heat-cols', 'aria-hidden': 'true' });
+    this.corner = make('div', { class: 'heat-corner', 'aria-hidden': 'true' });
+    this.element = make('div', { class: 'heat' }, this.corner, this.cols, this.rows, this.frame);
+    root.append(this.element);
+  }
+
+  /* Widths at the edges: { left, top } in pixels, for ticks of that many cells or for labels. */
+  margins(about, labels) {
+    if (!this.withTicks && !labels) return { left: 0, top: 0 };
+    const widest = (texts) => Math.min(LABEL_PX_MAX, Math.ceil(Math.max(0, ...texts.map((text) => this.#measure(text)))) + 8);
+    const left = labels ? widest(labels.rows) : this.#measure(String(about.rows - 1)) + 10;
+    return { left: Math.ceil(left), top: labels ? widest(labels.cols) : 20 };
+  }
+
+  #measure(text) {
+    this.pen ??= document.createElement('canvas').getContext('2d');
+    this.pen.font = getComputedStyle(this.rows).font;
+    return this.pen.measureText(text).width;
+  }
+
+  /* ---- cells ---- */
+
+  /* axes, grid: { row, col } of draw/windows.js; kept: { values, stride }; attributes: what data-… say. */
+  paint({ axes, grid, kept, range, colors, attributes }) {
+    const [width, height] = [axes.col.room, axes.row.room];
+    const pixels = this.#pixels(width, height);
+    paint({ pixels, width, height }, grid, { numbers: this.#numbers(kept, range), stride: kept.stride }, tableOf(colors));
+    this.canvas.getContext('2d').putImageData(this.#image, 0, 0);
+    mark(this.canvas, attributes);
+    this.#place(grid);
+  }
+
+  /* Nothing is in view. */
+  blank(axes, attributes) {
+    this.#pixels(axes.col.room, axes.row.room).fill(0);
+    this.canvas.getContext('2d').putImageData(this.#image, 0, 0);
+    mark(this.canvas, attributes);
+    this.#place({ row: { px: 0, count: 0, start: 0 }, col: { px: 0, count: 0, start: 0 } });
+  }
+
+  #pixels(width, height) {
+    const { canvas } = this;
+    if (canvas.width !== width) canvas.width = width;
+    if (canvas.height !== height) canvas.height = height;
+    if (this.#image?.width !== width || this.#image.height !== height) this.#image = new ImageData(width, height);
+    return new Uint32Array(this.#image.data.buffer);
+  }
+
+  /* A change of colours alone need not number the cells again. */
+  #numbers(kept, range) {
+    const { values, numbers, key } = this.#numbered;
+    if (values === kept.values && key === String(range)) return numbers;
+    const room = numbers?.length === kept.values.length ? numbers : new Uint8Array(kept.values.length);
+    this.#numbered = { values: kept.values, key: String(range), numbers: number(kept.values, range, room) };
+    return this.#numbered.numbers;
+  }
+
+  #place({ row, col }) {
+    setPixels(this.hatch, { left: col.start, top: row.start, width: col.count * col.px, height: row.count * row.px });
+  }
+
+  /* ---- the cursor ---- */
+
+  point(axes, cell) {
+    const seen = axes && isDrawn(axes.row, cell[0]) && isDrawn(axes.col, cell[1]);
+    for (const part of this.cursor) part.hidden = !seen;
+    if (!seen) return;
+    const [top, left] = [pixelOf(axes.row, cell[0]), pixelOf(axes.col, cell[1])];
+    const [height, width] = [axes.row.px, axes.col.px].map((px) => Math.max(CURSOR_PX_MIN, px));
+    const [across, down, box] = this.cursor;
+    setPixels(across, { top: top + axes.row.px / 2 });
+    setPixels(down, { left: left + axes.col.px / 2 });
+    setPixels(box, { left: left + axes.col.px / 2 - width / 2, top: top + axes.row.px / 2 - height / 2, width, height });
+  }
+
+  /* ---- edges ---- */
+
+  edge(axes, margins, labels) {
+    setPixels(this.element, { '--left': margins.left, '--top': margins.top, '--room': axes.col.room });
+    const key = JSON.stringify([axes, labels]);
+    if (this.#ticks.key === key || !(this.withTicks || labels)) return;
+    this.#ticks.key = key;
+    this.#write(this.rows, axes.row, labels?.rows, TICK_APART.row);
+    const upright = labels && labels.cols.some((text) => this.#measure(text) + 6 > axes.col.px / axes.col.step);
+    this.cols.classList.toggle('upright', Boolean(upright));
+    this.#write(this.cols, axes.col, labels?.cols, labels ? 14 : TICK_APART.col);
+  }
+
+  #write(place, axis, labels, apart) {
+    const cells = cellTicks(axis, labels ? 14 : apart);
+    place.replaceChildren(...cells.map((cell) => {
+      const tick = make('span', labels ? { translate: 'no' } : null, labels ? labels[cell] ?? '' : cell);
+      setPixels(tick, { '--at': pixelOf(axis, cell) + axis.px / 2 });
+      return tick;
+    }));
+  }
+}
+
+/* Through CSSOM: the page's policy allows no style attributes. */
+function setPixels(element, values) {
+  for (const [name, value] of Object.entries(values)) element.style.setProperty(name, `${value}px`);
+}

@@ -1,0 +1,160 @@
+/* Where a configuration comes from: controls for its scheme, its preset, the kind of layer and the kind of sequence, and
+ * what was read from a model's config.json. */
+import { catalogue, common, preset } from './catalogue.js';
+import { Choice, Control, Typed } from './controls.js';
+import { kinds } from './edits.js';
+import { action, code, make, mark, name } from './dom.js';
+import { bind, label, live, phrase, rewrite, word } from './words.js';
+
+export const PRESETS = 'presets';   /* id of the list that all cards share */
+
+/* A row as the catalogue has them, of texts of the page. */
+const rowOf = (field, values) => ({
+  name: field,
+  values,
+  default: null,
+  get label() { return String(word(`form.${field}`)); },
+  get summary() { return String(word(`form.${field}.about`)); },
+});
+
+export class SchemeChoice extends Choice {
+  constructor(slot, change) {
+    super(rowOf('scheme', []), { field: 'scheme', slot, change: (value) => value && change(value) });
+  }
+
+  options() {
+    const { families, schemes } = catalogue();
+    return families.map((family) => bind(make('optgroup', null, ...schemes.filter((row) => row.family === family.name)
+      .map((row) => make('option', { value: row.name }, label(row)))), 'label', label(family)));
+  }
+
+  write(value) {
+    super.write(value);
+    this.none.hidden = Boolean(value);
+  }
+}
+
+export class SequenceChoice extends Choice {
+  constructor(slot, change) {
+    super(rowOf('sequence', kinds()), { field: 'sequence', slot, change: (value) => value && change(value) });
+  }
+
+  options() {
+    return this.row.values.map((kind) => make('option', { value: kind }, label(common(kind))));
+  }
+
+  write(value) {
+    super.write(value);
+    this.none.hidden = true;
+  }
+}
+
+/* Some models have several kinds of layers, with a configuration each. */
+export class LayerChoice extends Choice {
+  constructor(slot, change) {
+    super(rowOf('layer_type', []), { field: 'layer_type', slot, change });
+  }
+
+  offer(config) {
+    const listed = preset(config.preset)?.layers?.map((one) => one.layer_type) ?? config.hf_config?.layer_types;
+    const types = [...new Set(Array.isArray(listed) ? listed : [])];
+    this.element.hidden = types.length < 2;
+    if (types.join() === this.row.values.join()) return;
+    this.row.values = types;
+    this.input.replaceChildren(this.none, ...this.options());
+  }
+}
+
+/* Found by its name or by what the model is called. */
+export class PresetChoice extends Typed {
+  constructor(slot, change) {
+    super(rowOf('preset'), { field: 'preset', slot, change });
+    this.input.setAttribute('list', PRESETS);
+    this.input.addEventListener('input', () => this.writeHint());
+    rewrite(this.hint, () => this.writeHint());
+  }
+
+  kind() { return { type: 'search' }; }
+
+  typed() {
+    const text = this.input.value.trim();
+    const found = findPreset(text);
+    if (!text) this.complain(null);
+    if (text && !found) return;
+    this.complain(null);
+    this.last = found?.name;
+    this.change(found?.name);
+  }
+
+  settle() {
+    const text = this.input.value.trim();
+    const found = findPreset(text);
+    this.complain(text && !found ? word('form.noPreset') : null);
+    if (found) this.input.value = found.name;
+  }
+
+  write(value, isOwn) {
+    this.emptied = false;
+    super.write(value, isOwn);
+    bind(this.input, 'placeholder', word('form.preset.placeholder'));
+    this.shown = preset(value);
+    this.writeHint();
+  }
+
+  writeHint() {
+    const note = this.shown && live(() => noteOf(this.shown));
+    this.hint.textContent = note ?? word('form.preset.about');
+  }
+}
+
+/* The server's own word on a model, in the page's language. */
+function noteOf(row) {
+  return String(label({ name: '', label: row.note, label_zh: row.note_zh }));
+}
+
+function findPreset(text) {
+  const wanted = text.toLowerCase();
+  const namesOf = (row) => [row.name, row.label, row.label_zh, ...row.aliases ?? []];
+  const isCalled = (row) => namesOf(row).some((one) => one?.toLowerCase() === wanted);
+  return wanted ? catalogue().presets.find(isCalled) : undefined;
+}
+
+export function presetList() {
+  const option = (row) => bind(make('option', { value: row.name, translate: 'no' }), 'label', label(row));
+  const options = catalogue().presets.map(option);
+  return make('datalist', { id: PRESETS }, ...options);
+}
+
+/* What the server read from a config.json, and what it left alone. */
+export class ReadFile {
+  constructor(drop) {
+    this.text = make('p', null);
+    this.list = make('div', null);
+    this.details = make('details', { class: 'more' }, make('summary', null, word('form.file.more')), this.list);
+    this.element = make('div', { class: 'read-file', 'data-read': 'hf_config' }, this.text, this.details,
+      action('unfold', word('form.file.drop'), drop, { class: 'quiet' }));
+  }
+
+  /* answer: { model_type, certainty, ignored, defaults } of the server, undefined before it has answered. */
+  show(file, answer) {
+    this.element.hidden = !file;
+    if (!file || (this.file === file && this.answer === answer)) return;
+    Object.assign(this, { file, answer });
+    const type = name(String(answer?.model_type ?? file.model_type ?? 'config.json'));
+    const certainty = code(answer?.certainty ?? '');
+    this.text.replaceChildren(phrase(answer ? 'form.file.read' : 'form.file.reading', { type, certainty }));
+    this.details.hidden = !answer;
+    this.list.replaceChildren(...answer ? this.report(answer) : []);
+  }
+
+  report({ ignored = [], defaults = {} }) {
+    const taken = Object.entries(defaults).map(([field, value]) => `${field}: ${JSON.stringify(value)}`);
+    return [this.part('ignored', ignored), this.part('defaults', taken)];
+  }
+
+  part(kind, names) {
+    const list = make('p', null, ...names.flatMap((one) => [code(one), ' ']));
+    const title = make('h4', null, word(`form.file.${kind}`, { n: names.length }));
+    return mark(make('div', null, title, names.length ? list : null), { [kind]: '' });
+  }
+}

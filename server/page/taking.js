@@ -1,0 +1,78 @@
+/* What becomes of a text or file that was pasted, dropped or chosen: paste.js recognises it, this changes the page. */
+import { code, make, name } from './dom.js';
+import { recognise } from './paste.js';
+import { phrase, word } from './words.js';
+import { viewNamed } from './views/list.js';
+
+const TENSOR = /\.(npy|npz|safetensors)$/i;
+const TEXT_MAX = 16 * 2 ** 20;
+
+/* The view that shows a request of this path best. */
+const VIEW_OF = { '/attention': 'attention', '/rotate': 'rotate', '/analyze': 'distance' };
+
+export class Taker {
+  /* close: of the dialog, once something of it was taken. */
+  constructor(page, close) {
+    Object.assign(this, { page, close });
+  }
+
+  async takeFile(file) {
+    if (TENSOR.test(file.name)) this.tensor(file);
+    else if (file.size > TEXT_MAX) this.refuse('paste.tooLong', file.name);
+    else this.take(await file.text(), file.name);
+  }
+
+  /* Puts what a text means into the page. */
+  take(text, from) {
+    const found = recognise(text, location.origin);
+    const taken = this[`take_${found.kind}`]?.(found);
+    if (taken === undefined) return this.refuse('paste.unknown', from, found.why);
+    this.page.notice('paste', null);
+    this.close();
+    this.page.announce(word(`paste.${taken}`));
+  }
+
+  take_link({ hash, state }) {
+    const { page } = this;
+    page.because('link');
+    if (hash !== undefined) page.store.restore(hash);
+    else this.replace(state.configs, 'a', state.view);
+    return 'link';
+  }
+
+  take_request(found) { return this.configure(found.config, found.path, 'request'); }
+  take_curl(found) { return this.configure(found.config, found.path, 'request'); }
+  take_hf_config(found) { return this.configure(found.config, found.path, 'config'); }
+
+  /* The front configuration becomes this one; a view without configurations gives way to one that has them. */
+  configure(config, path, taken) {
+    const { page } = this;
+    page.because('link');
+    const slot = page.front() ?? 'a';
+    const other = viewNamed(page.store.state.view).alone || (path && path !== page.viewPath());
+    this.replace({ ...page.configsBySlot(), [slot]: config }, slot, other ? VIEW_OF[path] ?? 'table' : undefined);
+    return taken;
+  }
+
+  replace(configs, on, view = viewNamed(this.page.store.state.view).alone ? 'table' : this.page.store.state.view) {
+    const { page } = this;
+    const patch = { configs, emptied: false, on };
+    page.store.set(view === page.store.state.view ? patch : page.stateOf(view, patch));
+  }
+
+  /* Files of tensors are read by the service; until a view shows its answer, here is the request. */
+  tensor(file) {
+    this.close();
+    const line = `curl --data-binary @${/^[\w.-]+$/.test(file.name) ? file.name : `'${file.name.replaceAll("'", "'\\''")}'`} \\
+  -H 'Content-Type: application/octet-stream' ${location.origin}/diagnose`;
+    this.page.notice('tensor', make('div', null,
+      make('p', null, phrase('paste.tensor', { file: name(file.name), path: code('POST /diagnose') })),
+      make('pre', { tabindex: 0, class: 'scroll', 'aria-label': word('paste.line') }, line)));
+  }
+
+  refuse(key, from, why) {
+    const what = from ? name(from) : word('paste.this');
+    this.page.notice('paste', make('div', null, make('p', null, phrase(key, { what })),
+      why ? make('p', { class: 'hint' }, why) : null));
+  }
+}

@@ -1,0 +1,115 @@
+/* What /openapi.json says, as the docs view reads it: groups of routes, rows of parameters, examples, requests. Pure. */
+
+const WORDS = ['the', 'cat', 'saw', 'the', 'dog', 'and', 'the', 'bird'];
+const RUN_METHODS = { post: 'POST', get: 'GET', 'x-query': 'QUERY' };   /* what can be tried from the page */
+const SHARED = 'Request';
+const OWN = { '/attention': 'Attention', '/analyze': 'Analysis', '/diagnose': 'Diagnosis' };
+
+/* ---- routes ---- */
+
+/* [[tag, [{ path, item, operation, methods, runs }]]], in the order of the description. */
+export function groupsOf(description) {
+  const groups = new Map();
+  for (const [path, item] of Object.entries(description.paths)) {
+    const operation = item.post ?? item.get;
+    const methods = Object.keys(item).filter((name) => name !== 'parameters').map((name) => name.replace('x-', '').toUpperCase());
+    const runs = Object.keys(RUN_METHODS).filter((name) => item[name]).map((name) => RUN_METHODS[name]);
+    const tag = operation.tags[0];
+    groups.set(tag, [...(groups.get(tag) ?? []), { path, item, operation, methods, runs }]);
+  }
+  return [...groups];
+}
+
+/* [{ name, example }] of the {names} in a path. */
+export const stepsOf = (operation) => (operation.parameters ?? []).filter((one) => one.in === 'path');
+
+export function exampleOf(operation) {
+  const json = operation.requestBody?.content['application/json'];
+  return json ? JSON.stringify(json.example ?? {}) : '';
+}
+
+/* [[status, { description, content }]]; most are references to those that all routes share. */
+export function responsesOf(operation, shared) {
+  return Object.entries(operation.responses).map(([status, one]) => [status, one.$ref ? shared[one.$ref.split('/').pop()] : one]);
+}
+
+/* ---- examples ---- */
+
+/* What is encoded can be analysed. */
+const endpointFor = (path) => path === '/analyze' ? '/encode' : path;
+
+/* A scheme's own example is for its first endpoint; elsewhere it needs something to rotate or to attend to. */
+export function exampleFor(path, scheme) {
+  const { len, ...rest } = scheme.example;
+  if (endpointFor(path) === scheme.endpoints[0]) return scheme.example;
+  const n = Math.min(len, WORDS.length);
+  if (path !== '/rotate') return { ...rest, tokens: WORDS.slice(0, n), num_heads: rest.num_heads ?? 1 };
+  return { ...rest, q: Array.from({ length: n }, (_, i) => Array.from({ length: rest.head_dim }, (__, j) => (i + j) % 3 - 1)) };
+}
+
+/* On a grid, tokens alone would not say where they stand: left to the reader. */
+export function hasExample(path, scheme) {
+  const endpoint = endpointFor(path);
+  return scheme.endpoints.includes(endpoint) && (endpoint === scheme.endpoints[0] || scheme.example.len !== undefined);
+}
+
+/* ---- requests ---- */
+
+const plain = (value) => typeof value === 'string' ? value : JSON.stringify(value);
+
+function queryOf(text) {
+  const pairs = Object.entries(JSON.parse(text)).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(plain(value))}`);
+  return pairs.length ? `?${pairs.join('&')}` : '';
+}
+
+/* { method, target, body } of what stands in a route's fields; steps: { name: text }. */
+export function requestOf(method, path, steps, text) {
+  const target = path.replace(/{(\w+)}/g, (_, name) => encodeURIComponent(steps[name]));
+  return method === 'GET' ? { method, target: target + (text ? queryOf(text) : '') } : { method, target, body: text };
+}
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+
+export function curlOf({ method, target, body }, { origin, token }) {
+  const who = token ? '-H "Authorization: Bearer $TOKEN" ' : '';
+  const how = method === 'GET' || method === 'POST' && body ? '' : `-X ${method} `;
+  const what = body ? `-d ${quoted(body)} ` : '';
+  return `curl ${who}${how}${what}${quoted(origin + target)}`;
+}
+
+/* ---- parameters ---- */
+
+/* { row, owner, type, fallback, range }: row has name and texts, of the catalogue in both languages where it knows the name. */
+export function schemeRows(scheme) {
+  const parameters = scheme.parameters.map((row) => ({ row, owner: scheme.name, type: row.type, fallback: row.default, range: rangeOf(row.min, row.max, row.values) }));
+  const inputs = scheme.inputs.map((row) => ({ row, owner: scheme.name, type: 'tensor', range: `[${row.shape}]` }));
+  return [...parameters, ...inputs];
+}
+
+function rangeOf(min, max, values) {
+  if (values) return values.join(', ');
+  return min === undefined && max === undefined ? '' : `${min ?? ''} … ${max ?? ''}`.trim();
+}
+
+/* Fields that all requests share (owner ''), and those of single paths. */
+export function fieldRows(description, catalogue) {
+  const known = new Map([...catalogue.metrics, ...catalogue.schemes.map((scheme) => scheme.attention ?? { parameters: [] })].flatMap(({ parameters }) => parameters)
+    .concat(catalogue.common).map((row) => [row.name, row]));
+  const rowsOf = (owner, name) => schemaRows(owner, description.components.schemas[name], known);
+  return [['', SHARED], ...Object.entries(OWN)].filter(([, name]) => description.components.schemas[name]).flatMap(([owner, name]) => rowsOf(owner, name));
+}
+
+function schemaRows(owner, schema, known) {
+  return Object.entries(schema.properties).map(([name, one]) => ({
+    row: known.get(name) ?? { name, english: one.description ?? '' }, owner, type: one.type ?? known.get(name)?.type ?? (one.$ref ? 'tensor' : ''),
+    fallback: one.default, range: rangeOf(one.minimum, one.maximum, one.enum),
+  }));
+}
+
+/* Rows in which every word is found; the one of that very name first. */
+export function searchRows(rows, query) {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const text = ({ row, owner }) => [row.name, owner, row.label, row.label_zh, row.summary, row.summary_zh, row.english, ...(row.aliases ?? [])].join(' ').toLowerCase();
+  const found = rows.filter((one) => words.every((word) => text(one).includes(word)));
+  return found.sort((a, b) => (b.row.name === query) - (a.row.name === query));
+}

@@ -1,0 +1,125 @@
+/* The row and the column through the cursor as two small line pictures, exact values, one line a configuration. The lines
+ * come out of the kept window where it has them cell by cell; else the map asks for them once its picture stands. */
+import { busy } from '../ask.js';
+import { Chart } from '../chart.js';
+import { make } from '../dom.js';
+import { about as cellsAbout } from '../draw/windows.js';
+import { axisName } from '../heat/caption.js';
+import { bind, word } from '../words.js';
+
+const MOST = 2048;   /* values of a line */
+const SIDES = ['row', 'col'];
+
+/* A line of slot a has the colour of a, and each another dash. */
+const DASHES = { a: [], b: [7, 4], c: [2, 3], d: [9, 3, 2, 3], 'b-a': [] };
+const colorOf = (slot) => () => {
+  const name = slot === 'b-a' ? '--ink' : `--${slot}`;
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+};
+
+export class Strips {
+  #lines = new Map();   /* slot: { row, col }, each { key, x, y } or null */
+  #maps = [];
+  #frame = null;
+
+  constructor(page) {
+    this.page = page;
+    this.charts = {};
+    this.titles = {};
+    this.element = make('div', { class: 'strips' }, SIDES.map((side) => this.#strip(side)));
+  }
+
+  #strip(side) {
+    const text = word(`table.${side}Line`);
+    this.titles[side] = make('h3', null, text);
+    this.charts[side] = new Chart(this.page, { view: 'table', slot: side, label: text, bare: true,
+      onCursor: (x) => this.#point(side, x) });
+    return make('section', { class: 'strip' }, this.titles[side], this.charts[side].element);
+  }
+
+  /* Along the row lies the column of the cursor, along the column its row. */
+  #point(side, x) {
+    const [row, col] = this.page.store.state.cur;
+    this.page.store.set({ cur: side === 'row' ? [row, x] : [x, col] }, { undo: false });
+  }
+
+  /* maps: [[slot, HeatMap], …]. */
+  update(maps) {
+    this.#maps = maps;
+    const slots = maps.map(([slot]) => slot);
+    for (const slot of this.#lines.keys()) if (!slots.includes(slot)) this.#lines.delete(slot);
+    this.#schedule();
+  }
+
+  /* ---- what a heat map asks of its companion ---- */
+
+  /* Has this map all lines of this cursor? Takes those that its window holds. */
+  isServed(map) { return this.#wanted(map).every((wish) => this.#take(map, wish)); }
+
+  async fill(map, get) {
+    for (const wish of this.#wanted(map)) {
+      if (this.#take(map, wish)) continue;
+      this.#keep(map, wish, await map.line(get, wish));
+    }
+  }
+
+  /* [{ side, at, first, stop, key }] for the row and the column; none where the cursor lies outside. */
+  #wanted(map) {
+    const { about, key } = map;
+    const [row, col] = this.page.store.state.cur;
+    if (!about || row >= about.rows || col >= about.cols) return [];
+    const sides = [['row', row, about.cols, col], ['col', col, about.rows, row]];
+    return sides.map(([side, at, cells, cursor]) => {
+      const [first, stop] = cellsAbout(cells, cursor, MOST);
+      return { side, at, first, stop, key: `${key} ${side} ${at} ${first} ${stop}` };
+    });
+  }
+
+  #take(map, wish) {
+    if (this.#lines.get(map.slot)?.[wish.side]?.key === wish.key) return true;
+    const values = map.keptLine(wish);
+    if (values) this.#keep(map, wish, values);
+    return Boolean(values);
+  }
+
+  #keep(map, { side, key, first }, values) {
+    const lines = this.#lines.get(map.slot) ?? {};
+    lines[side] = { key, x: Float64Array.from(values, (_, i) => first + i), y: values };
+    this.#lines.set(map.slot, lines);
+    this.#schedule();
+  }
+
+  /* ---- drawing ---- */
+
+  #schedule() {
+    if (this.#frame) return;
+    busy.begin();
+    this.#frame = requestAnimationFrame(() => {
+      this.#frame = null;
+      for (const side of SIDES) this.#draw(side);
+      busy.end();
+    });
+  }
+
+  #draw(side) {
+    const [row, col] = this.page.store.state.cur;
+    const [at, cursor] = side === 'row' ? [row, col] : [col, row];
+    const about = this.#maps.find(([, map]) => map.about)?.[1].about;
+    const [rowAxis, colAxis] = ['row', 'column', ...about?.axes ?? []].slice(-2).map(axisName);
+    bind(this.titles[side], null, word('table.line', { axis: side === 'row' ? rowAxis : colAxis, at }));
+    const series = this.#maps.filter(([slot]) => this.#lines.get(slot)?.[side]).map(([slot]) => {
+      const { x, y } = this.#lines.get(slot)[side];
+      return { id: slot, name: slot.replace('-', ' − '), color: colorOf(slot), dash: DASHES[slot], width: 1.5, x, y };
+    });
+    this.charts[side].draw(series, { xLabel: side === 'row' ? colAxis : rowAxis, whole: { x: true } });
+    this.charts[side].setCursor(series.length ? cursor : null);
+  }
+
+  close() {
+    if (this.#frame) {
+      cancelAnimationFrame(this.#frame);
+      busy.end();
+    }
+    for (const chart of Object.values(this.charts)) chart.close?.();
+  }
+}

@@ -1,0 +1,239 @@
+import { test } from 'node:test';
+import assert from 'node:assert/strict';
+import { print, read, sentence, slider, words } from '../../server/page/fields.js';
+import { loadCatalogue } from '../../server/page/catalogue.js';
+import {
+  applies, goesWith, inside, isInUse, kindOf, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme,
+  withSequence,
+} from '../../server/page/edits.js';
+
+/* ---- Values as text ---- */
+
+test('sentences become tokens', () => {
+  assert.deepEqual(words('The dog chased another dog'), ['The', 'dog', 'chased', 'another', 'dog']);
+  assert.deepEqual(words('狗追着另一只狗'), [...'狗追着另一只狗']);
+  assert.deepEqual(words('GPT 会 don’t well-known, 7B。'), ['GPT', '会', 'don’t', 'well-known', ',', '7B', '。']);
+  assert.deepEqual(words('  '), []);
+  assert.deepEqual(words('café naïve Ünal'), ['café', 'naïve', 'Ünal']);
+});
+
+test('tokens become the sentence that gives them back', () => {
+  const cases = [['The', 'dog', '.'], [...'狗追狗。'], ['GPT', '会', '说', 'hi'], ['<s>', 'new york', ''], ['a b'], ['[', 'CLS', ']'], [],
+    ['don’t'], ['1', '2']];
+  for (const tokens of cases) assert.deepEqual(words(sentence(tokens)), tokens, JSON.stringify(tokens));
+  assert.equal(sentence(['The', 'dog', '.']), 'The dog.');
+  assert.equal(sentence([...'狗追狗']), '狗追狗');
+  assert.equal(sentence(['new york']), '["new york"]');
+});
+
+test('texts are read by the type of their row', () => {
+  assert.deepEqual(read({ type: 'integer' }, ' 12 '), { value: 12 });
+  assert.deepEqual(read({ type: 'number' }, '1e-3'), { value: 0.001 });
+  assert.deepEqual(read({ type: 'number' }, ''), { value: undefined });
+  assert.ok(read({ type: 'number' }, '1,5').isWrong);
+  assert.deepEqual(read({ type: 'array' }, '[1, 2]'), { value: [1, 2] });
+  assert.deepEqual(read({ type: 'array' }, '1, 2'), { value: [1, 2] });
+  assert.deepEqual(read({ type: 'array' }, '[[0,1],[2,3]]'), { value: [[0, 1], [2, 3]] });
+  assert.ok(read({ type: 'array' }, '[1,').isWrong);
+  assert.deepEqual(read({ type: 'any' }, 'sqrt_dim'), { value: 'sqrt_dim' });
+  assert.deepEqual(read({ type: 'any' }, '["c2p"]'), { value: ['c2p'] });
+  assert.ok(read({ type: 'any' }, '[c2p').isWrong);
+  assert.deepEqual(read({ type: 'string' }, 'name'), { value: 'name' });
+  assert.deepEqual(read({ type: 'any', name: 'tokens' }, 'a dog'), { value: ['a', 'dog'] });
+});
+
+test('what is printed reads back', () => {
+  const cases = [['array', [1, [2, 3]]], ['array', ['a,b']], ['any', { type: 'text', len: 4 }], ['number', 1e-7], ['any', 'sqrt_dim']];
+  for (const [type, value] of cases) {
+    assert.deepEqual(read({ type }, print({ type }, value)), { value });
+  }
+  assert.equal(print({ type: 'array' }, [1, 2]), '[1, 2]');
+  assert.equal(print({ type: 'number' }, null), '');
+});
+
+/* ---- Sliders ---- */
+
+const stops = (usual, spacing, type = 'integer') => slider({ usual, spacing, type }).values;
+
+test('sliders stop at round values within the usual range', () => {
+  assert.deepEqual(stops([1, 4], 'linear'), [1, 2, 3, 4]);
+  assert.deepEqual(stops([8, 32], 'linear'), [8, 16, 24, 32]);
+  assert.deepEqual(stops([1, 8], 'log'), [1, 2, 3, 4, 5, 6, 7, 8]);
+  assert.equal(stops([0, 1], 'linear', 'number').length, 201);
+  assert.ok(stops([0, 1], 'linear', 'number').includes(0.3));
+});
+
+test('logarithmic sliders have both ends, powers of two, and no step that stands still', () => {
+  const integers = [[1, 512], [8, 1024]].map((usual) => [usual, 'integer']);
+  const numbers = [[256, 262144], [100, 1e7], [0.01, 2]].map((usual) => [usual, 'number']);
+  for (const [usual, type] of [...integers, ...numbers]) {
+    const values = stops(usual, 'log', type);
+    assert.deepEqual([values[0], values.at(-1)], usual);
+    assert.ok(values.every((value, i) => !i || value > values[i - 1]), String(usual));
+    if (type === 'integer') assert.ok(values.includes(64) && values.every(Number.isInteger));
+  }
+  assert.ok(stops([8, 1024], 'log').every((value) => value % 8 === 0));
+  assert.ok(stops([100, 1e7], 'log', 'number').includes(10000));
+});
+
+test('a typed value stands at the nearest stop', () => {
+  const { values, nearest } = slider({ usual: [1, 512], spacing: 'log', type: 'integer' });
+  assert.equal(values[nearest(100)], 100);
+  assert.equal(values[nearest(-5)], 1);
+  assert.equal(values[nearest(9999)], 512);
+});
+
+/* ---- A small catalogue ---- */
+
+const scaling = {
+  name: 'scaling', aliases: ['rope_scaling'], type: 'object', default: null, parameters: [
+    { name: 'type', values: ['default', 'linear', 'yarn', 'new'], default: null },
+    { name: 'factor', type: 'number', default: null, level: 'basic', usual: [1, 64], spacing: 'log' },
+    { name: 'original', type: 'number', default: null, level: 'more' },
+    { name: 'beta', type: 'number', default: 32, level: 'more' },
+  ],
+};
+const turning = {
+  name: 'turning', family: 'rotary', inputs: [], outputs: [], example: { scheme: 'turning', len: 8 }, parameters: [
+    { name: 'head_dim', type: 'integer', default: 64, min: 2 },
+    { name: 'base', aliases: ['rope_theta'], type: 'number', default: 10000 },
+    { name: 'style', type: 'string', default: null, values: ['one', 'two'] },
+    { name: 'temperature', type: 'number', default: null, when: 'style=two', excludes: 'base' },
+    { name: 'sections', type: 'array', default: null, when: 'style=one|' },
+    scaling,
+  ],
+};
+const drawn = {
+  name: 'drawn', family: 'bias', inputs: [], outputs: [], example: { scheme: 'drawn', len: 8, seed: 0, dim: 4 }, parameters: [
+    { name: 'dim', type: 'integer', default: 512 },
+    { name: 'style', type: 'string', default: 'other', values: ['other'] },
+    { name: 'seed', type: 'integer', default: null, group: 'weights' },
+  ],
+};
+const presets = [
+  { name: 'model', config: { scheme: 'turning', head_dim: 128, scaling: { type: 'yarn', factor: 4, original: 32768 } } },
+  { name: 'other', config: { scheme: 'drawn' } },
+];
+const names = ['len', 'offset', 'positions', 'grid', 'order', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions', 'k_positions',
+  'extra'];
+const common = [...names.map((name) => ({ name, group: 'sequence' })), { name: 'dtype', group: 'answer' }];
+await loadCatalogue(async (path) => ({
+  '/schemes': { schemes: [turning, drawn], common, families: [], groups: [], metrics: [] },
+  '/presets': { presets }, '/cmaps': { cmaps: [] }, '/limits': {},
+})[path]);
+
+const rows = [...turning.parameters, ...common];
+const row = (name) => rows.find((one) => one.name === name);
+const context = (config, more = {}) => ({ config, inherited: {}, resolved: {}, isRead: false, ...more });
+const set = (config, name, value, more) => withField(context(config, more), rows, row(name), value);
+
+/* ---- Values shown ---- */
+
+test('the request’s own value is shown, else the preset’s, the answer’s, the default', () => {
+  const all = { inherited: { head_dim: 128 }, resolved: { head_dim: 128, style: 'one' } };
+  assert.deepEqual(shown(context({ head_dim: 32 }, all), row('head_dim')), { value: 32, isOwn: true });
+  assert.deepEqual(shown(context({}, all), row('head_dim')), { value: 128, isOwn: false });
+  assert.deepEqual(shown(context({}, all), row('style')), { value: 'one', isOwn: false });
+  assert.deepEqual(shown(context({ rope_theta: 5 }, all), row('base')), { value: 5, isOwn: true });
+  assert.deepEqual(shown(context({}), row('base')), { value: 10000, isOwn: false });
+});
+
+test('a row whose condition does not hold is not of use', () => {
+  assert.ok(applies(context({}), rows, row('base')));
+  assert.ok(applies(context({}), rows, row('sections')));
+  assert.ok(!applies(context({ style: 'two' }), rows, row('sections')));
+  assert.ok(applies(context({ style: 'two' }), rows, row('temperature')));
+  assert.ok(!applies(context({}, { resolved: { scheme: 'turning', style: 'two' } }), rows, row('sections')));
+  assert.ok(applies(context({}, { resolved: { scheme: 'turning' } }), rows, row('sections')));
+});
+
+/* ---- Changes ---- */
+
+test('what equals its default leaves the request', () => {
+  assert.deepEqual(set({ scheme: 'turning' }, 'base', 500), { scheme: 'turning', base: 500 });
+  assert.deepEqual(set({ scheme: 'turning', base: 500 }, 'base', 10000), { scheme: 'turning' });
+  assert.deepEqual(set({ scheme: 'turning', base: 500 }, 'base', undefined), { scheme: 'turning' });
+  assert.deepEqual(set({ rope_theta: 7, len: 3 }, 'base', 500), { len: 3, base: 500 });
+  assert.deepEqual(Object.keys(set({ base: 5, len: 3 }, 'base', 6)), ['base', 'len'], 'a field keeps its place');
+});
+
+test('with a preset, its value is the default', () => {
+  const more = { inherited: presets[0].config };
+  assert.deepEqual(set({ preset: 'model' }, 'head_dim', 64, more), { preset: 'model', head_dim: 64 });
+  assert.deepEqual(set({ preset: 'model', head_dim: 64 }, 'head_dim', 128, more), { preset: 'model' });
+  assert.deepEqual(set({ hf_config: {} }, 'head_dim', 64, { isRead: true }), { hf_config: {}, head_dim: 64 });
+});
+
+test('rivals and fields without their condition go', () => {
+  assert.deepEqual(set({ style: 'two', base: 5 }, 'temperature', 9), { style: 'two', temperature: 9 });
+  assert.deepEqual(set({ style: 'two', temperature: 9 }, 'base', 5), { style: 'two', base: 5 });
+  assert.deepEqual(set({ style: 'two', temperature: 9 }, 'style', 'one'), { style: 'one' });
+  assert.deepEqual(set({ style: 'one', sections: [1] }, 'style', undefined), { sections: [1] });
+});
+
+test('a field of an object', () => {
+  const inner = (config, name, value, more) =>
+    withInnerField(context(config, more), rows, scaling, scaling.parameters.find((one) => one.name === name), value);
+  const config = { scaling: { type: 'yarn', factor: 4 } };
+  const more = { inherited: presets[0].config };
+  const longer = { preset: 'model', scaling: { type: 'yarn', factor: 8, original: 32768 } };
+  assert.deepEqual(inner(config, 'factor', 8), { scaling: { type: 'yarn', factor: 8 } });
+  assert.deepEqual(inner(config, 'beta', 32), config, 'a default leaves');
+  assert.deepEqual(inner({ preset: 'model' }, 'factor', 8, more), longer, 'an inherited object is copied whole');
+  assert.deepEqual(inner(longer, 'factor', 4, more), { preset: 'model' });
+});
+
+test('another kind of object begins with what a preset of that kind has', () => {
+  const kind = (config, value, more) => withKind(context(config, more), rows, scaling, value, presets);
+  assert.deepEqual(kind({}, 'yarn').scaling, { type: 'yarn', factor: 4, original: 32768 });
+  assert.deepEqual(kind({ scaling: { type: 'linear', factor: 2 } }, 'yarn').scaling, { type: 'yarn', factor: 2, original: 32768 });
+  assert.deepEqual(kind({}, 'new').scaling.type, 'new');
+  assert.ok(kind({}, 'new').scaling.factor > 1);
+  assert.deepEqual(kind({ scaling: { type: 'yarn', factor: 3, original: 9 } }, 'linear').scaling, { type: 'linear', factor: 3 });
+  assert.deepEqual(kind({ scaling: { type: 'yarn', factor: 3 } }, undefined), {});
+  assert.deepEqual(kind({ scaling: { type: 'yarn', factor: 3 } }, 'default'), { scaling: { type: 'default' } });
+});
+
+test('of an object’s fields those are in use that the request or the answer has', () => {
+  const inUse = (config, resolved, name) => {
+    const own = inside(context({ scaling: config }, { resolved: { scaling: resolved } }), scaling);
+    return isInUse(own, scaling, scaling.parameters.find((one) => one.name === name));
+  };
+  const answer = { type: 'yarn', factor: 4, beta: 32 };
+  assert.ok(inUse({ type: 'yarn', factor: 4 }, answer, 'beta'));
+  assert.ok(!inUse({ type: 'linear', factor: 4 }, answer, 'beta'), 'an answer of another kind does not count');
+  assert.ok(!inUse(undefined, { type: 'default' }, 'factor'));
+  assert.ok(inUse(undefined, { type: 'default' }, 'type'));
+});
+
+/* ---- Sequences, schemes, presets ---- */
+
+test('exactly one kind of sequence', () => {
+  assert.equal(kindOf({ len: 3 }), 'len');
+  assert.equal(kindOf({ q_len: 1, k_len: 3 }), 'q_len');
+  assert.equal(kindOf({ k_positions: [1] }), 'q_positions');
+  assert.equal(kindOf({ q: [[1]] }), null);
+  assert.deepEqual(withSequence({ scheme: 's', len: 3, offset: 5 }, 'lens'), { scheme: 's', offset: 5, lens: [2, 1] });
+  assert.deepEqual(withSequence({ len: 3, offset: 5 }, 'positions'), { positions: [0, 1, 2] });
+  assert.deepEqual(withSequence({ len: 3 }, 'tokens', ['a']), { tokens: ['a'] });
+  assert.deepEqual(withSequence({ positions: [[0, 1], [1, 2]] }, 'len'), { len: 2 });
+  assert.ok(goesWith('grid', { name: 'order' }) && !goesWith('len', { name: 'order' }) && goesWith('len', { name: 'extra' }));
+});
+
+test('another scheme keeps what it also has', () => {
+  const config = { scheme: 'drawn', len: 9, dtype: 'f64', dim: 8, seed: 3 };
+  assert.deepEqual(withScheme(config, turning), { scheme: 'turning', len: 9, dtype: 'f64' });
+  assert.deepEqual(withScheme({ scheme: 'turning', len: 9, style: 'one' }, drawn), { scheme: 'drawn', len: 9, seed: 0 },
+    'a value that it does not allow goes, and weights are random ones');
+  assert.deepEqual(withScheme({ preset: 'model', layer_type: 'x', len: 9 }, turning), { scheme: 'turning', len: 9 });
+});
+
+test('a preset takes the parameters’ place, and can be unfolded', () => {
+  const config = { scheme: 'turning', base: 5, len: 9, dtype: 'f64' };
+  assert.deepEqual(withPreset(config, presets[0]), { preset: 'model', len: 9, dtype: 'f64' });
+  assert.deepEqual(withPreset(config, presets[1]), { preset: 'other', len: 9, dtype: 'f64', seed: 0 });
+  assert.deepEqual(unfolded(context({ preset: 'model', head_dim: 32, len: 9 }, { inherited: presets[0].config })),
+    { ...presets[0].config, head_dim: 32, len: 9 });
+  assert.deepEqual(unfolded(context({ hf_config: {}, len: 9 }, { resolved: { scheme: 'turning', base: 7 } })),
+    { scheme: 'turning', base: 7, len: 9 });
+});
