@@ -46,7 +46,8 @@ export class Card {
 
   makeSources() {
     const { slot } = this;
-    this.scheme = new SchemeChoice(slot, (value) => this.set(withScheme(this.config, scheme(value)), 'scheme'));
+    this.scheme = new SchemeChoice(slot, (value) =>
+      this.set(withScheme(this.config, scheme(value), schemeOf(this.config)), 'scheme'));
     this.preset = new PresetChoice(slot, (value) => this.set(this.afterPreset(value), 'preset'));
     this.layer = new LayerChoice(slot, (value) => this.changeField({ name: 'layer_type' }, value));
     this.file = new ReadFile(() => this.set(unfolded(this.context()), 'hf_config'));

@@ -95,9 +95,21 @@ function bindName(button, text) {
 
 export class Typed extends Control {
   makeInput() {
-    this.input = make('input', { ...this.kind(), autocomplete: 'off', spellcheck: 'false', oninput: () => this.typed(),
-      onchange: () => this.settle() });
+    this.input = make('input', { ...this.kind(), autocomplete: 'off', spellcheck: 'false',
+      oninput: () => this.take(), onchange: () => this.leave() });
     return this.input;
+  }
+
+  take() {
+    this.seen = this.input.value;
+    this.typed();
+  }
+
+  /* Some ways to change a field, e.g. to clear it, only say so at the end. */
+  leave() {
+    if (this.seen !== this.input.value) this.take();
+    this.settle();
+    this.seen = this.input.value;
   }
 
   kind() { return { type: 'text' }; }
@@ -119,6 +131,7 @@ export class Typed extends Control {
     if (isOwn) this.emptied = false;
     if (this.emptied || this.isBeingTyped(value)) return;
     if (this.input.value !== text) this.input.value = text;
+    this.seen = this.input.value;
   }
 
   isBeingTyped(value) {
@@ -149,7 +162,7 @@ class Numeric extends Typed {
   slide() {
     const value = this.stops.values[this.slider.value];
     this.emptied = false;
-    this.input.value = String(value);
+    this.input.value = this.seen = String(value);
     this.slider.setAttribute('aria-valuetext', String(value));
     this.complain(null);
     this.last = value;

@@ -74,7 +74,7 @@ export class PresetChoice extends Typed {
     rewrite(this.hint, () => this.writeHint());
   }
 
-  kind() { return { type: 'search' }; }
+  kind() { return { type: 'text', inputmode: 'search' }; }
 
   typed() {
     const text = this.input.value.trim();
