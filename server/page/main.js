@@ -67,7 +67,7 @@ function mended(error) {
 
 /* Until a token was given; who closes the dialog finds a button that opens it again. */
 async function authorized(detail) {
-  while (!await askToken(detail)) {
+  for (let byUser = false; !await askToken(detail, { byUser }); byUser = true) {
     await new Promise((wanted) => foreword('locked', word('figure.private'), action('start', word('token.enter'), wanted)));
   }
 }
