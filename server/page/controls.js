@@ -65,10 +65,9 @@ export class Control {
     this.last = value;
   }
 
-  /* What is wrong with the value; null: nothing. */
-  complain(text) {
-    this.wrong.hidden = !text;
-    bind(this.wrong, null, text ?? '');
+  /* What is wrong with the value; null: nothing. The server's own words are English in every language. */
+  complain(text, isServers = false) {
+    quote(this.wrong, text, isServers);
     if (text) this.input.setAttribute('aria-invalid', 'true');
     else this.input.removeAttribute('aria-invalid');
     this.input.setAttribute('aria-describedby', text ? `${this.wrong.id} ${this.hint.id}` : this.hint.id);
@@ -78,6 +77,12 @@ export class Control {
     for (let node = this.element.parentElement; node; node = node.parentElement) if (node.matches('details')) node.open = true;
     this.input.focus();
   }
+}
+
+/* Text of the page, or of the server as it stands; null hides the place. */
+export function quote(place, text, isServers) {
+  place.hidden = !text;
+  place.replaceChildren(make('span', isServers ? { lang: 'en', translate: 'no' } : null, text));
 }
 
 /* 1099511627776 is 2^40: long bounds are read by their power. */
