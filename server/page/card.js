@@ -27,8 +27,8 @@ export class Card {
     this.groups = make('div', null);
     this.more = make('details', { class: 'more' }, make('summary', null, word('form.more')), this.groups);
     this.json = new Json(slot, (config) => this.set(config, 'json'));
-    const enter = (event) => { if (event.key === 'Enter') this.goToWrong(); };
-    this.element = make('section', { class: 'form-card', 'data-card': slot, 'aria-labelledby': `card-${slot}`, onkeydown: enter },
+    const onkeydown = (event) => { if (event.key === 'Enter') this.goToWrong(); };
+    this.element = make('section', { class: 'form-card', 'data-card': slot, 'aria-labelledby': `card-${slot}`, onkeydown },
       this.makeHead(), this.file.element, this.sources, this.sequence, this.basic, this.more, this.json.element);
     this.element.style.setProperty('--slot', `var(--${slot})`);
   }
@@ -46,7 +46,8 @@ export class Card {
 
   makeSources() {
     const { slot } = this;
-    this.scheme = new SchemeChoice(slot, (value) => this.set(withScheme(this.config, scheme(value)), 'scheme'));
+    this.scheme = new SchemeChoice(slot, (value) =>
+      this.set(withScheme(this.config, scheme(value), schemeOf(this.config)), 'scheme'));
     this.preset = new PresetChoice(slot, (value) => this.set(this.afterPreset(value), 'preset'));
     this.layer = new LayerChoice(slot, (value) => this.changeField({ name: 'layer_type' }, value));
     this.file = new ReadFile(() => this.set(unfolded(this.context()), 'hf_config'));
@@ -140,7 +141,7 @@ export class Card {
     this.preset.show({ value: config.preset, isOwn: Boolean(config.preset) });
     this.layer.offer(config);
     this.layer.show(shown(context, this.layer.row));
-    this.file.show(config.hf_config, this.page.resolved.get(this.slot)?.hf_config);
+    this.file.show(config.hf_config, this.page.resolved.get(this.slot));
   }
 
   showSequence(context) {
@@ -184,7 +185,7 @@ export class Card {
   refuse(problem, cause) {
     this.wrong?.complain(null);
     this.wrong = problem && this.controlAt(problem.pointer ?? '');
-    this.wrong?.complain(problem.detail);
+    this.wrong?.complain(problem.detail, true);
     if (HAS_FOCUS.includes(cause)) this.goToWrong();
   }
 

@@ -65,10 +65,9 @@ export class Control {
     this.last = value;
   }
 
-  /* What is wrong with the value; null: nothing. */
-  complain(text) {
-    this.wrong.hidden = !text;
-    bind(this.wrong, null, text ?? '');
+  /* What is wrong with the value; null: nothing. The server's own words are English in every language. */
+  complain(text, isServers = false) {
+    quote(this.wrong, text, isServers);
     if (text) this.input.setAttribute('aria-invalid', 'true');
     else this.input.removeAttribute('aria-invalid');
     this.input.setAttribute('aria-describedby', text ? `${this.wrong.id} ${this.hint.id}` : this.hint.id);
@@ -78,6 +77,12 @@ export class Control {
     for (let node = this.element.parentElement; node; node = node.parentElement) if (node.matches('details')) node.open = true;
     this.input.focus();
   }
+}
+
+/* Text of the page, or of the server as it stands; null hides the place. */
+export function quote(place, text, isServers) {
+  place.hidden = !text;
+  place.replaceChildren(make('span', isServers ? { lang: 'en', translate: 'no' } : null, text));
 }
 
 /* 1099511627776 is 2^40: long bounds are read by their power. */
@@ -95,9 +100,21 @@ function bindName(button, text) {
 
 export class Typed extends Control {
   makeInput() {
-    this.input = make('input', { ...this.kind(), autocomplete: 'off', spellcheck: 'false', oninput: () => this.typed(),
-      onchange: () => this.settle() });
+    this.input = make('input', { ...this.kind(), autocomplete: 'off', spellcheck: 'false',
+      oninput: () => this.take(), onchange: () => this.leave() });
     return this.input;
+  }
+
+  take() {
+    this.seen = this.input.value;
+    this.typed();
+  }
+
+  /* Some ways to change a field, e.g. to clear it, only say so at the end. */
+  leave() {
+    if (this.seen !== this.input.value) this.take();
+    this.settle();
+    this.seen = this.input.value;
   }
 
   kind() { return { type: 'text' }; }
@@ -119,6 +136,7 @@ export class Typed extends Control {
     if (isOwn) this.emptied = false;
     if (this.emptied || this.isBeingTyped(value)) return;
     if (this.input.value !== text) this.input.value = text;
+    this.seen = this.input.value;
   }
 
   isBeingTyped(value) {
@@ -149,7 +167,7 @@ class Numeric extends Typed {
   slide() {
     const value = this.stops.values[this.slider.value];
     this.emptied = false;
-    this.input.value = String(value);
+    this.input.value = this.seen = String(value);
     this.slider.setAttribute('aria-valuetext', String(value));
     this.complain(null);
     this.last = value;

@@ -80,22 +80,42 @@ export function withInnerField(context, rows, row, inner, value) {
 
 /* ---- An object of several kinds, e.g. a rule of scaling ----
  *
- * Its first row chooses the kind. Which other fields a kind uses, its rows need not say; so a new kind starts with what a
- * preset of that kind has. */
+ * Its first row chooses the kind; the first kind is what holds without the object. Which other fields a kind uses, its rows
+ * need not say; so a new kind starts with what a preset of that kind has. */
 
 export function withKind(context, rows, row, kind, presets) {
-  if (!isGiven(kind)) return withField(context, rows, row, undefined);
   const [chooser] = row.parameters;
+  const isNone = kind === chooser.values[0] && !given(context.inherited, row) && !context.isRead;
+  if (!isGiven(kind) || isNone) return withField(context, rows, row, undefined);
   const { config, inherited } = inside(context, row);
-  const examples = presets.map((one) => given(one.config, row)).filter((object) => object?.[chooser.name] === kind);
-  const start = examples[0] ?? startOf(row, { ...inherited, ...config }, kind === chooser.values[0]);
-  const kept = Object.entries({ ...inherited, ...config }).filter(([name]) => name in start);
-  return withField(context, rows, row, { ...start, ...Object.fromEntries(kept), [chooser.name]: kind });
+  const before = { ...inherited, ...config };
+  const example = exampleOf(row, kind, presets);
+  const start = example?.object ?? basics(row, before);
+  const isKept = ([name, value]) => name !== chooser.name && name in start && !Array.isArray(value);
+  const kept = Object.entries(before).filter(isKept);
+  const next = withField(context, rows, row, { [chooser.name]: kind, ...start, ...Object.fromEntries(kept) });
+  return { ...next, ...example?.sizes };
 }
 
-/* No preset has this kind: the basic fields, as they are or in the middle of what is usual. The first kind needs none. */
-function startOf(row, before, isFirst) {
-  const basic = isFirst ? [] : row.parameters.slice(1).filter((one) => one.level === 'basic' && one.usual);
+/* The plainest object of that kind among the presets. Lists in it fit the sizes of its model only, so these come too. */
+function exampleOf(row, kind, presets) {
+  const [chooser] = row.parameters;
+  const isDefault = ([name, value]) => row.parameters.some((one) => one.name === name && same(one.default, value));
+  const plain = (object) => Object.fromEntries(Object.entries(object).filter((entry) => !isDefault(entry)));
+  const examples = presets.map(({ config }) => ({ config, object: given(config, row) }))
+    .filter(({ object }) => object?.[chooser.name] === kind).map(({ config, object }) => ({ config, object: plain(object) }));
+  const [best] = examples.sort((one, other) => Object.keys(one.object).length - Object.keys(other.object).length);
+  return best && { object: best.object, sizes: Object.values(best.object).some(Array.isArray) ? sizesOf(best.config) : {} };
+}
+
+function sizesOf(config) {
+  const sizes = scheme(config.scheme)?.parameters.filter((one) => one.group === 'size').map((one) => one.name) ?? [];
+  return Object.fromEntries(Object.entries(config).filter(([name]) => sizes.includes(name)));
+}
+
+/* No preset has this kind: the basic fields, as they are or in the middle of what is usual. */
+function basics(row, before) {
+  const basic = row.parameters.slice(1).filter((one) => one.level === 'basic' && one.usual);
   return Object.fromEntries(basic.map((one) => [one.name, before[one.name] ?? one.default ?? middle(one)]));
 }
 
@@ -166,9 +186,11 @@ function lengthOf({ len, q_len: queries, k_len: keys, tokens, positions }) {
 
 const SOURCES = ['scheme', 'preset', 'hf_config', 'layer_type'];
 
-/* Keeps what the scheme also has: sequence, answer, and parameters whose value it allows. */
-export function withScheme(config, row) {
-  const rows = [...row.parameters, ...row.attention?.parameters ?? []];
+/* Keeps what the scheme also has: sequence, answer, and parameters whose value it allows. A parameter of the old scheme
+ * itself does not become one of attention. */
+export function withScheme(config, row, before) {
+  const isOwn = (one) => before?.parameters.some((other) => other.name === one.name);
+  const rows = [...row.parameters, ...(row.attention?.parameters ?? []).filter((one) => !isOwn(one))];
   const allows = ([name, value]) => {
     const parameter = rows.find((one) => namesOf(one).includes(name));
     return common(name) || (parameter && isAllowed(parameter, value) && holds(parameter.when, rows, config));

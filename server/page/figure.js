@@ -61,15 +61,21 @@ export class Figure {
     return this.#run(this.page.cause?.() ?? 'load');
   }
 
-  /* Asks the last job again, because its user or a countdown says so. */
+  /* Asks the last job again, because its user, a countdown or a server that is back says so. */
   again(cause = 'link') {
     if (!this.#last) return Promise.resolve();
     this.#leave();
     return this.#run(cause);
   }
 
-  async #run(cause) {
-    this.#load();
+  /* The same behind the notice of a countdown, which stays until the outcome is known. */
+  #againQuietly() {
+    this.notices.stopWaiting();
+    return this.#run('load', true);
+  }
+
+  async #run(cause, quiet = false) {
+    this.#load(quiet);
     const job = this.#last;
     try {
       if (await this.#asker.ask((get, stage) => job(this.#counted(get), stage))) {
@@ -81,9 +87,13 @@ export class Figure {
     }
   }
 
-  #load() {
-    this.state = this.#unseen ? 'loading' : 'stale';
-    this.#slow ??= setTimeout(() => this.notices.loading(() => this.cancel()), SLOW_MS);
+  #load(quiet) {
+    const state = this.#unseen ? 'loading' : 'stale';
+    if (!quiet) this.state = state;
+    this.#slow ??= setTimeout(() => {
+      this.state = state;
+      this.notices.loading(() => this.cancel());
+    }, SLOW_MS);
   }
 
   /* A job's get, its answers' bytes told to the notice as one sum. */
@@ -150,8 +160,9 @@ export class Figure {
     this.#tries += 1;
     const seconds = this.#tries <= TRIES_MAX ? retryAfter : null;
     this.notices.busy(problem.detail, seconds, {
-      retry: (byUser) => {
-        if (byUser) this.#tries = 0;
+      again: () => this.#againQuietly(),
+      retry: () => {
+        this.#tries = 0;
         this.again();
       },
       stop: () => this.cancel(),

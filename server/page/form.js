@@ -7,7 +7,8 @@ import { make } from './dom.js';
 export class Forms {
   constructor(page, root) {
     this.page = page;
-    this.cards = new Map();   /* slot: card */
+    this.cards = new Map();      /* slot: card */
+    this.refusals = new Map();   /* slot: [problem, cause] that no later answer has settled */
     this.element = make('div', { class: 'form-cards' });
     this.root = root;
     root.append(this.element);
@@ -33,12 +34,20 @@ export class Forms {
 
   /* A card writes itself only when something of its concern has changed: cursor and zoom do not concern it. */
   show(slot, config) {
-    const card = this.cards.get(slot) ?? new this.Card(this.page, slot);
-    this.cards.set(slot, card);
+    const known = this.cards.get(slot);
+    const card = known ?? new this.Card(this.page, slot);
     const concern = JSON.stringify([config, this.page.viewPath()]);
     if (card.concern === concern) return;
     card.concern = concern;
     card.update(config);
+    if (!known) this.add(slot, card);
+  }
+
+  /* The first answer may have come before the card. */
+  add(slot, card) {
+    this.cards.set(slot, card);
+    this.order([...this.cards.keys()].sort());
+    if (this.refusals.has(slot)) card.refuse(...this.refusals.get(slot));
   }
 
   order(slots) {
@@ -49,18 +58,21 @@ export class Forms {
   drop(slot) {
     this.cards.get(slot).element.remove();
     this.cards.delete(slot);
+    this.refusals.delete(slot);
   }
 
   /* The server has answered: derived values are known, and what was refused is so no longer. */
   published(slot, meta) {
-    const card = this.cards.get(slot);
     const config = this.page.configsBySlot()[slot];
     if (config) learn(config, meta.config);
-    if (!card) return;
-    card.refuse(null);
-    card.update(config ?? card.config);
+    this.refused(slot, null);
+    this.cards.get(slot)?.update(config ?? this.cards.get(slot).config);
   }
 
   /* problem: of the server; null: no longer refused */
-  refused(slot, problem, cause) { this.cards.get(slot)?.refuse(problem, cause); }
+  refused(slot, problem, cause) {
+    if (problem) this.refusals.set(slot, [problem, cause]);
+    else this.refusals.delete(slot);
+    this.cards.get(slot)?.refuse(problem, cause);
+  }
 }

@@ -22,7 +22,7 @@ import { Keys } from './heat/keys.js';
 import { Moves } from './heat/moves.js';
 import { Readout } from './heat/readout.js';
 import { Scale } from './heat/scale.js';
-import { NoCommon, sourceOf } from './heat/sources.js';
+import { NoCommon, WHOLE_MAX, sourceOf } from './heat/sources.js';
 import { Stage } from './heat/stage.js';
 import { Toolbar } from './heat/toolbar.js';
 import { bind, word } from './words.js';
@@ -230,11 +230,11 @@ export class HeatMap {
       const values = await source.window(get, about, row, col, reduce);
       kept = { values, stride: col.count, row: { ...row }, col: { ...col }, reduce };
     }
-    const isNew = this.#shown?.source !== source;
+    const before = this.#shown;
     this.#shown = { source, about, sure, kept, own, guess };
-    if (isNew || own === undefined) this.#knowRange();
+    if (own === undefined || kept !== before?.kept) this.#knowRange();
     this.#draw();
-    if (sure && isNew) this.#publish();
+    if (sure && before?.source !== source) this.#publish();
     this.figure.drawn();
   }
 
@@ -245,15 +245,17 @@ export class HeatMap {
 
   /* ---- the range of colours ---- */
 
-  /* Where nothing has to be asked: the catalogue's range, a window that is the whole, a difference. */
+  /* Where nothing has to be asked: a difference, the catalogue's range, a window that is the whole or is all that can be
+   * looked at. Until the extremes are there those before them are used, else the window's. */
   #knowRange() {
     const shown = this.#shown;
     const { source, about, kept } = shown;
-    const isWhole = kept && kept.values.length === about.count && kept.row.step * kept.col.step === 1;
-    if (source.isDifference) shown.own = symmetric(kept && extremes(kept.values));
+    const here = kept && extremes(kept.values);
+    const isWhole = kept?.values.length === about.count;
+    if (source.isDifference) shown.own = symmetric(here);
     else if (about.range) shown.own = about.range;
-    else if (isWhole) shown.own = extremes(kept.values);
-    this.#reportRange(shown.own ?? shown.guess ?? (kept && extremes(kept.values)));
+    else if (isWhole || about.count > WHOLE_MAX) shown.own = here;
+    this.#reportRange(shown.own ?? shown.guess ?? here);
   }
 
   #reportRange(range) {
@@ -340,7 +342,7 @@ export class HeatMap {
     if (key === this.explained) return;
     this.explained = key;
     const scheme = this.page.catalogue.scheme(about.scheme);
-    this.figure.caption.replaceChildren(...captionOf({ about, axes, reduce, range, scheme, difference }));
+    this.figure.caption.replaceChildren(...captionOf({ about, axes, reduce, range, scheme, difference, hasGaps: this.stage.hasGaps }));
     const label = labelOf(about, this.slot);
     bind(this.canvas, 'aria-label', label);
     if (!this.label) this.#title(label, scheme);

@@ -1,7 +1,8 @@
 /* The JSON of a configuration, to read and to edit. A text that does not parse stays as it is, with the reason beside it. */
+import { quote } from './controls.js';
 import { code, make } from './dom.js';
 import { same } from './fields.js';
-import { bind, word } from './words.js';
+import { word } from './words.js';
 
 export class Json {
   /* change(config) */
@@ -14,9 +15,9 @@ export class Json {
   }
 
   typed() {
-    const { config, why } = readConfig(this.text.value);
+    const { config, why, isQuoted } = readConfig(this.text.value);
     this.isBroken = !config;
-    this.complain(config ? null : why);
+    this.complain(config ? null : why, isQuoted);
     if (!config) return;
     this.config = config;
     this.change(config);
@@ -38,16 +39,13 @@ export class Json {
     if (this.text.value !== text) this.text.value = text;
   }
 
-  /* why: text or node; null: nothing is wrong */
-  complain(why) {
-    this.wrong.hidden = !why;
-    this.wrong.replaceChildren();
-    if (why instanceof Node) this.wrong.append(why);
-    else bind(this.wrong, null, why ?? '');
-    if (why) this.text.setAttribute('aria-invalid', 'true');
-    else this.text.removeAttribute('aria-invalid');
-    if (why) this.text.setAttribute('aria-describedby', this.wrong.id);
-    else this.text.removeAttribute('aria-describedby');
+  /* why: a text, of the page or as someone else wrote it; null: nothing is wrong */
+  complain(why, isQuoted) {
+    quote(this.wrong, why, isQuoted);
+    for (const [key, value] of [['aria-invalid', 'true'], ['aria-describedby', this.wrong.id]]) {
+      if (why) this.text.setAttribute(key, value);
+      else this.text.removeAttribute(key);
+    }
   }
 
   focus() {
@@ -68,6 +66,6 @@ function readConfig(text) {
     const isObject = config !== null && typeof config === 'object' && !Array.isArray(config);
     return isObject ? { config } : { why: word('form.notObject') };
   } catch (error) {
-    return { why: code(error.message) };
+    return { why: error.message, isQuoted: true };
   }
 }

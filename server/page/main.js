@@ -2,7 +2,7 @@
 import { Away, Refusal, busy, get } from './ask.js';
 import { whenBack } from './away.js';
 import * as catalogue from './catalogue.js';
-import { code, make } from './dom.js';
+import { action, code, make } from './dom.js';
 import { Drop } from './drop.js';
 import { emptyFigure } from './empty.js';
 import { Frame } from './frame.js';
@@ -51,24 +51,33 @@ async function loaded() {
       await catalogue.loadCatalogue(get);
       return document.querySelector('main')?.remove();
     } catch (error) {
+      busy.end();   /* nothing is asked until there is hope */
       await mended(error);
+      busy.begin();
     }
   }
 }
 
-async function mended(error) {
-  if (error instanceof Refusal && [401, 403].includes(error.status)) return askToken(error.message);
-  waiting();
-  if (error instanceof Away) return new Promise(whenBack);
-  return pause(error.retryAfter ?? 8);
+function mended(error) {
+  if (error instanceof Refusal && [401, 403].includes(error.status)) return authorized(error.message);
+  if (!(error instanceof Away || error instanceof Refusal)) throw error;
+  foreword('away', word('page.away'));
+  return error instanceof Away ? new Promise(whenBack) : pause(error.retryAfter);
 }
 
-/* Before there is a frame: the server is away. */
-function waiting() {
-  if (document.querySelector('main')) return;
-  document.body.append(make('main', { class: 'start', 'data-state': 'away' },
+/* Until a token was given; who closes the dialog finds a button that opens it again. */
+async function authorized(detail) {
+  for (let byUser = false; !await askToken(detail, { byUser }); byUser = true) {
+    await new Promise((wanted) => foreword('locked', word('figure.private'), action('start', word('token.enter'), wanted)));
+  }
+}
+
+/* What is seen before there is a frame. */
+function foreword(state, ...content) {
+  document.querySelector('main')?.remove();
+  document.body.append(make('main', { class: 'start', 'data-state': state === 'locked' ? 'private' : state },
     make('h1', null, word('site.title')),
-    make('div', { class: 'notice', 'data-notice': 'away', role: 'status' }, word('page.away'))));
+    make('div', { class: 'notice', 'data-notice': state, role: 'status' }, ...content)));
 }
 
 /* ---- the page at work ---- */

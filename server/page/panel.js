@@ -1,5 +1,5 @@
 /* The inspector's request: what is in front as curl, Python, JSON and a link; copies of these, and files to save. */
-import { token } from './ask.js';
+import { busy, token } from './ask.js';
 import { action, make, name } from './dom.js';
 import { figures } from './figure.js';
 import { icon } from './icons.js';
@@ -9,6 +9,8 @@ import { print } from './state.js';
 import { Saver } from './save.js';
 import { language, word } from './words.js';
 
+const PAUSE_MS = 50;   /* while a slider moves, texts that nobody can read meanwhile are not written for each of its values */
+
 /* The tabs: data-copy, name. */
 const KINDS = [['curl', name('curl')], ['python', name('Python')], ['json', name('JSON')], ['url', word('panel.link')]];
 
@@ -16,6 +18,7 @@ export class Panel {
   #view = null;
   #tabs = {};
   #last = '';
+  #timer = null;
 
   constructor(page, root) {
     this.page = page;
@@ -26,21 +29,27 @@ export class Panel {
     this.hint = make('p', { class: 'hint', hidden: true });
     this.element = make('section', { class: 'request', 'aria-label': word('panel.title') },
       make('h2', null, word('panel.title')),
-      make('div', { class: 'request-head' }, this.#tabList(), this.#button('copy', 'panel.copy', () => this.#copy(this.chosen))),
+      make('div', { class: 'request-head' }, this.#tabList(), this.#copyButton()),
       ...KINDS.map(([kind]) => this.#pane(kind)),
       this.hint,
       make('div', { class: 'toolbar save' }, this.npy.element, this.png.element,
-        this.#button('link', 'panel.copyLink', () => this.#copy('url'))),
+        this.#linkButton()),
       this.said);
     root.append(this.element);
     this.#choose('curl');
     /* A picture brings the range of its colours, the shape of its numbers, perhaps a token that was asked for. */
-    document.addEventListener('posenc:drawn', () => this.refresh());
+    document.addEventListener('posenc:drawn', () => this.#soon());
   }
 
-  #button(which, key, onclick) {
-    const button = action(which, word(key), onclick);
-    button.prepend(icon(which));
+  /* The text in front; the tabs beside it leave room for a picture only. */
+  #copyButton() {
+    const text = word('panel.copy');
+    return action('copy', icon('copy'), () => this.#copy(this.chosen), { class: 'icon', 'aria-label': text, title: text });
+  }
+
+  #linkButton() {
+    const button = action('link', word('panel.copyLink'), () => this.#copy('url'));
+    button.prepend(icon('link'));
     return button;
   }
 
@@ -56,7 +65,7 @@ export class Panel {
   }
 
   #pane(kind) {
-    const pre = make('pre', { 'data-copy': kind, translate: 'no', tabindex: 0, 'aria-labelledby': `tab-${kind}` });
+    const pre = make('pre', { 'data-copy': kind, translate: 'no', tabindex: 0, role: 'group', 'aria-labelledby': `tab-${kind}` });
     const looks = kind === 'url' ? make('label', { class: 'looks' }, this.looks, word('panel.looks')) : null;
     const pane = make('div', { role: 'tabpanel', id: `copy-${kind}`, class: 'pane', 'aria-labelledby': `tab-${kind}` }, pre, looks);
     Object.assign(this.#tabs[kind], { pre, pane });
@@ -87,7 +96,17 @@ export class Panel {
   /* view: what a view's open() gave. */
   update(view) {
     this.#view = view;
-    this.refresh();
+    this.#soon();
+  }
+
+  #soon() {
+    if (this.#timer) return;
+    busy.begin();
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.refresh();
+      busy.end();
+    }, PAUSE_MS);
   }
 
   refresh() {

@@ -4,7 +4,7 @@ import { catalogue, common, preset } from './catalogue.js';
 import { Choice, Control, Typed } from './controls.js';
 import { kinds } from './edits.js';
 import { action, code, make, mark, name } from './dom.js';
-import { bind, label, live, phrase, rewrite, word } from './words.js';
+import { bind, label, phrase, rewrite, word } from './words.js';
 
 export const PRESETS = 'presets';   /* id of the list that all cards share */
 
@@ -70,11 +70,10 @@ export class PresetChoice extends Typed {
   constructor(slot, change) {
     super(rowOf('preset'), { field: 'preset', slot, change });
     this.input.setAttribute('list', PRESETS);
-    this.input.addEventListener('input', () => this.writeHint());
-    rewrite(this.hint, () => this.writeHint());
+    rewrite(this.input, () => this.writeTexts());
   }
 
-  kind() { return { type: 'search' }; }
+  kind() { return { type: 'text', inputmode: 'search' }; }
 
   typed() {
     const text = this.input.value.trim();
@@ -96,14 +95,13 @@ export class PresetChoice extends Typed {
   write(value, isOwn) {
     this.emptied = false;
     super.write(value, isOwn);
-    bind(this.input, 'placeholder', word('form.preset.placeholder'));
     this.shown = preset(value);
-    this.writeHint();
+    this.writeTexts();
   }
 
-  writeHint() {
-    const note = this.shown && live(() => noteOf(this.shown));
-    this.hint.textContent = note ?? word('form.preset.about');
+  writeTexts() {
+    this.input.placeholder = word('form.preset.placeholder');
+    this.hint.textContent = this.shown ? noteOf(this.shown) : word('form.preset.about');
   }
 }
 
@@ -132,29 +130,29 @@ export class ReadFile {
     this.list = make('div', null);
     this.details = make('details', { class: 'more' }, make('summary', null, word('form.file.more')), this.list);
     this.element = make('div', { class: 'read-file', 'data-read': 'hf_config' }, this.text, this.details,
-      action('unfold', word('form.file.drop'), drop, { class: 'quiet' }));
+      action('unfold', word('form.file.drop'), drop));
   }
 
-  /* answer: { model_type, certainty, ignored, defaults } of the server, undefined before it has answered. */
+  /* answer: { config, hf_config: { model_type, certainty, ignored, defaults } } of the server, if it has answered. */
   show(file, answer) {
     this.element.hidden = !file;
     if (!file || (this.file === file && this.answer === answer)) return;
     Object.assign(this, { file, answer });
-    const type = name(String(answer?.model_type ?? file.model_type ?? 'config.json'));
-    const certainty = code(answer?.certainty ?? '');
-    this.text.replaceChildren(phrase(answer ? 'form.file.read' : 'form.file.reading', { type, certainty }));
-    this.details.hidden = !answer;
-    this.list.replaceChildren(...answer ? this.report(answer) : []);
+    const report = answer?.hf_config;
+    const type = name(String(report?.model_type ?? file.model_type ?? 'config.json'));
+    this.text.replaceChildren(phrase(answer ? 'form.file.read' : 'form.file.reading', { type }));
+    this.details.hidden = !report;
+    this.list.replaceChildren(...report ? this.report(report) : []);
   }
 
-  report({ ignored = [], defaults = {} }) {
+  report({ certainty, ignored = [], defaults = {} }) {
     const taken = Object.entries(defaults).map(([field, value]) => `${field}: ${JSON.stringify(value)}`);
-    return [this.part('ignored', ignored), this.part('defaults', taken)];
+    return [this.part('certainty', [certainty]), this.part('defaults', taken), this.part('ignored', ignored)];
   }
 
   part(kind, names) {
     const list = make('p', null, ...names.flatMap((one) => [code(one), ' ']));
     const title = make('h4', null, word(`form.file.${kind}`, { n: names.length }));
-    return mark(make('div', null, title, names.length ? list : null), { [kind]: '' });
+    return mark(make('div', null, title, list), { [kind]: '' });
   }
 }

@@ -78,6 +78,7 @@ const OWN = {
   train: unchanged(integer),
   eval: unchanged(integer),
   pairing: oneOf('paired', 'sin', 'cos', 'mismatched'),
+  scale: oneOf('shared', 'own'),
   spin: unchanged((text) => list(text, real)),
   task: matching(/^[a-z0-9_-]+$/),
   steps: unchanged(integer),

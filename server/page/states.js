@@ -1,7 +1,7 @@
 /* What a figure says about the state it is in: one notice at a time, [data-notice=NAME], over its last picture. */
 import { lookNow } from './away.js';
 import { action, make } from './dom.js';
-import { bind, live, word } from './words.js';
+import { bind, rewrite, word } from './words.js';
 
 export class Notices {
   #countdown = null;
@@ -14,9 +14,13 @@ export class Notices {
   waiting = false;
 
   clear() {
+    this.stopWaiting();
+    this.element.replaceChildren();
+  }
+
+  stopWaiting() {
     clearInterval(this.#countdown);
     this.waiting = false;
-    this.element.replaceChildren();
   }
 
   #show(name, attributes, ...children) {
@@ -64,29 +68,30 @@ export class Notices {
       make('p', { lang: 'en', translate: 'no' }, detail), action('start', word('token.enter'), open));
   }
 
-  /* Counts down to retry(false); seconds null: it was tried often enough, only a button tries again. */
-  busy(detail, seconds, { retry, stop }) {
+  /* Counts down to again(); seconds null: it was tried often enough, only the button tries once more. */
+  busy(detail, seconds, { again, retry, stop }) {
     const clock = make('p', { class: 'notice-clock' });
     this.#show('busy', { role: 'status' },
       make('p', { lang: 'en', translate: 'no' }, detail), clock,
-      action('retry', word('figure.retry'), () => retry(true)),
+      action('retry', word('figure.retry'), retry),
       seconds === null ? null : action('stop', word('figure.stop'), stop));
     if (seconds === null) return void bind(clock, null, word('figure.gaveUp'));
     this.waiting = true;
-    this.#count(clock, seconds, () => retry(false));
+    this.#count(clock, seconds, again);
   }
 
   #count(clock, seconds, over) {
     let left = seconds;
     const notice = this.notice;
-    const write = () => notice.setAttribute('data-seconds', left);
-    bind(clock, null, live(() => String(word('figure.again', { seconds: left }))));
-    write();
+    const write = () => {
+      notice.setAttribute('data-seconds', left);
+      clock.textContent = word('figure.again', { seconds: left });
+    };
+    rewrite(clock, write);
     this.#countdown = setInterval(() => {
       left -= 1;
-      if (left <= 0) return over();
-      write();
-      clock.textContent = word('figure.again', { seconds: left });
+      if (left > 0) write();
+      else over();
     }, 1000);
   }
 }

@@ -87,7 +87,7 @@ test('a typed value stands at the nearest stop', () => {
 
 const scaling = {
   name: 'scaling', aliases: ['rope_scaling'], type: 'object', default: null, parameters: [
-    { name: 'type', values: ['default', 'linear', 'yarn', 'new'], default: null },
+    { name: 'type', values: ['default', 'linear', 'yarn', 'listed', 'new'], default: null },
     { name: 'factor', type: 'number', default: null, level: 'basic', usual: [1, 64], spacing: 'log' },
     { name: 'original', type: 'number', default: null, level: 'more' },
     { name: 'beta', type: 'number', default: 32, level: 'more' },
@@ -95,7 +95,7 @@ const scaling = {
 };
 const turning = {
   name: 'turning', family: 'rotary', inputs: [], outputs: [], example: { scheme: 'turning', len: 8 }, parameters: [
-    { name: 'head_dim', type: 'integer', default: 64, min: 2 },
+    { name: 'head_dim', type: 'integer', default: 64, min: 2, group: 'size' },
     { name: 'base', aliases: ['rope_theta'], type: 'number', default: 10000 },
     { name: 'style', type: 'string', default: null, values: ['one', 'two'] },
     { name: 'temperature', type: 'number', default: null, when: 'style=two', excludes: 'base' },
@@ -112,6 +112,8 @@ const drawn = {
 };
 const presets = [
   { name: 'model', config: { scheme: 'turning', head_dim: 128, scaling: { type: 'yarn', factor: 4, original: 32768 } } },
+  { name: 'elaborate', config: { scheme: 'turning', scaling: { type: 'yarn', factor: 16, original: 5, beta: 32, more: 1 } } },
+  { name: 'lists', config: { scheme: 'turning', head_dim: 4, scaling: { type: 'listed', factors: [1, 2] } } },
   { name: 'other', config: { scheme: 'drawn' } },
 ];
 const names = ['len', 'offset', 'positions', 'grid', 'order', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions', 'k_positions',
@@ -191,7 +193,10 @@ test('another kind of object begins with what a preset of that kind has', () => 
   assert.ok(kind({}, 'new').scaling.factor > 1);
   assert.deepEqual(kind({ scaling: { type: 'yarn', factor: 3, original: 9 } }, 'linear').scaling, { type: 'linear', factor: 3 });
   assert.deepEqual(kind({ scaling: { type: 'yarn', factor: 3 } }, undefined), {});
-  assert.deepEqual(kind({ scaling: { type: 'yarn', factor: 3 } }, 'default'), { scaling: { type: 'default' } });
+  assert.deepEqual(kind({ scaling: { type: 'yarn', factor: 3 } }, 'default'), {}, 'the first kind is none');
+  assert.deepEqual(kind({ preset: 'model' }, 'default', { inherited: presets[0].config }).scaling.type, 'default');
+  assert.deepEqual(kind({ len: 3 }, 'listed'), { len: 3, head_dim: 4, scaling: { type: 'listed', factors: [1, 2] } },
+    'lists bring the sizes that they fit');
 });
 
 test('of an object’s fields those are in use that the request or the answer has', () => {
@@ -231,7 +236,7 @@ test('another scheme keeps what it also has', () => {
 test('a preset takes the parameters’ place, and can be unfolded', () => {
   const config = { scheme: 'turning', base: 5, len: 9, dtype: 'f64' };
   assert.deepEqual(withPreset(config, presets[0]), { preset: 'model', len: 9, dtype: 'f64' });
-  assert.deepEqual(withPreset(config, presets[1]), { preset: 'other', len: 9, dtype: 'f64', seed: 0 });
+  assert.deepEqual(withPreset(config, presets[3]), { preset: 'other', len: 9, dtype: 'f64', seed: 0 });
   assert.deepEqual(unfolded(context({ preset: 'model', head_dim: 32, len: 9 }, { inherited: presets[0].config })),
     { ...presets[0].config, head_dim: 32, len: 9 });
   assert.deepEqual(unfolded(context({ hf_config: {}, len: 9 }, { resolved: { scheme: 'turning', base: 7 } })),

@@ -17,7 +17,8 @@ test('a view by what the scheme gives', () => {
 });
 
 test('a card opens what its picture shows', () => {
-  assert.deepEqual(startOf(table), { view: 'table', configs: { a: { scheme: 'waves', len: 128, dim: 64 } } });
+  assert.deepEqual(startOf(table), { view: 'table', configs: { a: { scheme: 'waves', len: 128, dim: 64 } }, out: null });
+  assert.equal(startOf({ ...table, picture: `${table.picture}&outputs=ids` }).out, 'ids');
   assert.deepEqual(startOf({ ...table, picture: null }).configs.a, table.example);
 });
 
@@ -25,9 +26,9 @@ test('random weights are taken from the example', () => {
   assert.deepEqual(startOf(bias).configs.a, { scheme: 'slopes', grid: [7, 7], seed: 3, std: 0.5 });
 });
 
-test('attention gets a sentence unless the example has its own queries', () => {
+test('attention brings its own sentence, the example its queries', () => {
   const content = { ...table, endpoints: ['/attention'], picture: null };
-  assert.deepEqual(startOf(content).configs.a, { scheme: 'waves', dim: 16, tokens: ['the', 'dog', 'chased', 'another', 'dog'] });
+  assert.deepEqual(startOf(content).configs.a, { scheme: 'waves', dim: 16 });
   const own = { scheme: 'waves', q: [[1]], k: [[1]] };
   assert.deepEqual(startOf({ ...content, example: own }).configs.a, own);
 });

@@ -14,8 +14,9 @@ export const axisName = (axis) => AXES.includes(axis) ? word(`axis.${axis}`) : a
 const times = (one, other) => name(`${one} × ${other}`);
 const number = (value, what) => datum(value, what, short(value));
 
-/* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant. */
-export function captionOf({ about, axes, reduce, range, scheme, difference }) {
+/* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant; hasGaps: some
+ * cells are not finite. */
+export function captionOf({ about, axes, reduce, range, scheme, difference, hasGaps }) {
   const { row, col } = axes;
   const parts = { output: code(about.name), scheme: scheme ? label(scheme) : name(about.scheme ?? ''), shape: name(shapeText(about.shape)),
     min: number(range[0], 'min'), max: number(range[1], 'max'), cells: times(row.step, col.step), pixels: times(row.px, col.px), red: code(reduce) };
@@ -25,6 +26,7 @@ export function captionOf({ about, axes, reduce, range, scheme, difference }) {
     : [phrase('heat.captionDifference', { ...parts, difference: number(difference, 'difference'), most: number(range[1], 'max') })];
   if (about.isPart) sentences.push(phrase('heat.captionPart', { part: times(about.rows, about.cols), a: name(shapeText(about.a.shape)), b: name(shapeText(about.b.shape)) }));
   sentences.push(zoomedOut ? phrase('heat.captionReduced', parts) : phrase('heat.captionPixels', parts));
+  if (hasGaps) sentences.push(phrase('heat.captionGaps', {}));
   return sentences.flatMap((sentence, i) => i ? [' ', sentence] : [sentence]);
 }
 
@@ -35,6 +37,7 @@ export function labelOf(about, slot) {
 
 /* The figure's title: shorter, since the caption says the rest. */
 export function titleOf(about, slot, scheme) {
-  const what = slot === 'b-a' ? name('b − a') : make('span', null, scheme ? label(scheme) : about.scheme ?? '');
-  return [what, ' ', make('code', { class: 'figure-output' }, about.name)];
+  const output = [' ', make('code', { class: 'figure-output' }, about.name)];
+  if (slot === 'b-a') return [name('b − a'), ...output];
+  return [make('span', { class: 'slot-letter', translate: 'no' }, slot), ' ', make('span', null, scheme ? label(scheme) : about.scheme ?? ''), ...output];
 }

@@ -5,7 +5,7 @@ import { short, ticks } from '../draw/numbers.js';
 import { make, mark } from '../dom.js';
 import { bind, word } from '../words.js';
 
-const TICKS = 5;
+const TICK_PX = 56;   /* room for the text of one */
 
 export class ColorBar {
   #shown = '';
@@ -44,7 +44,7 @@ export class ColorBar {
 
   show([min, max], cmap, colors) {
     const { lo, hi } = this.page.store.state;
-    const key = JSON.stringify([min, max, cmap, lo, hi]);
+    const key = JSON.stringify([min, max, cmap, lo, hi, Math.round(this.canvas.clientWidth / TICK_PX)]);
     if (key === this.#shown) return;
     this.#shown = key;
     mark(this.bar, { min, max, cmap });
@@ -56,12 +56,13 @@ export class ColorBar {
     this.#writeFields({ lo, hi }, { lo: min, hi: max }, cmap);
   }
 
+  /* The ends are ticks of their own, unless their fields say them. */
   #writeTicks(min, max) {
-    const inner = this.ends.lo ? (value) => value > min && value < max : () => true;
-    const values = max > min ? [...new Set([min, ...ticks(min, max, TICKS), max])].filter(inner) : [min];
     const span = max - min || 1;
-    const near = (value, i) => values.some((other, j) => j !== i && (other === min || other === max) && value !== min && value !== max && Math.abs(other - value) < span * 0.12);
-    this.ticks.replaceChildren(...values.filter((value, i) => !near(value, i)).map((value) => {
+    const most = Math.max(1, Math.floor(this.canvas.clientWidth / TICK_PX));
+    const inner = ticks(min, max, most).filter((value) => Math.min(value - min, max - value) > span * 0.08);
+    const values = this.ends.lo ? inner : max > min ? [min, ...inner, max] : [min];
+    this.ticks.replaceChildren(...values.map((value) => {
       const tick = make('span', null, short(value, 3));
       tick.style.setProperty('--at', `${(value - min) / span * 100}%`);
       return tick;

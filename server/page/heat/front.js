@@ -6,8 +6,10 @@ export function frontChooser(page, { difference = true } = {}) {
   const element = make('div', { class: 'segmented front', role: 'group', 'aria-label': word('heat.front') });
   let shown = '';
   const choose = (on) => page.store.set({ on }, { undo: 'on' });
-  const button = (on, slots) => make('button', { type: 'button', 'data-on': on, 'data-config': on, 'aria-pressed': on === page.store.state.on || (on === page.front() && !slots.includes(page.store.state.on)),
-    translate: 'no', title: on === 'b-a' ? word('heat.difference') : word('heat.inFront', { slot: on }), onclick: () => choose(on) }, on.replace('-', ' − '));
+  const isPressed = (on, choices) => on === (choices.includes(page.store.state.on) ? page.store.state.on : page.front());
+  const button = (on, choices) => make('button', { type: 'button', 'data-on': on, 'data-config': on, translate: 'no',
+    'aria-pressed': String(isPressed(on, choices)), title: on === 'b-a' ? word('heat.difference') : word('heat.inFront', { slot: on }),
+    onclick: () => choose(on) }, on.replace('-', ' − '));
 
   function update() {
     const slots = page.store.slots();

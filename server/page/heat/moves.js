@@ -29,8 +29,10 @@ export class Moves {
 
   /* A window up or down. */
   page(direction) {
-    const { row } = this.where().axes;
-    this.step(direction * Math.max(1, row.count) * row.step, 0);
+    const { row, col } = this.where().axes;
+    const cells = direction * Math.max(1, row.count) * row.step;
+    this.#show([clampFirst(row, row.first + cells), col.first]);
+    this.step(cells, 0);
   }
 
   reveal() {

@@ -8,7 +8,7 @@
 import { extremes } from '../draw/colors.js';
 import { jsonText } from '../draw/numbers.js';
 
-const WHOLE_MAX = 2 ** 26;             /* extremes of larger tensors are those of the window */
+export const WHOLE_MAX = 2 ** 26;             /* extremes of larger tensors are those of the window */
 const SHAPELESS = ['frequencies', 'scaling', 'numbers', 'weights', 'mask', 'attention'];   /* groups of parameters */
 const SLICED = ['/encode', '/attention', '/rotate'];
 

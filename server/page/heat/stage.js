@@ -39,13 +39,14 @@ export class Stage {
   margins(about, labels) {
     if (!this.withTicks && !labels) return { left: 0, top: 0 };
     const widest = (texts) => Math.min(LABEL_PX_MAX, Math.ceil(Math.max(0, ...texts.map((text) => this.#measure(text)))) + 8);
-    const left = labels ? widest(labels.rows) : this.#measure(String(about.rows - 1)) + 10;
+    const left = labels ? widest(labels.rows) : this.#measure(String(about.rows - 1)) + 12;
     return { left: Math.ceil(left), top: labels ? widest(labels.cols) : 20 };
   }
 
   #measure(text) {
     this.pen ??= document.createElement('canvas').getContext('2d');
-    this.pen.font = getComputedStyle(this.rows).font;
+    const { fontSize, fontFamily } = getComputedStyle(this.rows);
+    this.pen.font = `${fontSize} ${fontFamily}`;
     return this.pen.measureText(text).width;
   }
 
@@ -85,6 +86,9 @@ export class Stage {
     this.#numbered = { values: kept.values, key: String(range), numbers: number(kept.values, range, room) };
     return this.#numbered.numbers;
   }
+
+  /* Is there a cell that is not finite in the window painted last? */
+  get hasGaps() { return this.#numbered.numbers?.includes(0) ?? false; }
 
   #place({ row, col }) {
     setPixels(this.hatch, { left: col.start, top: row.start, width: col.count * col.px, height: row.count * row.px });

@@ -41,8 +41,8 @@ class Gallery {
     return a;
   }
 
-  href({ view, configs, on = 'a' }) {
-    return this.page.href(view, configs ? { configs, emptied: false, on } : {});
+  href({ view, configs, on = 'a', out = null }) {
+    return this.page.href(view, configs ? { configs, emptied: false, on, out } : {});
   }
 
   /* An address carries language and theme where the one in front does. */
@@ -153,7 +153,7 @@ class Gallery {
     const [first] = PAIRS;
     const compare = this.hasModels(first) && this.tile(this.link(pairStart(first), { class: 'card tile' }), this.halves(first), 'gallery.compare');
     const attend = this.tile(this.link({ view: 'attention' }, { class: 'card tile' }), this.attentionPicture(), 'gallery.attend');
-    const paste = this.tile(make('button', { type: 'button', class: 'card tile', 'data-action': 'paste', onclick: () => this.paste() }),
+    const paste = this.tile(make('button', { type: 'button', class: 'card tile', 'data-action': 'paste', onclick: () => this.page.paste() }),
       make('code', { class: 'tile-code', 'aria-hidden': 'true' }, '{\n "rope_theta":\n   1000000,\n "rope_scaling":'), 'gallery.paste', { file: code('config.json') });
     return make('div', { class: 'tiles' }, compare, attend, paste);
   }
@@ -169,11 +169,6 @@ class Gallery {
     const body = { scheme: 'rope', tokens: SENTENCE, num_heads: 1, head_dim: 64, softmax_scale: 0.05, format: 'png' };
     this.fetched({ path: '/attention', body }).then((url) => { img.src = url; }, () => {});
     return img;
-  }
-
-  paste() {
-    if (this.page.paste) return this.page.paste();
-    return document.querySelector('[data-action="paste"]:not(.tile)')?.click();
   }
 
   /* ---- pairs ---- */

@@ -1,7 +1,6 @@
 /* Where the cards of the gallery lead: the view that shows a scheme, a pair or a model best, and its configurations. Pure:
  * all of it is read from the rows of the catalogue, but for the pairs, which are chosen. */
 
-const SENTENCE = ['the', 'dog', 'chased', 'another', 'dog'];
 const PICTURE_FIELDS = ['format', 'cmap', 'vmin', 'vmax', 'zoom', 'outputs', 'legend'];
 
 /* ---- schemes ---- */
@@ -36,11 +35,8 @@ function weights({ example }) {
   return { ...(seed === undefined ? {} : { seed }), ...(std === undefined ? {} : { std }) };
 }
 
-function attended({ example }) {
-  if (example.q) return example;
-  const { len, ...rest } = example;
-  return { ...rest, tokens: SENTENCE };
-}
+/* Attention brings its own sentence. */
+function attended({ example: { len, ...rest } }) { return rest; }
 
 /* What a card opens is what its picture shows. */
 export function startOf(row) {
@@ -48,8 +44,10 @@ export function startOf(row) {
   if (view === 'attention') return { view, configs: { a: attended(row) } };
   const shown = pictured(row.picture);
   const config = shown.scheme ? { ...weights(row), ...shown } : row.example;
-  return { view, configs: { a: config } };
+  return { view, configs: { a: config }, out: view === 'table' ? outputIn(row.picture) : null };
 }
+
+const outputIn = (picture) => new URLSearchParams(picture?.split('?')[1]).get('outputs');
 
 /* ---- models ---- */
 

@@ -15,7 +15,7 @@ class Table {
     this.maps = new Map();   /* slot or 'b-a': HeatMap */
     this.scale = new Scale();
     this.chooser = frontChooser(page);
-    this.figures = make('div', { class: 'figures' });
+    this.figures = make('div', { class: 'figures aligned' });
     this.strips = new Strips(page);
     root.append(this.chooser.element, this.figures, this.strips.element);
   }

@@ -1,0 +1,181 @@
+/* The view `attention`: who looks at whom in a sentence, as a heat map for each configuration and beside them one without
+ * positions, in which equal words cannot be told apart. */
+import { Refusal } from '../ask.js';
+import { code, make, name } from '../dom.js';
+import { short } from '../draw/numbers.js';
+import { sentence, words } from '../fields.js';
+import { datum } from '../figure.js';
+import { HeatMap, Scale } from '../heatmap.js';
+import { language, phrase, word } from '../words.js';
+import { attentionBody, equalTokens, hasContent, largestDifference, withoutPositions } from './attention_asking.js';
+
+const TWIN = 'none';
+const TOKENS_MAX = 256;
+
+/* In the language in which the view was opened: another language redraws nothing. */
+const DEFAULTS = { en: 'The dog chased another dog', zh: '狗追另一只狗' };
+let first = null;
+const firstTokens = () => words(first ??= DEFAULTS[language()]);
+
+/* Embeddings of 96 channels leave the weights soft enough to see. */
+const example = () => ({ a: { scheme: 'rope', dim: 96, tokens: firstTokens() } });
+
+const tokensOf = (config) => Array.isArray(config?.tokens) ? config.tokens.map(String) : firstTokens();
+
+class Attention {
+  #twinShown = '';
+
+  constructor(page, root) {
+    Object.assign(this, { page, maps: new Map(), scale: new Scale() });
+    this.sentence = new Sentence(page, (tokens) => this.#write(tokens));
+    this.figures = make('div', { class: 'figures' });
+    root.append(this.sentence.element, this.figures);
+    this.figures.addEventListener('posenc:drawn', () => this.#showTwin());
+  }
+
+  update(state) {
+    const configs = new Map(this.page.configs());
+    const wanted = [...configs.keys(), ...state.on === 'b-a' && configs.has('a') && configs.has('b') ? ['b-a'] : [], ...configs.size ? [TWIN] : []];
+    for (const [slot, map] of this.maps) if (!wanted.includes(slot)) this.#remove(slot, map);
+    wanted.forEach((slot, i) => this.#place(this.#mapOf(slot), i));
+    for (const [slot, config] of configs) this.#show(slot, config);
+    if (this.maps.has('b-a')) this.maps.get('b-a').show({ of: ['b', 'a'].map((slot) => this.#spec(configs.get(slot))), square: true });
+    const config = configs.get(this.page.front());
+    if (config) this.sentence.show(hasContent(config) ? null : tokensOf(config), state.cur[0]);
+    this.#showTwin();
+  }
+
+  #mapOf(slot) {
+    if (!this.maps.has(slot)) this.maps.set(slot, this.#newMap(slot));
+    return this.maps.get(slot);
+  }
+
+  /* The first map has the controls, the others follow it. */
+  #newMap(slot) {
+    const map = new HeatMap(this.page, { view: 'attention', slot, scale: slot === 'b-a' ? new Scale() : this.scale, quiet: this.maps.size > 0,
+      outputs: true, label: slot === TWIN ? word('attention.none') : undefined,
+      after: slot === 'b-a' ? null : (get) => this.#compare(get, map.spec) });
+    return map;
+  }
+
+  #place(map, i) {
+    if (this.figures.children[i] !== map.element) this.figures.insertBefore(map.element, this.figures.children[i] ?? null);
+  }
+
+  #remove(slot, map) {
+    map.close();
+    this.maps.delete(slot);
+    if (slot === TWIN) this.#twinShown = '';
+  }
+
+  /* ---- what is shown ---- */
+
+  #spec(config) {
+    return this.#specOf(attentionBody(this.page.catalogue, config, tokensOf(config)), hasContent(config) ? null : tokensOf(config));
+  }
+
+  #specOf(body, tokens) {
+    const { out } = this.page.store.state;
+    const isWide = out === 'output' || out === 'row_entropy';
+    return { path: '/attention', body, output: out, tokens, labels: tokens && !isWide ? { rows: tokens, cols: tokens } : undefined };
+  }
+
+  #show(slot, config) { this.maps.get(slot).show(this.#spec(config)); }
+
+  /* The configuration in front without positions, once the server has said what its defaults are. */
+  #showTwin() {
+    const slot = this.page.front();
+    const config = new Map(this.page.configs()).get(slot);
+    const resolved = this.page.resolved.get(slot)?.config;
+    if (!config || !resolved || !this.maps.has(TWIN)) return;
+    const spec = this.#spec(config);
+    const twin = this.#specOf(withoutPositions(this.page.catalogue, spec.body, resolved), spec.tokens);
+    const key = JSON.stringify(twin);
+    if (key === this.#twinShown) return;
+    this.#twinShown = key;
+    this.maps.get(TWIN).show(twin);
+  }
+
+  /* A sentence of the caption: how much the rows of equal tokens differ in what the attention gives out. */
+  async #compare(get, { path, body, tokens }) {
+    const groups = equalTokens(tokens ?? []);
+    if (!tokens) return [];
+    if (!groups.length) return [phrase('attention.noneEqual', {})];
+    try {
+      const { tensors: [output] } = await get({ path, body: { ...body, outputs: ['output'], dtype: 'f64' } }, { as: 'raw' });
+      const { difference, token } = largestDifference(output.values, output.shape, groups);
+      const parts = { output: code('output'), token: name(token), difference: datum(difference, 'difference', short(difference)) };
+      return [phrase(difference ? 'attention.differ' : 'attention.same', parts)];
+    } catch (error) {
+      if (error instanceof Refusal) return [];
+      throw error;
+    }
+  }
+
+  /* ---- the sentence ---- */
+
+  /* One sentence for all: the maps are there to be compared. */
+  #write(tokens) {
+    const configs = Object.fromEntries(this.page.configs().map(([slot, config]) => [slot, { ...config, tokens }]));
+    this.page.store.set({ configs, emptied: false, win: [0, 0], zoom: 'fit' }, { undo: 'tokens' });
+  }
+
+  request(slot) {
+    const config = new Map(this.page.configs()).get(slot);
+    if (!config) return null;
+    const { path, body, output } = this.#spec(config);
+    return { path, body: { ...body, outputs: [this.maps.get(slot)?.about?.name ?? output ?? 'probs'] } };
+  }
+
+  close() {
+    for (const map of this.maps.values()) map.close();
+  }
+}
+
+/* The sentence as text, and its tokens as buttons: the one pressed is the row that is read. */
+class Sentence {
+  #shown = '';
+
+  constructor(page, onWrite) {
+    this.page = page;
+    this.field = make('input', { type: 'text', 'data-field': 'sentence', autocomplete: 'off', spellcheck: 'false', 'aria-describedby': 'attention-how' });
+    this.field.addEventListener('input', () => {
+      const tokens = words(this.field.value.trim()).slice(0, TOKENS_MAX).map(String);
+      if (tokens.length) onWrite(tokens);
+    });
+    this.tokens = make('div', { class: 'tokens', role: 'group', 'aria-label': word('attention.tokens'), translate: 'no' });
+    this.element = make('div', { class: 'sentence' },
+      make('label', { class: 'field' }, make('span', { class: 'control-name' }, word('attention.sentence')), this.field),
+      make('p', { class: 'hint', id: 'attention-how' }, word('attention.how')), this.tokens);
+  }
+
+  /* tokens: null where the configuration has its own queries and keys. */
+  show(tokens, row) {
+    this.element.hidden = !tokens;
+    if (!tokens) return;
+    const key = JSON.stringify(tokens);
+    if (key !== this.#shown) this.#write(tokens);
+    this.#shown = key;
+    [...this.tokens.children].forEach((button, i) => button.setAttribute('aria-pressed', i === row));
+  }
+
+  /* What is being typed stays as it is typed. */
+  #write(tokens) {
+    if (JSON.stringify(words(this.field.value.trim()).map(String)) !== JSON.stringify(tokens)) this.field.value = sentence(tokens);
+    const twice = new Set(equalTokens(tokens).flatMap(({ at }) => at));
+    this.tokens.replaceChildren(...tokens.map((token, i) => make('button', { type: 'button', 'data-token': i, class: twice.has(i) ? 'twice' : null,
+      onclick: () => this.page.store.set({ cur: [i, this.page.store.state.cur[1]] }, { undo: false }) }, token)));
+  }
+}
+
+function open(page, root) {
+  first = null;
+  const view = new Attention(page, root);
+  return {
+    update: (state) => view.update(state),
+    request: (slot) => view.request(slot),
+    close: () => view.close(),
+  };
+}
+
+export default { name: 'attention', own: [], path: '/attention', most: 4, difference: true, forms: true, example, open };

@@ -1,0 +1,193 @@
+/* The view `bias`: what a scheme adds to the logits, head by head. One head is enlarged (`at`), beside it all heads are
+ * small maps with the same or their own colours; below, the same numbers as lines over the distance. */
+import { code, make } from '../dom.js';
+import { HeatMap, Scale } from '../heatmap.js';
+import { label, live, phrase, word } from '../words.js';
+import { HEADS_SHOWN, biasBody, hasBias } from './bias_asking.js';
+import { Heads } from './bias_heads.js';
+
+const example = () => ({ a: { scheme: 'alibi', num_heads: 8, len: 64 } });
+
+/* The range of the enlarged head alone. */
+class OwnScale {
+  #map = null;
+  constructor(range) { this.read = range; }
+  get range() { return this.read(); }
+  set(map) { this.#map = map; }
+  leave() { this.#map = null; }
+  refresh() { this.#map?.refresh(); }
+}
+
+/* A configuration: its enlarged head, its heads, and the buckets or indices that a table is looked up with. */
+class Part {
+  constructor(view, slot) {
+    Object.assign(this, { view, page: view.page, slot });
+    this.title = live(() => String(word('bias.enlarged', { head: this.head(), scheme: label(this.page.catalogue.schemeOf(this.config ?? {}) ?? { name: slot.toUpperCase() }) })));
+    this.heads = new Heads(view, slot);
+    this.own = new OwnScale(() => this.heads.rangeOf(this.head()));
+    this.map = new HeatMap(this.page, { view: 'bias', slot, scale: view.scale, label: this.title, after: () => this.#rest() });
+    this.figures = make('div', { class: 'figures' }, this.map.element, this.heads.chart.figure.element);
+    this.element = make('section', { class: 'bias-part', 'data-config': slot, 'aria-label': this.title }, this.heads.element, this.figures);
+  }
+
+  head() { return this.page.store.state.at[0] ?? 0; }
+
+  update(config) {
+    const { catalogue } = this.page;
+    this.config = config;
+    const row = catalogue.schemeOf(config);
+    this.#hideHeads(row && !hasBias(row));
+    this.map.figure.rename(this.title);
+    if (row && !hasBias(row)) return this.#refuse(row.name);
+    this.body = biasBody(catalogue, config);
+    this.map.shareScale(this.view.isShared() ? this.view.scale : this.own);
+    this.map.show(this.spec());
+    if (this.meta && this.metaOf === JSON.stringify(this.body)) this.#showHeads();
+  }
+
+  spec() { return { path: '/encode', body: this.body, output: 'bias', at: this.page.store.state.at }; }
+
+  #hideHeads(hidden) {
+    for (const figure of [this.heads.figure, this.heads.chart.figure]) figure.element.hidden = Boolean(hidden);
+  }
+
+  #refuse(scheme) {
+    const able = this.page.catalogue.catalogue().schemes.filter(hasBias);
+    const schemes = make('span', null, able.flatMap((row, i) => [i ? ', ' : '', code(row.name)]));
+    this.map.figure.refuse(phrase('bias.cannot', { scheme: code(scheme), schemes }));
+    this.#dropTable();
+  }
+
+  /* The enlarged head stands: the others follow. */
+  async #rest() {
+    const { about } = this.map;
+    if (about.name !== 'bias') {
+      this.#hideHeads(true);
+      this.#refuse(about.scheme);
+      return [];
+    }
+    this.meta = about.meta;
+    this.metaOf = JSON.stringify(this.body);
+    await this.#showHeads();
+    return [];
+  }
+
+  async #showHeads() {
+    await this.heads.show(this.body, this.meta);
+    this.own.refresh();
+    this.#showTable();
+  }
+
+  /* Integers that say which row of a table each pair of positions reads. */
+  #showTable() {
+    const row = this.page.catalogue.outputsOf(this.body, '/encode').find(({ axes }) => String(axes) === 'query,key');
+    if (!row) return void this.#dropTable();
+    this.table ??= this.#newTable(row);
+    this.table.figure.rename(live(() => String(label(row))));
+    this.table.show({ path: '/encode', body: this.body, output: row.name, at: [] });
+  }
+
+  #newTable(row) {
+    const table = new HeatMap(this.page, { view: 'bias', slot: this.slot, scale: new Scale(), quiet: true, label: live(() => String(label(row))) });
+    this.figures.append(table.element);
+    return table;
+  }
+
+  #dropTable() {
+    this.table?.close();
+    this.table = null;
+  }
+
+  close() {
+    this.#dropTable();
+    this.heads.close();
+    this.map.close();
+    this.element.remove();
+  }
+}
+
+class Bias {
+  #parts = new Map();
+  #difference = null;
+
+  constructor(page, root) {
+    Object.assign(this, { page, scale: new Scale() });
+    this.scaling = ['shared', 'own'].map((which) => make('button', { type: 'button', 'data-scale': which,
+      onclick: () => page.store.set({ own: { ...page.store.state.own, scale: which } }, { undo: 'own.scale' }) }, word(`bias.${which}`)));
+    this.pages = make('div', { class: 'toolbar', role: 'group', 'aria-label': word('bias.pages') });
+    this.controls = make('div', { class: 'toolbar bias-controls' }, make('span', { class: 'control-name' }, word('bias.scale')),
+      make('div', { class: 'segmented', role: 'group', 'aria-label': word('bias.scale') }, this.scaling), this.pages);
+    this.figures = make('div', { class: 'bias-parts' });
+    root.append(this.controls, this.figures);
+  }
+
+  isShared() { return this.page.store.state.own.scale !== 'own'; }
+
+  choose(head) { this.page.store.set({ at: [head] }, { undo: 'at' }); }
+
+  refresh() { this.update(this.page.store.state); }
+
+  update(state) {
+    const configs = new Map(this.page.configs());
+    for (const [slot, part] of this.#parts) if (!configs.has(slot)) this.#remove(slot, part);
+    for (const [slot, config] of configs) {
+      if (!this.#parts.has(slot)) this.#parts.set(slot, new Part(this, slot));
+      const part = this.#parts.get(slot);
+      if (!part.element.isConnected) this.figures.append(part.element);
+      part.update(config);
+    }
+    this.#showDifference(state.on === 'b-a' && configs.has('a') && configs.has('b'));
+    this.scaling.forEach((button) => button.setAttribute('aria-pressed', (button.dataset.scale === 'own') !== this.isShared()));
+    this.#showPages(state.at[0] ?? 0);
+  }
+
+  #remove(slot, part) {
+    part.close();
+    this.#parts.delete(slot);
+  }
+
+  #showDifference(wanted) {
+    if (!wanted) {
+      this.#difference?.close();
+      this.#difference = null;
+      return;
+    }
+    this.#difference ??= new HeatMap(this.page, { view: 'bias', slot: 'b-a', quiet: true });
+    if (!this.#difference.element.isConnected) this.figures.append(this.#difference.element);
+    this.#difference.show({ of: ['b', 'a'].map((slot) => this.#parts.get(slot).spec()) });
+  }
+
+  /* Pages of heads, where there are more than fit. */
+  #showPages(head) {
+    const heads = Math.max(0, ...[...this.#parts.values()].map((part) => part.meta?.tensors.bias?.shape[0] ?? 0));
+    this.pages.hidden = heads <= HEADS_SHOWN;
+    const key = `${heads} ${Math.floor(head / HEADS_SHOWN)}`;
+    if (this.pages.hidden || key === this.pagesShown) return;
+    this.pagesShown = key;
+    const first = Array.from({ length: Math.ceil(heads / HEADS_SHOWN) }, (_, i) => i * HEADS_SHOWN);
+    this.pages.replaceChildren(make('span', { class: 'control-name' }, word('bias.pages')), ...first.map((from) => make('button', { type: 'button',
+      'data-page': from, 'aria-pressed': String(head >= from && head < from + HEADS_SHOWN), onclick: () => this.choose(from) },
+    `${from}–${Math.min(heads, from + HEADS_SHOWN) - 1}`)));
+  }
+
+  request(slot) {
+    const part = this.#parts.get(slot);
+    return part?.body ? { path: '/encode', body: { ...part.body, outputs: ['bias'] } } : null;
+  }
+
+  close() {
+    this.#difference?.close();
+    for (const part of this.#parts.values()) part.close();
+  }
+}
+
+function open(page, root) {
+  const view = new Bias(page, root);
+  return {
+    update: (state) => view.update(state),
+    request: (slot) => view.request(slot),
+    close: () => view.close(),
+  };
+}
+
+export default { name: 'bias', own: ['scale'], path: '/encode', most: 4, difference: true, forms: true, example, open };

@@ -1,0 +1,236 @@
+/* The heads of one configuration: a small map each, bias against distance, and what else is one number a head. */
+import { make, math, name } from '../dom.js';
+import { Chart } from '../chart.js';
+import { extremes, limited, widest } from '../draw/colors.js';
+import { short } from '../draw/numbers.js';
+import { fit, lay } from '../draw/windows.js';
+import { Figure, datum, paintMeasure } from '../figure.js';
+import { Stage } from '../heat/stage.js';
+import { label, live, phrase, word } from '../words.js';
+import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf } from './bias_asking.js';
+
+const NARROWEST = 84;      /* CSS pixels of a small map */
+const WIDEST = 132;
+const GAP = 12;
+const LINE_COLOURS = { light: [0, 200], dark: [60, 254] };   /* of viridis: those that stand out from the paper */
+
+export class Heads {
+  #seen = null;            /* { body, shape, heads, values, plan, reduce } of the last picture */
+  #stages = [];
+  #own = null;             /* [min, max] of each head */
+
+  /* view: { page, scale, isShared(), choose(head) } */
+  constructor(view, slot) {
+    Object.assign(this, { view, page: view.page, slot });
+    this.figure = new Figure(this.page, { view: 'bias', slot, label: word('bias.heads') });
+    this.figure.onTable = async () => this.#fillTable();
+    this.grid = make('div', { class: 'heads', role: 'group', 'aria-label': word('bias.heads') });
+    this.figure.stage.append(this.grid);
+    this.chart = new Chart(this.page, { view: 'bias', slot, label: word('bias.chart') });
+    this.resizing = new ResizeObserver(() => this.#replan());
+    this.resizing.observe(this.figure.stage);
+  }
+
+  get element() { return this.figure.element; }
+
+  /* ---- asking ---- */
+
+  /* meta: the server's answer without data; body as it was asked. */
+  show(body, meta) {
+    const state = this.page.store.state;
+    const { shape } = meta.tensors.bias;
+    const query = queryOf(state.cur, shape);
+    const heads = headsWith(state.at[0] ?? 0, shape[0]);
+    const plan = this.#plan(shape);
+    const key = JSON.stringify([body, shape, heads, query, plan, state.red]);
+    this.#press();
+    if (key === this.asked) return this.#paint();
+    this.asked = key;
+    return this.figure.ask(async (get, stage) => {
+      const { tensors: [{ values }] } = await get(windowOf(body, heads, shape, plan, state.red), { as: 'raw' });
+      this.#seen = { body, config: { ...meta.config, ...body }, shape, heads, values, plan, reduce: state.red, scheme: meta.config.scheme };
+      this.#own = this.#isWhole() ? this.#headsOf(values).map(extremes) : this.#own;
+      if (!this.#isWhole() && !stage.over()) await this.#askExtremes(get, body, shape);
+      this.#paint();
+      this.figure.drawn();
+      if (!stage.over()) await this.#askRow(get, body, heads, query);
+      if (!stage.over()) await this.#askNumbers(get, body);
+    });
+  }
+
+  async #askExtremes(get, body, shape) {
+    const asked = ['min', 'max'].map((reduce) => extremesOf(body, shape, reduce));
+    if (!asked[0]) return void (this.#own = this.#headsOf(this.#seen.values).map(extremes));
+    const [least, most] = await Promise.all(asked.map((request) => get(request, { as: 'raw' })));
+    const of = (answer, head) => answer.tensors[0].values[head];
+    this.#own = Array.from({ length: shape[0] }, (_, head) => extremes([of(least, head), of(most, head)]));
+  }
+
+  async #askRow(get, body, heads, query) {
+    const { tensors: [{ values }] } = await get(rowOf(body, heads, query), { as: 'raw' });
+    this.#seen.row = values;
+    this.#seen.query = query;
+    this.#drawLines();
+    this.chart.figure.drawn();
+  }
+
+  /* Outputs with one number a head, as slopes: below each map. */
+  async #askNumbers(get, body) {
+    const rows = this.page.catalogue.outputsOf(body, '/encode').filter((row) => String(row.axes) === 'head');
+    this.#seen.numbers = [];
+    for (const row of rows) {
+      const answer = await get({ path: '/encode', body: { ...body, outputs: [row.name] } }, { as: 'numbers' });
+      this.#seen.numbers.push({ row, texts: answer[row.name].texts });
+    }
+    this.#nameHeads();
+    this.#say();
+  }
+
+  #isWhole() {
+    const { shape, heads, plan } = this.#seen;
+    return heads[1] - heads[0] === shape[0] && plan.row.step * plan.col.step === 1;
+  }
+
+  #headsOf(values) {
+    const { heads: [first, end] } = this.#seen;
+    const size = values.length / (end - first);
+    return Array.from({ length: end - first }, (_, i) => values.subarray(i * size, (i + 1) * size));
+  }
+
+  /* ---- geometry ---- */
+
+  /* Cells of the small maps; all of a map is always seen. */
+  #plan([heads, rows, cols]) {
+    const width = this.figure.stage.clientWidth || 4 * NARROWEST;
+    const shown = Math.min(16, heads);
+    const most = Math.max(1, Math.min(8, shown, Math.floor((width + GAP) / (NARROWEST + GAP))));
+    const columns = Math.ceil(shown / Math.ceil(shown / most));
+    const room = Math.min(WIDEST, Math.floor((width - (columns - 1) * GAP) / columns));
+    const scales = [fit(rows, room), fit(cols, room)];
+    const scale = scales[0].px / scales[0].step < scales[1].px / scales[1].step ? scales[0] : scales[1];
+    return { columns, room, row: lay(rows, room, scale, 0), col: lay(cols, room, scale, 0) };
+  }
+
+  /* Another width asks for other cells. */
+  #replan() {
+    if (this.#seen && JSON.stringify(this.#plan(this.#seen.shape)) !== JSON.stringify(this.#seen.plan)) this.view.refresh();
+  }
+
+  /* ---- drawing ---- */
+
+  refresh() { this.#paint(); }
+
+  #paint() {
+    if (!this.#seen) return;
+    const { heads: [first, end], plan, values } = this.#seen;
+    this.view.scale.set(this, this.#own && widest(this.#own));   /* may repaint the others */
+    this.#fillGrid(end - first, plan);
+    const parts = this.#headsOf(values);
+    paintMeasure(() => parts.forEach((part, i) => this.#paintHead(this.#stages[i], part, first + i)));
+    this.#nameHeads();
+    this.#press();
+    this.#say();
+  }
+
+  #fillGrid(count, { columns }) {
+    this.grid.style.setProperty('--columns', columns);
+    while (this.#stages.length > count) this.#stages.pop().button.remove();
+    while (this.#stages.length < count) {
+      const button = make('button', { type: 'button', class: 'head', 'data-action': 'open' });
+      const stage = new Stage(button, { ticks: false });
+      stage.canvas.removeAttribute('tabindex');
+      stage.canvas.setAttribute('role', 'presentation');
+      const title = make('span', { class: 'head-name' });
+      button.append(title);
+      button.addEventListener('click', () => this.view.choose(Number(button.dataset.head)));
+      this.grid.append(button);
+      this.#stages.push({ stage, button, title });
+    }
+  }
+
+  #paintHead({ stage, button }, values, head) {
+    const { plan: { row, col }, reduce } = this.#seen;
+    const grid = { row: { ...row, start: 0, from: 0 }, col: { ...col, start: 0, from: 0 } };
+    const range = this.rangeOf(head);
+    const cmap = this.#cmap();
+    const attributes = { output: 'bias', at: head, row0: 0, col0: 0, rows: row.count, cols: col.count, 'row-step': row.step, 'col-step': col.step,
+      'row-px': row.px, 'col-px': col.px, x0: 0, y0: 0, reduce, cmap, min: range[0], max: range[1] };
+    stage.paint({ axes: { row, col }, grid, kept: { values, stride: col.count }, range, colors: this.#colours(cmap), attributes });
+    stage.point(null);
+    button.dataset.head = head;
+  }
+
+  #cmap() { return this.page.catalogue.catalogue().cmaps[this.page.store.state.cmap] ? this.page.store.state.cmap : 'viridis'; }
+  #colours(cmap) { return this.page.catalogue.catalogue().cmaps[cmap]; }
+
+  /* Of a head: its own, or that of all maps. */
+  rangeOf(head) {
+    const { lo, hi } = this.page.store.state;
+    const own = this.#own?.[head];
+    return limited((this.view.isShared() ? this.view.scale.range : own) ?? null, lo, hi) ?? [0, 1];
+  }
+
+  /* ---- words ---- */
+
+  #nameHeads() {
+    const { heads: [first], numbers = [] } = this.#seen;
+    this.#stages.forEach(({ title, button }, i) => {
+      const more = numbers.map(({ row, texts }) => datum(texts[first + i], row.name, short(Number(texts[first + i]), 3)));
+      title.replaceChildren(make('span', null, word('bias.head', { head: first + i })), ...more.flatMap((one) => [' ', one]));
+      button.title = numbers.map(({ row, texts }) => `${row.name} ${texts[first + i]}`).join(', ');
+    });
+  }
+
+  #press() {
+    const head = String(this.page.store.state.at[0] ?? 0);
+    for (const { button } of this.#stages) button.setAttribute('aria-pressed', button.dataset.head === head);
+  }
+
+  #say() {
+    this.figure.fillTable();
+    const { shape, numbers = [], scheme } = this.#seen;
+    const range = widest(this.#own ?? []) ?? [0, 0];
+    const parts = { scheme: live(() => String(label(this.page.catalogue.scheme(scheme) ?? { name: scheme }))), heads: String(shape[0]), min: datum(range[0], 'min', short(range[0])),
+      max: datum(range[1], 'max', short(range[1])), minus: math('math', null, math('mo', null, '−'), math('mi', null, '∞')) };
+    const said = [phrase('bias.caption', parts)];
+    if (this.#seen.values.includes(-Infinity)) said.push(' ', phrase('bias.masked', parts));
+    for (const { row } of numbers) said.push(' ', phrase('bias.numbers', { output: live(() => String(label(row))) }));
+    this.figure.caption.replaceChildren(...said);
+  }
+
+  /* ---- bias against distance ---- */
+
+  #drawLines() {
+    const { row, query, shape, config, heads: [first, end] } = this.#seen;
+    const { x, isDistance } = distancesOf(config, shape, query);
+    const series = Array.from({ length: end - first }, (_, i) => ({
+      id: `${this.slot}:${first + i}`, name: live(() => String(word('bias.head', { head: first + i }))), translate: 'yes',
+      color: (theme) => this.#lineColour(theme, i, end - first), ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)) }));
+    this.chart.draw(series, { xLabel: word(isDistance ? 'bias.distance' : 'bias.key', { query }), yLabel: word('bias.value'), whole: { x: true } });
+  }
+
+  #lineColour(theme, i, count) {
+    const [from, to] = LINE_COLOURS[theme];
+    return this.#colours('viridis')[Math.round(count > 1 ? from + (to - from) * i / (count - 1) : from)];
+  }
+
+  /* A row a head: its numbers, its least and its largest bias. */
+  #fillTable() {
+    const { heads: [first, end], numbers = [] } = this.#seen;
+    const titles = [...numbers.map(({ row }) => row.name), 'min', 'max'].map((title) => make('th', { scope: 'col' }, name(title)));
+    const cells = (head) => [...numbers.map(({ texts }) => texts[head]), ...this.#own?.[head] ?? []];
+    const rows = Array.from({ length: end - first }, (_, i) => make('tr', null, make('th', { scope: 'row' }, word('bias.head', { head: first + i })),
+      cells(first + i).map((value, col) => make('td', { 'data-row': first + i, 'data-col': col }, String(value)))));
+    const table = make('table', null, make('caption', { class: 'visually-hidden' }, word('bias.heads')),
+      make('thead', null, make('tr', null, make('td'), titles)), make('tbody', null, rows));
+    this.figure.table.querySelector('table')?.remove();
+    this.figure.table.append(table);
+  }
+
+  close() {
+    this.resizing.disconnect();
+    this.view.scale.leave(this);
+    this.chart.close();
+    this.figure.close();
+  }
+}

@@ -1,0 +1,90 @@
+"""A page in the browser, by the attributes that PAGE promises to tests."""
+import json
+import time
+import urllib.parse
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+SECONDS = 15
+
+
+def fragment(view, *configs, **keys):
+    """The hash of a view with these configurations as a, b…"""
+    named = {"view": view, **{slot: json.dumps(config) for slot, config in zip("abcd", configs)}, **keys}
+    return "&".join(f"{key}={urllib.parse.quote(str(value), safe='')}" for key, value in named.items())
+
+
+def until(condition, seconds=SECONDS, what="what was waited for"):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what} does not happen within {seconds} s")
+
+
+class Page:
+    def __init__(self, driver, url):
+        self.driver, self.url = driver, url
+
+    def open(self, fragment="", settle=True):
+        self.driver.get("about:blank")  # so that the same address is loaded anew
+        self.driver.get(f"{self.url}/#{fragment}")
+        if settle:
+            self.settle()
+        return self
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def find(self, selector):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def text(self, selector):
+        """textContent, also of what a tab hides."""
+        return self.run("return document.querySelector(arguments[0])?.textContent", selector)
+
+    def attribute(self, selector, name):
+        return self.run("return document.querySelector(arguments[0])?.getAttribute(arguments[1])", selector, name)
+
+    def is_busy(self):
+        return self.run("return document.documentElement.dataset.busy") != "0"
+
+    def settle(self, seconds=SECONDS):
+        until(lambda: not self.is_busy(), seconds, "data-busy=0")
+
+    def hash(self, fragment):
+        """Another address, as a link gives it."""
+        self.run("location.hash = arguments[0]", fragment)
+
+    def state(self, config="a"):
+        return self.attribute(f'figure[data-config="{config}"]', "data-state")
+
+    def wait_state(self, state, config="a", seconds=SECONDS):
+        until(lambda: self.state(config) == state, seconds, f"state {state}, not {self.state(config)},")
+
+    def notice(self, name):
+        return self.text(f'figure [data-notice="{name}"]')
+
+    def field(self, name, config="a"):
+        return self.find(f'[data-field="{name}"][data-config="{config}"]')
+
+    def type(self, name, text, config="a", enter=False):
+        field = self.field(name, config)
+        field.send_keys(Keys.CONTROL, "a")
+        field.send_keys(text + (Keys.ENTER if enter else ""))
+
+    def click(self, selector):
+        """By script: what is clicked may stand under something that just moves."""
+        self.run("document.querySelector(arguments[0]).click()", selector)
+
+    def focused_field(self):
+        return self.run("return document.activeElement?.dataset.field")
+
+    def copied(self, kind):
+        return self.text(f'pre[data-copy="{kind}"]')

@@ -1,0 +1,70 @@
+"""The page in a real browser: posencd as in tests/http, and one headless chromium for the session.
+
+POSENCD names the program (default build/posencd), UI_DIR a folder from which it serves the page instead of its own copy."""
+import importlib.util
+import os
+import pathlib
+import shutil
+import sys
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+HTTP = HERE.parent / "http"
+sys.path[:0] = [str(HERE), str(HTTP)]
+
+# The servers of tests/http. Its conftest has this file's name, so it is loaded by its path; what helpers over there import
+# "from conftest" they find below.
+spec = importlib.util.spec_from_file_location("http_conftest", HTTP / "conftest.py")
+http_conftest = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(http_conftest)
+POSENCD, ROOT, SANITIZED = http_conftest.POSENCD, http_conftest.ROOT, http_conftest.SANITIZED
+UI = ("--ui-dir", os.environ["UI_DIR"]) if "UI_DIR" in os.environ else ()
+
+
+def start_server(*flags, **options):
+    """posencd with the page, on a free port."""
+    return http_conftest.start_server(*UI, *flags, **options)
+
+
+@pytest.fixture(scope="session")
+def server():
+    with start_server() as server:
+        yield server
+        assert server.is_alive(), server.stderr_text()[-4000:]
+
+
+@pytest.fixture(scope="session")
+def driver():
+    webdriver = pytest.importorskip("selenium.webdriver")
+    if not shutil.which("chromedriver"):
+        pytest.skip("chromedriver is not here")
+    options = webdriver.ChromeOptions()
+    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,900", "--lang=en"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options)
+    driver.set_script_timeout(30)
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+@pytest.fixture
+def open_page(driver, server):
+    """open_page("view=table&…") → Page; another server by its address with url=. Afterwards the console must be empty but
+    for answers of 400 and above, which the browser reports by itself."""
+    from browser import Page
+
+    def open_at(fragment="", url=server.url, settle=True):
+        page = Page(driver, url)
+        page.open(fragment, settle)
+        return page
+
+    driver.get("about:blank")
+    driver.get_log("browser")
+    yield open_at
+    driver.get("about:blank")
+    messages = [entry["message"] for entry in driver.get_log("browser")]
+    assert [text for text in messages if "Failed to load resource" not in text] == []

@@ -1,0 +1,326 @@
+"""The states of a figure (PAGE §5), each brought about for real: by a server that refuses, is full, dies or wants a token, and by
+a proxy that is slow."""
+import contextlib
+import json
+import re
+import time
+import urllib.parse
+
+import pytest
+
+from browser import fragment, until
+from conftest import SANITIZED, start_server
+from rough_proxy import rough_proxy
+from test_limits import steps
+from test_server_life import Client, metric, post
+from token_files import LINES, READER, token_server
+
+ROPE = {"scheme": "rope", "head_dim": 64, "len": 256}
+TABLE = fragment("table", ROPE)
+CURVES = fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 64})
+SLOW = {"scheme": "floater", "dim": 512, "len": 2500, "seed": 1}  # 2 ms a row, one after the other
+NOISE = 10 if SANITIZED else 1
+ROOM = 16  # of the queue: the page asks several things at once when it opens
+
+
+@pytest.fixture
+def rough(server):
+    with rough_proxy(server) as proxy:
+        yield proxy
+
+
+# ---- loading, ready, stale, cancelled -----------------------------------------------------------------------------------
+
+
+def test_a_first_picture_that_takes_long_shows_its_bytes_and_can_be_cancelled(open_page, rough):
+    rough.rate = 20000
+    page = open_page(TABLE, rough.url, settle=False)
+    until(lambda: page.notice("loading"), what="the notice")
+    assert page.state() == "loading"
+    until(lambda: page.run("const p = document.querySelector('figure progress'); return p && p.max > 1 && p.value > 0 && p.value < p.max"), what="progress")
+    assert re.search(r"\d.* of \d", page.notice("loading"))
+    page.click('figure [data-action="cancel"]')
+    until(lambda: rough.take("left"), what="a closed connection")
+    page.settle()
+    assert page.state() == "cancelled" and page.notice("cancelled")
+    rough.rate = None
+    page.click('figure [data-notice="cancelled"] [data-action="retry"]')
+    page.wait_state("ready")
+    assert not page.all("figure [data-notice]")
+
+
+def test_progress_is_shown_after_300_ms_and_the_last_picture_stays(open_page, rough):
+    page = open_page(CURVES, rough.url)
+    rough.delay = 2
+    page.run("""window.seen = [];
+        const figure = document.querySelector('figure');
+        const start = performance.now();
+        const watch = () => {
+          seen.push([performance.now() - start, figure.dataset.state, Boolean(figure.querySelector('[data-notice=loading]'))]);
+          if (performance.now() - start < 1200) setTimeout(watch, 20);
+        };
+        location.hash = arguments[0];
+        setTimeout(watch);""", fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 65}))
+    until(lambda: float(page.run("return getComputedStyle(document.querySelector('figure .stage')).opacity")) < 0.9, what="a dimmed picture")
+    time.sleep(1)
+    seen = page.run("return seen")
+    assert {state for at, state, _ in seen if 100 < at < 1200} == {"stale"}
+    assert not any(shown for at, _, shown in seen if at < 250) and all(shown for at, _, shown in seen if at > 500)
+    rough.delay = 0
+    page.settle()
+    assert page.state() == "ready"
+    assert page.run("return performance.getEntriesByName('posenc:first-picture').length") == 1
+
+
+# ---- refused ------------------------------------------------------------------------------------------------------------
+
+
+def refused_control(page):
+    page.wait_state("refused")
+    page.settle()
+    field = page.find('[aria-invalid="true"]')
+    described = [page.text(f"#{name}") for name in (field.get_attribute("aria-describedby") or "").split()]
+    assert any(page.notice("refused") in text for text in described), described
+    assert page.find('figure [data-notice="refused"]').get_attribute("role") == "alert"
+    return field.get_attribute("data-field")
+
+
+WRONG = {"scheme": "rope", "head_dim": 64, "rotary_dim": 65, "len": 16}
+
+
+def test_a_refused_link_leads_to_its_control(open_page, server):
+    detail = server.post("/encode", WRONG).json()["detail"]
+    page = open_page(fragment("table", WRONG))
+    assert refused_control(page) == "rotary_dim" and page.notice("refused") == detail
+    assert page.focused_field() == "rotary_dim"
+    page.hash(TABLE)
+    page.wait_state("ready")
+    page.settle()
+    assert not page.all('[aria-invalid="true"]') and not page.all("figure [data-notice]")
+    page.hash(fragment("table", WRONG))
+    assert refused_control(page) == "rotary_dim"
+    until(lambda: page.focused_field() == "rotary_dim", what="focus")
+
+
+def test_typing_is_not_interrupted_but_enter_leads_to_the_control(open_page):
+    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 64, "rotary_dim": 64, "len": 16}))
+    page.type("head_dim", "32")
+    assert refused_control(page) == "rotary_dim"
+    assert page.focused_field() == "head_dim"
+    assert page.run("return document.querySelector('figure canvas').width") > 0, "the last picture stays"
+    page.type("head_dim", "34", enter=True)
+    assert refused_control(page) == "rotary_dim"
+    until(lambda: page.focused_field() == "rotary_dim", what="focus after Enter")
+
+
+# ---- busy ---------------------------------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def full(server):
+    """A worker at work and a queue without room."""
+    with contextlib.ExitStack() as stack:
+        for seed in range(1 + ROOM):
+            client = stack.enter_context(Client(server))
+            client.send(post(steps(2500, seed)))
+        until(lambda: metric(server, "posenc_busy_workers") == 1 and metric(server, "posenc_queued_jobs") == ROOM, what="a full queue")
+        yield
+
+
+def test_a_full_queue_counts_down_and_tries_again(open_page):
+    with start_server("--workers", "1", "--max-queue", str(ROOM)) as server:
+        page = open_page(TABLE, server.url)
+        with full(server):
+            page.hash(fragment("table", {"scheme": "alibi", "num_heads": 8, "len": 3000}))
+            page.wait_state("busy")
+            seconds = int(page.attribute('figure [data-notice="busy"]', "data-seconds"))
+            assert seconds >= 1 and str(seconds) in page.notice("busy")
+            assert page.all('figure [data-action="retry"]') and page.all('figure [data-action="stop"]')
+        page.wait_state("ready", seconds=30)
+
+
+def test_it_tries_five_times_and_stops(open_page, rough):
+    page = open_page(CURVES, rough.url)
+    rough.refuse, seen = (429, 1), set()
+    rough.clear()
+    page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 66}))
+    page.wait_state("busy")
+    until(lambda: seen.add(page.attribute('figure [data-notice="busy"]', "data-seconds")) or None in seen, 12, "the end")
+    assert "1" in seen and page.state() == "busy" and page.all('figure [data-action="retry"]')
+    assert len(rough.take("asked")) == 6, "once, and five times more"
+    time.sleep(1.5)
+    assert len(rough.take("asked")) == 6
+    rough.refuse = None
+    page.click('figure [data-action="retry"]')
+    page.wait_state("ready")
+
+
+def test_countdown_goes_down_retry_and_stop(open_page, rough):
+    page = open_page(CURVES, rough.url)
+    rough.refuse = (503, 9)
+    page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 67}))
+    seconds = lambda: page.attribute('figure [data-notice="busy"]', "data-seconds")
+    until(lambda: seconds() == "9", what="9 s")
+    until(lambda: seconds() == "7", 4, "7 s")
+    rough.clear()
+    page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 68}))
+    time.sleep(0.3)
+    assert rough.take("asked") == [], "a server that is busy is not asked for each change"
+    page.click('figure [data-action="retry"]')
+    until(lambda: rough.take("asked"), what="another try")
+    assert "68" in rough.take("asked")[-1][1], "the newest"
+    until(lambda: seconds() == "9", what="9 s anew")
+    page.click('figure [data-action="stop"]')
+    assert page.state() == "cancelled"
+    rough.refuse = None
+    page.click('figure [data-action="retry"]')
+    page.wait_state("ready")
+
+
+# ---- away ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_dies_and_comes_back(open_page):
+    with contextlib.ExitStack() as stack:
+        first = start_server()
+        proxy = stack.enter_context(rough_proxy(first.__enter__()))
+        page = open_page(CURVES, proxy.url)
+        proxy.back.process.kill()
+        proxy.back.process.wait()
+        page.hash(fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 70}, {"scheme": "sinusoidal", "dim": 64, "len": 71}))
+        for config in "ab":
+            page.wait_state("away", config)
+        assert page.notice("away")
+        proxy.back = stack.enter_context(start_server())
+        for config in "ab":
+            page.wait_state("ready", config, seconds=15)
+        with contextlib.suppress(AssertionError):
+            first.__exit__(None, None, None)
+
+
+# ---- private ------------------------------------------------------------------------------------------------------------
+
+
+def give(page, token, keep=False):
+    until(lambda: page.all('dialog[open] [data-field="token"]'), what="the dialog")
+    field = page.find('dialog[open] [data-field="token"]')
+    assert field.get_attribute("type") == "password"
+    assert page.focused_field() == "token"
+    if keep:
+        page.find('dialog[open] input[type="checkbox"]').click()
+    field.send_keys(token, "\n")
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_token_is_asked_for_and_stays_in_the_tab(open_page, keep):
+    with token_server(LINES) as server:
+        page = open_page(TABLE, server.url, settle=False)
+        give(page, "not-the-token-at-all")
+        give(page, READER, keep)
+        page.wait_state("ready")
+        page.settle()
+        stored = page.run("return JSON.stringify(sessionStorage)")
+        assert (READER in stored) == keep
+        places = page.run("return [location.href, document.cookie, JSON.stringify(localStorage), document.documentElement.outerHTML]")
+        assert not any(READER in text for text in places)
+        for kind in ("curl", "python", "json", "url"):
+            assert READER not in page.copied(kind)
+        assert "$TOKEN" in page.copied("curl") and 'os.environ["TOKEN"]' in page.copied("python")
+        page.driver.refresh()
+        if keep:
+            page.wait_state("ready")
+        else:
+            until(lambda: page.all('dialog[open] [data-field="token"]'), what="the dialog again")
+
+
+# ---- asking while dragging ------------------------------------------------------------------------------------------------
+
+
+MOVE = """
+const [name, milliseconds, done] = arguments;
+const slider = document.querySelector(`[data-slider="${name}"]`);
+const drawn = [], begin = performance.now();
+addEventListener('posenc:drawn', () => drawn.push(performance.now() - begin));
+slider.focus();
+const low = Number(slider.min), high = Number(slider.max), step = Number(slider.step) || (high - low) / 1000;
+let moves = 0;
+const timer = setInterval(() => {
+  moves += 1;
+  const share = 0.2 + 0.6 * Math.abs((moves % 120) / 60 - 1);
+  slider.value = low + Math.round((high - low) * share / step) * step;
+  slider.dispatchEvent(new Event('input', { bubbles: true }));
+  if (performance.now() - begin < milliseconds) return;
+  clearInterval(timer);
+  slider.dispatchEvent(new Event('change', { bubbles: true }));
+  done([moves, drawn, performance.now() - begin]);
+}, 1000 / 60);
+"""
+
+
+@pytest.mark.parametrize("view, config, field", [
+    ("table", ROPE, "base"),
+    ("table", {"scheme": "alibi", "num_heads": 8, "len": 64}, "len"),
+    ("curves", {"scheme": "sinusoidal", "dim": 64, "len": 64}, "base"),
+    ("bias", {"scheme": "alibi", "num_heads": 4, "len": 32}, "len"),
+    ("attention", {"scheme": "rope", "head_dim": 64}, "base"),
+])
+def test_a_slider_moved_60_times_a_second(open_page, rough, view, config, field):
+    page = open_page(fragment(view, config), rough.url)
+    rough.delay = 0.1
+    rough.clear()
+    moves, drawn, took = page.driver.execute_async_script(MOVE, field, 3000)
+    asked = rough.take("asked")
+    slack = max(1, took * 60 / 1000 / moves)  # a machine with other work moves the slider less often, and draws less often
+    assert len(asked) <= 15 * took / 1000 + 1, f"{len(asked)} requests in {took} ms"
+    gaps = [b - a for a, b in zip([0, *drawn], drawn)]
+    assert len(drawn) >= 15 / slack and max(gaps) < 500 * slack, (slack, gaps)
+    page.settle()
+    last = json.loads(urllib.parse.unquote(re.search(r"[#&]a=([^&]*)", page.run("return location.href"))[1]))[field]
+    assert last != config.get(field)
+    assert str(last) in page.copied("json")
+    pictures = [urllib.parse.unquote(path) for _, path in rough.take("asked") if "data=false" not in path and '"data":false' not in path]
+    assert f"{field}={last}" in pictures[-1] or f'"{field}":{last}' in pictures[-1]
+    assert page.state() == "ready"
+
+
+# ---- aborting -------------------------------------------------------------------------------------------------------------
+
+
+def quiet_within(server, seconds, what):
+    begin = time.monotonic()
+    until(lambda: metric(server, "posenc_busy_workers") == 0 and metric(server, "posenc_queued_jobs") == 0, 10, what)
+    assert time.monotonic() - begin < seconds, what
+
+
+def busy_with(page, server):
+    page.hash(fragment("table", SLOW))
+    until(lambda: metric(server, "posenc_busy_workers") > 0, what="work")
+    until(lambda: page.notice("loading"), what="the notice")
+
+
+ABORT_SECONDS = 0.25 * NOISE  # 100 ms, and the time of looking
+
+
+def test_the_work_of_a_cancelled_picture_ends(open_page, server):
+    page = open_page(TABLE)
+    busy_with(page, server)
+    page.click('figure [data-action="cancel"]')
+    quiet_within(server, ABORT_SECONDS, "the end of the work")
+
+
+def test_the_work_of_a_view_that_is_left_ends(open_page, server):
+    page = open_page(TABLE)
+    busy_with(page, server)
+    page.click('a[data-view="docs"]')
+    quiet_within(server, ABORT_SECONDS, "the end of the work")
+
+
+def test_a_picture_that_is_overtaken_for_a_second_is_aborted(open_page, server):
+    page = open_page(TABLE)
+    busy_with(page, server)
+    page.hash(TABLE)
+    begin = time.monotonic()
+    page.wait_state("ready")
+    page.settle()
+    assert 0.8 < time.monotonic() - begin < 2 * NOISE
+    quiet_within(server, ABORT_SECONDS, "the end of the work")
