@@ -4,7 +4,6 @@ POSENCD names the program (default build/posencd), UI_DIR a folder from which it
 import importlib.util
 import os
 import pathlib
-import shutil
 import sys
 
 import pytest
@@ -12,6 +11,7 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 HTTP = HERE.parent / "http"
 sys.path[:0] = [str(HERE), str(HTTP)]
+from no_browser import pytest_pycollect_makemodule, pytest_terminal_summary  # noqa: E402, F401 (hooks)
 
 # The servers of tests/http. Its conftest has this file's name, so it is loaded by its path; what helpers over there import
 # "from conftest" they find below.
@@ -36,9 +36,7 @@ def server():
 
 @pytest.fixture(scope="session")
 def driver():
-    webdriver = pytest.importorskip("selenium.webdriver")
-    if not shutil.which("chromedriver"):
-        pytest.skip("chromedriver is not here")
+    from selenium import webdriver
     options = webdriver.ChromeOptions()
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,900", "--lang=en"):
         options.add_argument(flag)

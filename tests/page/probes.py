@@ -1,0 +1,141 @@
+"""What a figure shows, against values asked separately: the pixels of a heat map by its own data- attributes (PAGE §4)."""
+import base64
+import functools
+import io
+import json
+import urllib.parse
+import urllib.request
+
+import numpy as np
+
+# Read from a copy: the browser would warn that the canvas itself is read.
+PIXELS = """const canvas = arguments[0];
+const copy = Object.assign(document.createElement('canvas'), { width: canvas.width, height: canvas.height }).getContext('2d', { willReadFrequently: true });
+copy.drawImage(canvas, 0, 0);
+const bytes = copy.getImageData(0, 0, canvas.width, canvas.height).data;
+let text = '';
+for (let i = 0; i < bytes.length; i += 0x8000) text += String.fromCharCode.apply(null, bytes.subarray(i, i + 0x8000));
+return [canvas.width, canvas.height, btoa(text)];"""
+ATTRIBUTES = "return Object.fromEntries([...arguments[0].attributes].map((a) => [a.name, a.value]));"
+COUNTS = ("row0", "col0", "rows", "cols", "row-step", "col-step", "row-px", "col-px", "x0", "y0")
+
+
+def attributes(page, element):
+    return page.run(ATTRIBUTES, element)
+
+
+# ---- Values from the server, in a request of their own -----------------------------------------------------------------------
+
+
+def post(server, path, **request):
+    body = json.dumps(request).encode()
+    with urllib.request.urlopen(urllib.request.Request(server.url + path, body, {"Content-Type": "application/json"}), timeout=60) as answer:
+        return answer.read()
+
+
+def get(server, path, **query):
+    with urllib.request.urlopen(server.url + path + ("?" + urllib.parse.urlencode(query) if query else ""), timeout=60) as answer:
+        return json.loads(answer.read())
+
+
+def array(server, request, output, path="/encode", dtype="f64", **form):
+    """An output as NumPy has it; form: slice, reduce."""
+    asked = {**request, "outputs": [output], "format": "npy", **form}
+    return np.load(io.BytesIO(post(server, path, **asked, dtype=dtype)))
+
+
+@functools.lru_cache
+def colours(url, name):
+    """[255,3] of uint8."""
+    with urllib.request.urlopen(url + "/cmaps") as answer:
+        rows = {row["name"]: row["colors"] for row in json.load(answer)["cmaps"]}
+    assert len(rows[name]) == 255
+    return np.array([[int(colour[i:i + 2], 16) for i in (1, 3, 5)] for colour in rows[name]], np.uint8)
+
+
+# ---- A heat map on the page --------------------------------------------------------------------------------------------------
+
+
+class Heat:
+    """The canvas of a figure, as it stands now."""
+
+    def __init__(self, page, config="a", nth=0, figure="figure"):
+        self.page = page
+        self.canvas = page.all(f'{figure}[data-config="{config}"] canvas[data-heat]')[nth]
+        found = {name[5:]: value for name, value in attributes(page, self.canvas).items() if name.startswith("data-")}
+        for name in COUNTS:
+            setattr(self, name.replace("-", "_"), int(found[name]))
+        self.output, self.reduce, self.cmap = found["output"], found["reduce"], found["cmap"]
+        self.at = [int(index) for index in found["at"].split(",")] if found["at"] else []
+        self.min, self.max = float(found["min"]), float(found["max"])
+
+    def pixels(self):
+        width, height, text = self.page.run(PIXELS, self.canvas)
+        return np.frombuffer(base64.b64decode(text), np.uint8).reshape(height, width, 4)
+
+    def blocks(self):
+        """[rows, cols, 4]: the colour of each drawn cell. Each block must have one colour, and nothing may lie beside them."""
+        pixels = self.pixels()
+        height, width = self.rows * self.row_px, self.cols * self.col_px
+        inside = pixels[self.y0:self.y0 + height, self.x0:self.x0 + width]
+        assert inside.shape[:2] == (height, width), f"{self.rows} x {self.cols} cells do not fit on the canvas of {pixels.shape}"
+        around = pixels[..., 3].astype(int).sum() - inside[..., 3].astype(int).sum()
+        assert around == 0, "something is drawn beside the cells"
+        cells = inside.reshape(self.rows, self.row_px, self.cols, self.col_px, 4)
+        assert (cells == cells[:, :1, :, :1]).all(), "a cell has two colours"
+        return cells[:, 0, :, 0]
+
+    def window(self, shape):
+        """The slice that it shows of an output of this shape, its last two axes drawn."""
+        rows, cols = shape[-2:]
+        assert self.row0 % self.row_step == self.col0 % self.col_step == 0
+        row_end, col_end = min(rows, self.row0 + self.rows * self.row_step), min(cols, self.col0 + self.cols * self.col_step)
+        assert row_end - self.row0 > (self.rows - 1) * self.row_step and col_end - self.col0 > (self.cols - 1) * self.col_step, "cells that are not there are drawn"
+        return [*self.at, [self.row0, row_end, self.row_step], [self.col0, col_end, self.col_step]]
+
+    def numbers(self, values):
+        """k of each value: 254 (v - min) / (max - min), rounded half to even."""
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            return np.clip(np.rint(254 * ((values - self.min) / (self.max - self.min))), 0, 254)
+
+    def check(self, shown, exact=None):
+        """Every drawn cell against the values that it should have, bit for bit; and near those of double precision."""
+        blocks, shown = self.blocks(), np.asarray(shown, np.float64)
+        assert shown.shape == blocks.shape[:2], (shown.shape, blocks.shape)
+        finite = np.isfinite(shown)
+        assert (blocks[..., 3] == np.where(finite, 255, 0)).all(), "alpha is 0 exactly where a value is not finite"
+        palette = colours(self.page.url, self.cmap)
+        expected = palette[np.where(finite, self.numbers(shown), 0).astype(int)]
+        wrong = np.argwhere((blocks[..., :3] != expected).any(-1) & finite)
+        assert not len(wrong), f"{len(wrong)} of {finite.sum()} cells, first {wrong[0]}: value {shown[tuple(wrong[0])]!r}, colour {blocks[tuple(wrong[0])]}"
+        if exact is not None:
+            nearest = self.numbers(exact)
+            assert (np.abs(nearest - self.numbers(shown))[finite] <= 1).all()
+
+    def check_against(self, server, request, shape, path="/encode"):
+        """Against this request's output in f32, as drawn, and in f64."""
+        form = {"slice": self.window(shape), "reduce": self.reduce}
+        self.check(array(server, request, self.output, path, "f32", **form), array(server, request, self.output, path, "f64", **form))
+
+
+def shape_of(server, request, output, path="/encode"):
+    return json.loads(post(server, path, **request, outputs=[output], data=False))["tensors"][output]["shape"]
+
+
+# ---- The read-out ------------------------------------------------------------------------------------------------------------
+
+
+def readout(page, figure="figure"):
+    """{config: (row, col, value text)} of a read-out, also of what stands beside the picture."""
+    found = {}
+    for element in page.all("[data-readout] output"):
+        given = attributes(page, element)
+        found[given["data-config"]] = (int(given["data-row"]), int(given["data-col"]), given["data-value"])
+    return found
+
+
+def json_text(server, request, output, index, path="/encode"):
+    """A single value as the API's JSON writes it, in the request's own dtype."""
+    answer = post(server, path, **request, outputs=[output], slice=list(index)).decode()
+    assert '"data":' in answer
+    return answer.rpartition('"data":')[2].split("}")[0].strip('[]"')
