@@ -8,6 +8,7 @@ import { Figure, datum, paintMeasure } from '../figure.js';
 import { Stage } from '../heat/stage.js';
 import { label, live, phrase, word } from '../words.js';
 import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf } from './bias_asking.js';
+import { fillTable } from './parts.js';
 
 const NARROWEST = 84;      /* CSS pixels of a small map */
 const WIDEST = 132;
@@ -43,8 +44,7 @@ export class Heads {
     const heads = headsWith(state.at[0] ?? 0, shape[0]);
     const plan = this.#plan(shape);
     const key = JSON.stringify([body, shape, heads, query, plan, state.red]);
-    this.#press();
-    if (key === this.asked) return this.#paint();
+    if (key === this.asked) return this.#again();
     this.asked = key;
     return this.figure.ask(async (get, stage) => {
       const { tensors: [{ values }] } = await get(windowOf(body, heads, shape, plan, state.red), { as: 'raw' });
@@ -118,7 +118,15 @@ export class Heads {
 
   /* ---- drawing ---- */
 
+  /* The scale has changed. */
   refresh() { this.#paint(); }
+
+  /* The same numbers: another head is in front, or other colours. */
+  #again() {
+    if (!this.#seen) return;
+    this.#paint();
+    if (this.#seen.row) this.#drawLines();
+  }
 
   #paint() {
     if (!this.#seen) return;
@@ -182,9 +190,10 @@ export class Heads {
   }
 
   #press() {
-    const head = String(this.page.store.state.at[0] ?? 0);
-    for (const { button } of this.#stages) button.setAttribute('aria-pressed', button.dataset.head === head);
+    for (const { button } of this.#stages) button.setAttribute('aria-pressed', Number(button.dataset.head) === this.#head());
   }
+
+  #head() { return Math.min(this.page.store.state.at[0] ?? 0, this.#seen.shape[0] - 1); }
 
   #say() {
     this.figure.fillTable();
@@ -205,7 +214,7 @@ export class Heads {
     const { x, isDistance } = distancesOf(config, shape, query);
     const series = Array.from({ length: end - first }, (_, i) => ({
       id: `${this.slot}:${first + i}`, name: live(() => String(word('bias.head', { head: first + i }))), translate: 'yes',
-      color: (theme) => this.#lineColour(theme, i, end - first), ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)) }));
+      color: (theme) => this.#lineColour(theme, i, end - first), width: first + i === this.#head() ? 3.5 : 1.5, ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)) }));
     this.chart.draw(series, { xLabel: word(isDistance ? 'bias.distance' : 'bias.key', { query }), yLabel: word('bias.value'), whole: { x: true } });
   }
 
@@ -216,15 +225,10 @@ export class Heads {
 
   /* A row a head: its numbers, its least and its largest bias. */
   #fillTable() {
-    const { heads: [first, end], numbers = [] } = this.#seen;
-    const titles = [...numbers.map(({ row }) => row.name), 'min', 'max'].map((title) => make('th', { scope: 'col' }, name(title)));
-    const cells = (head) => [...numbers.map(({ texts }) => texts[head]), ...this.#own?.[head] ?? []];
-    const rows = Array.from({ length: end - first }, (_, i) => make('tr', null, make('th', { scope: 'row' }, word('bias.head', { head: first + i })),
-      cells(first + i).map((value, col) => make('td', { 'data-row': first + i, 'data-col': col }, String(value)))));
-    const table = make('table', null, make('caption', { class: 'visually-hidden' }, word('bias.heads')),
-      make('thead', null, make('tr', null, make('td'), titles)), make('tbody', null, rows));
-    this.figure.table.querySelector('table')?.remove();
-    this.figure.table.append(table);
+    const { heads: [first], numbers = [] } = this.#seen;
+    const columns = [...numbers.map(({ row }) => row.name), 'min', 'max'].map((text) => name(text));
+    const cells = (head) => [...numbers.map(({ texts }) => texts[head]), ...this.#own?.[head] ?? []].map(String);
+    fillTable(this.figure, word('bias.heads'), columns, this.#stages.map((_, i) => [first + i, word('bias.head', { head: first + i }), cells(first + i)]));
   }
 
   close() {
