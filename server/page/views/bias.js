@@ -1,13 +1,14 @@
 /* The view `bias`: what a scheme adds to the logits, head by head. One head is enlarged (`at`), beside it all heads are
  * small maps with the same or their own colours; below, the same numbers as lines over the distance. */
 import { make } from '../dom.js';
-import { frontChooser } from '../heat/front.js';
 import { HeatMap, Scale } from '../heatmap.js';
+import { frontChooser } from '../heat/toolbar.js';
 import { label, live, word } from '../words.js';
 import { HEADS_SHOWN, biasBody, hasBias, headsWith } from './bias_asking.js';
 import { Heads } from './bias_heads.js';
 import { choice } from './controls.js';
 import { cannot } from './parts.js';
+import { Slots, wantedOf } from './slots.js';
 
 const example = () => ({ a: { scheme: 'alibi', num_heads: 8, len: 64 } });
 
@@ -29,9 +30,17 @@ class Part {
     this.heads = new Heads(view, slot);
     this.own = new OwnScale(() => this.heads.rangeOf(this.head()));
     this.map = new HeatMap(this.page, { view: 'bias', slot, scale: view.scale, label: this.title, after: () => this.#rest() });
+    this.following = new MutationObserver(this.#follow);
+    this.following.observe(this.map.element, { attributeFilter: ['data-state'] });
     this.figures = make('div', { class: 'figures' }, this.map.element);
     this.element = make('section', { class: 'bias-part', 'data-config': slot, 'aria-label': this.title }, this.figures);
   }
+
+  /* What keeps the enlarged head from being shown keeps the others too. */
+  #follow = () => {
+    const { state } = this.map.figure;
+    if (state !== 'ready') this.heads.figure.state = state;
+  };
 
   /* How many heads it has, once that is known; and the one in front. */
   get count() { return this.meta?.tensors.bias?.shape[0] ?? 0; }
@@ -104,66 +113,49 @@ class Part {
 
   close() {
     this.#dropTable();
+    this.following.disconnect();
     this.heads.close();
     this.map.close();
     this.element.remove();
   }
 }
 
-class Bias {
-  #parts = new Map();
-  #difference = null;
+/* b - a of the head in front. */
+function difference(page) {
+  const map = new HeatMap(page, { view: 'bias', slot: 'b-a', quiet: true });
+  return { element: map.element, show: (of) => map.show({ of }), close: () => map.close() };
+}
 
+class Bias {
   constructor(page, root) {
     Object.assign(this, { page, scale: new Scale() });
     this.front = frontChooser(page);
     this.scaling = choice({ name: 'scale', text: word('bias.scale'), pick: (scale) => page.store.set({ own: { ...page.store.state.own, scale } }, { undo: 'own.scale' }) });
     this.pages = choice({ name: 'at', text: word('bias.pages'), pick: (head) => this.choose(Number(head)) });
-    this.controls = make('div', { class: 'controls' }, this.scaling.element, this.pages.element, this.front.element);
     this.figures = make('div', { class: 'bias-parts' });
-    root.append(this.controls, this.figures);
+    this.parts = new Slots(this.figures, (slot) => slot === 'b-a' ? difference(page) : new Part(this, slot));
+    root.append(make('div', { class: 'controls' }, this.scaling.element, this.pages.element, this.front.element), this.figures);
   }
 
   isShared() { return this.page.store.state.own.scale !== 'own'; }
 
   choose(head) { this.page.store.set({ at: [head] }, { undo: 'at' }); }
 
-  refresh() { this.update(this.page.store.state); }
-
-  update(state) {
-    const configs = new Map(this.page.configs());
-    for (const [slot, part] of this.#parts) if (!configs.has(slot)) this.#remove(slot, part);
-    for (const [slot, config] of configs) {
-      if (!this.#parts.has(slot)) this.#parts.set(slot, new Part(this, slot));
-      const part = this.#parts.get(slot);
-      if (!part.element.isConnected) this.figures.append(part.element);
-      part.update(config);
+  update() {
+    const wanted = wantedOf(this.page);
+    this.parts.sync(wanted.map(([slot]) => slot));
+    for (const [slot, [config, other]] of wanted) {
+      if (other) this.parts.get(slot).show(['b', 'a'].map((one) => this.parts.get(one).spec()));
+      else this.parts.get(slot).update(config);
     }
-    this.#showDifference(state.on === 'b-a' && configs.has('a') && configs.has('b'));
     this.front.update();
     this.scaling.show(['shared', 'own'].map((which) => [which, word(`bias.${which}`)]), this.isShared() ? 'shared' : 'own');
     this.showPages();
   }
 
-  #remove(slot, part) {
-    part.close();
-    this.#parts.delete(slot);
-  }
-
-  #showDifference(wanted) {
-    if (!wanted) {
-      this.#difference?.close();
-      this.#difference = null;
-      return;
-    }
-    this.#difference ??= new HeatMap(this.page, { view: 'bias', slot: 'b-a', quiet: true });
-    if (!this.#difference.element.isConnected) this.figures.append(this.#difference.element);
-    this.#difference.show({ of: ['b', 'a'].map((slot) => this.#parts.get(slot).spec()) });
-  }
-
   /* Pages of heads, where there are more than fit. */
   showPages() {
-    const heads = Math.max(1, ...[...this.#parts.values()].map((part) => part.count));
+    const heads = Math.max(1, ...this.parts.values().map((part) => part.count ?? 1));
     const first = Array.from({ length: Math.ceil(heads / HEADS_SHOWN) }, (_, i) => i * HEADS_SHOWN);
     this.pages.element.hidden = heads <= HEADS_SHOWN;
     this.pages.show(first.map((from) => [String(from), `${from}–${Math.min(heads, from + HEADS_SHOWN) - 1}`]),
@@ -171,23 +163,11 @@ class Bias {
   }
 
   request(slot) {
-    const part = this.#parts.get(slot);
-    return part?.body ? { path: '/encode', body: { ...part.body, outputs: ['bias'] } } : null;
+    const body = this.parts.get(slot)?.body;
+    return body ? { path: '/encode', body: { ...body, outputs: ['bias'] } } : null;
   }
 
-  close() {
-    this.#difference?.close();
-    for (const part of this.#parts.values()) part.close();
-  }
+  close() { this.parts.close(); }
 }
 
-function open(page, root) {
-  const view = new Bias(page, root);
-  return {
-    update: (state) => view.update(state),
-    request: (slot) => view.request(slot),
-    close: () => view.close(),
-  };
-}
-
-export default { name: 'bias', own: ['scale'], path: '/encode', most: 4, difference: true, forms: true, example, open };
+export default { name: 'bias', own: ['scale'], path: '/encode', most: 4, difference: true, forms: true, example, open: (page, root) => new Bias(page, root) };

@@ -6,6 +6,7 @@ import { bind, live, word } from '../words.js';
 import { choice, sliderField } from './controls.js';
 import { rotation } from './rotate_asking.js';
 import { Clocks } from './rotate_clocks.js';
+import { Slots } from './slots.js';
 
 const START = { m: 9, n: 6 };
 const SPAN = 64;              /* positions of a slider, until a position lies beyond */
@@ -29,10 +30,11 @@ function spanOf(position) {
 
 class Rotate {
   constructor(page, root) {
-    Object.assign(this, { page, clocks: new Map() });
+    this.page = page;
     this.still = matchMedia('(prefers-reduced-motion: reduce)');
     this.#makeControls();
     this.figures = make('div', { class: 'figures' });
+    this.clocks = new Slots(this.figures, (slot) => new Clocks(this, slot));
     root.append(this.controls, this.figures);
     this.still.addEventListener('change', this.#calm);
     this.#calm();
@@ -72,29 +74,19 @@ class Rotate {
   }
 
   update(state) {
-    const configs = new Map(this.page.configs());
+    const configs = this.page.configs();
     const positions = positionsOf(state);
-    for (const [slot, clocks] of this.clocks) if (!configs.has(slot)) this.#remove(slot, clocks);
-    for (const [slot, config] of configs) {
-      if (!this.clocks.has(slot)) this.clocks.set(slot, new Clocks(this, slot));
-      const clocks = this.clocks.get(slot);
-      if (!clocks.element.isConnected) this.figures.append(clocks.element);
-      clocks.update(config, positions, state.at[0] ?? 0);
-    }
+    this.clocks.sync(configs.map(([slot]) => slot));
+    for (const [slot, config] of configs) this.clocks.get(slot).update(config, positions, state.at[0] ?? 0);
     for (const [key, value] of Object.entries({ ...positions, both: Math.min(positions.m, positions.n) })) {
       this.sliders[key].show({ value, min: Math.min(0, value), max: spanOf(value) });
     }
     this.counted();
   }
 
-  #remove(slot, clocks) {
-    clocks.close();
-    this.clocks.delete(slot);
-  }
-
   /* How many pairs a figure has is known with its answer: then there may be more than are drawn. */
   counted() {
-    const choices = choicesOf(Math.max(1, ...[...this.clocks.values()].map((clocks) => clocks.count)));
+    const choices = choicesOf(Math.max(1, ...this.clocks.values().map((clocks) => clocks.count)));
     const chosen = Math.min(this.page.store.state.at[0] ?? 0, choices.length - 1);
     this.pairs.element.hidden = choices.length < 2;
     this.pairs.show(choices.map(({ first, step, last }, i) => [String(i), step === 1 ? `${first}–${last}` : `${first}, ${first + step}… ${last}`]), String(chosen));
@@ -130,7 +122,7 @@ class Rotate {
   #tick() {
     this.timer = setTimeout(async () => {
       this.step(1, 1, 'rotate.play');
-      await Promise.all([...this.clocks.values()].map((clocks) => clocks.settled));
+      await Promise.all(this.clocks.values().map((clocks) => clocks.settled));
       if (this.timer) this.#tick();
     }, STEP_MS);
   }
@@ -144,13 +136,8 @@ class Rotate {
   close() {
     this.stop();
     this.still.removeEventListener('change', this.#calm);
-    for (const clocks of this.clocks.values()) clocks.close();
+    this.clocks.close();
   }
 }
 
-function open(page, root) {
-  const view = new Rotate(page, root);
-  return { update: (state) => view.update(state), request: (slot) => view.request(slot), close: () => view.close() };
-}
-
-export default { name: 'rotate', own: ['m', 'n'], path: '/rotate', most: 4, difference: false, forms: true, example, open };
+export default { name: 'rotate', own: ['m', 'n'], path: '/rotate', most: 4, difference: false, forms: true, example, open: (page, root) => new Rotate(page, root) };
