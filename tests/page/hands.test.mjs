@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { arrange, centreOf, choicesOf, clocksOf, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../../server/page/draw/hands.js';
-import { products, rotation, widthOf } from '../../server/page/views/rotate_asking.js';
-import { Seen } from '../../server/page/views/rotate_seen.js';
+import { Seen, products, rotation, widthOf } from '../../server/page/views/rotate_asking.js';
 
 test('the layout says which channels are a pair', () => {
   const config = { rotary_dim: 4, rotary_offset: 0, layout: 'interleaved' };
@@ -74,7 +73,8 @@ test('the way round a centre is in radians, counter-clockwise, however far from 
 
 const row = { name: 'rope', parameters: [{ name: 'head_dim', default: 64 }] };
 const catalogue = {
-  catalogue: () => ({ common: [{ name: 'len' }, { name: 'positions' }, { name: 'dtype' }, { name: 'outputs' }] }),
+  catalogue: () => ({ common: ['dtype', 'outputs'].map((name) => ({ name, group: 'answer' })) }),
+  sequenceRows: () => [{ name: 'len' }, { name: 'positions' }],
   requestFor: (path, config) => ({ ...config }),
   inherited: ({ preset }) => preset ? { head_dim: 128 } : {},
   schemeOf: () => row,

@@ -71,18 +71,13 @@ export function scaled({ px, step }, factor) {
   return { px: 1, step: px > 1 ? Math.max(1, Math.round(1 / target)) : Math.max(step + 1, Math.round(1 / target)) };
 }
 
-/* The axis zoomed about a pixel, whose cell stays there; never smaller than `fitted`. `room`: what the canvas may take. */
+/* { px, step, first } of the axis zoomed about a pixel, whose cell stays there as far as the cells allow; never smaller
+ * than `fitted`. `room`: what the canvas may take. */
 export function zoomed(axis, room, factor, pixel, fitted) {
   const wanted = scaled(axis, factor);
   const scale = size(wanted) < size(fitted) ? fitted : wanted;
-  return placed(axis, room, scale, pixel);
-}
-
-/* The axis at another scale, the cell under a pixel staying there as far as the cells allow. */
-export function placed(axis, room, scale, pixel) {
-  const there = lay(axis.cells, room, scale, 0);
   const kept = cellAt(axis, pixel) - Math.floor(pixel / scale.px) * scale.step;
-  return { ...scale, first: clampFirst(there, kept) };
+  return { ...scale, first: clampFirst(lay(axis.cells, room, scale, 0), kept) };
 }
 
 /* ---- windows that are kept ---- */

@@ -1,15 +1,15 @@
 /* Where the numbers of a heat map come from. A source tells about its tensor, gives windows of it for pictures, its
  * extremes, and the exact texts of its cells. All numbers are the server's; here two of them are only subtracted.
  *
- *   about(get)                        { name, dtype, shape, lead, rows, cols, axes: [names], range, scheme, meta }
- *   window(get, about, row, col, red) numbers of a window, row-major; row, col: { first, step, count }
+ *   about(get)                        { name, dtype, shape, lead, rows, cols, axes: [names], range, scheme, meta, sure }
+ *   guess(other, about)               the same without asking, from another source's; `sure` only if it cannot be wrong
+ *   window(get, about, row, col, red) { values, rows, cols }, row-major; row, col: { first, step, count }
  *   extremes(get, about)              [min, max] of the whole tensor; null: none is finite, or too many to ask for
  *   texts(get, about, rows, cols)     [[text, …], …] of the cells in [first, stop), as the API's JSON writes them */
 import { extremes } from '../draw/colors.js';
 import { jsonText } from '../draw/numbers.js';
 
 export const WHOLE_MAX = 2 ** 26;             /* extremes of larger tensors are those of the window */
-const SHAPELESS = ['frequencies', 'scaling', 'numbers', 'weights', 'mask', 'attention'];   /* groups of parameters */
 const SLICED = ['/encode', '/attention', '/rotate'];
 
 /* spec: { path, body, output, at, axes } or, for a difference, { of: [spec of b, spec of a] }. */
@@ -33,6 +33,9 @@ function flat(shape, at) {
 /* Ids of 64 bits become doubles for colours; their texts stay exact. */
 const plain = (values) => values instanceof BigInt64Array ? Float64Array.from(values, Number) : values;
 
+/* JSON without its numbers. */
+const form = (value) => JSON.stringify(value)?.replace(/-?\d+(\.\d+)?(e[-+]?\d+)?/gi, '0');
+
 class Source {
   constructor({ path, body, output = null, at = [], axes = null }, catalogue) {
     Object.assign(this, { path, body, output, at, names: axes, catalogue });
@@ -46,19 +49,32 @@ class Source {
     return rows.find((row) => row.axes?.length === rank) ?? rows[0];
   }
 
-  /* Does it differ from another one only in parameters that leave the shapes alone? A guess, to be verified. */
-  resembles(other) {
-    if (other.constructor !== this.constructor || String([other.path, other.output, other.at]) !== String([this.path, this.output, this.at])) return false;
-    const rows = this.catalogue.parametersOf(this.body, this.path);
-    const names = Object.keys({ ...this.body, ...other.body });
-    const changed = names.filter((name) => JSON.stringify(this.body[name]) !== JSON.stringify(other.body[name]));
-    return changed.every((name) => SHAPELESS.includes(rows.find((row) => row.name === name)?.group));
+  /* What is likely to be true of this source if `about` is of `other` and only numbers of its request have changed: a side
+   * that was as long as such a number has changed with it. Null where nothing can be said. */
+  guess(other, about) {
+    if (other.constructor !== this.constructor || other.path !== this.path || other.output !== this.output) return null;
+    const changes = this.#changes(other.body);
+    if (!changes) return null;
+    const follow = (side) => {
+      const [from, to] = changes.find(([before]) => before === side || before === 2 * side) ?? [1, 1];
+      return Math.max(1, Math.round(side / from * to));
+    };
+    return { ...this.describe(about.name, { ...about, shape: about.shape.map(follow) }, about), sure: !changes.length };
+  }
+
+  /* [[before, now], …] of plain numbers; null where more than numbers has changed. */
+  #changes(before) {
+    const names = Object.keys({ ...before, ...this.body }).filter((name) => JSON.stringify(before[name]) !== JSON.stringify(this.body[name]));
+    const rows = names.length ? this.catalogue.parametersOf(this.body, this.path) : [];
+    const pairs = names.map((name) => [before, this.body].map((body) => body[name] ?? rows.find((row) => row.name === name)?.default));
+    const alike = (one, other) => typeof one !== 'string' && typeof one === typeof other && form(one) === form(other);
+    return pairs.every(([one, other]) => alike(one, other)) ? pairs : null;
   }
 
   describe(name, { dtype, shape }, config) {
     const row = this.row(name, shape.length);
-    const axes = this.names ?? row?.axes ?? [];
-    return { name, dtype, shape, ...flat(shape, this.at), axes, range: row?.range ?? null, scheme: config?.scheme ?? this.body.scheme };
+    const axes = (this.names ?? row?.axes ?? []).slice(-Math.max(1, shape.length));
+    return { name, dtype, shape, ...flat(shape, this.at), axes, range: row?.range ?? null, scheme: config?.scheme ?? this.body.scheme, sure: true };
   }
 }
 
@@ -84,16 +100,19 @@ class Sliced extends Source {
     return all.find(([name]) => name === this.output) ?? all.find(([, { shape }]) => shape.length > 1) ?? all[0];
   }
 
-  #request({ name, shape, lead }, rows, cols, more) {
-    const slice = [...lead, ...shape.length > 1 ? [rows] : [], ...shape.length ? [cols] : []];
+  /* What asks for the cells of two axes; `more` says in which form. */
+  request(about, row, col, more) {
+    const part = ({ first, step, count }, cells) => [first, Math.min(cells, first + count * step), step];
+    const { name, shape, lead, rows, cols } = about;
+    const slice = [...lead, ...shape.length > 1 ? [part(row, rows)] : [], ...shape.length ? [part(col, cols)] : []];
     return { path: this.path, body: { ...this.body, outputs: [name], ...slice.length ? { slice } : {}, ...more } };
   }
 
   async window(get, about, row, col, reduce, dtype = 'f32') {
-    const part = ({ first, step, count }, cells) => [first, Math.min(cells, first + count * step), step];
-    const more = { dtype, ...row.step > 1 || col.step > 1 ? { reduce } : {} };
-    const { tensors: [tensor] } = await get(this.#request(about, part(row, about.rows), part(col, about.cols), more), { as: 'raw' });
-    return plain(tensor.values);
+    const isReduced = row.step > 1 || col.step > 1;
+    const { tensors: [{ values, shape }] } = await get(this.request(about, row, col, { dtype, ...isReduced ? { reduce } : {} }), { as: 'raw' });
+    const [rows, cols] = [1, 1, ...shape].slice(-2);
+    return { values: plain(values), rows, cols };
   }
 
   async extremes(get, { name, shape, count }) {
@@ -109,14 +128,22 @@ class Sliced extends Source {
   }
 
   async texts(get, about, rows, cols) {
-    const answer = await get(this.#request(about, rows, cols, {}), { as: 'numbers' });
+    const answer = await get(this.request(about, run(rows), run(cols), {}), { as: 'numbers' });
     return inRows(answer[about.name].texts, cols);
   }
 }
 
+const run = ([first, stop]) => ({ first, step: 1, count: stop - first });
+
 function inRows(texts, [first, stop]) {
   const cols = stop - first;
   return Array.from({ length: texts.length / cols }, (_, i) => texts.slice(i * cols, (i + 1) * cols));
+}
+
+/* Of a source whose cells are doubles or integers, from a window. */
+async function textsOf(source, get, about, rows, cols, dtypes) {
+  const { values } = await source.window(get, about, run(rows), run(cols));
+  return inRows(Array.from(values, dtypes.every((dtype) => dtype[0] === 'i') ? String : jsonText), cols);
 }
 
 /* An answer that comes whole, as those of /analyze: kept, and of a block the first cell is drawn. */
@@ -126,7 +153,7 @@ class Whole extends Source {
     this.reduce = 'sample';
   }
 
-  resembles() { return false; }
+  guess() { return null; }
 
   async about(get) {
     const outputs = this.output ? { outputs: [this.output.replace(/\.\d+$/, '')] } : {};
@@ -143,15 +170,13 @@ class Whole extends Source {
       const line = base + (row.first + i * row.step) * cols + col.first;
       for (let j = 0; j < col.count; j++, k++) picked[k] = values[line + j * col.step];
     }
-    return picked;
+    return { values: picked, rows: row.count, cols: col.count };
   }
 
   async extremes(get, { values }) { return extremes(values); }
 
   async texts(get, about, rows, cols) {
-    const [row, col] = [rows, cols].map(([first, stop]) => ({ first, step: 1, count: stop - first }));
-    const text = /^i/.test(about.dtype) ? String : jsonText;
-    return inRows(Array.from(await this.window(get, about, row, col), text), cols);
+    return textsOf(this, get, about, rows, cols, [about.dtype]);
   }
 }
 
@@ -167,9 +192,19 @@ class Difference {
     let [b, a] = [await this.b.about(get), await this.a.about(get)];
     if (b.name !== a.name) [b, a] = await this.#common(get);
     if (b.shape.length !== a.shape.length) throw new NoCommon();
+    return this.#both(b, a);
+  }
+
+  #both(b, a) {
     const [rows, cols] = [Math.min(b.rows, a.rows), Math.min(b.cols, a.cols)];
-    const isPart = [b.rows, a.rows].some((n) => n !== rows) || [b.cols, a.cols].some((n) => n !== cols);
-    return { ...b, meta: null, range: null, rows, cols, b, a, isPart };
+    const isPart = [b, a].some((one) => one.rows !== rows || one.cols !== cols);
+    return { ...b, meta: null, range: null, rows, cols, b, a, isPart, sure: b.sure && a.sure };
+  }
+
+  guess(other, about) {
+    if (!other.isDifference) return null;
+    const [b, a] = [this.b.guess(other.b, about.b), this.a.guess(other.a, about.a)];
+    return b && a && this.#both(b, a);
   }
 
   /* The first output that both can answer. */
@@ -181,21 +216,20 @@ class Difference {
     return [await this.b.about(get), await this.a.about(get)];
   }
 
-  resembles(other) { return Boolean(other.isDifference) && this.b.resembles(other.b) && this.a.resembles(other.a); }
-
   async window(get, { b, a }, row, col, reduce) {
-    const minuend = await this.b.window(get, b, row, col, reduce, 'f64');
-    const subtrahend = await this.a.window(get, a, row, col, reduce, 'f64');
-    const difference = new Float64Array(minuend.length);
-    for (let i = 0; i < difference.length; i++) difference[i] = minuend[i] - subtrahend[i];
-    return difference;
+    const one = await this.b.window(get, b, row, col, reduce, 'f64');
+    const other = await this.a.window(get, a, row, col, reduce, 'f64');
+    const [rows, cols] = [Math.min(one.rows, other.rows), Math.min(one.cols, other.cols)];
+    const values = new Float64Array(rows * cols);
+    for (let i = 0, k = 0; i < rows; i++) {
+      for (let j = 0; j < cols; j++, k++) values[k] = one.values[i * one.cols + j] - other.values[i * other.cols + j];
+    }
+    return { values, rows, cols };
   }
 
   async extremes() { return null; }
 
   async texts(get, about, rows, cols) {
-    const [row, col] = [rows, cols].map(([first, stop]) => ({ first, step: 1, count: stop - first }));
-    const text = /^i/.test(about.b.dtype) && /^i/.test(about.a.dtype) ? String : jsonText;
-    return inRows(Array.from(await this.window(get, about, row, col), text), cols);
+    return textsOf(this, get, about, rows, cols, [about.b.dtype, about.a.dtype]);
   }
 }

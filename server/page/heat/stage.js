@@ -10,6 +10,8 @@ const TICK_APART = { row: 26, col: 46 };
 const LABEL_PX_MAX = 112;
 const CURSOR_PX_MIN = 7;   /* the cursor's frame is no smaller, however small the cell */
 
+const NOTHING = { row: { start: 0, count: 0, px: 0 }, col: { start: 0, count: 0, px: 0 } };
+
 const tables = new Map();  /* colours: pixels */
 
 function tableOf(colors) {
@@ -52,22 +54,17 @@ export class Stage {
 
   /* ---- cells ---- */
 
-  /* axes, grid: { row, col } of draw/windows.js; kept: { values, stride }; attributes: what data-… say. */
+  /* axes, grid: { row, col } of draw/windows.js, grid null where nothing is in view; kept: { values, stride }; attributes:
+   * what data-… say. */
   paint({ axes, grid, kept, range, colors, attributes }) {
     const [width, height] = [axes.col.room, axes.row.room];
     const pixels = this.#pixels(width, height);
-    paint({ pixels, width, height }, grid, { numbers: this.#numbers(kept, range), stride: kept.stride }, tableOf(colors));
+    if (!grid) pixels.fill(0);
+    else paint({ pixels, width, height }, grid, { numbers: this.#numbers(kept, range), stride: kept.stride }, tableOf(colors));
     this.canvas.getContext('2d').putImageData(this.#image, 0, 0);
     mark(this.canvas, attributes);
-    this.#place(grid);
-  }
-
-  /* Nothing is in view. */
-  blank(axes, attributes) {
-    this.#pixels(axes.col.room, axes.row.room).fill(0);
-    this.canvas.getContext('2d').putImageData(this.#image, 0, 0);
-    mark(this.canvas, attributes);
-    this.#place({ row: { px: 0, count: 0, start: 0 }, col: { px: 0, count: 0, start: 0 } });
+    const { row, col } = grid ?? NOTHING;
+    setPixels(this.hatch, { left: col.start, top: row.start, width: col.count * col.px, height: row.count * row.px });
   }
 
   #pixels(width, height) {
@@ -89,10 +86,6 @@ export class Stage {
 
   /* Is there a cell that is not finite in the window painted last? */
   get hasGaps() { return this.#numbered.numbers?.includes(0) ?? false; }
-
-  #place({ row, col }) {
-    setPixels(this.hatch, { left: col.start, top: row.start, width: col.count * col.px, height: row.count * row.px });
-  }
 
   /* ---- the cursor ---- */
 

@@ -1,11 +1,10 @@
-/* The controls of a heat map: what a pixel stands for, zoom, reduction; which output, and where its leading axes stand. */
+/* The controls of a heat map: what a pixel stands for, zoom, reduction, output, indices of leading axes; and of a view of
+ * several: which configuration is in front. */
 import { action, make, name } from '../dom.js';
 import { icon } from '../icons.js';
 import { phrase, word } from '../words.js';
-import { axisName } from './caption.js';
-
-const REDUCTIONS = ['mean', 'min', 'max', 'absmax', 'sample'];
-const ZOOM = 1.6;
+import { axisName } from './beside.js';
+import { REDUCTIONS, ZOOM } from './hands.js';
 
 const iconButton = (which, text, onclick) => action(which, icon(which), onclick, { class: 'icon', 'aria-label': text, title: text });
 
@@ -37,7 +36,7 @@ export class Toolbar {
     if (!this.reduction) return;
     this.reduction.value = reduce;
     this.reduction.hidden = axes.row.step === 1 && axes.col.step === 1;
-    this.#once('outputs', [outputs?.map((row) => row.name), about.name], () => this.#showOutputs(outputs, about.name));
+    this.#once('outputs', [outputs.map((row) => row.name), about.name], () => this.#showOutputs(outputs, about.name));
     const lead = ownLead ? about.shape.slice(0, -2) : [];
     this.#once('lead', [lead, about.axes, about.lead], () => this.#showLead(lead, about));
   }
@@ -50,7 +49,7 @@ export class Toolbar {
   }
 
   #showOutputs(rows, chosen) {
-    const names = [...new Set((rows ?? []).map((row) => row.name))];
+    const names = [...new Set(rows.map((row) => row.name))];
     if (names.length < 2) return this.outputs.replaceChildren();
     const select = make('select', { 'data-field': 'out', 'aria-label': word('heat.output'), title: word('heat.output'), translate: 'no',
       onchange: (event) => this.page.store.set({ out: event.target.value, at: [], win: [0, 0], cur: [0, 0] }, { undo: 'out' }) },
@@ -96,4 +95,28 @@ function scaleText({ row, col }, reduce) {
   if (row.px === 1 && col.px === 1) return phrase('heat.cells', { row: row.step, col: col.step, red });
   if (row.px === 1) return phrase('heat.rowsTall', { step: row.step, px: col.px, red });
   return phrase('heat.colsWide', { step: col.step, px: row.px, red });
+}
+
+/* Buttons for what is in front, from two configurations on; with a and b also their difference. */
+export function frontChooser(page, { difference = true } = {}) {
+  const element = make('div', { class: 'segmented front', role: 'group', 'aria-label': word('heat.front') });
+  let shown = '';
+  const choose = (on) => page.store.set({ on }, { undo: 'on' });
+  const isPressed = (on, choices) => on === (choices.includes(page.store.state.on) ? page.store.state.on : page.front());
+  const button = (on, choices) => make('button', { type: 'button', 'data-on': on, 'data-config': on, translate: 'no',
+    'aria-pressed': String(isPressed(on, choices)), title: on === 'b-a' ? word('heat.difference') : word('heat.inFront', { slot: on }),
+    onclick: () => choose(on) }, on.replace('-', ' − '));
+
+  function update() {
+    const slots = page.store.slots();
+    const choices = [...slots, ...difference && slots.includes('a') && slots.includes('b') ? ['b-a'] : []];
+    element.hidden = choices.length < 2;
+    const key = `${choices} ${page.store.state.on}`;
+    if (key === shown) return;
+    shown = key;
+    const focused = document.activeElement?.dataset.on;
+    element.replaceChildren(...choices.map((on) => button(on, choices)));
+    if (focused) element.querySelector(`[data-on="${focused}"]`)?.focus();
+  }
+  return { element, update };
 }

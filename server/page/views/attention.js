@@ -6,8 +6,10 @@ import { short } from '../draw/numbers.js';
 import { sentence, words } from '../fields.js';
 import { datum } from '../figure.js';
 import { HeatMap, Scale } from '../heatmap.js';
+import { frontChooser } from '../heat/toolbar.js';
 import { language, phrase, word } from '../words.js';
 import { attentionBody, equalTokens, hasContent, largestDifference, withoutPositions } from './attention_asking.js';
+import { Slots, wantedOf } from './slots.js';
 
 const TWIN = 'none';
 const TOKENS_MAX = 256;
@@ -26,52 +28,43 @@ class Attention {
   #twinShown = '';
 
   constructor(page, root) {
-    Object.assign(this, { page, maps: new Map(), scale: new Scale() });
+    first = null;
+    Object.assign(this, { page, scale: new Scale() });
     this.sentence = new Sentence(page, (tokens) => this.#write(tokens));
-    this.figures = make('div', { class: 'figures' });
-    root.append(this.sentence.element, this.figures);
+    this.front = frontChooser(page);
+    this.figures = make('div', { class: 'figures aligned' });
+    this.maps = new Slots(this.figures, (slot) => this.#newMap(slot));
+    root.append(this.sentence.element, this.front.element, this.figures);
     this.figures.addEventListener('posenc:drawn', () => this.#showTwin());
   }
 
+  /* The configurations, the difference of two, and the twin without positions beside them. */
   update(state) {
-    const configs = new Map(this.page.configs());
-    const wanted = [...configs.keys(), ...state.on === 'b-a' && configs.has('a') && configs.has('b') ? ['b-a'] : [], ...configs.size ? [TWIN] : []];
-    for (const [slot, map] of this.maps) if (!wanted.includes(slot)) this.#remove(slot, map);
-    wanted.forEach((slot, i) => this.#place(this.#mapOf(slot), i));
-    for (const [slot, config] of configs) this.#show(slot, config);
-    if (this.maps.has('b-a')) this.maps.get('b-a').show({ of: ['b', 'a'].map((slot) => this.#spec(configs.get(slot))), square: true });
-    const config = configs.get(this.page.front());
+    const wanted = wantedOf(this.page);
+    const slots = [...wanted.map(([slot]) => slot), ...wanted.length ? [TWIN] : []];
+    if (this.leader !== slots[0]) this.maps.sync([]);   /* another map has the controls */
+    this.leader = slots[0];
+    if (!this.maps.has(TWIN)) this.#twinShown = '';
+    this.maps.sync(slots);
+    for (const [slot, [config, other]] of wanted) this.maps.get(slot).show(other ? { of: [config, other].map((one) => this.#spec(one)) } : this.#spec(config));
+    const config = new Map(this.page.configs()).get(this.page.front());
     if (config) this.sentence.show(hasContent(config) ? null : tokensOf(config), state.cur[0]);
+    this.front.update();
     this.#showTwin();
   }
 
-  #mapOf(slot) {
-    if (!this.maps.has(slot)) this.maps.set(slot, this.#newMap(slot));
-    return this.maps.get(slot);
-  }
-
-  /* The first map has the controls, the others follow it. */
   #newMap(slot) {
-    const map = new HeatMap(this.page, { view: 'attention', slot, scale: slot === 'b-a' ? new Scale() : this.scale, quiet: this.maps.size > 0,
-      outputs: true, label: slot === TWIN ? word('attention.none') : undefined,
-      after: slot === 'b-a' ? null : (get) => this.#compare(get, map.spec) });
+    const isDifference = slot === 'b-a';
+    const map = new HeatMap(this.page, { view: 'attention', slot, scale: isDifference ? new Scale() : this.scale, quiet: slot !== this.leader,
+      outputs: true, label: slot === TWIN ? word('attention.none') : null, after: isDifference ? null : (get) => this.#compare(get, map.spec) });
     return map;
-  }
-
-  #place(map, i) {
-    if (this.figures.children[i] !== map.element) this.figures.insertBefore(map.element, this.figures.children[i] ?? null);
-  }
-
-  #remove(slot, map) {
-    map.close();
-    this.maps.delete(slot);
-    if (slot === TWIN) this.#twinShown = '';
   }
 
   /* ---- what is shown ---- */
 
   #spec(config) {
-    return this.#specOf(attentionBody(this.page.catalogue, config, tokensOf(config)), hasContent(config) ? null : tokensOf(config));
+    const tokens = hasContent(config) ? null : tokensOf(config);
+    return this.#specOf(attentionBody(this.page.catalogue, config, tokens), tokens);
   }
 
   #specOf(body, tokens) {
@@ -79,8 +72,6 @@ class Attention {
     const isWide = out === 'output' || out === 'row_entropy';
     return { path: '/attention', body, output: out, tokens, labels: tokens && !isWide ? { rows: tokens, cols: tokens } : undefined };
   }
-
-  #show(slot, config) { this.maps.get(slot).show(this.#spec(config)); }
 
   /* The configuration in front without positions, once the server has said what its defaults are. */
   #showTwin() {
@@ -127,9 +118,7 @@ class Attention {
     return { path, body: { ...body, outputs: [this.maps.get(slot)?.about?.name ?? output ?? 'probs'] } };
   }
 
-  close() {
-    for (const map of this.maps.values()) map.close();
-  }
+  close() { this.maps.close(); }
 }
 
 /* The sentence as text, and its tokens as buttons: the one pressed is the row that is read. */
@@ -168,14 +157,4 @@ class Sentence {
   }
 }
 
-function open(page, root) {
-  first = null;
-  const view = new Attention(page, root);
-  return {
-    update: (state) => view.update(state),
-    request: (slot) => view.request(slot),
-    close: () => view.close(),
-  };
-}
-
-export default { name: 'attention', own: [], path: '/attention', most: 4, difference: true, forms: true, example, open };
+export default { name: 'attention', own: [], path: '/attention', most: 4, difference: true, forms: true, example, open: (page, root) => new Attention(page, root) };

@@ -1,24 +1,22 @@
-/* What the view `attention` asks, and what it compares. Pure. */
+/* What the view `attention` asks, and what it compares. */
+import { bodyFor } from './parts.js';
 
-const rowNames = (rows) => new Set(rows.map((row) => row.name));
+const namesOf = (rows) => rows.map((row) => row.name);
 
 /* Queries and keys, or embeddings, of the configuration itself: then there is no sentence. */
 export const hasContent = (config) => Boolean(config.q ?? config.x);
 
 /* A configuration as /attention takes it: its sequence is the sentence. */
 export function attentionBody(catalogue, config, tokens) {
-  const body = catalogue.requestFor('/attention', config);
-  const answer = rowNames(catalogue.catalogue().common.filter((row) => ['answer', 'picture'].includes(row.group) && row.name !== 'dtype'));
-  const sequence = hasContent(config) ? new Set() : rowNames(catalogue.sequenceRows());
-  const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !answer.has(name) && !sequence.has(name)));
-  return hasContent(config) ? kept : { ...kept, tokens };
+  if (hasContent(config)) return bodyFor(catalogue, '/attention', config);
+  return { ...bodyFor(catalogue, '/attention', config, { sequence: false }), tokens };
 }
 
 /* The same without positions: what the scheme `none` takes of it, and all else the same. */
 export function withoutPositions(catalogue, body, resolved) {
   const none = catalogue.scheme('none');
-  const names = rowNames([...none.parameters, ...none.attention.parameters, ...none.attention.inputs, ...catalogue.sequenceRows(), { name: 'dtype' }]);
-  const known = Object.entries({ ...resolved, ...body }).filter(([name, value]) => names.has(name) && value !== null);
+  const names = ['dtype', ...namesOf([...none.parameters, ...none.attention.parameters, ...none.attention.inputs, ...catalogue.sequenceRows()])];
+  const known = Object.entries({ ...resolved, ...body }).filter(([name, value]) => names.includes(name) && value !== null);
   return { ...Object.fromEntries(known), scheme: 'none' };
 }
 

@@ -1,10 +1,14 @@
 /* The view `bias`: what a scheme adds to the logits, head by head. One head is enlarged (`at`), beside it all heads are
  * small maps with the same or their own colours; below, the same numbers as lines over the distance. */
-import { code, make } from '../dom.js';
+import { make } from '../dom.js';
 import { HeatMap, Scale } from '../heatmap.js';
-import { label, live, phrase, word } from '../words.js';
-import { HEADS_SHOWN, biasBody, hasBias } from './bias_asking.js';
+import { frontChooser } from '../heat/toolbar.js';
+import { label, live, word } from '../words.js';
+import { HEADS_SHOWN, biasBody, hasBias, headsWith } from './bias_asking.js';
 import { Heads } from './bias_heads.js';
+import { choice } from './controls.js';
+import { cannot } from './parts.js';
+import { Slots, wantedOf } from './slots.js';
 
 const example = () => ({ a: { scheme: 'alibi', num_heads: 8, len: 64 } });
 
@@ -26,17 +30,26 @@ class Part {
     this.heads = new Heads(view, slot);
     this.own = new OwnScale(() => this.heads.rangeOf(this.head()));
     this.map = new HeatMap(this.page, { view: 'bias', slot, scale: view.scale, label: this.title, after: () => this.#rest() });
-    this.figures = make('div', { class: 'figures' }, this.map.element, this.heads.chart.figure.element);
-    this.element = make('section', { class: 'bias-part', 'data-config': slot, 'aria-label': this.title }, this.heads.element, this.figures);
+    this.following = new MutationObserver(this.#follow);
+    this.following.observe(this.map.element, { attributeFilter: ['data-state'] });
+    this.figures = make('div', { class: 'figures' }, this.map.element);
+    this.element = make('section', { class: 'bias-part', 'data-config': slot, 'aria-label': this.title }, this.figures);
   }
 
-  head() { return this.page.store.state.at[0] ?? 0; }
+  /* What keeps the enlarged head from being shown keeps the others too. */
+  #follow = () => {
+    const { state } = this.map.figure;
+    if (state !== 'ready') this.heads.figure.state = state;
+  };
+
+  /* How many heads it has, once that is known; and the one in front. */
+  get count() { return this.meta?.tensors.bias?.shape[0] ?? 0; }
+  head() { return Math.min(this.page.store.state.at[0] ?? 0, Math.max(0, this.count - 1)); }
 
   update(config) {
     const { catalogue } = this.page;
     this.config = config;
     const row = catalogue.schemeOf(config);
-    this.#hideHeads(row && !hasBias(row));
     this.map.figure.rename(this.title);
     if (row && !hasBias(row)) return this.#refuse(row.name);
     this.body = biasBody(catalogue, config);
@@ -47,32 +60,32 @@ class Part {
 
   spec() { return { path: '/encode', body: this.body, output: 'bias', at: this.page.store.state.at }; }
 
-  #hideHeads(hidden) {
-    for (const figure of [this.heads.figure, this.heads.chart.figure]) figure.element.hidden = Boolean(hidden);
-  }
-
   #refuse(scheme) {
-    const able = this.page.catalogue.catalogue().schemes.filter(hasBias);
-    const schemes = make('span', null, able.flatMap((row, i) => [i ? ', ' : '', code(row.name)]));
-    this.map.figure.refuse(phrase('bias.cannot', { scheme: code(scheme), schemes }));
+    this.map.figure.refuse(cannot(this.page.catalogue, 'bias.cannot', scheme, hasBias));
+    for (const figure of [this.heads.figure, this.heads.chart.figure]) figure.element.remove();
     this.#dropTable();
   }
 
   /* The enlarged head stands: the others follow. */
   async #rest() {
     const { about } = this.map;
-    if (about.name !== 'bias') {
-      this.#hideHeads(true);
+    if (about.name === 'bias') {
+      this.meta = about.meta;
+      this.metaOf = JSON.stringify(this.body);
+      this.view.showPages();
+      await this.#showHeads();
+    } else {
       this.#refuse(about.scheme);
-      return [];
     }
-    this.meta = about.meta;
-    this.metaOf = JSON.stringify(this.body);
-    await this.#showHeads();
     return [];
   }
 
   async #showHeads() {
+    if (!this.heads.element.isConnected) {
+      this.element.prepend(this.heads.element);
+      this.map.element.after(this.heads.chart.figure.element);
+    }
+    this.map.figure.rename(this.title);
     await this.heads.show(this.body, this.meta);
     this.own.refresh();
     this.#showTable();
@@ -100,94 +113,61 @@ class Part {
 
   close() {
     this.#dropTable();
+    this.following.disconnect();
     this.heads.close();
     this.map.close();
     this.element.remove();
   }
 }
 
-class Bias {
-  #parts = new Map();
-  #difference = null;
+/* b - a of the head in front. */
+function difference(page) {
+  const map = new HeatMap(page, { view: 'bias', slot: 'b-a', quiet: true });
+  return { element: map.element, show: (of) => map.show({ of }), close: () => map.close() };
+}
 
+class Bias {
   constructor(page, root) {
     Object.assign(this, { page, scale: new Scale() });
-    this.scaling = ['shared', 'own'].map((which) => make('button', { type: 'button', 'data-scale': which,
-      onclick: () => page.store.set({ own: { ...page.store.state.own, scale: which } }, { undo: 'own.scale' }) }, word(`bias.${which}`)));
-    this.pages = make('div', { class: 'toolbar', role: 'group', 'aria-label': word('bias.pages') });
-    this.controls = make('div', { class: 'toolbar bias-controls' }, make('span', { class: 'control-name' }, word('bias.scale')),
-      make('div', { class: 'segmented', role: 'group', 'aria-label': word('bias.scale') }, this.scaling), this.pages);
+    this.front = frontChooser(page);
+    this.scaling = choice({ name: 'scale', text: word('bias.scale'), pick: (scale) => page.store.set({ own: { ...page.store.state.own, scale } }, { undo: 'own.scale' }) });
+    this.pages = choice({ name: 'at', text: word('bias.pages'), pick: (head) => this.choose(Number(head)) });
     this.figures = make('div', { class: 'bias-parts' });
-    root.append(this.controls, this.figures);
+    this.parts = new Slots(this.figures, (slot) => slot === 'b-a' ? difference(page) : new Part(this, slot));
+    root.append(make('div', { class: 'controls' }, this.scaling.element, this.pages.element, this.front.element), this.figures);
   }
 
   isShared() { return this.page.store.state.own.scale !== 'own'; }
 
   choose(head) { this.page.store.set({ at: [head] }, { undo: 'at' }); }
 
-  refresh() { this.update(this.page.store.state); }
-
-  update(state) {
-    const configs = new Map(this.page.configs());
-    for (const [slot, part] of this.#parts) if (!configs.has(slot)) this.#remove(slot, part);
-    for (const [slot, config] of configs) {
-      if (!this.#parts.has(slot)) this.#parts.set(slot, new Part(this, slot));
-      const part = this.#parts.get(slot);
-      if (!part.element.isConnected) this.figures.append(part.element);
-      part.update(config);
+  update() {
+    const wanted = wantedOf(this.page);
+    this.parts.sync(wanted.map(([slot]) => slot));
+    for (const [slot, [config, other]] of wanted) {
+      if (other) this.parts.get(slot).show(['b', 'a'].map((one) => this.parts.get(one).spec()));
+      else this.parts.get(slot).update(config);
     }
-    this.#showDifference(state.on === 'b-a' && configs.has('a') && configs.has('b'));
-    this.scaling.forEach((button) => button.setAttribute('aria-pressed', (button.dataset.scale === 'own') !== this.isShared()));
-    this.#showPages(state.at[0] ?? 0);
-  }
-
-  #remove(slot, part) {
-    part.close();
-    this.#parts.delete(slot);
-  }
-
-  #showDifference(wanted) {
-    if (!wanted) {
-      this.#difference?.close();
-      this.#difference = null;
-      return;
-    }
-    this.#difference ??= new HeatMap(this.page, { view: 'bias', slot: 'b-a', quiet: true });
-    if (!this.#difference.element.isConnected) this.figures.append(this.#difference.element);
-    this.#difference.show({ of: ['b', 'a'].map((slot) => this.#parts.get(slot).spec()) });
+    this.front.update();
+    this.scaling.show(['shared', 'own'].map((which) => [which, word(`bias.${which}`)]), this.isShared() ? 'shared' : 'own');
+    this.showPages();
   }
 
   /* Pages of heads, where there are more than fit. */
-  #showPages(head) {
-    const heads = Math.max(0, ...[...this.#parts.values()].map((part) => part.meta?.tensors.bias?.shape[0] ?? 0));
-    this.pages.hidden = heads <= HEADS_SHOWN;
-    const key = `${heads} ${Math.floor(head / HEADS_SHOWN)}`;
-    if (this.pages.hidden || key === this.pagesShown) return;
-    this.pagesShown = key;
+  showPages() {
+    const heads = Math.max(1, ...this.parts.values().map((part) => part.count ?? 1));
     const first = Array.from({ length: Math.ceil(heads / HEADS_SHOWN) }, (_, i) => i * HEADS_SHOWN);
-    this.pages.replaceChildren(make('span', { class: 'control-name' }, word('bias.pages')), ...first.map((from) => make('button', { type: 'button',
-      'data-page': from, 'aria-pressed': String(head >= from && head < from + HEADS_SHOWN), onclick: () => this.choose(from) },
-    `${from}–${Math.min(heads, from + HEADS_SHOWN) - 1}`)));
+    this.pages.element.hidden = heads <= HEADS_SHOWN;
+    this.pages.show(first.map((from) => [String(from), `${from}–${Math.min(heads, from + HEADS_SHOWN) - 1}`]),
+      String(headsWith(this.page.store.state.at[0] ?? 0, heads)[0]));
   }
 
   request(slot) {
-    const part = this.#parts.get(slot);
-    return part?.body ? { path: '/encode', body: { ...part.body, outputs: ['bias'] } } : null;
+    const body = this.parts.get(slot)?.body;
+    return body ? { path: '/encode', body: { ...body, outputs: ['bias'] } } : null;
   }
 
-  close() {
-    this.#difference?.close();
-    for (const part of this.#parts.values()) part.close();
-  }
+  close() { this.parts.close(); }
 }
 
-function open(page, root) {
-  const view = new Bias(page, root);
-  return {
-    update: (state) => view.update(state),
-    request: (slot) => view.request(slot),
-    close: () => view.close(),
-  };
-}
-
-export default { name: 'bias', own: ['scale'], path: '/encode', most: 4, difference: true, forms: true, example, open };
+export default { name: 'bias', own: ['scale'], path: '/encode', most: 4, difference: true, forms: true, example, open: (page, root) => new Bias(page, root) };

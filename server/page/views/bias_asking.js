@@ -1,4 +1,5 @@
-/* What the view `bias` asks, and where a row of a bias stands on the axis of distances. Pure. */
+/* What the view `bias` asks, and where a row of a bias stands on the axis of distances. */
+import { bodyFor } from './parts.js';
 
 export const HEADS_SHOWN = 16;
 const LENGTH = 64;                  /* positions, where the configuration says nothing */
@@ -10,11 +11,9 @@ const pick = (from, names) => Object.fromEntries(names.filter((name) => given(fr
 
 /* The configuration with what a picture needs: a sequence, and random weights where its scheme has to have some. */
 export function biasBody(catalogue, config) {
-  const body = catalogue.requestFor('/encode', config);
-  const answer = rowNames(catalogue.catalogue().common.filter((row) => ['answer', 'picture'].includes(row.group) && row.name !== 'dtype'));
+  const body = bodyFor(catalogue, '/encode', config);
   const row = catalogue.schemeOf(config);
-  const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !answer.includes(name)));
-  return { ...kept, ...row && sequenceFor(catalogue, row, config), ...row && weightsFor(row, config) };
+  return row ? { ...body, ...sequenceFor(catalogue, row, config), ...weightsFor(row, config) } : body;
 }
 
 function sequenceFor(catalogue, { example }, config) {
@@ -25,7 +24,7 @@ function sequenceFor(catalogue, { example }, config) {
 }
 
 /* Random ones, those of the catalogue's example. */
-export function weightsFor({ example, inputs }, config) {
+function weightsFor({ example, inputs }, config) {
   const sources = ['weights', 'seed', ...rowNames(inputs)];
   return sources.some((name) => given(config, name)) ? {} : { ...pick(example, ['seed', 'std']), ...pick(config, ['std']) };
 }

@@ -3,15 +3,15 @@ import { make, math, name } from '../dom.js';
 import { Chart } from '../chart.js';
 import { extremes, limited, widest } from '../draw/colors.js';
 import { short } from '../draw/numbers.js';
-import { fit, lay } from '../draw/windows.js';
+import { fitBoth, lay } from '../draw/windows.js';
 import { Figure, datum, paintMeasure } from '../figure.js';
 import { Stage } from '../heat/stage.js';
 import { label, live, phrase, word } from '../words.js';
 import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf } from './bias_asking.js';
+import { fillTable } from './parts.js';
 
-const NARROWEST = 84;      /* CSS pixels of a small map */
-const WIDEST = 132;
-const GAP = 12;
+const FEW = 8;             /* heads that have room for larger maps */
+const ROOM = { few: 132, many: 76 };   /* CSS pixels of a small map */
 const LINE_COLOURS = { light: [0, 200], dark: [60, 254] };   /* of viridis: those that stand out from the paper */
 
 export class Heads {
@@ -27,8 +27,6 @@ export class Heads {
     this.grid = make('div', { class: 'heads', role: 'group', 'aria-label': word('bias.heads') });
     this.figure.stage.append(this.grid);
     this.chart = new Chart(this.page, { view: 'bias', slot, label: word('bias.chart') });
-    this.resizing = new ResizeObserver(() => this.#replan());
-    this.resizing.observe(this.figure.stage);
   }
 
   get element() { return this.figure.element; }
@@ -43,14 +41,13 @@ export class Heads {
     const heads = headsWith(state.at[0] ?? 0, shape[0]);
     const plan = this.#plan(shape);
     const key = JSON.stringify([body, shape, heads, query, plan, state.red]);
-    this.#press();
-    if (key === this.asked) return this.#paint();
+    if (key === this.asked) return this.#again();
     this.asked = key;
     return this.figure.ask(async (get, stage) => {
       const { tensors: [{ values }] } = await get(windowOf(body, heads, shape, plan, state.red), { as: 'raw' });
-      this.#seen = { body, config: { ...meta.config, ...body }, shape, heads, values, plan, reduce: state.red, scheme: meta.config.scheme };
-      this.#own = this.#isWhole() ? this.#headsOf(values).map(extremes) : this.#own;
-      if (!this.#isWhole() && !stage.over()) await this.#askExtremes(get, body, shape);
+      this.#seen = { body, config: { ...meta.config, ...body }, shape, heads, values, plan, reduce: state.red };
+      if (this.#isWhole()) this.#takeExtremes();
+      else if (!stage.over()) await this.#askExtremes(get, body, shape);
       this.#paint();
       this.figure.drawn();
       if (!stage.over()) await this.#askRow(get, body, heads, query);
@@ -60,10 +57,17 @@ export class Heads {
 
   async #askExtremes(get, body, shape) {
     const asked = ['min', 'max'].map((reduce) => extremesOf(body, shape, reduce));
-    if (!asked[0]) return void (this.#own = this.#headsOf(this.#seen.values).map(extremes));
+    if (!asked[0]) return this.#takeExtremes();
     const [least, most] = await Promise.all(asked.map((request) => get(request, { as: 'raw' })));
     const of = (answer, head) => answer.tensors[0].values[head];
     this.#own = Array.from({ length: shape[0] }, (_, head) => extremes([of(least, head), of(most, head)]));
+  }
+
+  /* Those of what is drawn. */
+  #takeExtremes() {
+    const { heads: [first], values } = this.#seen;
+    this.#own = [];
+    this.#headsOf(values).forEach((part, i) => { this.#own[first + i] = extremes(part); });
   }
 
   async #askRow(get, body, heads, query) {
@@ -101,24 +105,23 @@ export class Heads {
 
   /* Cells of the small maps; all of a map is always seen. */
   #plan([heads, rows, cols]) {
-    const width = this.figure.stage.clientWidth || 4 * NARROWEST;
-    const shown = Math.min(16, heads);
-    const most = Math.max(1, Math.min(8, shown, Math.floor((width + GAP) / (NARROWEST + GAP))));
-    const columns = Math.ceil(shown / Math.ceil(shown / most));
-    const room = Math.min(WIDEST, Math.floor((width - (columns - 1) * GAP) / columns));
-    const scales = [fit(rows, room), fit(cols, room)];
-    const scale = scales[0].px / scales[0].step < scales[1].px / scales[1].step ? scales[0] : scales[1];
-    return { columns, room, row: lay(rows, room, scale, 0), col: lay(cols, room, scale, 0) };
-  }
-
-  /* Another width asks for other cells. */
-  #replan() {
-    if (this.#seen && JSON.stringify(this.#plan(this.#seen.shape)) !== JSON.stringify(this.#seen.plan)) this.view.refresh();
+    const room = heads > FEW ? ROOM.many : ROOM.few;
+    const { row, col } = fitBoth({ cells: rows, room }, { cells: cols, room }, { square: true });
+    return { room, row: lay(rows, room, row, 0), col: lay(cols, room, col, 0) };
   }
 
   /* ---- drawing ---- */
 
+  /* The scale has changed. */
   refresh() { this.#paint(); }
+
+  /* The same numbers: another head is in front, or other colours. */
+  #again() {
+    if (!this.#seen) return;
+    this.#paint();
+    if (this.#seen.row) this.#drawLines();
+    this.figure.drawn();
+  }
 
   #paint() {
     if (!this.#seen) return;
@@ -132,8 +135,8 @@ export class Heads {
     this.#say();
   }
 
-  #fillGrid(count, { columns }) {
-    this.grid.style.setProperty('--columns', columns);
+  #fillGrid(count, { room }) {
+    this.grid.style.setProperty('--room', `${room}px`);
     while (this.#stages.length > count) this.#stages.pop().button.remove();
     while (this.#stages.length < count) {
       const button = make('button', { type: 'button', class: 'head', 'data-action': 'open' });
@@ -182,15 +185,16 @@ export class Heads {
   }
 
   #press() {
-    const head = String(this.page.store.state.at[0] ?? 0);
-    for (const { button } of this.#stages) button.setAttribute('aria-pressed', button.dataset.head === head);
+    for (const { button } of this.#stages) button.setAttribute('aria-pressed', Number(button.dataset.head) === this.#head());
   }
+
+  #head() { return Math.min(this.page.store.state.at[0] ?? 0, this.#seen.shape[0] - 1); }
 
   #say() {
     this.figure.fillTable();
-    const { shape, numbers = [], scheme } = this.#seen;
+    const { shape, numbers = [] } = this.#seen;
     const range = widest(this.#own ?? []) ?? [0, 0];
-    const parts = { scheme: live(() => String(label(this.page.catalogue.scheme(scheme) ?? { name: scheme }))), heads: String(shape[0]), min: datum(range[0], 'min', short(range[0])),
+    const parts = { heads: String(shape[0]), min: datum(range[0], 'min', short(range[0])),
       max: datum(range[1], 'max', short(range[1])), minus: math('math', null, math('mo', null, '−'), math('mi', null, '∞')) };
     const said = [phrase('bias.caption', parts)];
     if (this.#seen.values.includes(-Infinity)) said.push(' ', phrase('bias.masked', parts));
@@ -205,7 +209,7 @@ export class Heads {
     const { x, isDistance } = distancesOf(config, shape, query);
     const series = Array.from({ length: end - first }, (_, i) => ({
       id: `${this.slot}:${first + i}`, name: live(() => String(word('bias.head', { head: first + i }))), translate: 'yes',
-      color: (theme) => this.#lineColour(theme, i, end - first), ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)) }));
+      color: (theme) => this.#lineColour(theme, i, end - first), width: first + i === this.#head() ? 3.5 : 1.5, ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)) }));
     this.chart.draw(series, { xLabel: word(isDistance ? 'bias.distance' : 'bias.key', { query }), yLabel: word('bias.value'), whole: { x: true } });
   }
 
@@ -216,19 +220,13 @@ export class Heads {
 
   /* A row a head: its numbers, its least and its largest bias. */
   #fillTable() {
-    const { heads: [first, end], numbers = [] } = this.#seen;
-    const titles = [...numbers.map(({ row }) => row.name), 'min', 'max'].map((title) => make('th', { scope: 'col' }, name(title)));
-    const cells = (head) => [...numbers.map(({ texts }) => texts[head]), ...this.#own?.[head] ?? []];
-    const rows = Array.from({ length: end - first }, (_, i) => make('tr', null, make('th', { scope: 'row' }, word('bias.head', { head: first + i })),
-      cells(first + i).map((value, col) => make('td', { 'data-row': first + i, 'data-col': col }, String(value)))));
-    const table = make('table', null, make('caption', { class: 'visually-hidden' }, word('bias.heads')),
-      make('thead', null, make('tr', null, make('td'), titles)), make('tbody', null, rows));
-    this.figure.table.querySelector('table')?.remove();
-    this.figure.table.append(table);
+    const { heads: [first], numbers = [] } = this.#seen;
+    const columns = [...numbers.map(({ row }) => row.name), 'min', 'max'].map((text) => name(text));
+    const cells = (head) => [...numbers.map(({ texts }) => texts[head]), ...this.#own?.[head] ?? []].map(String);
+    fillTable(this.figure, word('bias.heads'), columns, this.#stages.map((_, i) => [first + i, word('bias.head', { head: first + i }), cells(first + i)]));
   }
 
   close() {
-    this.resizing.disconnect();
     this.view.scale.leave(this);
     this.chart.close();
     this.figure.close();

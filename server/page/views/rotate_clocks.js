@@ -6,16 +6,16 @@ import { arrange, choicesOf, clocksOf, drawClocks, handAt, pairsOf, pairsShown, 
 import { short } from '../draw/numbers.js';
 import { Figure, datum, paintMeasure } from '../figure.js';
 import { bind, label, live, phrase, word } from '../words.js';
-import { frequencies, products, resolution, rotation, widthOf } from './rotate_asking.js';
-import { Seen } from './rotate_seen.js';
+import { cannot, fillTable } from './parts.js';
+import { Seen, frequencies, products, resolution, rotation, widthOf } from './rotate_asking.js';
 
 const FOOT = 22;            /* CSS pixels below a clock, for its number */
 const GAP = 8;
-const ARC_OF_STEP = 8;      /* CSS pixels for a step of a hand that does not turn at all */
 const REST_MS = 400;
 const BEHIND_MOST = 2;      /* while a hand is dragged and the server is slow */
 const ROOM = 300;           /* CSS pixels, before the figure has been laid out */
 
+const canRotate = (scheme) => scheme.endpoints.includes('/rotate');
 const product = (...letters) => math('math', null, letters.flatMap((letter, i) => [i ? math('mo', null, '·') : null, math('mi', null, letter)]));
 
 export class Clocks {
@@ -70,7 +70,7 @@ export class Clocks {
   #ask() {
     const { config, positions } = this;
     const scheme = this.#scheme();
-    if (scheme && !scheme.endpoints.includes('/rotate')) return this.#refuse('rotate.cannot', scheme);
+    if (scheme && !canRotate(scheme)) return this.#refuse('rotate.cannot', scheme);
     return this.figure.ask(async (get, stage) => {
       const width = await this.#widthOf(get, config);
       const asking = rotation(this.page.catalogue, config, width, positions);
@@ -98,9 +98,7 @@ export class Clocks {
   }
 
   #refuse(key, scheme, layout) {
-    const able = this.page.catalogue.catalogue().schemes.filter((row) => row.endpoints.includes('/rotate'));
-    const names = make('span', null, able.flatMap((row, i) => [i ? ', ' : '', code(row.name)]));
-    this.figure.refuse(phrase(key, { scheme: code(scheme?.name ?? ''), schemes: names, layout: code(layout ?? '') }));
+    this.figure.refuse(cannot(this.page.catalogue, key, scheme?.name ?? '', canRotate, { layout: code(layout ?? '') }));
     return Promise.resolve();
   }
 
@@ -127,7 +125,7 @@ export class Clocks {
     const width = Math.floor(this.figure.stage.clientWidth) || ROOM;
     const plan = arrange(width, shown.length);
     Object.assign(plan, { left: (width - plan.columns * plan.cell) / 2, foot: FOOT });
-    const radius = this.radius = (plan.cell - GAP) / 2;
+    const radius = (plan.cell - GAP) / 2;
     const unit = pixelsOfUnit([this.#picture], radius);
     this.#clocks = clocksOf({ ...this.#picture, shown }, plan, unit);
     const context = this.#fresh(width, plan.rows * (plan.cell + FOOT));
@@ -181,17 +179,8 @@ export class Clocks {
 
   #fillTable() {
     const { pairs, q, k } = this.#picture;
-    const headings = ['q x', 'q y', 'k x', 'k y'].map((text) => make('th', { scope: 'col' }, name(text)));
-    const rows = this.#shown().map((pair) => {
-      const [x, y] = pairs[pair];
-      const cells = [q[x], q[y], k[x], k[y]].map((value, col) => make('td', { 'data-row': pair, 'data-col': col }, String(value)));
-      return make('tr', null, make('th', { scope: 'row' }, String(pair)), cells);
-    });
-    const table = make('table', null, make('caption', { class: 'visually-hidden' }, this.title),
-      make('thead', null, make('tr', null, make('th', { scope: 'col' }, word('rotate.pair')), headings)), make('tbody', null, rows));
-    const scroll = make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': this.title }, table);
-    this.figure.table.querySelector('.scroll')?.remove();
-    this.figure.table.append(scroll);
+    const rows = this.#shown().map((pair) => [pair, String(pair), [q, k].flatMap((v) => pairs[pair].map((channel) => String(v[channel])))]);
+    fillTable(this.figure, this.title, ['q x', 'q y', 'k x', 'k y'].map((text) => name(text)), rows);
   }
 
   /* ---- touching ---- */
@@ -236,7 +225,7 @@ export class Clocks {
   async #learnSpeed(drag) {
     const found = await ask(frequencies(this.page.catalogue, this.config, this.positions), { as: 'json' }).catch(() => null);
     const radians = Number(found?.tensors.inv_freq.data[drag.pair]) * (this.#picture.config.direction ?? 1);
-    drag.speed = radians || ARC_OF_STEP / this.radius;
+    drag.speed = radians;
     this.#follow(drag);
   }
 

@@ -2,7 +2,7 @@
  * as lines below. With on=b-a the difference of the first two stands beside them. */
 import { make } from '../dom.js';
 import { HeatMap, Scale } from '../heatmap.js';
-import { frontChooser } from '../heat/front.js';
+import { frontChooser } from '../heat/toolbar.js';
 import { Strips } from './table_strips.js';
 
 const PATH = '/encode';

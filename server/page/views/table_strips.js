@@ -4,7 +4,7 @@ import { busy } from '../ask.js';
 import { Chart } from '../chart.js';
 import { make } from '../dom.js';
 import { about as cellsAbout } from '../draw/windows.js';
-import { axisName } from '../heat/caption.js';
+import { axisName } from '../heat/beside.js';
 import { bind, word } from '../words.js';
 
 const MOST = 2048;   /* values of a line */
@@ -59,25 +59,25 @@ export class Strips {
   async fill(map, get) {
     for (const wish of this.#wanted(map)) {
       if (this.#take(map, wish)) continue;
-      this.#keep(map, wish, await map.line(get, wish));
+      this.#keep(map, wish, await map.picture.askLine(get, wish));
     }
   }
 
   /* [{ side, at, first, stop, key }] for the row and the column; none where the cursor lies outside. */
   #wanted(map) {
-    const { about, key } = map;
+    const { about } = map;
     const [row, col] = this.page.store.state.cur;
     if (!about || row >= about.rows || col >= about.cols) return [];
     const sides = [['row', row, about.cols, col], ['col', col, about.rows, row]];
     return sides.map(([side, at, cells, cursor]) => {
       const [first, stop] = cellsAbout(cells, cursor, MOST);
-      return { side, at, first, stop, key: `${key} ${side} ${at} ${first} ${stop}` };
+      return { side, at, first, stop, key: `${map.picture.source.key} ${side} ${at} ${first} ${stop}` };
     });
   }
 
   #take(map, wish) {
     if (this.#lines.get(map.slot)?.[wish.side]?.key === wish.key) return true;
-    const values = map.keptLine(wish);
+    const values = map.picture.line(wish);
     if (values) this.#keep(map, wish, values);
     return Boolean(values);
   }

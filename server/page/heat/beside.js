@@ -1,0 +1,197 @@
+/* What stands beside the canvas of a heat map and says the same: caption, read-out, colour bar, data table. */
+import { code, make, mark, name } from '../dom.js';
+import { lookup } from '../draw/colors.js';
+import { short, ticks } from '../draw/numbers.js';
+import { about as cellsAbout } from '../draw/windows.js';
+import { datum } from '../figure.js';
+import { bind, label, phrase, word } from '../words.js';
+
+const TABLE_MOST = 32;
+const TICK_PX = 56;   /* room for the text of a tick of the colour bar */
+
+/* ---- words ---- */
+
+export const shapeText = (shape) => shape.length ? shape.join(' × ') : '1';
+
+const AXES = ['axis', 'batch', 'component', 'dim', 'distance', 'head', 'key', 'pair', 'position', 'query', 'row', 'column', 'term'];
+
+/* An axis in the page's language. */
+export const axisName = (axis) => AXES.includes(axis) ? word(`axis.${axis}`) : axis;
+
+const times = (one, other) => name(`${one} × ${other}`);
+const number = (value, what) => datum(value, what, short(value));
+
+/* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant; hasGaps: some
+ * cells are not finite. */
+export function captionOf({ about, axes, reduce, range, scheme, difference, hasGaps }) {
+  const { row, col } = axes;
+  const parts = { output: code(about.name), scheme: scheme ? label(scheme) : name(about.scheme ?? ''), shape: name(shapeText(about.shape)),
+    min: number(range[0], 'min'), max: number(range[1], 'max'), cells: times(row.step, col.step), pixels: times(row.px, col.px), red: code(reduce) };
+  const zoomedOut = row.step > 1 || col.step > 1;
+  const sentences = difference === null
+    ? [phrase('heat.caption', parts)]
+    : [phrase('heat.captionDifference', { ...parts, difference: number(difference, 'difference'), most: number(range[1], 'max') })];
+  if (about.isPart) sentences.push(phrase('heat.captionPart', { part: times(about.rows, about.cols), a: name(shapeText(about.a.shape)), b: name(shapeText(about.b.shape)) }));
+  sentences.push(zoomedOut ? phrase('heat.captionReduced', parts) : phrase('heat.captionPixels', parts));
+  if (hasGaps) sentences.push(phrase('heat.captionGaps', {}));
+  return sentences.flatMap((sentence, i) => i ? [' ', sentence] : [sentence]);
+}
+
+/* The canvas's name. */
+export function labelOf(about, slot) {
+  return word(slot === 'b-a' ? 'heat.labelDifference' : 'heat.label', { scheme: about.scheme ?? '', output: about.name, shape: shapeText(about.shape) });
+}
+
+/* The figure's title: shorter, since the caption says the rest. */
+export function titleOf(about, slot, scheme) {
+  const output = [' ', make('code', { class: 'figure-output' }, about.name)];
+  if (slot === 'b-a') return [name('b − a'), ...output];
+  return [make('span', { class: 'slot-letter', translate: 'no' }, slot), ' ', make('span', null, scheme ? label(scheme) : about.scheme ?? ''), ...output];
+}
+
+/* ---- the exact value of one cell, as the server writes it: [data-readout] with an output ---- */
+
+export class Readout {
+  #wanted = null;
+  text = null;          /* the value itself, null while it is on its way */
+
+  constructor(slot) {
+    this.slot = slot;
+    this.where = make('span', { class: 'readout-where' });
+    this.output = make('output', { 'data-config': slot, 'aria-live': 'off', translate: 'no' });
+    this.element = make('div', { class: 'readout', 'data-readout': '' }, this.where, this.output);
+  }
+
+  /* At a cell of a picture: what its window knows of it stands there until the exact value comes. */
+  aim(picture, cell) {
+    const wanted = `${picture.source.key} ${cell}`;
+    if (this.#wanted === wanted && this.about?.rows === picture.about.rows) return;
+    const { about } = picture;
+    Object.assign(this, { about, cell });
+    this.#wanted = wanted;
+    this.#name();
+    this.output.classList.add('pending');
+    if (cell[0] >= about.rows || cell[1] >= about.cols) return this.#write('', word('heat.outside'));
+    this.text = null;
+    this.output.removeAttribute('data-value');
+    const near = picture.near(cell);
+    if (near !== null) bind(this.output, null, short(near, 7));
+  }
+
+  #name() {
+    const [row, col] = this.cell;
+    const [rowAxis, colAxis] = ['row', 'column', ...this.about.axes].slice(-2);
+    bind(this.where, null, word('heat.where', { rowAxis: axisName(rowAxis), row, colAxis: axisName(colAxis), col }));
+    mark(this.output, { row, col });
+  }
+
+  #write(value, text = value) {
+    this.text = value;
+    mark(this.output, { value });
+    bind(this.output, null, text);
+    this.output.classList.remove('pending');
+  }
+
+  /* Asks for the cell that is aimed at. */
+  async fill(get, { source, about }) {
+    const wanted = this.#wanted;
+    if (this.text !== null) return;
+    const [row, col] = this.cell;
+    const [[text]] = await source.texts(get, about, [row, row + 1], [col, col + 1]);
+    if (wanted === this.#wanted) this.#write(text);
+  }
+}
+
+/* ---- the colours and what they stand for: [data-colorbar]; `fields`: its ends can be set and the colours chosen ---- */
+
+export class ColorBar {
+  #shown = '';
+
+  constructor(page, { fields }) {
+    this.page = page;
+    this.canvas = make('canvas', { width: 255, height: 1, 'aria-hidden': 'true' });
+    this.ticks = make('div', { class: 'colorbar-ticks', translate: 'no' });
+    this.bar = make('div', { class: 'colorbar-bar', 'data-colorbar': '', role: 'img' }, this.canvas, this.ticks);
+    this.ends = fields ? { lo: this.#end('lo'), hi: this.#end('hi') } : {};
+    this.choice = fields ? this.#choice() : null;
+    this.element = make('div', { class: 'colorbar' }, this.ends.lo, this.bar, this.ends.hi, this.choice);
+  }
+
+  /* Empty: the range follows the numbers. */
+  #end(which) {
+    const change = () => {
+      const { value } = input;
+      const number = value === '' ? null : Number(value);
+      const { lo, hi } = { ...this.page.store.state, [which]: number };
+      const good = lo === null || hi === null || lo < hi;
+      input.setAttribute('aria-invalid', !good);
+      if (good) this.page.store.set({ [which]: number }, { undo: which });
+    };
+    const input = make('input', { type: 'number', step: 'any', class: 'colorbar-end', 'data-field': which, 'aria-label': word(`heat.${which}`),
+      title: word(`heat.${which}`), onchange: change });
+    return input;
+  }
+
+  #choice() {
+    const names = Object.keys(this.page.catalogue.catalogue().cmaps);
+    return make('select', { 'data-field': 'cmap', 'aria-label': word('heat.cmap'), title: word('heat.cmap'), translate: 'no',
+      onchange: (event) => this.page.store.set({ cmap: event.target.value }, { undo: 'cmap' }) },
+    names.map((one) => make('option', { value: one }, one)));
+  }
+
+  show([min, max], cmap, colors) {
+    const { lo, hi } = this.page.store.state;
+    const key = JSON.stringify([min, max, cmap, lo, hi, Math.round(this.canvas.clientWidth / TICK_PX)]);
+    if (key === this.#shown) return;
+    this.#shown = key;
+    mark(this.bar, { min, max, cmap });
+    bind(this.bar, 'aria-label', word('heat.colorbar', { min: short(min), max: short(max), cmap }));
+    const image = new ImageData(255, 1);
+    new Uint32Array(image.data.buffer).set(lookup(colors).subarray(1));
+    this.canvas.getContext('2d').putImageData(image, 0, 0);
+    this.#writeTicks(min, max);
+    this.#writeFields({ lo, hi }, { lo: min, hi: max }, cmap);
+  }
+
+  /* The ends are ticks of their own, unless their fields say them. */
+  #writeTicks(min, max) {
+    const span = max - min || 1;
+    const most = Math.max(1, Math.floor(this.canvas.clientWidth / TICK_PX));
+    const inner = ticks(min, max, most).filter((value) => Math.min(value - min, max - value) > span * 0.08);
+    const values = this.ends.lo ? inner : max > min ? [min, ...inner, max] : [min];
+    this.ticks.replaceChildren(...values.map((value) => {
+      const tick = make('span', null, short(value, 3));
+      tick.style.setProperty('--at', `${(value - min) / span * 100}%`);
+      return tick;
+    }));
+  }
+
+  #writeFields(fixed, range, cmap) {
+    for (const [which, input] of Object.entries(this.ends)) {
+      input.placeholder = short(range[which], 4);
+      if (document.activeElement !== input) input.value = fixed[which] ?? '';
+    }
+    if (this.choice) this.choice.value = cmap;
+  }
+}
+
+/* ---- the cells about the cursor as a table, for those to whom a picture says nothing ---- */
+
+/* Fills `details` (figure.table) with the exact texts about a cell. */
+export async function fillTable(details, get, { source, about }, [row, col], caption) {
+  const rows = cellsAbout(about.rows, row, TABLE_MOST);
+  const cols = cellsAbout(about.cols, col, TABLE_MOST);
+  const key = JSON.stringify([source.key, rows, cols]);
+  if (details.shown === key) return;
+  const texts = await source.texts(get, about, rows, cols);
+  details.shown = key;
+  const table = make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': word('figure.table') }, tableOf(texts, rows[0], cols[0], caption));
+  details.replaceChildren(details.querySelector('summary'), table);
+}
+
+function tableOf(texts, row0, col0, caption) {
+  const head = make('tr', null, make('td'), texts[0].map((_, j) => make('th', { scope: 'col' }, col0 + j)));
+  const line = (cells, i) => make('tr', null, make('th', { scope: 'row' }, row0 + i),
+    cells.map((text, j) => make('td', { 'data-row': row0 + i, 'data-col': col0 + j }, text)));
+  return make('table', { class: 'cells', translate: 'no' }, make('caption', null, caption), make('thead', null, head), make('tbody', null, texts.map(line)));
+}

@@ -1,0 +1,435 @@
+"""What holds for all of the page (PAGE §8 to §10): its frame, names and keys, both languages, both themes, phones, print, and
+what is there without JavaScript."""
+import json
+import re
+import urllib.request
+
+import pytest
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+from browser import fragment, until
+
+VIEWS = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "docs", "server"]
+ALONE = {"gallery", "docs", "server"}  # no configurations beside them
+WIDTHS = [320, 390, 768, 1080, 1440]
+ROPE = {"scheme": "rope", "head_dim": 32, "len": 64}
+CHINESE = re.compile(r"[\u3400-\u9fff]")
+
+
+@pytest.fixture
+def narrow(driver):
+    """narrow(width): as a phone or a smaller window has it."""
+    def resize(width, height=900):
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700})
+
+    yield resize
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@pytest.fixture(autouse=True)
+def forget(driver, server):
+    """No choice of another test is left."""
+    yield
+    if driver.current_url.startswith("http"):
+        driver.execute_script("localStorage.clear(); sessionStorage.clear()")
+
+
+# ---- the frame ----------------------------------------------------------------------------------------------------------
+
+
+def test_landmarks_and_one_heading(open_page):
+    page = open_page("view=table")
+    for selector in ("body > header", "nav[aria-label]", "main", "h1", "footer", "[data-live][aria-live=polite]"):
+        assert len(page.all(selector)) == 1, selector
+    assert page.text("h1") == "Table" and page.driver.title == "Table · posenc"
+
+
+def test_skip_link_comes_first_and_leaves_the_address_alone(open_page):
+    page = open_page("view=table")
+    before = page.run("return location.hash")
+    page.run("document.activeElement.blur()")
+    ActionChains(page.driver).send_keys(Keys.TAB, Keys.ENTER).perform()
+    assert page.run("return document.activeElement.tagName") == "MAIN"
+    assert page.run("return location.hash") == before
+
+
+def test_navigation_links_keep_the_configurations(open_page):
+    page = open_page(fragment("table", ROPE))
+    links = page.run("return [...document.querySelectorAll('nav a[data-view]')].map(a => [a.dataset.view, a.getAttribute('href')])")
+    assert [view for view, _ in links] == VIEWS
+    assert all(href.startswith(f"#view={view}&a=%7B") for view, href in links), links
+    page.click("nav a[data-view=curves]")
+    page.settle()
+    assert page.run("return [...document.querySelectorAll('[aria-current=page]')].map(a => a.dataset.view)") == ["curves"]
+    assert page.text("h1") == "Curves"
+    page.driver.back()
+    page.settle()
+    assert page.text("h1") == "Table"
+
+
+def test_docs_has_an_address_of_its_own(open_page, server):
+    page = open_page()
+    page.driver.get(f"{server.url}/docs")
+    page.settle()
+    assert page.attribute("[aria-current=page]", "data-view") == "docs"
+
+
+def test_keys_that_cannot_be_read_are_named(open_page):
+    page = open_page(fragment("curves", ROPE) + "&zoom=big&hi=x")
+    notice = page.run("return [...document.querySelectorAll('[data-notice=state] code')].map(c => c.textContent)")
+    assert notice == ["zoom", "hi"]
+    page.hash(fragment("curves", ROPE))
+    page.settle()
+    assert page.text("[data-notice=state]") is None
+
+
+def test_the_last_configuration_removed_leaves_five_examples(open_page):
+    page = open_page(fragment("curves", ROPE))
+    page.click("[data-action=remove]")
+    page.settle()
+    assert page.run("return location.hash").endswith("a=null")
+    assert page.run("return document.querySelector('figure[data-state=empty]').checkVisibility()")
+    assert len(page.all("figure[data-state=empty] a[data-scheme]")) == 5
+    page.click("[data-action=undo]")
+    page.settle()
+    assert page.state() == "ready"
+    page.click("[data-action=redo]")
+    page.settle()
+    page.click("figure[data-state=empty] a[data-scheme=sinusoidal]")
+    page.settle()
+    assert page.state() == "ready"
+
+
+def test_up_to_four_configurations(open_page):
+    page = open_page(fragment("curves", ROPE))
+    for slots in ("ab", "abc", "abcd"):
+        page.click("[data-action=add]")
+        page.settle()
+        assert page.run("return [...document.querySelectorAll('figure[data-config]')].map(f => f.dataset.config).join('')") == slots
+    assert page.run("return document.querySelector('[data-action=add]').disabled")
+
+
+# ---- paste and drop -----------------------------------------------------------------------------------------------------
+
+PASTE = """const data = new DataTransfer(); data.setData('text/plain', arguments[0]);
+document.body.dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }));"""
+DROP = """const data = new DataTransfer(); data.items.add(new File([arguments[1]], arguments[0]));
+document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));"""
+CONFIG = {"model_type": "llama", "rope_theta": 500000.0, "hidden_size": 256, "num_attention_heads": 4, "max_position_embeddings": 8192}
+
+
+def config_of(page):
+    hash_ = urllib.request.unquote(page.run("return location.hash"))
+    return json.loads(re.search(r"&a=(\{.*?\})(&[a-z]+=|$)", hash_)[1])
+
+
+def test_a_pasted_link_request_or_curl_is_shown(open_page, server):
+    page = open_page("view=gallery")
+    page.run(PASTE, json.dumps(ROPE))
+    until(lambda: page.text("h1") == "Table", what="a view that shows a request")
+    page.settle()
+    assert config_of(page) == ROPE
+    page.run(PASTE, f"curl -d '{json.dumps(dict(ROPE, base=500))}' {server.url}/encode")
+    until(lambda: config_of(page).get("base") == 500, what="the pasted command")
+    page.run(PASTE, f"{server.url}/#{fragment('curves', ROPE)}&cols=3")
+    until(lambda: page.text("h1") == "Curves", what="the pasted link")
+    page.settle()
+    assert page.state() == "ready"
+
+
+def test_what_is_pasted_into_a_field_stays_there(open_page):
+    page = open_page(fragment("curves", ROPE))
+    page.run("""const data = new DataTransfer(); data.setData('text/plain', '{"scheme":"alibi"}');
+    document.querySelector('[data-field="len"]').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true }));""")
+    page.settle()
+    assert config_of(page) == ROPE
+
+
+@pytest.mark.parametrize("way", ["drop", "choose"])
+def test_a_dropped_or_chosen_model_configuration(open_page, tmp_path, way):
+    page = open_page(fragment("table", ROPE))
+    if way == "drop":
+        page.run(DROP, "config.json", json.dumps(CONFIG))
+    else:
+        file = tmp_path / "config.json"
+        file.write_text(json.dumps(CONFIG))
+        page.find("input[type=file][data-drop]").send_keys(str(file))
+    until(lambda: "hf_config" in config_of(page), what="hf_config")
+    page.settle()
+    assert config_of(page)["hf_config"] == CONFIG and page.state() == "ready"
+
+
+def test_a_tensor_gets_the_line_that_diagnoses_it_and_nonsense_a_notice(open_page):
+    page = open_page(fragment("table", ROPE))
+    page.run(DROP, "q k.npy", "x")
+    until(lambda: page.text("[data-notice=tensor]"), what="the notice")
+    assert "--data-binary @'q k.npy'" in page.text("[data-notice=tensor] pre")
+    page.run(PASTE, "the dog chased another dog")
+    until(lambda: page.text("[data-notice=paste]"), what="the notice")
+    assert config_of(page) == ROPE
+
+
+# ---- names --------------------------------------------------------------------------------------------------------------
+
+CONTROLS = {"button", "link", "textbox", "searchbox", "slider", "spinbutton", "combobox", "checkbox", "radio", "application", "dialog"}
+
+
+def nameless(driver):
+    nodes = driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    shown = [node for node in nodes if not node["ignored"] and node["role"]["value"] in CONTROLS]
+    assert len(shown) > 20
+    return [f'{node["role"]["value"]} {node["nodeId"]}' for node in shown if not node.get("name", {}).get("value", "").strip()]
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_control_has_a_name(open_page, view, lang):
+    page = open_page(f"view={view}&lang={lang}")
+    page.run("for (const part of document.querySelectorAll('main details')) part.open = true")
+    page.settle()
+    assert nameless(page.driver) == []
+
+
+# What a text of the page may not hold in a language (PAGE §9); names of the field stand where no language translates them.
+STRAY = """const chinese = arguments[0];
+const apart = 'script, style, noscript, code, pre, kbd, samp, math, svg, [translate=no]';
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+const wrong = [];
+const bad = (text) => chinese ? /[A-Za-z]{2,}[ '’-]+[A-Za-z]{2,}/.test(text) : /[\\u3400-\\u9fff]/.test(text);
+const foreign = (node) => { const lang = node.closest('[lang]').lang; return chinese ? lang === 'en' : lang.startsWith('zh'); };
+while (walker.nextNode()) {
+  const parent = walker.currentNode.parentElement;
+  if (!parent.closest(apart) && !foreign(parent) && bad(walker.currentNode.data)) wrong.push(walker.currentNode.data.trim());
+}
+for (const node of document.querySelectorAll('[aria-label], [title], [placeholder], [alt]')) {
+  for (const name of ['aria-label', 'title', 'placeholder', 'alt']) {
+    const text = node.getAttribute(name);
+    if (text && !chinese && !foreign(node) && bad(text)) wrong.push(name + ': ' + text);
+  }
+}
+return wrong;"""
+KEYS = "return [...document.body.innerText.matchAll(/\\b[a-z]+\\.[a-z]+[A-Z.][\\w.]+\\b/g)].map(m => m[0])"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_speaks_one_language(open_page, view, lang):
+    page = open_page(f"view={view}&lang={lang}")
+    assert page.run("return document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[lang]
+    page.run("for (const part of document.querySelectorAll('main details')) part.open = true")
+    page.settle()
+    assert page.run(STRAY, lang == "zh") == []
+    text = page.run("return document.body.innerText")
+    assert "undefined" not in text and "[object" not in text and "NaN" not in text
+    if lang == "zh":
+        assert CHINESE.search(page.driver.title) and CHINESE.search(page.text("main"))
+
+
+def test_another_language_rewrites_texts_and_draws_nothing(open_page):
+    page = open_page(fragment("table", ROPE))
+    page.run("""window.drawn = 0; const put = CanvasRenderingContext2D.prototype.putImageData;
+    CanvasRenderingContext2D.prototype.putImageData = function (...all) { window.drawn++; return put.apply(this, all); };""")
+    before = page.run("return location.hash")
+    page.click("[data-action=lang]")
+    until(lambda: page.run("return document.documentElement.lang") == "zh-CN", what="Chinese")
+    page.settle()
+    assert page.driver.title == "数值表 · posenc" and page.text("h1") == "数值表"
+    assert page.run("return [location.hash, window.drawn]") == [before, 0]
+    page.driver.refresh()
+    page.settle()
+    assert page.text("h1") == "数值表"  # the last choice holds
+    page.hash(fragment("table", ROPE, lang="en"))
+    until(lambda: page.text("h1") == "Table", what="the language of the address")
+
+
+# ---- themes -------------------------------------------------------------------------------------------------------------
+
+# Text on its background, by WCAG's ratio; what lies over a picture or is disabled does not count.
+CONTRAST = """const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+const rgba = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+  const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data; return [r, g, b, a / 255]; };
+const over = (top, below) => top.slice(0, 3).map((value, i) => value * top[3] + below[i] * (1 - top[3]));
+const light = (color) => { const [r, g, b] = color.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+function behind(node) { const layers = []; for (let at = node; at; at = at.parentElement) layers.push(rgba(getComputedStyle(at).backgroundColor));
+  return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255]); }
+const weak = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const text = walker.currentNode.data.trim(), node = walker.currentNode.parentElement;
+  if (!text || !node.checkVisibility({ visibilityProperty: true }) || node.closest('script, noscript, :disabled, option, .visually-hidden')) continue;
+  const back = behind(node), color = over(rgba(getComputedStyle(node).color), back);
+  const [hi, lo] = [light(color), light(back)].sort((a, b) => b - a);
+  if ((hi + 0.05) / (lo + 0.05) < 4.5) weak.push(`${text.slice(0, 40)}: ${((hi + 0.05) / (lo + 0.05)).toFixed(2)}`);
+}
+return weak;"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_texts_stand_out(open_page, view, theme):
+    page = open_page(f"view={view}&theme={theme}")
+    assert page.run("return document.documentElement.dataset.theme") == theme
+    assert page.run(CONTRAST) == []
+
+
+def test_the_theme_is_kept_and_the_address_overrules_it(open_page):
+    page = open_page("view=gallery")
+    paper = "return getComputedStyle(document.body).backgroundColor"
+    before = page.run(paper)
+    page.click("[data-action=theme]")
+    chosen = page.run("return document.documentElement.dataset.theme")
+    assert page.run(paper) != before and "theme" not in page.run("return location.hash")
+    page.driver.refresh()
+    page.settle()
+    assert page.run("return document.documentElement.dataset.theme") == chosen
+    page.hash("view=gallery&theme=light")
+    until(lambda: page.run("return document.documentElement.dataset.theme") == "light", what="the theme of the address")
+
+
+# ---- widths, targets, print ---------------------------------------------------------------------------------------------
+
+SMALL = """return [...document.querySelectorAll('button, select, input, summary, nav a, a.button, canvas[tabindex]')]
+  .filter((node) => node.checkVisibility({ visibilityProperty: true, opacityProperty: true }) && !node.closest('.visually-hidden'))
+  .map((node) => [node.outerHTML.slice(0, 90), node.getBoundingClientRect()])
+  .filter(([, box]) => box.width > 0 && (box.width < 23.9 || box.height < 23.9)).map(([text, box]) => `${text} ${box.width}x${box.height}`)"""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_width_scrolls_sideways(open_page, narrow, view):
+    page = open_page(f"view={view}")
+    for lang in ("en", "zh"):
+        for width in WIDTHS:
+            narrow(width)
+            page.settle()
+            assert page.run("return document.documentElement.scrollWidth") <= width, f"{width} {lang}"
+        page.click("[data-action=lang]")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_targets_are_large_enough(open_page, narrow, view):
+    page = open_page(f"view={view}")
+    narrow(390)
+    page.settle()
+    assert page.run(SMALL) == []
+
+
+def test_narrow_pages_show_the_figure_first(open_page, narrow):
+    page = open_page(fragment("table", ROPE))
+    order = "return [...document.querySelectorAll('main canvas, main [data-field], main pre[data-copy]')].map(n => n.tagName)"
+    assert page.run(order)[0] != "CANVAS"
+    narrow(1000)
+    until(lambda: page.run(order)[0] == "CANVAS", what="the figure in front")
+    top = "return [...document.querySelectorAll('canvas[data-heat], [data-field], pre[data-copy=curl]')].map(n => n.getBoundingClientRect().top)"
+    assert page.run(top)[0] == min(page.run(top))
+
+
+def test_print_is_light_with_figure_caption_request_and_address(open_page):
+    page = open_page(fragment("table", ROPE, theme="dark"))
+    page.run("dispatchEvent(new Event('beforeprint'))")
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert page.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        shown = "return document.querySelector(arguments[0]).checkVisibility()"
+        for selector in ("canvas[data-heat]", "figcaption", "pre[data-copy]:not([hidden])", ".address", "h1"):
+            assert page.run(shown, selector), selector
+        for selector in ("nav", "[data-action=help]", "[data-slider]"):
+            assert not page.run(shown, selector), selector
+        assert page.text(".address") == page.driver.current_url
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        page.run("dispatchEvent(new Event('afterprint'))")
+    assert page.run("return document.documentElement.dataset.theme") == "dark"
+
+
+# ---- keyboard only ------------------------------------------------------------------------------------------------------
+
+
+class Keyboard:
+    """Goes by Tab to what it looks for, as someone without a mouse."""
+
+    def __init__(self, page):
+        self.page = page
+
+    def press(self, *keys):
+        ActionChains(self.page.driver).send_keys(*keys).perform()
+
+    def chord(self, *keys):
+        chain = ActionChains(self.page.driver)
+        for key in keys[:-1]:
+            chain.key_down(key)
+        chain.send_keys(keys[-1])
+        for key in keys[:-1]:
+            chain.key_up(key)
+        chain.perform()
+
+    def to(self, selector, steps=120):
+        for _ in range(steps):
+            if self.page.run("return document.activeElement.matches(arguments[0])", selector):
+                return
+            self.press(Keys.TAB)
+        raise AssertionError(f"Tab does not come to {selector}")
+
+
+def test_a_whole_task_by_keyboard(open_page):
+    """From the gallery to the curves of a scheme, another length, undone; a second configuration; a value; the help."""
+    page = open_page("view=gallery")
+    keys = Keyboard(page)
+    keys.to("nav a[data-view=curves]")
+    keys.press(Keys.ENTER)
+    until(lambda: page.text("h1") == "Curves", what="the view")
+    page.settle()
+    keys.to("[data-slider=len]")
+    before = page.run("return document.activeElement.value")
+    keys.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    page.settle()
+    changed = config_of(page)["len"]
+    assert page.run("return document.activeElement.value") != before
+    keys.chord(Keys.CONTROL, "z")
+    page.settle()
+    assert page.field("len").get_attribute("value") != str(changed)
+    keys.chord(Keys.CONTROL, Keys.SHIFT, "z")
+    page.settle()
+    assert page.field("len").get_attribute("value") == str(changed)
+    keys.to("figure canvas[tabindex='0']")
+    keys.press(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    until(lambda: "cur=" in page.run("return location.hash"), what="the cursor in the address")
+    until(lambda: page.text("[data-live]"), what="the spoken value")
+    keys.press("?")
+    until(lambda: page.run("return document.querySelector('dialog[open] kbd') !== null"), what="the help")
+    keys.press(Keys.ESCAPE)
+    assert page.run("return document.activeElement.tagName") == "CANVAS"
+
+
+def test_keys_of_figures_do_nothing_outside(open_page):
+    page = open_page(fragment("table", ROPE))
+    before = page.run("return location.hash")
+    page.run("document.activeElement.blur()")
+    Keyboard(page).press("+", "0", "r", "m", "t", "?", Keys.ARROW_DOWN)
+    page.settle()
+    assert page.run("return [location.hash, document.querySelectorAll('dialog[open]').length]") == [before, 0]
+
+
+# ---- without JavaScript -------------------------------------------------------------------------------------------------
+
+
+def test_without_javascript_there_are_words_lines_links_and_a_form(driver, server):
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get("about:blank")
+        driver.get(f"{server.url}/")
+        text = driver.find_element("tag name", "body").text
+        assert CHINESE.search(text) and "Positional encodings" in text and "curl" in text
+        links = {link.get_attribute("href").removeprefix(server.url) for link in driver.find_elements("css selector", "main a")}
+        assert {"/schemes", "/presets", "/openapi.json"} <= links
+        schemes = [option.text for option in driver.find_elements("css selector", "select[name=scheme] option")]
+        driver.find_element("css selector", "form [type=submit]").click()
+        until(lambda: "/encode?" in driver.current_url, what="the picture's address")
+        address = driver.current_url
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        driver.get("about:blank")
+    for scheme in schemes:
+        with urllib.request.urlopen(address.replace(f"scheme={schemes[0]}", f"scheme={scheme}")) as answer:
+            assert answer.headers["Content-Type"] == "image/png", scheme

@@ -1,0 +1,191 @@
+"""What the page gives to copy and to save: run in an empty folder, it yields the bytes that the API answers."""
+import base64
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from browser import fragment, until
+from conftest import start_server
+from token_files import LINES, READER, bearer, token_server
+
+ODD = ["it's", '"b"', "$HOME `id`", "中文", "a\\b", "!", "é😀", "%s"]
+CASES = {
+    "rope": ("table", {"scheme": "rope", "head_dim": 64, "len": 33, "scaling": {"type": "linear", "factor": 4}}, {}),
+    "sin": ("table", {"scheme": "rope", "head_dim": 64, "len": 33}, {"out": "sin"}),
+    "f64": ("curves", {"scheme": "sinusoidal", "dim": 32, "len": 20, "dtype": "f64"}, {}),
+    "heads": ("bias", {"scheme": "alibi", "num_heads": 4, "len": 24}, {}),
+    "words": ("attention", {"scheme": "rope", "head_dim": 64, "tokens": ODD}, {}),
+}
+
+
+def run(command, folder, **env):
+    """env: a token; a proxy of the environment would stand between."""
+    plain = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return subprocess.run(command, cwd=folder, env={**plain, **env}, capture_output=True, text=True, timeout=60)
+
+
+def run_curl(page, folder, **env):
+    """The one file that curl leaves."""
+    ended = run(["sh", "-c", page.copied("curl")], folder, **env)
+    assert ended.returncode == 0, ended.stderr
+    [file] = pathlib.Path(folder).iterdir()
+    return file
+
+
+def run_python(page, folder, **env):
+    code = page.copied("python") + "\nnp.save('x.npy', x)\n"
+    ended = run([sys.executable, "-c", code], folder, **env)
+    assert ended.returncode == 0, ended.stderr
+    return np.load(pathlib.Path(folder, "x.npy"))
+
+
+def asked(page, server, slot_config, **headers):
+    """The whole output in front as npy, by the request that the page shows as JSON."""
+    path = page.copied("curl").split()[2].removeprefix(page.url)
+    body = json.loads(page.copied("json"))
+    assert slot_config.items() <= body.items()
+    output = json.loads(page.copied("curl").split("-d '")[1].split("' \\\n")[0].replace("'\\''", "'"))["outputs"]
+    answer = server.post(path, {**body, "outputs": output, "format": "npy"}, headers)
+    assert answer.status == 200, answer
+    return answer.body
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_curl_and_python_give_the_bytes_of_the_api(open_page, server, tmp_path, case):
+    view, config, keys = CASES[case]
+    page = open_page(fragment(view, config, **keys))
+    page.wait_state("ready")
+    expected = asked(page, server, config)
+    (tmp_path / "curl").mkdir()
+    file = run_curl(page, tmp_path / "curl")
+    assert file.suffix == ".npy" and file.read_bytes() == expected
+    x, wanted = run_python(page, tmp_path), np.load(io.BytesIO(expected))
+    assert x.dtype == wanted.dtype and x.tobytes() == wanted.tobytes()
+
+
+def test_a_difference_is_computed_in_python(open_page, server, tmp_path):
+    a, b = {"scheme": "rope", "head_dim": 32, "len": 16}, {"scheme": "rope", "head_dim": 32, "len": 16, "base": 500000}
+    page = open_page(fragment("table", a, b, on="b-a"))
+    x = run_python(page, tmp_path)
+    tables = [np.load(io.BytesIO(server.ask(**config, dtype="f64", outputs=["cos"], format="npy").body)) for config in (a, b)]
+    assert x.tobytes() == (tables[1] - tables[0]).tobytes()
+
+
+def test_bf16_is_saved_as_safetensors(open_page, server, tmp_path):
+    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 32, "len": 16, "dtype": "bf16"}))
+    (tmp_path / "curl").mkdir()
+    assert run_curl(page, tmp_path / "curl").suffix == ".safetensors"
+    raw = server.ask(scheme="rope", head_dim=32, len=16, dtype="bf16", outputs=["cos"], format="raw").body
+    assert run_python(page, tmp_path).view("<u4").astype("<u4").tobytes() == (np.frombuffer(raw, "<u2").astype("<u4") << 16).tobytes()
+
+
+def test_a_refused_request_leaves_no_file_and_says_why(open_page, server, tmp_path):
+    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 63, "len": 16}))
+    page.wait_state("refused")
+    assert run(["sh", "-c", page.copied("curl")], tmp_path).returncode != 0
+    assert list(tmp_path.iterdir()) == []
+    ended = run([sys.executable, "-c", page.copied("python")], tmp_path)
+    assert ended.returncode != 0 and page.notice("refused") in ended.stderr
+
+
+def test_the_link_restores_the_picture(open_page):
+    config = {"scheme": "rope", "head_dim": 64, "len": 100, "base": 12345}
+    page = open_page(fragment("table", config, cur="3,4", lang="zh", theme="dark"))
+    link = page.copied("url")
+    assert link.startswith(page.url + "/#") and "lang" not in link and "theme" not in link
+    page.click('[data-field="link-looks"]')
+    until(lambda: "lang=zh" in page.copied("url") and "theme=dark" in page.copied("url"), what="language and theme")
+    before = page.copied("json")
+    page.open(link.split("#")[1])
+    assert page.copied("json") == before and page.copied("url") == link
+
+
+FETCH = """
+const [selector, done] = arguments;
+const link = document.querySelector(selector);
+fetch(link.href).then((answer) => answer.arrayBuffer()).then((buffer) => {
+  let text = '';
+  for (const byte of new Uint8Array(buffer)) text += String.fromCharCode(byte);
+  done([link.download, btoa(text)]);
+});
+"""
+
+
+def follow(page, which):
+    name, text = page.driver.execute_async_script(FETCH, f'a[data-action="{which}"]')
+    return name, base64.b64decode(text)
+
+
+def test_npy_and_png_are_links_to_the_server(open_page, server):
+    config = {"scheme": "rope", "head_dim": 64, "len": 64}
+    page = open_page(fragment("table", config))
+    name, data = follow(page, "npy")
+    assert name.endswith(".npy") and data == asked(page, server, config)
+    name, data = follow(page, "png")
+    assert name.endswith(".png") and data.startswith(b"\x89PNG")
+
+
+CATCH = """
+window.saved = [];
+const plain = URL.createObjectURL;
+URL.createObjectURL = (blob) => { window.saved.push(blob); return plain.call(URL, blob); };
+HTMLAnchorElement.prototype.click = function () { window.saved.push(this.download); };
+"""
+SAVED = "const done = arguments[0]; saved[0].arrayBuffer().then((b) => done([saved[1], [...new Uint8Array(b)]]))"
+
+
+def save(page, which):
+    """What a button saves, caught before it becomes a file."""
+    page.run(CATCH)
+    page.find(f'button[data-action="{which}"]').click()
+    until(lambda: page.run("return saved.length") == 2, what="a file")
+    name, data = page.driver.execute_async_script(SAVED)
+    return name, bytes(data)
+
+
+def test_a_figure_of_lines_is_saved_as_it_stands(open_page):
+    page = open_page(fragment("curves", {"scheme": "sinusoidal", "dim": 32, "len": 20}))
+    name, data = save(page, "png")
+    assert name.endswith(".png") and data.startswith(b"\x89PNG") and len(data) > 5000
+
+
+def test_with_a_token_files_are_fetched_and_saved(open_page, tmp_path):
+    with token_server(LINES) as server:
+        page = open_page(fragment("table", {"scheme": "rope", "head_dim": 64, "len": 64}), server.url, settle=False)
+        until(lambda: page.all("dialog[open] [data-field=token]"), what="the dialog")
+        page.find("dialog[open] [data-field=token]").send_keys(READER, "\n")
+        page.wait_state("ready")
+        page.settle()
+        assert not page.all('a[data-action="npy"], a[data-action="png"]')
+        body = json.loads(page.copied("json"))
+        expected = server.post("/encode", {**body, "outputs": ["cos"], "format": "npy"}, bearer(READER)).body
+        assert save(page, "npy")[1] == expected
+        assert run_curl(page, tmp_path, TOKEN=READER).read_bytes() == expected
+        assert run_python(page, tmp_path, TOKEN=READER).tobytes() == np.load(io.BytesIO(expected)).tobytes()
+
+
+def test_a_large_download_tells_its_size_first(open_page):
+    page = open_page(fragment("table", {"scheme": "rope", "head_dim": 64, "len": 4000000}))
+    page.run("document.querySelector('[data-action=npy]').click()")
+    until(lambda: page.all("dialog[open].confirm"), what="the question")
+    assert page.attribute("dialog[open] [data-bytes]", "data-bytes") == str(4000000 * 32 * 4)
+    assert "488.3 MiB" in page.text("dialog[open]")
+    page.click('dialog[open] [data-action="cancel"]')
+    time.sleep(0.2)
+    assert not page.all("dialog[open]")
+
+
+def test_copying_says_so(open_page):
+    page = open_page(fragment("table", {"scheme": "rope", "len": 16}))
+    page.find('[data-action="copy"]').click()
+    until(lambda: page.text("[data-live]"), what="a word")
+    page.click('[role="tab"][aria-controls="copy-python"]')
+    assert page.find('pre[data-copy="python"]').is_displayed() and not page.find('pre[data-copy="curl"]').is_displayed()
+    assert all(page.copied(kind) for kind in ("curl", "python", "json", "url"))
