@@ -1,10 +1,10 @@
 /* The card of one configuration: its scheme or preset, its sequence, its parameters, and its JSON. All of it follows from
  * the rows of the catalogue. */
-import { catalogue, common, inherited, parametersOf, preset, scheme, schemeOf, sequenceRows } from './catalogue.js';
+import { catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows } from './catalogue.js';
 import { control, Group } from './controls.js';
 import { action, make, name } from './dom.js';
 import {
-  applies, goesWith, kindOf, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme, withSequence,
+  applies, goesWith, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme, withSequence,
 } from './edits.js';
 import { words } from './fields.js';
 import { icon } from './icons.js';
@@ -41,7 +41,8 @@ export class Card {
     const remove = action('remove', '', () => this.page.removeConfig(this.slot),
       { class: 'icon quiet', 'data-config': this.slot, 'aria-label': text, title: text });
     remove.append(icon('close'));
-    return make('header', { class: 'form-head' }, make('span', { class: 'slot', translate: 'no' }, this.slot), this.title, remove);
+    const badge = make('span', { class: 'slot', translate: 'no' }, this.slot);
+    return make('header', { class: 'form-head' }, badge, this.title, remove);
   }
 
   makeSources() {
@@ -139,12 +140,13 @@ export class Card {
     this.writeTitle();
     this.scheme.show({ value: schemeOf(config)?.name, isOwn: false });
     this.preset.show({ value: config.preset, isOwn: Boolean(config.preset) });
-    this.layer.offer(config);
+    this.layer.offerOf(config);
     this.layer.show(shown(context, this.layer.row));
     this.file.show(config.hf_config, this.page.resolved.get(this.slot));
   }
 
   showSequence(context) {
+    this.chooser.offer(kindsFor(outputsOf(this.config, this.page.viewPath()), this.kind));
     this.chooser.show({ value: this.kind, isOwn: false });
     for (const [row, one] of this.positions) {
       one.element.hidden = !goesWith(this.kind, row) && !(row.name in this.config);

@@ -192,6 +192,13 @@ export class Choice extends Control {
     return this.input;
   }
 
+  /* Other values to choose from, the chosen one among them or not. */
+  offer(values) {
+    if (same(values, this.row.values)) return;
+    this.row.values = values;
+    this.input.replaceChildren(this.none, ...this.options());
+  }
+
   options() { return this.row.values.map((value) => make('option', { value, translate: 'no' }, value)); }
 
   /* A value that is always known needs no choice of none. A pasted value may be one that the rows do not have. */

@@ -145,7 +145,11 @@ const KINDS = {
 };
 const START_LEN = 32;
 
-export const kinds = () => Object.keys(KINDS).filter((name) => common(name));
+/* Queries may differ from keys only where an output has both; a kind that is chosen stays. */
+export function kindsFor(outputs, chosen) {
+  const hasQueries = outputs.some(({ shape }) => shape.includes('q_len'));
+  return Object.keys(KINDS).filter((kind) => common(kind) && (hasQueries || !kind.startsWith('q_') || kind === chosen));
+}
 
 export function kindOf(config) {
   if (isGiven(config.k_len)) return 'q_len';

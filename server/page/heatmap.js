@@ -51,6 +51,7 @@ export class HeatMap {
   #explained = '';
   #after = {};         /* { source, nodes } of what was called after its picture */
   #published = null;
+  #failed = '';        /* what was refused is not asked for again by itself */
   #frame = null;
 
   constructor(page, { view, slot, label = null, scale = new Scale(), quiet = false, outputs = false, after = null, companion = null }) {
@@ -135,7 +136,7 @@ export class HeatMap {
 
   #follow() {
     this.#draw();
-    if (this.#lacks()) this.figure.ask((get, stage) => this.#catchUp(get, stage));
+    if (this.#lacks() && this.#failed !== this.#wish()) this.figure.ask((get, stage) => this.#catchUp(get, stage));
   }
 
   /* ---- geometry ---- */
@@ -182,17 +183,25 @@ export class HeatMap {
       || this.companion?.isServed(this) === false || this.#isAfterDue();
   }
 
+  #wish() {
+    const { zoom, win, red } = this.page.store.state;
+    return JSON.stringify([this.#source.key, zoom, win, red]);
+  }
+
   #isAfterDue() { return this.after !== null && this.#after.source !== this.#source; }
 
   /* The picture comes first; the rest only if no newer wish waits, so that a slider that is dragged costs one request for
    * each picture. */
   async #catchUp(get, stage) {
+    const wish = this.#wish();
+    this.#failed = '';
     try {
       for (const step of [this.#take, this.#verify, this.#takeRange, this.#takeTexts, this.#takeAfter]) {
         await step.call(this, get, stage);
         if (stage.over()) return;
       }
     } catch (error) {
+      if (error.problem || error instanceof NoCommon) this.#failed = wish;
       if (!(error instanceof NoCommon)) throw error;
       this.figure.refuse(word('heat.noCommon'));
     }
@@ -319,7 +328,7 @@ export class HeatMap {
     this.toolbar.show({ axes, about, reduce, ownLead: !this.spec.at, outputs });
     this.stage.edge(axes, this.stage.margins(about, this.spec.labels), this.spec.labels);
     const scheme = this.page.catalogue.scheme(about.scheme);
-    const sentences = captionOf({ about, axes, reduce, range, scheme, difference, hasGaps: this.stage.hasGaps });
+    const sentences = captionOf({ about, axes, reduce, range, scheme, difference, hasGaps: this.#grid !== null && this.stage.hasGaps, isEmpty: !this.#grid });
     this.figure.caption.replaceChildren(...sentences, ...this.#after.source === this.#source ? [' ', ...this.#after.nodes] : []);
     bind(this.canvas, 'aria-label', labelOf(about, this.slot));
     if (this.label) return;

@@ -31,10 +31,17 @@ export function json(value, indent = '') {
   return laid(parts, open, close, indent, '  ', '');
 }
 
+/* JSON on one line, with spaces at which a narrow panel may break it. */
+function line(value) {
+  if (value === null || typeof value !== 'object') return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(line).join(', ')}]`;
+  return `{${Object.entries(value).map(([key, one]) => `${JSON.stringify(key)}: ${line(one)}`).join(', ')}}`;
+}
+
 function laid(parts, open, close, indent, step = '    ', last = ',') {
-  const line = `${open}${parts.join(', ')}${close}`;
-  const short = line.length <= 60 && !line.includes('\n');
-  if (!parts.length || (short && (open === '[' || indent))) return line;
+  const whole = `${open}${parts.join(', ')}${close}`;
+  const short = whole.length <= 60 && !whole.includes('\n');
+  if (!parts.length || (short && (open === '[' || indent))) return whole;
   const inner = `${indent}${step}`;
   return `${open}\n${inner}${parts.join(`,\n${inner}`)}${last}\n${indent}${close}`;
 }
@@ -68,7 +75,7 @@ export function texts(request, about) {
 
 function curlText({ path, body }, about) {
   const file = fileBody(body, about);
-  const data = JSON.stringify(file);
+  const data = line(file);
   const long = data.length > HEREDOC_BYTES;
   const lines = [
     `curl -f ${shell(about.origin + path)}`,
@@ -106,22 +113,26 @@ function imports({ token }) {
 function askFunction({ path, body }, about) {
   const widen = !about.minus && isBrain(body, about.dtype);
   const headers = ['"Content-Type": "application/json"', about.token && '"Authorization": "Bearer " + os.environ["TOKEN"]'];
-  return `
-def ask(request):
-    headers = {${headers.filter(Boolean).join(', ')}}
-    call = urllib.request.Request(${JSON.stringify(about.origin + path)}, json.dumps(request).encode(), headers)
-    try:
-        with urllib.request.urlopen(call) as answer:
-${widen ? BRAIN : '            return np.load(io.BytesIO(answer.read()))'}
-    except urllib.error.HTTPError as error:
-        raise SystemExit(error.read().decode())
-
-`;
+  return [
+    '',
+    'def ask(request):',
+    `    headers = {${headers.filter(Boolean).join(', ')}}`,
+    `    call = urllib.request.Request(${JSON.stringify(about.origin + path)}, json.dumps(request).encode(), headers)`,
+    '    try:',
+    '        with urllib.request.urlopen(call) as answer:',
+    ...widen ? BRAIN : ['            return np.load(io.BytesIO(answer.read()))'],
+    '    except urllib.error.HTTPError as error:',
+    '        raise SystemExit(error.read().decode())',
+    '',
+    '',
+  ].join('\n');
 }
 
-const BRAIN = `            shape = answer.headers["Posenc-Tensors"].split('shape="')[1].split('"')[0]
-            bits = np.frombuffer(answer.read(), "<u2").astype("<u4") << 16  # bf16: the upper half of an f32
-            return bits.view("<f4").reshape([int(n) for n in shape.split(",")])`;
+const BRAIN = [
+  '            shape = answer.headers["Posenc-Tensors"].split(\'shape="\')[1].split(\'"\')[0]',
+  '            bits = np.frombuffer(answer.read(), "<u2").astype("<u4") << 16  # bf16: the upper half of an f32',
+  '            return bits.view("<f4").reshape([int(n) for n in shape.split(",")])',
+];
 
 /* ---- the size of a download ---- */
 

@@ -2,7 +2,6 @@
  * what was read from a model's config.json. */
 import { catalogue, common, preset } from './catalogue.js';
 import { Choice, Control, Typed } from './controls.js';
-import { kinds } from './edits.js';
 import { action, code, make, mark, name } from './dom.js';
 import { bind, label, phrase, rewrite, word } from './words.js';
 
@@ -36,7 +35,7 @@ export class SchemeChoice extends Choice {
 
 export class SequenceChoice extends Choice {
   constructor(slot, change) {
-    super(rowOf('sequence', kinds()), { field: 'sequence', slot, change: (value) => value && change(value) });
+    super(rowOf('sequence', []), { field: 'sequence', slot, change: (value) => value && change(value) });
   }
 
   options() {
@@ -55,13 +54,11 @@ export class LayerChoice extends Choice {
     super(rowOf('layer_type', []), { field: 'layer_type', slot, change });
   }
 
-  offer(config) {
+  offerOf(config) {
     const listed = preset(config.preset)?.layers?.map((one) => one.layer_type) ?? config.hf_config?.layer_types;
     const types = [...new Set(Array.isArray(listed) ? listed : [])];
     this.element.hidden = types.length < 2;
-    if (types.join() === this.row.values.join()) return;
-    this.row.values = types;
-    this.input.replaceChildren(this.none, ...this.options());
+    this.offer(types);
   }
 }
 

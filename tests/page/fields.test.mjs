@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { print, read, sentence, slider, words } from '../../server/page/fields.js';
 import { loadCatalogue } from '../../server/page/catalogue.js';
 import {
-  applies, goesWith, inside, isInUse, kindOf, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme,
-  withSequence,
+  applies, goesWith, inside, isInUse, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset,
+  withScheme, withSequence,
 } from '../../server/page/edits.js';
 
 /* ---- Values as text ---- */
@@ -18,8 +18,8 @@ test('sentences become tokens', () => {
 });
 
 test('tokens become the sentence that gives them back', () => {
-  const cases = [['The', 'dog', '.'], [...'狗追狗。'], ['GPT', '会', '说', 'hi'], ['<s>', 'new york', ''], ['a b'], ['[', 'CLS', ']'], [],
-    ['don’t'], ['1', '2']];
+  const cases = [['The', 'dog', '.'], [...'狗追狗。'], ['GPT', '会', '说', 'hi'], ['<s>', 'new york', ''], ['a b'],
+    ['[', 'CLS', ']'], [], ['don’t'], ['1', '2']];
   for (const tokens of cases) assert.deepEqual(words(sentence(tokens)), tokens, JSON.stringify(tokens));
   assert.equal(sentence(['The', 'dog', '.']), 'The dog.');
   assert.equal(sentence([...'狗追狗']), '狗追狗');
@@ -43,7 +43,8 @@ test('texts are read by the type of their row', () => {
 });
 
 test('what is printed reads back', () => {
-  const cases = [['array', [1, [2, 3]]], ['array', ['a,b']], ['any', { type: 'text', len: 4 }], ['number', 1e-7], ['any', 'sqrt_dim']];
+  const cases = [['array', [1, [2, 3]]], ['array', ['a,b']], ['any', { type: 'text', len: 4 }], ['number', 1e-7],
+    ['any', 'sqrt_dim']];
   for (const [type, value] of cases) {
     assert.deepEqual(read({ type }, print({ type }, value)), { value });
   }
@@ -116,8 +117,8 @@ const presets = [
   { name: 'lists', config: { scheme: 'turning', head_dim: 4, scaling: { type: 'listed', factors: [1, 2] } } },
   { name: 'other', config: { scheme: 'drawn' } },
 ];
-const names = ['len', 'offset', 'positions', 'grid', 'order', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions', 'k_positions',
-  'extra'];
+const names = ['len', 'offset', 'positions', 'grid', 'order', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions',
+  'k_positions', 'extra'];
 const common = [...names.map((name) => ({ name, group: 'sequence' })), { name: 'dtype', group: 'answer' }];
 await loadCatalogue(async (path) => ({
   '/schemes': { schemes: [turning, drawn], common, families: [], groups: [], metrics: [] },
@@ -188,7 +189,8 @@ test('a field of an object', () => {
 test('another kind of object begins with what a preset of that kind has', () => {
   const kind = (config, value, more) => withKind(context(config, more), rows, scaling, value, presets);
   assert.deepEqual(kind({}, 'yarn').scaling, { type: 'yarn', factor: 4, original: 32768 });
-  assert.deepEqual(kind({ scaling: { type: 'linear', factor: 2 } }, 'yarn').scaling, { type: 'yarn', factor: 2, original: 32768 });
+  const linear = { type: 'linear', factor: 2 };
+  assert.deepEqual(kind({ scaling: linear }, 'yarn').scaling, { type: 'yarn', factor: 2, original: 32768 });
   assert.deepEqual(kind({}, 'new').scaling.type, 'new');
   assert.ok(kind({}, 'new').scaling.factor > 1);
   assert.deepEqual(kind({ scaling: { type: 'yarn', factor: 3, original: 9 } }, 'linear').scaling, { type: 'linear', factor: 3 });
@@ -222,6 +224,9 @@ test('exactly one kind of sequence', () => {
   assert.deepEqual(withSequence({ len: 3, offset: 5 }, 'positions'), { positions: [0, 1, 2] });
   assert.deepEqual(withSequence({ len: 3 }, 'tokens', ['a']), { tokens: ['a'] });
   assert.deepEqual(withSequence({ positions: [[0, 1], [1, 2]] }, 'len'), { len: 2 });
+  assert.ok(!kindsFor([{ shape: 'n,dim' }], 'len').includes('q_len'));
+  assert.ok(kindsFor([{ shape: 'n,dim' }], 'q_len').includes('q_len'), 'a chosen kind stays');
+  assert.ok(kindsFor([{ shape: 'num_heads,q_len,k_len' }], 'len').includes('q_positions'));
   assert.ok(goesWith('grid', { name: 'order' }) && !goesWith('len', { name: 'order' }) && goesWith('len', { name: 'extra' }));
 });
 

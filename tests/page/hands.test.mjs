@@ -51,7 +51,7 @@ test('no hand leaves its clock, and tips stand where the channels say, upwards',
 });
 
 test('a pointer takes hold of the hand whose tip is nearer', () => {
-  const clocks = [{ index: 0, centre: [50, 50], tips: { q: [90, 50], k: [50, 10] } }];
+  const clocks = [{ pair: 0, centre: [50, 50], tips: { q: [90, 50], k: [50, 10] } }];
   assert.equal(handAt([88, 53], clocks).hand, 'q');
   assert.equal(handAt([52, 20], clocks).hand, 'k');
   assert.equal(handAt([20, 80], clocks), null);

@@ -50,7 +50,8 @@ test('several configurations take the slots in turn', () => {
 });
 
 test('a config.json of a model', () => {
-  for (const file of [{ model_type: 'llama', vocab_size: 3 }, { architectures: ['BertModel'] }, { rope_theta: 5, hidden_size: 64 }]) {
+  const files = [{ model_type: 'llama', vocab_size: 3 }, { architectures: ['BertModel'] }, { rope_theta: 5, hidden_size: 64 }];
+  for (const file of files) {
     is(JSON.stringify(file, null, 2), { kind: 'hf_config', config: { hf_config: file, len: 128 } });
   }
   isUnknown('{"hidden_size":64}', 'scheme');

@@ -52,7 +52,7 @@ test('a difference is computed in Python, in f64', () => {
   const { curl, python: code } = texts({ path: '/encode', body: { scheme: 'rope', base: 5e5 } }, { ...about, minus: { path: '/encode', body: { scheme: 'rope', dtype: 'bf16' } } });
   assert.match(code, /x = b - a/);
   assert.equal(code.match(/"dtype": "f64"/g).length, 2);
-  assert.match(curl, /"base":500000/);
+  assert.match(curl, /"base": 500000/);
 });
 
 test('bf16, which NumPy does not have, is saved as safetensors', () => {

@@ -58,17 +58,17 @@ export function turned([cx, cy], [x0, y0], [x1, y1]) {
   return nearness > 0 ? (ax * by - ay * bx) / nearness : 0;
 }
 
-/* The hand under a pointer: { clock, hand: 'q' or 'k' }, or null. Where both are near, the nearer tip wins. */
+/* The hand under a pointer: { pair, hand: 'q' or 'k', centre }, or null. Where both are near, the nearer tip wins. */
 export function handAt([x, y], clocks) {
   let best = null;
-  for (const { index, centre, tips } of clocks) {
+  for (const { pair, centre, tips } of clocks) {
     for (const hand of ['q', 'k']) {
       const away = distanceToHand([x, y], centre, tips[hand]);
       const tip = Math.hypot(x - tips[hand][0], y - tips[hand][1]);
-      if (away <= GRAB && (!best || tip < best.tip)) best = { clock: index, hand, centre, tip };
+      if (away <= GRAB && (!best || tip < best.tip)) best = { pair, hand, centre, tip };
     }
   }
-  return best && { clock: best.clock, hand: best.hand, centre: best.centre };
+  return best;
 }
 
 function distanceToHand([x, y], [cx, cy], [tx, ty]) {
@@ -78,27 +78,25 @@ function distanceToHand([x, y], [cx, cy], [tx, ty]) {
   return Math.hypot(x - cx - share * dx, y - cy - share * dy);
 }
 
-/* Where each clock and its tips stand: [{ index, pair, centre, tips: { q, k } }]. */
+/* Where each clock and its tips stand: [{ pair, centre, tips: { q, k } }]. */
 export function clocksOf({ pairs, shown, q, k }, plan, unit) {
   return shown.map((pair, index) => {
     const centre = centreOf(index, plan);
     const tip = (v) => [centre[0] + v[pairs[pair][0]] * unit, centre[1] - v[pairs[pair][1]] * unit];
-    return { index, pair, centre, tips: { q: tip(q), k: tip(k) } };
+    return { pair, centre, tips: { q: tip(q), k: tip(k) } };
   });
 }
 
 /* ---- on a canvas ---- */
 
-/* colours: { q, k, face, line, ink }; lit: { clock, hand } under the pointer, or null. */
-export function drawClocks(context, clocks, { radius, colours, font, lit }) {
+/* colours: { q, k, face, line, ink } */
+export function drawClocks(context, clocks, { radius, colours, font }) {
   context.lineCap = 'round';
   for (const clock of clocks) {
     drawFace(context, clock.centre, radius, colours);
-    drawBetween(context, clock, colours);
-    for (const hand of ['k', 'q']) {
-      const held = lit?.clock === clock.index && lit.hand === hand;
-      drawHand(context, clock.centre, clock.tips[hand], { colour: colours[hand], paper: colours.face, hollow: hand === 'k', lit: held });
-    }
+    drawBetween(context, clock, colours.k);
+    drawHand(context, clock.centre, clock.tips.k, colours.k, colours.face);
+    drawHand(context, clock.centre, clock.tips.q, colours.q, colours.q);
     drawNumber(context, clock, radius, colours, font);
   }
 }
@@ -118,29 +116,28 @@ function drawFace(context, [x, y], radius, colours) {
 }
 
 /* The triangle between the hands keeps its shape when both positions shift: that is what to see. */
-function drawBetween(context, { centre, tips }, colours) {
+function drawBetween(context, { centre, tips }, colour) {
   context.beginPath();
   for (const [x, y] of [centre, tips.q, tips.k]) context.lineTo(x, y);
-  context.fillStyle = colours.k;
+  context.fillStyle = colour;
   context.globalAlpha = 0.12;
   context.fill();
   context.globalAlpha = 1;
 }
 
 /* k's tip is hollow, so that the hands differ without colour too. */
-function drawHand(context, [x, y], [tx, ty], { colour, paper, hollow, lit }) {
+function drawHand(context, [x, y], [tx, ty], colour, tip) {
   context.strokeStyle = colour;
-  context.lineWidth = lit ? 3.5 : 2.25;
+  context.fillStyle = tip;
+  context.lineWidth = 2.25;
   context.beginPath();
   context.moveTo(x, y);
   context.lineTo(tx, ty);
   context.stroke();
   context.beginPath();
-  context.arc(tx, ty, lit ? 6 : 4, 0, 2 * Math.PI);
-  context.fillStyle = hollow ? paper : colour;
+  context.arc(tx, ty, 4, 0, 2 * Math.PI);
   context.fill();
-  context.lineWidth = 2;
-  if (hollow) context.stroke();
+  context.stroke();
 }
 
 function drawNumber(context, { pair, centre }, radius, colours, font) {

@@ -18,12 +18,15 @@ const AXES = ['axis', 'batch', 'component', 'dim', 'distance', 'head', 'key', 'p
 /* An axis in the page's language. */
 export const axisName = (axis) => AXES.includes(axis) ? word(`axis.${axis}`) : axis;
 
+/* Names of rows and columns; a tensor of one axis is a row. */
+export const axesOf = ({ axes }) => axes.length > 1 ? axes.slice(-2) : ['row', axes[0] ?? 'column'];
+
 const times = (one, other) => name(`${one} × ${other}`);
 const number = (value, what) => datum(value, what, short(value));
 
 /* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant; hasGaps: some
- * cells are not finite. */
-export function captionOf({ about, axes, reduce, range, scheme, difference, hasGaps }) {
+ * cells are not finite; isEmpty: none is in view. */
+export function captionOf({ about, axes, reduce, range, scheme, difference, hasGaps, isEmpty }) {
   const { row, col } = axes;
   const parts = { output: code(about.name), scheme: scheme ? label(scheme) : name(about.scheme ?? ''), shape: name(shapeText(about.shape)),
     min: number(range[0], 'min'), max: number(range[1], 'max'), cells: times(row.step, col.step), pixels: times(row.px, col.px), red: code(reduce) };
@@ -32,7 +35,7 @@ export function captionOf({ about, axes, reduce, range, scheme, difference, hasG
     ? [phrase('heat.caption', parts)]
     : [phrase('heat.captionDifference', { ...parts, difference: number(difference, 'difference'), most: number(range[1], 'max') })];
   if (about.isPart) sentences.push(phrase('heat.captionPart', { part: times(about.rows, about.cols), a: name(shapeText(about.a.shape)), b: name(shapeText(about.b.shape)) }));
-  sentences.push(zoomedOut ? phrase('heat.captionReduced', parts) : phrase('heat.captionPixels', parts));
+  sentences.push(phrase(isEmpty ? 'heat.captionEmpty' : zoomedOut ? 'heat.captionReduced' : 'heat.captionPixels', parts));
   if (hasGaps) sentences.push(phrase('heat.captionGaps', {}));
   return sentences.flatMap((sentence, i) => i ? [' ', sentence] : [sentence]);
 }
@@ -46,7 +49,7 @@ export function labelOf(about, slot) {
 export function titleOf(about, slot, scheme) {
   const output = [' ', make('code', { class: 'figure-output' }, about.name)];
   if (slot === 'b-a') return [name('b − a'), ...output];
-  return [make('span', { class: 'slot-letter', translate: 'no' }, slot), ' ', make('span', null, scheme ? label(scheme) : about.scheme ?? ''), ...output];
+  return [make('span', { class: 'slot-letter', translate: 'no' }, slot), ' ', make('span', { class: 'scheme' }, scheme ? label(scheme) : about.scheme ?? ''), ...output];
 }
 
 /* ---- the exact value of one cell, as the server writes it: [data-readout] with an output ---- */
@@ -80,7 +83,7 @@ export class Readout {
 
   #name() {
     const [row, col] = this.cell;
-    const [rowAxis, colAxis] = ['row', 'column', ...this.about.axes].slice(-2);
+    const [rowAxis, colAxis] = axesOf(this.about);
     bind(this.where, null, word('heat.where', { rowAxis: axisName(rowAxis), row, colAxis: axisName(colAxis), col }));
     mark(this.output, { row, col });
   }

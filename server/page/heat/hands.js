@@ -212,7 +212,10 @@ const KEYS = {
   1: (moves) => moves.one(),
   r: (moves, map, store) => store.set({ red: after(REDUCTIONS, store.state.red) }, { undo: 'red' }),
   m: (moves, map, store) => store.set({ cmap: after(Object.keys(map.page.catalogue.catalogue().cmaps), map.canvas.dataset.cmap) }, { undo: 'cmap' }),
-  t: (moves, map) => { map.figure.table.open = !map.figure.table.open; },
+  t: (moves, { figure }) => {
+    figure.table.open = !figure.table.open;
+    figure.fillTable();
+  },
   c: (moves, map) => map.keys.copy(),
   '?': (moves, map) => map.page.help?.(),
 };

@@ -1,6 +1,5 @@
 /* The view `attention`: who looks at whom in a sentence, as a heat map for each configuration and beside them one without
  * positions, in which equal words cannot be told apart. */
-import { Refusal } from '../ask.js';
 import { code, make, name } from '../dom.js';
 import { short } from '../draw/numbers.js';
 import { sentence, words } from '../fields.js';
@@ -89,18 +88,13 @@ class Attention {
 
   /* A sentence of the caption: how much the rows of equal tokens differ in what the attention gives out. */
   async #compare(get, { path, body, tokens }) {
-    const groups = equalTokens(tokens ?? []);
     if (!tokens) return [];
+    const groups = equalTokens(tokens);
     if (!groups.length) return [phrase('attention.noneEqual', {})];
-    try {
-      const { tensors: [output] } = await get({ path, body: { ...body, outputs: ['output'], dtype: 'f64' } }, { as: 'raw' });
-      const { difference, token } = largestDifference(output.values, output.shape, groups);
-      const parts = { output: code('output'), token: name(token), difference: datum(difference, 'difference', short(difference)) };
-      return [phrase(difference ? 'attention.differ' : 'attention.same', parts)];
-    } catch (error) {
-      if (error instanceof Refusal) return [];
-      throw error;
-    }
+    const { tensors: [output] } = await get({ path, body: { ...body, outputs: ['output'], dtype: 'f64' } }, { as: 'raw' });
+    const { difference, token } = largestDifference(output.values, output.shape, groups);
+    const parts = { output: code('output'), token: name(token), difference: datum(difference, 'difference', short(difference)) };
+    return [phrase(difference ? 'attention.differ' : 'attention.same', parts)];
   }
 
   /* ---- the sentence ---- */

@@ -3,6 +3,7 @@ import { make, math, name } from '../dom.js';
 import { Chart } from '../chart.js';
 import { extremes, limited, widest } from '../draw/colors.js';
 import { short } from '../draw/numbers.js';
+import { colorOf, dashOf } from '../draw/series.js';
 import { fitBoth, lay } from '../draw/windows.js';
 import { Figure, datum, paintMeasure } from '../figure.js';
 import { Stage } from '../heat/stage.js';
@@ -12,7 +13,6 @@ import { fillTable } from './parts.js';
 
 const FEW = 8;             /* heads that have room for larger maps */
 const ROOM = { few: 132, many: 76 };   /* CSS pixels of a small map */
-const LINE_COLOURS = { light: [0, 200], dark: [60, 254] };   /* of viridis: those that stand out from the paper */
 
 export class Heads {
   #seen = null;            /* { body, shape, heads, values, plan, reduce } of the last picture */
@@ -177,10 +177,9 @@ export class Heads {
 
   #nameHeads() {
     const { heads: [first], numbers = [] } = this.#seen;
-    this.#stages.forEach(({ title, button }, i) => {
+    this.#stages.forEach(({ title }, i) => {
       const more = numbers.map(({ row, texts }) => datum(texts[first + i], row.name, short(Number(texts[first + i]), 3)));
       title.replaceChildren(make('span', null, word('bias.head', { head: first + i })), ...more.flatMap((one) => [' ', one]));
-      button.title = numbers.map(({ row, texts }) => `${row.name} ${texts[first + i]}`).join(', ');
     });
   }
 
@@ -209,13 +208,8 @@ export class Heads {
     const { x, isDistance } = distancesOf(config, shape, query);
     const series = Array.from({ length: end - first }, (_, i) => ({
       id: `${this.slot}:${first + i}`, name: live(() => String(word('bias.head', { head: first + i }))), translate: 'yes',
-      color: (theme) => this.#lineColour(theme, i, end - first), width: first + i === this.#head() ? 3.5 : 1.5, ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)) }));
+      color: (theme) => colorOf(i, theme), dash: dashOf(i), width: first + i === this.#head() ? 3.5 : 1.5, ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)) }));
     this.chart.draw(series, { xLabel: word(isDistance ? 'bias.distance' : 'bias.key', { query }), yLabel: word('bias.value'), whole: { x: true } });
-  }
-
-  #lineColour(theme, i, count) {
-    const [from, to] = LINE_COLOURS[theme];
-    return this.#colours('viridis')[Math.round(count > 1 ? from + (to - from) * i / (count - 1) : from)];
   }
 
   /* A row a head: its numbers, its least and its largest bias. */

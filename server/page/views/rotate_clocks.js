@@ -21,7 +21,6 @@ const product = (...letters) => math('math', null, letters.flatMap((letter, i) =
 export class Clocks {
   #picture = null;          /* { pairs, q, k, config } of the last answer */
   #clocks = [];
-  #lit = null;
   #drag = null;
   #seen = new Seen();
   #behind = 0;              /* pictures since the products were asked */
@@ -32,7 +31,11 @@ export class Clocks {
     this.figure = new Figure(this.page, { view: 'rotate', slot, label: this.title });
     this.figure.onTable = () => this.#fillTable();
     this.element = this.figure.element;
-    this.canvas = make('canvas', { tabindex: 0, role: 'application', 'data-hands': '', 'aria-label': this.title, class: 'hands', ...this.#describe() });
+    this.numbers = make('p', { class: 'products', id: `rotate-products-${slot}` });
+    this.element.querySelector('.figure-stage').before(this.numbers);
+    this.figure.caption.id = `rotate-caption-${slot}`;
+    this.canvas = make('canvas', { tabindex: 0, role: 'application', 'data-hands': '', 'aria-label': this.title, class: 'hands',
+      'aria-describedby': `${this.numbers.id} ${this.figure.caption.id}` });
     this.figure.stage.append(this.canvas);
     this.#listen();
     this.resizing = new ResizeObserver(() => this.#draw());
@@ -42,34 +45,21 @@ export class Clocks {
 
   #scheme() { return this.config && this.page.catalogue.schemeOf(this.config); }
 
-  #describe() {
-    this.figure.caption.id ||= `rotate-caption-${this.slot}`;
-    return { 'aria-describedby': this.figure.caption.id };
-  }
-
   /* ---- asking ---- */
 
   update(config, positions, choice) {
     const asked = JSON.stringify([config, positions]);
-    const redraw = choice !== this.choice;
-    this.choice = choice;
-    if (asked !== this.asked) {
-      Object.assign(this, { asked, positions });
-      if (config !== this.config) this.#take(config);
-      this.settled = this.#ask();
-    } else if (redraw) {
-      this.#draw();
-    }
-  }
-
-  #take(config) {
-    this.config = config;
-    this.figure.rename(this.title);
+    const isNew = asked !== this.asked;
+    if (!isNew && choice === this.choice) return;
+    Object.assign(this, { asked, config, positions, choice });
+    if (isNew) this.settled = this.#ask();
+    else this.#draw();
   }
 
   #ask() {
     const { config, positions } = this;
     const scheme = this.#scheme();
+    this.figure.rename(this.title);
     if (scheme && !canRotate(scheme)) return this.#refuse('rotate.cannot', scheme);
     return this.figure.ask(async (get, stage) => {
       const width = await this.#widthOf(get, config);
@@ -79,7 +69,7 @@ export class Clocks {
       if (!pairs) return void this.#refuse('rotate.unpaired', scheme, answer.config.layout);
       const flat = (tensor) => tensor.data.flat(Infinity).slice(0, width).map(Number);
       this.page.publish(this.slot, { config: answer.config, hf_config: answer.hf_config, tensors: answer.tensors });
-      this.#take(config);
+      this.figure.rename(this.title);
       this.#show({ pairs, q: flat(answer.tensors.q), k: flat(answer.tensors.k), config: answer.config, width });
       if (stage.over() && this.#behind++ < BEHIND_MOST) return;
       this.#behind = 0;
@@ -129,7 +119,7 @@ export class Clocks {
     const unit = pixelsOfUnit([this.#picture], radius);
     this.#clocks = clocksOf({ ...this.#picture, shown }, plan, unit);
     const context = this.#fresh(width, plan.rows * (plan.cell + FOOT));
-    drawClocks(context, this.#clocks, { radius, colours: colours(), font: fontOf(this.canvas), lit: this.#lit });
+    drawClocks(context, this.#clocks, { radius, colours: colours(), font: `12px ${getComputedStyle(this.canvas).fontFamily}` });
     this.#promise(shown, radius, unit);
   }
 
@@ -160,13 +150,13 @@ export class Clocks {
     const numbers = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Number(text)]));
     const seen = this.#seen.take(JSON.stringify([this.config]), { m, n }, numbers);
     const value = (key, what) => datum(texts[key], what, short(numbers[key], 5));
-    const figures = make('p', { class: 'products' },
+    this.numbers.replaceChildren(
       make('span', { class: 'product' }, product('q', 'k'), value('qk', 'product')),
       make('span', { class: 'length', 'data-hand': 'q' }, product('q', 'q'), value('qq', 'q-squared')),
       make('span', { class: 'length', 'data-hand': 'k' }, product('k', 'k'), value('kk', 'k-squared')));
     const letters = { q: product('q'), k: product('k'), qk: product('q', 'k'), qq: product('q', 'q'), kk: product('k', 'k') };
     const said = phrase('rotate.caption', { ...letters, m: number(m), n: number(n), distance: number(n - m) });
-    this.figure.caption.replaceChildren(figures, make('p', null, said, ' ', seen.places > 1 ? witness(seen, letters) : null));
+    this.figure.caption.replaceChildren(said, ...seen.places > 1 ? [' ', ...witness(seen, letters)] : []);
     this.#announce({ m, n }, numbers);
   }
 
@@ -188,12 +178,11 @@ export class Clocks {
   #listen() {
     const { canvas } = this;
     canvas.addEventListener('pointerdown', (event) => this.#grab(event));
-    canvas.addEventListener('pointermove', (event) => this.#drag ? this.#pull(event) : this.#light(handAt(this.#point(event), this.#clocks)));
-    canvas.addEventListener('pointerleave', () => this.#drag || this.#light(null));
-    for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, () => this.#release());
+    canvas.addEventListener('pointermove', (event) => this.#drag ? this.#pull(event) : canvas.classList.toggle('grab', Boolean(this.#handAt(event))));
+    for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, () => { this.#drag = null; });
     /* A finger on a hand drags it; elsewhere it scrolls the page. */
     canvas.addEventListener('touchstart', (event) => {
-      if (handAt(this.#point(event.touches[0]), this.#clocks)) event.preventDefault();
+      if (this.#handAt(event.touches[0])) event.preventDefault();
     }, { passive: false });
     canvas.addEventListener('keydown', (event) => this.#key(event));
   }
@@ -203,29 +192,21 @@ export class Clocks {
     return [clientX - box.left, clientY - box.top];
   }
 
-  #light(hand) {
-    if (hand?.clock === this.#lit?.clock && hand?.hand === this.#lit?.hand) return;
-    this.#lit = hand;
-    this.canvas.classList.toggle('grab', Boolean(hand));
-    if (this.#picture) this.#paint();
-  }
+  #handAt(event) { return handAt(this.#point(event), this.#clocks); }
 
   #grab(event) {
-    const hand = event.button === 0 && handAt(this.#point(event), this.#clocks);
+    const hand = event.button === 0 && this.#handAt(event);
     if (!hand) return;
     this.canvas.setPointerCapture(event.pointerId);
-    this.#light(hand);
-    const pair = this.#clocks[hand.clock].pair;
-    this.#drag = { ...hand, pair, key: hand.hand === 'q' ? 'm' : 'n', at: this.#point(event), gone: 0, from: null, speed: null };
-    this.#drag.from = this.positions[this.#drag.key];
+    const key = hand.hand === 'q' ? 'm' : 'n';
+    this.#drag = { ...hand, key, at: this.#point(event), gone: 0, from: this.positions[key], speed: 0 };
     this.#learnSpeed(this.#drag);
   }
 
   /* A hand follows the pointer: its position is the way gone, in radians, over the radians that the server gives per step. */
   async #learnSpeed(drag) {
     const found = await ask(frequencies(this.page.catalogue, this.config, this.positions), { as: 'json' }).catch(() => null);
-    const radians = Number(found?.tensors.inv_freq.data[drag.pair]) * (this.#picture.config.direction ?? 1);
-    drag.speed = radians;
+    drag.speed = found ? Number(found.tensors.inv_freq.data[drag.pair]) * this.#picture.config.direction : 0;
     this.#follow(drag);
   }
 
@@ -242,18 +223,11 @@ export class Clocks {
     this.view.move({ [key]: Math.round(from + gone / speed) }, `own.${key}`);
   }
 
-  #release() {
-    this.#drag = null;
-    this.#light(null);
-  }
-
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const act = this.#keys[event.key];
-    if (!act) return;
+    if (!Object.hasOwn(this.#keys, event.key)) return;
     event.preventDefault();
-    event.stopPropagation();
-    act();
+    this.#keys[event.key]();
   }
 
   #keys = {
@@ -263,11 +237,9 @@ export class Clocks {
     ArrowDown: () => this.view.step(0, -1, 'own.n'),
     ']': () => this.view.step(1, 1, 'rotate.both'),
     '[': () => this.view.step(-1, -1, 'rotate.both'),
-    PageUp: () => this.view.step(10, 10, 'rotate.both'),
-    PageDown: () => this.view.step(-10, -10, 'rotate.both'),
     p: () => this.view.toggle(),
     t: () => { this.figure.table.open = !this.figure.table.open; },
-    c: () => navigator.clipboard?.writeText(this.figure.caption.querySelector('[data-what=product]')?.value ?? ''),
+    c: () => navigator.clipboard?.writeText(this.numbers.querySelector('data').value),
     '?': () => this.page.help?.(),
   };
 
@@ -285,7 +257,7 @@ const number = (value) => make('span', { class: 'number' }, short(value));
 function witness({ places, shifts, stretch, change }, letters) {
   const numbers = { places: number(places), stretch: datum(stretch, 'length-difference', short(stretch, 2)) };
   const lengths = phrase('rotate.lengths', { ...letters, ...numbers });
-  if (shifts < 2) return lengths;
+  if (shifts < 2) return [lengths];
   const change_ = datum(change, 'difference', short(change, 2));
   return [lengths, ' ', phrase('rotate.shifted', { ...letters, shifts: number(shifts), change: change_ })];
 }
@@ -295,5 +267,3 @@ function colours() {
   const of = (property) => style.getPropertyValue(property).trim();
   return { q: of('--ink'), k: of('--link'), face: of('--paper'), line: of('--line'), ink: of('--dim') };
 }
-
-const fontOf = (element) => `12px ${getComputedStyle(element).fontFamily}`;

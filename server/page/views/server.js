@@ -60,6 +60,7 @@ class Server {
   #playing = true;
   #looks = [];          /* { at, metrics }, oldest first */
   #version = null;
+  #since = null;        /* start of the process that was seen */
   #cells = new Map();   /* metric: { value, change } */
 
   constructor(page, root) {
@@ -120,9 +121,13 @@ class Server {
   }
 
   async ask(get) {
-    this.#version ??= await get('/version', { as: 'json' });
     const [text, ready] = await Promise.all([get('/metrics', { as: 'text' }), get('/readyz', { as: 'text' }).then(() => true, isBusy)]);
-    this.#looks = [...this.#looks, { at: performance.now(), metrics: parseMetrics(text) }].slice(-LOOKS_MAX);
+    const metrics = parseMetrics(text);
+    const since = single(metrics, 'process_start_time_seconds')?.text;
+    if (since !== this.#since) this.#looks = [];   /* another process counts anew */
+    if (since !== this.#since || !this.#version) this.#version = await get('/version', { as: 'json' });
+    this.#since = since;
+    this.#looks = [...this.#looks, { at: performance.now(), metrics }].slice(-LOOKS_MAX);
     this.show(ready);
     this.figure.drawn();
   }
@@ -143,7 +148,7 @@ class Server {
     const { version, commit, isa } = this.#version;
     const since = single(metrics, 'process_start_time_seconds');
     put(this.head, `${ready} ${since?.text}`, () => make('span', null,
-      make('strong', { class: ready ? 'good' : 'bad', 'data-ready': ready }, word(ready ? 'server.ready' : 'server.unready')), ' ',
+      make('strong', { class: ready ? 'good' : 'bad', 'data-ready': String(ready) }, word(ready ? 'server.ready' : 'server.unready')), ' ',
       phrase('server.version', { version: code(version), commit: code(commit), isa: code(isa) }), ' ',
       since ? live(() => String(word('server.since', { time: new Date(since.value * 1000).toLocaleTimeString(document.documentElement.lang, { hour12: false }) }))) : ''));
   }

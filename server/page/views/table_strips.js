@@ -4,7 +4,7 @@ import { busy } from '../ask.js';
 import { Chart } from '../chart.js';
 import { make } from '../dom.js';
 import { about as cellsAbout } from '../draw/windows.js';
-import { axisName } from '../heat/beside.js';
+import { axesOf, axisName } from '../heat/beside.js';
 import { bind, word } from '../words.js';
 
 const MOST = 2048;   /* values of a line */
@@ -105,7 +105,7 @@ export class Strips {
     const [row, col] = this.page.store.state.cur;
     const [at, cursor] = side === 'row' ? [row, col] : [col, row];
     const about = this.#maps.find(([, map]) => map.about)?.[1].about;
-    const [rowAxis, colAxis] = ['row', 'column', ...about?.axes ?? []].slice(-2).map(axisName);
+    const [rowAxis, colAxis] = axesOf(about ?? { axes: [] }).map(axisName);
     bind(this.titles[side], null, word('table.line', { axis: side === 'row' ? rowAxis : colAxis, at }));
     const series = this.#maps.filter(([slot]) => this.#lines.get(slot)?.[side]).map(([slot]) => {
       const { x, y } = this.#lines.get(slot)[side];

@@ -88,7 +88,6 @@ class Trial {
     } catch (error) {
       this.curl.textContent = String(error.message);
     }
-    this.text.toggleAttribute('aria-invalid', false);
   }
 
   fields() {
@@ -112,9 +111,10 @@ class Trial {
     }
   }
 
+  /* Browsers have no clipboard for pages of plain http from other hosts. */
   async copy() {
-    const done = await navigator.clipboard.writeText(this.curl.textContent).then(() => 'docs.copied', () => 'docs.uncopied');
-    this.copied.replaceChildren(make('span', null, word(done)));
+    const copied = await navigator.clipboard?.writeText(this.curl.textContent).then(() => true, () => false);
+    this.copied.replaceChildren(make('span', null, word(copied ? 'docs.copied' : 'docs.uncopied')));
   }
 
   /* What a scheme decides: the example and the table of parameters. */

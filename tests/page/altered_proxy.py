@@ -1,0 +1,62 @@
+"""A proxy between browser and posencd that alters JSON answers: a server as it may be one day."""
+import contextlib
+import http.client
+import http.server
+import json
+import threading
+import urllib.parse
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        self.pass_on(None)
+
+    def do_POST(self):
+        self.pass_on(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+
+    def pass_on(self, body):
+        back = http.client.HTTPConnection(self.server.back.host, self.server.back.port, timeout=60)
+        with contextlib.closing(back):
+            ours = ("host", "connection", "if-none-match")
+            headers = {name: value for name, value in self.headers.items() if name.lower() not in ours}
+            back.request(self.command, self.path, body, headers)
+            answer = back.getresponse()
+            data = self.altered(answer, answer.read())
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection", "content-length", "date", "server", "etag"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def altered(self, answer, data):
+        alter = self.server.alter.get(urllib.parse.urlsplit(self.path).path)
+        if not alter or answer.status != 200 or "json" not in answer.getheader("Content-Type", ""):
+            return data
+        return json.dumps(alter(json.loads(data))).encode()
+
+
+class Listener(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        pass  # a browser that leaves
+
+
+@contextlib.contextmanager
+def altered_proxy(server, alter):
+    """alter: {path: function of the parsed answer to another}. Gives the proxy's address."""
+    listener = Listener(("127.0.0.1", 0), Handler)
+    listener.back, listener.alter = server, alter
+    threading.Thread(target=listener.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listener.server_port}"
+    finally:
+        listener.shutdown()
+        listener.server_close()

@@ -1,0 +1,438 @@
+"""Forms (PAGE §2): a card for each configuration, made from /schemes alone, that changes the request while it is used."""
+import json
+import urllib.parse
+import urllib.request
+
+import pytest
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from altered_proxy import altered_proxy
+from browser import fragment, until
+
+ROPE = {"scheme": "rope", "len": 32}
+LABEL = {"en": "label", "zh": "label_zh"}
+
+
+def get(server, path):
+    with urllib.request.urlopen(server.url + path) as answer:
+        return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def reference(server):
+    return get(server, "/schemes")
+
+
+def request_of(page, config="a"):
+    """The configuration as its card shows it."""
+    return json.loads(page.run("return document.querySelector(`textarea[data-config='${arguments[0]}']`).value", config))
+
+
+def address_of(page, config="a"):
+    """The configuration as the address has it."""
+    keys = dict(part.split("=", 1) for part in page.run("return location.hash.slice(1)").split("&"))
+    return json.loads(urllib.parse.unquote(keys[config]))
+
+
+def becomes(page, expected, config="a"):
+    until(lambda: address_of(page, config) == expected, 5, f"{expected}, not {address_of(page, config)},")
+    assert request_of(page, config) == expected
+
+
+def choose(page, field, value, config="a"):
+    Select(page.field(field, config)).select_by_value(value)
+
+
+def open_details(page):
+    page.run("document.querySelectorAll('[data-card] details').forEach((details) => { details.open = true; })")
+
+
+# ---- made from the rows -------------------------------------------------------------------------------------------------
+
+LABELS = """
+const labels = {};
+for (const control of document.querySelectorAll('[data-card=a] [data-field]')) {
+  const label = document.querySelector(`label[for="${control.id}"]`);
+  labels[control.dataset.field] = label ? label.firstChild.textContent : control.getAttribute('aria-label');
+}
+return labels;
+"""
+
+
+def expected_labels(rows, lang, prefix=""):
+    labels = {}
+    for row in rows:
+        if row["type"] == "object":
+            labels.update(expected_labels(row["parameters"], lang, f"{row['name']}."))
+        else:
+            labels[prefix + row["name"]] = row[LABEL[lang]]
+    return labels
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_row_of_every_scheme_has_a_control_with_its_label(open_page, reference, lang):
+    page = open_page(fragment("table", ROPE, lang=lang))
+    for scheme in reference["schemes"]:
+        page.hash(fragment("table", {"scheme": scheme["name"], "len": 8}, lang=lang))
+        until(lambda: page.field("scheme").get_attribute("value") == scheme["name"], 5, scheme["name"])
+        labels = page.run(LABELS)
+        for name, label in expected_labels(scheme["parameters"], lang).items():
+            assert labels.get(name) == label, (scheme["name"], name)
+        assert all(labels.values()), scheme["name"]
+
+
+def test_attention_has_its_own_rows_too(open_page, reference):
+    page = open_page(fragment("attention", {"scheme": "alibi", "tokens": ["a", "b"]}))
+    alibi = next(scheme for scheme in reference["schemes"] if scheme["name"] == "alibi")
+    labels = page.run(LABELS)
+    for name, label in expected_labels(alibi["parameters"] + alibi["attention"]["parameters"], "en").items():
+        assert labels.get(name) == label, name
+
+
+# A control is changed as its user does, by an event; gives [its value, whether the request has it, whether it left again].
+CHANGE = """
+const [row, done] = [arguments[0], []];
+const json = () => JSON.parse(document.querySelector('[data-card=a] textarea').value);
+const control = () => document.querySelector(`[data-card=a] [data-field="${row.name}"]`);
+const put = (value) => {
+  const one = control();
+  if (one.type === 'checkbox') one.checked = value; else one.value = value;
+  one.dispatchEvent(new Event(one.tagName === 'SELECT' || one.type === 'checkbox' ? 'change' : 'input', { bubbles: true }));
+};
+if (control().closest('[hidden]')) return null;
+put(arguments[1]);
+const has = json()[row.name];
+put(row.default ?? '');
+return [has, row.name in json()];
+"""
+
+
+def another(row):
+    """A value that is not the default."""
+    if row["type"] == "boolean":
+        return not row["default"]
+    if "values" in row:
+        return next(value for value in row["values"] if value != row["default"])
+    if row["type"] in ("integer", "number"):
+        return row["usual"][1] if row["usual"][1] != row["default"] else row["usual"][0]
+    return [1, 2]
+
+
+def test_each_basic_control_changes_the_request_and_its_default_leaves_it(open_page, reference):
+    page = open_page(fragment("table", ROPE))
+    tried = 0
+    for scheme in reference["schemes"]:
+        page.hash(fragment("table", {"scheme": scheme["name"], "len": 8}))
+        until(lambda: request_of(page)["scheme"] == scheme["name"], 5, scheme["name"])
+        for row in scheme["parameters"]:
+            if row["level"] != "basic" or row["type"] == "object":
+                continue
+            value = another(row)
+            answer = page.run(CHANGE, row, json.dumps(value) if isinstance(value, list) else value)
+            if answer is not None:
+                tried += 1
+                assert answer == [value, False], (scheme["name"], row["name"])
+    assert tried > 60
+    page.settle()
+
+
+def row(name, label, label_zh, **facts):
+    return {"name": name, "label": label, "label_zh": label_zh, "summary": "", "summary_zh": "", "group": "scheme", **facts}
+
+
+OUTPUT = {"shape": "n,dim", "dtype": "as asked", "default": True, "axes": ["position", "dim"], "range": None}
+NEW = {
+    **row("imagined", "imagined encoding", "想象的编码"), "family": "absolute", "endpoints": ["/encode"], "inputs": [],
+    "picture": None, "example": {"scheme": "imagined", "len": 8}, "attention": None,
+    "outputs": [row("encoding", "encoding", "编码", **OUTPUT)],
+    "parameters": [
+        row("warp", "warp of time", "时间弯曲", type="number", default=3.0, min=0.0, max=9.0, usual=[1.0, 5.0],
+            spacing="linear", level="basic"),
+        row("mode", "mode", "模式", type="string", default="soft", values=["soft", "hard"], level="more"),
+        row("edge", "edge", "边缘", type="integer", default=1, min=0, max=9, usual=[0, 9], spacing="linear",
+            level="basic", when="mode=hard"),
+    ],
+}
+
+
+def test_a_scheme_that_the_page_has_never_heard_of_has_its_form(open_page, server):
+    with altered_proxy(server, {"/schemes": lambda answer: {**answer, "schemes": [*answer["schemes"], NEW]}}) as url:
+        page = open_page(fragment("table", ROPE), url)
+        choose(page, "scheme", "imagined")
+        becomes(page, {"scheme": "imagined", "len": 32})
+        assert page.text("[data-card=a] h3") == "imagined encoding"
+        assert page.run(LABELS)["warp"] == "warp of time"
+        page.type("warp", "4.5")
+        becomes(page, {"scheme": "imagined", "len": 32, "warp": 4.5})
+        assert not page.field("edge").is_displayed()
+        open_details(page)
+        choose(page, "mode", "hard")
+        until(lambda: page.field("edge").is_displayed(), 5, "a control whose condition holds")
+        page.type("edge", "7")
+        becomes(page, {"scheme": "imagined", "len": 32, "warp": 4.5, "mode": "hard", "edge": 7})
+        choose(page, "mode", "soft")
+        becomes(page, {"scheme": "imagined", "len": 32, "warp": 4.5})
+        page.click('[data-action="lang"]')
+        until(lambda: page.run(LABELS)["warp"] == "时间弯曲", 5, "the Chinese label")
+        page.settle()
+
+
+# ---- values ---------------------------------------------------------------------------------------------------------------
+
+
+def test_what_holds_without_being_given_is_shown(open_page):
+    page = open_page(fragment("table", {"preset": "llama-3.1", "len": 16}))
+    expected = {"head_dim": "128", "base": "500000", "layout": "half", "rotary_dim": "128", "scaling.type": "llama3",
+                "scaling.factor": "8"}
+    assert {name: page.field(name).get_attribute("value") for name in expected} == expected
+    assert page.field("scheme").get_attribute("value") == "rope"
+    assert page.text("[data-card=a] h3") == "Llama 3.1"
+
+
+def test_a_slider_goes_where_its_number_cannot_and_the_other_way(open_page):
+    page = open_page(fragment("table", ROPE))
+    slider = page.find('[data-slider="base"][data-config="a"]')
+    slider.send_keys(Keys.HOME)
+    becomes(page, {**ROPE, "base": 100})
+    slider.send_keys(Keys.ARROW_RIGHT)
+    page.settle()
+    assert 100 < request_of(page)["base"] < 300
+    page.type("base", "0.5")
+    becomes(page, {**ROPE, "base": 0.5})
+    assert slider.get_attribute("value") == "0"
+    page.click('[data-card=a] .own [data-action="reset"]')
+    until(lambda: "base" not in request_of(page) or "len" not in request_of(page), 5, "a field less")
+    page.settle()
+
+
+def test_focus_and_caret_stay_while_typing(open_page):
+    page = open_page(fragment("table", {"scheme": "rope", "positions": [1, 2, 3]}))
+    field = page.field("positions")
+    page.run("arguments[0].focus(); arguments[0].setSelectionRange(2, 2)", field)
+    field.send_keys("0")
+    becomes(page, {"scheme": "rope", "positions": [10, 2, 3]})
+    page.settle()
+    caret = "return [document.activeElement === arguments[0], arguments[0].selectionStart, arguments[0].value]"
+    assert page.run(caret, field) == [True, 3, "[10, 2, 3]"]
+    field.send_keys("]")
+    assert field.get_attribute("aria-invalid") == "true" and field.get_attribute("value") == "[10], 2, 3]"
+    assert request_of(page)["positions"] == [10, 2, 3]
+    field.send_keys(Keys.BACKSPACE)
+    assert field.get_attribute("aria-invalid") is None
+
+
+def test_words_are_edited_as_a_sentence(open_page):
+    page = open_page(fragment("attention", {"scheme": "rope", "tokens": ["the", "dog"]}))
+    assert page.field("tokens").get_attribute("value") == "the dog"
+    page.type("tokens", "狗追 a cat")
+    becomes(page, {"scheme": "rope", "tokens": ["狗", "追", "a", "cat"]})
+    page.settle()
+
+
+def options(page, field):
+    return [option.get_attribute("value") for option in Select(page.field(field)).options if option.get_attribute("value")]
+
+
+def test_every_kind_of_sequence_and_of_scaling_shows_a_picture(open_page):
+    page = open_page(fragment("table", ROPE))
+    for kind in options(page, "sequence"):
+        choose(page, "sequence", kind)
+        page.settle()
+        assert kind in request_of(page) and page.state() == "ready", (kind, request_of(page))
+    choose(page, "sequence", "len")
+    for kind in options(page, "scaling.type"):
+        choose(page, "scaling.type", kind)
+        page.settle()
+        if kind in ("su", "mrope"):  # names of other rules in old files
+            continue
+        assert page.state() == "ready", (kind, request_of(page), page.notice("refused"))
+        assert request_of(page).get("scaling", {"type": "default"})["type"] == kind
+        if kind == "yarn":
+            assert page.field("scaling.beta_fast").get_attribute("value") == "32"
+            page.type("scaling.beta_fast", "16")
+            until(lambda: request_of(page)["scaling"].get("beta_fast") == 16, 5, "beta_fast")
+
+
+def test_another_scheme_keeps_the_sequence_and_a_preset_replaces_the_parameters(open_page):
+    page = open_page(fragment("table", {"scheme": "rope", "len": 48, "base": 500, "dtype": "f64"}))
+    choose(page, "scheme", "learned")
+    becomes(page, {"scheme": "learned", "len": 48, "dtype": "f64", "seed": 0})
+    page.settle()
+    assert page.state() == "ready" and page.focused_field() in ("scheme", None)
+    page.type("preset", "qwen2.5")
+    becomes(page, {"preset": "qwen2.5", "len": 48, "dtype": "f64"})
+    page.type("preset", "Llama 2")
+    becomes(page, {"preset": "llama-2", "len": 48, "dtype": "f64"})
+    page.field("preset").clear()
+    becomes(page, {"scheme": "rope", "head_dim": 128, "base": 10000, "layout": "half", "len": 48, "dtype": "f64"})
+    page.settle()
+
+
+def test_layers_of_a_model(open_page):
+    page = open_page(fragment("table", {"preset": "gemma-3", "len": 16}))
+    assert page.field("base").get_attribute("value") == "1000000"
+    choose(page, "layer_type", "sliding_attention")
+    becomes(page, {"preset": "gemma-3", "len": 16, "layer_type": "sliding_attention"})
+    page.settle()
+    assert page.field("base").get_attribute("value") == "10000"
+    page.hash(fragment("table", ROPE))
+    until(lambda: not page.field("layer_type").is_displayed(), 5, "no layers")
+    page.settle()
+
+
+def test_the_json_can_be_edited_and_nothing_of_it_is_lost(open_page):
+    page = open_page(fragment("table", ROPE))
+    open_details(page)
+    text = page.field("json")
+    page.run("arguments[0].focus(); arguments[0].select()", text)
+    text.send_keys('{"scheme":"alibi","len":9')
+    assert text.get_attribute("aria-invalid") == "true"
+    assert page.run("return document.getElementById(arguments[0].getAttribute('aria-describedby')).textContent", text)
+    assert address_of(page) == ROPE
+    text.send_keys("}")
+    becomes(page, {"scheme": "alibi", "len": 9})
+    assert text.get_attribute("aria-invalid") is None and page.focused_field() == "json"
+    page.settle()
+    assert page.field("len").get_attribute("value") == "9"
+
+
+# ---- refusals -------------------------------------------------------------------------------------------------------------
+
+
+def described(page, field):
+    ids = field.get_attribute("aria-describedby").split()
+    return page.run("return arguments[0].map((id) => document.getElementById(id).textContent)", ids)
+
+
+def test_a_refused_value_is_described_and_takes_the_focus_only_when_asked(open_page):
+    page = open_page(fragment("table", {**ROPE, "rotary_dim": 64}))
+    open_details(page)
+    page.type("rotary_dim", "65")
+    until(lambda: page.field("rotary_dim").get_attribute("aria-invalid") == "true", 5, "aria-invalid")
+    assert "odd" in described(page, page.field("rotary_dim"))[0]
+    page.field("len").click()
+    page.type("len", "40")
+    page.settle()
+    assert page.focused_field() == "len"
+    page.field("len").send_keys(Keys.ENTER)
+    assert page.focused_field() == "rotary_dim"
+    page.type("rotary_dim", "32")
+    until(lambda: page.field("rotary_dim").get_attribute("aria-invalid") is None, 5, "a good value")
+    page.settle()
+    assert page.state() == "ready"
+
+
+@pytest.mark.parametrize("config,field", [
+    ({**ROPE, "scaling": {"type": "linear", "factor": -1}}, "scaling.factor"),
+    ({**ROPE, "rotary_dim": 7}, "rotary_dim"),
+    ({**ROPE, "rope_theta": -1}, "base"),
+    ({"scheme": "nobody", "len": 4}, "scheme"),
+    ({"preset": "nobody", "len": 4}, "preset"),
+    ({**ROPE, "bas": 4}, "json"),
+    ({"scheme": "rope", "grid": [0, 4]}, "grid"),
+])
+def test_a_link_that_is_refused_leads_to_the_control(open_page, config, field):
+    page = open_page(fragment("table", config))
+    until(lambda: page.focused_field() == field, 5, f"the focus on {field}, not {page.focused_field()},")
+    assert page.field(field).get_attribute("aria-invalid") == "true"
+    assert any(page.notice("refused").strip() == text for text in described(page, page.field(field)))
+
+
+# ---- configurations -------------------------------------------------------------------------------------------------------
+
+
+def test_up_to_four_cards_and_none(open_page):
+    page = open_page(fragment("table", ROPE))
+    for n in (2, 3, 4):
+        page.click('[data-action="add"]')
+        until(lambda: len(page.all("[data-card]")) == n, 5, f"{n} cards")
+    assert not page.find('[data-action="add"]').is_enabled()
+    page.settle()
+    page.type("base", "77", config="c")
+    becomes(page, {**ROPE, "base": 77}, "c")
+    assert address_of(page, "a") == address_of(page, "d") == ROPE
+    for slot in "badc":
+        page.click(f'[data-action="remove"][data-config="{slot}"]')
+    until(lambda: page.all('figure[data-state="empty"]'), 5, "empty")
+    assert len(page.all('figure[data-state="empty"] a[data-scheme]')) == 5 and not page.all("[data-card]")
+    page.settle()
+    page.click('figure[data-state="empty"] a[data-scheme="rope"]')
+    until(lambda: page.all("[data-card]"), 5, "a card")
+    page.settle()
+    assert page.state() == "ready"
+
+
+def test_undo_and_redo(open_page):
+    page = open_page(fragment("table", ROPE))
+    page.type("base", "500")
+    becomes(page, {**ROPE, "base": 500})
+    choose(page, "scheme", "sinusoidal")
+    becomes(page, {"scheme": "sinusoidal", "len": 32, "base": 500})
+    page.click('[data-action="undo"]')
+    becomes(page, {**ROPE, "base": 500})
+    assert page.field("base").get_attribute("value") == "500" and page.field("scheme").get_attribute("value") == "rope"
+    page.click('[data-action="undo"]')
+    becomes(page, ROPE)
+    assert page.field("base").get_attribute("value") == "10000"
+    page.click('[data-action="redo"]')
+    becomes(page, {**ROPE, "base": 500})
+    page.settle()
+
+
+# ---- paste and drop -------------------------------------------------------------------------------------------------------
+
+TRANSFER = """
+const [kind, text, name] = arguments;
+const transfer = new DataTransfer();
+if (name) transfer.items.add(new File([text], name)); else transfer.setData('text/plain', text);
+const event = kind === 'paste' ? new ClipboardEvent('paste', { clipboardData: transfer, bubbles: true, cancelable: true })
+  : new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true });
+document.body.dispatchEvent(event);
+"""
+MODEL = {"model_type": "llama", "hidden_size": 256, "num_attention_heads": 4, "rope_theta": 500000.0, "vocab_size": 5}
+DATA = '{"scheme":"alibi","len":12,"num_heads":4}'
+ALIBI = json.loads(DATA)
+
+
+@pytest.mark.parametrize("text,expected", [
+    ("http://elsewhere:1/#view=table&a=" + urllib.parse.quote(DATA), ALIBI),
+    (DATA, ALIBI),
+    (f"curl -f http://elsewhere:1/encode \\\n  -d '{DATA}' \\\n  -o alibi.npy", ALIBI),
+    ("localhost:8080/encode?scheme=alibi&len=12&num_heads=4&format=npy", ALIBI),
+    (f"import json\nx = ask({DATA})\nprint(x)  # /encode", ALIBI),
+    (json.dumps(MODEL, indent=2), {"hf_config": MODEL, "len": 128}),
+], ids=["link", "request", "curl", "address", "python", "config.json"])
+@pytest.mark.parametrize("kind", ["paste", "drop"])
+def test_paste_and_drop(open_page, kind, text, expected):
+    page = open_page(fragment("table", ROPE))
+    page.run(TRANSFER, kind, text, "" if kind == "paste" else "dropped.txt")
+    becomes(page, expected)
+    page.settle()
+    assert page.state() == "ready"
+    page.click('[data-action="undo"]')
+    becomes(page, ROPE)
+    page.settle()
+
+
+def test_what_is_not_recognised_says_why_and_changes_nothing(open_page):
+    page = open_page(fragment("table", ROPE))
+    page.run(TRANSFER, "paste", '{"scheme":"rope", len:4}', "")
+    until(lambda: page.text('[data-notice="paste"]'), 5, "a notice")
+    assert "bracket" in page.text('[data-notice="paste"]') and address_of(page) == ROPE
+
+
+def test_what_was_read_of_a_model_file_is_reported(open_page, server):
+    report = {"model_type": "llama", "certainty": "a test's", "ignored": ["vocab_size", "torch_dtype"],
+              "defaults": {"max_position_embeddings": 2048}}
+    with altered_proxy(server, {"/encode": lambda answer: {**answer, "hf_config": report}}) as url:
+        page = open_page(fragment("table", {"hf_config": MODEL, "len": 16}), url)
+        text = page.text("[data-card=a] [data-read]")
+        for part in ("llama", "a test's", "vocab_size", "torch_dtype", "max_position_embeddings: 2048"):
+            assert part in text
+        assert page.field("head_dim").get_attribute("value") == "64" and page.field("scheme").get_attribute("value") == "rope"
+        page.click('[data-card=a] [data-action="unfold"]')
+        until(lambda: "hf_config" not in request_of(page), 5, "parameters in place of the file")
+        assert request_of(page)["base"] == 500000 and request_of(page)["head_dim"] == 64
+        page.settle()
+        assert page.state() == "ready"

@@ -1,0 +1,272 @@
+"""The start view: a card for each scheme, pairs of models, search, and links that lead where they say."""
+import json
+import urllib.parse
+
+import pytest
+
+from browser import until
+from token_files import LINES, READER, bearer, token_server
+
+
+@pytest.fixture(scope="module")
+def schemes(server):
+    return server.get("/schemes").json()["schemes"]
+
+
+@pytest.fixture(scope="module")
+def presets(server):
+    return server.get("/presets").json()["presets"]
+
+
+@pytest.fixture
+def gallery(open_page):
+    return open_page()
+
+
+def state_of(link):
+    """The keys of an address, its configurations read."""
+    pairs = dict(part.split("=", 1) for part in link.split("#")[1].split("&"))
+    keys = {key: urllib.parse.unquote(value) for key, value in pairs.items()}
+    return {key: json.loads(value) if key in "abcd" else value for key, value in keys.items()}
+
+
+def links(page, name):
+    """{value of data-NAME: its address}."""
+    return dict(page.run("return [...document.querySelectorAll(`a[data-${arguments[0]}]`)].map(a => [a.dataset[arguments[0]], a.href])", name))
+
+
+def shown(page, selector):
+    return page.run("return [...document.querySelectorAll(arguments[0])].filter(e => e.checkVisibility()).map(e => e.textContent)", selector)
+
+
+# ---- cards --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_card_for_each_scheme_by_family(gallery, schemes, server):
+    assert set(links(gallery, "scheme")) == {row["name"] for row in schemes}
+    families = {row["name"]: row["label"] for row in server.get("/schemes").json()["families"]}
+    for row in schemes:
+        card = gallery.find(f'a[data-scheme="{row["name"]}"]')
+        assert row["label"] in card.text.lower() or row["label"] in card.text, row["name"]
+        assert row["summary"][1:] in gallery.run("return arguments[0].textContent", card)
+        assert gallery.run("return arguments[0].closest('section').querySelector('h2').textContent", card) == families[row["family"]]
+
+
+def test_its_pictures_are_those_of_the_catalogue(gallery, schemes):
+    found = dict(gallery.run("return [...document.querySelectorAll('a[data-scheme] img')].map(i => [i.closest('a').dataset.scheme, i.getAttribute('src')])"))
+    assert found == {row["name"]: row["picture"] for row in schemes if row["picture"]}
+    sizes = "return [...document.querySelectorAll('main img')].map(i => [i.getAttribute('src'), i.naturalWidth, i.getAttribute('width'), i.getAttribute('height')])"
+    for image in gallery.all("main img"):
+        gallery.run("arguments[0].scrollIntoView()", image)  # they load when near
+    until(lambda: all(width for _, width, _, _ in gallery.run(sizes)), what="a picture in each card")
+    assert all(width and height for _, _, width, height in gallery.run(sizes))
+    for row in schemes:
+        if row["picture"]:
+            assert row["label"] in gallery.attribute(f'a[data-scheme="{row["name"]}"] img', "alt")
+
+
+def test_a_card_without_picture_is_not_empty(gallery, schemes):
+    for row in schemes:
+        if not row["picture"]:
+            assert row["name"] in gallery.text(f'a[data-scheme="{row["name"]}"] .thumb')
+
+
+# ---- where links lead ---------------------------------------------------------------------------------------------------
+
+
+def assert_opens(page, link, name):
+    state = state_of(link)
+    page.open(link.split("#")[1])
+    wanted = [slot for slot in "abcd" if slot in state] or ["a"]
+    if state.get("on") == "b-a":
+        wanted.append("b-a")
+    states = page.run("return [...document.querySelectorAll('figure[data-figure]')].map(f => [f.dataset.figure, f.dataset.config, f.dataset.state])")
+    for slot in wanted:
+        own = [found for found in states if found[1] == slot]
+        assert own and all(found == [state["view"], slot, "ready"] for found in own), (name, slot, states, page.run("return document.querySelector('figure')?.innerText.slice(0, 300)"))
+    assert page.attribute("html", "data-busy") == "0"
+
+
+def test_every_scheme_opens(open_page, schemes):
+    page = open_page()
+    targets = links(page, "scheme")
+    for row in schemes:
+        state = state_of(targets[row["name"]])
+        assert state["a"]["scheme"] == row["name"]
+        assert_opens(page, targets[row["name"]], row["name"])
+
+
+def test_the_view_is_the_one_that_suits_the_scheme(gallery, schemes):
+    views = {name: state_of(link)["view"] for name, link in links(gallery, "scheme").items()}
+    for row in schemes:
+        if row["family"] == "bias":
+            assert views[row["name"]] == "bias"
+        if "/encode" not in row["endpoints"] or row["name"] == "none":
+            assert views[row["name"]] == "attention"
+    assert views["rope"] == views["sinusoidal"] == "table"
+
+
+def test_a_card_opens_what_its_picture_shows(gallery, schemes):
+    targets = links(gallery, "scheme")
+    for row in schemes:
+        state = state_of(targets[row["name"]])
+        if state["view"] == "table":
+            query = dict(urllib.parse.parse_qsl(row["picture"].split("?")[1]))
+            assert state.get("out") == query.get("outputs")
+            for key in set(query) - {"outputs", "format"}:
+                assert str(state["a"][key]) == query[key] or json.dumps(state["a"][key]) == query[key], (row["name"], key)
+
+
+def test_every_pair_opens(open_page, presets):
+    page = open_page()
+    targets = links(page, "pair")
+    assert len(targets) >= 6
+    for name, link in targets.items():
+        state = state_of(link)
+        assert {state["a"]["preset"], state["b"]["preset"]} <= {preset["name"] for preset in presets}
+        assert_opens(page, link, name)
+
+
+def test_every_model_can_be_encoded(gallery, presets, server):
+    """Its configuration, asked for itself: a page for each would take minutes."""
+    targets = links(gallery, "preset")
+    assert set(targets) == {preset["name"] for preset in presets}
+    for name, link in targets.items():
+        config = state_of(link)["a"]
+        assert config["preset"] == name
+        assert server.post("/encode", {**config, "data": False}).status == 200, config
+
+
+@pytest.mark.parametrize("selector, view", [(".tiles a:nth-of-type(1)", "table"), (".tiles a:nth-of-type(2)", "attention")])
+def test_the_ways_in(open_page, selector, view):
+    page = open_page()
+    page.click(selector)
+    page.settle()
+    assert page.attribute("nav [aria-current]", "data-view") == view
+    states = page.run("return [...document.querySelectorAll('figure[data-figure]')].map(f => f.dataset.state)")
+    assert states and set(states) == {"ready"}
+
+
+def test_pasting_is_one_click_away(gallery):
+    gallery.click('main [data-action="paste"]')
+    until(lambda: gallery.run("return Boolean(document.querySelector('dialog[open] textarea'))"), what="the dialog")
+
+
+def test_links_keep_the_language_of_the_address(open_page):
+    page = open_page("lang=zh")
+    assert all(state_of(link)["lang"] == "zh" for name in ("scheme", "pair", "preset") for link in links(page, name).values())
+    page = open_page()
+    assert not any("lang" in state_of(link) for link in links(page, "scheme").values())
+
+
+# ---- the slider ---------------------------------------------------------------------------------------------------------
+
+# Both pictures as pixels: the policy lets no script read the address of what is shown.
+SAME_PICTURE = """const [path, done] = arguments;
+    const pixels = (image) => {
+      const canvas = Object.assign(document.createElement('canvas'), { width: image.naturalWidth, height: image.naturalHeight });
+      canvas.getContext('2d').drawImage(image, 0, 0);
+      return [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data].join();
+    };
+    const other = new Image();
+    other.src = path;
+    other.decode().then(() => done(pixels(other) === pixels(document.querySelector('.live-picture'))), () => done(null));"""
+
+
+def drag(page, value):
+    page.run("""const slider = document.querySelector('main [data-slider="base"]');
+        slider.value = arguments[0]; slider.dispatchEvent(new Event('input', { bubbles: true }));""", value)
+
+
+def assert_shows_its_base(page):
+    base = page.attribute("main .live-value data", "value")
+    state = state_of(page.find("main .live-open").get_attribute("href"))
+    assert state["view"] == "table" and state["a"]["scheme"] == "rope" and state["a"]["base"] == float(base)
+    query = urllib.parse.urlencode({**state["a"], "outputs": "cos", "format": "png", "zoom": 2})
+    assert page.driver.execute_async_script(SAME_PICTURE, f"/encode?{query}") is True
+    return base
+
+
+def test_the_slider_shows_what_the_server_draws(gallery):
+    assert assert_shows_its_base(gallery) == "10000"
+    drag(gallery, 0)
+    gallery.settle()
+    assert assert_shows_its_base(gallery) == "100"
+    for step in range(40):  # as a hand does: the last one wins
+        drag(gallery, step)
+    gallery.settle()
+    assert assert_shows_its_base(gallery) == "800000"
+    assert gallery.attribute('main [data-slider="base"]', "aria-valuetext") == "800000"
+
+
+def test_the_first_picture_is_marked(gallery):
+    assert gallery.run("return performance.getEntriesByName('posenc:first-picture').length") == 1
+
+
+# ---- search -------------------------------------------------------------------------------------------------------------
+
+
+def search(page, text):
+    field = page.find('main input[type="search"]')
+    field.clear()
+    field.send_keys(text)
+
+
+def visible(page, name):
+    return page.run("return [...document.querySelectorAll(`a[data-${arguments[0]}]`)].filter(a => a.checkVisibility()).map(a => a.dataset[arguments[0]])", name)
+
+
+@pytest.mark.parametrize("query, scheme, model", [("rope", "rope", "llama-3.1"), ("旋转", "rope", "qwen2.5"), ("ALiBi", "alibi", "bloom"),
+                                                  ("llama-3.3-70b", None, "llama-3.1"), ("t5 11b", None, "t5-11b")])
+def test_search_finds_cards_and_models(gallery, query, scheme, model):
+    search(gallery, query)
+    assert model in visible(gallery, "preset") and (scheme in visible(gallery, "scheme") if scheme else True)
+    assert len(visible(gallery, "scheme")) < 12 and len(visible(gallery, "preset")) < 100
+    counts = gallery.text('main [role="status"]')
+    assert str(len(visible(gallery, "scheme"))) in counts and str(len(visible(gallery, "preset"))) in counts
+
+
+def test_search_that_finds_nothing_says_so(gallery, schemes):
+    search(gallery, "nothing-like-this")
+    assert visible(gallery, "scheme") == visible(gallery, "preset") == visible(gallery, "pair") == []
+    assert gallery.text('main [role="status"]').strip() and not shown(gallery, "main h2")
+    gallery.run("""const field = document.querySelector('main input[type="search"]'); field.value = ''; field.dispatchEvent(new Event('input'));""")
+    assert len(visible(gallery, "scheme")) == len(schemes) and gallery.text('main [role="status"]') == ""
+
+
+def test_enter_opens_what_was_found(gallery):
+    search(gallery, "t5-base\n")
+    gallery.settle()
+    assert state_of(gallery.driver.current_url)["a"]["preset"] == "t5-base"
+
+
+# ---- language and tokens -----------------------------------------------------------------------------------------------------
+
+
+def test_language_changes_texts_and_not_pictures(gallery, schemes):
+    gallery.run("window.kept = [...document.querySelectorAll('main img')]; window.asked = performance.getEntriesByType('resource').length")
+    gallery.click('[data-action="lang"]')
+    until(lambda: gallery.attribute("html", "lang") == "zh-CN", what="Chinese")
+    for row in schemes:
+        assert row["label_zh"] in gallery.text(f'a[data-scheme="{row["name"]}"]'), row["name"]
+    assert gallery.run("return [...document.querySelectorAll('main img')].every((image, i) => image === kept[i])")
+    gallery.click('[data-action="lang"]')
+    until(lambda: gallery.attribute("html", "lang") == "en", what="English")
+
+
+def test_with_a_token_pictures_are_fetched(open_page):
+    with token_server(LINES) as guarded:
+        page = open_page(url=guarded.url, settle=False)
+        until(lambda: page.all('dialog [data-field="token"]'), what="the dialog")
+        page.find('[data-field="token"]').send_keys(READER + "\n")
+        until(lambda: page.all("a[data-scheme]"), what="the gallery")
+        for image in page.all("main img"):
+            page.run("arguments[0].scrollIntoView()", image)
+        images = "return [...document.querySelectorAll('main img')].map(i => [i.src.split(':')[0], i.naturalWidth])"
+        until(lambda: all(width for _, width in page.run(images)), what="a picture in each card")
+        assert {scheme for scheme, _ in page.run(images)} == {"blob"}
+        assert READER not in page.run("return document.documentElement.outerHTML + location.href + JSON.stringify(localStorage)")
+        picture = page.run("return JSON.stringify(performance.getEntriesByType('resource').map(e => e.name))")
+        assert READER not in picture
+        page.open()  # private again: the token lived in memory
+        assert guarded.get("/schemes", bearer(READER)).status == 200

@@ -1,0 +1,167 @@
+"""The view `server`: what it shows against /metrics and /limits asked by ourselves, and when it asks."""
+import contextlib
+import re
+import time
+
+import pytest
+
+from browser import until
+from conftest import start_server
+from rough_proxy import rough_proxy
+
+
+def metrics(server):
+    """{name with its labels: text of the value}."""
+    lines = [line for line in server.get("/metrics").body.decode().splitlines() if line and not line.startswith("#")]
+    return dict(line.rsplit(" ", 1) for line in lines)
+
+
+def looks(server):
+    return int(metrics(server).get('posenc_requests_total{route="/metrics",scheme="",status="200"}', 0))
+
+
+def shown(page):
+    """{data-what: value} of the facts, texts as served."""
+    return dict(page.run("return [...document.querySelectorAll('figure[data-figure=server] dl data')].map(d => [d.dataset.what, d.value])"))
+
+
+@pytest.fixture
+def view(open_page):
+    page = open_page("view=server", settle=False)
+    page.wait_state("ready", "none")
+    return page
+
+
+# ---- numbers ------------------------------------------------------------------------------------------------------------
+
+
+def test_facts_are_those_of_metrics(view, server):
+    before = metrics(server)
+    stage = "return document.querySelector('[data-what=posenc_sent_bytes_total]').value"
+    first = view.run(stage)
+    until(lambda: view.run(stage) != first, what="the next look")
+    facts, after = shown(view), metrics(server)
+    assert {"posenc_waiting_requests", "posenc_in_flight_requests", "posenc_busy_workers", "posenc_workers", "process_resident_memory_bytes", "posenc_sent_bytes_total",
+            "posenc_cache_hits_total"} <= set(facts)
+    for name in facts:
+        assert name in after, name
+        if name.endswith("_total"):
+            assert float(before[name]) <= float(facts[name]) <= float(after[name]), name
+    assert facts["posenc_workers"] == after["posenc_workers"]
+
+
+BOUNDS = r'posenc_request_seconds_bucket\{route="%s",le="([^"]+)"\}'
+
+
+def bucket(values, route, share):
+    """The bound of the first bucket with at least this share of all."""
+    found = [(re.fullmatch(BOUNDS % re.escape(route), name), int(value)) for name, value in values.items() if "_bucket{" in name]
+    bounds = [(match[1], value) for match, value in found if match]
+    return next(le for le, value in bounds if value >= share * bounds[-1][1])
+
+
+def test_latencies_are_the_buckets_in_which_they_lie(view, server):
+    for n in range(1, 9):
+        server.post("/encode", {"scheme": "sinusoidal", "len": 1000 * n, "dim": 64})
+    row = "figure [data-route='/encode']"
+    values = metrics(server)
+    count = values['posenc_request_seconds_count{route="/encode"}']
+    until(lambda: view.attribute(f"{row} [data-what=posenc_request_seconds_count]", "value") == count, what="the count")
+    assert [view.run("return Number(arguments[0].value)", data) for data in view.all(f"{row} [data-what=le]")] == [float(bucket(values, "/encode", share)) for share in (0.5, 0.99)]
+    assert all(text.startswith(("≤ ", "> ")) and text.endswith((" ms", " s")) for text in view.run("return [...document.querySelectorAll(arguments[0])].map(d => d.textContent)", f"{row} [data-what=le]"))
+    statuses = view.run("return [...document.querySelectorAll(arguments[0])].map(d => d.value)", f"{row} [data-what=posenc_requests_total]")
+    served = [value for name, value in metrics(server).items() if name.startswith('posenc_requests_total{route="/encode"')]
+    assert sorted(statuses) == sorted(served)
+
+
+def test_refusals_are_named(view, server):
+    assert server.post("/encode", b"x" * 100, {"Content-Length": "100", "Transfer-Encoding": "nonsense"}).status >= 400
+    names = {name for name, value in metrics(server).items() if name.startswith(("posenc_rejected_total", "posenc_cancelled_total")) and value != "0"}
+    reasons = {re.search(r'"(\w+)"', name)[1] for name in names}
+    stage = "return [...document.querySelectorAll('figure dl:last-of-type dt code')].map(c => c.textContent)"
+    time.sleep(2.5)
+    assert reasons <= set(view.run(stage))
+
+
+def test_the_data_table_has_everything(view, server):
+    view.run("document.querySelector('figure details[data-table]').open = true")
+    until(lambda: view.all("figure details[data-table] tbody tr"), what="the table")
+    rows = view.run("return [...document.querySelectorAll('figure details[data-table] tbody tr')].map(r => r.cells[0].textContent)")
+    families = {re.match(r"\w+", name)[0] for name in metrics(server)}
+    assert {name for name in families if not name.endswith("_bucket")} <= set(rows)
+
+
+def test_limits_with_their_flags(view, server):
+    limits = server.get("/limits").json()
+    del limits["routes"]
+    rows = view.run("return [...document.querySelectorAll('.server-limits tbody tr')].map(r => [r.querySelector('data').dataset.what, r.querySelector('data').value, r.cells[2].textContent])")
+    assert {name: value for name, value, _ in rows} == {name: str(value).lower() for name, value in limits.items()}
+    flags = {name: flag for name, _, flag in rows}
+    assert flags["max_body"] == "--max-body" and flags["max_work"] == "--max-work"
+    assert view.run("return [...document.querySelectorAll('.server-limits data')].find(d => d.dataset.what === 'max_body').textContent") == "256.0 MiB"
+
+
+def test_version_and_readiness(view, server):
+    text = view.text("figure [data-ready=true]").strip(), view.text(".server-head")
+    assert text[0] and all(server.get("/version").json()[key] in text[1] for key in ("version", "commit", "isa"))
+
+
+# ---- when it asks -------------------------------------------------------------------------------------------------------
+
+
+def asked_in(server, seconds):
+    """How often others have asked for /metrics in the meantime."""
+    first = looks(server)
+    time.sleep(seconds)
+    return looks(server) - first - 1
+
+
+def test_it_asks_every_two_seconds_until_it_is_stopped(view, server):
+    assert 2 <= asked_in(server, 7) <= 4
+    view.click('figure [data-action="stop"]')
+    time.sleep(0.5)
+    assert asked_in(server, 3) == 0
+    view.click('figure [data-action="play"]')
+    assert 1 <= asked_in(server, 3) <= 3
+
+
+def test_it_stops_where_nobody_looks(view, server):
+    view.run("Object.defineProperty(document, 'hidden', { value: true, configurable: true }); document.dispatchEvent(new Event('visibilitychange'))")
+    time.sleep(0.5)
+    assert asked_in(server, 3) == 0
+    view.run("delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))")
+    assert asked_in(server, 3) >= 1
+    view.hash("view=docs")
+    view.settle()
+    time.sleep(0.5)
+    assert asked_in(server, 3) == 0
+
+
+def test_charts_follow(view):
+    charts = "return [...document.querySelectorAll('figure [data-series]')].map(s => s.dataset.series)"
+    until(lambda: {"none:posenc_waiting_requests", "none:posenc_queue_seconds"} <= set(view.run(charts)), what="charts")
+    canvases = view.run("return [...document.querySelectorAll('figure canvas[data-lines]')].map(c => [c.dataset.xMin, c.dataset.xMax, c.dataset.yMin])")
+    assert canvases == [["-60", "0", "0"]] * 2
+
+
+def test_a_server_that_comes_back_is_watched_again(open_page):
+    """Another process: what it counts is not compared with what the first one had counted."""
+    with contextlib.ExitStack() as stack:
+        first = start_server()
+        proxy = stack.enter_context(rough_proxy(first.__enter__()))
+        page = open_page("view=server", proxy.url, settle=False)
+        page.wait_state("ready", "none")
+        proxy.back.process.kill()
+        proxy.back.process.wait()
+        page.wait_state("away", "none")
+        proxy.back = stack.enter_context(start_server())
+        page.wait_state("ready", "none")
+        assert "-" not in "".join(page.run("return [...document.querySelectorAll('.fact-change')].map(e => e.textContent)"))
+        with contextlib.suppress(AssertionError):
+            first.__exit__(None, None, None)
+
+
+def test_in_chinese(open_page, server):
+    page = open_page("view=server&lang=zh", settle=False)
+    page.wait_state("ready", "none")
+    assert re.search("[\u4e00-\u9fff]", page.text("figcaption")) and not re.search(r"[A-Za-z]+ [A-Za-z]+", page.text("figcaption"))
