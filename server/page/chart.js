@@ -3,6 +3,7 @@
 import { make, mark } from './dom.js';
 import { Figure, paintMeasure } from './figure.js';
 import { extent, roomy } from './draw/axes.js';
+import { titleOf } from './heat/beside.js';
 import { layout, nearest, paint, paintCursor } from './draw/lines.js';
 import { short } from './draw/numbers.js';
 import { legendOf, lookOf, readoutOf, tableOf } from './chart_parts.js';
@@ -29,7 +30,7 @@ export class Chart {
   #turned = 0;
 
   constructor(page, { view, slot, label, scales = {}, legend = true, bare = false, ...listeners }) {
-    Object.assign(this, { page, slot, label, listeners, scales: { x: 'linear', y: 'linear', ...scales } });
+    Object.assign(this, { page, listeners, scales: { x: 'linear', y: 'linear', ...scales } });
     this.canvas = make('canvas', { 'data-lines': '', tabindex: 0, role: 'application', 'aria-label': label });
     this.over = make('canvas', { class: 'chart-cursor', 'aria-hidden': 'true' });
     this.readout = make('div', { class: 'readout chart-readout', 'data-readout': '', hidden: true });
@@ -51,6 +52,7 @@ export class Chart {
   /* ---- drawing ---- */
 
   draw(series, picture = {}) {
+    this.element.classList.add('drawn');
     this.#series = series;
     this.#picture = picture;
     legendOf(this.legend, series);
@@ -283,10 +285,12 @@ export class Chart {
     this.figure.table.append(tableOf(this.#series, { title: this.#picture.xLabel, at: this.#cursor, cell: this.#picture.cell, stops: this.#stops() }));
   }
 
-  rename(label) {
-    this.label = label;
-    bind(this.canvas, 'aria-label', label);
-    this.figure?.rename(label);
+  /* text: what a screen reader needs to know the picture by; over it stand scheme and output. */
+  rename(text, scheme, output) {
+    bind(this.canvas, 'aria-label', text);
+    if (!this.figure) return;
+    bind(this.figure.element, 'aria-label', text);
+    this.figure.title.replaceChildren(...titleOf({ name: output }, this.figure.slot, scheme));
   }
 
   close() {

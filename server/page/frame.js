@@ -1,17 +1,22 @@
-/* The frame around the view: banner, navigation, title, places for configurations, view and inspector, footer. */
+/* The frame around the view: banner, navigation, title, notices, places for configurations, view and inspector, footer. */
 import { action, make } from './dom.js';
 import { icon } from './icons.js';
 import { print } from './state.js';
-import { language, rewrite, word } from './words.js';
+import { bind, label, language, rewrite, summary, word } from './words.js';
 import { views } from './views/list.js';
+import { startOf } from './views/starts.js';
 
 const WIDE = matchMedia('(min-width: 1080px)');
 
-/* A button that shows only a picture. */
-function tool(which, picture, onclick) {
-  const text = word(`page.${which}`);
-  return action(which, icon(picture), onclick, { class: 'icon quiet', 'aria-label': text, title: text });
-}
+/* Offered when no configuration is left: one or two of each family. */
+const EXAMPLES = ['sinusoidal', 'rope', 'alibi', 't5', 'shaw'];
+
+/* A button without a written name. */
+const tool = (text, face, attributes) =>
+  make('button', { type: 'button', class: 'icon quiet', 'aria-label': text, title: text, ...attributes }, face);
+
+/* The button at the corner of a dialog or notice; in a form it closes its dialog. */
+export const closer = (onclick) => tool(word('notice.close'), icon('close'), { type: onclick ? 'button' : 'submit', onclick });
 
 /* The name of the language that the page is not in, in that language. */
 function otherLanguage() {
@@ -24,31 +29,31 @@ function otherLanguage() {
 export class Frame {
   /* acts: a function for each data-action of the page. */
   constructor(acts) {
-    this.makeTools(acts);
-    this.makeWork(acts);
-    document.body.append(this.skip(), this.banner(), this.main, this.footer());
+    this.tools = this.makeTools(acts);
+    this.add = action('add', word('page.add'), acts.add, { class: 'quiet' });
+    this.add.prepend(icon('add'));
+    this.makeMain();
+    document.body.append(this.skip(), this.banner(), this.main, this.footer(), this.live);
     WIDE.addEventListener('change', () => this.arrange());
     this.arrange();
   }
 
   makeTools(acts) {
-    const button = (which, picture = which) => tool(which, picture, acts[which]);
-    this.tools = { undo: button('undo'), redo: button('redo') };
-    this.theme = button('theme', 'moon');
-    document.addEventListener('posenc:theme', () => this.showTheme());
-    this.showTheme();
-    const languageTool = action('lang', otherLanguage(), acts.lang, { class: 'quiet', 'aria-label': word('page.lang'), title: word('page.lang') });
-    this.toolbar = make('div', { class: 'toolbar tools' }, this.tools.undo, this.tools.redo, button('paste'),
-      languageTool, this.theme, button('help'));
+    const names = ['undo', 'redo', 'paste', 'lang', 'theme', 'help'];
+    const tools = Object.fromEntries(names.map((name) => [name,
+      tool(word(`page.${name}`), name === 'lang' ? otherLanguage() : icon(name), { 'data-action': name, onclick: acts[name] })]));
+    const showTheme = () => tools.theme.replaceChildren(icon(document.documentElement.dataset.theme === 'dark' ? 'sun' : 'theme'));
+    document.addEventListener('posenc:theme', showTheme);
+    showTheme();
+    return tools;
   }
 
-  makeWork(acts) {
-    this.title = make('h1', { class: 'title' });
+  makeMain() {
+    this.title = make('h1');
     this.lead = make('p', { class: 'lead' });
-    this.notices = make('div', null);
-    this.forms = make('div', { class: 'forms' });
-    this.add = action('add', word('page.add'), acts.add, { class: 'quiet' });
-    this.add.prepend(icon('add'));
+    this.live = make('p', { class: 'visually-hidden', 'data-live': '', 'aria-live': 'polite' });
+    this.notices = make('div', { class: 'notices' });
+    this.forms = make('div');
     this.side = make('section', { class: 'side', 'aria-labelledby': 'side-title' },
       make('div', { class: 'side-head' }, make('h2', { id: 'side-title' }, word('page.configs')), this.add), this.forms);
     this.stage = make('div', { class: 'view' });
@@ -64,17 +69,17 @@ export class Frame {
   }
 
   banner() {
-    this.links = views.map(({ name: view, text }) => make('a', { 'data-view': view }, word(text)));
-    this.nav = make('nav', { 'aria-label': word('page.views') }, ...this.links);
-    this.brand = make('a', { class: 'brand', translate: 'no' }, make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
-    return make('header', { class: 'banner' }, this.brand, this.nav, this.toolbar);
+    this.links = views.map(({ name }) => make('a', { 'data-view': name }, word(`view.${name}`)));
+    this.brand = make('a', { class: 'brand', translate: 'no' },
+      make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
+    return make('header', { class: 'banner' }, this.brand, make('nav', { 'aria-label': word('page.views') }, ...this.links),
+      make('div', { class: 'toolbar tools' }, ...Object.values(this.tools)));
   }
 
   footer() {
     this.address = make('p', { class: 'address', translate: 'no' });
-    const link = (href) => make('a', { href }, make('code', null, href));
-    return make('footer', null, make('p', null, word('page.law')),
-      make('p', { class: 'footer-links' }, link('/schemes'), link('/presets'), link('/openapi.json'), link('/metrics')), this.address);
+    const links = ['/schemes', '/presets', '/openapi.json', '/metrics'].map((path) => make('a', { href: path }, make('code', null, path)));
+    return make('footer', null, make('p', null, word('page.law')), make('p', { class: 'footer-links' }, ...links), this.address);
   }
 
   /* The order of reading and of Tab is the order seen: wide, configurations stand at the left; else the figure is first. */
@@ -83,45 +88,74 @@ export class Frame {
     this.work.replaceChildren(...order);
   }
 
-  /* Titles, links and what can be done, of a state. */
+  /* ---- what it has to say ---- */
+
+  /* One notice for each name; content: text or node, null takes it away. */
+  notice(name, content) {
+    for (const old of this.notices.querySelectorAll(`:scope > [data-notice="${name}"]`)) old.remove();
+    if (content) this.notices.append(make('div', { class: 'notice', 'data-notice': name, role: 'status' },
+      make('div', null, content), closer(() => this.notice(name, null))));
+  }
+
+  /* To screen readers; the same text twice is said twice only if the line was empty between. */
+  announce(text) {
+    this.live.textContent = '';
+    setTimeout(() => bind(this.live, null, String(text)), 50);
+  }
+
+  /* ---- the state ---- */
+
   update(page) {
-    const { view } = page.store.state;
-    const row = views.find((one) => one.name === view);
-    if (view !== this.shown) this.showView(row);
+    const { view, emptied } = page.store.state;
+    const { alone } = views.find((row) => row.name === view);
+    if (view !== this.shown) this.showView(view);
     for (const link of this.links) link.href = page.href(link.dataset.view);
     this.brand.href = page.href('gallery');
     this.tools.undo.disabled = !page.store.canUndo;
     this.tools.redo.disabled = !page.store.canRedo;
     this.add.disabled = page.configs().length >= 4;
-    this.work.dataset.forms = row.alone ? 'none' : 'shown';
+    this.work.dataset.forms = alone ? 'none' : 'shown';
     this.address.textContent = location.href.replace(/#.*|$/, print(page.store.state));
+    this.showEmpty(page, emptied && !alone);
   }
 
-  showView(row) {
-    this.shown = row.name;
-    this.current = row;
+  showView(view) {
+    this.shown = view;
+    this.main.dataset.open = view;
     for (const link of this.links) {
-      if (link.dataset.view === row.name) link.setAttribute('aria-current', 'page');
-      else link.removeAttribute('aria-current');
+      if (link.dataset.view !== view) link.removeAttribute('aria-current');
+      else link.setAttribute('aria-current', 'page');
     }
-    this.main.dataset.open = row.name;
     this.titles ??= this.keepTitles();
     this.titles();
-    this.nav.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    document.querySelector('nav [aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 
   /* Title, lead and document.title follow view and language. */
   keepTitles() {
     const write = () => {
-      this.title.textContent = word(this.current.text);
-      this.lead.textContent = word(`${this.current.text}.lead`);
-      document.title = this.current.name === 'gallery' ? word('site.title') : word('site.view', { view: word(this.current.text) });
+      const title = String(word(`view.${this.shown}`));
+      this.title.textContent = title;
+      this.lead.textContent = word(`view.${this.shown}.lead`);
+      document.title = this.shown === 'gallery' ? word('site.title') : `${title} · posenc`;
     };
     rewrite(this.title, write);
     return write;
   }
 
-  showTheme() {
-    this.theme.replaceChildren(icon(document.documentElement.dataset.theme === 'dark' ? 'sun' : 'moon'));
+  /* The state `empty`: the last configuration was removed. */
+  showEmpty(page, empty) {
+    this.stage.classList.toggle('emptied', empty);
+    this.stage.querySelector('figure.empty')?.remove();
+    if (!empty) return;
+    this.stage.prepend(make('figure', { class: 'empty', 'data-figure': this.shown, 'data-state': 'empty' },
+      make('figcaption', { 'data-caption': '' }, make('h2', null, word('empty.title')), make('p', null, word('empty.try'))),
+      make('div', { class: 'cards' }, ...EXAMPLES.map(page.catalogue.scheme).filter(Boolean).map((row) => example(page, row)))));
   }
+}
+
+function example(page, row) {
+  const { view, configs } = startOf(row);
+  return make('a', { class: 'card', href: page.href(view, { configs, emptied: false, on: 'a' }), 'data-scheme': row.name },
+    make('strong', { class: 'capital' }, label(row)), make('p', { class: 'hint' }, summary(row)));
 }

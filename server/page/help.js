@@ -1,6 +1,6 @@
 /* The dialog that explains all keys. */
 import { make } from './dom.js';
-import { icon } from './icons.js';
+import { closer } from './frame.js';
 import { word } from './words.js';
 
 const MOD = /Mac|iP/.test(navigator.platform) ? '⌘' : 'Ctrl';
@@ -31,9 +31,8 @@ function list(keys) {
 }
 
 export function helpDialog() {
-  const close = make('button', { class: 'icon quiet', 'aria-label': word('notice.close'), title: word('notice.close') }, icon('close'));
-  return make('dialog', { class: 'help', 'aria-label': word('help.title') },
-    make('form', { method: 'dialog', class: 'dialog-head' }, make('h2', null, word('help.title')), close),
+  return make('dialog', { class: 'help', 'aria-label': word('page.help') },
+    make('form', { method: 'dialog', class: 'dialog-head' }, make('h2', null, word('page.help')), closer()),
     make('div', { class: 'columns' },
       make('section', null, make('h3', null, word('help.inFigure')), list(FIGURE_KEYS)),
       make('section', null, make('h3', null, word('help.onPage')), list(PAGE_KEYS),

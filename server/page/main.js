@@ -1,22 +1,18 @@
 /* Starts the page: settings, catalogue, frame; then opens the view that the address names and keeps all parts up to date. */
+import { Drop, listenForUndo } from './anywhere.js';
 import { Away, Refusal, busy, get } from './ask.js';
 import { whenBack } from './away.js';
 import * as catalogue from './catalogue.js';
 import { action, code, make } from './dom.js';
-import { Drop } from './drop.js';
-import { emptyFigure } from './empty.js';
 import { Frame } from './frame.js';
-import { listen } from './keys.js';
-import { Board } from './notices.js';
 import { Page } from './page.js';
-import { changeLanguage, changeTheme, settle } from './settings.js';
+import { change, settle } from './settings.js';
 import { Store, parse } from './state.js';
 import { askToken } from './token.js';
 import { phrase, word } from './words.js';
 import { viewNamed } from './views/list.js';
 
 const home = { view: location.pathname === '/docs' ? 'docs' : undefined };
-const board = new Board();
 
 /* ---- the start ---- */
 
@@ -85,21 +81,15 @@ function foreword(state, ...content) {
 class Workbench {
   constructor() {
     this.store = new Store({ window, busy, known: { ...home, cmaps: Object.keys(catalogue.catalogue().cmaps) } });
-    this.page = new Page({ store: this.store, catalogue, announce: (text) => board.announce(text),
-      notice: (name, content) => board.show(name, content), help: () => this.help(), paste: () => this.drop.open() });
-    this.frame = new Frame(this.acts());
-    this.frame.notices.append(board.element);
+    const acts = this.acts();
+    this.frame = new Frame(acts);
+    this.page = new Page({ store: this.store, catalogue, help: acts.help, paste: acts.paste,
+      announce: (text) => this.frame.announce(text), notice: (name, content) => this.frame.notice(name, content) });
     this.drop = new Drop(this.page);
-    document.body.append(this.drop.dialog, board.live);
-    listen(this.acts());
+    document.body.append(this.drop.dialog);
+    listenForUndo(this.store);
     this.watchCauses();
     this.store.subscribe((state, before) => this.update(state, before));
-  }
-
-  async help() {
-    const { helpDialog } = await import('./help.js');
-    if (!this.dialog) document.body.append(this.dialog = helpDialog());
-    if (!this.dialog.open) this.dialog.showModal();
   }
 
   acts() {
@@ -109,9 +99,15 @@ class Workbench {
       add: () => this.page.addConfig(),
       paste: () => this.drop.open(),
       help: () => this.help(),
-      lang: () => changeLanguage(this.store).catch(() => this.page.notice('lang', word('page.away'))),
-      theme: () => changeTheme(this.store),
+      lang: () => change('lang', this.store).catch(() => this.page.notice('lang', word('page.away'))),
+      theme: () => change('theme', this.store),
     };
+  }
+
+  async help() {
+    const { helpDialog } = await import('./help.js');
+    if (!this.dialog) document.body.append(this.dialog = helpDialog());
+    if (!this.dialog.open) this.dialog.showModal();
   }
 
   /* What the user did last, before the figures hear of it. */
@@ -192,19 +188,11 @@ class Workbench {
   }
 
   refresh(state, before) {
-    this.showEmpty(state.emptied && !viewNamed(state.view).alone);
     this.frame.update(this.page);
     this.showBad();
     this.page.forms?.update(state, before);
     this.handle?.update(state, before);
     this.page.panel?.update(this.handle, state);
-  }
-
-  showEmpty(empty) {
-    this.empty?.remove();
-    this.empty = empty ? emptyFigure(this.page) : null;
-    if (this.empty) this.frame.stage.prepend(this.empty);
-    this.frame.stage.classList.toggle('emptied', Boolean(empty));
   }
 
   showBad() {

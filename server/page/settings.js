@@ -1,64 +1,50 @@
 /* Language and theme: what the address says, else the last choice, else what the browser prefers. */
-import { language, setLanguage } from './words.js';
+import { setLanguage } from './words.js';
 
-const LANGUAGES = ['en', 'zh'];
-const THEMES = ['light', 'dark'];
+const VALUES = { lang: ['en', 'zh'], theme: ['light', 'dark'] };
 const dark = matchMedia('(prefers-color-scheme: dark)');
-let addressed = { lang: null, theme: null };
+const preferred = {
+  lang: () => navigator.languages.map((tag) => tag.slice(0, 2)).find((tag) => VALUES.lang.includes(tag)) ?? 'en',
+  theme: () => dark.matches ? 'dark' : 'light',
+};
+const current = { lang: null, theme: null };
+let addressed = current;
 
 /* A browser that allows no storage throws when it is named. */
-function remembered(key, values) {
-  try {
-    const value = localStorage.getItem(`posenc-${key}`);
-    return values.includes(value) ? value : null;
-  } catch {
-    return null;
-  }
+function storage(work) {
+  try { return work(localStorage); } catch { return null; }
 }
 
-function remember(key, value) {
-  try { localStorage.setItem(`posenc-${key}`, value); } catch { /* for this visit only */ }
+function wanted(key) {
+  const last = storage((store) => store.getItem(`posenc-${key}`));
+  return addressed[key] ?? VALUES[key].find((value) => value === last) ?? preferred[key]();
 }
-
-const preferredLanguage = () => navigator.languages.map((tag) => tag.slice(0, 2).toLowerCase()).find((tag) => LANGUAGES.includes(tag));
-
-const wantedLanguage = () => addressed.lang ?? remembered('lang', LANGUAGES) ?? preferredLanguage() ?? 'en';
-const wantedTheme = () => addressed.theme ?? remembered('theme', THEMES) ?? (dark.matches ? 'dark' : 'light');
-
-export const theme = () => document.documentElement.dataset.theme;
 
 /* Canvases take their colours from the theme, so they are told of a new one. */
-function setTheme(value) {
-  if (value === theme()) return;
-  document.documentElement.dataset.theme = value;
+function setTheme(theme) {
+  if (theme === current.theme) return;
+  document.documentElement.dataset.theme = current.theme = theme;
   document.dispatchEvent(new Event('posenc:theme'));
 }
 
-/* Obeys what the address says, { lang, theme } or null each. */
-export async function settle({ lang, theme: wanted }) {
-  addressed = { lang, theme: wanted };
-  setTheme(wantedTheme());
-  if (language() !== wantedLanguage() || !document.documentElement.dataset.language) await speak();
+/* Obeys what the address says, { lang, theme }, null each where it says nothing. */
+export async function settle({ lang, theme }) {
+  addressed = { lang, theme };
+  setTheme(wanted('theme'));
+  const language = wanted('lang');
+  if (language === current.lang) return;
+  await setLanguage(language);
+  current.lang = language;
 }
 
-async function speak() {
-  const lang = wantedLanguage();
-  await setLanguage(lang);
-  document.documentElement.dataset.language = lang;
-}
-
-const otherOf = (values, value) => values.find((one) => one !== value);
-
-/* A choice is remembered; one that the address had made is changed there. */
-function choose(store, key, value) {
-  remember(key, value);
+/* The other value of 'lang' or 'theme'. A choice is remembered; one that the address had made is changed there. */
+export function change(key, store) {
+  const value = VALUES[key].find((one) => one !== current[key]);
+  storage((kept) => kept.setItem(`posenc-${key}`, value));
   if (addressed[key]) store.set({ [key]: value }, { undo: false });
   return settle({ ...addressed, [key]: addressed[key] && value });
 }
 
-export const changeLanguage = (store) => choose(store, 'lang', otherOf(LANGUAGES, language()));
-export const changeTheme = (store) => choose(store, 'theme', otherOf(THEMES, theme()));
-
-dark.addEventListener('change', () => setTheme(wantedTheme()));
+dark.addEventListener('change', () => setTheme(wanted('theme')));
 addEventListener('beforeprint', () => setTheme('light'));
-addEventListener('afterprint', () => setTheme(wantedTheme()));
+addEventListener('afterprint', () => setTheme(wanted('theme')));

@@ -3,9 +3,6 @@
 const MARGIN_PX = 16;
 const TITLE_PX = 28;
 
-/* True where there is something to save. */
-export const hasPicture = (figure) => figure.stage.querySelector('canvas:not([hidden])') !== null;
-
 export function snapshot(figure) {
   const box = figure.stage.getBoundingClientRect();
   const ratio = Math.max(2, devicePixelRatio);

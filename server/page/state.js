@@ -50,12 +50,14 @@ function configuration(text) {
 const printScale = ({ px, step }) => step === 1 ? String(px) : `1/${step}`;
 const printZoom = (value) => value === 'fit' ? value : `${printScale(value.row)}x${printScale(value.col)}`;
 
-/* ---- the table of keys ---- */
+/* ---- the table of keys: how a text is read, what stands for none, how it is printed if not by String ---- */
 
-const KEYS = {
+const PLACE = {
   view: { read: (text) => viewNamed(text)?.name, none: 'gallery' },
   story: { read: matching(/^[a-z0-9-]+$/), none: null },
   sec: { read: integer, none: null },
+};
+const LOOK = {
   on: { read: oneOf(...SLOTS, 'b-a'), none: 'a' },
   out: { read: matching(/^[A-Za-z0-9_.:-]+$/), none: null },
   at: { read: integers, none: [] },
@@ -69,6 +71,7 @@ const KEYS = {
   lang: { read: oneOf('en', 'zh'), none: null },
   theme: { read: oneOf('light', 'dark'), none: null },
 };
+const KEYS = { ...PLACE, ...LOOK };
 
 /* Keys of single views. The state keeps the text, checked here; the view reads it. */
 const OWN = {
@@ -79,9 +82,6 @@ const OWN = {
   eval: unchanged(integer),
   pairing: oneOf('paired', 'sin', 'cos', 'mismatched'),
   scale: oneOf('shared', 'own'),
-  spin: unchanged((text) => list(text, real)),
-  task: matching(/^[a-z0-9_-]+$/),
-  steps: unchanged(integer),
 };
 
 export function initial() {
@@ -94,7 +94,7 @@ export function initial() {
 /* A hash, with or without '#', to { state, bad: [keys whose value is not one] }. What only the page knows:
  * `known.cmaps`, names of colour maps; `known.view`, the view of an address that names none. */
 export function parse(hash, known = {}) {
-  const state = { ...initial(), view: known.view ?? KEYS.view.none };
+  const state = { ...initial(), view: known.view ?? PLACE.view.none };
   const bad = [];
   for (const [key, raw] of pairs(hash)) {
     if (!attempt(() => take(state, key, decodeURIComponent(raw)))) bad.push(key);
@@ -144,19 +144,21 @@ function drop(state, bad, ...keys) {
 
 /* The hash of a state, without what equals its default. Language and theme are those of the state (null: not in it)
  * unless `given` has others. */
-export function print(state, given = {}) {
+export function print(state, given) {
   const all = { ...state, ...given };
-  const parts = Object.entries(KEYS).flatMap(([key, row]) => {
-    const text = row.print ? row.print(all[key]) : String(all[key]);
-    return key === 'view' || (all[key] !== null && text !== String(row.none)) ? [[key, text]] : [];
-  });
-  const configs = all.emptied ? [['a', 'null']] : SLOTS.filter((slot) => all.configs[slot])
-    .map((slot) => [slot, JSON.stringify(all.configs[slot])]);
-  const own = Object.keys(OWN).filter((key) => all.own[key] !== undefined).map((key) => [key, all.own[key]]);
-  const start = all.story === null ? 1 : all.sec === null ? 2 : 3;   /* after view, story, sec */
-  parts.splice(start, 0, ...configs, ...own);
+  const configs = all.emptied ? { a: null } : all.configs;
+  const parts = [
+    ...texts(PLACE, all),
+    ...SLOTS.filter((slot) => configs[slot] !== undefined).map((slot) => [slot, JSON.stringify(configs[slot])]),
+    ...Object.keys(OWN).filter((key) => all.own[key] !== undefined).map((key) => [key, all.own[key]]),
+    ...texts(LOOK, all),
+  ];
   return '#' + parts.map(([key, text]) => `${key}=${encodeURIComponent(text)}`).join('&');
 }
+
+const texts = (keys, state) => Object.entries(keys)
+  .map(([key, { print: write = String, none }]) => [key, write(state[key]), write(none)])
+  .filter(([key, text, none]) => key === 'view' || text !== none);
 
 /* ---- the store ---- */
 
@@ -198,11 +200,13 @@ export class Store {
   }
 
   /* Takes all of a link; what was shown before can be had back. */
-  restore(hash) {
+  restore(hash) { this.change(this.read(hash)); }
+
+  read(hash) {
+    this.remember();
     const { state, bad } = parse(hash, this.known);
     this.bad = bad;
-    this.remember();
-    this.change(state);
+    return state;
   }
 
   /* The slots that are shown: of the address, else of the view's example. */
@@ -270,18 +274,16 @@ export class Store {
   write(before) {
     if (this.isPlace(before)) return this.push(before);
     const wait = this.written.time + WRITE_MS - Date.now();
-    if (wait <= 0) return this.replace(this.state);
+    if (wait <= 0) return this.record('replaceState', this.state);
     if (this.written.timer) return;
     this.busy?.begin();
     this.written.timer = setTimeout(() => this.flush(), wait);
   }
 
   push(before) {
-    if (this.forget()) this.replace(before);
+    if (this.forget()) this.record('replaceState', before);
     this.record('pushState', this.state);
   }
-
-  replace(state) { this.record('replaceState', state); }
 
   record(method, state) {
     const hash = print(state);
@@ -289,7 +291,7 @@ export class Store {
     this.window.history[method](null, '', hash);
   }
 
-  flush() { if (this.forget()) this.replace(this.state); }
+  flush() { if (this.forget()) this.record('replaceState', this.state); }
 
   /* Gives up a delayed write; true if there was one. */
   forget() {
@@ -307,11 +309,8 @@ export class Store {
     if (hash === this.written.hash) return;
     this.forget();
     this.written.hash = hash;
-    const { state, bad } = parse(hash, this.known);
-    this.bad = bad;
-    this.remember();
     const before = this.state;
-    this.state = state;
+    this.state = this.read(hash);
     this.tell(before);
   }
 }

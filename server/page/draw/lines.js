@@ -6,7 +6,8 @@ const PAD = { top: 14, right: 16, bottom: 26, gap: 8 };
 const TITLE = 20;        /* room of an axis title */
 const OUT = 5;           /* how far a line or a dot on the frame may reach over it */
 const TICKS = { x: 72, y: 38 };
-const DOT = 3;
+const DOT = { most: 3, least: 1.5, share: 0.3 };   /* radius: a share of the way to the next dot */
+const DOTS_PX = 5;       /* a line's dots closer than this would hide it */
 
 /* The stretches of a line between values that cannot be drawn: [first, last] indices, both included. */
 export function stretches(x, y, xAxis, yAxis) {
@@ -51,14 +52,15 @@ export function layout(ctx, { size, k, look, scales, ranges, titles, whole }) {
   return { k, font, box: { x0, y0: top, w, h }, x, y, yTicks, xTicks: ticks(x, TICKS.x * k, { whole: whole?.x }), titles, look };
 }
 
-/* Draws all of it. */
+/* Draws all of it; the first line lies on top. */
 export function paint(ctx, plan, { series, bands = [], marks = [] }) {
+  const lines = series.toReversed();
   ctx.clearRect(0, 0, ctx.canvas.width, ctx.canvas.height);
   for (const band of bands) paintBand(ctx, plan, band);
   paintGrid(ctx, plan);
   for (const line of marks) paintMark(ctx, plan, line);
-  clipped(ctx, plan, () => { for (const line of series) paintLine(ctx, plan, line); });
-  for (const line of series) if (line.dots) paintDots(ctx, plan, line);
+  clipped(ctx, plan, () => { for (const line of lines) paintLine(ctx, plan, line); });
+  for (const line of lines) if (line.dots) paintDots(ctx, plan, line);
 }
 
 function clipped(ctx, { box, k }, draw) {
@@ -139,7 +141,7 @@ function paintMark(ctx, { k, font, box, x, y, look }, { axis: along = 'x', at, l
   else rule(ctx, k, box.x0, place, box.x0 + box.w, place);
   ctx.setLineDash([]);
   if (label) writeMark(ctx, { k, box, look }, along, place, String(label));
-  if (handle) grip(ctx, k, look, ...(along === 'x' ? [place, box.y0 + box.h] : [box.x0 + box.w, place]));
+  if (handle) grip(ctx, k, look, ...(along === 'x' ? [place, box.y0] : [box.x0 + box.w, place]));
 }
 
 /* Beside its line, on a ground of paper, inside the frame. */
@@ -178,12 +180,15 @@ function paintLine(ctx, { k, x, y }, { x: xs, y: ys, color, dash = [], width = 2
   ctx.setLineDash([]);
 }
 
-function paintDots(ctx, { k, x, y }, { dots, color }) {
+function paintDots(ctx, { k, x, y }, { dots, color, x: xs }) {
+  const apart = dots.length > 1 ? (x.at(dots[1][0]) - x.at(dots[0][0])) / k : Infinity;
+  if (apart < DOTS_PX && xs.length > 1 && xs.length > dots.length) return;
+  const radius = Math.min(DOT.most, Math.max(DOT.least, apart * DOT.share)) * k;
   ctx.fillStyle = color;
   for (const [px, py] of dots) {
     if (!within(px, x) || !within(py, y)) continue;
     ctx.beginPath();
-    ctx.arc(x.at(px), y.at(py), DOT * k, 0, 2 * Math.PI);
+    ctx.arc(x.at(px), y.at(py), radius, 0, 2 * Math.PI);
     ctx.fill();
   }
 }

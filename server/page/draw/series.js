@@ -23,13 +23,16 @@ export const dashOf = (i) => DASHES[i % DASHES.length];
 export const dashOfSlot = (slot) => dashOf(Math.max(0, SLOTS.indexOf(slot)));
 
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-const toHex = (values) => `#${values.map((value) => Math.round(value).toString(16).padStart(2, '0')).join('')}`;
+const fromChannels = (values) => `#${values.map((value) => Math.round(value).toString(16).padStart(2, '0')).join('')}`;
 
 /* The colour a share of the way from one to another, #rrggbb all three. */
 export function mix(from, to, share) {
   const [start, end] = [channels(from), channels(to)];
-  return toHex(start.map((value, i) => value + (end[i] - value) * share));
+  return fromChannels(start.map((value, i) => value + (end[i] - value) * share));
 }
+
+/* #abc as #aabbcc. */
+export const toHex = (color) => color.replace(/^#(.)(.)(.)$/, '#$1$1$2$2$3$3').toLowerCase();
 
 /* Contrast of two colours as WCAG defines it, 1 to 21. */
 export function contrast(one, other) {

@@ -34,7 +34,6 @@ class Attention {
     this.figures = make('div', { class: 'figures aligned' });
     this.maps = new Slots(this.figures, (slot) => this.#newMap(slot));
     root.append(this.sentence.element, this.front.element, this.figures);
-    this.figures.addEventListener('posenc:drawn', () => this.#showTwin());
   }
 
   /* The configurations, the difference of two, and the twin without positions beside them. */
@@ -72,7 +71,8 @@ class Attention {
     return { path: '/attention', body, output: out, tokens, labels: tokens && !isWide ? { rows: tokens, cols: tokens } : undefined };
   }
 
-  /* The configuration in front without positions, once the server has said what its defaults are. */
+  /* The configuration in front without positions, once the server has said what its defaults are: when there is time to
+   * compare, it has. */
   #showTwin() {
     const slot = this.page.front();
     const config = new Map(this.page.configs()).get(slot);
@@ -88,6 +88,7 @@ class Attention {
 
   /* A sentence of the caption: how much the rows of equal tokens differ in what the attention gives out. */
   async #compare(get, { path, body, tokens }) {
+    this.#showTwin();
     if (!tokens) return [];
     const groups = equalTokens(tokens);
     if (!groups.length) return [phrase('attention.noneEqual', {})];

@@ -43,7 +43,7 @@ class Part {
   };
 
   /* How many heads it has, once that is known; and the one in front. */
-  get count() { return this.meta?.tensors.bias?.shape[0] ?? 0; }
+  get count() { return this.shape?.[0] ?? 0; }
   head() { return Math.min(this.page.store.state.at[0] ?? 0, Math.max(0, this.count - 1)); }
 
   update(config) {
@@ -55,7 +55,7 @@ class Part {
     this.body = biasBody(catalogue, config);
     this.map.shareScale(this.view.isShared() ? this.view.scale : this.own);
     this.map.show(this.spec());
-    if (this.meta && this.metaOf === JSON.stringify(this.body)) this.#showHeads();
+    if (this.shapeOf === JSON.stringify(this.body)) this.#showHeads();
   }
 
   spec() { return { path: '/encode', body: this.body, output: 'bias', at: this.page.store.state.at }; }
@@ -70,8 +70,8 @@ class Part {
   async #rest() {
     const { about } = this.map;
     if (about.name === 'bias') {
-      this.meta = about.meta;
-      this.metaOf = JSON.stringify(this.body);
+      this.shape = about.shape;
+      this.shapeOf = JSON.stringify(this.body);
       this.view.showPages();
       await this.#showHeads();
     } else {
@@ -86,7 +86,7 @@ class Part {
       this.map.element.after(this.heads.chart.figure.element);
     }
     this.map.figure.rename(this.title);
-    await this.heads.show(this.body, this.meta);
+    await this.heads.show(this.body, this.shape);
     this.own.refresh();
     this.#showTable();
   }

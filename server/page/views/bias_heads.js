@@ -15,7 +15,7 @@ const FEW = 8;             /* heads that have room for larger maps */
 const ROOM = { few: 132, many: 76 };   /* CSS pixels of a small map */
 
 export class Heads {
-  #seen = null;            /* { body, shape, heads, values, plan, reduce } of the last picture */
+  #seen = null;            /* { body, shape, heads, values, plan, reduce, row, query, numbers } of the last picture */
   #stages = [];
   #own = null;             /* [min, max] of each head */
 
@@ -33,10 +33,9 @@ export class Heads {
 
   /* ---- asking ---- */
 
-  /* meta: the server's answer without data; body as it was asked. */
-  show(body, meta) {
+  /* body: as it is asked; shape: of the whole bias. */
+  show(body, shape) {
     const state = this.page.store.state;
-    const { shape } = meta.tensors.bias;
     const query = queryOf(state.cur, shape);
     const heads = headsWith(state.at[0] ?? 0, shape[0]);
     const plan = this.#plan(shape);
@@ -45,7 +44,7 @@ export class Heads {
     this.asked = key;
     return this.figure.ask(async (get, stage) => {
       const { tensors: [{ values }] } = await get(windowOf(body, heads, shape, plan, state.red), { as: 'raw' });
-      this.#seen = { body, config: { ...meta.config, ...body }, shape, heads, values, plan, reduce: state.red };
+      this.#seen = { body, shape, heads, values, plan, reduce: state.red };
       if (this.#isWhole()) this.#takeExtremes();
       else if (!stage.over()) await this.#askExtremes(get, body, shape);
       this.#paint();
@@ -204,8 +203,8 @@ export class Heads {
   /* ---- bias against distance ---- */
 
   #drawLines() {
-    const { row, query, shape, config, heads: [first, end] } = this.#seen;
-    const { x, isDistance } = distancesOf(config, shape, query);
+    const { row, query, shape, body, heads: [first, end] } = this.#seen;
+    const { x, isDistance } = distancesOf(body, shape, query);
     const series = Array.from({ length: end - first }, (_, i) => ({
       id: `${this.slot}:${first + i}`, name: live(() => String(word('bias.head', { head: first + i }))), translate: 'yes',
       color: (theme) => colorOf(i, theme), dash: dashOf(i), width: first + i === this.#head() ? 3.5 : 1.5, ...ascending(x, row.subarray(i * x.length, (i + 1) * x.length)) }));

@@ -9,12 +9,13 @@ import { icon } from '../icons.js';
 import { phrase, word } from '../words.js';
 import { columnsOf, runOf, slicesOf, whole, windowOf, zoomBy, COLUMNS_MAX } from './curve_windows.js';
 import { askCurve, curveOutputs, schemesWithCurves } from './curve_asking.js';
+import { frontChooser } from '../heat/toolbar.js';
 import { choice, sliderField } from './controls.js';
+import { Slots, wantedOf } from './slots.js';
 
 const STEP_PX = { min: 2, max: 256 };
 
 class Curves {
-  #charts = new Map();      /* slot: { chart, picture } */
   #left = null;             /* left edge while it is dragged: between positions */
   #asked = '';           /* what was asked last, as text */
   #widths = new Map();      /* slot: columns of its output */
@@ -23,6 +24,7 @@ class Curves {
     this.page = page;
     this.controls = make('div', { class: 'view-controls' });
     this.figures = make('div', { class: 'figures' });
+    this.slots = new Slots(this.figures, (slot) => this.#build(slot));
     this.#makeControls();
     root.append(this.controls, this.figures);
   }
@@ -49,9 +51,9 @@ class Curves {
   }
 
   runs() { return this.page.configs().map(([, config]) => runOf(config, this.sequenceNames)).filter(Boolean); }
-  bounds() { return this.runs().length ? whole(this.runs()) : [0, Math.max(0, ...[...this.#charts.values()].map((one) => (one.picture?.rows ?? 1) - 1))]; }
+  bounds() { return this.runs().length ? whole(this.runs()) : [0, Math.max(0, ...this.slots.values().map((one) => (one.picture?.rows ?? 1) - 1))]; }
 
-  get width() { return this.#charts.values().next().value?.chart.width ?? 800; }
+  get width() { return this.slots.values()[0]?.chart.width ?? 800; }
   get zoom() { return this.state.zoom === 'fit' ? 'fit' : this.state.zoom.row.px / this.state.zoom.row.step; }
 
   window() {
@@ -70,7 +72,8 @@ class Curves {
     const tool = (which, direction) => action(which, icon(which), () => this.#zoomBy(direction),
       { class: 'icon', 'aria-label': word(`curves.${which}`), title: word(`curves.${which}`) });
     this.zooms = make('div', { class: 'segmented', role: 'group', 'aria-label': word('curves.zoom') }, tool('zoom-out', -1), tool('zoom-in', 1), tool('fit', 0));
-    this.controls.append(this.outputChoice.element,
+    this.chooser = frontChooser(this.page);
+    this.controls.append(this.chooser.element, this.outputChoice.element,
       make('div', { class: 'field' }, make('span', { class: 'field-label' }, word('curves.columns')), this.chips),
       this.columnSlider.element, this.positionSlider.element, this.zooms);
   }
@@ -116,6 +119,7 @@ class Curves {
     const [first, last] = this.bounds();
     const [from, to] = this.window();
     const width = Math.max(...this.#widths.values(), 1);
+    this.chooser.update();
     this.outputChoice.element.hidden = outputs.length < 2;
     this.outputChoice.show(outputs.map((row) => [row.name, code(row.name)]), this.output(this.front()));
     this.columnSlider.show({ value: this.active(), min: 0, max: width - 1, step: 1, disabled: width < 2 });
@@ -154,47 +158,27 @@ class Curves {
     return (rows.find((row) => row.name === this.state.out) ?? rows[0])?.name ?? null;
   }
 
-  wanted() {
-    const configs = this.page.configs();
-    const both = ['b', 'a'].map((slot) => configs.find(([one]) => one === slot)).filter(Boolean);
-    const list = configs.map(([slot, config]) => [slot, [config]]);
-    return this.state.on === 'b-a' && both.length === 2 ? [...list, ['b-a', both.map(([, config]) => config)]] : list;
-  }
-
   update() {
-    const wanted = this.wanted();
-    for (const [slot, one] of this.#charts) if (!wanted.some(([other]) => other === slot)) this.#remove(slot, one);
-    for (const [slot] of wanted) if (!this.#charts.has(slot)) this.#add(slot);
-    this.#order(wanted);
+    const wanted = wantedOf(this.page);
+    this.slots.sync(wanted.map(([slot]) => slot));
     this.#updateControls();
     this.#askAll(wanted);
     this.#showCursor();
   }
 
-  #remove(slot, { chart }) {
-    chart.close();
-    this.#charts.delete(slot);
-    this.#widths.delete(slot);
-  }
-
-  #order(wanted) {
-    const elements = wanted.map(([slot]) => this.#charts.get(slot).chart.figure.element);
-    if (elements.some((element, i) => this.figures.children[i] !== element)) this.figures.append(...elements);
-  }
-
-  #add(slot) {
+  #build(slot) {
+    const one = { picture: null };
     const chart = new Chart(this.page, {
       view: 'curves', slot, label: word('view.curves'),
       onPan: (x) => this.#pan(x),
       onRelease: () => this.#release(),
-      onCursor: (x) => this.page.store.set({ cur: [Math.round(x - (this.#charts.get(slot).picture?.offset ?? 0)), this.active()] }, { undo: false }),
+      onCursor: (x) => this.page.store.set({ cur: [Math.round(x - (one.picture?.offset ?? 0)), this.active()] }, { undo: false }),
       onKey: (event) => this.#key(event, slot),
-      onHover: (x) => { for (const one of this.#charts.values()) one.chart.setHover(x); },
+      onHover: (x) => { for (const other of this.slots.values()) other.chart.setHover(x); },
       onZoom: (direction, x) => this.#zoomBy(direction, x),
       onResize: () => this.update(),
     });
-    this.#charts.set(slot, { chart, picture: null });
-    this.figures.append(chart.figure.element);
+    return Object.assign(one, { chart, element: chart.figure.element, close: () => { chart.close(); this.#widths.delete(slot); } });
   }
 
   #pan(x) {
@@ -234,11 +218,11 @@ class Curves {
   }
 
   #ask(slot, configs, view) {
-    const { chart } = this.#charts.get(slot);
+    const { chart } = this.slots.get(slot);
     if (configs.some((config) => this.page.catalogue.schemeOf(config) && !curveOutputs(this.page, config).length)) return chart.figure.refuse(this.#cannot());
     chart.figure.ask((get, stage) => askCurve(this.page, get, stage, {
       slot, configs, ...view, out: (config) => this.output(config), run: (config) => runOf(config, this.sequenceNames),
-      draw: (picture) => this.#charts.has(slot) && this.#draw(slot, picture),
+      draw: (picture) => this.slots.has(slot) && this.#draw(slot, picture),
     }));
   }
 
@@ -248,7 +232,7 @@ class Curves {
   }
 
   #draw(slot, picture) {
-    const one = this.#charts.get(slot);
+    const one = this.slots.get(slot);
     one.picture = picture;
     if (slot.length === 1 && picture.width) this.#widths.set(slot, picture.width);
     this.#drawAll();
@@ -262,7 +246,7 @@ class Curves {
   #drawAll() {
     const shared = this.#yRange((slot) => slot !== 'b-a');
     const difference = this.#yRange((slot) => slot === 'b-a');
-    for (const [slot, { chart, picture }] of this.#charts) {
+    for (const [slot, { chart, picture }] of this.slots.entries()) {
       if (!picture) continue;
       const columns = this.columns();
       const series = picture.columns.filter((col) => columns.includes(col.col)).map(({ col, x, y, dots }) => {
@@ -274,12 +258,13 @@ class Curves {
         xRange: this.window(), yRange: slot === 'b-a' ? difference : shared, stops: picture.stops,
         cell: (line, i) => ({ row: Math.round(line.x[i] - picture.offset), col: line.id.split(':')[1] }),
       });
-      chart.rename(word('curves.label', { scheme: picture.scheme, output: picture.output, slot }));
+      const about = { scheme: picture.scheme, output: picture.output, shape: picture.width ? `${picture.rows} × ${picture.width}` : '', slot };
+      chart.rename(word('curves.label', about), this.page.catalogue.scheme(picture.scheme), picture.output);
     }
   }
 
   #yRange(which) {
-    const pictures = [...this.#charts].filter(([slot, { picture }]) => picture && which(slot)).map(([, { picture }]) => picture);
+    const pictures = this.slots.entries().filter(([slot, { picture }]) => picture && which(slot)).map(([, { picture }]) => picture);
     const fixed = pictures.length && pictures.every((picture) => picture.range);
     const found = extent(pictures.flatMap((picture) => picture.columns.map((one) => one.y)));
     if (!fixed) return roomy(found);
@@ -287,12 +272,12 @@ class Curves {
   }
 
   #cursorOf(slot) {
-    const picture = this.#charts.get(slot)?.picture;
+    const picture = this.slots.get(slot)?.picture;
     return picture ? picture.offset + this.state.cur[0] : null;
   }
 
   #showCursor() {
-    for (const [slot, { chart, picture }] of this.#charts) {
+    for (const [slot, { chart, picture }] of this.slots.entries()) {
       if (!picture) continue;
       chart.setCursor(this.#cursorOf(slot));
       this.#caption(slot);
@@ -300,7 +285,7 @@ class Curves {
   }
 
   #caption(slot) {
-    const { chart, picture } = this.#charts.get(slot);
+    const { chart, picture } = this.slots.get(slot);
     const [x, col] = [this.#cursorOf(slot), this.active()];
     const column = picture.columns.find((one) => one.col === col) ?? picture.columns[0];
     const i = column ? column.x.indexOf(x) : -1;
@@ -322,9 +307,7 @@ class Curves {
     return out ? { path: '/encode', body: { ...this.page.catalogue.requestFor('/encode', config), outputs: [out] } } : null;
   }
 
-  close() {
-    for (const { chart } of this.#charts.values()) chart.close();
-  }
+  close() { this.slots.close(); }
 }
 
 export default {

@@ -1,7 +1,8 @@
-/* The views of the page, in the order of its navigation: name, its text (`view.NAME`), and how its module is loaded when
- * it is opened. A new view is one row here and one file beside this. `alone`: no configurations stand beside it. */
+/* The views of the page, in the order of its navigation: name, and how its module is loaded when it is opened; its texts are
+ * `view.NAME` and `view.NAME.lead`. A new view is one row here and one file beside this. `alone`: no configurations stand
+ * beside it. */
 
-const view = (name, load, more) => ({ name, text: `view.${name}`, load, ...more });
+const view = (name, load, more) => ({ name, load, ...more });
 const alone = true;
 
 export const views = [

@@ -1,0 +1,211 @@
+/* What is in front as curl, Python, JSON and a link to copy, and as files to save. */
+import { busy, token } from './ask.js';
+import { action, make, name } from './dom.js';
+import { figures } from './figure.js';
+import { icon } from './icons.js';
+import { bytesOf, fileBody, fileName, texts } from './request.js';
+import { print } from './state.js';
+import { Saver } from './save.js';
+import { language, word } from './words.js';
+
+const PAUSE_MS = 50;   /* while a slider moves, texts that nobody can read meanwhile are not written for each of its values */
+
+/* The tabs: data-copy, name. */
+const KINDS = [['curl', name('curl')], ['python', name('Python')], ['json', name('JSON')], ['url', word('panel.link')]];
+
+const hasPicture = (figure) => figure.stage.querySelector('canvas:not([hidden])') !== null;
+
+export class Copies {
+  #view = null;
+  #tabs = {};
+  #last = '';
+  #timer = null;
+
+  constructor(page, root) {
+    this.page = page;
+    this.looks = make('input', { type: 'checkbox', 'data-field': 'link-looks', onchange: () => this.refresh() });
+    this.said = make('div', { class: 'panel-notices' });
+    this.npy = new Saver('npy', word('panel.npy'), this.said);
+    this.png = new Saver('png', word('panel.png'), this.said);
+    this.hint = make('p', { class: 'hint', hidden: true });
+    this.element = make('section', { class: 'request', 'aria-label': word('panel.title') },
+      make('h2', null, word('panel.title')),
+      make('div', { class: 'request-head' }, this.#tabList(), this.#copyButton()),
+      ...KINDS.map(([kind]) => this.#pane(kind)),
+      this.hint,
+      make('div', { class: 'toolbar save' }, this.npy.element, this.png.element,
+        this.#linkButton()),
+      this.said);
+    root.append(this.element);
+    this.#choose('curl');
+    /* A picture brings the range of its colours, the shape of its numbers, perhaps a token that was asked for. */
+    document.addEventListener('posenc:drawn', () => this.#soon());
+  }
+
+  /* The text in front; the tabs beside it leave room for a picture only. */
+  #copyButton() {
+    const text = word('panel.copy');
+    return action('copy', icon('copy'), () => this.#copy(this.chosen), { class: 'icon', 'aria-label': text, title: text });
+  }
+
+  #linkButton() {
+    const button = action('link', word('panel.copyLink'), () => this.#copy('url'));
+    button.prepend(icon('link'));
+    return button;
+  }
+
+  /* ---- tabs ---- */
+
+  #tabList() {
+    const tabs = KINDS.map(([kind, text]) => {
+      const tab = make('button', { type: 'button', role: 'tab', id: `tab-${kind}`, 'aria-controls': `copy-${kind}`, onclick: () => this.#choose(kind) }, text);
+      this.#tabs[kind] = { tab };
+      return tab;
+    });
+    return make('div', { role: 'tablist', class: 'segmented', 'aria-label': word('panel.title'), onkeydown: (event) => this.#walk(event) }, tabs);
+  }
+
+  #pane(kind) {
+    const pre = make('pre', { 'data-copy': kind, translate: 'no', tabindex: 0, role: 'group', 'aria-labelledby': `tab-${kind}` });
+    const looks = kind === 'url' ? make('label', { class: 'looks' }, this.looks, word('panel.looks')) : null;
+    const pane = make('div', { role: 'tabpanel', id: `copy-${kind}`, class: 'pane', 'aria-labelledby': `tab-${kind}` }, pre, looks);
+    Object.assign(this.#tabs[kind], { pre, pane });
+    return pane;
+  }
+
+  #choose(chosen) {
+    for (const [kind, { tab, pane }] of Object.entries(this.#tabs)) {
+      tab.setAttribute('aria-selected', kind === chosen);
+      tab.tabIndex = kind === chosen ? 0 : -1;
+      pane.hidden = kind !== chosen;
+    }
+    this.chosen = chosen;
+  }
+
+  #walk(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = KINDS.findIndex(([kind]) => kind === this.chosen) + step;
+    const [kind] = KINDS.at(at % KINDS.length);
+    this.#choose(kind);
+    this.#tabs[kind].tab.focus();
+    event.preventDefault();
+  }
+
+  /* ---- what they say ---- */
+
+  /* view: what a view's open() gave. */
+  update(view) {
+    this.#view = view;
+    this.#soon();
+  }
+
+  #soon() {
+    if (this.#timer) return;
+    busy.begin();
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.refresh();
+      busy.end();
+    }, PAUSE_MS);
+  }
+
+  refresh() {
+    const { state } = this.page.store;
+    const looks = this.looks.checked ? { lang: language(), theme: document.documentElement.dataset.theme } : { lang: null, theme: null };
+    this.#write('url', `${location.origin}/${print(state, looks)}`);
+    this.source = this.#requests(state);
+    this.element.hidden = !this.source;
+    if (!this.source) return;
+    const { request, about } = this.source;
+    const key = JSON.stringify([request, about]);
+    if (key !== this.#last) {
+      this.#last = key;
+      Object.entries(texts(request, about)).forEach(([kind, text]) => this.#write(kind, text));
+      this.hint.hidden = !this.#explain(about);
+    }
+    this.#showFiles();
+  }
+
+  #write(kind, text) {
+    const { pre } = this.#tabs[kind];
+    if (pre.textContent !== text) pre.textContent = text;
+  }
+
+  /* The request in front and what its texts need to know; of a difference b-a, b's, with a's as `minus`. */
+  #requests(state) {
+    const slot = this.page.front();
+    const request = slot && this.#view?.request?.(slot);
+    if (!request) return null;
+    const difference = state.on === 'b-a' && this.page.view?.difference;
+    const minus = difference ? this.#view.request('a') : null;
+    const output = this.#output(slot, request, state);
+    const resolved = this.page.resolved.get(slot);
+    const dtype = resolved?.tensors?.[output]?.dtype ?? request.body.dtype;
+    return { slot, request, about: { origin: location.origin, token: Boolean(token()), output, dtype, minus, scheme: resolved?.config?.scheme } };
+  }
+
+  /* The output in front: what the view or the address names, else the first of two axes or more. */
+  #output(slot, { path, body }, state) {
+    if (body.outputs?.length === 1) return body.outputs[0];
+    if (state.out) return state.out;
+    if (path === '/analyze') return undefined;   /* its view names what it shows */
+    const answered = Object.entries(this.page.resolved.get(slot)?.tensors ?? {}).map(([key, { shape }]) => [key, shape.length]);
+    const rows = this.page.catalogue.outputsOf(body, path).filter((row) => row.default);
+    const known = answered.length ? answered : rows.map((row) => [row.name, row.shape.split(',').length]);
+    return (known.find(([, axes]) => axes >= 2) ?? known[0])?.[0];
+  }
+
+  #explain({ minus, dtype }) {
+    const key = minus ? 'panel.difference' : dtype === 'bf16' ? 'panel.brain' : null;
+    if (key) this.hint.replaceChildren(make('span', null, word(key)));
+    return key !== null;
+  }
+
+  /* ---- files ---- */
+
+  #showFiles() {
+    if (!this.source) return;
+    const { slot, request: { path, body }, about } = this.source;
+    const file = fileBody(body, about);
+    const tensor = this.page.resolved.get(slot)?.tensors?.[about.output];
+    this.npy.show({ request: { path, body: file }, name: fileName(body, about, file.format), bytes: tensor && bytesOf(tensor) });
+    this.png.show(this.#picture(about));
+  }
+
+  /* The server paints a heat map with the same colours; other figures are saved as they stand. */
+  #picture(about) {
+    const { on } = this.page.store.state;
+    const all = figures().filter(hasPicture);
+    const front = all.some((one) => one.slot === on) ? all.filter((one) => one.slot === on) : all;
+    const figure = front.find((one) => one.png()) ?? front[0];
+    if (!figure) return null;
+    const request = figure.png();
+    const file = fileName(this.source.request.body, about, 'png');
+    if (request) return { name: file, request: { ...request, body: { ...request.body, format: 'png' } } };
+    return { name: file, make: async () => (await import('./snapshot.js')).snapshot(figure) };
+  }
+
+  /* ---- copying ---- */
+
+  async #copy(kind) {
+    await copyText(this.#tabs[kind].pre.textContent);
+    this.page.announce(word('panel.copied'));
+  }
+}
+
+/* Without a secure context (a plain address in a network) a browser only copies what is selected. */
+async function copyText(text) {
+  if (navigator.clipboard) {
+    try {
+      return await navigator.clipboard.writeText(text);
+    } catch { /* refused by the browser: the old way needs no permission */ }
+  }
+  const area = make('textarea', { class: 'visually-hidden', 'aria-hidden': 'true' }, text);
+  const focused = document.activeElement;
+  document.body.append(area);
+  area.select();
+  document.execCommand('copy');
+  area.remove();
+  focused?.focus();
+}

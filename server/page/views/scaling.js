@@ -1,0 +1,183 @@
+/* Scaling: the wavelength of each pair under every rule that stretches the context, against two lengths to drag. */
+import { make, name } from '../dom.js';
+import { Chart } from '../chart.js';
+import { colorOf, dashOf } from '../draw/series.js';
+import { extent, roomy } from '../draw/axes.js';
+import { short } from '../draw/numbers.js';
+import { datum } from '../figure.js';
+import { live, phrase, word } from '../words.js';
+import { FACTOR, askScalings, lengthOf, ownRequest, ownScaling, scalingRow } from './scaling_asking.js';
+import { sliderField } from './controls.js';
+import { Slots, appliesTo, wantedOf } from './slots.js';
+
+const TRAIN = 4096;          /* of a model that does not say */
+const LENGTH_MAX = 2 ** 24;
+const LENGTH_MIN = 16;
+const tidy = (length) => Math.round(Number(length.toPrecision(3)));
+
+class Scaling {
+  #asked = '';
+
+  constructor(page, root) {
+    this.page = page;
+    const length = (key) => sliderField({ name: key, text: word(`scaling.${key}`), spacing: 'log', move: (value) => this.#setLength(key, value) });
+    this.sliders = { train: length('train'), eval: length('eval') };
+    this.factor = sliderField({ name: 'factor', text: word('scaling.factor'), spacing: 'log', whole: false, move: (value) => this.#setFactor(value) });
+    const place = make('div', { class: 'figures' });
+    this.slots = new Slots(place, (slot) => this.#build(slot));
+    root.append(make('div', { class: 'view-controls' }, this.sliders.train.element, this.sliders.eval.element, this.factor.element), place);
+  }
+
+  #build(slot) {
+    const chart = new Chart(this.page, {
+      view: 'scaling', slot, label: word('view.scaling'), scales: { y: 'log' },
+      onCursor: (x) => this.page.store.set({ cur: [this.page.store.state.cur[0], x] }, { undo: false }),
+      onHover: (x) => { for (const one of this.slots.values()) one.chart.setHover(x); },
+    });
+    const table = make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': word('scaling.rules') });
+    chart.figure.extra.append(table);
+    return { chart, table, picture: null, element: chart.figure.element, close: () => chart.close() };
+  }
+
+  /* ---- lengths and factor ---- */
+
+  factorOf(slot, config) { return ownScaling(this.page, slot, config)?.factor ?? FACTOR; }
+
+  lengths(slot, config) {
+    const { train, eval: beyond } = this.page.store.state.own;
+    const factor = this.factorOf(slot, config);
+    const trained = Math.max(1, Number(train ?? lengthOf(ownScaling(this.page, slot, config)) ?? TRAIN));
+    return { factor, train: trained, eval: Math.max(trained, Number(beyond ?? Math.round(trained * factor))) };
+  }
+
+  #setLength(key, value) {
+    const front = this.page.front();
+    const now = this.lengths(front, this.#config(front));
+    const own = { ...this.page.store.state.own, [key]: String(tidy(Math.min(Math.max(value, 1), LENGTH_MAX))) };
+    if (key === 'eval' && Number(own.eval) < now.train) own.eval = String(now.train);
+    if (key === 'train' && own.eval && Number(own.train) > Number(own.eval)) own.eval = own.train;
+    this.page.store.set({ own }, { undo: key });
+  }
+
+  /* The factor is part of a configuration; one without scaling gets the catalogue's first rule that takes a factor. */
+  #setFactor(factor) {
+    const configs = this.page.configs().map(([slot, config]) => {
+      const row = scalingRow(this.page, config);
+      if (!row) return [slot, config];
+      const [, plain] = row.parameters.find((one) => one.name === 'type').values;
+      return [slot, { ...config, scaling: { ...ownScaling(this.page, slot, config) ?? { type: plain }, factor } }];
+    });
+    this.page.store.set({ configs: Object.fromEntries(configs), emptied: false }, { undo: 'factor' });
+  }
+
+  #config(slot) { return this.page.configs().find(([one]) => one === slot)?.[1]; }
+
+  /* ---- figures ---- */
+
+  update() {
+    const wanted = wantedOf(this.page).filter(([slot]) => slot !== 'b-a');
+    this.slots.sync(wanted.map(([slot]) => slot));
+    if (!wanted.length) return;
+    const front = this.page.front();
+    const shown = this.lengths(front, this.#config(front));
+    for (const key of ['train', 'eval']) this.sliders[key].show({ value: shown[key], min: LENGTH_MIN, max: LENGTH_MAX });
+    const usual = scalingRow(this.page, this.#config(front))?.parameters.find((row) => row.name === 'factor')?.usual ?? [1, 64];
+    this.factor.show({ value: shown.factor, min: usual[0], max: usual[1], disabled: !scalingRow(this.page, this.#config(front)) });
+    for (const { chart } of this.slots.values()) chart.setCursor(this.page.store.state.cur[1]);
+    this.#ask(wanted);
+  }
+
+  #ask(wanted) {
+    const asked = JSON.stringify([wanted, this.page.store.state.own]);
+    if (asked === this.#asked) return;
+    this.#asked = asked;
+    for (const [slot, [config]] of wanted) this.slots.get(slot).chart.figure.ask((get) => this.#job(get, slot, config));
+  }
+
+  async #job(get, slot, config) {
+    if (!this.page.catalogue.schemeOf(config)) await this.#learn(get, slot, config);
+    const lengths = this.lengths(slot, config);
+    try {
+      const picture = await askScalings(this.page, get, slot, config, lengths);
+      if (this.slots.has(slot)) this.#draw(slot, { ...picture, lengths });
+    } catch (error) {
+      if (error.problem?.pointer !== '/metrics/0') throw error;
+      this.slots.get(slot)?.chart.figure.refuse(appliesTo(this.page.catalogue.catalogue().metrics.find((one) => one.name === 'wavelengths')));
+    }
+  }
+
+  /* What a config.json means only the server can tell. */
+  async #learn(get, slot, config) {
+    const meta = await get({ path: '/analyze', body: { ...config, metrics: ['wavelengths'], outputs: [] } });
+    this.page.catalogue.learn?.(config, meta.configs[0]);
+    this.page.publish?.(slot, { config: meta.configs[0], tensors: {} });
+  }
+
+  #draw(slot, picture) {
+    const one = this.slots.get(slot);
+    one.picture = picture;
+    for (const [other, { picture: drawn }] of this.slots.entries()) if (drawn) this.#drawOne(other);
+    this.#explain(one, picture);
+    one.chart.figure.drawn();
+  }
+
+  /* All figures have one range. */
+  #range() {
+    const pictures = this.slots.values().map(({ picture }) => picture).filter(Boolean);
+    const lists = pictures.flatMap(({ lines, lengths }) => [...lines.map((line) => line.wavelength), [lengths.train, lengths.eval]]);
+    return roomy(extent(lists, 'log'), 'log');
+  }
+
+  #drawOne(slot) {
+    const { chart, picture: { lines, own, lengths, scheme } } = this.slots.get(slot);
+    const series = lines.map((line) => ({
+      id: `${slot}:${line.type}`, name: line.type, color: (theme) => colorOf(line.place, theme), dash: dashOf(line.place), width: line.type === own ? 3 : 2,
+      x: Array.from(line.wavelength, (_, pair) => pair), y: line.wavelength,
+    }));
+    const mark = (key) => ({
+      axis: 'y', at: lengths[key], label: live(() => `${word(`scaling.${key}`)} ${short(lengths[key])}`),
+      handle: { lo: LENGTH_MIN, hi: LENGTH_MAX, move: (value) => this.#setLength(key, value) },
+    });
+    chart.draw(series, {
+      xLabel: word('scaling.pair'), yLabel: word('scaling.wavelength'), whole: { x: true }, yRange: this.#range(),
+      marks: [mark('train'), mark('eval')], bands: [{ axis: 'y', from: lengths.train, to: lengths.eval }],
+      cell: (line, i) => ({ row: i }),
+    });
+    chart.rename(word('scaling.label', { scheme, slot, n: lines[0].wavelength.length }), this.page.catalogue.scheme(scheme), 'wavelength');
+  }
+
+  #explain({ chart, table }, { lines, own, lengths }) {
+    const [{ result }] = lines;
+    const values = {
+      type: name(own), train: datum(result.train_len, 'train_len', short(result.train_len)),
+      share: datum(result.value, 'value', short(result.value)), longest: datum(result.longest, 'longest', short(Number(result.longest))),
+      factor: short(lengths.factor), eval: short(lengths.eval),
+    };
+    const first = result.witness && phrase('scaling.witness', { pair: datum(result.witness.pair, 'pair'), turns: datum(result.witness.turns, 'turns', short(result.witness.turns)) });
+    chart.figure.caption.replaceChildren(phrase('scaling.caption', values), ' ', ...first ? [first] : []);
+    const head = ['type', 'full', 'kept', 'longest', 'attention'].map((key) => make('th', { scope: 'col' }, word(`scaling.${key}`)));
+    table.replaceChildren(make('table', null, make('thead', null, make('tr', null, head)), make('tbody', null, lines.map(rowOf))));
+  }
+
+  /* ---- for the page ---- */
+
+  request(slot) {
+    const config = this.#config(slot);
+    return config ? { path: '/analyze', body: ownRequest(this.page, slot, config, this.lengths(slot, config)) } : null;
+  }
+
+  close() { this.slots.close(); }
+}
+
+/* One rule's numbers, as the server states them. */
+function rowOf({ type, result, wavelength }) {
+  const cell = (value, what) => make('td', null, datum(value, what, short(Number(value))));
+  return make('tr', { 'data-type': type }, make('th', { scope: 'row', translate: 'no' }, type), cell(result.value, 'value'),
+    make('td', null, datum(result.kept, 'kept'), ` / ${wavelength.length}`), cell(result.longest, 'wavelength'), cell(result.attention_factor, 'attention_factor'));
+}
+
+export default {
+  name: 'scaling', own: ['train', 'eval'], path: '/analyze', most: 4, difference: false, forms: true,
+  example: () => ({ a: { preset: 'llama-3.1', len: 128 } }),
+  open: (page, root) => new Scaling(page, root),
+};
