@@ -70,7 +70,7 @@ export class PresetChoice extends Typed {
     rewrite(this.input, () => this.writeTexts());
   }
 
-  kind() { return { type: 'text', inputmode: 'search' }; }
+  kind() { return { tag: 'input', type: 'text', inputmode: 'search' }; }
 
   typed() {
     const text = this.input.value.trim();
@@ -78,8 +78,7 @@ export class PresetChoice extends Typed {
     if (!text) this.complain(null);
     if (text && !found) return;
     this.complain(null);
-    this.last = found?.name;
-    this.change(found?.name);
+    this.choose(found?.name);
   }
 
   settle() {
@@ -127,7 +126,7 @@ export class ReadFile {
     this.list = make('div', null);
     this.details = make('details', { class: 'more' }, make('summary', null, word('form.file.more')), this.list);
     this.element = make('div', { class: 'read-file', 'data-read': 'hf_config' }, this.text, this.details,
-      action('unfold', word('form.file.drop'), drop));
+      make('button', { type: 'button', onclick: drop }, word('form.file.drop')));
   }
 
   /* answer: { config, hf_config: { model_type, certainty, ignored, defaults } } of the server, if it has answered. */
