@@ -171,9 +171,10 @@ export class Card {
     if (!this.config) return;
     const { preset: model, hf_config: file, scheme: own } = this.config;
     const row = schemeOf(this.config);
-    const title = model ? name(label(preset(model) ?? { name: model }))
-      : file ? name(String(file.model_type ?? 'config.json')) : String(label(row ?? { name: String(own ?? '?') }));
-    this.title.replaceChildren(title);
+    const title = model ? label(preset(model) ?? { name: model }) : file ? file.model_type ?? 'config.json'
+      : label(row ?? { name: own ?? '?' });
+    this.title.classList.toggle('of-scheme', !model && !file);
+    this.title.replaceChildren(name(String(title)));
   }
 
   /* ---- What it changes ---- */

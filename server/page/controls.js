@@ -1,9 +1,9 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
-import { action, make, mark } from './dom.js';
+import { action, make, mark, name } from './dom.js';
 import { given, inside, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
 import { icon } from './icons.js';
-import { bind, label, live, rewrite, summary, word } from './words.js';
+import { bind, label, language, rewrite, summary, word } from './words.js';
 
 let count = 0;
 const freshId = () => `field-${++count}`;
@@ -21,7 +21,8 @@ export class Control {
     Object.assign(this, { row, field, slot, change, id: freshId(), last: undefined, state: null });
     this.input = null;
     const body = this.makeInput();
-    this.hint = make('p', { id: `${this.id}-hint`, class: 'hint', hidden: true }, this.about());
+    this.hint = make('p', { id: `${this.id}-hint`, class: 'hint', hidden: true });
+    rewrite(this.hint, () => this.writeHint());
     this.wrong = make('p', { id: `${this.id}-wrong`, class: 'wrong', hidden: true });
     this.element = make('div', { class: 'field' }, this.makeHead(), body, this.hint, this.wrong);
     this.input.setAttribute('aria-describedby', this.hint.id);
@@ -54,9 +55,11 @@ export class Control {
   /* What the row says of the field, and the values that it allows. */
   about() {
     const { min, max } = this.row;
-    return live(() => [summary(this.row), isGiven(min) && isGiven(max) ? `[${brief(min)}, ${brief(max)}]` : '']
-      .filter(Boolean).map(String).join(' · '));
+    const range = isGiven(min) && isGiven(max) ? `[${brief(min)}, ${brief(max)}]` : '';
+    return [String(summary(this.row)), range].filter(Boolean).join(' · ');
   }
+
+  writeHint() { this.hint.replaceChildren(...prose(this.about())); }
 
   /* Most of a card stays as it is while one of its values changes. */
   show({ value, isOwn }) {
@@ -94,6 +97,13 @@ export class Control {
 export function quote(place, text, isServers) {
   place.hidden = !text;
   place.replaceChildren(make('span', isServers ? { lang: 'en', translate: 'no' } : null, text));
+}
+
+const LATIN = /([A-Za-z][!-~]*(?:[ ,]+[!-~]+)*)/;
+
+/* A text of the catalogue. Latin words in a Chinese one are names. */
+function prose(text) {
+  return language() === 'zh' ? text.split(LATIN).map((part, i) => i % 2 ? name(part) : part) : [text];
 }
 
 /* 1099511627776 is 2^40: long bounds are read by their power. */

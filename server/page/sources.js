@@ -24,7 +24,7 @@ export class SchemeChoice extends Choice {
   options() {
     const { families, schemes } = catalogue();
     return families.map((family) => bind(make('optgroup', null, ...schemes.filter((row) => row.family === family.name)
-      .map((row) => make('option', { value: row.name }, label(row)))), 'label', label(family)));
+      .map((row) => make('option', { value: row.name, translate: 'no' }, label(row)))), 'label', label(family)));
   }
 
   write(value) {
@@ -67,7 +67,7 @@ export class PresetChoice extends Typed {
   constructor(slot, change) {
     super(rowOf('preset'), { field: 'preset', slot, change });
     this.input.setAttribute('list', PRESETS);
-    rewrite(this.input, () => this.writeTexts());
+    rewrite(this.input, () => this.writePlaceholder());
   }
 
   kind() { return { tag: 'input', type: 'text', inputmode: 'search' }; }
@@ -91,14 +91,14 @@ export class PresetChoice extends Typed {
   write(value, isOwn) {
     this.emptied = false;
     super.write(value, isOwn);
-    this.shown = preset(value);
-    this.writeTexts();
+    this.chosen = preset(value);
+    this.writePlaceholder();
+    this.writeHint();
   }
 
-  writeTexts() {
-    this.input.placeholder = word('form.preset.placeholder');
-    this.hint.textContent = this.shown ? noteOf(this.shown) : word('form.preset.about');
-  }
+  writePlaceholder() { this.input.placeholder = word('form.preset.placeholder'); }
+
+  about() { return this.chosen ? noteOf(this.chosen) : super.about(); }
 }
 
 /* The server's own word on a model, in the page's language. */
