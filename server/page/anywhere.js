@@ -12,14 +12,26 @@ function takesText(node) {
   return node.matches?.('textarea, [contenteditable]') || (node.matches?.('input') && !UNWRITTEN.includes(node.type));
 }
 
-/* Ctrl+Z in a text undoes typing, as everywhere; elsewhere the last step. */
+/* Ctrl+Z takes back the last step. In a text it first undoes typing, as everywhere; a number is a step like any other. */
 export function listenForUndo(store) {
   document.addEventListener('keydown', (event) => {
+    const { target } = event;
     const key = event.key.toLowerCase();
-    if (!(event.ctrlKey || event.metaKey) || event.altKey || takesText(event.target) || !['z', 'y'].includes(key)) return;
+    if (!(event.ctrlKey || event.metaKey) || event.altKey || !['z', 'y'].includes(key)) return;
+    const act = () => key === 'y' || event.shiftKey ? store.redo() : store.undo();
+    if (takesText(target) && target.type !== 'number') return afterTyping(target, act);
     event.preventDefault();
-    if (key === 'y' || event.shiftKey) store.redo();
-    else store.undo();
+    act();
+  });
+}
+
+/* Acts if the browser had nothing to undo. */
+function afterTyping(field, act) {
+  const undone = new AbortController();
+  field.addEventListener('input', () => undone.abort(), { signal: undone.signal });
+  setTimeout(() => {
+    if (!undone.signal.aborted) act();
+    undone.abort();
   });
 }
 

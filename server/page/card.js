@@ -106,6 +106,7 @@ export class Card {
       config: this.config,
       inherited: inherited(this.config),
       resolved: answer && answer.scheme === row?.name ? answer : {},
+      answered: this.answered,
       isRead: Boolean(this.config.hf_config),
     };
   }
@@ -120,6 +121,13 @@ export class Card {
     this.kind = kindOf(config) ?? this.kind;
     this.build(schemeOf(config), this.rows());
     this.show();
+  }
+
+  /* The server's answer has come: to this configuration, or to one a moment older. */
+  settle(config) {
+    this.answered = config;
+    this.refuse(null);
+    this.update(config);
   }
 
   show() {
@@ -137,7 +145,9 @@ export class Card {
 
   showSources(context) {
     const { config } = this;
-    this.writeTitle();
+    const title = JSON.stringify([config.preset, config.hf_config?.model_type, config.scheme, schemeOf(config)?.name]);
+    if (title !== this.titled) this.writeTitle();
+    this.titled = title;
     this.scheme.show({ value: schemeOf(config)?.name, isOwn: false });
     this.preset.show({ value: config.preset, isOwn: Boolean(config.preset) });
     this.layer.offerOf(config);
@@ -161,9 +171,10 @@ export class Card {
     if (!this.config) return;
     const { preset: model, hf_config: file, scheme: own } = this.config;
     const row = schemeOf(this.config);
-    const title = model ? name(label(preset(model) ?? { name: model }))
-      : file ? name(String(file.model_type ?? 'config.json')) : String(label(row ?? { name: String(own ?? '?') }));
-    this.title.replaceChildren(title);
+    const title = model ? label(preset(model) ?? { name: model }) : file ? file.model_type ?? 'config.json'
+      : label(row ?? { name: own ?? '?' });
+    this.title.classList.toggle('of-scheme', !model && !file);
+    this.title.replaceChildren(name(String(title)));
   }
 
   /* ---- What it changes ---- */

@@ -1,9 +1,9 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
-import { action, make, mark } from './dom.js';
+import { action, make, mark, name } from './dom.js';
 import { given, inside, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
 import { icon } from './icons.js';
-import { bind, label, live, rewrite, summary, word } from './words.js';
+import { bind, label, language, rewrite, summary, word } from './words.js';
 
 let count = 0;
 const freshId = () => `field-${++count}`;
@@ -18,10 +18,11 @@ function titled(row) {
  * write(value, isOwn). change(value, isReset) tells the owner; undefined takes the field out of the request. */
 export class Control {
   constructor(row, { field, slot, change }) {
-    Object.assign(this, { row, field, slot, change, id: freshId(), last: undefined });
+    Object.assign(this, { row, field, slot, change, id: freshId(), last: undefined, state: null });
     this.input = null;
     const body = this.makeInput();
-    this.hint = make('p', { id: `${this.id}-hint`, class: 'hint', hidden: true }, this.about());
+    this.hint = make('p', { id: `${this.id}-hint`, class: 'hint', hidden: true });
+    rewrite(this.hint, () => this.writeHint());
     this.wrong = make('p', { id: `${this.id}-wrong`, class: 'wrong', hidden: true });
     this.element = make('div', { class: 'field' }, this.makeHead(), body, this.hint, this.wrong);
     this.input.setAttribute('aria-describedby', this.hint.id);
@@ -54,15 +55,28 @@ export class Control {
   /* What the row says of the field, and the values that it allows. */
   about() {
     const { min, max } = this.row;
-    return live(() => [summary(this.row), isGiven(min) && isGiven(max) ? `[${brief(min)}, ${brief(max)}]` : '']
-      .filter(Boolean).map(String).join(' · '));
+    const range = isGiven(min) && isGiven(max) ? `[${brief(min)}, ${brief(max)}]` : '';
+    return [String(summary(this.row)), range].filter(Boolean).join(' · ');
   }
 
+  writeHint() { this.hint.replaceChildren(...prose(this.about())); }
+
+  /* Most of a card stays as it is while one of its values changes. */
   show({ value, isOwn }) {
+    const state = JSON.stringify([isOwn, value]);
+    if (state === this.state) return;
+    this.state = state;
     this.element.classList.toggle('own', isOwn);
     this.reset.hidden = !isOwn;
     this.write(value, isOwn);
     this.last = value;
+  }
+
+  /* Its user has given this value; what is shown may have to be written again. */
+  choose(value) {
+    this.last = value;
+    this.state = null;
+    this.change(value);
   }
 
   /* What is wrong with the value; null: nothing. The server's own words are English in every language. */
@@ -85,6 +99,13 @@ export function quote(place, text, isServers) {
   place.replaceChildren(make('span', isServers ? { lang: 'en', translate: 'no' } : null, text));
 }
 
+const LATIN = /([A-Za-z][!-~]*(?:[ ,]+[!-~]+)*)/;
+
+/* A text of the catalogue. Latin words in a Chinese one are names. */
+function prose(text) {
+  return language() === 'zh' ? text.split(LATIN).map((part, i) => i % 2 ? name(part) : part) : [text];
+}
+
 /* 1099511627776 is 2^40: long bounds are read by their power. */
 function brief(value) {
   const power = Math.log2(Math.abs(value));
@@ -98,9 +119,12 @@ function bindName(button, text) {
 
 /* ---- Typed values ---- */
 
+const isLong = ({ name, type }) => name !== 'tokens' && ['array', 'any', 'object'].includes(type);
+
 export class Typed extends Control {
   makeInput() {
-    this.input = make('input', { ...this.kind(), autocomplete: 'off', spellcheck: 'false',
+    const { tag, ...kind } = this.kind();
+    this.input = make(tag, { ...kind, autocomplete: 'off', spellcheck: 'false',
       oninput: () => this.take(), onchange: () => this.leave() });
     return this.input;
   }
@@ -117,15 +141,15 @@ export class Typed extends Control {
     this.seen = this.input.value;
   }
 
-  kind() { return { type: 'text' }; }
+  /* JSON may be long: it wraps, and its field grows with it. */
+  kind() { return isLong(this.row) ? { tag: 'textarea', rows: 1 } : { tag: 'input', type: 'text' }; }
 
   typed() {
     const { value, isWrong } = this.input.validity.badInput ? { isWrong: true } : read(this.row, this.input.value);
     this.complain(isWrong ? word('form.unreadable') : null);
     if (isWrong) return;
     this.emptied = !isGiven(value);
-    this.last = value;
-    this.change(value);
+    this.choose(value);
   }
 
   /* A field that its user has emptied stays empty and shows what holds instead as a placeholder: the next key begins a
@@ -152,7 +176,7 @@ export class Typed extends Control {
 }
 
 class Numeric extends Typed {
-  kind() { return { type: 'number', inputmode: 'decimal', step: this.row.type === 'integer' ? 1 : 'any' }; }
+  kind() { return { tag: 'input', type: 'number', inputmode: 'decimal', step: this.row.type === 'integer' ? 1 : 'any' }; }
 
   makeInput() {
     const input = super.makeInput();
@@ -170,8 +194,7 @@ class Numeric extends Typed {
     this.input.value = this.seen = String(value);
     this.slider.setAttribute('aria-valuetext', String(value));
     this.complain(null);
-    this.last = value;
-    this.change(value);
+    this.choose(value);
   }
 
   write(value, isOwn) {
@@ -188,7 +211,7 @@ class Numeric extends Typed {
 export class Choice extends Control {
   makeInput() {
     this.none = make('option', { value: '' }, word('form.auto'));
-    this.input = make('select', { onchange: () => this.change(this.input.value || undefined) }, this.none, ...this.options());
+    this.input = make('select', { onchange: () => this.choose(this.input.value || undefined) }, this.none, ...this.options());
     return this.input;
   }
 
@@ -210,7 +233,7 @@ export class Choice extends Control {
 
 class Check extends Control {
   makeInput() {
-    this.input = make('input', { type: 'checkbox', onchange: () => this.change(this.input.checked) });
+    this.input = make('input', { type: 'checkbox', onchange: () => this.choose(this.input.checked) });
     return this.input;
   }
 

@@ -1,12 +1,12 @@
 /* What is in front as curl, Python, JSON and a link to copy, and as files to save. */
 import { busy, token } from './ask.js';
-import { action, make, name } from './dom.js';
+import { action, code, make, name } from './dom.js';
 import { figures } from './figure.js';
 import { icon } from './icons.js';
 import { bytesOf, fileBody, fileName, texts } from './request.js';
 import { print } from './state.js';
 import { Saver } from './save.js';
-import { language, word } from './words.js';
+import { language, phrase, word } from './words.js';
 
 const PAUSE_MS = 50;   /* while a slider moves, texts that nobody can read meanwhile are not written for each of its values */
 
@@ -156,10 +156,13 @@ export class Copies {
     return (known.find(([, axes]) => axes >= 2) ?? known[0])?.[0];
   }
 
+  /* True where the texts need a word of explanation. */
   #explain({ minus, dtype }) {
-    const key = minus ? 'panel.difference' : dtype === 'bf16' ? 'panel.brain' : null;
-    if (key) this.hint.replaceChildren(make('span', null, word(key)));
-    return key !== null;
+    const difference = () => phrase('panel.difference', { python: name('Python'), difference: code('b − a'), curl: name('curl'), json: name('JSON'), b: code('b') });
+    const brain = () => phrase('panel.brain', { numpy: name('NumPy'), dtype: code('bf16'), file: code('safetensors') });
+    const explain = minus ? difference : dtype === 'bf16' ? brain : null;
+    if (explain) this.hint.replaceChildren(explain());
+    return explain !== null;
   }
 
   /* ---- files ---- */

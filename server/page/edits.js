@@ -1,8 +1,9 @@
 /* What a form shows of a configuration, and does to it. Pure: rows of the catalogue, a configuration and what the server
  * made of it become values and the next configuration.
  *
- * A context { config, inherited, resolved, isRead } is a configuration, the parameters that its preset brings, those of
- * the server's last answer, and whether a model's config.json brings some that only the server can read. */
+ * A context { config, inherited, resolved, answered, isRead } is a configuration, the parameters that its preset brings,
+ * those of the server's last answer and the configuration that it answered, and whether a model's config.json brings some
+ * that only the server can read. */
 import { common, holds, scheme, sequenceRows } from './catalogue.js';
 import { isGiven, same, slider } from './fields.js';
 
@@ -19,15 +20,22 @@ export function given(config, row) {
 export function shown(context, row) {
   const own = given(context.config, row);
   if (isGiven(own)) return { value: own, isOwn: true };
-  const value = [given(context.inherited, row), context.resolved[row.name], row.default].find(isGiven);
+  const value = [given(context.inherited, row), resolvedOf(context, row), row.default].find(isGiven);
   return { value, isOwn: false };
+}
+
+/* What the answer says, unless it only repeats what was then given and is so no longer. */
+function resolvedOf({ config, resolved, answered }, row) {
+  const isLeft = !isGiven(given(config, row)) && isGiven(given(answered ?? {}, row));
+  return isLeft ? undefined : resolved[row.name];
 }
 
 /* Is the row of use here? Where the answer is known, a word that it has not stated is not given. */
 export function applies(context, rows, row) {
+  if (!row.when) return true;
   const words = { ...context.inherited, ...context.config };
-  const [field] = row.when?.split('=') ?? [];
-  const isKnown = field && !isGiven(words[field]) && context.resolved.scheme;
+  const [field] = row.when.split('=');
+  const isKnown = !isGiven(words[field]) && context.resolved.scheme;
   return holds(row.when, rows, isKnown ? { ...words, [field]: context.resolved[field] ?? '' } : words);
 }
 
@@ -35,10 +43,11 @@ export function applies(context, rows, row) {
 export function inside(context, row) {
   const own = given(context.config, row);
   const inherited = own ? {} : given(context.inherited, row) ?? {};
-  const resolved = context.resolved[row.name] ?? {};
+  const resolved = resolvedOf(context, row) ?? {};
   const [chooser] = row.parameters;
   const kind = given(own ?? inherited, chooser);
-  return { config: own ?? {}, inherited, resolved: !kind || kind === resolved[chooser.name] ? resolved : {} };
+  const answered = given(context.answered ?? {}, row);
+  return { config: own ?? {}, inherited, resolved: !kind || kind === resolved[chooser.name] ? resolved : {}, answered };
 }
 
 /* ---- Changes ---- */

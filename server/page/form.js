@@ -64,9 +64,10 @@ export class Forms {
   /* The server has answered: derived values are known, and what was refused is so no longer. */
   published(slot, meta) {
     const config = this.page.configsBySlot()[slot];
-    if (config) learn(config, meta.config);
-    this.refused(slot, null);
-    this.cards.get(slot)?.update(config ?? this.cards.get(slot).config);
+    if (!config) return;
+    learn(config, meta.config);
+    this.refusals.delete(slot);
+    this.cards.get(slot)?.settle(config);
   }
 
   /* problem: of the server; null: no longer refused */

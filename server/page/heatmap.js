@@ -52,7 +52,8 @@ export class HeatMap {
   #after = {};         /* { source, nodes } of what was called after its picture */
   #published = null;
   #failed = '';        /* what was refused is not asked for again by itself */
-  #frame = null;
+  #frame = null;       /* a promise while one is awaited */
+  #due = false;        /* in it, look for what has to be asked for */
 
   constructor(page, { view, slot, label = null, scale = new Scale(), quiet = false, outputs = false, after = null, companion = null }) {
     Object.assign(this, { page, slot, label, scale, quiet, outputs, after, companion });
@@ -124,18 +125,31 @@ export class HeatMap {
 
   /* Brings the picture up to date in the next frame: at once with what is kept, then with what has to be asked for. */
   refresh() {
-    if (this.#frame || !this.#source) return;
-    busy.begin();
-    const run = () => {
-      this.#frame = null;
-      if (this.#source) this.#follow();
-      busy.end();
-    };
-    this.#frame = document.hidden ? setTimeout(run) : requestAnimationFrame(run);
+    if (!this.#source) return;
+    this.#due = true;
+    this.#nextFrame();
+  }
+
+  /* One paint a frame, however much has changed. */
+  #nextFrame() {
+    this.#frame ??= new Promise((drawn) => {
+      busy.begin();
+      const run = () => {
+        this.#frame = null;
+        if (this.#source) this.#follow();
+        drawn();
+        busy.end();
+      };
+      if (document.hidden) setTimeout(run);
+      else requestAnimationFrame(run);
+    });
+    return this.#frame;
   }
 
   #follow() {
     this.#draw();
+    if (!this.#due) return;
+    this.#due = false;
     if (this.#lacks() && this.#failed !== this.#wish()) this.figure.ask((get, stage) => this.#catchUp(get, stage));
   }
 
@@ -211,14 +225,14 @@ export class HeatMap {
     const source = this.#source;
     const picture = this.#picture?.source === source ? this.#picture : await Picture.of(get, source, this.#picture);
     await picture.take(get, this.#layout, this.#reduce);
-    this.#stand(picture);
+    await this.#stand(picture);
   }
 
   async #verify(get) {
     if (!this.about.sure) {
       const picture = await this.#picture.verified(get);
       await picture.take(get, this.#layout, this.#reduce);
-      this.#stand(picture);
+      await this.#stand(picture);
     }
     const { meta } = this.about;
     if (!meta || meta === this.#published || !SLOTS.includes(this.slot)) return;
@@ -229,7 +243,7 @@ export class HeatMap {
   async #takeRange(get) {
     if (this.#picture.range !== undefined) return;
     await this.#picture.takeRange(get);
-    this.#stand(this.#picture);
+    await this.#stand(this.#picture);
   }
 
   async #takeTexts(get) {
@@ -244,14 +258,14 @@ export class HeatMap {
     const nodes = await this.after(get, stage, this.about);
     this.#after = { source, nodes: nodes ?? [] };
     this.#explained = '';
-    this.#draw();
+    await this.#nextFrame();
   }
 
   /* This is the picture from now on. */
-  #stand(picture) {
+  async #stand(picture) {
     this.#picture = picture;
     this.#reportRange();
-    this.#draw();
+    await this.#nextFrame();
     this.figure.drawn();
   }
 

@@ -113,11 +113,13 @@ function isModel(body) {
 /* ---- Commands ---- */
 
 /* curl's options that take a value; the others stand alone. */
-const VALUED = new Set(`-d -F -H -o -X -u -A -e -b -c -w -m -x -T -K -D -E -r -y -Y -z
-  --data --data-raw --data-binary --data-ascii --data-urlencode --json --form --form-string --url --header --output --output-dir
-  --request --user --user-agent --referer --cookie --cookie-jar --write-out --max-time --connect-timeout --retry --retry-delay
-  --retry-max-time --proxy --cacert --cert --key --config --dump-header --range --limit-rate --resolve --connect-to --interface
-  --upload-file --oauth2-bearer --unix-socket`.split(/\s+/));
+const VALUED = new Set([
+  '-d -F -H -o -X -u -A -e -b -c -w -m -x -T -K -D -E -r -y -Y -z --data --data-raw --data-binary --data-ascii',
+  '--data-urlencode --json --form --form-string --url --header --output --output-dir --request --user --user-agent',
+  '--referer --cookie --cookie-jar --write-out --max-time --connect-timeout --retry --retry-delay --retry-max-time',
+  '--proxy --cacert --cert --key --config --dump-header --range --limit-rate --resolve --connect-to --interface',
+  '--upload-file --oauth2-bearer --unix-socket',
+].join(' ').split(' '));
 const DATA = ['-d', '--data', '--data-raw', '--data-binary', '--data-ascii', '--data-urlencode', '--json'];
 const PARTS = ['-F', '--form', '--form-string'];
 

@@ -24,7 +24,7 @@ export class SchemeChoice extends Choice {
   options() {
     const { families, schemes } = catalogue();
     return families.map((family) => bind(make('optgroup', null, ...schemes.filter((row) => row.family === family.name)
-      .map((row) => make('option', { value: row.name }, label(row)))), 'label', label(family)));
+      .map((row) => make('option', { value: row.name, translate: 'no' }, label(row)))), 'label', label(family)));
   }
 
   write(value) {
@@ -67,10 +67,10 @@ export class PresetChoice extends Typed {
   constructor(slot, change) {
     super(rowOf('preset'), { field: 'preset', slot, change });
     this.input.setAttribute('list', PRESETS);
-    rewrite(this.input, () => this.writeTexts());
+    rewrite(this.input, () => this.writePlaceholder());
   }
 
-  kind() { return { type: 'text', inputmode: 'search' }; }
+  kind() { return { tag: 'input', type: 'text', inputmode: 'search' }; }
 
   typed() {
     const text = this.input.value.trim();
@@ -78,8 +78,7 @@ export class PresetChoice extends Typed {
     if (!text) this.complain(null);
     if (text && !found) return;
     this.complain(null);
-    this.last = found?.name;
-    this.change(found?.name);
+    this.choose(found?.name);
   }
 
   settle() {
@@ -92,14 +91,14 @@ export class PresetChoice extends Typed {
   write(value, isOwn) {
     this.emptied = false;
     super.write(value, isOwn);
-    this.shown = preset(value);
-    this.writeTexts();
+    this.chosen = preset(value);
+    this.writePlaceholder();
+    this.writeHint();
   }
 
-  writeTexts() {
-    this.input.placeholder = word('form.preset.placeholder');
-    this.hint.textContent = this.shown ? noteOf(this.shown) : word('form.preset.about');
-  }
+  writePlaceholder() { this.input.placeholder = word('form.preset.placeholder'); }
+
+  about() { return this.chosen ? noteOf(this.chosen) : super.about(); }
 }
 
 /* The server's own word on a model, in the page's language. */
@@ -127,7 +126,7 @@ export class ReadFile {
     this.list = make('div', null);
     this.details = make('details', { class: 'more' }, make('summary', null, word('form.file.more')), this.list);
     this.element = make('div', { class: 'read-file', 'data-read': 'hf_config' }, this.text, this.details,
-      action('unfold', word('form.file.drop'), drop));
+      make('button', { type: 'button', onclick: drop }, word('form.file.drop')));
   }
 
   /* answer: { config, hf_config: { model_type, certainty, ignored, defaults } } of the server, if it has answered. */

@@ -63,8 +63,8 @@ export class Taker {
   /* Files of tensors are read by the service; until a view shows its answer, here is the request. */
   tensor(file) {
     this.close();
-    const line = `curl --data-binary @${/^[\w.-]+$/.test(file.name) ? file.name : `'${file.name.replaceAll("'", "'\\''")}'`} \\
-  -H 'Content-Type: application/octet-stream' ${location.origin}/diagnose`;
+    const path = /^[\w.-]+$/.test(file.name) ? file.name : `'${file.name.replaceAll("'", "'\\''")}'`;
+    const line = [`curl --data-binary @${path} \\`, `  -H 'Content-Type: application/octet-stream' ${location.origin}/diagnose`].join('\n');
     this.page.notice('tensor', make('div', null,
       make('p', null, phrase('paste.tensor', { file: name(file.name), path: code('POST /diagnose') })),
       make('pre', { tabindex: 0, class: 'scroll', 'aria-label': word('paste.line') }, line)));

@@ -2,8 +2,9 @@
 import assert from 'node:assert';
 import { mock, test } from 'node:test';
 import { readNumbers, readRaw, readTensorList } from '../../server/page/answers.js';
-import { Away, Client, Refusal, busy, queryOf } from '../../server/page/ask.js';
+import { busy } from '../../server/page/ask.js';
 import { Asker } from '../../server/page/asker.js';
+import { Away, Client, Refusal, queryOf } from '../../server/page/client.js';
 
 /* ---- answers ---- */
 
@@ -73,7 +74,7 @@ function clientOf(serve, options) {
     calls.push({ url, ...init });
     return serve(url, init);
   };
-  return { calls, client: new Client({ fetch, origin: 'http://localhost', bearer: () => '', ...options }) };
+  return { calls, client: new Client({ fetch, origin: 'http://localhost', bearer: () => '', busy: { begin() {}, end() {} }, ...options }) };
 }
 
 test('a query names texts as they stand, the rest as JSON', () => {
@@ -89,6 +90,7 @@ test('GET while the whole address is under 4 KiB, else POST', () => {
   assert.equal(client.write({ path: '/encode', body: body(spare + 1) }).method, 'POST');
   assert.equal(client.write({ path: '/attention', body: body(1) }).method, 'POST');
   assert.equal(client.write({ path: '/encode', body: { scheme: 'rope', len: '4' } }).method, 'POST', 'a text that would read as a number');
+  assert.equal(client.write({ path: '/encode', body: { scheme: 'rope', outputs: 'cos,sin' } }).method, 'POST', 'or as a list');
   client.learn({ '/attention': ['GET', 'POST'], '/encode': ['POST'] });
   assert.equal(client.write({ path: '/attention', body: body(1) }).method, 'GET');
 });
@@ -129,6 +131,21 @@ test('one of two that share may leave; the last one ends the fetch', async () =>
   assert.equal(calls.length, 2, 'an ended fetch is not shared');
   third.abort();
   await assert.rejects(again, { name: 'AbortError' });
+});
+
+test('what was under way when all was forgotten is neither shared nor kept', async () => {
+  const resolvers = [];
+  const { client, calls } = clientOf(() => new Promise((resolve) => resolvers.push(resolve)));
+  const request = { path: '/encode', body: { scheme: 'rope' } };
+  const before = client.ask(request);
+  client.forget();
+  const after = client.ask(request);
+  resolvers[0](answerOf('"before"'));
+  assert.equal(await before, 'before');
+  resolvers[1](answerOf('"after"'));
+  assert.equal(await after, 'after');
+  assert.equal(await client.ask(request), 'after');
+  assert.equal(calls.length, 2);
 });
 
 test('the cache keeps 64 answers and 32 MiB', async () => {

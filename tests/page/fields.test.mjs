@@ -139,6 +139,8 @@ test('the request’s own value is shown, else the preset’s, the answer’s, t
   assert.deepEqual(shown(context({}, all), row('style')), { value: 'one', isOwn: false });
   assert.deepEqual(shown(context({ rope_theta: 5 }, all), row('base')), { value: 5, isOwn: true });
   assert.deepEqual(shown(context({}), row('base')), { value: 10000, isOwn: false });
+  const older = { resolved: { base: 500 }, answered: { base: 500 } };
+  assert.deepEqual(shown(context({}, older), row('base')), { value: 10000, isOwn: false }, 'an answer to what was given before');
 });
 
 test('a row whose condition does not hold is not of use', () => {

@@ -20,8 +20,8 @@ free -Inf
 `;
 const metrics = parseMetrics(TEXT);
 
-test('help, type, values as served', () => {
-  assert.deepEqual(metrics.get('posenc_queued_jobs'), { help: 'Pieces of work waiting for a worker.', type: 'gauge',
+test('types, values as served', () => {
+  assert.deepEqual(metrics.get('posenc_queued_jobs'), { type: 'gauge',
     samples: [{ labels: {}, text: '3', value: 3, part: '' }] });
   assert.equal(samplesOf(metrics, 'posenc_request_seconds', {}, '_sum')[0].text, '9.0000000000000006e-05');
   assert.equal(single(metrics, 'free').value, -Infinity);

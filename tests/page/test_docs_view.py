@@ -186,7 +186,7 @@ def test_chinese_rows_and_marked_english(open_page, server):
     search(page, "rope_theta")
     assert base["label_zh"] in page.text('#parameters [data-parameter="base"]') and base["summary_zh"] in page.text('#parameters [data-parameter="base"]')
     assert [text for text in page.run(LOOSE) if re.search(r"[A-Za-z][\w'-]*\s+[A-Za-z]", text)] == []
-    assert page.run("return [...document.querySelectorAll('[data-route] summary .hint')].every(e => e.lang === 'en')")
+    assert page.run("return [...document.querySelectorAll('[data-route] summary .english')].every(e => e.lang === 'en')")
 
 
 def test_english_without_chinese(docs):

@@ -26,7 +26,7 @@ def reference(server):
 
 def request_of(page, config="a"):
     """The configuration as its card shows it."""
-    return json.loads(page.run("return document.querySelector(`textarea[data-config='${arguments[0]}']`).value", config))
+    return json.loads(page.run("return document.querySelector(`[data-field=json][data-config=${arguments[0]}]`).value", config))
 
 
 def address_of(page, config="a"):
@@ -93,7 +93,7 @@ def test_attention_has_its_own_rows_too(open_page, reference):
 # A control is changed as its user does, by an event; gives [its value, whether the request has it, whether it left again].
 CHANGE = """
 const [row, done] = [arguments[0], []];
-const json = () => JSON.parse(document.querySelector('[data-card=a] textarea').value);
+const json = () => JSON.parse(document.querySelector('[data-card=a] [data-field=json]').value);
 const control = () => document.querySelector(`[data-card=a] [data-field="${row.name}"]`);
 const put = (value) => {
   const one = control();
@@ -431,7 +431,7 @@ def test_what_was_read_of_a_model_file_is_reported(open_page, server):
         for part in ("llama", "a test's", "vocab_size", "torch_dtype", "max_position_embeddings: 2048"):
             assert part in text
         assert page.field("head_dim").get_attribute("value") == "64" and page.field("scheme").get_attribute("value") == "rope"
-        page.click('[data-card=a] [data-action="unfold"]')
+        page.click('[data-card=a] [data-read] button')
         until(lambda: "hf_config" not in request_of(page), 5, "parameters in place of the file")
         assert request_of(page)["base"] == 500000 and request_of(page)["head_dim"] == 64
         page.settle()

@@ -2,31 +2,49 @@
 import os
 import statistics
 
-import pytest
 from selenium.webdriver.common.keys import Keys
 
 from browser import fragment, until
 from probes import Heat
 
-LARGE = {"scheme": "rope", "head_dim": 8192, "len": 8192}
+LARGE = {"scheme": "sinusoidal", "dim": 8192, "len": 8192}
 
-# Bare look-ups and putImageData for as many pixels as the heat map has: the least that a picture costs.
-BARE = """
-const [width, height] = arguments;
-const canvas = Object.assign(document.createElement('canvas'), { width, height });
-const context = canvas.getContext('2d');
-const image = new ImageData(width, height);
-const pixels = new Uint32Array(image.data.buffer);
-const numbers = Uint8Array.from(pixels, (_, i) => i % 255);
-const table = Uint32Array.from({ length: 256 }, (_, i) => 0xff000000 + i);
-const times = [];
-for (let round = 0; round < 9; round += 1) {
-  const start = performance.now();
-  for (let i = 0; i < pixels.length; i += 1) pixels[i] = table[numbers[i]];
-  context.putImageData(image, 0, 0);
-  times.push(performance.now() - start);
-}
-return times.sort((a, b) => a - b)[4];"""
+# As many pixels as asked for, from values to the canvas, by the page's own modules; and bare look-ups with putImageData, the
+# least that any picture costs. Medians of rounds that take turns, so that both meet the same machine.
+RATIO = """
+const [width, height, done] = arguments;
+const base = document.querySelector('meta[name=posenc-ui]').content;
+Promise.all(['colors', 'heat'].map((name) => import(`${base}/draw/${name}.js`))).then(([colors, heat]) => {
+  const canvas = Object.assign(document.createElement('canvas'), { width, height });
+  const context = canvas.getContext('2d');
+  const image = new ImageData(width, height);
+  const pixels = new Uint32Array(image.data.buffer);
+  const values = new Float32Array(pixels.length);
+  for (let i = 0; i < values.length; i += 1) values[i] = (i % 1999) / 999 - 1;
+  const numbers = new Uint8Array(pixels.length);
+  const table = colors.lookup(Array.from({ length: 255 }, (_, i) => '#' + (i * 65793).toString(16).padStart(6, '0')));
+  const side = (count) => ({ px: 1, count, start: 0, from: 0 });
+  const grid = { row: side(height), col: side(width) };
+  const ours = () => {
+    colors.number(values, [-1, 1], numbers);
+    heat.paint({ pixels, width, height }, grid, { numbers, stride: width }, table);
+    context.putImageData(image, 0, 0);
+  };
+  const bare = () => {
+    for (let i = 0; i < pixels.length; i += 1) pixels[i] = table[numbers[i]];
+    context.putImageData(image, 0, 0);
+  };
+  const times = { ours: [], bare: [] };
+  for (let round = 0; round < 5; round += 1) {
+    for (const [name, job] of [['ours', ours], ['bare', bare]]) {
+      const start = performance.now();
+      job();
+      times[name].push(performance.now() - start);
+    }
+  }
+  const median = (list) => list.sort((a, b) => a - b)[2];
+  done([median(times.ours), median(times.bare)]);
+}, (error) => done(String(error)));"""
 PAINTS = "return performance.getEntriesByName('posenc:paint').map((entry) => entry.duration)"
 
 
@@ -35,28 +53,22 @@ def load():
     return max(1, os.getloadavg()[0] / os.cpu_count())
 
 
-@pytest.fixture
-def wide(driver):
-    size = driver.get_window_size()
-    driver.set_window_size(4200, 3400)
-    yield driver
-    driver.set_window_size(size["width"], size["height"])
+def test_a_repaint_costs_at_most_four_bare_ones(open_page):
+    page = open_page("view=gallery")
+    page.driver.set_script_timeout(150)
+    ours, bare = page.driver.execute_async_script(RATIO, 4096, 4096)
+    assert ours <= 4 * bare, f"{ours:.0f} ms, bare {bare:.0f} ms"
 
 
-def test_a_repaint_costs_at_most_four_bare_ones(open_page, wide):
+def test_each_repaint_is_measured(open_page):
+    """Nine ranges are nine pictures, and what is measured holds all that is painted."""
     page = open_page(fragment("table", LARGE, zoom="1x1"))
-    canvas = page.find("canvas[data-heat]")
-    width, height = page.run("return [arguments[0].width, arguments[0].height]", canvas)
-    assert width * height > 4e6
     page.run("performance.clearMeasures()")
-    for i in range(9):  # each numbers the cells anew: a range changes every colour
+    for i in range(9):
         page.hash(fragment("table", LARGE, zoom="1x1", lo=-1 - i / 10, hi=1))
         until(lambda: Heat(page).min == -1 - i / 10, what="the range")
         page.settle()
-    paints = page.run(PAINTS)
-    assert 9 <= len(paints) <= 30
-    bare = page.run(BARE, width, height)
-    assert statistics.median(paints) <= 4 * bare * 1.25, f"{statistics.median(paints):.1f} ms, bare {bare:.1f} ms"
+    assert 8 <= len(page.run(PAINTS)) <= 27, "the map, and the two lines below it where they change"
 
 
 def test_a_repaint_asks_for_nothing(open_page, server):
@@ -90,16 +102,17 @@ def test_one_paint_a_frame(open_page):
         fire('pointerup', 300 - moves, 300);
         done([performance.getEntriesByName('posenc:paint').length, frames]);
       }, 4);""")
-    # A window that arrives is painted when it is there: with each frame at most one more.
-    assert 2 <= painted <= 2 * frames + 2, f"{painted} paints in {frames} frames for 300 movements"
+    assert 2 <= painted <= frames + 2, f"{painted} paints in {frames} frames for 300 movements"
     page.settle()
 
 
 def test_the_first_picture_comes_within_a_second(open_page):
     times = []
     for _ in range(7):
-        page = open_page(fragment("table"))
-        times.append(page.run("return performance.getEntriesByName('posenc:first-picture')[0].startTime"))
+        page = open_page(fragment("table"), settle=False)
+        mark = until(lambda: page.run("return performance.getEntriesByName('posenc:first-picture')[0]?.startTime"), what="a picture")
+        page.settle()
+        times.append(mark)
         if len(times) >= 3 and statistics.median(times) <= 1000:
             break
     assert statistics.median(times) <= 1000 * load(), f"{[round(time) for time in times]} ms, load {load():.1f}"

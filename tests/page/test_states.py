@@ -288,14 +288,18 @@ const timer = setInterval(() => {
 def test_a_slider_moved_60_times_a_second(open_page, rough, view, config, field, pictures):
     page = open_page(fragment(view, config), rough.url)
     rough.delay = 0.1
-    rough.clear()
-    moves, drawn, took = page.driver.execute_async_script(MOVE, field, 3000)
-    asked = rough.take("asked")
-    slack = max(1, took * 60 / 1000 / moves)  # a machine with other work moves the slider less often, and draws less often
-    assert len(asked) <= 15 * took / 1000 + 1, f"{len(asked)} requests in {took} ms"
-    gaps = [b - a for a, b in zip([0, *drawn], drawn)]
-    assert len(drawn) >= pictures / slack and max(gaps) < 500 * slack, (slack, gaps)
-    page.settle()
+    for _ in range(3):  # a machine with other work may need more than one try
+        rough.clear()
+        moves, drawn, took = page.driver.execute_async_script(MOVE, field, 3000)
+        asked = rough.take("asked")
+        assert len(asked) <= 15 * took / 1000 + 1, f"{len(asked)} requests in {took} ms"
+        slack = max(1, took * 60 / 1000 / moves)  # such a machine moves the slider less often, and draws less often
+        gaps = [b - a for a, b in zip([0, *drawn], drawn)]
+        page.settle()
+        if slack < 4 and len(drawn) >= pictures / slack and max(gaps) < 500 * slack:
+            break
+    else:
+        raise AssertionError(f"{moves} moves and {len(drawn)} pictures in {took} ms; between them {gaps}")
     last = json.loads(urllib.parse.unquote(re.search(r"[#&]a=([^&]*)", page.run("return location.href"))[1]))[field]
     assert last != config.get(field)
     assert str(last) in page.copied("json")
@@ -339,9 +343,9 @@ def test_the_work_of_a_view_that_is_left_ends(open_page, server):
 def test_a_picture_that_is_overtaken_for_a_second_is_aborted(open_page, server):
     page = open_page(TABLE)
     busy_with(page, server)
-    page.hash(TABLE)
     begin = time.monotonic()
+    page.hash(TABLE)
     page.wait_state("ready")
     page.settle()
-    assert 0.8 < time.monotonic() - begin < 2 * NOISE
+    assert 1 <= time.monotonic() - begin < 3 * NOISE
     quiet_within(server, ABORT_SECONDS, "the end of the work")

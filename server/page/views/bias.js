@@ -7,7 +7,7 @@ import { label, live, word } from '../words.js';
 import { HEADS_SHOWN, biasBody, hasBias, headsWith } from './bias_asking.js';
 import { Heads } from './bias_heads.js';
 import { choice } from './controls.js';
-import { cannot } from './parts.js';
+import { cannot, nameOf } from './parts.js';
 import { Slots, wantedOf } from './slots.js';
 
 const example = () => ({ a: { scheme: 'alibi', num_heads: 8, len: 64 } });
@@ -26,7 +26,7 @@ class OwnScale {
 class Part {
   constructor(view, slot) {
     Object.assign(this, { view, page: view.page, slot });
-    this.title = live(() => String(word('bias.enlarged', { head: this.head(), scheme: label(this.page.catalogue.schemeOf(this.config ?? {}) ?? { name: slot.toUpperCase() }) })));
+    this.title = live(() => String(word('bias.enlarged', { head: this.head(), scheme: nameOf(this.page.catalogue, this.config, slot) })));
     this.heads = new Heads(view, slot);
     this.own = new OwnScale(() => this.heads.rangeOf(this.head()));
     this.map = new HeatMap(this.page, { view: 'bias', slot, scale: view.scale, label: this.title, after: () => this.#rest() });
@@ -37,10 +37,7 @@ class Part {
   }
 
   /* What keeps the enlarged head from being shown keeps the others too. */
-  #follow = () => {
-    const { state } = this.map.figure;
-    if (state !== 'ready') this.heads.figure.state = state;
-  };
+  #follow = () => { this.heads.figure.state = this.map.figure.state; };
 
   /* How many heads it has, once that is known; and the one in front. */
   get count() { return this.shape?.[0] ?? 0; }
@@ -68,16 +65,11 @@ class Part {
 
   /* The enlarged head stands: the others follow. */
   async #rest() {
-    const { about } = this.map;
-    if (about.name === 'bias') {
-      this.shape = about.shape;
-      this.shapeOf = JSON.stringify(this.body);
-      this.view.showPages();
-      await this.#showHeads();
-    } else {
-      this.#refuse(about.scheme);
-    }
-    return [];
+    const { name, shape, scheme } = this.map.about;
+    if (name !== 'bias') return this.#refuse(scheme);
+    Object.assign(this, { shape, shapeOf: JSON.stringify(this.body) });
+    this.view.showPages();
+    await this.#showHeads();
   }
 
   async #showHeads() {
@@ -96,12 +88,12 @@ class Part {
     const row = this.page.catalogue.outputsOf(this.body, '/encode').find(({ axes }) => String(axes) === 'query,key');
     if (!row) return void this.#dropTable();
     this.table ??= this.#newTable(row);
-    this.table.figure.rename(live(() => String(label(row))));
+    this.table.figure.rename(label(row));
     this.table.show({ path: '/encode', body: this.body, output: row.name, at: [] });
   }
 
   #newTable(row) {
-    const table = new HeatMap(this.page, { view: 'bias', slot: this.slot, scale: new Scale(), quiet: true, label: live(() => String(label(row))) });
+    const table = new HeatMap(this.page, { view: 'bias', slot: this.slot, scale: new Scale(), quiet: true, label: label(row) });
     this.figures.append(table.element);
     return table;
   }

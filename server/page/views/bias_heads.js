@@ -45,8 +45,7 @@ export class Heads {
     return this.figure.ask(async (get, stage) => {
       const { tensors: [{ values }] } = await get(windowOf(body, heads, shape, plan, state.red), { as: 'raw' });
       this.#seen = { body, shape, heads, values, plan, reduce: state.red };
-      if (this.#isWhole()) this.#takeExtremes();
-      else if (!stage.over()) await this.#askExtremes(get, body, shape);
+      if (!stage.over()) await this.#takeExtremes(get);
       this.#paint();
       this.figure.drawn();
       if (!stage.over()) await this.#askRow(get, body, heads, query);
@@ -54,19 +53,17 @@ export class Heads {
     });
   }
 
-  async #askExtremes(get, body, shape) {
-    const asked = ['min', 'max'].map((reduce) => extremesOf(body, shape, reduce));
-    if (!asked[0]) return this.#takeExtremes();
+  /* Of each head: asked for, unless all of it is drawn or it is too much to ask for. */
+  async #takeExtremes(get) {
+    const { body, shape, heads: [first, end], plan: { row, col }, values } = this.#seen;
+    const isWhole = end - first === shape[0] && row.step * col.step === 1;
+    const asked = isWhole ? [null] : ['min', 'max'].map((reduce) => extremesOf(body, shape, reduce));
+    if (!asked[0]) {
+      this.#own = Object.assign([], Object.fromEntries(this.#headsOf(values).map((part, i) => [first + i, extremes(part)])));
+      return;
+    }
     const [least, most] = await Promise.all(asked.map((request) => get(request, { as: 'raw' })));
-    const of = (answer, head) => answer.tensors[0].values[head];
-    this.#own = Array.from({ length: shape[0] }, (_, head) => extremes([of(least, head), of(most, head)]));
-  }
-
-  /* Those of what is drawn. */
-  #takeExtremes() {
-    const { heads: [first], values } = this.#seen;
-    this.#own = [];
-    this.#headsOf(values).forEach((part, i) => { this.#own[first + i] = extremes(part); });
+    this.#own = Array.from(least.tensors[0].values, (value, head) => extremes([value, most.tensors[0].values[head]]));
   }
 
   async #askRow(get, body, heads, query) {
@@ -87,11 +84,6 @@ export class Heads {
     }
     this.#nameHeads();
     this.#say();
-  }
-
-  #isWhole() {
-    const { shape, heads, plan } = this.#seen;
-    return heads[1] - heads[0] === shape[0] && plan.row.step * plan.col.step === 1;
   }
 
   #headsOf(values) {
@@ -196,7 +188,7 @@ export class Heads {
       max: datum(range[1], 'max', short(range[1])), minus: math('math', null, math('mo', null, '−'), math('mi', null, '∞')) };
     const said = [phrase('bias.caption', parts)];
     if (this.#seen.values.includes(-Infinity)) said.push(' ', phrase('bias.masked', parts));
-    for (const { row } of numbers) said.push(' ', phrase('bias.numbers', { output: live(() => String(label(row))) }));
+    for (const { row } of numbers) said.push(' ', phrase('bias.numbers', { output: label(row) }));
     this.figure.caption.replaceChildren(...said);
   }
 

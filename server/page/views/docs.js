@@ -1,55 +1,79 @@
 /* Every route and parameter of this server, to read and to try: what /openapi.json and /schemes say. */
-import { ask, Away, Refusal } from '../ask.js';
+import { ask, Away } from '../ask.js';
 import { whenBack } from '../away.js';
 import { code, make } from '../dom.js';
-import { askToken } from '../token.js';
-import { live, word } from '../words.js';
-import { fieldRows, groupsOf, responsesOf, schemeRows } from './openapi.js';
-import { searchSection } from './parameters.js';
+import { label, phrase, summary, word } from '../words.js';
+import { fieldRows, groupsOf, responsesOf, schemeRows, searchRows } from './openapi.js';
+import { rowOf, rowTable } from './rows.js';
 import { trialOf } from './trying.js';
 
-const PLAIN = ['/openapi.json', '/schemes', '/presets', '/cmaps', '/weights', '/limits', '/version', '/metrics', '/healthz', '/readyz', '/v2'];
+const SHOWN_ROWS = 150;
 
 /* OpenAPI's own texts are English in any language of the page. */
-const english = (text, attributes) => make('span', { lang: 'en', translate: 'no', ...attributes }, text);
+const english = (text) => make('span', { class: 'english', lang: 'en', translate: 'no' }, text);
 
-/* Tags that a later server may add are shown as they stand. */
-const TAGS = ['compute', 'catalogue', 'weights', 'operation', 'inference'];
+/* ---- parameters ---- */
 
-function groupTitle(tag) {
-  return TAGS.includes(tag) ? make('h2', null, word(`docs.tag.${tag}`)) : make('h2', { lang: 'en', translate: 'no' }, tag);
+const PARAMETER_HEADS = ['docs.name', 'docs.of', 'docs.type', 'docs.default', 'docs.range', 'docs.meaning'];
+
+function parameterRow({ row, owner, type, fallback, range }) {
+  const meaning = row.summary ? make('span', { translate: 'no' }, summary(row)) : english(row.english);
+  return rowOf([row.label ? [make('span', { translate: 'no' }, label(row)), ' ', code(row.name)] : code(row.name), owner ? code(owner) : word('docs.every'), code(type),
+    fallback === undefined || fallback === null ? null : code(JSON.stringify(fallback)), code(range ?? ''),
+    [meaning, row.when && ' ', row.when && phrase('docs.when', { condition: code(row.when) })]], { 'data-parameter': row.name });
 }
 
+const parameterTable = (rows) => rowTable(word('docs.parameters'), PARAMETER_HEADS, rows.map(parameterRow));
+
+/* A field that searches names and descriptions in both languages. */
+function searchSection(rows) {
+  const found = make('p', { class: 'hint', role: 'status', 'data-found': '' });
+  const place = make('div');
+  const show = () => {
+    const all = searchRows(rows, field.value.trim());
+    found.replaceChildren(make('span', null, word('docs.found', { found: all.length, all: rows.length, most: SHOWN_ROWS })));
+    place.replaceChildren(parameterTable(all.slice(0, SHOWN_ROWS)));
+  };
+  const field = make('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', oninput: show });
+  show();
+  return make('section', { id: 'parameters' }, make('h2', null, word('docs.parameters')),
+    make('label', { class: 'field' }, make('span', null, word('docs.search')), field), found, place);
+}
+
+/* ---- routes ---- */
+
 /* What the parts of the view share. */
-function gathered(description, catalogue) {
-  const fields = fieldRows(description, catalogue);
+function gathered(description, { schemes, ...catalogue }) {
+  const fields = fieldRows(description, { schemes, ...catalogue });
   return {
-    schemes: catalogue.schemes,
+    schemes,
     responses: description.components.responses,
-    rowsFor: (path, scheme) => [...(scheme ? schemeRows(scheme) : []), ...fields.filter(({ owner }) => !owner || owner === path)],
-    rows: [...fields, ...catalogue.schemes.flatMap(schemeRows)],
+    tableOf: (path, scheme) => parameterTable([...(scheme ? schemeRows(scheme) : []), ...fields.filter(({ owner }) => !owner || owner === path)]),
+    rows: [...fields, ...schemes.flatMap(schemeRows)],
   };
 }
 
 function responseTable(operation, shared) {
-  const head = ['status', 'answer', 'types'].map((key) => make('th', { scope: 'col' }, word(`docs.${key}`)));
-  const rows = responsesOf(operation, shared).map(([status, { description, content }]) => make('tr', null,
-    make('th', { scope: 'row' }, status === 'default' ? word('docs.other') : code(status)), make('td', { class: 'meaning' }, english(description)),
-    make('td', null, Object.keys(content ?? {}).flatMap((type) => [code(type), ' ']))));
-  return make('div', { class: 'scroll' }, make('table', { class: 'rows' }, make('thead', null, make('tr', null, head)), make('tbody', null, rows)));
+  return rowTable(word('docs.responses'), ['docs.status', 'docs.answer', 'docs.types'], responsesOf(operation, shared).map(([status, { description, content }]) =>
+    rowOf([status === 'default' ? word('docs.other') : code(status), english(description), Object.keys(content ?? {}).flatMap((type) => [code(type), ' '])])));
 }
 
 /* Filled when first opened: the tables of all routes together would be thousands of rows. */
 function routeElement(route, data) {
-  const methods = route.methods.map((one) => make('span', { class: 'method', translate: 'no' }, one));
-  const element = make('details', { class: 'route', 'data-route': route.path }, make('summary', null, make('span', { class: 'methods' }, methods), code(route.path), ' ',
-    english(route.operation.summary, { class: 'hint' })));
+  const element = make('details', { class: 'route', 'data-route': route.path },
+    make('summary', null, make('span', { class: 'methods', translate: 'no' }, route.methods.join(' ')), code(route.path), english(route.operation.summary)));
   element.addEventListener('toggle', () => {
     if (!element.open || element.children.length > 1) return;
-    element.append(trialOf(route, data), make('details', { class: 'trial-more' }, make('summary', null, word('docs.responses')), responseTable(route.operation, data.responses)));
+    element.append(trialOf(route, data), make('details', null, make('summary', null, word('docs.responses')), responseTable(route.operation, data.responses)));
   });
   return element;
 }
+
+function groupElement([tag, routes], data) {
+  return make('section', { 'data-tag': tag }, make('h2', null, word(`docs.tag.${tag}`)), routes.map((route) => routeElement(route, data)));
+}
+
+/* ---- the view ---- */
 
 class Docs {
   #closed = false;
@@ -71,25 +95,16 @@ class Docs {
     }
   }
 
-  async failed(error) {
-    if (error instanceof Away) {
-      this.say('away', word('figure.away'));
-      this.#unwait = whenBack(() => this.load());
-    } else if (error instanceof Refusal && [401, 403].includes(error.status) && await askToken(error.problem.detail)) this.load();
-    else this.say('refused', live(() => error.message));
+  /* The page has its token by now: it has read the catalogue. */
+  failed(error) {
+    const isAway = error instanceof Away;
+    if (isAway) this.#unwait = whenBack(() => this.load());
+    this.body.replaceChildren(make('p', { class: 'notice', role: 'alert' }, isAway ? word('figure.away') : english(error.message)));
   }
-
-  say(notice, text) { this.body.replaceChildren(make('p', { class: 'notice', role: 'alert', 'data-notice': notice }, text)); }
 
   fill(description) {
     const data = gathered(description, this.page.catalogue.catalogue());
-    const groups = groupsOf(description).map(([tag, routes]) => make('section', { class: 'docs-group', 'data-tag': tag }, groupTitle(tag), routes.map((route) => routeElement(route, data))));
-    this.body.replaceChildren(this.intro(), ...groups, searchSection(data.rows));
-  }
-
-  intro() {
-    const links = PLAIN.map((path) => make('a', { href: path }, code(path)));
-    return make('nav', { class: 'docs-links', 'aria-label': word('docs.plain') }, make('span', { class: 'hint' }, word('docs.plain')), links.flatMap((link) => [' ', link]));
+    this.body.replaceChildren(...groupsOf(description).map((group) => groupElement(group, data)), searchSection(data.rows));
   }
 
   close() {
@@ -100,11 +115,7 @@ class Docs {
 
 export default {
   name: 'docs',
-  own: [],
-  most: 0,
-  difference: false,
   forms: false,
-  example: () => ({}),
   open(page, root) {
     const docs = new Docs(page, root);
     return { update() {}, request: () => null, close: () => docs.close() };

@@ -1,6 +1,6 @@
 /* The start view: what this is, four ways in, pairs of models, a card a scheme, all models; one field searches them. */
 import { Asker, ask, token } from '../ask.js';
-import { action, code, make, name } from '../dom.js';
+import { code, make, name } from '../dom.js';
 import { datum } from '../figure.js';
 import { label, phrase, summary, word } from '../words.js';
 import { haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, startOf } from './starts.js';
@@ -20,18 +20,21 @@ class Gallery {
     this.catalogue = page.catalogue.catalogue();
     this.found = make('p', { class: 'hint', role: 'status' });
     this.start = make('section', { class: 'starts', 'aria-label': word('gallery.start') }, this.dragTile(), this.tiles());
-    this.pairs = this.section('gallery.pairs', this.cards(this.pairCards()));
-    this.families = this.catalogue.families.map((family) => this.family(family)).filter(Boolean);
     this.models = this.modelList();
-    root.append(make('div', { class: 'gallery' }, this.hero(), this.start, this.pairs, ...this.families, this.models));
+    this.parts = [this.pairList(), ...this.catalogue.families.map((family) => this.family(family)), this.models];
+    root.append(make('div', { class: 'gallery' }, this.hero(), this.start, this.parts));
     this.drag(this.slider.value);
   }
 
-  section(key, ...children) {
-    return make('section', { class: 'gallery-part' }, make('h2', null, word(key)), make('p', { class: 'hint' }, word(`${key}.lead`)), ...children);
+  part(title, lead, ...children) {
+    return make('section', { class: 'gallery-part' }, make('h2', { class: 'capital' }, title), make('p', { class: 'hint capital' }, lead), children);
   }
 
   cards(cards) { return make('div', { class: 'cards' }, cards); }
+
+  card(start, attributes, picture, title, text) {
+    return this.link(start, { class: 'card', ...attributes }, make('span', { class: 'thumb' }, picture), title, make('span', { class: 'hint capital' }, text));
+  }
 
   /* ---- links: real addresses, so that they open in new tabs too ---- */
 
@@ -67,9 +70,6 @@ class Gallery {
     return url;
   }
 
-  /* In place of a picture: nothing is known of it without content, so its name on the hatching of its family. */
-  placeholder(row) { return make('span', { class: `thumb-empty thumb-${row.family}`, 'aria-hidden': 'true' }, code(row.name)); }
-
   /* ---- what this is, and search ---- */
 
   hero() {
@@ -86,27 +86,23 @@ class Gallery {
   }
 
   search(query) {
-    const all = !query;
     for (const { element, text } of this.#items) element.hidden = !matches(text, query);
-    this.start.hidden = !all;
-    for (const part of [this.pairs, ...this.families, this.models]) part.hidden = !this.shown(part).length;
-    this.models.querySelector('details').open = !all;
-    this.found.replaceChildren(...(all ? [] : [make('span', null, this.summaryOfSearch())]));
+    for (const part of this.parts) part.hidden = !this.left(part).length;
+    this.start.hidden = this.models.querySelector('details').open = query !== '';
+    const counts = { schemes: this.left('[data-scheme]').length, models: this.left('li').length };
+    this.found.replaceChildren(...(query ? [make('span', null, word('gallery.found', counts))] : []));
   }
 
-  shown(part) { return this.#items.filter(({ element }) => part.contains(element) && !element.hidden); }
-
-  summaryOfSearch() {
-    const count = (parts) => parts.reduce((n, part) => n + this.shown(part).length, 0);
-    const counts = { schemes: count(this.families), models: count([this.models]) };
-    return counts.schemes + counts.models ? word('gallery.found', counts) : word('gallery.nothing');
+  /* What search has left in a part, or of a kind. */
+  left(within) {
+    return this.#items.filter(({ element }) => !element.hidden && (typeof within === 'string' ? element.matches(within) : within.contains(element)));
   }
 
   /* Enter opens the card or the model of that name, else the first that is left. */
   openFirst(query) {
-    const left = this.#items.filter(({ element }) => !element.hidden);
+    const left = this.left('*');
     const best = left.find(({ rows }) => isExactly(rows[0], query)) ?? left[0];
-    if (query && best) (best.element.matches('a') ? best.element : best.element.querySelector('a')).click();
+    if (query) (best?.element.querySelector('a') ?? best?.element)?.click();
   }
 
   /* ---- four ways in ---- */
@@ -121,11 +117,11 @@ class Gallery {
       oninput: () => this.drag(this.slider.value) });
     this.slider.value = this.bases.indexOf(base.default);
     this.shownBase = make('output', { class: 'live-value' });
-    this.open = this.link({ view: 'table' }, { 'data-action': 'open', class: 'live-open' }, word('gallery.openTable'));
+    this.open = this.link({ view: 'table' }, { 'data-action': 'open' }, word('gallery.openTable'));
     return make('section', { class: 'card live', 'aria-labelledby': 'gallery-drag' },
       make('h2', { id: 'gallery-drag' }, word('gallery.drag')), make('p', { class: 'hint' }, word('gallery.drag.lead')),
       make('div', { class: 'live-stage' }, make('span', { class: 'live-y', 'aria-hidden': 'true' }, word('gallery.position')), this.live,
-        make('span', { class: 'live-x', 'aria-hidden': 'true' }, word('gallery.channel'))),
+        make('span', { 'aria-hidden': 'true' }, word('gallery.channel'))),
       make('div', { class: 'live-control' }, make('span', { 'aria-hidden': 'true' }, label(base)), this.slider, this.shownBase, this.open));
   }
 
@@ -154,12 +150,12 @@ class Gallery {
     const compare = this.hasModels(first) && this.tile(this.link(pairStart(first), { class: 'card tile' }), this.halves(first), 'gallery.compare');
     const attend = this.tile(this.link({ view: 'attention' }, { class: 'card tile' }), this.attentionPicture(), 'gallery.attend');
     const paste = this.tile(make('button', { type: 'button', class: 'card tile', 'data-action': 'paste', onclick: () => this.page.paste() }),
-      make('code', { class: 'tile-code', 'aria-hidden': 'true' }, '{\n "rope_theta":\n   1000000,\n "rope_scaling":'), 'gallery.paste', { file: code('config.json') });
+      make('pre', { 'aria-hidden': 'true' }, '{\n "rope_theta":\n   1000000,\n "rope_scaling":'), 'gallery.paste', { file: code('config.json') });
     return make('div', { class: 'tiles' }, compare, attend, paste);
   }
 
   tile(control, picture, key, names) {
-    control.append(make('span', { class: 'tile-picture' }, picture),
+    control.append(make('span', { class: 'thumb' }, picture),
       make('span', { class: 'tile-text' }, make('strong', null, word(key)), make('span', { class: 'hint' }, phrase(`${key}.lead`, names))));
     return control;
   }
@@ -179,38 +175,38 @@ class Gallery {
     return [a, b].map((side) => this.picture(pairPicture(side, both), '', { width: 120, height: 160 }));
   }
 
-  pairCards() { return PAIRS.filter((pair) => this.hasModels(pair)).map((pair) => this.pairCard(pair)); }
+  pairList() {
+    const cards = PAIRS.filter((pair) => this.hasModels(pair)).map((pair) => this.pairCard(pair));
+    return this.part(word('gallery.pairs'), word('gallery.pairs.lead'), this.cards(cards));
+  }
 
   pairCard(pair) {
     const rows = [pair.a, pair.b].map((side) => this.page.catalogue.preset(side.preset));
     const title = pair.titled ? phrase('gallery.within', { model: name(rows[0].label), one: code(pair.a[pair.titled]), other: code(pair.b[pair.titled]) })
       : phrase('gallery.against', { one: name(rows[0].label), other: name(rows[1].label) });
-    return this.findable(this.link(pairStart(pair), { 'data-pair': pair.id, class: 'card' },
-      make('span', { class: 'thumb thumb-halves', 'aria-hidden': 'true' }, this.halves(pair)),
-      make('strong', { class: 'card-title' }, title), make('span', { class: 'hint' }, word(`gallery.pair.${pair.id}`))), ...rows);
+    return this.findable(this.card(pairStart(pair), { 'data-pair': pair.id }, this.halves(pair), make('strong', null, title), word(`gallery.pair.${pair.id}`)), ...rows);
   }
 
   /* ---- schemes, by family ---- */
 
   family(family) {
     const rows = this.catalogue.schemes.filter((row) => row.family === family.name);
-    if (!rows.length) return null;
-    return make('section', { class: 'gallery-part' }, make('h2', { class: 'capital' }, label(family)), make('p', { class: 'hint capital' }, summary(family)),
-      this.cards(rows.map((row) => this.schemeCard(row))));
+    return this.part(label(family), summary(family), this.cards(rows.map((row) => this.schemeCard(row))));
   }
 
   schemeCard(row) {
-    const seen = row.picture ? this.picture(row.picture, word('gallery.pictureOf', { scheme: label(row) })) : this.placeholder(row);
-    return this.findable(this.link(startOf(row), { 'data-scheme': row.name, class: 'card' }, make('span', { class: 'thumb' }, seen),
-      make('strong', { class: titleClass(row), translate: 'no' }, label(row)), make('span', { class: 'hint capital' }, summary(row))), row);
+    const seen = row.picture ? this.picture(row.picture, word('gallery.pictureOf', { scheme: label(row) })) : make('span', { class: 'hatched', 'aria-hidden': 'true' }, code(row.name));
+    return this.findable(this.card(startOf(row), { 'data-scheme': row.name }, seen, make('strong', { class: titleClass(row), translate: 'no' }, label(row)), summary(row)), row);
   }
 
   /* ---- models ---- */
 
   modelList() {
-    const items = this.catalogue.presets.map((preset) => [preset, this.page.catalogue.scheme(preset.config.scheme)]).filter(([, row]) => row)
-      .map(([preset, row]) => this.findable(make('li', null, this.link(modelStart(preset, row), { 'data-preset': preset.name }, name(preset.label))), preset, row));
-    return this.section('gallery.models', make('details', null, make('summary', null, word('gallery.models.all', { count: items.length })),
+    const items = this.catalogue.presets.map((preset) => {
+      const row = this.page.catalogue.scheme(preset.config.scheme);
+      return this.findable(make('li', null, this.link(modelStart(preset, row), { 'data-preset': preset.name }, name(preset.label))), preset, row);
+    });
+    return this.part(word('gallery.models'), word('gallery.models.lead'), make('details', null, make('summary', null, word('gallery.models.all', { count: items.length })),
       make('ul', { class: 'model-list' }, items)));
   }
 
@@ -221,7 +217,7 @@ class Gallery {
 }
 
 /* A title begins with a capital unless its name has its own (xPos). */
-const titleClass = (row) => /^[a-z][a-z ]/.test(row.label) ? 'card-title capital' : 'card-title';
+const titleClass = (row) => /^[a-z][a-z ]/.test(row.label) && 'capital';
 
 /* ---- numbers of the slider: ten a decade, round as resistors are ---- */
 
@@ -238,11 +234,7 @@ const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, '\u2009');
 
 export default {
   name: 'gallery',
-  own: [],
-  most: 0,
-  difference: false,
   forms: false,
-  example: () => ({}),
   open(page, root) {
     const gallery = new Gallery(page, root);
     const update = (state, before) => {

@@ -3,13 +3,13 @@
 const SAMPLE = /^([A-Za-z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: -?\d+)?$/;
 const LABEL = /([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 
-/* Map name: { help, type, samples: [{ labels, text, value, part }] }; part is _bucket, _sum, _count of a histogram, else ''. */
+/* Map name: { type, samples: [{ labels, text, value, part }] }; part is _bucket, _sum, _count of a histogram, else ''. */
 export function parseMetrics(text) {
   const metrics = new Map();
-  const named = (name) => metrics.get(name) ?? metrics.set(name, { help: '', type: 'untyped', samples: [] }).get(name);
+  const named = (name) => metrics.get(name) ?? metrics.set(name, { type: 'untyped', samples: [] }).get(name);
   for (const line of text.split('\n')) {
-    const [, kind, name, rest] = /^# (HELP|TYPE) (\S+) ?(.*)$/.exec(line) ?? [];
-    if (kind) named(name)[kind.toLowerCase()] = rest;
+    const [, name, type] = /^# TYPE (\S+) (\S+)$/.exec(line) ?? [];
+    if (name) named(name).type = type;
     else if (line && !line.startsWith('#')) addSample(metrics, named, line);
   }
   return metrics;

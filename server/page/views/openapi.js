@@ -1,4 +1,5 @@
 /* What /openapi.json says, as the docs view reads it: groups of routes, rows of parameters, examples, requests. Pure. */
+import { haystack, matches } from './starts.js';
 
 const WORDS = ['the', 'cat', 'saw', 'the', 'dog', 'and', 'the', 'bird'];
 const RUN_METHODS = { post: 'POST', get: 'GET', 'x-query': 'QUERY' };   /* what can be tried from the page */
@@ -108,8 +109,6 @@ function schemaRows(owner, schema, known) {
 
 /* Rows in which every word is found; the one of that very name first. */
 export function searchRows(rows, query) {
-  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
-  const text = ({ row, owner }) => [row.name, owner, row.label, row.label_zh, row.summary, row.summary_zh, row.english, ...(row.aliases ?? [])].join(' ').toLowerCase();
-  const found = rows.filter((one) => words.every((word) => text(one).includes(word)));
+  const found = rows.filter(({ row, owner }) => matches(haystack(row, { name: owner, label: row.english }), query));
   return found.sort((a, b) => (b.row.name === query) - (a.row.name === query));
 }

@@ -1,6 +1,6 @@
 /* What several views need: a configuration as they ask with it, why they cannot show one, a small table of numbers. */
 import { code, make } from '../dom.js';
-import { phrase } from '../words.js';
+import { label, phrase } from '../words.js';
 
 const namesOf = (rows) => rows.map((row) => row.name);
 
@@ -11,6 +11,9 @@ export function bodyFor(catalogue, path, config, { sequence = true } = {}) {
     ...sequence ? [] : catalogue.sequenceRows()]));
   return Object.fromEntries(Object.entries(catalogue.requestFor(path, config)).filter(([name]) => !out.has(name)));
 }
+
+/* What a configuration is called: its scheme, or its letter while the server has not read it. */
+export const nameOf = (catalogue, config, slot) => label(config && catalogue.schemeOf(config) || { name: slot });
 
 /* The text `key`: which {scheme} cannot be shown here, and which {schemes} can. */
 export function cannot(catalogue, key, scheme, able, more) {

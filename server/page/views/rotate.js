@@ -4,7 +4,7 @@ import { action, make } from '../dom.js';
 import { choicesOf } from '../draw/hands.js';
 import { bind, live, word } from '../words.js';
 import { choice, sliderField } from './controls.js';
-import { rotation } from './rotate_asking.js';
+import { rotation, widthOf } from './rotate_asking.js';
 import { Clocks } from './rotate_clocks.js';
 import { Slots } from './slots.js';
 
@@ -94,8 +94,8 @@ class Rotate {
 
   request(slot) {
     const config = new Map(this.page.configs()).get(slot);
-    const width = this.clocks.get(slot)?.width;
-    if (!config || !width) return null;
+    const width = config && (widthOf(this.page.catalogue, config) ?? this.clocks.get(slot)?.width);
+    if (!width) return null;
     const { body, path } = rotation(this.page.catalogue, config, width, positionsOf(this.page.store.state));
     return { path, body: { ...body, outputs: [this.page.store.state.out === 'k' ? 'k' : 'q'] } };
   }

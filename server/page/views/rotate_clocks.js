@@ -5,8 +5,8 @@ import { code, make, mark, math, name } from '../dom.js';
 import { arrange, choicesOf, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../draw/hands.js';
 import { short } from '../draw/numbers.js';
 import { Figure, datum, paintMeasure } from '../figure.js';
-import { bind, label, live, phrase, word } from '../words.js';
-import { cannot, fillTable } from './parts.js';
+import { bind, live, phrase, word } from '../words.js';
+import { cannot, fillTable, nameOf } from './parts.js';
 import { Seen, frequencies, products, resolution, rotation, widthOf } from './rotate_asking.js';
 
 const FOOT = 22;            /* CSS pixels below a clock, for its number */
@@ -27,7 +27,7 @@ export class Clocks {
 
   constructor(view, slot) {
     Object.assign(this, { view, page: view.page, slot, count: 0, settled: Promise.resolve() });
-    this.title = live(() => String(word('rotate.title', { scheme: label(this.#scheme() ?? { name: slot.toUpperCase() }) })));
+    this.title = live(() => String(word('rotate.title', { scheme: this.#name() })));
     this.figure = new Figure(this.page, { view: 'rotate', slot, label: this.title });
     this.figure.onTable = () => this.#fillTable();
     this.element = this.figure.element;
@@ -43,7 +43,7 @@ export class Clocks {
     document.addEventListener('posenc:theme', this.#draw);
   }
 
-  #scheme() { return this.config && this.page.catalogue.schemeOf(this.config); }
+  #name() { return nameOf(this.page.catalogue, this.config, this.slot); }
 
   /* ---- asking ---- */
 
@@ -58,7 +58,7 @@ export class Clocks {
 
   #ask() {
     const { config, positions } = this;
-    const scheme = this.#scheme();
+    const scheme = this.page.catalogue.schemeOf(config);
     this.figure.rename(this.title);
     if (scheme && !canRotate(scheme)) return this.#refuse('rotate.cannot', scheme);
     return this.figure.ask(async (get, stage) => {
@@ -98,7 +98,7 @@ export class Clocks {
     this.#picture = picture;
     this.width = picture.width;
     this.count = picture.pairs.length;
-    bind(this.canvas, 'aria-label', live(() => String(word('rotate.canvas', { scheme: label(this.#scheme()), count: this.count }))));
+    bind(this.canvas, 'aria-label', live(() => String(word('rotate.canvas', { scheme: this.#name(), count: this.count }))));
     this.view.counted();
     this.#draw();
     this.figure.drawn();

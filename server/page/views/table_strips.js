@@ -21,6 +21,7 @@ export class Strips {
   #lines = new Map();   /* slot: { row, col }, each { key, x, y } or null */
   #maps = [];
   #frame = null;
+  #shown = '';
 
   constructor(page) {
     this.page = page;
@@ -48,7 +49,9 @@ export class Strips {
     this.#maps = maps;
     const slots = maps.map(([slot]) => slot);
     for (const slot of this.#lines.keys()) if (!slots.includes(slot)) this.#lines.delete(slot);
-    this.#schedule();
+    const shown = `${slots} ${this.page.store.state.cur}`;
+    if (shown !== this.#shown) this.#schedule();
+    this.#shown = shown;
   }
 
   /* ---- what a heat map asks of its companion ---- */

@@ -1,9 +1,8 @@
 /* Trying a route: its fields, Run, the head and first bytes of the answer, the same as curl. */
 import { busy, token } from '../ask.js';
 import { action, code, make } from '../dom.js';
-import { label, phrase, summary, word } from '../words.js';
+import { label, summary, word } from '../words.js';
 import { curlOf, exampleFor, exampleOf, hasExample, requestOf, stepsOf } from './openapi.js';
-import { rowsRegion } from './parameters.js';
 
 const SHOWN_BYTES = 4096;
 const HEX_BYTES = 512;
@@ -16,9 +15,8 @@ async function run({ method, target, body }) {
   const headers = { ...(body && { 'Content-Type': 'application/json' }), ...(token() && { Authorization: `Bearer ${token()}` }) };
   busy.begin();
   try {
-    const begun = performance.now();
     const answer = await fetch(target, { method, headers, body: body || undefined });
-    return { answer, ...await firstBytes(answer), ms: performance.now() - begun };
+    return { answer, ...await firstBytes(answer) };
   } finally {
     busy.end();
   }
@@ -41,17 +39,16 @@ async function firstBytes(answer) {
 
 function asText(bytes, type) {
   if (/json|text/.test(type ?? '')) return new TextDecoder().decode(bytes);
-  const hex = Array.from(bytes.subarray(0, HEX_BYTES), (byte) => byte.toString(16).padStart(2, '0'));
-  return hex.join(' ').replace(/((?:\S+ ){15}\S+) /g, '$1\n') + (bytes.length > HEX_BYTES ? '\n…' : '');
+  return Array.from(bytes.subarray(0, HEX_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join(' ');
 }
 
 /* ---- an answer on the page ---- */
 
 const block = (text, key, attributes) => make('pre', { tabindex: 0, 'aria-label': word(key), ...attributes }, text);
 
-function answerParts({ answer, bytes, isCut, ms }) {
+function answerParts({ answer, bytes, isCut }) {
   const head = SHOWN_HEADERS.filter((one) => answer.headers.has(one)).map((one) => `${one}: ${answer.headers.get(one)}`).join('\n');
-  return [make('p', { class: answer.ok ? 'good' : 'bad', 'data-status': answer.status, translate: 'no' }, `${answer.status} ${answer.statusText}`, ', ', code(`${ms.toFixed(1)} ms`)),
+  return [make('p', { class: answer.ok ? 'good' : 'bad', 'data-status': answer.status, translate: 'no' }, `${answer.status} ${answer.statusText}`),
     block(head, 'docs.head', { 'data-answer': 'head' }), block(asText(bytes, answer.headers.get('content-type')), 'docs.answer', { 'data-answer': 'body' }),
     isCut ? make('p', { class: 'hint' }, word('docs.cut')) : null].filter(Boolean);
 }
@@ -126,14 +123,14 @@ class Trial {
     this.about = make('p', { class: 'hint' });
     this.rows = make('div');
     this.choose(schemes, '');
-    this.more = make('details', { class: 'trial-more' }, make('summary', null, word('docs.parameters')), this.rows);
+    this.more = make('details', null, make('summary', null, word('docs.parameters')), this.rows);
     return [make('label', { class: 'field trial-scheme' }, make('span', null, word('docs.scheme')), choice), this.about];
   }
 
   choose(schemes, chosen) {
     const scheme = schemes.find((row) => row.name === chosen);
     this.about.replaceChildren(...(scheme ? [make('span', null, summary(scheme)), ' ', make('span', { lang: 'en', translate: 'no' }, scheme.paper)] : [make('span', null, word('docs.chooseScheme'))]));
-    this.rows.replaceChildren(rowsRegion(this.data.rowsFor(this.route.path, scheme), phrase('docs.parametersOf', { path: code(this.route.path) })));
+    this.rows.replaceChildren(this.data.tableOf(this.route.path, scheme));
     if (scheme) this.text.value = JSON.stringify(exampleFor(this.route.path, scheme));
     if (this.curl) this.changed();
   }

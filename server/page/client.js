@@ -1,0 +1,249 @@
+/* Requests and their answers: GET or POST, what is shared and kept, how it fails. Touches no document: ask.js gives it the
+ * page's counter and token, tests a fetch of their own. */
+import { readNumbers, readRaw } from './answers.js';
+
+const ADDRESS_MAX = 4096;         /* proxies and logs cut longer ones */
+const CACHE_ANSWERS = 64;
+const CACHE_BYTES = 32 * 2 ** 20;
+
+/* An answer of 400 and above. */
+export class Refusal extends Error {
+  constructor(status, problem, retryAfter) {
+    super(problem.detail || problem.title || String(status));
+    Object.assign(this, { name: 'Refusal', status, problem, retryAfter });
+  }
+}
+
+/* No answer, or one that broke off. */
+export class Away extends Error {
+  constructor(cause) {
+    super('no answer', { cause });
+    this.name = 'Away';
+  }
+}
+
+/* ---- requests ---- */
+
+const isPlain = (body) => body !== undefined && body !== null && Object.getPrototypeOf(body) === Object.prototype;
+
+/* In a query "4" is a number and "a,b" a list: only POST can say that they are texts. */
+function isAmbiguous(value) {
+  if (typeof value !== 'string') return false;
+  try {
+    return typeof JSON.parse(value) !== 'string';
+  } catch {
+    return value === '' || value.includes(',');
+  }
+}
+
+/* The query of a GET with this body (API §2). */
+export function queryOf(body) {
+  return Object.entries(body).filter(([, value]) => value !== null && value !== undefined)
+    .map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(typeof value === 'string' ? value : JSON.stringify(value))}`)
+    .join('&');
+}
+
+export class Client {
+  #cache = new Map();      /* key: { value, bytes }, oldest first */
+  #cacheBytes = 0;
+  #flights = new Map();    /* key: Flight */
+  #age = 0;                /* counts what was forgotten */
+  #gettable = new Set(['/encode', '/analyze']);
+
+  /* origin: of the page; bearer(): the token or ''; busy: { begin, end } counts what is asked. */
+  constructor({ fetch = (...all) => globalThis.fetch(...all), origin, bearer, busy }) {
+    Object.assign(this, { fetch, origin, bearer, busy });
+  }
+
+  /* What /limits says of the routes: a path with GET and POST takes its request either way. */
+  learn(routes) {
+    const both = Object.entries(routes).filter(([, methods]) => methods.includes('GET') && methods.includes('POST'));
+    this.#gettable = new Set(both.map(([path]) => path));
+  }
+
+  /* Another token, or other stored weights: nothing of before answers what is asked from now on. */
+  forget() {
+    this.#cache.clear();
+    this.#cacheBytes = 0;
+    this.#flights.clear();
+    this.#age += 1;
+  }
+
+  /* { method, url, body } for fetch. */
+  write({ path, body, method, type }) {
+    if (!isPlain(body)) return { method: method ?? (body ? 'POST' : 'GET'), url: path, body, type };
+    const json = { url: path, body: JSON.stringify(body), type: 'application/json' };
+    if (method && method !== 'GET') return { method, ...json };
+    const url = this.address(path, body);
+    return url ? { method: 'GET', url } : { method: 'POST', ...json };
+  }
+
+  /* The address of a GET; null where it would be too long or the path takes none. */
+  address(path, body) {
+    if (!this.#gettable.has(path) || Object.values(body).some(isAmbiguous)) return null;
+    const url = `${path}?${queryOf(body)}`;
+    return this.origin.length + url.length < ADDRESS_MAX ? url : null;
+  }
+
+  /* Asks; request { path, body, method, type } or only a path. `as` names one of READERS. */
+  async ask(request, { as = 'json', signal, onProgress, cached, tokened = true } = {}) {
+    const { path, body, ...rest } = typeof request === 'string' ? { path: request } : request;
+    const format = FORMATS[as];
+    const full = isPlain(body) && format && !body.format ? { ...body, format } : body;
+    const call = { ...this.write({ path, body: full, ...rest }), token: tokened ? this.bearer() : '' };
+    const keep = cached ?? isPlain(body);
+    this.busy.begin();
+    try {
+      signal?.throwIfAborted();
+      return keep ? await this.#shared(call, as, signal, onProgress) : (await this.#fetch(call, as, signal, onProgress)).value;
+    } finally {
+      this.busy.end();
+    }
+  }
+
+  async #shared(call, as, signal, onProgress) {
+    const key = `${as} ${call.method} ${call.url} ${call.body ?? ''}`;
+    const known = this.#cache.get(key);
+    if (known) {
+      this.#cache.delete(key);
+      this.#cache.set(key, known);
+      return known.value;
+    }
+    let flight = this.#flights.get(key);
+    if (!flight) {
+      flight = new Flight((stop, progress) => this.#fetch(call, as, stop, progress), () => {
+        if (this.#flights.get(key) === flight) this.#flights.delete(key);
+      });
+      this.#flights.set(key, flight);
+      const age = this.#age;
+      flight.answer.then((answer) => age === this.#age && this.#remember(key, answer), () => {});
+    }
+    return (await flight.join(signal, onProgress)).value;
+  }
+
+  #remember(key, { value, bytes, keep }) {
+    if (!keep || bytes > CACHE_BYTES / 4) return;
+    this.#cache.set(key, { value, bytes });
+    this.#cacheBytes += bytes;
+    for (const [oldest, entry] of this.#cache) {
+      if (this.#cache.size <= CACHE_ANSWERS && this.#cacheBytes <= CACHE_BYTES) break;
+      this.#cache.delete(oldest);
+      this.#cacheBytes -= entry.bytes;
+    }
+  }
+
+  async #fetch({ method, url, body, type, token: bearer }, as, signal, onProgress) {
+    const headers = {};
+    if (type) headers['Content-Type'] = type;
+    if (bearer) headers.Authorization = `Bearer ${bearer}`;
+    const { answer, buffer } = await reach(signal, async () => {
+      const got = await this.fetch(url, { method, headers, body, signal });
+      return { answer: got, buffer: await readBody(got, onProgress) };
+    });
+    if (answer.status >= 400) throw refusalOf(answer, buffer);
+    if (method !== 'GET' && method !== 'POST') this.forget();   /* stored weights have changed */
+    const value = READERS[as](buffer, answer.headers);
+    if (url === '/limits') this.learn(value.routes);
+    return { value, bytes: buffer.byteLength, keep: !/no-cache|no-store/.test(answer.headers.get('Cache-Control') ?? '') };
+  }
+}
+
+/* Runs what fetches: a network that fails is Away, an abort stays one. */
+async function reach(signal, fetching) {
+  try {
+    return await fetching();
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw new Away(error);
+  }
+}
+
+/* The whole body; onProgress(received, total), total null where the answer is chunked. */
+async function readBody(answer, onProgress) {
+  const length = answer.headers.get('Content-Length');
+  if (!onProgress || !answer.body) return answer.arrayBuffer();
+  const total = length === null ? null : Number(length);
+  const pieces = [];
+  let received = 0;
+  onProgress(received, total);
+  for (const reader = answer.body.getReader(); ;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    pieces.push(value);
+    received += value.byteLength;
+    onProgress(received, total);
+  }
+  return join(pieces, received);
+}
+
+function join(pieces, length) {
+  if (pieces.length === 1 && pieces[0].buffer.byteLength === length) return pieces[0].buffer;
+  const whole = new Uint8Array(length);
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.byteLength;
+  }
+  return whole.buffer;
+}
+
+function refusalOf(answer, buffer) {
+  const text = new TextDecoder().decode(buffer);
+  const wait = Number(answer.headers.get('Retry-After'));
+  let problem = { status: answer.status, title: answer.statusText, detail: text.slice(0, 400) };
+  try {
+    problem = { ...problem, ...JSON.parse(text) };
+  } catch {
+    if (answer.status === 502 || answer.status === 504) return new Away();   /* a proxy without its server */
+  }
+  return new Refusal(answer.status, problem, Number.isFinite(wait) && wait > 0 ? Math.ceil(wait) : 1);
+}
+
+/* One fetch for all that ask the same: each may leave, the last to leave ends it. */
+class Flight {
+  #controller = new AbortController();
+  #listeners = new Set();
+  #passengers = 0;
+
+  constructor(fetching, over) {
+    this.over = over;
+    this.answer = fetching(this.#controller.signal, (...progress) => this.#listeners.forEach((tell) => tell(...progress)));
+    this.answer.then(over, over);
+  }
+
+  join(signal, onProgress) {
+    this.#passengers += 1;
+    if (onProgress) this.#listeners.add(onProgress);
+    if (!signal) return this.answer;
+    return new Promise((resolve, reject) => {
+      const leave = () => {
+        this.#listeners.delete(onProgress);
+        this.#passengers -= 1;
+        if (!this.#passengers) this.#abort();
+        reject(signal.reason);
+      };
+      signal.addEventListener('abort', leave, { once: true });
+      this.answer.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave));
+    });
+  }
+
+  /* Nobody may board a flight that is being ended. */
+  #abort() {
+    this.over();
+    this.#controller.abort();
+  }
+}
+
+/* What `as` asks for and gives. Values are shared between all that asked: read them, never write. */
+const FORMATS = { raw: 'raw', json: 'json', numbers: 'json' };
+const READERS = {
+  raw: (buffer, headers) => ({ tensors: readRaw(buffer, headers.get('Posenc-Tensors') ?? ''), headers }),
+  json: (buffer) => JSON.parse(decode(buffer)),
+  numbers: (buffer) => readNumbers(decode(buffer)),
+  text: decode,
+  bytes: (buffer) => new Uint8Array(buffer),
+};
+
+function decode(buffer) {
+  return new TextDecoder().decode(buffer);
+}
