@@ -326,6 +326,15 @@ def test_nothing_from_elsewhere(name):
         assert not MAKES_MARKUP.search(text), MAKES_MARKUP.search(text)
 
 
+MAKES_NUMBERS = re.compile(r"Math\.(a?sinh?|a?cosh?|a?tanh?|atan2|exp|expm1|sqrt|cbrt|random)\b")
+
+
+@pytest.mark.parametrize("name", [f for f in SCRIPTS if not f.startswith("draw/")])
+def test_no_formula_of_ours(name):
+    """Numbers come from the server; only draw/ turns cameras and hands."""
+    assert not MAKES_NUMBERS.search(code(name)), MAKES_NUMBERS.search(code(name))
+
+
 # ---- Which files are loaded, and how many bytes they are ---------------------------------------------------------------------
 
 
