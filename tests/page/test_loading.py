@@ -1,0 +1,78 @@
+"""What is loaded, and when (PAGE §11): budgets as the browser counts them, nothing off origin, files kept by their build."""
+import pytest
+
+from browser import fragment, until
+
+KIB = 1024
+VIEWS = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "docs", "server"]
+ENTRIES = "return [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map((e) => [e.name, e.encodedBodySize, e.transferSize])"
+
+
+def loaded(page):
+    """{address below the server: (bytes as sent, bytes on the wire)}"""
+    found = {}
+    for name, body, wire in page.run(ENTRIES):
+        assert name.startswith(page.url + "/"), f"{name} is elsewhere"
+        found[name[len(page.url):].split("#")[0]] = (body, wire)
+    return found
+
+
+def own_files(entries):
+    return {name: sizes for name, sizes in entries.items() if name == "/" or name.startswith("/ui/")}
+
+
+@pytest.fixture
+def no_cache(driver):
+    driver.execute_cdp_cmd("Network.enable", {})
+    driver.execute_cdp_cmd("Network.clearBrowserCache", {})
+
+
+def test_the_first_load(open_page, no_cache):
+    page = open_page()
+    files = own_files(loaded(page))
+    assert 5 < len(files) <= 40, sorted(files)
+    assert all(body > 0 for body, _ in files.values()), files
+    assert sum(body for body, _ in files.values()) <= 60 * KIB, sorted(files.items(), key=lambda item: -item[1][0])
+
+
+def test_views_are_loaded_when_they_are_opened(open_page, no_cache):
+    page = open_page()
+    first = own_files(loaded(page))
+    assert not any(name.endswith(("/views/table.js", "/views/curves.js", "/heatmap.js", "/text/zh.json")) for name in first), sorted(first)
+    page.hash(fragment("table", {"scheme": "rope", "len": 16}))
+    until(lambda: any(name.endswith("/views/table.js") for name in loaded(page)), what="the view's module")
+    page.settle()
+    assert any(name.endswith("/heatmap.js") for name in loaded(page)) and not any(name.endswith("/views/rotate.js") for name in loaded(page))
+
+
+def test_files_are_kept_between_visits(open_page, no_cache):
+    page = open_page("view=table")
+    build = {name for name in own_files(loaded(page)) if name != "/"}
+    page.open("view=table")
+    again = own_files(loaded(page))
+    assert {name for name in again if name != "/"} == build
+    assert all(wire == 0 for name, (_, wire) in again.items() if name != "/"), "asked again although immutable"
+    assert again["/"][1] > 0, "the page itself is asked for each time"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_stays_on_its_server(open_page, view):
+    """The addresses of all that it loads and asks, and of all links that it offers."""
+    page = open_page(f"view={view}")
+    assert loaded(page)
+    sources = page.run("return [...document.querySelectorAll('[src], link[href], form[action]')].map((e) => e.src || e.href || e.action)")
+    assert all(source.startswith((page.url + "/", "data:", "blob:")) for source in sources), sources
+    assert page.run("return document.querySelectorAll('style, [style*=\"url\"], script:not([src])').length") == 0
+    assert page.run("return [...document.querySelectorAll('*')].flatMap((e) => [...e.attributes]).filter((a) => a.name.startsWith('on')).length") == 0
+
+
+def test_nothing_is_kept_but_settings(open_page):
+    page = open_page(fragment("table", {"scheme": "rope", "len": 16}))
+    page.click('[data-action="theme"]')
+    page.settle()
+    stored = page.run("return [Object.keys(localStorage), Object.keys(sessionStorage), document.cookie]")
+    try:
+        assert len(stored[0]) <= 2 and all("theme" in key or "lang" in key for key in stored[0]), stored
+        assert stored[1] == [] and stored[2] == ""
+    finally:
+        page.run("localStorage.clear()")
