@@ -2,6 +2,8 @@
 import pytest
 
 from browser import fragment, until
+from conftest import ROOT, start_server
+from rough_proxy import rough_proxy
 
 KIB = 1024
 VIEWS = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "docs", "server"]
@@ -76,3 +78,19 @@ def test_nothing_is_kept_but_settings(open_page):
         assert stored[1] == [] and stored[2] == ""
     finally:
         page.run("localStorage.clear()")
+
+
+def test_an_open_page_survives_a_newer_server(open_page, server, driver):
+    """A view not loaded before is gone with its build: the page says so, and what it offers leads on."""
+    with rough_proxy(server) as proxy, start_server("--ui-dir", str(ROOT / "server/page")) as newer:
+        page = open_page(fragment("table", {"scheme": "rope", "len": 16}), proxy.url)
+        proxy.back = newer  # another build
+        page.click('nav [data-view="curves"]')
+        until(lambda: page.all("[data-notice=view]"), what="a notice")
+        page.settle()
+        driver.get_log("browser")  # the browser tells of the 404
+        page.click("[data-notice=view] a, [data-notice=view] button")
+        until(lambda: page.all('figure[data-figure="curves"][data-state="ready"]'), what="the view of the newer page")
+        page.settle()
+        assert "/ui/dev" in page.attribute('meta[name="posenc-ui"]', "content")
+        assert page.field("len").get_attribute("value") == "16", "with the configurations that it had"
