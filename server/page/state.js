@@ -42,8 +42,14 @@ function zoom(text) {
   return when(row && col && !more, { row, col });
 }
 
+/* An integer that no double holds would become another request. */
+function exact(key, value, context) {
+  if (typeof value === 'number' && /^-?\d+$/.test(context?.source) && !Number.isSafeInteger(value)) throw new RangeError(key);
+  return value;
+}
+
 function configuration(text) {
-  const value = JSON.parse(text);
+  const value = JSON.parse(text, exact);
   return when(value && typeof value === 'object' && !Array.isArray(value), value);
 }
 

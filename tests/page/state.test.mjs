@@ -53,6 +53,7 @@ test('a bad value is its default and its key is named', () => {
   }
   assert.deepEqual(parse('#cmap=nope', { cmaps: ['viridis'] }).bad, ['cmap']);
   assert.deepEqual(parse('#lo=2&hi=1').bad, ['lo', 'hi']);
+  if (JSON.rawJSON) assert.deepEqual(parse('#a={"scheme":"learned","seed":9007199254740993}').bad, ['a']);
 });
 
 test('a=null: the last configuration was removed', () => {
