@@ -1,4 +1,4 @@
-"""What a figure shows, against values asked separately: the pixels of a heat map by its own data- attributes (PAGE §4)."""
+"""What a figure shows, against values asked separately: the pixels of a heat map by its own data- attributes."""
 import base64
 import functools
 import io

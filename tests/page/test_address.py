@@ -1,4 +1,4 @@
-"""The address (PAGE §3): every key restores what it says, bad values have their notice, Back and undo."""
+"""The address: every key restores what it says, bad values have their notice, Back and undo."""
 import json
 import re
 import urllib.parse

@@ -1,4 +1,4 @@
-"""Heat maps (PAGE §4): every pixel that is drawn has the colour of the value that the API gives for its cell."""
+"""Heat maps: every pixel that is drawn has the colour of the value that the API gives for its cell."""
 import urllib.request
 
 import numpy as np
@@ -239,7 +239,7 @@ def test_a_language_draws_no_heat_map_again(open_page):
 
 
 def test_a_repaint_is_quick(open_page, server):
-    """PAGE §11: at most one putImageData a repaint, measured as posenc:paint."""
+    """At most one putImageData a repaint, measured as posenc:paint."""
     page = open_page(fragment("table", {"scheme": "alibi", "num_heads": 1, "len": 4096}))
     page.run("""window.puts = 0; const old = CanvasRenderingContext2D.prototype.putImageData;
         CanvasRenderingContext2D.prototype.putImageData = function (...given) { puts += this.canvas.hasAttribute('data-heat'); return old.apply(this, given); };

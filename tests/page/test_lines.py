@@ -1,4 +1,4 @@
-"""Lines (PAGE §4): curves, scaling and distance, pixel by pixel against values asked for by the test itself."""
+"""Lines: curves, scaling and distance, pixel by pixel against values asked for by the test itself."""
 import json
 
 import numpy as np

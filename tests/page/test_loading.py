@@ -1,4 +1,4 @@
-"""What is loaded, and when (PAGE §11): budgets as the browser counts them, nothing off origin, files kept by their build."""
+"""What is loaded, and when: budgets as the browser counts them, nothing off origin, files kept by their build."""
 import pytest
 
 from browser import fragment, until

@@ -1,4 +1,4 @@
-"""The cursor, the read-out and the data table (PAGE §4, §8): values as the API's JSON writes them, reached by keys alone."""
+"""The cursor, the read-out and the data table: values as the API's JSON writes them, reached by keys alone."""
 import json
 
 import pytest
