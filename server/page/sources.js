@@ -98,7 +98,7 @@ export class PresetChoice extends Typed {
 
   writePlaceholder() { this.input.placeholder = word('form.preset.placeholder'); }
 
-  about() { return this.chosen ? noteOf(this.chosen) : super.about(); }
+  about() { return (this.chosen && noteOf(this.chosen)) || super.about(); }
 }
 
 /* The server's own word on a model, in the page's language. */
