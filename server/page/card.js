@@ -4,7 +4,8 @@ import { catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, 
 import { control, Group } from './controls.js';
 import { action, make, name } from './dom.js';
 import {
-  applies, goesWith, isChooser, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme, withSequence,
+  applies, goesWith, isChooser, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme,
+  withSequence,
 } from './edits.js';
 import { words } from './fields.js';
 import { icon } from './icons.js';

@@ -8,9 +8,10 @@ import { bind, label, language, rewrite, summary, word } from './words.js';
 let count = 0;
 const freshId = () => `field-${++count}`;
 
-/* The row's label and, where that is another word, its name on the wire. */
+/* The row's label and, where that is another word, its name in a request. */
 function titled(row) {
-  const wire = rewrite(make('code', null, row.name), (node) => { node.hidden = String(label(row)) === row.name; });
+  const isSame = () => row.isOurs || String(label(row)) === row.name;
+  const wire = rewrite(make('code', null, row.name), (node) => { node.hidden = isSame(); });
   return [label(row), ' ', wire];
 }
 

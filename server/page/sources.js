@@ -7,9 +7,10 @@ import { bind, label, phrase, rewrite, word } from './words.js';
 
 export const PRESETS = 'presets';   /* id of the list that all cards share */
 
-/* A row as the catalogue has them, of texts of the page. */
+/* A row as the catalogue has them, of texts of the page. The kind of sequence is no field of a request. */
 const rowOf = (field, values) => ({
   name: field,
+  isOurs: field === 'sequence',
   values,
   default: null,
   get label() { return String(word(`form.${field}`)); },
