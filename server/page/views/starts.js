@@ -14,7 +14,7 @@ export function viewFor(row) {
   return output.axes.includes('head') ? 'bias' : 'table';
 }
 
-/* A value of a query (API §2): text as it stands, numbers and booleans as JSON, flat lists with commas. */
+/* A value of a query: text as it stands, numbers and booleans as JSON, flat lists with commas. */
 export function valueOf(text) {
   for (const json of [text, `[${text}]`]) {
     try { return JSON.parse(json); } catch { /* not this way */ }
