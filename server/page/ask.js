@@ -20,7 +20,8 @@ export const busy = {
 };
 
 function show(value) {
-  if (globalThis.document) document.documentElement.dataset.busy = value;
+  const root = globalThis.document?.documentElement;
+  if (root && root.dataset.busy !== value) root.dataset.busy = value;
 }
 
 /* A hidden tab has no frames. */

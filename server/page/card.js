@@ -4,7 +4,8 @@ import { catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, 
 import { control, Group } from './controls.js';
 import { action, make, name } from './dom.js';
 import {
-  applies, goesWith, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme, withSequence,
+  applies, goesWith, isChooser, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme,
+  withSequence,
 } from './edits.js';
 import { words } from './fields.js';
 import { icon } from './icons.js';
@@ -16,6 +17,9 @@ export { presetList } from './sources.js';
 
 const START_KIND = 'len';
 const HAS_FOCUS = ['key', 'link', 'load'];   /* causes after which a refused control is moved to (PAGE §5) */
+
+/* A link may have anything in place of a name. */
+const textOf = (value) => typeof value === 'string' ? value : JSON.stringify(value);
 
 export class Card {
   constructor(page, slot) {
@@ -171,8 +175,8 @@ export class Card {
     if (!this.config) return;
     const { preset: model, hf_config: file, scheme: own } = this.config;
     const row = schemeOf(this.config);
-    const title = model ? label(preset(model) ?? { name: model }) : file ? file.model_type ?? 'config.json'
-      : label(row ?? { name: own ?? '?' });
+    const title = model ? label(preset(model) ?? { name: textOf(model) }) : file ? textOf(file.model_type ?? 'config.json')
+      : label(row ?? { name: textOf(own ?? '?') });
     this.title.classList.toggle('of-scheme', !model && !file);
     this.title.replaceChildren(name(String(title)));
   }
@@ -187,8 +191,7 @@ export class Card {
 
   changeInner(row, inner, value) {
     const [context, rows] = [this.context(), this.rows()];
-    const isChooser = inner === row.parameters[0];
-    const next = isChooser ? withKind(context, rows, row, value, catalogue().presets)
+    const next = isChooser(row, inner) ? withKind(context, rows, row, value, catalogue().presets)
       : withInnerField(context, rows, row, inner, value);
     this.set(next, `${row.name}.${inner.name}`);
   }
@@ -216,7 +219,7 @@ export class Card {
   controls() {
     const all = new Map([['scheme', this.scheme], ['preset', this.preset], ['layer_type', this.layer]]);
     for (const [row, one] of [...this.positions, ...this.parameters]) {
-      const [head, inner] = one instanceof Group ? [one.chooser, one.controls] : [one, []];
+      const [head, inner] = one instanceof Group ? [one.first, one.controls] : [one, []];
       for (const field of [row.name, ...row.aliases ?? []]) {
         all.set(field, head);
         for (const [part, control] of inner) all.set(`${field}.${part.name}`, control);

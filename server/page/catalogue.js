@@ -2,7 +2,8 @@
  * page knows no scheme by name: forms, captions and figures read these rows. */
 
 const reference = { schemes: [], presets: [], cmaps: {}, limits: {}, common: [], families: [], groups: [], metrics: [] };
-const learned = new Map();  /* the text of a config.json: the scheme that the server read from it */
+const learned = new Map();         /* the text of a config.json: the scheme that the server read from it */
+const learnedOf = new WeakMap();   /* the same by the object, which is not turned into text each time */
 const SEQUENCE_GROUPS = ['sequence', 'segments'];
 
 /* get(path) → the parsed answer */
@@ -34,8 +35,14 @@ export function inherited(config) {
 }
 
 export function schemeOf(config) {
-  const fromFile = config.hf_config && learned.get(JSON.stringify(config.hf_config));
-  return scheme(config.scheme ?? inherited(config).scheme ?? fromFile);
+  return scheme(config.scheme ?? inherited(config).scheme ?? fromFile(config.hf_config));
+}
+
+function fromFile(file) {
+  if (!file || typeof file !== 'object') return undefined;
+  const known = learnedOf.get(file) ?? learned.get(JSON.stringify(file));
+  if (known) learnedOf.set(file, known);
+  return known;
 }
 
 /* ---- Its parameters and outputs ---- */

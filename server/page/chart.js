@@ -55,13 +55,13 @@ export class Chart {
     this.element.classList.add('drawn');
     this.#series = series;
     this.#picture = picture;
-    legendOf(this.legend, series);
     this.repaint();
   }
 
   /* Paints again what was drawn last: another size, theme or language. */
   repaint() {
     const look = lookOf();
+    legendOf(this.legend, this.#series);
     const { clientWidth, clientHeight } = this.plot;
     if (!this.#series.length || clientWidth < LEAST.width || clientHeight < LEAST.height) return;
     const k = devicePixelRatio || 1;

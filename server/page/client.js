@@ -38,8 +38,9 @@ function isAmbiguous(value) {
 
 /* The query of a GET with this body (API §2). */
 export function queryOf(body) {
+  const textOf = (value) => typeof value === 'string' ? value : JSON.stringify(value);
   return Object.entries(body).filter(([, value]) => value !== null && value !== undefined)
-    .map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(typeof value === 'string' ? value : JSON.stringify(value))}`)
+    .map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(textOf(value))}`)
     .join('&');
 }
 

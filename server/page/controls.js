@@ -1,6 +1,6 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
 import { action, make, mark, name } from './dom.js';
-import { given, inside, isInUse, shown } from './edits.js';
+import { given, inside, isChooser, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
 import { icon } from './icons.js';
 import { bind, label, language, rewrite, summary, word } from './words.js';
@@ -8,9 +8,10 @@ import { bind, label, language, rewrite, summary, word } from './words.js';
 let count = 0;
 const freshId = () => `field-${++count}`;
 
-/* The row's label and, where that is another word, its name on the wire. */
+/* The row's label and, where that is another word, its name in a request. */
 function titled(row) {
-  const wire = rewrite(make('code', null, row.name), (node) => { node.hidden = String(label(row)) === row.name; });
+  const isSame = () => row.isOurs || String(label(row)) === row.name;
+  const wire = rewrite(make('code', null, row.name), (node) => { node.hidden = isSame(); });
   return [label(row), ' ', wire];
 }
 
@@ -254,17 +255,18 @@ export class Group {
     Object.assign(this, { row, field });
     const inner = (one) => control(one, { field: `${field}.${one.name}`, slot, change: (value) => change(one, value) });
     this.controls = new Map(row.parameters.map((one) => [one, inner(one)]));
-    const [chooser, ...others] = this.controls.values();
-    this.chooser = chooser;
+    const [first, ...others] = this.controls.values();
+    this.first = first;
     this.inUse = make('div', null);
     this.rest = make('div', null);
     this.more = make('details', { class: 'more' }, make('summary', null, word('form.moreOf', { group: label(row) })), this.rest);
     this.rest.append(...others.map((one) => one.element));
     this.element = make('fieldset', { class: 'group' },
-      make('legend', null, ...titled(row)), chooser.element, this.inUse, this.more);
+      make('legend', null, ...titled(row)), first.element, this.inUse, this.more);
   }
 
-  /* Fields in use stand under the chooser, the others in `more`; a field moves only when that changes. */
+  /* Fields in use stand under the first, the others in `more`; a field moves only when that changes. Without a kind there is
+   * nothing more to give. */
   show(context) {
     const own = inside(context, this.row);
     for (const [row, one] of this.controls) {
@@ -273,8 +275,9 @@ export class Group {
       const place = isInUse(own, this.row, row) ? this.inUse : this.rest;
       if (one.element.parentNode !== place) insertInOrder(place, one.element, [...this.controls.values()]);
     }
-    const kind = given(own.config, this.row.parameters[0]) ?? given(own.inherited, this.row.parameters[0]);
-    this.more.hidden = !isGiven(kind) && !Object.keys(own.config).length;
+    const [first] = this.row.parameters;
+    const kind = given(own.config, first) ?? given(own.inherited, first);
+    this.more.hidden = isChooser(this.row, first) && !isGiven(kind) && !Object.keys(own.config).length;
   }
 }
 

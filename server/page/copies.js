@@ -58,17 +58,20 @@ export class Copies {
 
   #tabList() {
     const tabs = KINDS.map(([kind, text]) => {
-      const tab = make('button', { type: 'button', role: 'tab', id: `tab-${kind}`, 'aria-controls': `copy-${kind}`, onclick: () => this.#choose(kind) }, text);
+      const names = { role: 'tab', id: `tab-${kind}`, 'aria-controls': `copy-${kind}` };
+      const tab = make('button', { type: 'button', ...names, onclick: () => this.#choose(kind) }, text);
       this.#tabs[kind] = { tab };
       return tab;
     });
-    return make('div', { role: 'tablist', class: 'segmented', 'aria-label': word('panel.title'), onkeydown: (event) => this.#walk(event) }, tabs);
+    const onkeydown = (event) => this.#walk(event);
+    return make('div', { role: 'tablist', class: 'segmented', 'aria-label': word('panel.title'), onkeydown }, tabs);
   }
 
   #pane(kind) {
     const pre = make('pre', { 'data-copy': kind, translate: 'no', tabindex: 0, role: 'group', 'aria-labelledby': `tab-${kind}` });
     const looks = kind === 'url' ? make('label', { class: 'looks' }, this.looks, word('panel.looks')) : null;
-    const pane = make('div', { role: 'tabpanel', id: `copy-${kind}`, class: 'pane', 'aria-labelledby': `tab-${kind}` }, pre, looks);
+    const names = { role: 'tabpanel', id: `copy-${kind}`, 'aria-labelledby': `tab-${kind}` };
+    const pane = make('div', { class: 'pane', ...names }, pre, looks);
     Object.assign(this.#tabs[kind], { pre, pane });
     return pane;
   }
@@ -112,7 +115,8 @@ export class Copies {
 
   refresh() {
     const { state } = this.page.store;
-    const looks = this.looks.checked ? { lang: language(), theme: document.documentElement.dataset.theme } : { lang: null, theme: null };
+    const { theme } = document.documentElement.dataset;
+    const looks = this.looks.checked ? { lang: language(), theme } : { lang: null, theme: null };
     this.#write('url', `${location.origin}/${print(state, looks)}`);
     this.source = this.#requests(state);
     this.element.hidden = !this.source;
@@ -142,7 +146,8 @@ export class Copies {
     const output = this.#output(slot, request, state);
     const resolved = this.page.resolved.get(slot);
     const dtype = resolved?.tensors?.[output]?.dtype ?? request.body.dtype;
-    return { slot, request, about: { origin: location.origin, token: Boolean(token()), output, dtype, minus, scheme: resolved?.config?.scheme } };
+    const scheme = resolved?.config?.scheme;
+    return { slot, request, about: { origin: location.origin, token: Boolean(token()), output, dtype, minus, scheme } };
   }
 
   /* The output in front: what the view or the address names, else the first of two axes or more. */
@@ -158,7 +163,8 @@ export class Copies {
 
   /* True where the texts need a word of explanation. */
   #explain({ minus, dtype }) {
-    const difference = () => phrase('panel.difference', { python: name('Python'), difference: code('b − a'), curl: name('curl'), json: name('JSON'), b: code('b') });
+    const kinds = () => ({ python: name('Python'), curl: name('curl'), json: name('JSON') });
+    const difference = () => phrase('panel.difference', { ...kinds(), difference: code('b − a'), b: code('b') });
     const brain = () => phrase('panel.brain', { numpy: name('NumPy'), dtype: code('bf16'), file: code('safetensors') });
     const explain = minus ? difference : dtype === 'bf16' ? brain : null;
     if (explain) this.hint.replaceChildren(explain());

@@ -5,7 +5,7 @@
  * those of the server's last answer and the configuration that it answered, and whether a model's config.json brings some
  * that only the server can read. */
 import { common, holds, scheme, sequenceRows } from './catalogue.js';
-import { isGiven, same, slider } from './fields.js';
+import { isGiven, isObject, same, slider } from './fields.js';
 
 const namesOf = (row) => [row.name, ...row.aliases ?? []];
 
@@ -39,14 +39,23 @@ export function applies(context, rows, row) {
   return holds(row.when, rows, isKnown ? { ...words, [field]: context.resolved[field] ?? '' } : words);
 }
 
+/* The first row of an object chooses its kind, if it is a choice. */
+export const isChooser = (row, inner) => inner === row.parameters[0] && Boolean(inner.values);
+
+/* A request may have anything in place of an object; the server says what is wrong with it. */
+function objectIn(config, row) {
+  const value = given(config, row);
+  return isObject(value) ? value : undefined;
+}
+
 /* The context of an object's own fields. The answer's object counts only while it is of the chosen kind. */
 export function inside(context, row) {
-  const own = given(context.config, row);
-  const inherited = own ? {} : given(context.inherited, row) ?? {};
+  const own = objectIn(context.config, row);
+  const inherited = own ? {} : objectIn(context.inherited, row) ?? {};
   const resolved = resolvedOf(context, row) ?? {};
   const [chooser] = row.parameters;
-  const kind = given(own ?? inherited, chooser);
-  const answered = given(context.answered ?? {}, row);
+  const kind = isChooser(row, chooser) && given(own ?? inherited, chooser);
+  const answered = objectIn(context.answered ?? {}, row);
   return { config: own ?? {}, inherited, resolved: !kind || kind === resolved[chooser.name] ? resolved : {}, answered };
 }
 
@@ -89,8 +98,8 @@ export function withInnerField(context, rows, row, inner, value) {
 
 /* ---- An object of several kinds, e.g. a rule of scaling ----
  *
- * Its first row chooses the kind; the first kind is what holds without the object. Which other fields a kind uses, its rows
- * need not say; so a new kind starts with what a preset of that kind has. */
+ * The first kind is what holds without the object. Which fields a kind uses, its rows need not say; so another kind starts
+ * with what a preset of that kind has. */
 
 export function withKind(context, rows, row, kind, presets) {
   const [chooser] = row.parameters;
@@ -135,7 +144,7 @@ function middle(row) {
 
 /* Which inner fields are shown at once: the chooser, and what the request, the preset or the answer has. */
 export function isInUse(context, row, inner) {
-  return inner === row.parameters[0] || inner.name in context.config || inner.name in context.inherited
+  return isChooser(row, inner) || inner.name in context.config || inner.name in context.inherited
     || inner.name in context.resolved;
 }
 

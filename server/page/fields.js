@@ -2,11 +2,14 @@
  * sentence becomes tokens. */
 
 export const isGiven = (value) => value !== undefined && value !== null;
+export const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
 export const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
 
 /* ---- Sliders ---- */
 
 const STEPS = 200;
+const STOPS_MAX = 4096;
+const sliders = new WeakMap();   /* row: what its slider stops at, the same in every card */
 
 /* 1, 2, 5, 10, …: the largest of these that makes at least STEPS steps. */
 function roundStep(width) {
@@ -18,7 +21,7 @@ function roundStep(width) {
 const rounded = (value, digits) => Number(value.toPrecision(digits));
 
 function linearValues(lo, hi, quantum) {
-  const step = quantum ?? roundStep(hi - lo);
+  const step = quantum && (hi - lo) / quantum <= STOPS_MAX ? quantum : Math.max(quantum ?? 0, roundStep(hi - lo));
   const count = Math.floor((hi - lo) / step + 1e-9);
   return Array.from({ length: count + 1 }, (_, i) => rounded(lo + i * step, 12));
 }
@@ -35,11 +38,16 @@ const powersOfTwo = (lo, hi) => Array.from({ length: 53 }, (_, i) => 2 ** i).fil
 /* The values that a slider stops at. Sizes whose usual range begins at 8 go in eights, so that no stop is refused for
  * being odd. */
 export function slider(row) {
-  const [lo, hi] = row.usual;
-  const eights = lo > 1 && Number.isInteger(lo) && hi % lo === 0 ? lo : null;
-  const quantum = eights ?? (row.type === 'integer' ? 1 : null);
-  const values = row.spacing === 'log' && lo > 0 ? logValues(lo, hi, quantum) : linearValues(lo, hi, quantum);
+  if (!sliders.has(row)) sliders.set(row, stopsOf(row));
+  const values = sliders.get(row);
   return { values, nearest: (value) => nearest(values, value) };
+}
+
+function stopsOf({ usual: [lo, hi], type, spacing }) {
+  if (!(lo < hi)) return [lo];
+  const eights = lo > 1 && Number.isInteger(lo) && hi % lo === 0 ? lo : null;
+  const quantum = eights ?? (type === 'integer' ? 1 : null);
+  return spacing === 'log' && lo > 0 ? logValues(lo, hi, quantum) : linearValues(lo, hi, quantum);
 }
 
 function nearest(values, value) {

@@ -23,6 +23,7 @@ export class Figure {
   #slow = null;
   #unwait = () => {};
   #unseen = true;          /* no picture yet */
+  #complained = false;     /* a control is marked because of this figure */
 
   /* Set by owners: the request of the picture as png, { path, body } or null; what fills the data table. */
   png = () => null;
@@ -36,8 +37,10 @@ export class Figure {
     this.stage = make('div', { class: 'stage' });
     this.extra = make('div', { class: 'figure-extra' });
     this.caption = make('figcaption', { 'data-caption': '' });
-    this.table = make('details', { 'data-table': '', ontoggle: () => this.fillTable() }, make('summary', null, word('figure.table')));
-    this.element = make('figure', { class: 'unseen', 'data-figure': view, 'data-config': slot, 'data-state': 'loading', 'aria-label': label },
+    this.table = make('details', { 'data-table': '', ontoggle: () => this.fillTable() },
+      make('summary', null, word('figure.table')));
+    const promises = { 'data-figure': view, 'data-config': slot, 'data-state': 'loading' };
+    this.element = make('figure', { class: 'unseen', ...promises, 'aria-label': label },
       make('div', { class: 'figure-head' }, this.title, this.toolbar),
       make('div', { class: 'figure-stage' }, this.stage, this.notices.element),
       this.extra, this.caption, this.table);
@@ -111,7 +114,7 @@ export class Figure {
     this.#unseen = false;
     this.element.classList.remove('unseen');
     this.#leave();
-    this.page.refused?.(this.slot, null);
+    this.#unmark();
     this.state = 'ready';
     this.element.dispatchEvent(new Event('posenc:drawn', { bubbles: true }));
   }
@@ -145,6 +148,12 @@ export class Figure {
     this.state = 'refused';
     this.notices.refused(problem.detail);
     this.page.refused?.(this.slot, problem, cause);
+    this.#complained = true;
+  }
+
+  #unmark() {
+    if (this.#complained) this.page.refused?.(this.slot, null);
+    this.#complained = false;
   }
 
   /* This view cannot show this configuration; the text says which it can. */
@@ -209,6 +218,7 @@ export class Figure {
   close() {
     standing.delete(this);
     this.#leave();
+    this.#unmark();
     this.#asker.close();
     this.#tableAsker.close();
     this.element.remove();

@@ -128,30 +128,31 @@ class Workbench {
 
   async update(state, before) {
     if (state.lang !== before.lang || state.theme !== before.theme) settle(state).catch(() => {});
-    if (this.opened !== state.view) await this.open(state.view);
-    else this.refresh(state, before);
+    if (this.opened?.name !== state.view) await this.open(state.view);
+    else if (this.handle) this.refresh(state, before);
   }
 
-  /* Opens a view; of two asked for in a row only the newer is opened. */
+  /* Opens a view; of several asked for in a row only the newest is opened. */
   async open(name) {
     if (this.opened) this.turn(name);
-    this.opened = name;
+    const mine = this.opened = { name };
     this.leave();
     this.frame.update(this.page);
     busy.begin();
     try {
       const [{ default: view }] = await Promise.all([viewNamed(name).load(), viewNamed(name).alone || this.loadSides()]);
-      if (this.opened === name) this.enter(view);
+      if (this.opened === mine) this.enter(view);
     } catch (error) {
-      this.failed(name, error);
+      if (this.opened === mine) this.failed(name, error);
     } finally {
       busy.end();
     }
   }
 
-  /* From one view to another, as from page to page. */
+  /* From one view to another, as from page to page. The focus does not get lost with what had it. */
   turn(name) {
     window.scrollTo(0, 0);
+    if (this.frame.work.contains(document.activeElement)) this.frame.main.focus({ preventScroll: true });
     this.page.announce(word(`view.${name}`));
   }
 
@@ -181,7 +182,6 @@ class Workbench {
 
   /* The network failed, or the server has a newer page. */
   failed(name, error) {
-    if (this.opened !== name) return;
     console.error(error);
     this.opened = null;
     this.page.notice('view', phrase('page.viewFailed', { view: make('a', { href: this.page.href(name) }, word(`view.${name}`)) }));

@@ -89,11 +89,12 @@ function curlText({ path, body }, about) {
 
 function pythonText(request, about) {
   const { minus } = about;
+  const asked = ({ body }) => `ask(${python(pythonBody(body, about))})`;
   const parts = [imports(about), askFunction(request, about)];
   if (minus) {
-    parts.push(`a = ask(${python(pythonBody(minus.body, about))})`, `b = ask(${python(pythonBody(request.body, about))})`, 'x = b - a');
+    parts.push(`a = ${asked(minus)}`, `b = ${asked(request)}`, 'x = b - a');
   } else {
-    parts.push(`x = ask(${python(pythonBody(request.body, about))})`);
+    parts.push(`x = ${asked(request)}`);
   }
   return `${parts.join('\n')}\nprint(x.dtype, x.shape)`;
 }

@@ -44,11 +44,11 @@ export class Saver {
     if (focused) next.focus();
   }
 
-  #build({ name, bytes, request }, href) {
+  #build({ name, bytes }, href) {
     const text = [icon('save'), this.#text, bytes ? make('small', { class: 'file-size', translate: 'no' }, size(bytes)) : null];
     const onclick = (event) => this.#save(event, href);
     if (!href) return make('button', { type: 'button', 'data-action': this.#kind, onclick }, ...text);
-    return make('a', { class: 'button', 'data-action': this.#kind, href, download: name, onclick, 'data-path': request.path }, ...text);
+    return make('a', { class: 'button', 'data-action': this.#kind, href, download: name, onclick }, ...text);
   }
 
   async #save(event, href) {
@@ -83,8 +83,9 @@ export class Saver {
   }
 
   #failed(error, signal) {
+    const english = { lang: 'en', translate: 'no' };
     if (signal.aborted) this.#say('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')));
-    else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, make('p', { lang: 'en', translate: 'no' }, error.message));
+    else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, make('p', english, error.message));
     else this.#say('away', { role: 'alert' }, make('p', null, word('panel.away')));
   }
 

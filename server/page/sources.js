@@ -7,9 +7,10 @@ import { bind, label, phrase, rewrite, word } from './words.js';
 
 export const PRESETS = 'presets';   /* id of the list that all cards share */
 
-/* A row as the catalogue has them, of texts of the page. */
+/* A row as the catalogue has them, of texts of the page. The kind of sequence is no field of a request. */
 const rowOf = (field, values) => ({
   name: field,
+  isOurs: field === 'sequence',
   values,
   default: null,
   get label() { return String(word(`form.${field}`)); },
@@ -98,7 +99,7 @@ export class PresetChoice extends Typed {
 
   writePlaceholder() { this.input.placeholder = word('form.preset.placeholder'); }
 
-  about() { return this.chosen ? noteOf(this.chosen) : super.about(); }
+  about() { return (this.chosen && noteOf(this.chosen)) || super.about(); }
 }
 
 /* The server's own word on a model, in the page's language. */

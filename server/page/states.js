@@ -32,20 +32,21 @@ export class Notices {
   loading(cancel) {
     const bar = make('progress', { 'aria-label': word('figure.loading') });
     const bytes = make('span', { class: 'notice-bytes' });
-    this.#show('loading', { role: 'status' }, make('span', null, word('figure.loading')), bar, bytes, action('cancel', word('figure.cancel'), cancel));
+    this.#show('loading', { role: 'status' }, make('span', null, word('figure.loading')), bar, bytes,
+      action('cancel', word('figure.cancel'), cancel));
     this.#bar = { bar, bytes };
   }
 
-  #bar = null;
+  #bar = null;   /* what progress() writes to */
 
   /* answers: [received, total] of each; without a Content-Length total is null, and so is that of all. */
   progress(answers) {
     if (!this.#bar?.bar.isConnected) return;
-    const [received, total] = [...answers].reduce((sum, one) => [sum[0] + one[0], sum[1] === null || one[1] === null ? null : sum[1] + one[1]], [0, 0]);
+    const [received, total] = sumOf([...answers]);
     const { bar, bytes } = this.#bar;
     if (total !== null) Object.assign(bar, { max: Math.max(total, 1), value: received });
     else bar.removeAttribute('value');
-    bind(bytes, null, total === null ? size(received) : word('figure.bytes', { received: size(received), total: size(total) }));
+    bytes.textContent = total === null ? size(received) : word('figure.bytes', { received: size(received), total: size(total) });
   }
 
   /* The server's detail is English whatever the page's language. */
@@ -55,7 +56,8 @@ export class Notices {
   }
 
   cancelled(retry) {
-    this.#show('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')), action('retry', word('figure.retry'), retry));
+    this.#show('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')),
+      action('retry', word('figure.retry'), retry));
   }
 
   away() {
@@ -94,6 +96,11 @@ export class Notices {
       else over();
     }, 1000);
   }
+}
+
+function sumOf(answers) {
+  const add = (at) => answers.reduce((sum, one) => sum + one[at], 0);
+  return [add(0), answers.some(([, total]) => total === null) ? null : add(1)];
 }
 
 const UNITS = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]];

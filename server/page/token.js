@@ -18,7 +18,8 @@ export function askToken(detail, { byUser = false } = {}) {
 }
 
 function open(detail) {
-  const field = make('input', { type: 'password', 'data-field': 'token', autocomplete: 'off', spellcheck: 'false', required: true });
+  const secret = { type: 'password', autocomplete: 'off', spellcheck: 'false', required: true };
+  const field = make('input', { 'data-field': 'token', ...secret });
   const keep = make('input', { type: 'checkbox', 'data-field': 'token-keep' });
   const form = make('form', { method: 'dialog' },
     make('h2', null, word('token.title')),

@@ -9,7 +9,7 @@
 const LANGUAGES = { en: 'en', zh: 'zh-CN' };
 const folders = [''];   /* '' is text/LANG.json, 'designing' is text/designing.LANG.json */
 const places = new Set();        /* of WeakRef to nodes */
-const writesOf = new WeakMap();  /* node: [write] */
+const writesOf = new WeakMap();  /* node: Map of attribute to write */
 let current = 'en';
 let texts = {};
 
@@ -31,28 +31,30 @@ export const word = (key, values = {}) => live(() => fill(texts[key] ?? key, val
 export const label = (row) => live(() => (current === 'zh' && row.label_zh) || row.label || row.name);
 export const summary = (row) => live(() => (current === 'zh' && row.summary_zh) || row.summary || '');
 
-/* Writes a text now and again at each change of language: into an attribute, or as text where attribute is null. */
+/* Writes a text now and again at each change of language: into an attribute, or as text where attribute is null. Another
+ * text for the same place takes its place. */
 export function bind(node, attribute, value) {
   const write = (target) => {
     if (attribute) target.setAttribute(attribute, value);
     else target.textContent = value;
   };
   write(node);
-  if (value instanceof Live) keep(node, write);
+  if (value instanceof Live) keep(node, attribute, write);
+  else writesOf.get(node)?.delete(attribute);
   return node;
 }
 
 /* Calls write(node) now and at each change of language, as long as the node lives. */
 export function rewrite(node, write) {
   write(node);
-  keep(node, write);
+  keep(node, write, write);
   return node;
 }
 
-function keep(node, write) {
+function keep(node, place, write) {
   const writes = writesOf.get(node);
-  if (writes) return void writes.push(write);
-  writesOf.set(node, [write]);
+  if (writes) return void writes.set(place, write);
+  writesOf.set(node, new Map([[place, write]]));
   places.add(new WeakRef(node));
 }
 
@@ -87,6 +89,6 @@ export async function setLanguage(lang) {
   for (const place of places) {
     const node = place.deref();
     if (!node) places.delete(place);
-    else for (const write of writesOf.get(node)) write(node);
+    else for (const write of writesOf.get(node).values()) write(node);
   }
 }

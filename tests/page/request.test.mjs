@@ -4,7 +4,8 @@ import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 import { bytesOf, fileBody, fileName, json, python, shell, texts } from '../../server/page/request.js';
 
-const ODD = ["it's", 'a "b"', 'line\nline', '$HOME `id` \\ !', '中文 Ω', '', '-o', '*?[a]', '\u0000', '\u2028', 'é\ud83d\ude00', "'''", '%s'];
+const ODD = ["it's", 'a "b"', 'line\nline', '$HOME `id` \\ !', '中文 Ω', '', '-o', '*?[a]', '\u0000', '\u2028',
+  'é\ud83d\ude00', "'''", '%s'];
 const about = { origin: 'http://localhost:8080', token: false, output: 'cos', scheme: 'rope' };
 
 test('a shell reads back what was quoted', () => {
@@ -14,7 +15,8 @@ test('a shell reads back what was quoted', () => {
 });
 
 test('Python reads back what was written', () => {
-  const value = { odd: ODD, deep: { list: [[1, -2.5e-7], [1e21, 0]], no: null, yes: true, not: false, none: {}, empty: [] }, long: Array(40).fill(0.125) };
+  const deep = { list: [[1, -2.5e-7], [1e21, 0]], no: null, yes: true, not: false, none: {}, empty: [] };
+  const value = { odd: ODD, deep, long: Array(40).fill(0.125) };
   const program = `import json, sys\nprint(json.dumps(${python(value)}))`;
   assert.deepEqual(JSON.parse(execFileSync('python3', ['-c', program]).toString()), value);
 });
@@ -49,7 +51,8 @@ test('a token is named, never written', () => {
 });
 
 test('a difference is computed in Python, in f64', () => {
-  const { curl, python: code } = texts({ path: '/encode', body: { scheme: 'rope', base: 5e5 } }, { ...about, minus: { path: '/encode', body: { scheme: 'rope', dtype: 'bf16' } } });
+  const [a, b] = [{ scheme: 'rope', dtype: 'bf16' }, { scheme: 'rope', base: 5e5 }].map((body) => ({ path: '/encode', body }));
+  const { curl, python: code } = texts(b, { ...about, minus: a });
   assert.match(code, /x = b - a/);
   assert.equal(code.match(/"dtype": "f64"/g).length, 2);
   assert.match(curl, /"base": 500000/);

@@ -1,13 +1,16 @@
 /* Where the cards of the gallery lead, from rows such as the catalogue has. */
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, pictured, startOf, valueOf, viewFor } from '../../server/page/views/starts.js';
+import {
+  haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, pictured, startOf, valueOf, viewFor,
+} from '../../server/page/views/starts.js';
 
 const table = { name: 'waves', endpoints: ['/encode', '/attention'], parameters: [{ name: 'base', group: 'frequencies' }],
   outputs: [{ name: 'ids', axes: ['position'], default: false }, { name: 'encoding', axes: ['position', 'dim'], default: true }],
   example: { scheme: 'waves', len: 8, dim: 16 }, picture: '/encode?scheme=waves&len=128&dim=64&format=png' };
 const bias = { ...table, name: 'slopes', outputs: [{ name: 'bias', axes: ['head', 'query', 'key'], default: true }],
-  example: { scheme: 'slopes', len: 4, num_heads: 2, seed: 3, std: 0.5 }, picture: '/encode?scheme=slopes&grid=7,7&outputs=index&format=png' };
+  example: { scheme: 'slopes', len: 4, num_heads: 2, seed: 3, std: 0.5 },
+  picture: '/encode?scheme=slopes&grid=7,7&outputs=index&format=png' };
 
 test('a view by what the scheme gives', () => {
   assert.equal(viewFor(table), 'table');
@@ -58,7 +61,8 @@ test('pairs', () => {
 });
 
 test('search takes every word, in both languages, in names and aliases', () => {
-  const text = haystack({ name: 'llama-3.1', label: 'Llama 3.1', label_zh: 'Llama 3.1', aliases: ['llama-3.3-70b'] }, { name: 'rope', label_zh: '旋转位置编码' });
+  const model = { name: 'llama-3.1', label: 'Llama 3.1', label_zh: 'Llama 3.1', aliases: ['llama-3.3-70b'] };
+  const text = haystack(model, { name: 'rope', label_zh: '旋转位置编码' });
   for (const query of ['LLAMA', '3.3-70b', 'rope 3.1', '旋转', '']) assert.ok(matches(text, query), query);
   for (const query of ['qwen', 'llama alibi']) assert.ok(!matches(text, query), query);
   assert.ok(isExactly({ name: 'x', label: 'X', aliases: ['y-1'] }, 'Y-1') && !isExactly({ name: 'x', label: 'X' }, 'x1'));

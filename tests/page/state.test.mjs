@@ -1,4 +1,4 @@
-/* The address (PAGE §3) and the store: what is read, what is written, what can be undone, what Back walks through. */
+/* The address and the store: what is read, what is written, what can be undone, what Back walks through. */
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { Store, initial, parse, print } from '../../server/page/state.js';

@@ -339,6 +339,22 @@ def test_a_link_that_is_refused_leads_to_the_control(open_page, config, field):
     assert any(page.notice("refused").strip() == text for text in described(page, page.field(field)))
 
 
+@pytest.mark.parametrize("config", [
+    {"scheme": "rope", "len": 4, "scaling": "yarn"}, {"scheme": "rope", "len": 4, "scaling": [1]}, {"scheme": 5, "len": 4},
+    {"scheme": "rope", "tokens": []}, {"scheme": "rope", "positions": {"a": 1}}, {"preset": {}, "len": 4}, {"hf_config": "x", "len": 4},
+    {"scheme": "rope", "len": "long", "base": "big"}, {"scheme": "alibi", "grid": "x", "causal": "no"}, {}, {"scheme": "rope", "len": None},
+], ids=json.dumps)
+def test_anything_that_a_link_may_hold_has_a_card(open_page, config):
+    page = open_page(fragment("table", config))
+    assert request_of(page) == config and page.state() == "refused"
+    page.field("scheme").send_keys("sinusoidal")  # chooses the option that begins so
+    until(lambda: request_of(page).get("scheme") == "sinusoidal", 5, "another scheme")
+    choose(page, "sequence", "grid")
+    choose(page, "sequence", "len")
+    page.settle()
+    assert page.state() == "ready", request_of(page)
+
+
 # ---- configurations -------------------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""What holds for all of the page (PAGE §8 to §10): its frame, names and keys, both languages, both themes, phones, print, and
+"""What holds for all of the page: its frame, names and keys, both languages, both themes, phones, print, and
 what is there without JavaScript."""
 import json
 import re
@@ -28,11 +28,11 @@ def narrow(driver):
 
 
 @pytest.fixture(autouse=True)
-def forget(driver, server):
-    """No choice of another test is left."""
+def forget(driver, open_page):
+    """No choice of one test is left for another; ends before open_page leaves the page."""
     yield
     if driver.current_url.startswith("http"):
-        driver.execute_script("localStorage.clear(); sessionStorage.clear()")
+        driver.execute_script("localStorage.clear()")
 
 
 # ---- the frame ----------------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_every_control_has_a_name(open_page, view, lang):
     assert nameless(page.driver) == []
 
 
-# What a text of the page may not hold in a language (PAGE §9); names of the field stand where no language translates them.
+# What a text of the page may not hold in a language; names of the field stand where no language translates them.
 STRAY = """const chinese = arguments[0];
 const apart = 'script, style, noscript, code, pre, kbd, samp, math, svg, [translate=no]';
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

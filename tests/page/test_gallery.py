@@ -180,7 +180,7 @@ def drag(page, value):
 
 def assert_shows_its_base(page):
     base = page.attribute("main .live-value data", "value")
-    state = state_of(page.find("main .live-open").get_attribute("href"))
+    state = state_of(page.find('main .live [data-action="open"]').get_attribute("href"))
     assert state["view"] == "table" and state["a"]["scheme"] == "rope" and state["a"]["base"] == float(base)
     query = urllib.parse.urlencode({**state["a"], "outputs": "cos", "format": "png", "zoom": 2})
     assert page.driver.execute_async_script(SAME_PICTURE, f"/encode?{query}") is True

@@ -442,3 +442,36 @@ def test_what_is_shown_is_copied(open_page, server):
         request = json.loads(page.text('pre[data-copy="json"]'))
         assert re.search(rf"{path}\b", page.text('pre[data-copy="curl"]'))
         assert np.load(io.BytesIO(post(server, path, **{**request, "format": "npy"}))).size > 0
+
+
+@pytest.mark.parametrize("view", ["rotate", "attention", "bias"])
+def test_what_nobody_knows_is_refused_by_the_server(open_page, view):
+    page = open_page(fragment(view, {"scheme": "rop"}))
+    assert page.state() == "refused" and "rope" in refusal(page, "a")
+
+
+def test_files_of_models_are_read_by_the_server(open_page, server):
+    t5 = {"model_type": "t5", "d_model": 16, "d_kv": 8, "num_heads": 2, "relative_attention_num_buckets": 8, "num_layers": 1, "d_ff": 8, "vocab_size": 4}
+    bloom = {"model_type": "bloom", "hidden_size": 16, "n_head": 4}
+    page = open_page(fragment("bias", {"hf_config": t5}, {"hf_config": bloom}, {"hf_config": {"model_type": "llama", "hidden_size": 16, "num_attention_heads": 2}}))
+    assert (len(heads(page)), len(heads(page, "b"))) == (2, 4) and "rope" in refusal(page, "c")
+    page = open_page(fragment("attention", {"hf_config": {**t5, "num_heads": 4}, "std": 1.0}))
+    assert page.state() == "ready" and data(page, "difference")[0] > 0 and data(page, "difference", "none") == [0]
+    page = open_page(fragment("attention", {"hf_config": bloom}))  # its bias depends on the key alone
+    assert data(page, "difference") == data(page, "difference", "none") == [0]
+    page = open_page(fragment("rotate", {"hf_config": bloom}))
+    assert page.state() == "refused" and "rope" in refusal(page, "a")
+
+
+def test_undo_and_links_bring_all_back(open_page, server):
+    page = open_page(fragment("rotate", ROPE, m=9, n=6))
+    slide(page, '[data-slider="m"]', 20)
+    page.click('[data-action="undo"]')
+    page.settle()
+    assert own(page, "m") == "9" and Clocks(page).positions == {"m": 9, "n": 6}
+    page = open_page(fragment("attention", {"scheme": "alibi", "tokens": ["a", "b", "a"]}, at=3, cur="1,2", cmap="magma", lo="0", hi="0.5", out="scores"))
+    heat = Heat(page)
+    assert (heat.output, heat.at, heat.cmap, heat.min, heat.max) == ("scores", [3], "magma", 0, 0.5)
+    assert page.attribute('[data-token="1"]', "aria-pressed") == "true"
+    page = open_page(fragment("bias", BIASES[0], at=5, scale="own", cmap="gray", cur="7,2"))
+    assert enlarged(page).at == [5] and {heat.cmap for heat in heads(page).values()} == {"gray"}

@@ -1,4 +1,4 @@
-"""How fast the page draws (PAGE §11). Ratios are measured in one browser; times are medians, with room for a busy machine."""
+"""How fast the page draws. Ratios are measured in one browser; times are medians, with room for a busy machine."""
 import os
 import statistics
 

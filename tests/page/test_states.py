@@ -2,6 +2,7 @@
 a proxy that is slow."""
 import contextlib
 import json
+import os
 import re
 import threading
 import time
@@ -19,8 +20,12 @@ ROPE = {"scheme": "rope", "head_dim": 64, "len": 256}
 TABLE = fragment("table", ROPE)
 CURVES = fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 64})
 SLOW = {"scheme": "floater", "dim": 512, "len": 2500, "seed": 1}  # 2 ms a row, one after the other
-NOISE = 10 if SANITIZED else 1
 ROOM = 16  # of the queue: the page asks several things at once when it opens
+
+
+def noise():
+    """How much longer things take here than on a machine with nothing else to do."""
+    return max(10 if SANITIZED else 1, os.getloadavg()[0] / os.cpu_count())
 
 
 @pytest.fixture
@@ -32,12 +37,15 @@ def rough(server):
 # ---- loading, ready, stale, cancelled -----------------------------------------------------------------------------------
 
 
+PROGRESS = "const p = document.querySelector('figure progress'); return p && p.max > 1 && p.value > 0 && p.value < p.max"
+
+
 def test_a_first_picture_that_takes_long_shows_its_bytes_and_can_be_cancelled(open_page, rough):
     rough.rate = 20000
     page = open_page(TABLE, rough.url, settle=False)
     until(lambda: page.notice("loading"), what="the notice")
     assert page.state() == "loading"
-    until(lambda: page.run("const p = document.querySelector('figure progress'); return p && p.max > 1 && p.value > 0 && p.value < p.max"), what="progress")
+    until(lambda: page.run(PROGRESS), what="progress")
     assert re.search(r"\d.* of \d", page.notice("loading"))
     page.click('figure [data-action="cancel"]')
     until(lambda: rough.take("left"), what="a closed connection")
@@ -61,7 +69,8 @@ def test_progress_is_shown_after_300_ms_and_the_last_picture_stays(open_page, ro
         };
         location.hash = arguments[0];
         setTimeout(watch);""", fragment("curves", {"scheme": "sinusoidal", "dim": 64, "len": 65}))
-    until(lambda: float(page.run("return getComputedStyle(document.querySelector('figure .stage')).opacity")) < 0.9, what="a dimmed picture")
+    opacity = "return getComputedStyle(document.querySelector('figure .stage')).opacity"
+    until(lambda: float(page.run(opacity)) < 0.9, what="a dimmed picture")
     time.sleep(1)
     seen = page.run("return seen")
     assert {state for at, state, _ in seen if 100 < at < 1200} == {"stale"}
@@ -314,7 +323,7 @@ def test_a_slider_moved_60_times_a_second(open_page, rough, view, config, field,
 def quiet_within(server, seconds, what):
     begin = time.monotonic()
     until(lambda: metric(server, "posenc_busy_workers") == 0 and metric(server, "posenc_queued_jobs") == 0, 10, what)
-    assert time.monotonic() - begin < seconds, what
+    assert time.monotonic() - begin < seconds * noise(), what
 
 
 def busy_with(page, server):
@@ -323,7 +332,7 @@ def busy_with(page, server):
     until(lambda: page.notice("loading"), what="the notice")
 
 
-ABORT_SECONDS = 0.25 * NOISE  # 100 ms, and the time of looking
+ABORT_SECONDS = 0.25  # 100 ms, and the time of looking
 
 
 def test_the_work_of_a_cancelled_picture_ends(open_page, server):
@@ -347,5 +356,5 @@ def test_a_picture_that_is_overtaken_for_a_second_is_aborted(open_page, server):
     page.hash(TABLE)
     page.wait_state("ready")
     page.settle()
-    assert 1 <= time.monotonic() - begin < 3 * NOISE
+    assert 1 <= time.monotonic() - begin < 3 * noise()
     quiet_within(server, ABORT_SECONDS, "the end of the work")

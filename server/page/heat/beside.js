@@ -105,6 +105,14 @@ export class Readout {
   }
 }
 
+/* ---- a choice among names, written to the state ---- */
+
+/* also: what else is set with it. */
+export function picker(page, key, text, names, also = {}) {
+  const pick = (event) => page.store.set({ [key]: event.target.value, ...also }, { undo: key });
+  return make('select', { 'data-field': key, 'aria-label': text, title: text, translate: 'no', onchange: pick }, names.map((one) => make('option', { value: one }, one)));
+}
+
 /* ---- the colours and what they stand for: [data-colorbar]; `fields`: its ends can be set and the colours chosen ---- */
 
 export class ColorBar {
@@ -116,30 +124,20 @@ export class ColorBar {
     this.ticks = make('div', { class: 'colorbar-ticks', translate: 'no' });
     this.bar = make('div', { class: 'colorbar-bar', 'data-colorbar': '', role: 'img' }, this.canvas, this.ticks);
     this.ends = fields ? { lo: this.#end('lo'), hi: this.#end('hi') } : {};
-    this.choice = fields ? this.#choice() : null;
+    this.choice = fields && picker(page, 'cmap', word('heat.cmap'), Object.keys(page.catalogue.catalogue().cmaps));
     this.element = make('div', { class: 'colorbar' }, this.ends.lo, this.bar, this.ends.hi, this.choice);
   }
 
   /* Empty: the range follows the numbers. */
   #end(which) {
-    const change = () => {
-      const { value } = input;
-      const number = value === '' ? null : Number(value);
+    const text = word(`heat.${which}`);
+    return make('input', { type: 'number', step: 'any', class: 'colorbar-end', 'data-field': which, 'aria-label': text, title: text, onchange: ({ target }) => {
+      const number = target.value === '' ? null : Number(target.value);
       const { lo, hi } = { ...this.page.store.state, [which]: number };
       const good = lo === null || hi === null || lo < hi;
-      input.setAttribute('aria-invalid', !good);
+      target.setAttribute('aria-invalid', !good);
       if (good) this.page.store.set({ [which]: number }, { undo: which });
-    };
-    const input = make('input', { type: 'number', step: 'any', class: 'colorbar-end', 'data-field': which, 'aria-label': word(`heat.${which}`),
-      title: word(`heat.${which}`), onchange: change });
-    return input;
-  }
-
-  #choice() {
-    const names = Object.keys(this.page.catalogue.catalogue().cmaps);
-    return make('select', { 'data-field': 'cmap', 'aria-label': word('heat.cmap'), title: word('heat.cmap'), translate: 'no',
-      onchange: (event) => this.page.store.set({ cmap: event.target.value }, { undo: 'cmap' }) },
-    names.map((one) => make('option', { value: one }, one)));
+    } });
   }
 
   show([min, max], cmap, colors) {

@@ -1,5 +1,5 @@
 /* What mouse, wheel, fingers and keys do to a heat map: `Moves` changes cursor, window and zoom in the state; `listenTo`
- * hears the pointers, `Keys` the keys of PAGE §8. */
+ * hears the pointers, `Keys` its keys. */
 import { clampCell, clampFirst, isDrawn, lay, moved, pixelOf, revealing, zoomed } from '../draw/windows.js';
 import { word } from '../words.js';
 

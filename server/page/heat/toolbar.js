@@ -2,43 +2,46 @@
  * several: which configuration is in front. */
 import { action, make, name } from '../dom.js';
 import { icon } from '../icons.js';
+import { choice, sliderField } from '../views/controls.js';
 import { phrase, word } from '../words.js';
-import { axisName } from './beside.js';
+import { axisName, picker } from './beside.js';
 import { REDUCTIONS, ZOOM } from './hands.js';
-
-const iconButton = (which, text, onclick) => action(which, icon(which), onclick, { class: 'icon', 'aria-label': text, title: text });
 
 export class Toolbar {
   #shown = {};
+  #sliders = [];
 
   /* quiet: only says what a pixel stands for; its figure shares the controls of another one. */
   constructor(page, moves, { quiet }) {
     this.page = page;
+    this.quiet = quiet;
     this.scale = make('span', { class: 'heat-scale' });
-    this.leads = make('span', { class: 'heat-leads' });
-    this.element = make('div', { class: 'heat-tools' });
-    if (quiet) return void this.element.append(this.scale);
     this.outputs = make('span');
-    this.reduction = make('select', { 'data-field': 'red', 'aria-label': word('heat.reduction'), title: word('heat.reduction'), translate: 'no',
-      onchange: (event) => page.store.set({ red: event.target.value }, { undo: 'red' }) },
-    REDUCTIONS.map((one) => make('option', { value: one }, one)));
-    this.element.append(this.outputs, this.leads, this.scale, this.reduction,
+    this.leads = make('span', { class: 'heat-leads' });
+    this.reduction = picker(page, 'red', word('heat.reduction'), REDUCTIONS);
+    const button = (which, text, onclick) => action(which, icon(which), onclick, { class: 'icon', 'aria-label': text, title: text });
+    this.element = make('div', { class: 'heat-tools' }, quiet ? this.scale : [this.outputs, this.leads, this.scale, this.reduction,
       make('div', { class: 'segmented', role: 'group', 'aria-label': word('heat.zoom') },
-        iconButton('zoom-out', word('heat.zoomOut'), () => moves.zoom(1 / ZOOM)),
-        iconButton('zoom-in', word('heat.zoomIn'), () => moves.zoom(ZOOM)),
-        iconButton('fit', word('heat.fit'), () => moves.fit()),
-        iconButton('one', word('heat.one'), () => moves.one())));
+        button('zoom-out', word('heat.zoomOut'), () => moves.zoom(1 / ZOOM)),
+        button('zoom-in', word('heat.zoomIn'), () => moves.zoom(ZOOM)),
+        button('fit', word('heat.fit'), () => moves.fit()),
+        button('one', word('heat.one'), () => moves.one()))]);
   }
 
-  /* axes of the picture; reduce: what a block shows; ownLead: the leading axes are chosen here; outputs: rows or none. */
+  /* axes of the picture; reduce: what a block shows; ownLead: the leading axes are chosen here; outputs: rows. */
   show({ axes, about, reduce, ownLead, outputs }) {
-    this.#once('scale', [axes.row.px, axes.row.step, axes.col.px, axes.col.step, reduce], () => this.scale.replaceChildren(scaleText(axes, reduce)));
-    if (!this.reduction) return;
+    const zoomedOut = axes.row.step > 1 || axes.col.step > 1;
+    this.#once('scale', [axes.row.px, axes.row.step, axes.col.px, axes.col.step, reduce], () => this.scale.replaceChildren(scaleText(axes, reduce, zoomedOut)));
+    if (this.quiet) return;
     this.reduction.value = reduce;
-    this.reduction.hidden = axes.row.step === 1 && axes.col.step === 1;
-    this.#once('outputs', [outputs.map((row) => row.name), about.name], () => this.#showOutputs(outputs, about.name));
-    const lead = ownLead ? about.shape.slice(0, -2) : [];
-    this.#once('lead', [lead, about.axes, about.lead], () => this.#showLead(lead, about));
+    this.reduction.hidden = !zoomedOut;
+    const names = [...new Set(outputs.map((row) => row.name))];
+    this.#once('outputs', names, () => {
+      const clear = { at: [], win: [0, 0], cur: [0, 0] };
+      this.outputs.replaceChildren(...names.length > 1 ? [picker(this.page, 'out', word('heat.output'), names, clear)] : []);
+    });
+    if (names.length > 1) this.outputs.firstChild.value = about.name;
+    this.#showLead(ownLead ? about.lead : [], about);
   }
 
   #once(what, key, write) {
@@ -48,48 +51,24 @@ export class Toolbar {
     write();
   }
 
-  #showOutputs(rows, chosen) {
-    const names = [...new Set(rows.map((row) => row.name))];
-    if (names.length < 2) return this.outputs.replaceChildren();
-    const select = make('select', { 'data-field': 'out', 'aria-label': word('heat.output'), title: word('heat.output'), translate: 'no',
-      onchange: (event) => this.page.store.set({ out: event.target.value, at: [], win: [0, 0], cur: [0, 0] }, { undo: 'out' }) },
-    names.map((one) => make('option', { value: one, selected: one === chosen }, one)));
-    this.outputs.replaceChildren(select);
-  }
-
-  /* A slider and its number for each leading axis that has more than one index. */
-  #showLead(lead, about) {
-    if (this.leads.contains(document.activeElement) && this.sliders?.length === lead.length) return this.#moveSliders(lead, about);
-    this.sliders = lead.map((side, i) => this.#slider(side, i, about));
-    this.leads.replaceChildren(...this.sliders.filter((_, i) => lead[i] > 1).map(({ element }) => element));
-  }
-
-  #slider(side, i, about) {
-    const change = (event) => {
-      const at = [...about.lead];
-      this.sliders.forEach(({ input }, j) => { at[j] = Number(input.value); });
-      at[i] = Number(event.target.value);
-      this.page.store.set({ at }, { undo: `at.${i}` });
-    };
-    const text = axisName(about.axes[i] ?? 'axis');
-    const input = make('input', { type: 'range', min: 0, max: side - 1, step: 1, 'data-slider': 'at', 'data-axis': i, 'aria-label': text, oninput: change });
-    input.value = about.lead[i];
-    const shown = make('output', { 'aria-live': 'off' }, about.lead[i]);
-    return { input, shown, element: make('label', { class: 'heat-lead' }, make('span', null, text), input, shown) };
-  }
-
-  #moveSliders(lead, about) {
-    this.sliders.forEach(({ input, shown }, i) => {
-      input.max = lead[i] - 1;
-      input.value = about.lead[i];
-      shown.textContent = about.lead[i];
+  /* A slider for each leading axis that has more than one index. */
+  #showLead(lead, { axes, shape }) {
+    this.#once('lead', [lead.length, axes], () => {
+      this.#sliders = lead.map((_, i) => sliderField({ name: 'at', text: axisName(axes[i] ?? 'axis'), move: (index) => this.#move(i, index) }));
+      this.leads.replaceChildren(...this.#sliders.map(({ element }) => element));
+    });
+    this.lead = lead;
+    this.#sliders.forEach(({ element, show }, i) => {
+      element.hidden = shape[i] < 2;
+      show({ value: lead[i], min: 0, max: shape[i] - 1 });
     });
   }
+
+  #move(i, index) { this.page.store.set({ at: this.lead.with(i, index) }, { undo: `at.${i}` }); }
 }
 
 /* 133 × 1 cells a pixel, mean; or 8 × 8 pixels a cell; or one of each, rows first. */
-function scaleText({ row, col }, reduce) {
-  const zoomedOut = row.step > 1 || col.step > 1;
+function scaleText({ row, col }, reduce, zoomedOut) {
   if (!zoomedOut) return phrase('heat.pixels', { row: row.px, col: col.px });
   const red = name(reduce);
   if (row.px === 1 && col.px === 1) return phrase('heat.cells', { row: row.step, col: col.step, red });
@@ -99,24 +78,14 @@ function scaleText({ row, col }, reduce) {
 
 /* Buttons for what is in front, from two configurations on; with a and b also their difference. */
 export function frontChooser(page, { difference = true } = {}) {
-  const element = make('div', { class: 'segmented front', role: 'group', 'aria-label': word('heat.front') });
-  let shown = '';
-  const choose = (on) => page.store.set({ on }, { undo: 'on' });
-  const isPressed = (on, choices) => on === (choices.includes(page.store.state.on) ? page.store.state.on : page.front());
-  const button = (on, choices) => make('button', { type: 'button', 'data-on': on, 'data-config': on, translate: 'no',
-    'aria-pressed': String(isPressed(on, choices)), title: on === 'b-a' ? word('heat.difference') : word('heat.inFront', { slot: on }),
-    onclick: () => choose(on) }, on.replace('-', ' − '));
-
+  const { element, show } = choice({ name: 'on', text: word('heat.front'), pick: (on) => page.store.set({ on }, { undo: 'on' }) });
+  element.classList.add('front');
   function update() {
     const slots = page.store.slots();
     const choices = [...slots, ...difference && slots.includes('a') && slots.includes('b') ? ['b-a'] : []];
+    const { on } = page.store.state;
     element.hidden = choices.length < 2;
-    const key = `${choices} ${page.store.state.on}`;
-    if (key === shown) return;
-    shown = key;
-    const focused = document.activeElement?.dataset.on;
-    element.replaceChildren(...choices.map((on) => button(on, choices)));
-    if (focused) element.querySelector(`[data-on="${focused}"]`)?.focus();
+    show(choices.map((one) => [one, name(one.replace('-', ' − '))]), choices.includes(on) ? on : page.front());
   }
   return { element, update };
 }

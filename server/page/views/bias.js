@@ -48,16 +48,28 @@ class Part {
     this.config = config;
     const row = catalogue.schemeOf(config);
     this.map.figure.rename(this.title);
-    if (row && !hasBias(row)) return this.#refuse(row.name);
+    if (!row) return this.#learn(config);
+    if (!hasBias(row)) return this.#refuse(row.name);
     this.body = biasBody(catalogue, config);
     this.map.shareScale(this.view.isShared() ? this.view.scale : this.own);
     this.map.show(this.spec());
     if (this.shapeOf === JSON.stringify(this.body)) this.#showHeads();
   }
 
+  /* Only the server can read a model's config.json. */
+  #learn(config) {
+    this.map.figure.ask(async (get) => {
+      const meta = await get({ path: '/encode', body: { ...config, len: 1, data: false } }, { as: 'json' });
+      this.page.catalogue.learn(config, meta.config);
+      this.page.publish(this.slot, meta);
+      this.view.update();
+    });
+  }
+
   spec() { return { path: '/encode', body: this.body, output: 'bias', at: this.page.store.state.at }; }
 
   #refuse(scheme) {
+    this.body = null;
     this.map.figure.refuse(cannot(this.page.catalogue, 'bias.cannot', scheme, hasBias));
     for (const figure of [this.heads.figure, this.heads.chart.figure]) figure.element.remove();
     this.#dropTable();
@@ -65,8 +77,7 @@ class Part {
 
   /* The enlarged head stands: the others follow. */
   async #rest() {
-    const { name, shape, scheme } = this.map.about;
-    if (name !== 'bias') return this.#refuse(scheme);
+    const { shape } = this.map.about;
     Object.assign(this, { shape, shapeOf: JSON.stringify(this.body) });
     this.view.showPages();
     await this.#showHeads();
@@ -115,7 +126,8 @@ class Part {
 /* b - a of the head in front. */
 function difference(page) {
   const map = new HeatMap(page, { view: 'bias', slot: 'b-a', quiet: true });
-  return { element: map.element, show: (of) => map.show({ of }), close: () => map.close() };
+  const show = (of) => of.every(({ body }) => body) ? map.show({ of }) : map.figure.refuse(word('heat.noCommon'));
+  return { element: map.element, show, close: () => map.close() };
 }
 
 class Bias {

@@ -11,9 +11,8 @@ const pick = (from, names) => Object.fromEntries(names.filter((name) => given(fr
 
 /* The configuration with what a picture needs: a sequence, and random weights where its scheme has to have some. */
 export function biasBody(catalogue, config) {
-  const body = bodyFor(catalogue, '/encode', config);
   const row = catalogue.schemeOf(config);
-  return row ? { ...body, ...sequenceFor(catalogue, row, config), ...weightsFor(row, config) } : body;
+  return { ...bodyFor(catalogue, '/encode', config), ...sequenceFor(catalogue, row, config), ...weightsFor(row, config) };
 }
 
 function sequenceFor(catalogue, { example }, config) {

@@ -12,7 +12,7 @@ import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf
 import { fillTable } from './parts.js';
 
 const FEW = 8;             /* heads that have room for larger maps */
-const ROOM = { few: 132, many: 76 };   /* CSS pixels of a small map */
+const ROOM = { few: 132, many: 108 };   /* CSS pixels of a small map */
 
 export class Heads {
   #seen = null;            /* { body, shape, heads, values, plan, reduce, row, query, numbers } of the last picture */

@@ -22,18 +22,18 @@ export async function askCurve(page, get, stage, { slot, configs, draw, ...view 
   const picture = await askPicture(page, get, config, view, {});
   draw(picture);
   if (stage.over()) return;
-  const width = await publish(page, get, slot, config, picture.output);
+  const [rows, width] = await publish(page, get, slot, config, picture.output);
   const checked = picture.real && !stage.over() ? await checkWhole(page, get, config, view, picture) : picture;
-  if (!stage.over()) draw({ ...checked, width });
+  if (!stage.over()) draw({ ...checked, rows, width });
 }
 
-/* Learns what the configuration resolves to, and the width of its output. */
+/* Learns what the configuration resolves to, and the shape of its output. */
 async function publish(page, get, slot, config, output) {
   const body = { ...page.catalogue.requestFor('/encode', config), data: false, ...output && { outputs: [output] } };
   const meta = await get({ path: '/encode', body }, { as: 'json' });
   page.catalogue.learn?.(config, meta.config);
   page.publish?.(slot, meta);
-  return output ? meta.tensors[output].shape[1] : null;
+  return meta.tensors[output]?.shape;
 }
 
 async function askPicture(page, get, config, view, more) {
@@ -75,7 +75,7 @@ async function askReal(page, get, config, view, more) {
   const samples = samplesOf(view.window, view.width).map((x) => Math.min(Math.max(x, offset), last)).filter((x, i, all) => !i || x !== all[i - 1]);
   const { len: _, offset: __, tokens: ___, ...rest } = page.catalogue.requestFor('/encode', config);
   const columns = await askColumns(get, { ...rest, ...more, positions: [...samples, last] }, view, about.output, [0, samples.length]);
-  return { ...about, real: true, offset, rows: len, ...withDots(columns, samples, Number.isInteger) };
+  return { ...about, real: true, offset, ...withDots(columns, samples, Number.isInteger) };
 }
 
 /* At the rows of the sequence. */
@@ -86,7 +86,7 @@ async function askRows(page, get, config, view, more, refusal) {
   const columns = await askColumns(get, { ...page.catalogue.requestFor('/encode', config), ...more }, view, about.output, [start, Math.max(stop, start + 1)]);
   const count = columns[0]?.values.length ?? 0;
   const x = Array.from({ length: count }, (_, i) => run.offset + start + i);
-  return { ...about, real: false, refusal, offset: run.offset, rows: about.run?.len ?? start + count, ...withDots(columns, x, () => true) };
+  return { ...about, real: false, refusal, offset: run.offset, ...withDots(columns, x, () => true) };
 }
 
 function withDots(columns, x, isWhole) {

@@ -13,7 +13,8 @@ import { frontChooser } from '../heat/toolbar.js';
 import { choice, sliderField } from './controls.js';
 import { Slots, wantedOf } from './slots.js';
 
-const STEP_PX = { min: 2, max: 256 };
+const STEP_LEAST = 2;   /* pixels from one position to the next */
+const ROWS = 64;        /* until their number is known */
 
 class Curves {
   #left = null;             /* left edge while it is dragged: between positions */
@@ -50,8 +51,11 @@ class Curves {
     return columns.includes(this.state.cur[1]) ? this.state.cur[1] : columns[0];
   }
 
-  runs() { return this.page.configs().map(([, config]) => runOf(config, this.sequenceNames)).filter(Boolean); }
-  bounds() { return this.runs().length ? whole(this.runs()) : [0, Math.max(0, ...this.slots.values().map((one) => (one.picture?.rows ?? 1) - 1))]; }
+  /* All that can be in view; what is no run of positions has its rows, once the server has told how many. */
+  bounds() {
+    const runs = this.page.configs().map(([slot, config]) => runOf(config, this.sequenceNames) ?? { offset: 0, len: this.slots.get(slot)?.rows ?? ROWS });
+    return runs.length ? whole(runs) : [0, 0];
+  }
 
   get width() { return this.slots.values()[0]?.chart.width ?? 800; }
   get zoom() { return this.state.zoom === 'fit' ? 'fit' : this.state.zoom.row.px / this.state.zoom.row.step; }
@@ -59,7 +63,7 @@ class Curves {
   window() {
     const bounds = this.bounds();
     const start = this.#left ?? bounds[0] + this.state.win[0];
-    return windowOf(bounds, { start, zoom: this.zoom === 'fit' ? 'fit' : Math.max(STEP_PX.min, this.zoom), width: this.width });
+    return windowOf(bounds, { start, zoom: this.zoom === 'fit' ? 'fit' : Math.max(STEP_LEAST, this.zoom), width: this.width });
   }
 
   /* ---- controls ---- */
@@ -234,19 +238,18 @@ class Curves {
   #draw(slot, picture) {
     const one = this.slots.get(slot);
     one.picture = picture;
+    one.rows = picture.rows ?? one.rows;
     if (slot.length === 1 && picture.width) this.#widths.set(slot, picture.width);
     this.#drawAll();
     one.chart.figure.drawn();
-    this.#caption(slot);
-    this.#updateControls();
-    this.#showCursor();
+    this.update();
   }
 
   /* All figures have one range, so that a value stands equally high in each. */
   #drawAll() {
     const shared = this.#yRange((slot) => slot !== 'b-a');
     const difference = this.#yRange((slot) => slot === 'b-a');
-    for (const [slot, { chart, picture }] of this.slots.entries()) {
+    for (const [slot, { chart, picture, rows }] of this.slots.entries()) {
       if (!picture) continue;
       const columns = this.columns();
       const series = picture.columns.filter((col) => columns.includes(col.col)).map(({ col, x, y, dots }) => {
@@ -258,7 +261,7 @@ class Curves {
         xRange: this.window(), yRange: slot === 'b-a' ? difference : shared, stops: picture.stops,
         cell: (line, i) => ({ row: Math.round(line.x[i] - picture.offset), col: line.id.split(':')[1] }),
       });
-      const about = { scheme: picture.scheme, output: picture.output, shape: picture.width ? `${picture.rows} × ${picture.width}` : '', slot };
+      const about = { scheme: picture.scheme, output: picture.output, shape: rows ? `${rows} × ${this.#widths.get(slot)}` : '', slot };
       chart.rename(word('curves.label', about), this.page.catalogue.scheme(picture.scheme), picture.output);
     }
   }

@@ -1,13 +1,18 @@
 /* Every route and parameter of this server, to read and to try: what /openapi.json and /schemes say. */
-import { ask, Away } from '../ask.js';
+import { ask, Away, busy, token } from '../ask.js';
 import { whenBack } from '../away.js';
-import { code, make } from '../dom.js';
+import { action, code, make, name } from '../dom.js';
 import { label, phrase, summary, word } from '../words.js';
-import { fieldRows, groupsOf, responsesOf, schemeRows, searchRows } from './openapi.js';
+import {
+  curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows, stepsOf,
+} from './openapi.js';
 import { rowOf, rowTable } from './rows.js';
-import { trialOf } from './trying.js';
 
 const SHOWN_ROWS = 150;
+const SHOWN_BYTES = 4096;
+const HEX_BYTES = 512;
+const SHOWN_HEADERS = ['content-type', 'content-length', 'posenc-tensors', 'etag', 'cache-control', 'server-timing',
+  'x-request-id', 'retry-after'];
 
 /* OpenAPI's own texts are English in any language of the page. */
 const english = (text) => make('span', { class: 'english', lang: 'en', translate: 'no' }, text);
@@ -17,10 +22,12 @@ const english = (text) => make('span', { class: 'english', lang: 'en', translate
 const PARAMETER_HEADS = ['docs.name', 'docs.of', 'docs.type', 'docs.default', 'docs.range', 'docs.meaning'];
 
 function parameterRow({ row, owner, type, fallback, range }) {
-  const meaning = row.summary ? make('span', { translate: 'no' }, summary(row)) : english(row.english);
-  return rowOf([row.label ? [make('span', { translate: 'no' }, label(row)), ' ', code(row.name)] : code(row.name), owner ? code(owner) : word('docs.every'), code(type),
-    fallback === undefined || fallback === null ? null : code(JSON.stringify(fallback)), code(range ?? ''),
-    [meaning, row.when && ' ', row.when && phrase('docs.when', { condition: code(row.when) })]], { 'data-parameter': row.name });
+  const title = row.label ? [name(label(row)), ' ', code(row.name)] : code(row.name);
+  const meaning = row.summary ? name(summary(row)) : english(row.english);
+  const condition = row.when && [' ', phrase('docs.when', { condition: code(row.when) })];
+  const value = code(JSON.stringify(fallback ?? undefined) ?? '');
+  const of = owner ? code(owner) : word('docs.every');
+  return rowOf([title, of, code(type), value, code(range ?? ''), [meaning, ...condition || []]], { 'data-parameter': row.name });
 }
 
 const parameterTable = (rows) => rowTable(word('docs.parameters'), PARAMETER_HEADS, rows.map(parameterRow));
@@ -37,7 +44,156 @@ function searchSection(rows) {
   const field = make('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', oninput: show });
   show();
   return make('section', { id: 'parameters' }, make('h2', null, word('docs.parameters')),
-    make('label', { class: 'field' }, make('span', null, word('docs.search')), field), found, place);
+    labelled('docs.search', field, 'field'), found, place);
+}
+
+/* ---- trying: asking ---- */
+
+/* Unlike ask.js: any status is an answer, and only the first bytes are fetched. */
+async function run({ method, target, body }) {
+  const headers = { ...(body && { 'Content-Type': 'application/json' }), ...(token() && { Authorization: `Bearer ${token()}` }) };
+  busy.begin();
+  try {
+    const answer = await fetch(target, { method, headers, body: body || undefined });
+    return { answer, ...await firstBytes(answer) };
+  } finally {
+    busy.end();
+  }
+}
+
+async function firstBytes(answer) {
+  const bytes = new Uint8Array(SHOWN_BYTES);
+  const reader = answer.body?.getReader();
+  for (let n = 0; reader;) {
+    const { done, value } = await reader.read();
+    if (done) return { bytes: bytes.subarray(0, n), isCut: false };
+    bytes.set(value.subarray(0, SHOWN_BYTES - n), n);
+    n += value.length;
+    if (n <= SHOWN_BYTES) continue;
+    reader.cancel();
+    return { bytes, isCut: true };
+  }
+  return { bytes: bytes.subarray(0, 0), isCut: false };
+}
+
+function asText(bytes, type) {
+  if (/json|text/.test(type ?? '')) return new TextDecoder().decode(bytes);
+  return Array.from(bytes.subarray(0, HEX_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join(' ');
+}
+
+/* ---- trying: an answer on the page ---- */
+
+const block = (text, key, attributes) => make('pre', { tabindex: 0, 'aria-label': word(key), ...attributes }, text);
+
+function answerParts({ answer, bytes, isCut }) {
+  const { headers } = answer;
+  const head = SHOWN_HEADERS.filter((one) => headers.has(one)).map((one) => `${one}: ${headers.get(one)}`).join('\n');
+  const body = asText(bytes, headers.get('content-type'));
+  const status = name(`${answer.status} ${answer.statusText}`);
+  return [make('p', { class: answer.ok ? 'good' : 'bad', 'data-status': answer.status }, status),
+    block(head, 'docs.head', { 'data-answer': 'head' }), block(body, 'docs.answer', { 'data-answer': 'body' }),
+    isCut ? make('p', { class: 'hint' }, word('docs.cut')) : null].filter(Boolean);
+}
+
+/* ---- trying: the fields ---- */
+
+class Trial {
+  constructor(route, data) {
+    Object.assign(this, { route, data, more: null });
+    this.text = make('textarea', { rows: 4, spellcheck: 'false', translate: 'no', oninput: () => this.changed() });
+    this.text.value = exampleOf(route.operation);
+    this.method = select(route.runs.map((one) => [one, one]), () => this.changed());
+    this.steps = Object.fromEntries(stepsOf(route.operation).map((step) => [step.name, this.step(step)]));
+    this.curl = block('', 'docs.curl', { 'data-curl': '' });
+    this.result = make('div', { class: 'trial-result', 'aria-live': 'polite' });
+    this.element = make('div', { class: 'trial' }, this.schemePart(), this.fields(), this.buttons(), this.curl, this.result,
+      this.filesPart(), this.more);
+    this.changed();
+  }
+
+  step({ example }) {
+    const field = make('input', { spellcheck: 'false', translate: 'no', oninput: () => this.changed() });
+    field.value = example;
+    return field;
+  }
+
+  request() {
+    const steps = Object.fromEntries(Object.entries(this.steps).map(([step, field]) => [step, field.value]));
+    return requestOf(this.method.value, this.route.path, steps, this.text.value);
+  }
+
+  changed() {
+    try {
+      this.curl.textContent = curlOf(this.request(), { origin: location.origin, token: Boolean(token()) });
+    } catch (error) {
+      this.curl.textContent = String(error.message);
+    }
+  }
+
+  fields() {
+    const steps = Object.entries(this.steps).map(([step, field]) => make('label', { class: 'field' }, code(step), field));
+    return this.text.value ? [...steps, labelled('docs.request', this.text, 'field')] : steps;
+  }
+
+  buttons() {
+    const methods = this.route.runs.length > 1 && labelled('docs.method', this.method, 'trial-method');
+    this.copied = make('span', { class: 'hint', role: 'status' });
+    return make('div', { class: 'toolbar' }, methods, action('start', word('docs.run'), () => this.run(), { class: 'primary' }),
+      action('copy', word('docs.copy'), () => this.copy()), this.copied);
+  }
+
+  async run() {
+    this.result.replaceChildren(make('p', { class: 'hint' }, word('docs.asking')));
+    try {
+      this.result.replaceChildren(...answerParts(await run(this.request())));
+    } catch (error) {
+      this.result.replaceChildren(make('p', { class: 'bad' }, english(error.message)));
+    }
+  }
+
+  /* Browsers have no clipboard for pages of plain http from other hosts. */
+  async copy() {
+    const copied = await navigator.clipboard?.writeText(this.curl.textContent).then(() => true, () => false);
+    this.copied.replaceChildren(make('span', null, word(copied ? 'docs.copied' : 'docs.uncopied')));
+  }
+
+  /* What a scheme decides: the example and the table of parameters. */
+  schemePart() {
+    const { route: { path, item, operation }, data } = this;
+    if (!item.post || operation.tags[0] !== 'compute') return [];
+    const schemes = data.schemes.filter((row) => hasExample(path, row));
+    const options = [['', word('docs.anyScheme')], ...schemes.map((row) => [row.name, label(row)])];
+    const choice = select(options, () => this.choose(schemes, choice.value));
+    this.about = make('p', { class: 'hint' });
+    this.rows = make('div');
+    this.choose(schemes, '');
+    this.more = make('details', null, make('summary', null, word('docs.parameters')), this.rows);
+    return [labelled('docs.scheme', choice, 'field trial-scheme'), this.about];
+  }
+
+  choose(schemes, chosen) {
+    const scheme = schemes.find((row) => row.name === chosen);
+    const about = make('span', null, scheme ? summary(scheme) : word('docs.chooseScheme'));
+    this.about.replaceChildren(about, ' ', scheme ? english(scheme.paper) : '');
+    this.rows.replaceChildren(this.data.tableOf(this.route.path, scheme));
+    if (scheme) this.text.value = JSON.stringify(exampleFor(this.route.path, scheme));
+    if (this.curl) this.changed();
+  }
+
+  /* What changes the server is not run from here; how to do it is said. */
+  filesPart() {
+    if (!this.route.item.put) return null;
+    const url = `'${location.origin}${this.route.path.replace('{name}', 'NAME')}'`;
+    const who = token() ? '-H "Authorization: Bearer $TOKEN" ' : '';
+    const commands = `curl ${who}-T FILE.safetensors ${url}\ncurl ${who}-X DELETE ${url}`;
+    return make('div', null, make('p', null, word('docs.files')), block(commands, 'docs.curl'));
+  }
+}
+
+const labelled = (key, control, className) => make('label', { class: className }, make('span', null, word(key)), control);
+
+function select(options, onchange) {
+  return make('select', { onchange, translate: 'no' }, options.map(([value, text]) => make('option', { value }, text)));
 }
 
 /* ---- routes ---- */
@@ -48,29 +204,36 @@ function gathered(description, { schemes, ...catalogue }) {
   return {
     schemes,
     responses: description.components.responses,
-    tableOf: (path, scheme) => parameterTable([...(scheme ? schemeRows(scheme) : []), ...fields.filter(({ owner }) => !owner || owner === path)]),
+    tableOf: (path, scheme) => parameterTable(
+      [...scheme ? schemeRows(scheme) : [], ...fields.filter(({ owner }) => ['', path].includes(owner))]),
     rows: [...fields, ...schemes.flatMap(schemeRows)],
   };
 }
 
 function responseTable(operation, shared) {
-  return rowTable(word('docs.responses'), ['docs.status', 'docs.answer', 'docs.types'], responsesOf(operation, shared).map(([status, { description, content }]) =>
-    rowOf([status === 'default' ? word('docs.other') : code(status), english(description), Object.keys(content ?? {}).flatMap((type) => [code(type), ' '])])));
+  const rows = responsesOf(operation, shared).map(([status, { description, content = {} }]) => {
+    const types = Object.keys(content).flatMap((type) => [code(type), ' ']);
+    return rowOf([status === 'default' ? word('docs.other') : code(status), english(description), types]);
+  });
+  return rowTable(word('docs.responses'), ['docs.status', 'docs.answer', 'docs.types'], rows);
 }
 
 /* Filled when first opened: the tables of all routes together would be thousands of rows. */
 function routeElement(route, data) {
+  const methods = make('span', { class: 'methods', translate: 'no' }, route.methods.join(' '));
   const element = make('details', { class: 'route', 'data-route': route.path },
-    make('summary', null, make('span', { class: 'methods', translate: 'no' }, route.methods.join(' ')), code(route.path), english(route.operation.summary)));
+    make('summary', null, methods, code(route.path), english(route.operation.summary)));
   element.addEventListener('toggle', () => {
     if (!element.open || element.children.length > 1) return;
-    element.append(trialOf(route, data), make('details', null, make('summary', null, word('docs.responses')), responseTable(route.operation, data.responses)));
+    element.append(new Trial(route, data).element,
+      make('details', null, make('summary', null, word('docs.responses')), responseTable(route.operation, data.responses)));
   });
   return element;
 }
 
 function groupElement([tag, routes], data) {
-  return make('section', { 'data-tag': tag }, make('h2', null, word(`docs.tag.${tag}`)), routes.map((route) => routeElement(route, data)));
+  const title = make('h2', null, word(`docs.tag.${tag}`));
+  return make('section', { 'data-tag': tag }, title, routes.map((route) => routeElement(route, data)));
 }
 
 /* ---- the view ---- */
@@ -99,7 +262,8 @@ class Docs {
   failed(error) {
     const isAway = error instanceof Away;
     if (isAway) this.#unwait = whenBack(() => this.load());
-    this.body.replaceChildren(make('p', { class: 'notice', role: 'alert' }, isAway ? word('figure.away') : english(error.message)));
+    const text = isAway ? word('figure.away') : english(error.message);
+    this.body.replaceChildren(make('p', { class: 'notice', role: 'alert' }, text));
   }
 
   fill(description) {

@@ -1,6 +1,6 @@
 /* The start view: what this is, four ways in, pairs of models, a card a scheme, all models; one field searches them. */
 import { Asker, ask, token } from '../ask.js';
-import { code, make, name } from '../dom.js';
+import { action, code, make, name } from '../dom.js';
 import { datum } from '../figure.js';
 import { label, phrase, summary, word } from '../words.js';
 import { haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, startOf } from './starts.js';
@@ -27,13 +27,14 @@ class Gallery {
   }
 
   part(title, lead, ...children) {
-    return make('section', { class: 'gallery-part' }, make('h2', { class: 'capital' }, title), make('p', { class: 'hint capital' }, lead), children);
+    return make('section', null, make('h2', { class: 'capital' }, title), make('p', { class: 'hint capital' }, lead), children);
   }
 
   cards(cards) { return make('div', { class: 'cards' }, cards); }
 
   card(start, attributes, picture, title, text) {
-    return this.link(start, { class: 'card', ...attributes }, make('span', { class: 'thumb' }, picture), title, make('span', { class: 'hint capital' }, text));
+    return this.link(start, { class: 'card', ...attributes }, make('span', { class: 'thumb' }, picture), title,
+      make('span', { class: 'hint capital' }, text));
   }
 
   /* ---- links: real addresses, so that they open in new tabs too ---- */
@@ -73,9 +74,11 @@ class Gallery {
   /* ---- what this is, and search ---- */
 
   hero() {
-    const field = make('input', { type: 'search', class: 'gallery-search', autocomplete: 'off', spellcheck: 'false', 'aria-label': word('gallery.search'),
+    const field = make('input', { type: 'search', class: 'gallery-search', autocomplete: 'off', spellcheck: 'false',
+      'aria-label': word('gallery.search'),
       placeholder: word('gallery.searchHint', { schemes: this.catalogue.schemes.length, models: this.catalogue.presets.length }),
-      oninput: () => this.search(field.value.trim()), onkeydown: (event) => event.key === 'Enter' && this.openFirst(field.value.trim()) });
+      oninput: () => this.search(field.value.trim()),
+      onkeydown: (event) => event.key === 'Enter' && this.openFirst(field.value.trim()) });
     return make('header', { class: 'gallery-hero' }, make('p', { class: 'gallery-claim' }, word('gallery.claim')),
       make('p', { class: 'gallery-sub' }, word('gallery.sub')), field, this.found);
   }
@@ -95,7 +98,8 @@ class Gallery {
 
   /* What search has left in a part, or of a kind. */
   left(within) {
-    return this.#items.filter(({ element }) => !element.hidden && (typeof within === 'string' ? element.matches(within) : within.contains(element)));
+    const fits = (element) => typeof within === 'string' ? element.matches(within) : within.contains(element);
+    return this.#items.filter(({ element }) => !element.hidden && fits(element));
   }
 
   /* Enter opens the card or the model of that name, else the first that is left. */
@@ -113,16 +117,16 @@ class Gallery {
     const base = row.parameters.find((one) => one.name === 'base');
     this.bases = steps(...base.usual);
     this.live = make('img', { alt: word('gallery.dragAlt'), width: 640, height: 256, class: 'live-picture' });
-    this.slider = make('input', { type: 'range', min: 0, max: this.bases.length - 1, step: 1, 'data-slider': 'base', 'aria-label': label(base),
-      oninput: () => this.drag(this.slider.value) });
+    this.slider = make('input', { type: 'range', min: 0, max: this.bases.length - 1, step: 1, 'data-slider': 'base',
+      'aria-label': label(base), oninput: () => this.drag(this.slider.value) });
     this.slider.value = this.bases.indexOf(base.default);
     this.shownBase = make('output', { class: 'live-value' });
     this.open = this.link({ view: 'table' }, { 'data-action': 'open' }, word('gallery.openTable'));
+    const seen = (text, className) => make('span', { class: className, 'aria-hidden': 'true' }, text);
     return make('section', { class: 'card live', 'aria-labelledby': 'gallery-drag' },
       make('h2', { id: 'gallery-drag' }, word('gallery.drag')), make('p', { class: 'hint' }, word('gallery.drag.lead')),
-      make('div', { class: 'live-stage' }, make('span', { class: 'live-y', 'aria-hidden': 'true' }, word('gallery.position')), this.live,
-        make('span', { 'aria-hidden': 'true' }, word('gallery.channel'))),
-      make('div', { class: 'live-control' }, make('span', { 'aria-hidden': 'true' }, label(base)), this.slider, this.shownBase, this.open));
+      make('div', { class: 'live-stage' }, seen(word('gallery.position'), 'live-y'), this.live, seen(word('gallery.channel'))),
+      make('div', { class: 'live-control' }, seen(label(base)), this.slider, this.shownBase, this.open));
   }
 
   async drag(step) {
@@ -147,17 +151,19 @@ class Gallery {
 
   tiles() {
     const [first] = PAIRS;
-    const compare = this.hasModels(first) && this.tile(this.link(pairStart(first), { class: 'card tile' }), this.halves(first), 'gallery.compare');
-    const attend = this.tile(this.link({ view: 'attention' }, { class: 'card tile' }), this.attentionPicture(), 'gallery.attend');
-    const paste = this.tile(make('button', { type: 'button', class: 'card tile', 'data-action': 'paste', onclick: () => this.page.paste() }),
-      make('pre', { 'aria-hidden': 'true' }, '{\n "rope_theta":\n   1000000,\n "rope_scaling":'), 'gallery.paste', { file: code('config.json') });
+    const look = { class: 'card tile' };
+    const compare = this.hasModels(first) && this.link(pairStart(first), look, this.tile('compare', this.halves(first)));
+    const attend = this.link({ view: 'attention' }, look, this.tile('attend', this.attentionPicture()));
+    const file = make('pre', { 'aria-hidden': 'true' }, '{\n "rope_theta":\n   1000000,\n "rope_scaling":');
+    const paste = action('paste', null, () => this.page.paste(), look);
+    paste.append(...this.tile('paste', file, { file: code('config.json') }));
     return make('div', { class: 'tiles' }, compare, attend, paste);
   }
 
-  tile(control, picture, key, names) {
-    control.append(make('span', { class: 'thumb' }, picture),
-      make('span', { class: 'tile-text' }, make('strong', null, word(key)), make('span', { class: 'hint' }, phrase(`${key}.lead`, names))));
-    return control;
+  tile(key, picture, names) {
+    const lead = make('span', { class: 'hint' }, phrase(`gallery.${key}.lead`, names));
+    return [make('span', { class: 'thumb' }, picture),
+      make('span', { class: 'tile-text' }, make('strong', null, word(`gallery.${key}`)), lead)];
   }
 
   attentionPicture() {
@@ -182,9 +188,13 @@ class Gallery {
 
   pairCard(pair) {
     const rows = [pair.a, pair.b].map((side) => this.page.catalogue.preset(side.preset));
-    const title = pair.titled ? phrase('gallery.within', { model: name(rows[0].label), one: code(pair.a[pair.titled]), other: code(pair.b[pair.titled]) })
-      : phrase('gallery.against', { one: name(rows[0].label), other: name(rows[1].label) });
-    return this.findable(this.card(pairStart(pair), { 'data-pair': pair.id }, this.halves(pair), make('strong', null, title), word(`gallery.pair.${pair.id}`)), ...rows);
+    const [one, other] = rows.map((row) => name(row.label));
+    const within = (side) => code(pair[side][pair.titled]);
+    const title = pair.titled ? phrase('gallery.within', { model: one, one: within('a'), other: within('b') })
+      : phrase('gallery.against', { one, other });
+    const lesson = word(`gallery.pair.${pair.id}`);
+    const card = this.card(pairStart(pair), { 'data-pair': pair.id }, this.halves(pair), make('strong', null, title), lesson);
+    return this.findable(card, ...rows);
   }
 
   /* ---- schemes, by family ---- */
@@ -195,8 +205,10 @@ class Gallery {
   }
 
   schemeCard(row) {
-    const seen = row.picture ? this.picture(row.picture, word('gallery.pictureOf', { scheme: label(row) })) : make('span', { class: 'hatched', 'aria-hidden': 'true' }, code(row.name));
-    return this.findable(this.card(startOf(row), { 'data-scheme': row.name }, seen, make('strong', { class: titleClass(row), translate: 'no' }, label(row)), summary(row)), row);
+    const seen = row.picture ? this.picture(row.picture, word('gallery.pictureOf', { scheme: label(row) }))
+      : make('span', { class: 'hatched', 'aria-hidden': 'true' }, code(row.name));
+    const title = make('strong', { class: titleClass(row), translate: 'no' }, label(row));
+    return this.findable(this.card(startOf(row), { 'data-scheme': row.name }, seen, title, summary(row)), row);
   }
 
   /* ---- models ---- */
@@ -204,10 +216,12 @@ class Gallery {
   modelList() {
     const items = this.catalogue.presets.map((preset) => {
       const row = this.page.catalogue.scheme(preset.config.scheme);
-      return this.findable(make('li', null, this.link(modelStart(preset, row), { 'data-preset': preset.name }, name(preset.label))), preset, row);
+      const link = this.link(modelStart(preset, row), { 'data-preset': preset.name }, name(preset.label));
+      return this.findable(make('li', null, link), preset, row);
     });
-    return this.part(word('gallery.models'), word('gallery.models.lead'), make('details', null, make('summary', null, word('gallery.models.all', { count: items.length })),
-      make('ul', { class: 'model-list' }, items)));
+    const all = make('summary', null, word('gallery.models.all', { count: items.length }));
+    const list = make('details', null, all, make('ul', { class: 'model-list' }, items));
+    return this.part(word('gallery.models'), word('gallery.models.lead'), list);
   }
 
   close() {

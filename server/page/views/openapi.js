@@ -3,8 +3,9 @@ import { haystack, matches } from './starts.js';
 
 const WORDS = ['the', 'cat', 'saw', 'the', 'dog', 'and', 'the', 'bird'];
 const RUN_METHODS = { post: 'POST', get: 'GET', 'x-query': 'QUERY' };   /* what can be tried from the page */
-const SHARED = 'Request';
-const OWN = { '/attention': 'Attention', '/analyze': 'Analysis', '/diagnose': 'Diagnosis' };
+
+/* Whose fields a schema describes: '' all requests, else a path. */
+const SHARED_BY = { '': 'Request', '/attention': 'Attention', '/analyze': 'Analysis', '/diagnose': 'Diagnosis' };
 
 /* ---- routes ---- */
 
@@ -59,7 +60,8 @@ export function hasExample(path, scheme) {
 const plain = (value) => typeof value === 'string' ? value : JSON.stringify(value);
 
 function queryOf(text) {
-  const pairs = Object.entries(JSON.parse(text)).map(([name, value]) => `${encodeURIComponent(name)}=${encodeURIComponent(plain(value))}`);
+  const encoded = encodeURIComponent;
+  const pairs = Object.entries(JSON.parse(text)).map(([name, value]) => `${encoded(name)}=${encoded(plain(value))}`);
   return pairs.length ? `?${pairs.join('&')}` : '';
 }
 
@@ -82,8 +84,10 @@ export function curlOf({ method, target, body }, { origin, token }) {
 
 /* { row, owner, type, fallback, range }: row has name and texts, of the catalogue in both languages where it knows the name. */
 export function schemeRows(scheme) {
-  const parameters = scheme.parameters.map((row) => ({ row, owner: scheme.name, type: row.type, fallback: row.default, range: rangeOf(row.min, row.max, row.values) }));
-  const inputs = scheme.inputs.map((row) => ({ row, owner: scheme.name, type: 'tensor', range: `[${row.shape}]` }));
+  const owner = scheme.name;
+  const parameters = scheme.parameters.map((row) => (
+    { row, owner, type: row.type, fallback: row.default, range: rangeOf(row.min, row.max, row.values) }));
+  const inputs = scheme.inputs.map((row) => ({ row, owner, type: 'tensor', range: `[${row.shape}]` }));
   return [...parameters, ...inputs];
 }
 
@@ -94,17 +98,19 @@ function rangeOf(min, max, values) {
 
 /* Fields that all requests share (owner ''), and those of single paths. */
 export function fieldRows(description, catalogue) {
-  const known = new Map([...catalogue.metrics, ...catalogue.schemes.map((scheme) => scheme.attention ?? { parameters: [] })].flatMap(({ parameters }) => parameters)
-    .concat(catalogue.common).map((row) => [row.name, row]));
-  const rowsOf = (owner, name) => schemaRows(owner, description.components.schemas[name], known);
-  return [['', SHARED], ...Object.entries(OWN)].filter(([, name]) => description.components.schemas[name]).flatMap(([owner, name]) => rowsOf(owner, name));
+  const { schemas } = description.components;
+  const places = [...catalogue.metrics, ...catalogue.schemes.map((scheme) => scheme.attention ?? { parameters: [] })];
+  const rows = [...places.flatMap(({ parameters }) => parameters), ...catalogue.common];
+  const known = new Map(rows.map((row) => [row.name, row]));
+  return Object.entries(SHARED_BY).flatMap(([owner, name]) => schemas[name] ? schemaRows(owner, schemas[name], known) : []);
 }
 
 function schemaRows(owner, schema, known) {
-  return Object.entries(schema.properties).map(([name, one]) => ({
-    row: known.get(name) ?? { name, english: one.description ?? '' }, owner, type: one.type ?? known.get(name)?.type ?? (one.$ref ? 'tensor' : ''),
-    fallback: one.default, range: rangeOf(one.minimum, one.maximum, one.enum),
-  }));
+  return Object.entries(schema.properties).map(([name, one]) => {
+    const row = known.get(name) ?? { name, english: one.description ?? '' };
+    const type = one.type ?? row.type ?? (one.$ref ? 'tensor' : '');
+    return { row, owner, type, fallback: one.default, range: rangeOf(one.minimum, one.maximum, one.enum) };
+  });
 }
 
 /* Rows in which every word is found; the one of that very name first. */

@@ -15,7 +15,6 @@ const REST_MS = 400;
 const BEHIND_MOST = 2;      /* while a hand is dragged and the server is slow */
 const ROOM = 300;           /* CSS pixels, before the figure has been laid out */
 
-const canRotate = (scheme) => scheme.endpoints.includes('/rotate');
 const product = (...letters) => math('math', null, letters.flatMap((letter, i) => [i ? math('mo', null, '·') : null, math('mi', null, letter)]));
 
 export class Clocks {
@@ -58,18 +57,17 @@ export class Clocks {
 
   #ask() {
     const { config, positions } = this;
-    const scheme = this.page.catalogue.schemeOf(config);
-    this.figure.rename(this.title);
-    if (scheme && !canRotate(scheme)) return this.#refuse('rotate.cannot', scheme);
     return this.figure.ask(async (get, stage) => {
       const width = await this.#widthOf(get, config);
+      const scheme = this.page.catalogue.schemeOf(config);
+      this.figure.rename(this.title);
+      if (scheme && !scheme.endpoints.includes('/rotate')) return this.#refuse('rotate.cannot', scheme);
       const asking = rotation(this.page.catalogue, config, width, positions);
       const answer = await get({ ...asking, body: { ...asking.body, dtype: config.dtype ?? 'f64' } }, { as: 'json' });
       const pairs = pairsOf(answer.config);
-      if (!pairs) return void this.#refuse('rotate.unpaired', scheme, answer.config.layout);
+      if (!pairs) return this.#refuse('rotate.unpaired', scheme, answer.config.layout);
       const flat = (tensor) => tensor.data.flat(Infinity).slice(0, width).map(Number);
       this.page.publish(this.slot, { config: answer.config, hf_config: answer.hf_config, tensors: answer.tensors });
-      this.figure.rename(this.title);
       this.#show({ pairs, q: flat(answer.tensors.q), k: flat(answer.tensors.k), config: answer.config, width });
       if (stage.over() && this.#behind++ < BEHIND_MOST) return;
       this.#behind = 0;
@@ -81,15 +79,14 @@ export class Clocks {
 
   async #widthOf(get, config) {
     const known = widthOf(this.page.catalogue, config);
-    if (known) return known;
+    if (!config.hf_config) return known ?? 2;   /* what cannot be rotated is refused anyway */
     const { config: resolved } = await get(resolution(this.page.catalogue, config), { as: 'json' });
     this.page.catalogue.learn(config, resolved);
     return resolved.head_dim;
   }
 
   #refuse(key, scheme, layout) {
-    this.figure.refuse(cannot(this.page.catalogue, key, scheme?.name ?? '', canRotate, { layout: code(layout ?? '') }));
-    return Promise.resolve();
+    this.figure.refuse(cannot(this.page.catalogue, key, scheme.name, ({ endpoints }) => endpoints.includes('/rotate'), { layout: code(layout ?? '') }));
   }
 
   /* ---- the picture ---- */

@@ -14,12 +14,13 @@ const LOOKS_MAX = 90;   /* three minutes in the charts */
 
 /* [metric, text `server.TEXT`, how its value is written]: of the moment, then since the start. */
 const NOW = [
-  ['posenc_waiting_requests', 'waiting'], ['posenc_in_flight_requests', 'inFlight'], ['posenc_busy_workers', 'busy'], ['posenc_workers', 'workers'],
-  ['posenc_connections', 'connections'], ['process_resident_memory_bytes', 'memory', size],
+  ['posenc_waiting_requests', 'waiting'], ['posenc_in_flight_requests', 'inFlight'], ['posenc_busy_workers', 'busy'],
+  ['posenc_workers', 'workers'], ['posenc_connections', 'connections'], ['process_resident_memory_bytes', 'memory', size],
 ];
 const TOTALS = [
-  ['posenc_sent_bytes_total', 'sent', size], ['posenc_received_bytes_total', 'received', size], ['posenc_cache_hits_total', 'hits'],
-  ['posenc_cache_misses_total', 'misses'], ['posenc_client_cache_hits_total', 'unchanged'], ['posenc_shared_answers_total', 'shared'],
+  ['posenc_sent_bytes_total', 'sent', size], ['posenc_received_bytes_total', 'received', size],
+  ['posenc_cache_hits_total', 'hits'], ['posenc_cache_misses_total', 'misses'],
+  ['posenc_client_cache_hits_total', 'unchanged'], ['posenc_shared_answers_total', 'shared'],
 ];
 
 /* Counters by one label. */
@@ -35,8 +36,10 @@ const yes = (value) => word(value ? 'server.yes' : 'server.no');
 
 /* [name in /limits, how it is written, the flag that changes it, or none] */
 const LIMITS = [
-  ['max_body', size, '--max-body'], ['max_answer', size, '--max-answer'], ['max_work', grouped, '--max-work'], ['max_analysis', grouped, '--max-analysis'],
-  ['picture_side', grouped], ['configs', grouped], ['position', grouped], ['private', yes, '--token-file'], ['may_write', yes, '--token-file'],
+  ['max_body', size, '--max-body'], ['max_answer', size, '--max-answer'],
+  ['max_work', grouped, '--max-work'], ['max_analysis', grouped, '--max-analysis'],
+  ['picture_side', grouped], ['configs', grouped], ['position', grouped],
+  ['private', yes, '--token-file'], ['may_write', yes, '--token-file'],
 ];
 
 /* ---- values ---- */
@@ -59,7 +62,9 @@ function put(place, value, nodes) {
 /* A gauge or a counter; of a histogram its count. */
 const valueIn = (metrics, metric) => (samplesOf(metrics, metric, {}, '_count')[0] ?? single(metrics, metric))?.value ?? 0;
 
-const fact = (text, metric, ...value) => make('div', { class: 'fact' }, make('dt', null, word(`server.${text}`), ' ', code(metric)), make('dd', null, value));
+function fact(text, metric, ...value) {
+  return make('div', { class: 'fact' }, make('dt', null, word(`server.${text}`), ' ', code(metric)), make('dd', null, value));
+}
 
 /* ---- the view ---- */
 
@@ -72,11 +77,12 @@ class Server {
   #cells = new Map();   /* metric: [place of its value, place of its change] */
 
   constructor(page, root) {
-    this.figure = new Figure(page, { view: 'server', slot: 'none', label: word('server.title') });
+    const place = { view: 'server', slot: 'none' };
+    this.figure = new Figure(page, { ...place, label: word('server.title') });
     this.figure.onTable = async () => this.fillTable();
     this.toggle = action('stop', word('server.stop'), () => this.play(!this.#playing));
     this.figure.toolbar.append(this.toggle);
-    this.charts = CHARTS.map(([title]) => new Chart(page, { view: 'server', slot: 'none', label: word(`server.${title}`), bare: true }));
+    this.charts = CHARTS.map(([title]) => new Chart(page, { ...place, label: word(`server.${title}`), bare: true }));
     this.figure.stage.append(this.build());
     root.append(make('div', { class: 'server' }, this.figure.element, limitsOf(page.catalogue.catalogue().limits)));
     this.onVisible = () => this.schedule(0);
@@ -122,7 +128,8 @@ class Server {
   }
 
   async ask(get) {
-    const [text, ready] = await Promise.all([get('/metrics', { as: 'text' }), get('/readyz', { as: 'text' }).then(() => true, isBusy)]);
+    const look = (path) => get(path, { as: 'text' });
+    const [text, ready] = await Promise.all([look('/metrics'), look('/readyz').then(() => true, isBusy)]);
     const metrics = parseMetrics(text);
     const since = single(metrics, 'process_start_time_seconds')?.text;
     if (since !== this.#since) this.#looks = [];   /* another process counts anew */
@@ -148,7 +155,8 @@ class Server {
   headParts(ready) {
     const names = Object.fromEntries(['version', 'commit', 'isa'].map((key) => [key, code(this.#version[key])]));
     const time = live(() => new Date(this.#since * 1000).toLocaleTimeString(document.documentElement.lang, { hour12: false }));
-    return [make('strong', { class: ready ? 'good' : 'bad', 'data-ready': String(ready) }, word(ready ? 'server.ready' : 'server.unready')), ' ',
+    const state = word(ready ? 'server.ready' : 'server.unready');
+    return [make('strong', { class: ready ? 'good' : 'bad', 'data-ready': String(ready) }, state), ' ',
       phrase('server.version', { ...names, time })];
   }
 
@@ -165,7 +173,8 @@ class Server {
   showReasons(metrics) {
     const all = REASONS.flatMap(([metric, label, text]) => samplesOf(metrics, metric).filter(({ value }) => value > 0)
       .map((sample) => [text, sample.labels[label], datum(sample.text, metric, grouped(sample.value))]));
-    put(this.reasons, all.map(([, why, data]) => why + data.value), () => all.length ? all.map((row) => fact(...row)) : [make('dt', null, word('server.noRefusals'))]);
+    const none = () => [make('dt', null, word('server.noRefusals'))];
+    put(this.reasons, all.map(([, why, data]) => why + data.value), () => all.length ? all.map((row) => fact(...row)) : none());
   }
 
   /* Against seconds before now; of a counter the difference from look to look. */
@@ -173,21 +182,26 @@ class Server {
     const looks = this.#looks.slice(differs ? 1 : 0);
     const end = this.#looks.at(-1).at;
     const x = looks.map(({ at }) => Math.round((at - end) / 1000));
-    const y = (metric) => looks.map(({ metrics }, i) => valueIn(metrics, metric) - (differs ? valueIn(this.#looks[i].metrics, metric) : 0));
+    const base = (metric, i) => differs ? valueIn(this.#looks[i].metrics, metric) : 0;
+    const y = (metric) => looks.map(({ metrics }, i) => valueIn(metrics, metric) - base(metric, i));
     const series = lines.map(([metric, color, dash]) => ({ id: `none:${metric}`, name: metric, color, dash, x, y: y(metric) }));
-    chart.draw(series, { xLabel: word('server.seconds'), yRange: [0, Math.max(1, ...series.flatMap((line) => line.y))], xRange: [Math.min(x[0] ?? 0, -60), 0] });
+    const top = Math.max(1, ...series.flatMap((line) => line.y));
+    chart.draw(series, { xLabel: word('server.seconds'), yRange: [0, top], xRange: [Math.min(x[0] ?? 0, -60), 0] });
   }
 
   showCaption(metrics) {
     const value = (metric) => datum(single(metrics, metric)?.text, metric);
-    this.figure.caption.replaceChildren(phrase('server.caption', { busy: value('posenc_busy_workers'), workers: value('posenc_workers'),
-      waiting: value('posenc_waiting_requests'), time: bound(bucketAt(metrics, 'posenc_queue_seconds', {}, 99)) }));
+    this.figure.caption.replaceChildren(phrase('server.caption', {
+      busy: value('posenc_busy_workers'), workers: value('posenc_workers'), waiting: value('posenc_waiting_requests'),
+      time: bound(bucketAt(metrics, 'posenc_queue_seconds', {}, 99)) }));
   }
 
   /* Everything as served but the buckets. */
   fillTable() {
-    const rows = [...this.#looks.at(-1).metrics].flatMap(([metric, { samples }]) => samples.filter(({ part }) => part !== '_bucket')
-      .map(({ labels, text, part }) => rowOf([code(metric + part), Object.entries(labels).map((pair) => [code(pair.join('=')), ' ']).flat(), code(text)])));
+    const labelsOf = (labels) => Object.entries(labels).flatMap((pair) => [code(pair.join('=')), ' ']);
+    const rows = [...this.#looks.at(-1).metrics].flatMap(([metric, { samples }]) =>
+      samples.filter(({ part }) => part !== '_bucket')
+        .map(({ labels, text, part }) => rowOf([code(metric + part), labelsOf(labels), code(text)])));
     this.figure.table.querySelector('.scroll')?.remove();
     this.figure.table.append(rowTable(word('server.title'), ['server.metric', 'server.labels', 'server.value'], rows));
   }
@@ -214,15 +228,17 @@ function routeTable(metrics) {
     const latency = (percent) => bound(bucketAt(metrics, 'posenc_request_seconds', { route }, percent));
     const statuses = samplesOf(metrics, 'posenc_requests_total', { route }).map(({ labels: { scheme, status }, text }) =>
       make('span', { class: 'status-count' }, code(`${scheme} ${status}`.trim()), ' × ', datum(text, 'posenc_requests_total')));
-    return rowOf([code(route), datum(count.text, 'posenc_request_seconds_count', grouped(count.value)), latency(50), latency(99), statuses], { 'data-route': route });
+    const requests = datum(count.text, 'posenc_request_seconds_count', grouped(count.value));
+    return rowOf([code(route), requests, latency(50), latency(99), statuses], { 'data-route': route });
   });
   return rowTable(word('server.routes'), ROUTE_HEADS, rows);
 }
 
 function limitsOf(limits) {
-  const rows = LIMITS.filter(([key]) => key in limits).map(([key, write, flag]) => rowOf([[word(`server.limit.${key}`), ' ', code(key)],
+  const rows = LIMITS.map(([key, write, flag]) => rowOf([[word(`server.limit.${key}`), ' ', code(key)],
     datum(limits[key], key, write(limits[key])), flag ? code(flag) : word('server.fixed')]));
-  return make('section', { class: 'server-limits' }, make('h2', null, word('server.limits')), rowTable(word('server.limits'), ['server.limit', 'server.value', 'server.flag'], rows));
+  return make('section', { class: 'server-limits' }, make('h2', null, word('server.limits')),
+    rowTable(word('server.limits'), ['server.limit', 'server.value', 'server.flag'], rows));
 }
 
 export default {

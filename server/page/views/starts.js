@@ -14,7 +14,7 @@ export function viewFor(row) {
   return output.axes.includes('head') ? 'bias' : 'table';
 }
 
-/* A value of a query (API §2): text as it stands, numbers and booleans as JSON, flat lists with commas. */
+/* A value of a query: text as it stands, numbers and booleans as JSON, flat lists with commas. */
 export function valueOf(text) {
   for (const json of [text, `[${text}]`]) {
     try { return JSON.parse(json); } catch { /* not this way */ }
@@ -78,10 +78,11 @@ export const PAIRS = [
   { id: 'halves', a: { preset: 'llama-2', layout: 'interleaved' }, b: { preset: 'llama-2', layout: 'half' },
     both: { len: 128, form: 'expanded' }, titled: 'layout' },
   { id: 'base', a: { preset: 'mistral-7b-v0.1' }, b: { preset: 'mistral-7b-v0.2' }, both: { len: 512 }, view: 'distance' },
-  { id: 'buckets', a: { preset: 't5-small', seed: 0, std: 4 }, b: { preset: 'jina-embeddings-v2-small-en' }, both: { len: 64 }, view: 'bias' },
+  { id: 'buckets', a: { preset: 't5-small', seed: 0, std: 4 }, b: { preset: 'jina-embeddings-v2-small-en' },
+    both: { len: 64 }, view: 'bias' },
   { id: 'order', a: { preset: 'transformer-base' }, b: { preset: 'whisper-base' }, both: { len: 128 } },
-  { id: 'layers', a: { preset: 'gemma-3', layer_type: 'sliding_attention' }, b: { preset: 'gemma-3', layer_type: 'full_attention' },
-    both: { len: 512 }, titled: 'layer_type' },
+  { id: 'layers', a: { preset: 'gemma-3', layer_type: 'sliding_attention' },
+    b: { preset: 'gemma-3', layer_type: 'full_attention' }, both: { len: 512 }, titled: 'layer_type' },
   { id: 'longrope', a: { preset: 'phi-3-mini-4k' }, b: { preset: 'phi-3-mini-128k' }, both: { len: 4096 } },
 ];
 
@@ -108,4 +109,6 @@ export function matches(text, query) {
   return query.toLowerCase().split(/\s+/).every((one) => text.includes(one));
 }
 
-export const isExactly = (row, query) => [row.name, row.label, ...(row.aliases ?? [])].some((one) => one?.toLowerCase() === query.toLowerCase());
+export function isExactly(row, query) {
+  return [row.name, row.label, ...row.aliases ?? []].some((one) => one?.toLowerCase() === query.toLowerCase());
+}

@@ -3,6 +3,7 @@
 import { make } from '../dom.js';
 import { HeatMap, Scale } from '../heatmap.js';
 import { frontChooser } from '../heat/toolbar.js';
+import { Slots, wantedOf } from './slots.js';
 import { Strips } from './table_strips.js';
 
 const PATH = '/encode';
@@ -12,52 +13,40 @@ const example = () => ({ a: { scheme: 'sinusoidal', len: 128, dim: 64 } });
 class Table {
   constructor(page, root) {
     this.page = page;
-    this.maps = new Map();   /* slot or 'b-a': HeatMap */
     this.scale = new Scale();
     this.chooser = frontChooser(page);
-    this.figures = make('div', { class: 'figures aligned' });
     this.strips = new Strips(page);
-    root.append(this.chooser.element, this.figures, this.strips.element);
+    const figures = make('div', { class: 'figures aligned' });
+    this.maps = new Slots(figures, (slot) => this.#build(slot));
+    root.append(this.chooser.element, figures, this.strips.element);
   }
 
-  update(state) {
-    const specs = this.#specs(state);
-    for (const slot of this.maps.keys()) if (!specs.has(slot)) this.#remove(slot);
-    for (const slot of specs.keys()) this.#mapOf(slot, specs);
-    for (const [slot, spec] of specs) this.maps.get(slot).show(spec);
+  #build(slot) {
+    const scale = slot === 'b-a' ? new Scale() : this.scale;
+    return new HeatMap(this.page, { view: 'table', slot, scale, quiet: this.#isQuiet(slot), outputs: true, companion: this.strips });
+  }
+
+  /* The first configuration has the controls that all share, and the difference, which stands above them. */
+  #isQuiet(slot) { return slot !== 'b-a' && slot !== this.page.store.slots()[0]; }
+
+  update() {
+    const wanted = wantedOf(this.page);
+    if (wanted.at(-1)?.[0] === 'b-a') wanted.unshift(wanted.pop());
+    const slots = wanted.map(([slot]) => slot);
+    this.maps.sync(slots.filter((slot) => this.maps.get(slot)?.quiet === this.#isQuiet(slot)));
+    this.maps.sync(slots);
+    for (const [slot, configs] of wanted) {
+      const specs = configs.map((config) => this.#spec(config));
+      this.maps.get(slot).show(specs.length > 1 ? { of: specs } : specs[0]);
+    }
     this.chooser.update();
-    this.strips.update([...specs.keys()].map((slot) => [slot, this.maps.get(slot)]));
+    this.strips.update(slots.map((slot) => [slot, this.maps.get(slot)]));
   }
 
-  /* What each figure shows, in their order on the page. */
-  #specs(state) {
-    const specs = new Map(this.page.configs().map(([slot, config]) => [slot, this.#spec(config)]));
-    const [a, b] = [specs.get('a'), specs.get('b')];
-    return state.on === 'b-a' && a && b ? new Map([['b-a', { of: [b, a] }], ...specs]) : specs;
-  }
-
-  #spec(config) { return { path: PATH, body: this.page.catalogue.requestFor(PATH, config), output: this.page.store.state.out }; }
-
-  /* The first of the figures has the controls; the others share them. */
-  #mapOf(slot, specs) {
-    const order = [...specs.keys()];
-    const known = this.maps.get(slot);
-    const quiet = order[0] !== slot;
-    if (known?.quiet === quiet) return;
-    known?.close();
-    const map = new HeatMap(this.page, { view: 'table', slot, quiet, outputs: true, companion: this.strips, scale: slot === 'b-a' ? new Scale() : this.scale });
-    this.maps.set(slot, map);
-    const next = order.slice(order.indexOf(slot) + 1).map((one) => this.maps.get(one)?.element).find(Boolean);
-    this.figures.insertBefore(map.element, next ?? null);
-  }
-
-  #remove(slot) {
-    this.maps.get(slot).close();
-    this.maps.delete(slot);
-  }
+  #spec(config) { return { path: PATH, body: this.page.catalogue.requestFor(PATH, config) }; }
 
   request(slot) {
-    const config = new Map(this.page.configs()).get(slot);
+    const config = this.page.configs().find(([one]) => one === slot)?.[1];
     if (!config) return null;
     const { body } = this.#spec(config);
     const name = this.maps.get(slot)?.about?.name;
@@ -65,7 +54,7 @@ class Table {
   }
 
   close() {
-    for (const map of this.maps.values()) map.close();
+    this.maps.close();
     this.strips.close();
   }
 }
