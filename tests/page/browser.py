@@ -6,7 +6,7 @@ import urllib.parse
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-SECONDS = 15
+SECONDS = 30
 
 
 def fragment(view, *configs, **keys):
