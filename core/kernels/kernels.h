@@ -199,8 +199,9 @@ enum { PE_LINES_SLACK = 64 };
 /* Training (core/training/): a decoder of PE_TRAIN_WIDTH channels in heads of PE_TRAIN_HEAD. */
 enum { PE_TRAIN_WIDTH = 32, PE_TRAIN_HEAD = 8 };
 #define PE_TRAIN_EPS 1e-5 /* of layer norm */
-/* Numbers of scratch for n positions; so many numbers after the last of bias may be read, with any contents. */
-#define PE_TRAIN_SCRATCH(n) ((2 * PE_TRAIN_HEAD + 2) * ((n) + PE_TRAIN_SLACK))
+/* Numbers of scratch for n positions; so many numbers after the
+ * last of bias may be read, with any contents. */
+#define PE_TRAIN_SCRATCH(n) ((6 * PE_TRAIN_HEAD + 8) * ((n) + PE_TRAIN_SLACK))
 enum { PE_TRAIN_SLACK = 64 };
 
 /* Causal attention of one head over n positions, whose rows of q, k and v are stride apart:

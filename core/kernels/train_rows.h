@@ -31,11 +31,25 @@ static void turn_into_columns(size_t n, const real *rows, size_t stride, real *c
     }
 }
 
-/* out[k] = sum over channels of row[c] · column c, one group of keys. */
-PE_INLINED void group_of_products(const real *row, const real *columns, size_t n_padded, vr out[SIDE])
+/* Queries that are computed together, so that what is loaded of a key serves all of them. */
+enum { QUERIES = LANES == 8 ? 4 : 2 };
+
+/* The queries i, i + 1 … of a block, each with a row of numbers for the keys up to its own. */
+struct block {
+    size_t i, n_padded;
+    real *rows; /* [QUERIES, n_padded] */
+};
+
+/* out[q][k] += row q · columns, one group of keys. n is a constant at each call. */
+PE_INLINED void group_of_products(size_t n, const real rows[QUERIES][PE_TRAIN_HEAD], const real *columns,
+                                  size_t n_padded, vr out[QUERIES][SIDE])
 {
-    for (size_t c = 0; c < PE_TRAIN_HEAD; c++)
-        EACH out[k] = plus(everywhere(row[c]), load_wide(columns + c * n_padded + k * WIDTH), out[k]);
+    for (size_t c = 0; c < PE_TRAIN_HEAD; c++) {
+        vr column[SIDE];
+        EACH column[k] = load_wide(columns + c * n_padded + k * WIDTH);
+        for (size_t q = 0; q < n; q++)
+            EACH out[q][k] = plus(everywhere(rows[q][c]), column[k], out[q][k]);
+    }
 }
 
 /* Makes lanes after key i of the group at j negative infinity. */
@@ -47,14 +61,17 @@ PE_INLINED void hide_after(size_t i, size_t j, vr s[SIDE])
     EACH s[k] = where(lane > (whole)i - (whole)(j + k * WIDTH), everywhere(-(real)INFINITY), s[k]);
 }
 
-/* Scores of query i with the group of keys at j; bias begins at key 0. */
-PE_INLINED void group_of_scores(size_t i, size_t j, const real *scaled, const real *columns, size_t n_padded,
-                                const real *bias, vr s[SIDE])
+/* Scores of the queries with the group of keys at j; bias begins at key 0 of query i, a number later for each query
+ * before it. */
+PE_INLINED void group_of_scores(size_t n, const struct block *at, size_t j, const real scaled[QUERIES][PE_TRAIN_HEAD],
+                                const real *columns, const real *bias, vr s[QUERIES][SIDE])
 {
-    EACH s[k] = bias ? load_wide(bias + j + k * WIDTH) : everywhere(0);
-    group_of_products(scaled, columns + j, n_padded, s);
-    if (j + GROUP > i + 1)
-        hide_after(i, j, s);
+    for (size_t q = 0; q < n; q++)
+        EACH s[q][k] = bias ? load_wide(bias + j + k * WIDTH - q) : everywhere(0);
+    group_of_products(n, scaled, columns + j, at->n_padded, s);
+    for (size_t q = 0; q < n; q++)
+        if (j + GROUP > at->i + q + 1)
+            hide_after(at->i + q, j, s[q]);
 }
 
 static inline real largest_lane(const vr x[SIDE])
@@ -75,70 +92,198 @@ static inline real sum_of_lanes(const vr x[SIDE])
     return sum;
 }
 
-/* o = sum over j ≤ i of weight_j · v_j, four sums side by side. */
-static void weighted_values(size_t i, const real *weights, const real *v, size_t stride, real factor, real *o)
+/* row = e^(row - max) for n keys and the rest of their last group; the sum of them. */
+static inline real exponentials(size_t n, real max, real *row)
 {
-    octave sums[4] = {{0}};
-    size_t j = 0;
-    for (; j + 4 <= i + 1; j += 4)
-        for (size_t k = 0; k < 4; k++)
-            sums[k] += weights[j + k] * *octave_at(v + (j + k) * stride);
-    for (; j <= i; j++)
-        sums[0] += weights[j] * *octave_at(v + j * stride);
-    *octave_at(o) = ((sums[0] + sums[1]) + (sums[2] + sums[3])) * factor;
-}
-
-static void attend_row(size_t i, const real *scaled, const real *columns, size_t n_padded, const real *bias, real *row,
-                       real *max, real *sum)
-{
-    vr most[SIDE], s[SIDE], e[SIDE], sums[SIDE];
-    EACH most[k] = everywhere(-(real)INFINITY);
+    vr s[SIDE], e[SIDE], sums[SIDE];
     EACH sums[k] = everywhere(0);
-    for (size_t j = 0; j <= i; j += GROUP) {
-        group_of_scores(i, j, scaled, columns, n_padded, bias, s);
-        EACH most[k] = at_least(most[k], s[k]);
-        store_group(row + j, s);
-    }
-    *max = largest_lane(most);
-    for (size_t j = 0; j <= i; j += GROUP) {
+    for (size_t j = 0; j < n; j += GROUP) {
         load_group(s, row + j);
-        EACH s[k] -= *max;
+        EACH s[k] -= max;
         exponential(s, e);
         EACH sums[k] += e[k];
         store_group(row + j, e);
     }
-    *sum = sum_of_lanes(sums);
+    return sum_of_lanes(sums);
+}
+
+/* out[q] = factor · sum over keys j ≤ i + q of weight[q][j] · x_j, for rows x of PE_TRAIN_HEAD. */
+PE_INLINED void weighted_rows(size_t n, const struct block *at, const real *weights, const real *x, octave out[QUERIES])
+{
+    octave even[QUERIES], odd[QUERIES];
+    size_t j = 0, end = at->i + n;
+    for (size_t q = 0; q < n; q++)
+        even[q] = odd[q] = (octave){0};
+    for (; j + 2 <= end; j += 2)
+        for (size_t q = 0; q < n; q++) {
+            even[q] += weights[q * at->n_padded + j] * *octave_at(x + j * PE_TRAIN_HEAD);
+            odd[q] += weights[q * at->n_padded + j + 1] * *octave_at(x + (j + 1) * PE_TRAIN_HEAD);
+        }
+    for (size_t q = 0; q < n; q++) {
+        if (j < end)
+            even[q] += weights[q * at->n_padded + j] * *octave_at(x + j * PE_TRAIN_HEAD);
+        out[q] = even[q] + odd[q];
+    }
+}
+
+/* One head: its operands laid out for the loops. */
+struct head {
+    size_t n, n_padded, stride, o_stride;
+    real scale;
+    const real *q, *bias;
+    real *k_columns, *v_columns, *k_rows, *v_rows; /* [8, n_padded], [n_padded, 8] */
+    real *rows[2];                                 /* [QUERIES, n_padded] */
+    const real *o, *go;                            /* what follows is for gradients */
+    real *gk_columns, *gv_columns, *gq, *gbias;
+};
+
+static void copy_rows(size_t n, const real *from, size_t from_stride, real *to, size_t to_stride)
+{
+    for (size_t i = 0; i < n; i++)
+        *octave_at(to + i * to_stride) = *octave_at(from + i * from_stride);
+}
+
+static void turn_into_rows(size_t n, const real *columns, size_t n_padded, real *rows, size_t stride)
+{
+    for (size_t j = 0; j < n; j++)
+        for (size_t c = 0; c < PE_TRAIN_HEAD; c++)
+            rows[j * stride + c] = columns[c * n_padded + j];
+}
+
+static real *take_scratch(real **scratch, size_t n)
+{
+    real *taken = *scratch;
+    *scratch += n;
+    return taken;
+}
+
+static struct head head_of(size_t n, real scale, const real *q, const real *k, const real *v, size_t stride,
+                           const real *bias, real *scratch)
+{
+    size_t square = PE_TRAIN_HEAD * padded(n);
+    struct head head = {.n = n, .n_padded = padded(n), .stride = stride, .scale = scale, .q = q, .bias = bias};
+    real **places[] = {&head.k_columns, &head.v_columns,  &head.k_rows,
+                       &head.v_rows,    &head.gk_columns, &head.gv_columns};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+        *places[i] = take_scratch(&scratch, square);
+    head.rows[0] = take_scratch(&scratch, QUERIES * head.n_padded);
+    head.rows[1] = take_scratch(&scratch, QUERIES * head.n_padded);
+    turn_into_columns(n, k, stride, head.k_columns);
+    copy_rows(n, v, stride, head.v_rows, PE_TRAIN_HEAD);
+    return head;
+}
+
+PE_INLINED void scaled_queries(size_t n, const struct head *head, size_t i, real scaled[QUERIES][PE_TRAIN_HEAD])
+{
+    for (size_t q = 0; q < n; q++)
+        *octave_at(scaled[q]) = *octave_at(head->q + (i + q) * head->stride) * head->scale;
+}
+
+/* The bias of key 0 for query i. */
+static inline const real *bias_at(const struct head *head, size_t i)
+{
+    return head->bias ? head->bias + (head->n - 1 - i) : NULL;
+}
+
+PE_INLINED void attend_block(size_t n, const struct head *head, size_t i, real *o, real *maxima, real *sums)
+{
+    struct block at = {i, head->n_padded, head->rows[0]};
+    real scaled[QUERIES][PE_TRAIN_HEAD];
+    vr most[QUERIES][SIDE];
+    octave out[QUERIES];
+    scaled_queries(n, head, i, scaled);
+    for (size_t q = 0; q < n; q++)
+        EACH most[q][k] = everywhere(-(real)INFINITY);
+    for (size_t j = 0; j < i + n; j += GROUP) {
+        vr s[QUERIES][SIDE];
+        group_of_scores(n, &at, j, scaled, head->k_columns, bias_at(head, i), s);
+        for (size_t q = 0; q < n; q++) {
+            EACH most[q][k] = at_least(most[q][k], s[q][k]);
+            store_group(at.rows + q * at.n_padded + j, s[q]);
+        }
+    }
+    for (size_t q = 0; q < n; q++) {
+        maxima[i + q] = largest_lane(most[q]);
+        sums[i + q] = exponentials(i + n, maxima[i + q], at.rows + q * at.n_padded);
+    }
+    weighted_rows(n, &at, at.rows, head->v_rows, out);
+    for (size_t q = 0; q < n; q++)
+        *octave_at(o + (i + q) * head->o_stride) = out[q] / sums[i + q];
 }
 
 void KERNEL(train_attend)(size_t n, real scale, const real *q, const real *k, const real *v, size_t stride,
                           const real *bias, real *o, size_t o_stride, real *maxima, real *sums, real *scratch)
 {
-    size_t n_padded = padded(n);
-    real *columns = scratch, *row = scratch + PE_TRAIN_HEAD * n_padded, scaled[PE_TRAIN_HEAD];
-    turn_into_columns(n, k, stride, columns);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t c = 0; c < PE_TRAIN_HEAD; c++)
-            scaled[c] = scale * q[i * stride + c];
-        attend_row(i, scaled, columns, n_padded, bias ? bias + (n - 1 - i) : NULL, row, maxima + i, sums + i);
-        weighted_values(i, row, v, stride, 1 / sums[i], o + i * o_stride);
+    struct head head = head_of(n, scale, q, k, v, stride, bias, scratch);
+    size_t i = 0;
+    head.o_stride = o_stride;
+    for (; i + QUERIES <= n; i += QUERIES)
+        attend_block(QUERIES, &head, i, o, maxima, sums);
+    for (; i < n; i++)
+        attend_block(1, &head, i, o, maxima, sums);
+}
+
+/* Of the queries of a block: rows[0] = probabilities, rows[1] = gradients of the scores, p·(dp - o·go). */
+PE_INLINED void score_gradients(size_t n, const struct head *head, const struct block *at,
+                                const real scaled[QUERIES][PE_TRAIN_HEAD], const real given[QUERIES][PE_TRAIN_HEAD],
+                                const real *maxima, const real *sums)
+{
+    real dots[QUERIES];
+    for (size_t q = 0; q < n; q++) {
+        octave product = *octave_at(head->o + (at->i + q) * head->o_stride) * *octave_at(given[q]);
+        dots[q] = sum_of_octave(&product);
+    }
+    for (size_t j = 0; j < at->i + n; j += GROUP) {
+        vr s[QUERIES][SIDE], p[SIDE], g[QUERIES][SIDE];
+        group_of_scores(n, at, j, scaled, head->k_columns, bias_at(head, at->i), s);
+        for (size_t q = 0; q < n; q++) {
+            EACH s[q][k] -= maxima[at->i + q];
+            exponential(s[q], p);
+            EACH s[q][k] = p[k] * (1 / sums[at->i + q]);
+            store_group(head->rows[0] + q * at->n_padded + j, s[q]);
+            EACH g[q][k] = everywhere(-dots[q]);
+        }
+        group_of_products(n, given, head->v_columns + j, at->n_padded, g);
+        for (size_t q = 0; q < n; q++) {
+            load_group(p, head->rows[0] + q * at->n_padded + j);
+            EACH g[q][k] *= p[k];
+            store_group(head->rows[1] + q * at->n_padded + j, g[q]);
+        }
     }
 }
 
-/* Of query i: its probabilities, and the gradients of its scores, p·(dp - dot). */
-static void score_gradients(size_t i, const real *scaled, const real *go, const real *columns[2], size_t n_padded,
-                            const real *bias, real max, real sum, real dot, real *p_row, real *g_row)
+/* columns[c] += sum over queries of weights[q] · row q's channel c. */
+PE_INLINED void add_outer(size_t n, const struct block *at, const real *weights,
+                          const real rows[QUERIES][PE_TRAIN_HEAD], real *columns)
 {
-    for (size_t j = 0; j <= i; j += GROUP) {
-        vr s[SIDE], p[SIDE], g[SIDE];
-        group_of_scores(i, j, scaled, columns[0], n_padded, bias, s);
-        EACH s[k] -= max;
-        exponential(s, p);
-        EACH p[k] = p[k] / sum;
-        EACH g[k] = everywhere(-dot);
-        group_of_products(go, columns[1] + j, n_padded, g);
-        EACH g[k] *= p[k];
-        store_group(p_row + j, p);
-        store_group(g_row + j, g);
+    for (size_t j = 0; j < at->i + n; j += WIDTH) {
+        vr w[QUERIES];
+        for (size_t q = 0; q < n; q++)
+            w[q] = load_wide(weights + q * at->n_padded + j);
+        for (size_t c = 0; c < PE_TRAIN_HEAD; c++) {
+            vr sum = load_wide(columns + c * at->n_padded + j);
+            for (size_t q = 0; q < n; q++)
+                sum = plus(w[q], everywhere(rows[q][c]), sum);
+            store_wide(columns + c * at->n_padded + j, sum);
+        }
+    }
+}
+
+PE_INLINED void attend_block_back(size_t n, const struct head *head, size_t i, const real *maxima, const real *sums)
+{
+    struct block at = {i, head->n_padded, NULL};
+    real scaled[QUERIES][PE_TRAIN_HEAD], given[QUERIES][PE_TRAIN_HEAD];
+    octave gq[QUERIES];
+    scaled_queries(n, head, i, scaled);
+    copy_rows(n, head->go + i * head->o_stride, head->o_stride, given[0], PE_TRAIN_HEAD);
+    score_gradients(n, head, &at, scaled, given, maxima, sums);
+    add_outer(n, &at, head->rows[0], given, head->gv_columns);
+    add_outer(n, &at, head->rows[1], scaled, head->gk_columns);
+    weighted_rows(n, &at, head->rows[1], head->k_rows, gq);
+    for (size_t q = 0; q < n; q++) {
+        *octave_at(head->gq + (i + q) * head->stride) = gq[q] * head->scale;
+        for (size_t j = 0; head->gbias && j <= i + q; j++)
+            head->gbias[head->n - 1 - i - q + j] += head->rows[1][q * at.n_padded + j];
     }
 }
 
@@ -146,29 +291,23 @@ void KERNEL(train_attend_back)(size_t n, real scale, const real *q, const real *
                                const real *bias, const real *o, const real *go, size_t o_stride, const real *maxima,
                                const real *sums, real *gq, real *gk, real *gv, real *gbias, real *scratch)
 {
-    size_t n_padded = padded(n);
-    const real *columns[2] = {scratch, scratch + PE_TRAIN_HEAD * n_padded};
-    real *p = scratch + 2 * PE_TRAIN_HEAD * n_padded, *g = p + n_padded, scaled[PE_TRAIN_HEAD];
-    turn_into_columns(n, k, stride, scratch);
-    turn_into_columns(n, v, stride, scratch + PE_TRAIN_HEAD * n_padded);
-    for (size_t i = 0; i < n; i++)
-        *octave_at(gk + i * stride) = *octave_at(gv + i * stride) = (octave){0};
-    for (size_t i = 0; i < n; i++) {
-        octave product = *octave_at(o + i * o_stride) * *octave_at(go + i * o_stride), gqs = {0};
-        octave given = *octave_at(go + i * o_stride);
-        for (size_t c = 0; c < PE_TRAIN_HEAD; c++)
-            scaled[c] = scale * q[i * stride + c];
-        score_gradients(i, scaled, go + i * o_stride, columns, n_padded, bias ? bias + (n - 1 - i) : NULL, maxima[i],
-                        sums[i], sum_of_octave(&product), p, g);
-        for (size_t j = 0; j <= i; j++) {
-            gqs += g[j] * *octave_at(k + j * stride);
-            *octave_at(gk + j * stride) += g[j] * *octave_at(scaled);
-            *octave_at(gv + j * stride) += p[j] * given;
-        }
-        *octave_at(gq + i * stride) = gqs * scale;
-        for (size_t j = 0; gbias && j <= i; j++)
-            gbias[n - 1 - i + j] += g[j];
-    }
+    struct head head = head_of(n, scale, q, k, v, stride, bias, scratch);
+    size_t i = 0, square = PE_TRAIN_HEAD * head.n_padded * sizeof(real);
+    head.o_stride = o_stride;
+    head.o = o;
+    head.go = go;
+    head.gq = gq;
+    head.gbias = gbias;
+    turn_into_columns(n, v, stride, head.v_columns);
+    copy_rows(n, k, stride, head.k_rows, PE_TRAIN_HEAD);
+    memset(head.gk_columns, 0, square);
+    memset(head.gv_columns, 0, square);
+    for (; i + QUERIES <= n; i += QUERIES)
+        attend_block_back(QUERIES, &head, i, maxima, sums);
+    for (; i < n; i++)
+        attend_block_back(1, &head, i, maxima, sums);
+    turn_into_rows(n, head.gk_columns, head.n_padded, gk, stride);
+    turn_into_rows(n, head.gv_columns, head.n_padded, gv, stride);
 }
 
 /* GELU by tanh (Hendrycks and Gimpel 2016, arXiv 1606.08415): x/2·(1 + tanh(u)), u = √(2/π)·(x + 0.044715·x³). */
