@@ -214,6 +214,8 @@ void jobs_wait(void)
 
 /* ---- Jobs with a thread of their own --------------------------------------------------------------------------- */
 
+enum { LOWEST_PRIORITY = 19 };
+
 static void aside_done(struct jobs_call *call)
 {
     struct job *job = (struct job *)(void *)((char *)call - offsetof(struct job, finished));
@@ -224,6 +226,8 @@ static void aside_done(struct jobs_call *call)
 static void *work_aside(void *self)
 {
     struct job *job = self;
+    if (job->is_low)
+        setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY); /* of this thread: Linux counts threads here */
     job->work(job);
     jobs_post(job->jobs, &job->finished);
     return NULL;
