@@ -5,7 +5,8 @@
  *     h += attend(norm_1(h)·w_qkvᵀ + b_qkv)·w_oᵀ + b_o  and  h += GELU(norm_2(h)·w_1ᵀ + b_1)·w_2ᵀ + b_2  in each layer
  *     loss = -ln softmax(norm(h)·w_outᵀ + b_out)[next]
  *
- * (Vaswani et al. 2017; norms first: Xiong et al. 2020, arXiv 2002.04745). */
+ * (Vaswani et al. 2017; norms first: Xiong et al. 2020, arXiv 2002.04745). A pass that is cancelled (pe_watch) returns
+ * soon, with arbitrary numbers. */
 #ifndef PE_TRAINING_DECODER_H
 #define PE_TRAINING_DECODER_H
 

@@ -196,7 +196,7 @@ static void attend(const struct pass *pass, struct kept *kept)
 {
     size_t n = pass->batch->n;
     turn(pass, pass->places->turns, kept->qkv);
-    for (size_t s = 0; s < pass->batch->n_seq; s++)
+    for (size_t s = 0; s < pass->batch->n_seq && !pe_is_cancelled(); s++)
         for (size_t h = 0; h < H; h++) {
             const real *q = kept->qkv + s * n * 3 * D + h * W;
             size_t row = h * pass->rows + s * n;
@@ -210,7 +210,7 @@ static void attend(const struct pass *pass, struct kept *kept)
 static void attend_back(const struct pass *pass, const struct kept *kept, const real *g, real *gqkv)
 {
     size_t n = pass->batch->n, width = pass->places->n + PE_TRAIN_SLACK;
-    for (size_t s = 0; s < pass->batch->n_seq; s++)
+    for (size_t s = 0; s < pass->batch->n_seq && !pe_is_cancelled(); s++)
         for (size_t h = 0; h < H; h++) {
             size_t at = s * n * 3 * D + h * W, out = s * n * D + h * W, row = h * pass->rows + s * n;
             const real *q = kept->qkv + at;

@@ -214,7 +214,8 @@ void jobs_wait(void)
 
 /* ---- Jobs with a thread of their own --------------------------------------------------------------------------- */
 
-enum { LOWEST_PRIORITY = 19 };
+/* A tenth of the share of a thread that competes with it: little, yet enough to notice soon that it is to end. */
+enum { LOW_PRIORITY = 10 };
 
 static void aside_done(struct jobs_call *call)
 {
@@ -227,7 +228,7 @@ static void *work_aside(void *self)
 {
     struct job *job = self;
     if (job->is_low)
-        setpriority(PRIO_PROCESS, 0, LOWEST_PRIORITY); /* of this thread: Linux counts threads here */
+        setpriority(PRIO_PROCESS, 0, LOW_PRIORITY); /* of this thread: Linux counts threads here */
     job->work(job);
     jobs_post(job->jobs, &job->finished);
     return NULL;
