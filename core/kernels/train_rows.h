@@ -74,22 +74,25 @@ PE_INLINED void group_of_scores(size_t n, const struct block *at, size_t j, cons
             hide_after(at->i + q, j, s[q]);
 }
 
+/* Halves meet until one lane is left: a chain through all lanes would take longer than the row. */
 static inline real largest_lane(const vr x[SIDE])
 {
-    vr most = at_least(at_least(x[0], x[1]), at_least(x[2], x[3]));
-    real max = most[0];
-    for (int l = 1; l < WIDTH; l++)
-        max = most[l] > max ? most[l] : max;
-    return max;
+    real lane[WIDTH];
+    store_wide(lane, at_least(at_least(x[0], x[1]), at_least(x[2], x[3])));
+    for (int n = WIDTH / 2; n > 0; n /= 2)
+        for (int l = 0; l < n; l++)
+            lane[l] = lane[l] > lane[l + n] ? lane[l] : lane[l + n];
+    return lane[0];
 }
 
 static inline real sum_of_lanes(const vr x[SIDE])
 {
-    vr all = (x[0] + x[1]) + (x[2] + x[3]);
-    real sum = 0;
-    for (int l = 0; l < WIDTH; l++)
-        sum += all[l];
-    return sum;
+    real lane[WIDTH];
+    store_wide(lane, (x[0] + x[1]) + (x[2] + x[3]));
+    for (int n = WIDTH / 2; n > 0; n /= 2)
+        for (int l = 0; l < n; l++)
+            lane[l] += lane[l + n];
+    return lane[0];
 }
 
 /* row = e^(row - max) for n keys and the rest of their last group; the sum of them. */
