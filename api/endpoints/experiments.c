@@ -28,6 +28,17 @@ struct experiment {
     size_t sent;
 };
 
+/* Gives its place to the next experiment: before the last event is sent, so that a client that has read it can begin
+ * another. */
+static void end(struct experiment *x)
+{
+    if (x->core)
+        x->host->experiment_end(x->host->self, x->is_done, pe_experiment_steps(x->core));
+    pe_experiment_free(x->core);
+    x->core = NULL;
+    x->is_over = true;
+}
+
 /* ---- Events ---- */
 
 static void open_event(struct experiment *x, const char *name)
@@ -105,7 +116,8 @@ static void put_done(struct experiment *x)
     }
     api_text_put(&x->text, "}");
     close_event(x);
-    x->is_over = x->is_done = true;
+    x->is_done = true;
+    end(x);
 }
 
 /* After the first byte a problem can only be an event. */
@@ -119,7 +131,7 @@ static void put_error(struct experiment *x, const struct api_problem *problem)
     api_text_add(&x->text, members.bytes + 1, members.n - 2); /* without its braces */
     close_event(x);
     api_text_drop(&members);
-    x->is_over = true;
+    end(x);
 }
 
 static void put_late(struct experiment *x)
@@ -180,7 +192,7 @@ static size_t next(struct api_live *live, char *dst)
     if (x->sent == x->text.n && !x->is_over)
         speak(x);
     if (x->text.state) { /* no memory for an event: the connection is cut */
-        x->is_over = true;
+        end(x);
         return 0;
     }
     size_t n = x->text.n - x->sent;
@@ -193,9 +205,7 @@ static size_t next(struct api_live *live, char *dst)
 static void drop(struct api_live *live)
 {
     struct experiment *x = (struct experiment *)live;
-    if (x->core)
-        x->host->experiment_end(x->host->self, x->is_done, pe_experiment_steps(x->core));
-    pe_experiment_free(x->core);
+    end(x);
     api_text_drop(&x->text);
     api_work_free(x->work);
     free(x);

@@ -157,6 +157,13 @@ static enum pe_status add_overrides(struct pe_experiment *experiment, struct run
     return status;
 }
 
+/* `seed` belongs to the experiment, although some schemes have a field of that name. */
+static bool is_of_experiment(const struct pe_entry *entry, size_t i)
+{
+    bool is_own = i < entry->n_own && *entry->pointer;
+    return !is_own && pe_param_find(rows, entry->fields[i].name);
+}
+
 /* Copies an entry's fields without `eval`, which it returns. */
 static const struct pe_value *split_fields(struct run *run, const struct pe_entry *entry)
 {
@@ -164,7 +171,7 @@ static const struct pe_value *split_fields(struct run *run, const struct pe_entr
     for (size_t i = 0; i < entry->n_fields; i++)
         if (strcmp(entry->fields[i].name, "eval") == 0)
             eval = &entry->fields[i].value;
-        else
+        else if (!is_of_experiment(entry, i))
             run->fields[run->config.n_fields++] = entry->fields[i];
     run->config.fields = run->fields;
     return eval;

@@ -64,6 +64,15 @@ static enum pe_status fail_scheme(const struct pe_trained_config *config, const 
     return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s", name, list);
 }
 
+/* Puts the pointer of a plan's error inside the configuration. */
+static void prefix(const struct pe_trained_config *config, struct pe_error *err)
+{
+    const char *outer = config->overrides ? config->overrides_pointer : config->pointer;
+    char inner[PE_POINTER_MAX];
+    memcpy(inner, err->pointer, sizeof inner);
+    snprintf(err->pointer, sizeof err->pointer, "%s%.*s", outer, (int)(sizeof inner - 1 - strlen(outer)), inner);
+}
+
 /* Is it a field that an experiment decides itself? */
 static const char *reason_against(const struct pe_trained_config *config, const struct pe_field *field)
 {
@@ -109,26 +118,29 @@ static enum pe_status check_field(const struct pe_trained_config *config, const 
     return pe_fail(err, pointer, "%s is %lld in an experiment", field->name, (long long)fixed->value.integer);
 }
 
+static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_error *err)
+{
+    struct pe_request request = {.operation = PE_ENCODE,
+                                 .fields = config->fields,
+                                 .n_fields = config->n_fields,
+                                 .caller_fields = config->caller_fields};
+    struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
+    const struct pe_scheme_info *scheme;
+    size_t n;
+    enum pe_status status = pe_request_weights(&request, &scheme, names, &n, err);
+    if (status) {
+        prefix(config, err);
+        return status;
+    }
+    config->scheme = find(scheme->name);
+    return config->scheme ? PE_OK : fail_scheme(config, scheme->name, err);
+}
+
 enum pe_status pe_trained_config_check(struct pe_trained_config *config, struct pe_error *err)
 {
     const struct pe_field *fields = config->overrides ? config->overrides : config->fields;
     size_t n_fields = config->overrides ? config->n_overrides : config->n_fields;
-    if (!config->overrides) {
-        struct pe_request request = {.operation = PE_ENCODE,
-                                     .fields = config->fields,
-                                     .n_fields = config->n_fields,
-                                     .caller_fields = config->caller_fields};
-        struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
-        const struct pe_scheme_info *scheme;
-        size_t n;
-        enum pe_status status = pe_request_weights(&request, &scheme, names, &n, err);
-        if (status)
-            return status;
-        config->scheme = find(scheme->name);
-        if (!config->scheme)
-            return fail_scheme(config, scheme->name, err);
-    }
-    enum pe_status status = PE_OK;
+    enum pe_status status = config->overrides ? PE_OK : find_scheme(config, err);
     for (size_t i = 0; !status && i < n_fields; i++)
         status = check_field(config, &fields[i], err);
     return status;
@@ -182,13 +194,8 @@ static enum pe_status plan_with(struct task *task, enum pe_operation_id operatio
                                  .n_outputs = output ? 1 : 0,
                                  .caller_fields = task->config->caller_fields};
     enum pe_status status = pe_plan_new(&request, plan, task->err);
-    if (status == PE_INVALID || status == PE_TOO_LARGE) {
-        char pointer[PE_POINTER_MAX];
-        const char *prefix = task->config->overrides ? task->config->overrides_pointer : task->config->pointer;
-        snprintf(pointer, sizeof pointer, "%s", task->err->pointer);
-        snprintf(task->err->pointer, sizeof task->err->pointer, "%s%.*s", prefix,
-                 (int)(sizeof pointer - 1 - strlen(prefix)), pointer);
-    }
+    if (status == PE_INVALID || status == PE_TOO_LARGE)
+        prefix(task->config, task->err);
     return status;
 }
 
