@@ -400,6 +400,14 @@ enum { PE_WEIGHT_NAMES_MAX = 40 };
 enum pe_status pe_request_weights(const struct pe_request *request, const struct pe_scheme_info **scheme,
                                   struct pe_weight_name *names, size_t *n, struct pe_error *err);
 
+/* What was read of a request's hf_config: {"model_type","certainty","ignored":[names not read],"defaults":{name: value
+ * taken for a missing one}}. Makes *about (free with pe_hf_about_free); NULL: the request has no hf_config. Of a
+ * request that has been planned it fails only without memory. */
+struct pe_hf_about;
+enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **about, struct pe_error *err);
+void pe_hf_about_free(struct pe_hf_about *about);                          /* NULL is accepted */
+const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about); /* borrowed until pe_hf_about_free */
+
 /* Makes *plan (free with pe_plan_free) from a request, or describes in *err what is wrong with it. */
 enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
 void pe_plan_free(struct pe_plan *plan); /* NULL is accepted */
