@@ -119,6 +119,11 @@ struct api_host {
      * number of hypotheses that a diagnosis has tried. NULL: not wanted. */
     void (*metric_step)(void *self, const char *metric);
     void (*hypotheses_searched)(void *self, uint64_t n);
+    uint64_t experiments;                 /* that may run at a time, --experiments; 0: the endpoint is switched off */
+    uint64_t experiment_ms;               /* that one may take; --experiment-seconds */
+    uint64_t (*now_ms)(void);             /* a steady clock; needed if there are experiments, as are the two below */
+    bool (*experiment_begin)(void *self); /* false: as many run as may */
+    void (*experiment_end)(void *self, bool is_done, uint64_t n_steps);
 };
 
 /* The rights of the client, as the server has found them. */
@@ -148,7 +153,8 @@ enum api_access {
     TEXT(API_ACCESS_HEADERS, access_headers)     /* Access-Control-Request-Headers */                                  \
     TEXT(API_INFERENCE_HEADER, inference_header) /* Inference-Header-Content-Length; only /v2 reads it */              \
     TEXT(API_ACCEPT_LANGUAGE, accept_language)                                                                         \
-    TEXT(API_ACCEPT_ENCODING, accept_encoding) /* only the page reads it */
+    TEXT(API_ACCEPT_ENCODING, accept_encoding) /* only the page reads it */                                            \
+    TEXT(API_LAST_EVENT_ID, last_event_id)
 
 #define API_TEXT_ID(id, field) id,
 #define API_TEXT_FIELD(id, field) const char *field;
@@ -192,6 +198,9 @@ struct api_reply {
     uint64_t n_pieces; /* body = piece 0, 1, … n_pieces-1, one after the other; 0: empty body */
     size_t piece_max;  /* no piece is longer than this */
     bool computes;     /* a piece spends its time computing numbers, not formatting them: for Server-Timing */
+    bool is_live;      /* its pieces are computed one after the other, each from the state that the one before has left,
+                          on a thread of their own; how many there are is known at the end: an empty piece. Only one
+                          thread at a time asks for the next. */
     bool is_quick;     /* computing a piece takes about as long as copying it, so no worker is needed */
     bool is_light; /* computing all pieces and freeing the reply takes well under a millisecond, so the loop does it */
     bool is_repeatable;  /* the same call gets the same answer as long as this process runs */

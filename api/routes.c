@@ -39,6 +39,10 @@ static const struct {
     "{\"scheme\":\"rope\",\"layout\":\"interleaved\",\"offset\":5,\"q\":[[1,2,3,4]],\"q_out\":[[3.160435,1.7975838,"   \
     "-0.107937716,4.0949593]]}"
 
+#define EXAMPLE_EXPERIMENT                                                                                             \
+    "{\"task\":\"local\",\"steps\":2,\"train_len\":16,\"eval_len\":32,\"configs\":[{\"scheme\":\"alibi\"},"            \
+    "{\"scheme\":\"rope\"}]}"
+
 static const char *const beside_schemes[] = {"common", "families", "groups", NULL};
 
 /* The endpoints of no operation; those of the operations come before them (operations.c). */
@@ -49,6 +53,10 @@ static const struct api_route routes[] = {
     {"/diagnose", POST, api_diagnose, "compute",
      .summary = "the configuration that gives a tensor, and what differs from the one believed",
      .example = EXAMPLE_DIAGNOSE, .component = "Diagnosis", .answer = "DiagnosisAnswer", .instead = ""},
+    {"/experiments", GET | POST, api_experiments, "compute",
+     .summary = "small decoders trained with different encodings while the client reads: length extrapolation",
+     .example = EXAMPLE_EXPERIMENT, .component = "Experiment", .answer = "ExperimentAnswer", .instead = "configs",
+     .media_type = "application/x-ndjson"},
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
      .entry = "Entry", .lists = beside_schemes},
     {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},

@@ -7,9 +7,10 @@
 
 /* Any operation. compute.c */
 struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_id operation);
-struct api_reply *api_analyze(const struct api_asked *asked);  /* analyze.c */
-struct api_reply *api_diagnose(const struct api_asked *asked); /* diagnose.c */
-struct api_reply *api_schemes(const struct api_asked *asked);  /* catalogue.c */
+struct api_reply *api_analyze(const struct api_asked *asked);     /* analyze.c */
+struct api_reply *api_diagnose(const struct api_asked *asked);    /* diagnose.c */
+struct api_reply *api_experiments(const struct api_asked *asked); /* experiments.c */
+struct api_reply *api_schemes(const struct api_asked *asked);     /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
 struct api_reply *api_preset(const struct api_asked *asked);

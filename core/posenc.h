@@ -400,6 +400,14 @@ enum { PE_WEIGHT_NAMES_MAX = 40 };
 enum pe_status pe_request_weights(const struct pe_request *request, const struct pe_scheme_info **scheme,
                                   struct pe_weight_name *names, size_t *n, struct pe_error *err);
 
+/* What was read of a request's hf_config: {"model_type","certainty","ignored":[names not read],"defaults":{name: value
+ * taken for a missing one}}. Makes *about (free with pe_hf_about_free); NULL: the request has no hf_config. Of a
+ * request that has been planned it fails only without memory. */
+struct pe_hf_about;
+enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **about, struct pe_error *err);
+void pe_hf_about_free(struct pe_hf_about *about);                          /* NULL is accepted */
+const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about); /* borrowed until pe_hf_about_free */
+
 /* Makes *plan (free with pe_plan_free) from a request, or describes in *err what is wrong with it. */
 enum pe_status pe_plan_new(const struct pe_request *request, struct pe_plan **plan, struct pe_error *err);
 void pe_plan_free(struct pe_plan *plan); /* NULL is accepted */
@@ -543,6 +551,60 @@ enum pe_status pe_diagnosis_new(const struct pe_diagnosis_request *request, stru
 void pe_diagnosis_free(struct pe_diagnosis *diagnosis);                           /* NULL is accepted */
 const struct pe_value *pe_diagnosis_answer(const struct pe_diagnosis *diagnosis); /* borrowed until pe_diagnosis_free */
 uint64_t pe_diagnosis_searched(const struct pe_diagnosis *diagnosis);             /* hypotheses */
+
+/* ---- Experiments: small decoders trained with different encodings -------------------------------------------------
+ */
+
+enum { PE_EXPERIMENT_CONFIGS_MAX = 6 };
+
+struct pe_experiment_request {
+    const struct pe_field *fields; /* of pe_experiment_params(), not more; borrowed until pe_experiment_free */
+    size_t n_fields;
+    /* Configurations without a sequence; borrowed too. A field `eval` is a list of objects, each the fields that differ
+     * in one further evaluation of the same weights. */
+    const struct pe_entry *entries;
+    size_t n_entries;
+    const char *const *caller_fields; /* as in struct pe_request */
+    /* As in struct pe_request: called once, with all memory that the experiment needs. */
+    enum pe_status (*admit)(void *caller, const struct pe_cost *cost, struct pe_error *err);
+    void *caller;
+};
+
+const struct pe_param *pe_experiment_params(void); /* task, steps, train_len, eval_len, seed */
+
+struct pe_experiment; /* used by one thread at a time */
+
+/* Checks everything and allocates everything; trains nothing yet. Makes *experiment (free with pe_experiment_free). */
+enum pe_status pe_experiment_new(const struct pe_experiment_request *request, struct pe_experiment **experiment,
+                                 struct pe_error *err);
+void pe_experiment_free(struct pe_experiment *experiment); /* NULL is accepted */
+/* {"task":…, "steps":…, …, "configs":[…]}, the configurations resolved. Borrowed until pe_experiment_free. */
+const struct pe_value *pe_experiment_start(const struct pe_experiment *experiment);
+
+enum pe_experiment_event {
+    PE_EXPERIMENT_WORKED,   /* some milliseconds of work, nothing to report */
+    PE_EXPERIMENT_PROGRESS, /* a step whose loss is reported: 1, 10, and every 20th */
+    PE_EXPERIMENT_DONE
+};
+
+struct pe_experiment_progress {
+    size_t run; /* of which configuration */
+    uint64_t step;
+    double loss; /* the mean of the step's batch, in nats */
+};
+
+/* Does the next few milliseconds of work. *progress is written only for PE_EXPERIMENT_PROGRESS. Fails with PE_NO_MEMORY
+ * only where the results are put together. */
+enum pe_status pe_experiment_advance(struct pe_experiment *experiment, enum pe_experiment_event *event,
+                                     struct pe_experiment_progress *progress, struct pe_error *err);
+/* Steps of training so far, of all runs. */
+uint64_t pe_experiment_steps(const struct pe_experiment *experiment);
+
+/* Once done: a list of {"run","eval","floor","inside","outside","rise"}, and the tensors excess.0, excess.1 … in its
+ * order. Borrowed until pe_experiment_free. */
+const struct pe_value *pe_experiment_results(const struct pe_experiment *experiment);
+size_t pe_experiment_n_tensors(const struct pe_experiment *experiment);
+const struct pe_named_tensor *pe_experiment_tensor(const struct pe_experiment *experiment, size_t i);
 
 /* ---- Cancelled work --------------------------------------------------------------------------------------------- */
 

@@ -5,6 +5,7 @@
 #include "server/loop/clock.h"
 #include "server/memory/disposal.h"
 #include "server/loop/jobs.h"
+#include "server/experiments.h"
 #include "server/log.h"
 #include "server/loops.h"
 #include "server/metrics.h"
@@ -195,6 +196,20 @@ static void count_hypotheses(void *self, uint64_t n)
     metrics_add(METRICS_HYPOTHESES, (int64_t)n);
 }
 
+static bool begin_experiment(void *self)
+{
+    (void)self;
+    return experiments_begin();
+}
+
+static void end_experiment(void *self, bool is_done, uint64_t n_steps)
+{
+    (void)self;
+    experiments_end(is_done, n_steps);
+}
+
+static uint64_t now_ms(void) { return clock_now() / CLOCK_MS; }
+
 /* ---- The start ------------------------------------------------------------------------------------------------- */
 
 static bool choose_kernels(int option)
@@ -277,6 +292,7 @@ static bool set_up_process(struct server *server)
            SIG_IGN); /* a write beyond the process's file size limit then fails instead of killing the process */
     pe_gemm_setup();
     api_setup();
+    experiments_allow(options->experiments);
     limit_connections(options);
     if (!choose_kernels(options->kernels) || !set_up_page(server))
         return false;
@@ -308,6 +324,11 @@ static bool set_up_process(struct server *server)
         .metrics_print = print_metrics,
         .metric_step = step_metric,
         .hypotheses_searched = count_hypotheses,
+        .experiments = server->options.experiments,
+        .experiment_ms = server->options.experiment_seconds * 1000,
+        .now_ms = now_ms,
+        .experiment_begin = begin_experiment,
+        .experiment_end = end_experiment,
     };
     return true;
 }

@@ -9,6 +9,9 @@
 #define REJECTED(ID, reason)                                                                                           \
     COUNTED(REJECTED_##ID, "posenc_rejected_total", counter, "{reason=\"" reason "\"}",                                \
             "Requests refused because of the server's state or limits, their head, their token or its quota.")
+#define EXPERIMENTS_ENDED(ID, outcome)                                                                                 \
+    COUNTED(EXPERIMENTS_##ID, "posenc_experiments_total", counter, "{outcome=\"" outcome "\"}",                        \
+            "Experiments that have ended.")
 
 COUNTED(CONNECTIONS, "posenc_connections", gauge, "", "Open connections.")
 COUNTED(IN_FLIGHT, "posenc_in_flight_requests", gauge, "", "Requests that have begun and not ended.")
@@ -17,6 +20,11 @@ COUNTED(POOL_BYTES, "posenc_buffer_bytes", gauge, "", "Memory of the buffers for
 READ(admission_memory(), "posenc_taken_memory_bytes", gauge, "",
      "What requests in progress have taken of --max-memory.")
 COUNTED(HYPOTHESES, "posenc_hypotheses_searched_total", counter, "", "Hypotheses that diagnoses have tried.")
+COUNTED(EXPERIMENTS, "posenc_experiments", gauge, "", "Experiments that are training.")
+EXPERIMENTS_ENDED(DONE, "done")   /* with their results */
+EXPERIMENTS_ENDED(ENDED, "ended") /* the client left, or the time was over */
+COUNTED(EXPERIMENT_STEPS, "posenc_experiment_steps_total", counter, "",
+        "Steps of training of experiments that have ended.")
 COUNTED(SENT_BYTES, "posenc_sent_bytes_total", counter, "", "Bytes of answer bodies handed to the network.")
 COUNTED(RECEIVED_BYTES, "posenc_received_bytes_total", counter, "", "Bytes of request bodies received.")
 COUNTED(NOT_MODIFIED, "posenc_client_cache_hits_total", counter, "",
@@ -62,3 +70,4 @@ READ(now->process.started_at, "process_start_time_seconds", gauge, "", "Start of
 
 #undef CANCELLED
 #undef REJECTED
+#undef EXPERIMENTS_ENDED

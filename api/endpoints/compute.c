@@ -187,6 +187,38 @@ void api_compute_name(struct api_computation *c, const struct api_named *named)
     c->is_unchanged = names_it(c);
 }
 
+/* What was read of a model's config.json, for the formats that say more than tensors. */
+static bool add_hf_about(struct api_computation *c, struct api_text *text, struct api_member *member)
+{
+    struct pe_hf_about *about;
+    struct pe_error err;
+    struct pe_request core = core_request(c);
+    *member = (struct api_member){.name = NULL};
+    if (pe_hf_about_new(&core, &about, &err))
+        return api_fail_core(c->problem, &err);
+    if (about) {
+        api_text_value(text, pe_hf_about_value(about));
+        *member = (struct api_member){"hf_config", text->bytes, text->n};
+    }
+    pe_hf_about_free(about);
+    return !text->state || api_fail_text(c->problem, text);
+}
+
+static bool open_with_members(struct api_computation *c, struct api_opening *opening)
+{
+    struct api_text text;
+    struct api_member member;
+    api_text_init(&text, API_TEXT_MAX);
+    bool fine = add_hf_about(c, &text, &member);
+    opening->members = &member;
+    opening->n_members = member.name != NULL;
+    fine = fine && api_body_open(c->format, opening, c->problem);
+    opening->members = NULL;
+    opening->n_members = 0;
+    api_text_drop(&text);
+    return fine;
+}
+
 static bool open_stream(struct api_computation *c, struct api_opening *opening)
 {
     struct api_text config;
@@ -211,7 +243,7 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
                               .config_bytes = config.n};
     if (fine)
         api_compute_name(c, &named);
-    fine = fine && (c->is_unchanged || api_body_open(c->format, opening, c->problem));
+    fine = fine && (c->is_unchanged || open_with_members(c, opening));
     api_text_drop(&config);
     return fine;
 }

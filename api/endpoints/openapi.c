@@ -274,6 +274,7 @@ static void add_components(struct api_text *text)
     for (enum pe_operation_id id = 0; id < PE_N_OPERATIONS; id++)
         add_operation(text, id);
     api_openapi_analysis(text);
+    api_openapi_experiments(text);
     for (size_t i = 0; i < pe_n_schemes(); i++)
         add_scheme(text, pe_scheme_at(i));
     api_text_put(text, problem_schema);

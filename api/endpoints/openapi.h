@@ -10,5 +10,6 @@ void api_openapi_schema(struct api_text *text, const struct pe_param *row);
 
 /* The schemas of /analyze and /diagnose, each with a comma in front. */
 void api_openapi_analysis(struct api_text *text);
+void api_openapi_experiments(struct api_text *text); /* of /experiments, likewise */
 
 #endif

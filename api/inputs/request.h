@@ -16,6 +16,7 @@ struct api_taking {
     /* Its own fields; in a query, one of any type (PE_T_VALUE) is a list of words. NULL: none. */
     const struct pe_param *(*params)(void);
     bool may_answer_nothing; /* `outputs` may be an empty list */
+    size_t entries_max;      /* configurations in `configs`; 0: PE_ENTRIES_MAX */
 };
 
 /* Numbers drawn from seeds while the request is read. */

@@ -19,6 +19,7 @@ struct reply {
     const struct api_weights *weights; /* or the stored file that it sends, held */
     size_t first;                      /* offset in the file of its first byte */
     struct api_listing *listing;       /* or the list that it prints */
+    struct api_live *live;             /* or what computes it now */
 };
 
 /* ---- Without memory ---- */
@@ -278,6 +279,23 @@ static size_t listing_piece(const struct reply *reply, uint64_t i, char *dst)
     return n;
 }
 
+struct api_reply *api_reply_live(const char *content_type, struct api_live *live)
+{
+    struct reply *reply = reply_new(200, content_type);
+    if (!reply) {
+        live->drop(live);
+        return &no_memory.face;
+    }
+    reply->live = live;
+    reply->face.is_live = true;
+    reply->face.is_light = false;
+    reply->face.computes = true;
+    reply->face.length = API_LENGTH_UNKNOWN;
+    reply->face.n_pieces = UINT64_MAX;
+    reply->face.piece_max = API_LIVE_PIECE;
+    return &reply->face;
+}
+
 /* ---- All replies ---- */
 
 bool api_reply_header(struct api_reply *reply, const char *name, const char *value)
@@ -331,6 +349,8 @@ size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst)
         return weights_piece(r, i, dst);
     if (r->listing)
         return listing_piece(r, i, dst);
+    if (r->live)
+        return r->live->next(r->live, dst);
     memcpy(dst, reply->body, (size_t)reply->length);
     return (size_t)reply->length;
 }
@@ -348,10 +368,13 @@ static void drop_source(struct reply *r)
     if (r->weights)
         r->store->release(r->store->self, r->weights);
     api_listing_free(r->listing);
+    if (r->live)
+        r->live->drop(r->live);
     free(r->bytes);
     r->work = NULL;
     r->weights = NULL;
     r->listing = NULL;
+    r->live = NULL;
     r->bytes = NULL;
 }
 

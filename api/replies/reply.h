@@ -60,6 +60,15 @@ void api_work_free(struct api_work *work);                     /* NULL is accept
 /* A 200 reply that streams the body of work; takes work. */
 struct api_reply *api_reply_stream(struct api_work *work, const char *header, const char *header_value);
 
+/* What computes the pieces of a live reply. */
+struct api_live {
+    size_t (*next)(struct api_live *live, char *dst); /* writes at most API_LIVE_PIECE bytes; 0: the end */
+    void (*drop)(struct api_live *live);
+};
+enum { API_LIVE_PIECE = 16 * 1024 };
+/* A 200 reply whose body is computed while it is sent; takes live. */
+struct api_reply *api_reply_live(const char *content_type, struct api_live *live);
+
 /* An answer without a body. */
 struct api_reply *api_reply_empty(int status);
 

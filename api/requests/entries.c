@@ -24,20 +24,25 @@ static bool is_of_endpoint(const struct reading *r, const char *name)
 
 /* ---- The list ---- */
 
+static size_t most(const struct reading *r)
+{
+    return r->whole->taking->entries_max ? r->whole->taking->entries_max : PE_ENTRIES_MAX;
+}
+
 static bool fail_list(const struct reading *r, const char *pointer)
 {
     return api_fail(r->problem, 422, pointer,
-                    "configs must be a list of 1 to %d configurations, objects as {\"scheme\":\"rope\",\"len\":64}",
-                    PE_ENTRIES_MAX);
+                    "configs must be a list of 1 to %zu configurations, objects as {\"scheme\":\"rope\",\"len\":64}",
+                    most(r));
 }
 
 static bool check_list(const struct reading *r)
 {
     char pointer[32];
     const struct pe_value *list = r->list;
-    if (list && list->kind == PE_LIST && list->list.n > PE_ENTRIES_MAX)
-        return api_fail(r->problem, 422, "/configs", "configs has %zu configurations; allowed: 1 to %d", list->list.n,
-                        PE_ENTRIES_MAX);
+    if (list && list->kind == PE_LIST && list->list.n > most(r))
+        return api_fail(r->problem, 422, "/configs", "configs has %zu configurations; allowed: 1 to %zu", list->list.n,
+                        most(r));
     if (list && (list->kind != PE_LIST || list->list.n == 0))
         return fail_list(r, "/configs");
     for (size_t i = 0; list && i < list->list.n; i++) {

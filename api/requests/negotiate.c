@@ -63,3 +63,11 @@ const struct api_format *api_negotiate(const char *accept)
     }
     return best;
 }
+
+bool api_prefers(const char *accept, const char *media_type, const char *other)
+{
+    if (!accept)
+        return false;
+    struct score score = score_of(accept, media_type), score_of_other = score_of(accept, other);
+    return score.weight > 0 && is_better(&score, &score_of_other);
+}

@@ -8,4 +8,7 @@
  * anything means JSON. */
 const struct api_format *api_negotiate(const char *accept);
 
+/* Does accept prefer one type to another? No header prefers none. */
+bool api_prefers(const char *accept, const char *media_type, const char *other);
+
 #endif

@@ -196,6 +196,56 @@ typedef void pe_windows_fn(const void *vector, size_t size, size_t n_rows, size_
 typedef void pe_lines_fn(const void *from, size_t step, size_t n_lines, size_t n, void *dst);
 enum { PE_LINES_SLACK = 64 };
 
+/* Training (core/training/): a decoder of PE_TRAIN_WIDTH channels in heads of PE_TRAIN_HEAD. */
+enum { PE_TRAIN_WIDTH = 32, PE_TRAIN_HEAD = 8 };
+#define PE_TRAIN_EPS 1e-5 /* of layer norm */
+/* Numbers of scratch for n positions; so many numbers after the
+ * last of bias may be read, with any contents. */
+#define PE_TRAIN_SCRATCH(n) ((6 * PE_TRAIN_HEAD + 8) * ((n) + PE_TRAIN_SLACK))
+enum { PE_TRAIN_SLACK = 64 };
+
+/* Causal attention of one head over n positions, whose rows of q, k and v are stride apart:
+ *
+ *     s_ij = scale·(q_i · k_j) + bias[n-1 - (i-j)],  j ≤ i;   o_i = sum over j of softmax(s_i)_j · v_j
+ *
+ * bias [n] ends with distance 0; NULL: none. maxima and sums [n]: of each row's scores and exponentials. */
+typedef void pe_train_attend_f32_fn(size_t n, float scale, const float *q, const float *k, const float *v,
+                                    size_t stride, const float *bias, float *o, size_t o_stride, float *maxima,
+                                    float *sums, float *scratch);
+typedef void pe_train_attend_f64_fn(size_t n, double scale, const double *q, const double *k, const double *v,
+                                    size_t stride, const double *bias, double *o, size_t o_stride, double *maxima,
+                                    double *sums, double *scratch);
+/* Its gradients: from go, that of o, those of q, k, v (written) and of bias (added; NULL: not wanted). */
+typedef void pe_train_attend_back_f32_fn(size_t n, float scale, const float *q, const float *k, const float *v,
+                                         size_t stride, const float *bias, const float *o, const float *go,
+                                         size_t o_stride, const float *maxima, const float *sums, float *gq, float *gk,
+                                         float *gv, float *gbias, float *scratch);
+typedef void pe_train_attend_back_f64_fn(size_t n, double scale, const double *q, const double *k, const double *v,
+                                         size_t stride, const double *bias, const double *o, const double *go,
+                                         size_t o_stride, const double *maxima, const double *sums, double *gq,
+                                         double *gk, double *gv, double *gbias, double *scratch);
+
+/* out = GELU(x) by tanh; g *= its derivative at x. */
+typedef void pe_train_gelu_f32_fn(const float *x, size_t n, float *out);
+typedef void pe_train_gelu_f64_fn(const double *x, size_t n, double *out);
+typedef void pe_train_gelu_back_f32_fn(const float *x, size_t n, float *g);
+typedef void pe_train_gelu_back_f64_fn(const double *x, size_t n, double *g);
+
+/* Layer norm of n rows [PE_TRAIN_WIDTH]; moments [n, 2]: mean and inverse deviation. Its gradients are added to gx,
+ * ggain and gbias. */
+typedef void pe_train_norm_f32_fn(size_t n, const float *x, const float *gain, const float *bias, float *out,
+                                  float *moments);
+typedef void pe_train_norm_f64_fn(size_t n, const double *x, const double *gain, const double *bias, double *out,
+                                  double *moments);
+typedef void pe_train_norm_back_f32_fn(size_t n, const float *x, const float *moments, const float *gain,
+                                       const float *g, float *gx, float *ggain, float *gbias);
+typedef void pe_train_norm_back_f64_fn(size_t n, const double *x, const double *moments, const double *gain,
+                                       const double *g, double *gx, double *ggain, double *gbias);
+
+/* The heads of row i, which stand one after the other, each multiplied by matrix i, which is stored by columns. */
+typedef void pe_train_turn_f32_fn(size_t n, size_t n_heads, const float *matrices, float *x, size_t stride);
+typedef void pe_train_turn_f64_fn(size_t n, size_t n_heads, const double *matrices, double *x, size_t stride);
+
 /* Every kernel and its type: the one list of them. */
 #define PE_KERNEL_LIST(K)                                                                                              \
     K(waves, pe_waves_fn)                                                                                              \
@@ -241,6 +291,20 @@ enum { PE_LINES_SLACK = 64 };
     K(tally_f64, pe_tally_f64_fn)                                                                                      \
     K(dot_f64, pe_dot_f64_fn)                                                                                          \
     K(plane_f64, pe_plane_f64_fn)                                                                                      \
+    K(train_attend_f32, pe_train_attend_f32_fn)                                                                        \
+    K(train_attend_f64, pe_train_attend_f64_fn)                                                                        \
+    K(train_attend_back_f32, pe_train_attend_back_f32_fn)                                                              \
+    K(train_attend_back_f64, pe_train_attend_back_f64_fn)                                                              \
+    K(train_gelu_f32, pe_train_gelu_f32_fn)                                                                            \
+    K(train_gelu_f64, pe_train_gelu_f64_fn)                                                                            \
+    K(train_gelu_back_f32, pe_train_gelu_back_f32_fn)                                                                  \
+    K(train_gelu_back_f64, pe_train_gelu_back_f64_fn)                                                                  \
+    K(train_norm_f32, pe_train_norm_f32_fn)                                                                            \
+    K(train_norm_f64, pe_train_norm_f64_fn)                                                                            \
+    K(train_norm_back_f32, pe_train_norm_back_f32_fn)                                                                  \
+    K(train_norm_back_f64, pe_train_norm_back_f64_fn)                                                                  \
+    K(train_turn_f32, pe_train_turn_f32_fn)                                                                            \
+    K(train_turn_f64, pe_train_turn_f64_fn)                                                                            \
     K(middles_f16, pe_middles_fn)                                                                                      \
     K(middles_bf16, pe_middles_fn)                                                                                     \
     K(windows, pe_windows_fn)                                                                                          \

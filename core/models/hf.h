@@ -3,6 +3,7 @@
 #ifndef PE_MODELS_HF_H
 #define PE_MODELS_HF_H
 
+#include "core/models/hf_about.h"
 #include "core/models/models.h"
 
 enum pe_hf_kind {
@@ -54,6 +55,7 @@ const struct pe_hf_model *pe_hf_model_find(const char *model_type);
 struct pe_hf_place {
     const struct pe_value *object; /* NULL: there is none */
     char at[PE_POINTER_MAX];
+    struct pe_hf_marks *marks; /* NULL: nobody wants to know what is read */
 };
 
 struct pe_hf_reader {

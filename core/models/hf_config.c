@@ -100,19 +100,36 @@ static enum pe_status check_layer_type(const struct pe_hf_reader *r)
                    r->model_type);
 }
 
+static void note_model(struct pe_hf_marks *marks, const struct pe_hf_reader *r)
+{
+    if (!marks)
+        return;
+    marks->model_type = r->model_type;
+    marks->has_row = r->model->types;
+}
+
 enum pe_status pe_hf_config_read(const struct pe_value *config, const char *layer_type, struct pe_model_fields *out,
                                  struct pe_error *err)
 {
+    return pe_hf_config_read_marked(config, layer_type, out, NULL, err);
+}
+
+enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const char *layer_type,
+                                        struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)
+{
     struct pe_hf_reader r = {.layer_type = layer_type, .out = out, .err = err};
-    r.config = (struct pe_hf_place){.object = config, .at = "/hf_config"};
+    r.config = (struct pe_hf_place){.object = config, .at = "/hf_config", .marks = marks};
     r.around = r.config;
     out->n = 0;
     if (config->kind != PE_OBJECT)
         return pe_fail(err, "/hf_config", "hf_config is not an object; allowed: a model's config.json as an object");
+    pe_hf_mark_seen(marks, config, r.config.at);
     enum pe_status status = descend(&r);
     if (!status)
         status = find_model(&r);
-    if (!status)
+    if (!status) {
+        note_model(marks, &r);
         status = check_layer_type(&r);
+    }
     return status ? status : read_kind(&r);
 }

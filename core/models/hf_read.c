@@ -28,6 +28,7 @@ const struct pe_field *pe_hf_find(const struct pe_hf_place *place, const char *n
         found = find_one(place->object, names, n);
         names = names[n] ? names + n + 1 : NULL;
     }
+    pe_hf_mark_read(place->marks, found);
     return found;
 }
 
@@ -120,12 +121,13 @@ enum pe_status pe_hf_object(const struct pe_hf_place *place, const char *names, 
                             struct pe_error *err)
 {
     const struct pe_field *field = pe_hf_find(place, names);
-    struct pe_hf_place found = {.object = NULL}; /* copied first, because inner may be place */
+    struct pe_hf_place found = {.object = NULL, .marks = place->marks}; /* copied first, because inner may be place */
     if (field && field->value.kind != PE_OBJECT)
         return pe_hf_wrong(place, field, "an object", err);
     if (field) {
         found.object = &field->value;
         pe_pointer_join(found.at, sizeof found.at, place->at, field->name);
+        pe_hf_mark_seen(place->marks, found.object, found.at);
     }
     *inner = found;
     return PE_OK;

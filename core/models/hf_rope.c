@@ -100,7 +100,9 @@ static enum pe_status put_head_dim(struct pe_hf_reader *r)
     enum pe_status status = PE_OK;
     if (pe_hf_find(&r->config, names))
         status = pe_hf_needed(&r->config, names, "head_dim", &head_dim, r->err);
-    else if (!head_dim)
+    else if (head_dim)
+        pe_hf_mark_default(r->config.marks, "head_dim", (struct pe_value){.kind = PE_INTEGER, .integer = head_dim});
+    else
         status = pe_hf_divide_width(r, &head_dim);
     if (!status)
         pe_hf_put_integer(r->out, "head_dim", head_dim);
@@ -117,6 +119,9 @@ static enum pe_status put_share(struct pe_hf_reader *r)
         status = pe_hf_number(&r->config, share_names, &share, r->err);
     if (!status)
         status = pe_hf_number(&r->rope, "partial_rotary_factor", &share, r->err);
+    if (!status && r->model->share != 0 && !pe_hf_find(&r->config, share_names) &&
+        !pe_hf_find(&r->rope, "partial_rotary_factor"))
+        pe_hf_mark_default(r->config.marks, "partial_rotary_factor", (struct pe_value){.kind = PE_REAL, .real = share});
     if (!status && share != 1 && strcmp(type, "proportional") != 0)
         pe_hf_put_number(r->out, "partial_rotary_factor", share);
     return status;
@@ -153,6 +158,8 @@ static enum pe_status put_base(struct pe_hf_reader *r)
         status = pe_hf_number(&r->rope, "rope_theta", &base, r->err);
     if (!status)
         status = pe_hf_number(&r->config, "rope_ratio", &ratio, r->err);
+    if (!status && !pe_hf_find(&r->config, names) && !pe_hf_find(&r->rope, "rope_theta"))
+        pe_hf_mark_default(r->config.marks, "rope_theta", (struct pe_value){.kind = PE_REAL, .real = base});
     if (!status)
         pe_hf_put_number(r->out, "base", base * ratio);
     return status;

@@ -66,8 +66,10 @@ static void pass_fields(struct pe_hf_reader *r, bool proportional, size_t *n)
     for (size_t i = 0; i < rope->object.n; i++) {
         const struct pe_field *field = &rope->object.fields[i];
         bool is_share = strcmp(field->name, "partial_rotary_factor") == 0;
-        if (!pe_is_among(not_passed, field->name) && (!is_share || proportional))
-            add(r, n, field->name, field->value);
+        if (pe_is_among(not_passed, field->name) || (is_share && !proportional))
+            continue;
+        pe_hf_mark_read(r->rope.marks, field);
+        add(r, n, field->name, field->value);
     }
 }
 

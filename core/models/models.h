@@ -21,6 +21,11 @@ struct pe_model_fields {
 enum pe_status pe_hf_config_read(const struct pe_value *config, const char *layer_type, struct pe_model_fields *out,
                                  struct pe_error *err);
 
+/* The same, leaving marks of what was read (core/models/hf_about.h; NULL: none). */
+struct pe_hf_marks;
+enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const char *layer_type,
+                                        struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err);
+
 /* The names of the scheme's input in checkpoints, in the form of struct pe_weight_name; NULL: the request can use
  * none of the known names. */
 const char *pe_weight_elsewhere(const char *scheme, const struct pe_request *request, const char *input);

@@ -43,3 +43,17 @@ void pe_gemm_ab_f64(size_t m, size_t n, size_t k, const void *a, size_t a_stride
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, dimension(m), dimension(n), dimension(k), 1, a,
                 dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
 }
+
+void pe_gemm_atb_f32(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
+                     double keep, void *c, size_t c_stride)
+{
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, dimension(m), dimension(n), dimension(k), 1, a,
+                dimension(a_stride), b, dimension(b_stride), (float)keep, c, dimension(c_stride));
+}
+
+void pe_gemm_atb_f64(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
+                     double keep, void *c, size_t c_stride)
+{
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, dimension(m), dimension(n), dimension(k), 1, a,
+                dimension(a_stride), b, dimension(b_stride), keep, c, dimension(c_stride));
+}

@@ -18,4 +18,10 @@ void pe_gemm_ab_f32(size_t m, size_t n, size_t k, const void *a, size_t a_stride
 void pe_gemm_ab_f64(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
                     double keep, void *c, size_t c_stride);
 
+/* c[m, n] = keep · c + a[k, m]ᵀ · b[k, n]: gradients of weights, a sum over all rows. */
+void pe_gemm_atb_f32(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
+                     double keep, void *c, size_t c_stride);
+void pe_gemm_atb_f64(size_t m, size_t n, size_t k, const void *a, size_t a_stride, const void *b, size_t b_stride,
+                     double keep, void *c, size_t c_stride);
+
 #endif

@@ -84,11 +84,13 @@ static double normal_quantile(double u)
     return q < 0 ? -x : x;
 }
 
-double pe_seed_normal(uint64_t hash, uint64_t i)
+double pe_seed_uniform(uint64_t hash, uint64_t i)
 {
     uint64_t k = mix(hash + (i + 1) * GOLDEN) >> 11;
-    return normal_quantile(((double)k + 0.5) * 0x1p-53);
+    return ((double)k + 0.5) * 0x1p-53;
 }
+
+double pe_seed_normal(uint64_t hash, uint64_t i) { return normal_quantile(pe_seed_uniform(hash, i)); }
 
 void pe_seed_fill(int64_t seed, const char *name, double std, uint64_t first, size_t n, float *out)
 {

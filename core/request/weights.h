@@ -56,7 +56,8 @@ void pe_weights_read(const struct pe_weights *weights, uint64_t first, size_t n,
 
 /* The same of any seed, name and std: the generator itself. */
 uint64_t pe_seed_hash(int64_t seed, const char *name);
-double pe_seed_normal(uint64_t hash, uint64_t i); /* Φ⁻¹, before std and rounding */
+double pe_seed_uniform(uint64_t hash, uint64_t i); /* u of (0, 1), of which the normal one is Φ⁻¹(u) */
+double pe_seed_normal(uint64_t hash, uint64_t i);  /* Φ⁻¹, before std and rounding */
 
 /* Sets the integer parameter called name (a literal) to a size of a tensor, unless the request gives the parameter. The
  * first tensor decides; pe_weights_need then checks the shapes of the others. */

@@ -107,7 +107,7 @@ _Static_assert(offsetof(struct pe_rotary_fields, scaling) == 0, "the rows of sca
      .about = {"context scaling", "上下文扩展",                                                                         \
                "how frequencies change for longer contexts; a Hugging Face rope_scaling or rope_parameters "            \
                "object is accepted unchanged",                                                                          \
-               "为更长的上下文改变频率的规则；可直接粘贴 Hugging Face 的 "                         \
+               "为更长的上下文改变频率的规则；可直接粘贴 transformers 的 "                         \
                "rope_scaling 或 rope_parameters 对象"},                                                                 \
      .level = PE_BASIC,                                                                                                 \
      .group = PE_G_SCALING},                                                                                            \

@@ -44,7 +44,7 @@ const struct pe_param pe_scaling_params[] = {
          .level = PE_BASIC, .group = PE_G_SCALING),
     WORD(rope_type, PE_UNSET_WORD, types, "scaling rule, newer name", "扩展规则（新名）",
          "Hugging Face's newer name for type; both may be given if they name the same rule",
-         "Hugging Face 对 type 的新叫法；两者指同一规则时可同时给出", .group = PE_G_SCALING),
+         "transformers 对 type 的新叫法；两者指同一规则时可同时给出", .group = PE_G_SCALING),
     WORD(
         convention, PE_CONVENTION_TRANSFORMERS, conventions, "library convention", "库的约定",
         "which library to follow where they compute differently. linear: tgi ignores it. dynamic: vllm makes one table "

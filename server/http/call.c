@@ -19,6 +19,7 @@ static const struct kept {
     {API_ACCEPT, HTTP_ACCEPT, "Accept"},
     {API_ACCEPT_LANGUAGE, HTTP_ACCEPT_LANGUAGE, "Accept-Language"},
     {API_ACCEPT_ENCODING, HTTP_ACCEPT_ENCODING, "Accept-Encoding"},
+    {API_LAST_EVENT_ID, HTTP_LAST_EVENT_ID, "Last-Event-ID"},
     {API_IF_MATCH, HTTP_IF_MATCH, "If-Match"},
     {API_IF_NONE_MATCH, HTTP_IF_NONE_MATCH, "If-None-Match"},
     {API_IF_RANGE, HTTP_IF_RANGE, NULL},

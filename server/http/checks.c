@@ -16,6 +16,7 @@ static const char *const header_names[HTTP_N_HEADERS] = {
     [HTTP_ACCEPT] = "Accept",
     [HTTP_ACCEPT_LANGUAGE] = "Accept-Language",
     [HTTP_ACCEPT_ENCODING] = "Accept-Encoding",
+    [HTTP_LAST_EVENT_ID] = "Last-Event-ID",
     [HTTP_IF_MATCH] = "If-Match",
     [HTTP_IF_NONE_MATCH] = "If-None-Match",
     [HTTP_IF_RANGE] = "If-Range",

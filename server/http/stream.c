@@ -36,6 +36,7 @@ struct stream {
     struct pool *pool;
     const struct api_reply *reply;
     struct stream_events events;
+    uint64_t n_pieces;              /* of a live answer any number, until its end is known */
     uint64_t next_begun, next_read; /* pieces */
     size_t read_at;                 /* within piece next_read */
     size_t room;                    /* the reader's room at the last read */
@@ -74,9 +75,12 @@ static void make_piece(struct job *job) /* worker */
         atomic_store_explicit(&stream->is_stale, true, memory_order_relaxed);
     if (stream_is_stale(stream))
         return;
+    uint64_t begun_at = clock_now();
     pe_watch(breathe, stream);
     slot->n_bytes = api_reply_piece(stream->reply, slot->piece, slot->buffer);
     pe_watch(NULL, NULL);
+    if (stream->reply->is_live) /* no worker counts its time */
+        stream->events.spend(stream->events.self, clock_now() - begun_at);
 }
 
 /* NULL: not available now; must as in pool_get. Buffers after the first only let workers compute ahead: without memory
@@ -123,9 +127,18 @@ static void note_work(struct stream *stream, uint64_t ns)
  * can then report the time of all. */
 static bool is_there(const struct stream *stream)
 {
-    bool is_short = stream->is_opening && stream->reply->n_pieces <= STREAM_WINDOW;
+    bool is_short = stream->is_opening && stream->n_pieces <= STREAM_WINDOW;
     return stream->slots[stream->next_read % STREAM_WINDOW].state == SLOT_READY &&
            (!is_short || stream->n_at_work == 0);
+}
+
+/* A live answer ends with an empty piece. */
+static void note_end(struct stream *stream, struct slot *slot)
+{
+    if (!stream->reply->is_live || slot->n_bytes > 0)
+        return;
+    stream->n_pieces = stream->next_begun = slot->piece;
+    release(stream, slot);
 }
 
 static void piece_done(struct job *job)
@@ -143,8 +156,9 @@ static void piece_done(struct job *job)
             stream->events.idle(stream->events.self);
         return;
     }
+    note_end(stream, slot);
     begin_pieces(stream); /* the next piece may have waited for this one */
-    if (stream->is_waiting && is_there(stream)) {
+    if (stream->is_waiting && (is_there(stream) || stream_at_end(stream))) {
         stream->is_waiting = false;
         stream->events.ready(stream->events.self);
     }
@@ -156,22 +170,32 @@ static void piece_done(struct job *job)
 static bool must_wait(const struct stream *stream)
 {
     bool is_crowded = !stream->is_brisk && !jobs_have_room();
-    return stream->n_at_work > 0 && (is_crowded || api_reply_waits(stream->reply, stream->next_begun));
+    return stream->n_at_work > 0 &&
+           (is_crowded || stream->reply->is_live || api_reply_waits(stream->reply, stream->next_begun));
 }
 
 /* Whether the reader computes pieces itself, once it has read those in the window. At the end of the body it only has
  * room for the remaining bytes: the last piece needs a buffer, like a worker's. */
 static bool is_made_by_reader(const struct stream *stream)
 {
-    bool is_last = stream->next_read + 1 == stream->reply->n_pieces;
+    bool is_last = stream->next_read + 1 == stream->n_pieces;
     return stream->is_quick && (stream->room >= stream->reply->piece_max || is_last);
+}
+
+static void submit(struct stream *stream, struct job *job)
+{
+    job->is_low = stream->reply->is_live;
+    if (stream->reply->is_live)
+        jobs_submit_aside(stream->jobs, job);
+    else
+        jobs_submit(stream->jobs, job);
 }
 
 /* Begins pieces until the window is full, the next piece must wait, or the pool refuses a buffer. A stream with an
  * empty window gets a buffer whatever the budget: otherwise clients that read slowly would block all others. */
 static void begin_pieces(struct stream *stream)
 {
-    while (!stream_is_stale(stream) && !is_made_by_reader(stream) && stream->next_begun < stream->reply->n_pieces &&
+    while (!stream_is_stale(stream) && !is_made_by_reader(stream) && stream->next_begun < stream->n_pieces &&
            stream->next_begun < stream->next_read + STREAM_WINDOW && !must_wait(stream)) {
         struct slot *slot = &stream->slots[stream->next_begun % STREAM_WINDOW];
         assert(slot->state == SLOT_EMPTY);
@@ -190,7 +214,7 @@ static void begin_pieces(struct stream *stream)
                                  .is_first = slot->piece == 0,
                                  .client = stream->client};
         stream->n_at_work++;
-        jobs_submit(stream->jobs, &slot->job);
+        submit(stream, &slot->job);
     }
 }
 
@@ -232,7 +256,7 @@ static bool is_mine_now(struct stream *stream, size_t room)
  * report their time: waking up a worker would take longer than the work. */
 static void begin(struct stream *stream)
 {
-    uint64_t n = stream->reply->n_pieces <= STREAM_WINDOW ? stream->reply->n_pieces : 1;
+    uint64_t n = stream->n_pieces <= STREAM_WINDOW ? stream->n_pieces : 1;
     stream->is_quick = stream->reply->is_quick;
     while (stream->is_quick && stream->next_begun < n && make_slot_here(stream)) {
     }
@@ -250,6 +274,7 @@ struct stream *stream_new(struct jobs *jobs, uint64_t client, struct pool *pool,
     stream->client = client;
     stream->pool = pool;
     stream->reply = reply;
+    stream->n_pieces = reply->n_pieces;
     stream->events = events;
     stream->wait_max = wait_max;
     begin(stream);
@@ -295,7 +320,7 @@ bool stream_is_stale(const struct stream *stream)
 
 bool stream_is_made(const struct stream *stream)
 {
-    return stream->next_begun == stream->reply->n_pieces && stream->n_at_work == 0;
+    return stream->next_begun == stream->n_pieces && stream->n_at_work == 0;
 }
 
 size_t stream_read(struct stream *stream, char *dst, size_t room)
@@ -342,7 +367,7 @@ void stream_skip(struct stream *stream, size_t n)
 unsigned stream_parts(struct stream *stream, struct iovec parts[STREAM_WINDOW])
 {
     assert(stream->next_read == 0 && stream->read_at == 0);
-    if (stream->reply->n_pieces > STREAM_WINDOW || !stream_is_made(stream))
+    if (stream->n_pieces > STREAM_WINDOW || !stream_is_made(stream))
         return 0;
     for (; !stream_at_end(stream); stream->next_read++) {
         const struct slot *slot = slot_to_read(stream);
@@ -351,7 +376,7 @@ unsigned stream_parts(struct stream *stream, struct iovec parts[STREAM_WINDOW])
     return (unsigned)stream->next_read;
 }
 
-bool stream_at_end(const struct stream *stream) { return stream->next_read == stream->reply->n_pieces; }
+bool stream_at_end(const struct stream *stream) { return stream->next_read == stream->n_pieces; }
 
 bool stream_failed(const struct stream *stream) { return stream->failed; }
 

@@ -214,6 +214,9 @@ void jobs_wait(void)
 
 /* ---- Jobs with a thread of their own --------------------------------------------------------------------------- */
 
+/* A tenth of the share of a thread that competes with it: little, yet enough to notice soon that it is to end. */
+enum { LOW_PRIORITY = 10 };
+
 static void aside_done(struct jobs_call *call)
 {
     struct job *job = (struct job *)(void *)((char *)call - offsetof(struct job, finished));
@@ -224,6 +227,8 @@ static void aside_done(struct jobs_call *call)
 static void *work_aside(void *self)
 {
     struct job *job = self;
+    if (job->is_low)
+        setpriority(PRIO_PROCESS, 0, LOW_PRIORITY); /* of this thread: Linux counts threads here */
     job->work(job);
     jobs_post(job->jobs, &job->finished);
     return NULL;

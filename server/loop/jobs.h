@@ -49,6 +49,7 @@ struct job {
     void (*done)(struct job *job);
     /* Charges ns of computing time: called while the job runs and at its end. Worker; NULL: not charged */
     void (*spend)(struct job *job, uint64_t ns);
+    bool is_low;                /* jobs_submit_aside: its thread has a low priority */
     bool is_first;              /* the first job of a request: it counts as waiting while it is queued */
     uint64_t client;            /* the client that it works for: clients take turns; 0: the server itself */
     uint64_t queue_ns, work_ns; /* time in the queue and time computing; valid when done() is called */

@@ -10,6 +10,12 @@ def given(**fields):
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def metric(server, name):
+    """A figure of /metrics, with its labels."""
+    text = server.get("/metrics").body.decode()
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.split()[0] == name)
+
+
 def inline(array, dtype="f64"):
     """A tensor in JSON that keeps its dtype."""
     array = np.asarray(array)

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 
+from asking import metric
 from conftest import start_server
 
 N_MANY = 30
@@ -39,11 +40,6 @@ class Finished:
         for thread in self.threads:
             thread.join()
         return self.names
-
-
-def metric(server, name):
-    text = server.get("/metrics").body.decode()
-    return sum(float(line.split()[-1]) for line in text.splitlines() if line.split()[0] == name)
 
 
 def wait_for_queue(server, n):

@@ -6,6 +6,7 @@ import time
 import pytest
 
 import test_fairness
+from asking import metric
 from conftest import SANITIZED
 from token_files import bearer, token_server
 
@@ -22,10 +23,6 @@ def token_of(name):
 def server():
     with token_server(LINES, "--workers", "1") as server:
         yield server
-
-
-def metric(server, name):
-    return test_fairness.metric(server, name)
 
 
 def test_requests(server):

@@ -19,7 +19,7 @@ CIRCLE_MAX = 3
 # The README of each layer shows its line (guides.py compares).
 ROOMS = {
     "core": ["kernels/", "numeric/", "error.c cancel.c catalogue.c params.c params_print.c values.c", "waves/", "sequence/", "request/", "schemes/", "models/",
-             "encode/", "rotate/", "attention/", "*", "analysis/", "diagnosis/"],
+             "encode/", "rotate/", "attention/", "*", "analysis/", "diagnosis/", "training/"],
     "api": ["arena.c operations.c", "numbers/", "text.c problem.c statuses.c", "json/", "inputs/", "formats/", "requests/", "replies/", "endpoints/",
             "oip/", "*"],
     "server": ["log.c process.c siphash.c networks.c config_file.c options.c", "loop/", "memory/", "metrics.c", "auth/", "weights/", "cache/", "http/daemon/", "http/", "*"],

@@ -1,0 +1,151 @@
+/* Which names of a config.json were read, and which values were taken for missing ones: the config is read once more
+ * with marks, so that planning itself need not keep them. */
+#include "core/models/hf_about.h"
+
+#include "core/models/hf.h"
+#include "core/params.h"
+#include "core/values.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Marks ---- */
+
+void pe_hf_mark_read(struct pe_hf_marks *marks, const struct pe_field *field)
+{
+    if (!marks || !field || marks->no_memory)
+        return;
+    if (marks->n_read == marks->room) {
+        size_t room = marks->room ? 2 * marks->room : 64;
+        const struct pe_field **longer = realloc(marks->read, room * sizeof *longer);
+        marks->no_memory = !longer;
+        if (!longer)
+            return;
+        marks->read = longer;
+        marks->room = room;
+    }
+    marks->read[marks->n_read++] = field;
+}
+
+void pe_hf_mark_seen(struct pe_hf_marks *marks, const struct pe_value *object, const char *at)
+{
+    if (!marks || marks->n_seen == PE_HF_OBJECTS_MAX)
+        return;
+    for (size_t i = 0; i < marks->n_seen; i++)
+        if (marks->seen[i].object == object)
+            return;
+    char *pointer = marks->pointers[marks->n_seen];
+    snprintf(pointer, PE_POINTER_MAX, "%s", at);
+    marks->seen[marks->n_seen++] = (struct pe_hf_seen){object, pointer};
+}
+
+void pe_hf_mark_default(struct pe_hf_marks *marks, const char *name, struct pe_value value)
+{
+    if (!marks || marks->n_defaults == PE_HF_DEFAULTS_MAX)
+        return;
+    marks->defaults[marks->n_defaults++] = (struct pe_field){name, value};
+}
+
+static bool was_read(const struct pe_hf_marks *marks, const struct pe_field *field)
+{
+    for (size_t i = 0; i < marks->n_read; i++)
+        if (marks->read[i] == field)
+            return true;
+    return false;
+}
+
+/* ---- The report ---- */
+
+struct pe_hf_about {
+    struct pe_values *values;
+    const struct pe_value *value;
+};
+
+/* "rope_scaling.type": the pointer without /hf_config, with dots. */
+static void put_name(struct pe_node *list, const char *at, const char *name)
+{
+    char path[2 * PE_POINTER_MAX];
+    const char *inner = at + strlen("/hf_config");
+    snprintf(path, sizeof path, "%s%s%.120s", *inner ? inner + 1 : "", *inner ? "." : "", name);
+    for (char *c = path; *c; c++)
+        *c = *c == '/' ? '.' : *c;
+    pe_put_string(list, NULL, path);
+}
+
+/* A copy: the marks do not live as long as the report. */
+static void put_number(struct pe_node *node, const struct pe_field *field)
+{
+    if (field->value.kind == PE_INTEGER)
+        pe_put_integer(node, field->name, field->value.integer);
+    else
+        pe_put_real(node, field->name, field->value.real);
+}
+
+static void put_report(struct pe_node *root, const struct pe_hf_marks *marks)
+{
+    pe_put_string(root, "model_type", marks->model_type ? marks->model_type : "");
+    pe_put_string(root, "certainty", pe_certainty_name(marks->has_row ? PE_CLASS_DEFAULT : PE_UNVERIFIED));
+    struct pe_node *ignored = pe_put_list(root, "ignored");
+    for (size_t i = 0; i < marks->n_seen; i++)
+        for (size_t f = 0; f < marks->seen[i].object->object.n; f++)
+            if (!was_read(marks, &marks->seen[i].object->object.fields[f]))
+                put_name(ignored, marks->seen[i].at, marks->seen[i].object->object.fields[f].name);
+    struct pe_node *defaults = pe_put_object(root, "defaults");
+    for (size_t i = 0; i < marks->n_defaults; i++)
+        put_number(defaults, &marks->defaults[i]);
+}
+
+static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_marks *marks, struct pe_error *err)
+{
+    about->values = pe_values_new();
+    if (!about->values || marks->no_memory)
+        return pe_no_memory(err);
+    put_report(pe_values_root(about->values), marks);
+    about->value = pe_values_done(about->values);
+    return about->value ? PE_OK : pe_no_memory(err);
+}
+
+static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_value *hf, const char *layer_type,
+                                  struct pe_error *err)
+{
+    struct pe_hf_marks *marks = calloc(1, sizeof *marks);
+    struct pe_model_fields *fields = malloc(sizeof *fields);
+    enum pe_status status =
+        marks && fields ? pe_hf_config_read_marked(hf, layer_type, fields, marks, err) : pe_no_memory(err);
+    if (!status)
+        status = put_all(about, marks, err);
+    if (marks)
+        free(marks->read);
+    free(marks);
+    free(fields);
+    return status;
+}
+
+enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **out, struct pe_error *err)
+{
+    const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
+    const struct pe_value *layer_type = pe_field_find(request->fields, request->n_fields, "layer_type");
+    *out = NULL;
+    if (!hf)
+        return PE_OK;
+    struct pe_hf_about *about = calloc(1, sizeof *about);
+    if (!about)
+        return pe_no_memory(err);
+    const char *layer = layer_type && layer_type->kind == PE_STRING ? layer_type->string : NULL;
+    enum pe_status status = read_marked(about, hf, layer, err);
+    if (status)
+        pe_hf_about_free(about);
+    else
+        *out = about;
+    return status;
+}
+
+void pe_hf_about_free(struct pe_hf_about *about)
+{
+    if (about)
+        pe_values_free(about->values);
+    free(about);
+}
+
+const struct pe_value *pe_hf_about_value(const struct pe_hf_about *about) { return about->value; }

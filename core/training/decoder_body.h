@@ -1,0 +1,369 @@
+/* The decoder's steps, forward and backward. A template: decoder_f32.c and decoder_f64.c define `real` and the names
+ * and include it.
+ *
+ * Letters: R rows (sequences times positions), D 32 channels, F 128 inner channels, V 8 words, H 4 heads of 8. Every
+ * matrix is row-major. Each backward step stands below its forward step; a gradient is called g and the name. */
+#include "core/numeric/gemm.h"
+#include "core/training/decoder.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { D = PE_TRAIN_WIDTH, F = PE_TRAIN_INNER, V = PE_TRAIN_VOCABULARY, H = PE_TRAIN_HEADS, W = PE_TRAIN_HEAD };
+
+/* What a layer keeps for the way back. */
+struct kept {
+    real *in, *moments_1, *normed_1; /* [R, D], [R, 2], [R, D] */
+    real *qkv;                       /* [R, 3·D], q and k turned */
+    real *maxima, *sums;             /* [H, R] */
+    real *attended;                  /* [R, D] */
+    real *between, *moments_2, *normed_2;
+    real *inner, *active; /* [R, F]: before and after GELU */
+};
+
+struct NAME(pe_decoder) {
+    struct kept layers[PE_TRAIN_LAYERS];
+    real *out, *moments, *normed; /* [R, D], [R, 2], [R, D] */
+    real *probs;                  /* [R, V] */
+    real *gh, *grow, *gwide;      /* gradients: [R, D], [R, D], [R, F] */
+    real *bias, *gbias;           /* [H, n + slack], of learned buckets */
+    real *scratch;
+    real *all;
+};
+
+/* ---- Memory: one block, shared out ---- */
+
+struct share {
+    real *at;
+    size_t n;
+};
+
+static real *take(struct share *share, size_t n)
+{
+    real *taken = share->at ? share->at + share->n : NULL;
+    share->n += (n + 15) / 16 * 16;
+    return taken;
+}
+
+static void share_layer(struct share *share, struct kept *kept, size_t rows)
+{
+    kept->in = take(share, rows * D);
+    kept->moments_1 = take(share, rows * 2);
+    kept->normed_1 = take(share, rows * D);
+    kept->qkv = take(share, rows * 3 * D);
+    kept->maxima = take(share, rows * H);
+    kept->sums = take(share, rows * H);
+    kept->attended = take(share, rows * D);
+    kept->between = take(share, rows * D);
+    kept->moments_2 = take(share, rows * 2);
+    kept->normed_2 = take(share, rows * D);
+    kept->inner = take(share, rows * F);
+    kept->active = take(share, rows * F);
+}
+
+/* Without a way back all layers use the same room. */
+static void share_out(struct share *share, struct NAME(pe_decoder) * d, size_t rows, size_t len, bool for_gradients)
+{
+    share_layer(share, &d->layers[0], rows);
+    for (size_t l = 1; l < PE_TRAIN_LAYERS; l++) {
+        d->layers[l] = d->layers[0];
+        if (for_gradients)
+            share_layer(share, &d->layers[l], rows);
+    }
+    d->out = take(share, rows * D);
+    d->moments = take(share, rows * 2);
+    d->normed = take(share, rows * D);
+    d->probs = take(share, rows * V + PE_TRAIN_SLACK);
+    d->gh = take(share, for_gradients ? rows * D : 0);
+    d->grow = take(share, for_gradients ? rows * D : 0);
+    d->gwide = take(share, for_gradients ? rows * F : 0);
+    d->bias = take(share, H * (len + PE_TRAIN_SLACK));
+    d->gbias = take(share, H * (len + PE_TRAIN_SLACK));
+    d->scratch = take(share, PE_TRAIN_SCRATCH(len));
+}
+
+#if defined(COUNTS_BYTES)
+double pe_decoder_bytes(size_t max_rows, size_t max_len, bool for_gradients)
+{
+    struct NAME(pe_decoder) decoder;
+    struct share share = {NULL, 0};
+    share_out(&share, &decoder, max_rows, max_len, for_gradients);
+    return (double)share.n * sizeof(real);
+}
+#endif
+
+struct NAME(pe_decoder) * NAME(pe_decoder_new)(size_t max_rows, size_t max_len, bool for_gradients)
+{
+    struct NAME(pe_decoder) *decoder = calloc(1, sizeof *decoder);
+    struct share share = {NULL, 0};
+    if (!decoder)
+        return NULL;
+    share_out(&share, decoder, max_rows, max_len, for_gradients);
+    decoder->all = aligned_alloc(64, (share.n * sizeof(real) + 63) / 64 * 64);
+    if (!decoder->all) {
+        free(decoder);
+        return NULL;
+    }
+    share = (struct share){decoder->all, 0};
+    share_out(&share, decoder, max_rows, max_len, for_gradients);
+    return decoder;
+}
+
+void NAME(pe_decoder_free)(struct NAME(pe_decoder) * decoder)
+{
+    if (decoder)
+        free(decoder->all);
+    free(decoder);
+}
+
+/* ---- Linear layers: y = x·wᵀ + b ---- */
+
+static void linear(size_t rows, size_t n_in, size_t n_out, const real *x, const real *w, const real *b, real *y)
+{
+    for (size_t r = 0; r < rows; r++)
+        memcpy(y + r * n_out, b, n_out * sizeof *b);
+    NAME(pe_gemm_abt)(rows, n_out, n_in, 1, x, n_in, w, n_in, 1, y, n_out);
+}
+
+/* Adds to gw and gb; writes gx. */
+static void linear_back(size_t rows, size_t n_in, size_t n_out, const real *x, const real *w, const real *gy, real *gx,
+                        real *gw, real *gb)
+{
+    NAME(pe_gemm_ab)(rows, n_in, n_out, gy, n_out, w, n_in, 0, gx, n_in);
+    NAME(pe_gemm_atb)(n_out, n_in, rows, gy, n_out, x, n_in, 1, gw, n_in);
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < n_out; c++)
+            gb[c] += gy[r * n_out + c];
+}
+
+static void add(size_t n, const real *x, real *to)
+{
+    for (size_t i = 0; i < n; i++)
+        to[i] += x[i];
+}
+
+/* ---- Attention of all heads ---- */
+
+/* One pass: what every step needs. */
+struct pass {
+    struct NAME(pe_decoder) * d;
+    const struct pe_parameters_at *at;
+    const real *values;
+    const struct pe_places *places;
+    const struct pe_batch *batch;
+    size_t rows;
+    real *gradients; /* of a backward pass */
+};
+
+static real scale(void) { return (real)(1 / sqrt((double)W)); }
+
+/* The bias of a head at distances 0 … n-1, the last is 0. */
+static const real *bias_of(const struct pass *pass, size_t head)
+{
+    const struct pe_places *places = pass->places;
+    const real *bias = places->buckets ? pass->d->bias : places->bias;
+    return bias ? bias + head * (places->n + PE_TRAIN_SLACK) + (places->n - pass->batch->n) : NULL;
+}
+
+/* The learned table, spread over the distances. */
+static void spread_buckets(const struct pass *pass)
+{
+    const struct pe_places *places = pass->places;
+    const real *table = pass->values + pass->at->extra;
+    for (size_t h = 0; places->buckets && h < H; h++)
+        for (size_t i = 0; i < places->n; i++)
+            pass->d->bias[h * (places->n + PE_TRAIN_SLACK) + i] = table[(size_t)places->buckets[i] * H + h];
+}
+
+static void collect_buckets(const struct pass *pass)
+{
+    const struct pe_places *places = pass->places;
+    real *gtable = pass->gradients + pass->at->extra;
+    for (size_t h = 0; places->buckets && h < H; h++)
+        for (size_t i = 0; i < places->n; i++)
+            gtable[(size_t)places->buckets[i] * H + h] += pass->d->gbias[h * (places->n + PE_TRAIN_SLACK) + i];
+}
+
+static void turn(const struct pass *pass, const real *matrices, real *qkv)
+{
+    size_t n = pass->batch->n;
+    for (size_t s = 0; matrices && s < pass->batch->n_seq; s++)
+        KERNEL(train_turn)(n, (size_t)2 * H, matrices, qkv + s * n * 3 * D, 3 * D);
+}
+
+static void attend(const struct pass *pass, struct kept *kept)
+{
+    size_t n = pass->batch->n;
+    turn(pass, pass->places->turns, kept->qkv);
+    for (size_t s = 0; s < pass->batch->n_seq && !pe_is_cancelled(); s++)
+        for (size_t h = 0; h < H; h++) {
+            const real *q = kept->qkv + s * n * 3 * D + h * W;
+            size_t row = h * pass->rows + s * n;
+            KERNEL(train_attend)
+            (n, scale(), q, q + D, q + 2 * D, 3 * D, bias_of(pass, h), kept->attended + s * n * D + h * W, D,
+             kept->maxima + row, kept->sums + row, pass->d->scratch);
+        }
+}
+
+/* gqkv [R, 3·D] from g, the gradient of what was attended. */
+static void attend_back(const struct pass *pass, const struct kept *kept, const real *g, real *gqkv)
+{
+    size_t n = pass->batch->n, width = pass->places->n + PE_TRAIN_SLACK;
+    for (size_t s = 0; s < pass->batch->n_seq && !pe_is_cancelled(); s++)
+        for (size_t h = 0; h < H; h++) {
+            size_t at = s * n * 3 * D + h * W, out = s * n * D + h * W, row = h * pass->rows + s * n;
+            const real *q = kept->qkv + at;
+            real *gbias = pass->places->buckets ? pass->d->gbias + h * width + (pass->places->n - n) : NULL;
+            KERNEL(train_attend_back)
+            (n, scale(), q, q + D, q + 2 * D, 3 * D, bias_of(pass, h), kept->attended + out, g + out, D,
+             kept->maxima + row, kept->sums + row, gqkv + at, gqkv + at + D, gqkv + at + 2 * D, gbias,
+             pass->d->scratch);
+        }
+    turn(pass, pass->places->turns_back, gqkv);
+}
+
+/* ---- Layers ---- */
+
+static void layer_forward(const struct pass *pass, size_t l, real *out)
+{
+    const struct pe_layer_at *at = &pass->at->layers[l];
+    struct kept *kept = &pass->d->layers[l];
+    const real *v = pass->values;
+    size_t rows = pass->rows;
+    KERNEL(train_norm)(rows, kept->in, v + at->norm_1, v + at->norm_1_bias, kept->normed_1, kept->moments_1);
+    linear(rows, D, 3 * D, kept->normed_1, v + at->w_qkv, v + at->b_qkv, kept->qkv);
+    attend(pass, kept);
+    linear(rows, D, D, kept->attended, v + at->w_o, v + at->b_o, kept->between);
+    add(rows * D, kept->in, kept->between);
+    KERNEL(train_norm)(rows, kept->between, v + at->norm_2, v + at->norm_2_bias, kept->normed_2, kept->moments_2);
+    linear(rows, D, F, kept->normed_2, v + at->w_1, v + at->b_1, kept->inner);
+    KERNEL(train_gelu)(kept->inner, rows * F, kept->active);
+    real *between = kept->between; /* out may be kept->in, where layers share their room */
+    linear(rows, F, D, kept->active, v + at->w_2, v + at->b_2, out);
+    add(rows * D, between, out);
+}
+
+/* d->gh is the gradient of the layer's output, and becomes that of its input. */
+static void layer_backward(const struct pass *pass, size_t l)
+{
+    const struct pe_layer_at *at = &pass->at->layers[l];
+    const struct kept *kept = &pass->d->layers[l];
+    const real *v = pass->values;
+    real *g = pass->gradients, *gh = pass->d->gh, *grow = pass->d->grow, *gwide = pass->d->gwide;
+    size_t rows = pass->rows;
+    linear_back(rows, F, D, kept->active, v + at->w_2, gh, gwide, g + at->w_2, g + at->b_2);
+    KERNEL(train_gelu_back)(kept->inner, rows * F, gwide);
+    linear_back(rows, D, F, kept->normed_2, v + at->w_1, gwide, grow, g + at->w_1, g + at->b_1);
+    KERNEL(train_norm_back)
+    (rows, kept->between, kept->moments_2, v + at->norm_2, grow, gh, g + at->norm_2, g + at->norm_2_bias);
+    linear_back(rows, D, D, kept->attended, v + at->w_o, gh, grow, g + at->w_o, g + at->b_o);
+    attend_back(pass, kept, grow, gwide);
+    linear_back(rows, D, 3 * D, kept->normed_1, v + at->w_qkv, gwide, grow, g + at->w_qkv, g + at->b_qkv);
+    KERNEL(train_norm_back)
+    (rows, kept->in, kept->moments_1, v + at->norm_1, grow, gh, g + at->norm_1, g + at->norm_1_bias);
+}
+
+/* ---- Embeddings ---- */
+
+static const real *added_at(const struct pass *pass, size_t i)
+{
+    if (pass->places->learned == PE_LEARNS_POSITIONS)
+        return pass->values + pass->at->extra + i * D;
+    return pass->places->added ? (const real *)pass->places->added + i * D : NULL;
+}
+
+static void embed(const struct pass *pass, real *h)
+{
+    const struct pe_batch *batch = pass->batch;
+    for (size_t r = 0; r < pass->rows; r++) {
+        size_t s = r / batch->n, i = r % batch->n;
+        const real *added = added_at(pass, i);
+        memcpy(h + r * D, pass->values + pass->at->tok + (size_t)D * batch->tokens[s * (batch->n + 1) + i],
+               D * sizeof *h);
+        if (added)
+            add(D, added, h + r * D);
+    }
+}
+
+static void embed_back(const struct pass *pass, const real *gh)
+{
+    const struct pe_batch *batch = pass->batch;
+    for (size_t r = 0; r < pass->rows; r++) {
+        size_t s = r / batch->n, i = r % batch->n;
+        add(D, gh + r * D, pass->gradients + pass->at->tok + (size_t)D * batch->tokens[s * (batch->n + 1) + i]);
+        if (pass->places->learned == PE_LEARNS_POSITIONS)
+            add(D, gh + r * D, pass->gradients + pass->at->extra + i * D);
+    }
+}
+
+/* ---- The loss ---- */
+
+static size_t next_token(const struct pass *pass, size_t r)
+{
+    const struct pe_batch *batch = pass->batch;
+    return batch->tokens[r / batch->n * (batch->n + 1) + r % batch->n + 1];
+}
+
+/* probs: logits in, probabilities out. */
+static void softmax_rows(const struct pass *pass, real *losses)
+{
+    for (size_t r = 0; r < pass->rows; r++) {
+        real *p = pass->d->probs + r * V, max = p[0];
+        size_t next = next_token(pass, r);
+        double sum = 0;
+        for (size_t c = 1; c < V; c++)
+            max = p[c] > max ? p[c] : max;
+        double logit = (double)(p[next] - max);
+        for (size_t c = 0; c < V; c++)
+            p[c] -= max;
+        sum = KERNEL(exp)(p, V, 0, NULL);
+        for (size_t c = 0; c < V; c++)
+            p[c] = (real)((double)p[c] / sum);
+        losses[r] = (real)(log(sum) - logit);
+    }
+}
+
+/* probs become the gradients of the logits. */
+static void softmax_rows_back(const struct pass *pass)
+{
+    real mean = 1 / (real)pass->rows;
+    for (size_t r = 0; r < pass->rows; r++)
+        for (size_t c = 0; c < V; c++) {
+            real *p = pass->d->probs + r * V + c;
+            *p = (*p - (c == next_token(pass, r) ? 1 : 0)) * mean;
+        }
+}
+
+/* ---- The whole ---- */
+
+void NAME(pe_decoder_forward)(struct NAME(pe_decoder) * d, const struct pe_parameters_at *at, const real *values,
+                              const struct pe_places *places, const struct pe_batch *batch, real *losses)
+{
+    struct pass pass = {d, at, values, places, batch, batch->n_seq * batch->n, NULL};
+    spread_buckets(&pass);
+    embed(&pass, d->layers[0].in);
+    for (size_t l = 0; l < PE_TRAIN_LAYERS; l++)
+        layer_forward(&pass, l, l + 1 < PE_TRAIN_LAYERS ? d->layers[l + 1].in : d->out);
+    KERNEL(train_norm)(pass.rows, d->out, values + at->norm, values + at->norm_bias, d->normed, d->moments);
+    linear(pass.rows, D, V, d->normed, values + at->w_out, values + at->b_out, d->probs);
+    softmax_rows(&pass, losses);
+}
+
+void NAME(pe_decoder_backward)(struct NAME(pe_decoder) * d, const struct pe_parameters_at *at, const real *values,
+                               const struct pe_places *places, const struct pe_batch *batch, real *gradients)
+{
+    struct pass pass = {d, at, values, places, batch, batch->n_seq * batch->n, gradients};
+    memset(gradients, 0, at->n * sizeof *gradients);
+    memset(d->gbias, 0, H * (places->n + PE_TRAIN_SLACK) * sizeof *d->gbias);
+    memset(d->gh, 0, pass.rows * D * sizeof *d->gh);
+    softmax_rows_back(&pass);
+    linear_back(pass.rows, D, V, d->normed, values + at->w_out, d->probs, d->grow, gradients + at->w_out,
+                gradients + at->b_out);
+    KERNEL(train_norm_back)
+    (pass.rows, d->out, d->moments, values + at->norm, d->grow, d->gh, gradients + at->norm, gradients + at->norm_bias);
+    for (size_t l = PE_TRAIN_LAYERS; l-- > 0;)
+        layer_backward(&pass, l);
+    embed_back(&pass, d->gh);
+    collect_buckets(&pass);
+}

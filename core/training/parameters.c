@@ -1,0 +1,126 @@
+/* The table of parameters, and their first values. */
+#include "core/training/parameters.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { D = PE_TRAIN_WIDTH, F = PE_TRAIN_INNER, V = PE_TRAIN_VOCABULARY };
+
+enum first { ZEROS, ONES, DRAWN, DRAWN_MATRIX };
+
+/* A tensor of the decoder. */
+struct row {
+    const char *name;
+    size_t place; /* offset of its beginning within struct pe_layer_at, or pe_parameters_at */
+    size_t rows, cols;
+    enum first first;
+    double std; /* of DRAWN; 0: that of the scheme's tokens */
+};
+
+#define AT(member) offsetof(struct pe_parameters_at, member)
+#define IN(member) offsetof(struct pe_layer_at, member)
+
+static const struct row before[] = {{"tok", AT(tok), V, D, DRAWN, 0}};
+static const struct row layer[] = {
+    {"norm_1", IN(norm_1), 1, D, ONES, 0},           {"norm_1_bias", IN(norm_1_bias), 1, D, ZEROS, 0},
+    {"w_qkv", IN(w_qkv), 3 * D, D, DRAWN_MATRIX, 0}, {"b_qkv", IN(b_qkv), 1, 3 * D, ZEROS, 0},
+    {"w_o", IN(w_o), D, D, DRAWN_MATRIX, 0},         {"b_o", IN(b_o), 1, D, ZEROS, 0},
+    {"norm_2", IN(norm_2), 1, D, ONES, 0},           {"norm_2_bias", IN(norm_2_bias), 1, D, ZEROS, 0},
+    {"w_1", IN(w_1), F, D, DRAWN_MATRIX, 0},         {"b_1", IN(b_1), 1, F, ZEROS, 0},
+    {"w_2", IN(w_2), D, F, DRAWN_MATRIX, 0},         {"b_2", IN(b_2), 1, D, ZEROS, 0},
+};
+static const struct row after[] = {
+    {"norm", AT(norm), 1, D, ONES, 0},
+    {"norm_bias", AT(norm_bias), 1, D, ZEROS, 0},
+    {"w_out", AT(w_out), V, D, DRAWN_MATRIX, 0},
+    {"b_out", AT(b_out), 1, V, ZEROS, 0},
+};
+
+#define N(rows) (sizeof(rows) / sizeof *(rows))
+
+/* Visits every tensor in order, first to count, then to fill. */
+struct walk {
+    struct pe_parameters *to;
+    int64_t seed;
+    double token_std;
+    size_t n;
+    bool fills;
+};
+
+static void fill(struct walk *walk, const struct row *row, const char *name)
+{
+    size_t n = row->rows * row->cols;
+    float *values = walk->to->values + walk->n;
+    double drawn = row->std > 0 ? row->std : walk->token_std;
+    double std = row->first == DRAWN_MATRIX ? 1 / sqrt(3.0 * (double)row->cols) : drawn;
+    for (size_t i = 0; i < n; i++) {
+        values[i] = row->first == ONES ? 1 : 0;
+        walk->to->decays[walk->n + i] = row->first == DRAWN_MATRIX;
+    }
+    if (row->first == DRAWN || row->first == DRAWN_MATRIX)
+        pe_seed_fill(walk->seed, name, std, 0, n, values);
+}
+
+static void visit(struct walk *walk, const struct row *row, void *base, const char *name)
+{
+    *(size_t *)((char *)base + row->place) = walk->n;
+    if (walk->fills)
+        fill(walk, row, name);
+    walk->n += row->rows * row->cols;
+}
+
+static void visit_layer(struct walk *walk, size_t i)
+{
+    for (size_t r = 0; r < N(layer); r++) {
+        char name[24];
+        snprintf(name, sizeof name, "%zu.%s", i, layer[r].name);
+        visit(walk, &layer[r], &walk->to->at.layers[i], name);
+    }
+}
+
+static void visit_extra(struct walk *walk, enum pe_learned learned, size_t n_positions)
+{
+    const struct row positions = {"pos", AT(extra), n_positions, D, DRAWN, 0.02};
+    const struct row buckets = {"rel", AT(extra), PE_TRAIN_BUCKETS, PE_TRAIN_HEADS, DRAWN, 0.02};
+    walk->to->at.n_fixed = walk->to->at.extra = walk->n;
+    if (learned == PE_LEARNS_POSITIONS)
+        visit(walk, &positions, &walk->to->at, positions.name);
+    if (learned == PE_LEARNS_BUCKETS)
+        visit(walk, &buckets, &walk->to->at, buckets.name);
+}
+
+static void visit_all(struct walk *walk, enum pe_learned learned, size_t n_positions)
+{
+    walk->n = 0;
+    for (size_t r = 0; r < N(before); r++)
+        visit(walk, &before[r], &walk->to->at, before[r].name);
+    for (size_t i = 0; i < PE_TRAIN_LAYERS; i++)
+        visit_layer(walk, i);
+    for (size_t r = 0; r < N(after); r++)
+        visit(walk, &after[r], &walk->to->at, after[r].name);
+    visit_extra(walk, learned, n_positions);
+    walk->to->at.n = walk->n;
+}
+
+enum pe_status pe_parameters_init(struct pe_parameters *parameters, enum pe_learned learned, size_t n_positions,
+                                  double token_std, int64_t seed, struct pe_error *err)
+{
+    *parameters = (struct pe_parameters){0};
+    struct walk walk = {.to = parameters, .seed = seed, .token_std = token_std};
+    visit_all(&walk, learned, n_positions);
+    parameters->values = malloc(walk.n * sizeof *parameters->values);
+    parameters->decays = malloc(walk.n * sizeof *parameters->decays);
+    if (!parameters->values || !parameters->decays)
+        return pe_no_memory(err);
+    walk.fills = true;
+    visit_all(&walk, learned, n_positions);
+    return PE_OK;
+}
+
+void pe_parameters_drop(struct pe_parameters *parameters)
+{
+    free(parameters->values);
+    free(parameters->decays);
+    *parameters = (struct pe_parameters){0};
+}

@@ -1,0 +1,366 @@
+/* What a scheme does in the decoder, filled by plans. */
+#include "core/training/places.h"
+
+#include "core/params.h"
+#include "core/scheme.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The schemes ---- */
+
+#define INTEGER(name_, x)                                                                                              \
+    {                                                                                                                  \
+        .name = name_, .value = {.kind = PE_INTEGER, .integer = (x) }                                                  \
+    }
+
+static const struct pe_field additive[] = {INTEGER("dim", PE_TRAIN_WIDTH)};
+static const struct pe_field rotary[] = {INTEGER("head_dim", PE_TRAIN_HEAD)};
+static const struct pe_field biased[] = {INTEGER("num_heads", PE_TRAIN_HEADS)};
+static const struct pe_field bucketed[] = {
+    INTEGER("num_heads", PE_TRAIN_HEADS),
+    INTEGER("num_buckets", PE_TRAIN_BUCKETS),
+    {.name = "bidirectional", .value = {.kind = PE_BOOLEAN, .boolean = false}},
+};
+
+#define FIXED(fields) .fixed = (fields), .n_fixed = sizeof(fields) / sizeof *(fields)
+
+/* Rows of sinusoids have the norm √(dim/2), so tokens must not be lost beside them. */
+static const struct pe_trainable trainables[] = {
+    {.name = "none", .token_std = 0.02},
+    {.name = "sinusoidal", FIXED(additive), .token_std = 0.5},
+    {.name = "learned", .learned = PE_LEARNS_POSITIONS, .token_std = 0.02},
+    {.name = "rope", FIXED(rotary), .token_std = 0.02},
+    {.name = "alibi", FIXED(biased), .token_std = 0.02},
+    {.name = "t5", FIXED(bucketed), .learned = PE_LEARNS_BUCKETS, .token_std = 0.02},
+    {.name = "kerple", FIXED(biased), .token_std = 0.02},
+    {.name = "sandwich", FIXED(biased), .token_std = 0.02},
+};
+
+enum { N_TRAINABLES = sizeof trainables / sizeof *trainables };
+
+static const struct pe_trainable *find(const char *scheme)
+{
+    for (size_t i = 0; i < N_TRAINABLES; i++)
+        if (strcmp(trainables[i].name, scheme) == 0)
+            return &trainables[i];
+    return NULL;
+}
+
+/* ---- The fields of a configuration ---- */
+
+static void point(const struct pe_trained_config *config, const char *name, char pointer[PE_POINTER_MAX])
+{
+    pe_pointer_join(pointer, PE_POINTER_MAX, config->overrides ? config->overrides_pointer : config->pointer, name);
+}
+
+static enum pe_status fail_scheme(const struct pe_trained_config *config, const char *name, struct pe_error *err)
+{
+    char pointer[PE_POINTER_MAX], list[128] = "";
+    for (size_t i = 0; i < N_TRAINABLES; i++)
+        strcat(strcat(list, i ? ", " : ""), trainables[i].name);
+    point(config, "scheme", pointer);
+    return pe_fail(err, pointer, "no experiment trains \"%s\"; there are: %s", name, list);
+}
+
+/* Puts the pointer of a plan's error inside the configuration. */
+static void prefix(const struct pe_trained_config *config, struct pe_error *err)
+{
+    const char *outer = config->overrides ? config->overrides_pointer : config->pointer;
+    char inner[PE_POINTER_MAX];
+    memcpy(inner, err->pointer, sizeof inner);
+    snprintf(err->pointer, sizeof err->pointer, "%s%.*s", outer, (int)(sizeof inner - 1 - strlen(outer)), inner);
+}
+
+/* Is it a field that an experiment decides itself? */
+static const char *reason_against(const struct pe_trained_config *config, const struct pe_field *field)
+{
+    if (pe_param_find(pe_sequence_params(), field->name))
+        return "an experiment's positions are 0 to train_len - 1 and eval_len - 1";
+    if (strcmp(field->name, "seed") == 0 || strcmp(field->name, "std") == 0)
+        return "the experiment's own seed draws every weight";
+    if (field->value.kind == PE_ARRAY && config->scheme->learned != PE_LEARNS_NOTHING)
+        return "this tensor is learned";
+    if (strcmp(config->scheme->name, "learned") == 0 && strcmp(field->name, "scheme") != 0)
+        return "a learned table has one row for each position, and nothing to configure";
+    return NULL;
+}
+
+static bool is_equal(const struct pe_value *a, const struct pe_value *b)
+{
+    if (a->kind == PE_BOOLEAN || b->kind == PE_BOOLEAN)
+        return a->kind == b->kind && a->boolean == b->boolean;
+    return a->kind == PE_INTEGER && a->integer == b->integer;
+}
+
+static const struct pe_field *fixed_of(const struct pe_trainable *scheme, const char *name)
+{
+    for (size_t i = 0; i < scheme->n_fixed; i++)
+        if (strcmp(scheme->fixed[i].name, name) == 0)
+            return &scheme->fixed[i];
+    return NULL;
+}
+
+static enum pe_status check_field(const struct pe_trained_config *config, const struct pe_field *field,
+                                  struct pe_error *err)
+{
+    char pointer[PE_POINTER_MAX];
+    point(config, field->name, pointer);
+    const char *reason = reason_against(config, field);
+    if (reason)
+        return pe_fail(err, pointer, "%s may not be given here: %s", field->name, reason);
+    const struct pe_field *fixed = fixed_of(config->scheme, field->name);
+    if (!fixed || is_equal(&field->value, &fixed->value))
+        return PE_OK;
+    if (fixed->value.kind == PE_BOOLEAN)
+        return pe_fail(err, pointer, "%s is %s in an experiment", field->name, fixed->value.boolean ? "true" : "false");
+    return pe_fail(err, pointer, "%s is %lld in an experiment", field->name, (long long)fixed->value.integer);
+}
+
+static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_error *err)
+{
+    struct pe_request request = {.operation = PE_ENCODE,
+                                 .fields = config->fields,
+                                 .n_fields = config->n_fields,
+                                 .caller_fields = config->caller_fields};
+    struct pe_weight_name names[PE_WEIGHT_NAMES_MAX];
+    const struct pe_scheme_info *scheme;
+    size_t n;
+    enum pe_status status = pe_request_weights(&request, &scheme, names, &n, err);
+    if (status) {
+        prefix(config, err);
+        return status;
+    }
+    config->scheme = find(scheme->name);
+    return config->scheme ? PE_OK : fail_scheme(config, scheme->name, err);
+}
+
+enum pe_status pe_trained_config_check(struct pe_trained_config *config, struct pe_error *err)
+{
+    const struct pe_field *fields = config->overrides ? config->overrides : config->fields;
+    size_t n_fields = config->overrides ? config->n_overrides : config->n_fields;
+    enum pe_status status = config->overrides ? PE_OK : find_scheme(config, err);
+    for (size_t i = 0; !status && i < n_fields; i++)
+        status = check_field(config, &fields[i], err);
+    return status;
+}
+
+/* ---- Planning ---- */
+
+/* One plan: the configuration with what is fixed, and fields of its own. */
+struct task {
+    const struct pe_trained_config *config;
+    struct pe_field fields[PE_FIELDS_MAX];
+    size_t n;
+    struct pe_error *err;
+};
+
+static bool has(const struct pe_field *fields, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static void add(struct task *task, const struct pe_field *fields, size_t n)
+{
+    for (size_t i = 0; i < n && task->n < PE_FIELDS_MAX; i++)
+        if (!has(task->fields, task->n, fields[i].name))
+            task->fields[task->n++] = fields[i];
+}
+
+/* The first that names a field wins. */
+static void gather(struct task *task, const struct pe_field *own, size_t n_own)
+{
+    const struct pe_trained_config *config = task->config;
+    task->n = 0;
+    add(task, own, n_own);
+    add(task, config->scheme->fixed, config->scheme->n_fixed);
+    add(task, config->overrides, config->n_overrides);
+    add(task, config->fields, config->n_fields);
+}
+
+static enum pe_status plan_with(struct task *task, enum pe_operation_id operation, const char *output,
+                                struct pe_plan **plan)
+{
+    const char *outputs[1] = {output};
+    struct pe_request request = {.operation = operation,
+                                 .fields = task->fields,
+                                 .n_fields = task->n,
+                                 .dtype = PE_F64,
+                                 .outputs = output ? outputs : NULL,
+                                 .n_outputs = output ? 1 : 0,
+                                 .caller_fields = task->config->caller_fields};
+    enum pe_status status = pe_plan_new(&request, plan, task->err);
+    if (status == PE_INVALID || status == PE_TOO_LARGE)
+        prefix(task->config, task->err);
+    return status;
+}
+
+/* ---- Filling ---- */
+
+/* The output of a plan as doubles; NULL: no memory. */
+static void *filled(const struct pe_plan *plan, uint64_t n, size_t size)
+{
+    void *at = malloc(n * size);
+    if (at)
+        pe_fill(plan, 0, 0, n, at);
+    return at;
+}
+
+static void *room(const struct pe_places *places, size_t n) { return calloc(n, pe_dtype_size(places->dtype)); }
+
+static void put(const struct pe_places *places, void *to, size_t i, const double *from, size_t n)
+{
+    pe_convert(places->dtype, (char *)to + i * pe_dtype_size(places->dtype), PE_F64, from, n);
+}
+
+static enum pe_status add_rows(struct pe_places *places, struct task *task)
+{
+    struct pe_plan *plan = NULL;
+    size_t n = places->n * PE_TRAIN_WIDTH;
+    enum pe_status status = plan_with(task, PE_ENCODE, NULL, &plan);
+    if (status)
+        return status;
+    double *rows = filled(plan, n, sizeof *rows);
+    places->added = room(places, n);
+    if (rows && places->added)
+        put(places, places->added, 0, rows, n);
+    status = rows && places->added ? PE_OK : pe_no_memory(task->err);
+    free(rows);
+    pe_plan_free(plan);
+    return status;
+}
+
+enum { H = PE_TRAIN_HEAD };
+
+/* Turned basis vectors are the columns of the turns. */
+static double *basis_new(size_t n)
+{
+    double *basis = calloc((size_t)H * n * H, sizeof *basis);
+    for (size_t c = 0; basis && c < H; c++)
+        for (size_t p = 0; p < n; p++)
+            basis[(c * n + p) * H + c] = 1;
+    return basis;
+}
+
+static void put_turns(struct pe_places *places, const double *turned)
+{
+    for (size_t p = 0; p < places->n; p++)
+        for (size_t c = 0; c < H; c++)
+            for (size_t r = 0; r < H; r++) {
+                const double *x = &turned[(c * places->n + p) * H + r];
+                put(places, places->turns, (p * H + c) * H + r, x, 1);
+                put(places, places->turns_back, (p * H + r) * H + c, x, 1);
+            }
+}
+
+static enum pe_status add_turns(struct pe_places *places, struct task *task)
+{
+    size_t n = (size_t)H * places->n * H;
+    double *basis = basis_new(places->n), *turned = NULL;
+    struct pe_plan *plan = NULL;
+    const struct pe_field own[] = {
+        {.name = "q",
+         .value = {.kind = PE_ARRAY, .array = {.dtype = PE_F64, .rank = 3, .shape = {H, places->n, H}, .data = basis}}},
+    };
+    if (!basis)
+        return pe_no_memory(task->err);
+    gather(task, own, 1);
+    enum pe_status status = plan_with(task, PE_ROTATE, NULL, &plan);
+    if (!status) {
+        turned = filled(plan, n, sizeof *turned);
+        places->turns = room(places, n);
+        places->turns_back = room(places, n);
+        status = turned && places->turns && places->turns_back ? PE_OK : pe_no_memory(task->err);
+    }
+    if (!status)
+        put_turns(places, turned);
+    pe_plan_free(plan);
+    free(turned);
+    free(basis);
+    return status;
+}
+
+/* The last query stands at the last key: its row has every distance, the last is 0. */
+static void gather_distances(struct task *task, size_t n)
+{
+    const struct pe_field own[] = {INTEGER("q_len", 1), INTEGER("k_len", (int64_t)n)};
+    gather(task, own, 2);
+}
+
+static enum pe_status add_bias(struct pe_places *places, struct task *task)
+{
+    struct pe_plan *plan = NULL;
+    size_t n = places->n;
+    gather_distances(task, n);
+    enum pe_status status = plan_with(task, PE_ENCODE, "bias", &plan);
+    if (status)
+        return status;
+    double *bias = filled(plan, PE_TRAIN_HEADS * n, sizeof *bias);
+    places->bias = room(places, PE_TRAIN_HEADS * (n + PE_TRAIN_SLACK));
+    for (size_t h = 0; bias && places->bias && h < PE_TRAIN_HEADS; h++)
+        put(places, places->bias, h * (n + PE_TRAIN_SLACK), bias + h * n, n);
+    status = bias && places->bias ? PE_OK : pe_no_memory(task->err);
+    free(bias);
+    pe_plan_free(plan);
+    return status;
+}
+
+static enum pe_status add_buckets(struct pe_places *places, struct task *task)
+{
+    struct pe_plan *plan = NULL;
+    gather_distances(task, places->n);
+    enum pe_status status = plan_with(task, PE_ENCODE, "buckets", &plan);
+    if (status)
+        return status;
+    places->buckets = filled(plan, places->n, sizeof *places->buckets);
+    places->bias = room(places, PE_TRAIN_HEADS * (places->n + PE_TRAIN_SLACK));
+    pe_plan_free(plan);
+    return places->buckets && places->bias ? PE_OK : pe_no_memory(task->err);
+}
+
+static enum pe_status fill_places(struct pe_places *places, struct task *task)
+{
+    const char *scheme = task->config->scheme->name;
+    if (strcmp(scheme, "none") == 0 || task->config->scheme->learned == PE_LEARNS_POSITIONS)
+        return PE_OK;
+    if (task->config->scheme->learned == PE_LEARNS_BUCKETS)
+        return add_buckets(places, task);
+    const struct pe_scheme_info *info = pe_scheme_find(scheme);
+    if (info->is_additive)
+        return add_rows(places, task);
+    return pe_scheme_can(info, PE_ROTATE) ? add_turns(places, task) : add_bias(places, task);
+}
+
+enum pe_status pe_places_init(struct pe_places *places, const struct pe_trained_config *config, size_t n,
+                              enum pe_dtype dtype, struct pe_plan **plan, struct pe_error *err)
+{
+    *places = (struct pe_places){.dtype = dtype, .n = n, .learned = config->scheme->learned};
+    struct task *task = malloc(sizeof *task);
+    if (!task)
+        return pe_no_memory(err);
+    task->config = config;
+    task->err = err;
+    const struct pe_field run[] = {INTEGER("len", (int64_t)n)};
+    enum pe_status status = PE_OK;
+    gather(task, run, 1);
+    if (plan && config->scheme->learned != PE_LEARNS_POSITIONS)
+        status = plan_with(task, PE_ENCODE, config->scheme->learned == PE_LEARNS_BUCKETS ? "buckets" : NULL, plan);
+    if (!status)
+        status = fill_places(places, task);
+    free(task);
+    return status;
+}
+
+void pe_places_drop(struct pe_places *places)
+{
+    free(places->added);
+    free(places->turns);
+    free(places->turns_back);
+    free(places->bias);
+    free(places->buckets);
+    *places = (struct pe_places){0};
+}

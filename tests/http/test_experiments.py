@@ -1,0 +1,164 @@
+"""POST and GET /experiments: the events of both kinds of stream, refusals, one at a time, clients that leave, time limits."""
+import http.client
+import json
+import time
+import urllib.parse
+
+import numpy as np
+import pytest
+
+from asking import metric
+from conftest import start_server
+
+SMALL = {"task": "local", "steps": 40, "train_len": 16, "eval_len": 24, "seed": 1}
+LONG = {"steps": 2000, "train_len": 512, "eval_len": 512, "configs": [{"scheme": "rope"}]}
+STEPS = [1, 10, 20, 40]
+
+
+def lines(body):
+    return [json.loads(line) for line in body.decode().splitlines()]
+
+
+def events(body):
+    """(id, data) of each server-sent event, read as the standard says: fields up to an empty line."""
+    for block in body.decode().split("\n\n")[:-1]:
+        fields = dict(line.split(": ", 1) for line in block.split("\n"))
+        assert set(fields) == {"id", "data"}
+        yield int(fields["id"]), json.loads(fields["data"])
+
+
+def without_time(event):
+    return {name: value for name, value in event.items() if name != "seconds"}
+
+
+def test_lines(server):
+    configs = [{"scheme": "alibi"}, {"scheme": "rope", "eval": [{"scaling": {"type": "linear", "factor": 2.0}}, {"base": 500.0}]}, {"scheme": "none"}]
+    answer = server.post("/experiments", {**SMALL, "configs": configs})
+    assert answer.status == 200 and answer.headers["Content-Type"] == "application/x-ndjson" and answer.headers["Cache-Control"] == "no-store"
+    told = lines(answer.body)
+    start, done = told[0], told[-1]
+    assert start["event"] == "start" and {name: start[name] for name in SMALL} == SMALL
+    assert [config["scheme"] for config in start["configs"]] == ["alibi", "rope", "none"] and start["configs"][1]["head_dim"] == 8
+    progress = [event for event in told[1:-1] if event["event"] != "alive"]
+    assert [(e["event"], e["run"], e["step"]) for e in progress] == [("progress", run, step) for run in range(3) for step in STEPS]
+    assert done["event"] == "done" and done["seconds"] > 0
+    assert [(r["run"], r["eval"]) for r in done["results"]] == [(0, None), (1, None), (1, 0), (1, 1), (2, None)]
+    assert list(done["tensors"]) == [f"excess.{i}" for i in range(5)]
+    for i, result in enumerate(done["results"]):
+        tensor = done["tensors"][f"excess.{i}"]
+        excess = np.array(tensor["data"])
+        assert tensor["dtype"] == "f64" and tensor["shape"] == [24] == list(excess.shape)
+        assert result["inside"] == pytest.approx(excess[8:16].mean(), abs=1e-12) and result["outside"] == pytest.approx(excess[-8:].mean(), abs=1e-12)
+        assert result["rise"] == pytest.approx(result["outside"] - result["inside"], abs=1e-12)
+
+
+def test_resolved_configs_train_the_same(server):
+    """The configurations of the start, sent again, give the same numbers; so does the request itself."""
+    asked = {**SMALL, "configs": [{"scheme": "sinusoidal", "base": 100}, {"scheme": "t5", "max_distance": 64}]}
+    first = lines(server.post("/experiments", asked).body)
+    again = lines(server.post("/experiments", {**SMALL, "configs": first[0]["configs"]}).body)
+    assert list(map(without_time, first)) == list(map(without_time, again))
+
+
+def test_server_sent_events(server):
+    query = urllib.parse.urlencode({**SMALL, "configs": json.dumps([{"scheme": "kerple"}])})
+    answer = server.get("/experiments?" + query, {"Accept": "text/event-stream"})
+    assert answer.status == 200 and answer.headers["Content-Type"] == "text/event-stream"
+    told = list(events(answer.body))
+    assert [i for i, _ in told] == list(range(len(told)))
+    plain = lines(server.get("/experiments?" + query).body)
+    assert [without_time(event) for _, event in told] == [without_time(event) for event in plain]
+    # A browser that connects again after the end says what it has seen, and must stop.
+    repeated = server.get("/experiments?" + query, {"Accept": "text/event-stream", "Last-Event-ID": str(told[-1][0])})
+    assert repeated.status == 204 and repeated.body == b""
+
+
+@pytest.mark.parametrize("fields, pointer, word", [
+    ({"configs": [{"scheme": "shaw"}]}, "/configs/0/scheme", "sandwich"),
+    ({"configs": [{"scheme": "rop"}]}, "/configs/0/scheme", "rope"),
+    ({"scheme": "alibi", "train_len": 17}, "/train_len", "even"),
+    ({"scheme": "alibi", "train_len": 514}, "/train_len", "512"),
+    ({"scheme": "alibi", "eval_len": 126}, "/eval_len", "128"),
+    ({"scheme": "alibi", "eval_len": 1025}, "/eval_len", "1024"),
+    ({"scheme": "alibi", "steps": 2001}, "/steps", "2000"),
+    ({"scheme": "alibi", "steps": 0}, "/steps", "1"),
+    ({"scheme": "alibi", "task": "lags"}, "/task", "lag"),
+    ({"configs": [{"scheme": "alibi"}] * 7}, "/configs", "6"),
+    ({"configs": []}, "/configs", "1 to 6"),
+    ({"configs": [{"scheme": "alibi"}, {"scheme": "rope", "len": 4}]}, "/configs/1/len", "train_len"),
+    ({"configs": [{"scheme": "rope", "head_dim": 64}]}, "/configs/0/head_dim", "8"),
+    ({"configs": [{"scheme": "rope", "bse": 3}]}, "/configs/0/bse", "base"),
+    ({"configs": [{"scheme": "rope", "eval": [{"base": 3}] * 5}]}, "/configs/0/eval", "4"),
+    ({"configs": [{"scheme": "rope", "eval": [{"scaling": {"type": "linear", "factor": -1}}]}]}, "/configs/0/eval/0/scaling/factor", "factor"),
+])
+def test_refused_before_anything_starts(server, fields, pointer, word):
+    answer = server.post("/experiments", fields)
+    problem = answer.json()
+    assert answer.status == 422 and problem["pointer"] == pointer and word in problem["detail"], problem
+
+
+class Running:
+    """A long experiment whose answer has begun."""
+
+    def __init__(self, server, body=LONG):
+        self.connection = http.client.HTTPConnection(server.host, server.port, timeout=30)
+        self.connection.request("POST", "/experiments", json.dumps(body))
+        self.answer = self.connection.getresponse()
+        assert self.answer.status == 200 and json.loads(self.answer.readline())["event"] == "start"
+
+    def leave(self):
+        self.connection.sock.close()
+        self.answer.close()
+
+
+def wait_until(condition, seconds):
+    begun = time.monotonic()
+    while not condition():
+        assert time.monotonic() - begun < seconds
+        time.sleep(0.01)
+    return time.monotonic() - begun
+
+
+def test_one_at_a_time_and_no_worker_taken():
+    with start_server("--workers", "1") as server:
+        one_at_a_time(server)
+
+
+def one_at_a_time(server):
+    running = Running(server)
+    assert metric(server, "posenc_experiments") == 1 and metric(server, "posenc_busy_workers") == 0
+    refused = server.post("/experiments", {"scheme": "alibi"})
+    assert refused.status == 429 and int(refused.headers["Retry-After"]) > 0 and "--experiments" in refused.json()["detail"]
+    assert server.post("/experiments", {"scheme": "shaw"}).status == 422  # what is wrong is said first
+    assert server.post("/analyze", {"scheme": "rope", "len": 64}).status == 200  # on the only worker
+    running.leave()
+    wait_until(lambda: metric(server, "posenc_experiments") == 0, 5)
+    assert server.post("/experiments", {**SMALL, "scheme": "alibi"}).status == 200
+    assert metric(server, 'posenc_experiments_total{outcome="done"}') == 1 and metric(server, 'posenc_experiments_total{outcome="ended"}') == 1
+    assert metric(server, "posenc_experiment_steps_total") >= 40
+
+
+def test_switched_off():
+    with start_server("--experiments", "0") as server:
+        answer = server.post("/experiments", {"scheme": "alibi"})
+        assert answer.status == 404 and "--experiments" in answer.json()["detail"]
+
+
+def test_time_limit_is_an_event():
+    with start_server("--experiment-seconds", "1") as server:
+        error = lines(server.post("/experiments", LONG).body)[-1]
+        assert error["event"] == "error" and error["status"] == 503 and "--experiment-seconds" in error["detail"]
+        assert metric(server, "posenc_experiments") == 0
+
+
+def test_alive_while_nothing_is_reported():
+    """Steps of the largest kind: between the first and the tenth more than two seconds may pass."""
+    with start_server() as server:
+        running = Running(server)
+        begun = last = time.monotonic()
+        longest = 0
+        while time.monotonic() - begun < 7:
+            assert json.loads(running.answer.readline())["event"] in ("progress", "alive")
+            longest, last = max(longest, time.monotonic() - last), time.monotonic()
+        running.leave()
+        assert longest < 3.5, longest

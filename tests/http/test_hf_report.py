@@ -1,0 +1,48 @@
+"""What an answer says of a config.json: the names that were not read, the values taken for missing ones."""
+import json
+
+import pytest
+
+import safetensors_reader
+
+LLAMA = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "num_attention_heads": 32, "vocab_size": 32000, "rope_theta": 500000.0,
+         "rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}}
+
+
+def report(server, config, **fields):
+    answer = server.ask(len=2, data=False, hf_config=config, **fields).json()
+    assert list(answer)[:3] == ["scheme", "config", "hf_config"]
+    return answer["hf_config"]
+
+
+def test_names_that_are_not_read(server):
+    said = report(server, LLAMA)
+    assert said == {"model_type": "llama", "certainty": "class default", "ignored": ["architectures", "vocab_size"], "defaults": {}}
+
+
+@pytest.mark.parametrize("config, defaults", [
+    ({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 2}, {"rope_theta": 10000.0}),
+    ({"model_type": "qwen3", "hidden_size": 64, "num_attention_heads": 2, "rope_theta": 1e6}, {"head_dim": 128}),
+    ({"model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 2, "rotary_emb_base": 10000}, {"partial_rotary_factor": 0.25}),
+])
+def test_values_taken_for_missing_ones(server, config, defaults):
+    assert report(server, config)["defaults"] == defaults
+
+
+def test_nested_objects(server):
+    said = report(server, {"model_type": "qwen2_vl", "vision_config": {"depth": 32}, "text_config": {**LLAMA, "model_type": "qwen2_vl_text"}})
+    assert said["model_type"] == "qwen2_vl_text" and set(said["ignored"]) == {"vision_config.depth", "text_config.architectures", "text_config.vocab_size"}
+
+
+def test_a_type_without_a_row_is_not_certain(server):
+    assert report(server, {"hidden_size": 64, "num_attention_heads": 2, "rope_theta": 100.0}) == {"model_type": "", "certainty": "unverified", "ignored": [], "defaults": {}}
+
+
+def test_only_where_a_config_was_sent(server):
+    assert "hf_config" not in server.ask(scheme="rope", len=2).json()
+    assert "hf_config" not in server.ask(preset="llama-3.1", len=2).json()
+
+
+def test_metadata_of_safetensors(server):
+    _, metadata, _ = safetensors_reader.loads(server.ask(len=2, format="safetensors", hf_config=LLAMA).body)
+    assert json.loads(metadata["hf_config"])["ignored"] == ["architectures", "vocab_size"]
