@@ -3,7 +3,7 @@
 #ifndef PE_MODELS_HF_H
 #define PE_MODELS_HF_H
 
-#include "core/models/hf_about.h"
+#include "core/models/hf_marks.h"
 #include "core/models/models.h"
 
 enum pe_hf_kind {

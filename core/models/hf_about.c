@@ -1,6 +1,6 @@
 /* Which names of a config.json were read, and which values were taken for missing ones: the config is read once more
  * with marks, so that planning itself need not keep them. */
-#include "core/models/hf_about.h"
+#include "core/models/hf_marks.h"
 
 #include "core/models/hf.h"
 #include "core/params.h"
@@ -10,43 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Marks ---- */
-
-void pe_hf_mark_read(struct pe_hf_marks *marks, const struct pe_field *field)
-{
-    if (!marks || !field || marks->no_memory)
-        return;
-    if (marks->n_read == marks->room) {
-        size_t room = marks->room ? 2 * marks->room : 64;
-        const struct pe_field **longer = realloc(marks->read, room * sizeof *longer);
-        marks->no_memory = !longer;
-        if (!longer)
-            return;
-        marks->read = longer;
-        marks->room = room;
-    }
-    marks->read[marks->n_read++] = field;
-}
-
-void pe_hf_mark_seen(struct pe_hf_marks *marks, const struct pe_value *object, const char *at)
-{
-    if (!marks || marks->n_seen == PE_HF_OBJECTS_MAX)
-        return;
-    for (size_t i = 0; i < marks->n_seen; i++)
-        if (marks->seen[i].object == object)
-            return;
-    char *pointer = marks->pointers[marks->n_seen];
-    snprintf(pointer, PE_POINTER_MAX, "%s", at);
-    marks->seen[marks->n_seen++] = (struct pe_hf_seen){object, pointer};
-}
-
-void pe_hf_mark_default(struct pe_hf_marks *marks, const char *name, struct pe_value value)
-{
-    if (!marks || marks->n_defaults == PE_HF_DEFAULTS_MAX)
-        return;
-    marks->defaults[marks->n_defaults++] = (struct pe_field){name, value};
-}
-
 static bool was_read(const struct pe_hf_marks *marks, const struct pe_field *field)
 {
     for (size_t i = 0; i < marks->n_read; i++)
@@ -54,8 +17,6 @@ static bool was_read(const struct pe_hf_marks *marks, const struct pe_field *fie
             return true;
     return false;
 }
-
-/* ---- The report ---- */
 
 struct pe_hf_about {
     struct pe_values *values;

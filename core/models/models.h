@@ -21,7 +21,7 @@ struct pe_model_fields {
 enum pe_status pe_hf_config_read(const struct pe_value *config, const char *layer_type, struct pe_model_fields *out,
                                  struct pe_error *err);
 
-/* The same, leaving marks of what was read (core/models/hf_about.h; NULL: none). */
+/* The same, leaving marks of what was read (core/models/hf_marks.h; NULL: none). */
 struct pe_hf_marks;
 enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const char *layer_type,
                                         struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err);

@@ -1,6 +1,6 @@
 /* What a reader of a config.json has read of it. */
-#ifndef PE_MODELS_HF_ABOUT_H
-#define PE_MODELS_HF_ABOUT_H
+#ifndef PE_MODELS_HF_MARKS_H
+#define PE_MODELS_HF_MARKS_H
 
 #include "core/posenc.h"
 
