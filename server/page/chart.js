@@ -6,19 +6,19 @@ import { extent, roomy } from './draw/axes.js';
 import { titleOf } from './heat/beside.js';
 import { layout, nearest, paint, paintCursor } from './draw/lines.js';
 import { short } from './draw/numbers.js';
-import { legendOf, lookOf, readoutOf, tableOf } from './chart_parts.js';
 import { bind, live, rewrite } from './words.js';
 
 const WHEEL = 40;  /* how far a wheel turns for a step of zoom */
 const CLICK = 4;   /* a press that moves less is a click */
 const GRAB = 12;   /* how near to a handle a press must be, in pixels of the page */
+const TABLE_MAX = 32;
 const LEAST = { width: 120, height: 80 };
 
 /* draw(series, picture):
  *   series   [{ id: 'a:12', name, color, dash, width, x, y, dots }]; x ascending; values that are not finite make gaps
- *   picture  { xLabel, yLabel, xRange, yRange, whole: { x, y }, bands: [{ axis, from, to }], stops: [x of the arrow keys],
+ *   picture  { xLabel, yLabel, xRange, yRange, whole (ticks of x on integers only), bands: [{ axis, from, to }], stops: [x of the arrow keys],
  *              marks: [{ axis, at, label, handle: { move(value), lo, hi } }], cell(series, i) → { row, col } }
- * Options: scales { x, y }; legend; bare; onPan(x of the left edge) and onRelease() of its drag; onZoom(direction, x) by
+ * Options: scales { x, y }; bare; onPan(x of the left edge) and onRelease() of its drag; onZoom(direction, x) by
  * Ctrl and wheel; onCursor(x, by 'key' or 'pointer'); onHover(x or null); onKey(event) true where it was of use; onResize(). */
 export class Chart {
   #series = [];
@@ -29,14 +29,14 @@ export class Chart {
   #hover = null;        /* x under the pointer, shown in place of the cursor */
   #turned = 0;
 
-  constructor(page, { view, slot, label, scales = {}, legend = true, bare = false, ...listeners }) {
+  constructor(page, { view, slot, label, scales = {}, bare = false, ...listeners }) {
     Object.assign(this, { page, listeners, scales: { x: 'linear', y: 'linear', ...scales } });
     this.canvas = make('canvas', { 'data-lines': '', tabindex: 0, role: 'application', 'aria-label': label });
     this.over = make('canvas', { class: 'chart-cursor', 'aria-hidden': 'true' });
     this.readout = make('div', { class: 'readout chart-readout', 'data-readout': '', hidden: true });
     this.plot = make('div', { class: 'chart-plot' }, this.canvas, this.over, this.readout);
     this.legend = make('ul', { class: 'legend' });
-    this.element = make('div', { class: 'chart' }, this.plot, legend && this.legend);
+    this.element = make('div', { class: 'chart' }, this.plot, this.legend);
     if (!bare) this.#frame(view, slot, label);
     this.#listen();
   }
@@ -69,14 +69,12 @@ export class Chart {
     paintMeasure(() => {
       for (const canvas of [this.canvas, this.over]) fitBitmap(canvas, size);
       const ctx = this.canvas.getContext('2d');
-      this.#plan = layout(ctx, { size, k, look, scales: this.scales, ranges: this.#ranges(), ...this.#titles(), whole: this.#picture.whole });
+      this.#plan = layout(ctx, { size, k, look, scales: this.scales, ranges: this.#ranges(), titles: { x: this.#picture.xLabel, y: this.#picture.yLabel }, whole: this.#picture.whole });
       paint(ctx, this.#plan, { series: this.#series.map((line) => this.#inLook(line, look)), bands: this.#picture.bands, marks: this.#picture.marks });
       this.#promise();
     });
     this.#paintCursor();
   }
-
-  #titles() { return { titles: { x: this.#picture.xLabel, y: this.#picture.yLabel } }; }
 
   /* A colour may depend on the theme: then it is a function of it. */
   #inLook(line, look) {
@@ -307,4 +305,74 @@ function fitBitmap(canvas, { width, height }) {
   if (canvas.height !== height) canvas.height = height;
   canvas.style.setProperty('width', `${width / (devicePixelRatio || 1)}px`);
   canvas.style.setProperty('height', `${height / (devicePixelRatio || 1)}px`);
+}
+
+/* ---- what stands beside a picture and says the same ---- */
+
+/* Colours, font and theme of the page as it is now. */
+function lookOf() {
+  const root = document.documentElement;
+  const style = getComputedStyle(root);
+  const color = (name) => style.getPropertyValue(`--${name}`).trim();
+  return {
+    theme: root.dataset.theme === 'dark' ? 'dark' : 'light', font: getComputedStyle(document.body).fontFamily,
+    ink: color('ink'), dim: color('dim'), paper: color('paper'), soft: color('soft'), line: color('line'),
+  };
+}
+
+const colorIn = (line, theme) => typeof line.color === 'function' ? line.color(theme) : line.color;
+
+/* A short piece of the line as it is drawn: colour and dash. */
+function sample(line, color) {
+  const canvas = make('canvas', { class: 'legend-line', width: 56, height: 16, 'aria-hidden': 'true' });
+  const ctx = canvas.getContext('2d');
+  Object.assign(ctx, { strokeStyle: color, lineWidth: 4 });
+  ctx.setLineDash((line.dash ?? []).map((length) => length * 2));
+  ctx.beginPath();
+  ctx.moveTo(0, 8);
+  ctx.lineTo(56, 8);
+  ctx.stroke();
+  return canvas;
+}
+
+/* One item a line; kept as it is while the same lines are drawn again. */
+function legendOf(list, series) {
+  const { theme } = lookOf();
+  const key = JSON.stringify([theme, series.map((line) => [line.id, String(line.name), colorIn(line, theme), line.dash])]);
+  if (list.dataset.key === key) return;
+  list.dataset.key = key;
+  list.replaceChildren(...series.map((line) => {
+    const color = colorIn(line, theme);
+    return mark(make('li', { translate: line.translate ?? 'no' }, sample(line, color), line.name), { series: line.id, color });
+  }));
+}
+
+/* The values at the cross: null hides them. */
+function readoutOf(box, shown) {
+  box.hidden = !shown;
+  if (!shown) return;
+  const { x, points, title, cell } = shown;
+  box.replaceChildren(make('div', { class: 'readout-title' }, title ?? 'x', ' ', make('b', null, short(x, 6))), ...points.map((point) => {
+    const [config, col] = point.series.id.split(':');
+    const swatch = make('i', { 'aria-hidden': 'true', class: 'swatch' });
+    swatch.style.setProperty('background', point.color);
+    const output = mark(make('output', null, short(point.value, 5)), { config, col, x: point.x, value: point.value, ...cell?.(point.series, point.i) });
+    return make('div', { class: 'readout-row' }, swatch, make('span', { translate: 'no' }, point.series.name), output);
+  }));
+}
+
+/* At most 32 rows about the cursor, one column a line. Lines share their samples or are read at the nearest one. */
+function tableOf(series, { title, at, cell, stops }) {
+  const first = Math.min(Math.max(0, nearest(stops, at ?? stops[0]) - TABLE_MAX / 2), Math.max(0, stops.length - TABLE_MAX));
+  const rows = Array.from(stops).slice(first, first + TABLE_MAX);
+  const shown = series.slice(0, TABLE_MAX);
+  const head = make('tr', null, make('th', { scope: 'col' }, title ?? 'x'), shown.map((line) => make('th', { scope: 'col', translate: 'no' }, line.name)));
+  const body = rows.map((x, i) => make('tr', null, make('th', { scope: 'row' }, short(x, 8)),
+    shown.map((line, j) => tableCell(line, x, { row: first + i, col: j, ...cell?.(line, nearest(line.x, x)) }))));
+  return make('table', null, make('thead', null, head), make('tbody', null, body));
+}
+
+function tableCell(line, x, where) {
+  const i = nearest(line.x, x);
+  return mark(make('td', null, line.x[i] === x ? short(line.y[i], 7) : ''), where);
 }

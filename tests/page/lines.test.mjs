@@ -2,8 +2,19 @@
 import test from 'node:test';
 import assert from 'node:assert/strict';
 import { nearest, stretches } from '../../server/page/draw/lines.js';
-import { colorOf, contrast, dashOf, mix } from '../../server/page/draw/series.js';
-import { columnsOf, rowsOf, runOf, samplesOf, slicesOf, whole, windowOf, zoomBy } from '../../server/page/views/curve_windows.js';
+import { colorOf, dashOf, mix } from '../../server/page/draw/series.js';
+import { columnsOf, rowsOf, runOf, samplesOf, slicesOf, whole, windowOf, zoomBy } from '../../server/page/views/curve_asking.js';
+
+/* Contrast of two colours as WCAG defines it, 1 to 21. */
+function contrast(one, other) {
+  const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
+  return (light + 0.05) / (dark + 0.05);
+}
+
+function luminance(hex) {
+  const [r, g, b] = [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)).map((value) => value / 255).map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
 
 const linear = { scale: 'linear' };
 const log = { scale: 'log' };

@@ -36,7 +36,7 @@ export function roomy(range, scale = 'linear', share = 0.06) {
   return [lo - room, hi + room];
 }
 
-/* Ticks of an axis, at least `room` pixels apart: [{ value, text }], and without a text where only a fine line stands.
+/* Ticks of an axis, at least `room` pixels apart: [{ value, text }].
  * whole: positions and pairs, which have no ticks between integers. */
 export function ticks(line, room, { whole = false } = {}) {
   const length = Math.abs(line.to - line.from);
@@ -55,17 +55,13 @@ function linear({ lo, hi }, step) {
   return found;
 }
 
+/* Powers of ten, every one of them or, where they are many, every second, third... */
 function decades({ lo, hi }, room, length) {
-  const [first, last] = [Math.floor(Math.log10(lo)), Math.ceil(Math.log10(hi))];
-  const pixels = length / (Math.log10(hi) - Math.log10(lo));
-  const every = Math.max(1, Math.ceil(room / pixels));
+  const every = Math.max(1, Math.ceil(room * Math.log10(hi / lo) / length));
   const found = [];
-  for (let power = first; power <= last; power += 1) {
-    const labelled = ((power % every) + every) % every === 0;
-    for (const times of every === 1 && pixels >= 2 * room ? [1, 2, 5] : [1]) {
-      const value = Number(`${times}e${power}`);
-      if (value >= lo * (1 - 1e-9) && value <= hi * (1 + 1e-9)) found.push({ value, text: labelled ? powerText(times, power) : null });
-    }
+  for (let power = Math.ceil(Math.log10(lo) / every - 1e-9) * every; power <= Math.log10(hi) + 1e-9; power += every) {
+    const value = Number(`1e${power}`);
+    found.push({ value, text: tickText(value, value) });
   }
   return found;
 }
@@ -73,26 +69,16 @@ function decades({ lo, hi }, room, length) {
 const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';
 const raised = (power) => (power < 0 ? '⁻' : '') + String(Math.abs(power)).replace(/\d/g, (digit) => RAISED[digit]);
 
-/* 10 to a power as 1000 or 10⁵; times it as 2000 or 2·10⁵. */
-export function powerText(times, power) {
-  if (power >= -3 && power < 5) return plain(Number(`${times}e${power}`), Math.max(0, -power));
-  return `${times === 1 ? '' : `${times}·`}10${raised(power)}`;
-}
-
-/* A tick's number with as many digits as its step needs, with a true minus and thin spaces in thousands. */
+/* A tick's number with as many digits as its step needs, with a true minus, and thin spaces in thousands; 2·10⁷. */
 export function tickText(value, step) {
   if (value === 0) return '0';
-  const size = Math.floor(Math.log10(Math.abs(value)) + 1e-9);
-  const fine = Math.floor(Math.log10(step) + 1e-9);
-  if (size >= 7 || size < -4) {
-    const mantissa = plain(value / 10 ** size, Math.max(0, size - fine));
-    return mantissa === '1' ? `10${raised(size)}` : `${mantissa}·10${raised(size)}`;
-  }
-  return plain(value, Math.max(0, -fine));
+  const [size, fine] = [value, step].map((one) => Math.floor(Math.log10(Math.abs(one)) + 1e-9));
+  if (size < 6 && size > -5) return plain(value, Math.max(0, -fine));
+  const mantissa = plain(value / 10 ** size, Math.max(0, size - fine));
+  return `${mantissa === '1' ? '' : `${mantissa}·`}10${raised(size)}`;
 }
 
 function plain(value, digits) {
-  const [whole, rest] = Math.abs(value).toFixed(digits).split('.');
-  const spaced = whole.length > 4 ? whole.replace(/\B(?=(\d{3})+$)/g, '\u202f') : whole;
-  return `${value < 0 ? '\u2212' : ''}${spaced}${rest ? `.${rest}` : ''}`;
+  const text = Math.abs(value).toFixed(digits).replace(/^\d{5,}/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, '\u202f'));
+  return value < 0 ? `\u2212${text}` : text;
 }

@@ -3,38 +3,30 @@
 
 export const LAST = 254;             /* the greatest colour number */
 const ROUND = 2 ** 52;               /* x + ROUND - ROUND rounds 0 <= x < ROUND to an integer, halves to even */
+const NEAR_TIE = 0.4999999;
 const HUGE = 1e300;                  /* from here on 254 times the span would overflow */
+const SMALLER = 2 ** -12;            /* exact: a power of two */
 
 /* numbers[i] = 1 + k, where k = 254 (v - min) / (max - min) is rounded half to even and clamped; 0 where v is not finite.
- * A product is faster than a division and differs from it by less than 1e-12, so only values near a tie, and those outside
- * the range, need the rule itself. */
+ * The order of operations is part of the promise: tests compute the same k. But a product is faster than a division and
+ * differs from it by less than 1e-12, so that only values near a tie are divided. If all values are equal, k is 0 up to
+ * that value, as in the server's pictures. */
 export function number(values, [min, max], numbers) {
-  const rule = ruleOf(min, max);
-  const factor = max - min < HUGE ? LAST / (max - min) : NaN;
-  for (let i = 0; i < values.length; i++) {
+  const span = max - min;
+  if (span > HUGE) return number(Float64Array.from(values, (v) => v * SMALLER), [min * SMALLER, max * SMALLER], numbers);
+  const factor = LAST / span;
+  const [last, round, tie, count] = [LAST, ROUND, NEAR_TIE, values.length];   /* in registers: half as long as from the module */
+  for (let i = 0; i < count; i++) {
     const v = values[i];
     const x = (v - min) * factor;
-    if (x > -0.5 && x < LAST + 0.5) {
-      const k = (x + 1.5) | 0;
+    if (x > 0 && x < last) {
+      let k = (x + 0.5) | 0;
       const rest = x - k;
-      numbers[i] = rest > -1.4999999 && rest < -0.5000001 ? k : rule(v);
-    } else numbers[i] = v - v !== 0 ? 0 : rule(v);
+      if (rest < -tie || rest > tie) k = (last * (v - min) / span + round - round) | 0;
+      numbers[i] = k + 1;
+    } else numbers[i] = v - v !== 0 ? 0 : x > 0 ? last + 1 : 1;
   }
   return numbers;
-}
-
-/* The order of operations is part of the promise: tests compute the same k. If all values are equal, k is 0 up to that
- * value, as in the server's pictures. */
-function ruleOf(min, max) {
-  const scale = max - min < HUGE ? 1 : 2 ** -12;   /* exact: a power of two */
-  const low = min * scale;
-  const span = max * scale - low;
-  return (v) => {
-    if (v - v !== 0) return 0;
-    if (!(span > 0)) return v <= min ? 1 : LAST + 1;
-    const x = LAST * (v * scale - low) / span;
-    return x <= 0 ? 1 : x >= LAST ? LAST + 1 : x + ROUND - ROUND + 1;
-  };
 }
 
 /* The 255 colours '#rrggbb' as pixels of an ImageData (little-endian RGBA); entry 0 is transparent. */

@@ -1,7 +1,7 @@
 /* Clock hands: each pair of channels that a rotation turns is a small clock, q's and k's two channels are the ends of
  * its two hands. The first half of this file is geometry that needs no canvas, the second draws. */
 
-export const MOST_CLOCKS = 16;
+const MOST_CLOCKS = 16;
 const NARROWEST_CLOCK = 76;   /* CSS pixels; below this the two hands cannot be told apart */
 const WIDEST_CLOCK = 168;
 const HAND_REACH = 0.9;       /* the longest hand, as a share of the clock's radius */
@@ -17,22 +17,13 @@ export function pairsOf(config) {
   return Array.from({ length: count }, (_, i) => neighbours ? [first + 2 * i, first + 2 * i + 1] : [first + i, first + i + count]);
 }
 
-/* The choices of what to draw: choice 0 is spread evenly over all pairs, from fast to slow, the others are runs. */
-export function choicesOf(count) {
+/* At most 16 pairs, spread evenly from the fastest to the slowest. */
+export function pairsShown(count) {
   const step = Math.ceil(count / MOST_CLOCKS);
-  const spread = { first: 0, step, last: step * (Math.ceil(count / step) - 1) };
-  if (step === 1) return [spread];
-  const runs = Array.from({ length: step }, (_, i) => ({ first: i * MOST_CLOCKS, step: 1, last: Math.min(count, (i + 1) * MOST_CLOCKS) - 1 }));
-  return [spread, ...runs.filter((run) => run.first <= run.last)];
+  return Array.from({ length: Math.ceil(count / step) }, (_, i) => i * step);
 }
 
-export function pairsShown(count, choice) {
-  const choices = choicesOf(count);
-  const { first, step, last } = choices[choice] || choices[0];
-  return Array.from({ length: (last - first) / step + 1 }, (_, i) => first + i * step);
-}
-
-/* Columns and pixels of a clock: as few rows as fit, and no row with a single clock left over where that can be helped. */
+/* Columns and pixels of a clock: as few rows as fit, about equally long. */
 export function arrange(width, count) {
   const most = Math.max(1, Math.min(count, Math.floor(width / NARROWEST_CLOCK)));
   const rows = Math.ceil(count / Math.min(most, 8));
@@ -45,8 +36,8 @@ export function centreOf(index, { columns, cell, left, foot }) {
 }
 
 /* Pixels of one unit: the longest hand of all, so that no hand leaves its clock and none changes its length by turning. */
-export function pixelsOfUnit(vectors, radius) {
-  const longest = Math.max(...vectors.flatMap(({ pairs, q, k }) => pairs.flatMap(([x, y]) => [Math.hypot(q[x], q[y]), Math.hypot(k[x], k[y])])));
+export function pixelsOfUnit({ pairs, q, k }, radius) {
+  const longest = Math.max(...[q, k].flatMap((v) => pairs.map(([x, y]) => Math.hypot(v[x], v[y]))));
   return longest > 0 && Number.isFinite(longest) ? HAND_REACH * radius / longest : 0;
 }
 

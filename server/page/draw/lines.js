@@ -44,12 +44,12 @@ export function layout(ctx, { size, k, look, scales, ranges, titles, whole }) {
   const top = Math.round((PAD.top + (titles.y ? TITLE : 0)) * k);
   const h = Math.max(1, size.height - top - Math.round((PAD.bottom + (titles.x ? TITLE : 0)) * k));
   const y = axis({ scale: scales.y, lo: ranges.y[0], hi: ranges.y[1], from: top + h, to: top });
-  const yTicks = ticks(y, TICKS.y * k, { whole: whole?.y });
-  const widest = Math.max(0, ...yTicks.map((tick) => tick.text ? ctx.measureText(tick.text).width : 0));
+  const yTicks = ticks(y, TICKS.y * k);
+  const widest = Math.max(0, ...yTicks.map((tick) => ctx.measureText(tick.text).width));
   const x0 = Math.round(widest + (PAD.gap + 4) * k);
   const w = Math.max(1, size.width - x0 - Math.round(PAD.right * k));
   const x = axis({ scale: scales.x, lo: ranges.x[0], hi: ranges.x[1], from: x0, to: x0 + w });
-  return { k, font, box: { x0, y0: top, w, h }, x, y, yTicks, xTicks: ticks(x, TICKS.x * k, { whole: whole?.x }), titles, look };
+  return { k, font, box: { x0, y0: top, w, h }, x, y, yTicks, xTicks: ticks(x, TICKS.x * k, { whole }), titles, look };
 }
 
 /* Draws all of it; the first line lies on top. */
@@ -97,12 +97,12 @@ function paintGrid(ctx, { k, font, box, x, y, xTicks, yTicks, titles, look }) {
   for (const tick of yTicks) {
     const at = y.at(tick.value);
     rule(ctx, k, x0, at, x0 + w, at);
-    if (tick.text) write(ctx, tick.text, x0 - PAD.gap * k, at, 'right', 'middle', look.dim);
+    write(ctx, tick.text, x0 - PAD.gap * k, at, 'right', 'middle', look.dim);
   }
   for (const tick of xTicks) {
     const at = x.at(tick.value);
     rule(ctx, k, at, y0, at, y0 + h);
-    if (tick.text) write(ctx, tick.text, at, y0 + h + 7 * k, 'center', 'top', look.dim);
+    write(ctx, tick.text, at, y0 + h + 7 * k, 'center', 'top', look.dim);
   }
   paintZero(ctx, { k, box, y, look });
   if (titles.y) write(ctx, String(titles.y), Math.min(x0, PAD.gap * k), 4 * k, 'left', 'top', look.ink);

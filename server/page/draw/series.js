@@ -30,17 +30,3 @@ export function mix(from, to, share) {
   const [start, end] = [channels(from), channels(to)];
   return fromChannels(start.map((value, i) => value + (end[i] - value) * share));
 }
-
-/* #abc as #aabbcc. */
-export const toHex = (color) => color.replace(/^#(.)(.)(.)$/, '#$1$1$2$2$3$3').toLowerCase();
-
-/* Contrast of two colours as WCAG defines it, 1 to 21. */
-export function contrast(one, other) {
-  const [dark, light] = [luminance(one), luminance(other)].sort((a, b) => a - b);
-  return (light + 0.05) / (dark + 0.05);
-}
-
-function luminance(hex) {
-  const [r, g, b] = channels(hex).map((value) => value / 255).map((value) => value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-}

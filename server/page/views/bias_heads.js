@@ -12,7 +12,8 @@ import { ascending, distancesOf, extremesOf, headsWith, queryOf, rowOf, windowOf
 import { fillTable } from './parts.js';
 
 const FEW = 8;             /* heads that have room for larger maps */
-const ROOM = { few: 132, many: 108 };   /* CSS pixels of a small map */
+const ROOM = { few: 132, many: 92 };   /* CSS pixels of a small map */
+const BESIDE = 16;         /* and beside it, at least */
 
 export class Heads {
   #seen = null;            /* { body, shape, heads, values, plan, reduce, row, query, numbers } of the last picture */
@@ -127,7 +128,7 @@ export class Heads {
   }
 
   #fillGrid(count, { room }) {
-    this.grid.style.setProperty('--room', `${room}px`);
+    this.grid.style.setProperty('--room', `${room + BESIDE}px`);
     while (this.#stages.length > count) this.#stages.pop().button.remove();
     while (this.#stages.length < count) {
       const button = make('button', { type: 'button', class: 'head', 'data-action': 'open' });

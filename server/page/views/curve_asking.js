@@ -1,14 +1,82 @@
-/* The numbers of `curves`: columns at real positions where a scheme has them, else its rows. */
+/* The numbers of `curves`: which positions are in view and where they are sampled, which columns one request brings; at
+ * real positions where a scheme has them, else its rows. */
 import { Refusal } from '../ask.js';
-import { rowsOf, samplesOf, slicesOf } from './curve_windows.js';
+import { bodyFor } from './parts.js';
 
-const COLUMN_AXES = ['dim', 'pair'];
+export const COLUMNS_MAX = 12;
+const SAMPLES_A_STEP = 16;
+const PIXELS_A_STEP = 2;          /* with fewer, waves would be sampled too thinly to be true */
+const NARROW = 64;                /* so many columns are brought along rather than asked for twice */
+const ZOOMS = [2, 4, 8, 16, 32, 64, 128, 256];
+
+/* A configuration whose sequence is a run of positions: { offset, len }; else null. */
+export function runOf(config, sequenceNames) {
+  const given = sequenceNames.filter((name) => config[name] !== undefined && config[name] !== null);
+  if (given.some((name) => !['len', 'offset', 'tokens'].includes(name))) return null;
+  const len = config.len ?? config.tokens?.length;
+  return Number.isInteger(len) && len > 0 ? { offset: config.offset ?? 0, len } : null;
+}
+
+/* All that can be in view: the runs of all configurations together, as [first, last]. */
+export const whole = (runs) => [Math.min(...runs.map((run) => run.offset)), Math.max(...runs.map((run) => run.offset + run.len - 1))];
+
+/* The positions [from, to] in view. zoom: pixels of a step, or 'fit' for as many positions as are honestly drawn. */
+export function windowOf([first, last], { start, zoom, width }) {
+  const span = zoom === 'fit' ? width / PIXELS_A_STEP : width / zoom;
+  if (last - first <= span) return zoom === 'fit' || last === first ? around(first, last) : [first, first + span];
+  const from = Math.min(Math.max(start, first), last - span);
+  return [from, from + span];
+}
+
+/* A single position gets room on both sides. */
+const around = (first, last) => first === last ? [first - 0.5, first + 0.5] : [first, last];
+
+/* The zoom after one step in or out from what is shown. */
+export function zoomBy(shown, direction) {
+  const next = direction > 0 ? ZOOMS.find((px) => px > shown * 1.01) : ZOOMS.findLast((px) => px < shown * 0.99);
+  return next ?? (direction > 0 ? ZOOMS.at(-1) : ZOOMS[0]);
+}
+
+/* Samples of [from, to]: multiples of a power of two, so that their decimals are short and integers are among them. */
+export function samplesOf([from, to], width) {
+  let step = 1 / SAMPLES_A_STEP;
+  while ((to - from) / step > 2 * width && step < 1) step *= 2;
+  const [first, last] = [Math.floor(from / step), Math.ceil(to / step)];
+  return Array.from({ length: last - first + 1 }, (_, i) => (first + i) * step);
+}
+
+/* Whole positions of a run within [from, to], and one more on each side, as rows [start, stop]. */
+export function rowsOf({ offset, len }, [from, to]) {
+  const start = Math.max(0, Math.floor(from) - offset);
+  return [start, Math.max(start, Math.min(len, Math.ceil(to) - offset + 1))];
+}
+
+const gcd = (a, b) => b ? gcd(b, a % b) : a;
+
+/* Slices [start, stop, step] of the columns, each with the columns that it brings: [{ slice, cols }]. One slice where
+ * it brings few others, else one a column. */
+export function slicesOf(cols) {
+  const sorted = [...new Set(cols)].sort((a, b) => a - b);
+  if (!sorted.length) return [];
+  const [first, last] = [sorted[0], sorted.at(-1)];
+  const step = sorted.reduce((common, col) => gcd(common, col - first), 0) || 1;
+  const count = (last - first) / step + 1;
+  if (count <= NARROW) return [{ slice: [first, last + 1, step], cols: Array.from({ length: count }, (_, i) => first + i * step) }];
+  return sorted.map((col) => ({ slice: [col, col + 1, 1], cols: [col] }));
+}
+
+/* Columns of the address, or a few that show slow and fast ones; those that the output has. */
+export function columnsOf(text, width) {
+  const wanted = text ? text.split(',').map(Number) : [0, 8, 16, 24];
+  const there = [...new Set(wanted)].filter((col) => width === null || col < width);
+  return (there.length ? there : [0]).slice(0, COLUMNS_MAX);
+}
+
+/* ---- asking ---- */
 
 /* Outputs that are a row of numbers a position. */
+export const isCurve = (row) => row.axes?.length === 2 && ['dim', 'pair'].includes(row.axes[1]);
 export const curveOutputs = (page, config) => page.catalogue.outputsOf(config, '/encode').filter(isCurve);
-const isCurve = (row) => row.axes?.length === 2 && COLUMN_AXES.includes(row.axes[1]);
-
-export const schemesWithCurves = (page) => page.catalogue.catalogue().schemes.filter((row) => row.outputs.some((one) => one.default && isCurve(one))).map((row) => row.name);
 
 /* Configurations that turned out to have whole positions only, whatever their numbers: a drag asks no real ones again. */
 const wholeOnly = new Map();
@@ -18,7 +86,7 @@ const kindOf = (config) => JSON.stringify(config, (key, value) => typeof value =
 export async function askCurve(page, get, stage, { slot, configs, draw, ...view }) {
   const config = configs[0];
   if (!page.catalogue.schemeOf(config)) await publish(page, get, slot, config);
-  if (configs.length === 2) return draw(await askDifference(page, get, configs, view));
+  if (configs.length === 2) return askDifference(page, get, stage, configs, { ...view, draw });
   const picture = await askPicture(page, get, config, view, {});
   draw(picture);
   if (stage.over()) return;
@@ -29,7 +97,7 @@ export async function askCurve(page, get, stage, { slot, configs, draw, ...view 
 
 /* Learns what the configuration resolves to, and the shape of its output. */
 async function publish(page, get, slot, config, output) {
-  const body = { ...page.catalogue.requestFor('/encode', config), data: false, ...output && { outputs: [output] } };
+  const body = { ...bodyFor(page.catalogue, '/encode', config), data: false, ...output && { outputs: [output] } };
   const meta = await get({ path: '/encode', body }, { as: 'json' });
   page.catalogue.learn?.(config, meta.config);
   page.publish?.(slot, meta);
@@ -73,8 +141,8 @@ async function askReal(page, get, config, view, more) {
   const { offset, len } = about.run;
   const last = offset + len - 1;
   const samples = samplesOf(view.window, view.width).map((x) => Math.min(Math.max(x, offset), last)).filter((x, i, all) => !i || x !== all[i - 1]);
-  const { len: _, offset: __, tokens: ___, ...rest } = page.catalogue.requestFor('/encode', config);
-  const columns = await askColumns(get, { ...rest, ...more, positions: [...samples, last] }, view, about.output, [0, samples.length]);
+  const body = bodyFor(page.catalogue, '/encode', config, { sequence: false });
+  const columns = await askColumns(get, { ...body, ...more, positions: [...samples, last] }, view, about.output, [0, samples.length]);
   return { ...about, real: true, offset, ...withDots(columns, samples, Number.isInteger) };
 }
 
@@ -83,7 +151,7 @@ async function askRows(page, get, config, view, more, refusal) {
   const about = common(page, config, view);
   const run = about.run ?? { offset: 0, len: Number.MAX_SAFE_INTEGER };
   const [start, stop] = rowsOf(run, view.window);
-  const columns = await askColumns(get, { ...page.catalogue.requestFor('/encode', config), ...more }, view, about.output, [start, Math.max(stop, start + 1)]);
+  const columns = await askColumns(get, { ...bodyFor(page.catalogue, '/encode', config), ...more }, view, about.output, [start, Math.max(stop, start + 1)]);
   const count = columns[0]?.values.length ?? 0;
   const x = Array.from({ length: count }, (_, i) => run.offset + start + i);
   return { ...about, real: false, refusal, offset: run.offset, ...withDots(columns, x, () => true) };
@@ -98,8 +166,8 @@ function withDots(columns, x, isWhole) {
 }
 
 /* A scheme that reads its whole sequence may have other values at a list of positions: then its rows are the truth. */
-async function checkWhole(page, get, config, view, picture) {
-  const rows = await askRows(page, get, config, view, {});
+async function checkWhole(page, get, config, view, picture, more = {}) {
+  const rows = await askRows(page, get, config, view, more);
   const same = rows.columns.every(({ col, x, y }) => {
     const curve = picture.columns.find((one) => one.col === col);
     const value = new Map(curve?.dots);
@@ -110,8 +178,16 @@ async function checkWhole(page, get, config, view, picture) {
 }
 
 /* b - a of doubles at the positions that both have. */
-async function askDifference(page, get, configs, view) {
-  const [b, a] = await Promise.all(configs.map((config) => askPicture(page, get, config, view, { dtype: 'f64' })));
+async function askDifference(page, get, stage, configs, { draw, ...view }) {
+  const f64 = { dtype: 'f64' };
+  const pictures = await Promise.all(configs.map((config) => askPicture(page, get, config, view, f64)));
+  draw(differenceOf(pictures));
+  if (stage.over()) return;
+  const checked = await Promise.all(pictures.map((one, i) => one.real ? checkWhole(page, get, configs[i], view, one, f64) : one));
+  if (!stage.over() && checked.some((one, i) => one !== pictures[i])) draw(differenceOf(checked));
+}
+
+function differenceOf([b, a]) {
   const columns = b.columns.map((of) => subtract(of, a.columns.find((one) => one.col === of.col))).filter(Boolean);
   return { ...b, range: null, columns, largest: largestOf(columns), scheme: a.scheme === b.scheme ? b.scheme : `${b.scheme} − ${a.scheme}` };
 }

@@ -7,9 +7,9 @@ import { short } from '../draw/numbers.js';
 import { datum } from '../figure.js';
 import { icon } from '../icons.js';
 import { phrase, word } from '../words.js';
-import { columnsOf, runOf, slicesOf, whole, windowOf, zoomBy, COLUMNS_MAX } from './curve_windows.js';
-import { askCurve, curveOutputs, schemesWithCurves } from './curve_asking.js';
+import { COLUMNS_MAX, askCurve, columnsOf, curveOutputs, isCurve, runOf, whole, windowOf, zoomBy } from './curve_asking.js';
 import { frontChooser } from '../heat/toolbar.js';
+import { bodyFor, cannot } from './parts.js';
 import { choice, sliderField } from './controls.js';
 import { Slots, wantedOf } from './slots.js';
 
@@ -33,7 +33,6 @@ class Curves {
   /* ---- state ---- */
 
   get state() { return this.page.store.state; }
-  get sequenceNames() { return this.page.catalogue.sequenceRows().map((row) => row.name); }
 
   outputs() {
     const front = this.page.configs().find(([slot]) => slot === this.page.front());
@@ -51,9 +50,15 @@ class Curves {
     return columns.includes(this.state.cur[1]) ? this.state.cur[1] : columns[0];
   }
 
+  /* The run of positions that an output's rows stand at; null where its rows are something else. */
+  run(config) {
+    const row = curveOutputs(this.page, config).find((one) => one.name === this.output(config));
+    return row && row.axes[0] !== 'position' ? null : runOf(config, this.page.catalogue.sequenceRows().map((one) => one.name));
+  }
+
   /* All that can be in view; what is no run of positions has its rows, once the server has told how many. */
   bounds() {
-    const runs = this.page.configs().map(([slot, config]) => runOf(config, this.sequenceNames) ?? { offset: 0, len: this.slots.get(slot)?.rows ?? ROWS });
+    const runs = this.page.configs().map(([slot, config]) => this.run(config) ?? { offset: 0, len: this.slots.get(slot)?.rows ?? ROWS });
     return runs.length ? whole(runs) : [0, 0];
   }
 
@@ -223,16 +228,12 @@ class Curves {
 
   #ask(slot, configs, view) {
     const { chart } = this.slots.get(slot);
-    if (configs.some((config) => this.page.catalogue.schemeOf(config) && !curveOutputs(this.page, config).length)) return chart.figure.refuse(this.#cannot());
+    const other = configs.map((config) => this.page.catalogue.schemeOf(config)).find((row, i) => row && !curveOutputs(this.page, configs[i]).length);
+    if (other) return chart.figure.refuse(cannot(this.page.catalogue, 'curves.cannot', other.name, (row) => row.outputs.some((one) => one.default && isCurve(one))));
     chart.figure.ask((get, stage) => askCurve(this.page, get, stage, {
-      slot, configs, ...view, out: (config) => this.output(config), run: (config) => runOf(config, this.sequenceNames),
+      slot, configs, ...view, out: (config) => this.output(config), run: (config) => this.run(config),
       draw: (picture) => this.slots.has(slot) && this.#draw(slot, picture),
     }));
-  }
-
-  #cannot() {
-    const names = schemesWithCurves(this.page).flatMap((one, i) => [i ? ', ' : null, code(one)]);
-    return phrase('curves.cannot', { schemes: make('span', null, names) });
   }
 
   #draw(slot, picture) {
@@ -307,7 +308,7 @@ class Curves {
   request(slot) {
     const config = this.page.configs().find(([one]) => one === slot)?.[1];
     const out = config && this.output(config);
-    return out ? { path: '/encode', body: { ...this.page.catalogue.requestFor('/encode', config), outputs: [out] } } : null;
+    return out ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [out] } } : null;
   }
 
   close() { this.slots.close(); }

@@ -1,13 +1,14 @@
 /* Distance: the product of two rows against how far apart they are, and all products as a matrix. */
 import { code, make, name } from '../dom.js';
 import { Chart } from '../chart.js';
-import { dashOfSlot, toHex } from '../draw/series.js';
+import { dashOfSlot } from '../draw/series.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
 import { datum } from '../figure.js';
 import { frontChooser } from '../heat/toolbar.js';
 import { HeatMap, Scale } from '../heatmap.js';
 import { phrase, word } from '../words.js';
+import { bodyFor } from './parts.js';
 import { choice, sliderField } from './controls.js';
 import { Slots, appliesTo, wantedOf } from './slots.js';
 
@@ -69,7 +70,7 @@ class Distance {
   #body(config, more) {
     const pairing = this.pairingNow === 'paired' ? {} : { pairing: this.pairingNow };
     const other = this.pairingNow === 'mismatched' ? { other_base: config.other_base ?? OTHER_BASE } : {};
-    return { metrics: ['similarity'], outputs: ['similarity'], ...this.page.catalogue.requestFor('/analyze', config), ...pairing, ...other, ...more };
+    return { metrics: ['similarity'], outputs: ['similarity'], ...bodyFor(this.page.catalogue, '/analyze', config), ...pairing, ...other, ...more };
   }
 
   /* The first rows of a long run say all that its matrix has to say. */
@@ -153,7 +154,7 @@ class Distance {
     }));
     const { chart, picture } = this.lines.get(slot);
     chart.draw(series, {
-      xLabel: word('distance.distance'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'distance.product'), whole: { x: true },
+      xLabel: word('distance.distance'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'distance.product'), whole: true,
       yRange: roomy(extent(series.map((line) => line.y))), marks: this.#marks(), cell: (line, i) => ({ row: i, col: 0 }),
     });
     chart.rename(word('distance.label', { scheme: picture.scheme, slot, n: picture.x.length }), this.page.catalogue.scheme(picture.scheme), 'similarity');
@@ -187,7 +188,7 @@ class Distance {
   }
 }
 
-const slotColor = (slot) => toHex(getComputedStyle(document.documentElement).getPropertyValue(`--${slot === 'b-a' ? 'link' : slot}`).trim());
+const slotColor = (slot) => getComputedStyle(document.documentElement).getPropertyValue(`--${slot === 'b-a' ? 'link' : slot}`).trim();
 
 /* One answer as it is; of two the first less the second, as far as both go. */
 function pictureOf(answers) {

@@ -1,9 +1,8 @@
 /* The view `rotate`: q at position m and k at position n as the hands of small clocks, one clock per pair of channels.
  * This file owns the two positions, their controls and the player; views/rotate_clocks.js the clocks of a configuration. */
 import { action, make } from '../dom.js';
-import { choicesOf } from '../draw/hands.js';
 import { bind, live, word } from '../words.js';
-import { choice, sliderField } from './controls.js';
+import { sliderField } from './controls.js';
 import { rotation, widthOf } from './rotate_asking.js';
 import { Clocks } from './rotate_clocks.js';
 import { Slots } from './slots.js';
@@ -49,9 +48,8 @@ class Rotate {
     };
     this.play = action('play', word('rotate.play'), () => this.toggle());
     this.note = make('span', { class: 'hint' }, word('rotate.calm'));
-    this.pairs = choice({ name: 'at', text: word('rotate.pairs'), pick: (i) => this.page.store.set({ at: [Number(i)] }, { undo: 'at' }) });
     this.controls = make('div', { class: 'controls' }, Object.values(this.sliders).map(({ element }) => element),
-      make('div', { class: 'toolbar' }, this.play, this.note), this.pairs.element);
+      make('div', { class: 'toolbar' }, this.play, this.note));
   }
 
   /* ---- positions ---- */
@@ -77,19 +75,10 @@ class Rotate {
     const configs = this.page.configs();
     const positions = positionsOf(state);
     this.clocks.sync(configs.map(([slot]) => slot));
-    for (const [slot, config] of configs) this.clocks.get(slot).update(config, positions, state.at[0] ?? 0);
+    for (const [slot, config] of configs) this.clocks.get(slot).update(config, positions);
     for (const [key, value] of Object.entries({ ...positions, both: Math.min(positions.m, positions.n) })) {
       this.sliders[key].show({ value, min: Math.min(0, value), max: spanOf(value) });
     }
-    this.counted();
-  }
-
-  /* How many pairs a figure has is known with its answer: then there may be more than are drawn. */
-  counted() {
-    const choices = choicesOf(Math.max(1, ...this.clocks.values().map((clocks) => clocks.count)));
-    const chosen = Math.min(this.page.store.state.at[0] ?? 0, choices.length - 1);
-    this.pairs.element.hidden = choices.length < 2;
-    this.pairs.show(choices.map(({ first, step, last }, i) => [String(i), step === 1 ? `${first}–${last}` : `${first}, ${first + step}… ${last}`]), String(chosen));
   }
 
   request(slot) {

@@ -1,6 +1,5 @@
 /* What the view `rotate` asks: /rotate for the two rotated vectors, then /attention without positions for the products
- * of what it answered, so that every number shown is the server's, also where a scheme changes lengths. And what these
- * products have been so far. */
+ * of what it answered, so that every number shown is the server's, also where a scheme changes lengths. */
 import { bodyFor } from './parts.js';
 
 /* Its hands are neither crowded at the centre nor longer than the others, whatever the width. */
@@ -33,27 +32,4 @@ export function products(q, k) {
 /* Radians per position of each pair: how far a hand has to be dragged for one step. */
 export function frequencies(catalogue, { q, k, ...config }, { m, n }) {
   return { path: '/encode', body: { ...bodyOf(catalogue, config), positions: [m, n], outputs: ['inv_freq'] } };
-}
-
-/* Remembers the products of one configuration, to measure what a rotation promises: lengths stay, and at one distance
- * n - m so does q·k. Values are only compared. */
-export class Seen {
-  #about = null;
-
-  /* numbers: { qq, qk, kk }. Gives how many pictures there were, how many at this distance, and the largest changes. */
-  take(about, { m, n }, { qq, qk, kk }) {
-    if (about !== this.#about) Object.assign(this, { spans: new Map(), places: new Map() });
-    this.#about = about;
-    this.places.set(`${m} ${n}`, n - m);
-    const [a, b, change] = [this.#span('qq', qq), this.#span('kk', kk), this.#span(n - m, qk)];
-    const shifts = [...this.places.values()].filter((distance) => distance === n - m).length;
-    return { places: this.places.size, shifts, stretch: Math.max(a, b), change };
-  }
-
-  #span(key, value) {
-    const [least, most] = this.spans.get(key) ?? [value, value];
-    const span = [Math.min(least, value), Math.max(most, value)];
-    this.spans.set(key, span);
-    return span[1] - span[0];
-  }
 }

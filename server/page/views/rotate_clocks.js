@@ -2,12 +2,12 @@
  * lets them be dragged. */
 import { ask } from '../ask.js';
 import { code, make, mark, math, name } from '../dom.js';
-import { arrange, choicesOf, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../draw/hands.js';
+import { arrange, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../draw/hands.js';
 import { short } from '../draw/numbers.js';
 import { Figure, datum, paintMeasure } from '../figure.js';
 import { bind, live, phrase, word } from '../words.js';
 import { cannot, fillTable, nameOf } from './parts.js';
-import { Seen, frequencies, products, resolution, rotation, widthOf } from './rotate_asking.js';
+import { frequencies, products, resolution, rotation, widthOf } from './rotate_asking.js';
 
 const FOOT = 22;            /* CSS pixels below a clock, for its number */
 const GAP = 8;
@@ -21,11 +21,11 @@ export class Clocks {
   #picture = null;          /* { pairs, q, k, config } of the last answer */
   #clocks = [];
   #drag = null;
-  #seen = new Seen();
+  #start = {};              /* where q·k was first seen at this relative position */
   #behind = 0;              /* pictures since the products were asked */
 
   constructor(view, slot) {
-    Object.assign(this, { view, page: view.page, slot, count: 0, settled: Promise.resolve() });
+    Object.assign(this, { view, page: view.page, slot, settled: Promise.resolve() });
     this.title = live(() => String(word('rotate.title', { scheme: this.#name() })));
     this.figure = new Figure(this.page, { view: 'rotate', slot, label: this.title });
     this.figure.onTable = () => this.#fillTable();
@@ -46,13 +46,11 @@ export class Clocks {
 
   /* ---- asking ---- */
 
-  update(config, positions, choice) {
+  update(config, positions) {
     const asked = JSON.stringify([config, positions]);
-    const isNew = asked !== this.asked;
-    if (!isNew && choice === this.choice) return;
-    Object.assign(this, { asked, config, positions, choice });
-    if (isNew) this.settled = this.#ask();
-    else this.#draw();
+    if (asked === this.asked) return;
+    Object.assign(this, { asked, config, positions });
+    this.settled = this.#ask();
   }
 
   #ask() {
@@ -94,9 +92,7 @@ export class Clocks {
   #show(picture) {
     this.#picture = picture;
     this.width = picture.width;
-    this.count = picture.pairs.length;
-    bind(this.canvas, 'aria-label', live(() => String(word('rotate.canvas', { scheme: this.#name(), count: this.count }))));
-    this.view.counted();
+    bind(this.canvas, 'aria-label', live(() => String(word('rotate.canvas', { scheme: this.#name(), count: picture.pairs.length }))));
     this.#draw();
     this.figure.drawn();
   }
@@ -108,19 +104,17 @@ export class Clocks {
   };
 
   #paint() {
-    const shown = this.#shown();
+    const shown = pairsShown(this.#picture.pairs.length);
     const width = Math.floor(this.figure.stage.clientWidth) || ROOM;
     const plan = arrange(width, shown.length);
     Object.assign(plan, { left: (width - plan.columns * plan.cell) / 2, foot: FOOT });
     const radius = (plan.cell - GAP) / 2;
-    const unit = pixelsOfUnit([this.#picture], radius);
+    const unit = pixelsOfUnit(this.#picture, radius);
     this.#clocks = clocksOf({ ...this.#picture, shown }, plan, unit);
     const context = this.#fresh(width, plan.rows * (plan.cell + FOOT));
     drawClocks(context, this.#clocks, { radius, colours: colours(), font: `12px ${getComputedStyle(this.canvas).fontFamily}` });
     this.#promise(shown, radius, unit);
   }
-
-  #shown() { return pairsShown(this.count, Math.min(this.choice, choicesOf(this.count).length - 1)); }
 
   /* The canvas at the screen's own resolution, in CSS pixels. */
   #fresh(width, height) {
@@ -144,29 +138,36 @@ export class Clocks {
   /* ---- the caption ---- */
 
   #say({ m, n }, texts) {
-    const numbers = Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Number(text)]));
-    const seen = this.#seen.take(JSON.stringify([this.config]), { m, n }, numbers);
-    const value = (key, what) => datum(texts[key], what, short(numbers[key], 5));
+    const value = (key, what) => datum(texts[key], what, short(Number(texts[key]), 5));
     this.numbers.replaceChildren(
       make('span', { class: 'product' }, product('q', 'k'), value('qk', 'product')),
-      make('span', { class: 'length', 'data-hand': 'q' }, product('q', 'q'), value('qq', 'q-squared')),
-      make('span', { class: 'length', 'data-hand': 'k' }, product('k', 'k'), value('kk', 'k-squared')));
-    const letters = { q: product('q'), k: product('k'), qk: product('q', 'k'), qq: product('q', 'q'), kk: product('k', 'k') };
-    const said = phrase('rotate.caption', { ...letters, m: number(m), n: number(n), distance: number(n - m) });
-    this.figure.caption.replaceChildren(said, ...seen.places > 1 ? [' ', ...witness(seen, letters)] : []);
-    this.#announce({ m, n }, numbers);
+      make('span', { 'data-hand': 'q' }, product('q', 'q'), value('qq', 'q-squared')),
+      make('span', { 'data-hand': 'k' }, product('k', 'k'), value('kk', 'k-squared')));
+    this.figure.caption.replaceChildren(phrase('rotate.caption', { q: product('q'), k: product('k'), m: short(m), n: short(n), distance: short(n - m) }),
+      ...this.#compare({ m, n, qk: Number(texts.qk) }));
+    this.#announce({ m, n }, texts.qk);
+  }
+
+  /* That q·k knows only the relative position is not said but measured: against the first picture with the same one. */
+  #compare({ m, n, qk }) {
+    const about = JSON.stringify([this.config, n - m]);
+    if (about !== this.#start.about) this.#start = { about, m, n, qk };
+    const start = this.#start;
+    if (start.m === m) return [];
+    const change = Math.abs(qk - start.qk);
+    return [' ', phrase('rotate.shifted', { qk: product('q', 'k'), m: short(start.m), n: short(start.n), change: datum(change, 'difference', short(change, 2)) })];
   }
 
   /* What changed, once the hands rest. */
-  #announce({ m, n }, { qk }) {
+  #announce({ m, n }, qk) {
     clearTimeout(this.resting);
     if (!this.canvas.matches(':focus')) return;
-    this.resting = setTimeout(() => this.page.announce(word('rotate.live', { m: short(m), n: short(n), product: short(qk, 5) })), REST_MS);
+    this.resting = setTimeout(() => this.page.announce(word('rotate.live', { m: short(m), n: short(n), product: short(Number(qk), 5) })), REST_MS);
   }
 
   #fillTable() {
     const { pairs, q, k } = this.#picture;
-    const rows = this.#shown().map((pair) => [pair, String(pair), [q, k].flatMap((v) => pairs[pair].map((channel) => String(v[channel])))]);
+    const rows = pairsShown(pairs.length).map((pair) => [pair, String(pair), [q, k].flatMap((v) => pairs[pair].map((channel) => String(v[channel])))]);
     fillTable(this.figure, this.title, ['q x', 'q y', 'k x', 'k y'].map((text) => name(text)), rows);
   }
 
@@ -246,17 +247,6 @@ export class Clocks {
     document.removeEventListener('posenc:theme', this.#draw);
     this.figure.close();
   }
-}
-
-const number = (value) => make('span', { class: 'number' }, short(value));
-
-/* That lengths stay and that the product knows only the distance: not said but measured. */
-function witness({ places, shifts, stretch, change }, letters) {
-  const numbers = { places: number(places), stretch: datum(stretch, 'length-difference', short(stretch, 2)) };
-  const lengths = phrase('rotate.lengths', { ...letters, ...numbers });
-  if (shifts < 2) return [lengths];
-  const change_ = datum(change, 'difference', short(change, 2));
-  return [lengths, ' ', phrase('rotate.shifted', { ...letters, shifts: number(shifts), change: change_ })];
 }
 
 function colours() {

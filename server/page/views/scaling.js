@@ -139,7 +139,7 @@ class Scaling {
       handle: { lo: LENGTH_MIN, hi: LENGTH_MAX, move: (value) => this.#setLength(key, value) },
     });
     chart.draw(series, {
-      xLabel: word('scaling.pair'), yLabel: word('scaling.wavelength'), whole: { x: true }, yRange: this.#range(),
+      xLabel: word('scaling.pair'), yLabel: word('scaling.wavelength'), whole: true, yRange: this.#range(),
       marks: [mark('train'), mark('eval')], bands: [{ axis: 'y', from: lengths.train, to: lengths.eval }],
       cell: (line, i) => ({ row: i }),
     });

@@ -1,5 +1,6 @@
 /* The numbers of `scaling`: one configuration under every scaling of the catalogue, with one factor and two lengths. */
 import { Refusal } from '../ask.js';
+import { bodyFor } from './parts.js';
 
 const LENGTHS = ['original_max_position_embeddings', 'max_position_embeddings'];
 export const FACTOR = 4;   /* of a configuration that has none */
@@ -36,8 +37,8 @@ function scalingOf(page, type, own, { factor, train }) {
 
 /* Without its sequence and its scaling; the sequence is the last position of the evaluated length. */
 function bare(page, config, last) {
-  const names = ['scaling', ...scalingRow(page, config)?.aliases ?? [], ...page.catalogue.sequenceRows().map((row) => row.name)];
-  const kept = Object.entries(page.catalogue.requestFor('/analyze', config)).filter(([name]) => !names.includes(name));
+  const names = ['scaling', ...scalingRow(page, config)?.aliases ?? []];
+  const kept = Object.entries(bodyFor(page.catalogue, '/analyze', config, { sequence: false })).filter(([name]) => !names.includes(name));
   return { ...Object.fromEntries(kept), len: 1, offset: last - 1 };
 }
 
