@@ -16,7 +16,7 @@ import { label, rewrite, word } from './words.js';
 export { presetList } from './sources.js';
 
 const START_KIND = 'len';
-const HAS_FOCUS = ['key', 'link', 'load'];   /* causes after which a refused control is moved to (PAGE §5) */
+const HAS_FOCUS = ['key', 'link', 'load'];   /* causes after which a refused control is moved to */
 
 /* A link may have anything in place of a name. */
 const textOf = (value) => typeof value === 'string' ? value : JSON.stringify(value);

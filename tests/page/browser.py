@@ -1,4 +1,4 @@
-"""A page in the browser, by the attributes that PAGE promises to tests."""
+"""A page in the browser, by the attributes that it promises to tests."""
 import json
 import time
 import urllib.parse

@@ -1,4 +1,4 @@
-"""Forms (PAGE §2): a card for each configuration, made from /schemes alone, that changes the request while it is used."""
+"""Forms: a card for each configuration, made from /schemes alone, that changes the request while it is used."""
 import json
 import urllib.parse
 import urllib.request

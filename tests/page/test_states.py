@@ -1,4 +1,4 @@
-"""The states of a figure (PAGE §5), each brought about for real: by a server that refuses, is full, dies or wants a token, and by
+"""The states of a figure, each brought about for real: by a server that refuses, is full, dies or wants a token, and by
 a proxy that is slow."""
 import contextlib
 import json
