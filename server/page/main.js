@@ -142,8 +142,8 @@ class Workbench {
     try {
       const [{ default: view }] = await Promise.all([viewNamed(name).load(), viewNamed(name).alone || this.loadSides()]);
       if (this.opened === mine) this.enter(view);
-    } catch (error) {
-      if (this.opened === mine) this.failed(name, error);
+    } catch {
+      if (this.opened === mine) this.failed(name);
     } finally {
       busy.end();
     }
@@ -180,11 +180,17 @@ class Workbench {
     this.refresh(this.store.state, this.store.state);
   }
 
-  /* The network failed, or the server has a newer page. */
-  failed(name, error) {
-    console.error(error);
+  /* The network failed, or the server has a newer page. A browser does not ask again for a module that failed: only the
+   * page loaded anew brings it. */
+  failed(name) {
+    const href = this.page.href(name);
+    const anew = (event) => {
+      event.preventDefault();
+      history.replaceState(null, '', href);
+      location.reload();
+    };
     this.opened = null;
-    this.page.notice('view', phrase('page.viewFailed', { view: make('a', { href: this.page.href(name) }, word(`view.${name}`)) }));
+    this.page.notice('view', phrase('page.viewFailed', { view: make('a', { href, onclick: anew }, word(`view.${name}`)) }));
   }
 
   refresh(state, before) {
