@@ -16,5 +16,5 @@ trap 'rm -rf "$folder"' EXIT
     echo '```'
 } >"$folder/options"
 "$PYTHON" tests/lint/splice.py "$1" core/schemes/SCHEMES.md schemes="$folder/schemes"
-"$PYTHON" tests/lint/splice.py "$1" README.md metrics="$folder/metrics"
+"$PYTHON" tests/lint/splice.py "$1" api/USING.md metrics="$folder/metrics"
 "$PYTHON" tests/lint/splice.py "$1" server/RUNNING.md options="$folder/options"
