@@ -37,13 +37,13 @@ def drawn(name, first, n, seed):
 
 
 def rule(task, tokens, seed):
-    """What the rule predicts for each token from those before it, [sequences, length]; -1 where it predicts nothing."""
-    told = np.full(tokens.shape, -1)
+    """The rule's prediction of each token from the tokens before it, [sequences, length]; -1 where it predicts nothing."""
+    predicted = np.full(tokens.shape, -1)
     if task == "lag":
-        told[:, 8:] = tokens[:, :-8]
+        predicted[:, 8:] = tokens[:, :-8]
     else:
-        told[:, 2:] = drawn("table", 0, VOCABULARY ** 2, seed).reshape(VOCABULARY, VOCABULARY)[tokens[:, :-2], tokens[:, 1:-1]]
-    return told
+        predicted[:, 2:] = drawn("table", 0, VOCABULARY ** 2, seed).reshape(VOCABULARY, VOCABULARY)[tokens[:, :-2], tokens[:, 1:-1]]
+    return predicted
 
 
 def sequences(task, stream, first, n, length, seed):
@@ -51,16 +51,16 @@ def sequences(task, stream, first, n, length, seed):
     token, coin = (draw(f"{stream}.{name}", first * length, n * length, seed).reshape(n, length)
                    for name, draw in (("token", drawn), ("coin", uniform)))
     for j in range(BACK[task], length):
-        told = rule(task, token[:, j - BACK[task]:j + 1], seed)[:, -1]
-        token[:, j] = np.where(coin[:, j] < FOLLOWS, told, token[:, j])
+        predicted = rule(task, token[:, j - BACK[task]:j + 1], seed)[:, -1]
+        token[:, j] = np.where(coin[:, j] < FOLLOWS, predicted, token[:, j])
     return token
 
 
 def bayes(task, tokens, seed):
     """The best possible loss of tokens 1.., [sequences, length - 1]."""
-    told, chance = rule(task, tokens, seed), (1 - FOLLOWS) / VOCABULARY
-    loss = np.where(told == tokens, -math.log(FOLLOWS + chance), -math.log(chance))
-    return np.where(told < 0, math.log(VOCABULARY), loss)[:, 1:]
+    predicted, chance = rule(task, tokens, seed), (1 - FOLLOWS) / VOCABULARY
+    loss = np.where(predicted == tokens, -math.log(FOLLOWS + chance), -math.log(chance))
+    return np.where(predicted < 0, math.log(VOCABULARY), loss)[:, 1:]
 
 
 # ---- First weights -----------------------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ def buckets(n, max_distance=128, bidirectional=False):
 
 
 class Positions:
-    """What a configuration adds at n positions: rows to the tokens, turns of q and k, biases to the scores."""
+    """The effect of a configuration at n positions: rows added to the tokens, turns of q and k, biases added to the scores."""
 
     def __init__(self, config, n):
         given = {name: value for name, value in config.items() if name not in ("scheme", "eval")}
@@ -156,7 +156,7 @@ def turned(x, turn):
 
 
 def norm(x, gain, bias):
-    """Layer normalisation over the channels, with what its gradient needs."""
+    """Layer normalisation over the channels; second, the values that its gradient needs."""
     centred = x - x.mean(-1, keepdims=True)
     inverse = 1 / np.sqrt((centred ** 2).mean(-1, keepdims=True) + NORM_EPS)
     unit = centred * inverse
@@ -181,7 +181,7 @@ ROOT = math.sqrt(2 / math.pi)
 
 
 def gelu(x):
-    """The approximation with tanh, and its derivative."""
+    """The tanh approximation and its derivative."""
     t = np.tanh(ROOT * x * (1 + 0.044715 * x * x))
     return x * (1 + t) / 2, (1 + t) / 2 + x * (1 - t * t) / 2 * ROOT * (1 + 3 * 0.044715 * x * x)
 
@@ -247,7 +247,7 @@ def norm_named_back(name, d, kept, gradients):
 
 
 def forward(weights, tokens, positions):
-    """Loss of tokens 1.. [B, n], and what the gradient needs."""
+    """The loss of tokens 1.. [B, n], and the values that the gradient needs."""
     x = weights["tok"][tokens[:, :-1]]
     if positions.table:
         x = x + weights["pos"][:positions.n]
