@@ -16,12 +16,15 @@ import reference_bias
 import reference_scaling
 from reference_absolute import GOLDEN, WORD, fnv1a64, seeded, splitmix64
 
-VOCABULARY, WIDTH, HEADS, HEAD_WIDTH, FEED_FORWARD, LAYERS = 8, 32, 4, 8, 128, 2
-BATCH, EVALUATED, FOLLOWS, LAG = 8, 64, 0.8, 8
+VOCABULARY, WIDTH, HEADS, HEAD_WIDTH, FEED_FORWARD, LAYERS, BUCKETS = 8, 32, 4, 8, 128, 2, 32
+BATCH, EVALUATED, FOLLOWS = 8, 64, 0.8
+BACK = {"local": 2, "lag": 8}  # the oldest token that the rule reads
+NORM_EPS, PEAK, WARM_UP, BETAS, EPS, DECAY, LONGEST = 1e-5, 5e-3, 20, (0.9, 0.98), 1e-8, 0.01, 1.0
 
 # ---- Tasks -------------------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=64)
 def uniform(name, first, n, seed):
     """Numbers first..first+n-1 of the generator: (k + 1/2) / 2^53, k the upper 53 bits of the hash."""
     start = np.uint64(seed * GOLDEN & WORD ^ fnv1a64(name))
@@ -34,30 +37,30 @@ def drawn(name, first, n, seed):
 
 
 def rule(task, tokens, seed):
-    """What the rule predicts for each token from those before it, [sequences, length]; -1 where it predicts nothing."""
-    told = np.full(tokens.shape, -1)
+    """The rule's prediction of each token from the tokens before it, [sequences, length]; -1 where it predicts nothing."""
+    predicted = np.full(tokens.shape, -1)
     if task == "lag":
-        told[:, LAG:] = tokens[:, :-LAG]
+        predicted[:, 8:] = tokens[:, :-8]
     else:
-        told[:, 2:] = drawn("table", 0, VOCABULARY ** 2, seed).reshape(VOCABULARY, VOCABULARY)[tokens[:, :-2], tokens[:, 1:-1]]
-    return told
+        predicted[:, 2:] = drawn("table", 0, VOCABULARY ** 2, seed).reshape(VOCABULARY, VOCABULARY)[tokens[:, :-2], tokens[:, 1:-1]]
+    return predicted
 
 
 def sequences(task, stream, first, n, length, seed):
     """Sequences first..first+n-1 of a stream (train, eval), [n, length]."""
     token, coin = (draw(f"{stream}.{name}", first * length, n * length, seed).reshape(n, length)
                    for name, draw in (("token", drawn), ("coin", uniform)))
-    for j in range(2 if task == "local" else LAG, length):
-        told = rule(task, token[:, :j + 1], seed)[:, j]
-        token[:, j] = np.where(coin[:, j] < FOLLOWS, told, token[:, j])
+    for j in range(BACK[task], length):
+        predicted = rule(task, token[:, j - BACK[task]:j + 1], seed)[:, -1]
+        token[:, j] = np.where(coin[:, j] < FOLLOWS, predicted, token[:, j])
     return token
 
 
 def bayes(task, tokens, seed):
     """The best possible loss of tokens 1.., [sequences, length - 1]."""
-    told, chance = rule(task, tokens, seed), (1 - FOLLOWS) / VOCABULARY
-    loss = np.where(told == tokens, -math.log(FOLLOWS + chance), -math.log(chance))
-    return np.where(told < 0, math.log(VOCABULARY), loss)[:, 1:]
+    predicted, chance = rule(task, tokens, seed), (1 - FOLLOWS) / VOCABULARY
+    loss = np.where(predicted == tokens, -math.log(FOLLOWS + chance), -math.log(chance))
+    return np.where(predicted < 0, math.log(VOCABULARY), loss)[:, 1:]
 
 
 # ---- First weights -----------------------------------------------------------------------------------------------------
@@ -73,7 +76,7 @@ def first_weights(config, eval_len, seed):
     if scheme == "learned":
         weights["pos"] = random("pos", (eval_len, WIDTH), 0.02)
     if scheme == "t5":
-        weights["rel"] = random("rel", (config.get("num_buckets", 32), HEADS), 0.02)
+        weights["rel"] = random("rel", (BUCKETS, HEADS), 0.02)
     matrices = {f"{i}.{name}": shape for i in range(LAYERS) for name, shape in (
         ("w_qkv", (3 * WIDTH, WIDTH)), ("w_o", (WIDTH, WIDTH)), ("w_1", (FEED_FORWARD, WIDTH)), ("w_2", (WIDTH, FEED_FORWARD)))}
     for name, shape in {**matrices, "w_out": (VOCABULARY, WIDTH)}.items():
@@ -88,13 +91,13 @@ def first_weights(config, eval_len, seed):
 
 
 @functools.lru_cache(maxsize=None)
-def buckets(n, num_buckets=32, max_distance=128):
-    """One-way: the bucket of each distance 0..n-1."""
-    return np.array([reference_bias.t5_bucket(-d, num_buckets, max_distance, bidirectional=False) for d in range(n)])
+def buckets(n, max_distance=128, bidirectional=False):
+    """The bucket of each distance 0..n-1, keys to the left."""
+    return np.array([reference_bias.t5_bucket(-d, BUCKETS, max_distance, bidirectional) for d in range(n)])
 
 
 class Positions:
-    """What a configuration adds at n positions: rows to the tokens, turns of q and k, biases to the scores."""
+    """The effect of a configuration at n positions: rows added to the tokens, turns of q and k, biases added to the scores."""
 
     def __init__(self, config, n):
         given = {name: value for name, value in config.items() if name not in ("scheme", "eval")}
@@ -131,14 +134,14 @@ class Positions:
         self.bucket = buckets(self.n, **given)
 
     def bias(self, weights):
-        """[H, n, n], or 0; what stands above the diagonal is masked."""
+        """[H, n, n], or [n, n] where heads do not differ; -inf above the diagonal."""
         by_distance = weights["rel"][self.bucket].T if self.bucket is not None else self.by_distance
-        return 0 if by_distance is None else by_distance[:, np.maximum(self.distance, 0)]
+        return np.where(self.distance < 0, -np.inf, 0 if by_distance is None else by_distance[:, np.maximum(self.distance, 0)])
 
-    def rel_gradient(self, d_scores, num_buckets):
-        """[num_buckets, H] of d_scores [H, n, n], zero above the diagonal."""
+    def rel_gradient(self, d_scores):
+        """[BUCKETS, H] of d_scores [H, n, n], zero above the diagonal."""
         at = self.bucket[np.maximum(self.distance, 0)].ravel()
-        return np.stack([np.bincount(at, head.ravel(), num_buckets) for head in d_scores], 1)
+        return np.stack([np.bincount(at, head.ravel(), BUCKETS) for head in d_scores], 1)
 
 
 def turned(x, turn):
@@ -153,9 +156,9 @@ def turned(x, turn):
 
 
 def norm(x, gain, bias):
-    """Layer normalisation over the channels, eps 1e-5; with what its gradient needs."""
+    """Layer normalisation over the channels; second, the values that its gradient needs."""
     centred = x - x.mean(-1, keepdims=True)
-    inverse = 1 / np.sqrt((centred ** 2).mean(-1, keepdims=True) + 1e-5)
+    inverse = 1 / np.sqrt((centred ** 2).mean(-1, keepdims=True) + NORM_EPS)
     unit = centred * inverse
     return unit * gain + bias, (unit, inverse, gain)
 
@@ -178,7 +181,7 @@ ROOT = math.sqrt(2 / math.pi)
 
 
 def gelu(x):
-    """The approximation with tanh, and its derivative."""
+    """The tanh approximation and its derivative."""
     t = np.tanh(ROOT * x * (1 + 0.044715 * x * x))
     return x * (1 + t) / 2, (1 + t) / 2 + x * (1 - t * t) / 2 * ROOT * (1 + 3 * 0.044715 * x * x)
 
@@ -197,9 +200,10 @@ def attention(weights, i, x, positions):
     qkv = x @ weights[f"{i}.w_qkv"].T + weights[f"{i}.b_qkv"]
     q, k, v = map(split_heads, np.split(qkv, 3, -1))
     q, k = turned(q, positions.turn), turned(k, positions.turn)
-    scores = q @ k.swapaxes(-1, -2) / math.sqrt(HEAD_WIDTH) + positions.bias(weights)
-    scores[..., positions.distance < 0] = -np.inf
-    probs = np.exp(scores - scores.max(-1, keepdims=True))
+    scores = (q / math.sqrt(HEAD_WIDTH)) @ k.swapaxes(-1, -2)
+    scores += positions.bias(weights)
+    scores -= scores.max(-1, keepdims=True)
+    probs = np.exp(scores, out=scores)
     probs /= probs.sum(-1, keepdims=True)
     mixed = join_heads(probs @ v)
     return mixed @ weights[f"{i}.w_o"].T + weights[f"{i}.b_o"], (x, q, k, v, probs, mixed)
@@ -212,7 +216,7 @@ def attention_back(weights, i, d, kept, positions, gradients):
     d_probs = d_mixed @ v.swapaxes(-1, -2)
     d_scores = probs * (d_probs - (d_probs * probs).sum(-1, keepdims=True))
     if "rel" in weights:
-        gradients["rel"] = gradients.get("rel", 0) + positions.rel_gradient(d_scores.sum(0), len(weights["rel"]))
+        gradients["rel"] = gradients.get("rel", 0) + positions.rel_gradient(d_scores.sum(0))
     d_q, d_k = d_scores @ k / math.sqrt(HEAD_WIDTH), d_scores.swapaxes(-1, -2) @ q / math.sqrt(HEAD_WIDTH)
     back = None if positions.turn is None else positions.turn.conj()
     parts = turned(d_q, back), turned(d_k, back), probs.swapaxes(-1, -2) @ d_mixed
@@ -243,7 +247,7 @@ def norm_named_back(name, d, kept, gradients):
 
 
 def forward(weights, tokens, positions):
-    """Loss of tokens 1.. [B, n], and what the gradient needs."""
+    """The loss of tokens 1.. [B, n], and the values that the gradient needs."""
     x = weights["tok"][tokens[:, :-1]]
     if positions.table:
         x = x + weights["pos"][:positions.n]
@@ -288,33 +292,36 @@ def loss_and_gradients(weights, tokens, positions):
 # ---- AdamW -------------------------------------------------------------------------------------------------------------
 
 
-def rate(step, steps, peak=5e-3, warm_up=20):
+def rate(step, steps):
     """A straight line from 0 to step 20, then half a cosine to 0 at the last step."""
-    if step <= warm_up:
-        return peak * step / warm_up
-    return peak * (1 + math.cos(math.pi * (step - warm_up) / (steps - warm_up))) / 2
+    if step <= WARM_UP:
+        return PEAK * step / WARM_UP
+    return PEAK * (1 + math.cos(math.pi * (step - WARM_UP) / (steps - WARM_UP))) / 2
+
+
+def is_decayed(name):
+    return name.split(".")[-1].startswith("w_")
 
 
 class AdamW:
-    """Loshchilov and Hutter 2017 (arXiv 1711.05101); the decay reaches the matrices w_ only. Gradients whose norm over
+    """Loshchilov and Hutter 2017 (arXiv 1711.05101): the decay reaches the matrices w_ only. Gradients whose norm over
     all weights exceeds 1 are first scaled to norm 1."""
 
-    def __init__(self, weights, betas=(0.9, 0.98), eps=1e-8, decay=0.01):
-        self.weights, self.betas, self.eps, self.decay = weights, betas, eps, decay
+    def __init__(self, weights):
+        self.weights = weights
         self.mean = {name: np.zeros_like(w) for name, w in weights.items()}
         self.square = {name: np.zeros_like(w) for name, w in weights.items()}
 
     def step(self, gradients, step, lr):
         length = math.sqrt(sum((g * g).sum() for g in gradients.values()))
-        scale = 1 / max(length, 1)
-        a, b = self.betas
+        a, b = BETAS
         for name, w in self.weights.items():
-            g = gradients[name] * scale
-            if name.split(".")[-1].startswith("w_"):
-                w *= 1 - lr * self.decay
+            g = gradients[name] * min(LONGEST / length, 1)
+            if is_decayed(name):
+                w *= 1 - lr * DECAY
             self.mean[name] = a * self.mean[name] + (1 - a) * g
             self.square[name] = b * self.square[name] + (1 - b) * g * g
-            w -= lr * (self.mean[name] / (1 - a ** step)) / (np.sqrt(self.square[name] / (1 - b ** step)) + self.eps)
+            w -= lr * (self.mean[name] / (1 - a ** step)) / (np.sqrt(self.square[name] / (1 - b ** step)) + EPS)
 
 
 # ---- An experiment -----------------------------------------------------------------------------------------------------
