@@ -73,6 +73,12 @@ static void prefix(const struct pe_trained_config *config, struct pe_error *err)
     snprintf(err->pointer, sizeof err->pointer, "%s%.*s", outer, (int)(sizeof inner - 1 - strlen(outer)), inner);
 }
 
+static bool is_other_scheme(const struct pe_trained_config *config, const struct pe_field *field)
+{
+    return config->overrides && strcmp(field->name, "scheme") == 0 &&
+           (field->value.kind != PE_STRING || strcmp(field->value.string, config->scheme->name) != 0);
+}
+
 /* Is it a field that an experiment decides itself? */
 static const char *reason_against(const struct pe_trained_config *config, const struct pe_field *field)
 {
@@ -110,6 +116,9 @@ static enum pe_status check_field(const struct pe_trained_config *config, const 
     const char *reason = reason_against(config, field);
     if (reason)
         return pe_fail(err, pointer, "%s may not be given here: %s", field->name, reason);
+    if (is_other_scheme(config, field))
+        return pe_fail(err, pointer, "scheme is \"%s\" here, that of the weights which are evaluated",
+                       config->scheme->name);
     const struct pe_field *fixed = fixed_of(config->scheme, field->name);
     if (!fixed || is_equal(&field->value, &fixed->value))
         return PE_OK;
@@ -194,6 +203,12 @@ static enum pe_status plan_with(struct task *task, enum pe_operation_id operatio
                                  .n_outputs = output ? 1 : 0,
                                  .caller_fields = task->config->caller_fields};
     enum pe_status status = pe_plan_new(&request, plan, task->err);
+    if (!status && strcmp(pe_plan_scheme(*plan)->name, task->config->scheme->name) != 0) { /* by a preset */
+        status = pe_fail(task->err, "", "the scheme is %s here; that of the weights which are evaluated is %s",
+                         pe_plan_scheme(*plan)->name, task->config->scheme->name);
+        pe_plan_free(*plan);
+        *plan = NULL;
+    }
     if (status == PE_INVALID || status == PE_TOO_LARGE)
         prefix(task->config, task->err);
     return status;
@@ -345,12 +360,15 @@ enum pe_status pe_places_init(struct pe_places *places, const struct pe_trained_
     task->config = config;
     task->err = err;
     const struct pe_field run[] = {INTEGER("len", (int64_t)n)};
+    struct pe_plan *own = NULL; /* checks the fields, also those of a scheme whose places need no plan */
     enum pe_status status = PE_OK;
     gather(task, run, 1);
-    if (plan && config->scheme->learned != PE_LEARNS_POSITIONS)
-        status = plan_with(task, PE_ENCODE, config->scheme->learned == PE_LEARNS_BUCKETS ? "buckets" : NULL, plan);
+    if (config->scheme->learned != PE_LEARNS_POSITIONS)
+        status = plan_with(task, PE_ENCODE, config->scheme->learned == PE_LEARNS_BUCKETS ? "buckets" : NULL,
+                           plan ? plan : &own);
     if (!status)
         status = fill_places(places, task);
+    pe_plan_free(own);
     free(task);
     return status;
 }

@@ -104,6 +104,9 @@ static void test_refusals(void **state)
     refused("{}", CONFIGS("{'scheme':'rope','eval':[{'base':0}]}"), "/configs/0/eval/0/base", "base");
     refused("{}", CONFIGS("{'scheme':'rope','eval':[{'base':2},{'scheme':'alibi'}]}"), "/configs/0/eval/1/scheme",
             "rope");
+    refused("{}", CONFIGS("{'scheme':'alibi','eval':[{'scheme':'kerple'}]}"), "/configs/0/eval/0/scheme", "alibi");
+    refused("{}", CONFIGS("{'scheme':'none','eval':[{'scheme':'alibi'}]}"), "/configs/0/eval/0/scheme", "none");
+    refused("{}", CONFIGS("{'scheme':'none','eval':[{'zoom':1,'bass':2}]}"), "/configs/0/eval/0/zoom", "zoom");
 }
 
 /* ---- Events ---- */
