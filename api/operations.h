@@ -29,6 +29,7 @@ struct api_route {
     const char *const *lists; /* lists of such entries beside the one under the path's name, NULL-terminated */
     bool is_open;             /* open to everybody, even if the server requires tokens */
     bool is_page;             /* its answer is a file of the web page */
+    bool is_live;             /* its answer is computed while it is sent, as lines or as server-sent events */
     enum pe_operation_id operation;
 };
 

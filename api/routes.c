@@ -56,7 +56,7 @@ static const struct api_route routes[] = {
     {"/experiments", GET | POST, api_experiments, "compute",
      .summary = "small decoders trained with different encodings while the client reads: length extrapolation",
      .example = EXAMPLE_EXPERIMENT, .component = "Experiment", .answer = "ExperimentAnswer", .instead = "configs",
-     .media_type = "application/x-ndjson"},
+     .media_type = "application/x-ndjson", .is_live = true},
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
      .entry = "Entry", .lists = beside_schemes},
     {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},
@@ -131,6 +131,7 @@ static struct api_route_info route_at(size_t i)
     info.lists = route->lists;
     info.is_open = route->is_open;
     info.is_page = route->is_page;
+    info.is_live = route->is_live;
     info.keeps_files = route->methods & PUT;
     info.operation = route->operation;
     return info;

@@ -44,6 +44,7 @@ struct api_route_info {
     const char *const *lists; /* its further lists of entries, NULL-terminated; NULL: none */
     bool is_open;             /* open to everybody, even if the server requires tokens */
     bool is_page;             /* its answer is a file of the web page */
+    bool is_live;             /* its answer is computed while it is sent, as lines or as server-sent events */
     bool is_protocol;         /* belongs to the Open Inference Protocol */
     enum pe_operation_id operation;
 };

@@ -6,12 +6,13 @@
 #define AT(place) API_AT_##place
 
 const struct api_status api_statuses[] = {
+    {204, "No Content", "Last-Event-ID is that of an answer that has ended, which does not begin again", AT(LIVE)},
     {206, "Partial Content", "the part that Range asks for", AT(RANGES)},
     {304, "Not Modified", "what If-None-Match names is still the answer", AT(TAGS)},
     {400, "Bad Request", "no HTTP, JSON or file that can be read, or a name given twice", AT(ALL)},
     {401, "Unauthorized", "no token, or one that is not known", AT(CLOSED)},
     {403, "Forbidden", "the token may read and not write", AT(CHANGES)},
-    {404, "Not Found", "nothing of this name", AT(NAMES)},
+    {404, "Not Found", "nothing of this name; an endpoint that is switched off", AT(NAMES) | AT(LIVE)},
     {405, "Method Not Allowed", "the path has other methods: Allow", 0},
     {406, "Not Acceptable", "nothing that Accept, format or Accept-Encoding names can carry the answer",
      AT(REQUESTS) | AT(CODED)},
@@ -22,8 +23,8 @@ const struct api_status api_statuses[] = {
     {415, "Unsupported Media Type", "a content type or coding that is not read", AT(BODIES)},
     {416, "Range Not Satisfiable", "Range begins after the end", AT(RANGES)},
     {422, "Unprocessable Content", "a request that can be read and is not valid",
-     AT(BODIES) | AT(REQUESTS) | AT(TEXTS)},
-    {429, "Too Many Requests", "the token's quota or --max-streams is used up: Retry-After", AT(CLOSED)},
+     AT(BODIES) | AT(REQUESTS) | AT(TEXTS) | AT(LIVE)},
+    {429, "Too Many Requests", "the token's quota, --max-streams or --experiments is used up: Retry-After", AT(CLOSED)},
     {431, "Request Header Fields Too Large", "the head passes its limit", AT(ALL)},
     {501, "Not Implemented", "a transfer coding other than chunked; a change of what is part of the program", AT(ALL)},
     {503, "Service Unavailable",
@@ -70,13 +71,15 @@ static unsigned places_of(const struct api_route_info *route, const char *method
 {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     bool changes = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
-    bool is_request = route->computes || (route->is_protocol && route->example);
-    bool is_kept = (route->computes && strcmp(method, "POST") != 0) || (route->keeps_files && !changes);
+    bool is_request = (route->computes && !route->is_live) || (route->is_protocol && route->example);
+    bool is_kept =
+        (route->computes && !route->is_live && strcmp(method, "POST") != 0) || (route->keeps_files && !changes);
     return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
            (is_request ? API_AT_REQUESTS : 0) | (route->entry ? API_AT_TEXTS : 0) |
            (route->keeps_files ? API_AT_FILES : 0) | (is_kept || route->is_page ? API_AT_TAGS : 0) |
-           (route->is_page ? API_AT_CODED : 0) | (is_kept && is_get ? API_AT_RANGES : 0);
+           (route->is_page ? API_AT_CODED : 0) | (route->is_live ? API_AT_LIVE : 0) |
+           (is_kept && is_get ? API_AT_RANGES : 0);
 }
 
 void api_statuses_refer(struct api_text *text, const struct api_route_info *route, const char *method)

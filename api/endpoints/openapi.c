@@ -371,7 +371,9 @@ static void add_responses(struct api_text *text, const struct api_route_info *ro
     else if (route->entry)
         add_catalogue_schema(text, route);
     api_text_put(text, "}");
-    for (size_t i = 0; computes && i < api_n_formats(); i++)
+    if (route->is_live)
+        api_text_put(text, ",\"text/event-stream\":{}");
+    for (size_t i = 0; computes && !route->is_live && i < api_n_formats(); i++)
         if (strcmp(api_format_at(i)->media_type, api_json_type) != 0)
             api_text_format(text, ",\"%s\":{}", api_format_at(i)->media_type);
     api_text_put(text, "}}");

@@ -177,7 +177,7 @@ def provoke(server):
              (400, "post", "/encode", b"{", {}), (400, "get", "/healthz", None, {"X-Request-Timeout": "soon"}), (404, "get", "/schemes/rop", None, {}),
              (406, "post", "/encode", body, {"Accept": "audio/ogg"}), (406, "get", "/docs", None, {"Accept-Encoding": "*;q=0"}), (406, "get", "/encode?scheme=rope&len=4", None, {"Accept": "audio/ogg"}),
              (412, "put", "/weights/w", stored, {"If-Match": '"x"'}), (413, "post", "/encode", b" " * 5000, {}), (413, "get", "/encode?scheme=rope&len=1000000000", None, {}),
-             (400, "get", "/healthz", b" ", {}), (414, "get", "/healthz?" + "a" * 9500, None, {}), (415, "post", "/encode", body, {"Content-Encoding": "gzip"}),
+             (204, "get", "/experiments?scheme=rope", None, {"Last-Event-ID": "3"}), (400, "get", "/healthz", b" ", {}), (414, "get", "/healthz?" + "a" * 9500, None, {}), (415, "post", "/encode", body, {"Content-Encoding": "gzip"}),
              (416, "get", query, None, {"Range": "bytes=1000000-"}), (422, "post", "/encode", b"{}", {}), (400, "put", "/weights/w", b"x", {}),
              (422, "post", "/v2/models/rope/infer", b'{"inputs":[{}]}', {}), (431, "get", "/healthz", None, {"X": "a" * 9500}),
              (501, "post", "/encode", body, {"Transfer-Encoding": "gzip"}), (501, "post", "/v2/repository/models/rope/unload", b"{}", {}),
@@ -210,6 +210,14 @@ def test_tokens_and_their_statuses_are_described(document):
             assert ("401" in operation["responses"]) == ("429" in operation["responses"]) == (not is_open), path
             assert ("403" in operation["responses"]) == (method in ("put", "delete"))
             assert {"400", "408", "413", "414", "431", "501", "503", "505"} <= set(operation["responses"])
+
+
+def test_live_answers_are_described(document):
+    """They are of two types, and neither cached nor cut into ranges."""
+    item = document["paths"]["/experiments"]
+    for method, operation in operations(item):
+        assert set(operation["responses"]["200"]["content"]) == {"application/x-ndjson", "text/event-stream"}
+        assert {"204", "404", "422", "429"} <= set(operation["responses"]) and not {"206", "304", "406", "412", "416"} & set(operation["responses"]), method
 
 
 def test_times_are_described(document, server):
@@ -264,6 +272,7 @@ def stored(server):
 
 def test_examples_of_routes(document, server, stored):
     schemas = document["components"]["schemas"]
+    queries = {"/encode": "?scheme=rope&len=4", "/analyze": "?scheme=rope&len=4", "/experiments": "?scheme=rope&steps=1&train_len=16&eval_len=16"}
     for path, item in document["paths"].items():
         for method, operation in operations(item):
             if method in ("put", "delete") or path.endswith("/unload"):
@@ -271,7 +280,7 @@ def test_examples_of_routes(document, server, stored):
             names = {p["name"]: p["example"] for p in operation.get("parameters", []) if p["in"] == "path"}
             content = operation.get("requestBody", {}).get("content", {}).get("application/json")
             body = None if content is None else json.dumps(content["example"]).encode()
-            answer = server.request(method.replace("x-", "").upper(), path.format(**names) + ("?scheme=rope&len=4" if path in ("/encode", "/analyze") and body is None else ""), body)
+            answer = server.request(method.replace("x-", "").upper(), path.format(**names) + (queries.get(path, "") if body is None else ""), body)
             assert answer.status == 200, (method, path)
             types = operation["responses"]["200"]["content"]
             assert not answer.body and method != "get" or answer.headers["Content-Type"].split(";")[0] in types or "*/*" in types, (method, path)
