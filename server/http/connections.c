@@ -105,13 +105,14 @@ static void poll_connections(struct http *http, pick_connection *pick, gone_conn
 /* 0.9.75 does not look at a suspended connection at all. A client that has closed its sending side may have left, or
  * may wait for its answer (`printf … | nc -N`). The two look the same until bytes are sent to the client: a client that
  * has left answers with a reset. Once the answer is being sent, its bytes do this; before that, an interim response
- * does. */
+ * does. A live answer may send nothing for seconds, so such a client counts as having left. */
 static bool is_suspended(const struct http_connection *connection, short *events)
 {
     const struct exchange *exchange = connection->exchange;
     if (!exchange || !exchange_is_suspended(exchange))
         return false;
-    *events = exchange_is_probed(exchange) || exchange_is_sending(exchange) ? 0 : POLLRDHUP;
+    bool waits_for_reset = exchange_is_probed(exchange) || exchange_is_sending(exchange);
+    *events = waits_for_reset && !exchange_sends_live(exchange) ? 0 : POLLRDHUP;
     return true;
 }
 
@@ -126,8 +127,9 @@ static bool is_reset(int fd)
 
 static void leave(struct http_connection *connection, short events)
 {
-    if (events & GONE || !exchange_probe(connection->exchange) || is_reset(connection->fd))
-        exchange_leave(connection->exchange);
+    struct exchange *exchange = connection->exchange;
+    if (events & GONE || exchange_sends_live(exchange) || !exchange_probe(exchange) || is_reset(connection->fd))
+        exchange_leave(exchange);
 }
 
 void http_watch(void *self)

@@ -22,6 +22,8 @@ enum {
 
 bool exchange_is_sending(const struct exchange *x) { return x->state == EXCHANGE_SENDING; }
 
+bool exchange_sends_live(const struct exchange *x) { return exchange_is_sending(x) && x->reply->is_live; }
+
 uint64_t exchange_received(const struct exchange *x) { return x->receiving.body.n_bytes + x->receiving.n_dropped; }
 
 /* ---- Lifetime -------------------------------------------------------------------------------------------------- */

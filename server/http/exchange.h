@@ -203,6 +203,7 @@ bool exchange_is_gone(const struct exchange *x);
 /* Whether its answer is being sent or computed by a worker: a client that has closed its sending side may still be
  * reading. */
 bool exchange_is_sending(const struct exchange *x);
+bool exchange_sends_live(const struct exchange *x);   /* bytes may be seconds apart */
 uint64_t exchange_received(const struct exchange *x); /* bytes of its body */
 
 /* Called by a daemon (struct http_daemon) at a request's first line and at its end. */

@@ -1,6 +1,7 @@
 """POST and GET /experiments: the events of both kinds of stream, refusals, one at a time, clients that leave, time limits."""
 import http.client
 import json
+import socket
 import time
 import urllib.parse
 
@@ -136,6 +137,20 @@ def one_at_a_time(server):
     assert server.post("/experiments", {**SMALL, "scheme": "alibi"}).status == 200
     assert metric(server, 'posenc_experiments_total{outcome="done"}') == 1 and metric(server, 'posenc_experiments_total{outcome="ended"}') == 1
     assert metric(server, "posenc_experiment_steps_total") >= 40
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_client_that_leaves_without_unread_bytes(version):
+    """Its end of stream alone shows that it has left; the next event could be two seconds away."""
+    with start_server() as server:
+        body = json.dumps(LONG).encode()
+        with socket.create_connection((server.host, server.port)) as client:
+            client.sendall(b"POST /experiments HTTP/%s\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (version.encode(), len(body), body))
+            seen = b""
+            while b'"step":1,' not in seen:
+                seen += client.recv(65536)
+            time.sleep(0.1)
+        assert wait_until(lambda: metric(server, "posenc_experiments") == 0, 5) < 1
 
 
 def test_switched_off():
