@@ -128,7 +128,10 @@ static void put_error(struct experiment *x, const struct api_problem *problem)
     api_problem_print(&members, problem);
     open_event(x, "error");
     api_text_put(&x->text, ",");
-    api_text_add(&x->text, members.bytes + 1, members.n - 2); /* without its braces */
+    if (members.state)
+        x->text.state = members.state;
+    else
+        api_text_add(&x->text, members.bytes + 1, members.n - 2); /* without its braces */
     close_event(x);
     api_text_drop(&members);
     end(x);
@@ -191,7 +194,7 @@ static size_t next(struct api_live *live, char *dst)
     struct experiment *x = (struct experiment *)live;
     if (x->sent == x->text.n && !x->is_over)
         speak(x);
-    if (x->text.state) { /* no memory for an event: the connection is cut */
+    if (x->text.state) { /* no memory for an event: the answer ends without its last one */
         end(x);
         return 0;
     }
@@ -275,7 +278,7 @@ static struct api_reply *reply_to(struct api_study *study, struct pe_experiment 
     *x = (struct experiment){
         .live = {next, drop}, .host = study->c.host, .work = study->c.work, .core = core, .is_events = is_events};
     api_text_init(&x->text, API_TEXT_MAX);
-    struct api_reply *reply = api_reply_live(is_events ? event_type : line_type, &x->live);
+    struct api_reply *reply = api_reply_live(is_events ? event_type : line_type, &x->live, x->work->n_taken);
     bool fine = api_reply_header(reply, "Cache-Control", "no-store") &&
                 api_reply_header(reply, "X-Accel-Buffering", "no"); /* nginx would wait for a full buffer */
     return fine ? api_reply_set_format(reply, is_events ? "events" : "ndjson") : api_reply_without_memory(reply);

@@ -279,7 +279,7 @@ static size_t listing_piece(const struct reply *reply, uint64_t i, char *dst)
     return n;
 }
 
-struct api_reply *api_reply_live(const char *content_type, struct api_live *live)
+struct api_reply *api_reply_live(const char *content_type, struct api_live *live, uint64_t memory)
 {
     struct reply *reply = reply_new(200, content_type);
     if (!reply) {
@@ -293,6 +293,7 @@ struct api_reply *api_reply_live(const char *content_type, struct api_live *live
     reply->face.length = API_LENGTH_UNKNOWN;
     reply->face.n_pieces = UINT64_MAX;
     reply->face.piece_max = API_LIVE_PIECE;
+    reply->face.memory = memory;
     return &reply->face;
 }
 

@@ -66,8 +66,8 @@ struct api_live {
     void (*drop)(struct api_live *live);
 };
 enum { API_LIVE_PIECE = 16 * 1024 };
-/* A 200 reply whose body is computed while it is sent; takes live. */
-struct api_reply *api_reply_live(const char *content_type, struct api_live *live);
+/* A 200 reply whose body is computed while it is sent; takes live, which holds so many bytes of reserved memory. */
+struct api_reply *api_reply_live(const char *content_type, struct api_live *live, uint64_t memory);
 
 /* An answer without a body. */
 struct api_reply *api_reply_empty(int status);

@@ -210,7 +210,7 @@ static void begin_pieces(struct stream *stream)
         slot->stream = stream;
         slot->job = (struct job){.work = make_piece,
                                  .done = piece_done,
-                                 .spend = spend,
+                                 .spend = stream->reply->is_live ? NULL : spend, /* make_piece charges it */
                                  .is_first = slot->piece == 0,
                                  .client = stream->client};
         stream->n_at_work++;
