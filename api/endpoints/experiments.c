@@ -266,6 +266,21 @@ static bool begin(const struct api_host *host, struct api_problem *problem)
     return false;
 }
 
+static struct api_reply *add_headers(struct api_reply *reply, bool is_events)
+{
+    bool fine = api_reply_header(reply, "Cache-Control", "no-store") &&
+                api_reply_header(reply, "X-Accel-Buffering", "no"); /* nginx would wait for a full buffer */
+    return fine ? api_reply_set_format(reply, is_events ? "events" : "ndjson") : api_reply_without_memory(reply);
+}
+
+/* HEAD: the request is right; nothing is begun. */
+static struct api_reply *reply_to_head(struct api_study *study, struct pe_experiment *core, bool is_events)
+{
+    pe_experiment_free(core);
+    api_work_free(study->c.work);
+    return add_headers(api_reply_lasting(200, is_events ? event_type : line_type, "", 0), is_events);
+}
+
 static struct api_reply *reply_to(struct api_study *study, struct pe_experiment *core, bool is_events)
 {
     struct experiment *x = calloc(1, sizeof *x);
@@ -278,10 +293,8 @@ static struct api_reply *reply_to(struct api_study *study, struct pe_experiment 
     *x = (struct experiment){
         .live = {next, drop}, .host = study->c.host, .work = study->c.work, .core = core, .is_events = is_events};
     api_text_init(&x->text, API_TEXT_MAX);
-    struct api_reply *reply = api_reply_live(is_events ? event_type : line_type, &x->live, x->work->n_taken);
-    bool fine = api_reply_header(reply, "Cache-Control", "no-store") &&
-                api_reply_header(reply, "X-Accel-Buffering", "no"); /* nginx would wait for a full buffer */
-    return fine ? api_reply_set_format(reply, is_events ? "events" : "ndjson") : api_reply_without_memory(reply);
+    uint64_t memory = x->work->n_taken;
+    return add_headers(api_reply_live(is_events ? event_type : line_type, &x->live, memory), is_events);
 }
 
 /* A browser's EventSource begins again when its connection ends, and names what it has seen: 204 makes it stop. */
@@ -303,8 +316,11 @@ struct api_reply *api_experiments(const struct api_asked *asked)
         return refusal;
     if (!api_study_init(&study, asked) || !open_experiment(&study, &core))
         return api_study_refuse(&study);
+    bool is_events = api_prefers(asked->call->accept, event_type, line_type);
+    if (strcmp(asked->call->method, "HEAD") == 0)
+        return reply_to_head(&study, core, is_events);
     if (begin(asked->host, study.c.problem))
-        return reply_to(&study, core, api_prefers(asked->call->accept, event_type, line_type));
+        return reply_to(&study, core, is_events);
     pe_experiment_free(core);
     return api_study_refuse(&study);
 }

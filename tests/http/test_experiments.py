@@ -61,6 +61,14 @@ def test_resolved_configs_train_the_same(server):
     assert list(map(without_time, first)) == list(map(without_time, again))
 
 
+def test_head_begins_nothing(server):
+    before = metric(server, 'posenc_experiments_total{outcome="ended"}')
+    answer = server.request("HEAD", "/experiments?scheme=alibi")
+    assert answer.status == 200 and answer.headers["Content-Type"] == "application/x-ndjson" and answer.body == b""
+    assert server.request("HEAD", "/experiments?scheme=shaw").status == 422
+    assert metric(server, "posenc_experiments") == 0 and metric(server, 'posenc_experiments_total{outcome="ended"}') == before
+
+
 def test_server_sent_events(server):
     query = urllib.parse.urlencode({**SMALL, "configs": json.dumps([{"scheme": "kerple"}])})
     answer = server.get("/experiments?" + query, {"Accept": "text/event-stream"})

@@ -20,7 +20,7 @@ EIGHT = {"scheme": "sinusoidal", "len": 4096, "dim": 512, "format": "raw"}  # 8 
 NAME, LABEL = r"[a-zA-Z_:][a-zA-Z0-9_:]*", r"[a-zA-Z_][a-zA-Z0-9_]*"
 UNITS = ("_seconds", "_bytes")
 MADE_UP = ("_milliseconds", "_ms", "_us", "_ns", "_kilobytes", "_megabytes", "_kb", "_mb", "_percent", "_minutes", "_hours")
-MAY_LABEL = {"route", "scheme", "metric", "status", "reason", "stage", "format", "le", "version", "commit", "isa"}
+MAY_LABEL = {"route", "scheme", "metric", "outcome", "status", "reason", "stage", "format", "le", "version", "commit", "isa"}
 
 
 # ---- A strict reader -----------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_labels_are_from_our_own_lists(server):
         server.request(f"BREW{i}", "/encode")
     routes = set(server.get("/openapi.json").json()["paths"]) | {""}
     schemes = {s["name"] for s in server.get("/schemes").json()["schemes"]} | {""}
-    own = {"route": routes, "scheme": schemes, "format": {"json", "raw", "npy", "npz", "safetensors", "png", "text", "page", "prometheus", "problem", "oip-json", "oip-binary"}}
+    own = {"route": routes, "scheme": schemes, "format": {"json", "raw", "npy", "npz", "safetensors", "png", "text", "page", "prometheus", "problem", "oip-json", "ndjson", "events", "oip-binary"}}
     for name, labels in Figures(server).values:
         for label, allowed in own.items():
             assert dict(labels).get(label, "") in allowed | {""}, (name, labels)

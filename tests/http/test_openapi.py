@@ -11,7 +11,7 @@ import safetensors_reader
 from conftest import ROOT, start_server
 
 SCHEMA_WORDS = {"description", "exclusiveMinimum", "pattern", "type", "minimum", "maximum", "enum", "default", "properties", "const", "examples", "$ref", "required", "oneOf", "anyOf",
-                "allOf", "items", "additionalProperties"}
+                "allOf", "items", "minItems", "maxItems", "additionalProperties"}
 
 
 def no_twice(pairs):
