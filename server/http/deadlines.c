@@ -130,6 +130,13 @@ static void check_body(const struct http *http, struct http_connection *connecti
     refuse(connection, detail);
 }
 
+/* Has the reader been given all that a live answer has said so far? Then few bytes are no sign of a slow reader,
+ * although on a long line some of them are always on their way. */
+static bool has_all(const struct exchange *x)
+{
+    return exchange_sends_live(x) && x->stream && stream_is_waiting(x->stream);
+}
+
 /* The answer is cut off. Closing the connection early is the only way to report that. */
 static void check_answer(const struct http *http, struct http_connection *connection, uint64_t now)
 {
@@ -142,7 +149,7 @@ static void check_answer(const struct http *http, struct http_connection *connec
         exchange_expire(x);
         shutdown(connection->fd, SHUT_RDWR);
     } else if (now > connection->progress_at + http->options->send_timeout * CLOCK_SECOND ||
-               is_below_rate(http, connection, now, n_unseen, &n)) {
+               (is_below_rate(http, connection, now, n_unseen, &n) && !has_all(x))) {
         exchange_leave_slow(x);
         close_without_rest(connection->fd);
         shutdown(connection->fd, SHUT_RDWR);

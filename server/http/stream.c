@@ -313,6 +313,8 @@ bool stream_await(struct stream *stream)
     return !stream->is_waiting;
 }
 
+bool stream_is_waiting(const struct stream *stream) { return stream->is_waiting; }
+
 bool stream_is_stale(const struct stream *stream)
 {
     return atomic_load_explicit(&stream->is_stale, memory_order_relaxed);

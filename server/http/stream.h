@@ -35,8 +35,9 @@ struct stream *stream_new(struct jobs *jobs, uint64_t client, struct pool *pool,
 /* Before the first read: is the first piece ready, and if all pieces fit into the window, are all ready? If not,
  * events.ready will be called. */
 bool stream_await(struct stream *stream);
-bool stream_is_stale(const struct stream *stream); /* after stream_await: it will deliver nothing */
-bool stream_is_made(const struct stream *stream);  /* every piece is computed: its times are final */
+bool stream_is_stale(const struct stream *stream);   /* after stream_await: it will deliver nothing */
+bool stream_is_made(const struct stream *stream);    /* every piece is computed: its times are final */
+bool stream_is_waiting(const struct stream *stream); /* its reader has all that is computed, and waits for more */
 
 /* Copies the next bytes: as many as are ready, at most room. 0: none are ready; events.ready will be called. dst is
  * aligned to 8. If there is room for a whole piece that is quick to compute, the piece is computed directly in dst. */
