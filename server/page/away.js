@@ -6,6 +6,7 @@ const LONGEST_S = 8;
 const waiting = new Set();   /* of functions that ask again */
 let pause = 1;
 let timer = null;
+let looking = false;
 
 /* Calls again() once the server answers; the returned function takes that back. */
 export function whenBack(again) {
@@ -25,11 +26,16 @@ function schedule() {
   pause = Math.min(2 * pause, LONGEST_S);
 }
 
+/* One look at a time: of two that fail, each would begin a series of its own. */
 async function look() {
+  if (looking) return;
+  looking = true;
   try {
     if (waiting.size) await get('/readyz', { as: 'text' });
   } catch {
     return schedule();
+  } finally {
+    looking = false;
   }
   timer = null;
   pause = 1;
