@@ -142,8 +142,9 @@ class Workbench {
     try {
       const [{ default: view }] = await Promise.all([viewNamed(name).load(), viewNamed(name).alone || this.loadSides()]);
       if (this.opened === mine) this.enter(view);
-    } catch {
+    } catch (error) {
       if (this.opened === mine) this.failed(name);
+      if (this.page.view?.name === name) reportError(error);   /* it was loaded: a mistake of the view itself */
     } finally {
       busy.end();
     }
