@@ -16,7 +16,7 @@ const ROOM = { few: 132, many: 92 };   /* CSS pixels of a small map */
 const BESIDE = 16;         /* and beside it, at least */
 
 export class Heads {
-  #seen = null;            /* { body, shape, heads, values, plan, reduce, row, query, numbers } of the last picture */
+  #seen = null;            /* { key, body, shape, heads, values, plan, reduce, row, query, numbers } of the last picture */
   #stages = [];
   #own = null;             /* [min, max] of each head */
 
@@ -45,7 +45,7 @@ export class Heads {
     this.asked = key;
     return this.figure.ask(async (get, stage) => {
       const { tensors: [{ values }] } = await get(windowOf(body, heads, shape, plan, state.red), { as: 'raw' });
-      this.#seen = { body, shape, heads, values, plan, reduce: state.red };
+      this.#seen = { key, body, shape, heads, values, plan, reduce: state.red };
       if (!stage.over()) await this.#takeExtremes(get);
       this.#paint();
       this.figure.drawn();
@@ -109,7 +109,7 @@ export class Heads {
 
   /* The same numbers: another head is in front, or other colours. */
   #again() {
-    if (!this.#seen) return;
+    if (this.#seen?.key !== this.asked) return;   /* they are still to come, or were refused */
     this.#paint();
     if (this.#seen.row) this.#drawLines();
     this.figure.drawn();

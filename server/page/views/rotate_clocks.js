@@ -237,7 +237,7 @@ export class Clocks {
     '[': () => this.view.step(-1, -1, 'rotate.both'),
     p: () => this.view.toggle(),
     t: () => { this.figure.table.open = !this.figure.table.open; },
-    c: () => navigator.clipboard?.writeText(this.numbers.querySelector('data').value),
+    c: () => navigator.clipboard?.writeText(this.numbers.querySelector('data')?.value ?? ''),
     '?': () => this.page.help?.(),
   };
 
