@@ -111,7 +111,7 @@ unpack) unpack "${2-build/tools}" ;;
 install)
     export DEBIAN_FRONTEND=noninteractive
     install "${2-}"
-    [ "$2" != test ] || ! command -v apt-get >/dev/null || install_browser
+    [ "${2-}" != test ] || ! command -v apt-get >/dev/null || install_browser
     ;;
 *) fail "usage: packages.sh check | install build | install test | unpack DIR" ;;
 esac
