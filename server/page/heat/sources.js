@@ -216,9 +216,11 @@ class Difference {
     return [await this.b.about(get), await this.a.about(get)];
   }
 
-  async window(get, { b, a }, row, col, reduce) {
-    const one = await this.b.window(get, b, row, col, reduce, 'f64');
-    const other = await this.a.window(get, a, row, col, reduce, 'f64');
+  /* The last block of each stands for the cells that both have. An answer that came whole keeps its own length of a row. */
+  async window(get, { b, a, ...both }, row, col, reduce) {
+    const common = (one) => one.values ? one : { ...one, rows: both.rows, cols: both.cols };
+    const one = await this.b.window(get, common(b), row, col, reduce, 'f64');
+    const other = await this.a.window(get, common(a), row, col, reduce, 'f64');
     const [rows, cols] = [Math.min(one.rows, other.rows), Math.min(one.cols, other.cols)];
     const values = new Float64Array(rows * cols);
     for (let i = 0, k = 0; i < rows; i++) {
