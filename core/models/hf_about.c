@@ -23,15 +23,31 @@ struct pe_hf_about {
     const struct pe_value *value;
 };
 
-/* "rope_scaling.type": the pointer without /hf_config, with dots. */
-static void put_name(struct pe_node *list, const char *at, const char *name)
+/* Names in one report; a real config has a hundred. */
+enum { IGNORED_MAX = 512, NAME_BYTES = 128 };
+
+/* "rope_scaling.type": the pointer without /hf_config, with dots. Names so long are none of a model's. */
+static bool put_name(struct pe_node *list, const char *at, const char *name)
 {
-    char path[2 * PE_POINTER_MAX];
+    char path[PE_POINTER_MAX + NAME_BYTES];
     const char *inner = at + strlen("/hf_config");
-    snprintf(path, sizeof path, "%s%s%.120s", *inner ? inner + 1 : "", *inner ? "." : "", name);
+    if (strlen(name) >= NAME_BYTES)
+        return false;
+    size_t n = (size_t)snprintf(path, sizeof path, "%s%s", *inner ? inner + 1 : "", *inner ? "." : "");
     for (char *c = path; *c; c++)
         *c = *c == '/' ? '.' : *c;
+    snprintf(path + n, sizeof path - n, "%s", name);
     pe_put_string(list, NULL, path);
+    return true;
+}
+
+static void put_ignored(struct pe_node *list, const struct pe_hf_marks *marks)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < marks->n_seen; i++)
+        for (size_t f = 0; f < marks->seen[i].object->object.n && n < IGNORED_MAX; f++)
+            if (!was_read(marks, &marks->seen[i].object->object.fields[f]))
+                n += put_name(list, marks->seen[i].at, marks->seen[i].object->object.fields[f].name);
 }
 
 /* A copy: the marks do not live as long as the report. */
@@ -47,11 +63,7 @@ static void put_report(struct pe_node *root, const struct pe_hf_marks *marks)
 {
     pe_put_string(root, "model_type", marks->model_type ? marks->model_type : "");
     pe_put_string(root, "certainty", pe_certainty_name(marks->has_row ? PE_CLASS_DEFAULT : PE_UNVERIFIED));
-    struct pe_node *ignored = pe_put_list(root, "ignored");
-    for (size_t i = 0; i < marks->n_seen; i++)
-        for (size_t f = 0; f < marks->seen[i].object->object.n; f++)
-            if (!was_read(marks, &marks->seen[i].object->object.fields[f]))
-                put_name(ignored, marks->seen[i].at, marks->seen[i].object->object.fields[f].name);
+    put_ignored(pe_put_list(root, "ignored"), marks);
     struct pe_node *defaults = pe_put_object(root, "defaults");
     for (size_t i = 0; i < marks->n_defaults; i++)
         put_number(defaults, &marks->defaults[i]);

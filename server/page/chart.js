@@ -1,6 +1,6 @@
 /* A line picture: a canvas with lines, a cross at the cursor above it, a legend, and, unless it is bare, the figure around
  * them. It draws what it is given; a view asks for the numbers. */
-import { make, mark } from './dom.js';
+import { copyText, make, mark } from './dom.js';
 import { Figure, paintMeasure } from './figure.js';
 import { extent, roomy } from './draw/axes.js';
 import { titleOf } from './heat/beside.js';
@@ -208,7 +208,7 @@ export class Chart {
   #command(key) {
     const act = {
       t: () => { this.figure.table.open = !this.figure.table.open; },
-      c: () => navigator.clipboard?.writeText(this.#pointsAt(this.#cursor).map(({ value }) => String(value)).join('\n')),
+      c: () => copyText(this.#pointsAt(this.#cursor).map(({ value }) => String(value)).join('\n')),
       '?': () => this.page.help?.(),
     }[key];
     if (!act || !this.figure) return false;

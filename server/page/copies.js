@@ -1,6 +1,6 @@
 /* What is in front as curl, Python, JSON and a link to copy, and as files to save. */
 import { busy, token } from './ask.js';
-import { action, code, make, name } from './dom.js';
+import { action, code, copyText, make, name } from './dom.js';
 import { figures } from './figure.js';
 import { icon } from './icons.js';
 import { bytesOf, fileBody, fileName, texts } from './request.js';
@@ -198,23 +198,6 @@ export class Copies {
   /* ---- copying ---- */
 
   async #copy(kind) {
-    await copyText(this.#tabs[kind].pre.textContent);
-    this.page.announce(word('panel.copied'));
+    if (await copyText(this.#tabs[kind].pre.textContent)) this.page.announce(word('panel.copied'));
   }
-}
-
-/* Without a secure context (a plain address in a network) a browser only copies what is selected. */
-async function copyText(text) {
-  if (navigator.clipboard) {
-    try {
-      return await navigator.clipboard.writeText(text);
-    } catch { /* refused by the browser: the old way needs no permission */ }
-  }
-  const area = make('textarea', { class: 'visually-hidden', 'aria-hidden': 'true' }, text);
-  const focused = document.activeElement;
-  document.body.append(area);
-  area.select();
-  document.execCommand('copy');
-  area.remove();
-  focused?.focus();
 }

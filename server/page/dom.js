@@ -40,3 +40,20 @@ export function mark(element, values) {
   for (const [key, value] of Object.entries(values)) element.setAttribute(`data-${key}`, value);
   return element;
 }
+
+/* Copies a text; false: the browser does not let us. Without a secure context (a plain address in a network) it only copies
+ * what is selected. */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch { /* none here, or refused: the old way needs no permission */ }
+  const area = make('textarea', { class: 'visually-hidden', 'aria-hidden': 'true' }, text);
+  const focused = document.activeElement;
+  document.body.append(area);
+  area.select();
+  const copied = document.execCommand('copy');
+  area.remove();
+  focused?.focus();
+  return copied;
+}

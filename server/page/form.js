@@ -29,7 +29,7 @@ export class Forms {
       this.Card = Card;
       this.root.append(presetList());
     });
-    this.loading.then(() => this.update()).finally(() => busy.end());
+    this.loading.then(() => this.update(), () => { this.loading = null; }).finally(() => busy.end());
   }
 
   /* A card writes itself only when something of its concern has changed: cursor and zoom do not concern it. */

@@ -103,7 +103,7 @@ export function parse(hash, known = {}) {
   const state = { ...initial(), view: known.view ?? PLACE.view.none };
   const bad = [];
   for (const [key, raw] of pairs(hash)) {
-    if (!attempt(() => take(state, key, decodeURIComponent(raw)))) bad.push(key);
+    if (isKnown(key) && !attempt(() => take(state, key, decodeURIComponent(raw)))) bad.push(key);
   }
   if (state.cmap && known.cmaps && !known.cmaps.includes(state.cmap)) drop(state, bad, 'cmap');
   if (state.lo !== null && state.hi !== null && state.lo >= state.hi) drop(state, bad, 'lo', 'hi');
@@ -125,10 +125,12 @@ function attempt(job) {
   try { return job(); } catch { return false; }
 }
 
+const isKnown = (key) => SLOTS.includes(key) || Object.hasOwn(OWN, key) || Object.hasOwn(KEYS, key);
+
 function take(state, key, text) {
   if (SLOTS.includes(key)) return takeConfiguration(state, key, text);
   if (Object.hasOwn(OWN, key)) return put(state.own, key, OWN[key](text));
-  return Object.hasOwn(KEYS, key) ? put(state, key, KEYS[key].read(text)) : true;
+  return put(state, key, KEYS[key].read(text));
 }
 
 /* a=null: the user has removed the last configuration, so the view's example stays away. */

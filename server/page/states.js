@@ -66,7 +66,7 @@ export class Notices {
   }
 
   private(detail, open) {
-    this.#show(null, { role: 'status' }, make('p', null, word('figure.private')),
+    this.#show('private', { role: 'status' }, make('p', null, word('figure.private')),
       make('p', { lang: 'en', translate: 'no' }, detail), action('start', word('token.enter'), open));
   }
 

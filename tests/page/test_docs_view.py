@@ -117,7 +117,8 @@ def test_commands_do_the_same(worked):
             continue
         seen.add(key)
         out = subprocess.run(["sh", "-c", result["curl"] + " -sS"], capture_output=True, timeout=30).stdout.decode()
-        assert out[:3000] == result["answer"][:3000], result["curl"]
+        same = [re.sub(r'"seconds":[\d.e-]+', "", text[:3000]) for text in (out, result["answer"])]  # experiments state their time
+        assert same[0] == same[1], result["curl"]
 
 
 def test_copy_puts_the_command_on_the_clipboard(docs, server):

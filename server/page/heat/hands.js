@@ -1,5 +1,6 @@
 /* What mouse, wheel, fingers and keys do to a heat map: `Moves` changes cursor, window and zoom in the state; `listenTo`
  * hears the pointers, `Keys` its keys. */
+import { copyText } from '../dom.js';
 import { clampCell, clampFirst, isDrawn, lay, moved, pixelOf, revealing, zoomed } from '../draw/windows.js';
 import { word } from '../words.js';
 
@@ -253,8 +254,7 @@ export class Keys {
   async copy() {
     const { readout, page } = this.map;
     if (!readout.text) return;
-    await navigator.clipboard?.writeText(readout.text);
-    page.announce(word('panel.copied'));
+    if (await copyText(readout.text)) page.announce(word('panel.copied'));
   }
 
   close() { clearTimeout(this.#timer); }

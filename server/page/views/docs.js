@@ -1,7 +1,7 @@
 /* Every route and parameter of this server, to read and to try: what /openapi.json and /schemes say. */
 import { ask, Away, busy, token } from '../ask.js';
 import { whenBack } from '../away.js';
-import { action, code, make, name } from '../dom.js';
+import { action, code, copyText, make, name } from '../dom.js';
 import { label, phrase, summary, word } from '../words.js';
 import {
   curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows, stepsOf,
@@ -151,9 +151,8 @@ class Trial {
     }
   }
 
-  /* Browsers have no clipboard for pages of plain http from other hosts. */
   async copy() {
-    const copied = await navigator.clipboard?.writeText(this.curl.textContent).then(() => true, () => false);
+    const copied = await copyText(this.curl.textContent);
     this.copied.replaceChildren(make('span', null, word(copied ? 'docs.copied' : 'docs.uncopied')));
   }
 

@@ -110,7 +110,7 @@ class Rotate {
 
   #tick() {
     this.timer = setTimeout(async () => {
-      this.step(1, 1, 'rotate.play');
+      if (this.clocks.values().every((clocks) => clocks.isShown())) this.step(1, 1, 'rotate.play');
       await Promise.all(this.clocks.values().map((clocks) => clocks.settled));
       if (this.timer) this.#tick();
     }, STEP_MS);

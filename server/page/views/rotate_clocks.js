@@ -1,7 +1,7 @@
 /* The clocks of one configuration: a figure that asks for the rotated q and k and their products, draws the hands and
  * lets them be dragged. */
 import { ask } from '../ask.js';
-import { code, make, mark, math, name } from '../dom.js';
+import { code, copyText, make, mark, math, name } from '../dom.js';
 import { arrange, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../draw/hands.js';
 import { short } from '../draw/numbers.js';
 import { Figure, datum, paintMeasure } from '../figure.js';
@@ -96,6 +96,9 @@ export class Clocks {
     this.#draw();
     this.figure.drawn();
   }
+
+  /* Not so while the server is busy or away: a player waits. */
+  isShown() { return this.figure.element.dataset.state === 'ready'; }
 
   #draw = () => {
     if (!this.#picture) return;
@@ -205,7 +208,7 @@ export class Clocks {
   async #learnSpeed(drag) {
     const found = await ask(frequencies(this.page.catalogue, this.config, this.positions), { as: 'json' }).catch(() => null);
     drag.speed = found ? Number(found.tensors.inv_freq.data[drag.pair]) * this.#picture.config.direction : 0;
-    this.#follow(drag);
+    if (this.canvas.isConnected) this.#follow(drag);
   }
 
   #pull(event) {
@@ -237,7 +240,7 @@ export class Clocks {
     '[': () => this.view.step(-1, -1, 'rotate.both'),
     p: () => this.view.toggle(),
     t: () => { this.figure.table.open = !this.figure.table.open; },
-    c: () => navigator.clipboard?.writeText(this.numbers.querySelector('data')?.value ?? ''),
+    c: () => copyText(this.numbers.querySelector('data')?.value ?? ''),
     '?': () => this.page.help?.(),
   };
 
