@@ -1,8 +1,8 @@
 /* Everything that the page asks of its server goes through here; with it <html data-busy> and the token. */
-import { Asker as PlainAsker } from './asker.js';
-import { Client } from './client.js';
+import { Asker as PlainAsker } from './asking/asker.js';
+import { Client } from './asking/client.js';
 
-export { Away, Refusal } from './client.js';
+export { Away, Refusal } from './asking/client.js';
 
 /* ---- <html data-busy>: "0" once nothing has been asked or drawn for a macrotask and a frame ---- */
 

@@ -1,10 +1,10 @@
 /* A figure and the state it is in (data-state): what is seen while its server computes, refuses, is busy or away. A view
  * gives it jobs; a job asks, draws and calls drawn(). */
 import { Asker, Away, Refusal, busy } from './ask.js';
-import { whenBack } from './away.js';
+import { whenBack } from './asking/away.js';
 import { make } from './dom.js';
 import { Notices } from './states.js';
-import { askToken } from './token.js';
+import { askToken } from './asking/token.js';
 import { bind, word } from './words.js';
 
 const SLOW_MS = 300;     /* what is answered sooner shows no progress */

@@ -25,7 +25,7 @@ export class Forms {
 
   load() {
     busy.begin();
-    this.loading ??= import('./card.js').then(({ Card, presetList }) => {
+    this.loading ??= import('./forms/card.js').then(({ Card, presetList }) => {
       this.Card = Card;
       this.root.append(presetList());
     });

@@ -1,14 +1,14 @@
 /* Starts the page: settings, catalogue, frame; then opens the view that the address names and keeps all parts up to date. */
-import { Drop, listenForUndo } from './anywhere.js';
+import { Drop, listenForUndo } from './frame/anywhere.js';
 import { Away, Refusal, busy, get } from './ask.js';
-import { whenBack } from './away.js';
+import { whenBack } from './asking/away.js';
 import * as catalogue from './catalogue.js';
 import { action, code, make } from './dom.js';
-import { Frame } from './frame.js';
+import { Frame } from './frame/frame.js';
 import { Page } from './page.js';
-import { change, settle } from './settings.js';
+import { change, settle } from './frame/settings.js';
 import { Store, parse } from './state.js';
-import { askToken } from './token.js';
+import { askToken } from './asking/token.js';
 import { phrase, word } from './words.js';
 import { viewNamed } from './views/list.js';
 
@@ -105,7 +105,7 @@ class Workbench {
   }
 
   async help() {
-    const { helpDialog } = await import('./help.js');
+    const { helpDialog } = await import('./frame/help.js');
     if (!this.dialog) document.body.append(this.dialog = helpDialog());
     if (!this.dialog.open) this.dialog.showModal();
   }
@@ -159,7 +159,7 @@ class Workbench {
 
   /* What stands beside the views that have configurations: not needed to see the gallery. */
   async loadSides() {
-    const [{ Forms }, { Panel }] = await Promise.all([import('./form.js'), import('./panel.js')]);
+    const [{ Forms }, { Panel }] = await Promise.all([import('./form.js'), import('./copying/panel.js')]);
     this.page.forms ??= new Forms(this.page, this.frame.forms);
     this.page.panel ??= new Panel(this.page, this.frame.panel);
   }

@@ -1,5 +1,5 @@
 /* What a figure says about the state it is in: one notice at a time, [data-notice=NAME], over its last picture. */
-import { lookNow } from './away.js';
+import { lookNow } from './asking/away.js';
 import { action, make } from './dom.js';
 import { bind, rewrite, word } from './words.js';
 

@@ -1,10 +1,10 @@
 /* Asking: raw answers, number texts, addresses, sharing, the cache, and the order in which a figure asks. */
 import assert from 'node:assert';
 import { mock, test } from 'node:test';
-import { readNumbers, readRaw, readTensorList } from '../../server/page/answers.js';
+import { readNumbers, readRaw, readTensorList } from '../../server/page/asking/answers.js';
 import { busy } from '../../server/page/ask.js';
-import { Asker } from '../../server/page/asker.js';
-import { Away, Client, Refusal, queryOf } from '../../server/page/client.js';
+import { Asker } from '../../server/page/asking/asker.js';
+import { Away, Client, Refusal, queryOf } from '../../server/page/asking/client.js';
 
 /* ---- answers ---- */
 

@@ -1,11 +1,11 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { print, read, sentence, slider, words } from '../../server/page/fields.js';
+import { print, read, sentence, slider, words } from '../../server/page/forms/fields.js';
 import { loadCatalogue } from '../../server/page/catalogue.js';
 import {
   applies, goesWith, inside, isInUse, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset,
   withScheme, withSequence,
-} from '../../server/page/edits.js';
+} from '../../server/page/forms/edits.js';
 
 /* ---- Values as text ---- */
 

@@ -1,7 +1,7 @@
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { recognise } from '../../server/page/paste.js';
-import { texts } from '../../server/page/request.js';
+import { recognise } from '../../server/page/forms/paste.js';
+import { texts } from '../../server/page/copying/request.js';
 
 const rope = { scheme: 'rope', len: 128 };
 const is = (text, expected) => assert.deepEqual(recognise(text), expected, text);

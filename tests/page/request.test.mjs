@@ -2,7 +2,7 @@
 import assert from 'node:assert';
 import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
-import { bytesOf, fileBody, fileName, json, python, shell, texts } from '../../server/page/request.js';
+import { bytesOf, fileBody, fileName, json, python, shell, texts } from '../../server/page/copying/request.js';
 
 const ODD = ["it's", 'a "b"', 'line\nline', '$HOME `id` \\ !', '中文 Ω', '', '-o', '*?[a]', '\u0000', '\u2028',
   'é\ud83d\ude00', "'''", '%s'];

@@ -2,9 +2,9 @@
  * positions, in which equal words cannot be told apart. */
 import { code, make, name } from '../dom.js';
 import { short } from '../draw/numbers.js';
-import { sentence, words } from '../fields.js';
+import { sentence, words } from '../forms/fields.js';
 import { datum } from '../figure.js';
-import { HeatMap, Scale } from '../heatmap.js';
+import { HeatMap, Scale } from '../heat/heatmap.js';
 import { frontChooser } from '../heat/toolbar.js';
 import { language, phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';

@@ -1,7 +1,7 @@
 /* The view `bias`: what a scheme adds to the logits, head by head. One head is enlarged (`at`), beside it all heads are
  * small maps with the same or their own colours; below, the same numbers as lines over the distance. */
 import { make } from '../dom.js';
-import { HeatMap, Scale } from '../heatmap.js';
+import { HeatMap, Scale } from '../heat/heatmap.js';
 import { frontChooser } from '../heat/toolbar.js';
 import { label, live, word } from '../words.js';
 import { HEADS_SHOWN, biasBody, hasBias, headsWith } from './bias_asking.js';

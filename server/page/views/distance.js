@@ -6,7 +6,7 @@ import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
 import { datum } from '../figure.js';
 import { frontChooser } from '../heat/toolbar.js';
-import { HeatMap, Scale } from '../heatmap.js';
+import { HeatMap, Scale } from '../heat/heatmap.js';
 import { phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
 import { choice, sliderField } from './controls.js';

@@ -1,6 +1,6 @@
 /* Every route and parameter of this server, to read and to try: what /openapi.json and /schemes say. */
 import { ask, Away, busy, token } from '../ask.js';
-import { whenBack } from '../away.js';
+import { whenBack } from '../asking/away.js';
 import { action, code, copyText, make, name } from '../dom.js';
 import { label, phrase, summary, word } from '../words.js';
 import {

@@ -1,7 +1,7 @@
 /* The view `table`: any output as a heat map, one figure a configuration, with the row and the column through the cursor
  * as lines below. With on=b-a the difference of the first two stands beside them. */
 import { make } from '../dom.js';
-import { HeatMap, Scale } from '../heatmap.js';
+import { HeatMap, Scale } from '../heat/heatmap.js';
 import { frontChooser } from '../heat/toolbar.js';
 import { Slots, wantedOf } from './slots.js';
 import { Strips } from './table_strips.js';

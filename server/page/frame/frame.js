@@ -1,10 +1,10 @@
 /* The frame around the view: banner, navigation, title, notices, places for configurations, view and inspector, footer. */
-import { action, make } from './dom.js';
-import { icon } from './icons.js';
-import { print } from './state.js';
-import { bind, label, language, rewrite, summary, word } from './words.js';
-import { views } from './views/list.js';
-import { startOf } from './views/starts.js';
+import { action, make } from '../dom.js';
+import { icon } from '../icons.js';
+import { print } from '../state.js';
+import { bind, label, language, rewrite, summary, word } from '../words.js';
+import { views } from '../views/list.js';
+import { startOf } from '../views/starts.js';
 
 const WIDE = matchMedia('(min-width: 1080px)');
 

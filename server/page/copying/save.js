@@ -1,9 +1,9 @@
 /* Saving a file: a link to the server where one can say it all, else fetched with progress and saved. */
-import { address, ask, Refusal, token } from './ask.js';
-import { action, make } from './dom.js';
-import { icon } from './icons.js';
-import { size } from './states.js';
-import { word } from './words.js';
+import { address, ask, Refusal, token } from '../ask.js';
+import { action, make } from '../dom.js';
+import { icon } from '../icons.js';
+import { size } from '../states.js';
+import { word } from '../words.js';
 
 const ASK_FIRST_BYTES = 256 * 2 ** 20;
 

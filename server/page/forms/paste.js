@@ -5,7 +5,7 @@
  *                     { kind: 'request' | 'curl', config, path? }
  *                     { kind: 'hf_config', config }
  *                     { kind: 'unknown', why } */
-import { word } from './words.js';
+import { word } from '../words.js';
 
 const LINK_KEYS = /^(view|story|[abcd])=/;
 const PATHS = ['/encode', '/rotate', '/attention', '/analyze'];

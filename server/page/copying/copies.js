@@ -1,12 +1,12 @@
 /* What is in front as curl, Python, JSON and a link to copy, and as files to save. */
-import { busy, token } from './ask.js';
-import { action, code, copyText, make, name } from './dom.js';
-import { figures } from './figure.js';
-import { icon } from './icons.js';
+import { busy, token } from '../ask.js';
+import { action, code, copyText, make, name } from '../dom.js';
+import { figures } from '../figure.js';
+import { icon } from '../icons.js';
 import { bytesOf, fileBody, fileName, texts } from './request.js';
-import { print } from './state.js';
+import { print } from '../state.js';
 import { Saver } from './save.js';
-import { language, phrase, word } from './words.js';
+import { language, phrase, word } from '../words.js';
 
 const PAUSE_MS = 50;   /* while a slider moves, texts that nobody can read meanwhile are not written for each of its values */
 

@@ -1,9 +1,9 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
-import { action, make, mark, name } from './dom.js';
+import { action, make, mark, name } from '../dom.js';
 import { given, inside, isChooser, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
-import { icon } from './icons.js';
-import { bind, label, language, rewrite, summary, word } from './words.js';
+import { icon } from '../icons.js';
+import { bind, label, language, rewrite, summary, word } from '../words.js';
 
 let count = 0;
 const freshId = () => `field-${++count}`;

@@ -9,18 +9,18 @@
  * each source when all else is there. companion: { isServed(map), fill(map, get) }, what is asked for with each cursor.
  * at: indices of leading axes; without it they are the state's, with a slider each. axes: names of the last axes.
  * square: cells as high as wide; by default where both axes are positions. labels: { rows, cols }, texts at the edges. */
-import { busy } from './ask.js';
-import { extremes, limited, symmetric, widest } from './draw/colors.js';
-import { cellAt, clampCell, fitBoth, lay, overlap } from './draw/windows.js';
-import { Figure, paintMeasure } from './figure.js';
-import { ColorBar, Readout, captionOf, fillTable, labelOf, titleOf } from './heat/beside.js';
-import { Keys, Moves, hover, hovered, listenTo, onHover } from './heat/hands.js';
-import { Picture } from './heat/picture.js';
-import { NoCommon, sourceOf } from './heat/sources.js';
-import { Stage } from './heat/stage.js';
-import { Toolbar } from './heat/toolbar.js';
-import { SLOTS } from './state.js';
-import { bind, word } from './words.js';
+import { busy } from '../ask.js';
+import { extremes, limited, symmetric, widest } from '../draw/colors.js';
+import { cellAt, clampCell, fitBoth, lay, overlap } from '../draw/windows.js';
+import { Figure, paintMeasure } from '../figure.js';
+import { ColorBar, Readout, captionOf, fillTable, labelOf, titleOf } from './beside.js';
+import { Keys, Moves, hover, hovered, listenTo, onHover } from './hands.js';
+import { Picture } from './picture.js';
+import { NoCommon, sourceOf } from './sources.js';
+import { Stage } from './stage.js';
+import { Toolbar } from './toolbar.js';
+import { SLOTS } from '../state.js';
+import { bind, word } from '../words.js';
 
 const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };   /* of a picture: pixels, of its width, of the window */
 

@@ -1,9 +1,9 @@
 /* What works anywhere on the page: undo and redo by keys; paste, drop and the dialog that does the same. taking.js, loaded
  * with the first thing taken, decides what becomes of it. */
-import { busy } from './ask.js';
-import { action, code, make } from './dom.js';
+import { busy } from '../ask.js';
+import { action, code, make } from '../dom.js';
 import { closer } from './frame.js';
-import { phrase, word } from './words.js';
+import { phrase, word } from '../words.js';
 
 const UNWRITTEN = ['range', 'checkbox', 'radio', 'file', 'button', 'submit'];
 
@@ -95,7 +95,7 @@ export class Drop {
   async hand(job) {
     busy.begin();
     try {
-      const { Taker } = await import('./taking.js');
+      const { Taker } = await import('../forms/taking.js');
       await job(new Taker(this.page, () => this.dialog.close()));
     } finally {
       busy.end();

@@ -1,5 +1,5 @@
 /* The inspector. What it is made of is loaded with the first view that has a request. */
-import { busy } from './ask.js';
+import { busy } from '../ask.js';
 
 export class Panel {
   #view = null;

@@ -1,7 +1,7 @@
 /* The dialog that asks for a token (401, 403). One for the page: all figures that were refused wait for its end. */
-import { setToken } from './ask.js';
-import { make, action } from './dom.js';
-import { word } from './words.js';
+import { setToken } from '../ask.js';
+import { make, action } from '../dom.js';
+import { word } from '../words.js';
 
 let opened = null;     /* promise of the dialog that stands open */
 let declined = false;  /* its user went on without: from then on only a button opens it */

@@ -4,7 +4,7 @@
  * A context { config, inherited, resolved, answered, isRead } is a configuration, the parameters that its preset brings,
  * those of the server's last answer and the configuration that it answered, and whether a model's config.json brings some
  * that only the server can read. */
-import { common, holds, scheme, sequenceRows } from './catalogue.js';
+import { common, holds, scheme, sequenceRows } from '../catalogue.js';
 import { isGiven, isObject, same, slider } from './fields.js';
 
 const namesOf = (row) => [row.name, ...row.aliases ?? []];

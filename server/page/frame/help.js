@@ -1,7 +1,7 @@
 /* The dialog that explains all keys. */
-import { make } from './dom.js';
+import { make } from '../dom.js';
 import { closer } from './frame.js';
-import { word } from './words.js';
+import { word } from '../words.js';
 
 const MOD = /Mac|iP/.test(navigator.platform) ? '⌘' : 'Ctrl';
 

@@ -1,8 +1,8 @@
 /* What becomes of a text or file that was pasted, dropped or chosen: paste.js recognises it, this changes the page. */
-import { code, make, name } from './dom.js';
+import { code, make, name } from '../dom.js';
 import { recognise } from './paste.js';
-import { phrase, word } from './words.js';
-import { viewNamed } from './views/list.js';
+import { phrase, word } from '../words.js';
+import { viewNamed } from '../views/list.js';
 
 const TENSOR = /\.(npy|npz|safetensors)$/i;
 const TEXT_MAX = 16 * 2 ** 20;

@@ -1,6 +1,6 @@
 /* The one watcher of a server that does not answer: asks /readyz after 1, 2, 4, 8, 8... seconds and, once it is there,
  * asks again all that has failed. */
-import { get } from './ask.js';
+import { get } from '../ask.js';
 
 const LONGEST_S = 8;
 const waiting = new Set();   /* of functions that ask again */

@@ -1,8 +1,8 @@
 /* The JSON of a configuration, to read and to edit. A text that does not parse stays as it is, with the reason beside it. */
 import { quote } from './controls.js';
-import { code, make } from './dom.js';
+import { code, make } from '../dom.js';
 import { same } from './fields.js';
-import { word } from './words.js';
+import { word } from '../words.js';
 
 export class Json {
   /* change(config) */

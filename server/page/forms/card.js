@@ -1,17 +1,17 @@
 /* The card of one configuration: its scheme or preset, its sequence, its parameters, and its JSON. All of it follows from
  * the rows of the catalogue. */
-import { catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows } from './catalogue.js';
+import { catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows } from '../catalogue.js';
 import { control, Group } from './controls.js';
-import { action, make, name } from './dom.js';
+import { action, make, name } from '../dom.js';
 import {
   applies, goesWith, isChooser, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme,
   withSequence,
 } from './edits.js';
 import { words } from './fields.js';
-import { icon } from './icons.js';
+import { icon } from '../icons.js';
 import { Json } from './json.js';
 import { LayerChoice, PresetChoice, ReadFile, SchemeChoice, SequenceChoice } from './sources.js';
-import { label, rewrite, word } from './words.js';
+import { label, rewrite, word } from '../words.js';
 
 export { presetList } from './sources.js';
 

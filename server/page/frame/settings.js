@@ -1,5 +1,5 @@
 /* Language and theme: what the address says, else the last choice, else what the browser prefers. */
-import { setLanguage } from './words.js';
+import { setLanguage } from '../words.js';
 
 const VALUES = { lang: ['en', 'zh'], theme: ['light', 'dark'] };
 const dark = matchMedia('(prefers-color-scheme: dark)');
