@@ -157,7 +157,7 @@ def test_short_sequences(server, task, schemes):
     compare(server, [{"scheme": scheme} for scheme in schemes], task=task, steps=20, train_len=24, eval_len=40, seed=3)
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", [task if task == "local" else pytest.param(task, marks=pytest.mark.slow) for task in TASKS])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_128_positions(server, task, scheme):
     compare(server, [{"scheme": scheme}], task=task, steps=20, train_len=128, eval_len=160, seed=0)

@@ -27,6 +27,8 @@ CURLS = list(dict.fromkeys(line for block in blocks("sh") for line in block.spli
 
 
 def here(text, server):
+    """As the reader types it, at our port; an experiment takes fewer steps than its half minute."""
+    text = re.sub(r'"task":"local","configs"', '"task":"local","steps":20,"configs"', text)
     return text.replace("localhost:8080", f"{server.host}:{server.port}")
 
 
@@ -55,7 +57,7 @@ def test_every_curl(server, folder, command):
     if '"weights"' in command:  # stored by the command before, when all run
         server.request("PUT", "/weights/t5-small", (folder / "model.safetensors").read_bytes())
     done = subprocess.run(["sh", "-c", here(command, server) + " -sS -w '%{stderr}%{http_code}'"], cwd=folder,
-                          capture_output=True, timeout=240)  # one trains four decoders
+                          capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
     expected = 422 if '"lenn"' in command else 206 if " -r " in command else 200
     allowed = (200, 201) if " -T " in command else (expected,)
