@@ -22,6 +22,15 @@ POSENCD, ROOT, SANITIZED = http_conftest.POSENCD, http_conftest.ROOT, http_conft
 UI = ("--ui-dir", os.environ["UI_DIR"]) if "UI_DIR" in os.environ else ()
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: run by `make test-slow` only")
+
+
+def pytest_collection_modifyitems(config, items):
+    if not config.getoption("-m"):
+        http_conftest.keep(config, items, lambda item: not item.get_closest_marker("slow"))
+
+
 def start_server(*flags, **options):
     """posencd with the page, on a free port."""
     return http_conftest.start_server(*UI, *flags, **options)
@@ -38,7 +47,7 @@ def server():
 def driver():
     from selenium import webdriver
     options = webdriver.ChromeOptions()
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,900", "--lang=en"):
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1440,900", "--lang=en"):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options)
@@ -61,6 +70,7 @@ def open_page(driver, server):
         return page
 
     driver.get("about:blank")
+    driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "local_storage"})  # the last test's choices
     driver.get_log("browser")
     yield open_at
     driver.get("about:blank")

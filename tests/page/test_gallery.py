@@ -87,6 +87,7 @@ def assert_opens(page, link, name):
     assert page.attribute("html", "data-busy") == "0"
 
 
+@pytest.mark.slow
 def test_every_scheme_opens(open_page, schemes):
     page = open_page()
     targets = links(page, "scheme")

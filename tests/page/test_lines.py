@@ -7,6 +7,8 @@ import pytest
 from browser import fragment, until
 from probes import Lines, array, attributes, post
 
+pytestmark = pytest.mark.slow  # every pixel of a curve; test_curves.py looks for lines at some values each time
+
 SINUSOIDAL = {"scheme": "sinusoidal", "dim": 64, "len": 48}
 
 

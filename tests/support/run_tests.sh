@@ -124,6 +124,7 @@ run_slow() {
     done
     PYTEST_FLAGS='-m slow'
     run_http
+    run_pytest tests/page
 }
 
 # Printed once here, not by every test. core/numeric/isa.c lists the requirements of each set.
