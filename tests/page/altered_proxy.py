@@ -6,19 +6,10 @@ import json
 import threading
 import urllib.parse
 
+from passing import PassingHandler
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
 
-    def log_message(self, *_):
-        pass
-
-    def do_GET(self):
-        self.pass_on(None)
-
-    def do_POST(self):
-        self.pass_on(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-
+class Handler(PassingHandler):
     def pass_on(self, body):
         back = http.client.HTTPConnection(self.server.back.host, self.server.back.port, timeout=60)
         with contextlib.closing(back):

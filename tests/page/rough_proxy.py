@@ -8,6 +8,8 @@ import threading
 import time
 import urllib.parse
 
+from passing import PassingHandler
+
 ASKED = ("/encode", "/attention", "/rotate", "/analyze")  # what `rules` is about; the page's files and /schemes pass
 
 
@@ -44,18 +46,7 @@ class Listener(http.server.ThreadingHTTPServer):
         pass  # a browser that leaves
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
-    def do_GET(self):
-        self.pass_on(None)
-
-    def do_POST(self):
-        self.pass_on(self.rfile.read(int(self.headers.get("Content-Length", 0))))
-
+class Handler(PassingHandler):
     def pass_on(self, body):
         asked = urllib.parse.urlsplit(self.path).path in ASKED
         if asked:
