@@ -8,6 +8,8 @@
 #include "api/requests/negotiate.h"
 #include "api/routes.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,8 +26,10 @@ struct experiment {
     bool is_begun, is_over, is_done;
     uint64_t n_events;
     uint64_t begun_ms, spoke_ms;
-    struct api_text text; /* of the last event; from `sent` on it is still to be sent */
-    size_t sent;
+    struct api_text text; /* of the last event */
+    char spare[320];      /* replaces an event for which there was no memory */
+    const char *bytes;    /* of the event; from `sent` on they are still to be sent */
+    size_t n, sent;
 };
 
 /* Gives its place to the next experiment: before the last event is sent, so that a client that has read it can begin
@@ -41,11 +45,26 @@ static void end(struct experiment *x)
 
 /* ---- Events ---- */
 
+/* The last event where there was no memory for another. A body that just ended would look complete. */
+static void put_spare(struct experiment *x)
+{
+    static const char problem[] = "{\"event\":\"error\",\"type\":\"about:blank\",\"title\":\"Service Unavailable\","
+                                  "\"status\":503,\"detail\":\"not enough memory to go on; try again later\","
+                                  "\"error\":\"not enough memory to go on; try again later\"}";
+    char id[40] = "";
+    if (x->is_events)
+        snprintf(id, sizeof id, "id: %llu\ndata: ", (unsigned long long)(x->n_events - 1));
+    int n = snprintf(x->spare, sizeof x->spare, "%s%s%s", id, problem, x->is_events ? "\n\n" : "\n");
+    assert(n > 0 && (size_t)n < sizeof x->spare);
+    x->bytes = x->spare;
+    x->n = (size_t)n;
+    end(x);
+}
+
 static void open_event(struct experiment *x, const char *name)
 {
     api_text_drop(&x->text);
     api_text_init(&x->text, API_TEXT_MAX);
-    x->sent = 0;
     if (x->is_events)
         api_text_format(&x->text, "id: %llu\ndata: ", (unsigned long long)x->n_events);
     api_text_format(&x->text, "{\"event\":\"%s\"", name);
@@ -56,6 +75,11 @@ static void close_event(struct experiment *x)
 {
     api_text_put(&x->text, x->is_events ? "}\n\n" : "}\n");
     x->spoke_ms = x->host->now_ms();
+    x->bytes = x->text.bytes;
+    x->n = x->text.n;
+    x->sent = 0;
+    if (x->text.state)
+        put_spare(x);
 }
 
 static void put_members(struct experiment *x, const struct pe_value *object)
@@ -116,7 +140,7 @@ static void put_done(struct experiment *x)
     }
     api_text_put(&x->text, "}");
     close_event(x);
-    x->is_done = true;
+    x->is_done = !x->is_over;
     end(x);
 }
 
@@ -149,7 +173,8 @@ static void put_late(struct experiment *x)
 
 /* ---- Pieces ---- */
 
-/* Works until there is something to say. */
+/* Works until there is something to say. A client that has left is told of nothing, also if the work was done
+ * meanwhile. */
 static void work(struct experiment *x)
 {
     enum pe_experiment_event event = PE_EXPERIMENT_WORKED;
@@ -174,7 +199,7 @@ static void work(struct experiment *x)
     }
     if (event == PE_EXPERIMENT_PROGRESS)
         put_progress(x, &progress);
-    if (event == PE_EXPERIMENT_DONE)
+    if (event == PE_EXPERIMENT_DONE && !pe_is_cancelled())
         put_done(x);
 }
 
@@ -192,15 +217,13 @@ static void speak(struct experiment *x)
 static size_t next(struct api_live *live, char *dst)
 {
     struct experiment *x = (struct experiment *)live;
-    if (x->sent == x->text.n && !x->is_over)
+    if (x->sent == x->n && !x->is_over)
         speak(x);
-    if (x->text.state) { /* no memory for an event: the answer ends without its last one */
-        end(x);
+    size_t n = x->n - x->sent;
+    if (n == 0)
         return 0;
-    }
-    size_t n = x->text.n - x->sent;
     n = n < API_LIVE_PIECE ? n : API_LIVE_PIECE;
-    memcpy(dst, x->text.bytes + x->sent, n);
+    memcpy(dst, x->bytes + x->sent, n);
     x->sent += n;
     return n;
 }
