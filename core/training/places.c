@@ -4,6 +4,7 @@
 #include "core/params.h"
 #include "core/scheme.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,11 +146,25 @@ static enum pe_status find_scheme(struct pe_trained_config *config, struct pe_er
     return config->scheme ? PE_OK : fail_scheme(config, scheme->name, err);
 }
 
+/* A plan's request has all fields of the configuration and those of the experiment: the sequence, what is fixed. */
+enum { OWN_FIELDS_MAX = 8, GIVEN_FIELDS_MAX = PE_FIELDS_MAX - OWN_FIELDS_MAX };
+
+static enum pe_status check_count(const struct pe_trained_config *config, struct pe_error *err)
+{
+    size_t n = config->n_fields + config->n_overrides;
+    if (n <= GIVEN_FIELDS_MAX)
+        return PE_OK;
+    return pe_fail(err, config->overrides ? config->overrides_pointer : config->pointer,
+                   "the configuration has %zu fields; allowed: at most %d", n, GIVEN_FIELDS_MAX);
+}
+
 enum pe_status pe_trained_config_check(struct pe_trained_config *config, struct pe_error *err)
 {
     const struct pe_field *fields = config->overrides ? config->overrides : config->fields;
     size_t n_fields = config->overrides ? config->n_overrides : config->n_fields;
-    enum pe_status status = config->overrides ? PE_OK : find_scheme(config, err);
+    enum pe_status status = check_count(config, err);
+    if (!status && !config->overrides)
+        status = find_scheme(config, err);
     for (size_t i = 0; !status && i < n_fields; i++)
         status = check_field(config, &fields[i], err);
     return status;
@@ -175,9 +190,11 @@ static bool has(const struct pe_field *fields, size_t n, const char *name)
 
 static void add(struct task *task, const struct pe_field *fields, size_t n)
 {
-    for (size_t i = 0; i < n && task->n < PE_FIELDS_MAX; i++)
-        if (!has(task->fields, task->n, fields[i].name))
+    for (size_t i = 0; i < n; i++)
+        if (!has(task->fields, task->n, fields[i].name)) {
+            assert(task->n < PE_FIELDS_MAX); /* check_count */
             task->fields[task->n++] = fields[i];
+        }
 }
 
 /* The first that names a field wins. */

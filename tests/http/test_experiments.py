@@ -14,6 +14,7 @@ from conftest import start_server
 SMALL = {"task": "local", "steps": 40, "train_len": 16, "eval_len": 24, "seed": 1}
 LONG = {"steps": 2000, "train_len": 512, "eval_len": 512, "configs": [{"scheme": "rope"}]}
 STEPS = [1, 10, 20, 40]
+MANY = {f"x{i}": 1 for i in range(255)}
 
 
 def lines(body):
@@ -99,6 +100,8 @@ def test_server_sent_events(server):
     ({"configs": [{"scheme": "rope", "bse": 3}]}, "/configs/0/bse", "base"),
     ({"configs": [{"scheme": "rope", "eval": [{"base": 3}] * 5}]}, "/configs/0/eval", "4"),
     ({"configs": [{"scheme": "rope", "eval": [{"scaling": {"type": "linear", "factor": -1}}]}]}, "/configs/0/eval/0/scaling/factor", "factor"),
+    ({"configs": [{**MANY, "scheme": "alibi"}]}, "/configs/0", "248"),  # the scheme must not be lost behind the others
+    ({"configs": [{"scheme": "alibi", "eval": [MANY]}]}, "/configs/0/eval/0", "248"),
 ])
 def test_refused_before_anything_starts(server, fields, pointer, word):
     answer = server.post("/experiments", fields)
