@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { N_RANDOM = 1000000, TEXT_MAX = 400 };
+enum { N_RANDOM = 300000, TEXT_MAX = 400 };
 
 /* One number, NUL-terminated; the room is exactly what the header asks for, and a guard stands
  * behind it. */

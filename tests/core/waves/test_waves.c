@@ -176,21 +176,32 @@ static void odd_columns(void **unused)
     pe_waves_free(waves);
 }
 
-/* Every bit, signs of zeros as well, as double-double decides it. */
+static const enum pe_dtype narrow[] = {PE_F32, PE_F16, PE_BF16};
+enum { N_NARROW = sizeof narrow / sizeof *narrow, N_FEW = 8 };
+
+/* Every value as double-double decides it: once, because it takes longer than all kernels together. */
+static double truths[N_NARROW][TALL * N_FEW];
+
+static void decide(const struct pe_wave *columns, size_t n, const struct pe_positions *positions)
+{
+    for (size_t d = 0; d < N_NARROW; d++)
+        for (size_t i = 0; i < (size_t)positions->n * n; i++)
+            truths[d][i] = pe_wave_decide(&columns[i % n], narrow[d], pe_position_at(positions, i / n));
+}
+
+/* Every bit, signs of zeros as well. */
 static void check_against_values(const struct pe_waves *waves, const struct pe_wave *columns, size_t n,
                                  const struct pe_positions *positions)
 {
-    static const enum pe_dtype narrow[] = {PE_F32, PE_F16, PE_BF16};
-    static float values[TALL * 8];
+    static float values[TALL * N_FEW];
     size_t n_rows = (size_t)positions->n;
-    for (int d = 0; d < 3; d++) {
+    for (size_t d = 0; d < N_NARROW; d++) {
         pe_waves_fill(waves, narrow[d], positions, 0, n_rows, 0, n, values, n);
-        for (size_t i = 0; i < n_rows * n; i++) {
-            double p = pe_position_at(positions, i / n), truth = pe_wave_decide(&columns[i % n], narrow[d], p);
-            if (word_at(narrow[d], values, i) != word_of(narrow[d], truth))
+        for (size_t i = 0; i < n_rows * n; i++)
+            if (word_at(narrow[d], values, i) != word_of(narrow[d], truths[d][i]))
                 fail_msg("%s, amplitude %a, frequency %a at %.17g: %#x, not %a", pe_dtype_name(narrow[d]),
-                         columns[i % n].ah, columns[i % n].fh, p, word_at(narrow[d], values, i), truth);
-        }
+                         columns[i % n].ah, columns[i % n].fh, pe_position_at(positions, i / n),
+                         word_at(narrow[d], values, i), truths[d][i]);
     }
 }
 
@@ -203,6 +214,7 @@ static void check_everywhere(const struct pe_wave *columns, size_t n, double sta
     for (int i = 0; i < TALL; i++)
         list[i] = start + i;
     struct pe_positions run = {.n = TALL, .start = start}, listed = {.n = TALL, .list = list};
+    decide(columns, n, &run);
     for (int is_tall = 0; is_tall < 2; is_tall++) {
         assert_int_equal(pe_waves_new_for(columns, n, PE_BF16, is_tall ? UINT64_MAX : 100, &waves), PE_OK);
         for (enum pe_isa isa = PE_ISA_BASE; isa < PE_N_ISAS; isa++)
@@ -217,13 +229,12 @@ static void check_everywhere(const struct pe_wave *columns, size_t n, double sta
 static void zeros_have_no_sign(void **unused)
 {
     (void)unused;
-    enum { N = 8 };
     for (int f = -6; f <= 6; f++) {
-        struct pe_wave columns[N];
-        for (int j = 0; j < N; j++)
+        struct pe_wave columns[N_FEW];
+        for (int j = 0; j < N_FEW; j++)
             columns[j] = (struct pe_wave){f, 0, j < 4 ? 1 : j < 6 ? 0 : -1.5, 0, j % 4, 0};
-        check_everywhere(columns, N, 1);
-        check_everywhere(columns, N, -1 - TALL);
+        check_everywhere(columns, N_FEW, 1);
+        check_everywhere(columns, N_FEW, -1 - TALL);
     }
 }
 
@@ -232,15 +243,14 @@ static void zeros_have_no_sign(void **unused)
 static void beside_middles(void **unused)
 {
     (void)unused;
-    enum { N = 8 };
     static const double middles[] = {1 + 0x1p-24, 0.75 + 0x1p-25, 1 + 0x1p-11, 0.6875 + 0x1p-12, 1 + 0x1p-8, 0x1.55p-5};
     for (size_t m = 0; m < sizeof middles / sizeof *middles; m++)
         for (int e = 30; e < 60; e += 2) {
-            struct pe_wave columns[N];
-            for (int j = 0; j < N; j++)
+            struct pe_wave columns[N_FEW];
+            for (int j = 0; j < N_FEW; j++)
                 columns[j] = (struct pe_wave){
                     ldexp(1, -20 - 4 * (j / 2)), 0, middles[m] * (1 + (j % 2 ? -1 : 1) * ldexp(1.1, -e)), 0, 1, 0};
-            check_everywhere(columns, N, 1);
+            check_everywhere(columns, N_FEW, 1);
         }
 }
 
@@ -249,17 +259,16 @@ static void amplitudes_of_every_size(void **unused)
 {
     (void)unused;
     static const int exponents[] = {-150, -127, -112, -100, -99, -25, -15, -14, -13, 0, 8, 14, 15, 16, 40, 51, 120};
-    enum { N = 8 };
-    struct pe_dd w[N / 2];
-    pe_ladder(10000, N / 2, N / 2, w);
+    struct pe_dd w[N_FEW / 2];
+    pe_ladder(10000, N_FEW / 2, N_FEW / 2, w);
     for (size_t e = 0; e < sizeof exponents / sizeof *exponents; e++) {
-        struct pe_wave columns[N];
-        for (int j = 0; j < N; j++) {
+        struct pe_wave columns[N_FEW];
+        for (int j = 0; j < N_FEW; j++) {
             struct pe_dd f = pe_quarter_turns(w[j / 2]);
             columns[j] = (struct pe_wave){f.hi, f.lo, ldexp(1.3465735902799727, exponents[e]), 0, j % 2, 0};
         }
-        check_everywhere(columns, N, 1);
-        check_everywhere(columns, N, 1e9);
+        check_everywhere(columns, N_FEW, 1);
+        check_everywhere(columns, N_FEW, 1e9);
     }
 }
 
