@@ -137,10 +137,12 @@ def check_includes(root, cc):
 
 def undefined(build, layer):
     """(object, symbol) for everything the objects of a layer leave to be linked."""
-    for file in sorted((build / "obj" / layer).rglob("*.o")):
-        out = subprocess.run(["nm", "-u", file], capture_output=True, text=True, check=True).stdout
-        for line in out.splitlines():
-            yield file.relative_to(build / "obj").as_posix(), line.split()[-1].split("@")[0]
+    files = sorted((build / "obj" / layer).rglob("*.o"))
+    if not files:  # without a name, nm would read a.out
+        return
+    for line in subprocess.run(["nm", "-A", "-u", *files], capture_output=True, text=True, check=True).stdout.splitlines():
+        file, symbol = line.split(":", 1)
+        yield pathlib.Path(file).relative_to(build / "obj").as_posix(), symbol.split()[-1].split("@")[0]
 
 
 def check_calls(root, build):

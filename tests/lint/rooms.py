@@ -50,22 +50,25 @@ def source_of(build, obj):
     return re.sub(r"(\.(base|avx2|avx512))?\.o$", ".c", obj.relative_to(build / "obj").as_posix())
 
 
-def symbols(obj):
-    defined, wanted = set(), set()
-    for line in subprocess.run(["nm", obj], capture_output=True, text=True, check=True).stdout.splitlines():
+def symbols(objects):
+    """{object: (symbols it defines, symbols it wants)}; one nm for all of them, since starting it takes longer than its work."""
+    found = {str(obj): (set(), set()) for obj in objects}
+    if not found:
+        return found
+    for line in subprocess.run(["nm", "-A", *found], capture_output=True, text=True, check=True).stdout.splitlines():
+        obj, line = line.split(":", 1)
         *_, kind, name = line.split()
+        defined, wanted = found[obj]
         (wanted if kind in "Uw" else defined if kind in "TDRBVCW" else set()).add(name)
-    return defined, wanted
+    return found
 
 
 def calls(root, build, layer):
     """{file: {file it calls: symbols}} within a layer."""
     owner, wanted = {}, collections.defaultdict(set)
-    for obj in sorted((build / "obj" / layer).rglob("*.o")):
-        source = source_of(build, obj)
-        if not (root / source).exists():
-            continue
-        defines, wants = symbols(obj)
+    sources = {str(obj): source_of(build, obj) for obj in sorted((build / "obj" / layer).rglob("*.o"))}
+    for obj, (defines, wants) in symbols([obj for obj, source in sources.items() if (root / source).exists()]).items():
+        source = sources[obj]
         owner.update(dict.fromkeys(defines, source))
         wanted[source] |= wants
     graph = {}
