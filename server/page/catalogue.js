@@ -18,6 +18,7 @@ export async function loadCatalogue(get) {
 export const catalogue = () => reference;
 export const scheme = (name) => reference.schemes.find((row) => row.name === name);
 export const preset = (name) => reference.presets.find((row) => row.name === name || row.aliases?.includes(name));
+export const metric = (name) => reference.metrics.find((row) => row.name === name);
 export const common = (name) => reference.common.find((row) => row.name === name);
 
 /* ---- The scheme of a configuration ---- */

@@ -1,6 +1,6 @@
 /* A line picture: a canvas with lines, a cross at the cursor above it, a legend, and, unless it is bare, the figure around
  * them. It draws what it is given; a view asks for the numbers. */
-import { copyText, make, mark } from './dom.js';
+import { cell, columns, copyText, make, mark, row, table } from './dom.js';
 import { Figure, paintMeasure } from './figure.js';
 import { extent, roomy } from './draw/axes.js';
 import { titleOf } from './heat/beside.js';
@@ -279,8 +279,7 @@ export class Chart {
   /* ---- what else shows the same numbers ---- */
 
   #fillTable() {
-    this.figure.table.querySelector('table')?.remove();
-    this.figure.table.append(tableOf(this.#series, { title: this.#picture.xLabel, at: this.#cursor, cell: this.#picture.cell, stops: this.#stops() }));
+    this.figure.showTable(tableOf(this.#series, { title: this.#picture.xLabel, at: this.#cursor, cell: this.#picture.cell, stops: this.#stops() }));
   }
 
   /* text: what a screen reader needs to know the picture by; over it stand scheme and output. */
@@ -362,17 +361,16 @@ function readoutOf(box, shown) {
 }
 
 /* At most 32 rows about the cursor, one column a line. Lines share their samples or are read at the nearest one. */
-function tableOf(series, { title, at, cell, stops }) {
+function tableOf(series, { title, at, cell: of, stops }) {
   const first = Math.min(Math.max(0, nearest(stops, at ?? stops[0]) - TABLE_MAX / 2), Math.max(0, stops.length - TABLE_MAX));
   const rows = Array.from(stops).slice(first, first + TABLE_MAX);
   const shown = series.slice(0, TABLE_MAX);
-  const head = make('tr', null, make('th', { scope: 'col' }, title ?? 'x'), shown.map((line) => make('th', { scope: 'col', translate: 'no' }, line.name)));
-  const body = rows.map((x, i) => make('tr', null, make('th', { scope: 'row' }, short(x, 8)),
-    shown.map((line, j) => tableCell(line, x, { row: first + i, col: j, ...cell?.(line, nearest(line.x, x)) }))));
-  return make('table', null, make('thead', null, head), make('tbody', null, body));
+  const heads = shown.map((line) => make('th', { scope: 'col', translate: 'no' }, line.name));
+  const body = rows.map((x, i) => row(short(x, 8), shown.map((line, j) => tableCell(line, x, { row: first + i, col: j, ...of?.(line, nearest(line.x, x)) }))));
+  return table(null, [...columns([title ?? 'x']), ...heads], body);
 }
 
 function tableCell(line, x, where) {
   const i = nearest(line.x, x);
-  return mark(make('td', null, line.x[i] === x ? short(line.y[i], 7) : ''), where);
+  return cell(line.x[i] === x ? short(line.y[i], 7) : '', where);
 }

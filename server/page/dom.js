@@ -7,10 +7,10 @@ export function make(tag, attributes, ...children) {
   return dress(document.createElement(tag), attributes, children);
 }
 
-/* The same for MathML. */
-export function math(tag, attributes, ...children) {
-  return dress(document.createElementNS('http://www.w3.org/1998/Math/MathML', tag), attributes, children);
-}
+/* The same for MathML and SVG. */
+const makerIn = (space) => (tag, attributes, ...children) => dress(document.createElementNS(space, tag), attributes, children);
+export const math = makerIn('http://www.w3.org/1998/Math/MathML');
+export const svg = makerIn('http://www.w3.org/2000/svg');
 
 function dress(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
@@ -30,6 +30,9 @@ function asNode(child) {
 export const name = (text) => make('span', { translate: 'no' }, text);
 export const code = (text) => make('code', null, text);
 
+/* Attributes of what the server says in its own words: English in any language of the page. */
+export const english = { lang: 'en', translate: 'no' };
+
 /* A button of the page: data-action is a promise to tests. */
 export function action(which, text, onclick, attributes) {
   return make('button', { type: 'button', 'data-action': which, onclick, ...attributes }, text);
@@ -40,6 +43,19 @@ export function mark(element, values) {
   for (const [key, value] of Object.entries(values)) element.setAttribute(`data-${key}`, value);
   return element;
 }
+
+/* ---- tables: scrolling('title', table({ class: 'rows' }, columns(['a', 'b']), [row('first', [cell(1, { row: 0 })])])) ---- */
+
+export const columns = (texts) => texts.map((text) => make('th', { scope: 'col' }, text));
+export const cell = (text, where = {}) => mark(make('td', null, text), where);
+export const row = (head, cells, attributes) => make('tr', attributes, make('th', { scope: 'row' }, head), cells);
+export const table = (attributes, heads, rows, caption) => make('table', attributes, caption,
+  make('thead', null, make('tr', null, heads)), make('tbody', null, rows));
+
+/* What is wider than its place scrolls there, by keys too. */
+export const scrolling = (title, child) => make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': title }, child);
+
+/* ---- the clipboard ---- */
 
 /* Copies a text; false: the browser does not let us. Without a secure context (a plain address in a network) it only copies
  * what is selected. */

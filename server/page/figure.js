@@ -215,6 +215,9 @@ export class Figure {
     }
   }
 
+  /* What the open data table holds. */
+  showTable(content) { this.table.replaceChildren(this.table.firstChild, content); }
+
   close() {
     standing.delete(this);
     this.#leave();
@@ -229,6 +232,9 @@ export class Figure {
 export function datum(value, what, text) {
   return make('data', { value: String(value), 'data-what': what }, text ?? String(value));
 }
+
+/* 1000000 with thin spaces, so in any language. */
+export const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, '\u2009');
 
 /* Draws by paint(), counted as busy and measured as posenc:paint. */
 export function paintMeasure(paint) {

@@ -1,6 +1,5 @@
 /* Small pictures of the toolbars: strokes on a square of 24, in the colour of the text beside them. */
-
-const SVG = 'http://www.w3.org/2000/svg';
+import { make, svg } from './dom.js';
 
 const STROKES = {
   undo: 'M9 14 4 9l5-5M4 9h10a6 6 0 0 1 0 12h-3',
@@ -21,11 +20,8 @@ const STROKES = {
   reset: 'M4 4v6h6M4.5 10a8 8 0 1 1-.5 4',
 };
 
-export function icon(name) {
-  const svg = document.createElementNS(SVG, 'svg');
-  const path = document.createElementNS(SVG, 'path');
-  for (const [key, value] of Object.entries({ viewBox: '0 0 24 24', 'aria-hidden': 'true', class: 'glyph' })) svg.setAttribute(key, value);
-  path.setAttribute('d', STROKES[name]);
-  svg.append(path);
-  return svg;
-}
+export const icon = (name) => svg('svg', { viewBox: '0 0 24 24', 'aria-hidden': 'true', class: 'glyph' }, svg('path', { d: STROKES[name] }));
+
+/* A button with a picture (a name of above, or an element) in place of its text. */
+export const tool = (face, text, attributes) => make('button',
+  { type: 'button', class: 'icon quiet', 'aria-label': text, title: text, ...attributes }, typeof face === 'string' ? icon(face) : face);

@@ -198,7 +198,7 @@ class Workbench {
     this.frame.update(this.page);
     this.showBad();
     this.page.forms?.update(state, before);
-    this.handle?.update(state, before);
+    this.handle?.update?.(state, before);
     this.page.panel?.update(this.handle, state);
   }
 

@@ -25,6 +25,8 @@ export class Page {
     return SLOTS.filter((slot) => configs[slot]).map((slot) => [slot, configs[slot]]);
   }
 
+  config(slot) { return new Map(this.configs()).get(slot); }
+
   /* The slot of the configuration that is edited and copied; of a difference b-a it is b. */
   front() {
     const wanted = this.store.state.on === 'b-a' ? 'b' : this.store.state.on;
@@ -37,6 +39,15 @@ export class Page {
   setConfig(slot, config, undo) {
     this.store.set({ configs: { ...this.configsBySlot(), [slot]: config }, emptied: false }, { undo });
   }
+
+  /* All configurations at once: change(config, slot) → the new one. more: what else changes with them. */
+  changeAll(change, undo, more) {
+    const configs = this.configs().map(([slot, config]) => [slot, change(config, slot)]);
+    this.store.set({ configs: Object.fromEntries(configs), emptied: false, ...more }, { undo });
+  }
+
+  /* Keys of the address that only some views have. */
+  setOwn(own, undo, more) { this.store.set({ own: { ...this.store.state.own, ...own }, ...more }, { undo }); }
 
   /* Into a free slot: this configuration, else a copy of the one in front. Gives the slot, null when all four are taken. */
   addConfig(config) {

@@ -4,7 +4,7 @@ import { mock, test } from 'node:test';
 import { readNumbers, readRaw, readTensorList } from '../../server/page/asking/answers.js';
 import { busy } from '../../server/page/ask.js';
 import { Asker } from '../../server/page/asking/asker.js';
-import { Away, Client, Refusal, queryOf } from '../../server/page/asking/client.js';
+import { Away, Client, Refusal, bodyOf, queryOf } from '../../server/page/asking/client.js';
 
 /* ---- answers ---- */
 
@@ -85,6 +85,13 @@ function clientOf(serve, options) {
 test('a query names texts as they stand, the rest as JSON', () => {
   assert.equal(queryOf({ scheme: 'rope', len: 8, outputs: ['cos', 'sin'], scaling: { type: 'yarn' }, data: false, offset: null }),
     'scheme=rope&len=8&outputs=%5B%22cos%22%2C%22sin%22%5D&scaling=%7B%22type%22%3A%22yarn%22%7D&data=false');
+});
+
+test('a query is read as the API reads it', () => {
+  const values = { 64: 64, 'true': true, half: 'half', '7,7': [7, 7], '[1,2]': [1, 2], 1e6: 1e6, 'cos, sin': ['cos', 'sin'] };
+  for (const [text, value] of Object.entries(values)) assert.deepEqual(bodyOf([['a', text]]), { a: value }, text);
+  const body = { scheme: 'rope', len: 8, outputs: ['cos', 'sin'], scaling: { type: 'yarn' }, data: false };
+  assert.deepEqual(bodyOf(new URLSearchParams(queryOf(body))), body);
 });
 
 test('GET while the whole address is under 4 KiB, else POST', () => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
-  haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, pictured, startOf, valueOf, viewFor,
+  haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, pictured, startOf, viewFor,
 } from '../../server/page/views/starts.js';
 
 const table = { name: 'waves', endpoints: ['/encode', '/attention'], parameters: [{ name: 'base', group: 'frequencies' }],
@@ -36,11 +36,7 @@ test('attention brings its own sentence, the example its queries', () => {
   assert.deepEqual(startOf({ ...content, example: own }).configs.a, own);
 });
 
-test('values of a query', () => {
-  const values = { 64: 64, 'true': true, half: 'half', '7,7': [7, 7], '[1,2]': [1, 2], 1e6: 1e6, 'cos,sin': 'cos,sin' };
-  for (const [text, value] of Object.entries(values)) assert.deepEqual(valueOf(text), value, text);
-  assert.deepEqual(pictured(null), {});
-});
+test('a scheme without a picture', () => assert.deepEqual(pictured(null), {}));
 
 test('a model gets a sequence that it can encode', () => {
   const start = (config, row = table) => modelStart({ name: 'm', config }, row).configs.a;

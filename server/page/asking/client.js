@@ -44,6 +44,18 @@ export function queryOf(body) {
     .join('&');
 }
 
+/* The same the other way: text as it stands, numbers and booleans as JSON, flat lists with commas. */
+export function bodyOf(query) {
+  return Object.fromEntries(Array.from(query, ([name, text]) => [name, valueOf(text)]));
+}
+
+function valueOf(text) {
+  for (const json of [text, `[${text}]`]) {
+    try { return JSON.parse(json); } catch { /* not this way */ }
+  }
+  return text.includes(',') ? text.split(',').map((part) => part.trim()) : text;
+}
+
 export class Client {
   #cache = new Map();      /* key: { value, bytes }, oldest first */
   #cacheBytes = 0;

@@ -2,7 +2,7 @@
 import { busy, token } from '../ask.js';
 import { action, code, copyText, make, name } from '../dom.js';
 import { figures } from '../figure.js';
-import { icon } from '../icons.js';
+import { icon, tool } from '../icons.js';
 import { bytesOf, fileBody, fileName, texts } from './request.js';
 import { print } from '../state.js';
 import { Saver } from './save.js';
@@ -44,8 +44,7 @@ export class Copies {
 
   /* The text in front; the tabs beside it leave room for a picture only. */
   #copyButton() {
-    const text = word('panel.copy');
-    return action('copy', icon('copy'), () => this.#copy(this.chosen), { class: 'icon', 'aria-label': text, title: text });
+    return tool('copy', word('panel.copy'), { class: 'icon', 'data-action': 'copy', onclick: () => this.#copy(this.chosen) });
   }
 
   #linkButton() {

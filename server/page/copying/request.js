@@ -4,10 +4,9 @@ const HEREDOC_BYTES = 2 ** 16;   /* Linux takes at most 128 KiB as one argument 
 
 /* ---- quoting ---- */
 
-/* One word for a POSIX shell, whatever stands in it. */
-export function shell(text) {
-  return /^[\w%+,./:=@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
-}
+/* One word for a POSIX shell, whatever stands in it; shell() leaves a plain word as it is. */
+export const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+export const shell = (text) => /^[\w%+,./:=@-]+$/.test(text) ? text : quoted(text);
 
 /* JSON and Python agree on strings and numbers, not on three names. */
 export function python(value, indent = '') {

@@ -1,5 +1,5 @@
 /* Axes of line pictures: which pixel a value has, which ticks stand on an axis and what they say. Pure. */
-import { roundStep } from './numbers.js';
+import { multiples, roundStep } from './numbers.js';
 
 /* An axis from value lo at pixel `from` to value hi at pixel `to`; scale is linear or log. */
 export function axis({ scale = 'linear', lo, hi, from, to }) {
@@ -43,27 +43,14 @@ export function ticks(line, room, { whole = false } = {}) {
   if (!(length > 0) || !(line.hi > line.lo)) return [];
   if (line.scale === 'log' && line.hi / line.lo >= 12) return decades(line, room, length);
   const step = Math.max(roundStep((line.hi - line.lo) * room / length), whole ? 1 : 0);
-  return linear(line, step);
-}
-
-function linear({ lo, hi }, step) {
-  const found = [];
-  for (let i = Math.ceil(lo / step - 1e-9); i * step <= hi + step * 1e-9; i += 1) {
-    const value = Number((i * step).toPrecision(12));
-    found.push({ value, text: tickText(value, step) });
-  }
-  return found;
+  return multiples(line.lo, line.hi, step).map((value) => ({ value, text: tickText(value, step) }));
 }
 
 /* Powers of ten, every one of them or, where they are many, every second, third... */
 function decades({ lo, hi }, room, length) {
   const every = Math.max(1, Math.ceil(room * Math.log10(hi / lo) / length));
-  const found = [];
-  for (let power = Math.ceil(Math.log10(lo) / every - 1e-9) * every; power <= Math.log10(hi) + 1e-9; power += every) {
-    const value = Number(`1e${power}`);
-    found.push({ value, text: tickText(value, value) });
-  }
-  return found;
+  const values = multiples(Math.log10(lo), Math.log10(hi), every).map((power) => Number(`1e${power}`));
+  return values.map((value) => ({ value, text: tickText(value, value) }));
 }
 
 const RAISED = '⁰¹²³⁴⁵⁶⁷⁸⁹';

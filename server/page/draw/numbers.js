@@ -32,7 +32,11 @@ export function roundStep(least) {
 /* At most `most` round values within [min, max]. */
 export function ticks(min, max, most) {
   if (!(max > min) || !Number.isFinite(max - min)) return [min];
-  const step = roundStep((max - min) / most);
+  return multiples(min, max, roundStep((max - min) / most));
+}
+
+/* Those of a step within [min, max]; the digits settle 0.30000000000000004. */
+export function multiples(min, max, step) {
   const first = Math.ceil(min / step - 1e-9);
   const last = Math.floor(max / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, i) => Number(((first + i) * step).toPrecision(12)));

@@ -9,7 +9,6 @@ const TURN = { light: 0.4, dark: 0.45 };   /* how far later rounds of the list g
 
 /* In pixels of the page: short gaps, so that a dashed line still reads as one. */
 const DASHES = [[], [9, 3], [4, 3], [14, 3, 3, 3], [2, 2.5], [6, 3, 2, 3]];
-const SLOTS = ['a', 'b', 'c', 'd'];
 
 export const colorOf = (i, theme) => {
   const list = COLORS[theme];
@@ -18,9 +17,6 @@ export const colorOf = (i, theme) => {
 };
 
 export const dashOf = (i) => DASHES[i % DASHES.length];
-
-/* The dash of a configuration: a is solid. */
-export const dashOfSlot = (slot) => dashOf(Math.max(0, SLOTS.indexOf(slot)));
 
 const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 const fromChannels = (values) => `#${values.map((value) => Math.round(value).toString(16).padStart(2, '0')).join('')}`;

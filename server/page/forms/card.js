@@ -2,13 +2,13 @@
  * the rows of the catalogue. */
 import { catalogue, common, inherited, outputsOf, parametersOf, preset, scheme, schemeOf, sequenceRows } from '../catalogue.js';
 import { control, Group } from './controls.js';
-import { action, make, name } from '../dom.js';
+import { make, name } from '../dom.js';
 import {
   applies, goesWith, isChooser, kindOf, kindsFor, shown, unfolded, withField, withInnerField, withKind, withPreset, withScheme,
   withSequence,
 } from './edits.js';
 import { words } from './fields.js';
-import { icon } from '../icons.js';
+import { tool } from '../icons.js';
 import { Json } from './json.js';
 import { LayerChoice, PresetChoice, ReadFile, SchemeChoice, SequenceChoice } from './sources.js';
 import { label, rewrite, word } from '../words.js';
@@ -41,10 +41,8 @@ export class Card {
 
   makeHead() {
     this.title = rewrite(make('h3', { id: `card-${this.slot}` }), () => this.writeTitle());
-    const text = word('form.remove', { slot: this.slot });
-    const remove = action('remove', '', () => this.page.removeConfig(this.slot),
-      { class: 'icon quiet', 'data-config': this.slot, 'aria-label': text, title: text });
-    remove.append(icon('close'));
+    const remove = tool('close', word('form.remove', { slot: this.slot }),
+      { 'data-action': 'remove', 'data-config': this.slot, onclick: () => this.page.removeConfig(this.slot) });
     const badge = make('span', { class: 'slot', translate: 'no' }, this.slot);
     return make('header', { class: 'form-head' }, badge, this.title, remove);
   }

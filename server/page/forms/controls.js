@@ -1,9 +1,9 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
-import { action, make, mark, name } from '../dom.js';
+import { english, make, mark, name } from '../dom.js';
 import { given, inside, isChooser, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
-import { icon } from '../icons.js';
-import { bind, label, language, rewrite, summary, word } from '../words.js';
+import { tool } from '../icons.js';
+import { label, language, rewrite, summary, word } from '../words.js';
 
 let count = 0;
 const freshId = () => `field-${++count}`;
@@ -36,8 +36,8 @@ export class Control {
   }
 
   makeHead() {
-    this.reset = action('reset', '', () => this.change(undefined, true), { class: 'icon quiet', hidden: true });
-    bindName(this.reset, word('form.reset', { field: label(this.row) })).append(icon('reset'));
+    this.reset = tool('reset', word('form.reset', { field: label(this.row) }),
+      { 'data-action': 'reset', onclick: () => this.change(undefined, true), hidden: true });
     return make('div', { class: 'field-head' },
       make('label', { for: this.id }, ...titled(this.row)), this.reset, this.makeInfo());
   }
@@ -47,9 +47,8 @@ export class Control {
       this.hint.hidden = !this.hint.hidden;
       info.setAttribute('aria-expanded', String(!this.hint.hidden));
     };
-    const info = make('button', { type: 'button', class: 'icon quiet info', 'aria-expanded': 'false',
-      'aria-controls': `${this.id}-hint`, onclick: toggle });
-    bindName(info, word('form.about', { field: label(this.row) })).append(icon('help'));
+    const info = tool('help', word('form.about', { field: label(this.row) }),
+      { class: 'icon quiet info', 'aria-expanded': 'false', 'aria-controls': `${this.id}-hint`, onclick: toggle });
     return info;
   }
 
@@ -97,7 +96,7 @@ export class Control {
 /* Text of the page, or of the server as it stands; null hides the place. */
 export function quote(place, text, isServers) {
   place.hidden = !text;
-  place.replaceChildren(make('span', isServers ? { lang: 'en', translate: 'no' } : null, text));
+  place.replaceChildren(make('span', isServers ? english : null, text));
 }
 
 const LATIN = /([A-Za-z][!-~]*(?:[ ,]+[!-~]+)*)/;
@@ -111,11 +110,6 @@ function prose(text) {
 function brief(value) {
   const power = Math.log2(Math.abs(value));
   return power > 30 && Number.isInteger(power) ? `${value < 0 ? '−' : ''}2^${power}` : String(value);
-}
-
-function bindName(button, text) {
-  bind(button, 'aria-label', text);
-  return bind(button, 'title', text);
 }
 
 /* ---- Typed values ---- */

@@ -1,5 +1,6 @@
 /* Values of single fields. Pure: what a slider stops at, how a value is written in a control and read from it, and how a
  * sentence becomes tokens. */
+import { roundStep } from '../draw/numbers.js';
 
 export const isGiven = (value) => value !== undefined && value !== null;
 export const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
@@ -11,17 +12,12 @@ const STEPS = 200;
 const STOPS_MAX = 4096;
 const sliders = new WeakMap();   /* row: what its slider stops at, the same in every card */
 
-/* 1, 2, 5, 10, …: the largest of these that makes at least STEPS steps. */
-function roundStep(width) {
-  const power = 10 ** Math.floor(Math.log10(width / STEPS));
-  return [5, 2, 1].map((digit) => digit * power).find((step) => width / step >= STEPS) ?? power;
-}
-
 /* To so many digits; the text settles 0.30000000000000004. */
 const rounded = (value, digits) => Number(value.toPrecision(digits));
 
+/* The step is the largest of 1, 2, 5, 10, … that makes at least STEPS of them. */
 function linearValues(lo, hi, quantum) {
-  const step = quantum && (hi - lo) / quantum <= STOPS_MAX ? quantum : Math.max(quantum ?? 0, roundStep(hi - lo));
+  const step = quantum && (hi - lo) / quantum <= STOPS_MAX ? quantum : Math.max(quantum ?? 0, 1 / roundStep(STEPS / (hi - lo)));
   const count = Math.floor((hi - lo) / step + 1e-9);
   return Array.from({ length: count + 1 }, (_, i) => rounded(lo + i * step, 12));
 }

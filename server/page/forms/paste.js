@@ -5,6 +5,8 @@
  *                     { kind: 'request' | 'curl', config, path? }
  *                     { kind: 'hf_config', config }
  *                     { kind: 'unknown', why } */
+import { bodyOf } from '../asking/client.js';
+import { SLOTS } from '../state.js';
 import { word } from '../words.js';
 
 const LINK_KEYS = /^(view|story|[abcd])=/;
@@ -12,7 +14,6 @@ const PATHS = ['/encode', '/rotate', '/attention', '/analyze'];
 const SOURCES = ['scheme', 'preset', 'hf_config'];
 const SEQUENCES = ['len', 'positions', 'grid', 'lens', 'segments', 'tokens', 'q_len', 'k_len', 'q_positions', 'k_positions'];
 const START_LEN = 128;   /* a model's configuration has no sequence */
-const SLOTS = ['a', 'b', 'c', 'd'];
 
 /* The page asks for the form of an answer itself: what a command wanted in its file is not the configuration's. */
 const FORM = ['outputs', 'slice', 'reduce', 'format', 'digits', 'data', 'cmap', 'vmin', 'vmax', 'zoom', 'legend', 'ascii',
@@ -59,18 +60,6 @@ function placeOf(text) {
   const path = PATHS.find((one) => url?.pathname.endsWith(one));
   const query = path && url.search ? bodyOf(url.searchParams) : null;
   return { path, query };
-}
-
-/* A query as API §2 reads it: text as it stands, numbers and booleans as JSON, flat lists with commas. */
-function bodyOf(parameters) {
-  return Object.fromEntries([...parameters].map(([name, text]) => [name, valueOf(text)]));
-}
-
-function valueOf(text) {
-  const whole = parse(text);
-  if (whole !== undefined) return whole;
-  if (!text.includes(',')) return text;
-  return parse(`[${text}]`) ?? text.split(',').map((part) => part.trim());
 }
 
 /* ---- Requests ---- */

@@ -1,8 +1,8 @@
 /* Where a configuration comes from: controls for its scheme, its preset, the kind of layer and the kind of sequence, and
  * what was read from a model's config.json. */
 import { catalogue, common, preset } from '../catalogue.js';
-import { Choice, Control, Typed } from './controls.js';
-import { action, code, make, mark, name } from '../dom.js';
+import { Choice, Typed } from './controls.js';
+import { code, make, mark, name } from '../dom.js';
 import { bind, label, phrase, rewrite, word } from '../words.js';
 
 export const PRESETS = 'presets';   /* id of the list that all cards share */

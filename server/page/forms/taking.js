@@ -1,4 +1,5 @@
 /* What becomes of a text or file that was pasted, dropped or chosen: paste.js recognises it, this changes the page. */
+import { shell } from '../copying/request.js';
 import { code, make, name } from '../dom.js';
 import { recognise } from './paste.js';
 import { phrase, word } from '../words.js';
@@ -63,8 +64,7 @@ export class Taker {
   /* Files of tensors are read by the service; until a view shows its answer, here is the request. */
   tensor(file) {
     this.close();
-    const path = /^[\w.-]+$/.test(file.name) ? file.name : `'${file.name.replaceAll("'", "'\\''")}'`;
-    const line = [`curl --data-binary @${path} \\`, `  -H 'Content-Type: application/octet-stream' ${location.origin}/diagnose`].join('\n');
+    const line = [`curl --data-binary @${shell(file.name)} \\`, `  -H 'Content-Type: application/octet-stream' ${location.origin}/diagnose`].join('\n');
     this.page.notice('tensor', make('div', null,
       make('p', null, phrase('paste.tensor', { file: name(file.name), path: code('POST /diagnose') })),
       make('pre', { tabindex: 0, class: 'scroll', 'aria-label': word('paste.line') }, line)));

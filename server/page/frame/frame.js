@@ -1,6 +1,6 @@
 /* The frame around the view: banner, navigation, title, notices, places for configurations, view and inspector, footer. */
 import { action, make } from '../dom.js';
-import { icon } from '../icons.js';
+import { icon, tool } from '../icons.js';
 import { print } from '../state.js';
 import { bind, label, language, rewrite, summary, word } from '../words.js';
 import { views } from '../views/list.js';
@@ -11,12 +11,8 @@ const WIDE = matchMedia('(min-width: 1080px)');
 /* Offered when no configuration is left: one or two of each family. */
 const EXAMPLES = ['sinusoidal', 'rope', 'alibi', 't5', 'shaw'];
 
-/* A button without a written name. */
-const tool = (text, face, attributes) =>
-  make('button', { type: 'button', class: 'icon quiet', 'aria-label': text, title: text, ...attributes }, face);
-
 /* The button at the corner of a dialog or notice; in a form it closes its dialog. */
-export const closer = (onclick) => tool(word('notice.close'), icon('close'), { type: onclick ? 'button' : 'submit', onclick });
+export const closer = (onclick) => tool('close', word('notice.close'), { type: onclick ? 'button' : 'submit', onclick });
 
 /* The name of the language that the page is not in, in that language. */
 function otherLanguage() {
@@ -41,7 +37,7 @@ export class Frame {
   makeTools(acts) {
     const names = ['undo', 'redo', 'paste', 'lang', 'theme', 'help'];
     const tools = Object.fromEntries(names.map((name) => [name,
-      tool(word(`page.${name}`), name === 'lang' ? otherLanguage() : icon(name), { 'data-action': name, onclick: acts[name] })]));
+      tool(name === 'lang' ? otherLanguage() : name, word(`page.${name}`), { 'data-action': name, onclick: acts[name] })]));
     const showTheme = () => tools.theme.replaceChildren(icon(document.documentElement.dataset.theme === 'dark' ? 'sun' : 'theme'));
     document.addEventListener('posenc:theme', showTheme);
     showTheme();

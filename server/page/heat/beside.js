@@ -1,5 +1,5 @@
 /* What stands beside the canvas of a heat map and says the same: caption, read-out, colour bar, data table. */
-import { code, make, mark, name } from '../dom.js';
+import { cell, code, columns, make, mark, name, row, scrolling, table } from '../dom.js';
 import { lookup } from '../draw/colors.js';
 import { short, ticks } from '../draw/numbers.js';
 import { about as cellsAbout } from '../draw/windows.js';
@@ -178,21 +178,18 @@ export class ColorBar {
 
 /* ---- the cells about the cursor as a table, for those to whom a picture says nothing ---- */
 
-/* Fills `details` (figure.table) with the exact texts about a cell. */
-export async function fillTable(details, get, { source, about }, [row, col], caption) {
-  const rows = cellsAbout(about.rows, row, TABLE_MOST);
-  const cols = cellsAbout(about.cols, col, TABLE_MOST);
+/* Fills a figure's table with the exact texts about a cell. */
+export async function fillTable(figure, get, { source, about }, cursor, caption) {
+  const rows = cellsAbout(about.rows, cursor[0], TABLE_MOST);
+  const cols = cellsAbout(about.cols, cursor[1], TABLE_MOST);
   const key = JSON.stringify([source.key, rows, cols]);
-  if (details.shown === key) return;
+  if (figure.table.shown === key) return;
   const texts = await source.texts(get, about, rows, cols);
-  details.shown = key;
-  const table = make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': word('figure.table') }, tableOf(texts, rows[0], cols[0], caption));
-  details.replaceChildren(details.querySelector('summary'), table);
+  figure.table.shown = key;
+  figure.showTable(scrolling(word('figure.table'), tableOf(texts, rows[0], cols[0], caption)));
 }
 
 function tableOf(texts, row0, col0, caption) {
-  const head = make('tr', null, make('td'), texts[0].map((_, j) => make('th', { scope: 'col' }, col0 + j)));
-  const line = (cells, i) => make('tr', null, make('th', { scope: 'row' }, row0 + i),
-    cells.map((text, j) => make('td', { 'data-row': row0 + i, 'data-col': col0 + j }, text)));
-  return make('table', { class: 'cells', translate: 'no' }, make('caption', null, caption), make('thead', null, head), make('tbody', null, texts.map(line)));
+  const lines = texts.map((cells, i) => row(row0 + i, cells.map((text, j) => cell(text, { row: row0 + i, col: col0 + j }))));
+  return table({ class: 'cells', translate: 'no' }, [make('td'), ...columns(texts[0].map((_, j) => col0 + j))], lines, make('caption', null, caption));
 }

@@ -364,7 +364,7 @@ export class HeatMap {
   }
 
   async #fillTable(get) {
-    await fillTable(this.figure.table, get, this.#picture, this.page.store.state.cur, labelOf(this.about, this.slot));
+    await fillTable(this.figure, get, this.#picture, this.page.store.state.cur, labelOf(this.about, this.slot));
   }
 
   /* ---- files ---- */

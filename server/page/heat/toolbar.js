@@ -1,7 +1,7 @@
 /* The controls of a heat map: what a pixel stands for, zoom, reduction, output, indices of leading axes; and of a view of
  * several: which configuration is in front. */
-import { action, make, name } from '../dom.js';
-import { icon } from '../icons.js';
+import { make, name } from '../dom.js';
+import { tool } from '../icons.js';
 import { choice, sliderField } from '../views/controls.js';
 import { phrase, word } from '../words.js';
 import { axisName, picker } from './beside.js';
@@ -19,7 +19,7 @@ export class Toolbar {
     this.outputs = make('span');
     this.leads = make('span', { class: 'heat-leads' });
     this.reduction = picker(page, 'red', word('heat.reduction'), REDUCTIONS);
-    const button = (which, text, onclick) => action(which, icon(which), onclick, { class: 'icon', 'aria-label': text, title: text });
+    const button = (which, text, onclick) => tool(which, text, { class: 'icon', 'data-action': which, onclick });
     this.element = make('div', { class: 'heat-tools' }, quiet ? this.scale : [this.outputs, this.leads, this.scale, this.reduction,
       make('div', { class: 'segmented', role: 'group', 'aria-label': word('heat.zoom') },
         button('zoom-out', word('heat.zoomOut'), () => moves.zoom(1 / ZOOM)),
@@ -77,12 +77,12 @@ function scaleText({ row, col }, reduce, zoomedOut) {
 }
 
 /* Buttons for what is in front, from two configurations on; with a and b also their difference. */
-export function frontChooser(page, { difference = true } = {}) {
+export function frontChooser(page) {
   const { element, show } = choice({ name: 'on', text: word('heat.front'), pick: (on) => page.store.set({ on }, { undo: 'on' }) });
   element.classList.add('front');
   function update() {
     const slots = page.store.slots();
-    const choices = [...slots, ...difference && slots.includes('a') && slots.includes('b') ? ['b-a'] : []];
+    const choices = [...slots, ...slots.includes('a') && slots.includes('b') ? ['b-a'] : []];
     const { on } = page.store.state;
     element.hidden = choices.length < 2;
     show(choices.map((one) => [one, name(one.replace('-', ' − '))]), choices.includes(on) ? on : page.front());

@@ -96,7 +96,7 @@ class Attention {
     if (!this.maps.has(TWIN)) this.#twinShown = '';
     this.maps.sync(slots);
     for (const [slot, [config, other]] of wanted) this.maps.get(slot).show(other ? { of: [config, other].map((one) => this.#spec(one)) } : this.#spec(config));
-    const config = new Map(this.page.configs()).get(this.page.front());
+    const config = this.page.config(this.page.front());
     if (config) this.sentence.show(hasContent(config) ? null : tokensOf(config), state.cur[0]);
     this.front.update();
     this.#showTwin();
@@ -126,7 +126,7 @@ class Attention {
    * compare, it has. */
   #showTwin() {
     const slot = this.page.front();
-    const config = new Map(this.page.configs()).get(slot);
+    const config = this.page.config(slot);
     const resolved = this.page.resolved.get(slot)?.config;
     if (!config || !resolved || !this.maps.has(TWIN)) return;
     const spec = this.#spec(config);
@@ -153,12 +153,11 @@ class Attention {
 
   /* One sentence for all: the maps are there to be compared. */
   #write(tokens) {
-    const configs = Object.fromEntries(this.page.configs().map(([slot, config]) => [slot, { ...config, tokens }]));
-    this.page.store.set({ configs, emptied: false, win: [0, 0], zoom: 'fit' }, { undo: 'tokens' });
+    this.page.changeAll((config) => ({ ...config, tokens }), 'tokens', { win: [0, 0], zoom: 'fit' });
   }
 
   request(slot) {
-    const config = new Map(this.page.configs()).get(slot);
+    const config = this.page.config(slot);
     if (!config) return null;
     const { path, body, output } = this.#spec(config);
     return { path, body: { ...body, outputs: [this.maps.get(slot)?.about?.name ?? output ?? 'probs'] } };
@@ -203,4 +202,4 @@ class Sentence {
   }
 }
 
-export default { name: 'attention', own: [], path: '/attention', most: 4, difference: true, forms: true, example, open: (page, root) => new Attention(page, root) };
+export default { name: 'attention', path: '/attention', example, open: (page, root) => new Attention(page, root) };

@@ -134,7 +134,7 @@ class Bias {
   constructor(page, root) {
     Object.assign(this, { page, scale: new Scale() });
     this.front = frontChooser(page);
-    this.scaling = choice({ name: 'scale', text: word('bias.scale'), pick: (scale) => page.store.set({ own: { ...page.store.state.own, scale } }, { undo: 'own.scale' }) });
+    this.scaling = choice({ name: 'scale', text: word('bias.scale'), pick: (scale) => page.setOwn({ scale }, 'own.scale') });
     this.pages = choice({ name: 'at', text: word('bias.pages'), pick: (head) => this.choose(Number(head)) });
     this.figures = make('div', { class: 'bias-parts' });
     this.parts = new Slots(this.figures, (slot) => slot === 'b-a' ? difference(page) : new Part(this, slot));
@@ -174,4 +174,4 @@ class Bias {
   close() { this.parts.close(); }
 }
 
-export default { name: 'bias', own: ['scale'], path: '/encode', most: 4, difference: true, forms: true, example, open: (page, root) => new Bias(page, root) };
+export default { name: 'bias', path: '/encode', example, open: (page, root) => new Bias(page, root) };

@@ -1,9 +1,9 @@
 /* What the view `bias` asks, and where a row of a bias stands on the axis of distances. */
+import { WHOLE_MAX } from '../heat/sources.js';
 import { bodyFor } from './parts.js';
 
 export const HEADS_SHOWN = 16;
 const LENGTH = 64;                  /* positions, where the configuration says nothing */
-const WHOLE_MAX = 2 ** 26;          /* extremes of larger tensors are those of what is drawn */
 
 const rowNames = (rows) => rows.map((row) => row.name);
 const given = (config, name) => config[name] !== undefined && config[name] !== null;

@@ -1,11 +1,11 @@
 /* Curves: the value of single columns against a position that need not be whole, with a dot at each whole one. */
-import { action, code, make, name } from '../dom.js';
+import { code, english, make, name } from '../dom.js';
 import { Chart } from '../chart.js';
 import { colorOf, dashOf } from '../draw/series.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
 import { datum } from '../figure.js';
-import { icon } from '../icons.js';
+import { tool } from '../icons.js';
 import { phrase, word } from '../words.js';
 import { COLUMNS_MAX, askCurve, columnsOf, curveOutputs, isCurve, runOf, whole, windowOf, zoomBy } from './curve_asking.js';
 import { frontChooser } from '../heat/toolbar.js';
@@ -35,8 +35,8 @@ class Curves {
   get state() { return this.page.store.state; }
 
   outputs() {
-    const front = this.page.configs().find(([slot]) => slot === this.page.front());
-    return front ? curveOutputs(this.page, front[1]) : [];
+    const front = this.front();
+    return front ? curveOutputs(this.page, front) : [];
   }
 
   columns() {
@@ -78,9 +78,8 @@ class Curves {
     this.chips = make('div', { class: 'chips', role: 'group', 'aria-label': word('curves.columns') });
     this.columnSlider = sliderField({ name: 'cols', text: word('curves.column'), move: (col) => this.#moveColumn(col) });
     this.positionSlider = sliderField({ name: 'win', text: word('curves.first'), move: (row) => this.#start(row) });
-    const tool = (which, direction) => action(which, icon(which), () => this.#zoomBy(direction),
-      { class: 'icon', 'aria-label': word(`curves.${which}`), title: word(`curves.${which}`) });
-    this.zooms = make('div', { class: 'segmented', role: 'group', 'aria-label': word('curves.zoom') }, tool('zoom-out', -1), tool('zoom-in', 1), tool('fit', 0));
+    const zoom = (which, direction) => tool(which, word(`curves.${which}`), { class: 'icon', 'data-action': which, onclick: () => this.#zoomBy(direction) });
+    this.zooms = make('div', { class: 'segmented', role: 'group', 'aria-label': word('curves.zoom') }, zoom('zoom-out', -1), zoom('zoom-in', 1), zoom('fit', 0));
     this.chooser = frontChooser(this.page);
     this.controls.append(this.chooser.element, this.outputChoice.element,
       make('div', { class: 'field' }, make('span', { class: 'field-label' }, word('curves.columns')), this.chips),
@@ -88,7 +87,7 @@ class Curves {
   }
 
   #setColumns(columns, active, undo = 'cols') {
-    this.page.store.set({ own: { ...this.state.own, cols: columns.join(',') }, cur: [this.state.cur[0], active] }, { undo });
+    this.page.setOwn({ cols: columns.join(',') }, undo, { cur: [this.state.cur[0], active] });
   }
 
   #moveColumn(col) {
@@ -148,11 +147,9 @@ class Curves {
       swatch.style.setProperty('background', colorOf(i, theme));
       return make('button', { type: 'button', class: 'chip', 'data-value': col, 'aria-pressed': String(col === active), onclick: () => this.#activate(col) }, swatch, String(col));
     };
-    const drop = word('curves.drop', { col: active });
-    const add = word('curves.add');
     this.chips.replaceChildren(...columns.map(chip),
-      make('button', { type: 'button', class: 'icon quiet', 'aria-label': drop, title: drop, disabled: columns.length < 2, onclick: () => this.#dropColumn(active) }, icon('close')),
-      make('button', { type: 'button', class: 'icon quiet', 'aria-label': add, title: add, disabled: columns.length >= COLUMNS_MAX, onclick: () => this.#addColumn() }, icon('add')));
+      tool('close', word('curves.drop', { col: active }), { disabled: columns.length < 2, onclick: () => this.#dropColumn(active) }),
+      tool('add', word('curves.add'), { disabled: columns.length >= COLUMNS_MAX, onclick: () => this.#addColumn() }));
     if (had) this.chips.querySelector('[aria-pressed=true]').focus();
   }
 
@@ -160,7 +157,7 @@ class Curves {
 
   /* ---- figures ---- */
 
-  front() { return this.page.configs().find(([slot]) => slot === this.page.front())?.[1]; }
+  front() { return this.page.config(this.page.front()); }
 
   output(config) {
     const rows = config ? curveOutputs(this.page, config) : [];
@@ -183,7 +180,7 @@ class Curves {
       onRelease: () => this.#release(),
       onCursor: (x) => this.page.store.set({ cur: [Math.round(x - (one.picture?.offset ?? 0)), this.active()] }, { undo: false }),
       onKey: (event) => this.#key(event, slot),
-      onHover: (x) => { for (const other of this.slots.values()) other.chart.setHover(x); },
+      onHover: (x) => this.slots.hover(x),
       onZoom: (direction, x) => this.#zoomBy(direction, x),
       onResize: () => this.update(),
     });
@@ -297,7 +294,7 @@ class Curves {
     if (chart.figure.caption.dataset.key === key) return;
     chart.figure.caption.dataset.key = key;
     const parts = [phrase(picture.real ? 'curves.caption' : 'curves.captionWhole', { scheme: name(picture.scheme), output: code(picture.output) })];
-    if (picture.refusal) parts.push(' ', make('q', { lang: 'en', translate: 'no' }, picture.refusal));
+    if (picture.refusal) parts.push(' ', make('q', english, picture.refusal));
     if (picture.largest) parts.push(' ', phrase('curves.largest', { value: datum(picture.largest.value, 'difference', short(picture.largest.value)), x: short(picture.largest.x, 6), col: String(picture.largest.col) }));
     else if (i >= 0) parts.push(' ', phrase(picture.run ? 'curves.at' : 'curves.atRow', { x: short(x, 8), col: String(column.col), value: datum(column.y[i], 'value', short(column.y[i], 6)) }));
     chart.figure.caption.replaceChildren(...parts);
@@ -306,7 +303,7 @@ class Curves {
   /* ---- for the page ---- */
 
   request(slot) {
-    const config = this.page.configs().find(([one]) => one === slot)?.[1];
+    const config = this.page.config(slot);
     const out = config && this.output(config);
     return out ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [out] } } : null;
   }
@@ -315,7 +312,7 @@ class Curves {
 }
 
 export default {
-  name: 'curves', own: ['cols'], path: '/encode', most: 4, difference: true, forms: true,
+  name: 'curves', path: '/encode',
   example: () => ({ a: { scheme: 'sinusoidal', dim: 64, len: 64 } }),
   open: (page, root) => new Curves(page, root),
 };

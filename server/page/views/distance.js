@@ -1,12 +1,13 @@
 /* Distance: the product of two rows against how far apart they are, and all products as a matrix. */
 import { code, make, name } from '../dom.js';
 import { Chart } from '../chart.js';
-import { dashOfSlot } from '../draw/series.js';
+import { dashOf } from '../draw/series.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
 import { datum } from '../figure.js';
 import { frontChooser } from '../heat/toolbar.js';
 import { HeatMap, Scale } from '../heat/heatmap.js';
+import { SLOTS } from '../state.js';
 import { phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
 import { choice, sliderField } from './controls.js';
@@ -16,15 +17,14 @@ const GRAM_MAX = 256;     /* rows of the matrix: more would only be more of the 
 const OTHER_BASE = 500;   /* until one is chosen */
 const DOTS_MAX = 96;
 
-const similarity = (page) => page.catalogue.catalogue().metrics.find((one) => one.name === 'similarity');
-const parameter = (page, field) => similarity(page).parameters.find((row) => row.name === field);
+const METRIC = 'similarity';
 
 class Distance {
   #asked = '';
 
   constructor(page, root) {
     this.page = page;
-    this.pairing = choice({ name: 'pairing', text: word('distance.pairing'), pick: (pairing) => page.store.set({ own: { ...page.store.state.own, pairing } }, { undo: 'pairing' }) });
+    this.pairing = choice({ name: 'pairing', text: word('distance.pairing'), pick: (pairing) => page.setOwn({ pairing }, 'pairing') });
     this.distance = sliderField({ name: 'm', text: word('view.distance'), move: (m) => this.#setDistance(m) });
     this.base = sliderField({ name: 'other_base', text: word('distance.other'), spacing: 'log', whole: false, move: (base) => this.#setOtherBase(base) });
     this.chooser = frontChooser(page);
@@ -39,7 +39,7 @@ class Distance {
     const chart = new Chart(this.page, {
       view: 'distance', slot, label: word('view.distance'),
       onCursor: (x) => this.#setDistance(x),
-      onHover: (x) => { for (const one of this.lines.values()) one.chart.setHover(x); },
+      onHover: (x) => this.lines.hover(x),
     });
     return { chart, picture: null, element: chart.figure.element, close: () => chart.close() };
   }
@@ -61,16 +61,13 @@ class Distance {
 
   #setDistance(m) { this.page.store.set({ cur: [Math.round(m), 0] }, { undo: false }); }
 
-  #setOtherBase(base) {
-    const configs = this.page.configs().map(([slot, config]) => [slot, { ...config, other_base: base }]);
-    this.page.store.set({ configs: Object.fromEntries(configs), emptied: false }, { undo: 'other_base' });
-  }
+  #setOtherBase(base) { this.page.changeAll((config) => ({ ...config, other_base: base }), 'other_base'); }
 
   /* The metric's own parameters belong to no other path: here they are added again. */
   #body(config, more) {
     const pairing = this.pairingNow === 'paired' ? {} : { pairing: this.pairingNow };
     const other = this.pairingNow === 'mismatched' ? { other_base: config.other_base ?? OTHER_BASE } : {};
-    return { metrics: ['similarity'], outputs: ['similarity'], ...bodyFor(this.page.catalogue, '/analyze', config), ...pairing, ...other, ...more };
+    return { metrics: [METRIC], outputs: [METRIC], ...bodyFor(this.page.catalogue, '/analyze', config), ...pairing, ...other, ...more };
   }
 
   /* The first rows of a long run say all that its matrix has to say. */
@@ -100,12 +97,12 @@ class Distance {
 
   #updateControls() {
     this.chooser.update();
-    const row = parameter(this.page, 'pairing');
+    const row = this.page.catalogue.metric(METRIC).parameters.find((one) => one.name === 'pairing');
     this.pairing.show(row.values.map((value) => [value, code(value)]), this.pairingNow);
     const longest = Math.max(1, ...this.lines.values().map(({ picture }) => (picture?.x.length ?? 1) - 1));
     this.distance.show({ value: this.m, min: 0, max: longest });
     this.base.element.hidden = this.pairingNow !== 'mismatched';
-    const front = this.page.configs().find(([slot]) => slot === this.page.front())?.[1];
+    const front = this.page.config(this.page.front());
     this.base.show({ value: front?.other_base ?? OTHER_BASE, min: 10, max: 1e6 });
   }
 
@@ -125,10 +122,9 @@ class Distance {
       return await answer;
     } catch (error) {
       if (error.problem?.pointer !== '/metrics/0') throw error;
-      const row = similarity(this.page);
       const line = this.lines.get(slot);
       if (line) line.picture = null;
-      line?.chart.figure.refuse(appliesTo(row));
+      line?.chart.figure.refuse(appliesTo(this.page.catalogue.metric(METRIC)));
       this.#syncMaps();
       return null;
     }
@@ -178,7 +174,7 @@ class Distance {
   /* ---- for the page ---- */
 
   request(slot) {
-    const config = this.page.configs().find(([one]) => one === slot)?.[1];
+    const config = this.page.config(slot);
     return config ? { path: '/analyze', body: this.#body(config) } : null;
   }
 
@@ -188,6 +184,8 @@ class Distance {
   }
 }
 
+/* a is solid. */
+const dashOfSlot = (slot) => dashOf(Math.max(0, SLOTS.indexOf(slot)));
 const slotColor = (slot) => getComputedStyle(document.documentElement).getPropertyValue(`--${slot === 'b-a' ? 'link' : slot}`).trim();
 
 /* One answer as it is; of two the first less the second, as far as both go. */
@@ -208,7 +206,7 @@ function captionOf(slot, { scheme, y, result }, m) {
 }
 
 export default {
-  name: 'distance', own: ['pairing'], path: '/analyze', most: 4, difference: true, forms: true,
+  name: 'distance', path: '/analyze',
   example: () => ({ a: { scheme: 'sinusoidal', dim: 128, len: 64 } }),
   open: (page, root) => new Distance(page, root),
 };

@@ -1,12 +1,12 @@
 /* Every route and parameter of this server, to read and to try: what /openapi.json and /schemes say. */
 import { ask, Away, busy, token } from '../ask.js';
 import { whenBack } from '../asking/away.js';
-import { action, code, copyText, make, name } from '../dom.js';
+import { action, code, copyText, english, make, name } from '../dom.js';
 import { label, phrase, summary, word } from '../words.js';
 import {
   curlOf, exampleFor, exampleOf, fieldRows, groupsOf, hasExample, requestOf, responsesOf, schemeRows, searchRows, stepsOf,
 } from './openapi.js';
-import { rowOf, rowTable } from './rows.js';
+import { rowOf, rowTable } from './parts.js';
 
 const SHOWN_ROWS = 150;
 const SHOWN_BYTES = 4096;
@@ -15,7 +15,7 @@ const SHOWN_HEADERS = ['content-type', 'content-length', 'posenc-tensors', 'etag
   'x-request-id', 'retry-after'];
 
 /* OpenAPI's own texts are English in any language of the page. */
-const english = (text) => make('span', { class: 'english', lang: 'en', translate: 'no' }, text);
+const inEnglish = (text) => make('span', { class: 'english', ...english }, text);
 
 /* ---- parameters ---- */
 
@@ -23,7 +23,7 @@ const PARAMETER_HEADS = ['docs.name', 'docs.of', 'docs.type', 'docs.default', 'd
 
 function parameterRow({ row, owner, type, fallback, range }) {
   const title = row.label ? [name(label(row)), ' ', code(row.name)] : code(row.name);
-  const meaning = row.summary ? name(summary(row)) : english(row.english);
+  const meaning = row.summary ? name(summary(row)) : inEnglish(row.english);
   const condition = row.when && [' ', phrase('docs.when', { condition: code(row.when) })];
   const value = code(JSON.stringify(fallback ?? undefined) ?? '');
   const of = owner ? code(owner) : word('docs.every');
@@ -147,7 +147,7 @@ class Trial {
     try {
       this.result.replaceChildren(...answerParts(await run(this.request())));
     } catch (error) {
-      this.result.replaceChildren(make('p', { class: 'bad' }, english(error.message)));
+      this.result.replaceChildren(make('p', { class: 'bad' }, inEnglish(error.message)));
     }
   }
 
@@ -173,7 +173,7 @@ class Trial {
   choose(schemes, chosen) {
     const scheme = schemes.find((row) => row.name === chosen);
     const about = make('span', null, scheme ? summary(scheme) : word('docs.chooseScheme'));
-    this.about.replaceChildren(about, ' ', scheme ? english(scheme.paper) : '');
+    this.about.replaceChildren(about, ' ', scheme ? inEnglish(scheme.paper) : '');
     this.rows.replaceChildren(this.data.tableOf(this.route.path, scheme));
     if (scheme) this.text.value = JSON.stringify(exampleFor(this.route.path, scheme));
     if (this.curl) this.changed();
@@ -212,7 +212,7 @@ function gathered(description, { schemes, ...catalogue }) {
 function responseTable(operation, shared) {
   const rows = responsesOf(operation, shared).map(([status, { description, content = {} }]) => {
     const types = Object.keys(content).flatMap((type) => [code(type), ' ']);
-    return rowOf([status === 'default' ? word('docs.other') : code(status), english(description), types]);
+    return rowOf([status === 'default' ? word('docs.other') : code(status), inEnglish(description), types]);
   });
   return rowTable(word('docs.responses'), ['docs.status', 'docs.answer', 'docs.types'], rows);
 }
@@ -221,7 +221,7 @@ function responseTable(operation, shared) {
 function routeElement(route, data) {
   const methods = make('span', { class: 'methods', translate: 'no' }, route.methods.join(' '));
   const element = make('details', { class: 'route', 'data-route': route.path },
-    make('summary', null, methods, code(route.path), english(route.operation.summary)));
+    make('summary', null, methods, code(route.path), inEnglish(route.operation.summary)));
   element.addEventListener('toggle', () => {
     if (!element.open || element.children.length > 1) return;
     element.append(new Trial(route, data).element,
@@ -261,7 +261,7 @@ class Docs {
   failed(error) {
     const isAway = error instanceof Away;
     if (isAway) this.#unwait = whenBack(() => this.load());
-    const text = isAway ? word('figure.away') : english(error.message);
+    const text = isAway ? word('figure.away') : inEnglish(error.message);
     this.body.replaceChildren(make('p', { class: 'notice', role: 'alert' }, text));
   }
 
@@ -276,11 +276,4 @@ class Docs {
   }
 }
 
-export default {
-  name: 'docs',
-  forms: false,
-  open(page, root) {
-    const docs = new Docs(page, root);
-    return { update() {}, request: () => null, close: () => docs.close() };
-  },
-};
+export default { name: 'docs', forms: false, open: (page, root) => new Docs(page, root) };

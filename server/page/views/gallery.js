@@ -1,7 +1,7 @@
 /* The start view: what this is, four ways in, pairs of models, a card a scheme, all models; one field searches them. */
 import { Asker, ask, token } from '../ask.js';
 import { action, code, make, name } from '../dom.js';
-import { datum } from '../figure.js';
+import { datum, grouped } from '../figure.js';
 import { label, phrase, summary, word } from '../words.js';
 import { haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, startOf } from './starts.js';
 
@@ -50,7 +50,8 @@ class Gallery {
   }
 
   /* An address carries language and theme where the one in front does. */
-  relink() {
+  update(state, before) {
+    if (state.lang === before.lang && state.theme === before.theme) return;
     for (const [a, start] of this.#links) a.href = this.href(start);
   }
 
@@ -243,17 +244,4 @@ function steps(low, high) {
   return all.filter((value) => value >= low && value <= high);
 }
 
-/* 1 000 000, readable at a glance; thin spaces stay in any language. */
-const grouped = (value) => String(value).replace(/\B(?=(\d{3})+$)/g, '\u2009');
-
-export default {
-  name: 'gallery',
-  forms: false,
-  open(page, root) {
-    const gallery = new Gallery(page, root);
-    const update = (state, before) => {
-      if (state.lang !== before.lang || state.theme !== before.theme) gallery.relink();
-    };
-    return { update, request: () => null, close: () => gallery.close() };
-  },
-};
+export default { name: 'gallery', forms: false, open: (page, root) => new Gallery(page, root) };

@@ -1,4 +1,6 @@
 /* What /openapi.json says, as the docs view reads it: groups of routes, rows of parameters, examples, requests. Pure. */
+import { queryOf } from '../asking/client.js';
+import { quoted } from '../copying/request.js';
 import { haystack, matches } from './starts.js';
 
 const WORDS = ['the', 'cat', 'saw', 'the', 'dog', 'and', 'the', 'bird'];
@@ -57,21 +59,13 @@ export function hasExample(path, scheme) {
 
 /* ---- requests ---- */
 
-const plain = (value) => typeof value === 'string' ? value : JSON.stringify(value);
-
-function queryOf(text) {
-  const encoded = encodeURIComponent;
-  const pairs = Object.entries(JSON.parse(text)).map(([name, value]) => `${encoded(name)}=${encoded(plain(value))}`);
-  return pairs.length ? `?${pairs.join('&')}` : '';
-}
-
 /* { method, target, body } of what stands in a route's fields; steps: { name: text }. */
 export function requestOf(method, path, steps, text) {
   const target = path.replace(/{(\w+)}/g, (_, name) => encodeURIComponent(steps[name]));
-  return method === 'GET' ? { method, target: target + (text ? queryOf(text) : '') } : { method, target, body: text };
+  if (method !== 'GET') return { method, target, body: text };
+  const query = text && queryOf(JSON.parse(text));
+  return { method, target: query ? `${target}?${query}` : target };
 }
-
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 export function curlOf({ method, target, body }, { origin, token }) {
   const who = token ? '-H "Authorization: Bearer $TOKEN" ' : '';

@@ -1,6 +1,6 @@
 /* What several views need: a configuration as they ask with it, why they cannot show one, a small table of numbers. */
-import { code, make } from '../dom.js';
-import { label, phrase } from '../words.js';
+import { cell, code, columns, make, row, scrolling, table } from '../dom.js';
+import { label, phrase, word } from '../words.js';
 
 const namesOf = (rows) => rows.map((row) => row.name);
 
@@ -22,11 +22,12 @@ export function cannot(catalogue, key, scheme, able, more) {
 }
 
 /* Into a figure's details: rows [[row number, title, [texts]]]. */
-export function fillTable(figure, title, columns, rows) {
-  const head = make('tr', null, make('td'), columns.map((text) => make('th', { scope: 'col' }, text)));
-  const body = rows.map(([row, text, cells]) => make('tr', null, make('th', { scope: 'row' }, text),
-    cells.map((cell, col) => make('td', { 'data-row': row, 'data-col': col }, cell))));
-  figure.table.querySelector('.scroll')?.remove();
-  figure.table.append(make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': title },
-    make('table', null, make('caption', { class: 'visually-hidden' }, title), make('thead', null, head), make('tbody', null, body))));
+export function fillTable(figure, title, names, rows) {
+  const body = rows.map(([i, text, cells]) => row(text, cells.map((one, col) => cell(one, { row: i, col }))));
+  const caption = make('caption', { class: 'visually-hidden' }, title);
+  figure.showTable(scrolling(title, table(null, [make('td'), ...columns(names)], body, caption)));
 }
+
+/* Of the views that list: heads are keys of texts; rows are of rowOf(), whose cells are a child or a list of them each. */
+export const rowTable = (title, heads, rows) => scrolling(title, table({ class: 'rows' }, columns(heads.map((key) => word(key))), rows));
+export const rowOf = ([head, ...cells], attributes) => row(head, cells.map((one) => cell(one)), attributes);

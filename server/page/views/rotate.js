@@ -57,7 +57,7 @@ class Rotate {
   /* Moves q's position, k's or both; `undo` names the control. */
   move(change, undo) {
     const texts = Object.entries(change).map(([key, value]) => [key, String(Math.max(-POSITION_MAX, Math.min(POSITION_MAX, value)))]);
-    this.page.store.set({ own: { ...this.page.store.state.own, ...Object.fromEntries(texts) } }, { undo });
+    this.page.setOwn(Object.fromEntries(texts), undo);
   }
 
   step(dm, dn, undo) {
@@ -82,7 +82,7 @@ class Rotate {
   }
 
   request(slot) {
-    const config = new Map(this.page.configs()).get(slot);
+    const config = this.page.config(slot);
     const width = config && (widthOf(this.page.catalogue, config) ?? this.clocks.get(slot)?.width);
     if (!width) return null;
     const { body, path } = rotation(this.page.catalogue, config, width, positionsOf(this.page.store.state));
@@ -129,4 +129,4 @@ class Rotate {
   }
 }
 
-export default { name: 'rotate', own: ['m', 'n'], path: '/rotate', most: 4, difference: false, forms: true, example, open: (page, root) => new Rotate(page, root) };
+export default { name: 'rotate', path: '/rotate', example, open: (page, root) => new Rotate(page, root) };

@@ -1,5 +1,5 @@
 /* Scaling: the wavelength of each pair under every rule that stretches the context, against two lengths to drag. */
-import { make, name } from '../dom.js';
+import { cell, columns, make, name, row, scrolling, table } from '../dom.js';
 import { Chart } from '../chart.js';
 import { colorOf, dashOf } from '../draw/series.js';
 import { extent, roomy } from '../draw/axes.js';
@@ -32,11 +32,11 @@ class Scaling {
     const chart = new Chart(this.page, {
       view: 'scaling', slot, label: word('view.scaling'), scales: { y: 'log' },
       onCursor: (x) => this.page.store.set({ cur: [this.page.store.state.cur[0], x] }, { undo: false }),
-      onHover: (x) => { for (const one of this.slots.values()) one.chart.setHover(x); },
+      onHover: (x) => this.slots.hover(x),
     });
-    const table = make('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': word('scaling.rules') });
-    chart.figure.extra.append(table);
-    return { chart, table, picture: null, element: chart.figure.element, close: () => chart.close() };
+    const place = scrolling(word('scaling.rules'));
+    chart.figure.extra.append(place);
+    return { chart, place, picture: null, element: chart.figure.element, close: () => chart.close() };
   }
 
   /* ---- lengths and factor ---- */
@@ -52,7 +52,7 @@ class Scaling {
 
   #setLength(key, value) {
     const front = this.page.front();
-    const now = this.lengths(front, this.#config(front));
+    const now = this.lengths(front, this.page.config(front));
     const own = { ...this.page.store.state.own, [key]: String(tidy(Math.min(Math.max(value, 1), LENGTH_MAX))) };
     if (key === 'eval' && Number(own.eval) < now.train) own.eval = String(now.train);
     if (key === 'train' && own.eval && Number(own.train) > Number(own.eval)) own.eval = own.train;
@@ -79,10 +79,10 @@ class Scaling {
     this.slots.sync(wanted.map(([slot]) => slot));
     if (!wanted.length) return;
     const front = this.page.front();
-    const shown = this.lengths(front, this.#config(front));
+    const shown = this.lengths(front, this.page.config(front));
     for (const key of ['train', 'eval']) this.sliders[key].show({ value: shown[key], min: LENGTH_MIN, max: LENGTH_MAX });
-    const usual = scalingRow(this.page, this.#config(front))?.parameters.find((row) => row.name === 'factor')?.usual ?? [1, 64];
-    this.factor.show({ value: shown.factor, min: usual[0], max: usual[1], disabled: !scalingRow(this.page, this.#config(front)) });
+    const usual = scalingRow(this.page, this.page.config(front))?.parameters.find((row) => row.name === 'factor')?.usual ?? [1, 64];
+    this.factor.show({ value: shown.factor, min: usual[0], max: usual[1], disabled: !scalingRow(this.page, this.page.config(front)) });
     for (const { chart } of this.slots.values()) chart.setCursor(this.page.store.state.cur[1]);
     this.#ask(wanted);
   }
@@ -102,7 +102,7 @@ class Scaling {
       if (this.slots.has(slot)) this.#draw(slot, { ...picture, lengths });
     } catch (error) {
       if (error.problem?.pointer !== '/metrics/0') throw error;
-      this.slots.get(slot)?.chart.figure.refuse(appliesTo(this.page.catalogue.catalogue().metrics.find((one) => one.name === 'wavelengths')));
+      this.slots.get(slot)?.chart.figure.refuse(appliesTo(this.page.catalogue.metric('wavelengths')));
     }
   }
 
@@ -146,7 +146,7 @@ class Scaling {
     chart.rename(word('scaling.label', { scheme, slot, n: lines[0].wavelength.length }), this.page.catalogue.scheme(scheme), 'wavelength');
   }
 
-  #explain({ chart, table }, { lines, own, lengths }) {
+  #explain({ chart, place }, { lines, own, lengths }) {
     const [{ result }] = lines;
     const values = {
       type: name(own), train: datum(result.train_len, 'train_len', short(result.train_len)),
@@ -155,14 +155,14 @@ class Scaling {
     };
     const first = result.witness && phrase('scaling.witness', { pair: datum(result.witness.pair, 'pair'), turns: datum(result.witness.turns, 'turns', short(result.witness.turns)) });
     chart.figure.caption.replaceChildren(phrase('scaling.caption', values), ' ', ...first ? [first] : []);
-    const head = ['type', 'full', 'kept', 'longest', 'attention'].map((key) => make('th', { scope: 'col' }, word(`scaling.${key}`)));
-    table.replaceChildren(make('table', null, make('thead', null, make('tr', null, head)), make('tbody', null, lines.map(rowOf))));
+    const heads = ['type', 'full', 'kept', 'longest', 'attention'].map((key) => word(`scaling.${key}`));
+    place.replaceChildren(table(null, columns(heads), lines.map(rowOf)));
   }
 
   /* ---- for the page ---- */
 
   request(slot) {
-    const config = this.#config(slot);
+    const config = this.page.config(slot);
     return config ? { path: '/analyze', body: ownRequest(this.page, slot, config, this.lengths(slot, config)) } : null;
   }
 
@@ -171,13 +171,13 @@ class Scaling {
 
 /* One rule's numbers, as the server states them. */
 function rowOf({ type, result, wavelength }) {
-  const cell = (value, what) => make('td', null, datum(value, what, short(Number(value))));
-  return make('tr', { 'data-type': type }, make('th', { scope: 'row', translate: 'no' }, type), cell(result.value, 'value'),
-    make('td', null, datum(result.kept, 'kept'), ` / ${wavelength.length}`), cell(result.longest, 'wavelength'), cell(result.attention_factor, 'attention_factor'));
+  const number = (value, what) => cell(datum(value, what, short(Number(value))));
+  return row(name(type), [number(result.value, 'value'), cell([datum(result.kept, 'kept'), ` / ${wavelength.length}`]),
+    number(result.longest, 'wavelength'), number(result.attention_factor, 'attention_factor')], { 'data-type': type });
 }
 
 export default {
-  name: 'scaling', own: ['train', 'eval'], path: '/analyze', most: 4, difference: false, forms: true,
+  name: 'scaling', path: '/analyze',
   example: () => ({ a: { preset: 'llama-3.1', len: 128 } }),
   open: (page, root) => new Scaling(page, root),
 };

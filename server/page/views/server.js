@@ -3,11 +3,11 @@
 import { Refusal } from '../ask.js';
 import { Chart } from '../chart.js';
 import { action, code, make } from '../dom.js';
-import { Figure, datum } from '../figure.js';
+import { Figure, datum, grouped } from '../figure.js';
 import { size } from '../states.js';
 import { live, phrase, word } from '../words.js';
 import { bucketAt, labelled, parseMetrics, samplesOf, single } from './metrics_text.js';
-import { grouped, rowOf, rowTable } from './rows.js';
+import { rowOf, rowTable } from './parts.js';
 
 const PERIOD_MS = 2000;
 const LOOKS_MAX = 90;   /* three minutes in the charts */
@@ -202,8 +202,7 @@ class Server {
     const rows = [...this.#looks.at(-1).metrics].flatMap(([metric, { samples }]) =>
       samples.filter(({ part }) => part !== '_bucket')
         .map(({ labels, text, part }) => rowOf([code(metric + part), labelsOf(labels), code(text)])));
-    this.figure.table.querySelector('.scroll')?.remove();
-    this.figure.table.append(rowTable(word('server.title'), ['server.metric', 'server.labels', 'server.value'], rows));
+    this.figure.showTable(rowTable(word('server.title'), ['server.metric', 'server.labels', 'server.value'], rows));
   }
 
   close() {
@@ -241,11 +240,4 @@ function limitsOf(limits) {
     rowTable(word('server.limits'), ['server.limit', 'server.value', 'server.flag'], rows));
 }
 
-export default {
-  name: 'server',
-  forms: false,
-  open(page, root) {
-    const server = new Server(page, root);
-    return { update() {}, request: () => null, close: () => server.close() };
-  },
-};
+export default { name: 'server', forms: false, open: (page, root) => new Server(page, root) };

@@ -24,6 +24,9 @@ export class Slots {
   entries() { return [...this.#all]; }
   values() { return [...this.#all.values()]; }
 
+  /* What is under the pointer in one chart is shown in all. */
+  hover(x) { for (const { chart } of this.values()) chart.setHover(x); }
+
   sync(slots) {
     for (const [slot, one] of this.#all) if (!slots.includes(slot)) this.#drop(slot, one);
     for (const slot of slots) if (!this.#all.has(slot)) this.#all.set(slot, this.build(slot));

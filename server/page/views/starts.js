@@ -1,5 +1,6 @@
 /* Where the cards of the gallery lead: the view that shows a scheme, a pair or a model best, and its configurations. Pure:
  * all of it is read from the rows of the catalogue, but for the pairs, which are chosen. */
+import { bodyOf } from '../asking/client.js';
 
 const PICTURE_FIELDS = ['format', 'cmap', 'vmin', 'vmax', 'zoom', 'outputs', 'legend'];
 
@@ -14,19 +15,10 @@ export function viewFor(row) {
   return output.axes.includes('head') ? 'bias' : 'table';
 }
 
-/* A value of a query: text as it stands, numbers and booleans as JSON, flat lists with commas. */
-export function valueOf(text) {
-  for (const json of [text, `[${text}]`]) {
-    try { return JSON.parse(json); } catch { /* not this way */ }
-  }
-  return text;
-}
-
 /* What a picture of the catalogue shows, as a configuration. */
 export function pictured(picture) {
   const query = new URLSearchParams(picture?.split('?')[1] ?? '');
-  const fields = [...query].filter(([name]) => !PICTURE_FIELDS.includes(name));
-  return Object.fromEntries(fields.map(([name, text]) => [name, valueOf(text)]));
+  return bodyOf([...query].filter(([name]) => !PICTURE_FIELDS.includes(name)));
 }
 
 /* Random weights in place of learned ones, where the scheme's own example takes them. */

@@ -46,7 +46,7 @@ class Table {
   #spec(config) { return { path: PATH, body: this.page.catalogue.requestFor(PATH, config) }; }
 
   request(slot) {
-    const config = this.page.configs().find(([one]) => one === slot)?.[1];
+    const config = this.page.config(slot);
     if (!config) return null;
     const { body } = this.#spec(config);
     const name = this.maps.get(slot)?.about?.name;
@@ -59,4 +59,4 @@ class Table {
   }
 }
 
-export default { name: 'table', own: [], path: PATH, most: 4, difference: true, forms: true, example, open: (page, root) => new Table(page, root) };
+export default { name: 'table', path: PATH, example, open: (page, root) => new Table(page, root) };
