@@ -21,7 +21,7 @@ STOP_SECONDS = 15
 
 # What a row may need, and Debian's package of it.
 PROGRAMS = {"nginx": "nginx-light", "wrk": "wrk", "curl": "curl"}
-MODULES = {"numpy": "python3-numpy", "torch": "python3-torch", "fastapi": "python3-fastapi", "uvicorn": "python3-uvicorn"}
+MODULES = {"numpy": "python3-numpy", "mpmath": "python3-mpmath", "torch": "python3-torch", "fastapi": "python3-fastapi", "uvicorn": "python3-uvicorn"}
 
 
 def is_there(name):

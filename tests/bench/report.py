@@ -61,6 +61,8 @@ OBSTACLES = {
     "diagnose_rotated": "",
     "diagnose_tables": "",
     "analyses_health": "",
+    "experiment_alibi": "",
+    "experiment_rope": "",
     "fastapi_small": "",
     "fastapi_json": "",
     "fastapi_raw": "a megabyte's way through loopback takes 0.2 ms by itself, making it 0.07; the peer took 2.6 to 4.1 ms",

@@ -115,7 +115,7 @@ def test_every_group_has_rows_and_every_row_may_say_what_limits_it():
     names = [row.name for row in rows.ALL]
     assert len(names) == len(set(names)) and set(names) == set(report.OBSTACLES)
     assert {row.group for row in rows.ALL} == {"core", "attention", "analysis", "text", "small", "large", "diagnosis",
-                                               "frameworks"}
+                                               "experiment", "frameworks"}
     assert any(row.quick for row in rows.ALL) and all(row.what for row in rows.ALL)
 
 
@@ -185,6 +185,28 @@ def test_obstacles_reach_the_table_without_measuring_again(tmp_path, monkeypatch
     subprocess.run(splice, check=True, stdout=subprocess.DEVNULL)
     text = readme.read_text()
     assert "half the registers" in text and text.startswith("before") and text.endswith("after\n")
+
+
+# ---- The decoder in torch ----------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("scheme", ["alibi", "rope"])
+def test_the_peer_trains_the_same_decoder(scheme):
+    """By the reference that the server's own losses are compared with: 20 losses, then the evaluation."""
+    pytest.importorskip("torch")
+    from peer_training import Training, plain
+    asked = {"task": "local", "steps": 20, "train_len": 24, "eval_len": 40, "seed": 3}
+    losses, found = Training(scheme, **asked).run()
+    expected, (evaluation,) = plain.experiment({"scheme": scheme}, **asked)
+    assert losses == pytest.approx(expected, abs=1e-3)
+    assert found == pytest.approx({name: evaluation[name] for name in found}, abs=1e-3)
+
+
+def test_another_decoder_is_no_peer():
+    import experiment
+    losses = [2.0 + 0.01 * step for step in range(1, 21)]
+    experiment.check_same({1: 2.01, 10: 2.1, 20: 2.2009}, losses)
+    with pytest.raises(RuntimeError, match="another decoder"):
+        experiment.check_same({1: 2.01, 10: 2.1, 20: 2.2011}, losses)
 
 
 # ---- Instruments ---------------------------------------------------------------------------------------------------------
