@@ -97,6 +97,7 @@ class Workbench {
       undo: () => this.store.undo(),
       redo: () => this.store.redo(),
       add: () => this.page.addConfig(),
+      reset: () => this.page.reset(),
       paste: () => this.drop.open(),
       help: () => this.help(),
       lang: () => change('lang', this.store).catch(() => this.page.notice('lang', word('page.away'))),
@@ -105,7 +106,8 @@ class Workbench {
   }
 
   async help() {
-    const { helpDialog } = await import('./frame/help.js');
+    const { helpDialog } = await import('./frame/help.js').catch(() => ({}));
+    if (!helpDialog) return this.page.notice('help', word('page.partFailed'));
     if (!this.dialog) document.body.append(this.dialog = helpDialog());
     if (!this.dialog.open) this.dialog.showModal();
   }

@@ -15,8 +15,7 @@ export class Page {
   example() { return this.view?.example?.() ?? {}; }
 
   configsBySlot() {
-    const { configs, emptied } = this.store.state;
-    return Object.keys(configs).length || emptied ? configs : this.example();
+    return this.isExample() ? this.example() : this.store.state.configs;
   }
 
   /* [[slot, config], …]: of the address, else of the view's example. */
@@ -78,6 +77,9 @@ export class Page {
 
   /* The address of that, for real links. */
   href(view, patch) { return print(this.stateOf(view, patch)); }
+
+  /* Does the address name no configuration, so that the view shows its example? */
+  isExample() { return !this.store.state.emptied && !Object.keys(this.store.state.configs).length; }
 
   /* Back to the view's example. */
   reset() { this.store.set(this.stateOf(this.store.state.view, { configs: {}, emptied: false, on: 'a' })); }

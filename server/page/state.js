@@ -3,7 +3,7 @@ import { viewNamed } from './views/list.js';
 
 export const SLOTS = ['a', 'b', 'c', 'd'];
 const WRITE_MS = 150;   /* browsers refuse more than about 100 replaceState in 30 s or 10 s */
-const MERGE_MS = 1000;  /* changes of one control this close together are one step */
+const MERGE_MS = 1000;  /* changes of one control this close together are one step, as are those of one press of a pointer */
 const CELL_PX_MAX = 1024;
 
 /* ---- values: each reads a text to a value, or gives undefined for a bad one ---- */
@@ -189,10 +189,13 @@ export class Store {
     this.undone = [];
     this.done = [];
     this.step = { key: null, time: 0 };
+    this.held = null;   /* the press of a pointer that goes on */
     this.written = { hash: window.location.hash, time: 0, timer: null };
     Object.assign(this, parse(window.location.hash, known));
     for (const event of ['hashchange', 'popstate']) window.addEventListener(event, () => this.obey());
     window.addEventListener('pagehide', () => this.flush());
+    window.addEventListener('pointerdown', () => { this.held = {}; }, true);
+    for (const event of ['pointerup', 'pointercancel']) window.addEventListener(event, () => { this.held = null; }, true);
   }
 
   subscribe(listener) {
@@ -239,8 +242,9 @@ export class Store {
 
   remember(key = null) {
     const now = Date.now();
-    const merged = key !== null && key === this.step.key && now - this.step.time < MERGE_MS;
-    this.step = { key, time: now };
+    const { step, held } = this;
+    const merged = key !== null && key === step.key && (now - step.time < MERGE_MS || (held && held === step.held));
+    this.step = { key, time: now, held };
     this.undone.length = 0;
     if (!merged) this.done.push(this.state);
   }

@@ -76,6 +76,7 @@ function fakeWindow(hash = '') {
   const write = (kind) => (data, title, address) => { location.hash = address; log.push([kind, address]); };
   return { location, log, history: { pushState: write('push'), replaceState: write('replace') },
     addEventListener: (event, listener) => { listeners[event] = listener; },
+    fire: (event) => listeners[event](),
     visit(address) { location.hash = address; listeners.popstate(); listeners.hashchange(); } };
 }
 
@@ -117,6 +118,24 @@ test('a pause or another control begins a new step', (t) => {
   assert.deepEqual(store.state.configs.a, { base: 2 });
   change('base', 4);
   assert.equal(store.canRedo, false);
+});
+
+test('one press of a pointer is one step, however long it rests; the next is another', (t) => {
+  t.mock.timers.enable({ apis: ['Date', 'setTimeout'], now: 10000 });
+  const { window, store } = open('#view=table');
+  const drag = (values) => {
+    window.fire('pointerdown');
+    for (const len of values) {
+      store.set({ configs: { a: { len } } }, { undo: 'a.len' });
+      t.mock.timers.tick(1500);
+    }
+    window.fire('pointerup');
+  };
+  drag([1, 2, 3]);
+  drag([4, 5]);
+  assert.equal(store.done.length, 2);
+  store.undo();
+  assert.deepEqual(store.state.configs.a, { len: 3 });
 });
 
 test('views and the set of configurations make entries of the history, and the value before is kept', (t) => {

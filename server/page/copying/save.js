@@ -59,8 +59,12 @@ export class Saver {
       if (href) download(href, what.name);
     }
     if (href) return;
-    if (what.make) downloadBlob(await what.make(), what.name);
-    else await this.#fetch(what);
+    if (!what.make) return this.#fetch(what);
+    try {
+      downloadBlob(await what.make(), what.name);
+    } catch (error) {   /* the module that makes it did not come */
+      this.#failed(error, {});
+    }
   }
 
   /* A click on a link would carry no token, and an address of 4 KiB and more may be cut on its way. */

@@ -95,7 +95,8 @@ export class Drop {
   async hand(job) {
     busy.begin();
     try {
-      const { Taker } = await import('../forms/taking.js');
+      const { Taker } = await import('../forms/taking.js').catch(() => ({}));
+      if (!Taker) return this.page.notice('paste', word('page.partFailed'));
       await job(new Taker(this.page, () => this.dialog.close()));
     } finally {
       busy.end();

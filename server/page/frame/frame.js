@@ -28,6 +28,7 @@ export class Frame {
     this.tools = this.makeTools(acts);
     this.add = action('add', word('page.add'), acts.add, { class: 'quiet' });
     this.add.prepend(icon('add'));
+    this.reset = tool('reset', word('page.reset'), { 'data-action': 'reset', onclick: acts.reset });
     this.makeMain();
     document.body.append(this.skip(), this.banner(), this.main, this.footer(), this.live);
     WIDE.addEventListener('change', () => this.arrange());
@@ -51,7 +52,7 @@ export class Frame {
     this.notices = make('div', { class: 'notices' });
     this.forms = make('div');
     this.side = make('section', { class: 'side', 'aria-labelledby': 'side-title' },
-      make('div', { class: 'side-head' }, make('h2', { id: 'side-title' }, word('page.configs')), this.add), this.forms);
+      make('div', { class: 'side-head' }, make('h2', { id: 'side-title' }, word('page.configs')), this.reset, this.add), this.forms);
     this.stage = make('div', { class: 'view' });
     this.panel = make('section', { class: 'inspector', 'aria-label': word('page.inspector') });
     this.work = make('div', { class: 'work' });
@@ -109,6 +110,7 @@ export class Frame {
     this.brand.href = page.href('gallery');
     this.tools.undo.disabled = !page.store.canUndo;
     this.tools.redo.disabled = !page.store.canRedo;
+    this.reset.disabled = page.isExample();
     this.add.disabled = page.configs().length >= 4;
     this.work.dataset.forms = alone ? 'none' : 'shown';
     this.address.textContent = location.href.replace(/#.*|$/, print(page.store.state));

@@ -1,6 +1,5 @@
 /* Curves: the value of single columns against a position that need not be whole, with a dot at each whole one. */
 import { code, english, make, name } from '../dom.js';
-import { Chart } from '../chart.js';
 import { colorOf, dashOf } from '../draw/series.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
@@ -11,28 +10,24 @@ import { COLUMNS_MAX, askCurve, columnsOf, curveOutputs, isCurve, runOf, whole, 
 import { frontChooser } from '../heat/toolbar.js';
 import { bodyFor, cannot } from './parts.js';
 import { choice, sliderField } from './controls.js';
-import { Slots, wantedOf } from './slots.js';
+import { Charts } from './charts.js';
+import { wantedOf } from './slots.js';
 
 const STEP_LEAST = 2;   /* pixels from one position to the next */
 const ROWS = 64;        /* until their number is known */
 
-class Curves {
+class Curves extends Charts {
   #left = null;             /* left edge while it is dragged: between positions */
-  #asked = '';           /* what was asked last, as text */
   #widths = new Map();      /* slot: columns of its output */
 
   constructor(page, root) {
-    this.page = page;
+    super(page, 'curves');
     this.controls = make('div', { class: 'view-controls' });
-    this.figures = make('div', { class: 'figures' });
-    this.slots = new Slots(this.figures, (slot) => this.#build(slot));
     this.#makeControls();
-    root.append(this.controls, this.figures);
+    root.append(this.controls, this.place);
   }
 
   /* ---- state ---- */
-
-  get state() { return this.page.store.state; }
 
   outputs() {
     const front = this.front();
@@ -74,12 +69,12 @@ class Curves {
   /* ---- controls ---- */
 
   #makeControls() {
-    this.outputChoice = choice({ name: 'out', text: word('curves.output'), pick: (out) => this.page.store.set({ out }, { undo: 'out' }) });
+    this.outputChoice = choice({ name: 'out', text: word('heat.output'), pick: (out) => this.page.store.set({ out }, { undo: 'out' }) });
     this.chips = make('div', { class: 'chips', role: 'group', 'aria-label': word('curves.columns') });
     this.columnSlider = sliderField({ name: 'cols', text: word('curves.column'), move: (col) => this.#moveColumn(col) });
     this.positionSlider = sliderField({ name: 'win', text: word('curves.first'), move: (row) => this.#start(row) });
     const zoom = (which, direction) => tool(which, word(`curves.${which}`), { class: 'icon', 'data-action': which, onclick: () => this.#zoomBy(direction) });
-    this.zooms = make('div', { class: 'segmented', role: 'group', 'aria-label': word('curves.zoom') }, zoom('zoom-out', -1), zoom('zoom-in', 1), zoom('fit', 0));
+    this.zooms = make('div', { class: 'segmented', role: 'group', 'aria-label': word('heat.zoom') }, zoom('zoom-out', -1), zoom('zoom-in', 1), zoom('fit', 0));
     this.chooser = frontChooser(this.page);
     this.controls.append(this.chooser.element, this.outputChoice.element,
       make('div', { class: 'field' }, make('span', { class: 'field-label' }, word('curves.columns')), this.chips),
@@ -157,8 +152,6 @@ class Curves {
 
   /* ---- figures ---- */
 
-  front() { return this.page.config(this.page.front()); }
-
   output(config) {
     const rows = config ? curveOutputs(this.page, config) : [];
     return (rows.find((row) => row.name === this.state.out) ?? rows[0])?.name ?? null;
@@ -172,19 +165,16 @@ class Curves {
     this.#showCursor();
   }
 
-  #build(slot) {
-    const one = { picture: null };
-    const chart = new Chart(this.page, {
-      view: 'curves', slot, label: word('view.curves'),
+  build(slot) {
+    const one = super.build(slot, {
       onPan: (x) => this.#pan(x),
       onRelease: () => this.#release(),
       onCursor: (x) => this.page.store.set({ cur: [Math.round(x - (one.picture?.offset ?? 0)), this.active()] }, { undo: false }),
       onKey: (event) => this.#key(event, slot),
-      onHover: (x) => this.slots.hover(x),
       onZoom: (direction, x) => this.#zoomBy(direction, x),
       onResize: () => this.update(),
     });
-    return Object.assign(one, { chart, element: chart.figure.element, close: () => { chart.close(); this.#widths.delete(slot); } });
+    return Object.assign(one, { close: () => { one.chart.close(); this.#widths.delete(slot); } });
   }
 
   #pan(x) {
@@ -217,9 +207,7 @@ class Curves {
 
   #askAll(wanted) {
     const view = { window: this.window(), width: this.width, columns: columnsOf(this.state.own.cols, null) };
-    const key = JSON.stringify([wanted, view, this.state.out]);
-    if (key === this.#asked) return;
-    this.#asked = key;
+    if (!this.isNew(wanted, view, this.state.out)) return;
     for (const [slot, configs] of wanted) this.#ask(slot, configs, view);
   }
 
@@ -247,15 +235,14 @@ class Curves {
   #drawAll() {
     const shared = this.#yRange((slot) => slot !== 'b-a');
     const difference = this.#yRange((slot) => slot === 'b-a');
-    for (const [slot, { chart, picture, rows }] of this.slots.entries()) {
-      if (!picture) continue;
+    for (const [slot, { chart, picture, rows }] of this.drawn()) {
       const columns = this.columns();
       const series = picture.columns.filter((col) => columns.includes(col.col)).map(({ col, x, y, dots }) => {
         const i = columns.indexOf(col);
         return { id: `${slot}:${col}`, name: word('curves.series', { col }), translate: 'yes', color: (theme) => colorOf(i, theme), dash: picture.real ? dashOf(i) : [1, 4], width: picture.real ? 2 : 1, x, y, dots };
       });
       chart.draw(series, {
-        xLabel: word(picture.run ? 'curves.position' : 'curves.row'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'curves.value'),
+        xLabel: word(picture.run ? 'axis.position' : 'axis.row'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'curves.value'),
         xRange: this.window(), yRange: slot === 'b-a' ? difference : shared, stops: picture.stops,
         cell: (line, i) => ({ row: Math.round(line.x[i] - picture.offset), col: line.id.split(':')[1] }),
       });
@@ -265,7 +252,7 @@ class Curves {
   }
 
   #yRange(which) {
-    const pictures = this.slots.entries().filter(([slot, { picture }]) => picture && which(slot)).map(([, { picture }]) => picture);
+    const pictures = this.drawn().filter(([slot]) => which(slot)).map(([, { picture }]) => picture);
     const fixed = pictures.length && pictures.every((picture) => picture.range);
     const found = extent(pictures.flatMap((picture) => picture.columns.map((one) => one.y)));
     if (!fixed) return roomy(found);
@@ -278,8 +265,7 @@ class Curves {
   }
 
   #showCursor() {
-    for (const [slot, { chart, picture }] of this.slots.entries()) {
-      if (!picture) continue;
+    for (const [slot, { chart }] of this.drawn()) {
       chart.setCursor(this.#cursorOf(slot));
       this.#caption(slot);
     }
@@ -307,8 +293,6 @@ class Curves {
     const out = config && this.output(config);
     return out ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [out] } } : null;
   }
-
-  close() { this.slots.close(); }
 }
 
 export default {

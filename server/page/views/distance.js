@@ -1,6 +1,5 @@
 /* Distance: the product of two rows against how far apart they are, and all products as a matrix. */
 import { code, make, name } from '../dom.js';
-import { Chart } from '../chart.js';
 import { dashOf } from '../draw/series.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
@@ -11,6 +10,7 @@ import { SLOTS } from '../state.js';
 import { phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
 import { choice, sliderField } from './controls.js';
+import { Charts } from './charts.js';
 import { Slots, appliesTo, wantedOf } from './slots.js';
 
 const GRAM_MAX = 256;     /* rows of the matrix: more would only be more of the same */
@@ -19,30 +19,20 @@ const DOTS_MAX = 96;
 
 const METRIC = 'similarity';
 
-class Distance {
-  #asked = '';
-
+class Distance extends Charts {
   constructor(page, root) {
-    this.page = page;
+    super(page, 'distance');
     this.pairing = choice({ name: 'pairing', text: word('distance.pairing'), pick: (pairing) => page.setOwn({ pairing }, 'pairing') });
     this.distance = sliderField({ name: 'm', text: word('view.distance'), move: (m) => this.#setDistance(m) });
     this.base = sliderField({ name: 'other_base', text: word('distance.other'), spacing: 'log', whole: false, move: (base) => this.#setOtherBase(base) });
     this.chooser = frontChooser(page);
-    const [lines, maps] = [make('div', { class: 'figures' }), make('div', { class: 'figures' })];
+    const maps = make('div', { class: 'figures' });
     this.scale = new Scale();
-    this.lines = new Slots(lines, (slot) => this.#buildLine(slot));
     this.maps = new Slots(maps, (slot) => this.#buildMap(slot));
-    root.append(make('div', { class: 'view-controls' }, this.chooser.element, this.pairing.element, this.distance.element, this.base.element), lines, maps);
+    root.append(make('div', { class: 'view-controls' }, this.chooser.element, this.pairing.element, this.distance.element, this.base.element), this.place, maps);
   }
 
-  #buildLine(slot) {
-    const chart = new Chart(this.page, {
-      view: 'distance', slot, label: word('view.distance'),
-      onCursor: (x) => this.#setDistance(x),
-      onHover: (x) => this.lines.hover(x),
-    });
-    return { chart, picture: null, element: chart.figure.element, close: () => chart.close() };
-  }
+  build(slot) { return super.build(slot, { onCursor: (x) => this.#setDistance(x) }); }
 
   #buildMap(slot) {
     const map = new HeatMap(this.page, { view: 'distance', slot, scale: this.scale, label: word('distance.gram'), quiet: true });
@@ -51,11 +41,11 @@ class Distance {
 
   /* ---- state ---- */
 
-  get pairingNow() { return this.page.store.state.own.pairing ?? 'paired'; }
+  get pairingNow() { return this.state.own.pairing ?? 'paired'; }
 
   /* The distance of the two rows that the cursor of the matrix is at. */
   get m() {
-    const [row, col] = this.page.store.state.cur;
+    const [row, col] = this.state.cur;
     return Math.abs(row - col);
   }
 
@@ -81,35 +71,30 @@ class Distance {
   update() {
     const wanted = wantedOf(this.page);
     const slots = wanted.map(([slot]) => slot);
-    this.lines.sync(slots);
+    this.slots.sync(slots);
     this.#syncMaps();
     this.#updateControls();
-    const asked = JSON.stringify([wanted, this.pairingNow]);
-    if (asked !== this.#asked) {
-      this.#asked = asked;
-      for (const [slot, configs] of wanted) this.#ask(slot, configs);
-    }
+    if (this.isNew(wanted, this.pairingNow)) for (const [slot, configs] of wanted) this.#ask(slot, configs);
     this.#showCursor();
   }
 
   /* A matrix where there is a line. */
-  #syncMaps() { this.maps.sync(this.lines.entries().filter(([, { picture }]) => picture).map(([slot]) => slot)); }
+  #syncMaps() { this.maps.sync(this.drawn().map(([slot]) => slot)); }
 
   #updateControls() {
     this.chooser.update();
     const row = this.page.catalogue.metric(METRIC).parameters.find((one) => one.name === 'pairing');
     this.pairing.show(row.values.map((value) => [value, code(value)]), this.pairingNow);
-    const longest = Math.max(1, ...this.lines.values().map(({ picture }) => (picture?.x.length ?? 1) - 1));
+    const longest = Math.max(1, ...this.slots.values().map(({ picture }) => (picture?.x.length ?? 1) - 1));
     this.distance.show({ value: this.m, min: 0, max: longest });
     this.base.element.hidden = this.pairingNow !== 'mismatched';
-    const front = this.page.config(this.page.front());
-    this.base.show({ value: front?.other_base ?? OTHER_BASE, min: 10, max: 1e6 });
+    this.base.show({ value: this.front()?.other_base ?? OTHER_BASE, min: 10, max: 1e6 });
   }
 
   #ask(slot, configs) {
-    this.lines.get(slot).chart.figure.ask(async (get, stage) => {
+    this.slots.get(slot).chart.figure.ask(async (get, stage) => {
       const answers = await Promise.all(configs.map((config) => get({ path: '/analyze', body: this.#body(config) }, { as: 'json' })).map((answer) => this.#orRefuse(slot, answer)));
-      if (!answers.every(Boolean) || !this.lines.has(slot)) return;
+      if (!answers.every(Boolean) || !this.slots.has(slot)) return;
       this.#draw(slot, pictureOf(answers));
       if (slot !== 'b-a') this.page.publish?.(slot, { config: answers[0].configs[0], tensors: {} });
       if (!stage.over()) this.maps.get(slot)?.map.show(configs.length === 2 ? { of: configs.map((config) => this.#gramSource(config)) } : this.#gramSource(configs[0]));
@@ -122,7 +107,7 @@ class Distance {
       return await answer;
     } catch (error) {
       if (error.problem?.pointer !== '/metrics/0') throw error;
-      const line = this.lines.get(slot);
+      const line = this.slots.get(slot);
       if (line) line.picture = null;
       line?.chart.figure.refuse(appliesTo(this.page.catalogue.metric(METRIC)));
       this.#syncMaps();
@@ -131,26 +116,29 @@ class Distance {
   }
 
   #draw(slot, picture) {
-    const one = this.lines.get(slot);
+    const one = this.slots.get(slot);
     one.picture = picture;
     this.#syncMaps();
-    for (const [other, { picture: drawn }] of this.lines.entries()) if (drawn && (other === 'b-a') === (slot === 'b-a')) this.#drawOne(other);
+    for (const [other] of this.#alike(slot)) this.#drawOne(other);
     one.chart.figure.drawn();
     this.#updateControls();
     this.#showCursor();
   }
 
+  /* The figures whose numbers compare with those of this one: a difference stands alone. */
+  #alike(slot) { return this.drawn().filter(([other]) => (other === 'b-a') === (slot === 'b-a')); }
+
   /* The figure's own line, and those of the others thin behind it: all figures have one range. */
   #drawOne(slot) {
-    const drawn = this.lines.entries().filter(([other, { picture }]) => picture && (other === 'b-a') === (slot === 'b-a'));
+    const drawn = this.#alike(slot);
     const ordered = [...drawn.filter(([other]) => other === slot), ...drawn.filter(([other]) => other !== slot)];
     const series = ordered.map(([other, { picture: { x, y, scheme } }]) => ({
       id: `${other}:similarity`, name: `${other} ${scheme}`, color: () => slotColor(other), dash: dashOfSlot(other), width: other === slot ? 2.5 : 1, x, y,
       dots: other === slot && x.length <= DOTS_MAX ? x.map((at) => [at, y[at]]) : null,
     }));
-    const { chart, picture } = this.lines.get(slot);
+    const { chart, picture } = this.slots.get(slot);
     chart.draw(series, {
-      xLabel: word('distance.distance'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'distance.product'), whole: true,
+      xLabel: word('axis.distance'), yLabel: word(slot === 'b-a' ? 'curves.difference' : 'distance.product'), whole: true,
       yRange: roomy(extent(series.map((line) => line.y))), marks: this.#marks(), cell: (line, i) => ({ row: i, col: 0 }),
     });
     chart.rename(word('distance.label', { scheme: picture.scheme, slot, n: picture.x.length }), this.page.catalogue.scheme(picture.scheme), 'similarity');
@@ -161,8 +149,7 @@ class Distance {
   }
 
   #showCursor() {
-    for (const [slot, { chart, picture }] of this.lines.entries()) {
-      if (!picture) continue;
+    for (const [slot, { chart, picture }] of this.drawn()) {
       const m = Math.min(this.m, picture.x.length - 1);
       if (picture.m !== m) this.#drawOne(slot);
       picture.m = m;
@@ -179,7 +166,7 @@ class Distance {
   }
 
   close() {
-    this.lines.close();
+    super.close();
     this.maps.close();
   }
 }

@@ -104,7 +104,7 @@ class Trial {
     this.text.value = exampleOf(route.operation);
     this.method = select(route.runs.map((one) => [one, one]), () => this.changed());
     this.steps = Object.fromEntries(stepsOf(route.operation).map((step) => [step.name, this.step(step)]));
-    this.curl = block('', 'docs.curl', { 'data-curl': '' });
+    this.curl = block('', 'paste.line', { 'data-curl': '' });
     this.result = make('div', { class: 'trial-result', 'aria-live': 'polite' });
     this.element = make('div', { class: 'trial' }, this.schemePart(), this.fields(), this.buttons(), this.curl, this.result,
       this.filesPart(), this.more);
@@ -153,7 +153,7 @@ class Trial {
 
   async copy() {
     const copied = await copyText(this.curl.textContent);
-    this.copied.replaceChildren(make('span', null, word(copied ? 'docs.copied' : 'docs.uncopied')));
+    this.copied.replaceChildren(make('span', null, word(copied ? 'panel.copied' : 'docs.uncopied')));
   }
 
   /* What a scheme decides: the example and the table of parameters. */
@@ -185,7 +185,7 @@ class Trial {
     const url = `'${location.origin}${this.route.path.replace('{name}', 'NAME')}'`;
     const who = token() ? '-H "Authorization: Bearer $TOKEN" ' : '';
     const commands = `curl ${who}-T FILE.safetensors ${url}\ncurl ${who}-X DELETE ${url}`;
-    return make('div', null, make('p', null, word('docs.files')), block(commands, 'docs.curl'));
+    return make('div', null, make('p', null, word('docs.files')), block(commands, 'paste.line'));
   }
 }
 

@@ -67,6 +67,7 @@ class Gallery {
 
   async fetched(request, get = ask) {
     const bytes = await get(request, { as: 'bytes' });
+    if (!this.#urls) throw new DOMException('the gallery is closed', 'AbortError');
     const url = URL.createObjectURL(new Blob([bytes], { type: 'image/png' }));
     this.#urls.push(url);
     return url;
@@ -122,11 +123,11 @@ class Gallery {
       'aria-label': label(base), oninput: () => this.drag(this.slider.value) });
     this.slider.value = this.bases.indexOf(base.default);
     this.shownBase = make('output', { class: 'live-value' });
-    this.open = this.link({ view: 'table' }, { 'data-action': 'open' }, word('gallery.openTable'));
+    this.open = this.link({ view: 'table' }, { 'data-action': 'open' }, word('paste.use'));
     const seen = (text, className) => make('span', { class: className, 'aria-hidden': 'true' }, text);
     return make('section', { class: 'card live', 'aria-labelledby': 'gallery-drag' },
       make('h2', { id: 'gallery-drag' }, word('gallery.drag')), make('p', { class: 'hint' }, word('gallery.drag.lead')),
-      make('div', { class: 'live-stage' }, seen(word('gallery.position'), 'live-y'), this.live, seen(word('gallery.channel'))),
+      make('div', { class: 'live-stage' }, seen(word('axis.position'), 'live-y'), this.live, seen(word('gallery.channel'))),
       make('div', { class: 'live-control' }, seen(label(base)), this.slider, this.shownBase, this.open));
   }
 
@@ -228,6 +229,7 @@ class Gallery {
   close() {
     this.#asker.close();
     for (const url of this.#urls) URL.revokeObjectURL(url);
+    this.#urls = null;   /* what is still on its way gets none */
   }
 }
 

@@ -105,7 +105,7 @@ class Rotate {
 
   #showPlaying() {
     this.play.dataset.action = this.timer ? 'stop' : 'play';
-    bind(this.play.firstChild, null, live(() => String(word(this.timer ? 'rotate.stop' : 'rotate.play'))));
+    bind(this.play.firstChild, null, live(() => String(word(this.timer ? 'figure.stop' : 'rotate.play'))));
   }
 
   #tick() {

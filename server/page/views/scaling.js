@@ -1,6 +1,5 @@
 /* Scaling: the wavelength of each pair under every rule that stretches the context, against two lengths to drag. */
 import { cell, columns, make, name, row, scrolling, table } from '../dom.js';
-import { Chart } from '../chart.js';
 import { colorOf, dashOf } from '../draw/series.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
@@ -8,35 +7,28 @@ import { datum } from '../figure.js';
 import { live, phrase, word } from '../words.js';
 import { FACTOR, askScalings, lengthOf, ownRequest, ownScaling, scalingRow } from './scaling_asking.js';
 import { sliderField } from './controls.js';
-import { Slots, appliesTo, wantedOf } from './slots.js';
+import { Charts } from './charts.js';
+import { appliesTo, wantedOf } from './slots.js';
 
 const TRAIN = 4096;          /* of a model that does not say */
 const LENGTH_MAX = 2 ** 24;
 const LENGTH_MIN = 16;
 const tidy = (length) => Math.round(Number(length.toPrecision(3)));
 
-class Scaling {
-  #asked = '';
-
+class Scaling extends Charts {
   constructor(page, root) {
-    this.page = page;
+    super(page, 'scaling');
     const length = (key) => sliderField({ name: key, text: word(`scaling.${key}`), spacing: 'log', move: (value) => this.#setLength(key, value) });
     this.sliders = { train: length('train'), eval: length('eval') };
     this.factor = sliderField({ name: 'factor', text: word('scaling.factor'), spacing: 'log', whole: false, move: (value) => this.#setFactor(value) });
-    const place = make('div', { class: 'figures' });
-    this.slots = new Slots(place, (slot) => this.#build(slot));
-    root.append(make('div', { class: 'view-controls' }, this.sliders.train.element, this.sliders.eval.element, this.factor.element), place);
+    root.append(make('div', { class: 'view-controls' }, this.sliders.train.element, this.sliders.eval.element, this.factor.element), this.place);
   }
 
-  #build(slot) {
-    const chart = new Chart(this.page, {
-      view: 'scaling', slot, label: word('view.scaling'), scales: { y: 'log' },
-      onCursor: (x) => this.page.store.set({ cur: [this.page.store.state.cur[0], x] }, { undo: false }),
-      onHover: (x) => this.slots.hover(x),
-    });
-    const place = scrolling(word('scaling.rules'));
-    chart.figure.extra.append(place);
-    return { chart, place, picture: null, element: chart.figure.element, close: () => chart.close() };
+  build(slot) {
+    const one = super.build(slot, { scales: { y: 'log' }, onCursor: (x) => this.page.store.set({ cur: [this.state.cur[0], x] }, { undo: false }) });
+    const rules = scrolling(word('scaling.rules'));
+    one.chart.figure.extra.append(rules);
+    return { ...one, rules };
   }
 
   /* ---- lengths and factor ---- */
@@ -44,7 +36,7 @@ class Scaling {
   factorOf(slot, config) { return ownScaling(this.page, slot, config)?.factor ?? FACTOR; }
 
   lengths(slot, config) {
-    const { train, eval: beyond } = this.page.store.state.own;
+    const { train, eval: beyond } = this.state.own;
     const factor = this.factorOf(slot, config);
     const trained = Math.max(1, Number(train ?? lengthOf(ownScaling(this.page, slot, config)) ?? TRAIN));
     return { factor, train: trained, eval: Math.max(trained, Number(beyond ?? Math.round(trained * factor))) };
@@ -53,7 +45,7 @@ class Scaling {
   #setLength(key, value) {
     const front = this.page.front();
     const now = this.lengths(front, this.page.config(front));
-    const own = { ...this.page.store.state.own, [key]: String(tidy(Math.min(Math.max(value, 1), LENGTH_MAX))) };
+    const own = { ...this.state.own, [key]: String(tidy(Math.min(Math.max(value, 1), LENGTH_MAX))) };
     if (key === 'eval' && Number(own.eval) < now.train) own.eval = String(now.train);
     if (key === 'train' && own.eval && Number(own.train) > Number(own.eval)) own.eval = own.train;
     this.page.store.set({ own }, { undo: key });
@@ -83,14 +75,12 @@ class Scaling {
     for (const key of ['train', 'eval']) this.sliders[key].show({ value: shown[key], min: LENGTH_MIN, max: LENGTH_MAX });
     const usual = scalingRow(this.page, this.page.config(front))?.parameters.find((row) => row.name === 'factor')?.usual ?? [1, 64];
     this.factor.show({ value: shown.factor, min: usual[0], max: usual[1], disabled: !scalingRow(this.page, this.page.config(front)) });
-    for (const { chart } of this.slots.values()) chart.setCursor(this.page.store.state.cur[1]);
+    for (const { chart } of this.slots.values()) chart.setCursor(this.state.cur[1]);
     this.#ask(wanted);
   }
 
   #ask(wanted) {
-    const asked = JSON.stringify([wanted, this.page.store.state.own]);
-    if (asked === this.#asked) return;
-    this.#asked = asked;
+    if (!this.isNew(wanted, this.state.own)) return;
     for (const [slot, [config]] of wanted) this.slots.get(slot).chart.figure.ask((get) => this.#job(get, slot, config));
   }
 
@@ -116,15 +106,14 @@ class Scaling {
   #draw(slot, picture) {
     const one = this.slots.get(slot);
     one.picture = picture;
-    for (const [other, { picture: drawn }] of this.slots.entries()) if (drawn) this.#drawOne(other);
+    for (const [other] of this.drawn()) this.#drawOne(other);
     this.#explain(one, picture);
     one.chart.figure.drawn();
   }
 
   /* All figures have one range. */
   #range() {
-    const pictures = this.slots.values().map(({ picture }) => picture).filter(Boolean);
-    const lists = pictures.flatMap(({ lines, lengths }) => [...lines.map((line) => line.wavelength), [lengths.train, lengths.eval]]);
+    const lists = this.drawn().flatMap(([, { picture: { lines, lengths } }]) => [...lines.map((line) => line.wavelength), [lengths.train, lengths.eval]]);
     return roomy(extent(lists, 'log'), 'log');
   }
 
@@ -146,7 +135,7 @@ class Scaling {
     chart.rename(word('scaling.label', { scheme, slot, n: lines[0].wavelength.length }), this.page.catalogue.scheme(scheme), 'wavelength');
   }
 
-  #explain({ chart, place }, { lines, own, lengths }) {
+  #explain({ chart, rules }, { lines, own, lengths }) {
     const [{ result }] = lines;
     const values = {
       type: name(own), train: datum(result.train_len, 'train_len', short(result.train_len)),
@@ -156,7 +145,7 @@ class Scaling {
     const first = result.witness && phrase('scaling.witness', { pair: datum(result.witness.pair, 'pair'), turns: datum(result.witness.turns, 'turns', short(result.witness.turns)) });
     chart.figure.caption.replaceChildren(phrase('scaling.caption', values), ' ', ...first ? [first] : []);
     const heads = ['type', 'full', 'kept', 'longest', 'attention'].map((key) => word(`scaling.${key}`));
-    place.replaceChildren(table(null, columns(heads), lines.map(rowOf)));
+    rules.replaceChildren(table(null, columns(heads), lines.map(rowOf)));
   }
 
   /* ---- for the page ---- */
@@ -165,8 +154,6 @@ class Scaling {
     const config = this.page.config(slot);
     return config ? { path: '/analyze', body: ownRequest(this.page, slot, config, this.lengths(slot, config)) } : null;
   }
-
-  close() { this.slots.close(); }
 }
 
 /* One rule's numbers, as the server states them. */
