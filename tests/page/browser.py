@@ -3,6 +3,7 @@ import json
 import time
 import urllib.parse
 
+from selenium.common.exceptions import JavascriptException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -23,6 +24,24 @@ def until(condition, seconds=SECONDS, what="what was waited for"):
             return found
         time.sleep(0.02)
     raise AssertionError(f"{what} does not happen within {seconds} s")
+
+
+# Waits in the browser, where looking costs nothing; what is 0 only between two jobs does not count.
+SETTLED = """const [seconds, done] = arguments;
+const root = document.documentElement;
+const is = () => root.dataset.busy === '0';
+if (is()) return done(true);
+const end = (found) => { watch.disconnect(); clearTimeout(late); done(found); };
+const look = () => { if (is()) setTimeout(() => { if (is()) end(true); }, 5); };
+const watch = new MutationObserver(look);
+const late = setTimeout(() => end(false), seconds * 1000);
+watch.observe(root, { attributes: true, attributeFilter: ['data-busy'] });"""
+
+TOLD = """const [hash, done] = arguments, before = location.href;
+const told = () => setTimeout(done);
+addEventListener('hashchange', told, { once: true });
+location.hash = hash;
+if (location.href === before) { removeEventListener('hashchange', told); done(); }"""
 
 
 class Page:
@@ -56,11 +75,18 @@ class Page:
         return self.run("return document.documentElement.dataset.busy") != "0"
 
     def settle(self, seconds=SECONDS):
-        until(lambda: not self.is_busy(), seconds, "data-busy=0")
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            try:
+                if self.driver.execute_async_script(SETTLED, min(5, end - time.monotonic())):
+                    return
+            except JavascriptException:  # the document has given way to another
+                continue
+        raise AssertionError(f"data-busy=0 does not happen within {seconds} s")
 
     def hash(self, fragment):
-        """Another address, as a link gives it."""
-        self.run("location.hash = arguments[0]", fragment)
+        """Another address, as a link gives it; returns once the page has been told."""
+        self.driver.execute_async_script(TOLD, fragment)
 
     def state(self, config="a"):
         return self.attribute(f'figure[data-config="{config}"]', "data-state")

@@ -130,7 +130,7 @@ def readout(page, figure="figure"):
     found = {}
     for element in page.all("[data-readout] output"):
         given = attributes(page, element)
-        found[given["data-config"]] = (int(given["data-row"]), int(given["data-col"]), given["data-value"])
+        found[given["data-config"]] = (int(given["data-row"]), int(given["data-col"]), given.get("data-value"))  # None until it is there
     return found
 
 

@@ -100,9 +100,9 @@ BAD = [("view", "nothing"), ("a", "{scheme"), ("a", "[1]"), ("a", "7"), ("on", "
 
 
 @pytest.mark.parametrize("key, value", BAD, ids=[f"{key}={value}" for key, value in BAD])
-def test_a_bad_value_is_named_and_its_default_stands(open_page, key, value):
+def test_a_bad_value_is_named_and_its_default_stands(visit, key, value):
     keys = {"view": "table", "a": json.dumps(ROPE), key: value}
-    page = open_page("&".join(f"{k}={urllib.parse.quote(v)}" for k, v in keys.items()))
+    page = visit("&".join(f"{k}={urllib.parse.quote(v)}" for k, v in keys.items()))
     notices = page.all("[data-notice=state]")
     assert len(notices) == 1 and re.search(rf"(?<!\w){key}(?!\w)", notices[0].text), [notice.text for notice in notices]
     if key != "view":

@@ -36,8 +36,8 @@ def data(page, what, config="a"):
     (SINUSOIDAL, "encoding", 0), (SINUSOIDAL, "encoding", 13), ({**SINUSOIDAL, "offset": 1000}, "encoding", 1), (ROPE, "cos", 3),
     ({"scheme": "fourier", "num_freqs": 3, "len": 10}, "encoding", 2), ({"scheme": "rope", "head_dim": 32, "len": 24,
      "scaling": {"type": "dynamic", "factor": 4, "max_position_embeddings": 8}}, "cos", 2)])
-def test_a_curve_runs_through_real_positions(open_page, server, config, output, col):
-    page = open_page(fragment("curves", config, cols=col))
+def test_a_curve_runs_through_real_positions(visit, server, config, output, col):
+    page = visit(fragment("curves", config, cols=col))
     lines = Lines(page, "curves")
     start = config.get("offset", 0)
     # The last position goes along, as some schemes read how long their sequence is.
@@ -50,21 +50,21 @@ def test_a_curve_runs_through_real_positions(open_page, server, config, output, 
 @pytest.mark.parametrize("config, output", [({"scheme": "learned", "dim": 8, "seed": 1, "std": 1, "len": 20}, "encoding"),
                                             ({"scheme": "binary", "dim": 8, "len": 20}, "encoding"),
                                             ({"scheme": "integer", "normalize": "length", "dim": 2, "len": 9}, "encoding")])
-def test_what_has_whole_positions_only_shows_those_and_says_so(open_page, server, config, output):
-    page = open_page(fragment("curves", config, cols=1))
+def test_what_has_whole_positions_only_shows_those_and_says_so(visit, server, config, output):
+    page = visit(fragment("curves", config, cols=1))
     assert Lines(page, "curves").missing("a:1", column(server.url, config, output, 1)) == []
     assert "whole positions only" in page.text("figure figcaption")
 
 
-def test_a_grid_is_shown_by_its_rows(open_page, server):
+def test_a_grid_is_shown_by_its_rows(visit, server):
     config = {"scheme": "rope", "head_dim": 16, "grid": [4, 5]}
-    page = open_page(fragment("curves", config, cols=2))
+    page = visit(fragment("curves", config, cols=2))
     values = post(server.url, "/encode", {**config, "outputs": ["cos"], "slice": [None, 2]})["tensors"]["cos"]["data"]
     assert Lines(page, "curves").missing("a:2", list(enumerate(values))) == []
 
 
-def test_several_columns_have_their_own_colours(open_page, server):
-    page = open_page(fragment("curves", SINUSOIDAL, ROPE, cols="0,1,12"))
+def test_several_columns_have_their_own_colours(visit, server):
+    page = visit(fragment("curves", SINUSOIDAL, ROPE, cols="0,1,12"))
     first, second = Lines(page, "curves", "a"), Lines(page, "curves", "b")
     assert list(first.legend) == ["a:0", "a:1", "a:12"] and list(second.legend) == ["b:0", "b:1", "b:12"]
     assert len({color for color, _ in first.legend.values()}) == 3
@@ -75,18 +75,18 @@ def test_several_columns_have_their_own_colours(open_page, server):
     assert first.y_range == second.y_range and first.x_range == second.x_range
 
 
-def test_both_themes_and_a_changed_colour(open_page, server):
+def test_both_themes_and_a_changed_colour(visit, server):
     for theme in ["light", "dark"]:
-        page = open_page(fragment("curves", SINUSOIDAL, cols=5, theme=theme))
+        page = visit(fragment("curves", SINUSOIDAL, cols=5, theme=theme))
         assert Lines(page, "curves").missing("a:5", column(server.url, SINUSOIDAL, "encoding", 5, REAL)) == []
     page.click('[data-action="theme"]')
     page.settle()
     assert Lines(page, "curves").missing("a:5", column(server.url, SINUSOIDAL, "encoding", 5, REAL)) == []
 
 
-def test_the_difference_is_of_doubles(open_page, server):
+def test_the_difference_is_of_doubles(visit, server):
     other = {**SINUSOIDAL, "base": 500}
-    page = open_page(fragment("curves", SINUSOIDAL, other, cols=20, on="b-a"))
+    page = visit(fragment("curves", SINUSOIDAL, other, cols=20, on="b-a"))
     a, b = (column(server.url, config, "encoding", 20, REAL) for config in (SINUSOIDAL, other))
     assert Lines(page, "curves", "b-a").missing("b-a:20", [(x, v - u) for (x, u), (_, v) in zip(a, b)]) == []
     assert float(data(page, "difference", "b-a")[0]) > 0
@@ -144,15 +144,15 @@ def test_keys_zoom_and_move(open_page):
     until(lambda: len(page.all("figure details[data-table] td")) == 2 * 24, what="the data table")
 
 
-def test_the_value_at_the_cursor_is_the_servers(open_page, server):
-    page = open_page(fragment("curves", SINUSOIDAL, cols=8, cur="7,8"))
+def test_the_value_at_the_cursor_is_the_servers(visit, server):
+    page = visit(fragment("curves", SINUSOIDAL, cols=8, cur="7,8"))
     row = post(server.url, "/encode", {**SINUSOIDAL, "slice": [7, 8]})["tensors"]["encoding"]["data"]
     assert abs(float(data(page, "value")[0]) - row) < 1e-7
 
 
 @pytest.mark.parametrize("config", [{"scheme": "alibi", "len": 8}, {"scheme": "shaw", "len": 6}])
-def test_a_scheme_without_rows_is_told_which_have_some(open_page, config):
-    page = open_page(fragment("curves", config))
+def test_a_scheme_without_rows_is_told_which_have_some(visit, config):
+    page = visit(fragment("curves", config))
     assert page.state() == "refused" and "sinusoidal" in page.text('figure [role="alert"]')
 
 
@@ -161,8 +161,8 @@ def test_a_scheme_without_rows_is_told_which_have_some(open_page, config):
 LLAMA = {"preset": "llama-3.1", "len": 128}
 
 
-def test_each_rule_has_its_wavelengths(open_page, server):
-    page = open_page(fragment("scaling", LLAMA))
+def test_each_rule_has_its_wavelengths(visit, server):
+    page = visit(fragment("scaling", LLAMA))
     lines = Lines(page, "scaling")
     assert lines.scales == ("linear", "log")
     rules = {"linear": {}, "ntk": {}, "yarn": {"original_max_position_embeddings": 8192},
@@ -183,8 +183,8 @@ def test_each_rule_has_its_wavelengths(open_page, server):
         assert len(missing) <= len(apart) / 4, rule  # gaps of dashes
 
 
-def test_the_numbers_of_a_rule_are_served(open_page, server):
-    page = open_page(fragment("scaling", LLAMA, train=8192))
+def test_the_numbers_of_a_rule_are_served(visit, server):
+    page = visit(fragment("scaling", LLAMA, train=8192))
     result = post(server.url, "/analyze", {"preset": "llama-3.1", "len": 1, "metrics": ["wavelengths"]})["results"][0]["wavelengths"]
     row = page.run("return [...document.querySelectorAll('tr[data-type=llama3] data')].map(e => e.value)")
     assert [float(value) for value in row] == [result["value"], result["kept"], result["longest"], result["attention_factor"]]
@@ -236,13 +236,13 @@ def test_a_dragged_length_asks_once_a_picture(open_page):
 
 @pytest.mark.parametrize("view, config", [("scaling", {"scheme": "alibi", "len": 8}), ("distance", {"scheme": "t5", "seed": 0, "len": 8}),
                                           ("distance", {"scheme": "rope", "grid": [4, 4]})])
-def test_where_the_metric_does_not_apply_it_says_to_what_it_does(open_page, view, config):
-    page = open_page(fragment(view, config))
+def test_where_the_metric_does_not_apply_it_says_to_what_it_does(visit, view, config):
+    page = visit(fragment(view, config))
     assert page.state() == "refused" and "one axis" in page.text('figure [role="alert"]')
 
 
-def test_sinusoids_have_one_line_and_no_scaling(open_page):
-    page = open_page(fragment("scaling", SINUSOIDAL))
+def test_sinusoids_have_one_line_and_no_scaling(visit):
+    page = visit(fragment("scaling", SINUSOIDAL))
     assert list(Lines(page, "scaling").legend) == ["a:default"]
 
 
@@ -254,11 +254,11 @@ def similarity(server, config, **more):
 
 
 @pytest.mark.parametrize("pairing", [None, "sin", "cos", "mismatched"])
-def test_products_by_distance_for_each_pairing(open_page, server, pairing):
+def test_products_by_distance_for_each_pairing(visit, server, pairing):
     config = {**SINUSOIDAL, "len": 48}
     more = {} if pairing is None else {"pairing": pairing} | ({"other_base": 77} if pairing == "mismatched" else {})
     shown = {**config, **({"other_base": 77} if pairing == "mismatched" else {})}
-    page = open_page(fragment("distance", shown, cur="9,0", **({"pairing": pairing} if pairing else {})))
+    page = visit(fragment("distance", shown, cur="9,0", **({"pairing": pairing} if pairing else {})))
     values, gram, result = similarity(server, config, **more)
     assert Lines(page, "distance").missing("a:similarity", list(enumerate(values))) == []
     assert float(data(page, "similarity")[0]) == values[9]
@@ -322,9 +322,9 @@ def test_the_distance_is_dragged_by_slider_key_and_handle(open_page, server):
     until(lambda: float(data(page, "similarity")[0]) == values[15], what="the product at 15")
 
 
-def test_two_schemes_lie_over_each_other(open_page, server):
+def test_two_schemes_lie_over_each_other(visit, server):
     other = {"scheme": "rope", "head_dim": 64, "len": 24, "base": 100}
-    page = open_page(fragment("distance", SINUSOIDAL, other, on="b-a"))
+    page = visit(fragment("distance", SINUSOIDAL, other, on="b-a"))
     ours, theirs = similarity(server, SINUSOIDAL)[0], similarity(server, other)[0]
     a, b = Lines(page, "distance", "a"), Lines(page, "distance", "b")
     assert list(a.legend) == ["a:similarity", "b:similarity"] and a.y_range == b.y_range

@@ -27,14 +27,6 @@ def narrow(driver):
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-@pytest.fixture(autouse=True)
-def forget(driver, open_page):
-    """No choice of one test is left for another; ends before open_page leaves the page."""
-    yield
-    if driver.current_url.startswith("http"):
-        driver.execute_script("localStorage.clear()")
-
-
 # ---- the frame ----------------------------------------------------------------------------------------------------------
 
 
@@ -258,12 +250,12 @@ while (walker.nextNode()) {
 return weak;"""
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_texts_stand_out(open_page, view, theme):
-    page = open_page(f"view={view}&theme={theme}")
-    assert page.run("return document.documentElement.dataset.theme") == theme
-    assert page.run(CONTRAST) == []
+def test_texts_stand_out(visit, view):
+    for theme in ("light", "dark"):
+        page = visit(f"view={view}&lang=en&theme={theme}")
+        assert page.run("return document.documentElement.dataset.theme") == theme
+        assert page.run(CONTRAST) == [], theme
 
 
 def test_the_theme_is_kept_and_the_address_overrules_it(open_page):
@@ -289,15 +281,14 @@ SMALL = """return [...document.querySelectorAll('button, select, input, summary,
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_no_width_scrolls_sideways_and_targets_are_large_enough(open_page, narrow, view):
-    page = open_page(f"view={view}")
+def test_no_width_scrolls_sideways_and_targets_are_large_enough(visit, narrow, view):
     for lang in ("en", "zh"):
+        page = visit(f"view={view}&lang={lang}")
         for width in WIDTHS:
             narrow(width)
             page.settle()
             assert page.run("return document.documentElement.scrollWidth") <= width, f"{width} {lang}"
-            assert width != 390 or page.run(SMALL) == []
-        page.click("[data-action=lang]")
+            assert width != 390 or page.run(SMALL) == [], lang
 
 
 def test_narrow_pages_show_the_figure_first(open_page, narrow):

@@ -66,23 +66,23 @@ def move_to(page, y, x):
     (Keys.ARROW_RIGHT, (3, 4), (3, 5)), (Keys.ARROW_LEFT, (3, 4), (3, 3)), (Keys.ARROW_DOWN, (3, 4), (4, 4)), (Keys.ARROW_UP, (3, 4), (2, 4)),
     (Keys.ARROW_LEFT, (3, 0), (3, 0)), (Keys.ARROW_DOWN, (127, 4), (127, 4)), (Keys.HOME, (3, 4), (3, 0)), (Keys.END, (3, 4), (3, 63)),
     ("]", (3, 4), (4, 4)), ("[", (3, 4), (2, 4))])
-def test_keys_move_the_cursor(open_page, server, key, start, end):
-    page = open_page(fragment("table", SINUSOIDAL, cur="%d,%d" % start))
+def test_keys_move_the_cursor(visit, server, key, start, end):
+    page = visit(fragment("table", SINUSOIDAL, cur="%d,%d" % start))
     press(page, key)
     assert cursor(page) == end
     assert readout(page)["a"] == (*end, json_text(server, SINUSOIDAL, "encoding", end))
 
 
-def test_ctrl_goes_to_the_corners_of_the_table(open_page):
-    page = open_page(fragment("table", SINUSOIDAL, cur="3,4"))
+def test_ctrl_goes_to_the_corners_of_the_table(visit):
+    page = visit(fragment("table", SINUSOIDAL, cur="3,4"))
     chord(page, Keys.CONTROL, Keys.END)
     assert cursor(page) == (127, 63)
     chord(page, Keys.CONTROL, Keys.HOME)
     assert cursor(page) == (0, 0)
 
 
-def test_a_page_is_a_window(open_page, server):
-    page = open_page(fragment("table", LARGE, zoom="4x4", cur="5,5"))
+def test_a_page_is_a_window(visit, server):
+    page = visit(fragment("table", LARGE, zoom="4x4", cur="5,5"))
     before = Heat(page)
     press(page, Keys.PAGE_DOWN)
     after = Heat(page)
@@ -92,8 +92,8 @@ def test_a_page_is_a_window(open_page, server):
     assert Heat(page).row0 == before.row0 and cursor(page) == (5, 5)
 
 
-def test_the_window_follows_the_cursor(open_page):
-    page = open_page(fragment("table", LARGE, zoom="8x8", win="100,20", cur="100,20"))
+def test_the_window_follows_the_cursor(visit):
+    page = visit(fragment("table", LARGE, zoom="8x8", win="100,20", cur="100,20"))
     press(page, Keys.ARROW_UP, Keys.ARROW_LEFT)
     heat = Heat(page)
     assert (heat.row0, heat.col0) == (99, 19) and cursor(page) == (99, 19)
@@ -183,8 +183,8 @@ def test_what_is_said_once_keys_rest(open_page, server):
     assert "2" in said and "1" in said
 
 
-def test_a_canvas_says_what_it_is(open_page):
-    page = open_page(fragment("table", SINUSOIDAL))
+def test_a_canvas_says_what_it_is(visit):
+    page = visit(fragment("table", SINUSOIDAL))
     canvas = page.find(CANVAS)
     assert canvas.get_attribute("tabindex") == "0" and canvas.get_attribute("role") == "application"
     label = canvas.get_attribute("aria-label")
@@ -196,8 +196,8 @@ def test_a_canvas_says_what_it_is(open_page):
 # ---- Mouse, wheel, fingers -----------------------------------------------------------------------------------------------------
 
 
-def test_a_click_puts_the_cursor(open_page, server):
-    page = open_page(fragment("table", SINUSOIDAL))
+def test_a_click_puts_the_cursor(visit, server):
+    page = visit(fragment("table", SINUSOIDAL))
     y, x = pixel_of(Heat(page), (60, 30))
     move_to(page, y, x).click().perform()
     assert cursor(page) == (60, 30)
@@ -214,8 +214,8 @@ def test_hovering_reads_out_and_leaves_the_cursor_alone(open_page, server):
     until(lambda: readout(page)["a"][:2] == (5, 6), what="the cursor's cell again")
 
 
-def test_a_drag_pans(open_page, server):
-    page = open_page(fragment("table", LARGE, zoom="8x8", win="400,60"))
+def test_a_drag_pans(visit, server):
+    page = visit(fragment("table", LARGE, zoom="8x8", win="400,60"))
     before = Heat(page)
     move_to(page, 200, 200).click_and_hold().perform()
     move_to(page, 200 - 83, 200 + 40).perform()
@@ -280,14 +280,14 @@ def test_two_fingers_zoom_and_pan(open_page, server):
 
 
 @pytest.mark.parametrize("action, changed", [("zoom-in", True), ("zoom-out", False), ("one", True), ("fit", False)])
-def test_buttons_do_what_keys_do(open_page, action, changed):
-    page = open_page(fragment("table", LARGE))
+def test_buttons_do_what_keys_do(visit, action, changed):
+    page = visit(fragment("table", LARGE))
     page.click(f'figure[data-config="a"] [data-action="{action}"]')
     assert ("zoom" in keys_of(page)) == changed
 
 
-def test_the_toolbar_says_what_a_pixel_stands_for(open_page):
-    page = open_page(fragment("table", LARGE, zoom="1/133x1/2"))
+def test_the_toolbar_says_what_a_pixel_stands_for(visit):
+    page = visit(fragment("table", LARGE, zoom="1/133x1/2"))
     assert "133 × 2 cells a pixel, mean" in page.text("figure .toolbar")
     page.hash(fragment("table", LARGE, zoom="1/133x1/2", red="absmax"))
     until(lambda: "133 × 2 cells a pixel, absmax" in page.text("figure .toolbar"), what="the reduction in the toolbar")
@@ -296,18 +296,18 @@ def test_the_toolbar_says_what_a_pixel_stands_for(open_page):
 # ---- Several figures ---------------------------------------------------------------------------------------------------------
 
 
-def test_one_cursor_for_all(open_page, server):
+def test_one_cursor_for_all(visit, server):
     other = {**SINUSOIDAL, "base": 100}
-    page = open_page(fragment("table", SINUSOIDAL, other))
+    page = visit(fragment("table", SINUSOIDAL, other))
     press(page, Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.END)
     shown = readout(page)
     assert shown["a"] == (2, 63, json_text(server, SINUSOIDAL, "encoding", (2, 63)))
     assert shown["b"] == (2, 63, json_text(server, other, "encoding", (2, 63)))
 
 
-def test_a_difference_of_different_shapes_is_that_of_what_they_share(open_page, server):
+def test_a_difference_of_different_shapes_is_that_of_what_they_share(visit, server):
     a, b = SINUSOIDAL, {**SINUSOIDAL, "len": 100, "base": 500}
-    page = open_page(fragment("table", a, b, on="b-a", cur="9,3"))
+    page = visit(fragment("table", a, b, on="b-a", cur="9,3"))
     difference = array(server, b, "encoding")[:100] - array(server, a, "encoding")[:100]
     heat = Heat(page, "b-a")
     assert (heat.rows, heat.cols) == (100, 64) and heat.min == -heat.max == -np.abs(difference).max()
@@ -319,21 +319,21 @@ def test_a_difference_of_different_shapes_is_that_of_what_they_share(open_page, 
     assert (row, col) == (9, 3) and float(text) == difference[9, 3]
 
 
-def test_no_difference_at_all_has_the_colour_of_zero(open_page):
-    page = open_page(fragment("table", SINUSOIDAL, SINUSOIDAL, on="b-a"))
+def test_no_difference_at_all_has_the_colour_of_zero(visit):
+    page = visit(fragment("table", SINUSOIDAL, SINUSOIDAL, on="b-a"))
     heat = Heat(page, "b-a")
     assert heat.min == -heat.max < 0
     heat.check(np.zeros((128, 64)))
 
 
-def test_nothing_in_common_is_said(open_page):
-    page = open_page(fragment("table", SINUSOIDAL, {"scheme": "alibi", "len": 16}, on="b-a"))
+def test_nothing_in_common_is_said(visit):
+    page = visit(fragment("table", SINUSOIDAL, {"scheme": "alibi", "len": 16}, on="b-a"))
     assert page.state("b-a") == "refused" and "no output in common" in page.notice("refused")
     assert page.state("a") == page.state("b") == "ready"
 
 
-def test_drawn_cells_are_what_the_address_asks_for_when_changed_by_hand(open_page, server):
-    page = open_page(fragment("table", SINUSOIDAL))
+def test_drawn_cells_are_what_the_address_asks_for_when_changed_by_hand(visit, server):
+    page = visit(fragment("table", SINUSOIDAL))
     page.hash(fragment("table", SINUSOIDAL, zoom="3x1/2", win="11,7"))
     until(lambda: Heat(page).row_px == 3, what="the new zoom")
     page.settle()

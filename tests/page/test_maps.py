@@ -83,8 +83,8 @@ CONFIGS = [(ROPE, "interleaved", 16, 0), ({**ROPE, "layout": "half", "base": 500
 
 
 @pytest.mark.parametrize("config, layout, count, first", CONFIGS, ids=lambda value: json.dumps(value) if isinstance(value, dict) else None)
-def test_hands_point_where_rotate_says(open_page, server, config, layout, count, first):
-    page = open_page(fragment("rotate", config, m=13, n=4))
+def test_hands_point_where_rotate_says(visit, server, config, layout, count, first):
+    page = visit(fragment("rotate", config, m=13, n=4))
     clocks = Clocks(page)
     q, k = vectors(server, config, 32, 13, 4)
     pixels, pairs = clocks.pixels(), channels(layout, count, first)
@@ -97,15 +97,15 @@ def test_hands_point_where_rotate_says(open_page, server, config, layout, count,
 
 
 @pytest.mark.parametrize("config", [config for config, *_ in CONFIGS], ids=json.dumps)
-def test_products_are_those_of_the_rotated_vectors(open_page, server, config):
-    page = open_page(fragment("rotate", config, m=40, n=-3))
+def test_products_are_those_of_the_rotated_vectors(visit, server, config):
+    page = visit(fragment("rotate", config, m=40, n=-3))
     q, k = vectors(server, config, 32, 40, -3)
     for what, value in {"product": q @ k, "q-squared": q @ q, "k-squared": k @ k}.items():
         assert data(page, what) == [pytest.approx(value, rel=1e-13, abs=1e-13)], what
 
 
-def test_shifting_both_leaves_the_product(open_page):
-    page = open_page(fragment("rotate", ROPE, m=9, n=6))
+def test_shifting_both_leaves_the_product(visit):
+    page = visit(fragment("rotate", ROPE, m=9, n=6))
     before = data(page, "product")
     for position in (7, 30, 200):
         slide(page, '[data-slider="both"]', position) if position <= 64 else slide(page, '[data-field="both"]', position)
@@ -117,9 +117,9 @@ def test_shifting_both_leaves_the_product(open_page):
 
 
 @pytest.mark.parametrize("pair", [0, 5, 12])
-def test_a_hand_follows_the_pointer(open_page, server, pair):
+def test_a_hand_follows_the_pointer(visit, server, pair):
     """A quarter of a turn with the pointer is a quarter of a turn of that hand, to the nearest position."""
-    page = open_page(fragment("rotate", ROPE, m=3, n=1))
+    page = visit(fragment("rotate", ROPE, m=3, n=1))
     clocks = Clocks(page)
     q, _ = vectors(server, ROPE, 32, 3, 1)
     speed = 10000 ** (-2 * pair / 32)
@@ -186,21 +186,21 @@ def test_who_wants_no_motion_gets_none(open_page, driver):
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
-def test_of_many_pairs_sixteen_are_drawn(open_page):
-    assert Clocks(open_page(fragment("rotate", {"scheme": "rope"}))).pairs == list(range(0, 32, 2))
+def test_of_many_pairs_sixteen_are_drawn(visit):
+    assert Clocks(visit(fragment("rotate", {"scheme": "rope"}))).pairs == list(range(0, 32, 2))
 
 
-def test_rotate_refuses_by_words_what_has_no_hands(open_page):
-    page = open_page(fragment("rotate", {"scheme": "alibi"}, {"scheme": "rope", "layout": "vjepa2"}, {"preset": "llama-3.1"}, {"scheme": "rope", "head_dim": 7}))
+def test_rotate_refuses_by_words_what_has_no_hands(visit):
+    page = visit(fragment("rotate", {"scheme": "alibi"}, {"scheme": "rope", "layout": "vjepa2"}, {"preset": "llama-3.1"}, {"scheme": "rope", "head_dim": 7}))
     assert "rope" in refusal(page, "a") and "xpos" in refusal(page, "a")
     assert "vjepa2" in refusal(page, "b")
     assert page.state("c") == "ready" and Clocks(page, "c").pairs == list(range(0, 64, 4))
     assert page.state("d") == "refused" and "head_dim" in refusal(page, "d")
 
 
-def test_a_models_file_is_rotated_too(open_page):
+def test_a_models_file_is_rotated_too(visit):
     file = {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 2, "rope_theta": 500000.0}
-    page = open_page(fragment("rotate", {"hf_config": file}))
+    page = visit(fragment("rotate", {"hf_config": file}))
     assert page.state() == "ready" and len(Clocks(page).pairs) == 16
 
 
@@ -214,9 +214,9 @@ def largest(server, request, rows):
 
 @pytest.mark.parametrize("config", [{"scheme": "rope", "dim": 96}, {"scheme": "alibi"}, {"scheme": "sinusoidal"}, {"scheme": "t5", "std": 1.0}, {"scheme": "shaw", "std": 1.0, "seed": 3}],
                          ids=lambda config: config["scheme"])
-def test_two_dogs_are_one_without_positions(open_page, server, config):
+def test_two_dogs_are_one_without_positions(visit, server, config):
     config = {**config, "tokens": DOG}
-    page = open_page(fragment("attention", config, at=2))
+    page = visit(fragment("attention", config, at=2))
     for slot, request in {"a": config, "none": twin(server, config)}.items():
         heat = Heat(page, slot)
         assert heat.output == "probs" and heat.at == [2] and (heat.rows, heat.cols) == (5, 5)
@@ -272,9 +272,9 @@ def test_one_sentence_for_all_configurations_and_their_difference(open_page, ser
     assert data(page, "difference") == [] and page.run("return JSON.parse(decodeURIComponent(location.hash.match(/b=([^&]*)/)[1])).tokens") == ["no", "dog", "twice"]
 
 
-def test_attention_of_given_queries_has_no_sentence(open_page, server):
+def test_attention_of_given_queries_has_no_sentence(visit, server):
     config = {"scheme": "rope", "q": [[1, 0], [0, 1]], "k": [[1, 0], [0, 1]], "head_dim": 2}
-    page = open_page(fragment("attention", config))
+    page = visit(fragment("attention", config))
     assert not page.find('[data-field="sentence"]').is_displayed()
     Heat(page).check_against(server, config, shape_of(server, config, "probs", "/attention"), "/attention")
 
@@ -294,8 +294,8 @@ BIASES = [{"scheme": "alibi", "num_heads": 8, "len": 24}, {"scheme": "t5", "num_
 
 
 @pytest.mark.parametrize("config", BIASES, ids=json.dumps)
-def test_a_map_for_each_head(open_page, server, config):
-    page = open_page(fragment("bias", config))
+def test_a_map_for_each_head(visit, server, config):
+    page = visit(fragment("bias", config))
     whole = array(server, config, "bias", dtype="f32")
     found = heads(page)
     assert sorted(found) == list(range(len(whole)))
@@ -349,13 +349,13 @@ def test_a_head_is_enlarged(open_page, server):
     assert np.float32(shown.get_attribute("data-value")) == array(server, BIASES[1], "bias", dtype="f32")[2, 1, 2]
 
 
-def test_slopes_stand_below_their_heads(open_page, server):
-    page = open_page(fragment("bias", BIASES[0]))
+def test_slopes_stand_below_their_heads(visit, server):
+    page = visit(fragment("bias", BIASES[0]))
     assert data(page, "slopes") == array(server, BIASES[0], "slopes").tolist()
 
 
-def test_buckets_have_a_map(open_page, server):
-    page = open_page(fragment("bias", BIASES[1]))
+def test_buckets_have_a_map(visit, server):
+    page = visit(fragment("bias", BIASES[1]))
     canvases = page.all('figure[data-config="a"] canvas[data-heat]')
     nth = next(i for i, canvas in enumerate(canvases) if canvas.get_attribute("data-output") == "buckets")
     Heat(page, "a", nth).check(array(server, BIASES[1], "buckets", dtype="f32"))
@@ -368,9 +368,9 @@ def lines(page, config="a"):
     return canvas, attributes(page, canvas), series
 
 
-def test_bias_against_distance(open_page, server):
+def test_bias_against_distance(visit, server):
     """Each head's line goes through the values of the middle query."""
-    page = open_page(fragment("bias", BIASES[0], at=0))
+    page = visit(fragment("bias", BIASES[0], at=0))
     canvas, found, series = lines(page)
     width, height, text = page.run(PIXELS, canvas)
     pixels = np.frombuffer(base64.b64decode(text), np.uint8).reshape(height, width, 4)[..., :3].astype(int)
@@ -399,9 +399,9 @@ def test_more_than_sixteen_heads_are_turned_over(open_page, server):
     assert np.float32(data(page, "slopes")).tolist() == array(server, config, "slopes", dtype="f32")[32:].tolist()
 
 
-def test_a_long_bias_is_reduced_by_the_server(open_page, server):
+def test_a_long_bias_is_reduced_by_the_server(visit, server):
     config = {"scheme": "kerple", "num_heads": 3, "len": 700, "causal": True}
-    page = open_page(fragment("bias", config, red="max"))
+    page = visit(fragment("bias", config, red="max"))
     for head, heat in heads(page).items():
         assert heat.row_step > 1 and heat.reduce == "max"
         heat.check(array(server, config, "bias", dtype="f32", slice=heat.window([3, 700, 700]), reduce="max"))
@@ -414,18 +414,18 @@ def test_bias_refuses_by_words_and_gives_random_weights_where_there_are_none(ope
     assert page.state("c") == "refused" and "slanted" in refusal(page, "c")
 
 
-def test_the_difference_of_two_biases(open_page, server):
+def test_the_difference_of_two_biases(visit, server):
     a, b = {"scheme": "alibi", "len": 20}, {"scheme": "kerple", "len": 20}
-    page = open_page(fragment("bias", a, b, on="b-a", at=3))
+    page = visit(fragment("bias", a, b, on="b-a", at=3))
     shown = Heat(page, "b-a")
     assert shown.at == [3]
     shown.check((array(server, b, "bias") - array(server, a, "bias"))[3])
 
 
-def test_what_is_shown_is_copied(open_page, server):
+def test_what_is_shown_is_copied(visit, server):
     """The request of each view is the whole output in front."""
     for view, config, path in (("rotate", ROPE, "/rotate"), ("attention", {"scheme": "rope", "dim": 96, "tokens": DOG}, "/attention"), ("bias", BIASES[0], "/encode")):
-        page = open_page(fragment(view, config))
+        page = visit(fragment(view, config))
         until(lambda: page.text('pre[data-copy="json"]'), what="a request")
         request = json.loads(page.text('pre[data-copy="json"]'))
         assert re.search(rf"{path}\b", page.text('pre[data-copy="curl"]'))
@@ -433,21 +433,21 @@ def test_what_is_shown_is_copied(open_page, server):
 
 
 @pytest.mark.parametrize("view", ["rotate", "attention", "bias"])
-def test_what_nobody_knows_is_refused_by_the_server(open_page, view):
-    page = open_page(fragment(view, {"scheme": "rop"}))
+def test_what_nobody_knows_is_refused_by_the_server(visit, view):
+    page = visit(fragment(view, {"scheme": "rop"}))
     assert page.state() == "refused" and "rope" in refusal(page, "a")
 
 
-def test_files_of_models_are_read_by_the_server(open_page, server):
+def test_files_of_models_are_read_by_the_server(visit, server):
     t5 = {"model_type": "t5", "d_model": 16, "d_kv": 8, "num_heads": 2, "relative_attention_num_buckets": 8, "num_layers": 1, "d_ff": 8, "vocab_size": 4}
     bloom = {"model_type": "bloom", "hidden_size": 16, "n_head": 4}
-    page = open_page(fragment("bias", {"hf_config": t5}, {"hf_config": bloom}, {"hf_config": {"model_type": "llama", "hidden_size": 16, "num_attention_heads": 2}}))
+    page = visit(fragment("bias", {"hf_config": t5}, {"hf_config": bloom}, {"hf_config": {"model_type": "llama", "hidden_size": 16, "num_attention_heads": 2}}))
     assert (len(heads(page)), len(heads(page, "b"))) == (2, 4) and "rope" in refusal(page, "c")
-    page = open_page(fragment("attention", {"hf_config": {**t5, "num_heads": 4}, "std": 1.0}))
+    page = visit(fragment("attention", {"hf_config": {**t5, "num_heads": 4}, "std": 1.0}))
     assert page.state() == "ready" and data(page, "difference")[0] > 0 and data(page, "difference", "none") == [0]
-    page = open_page(fragment("attention", {"hf_config": bloom}))  # its bias depends on the key alone
+    page = visit(fragment("attention", {"hf_config": bloom}))  # its bias depends on the key alone
     assert data(page, "difference") == data(page, "difference", "none") == [0]
-    page = open_page(fragment("rotate", {"hf_config": bloom}))
+    page = visit(fragment("rotate", {"hf_config": bloom}))
     assert page.state() == "refused" and "rope" in refusal(page, "a")
 
 

@@ -24,17 +24,17 @@ def check(page, server, config, request, output, row, col, at=()):
     (ROPE, (37, 12), "cos", ()), (LARGE, (4321, 77), "encoding", ()), (LARGE, (5002, 511), "encoding", ()), (ALIBI, (59, 3), "bias", (2,)), (ALIBI, (3, 59), "bias", (2,)),
     ({**ROPE, "dtype": "f16"}, (100, 20), "cos", ()), ({**ROPE, "dtype": "f64"}, (100, 20), "cos", ()), ({**ROPE, "dtype": "bf16"}, (100, 20), "cos", ()),
     ({"scheme": "t5", "num_heads": 4, "len": 33, "seed": 3}, (30, 1), "bias", (1,))], ids=lambda value: value["scheme"] if isinstance(value, dict) else None)
-def test_the_cell_itself_in_the_figure_s_dtype(open_page, server, request_, cursor, output, at):
+def test_the_cell_itself_in_the_figure_s_dtype(visit, server, request_, cursor, output, at):
     """Also when zoomed out, and when masked."""
     keys = {"at": ",".join(map(str, at))} if at else {}
-    page = open_page(fragment("table", request_, cur="%d,%d" % cursor, out=output, **keys))
+    page = visit(fragment("table", request_, cur="%d,%d" % cursor, out=output, **keys))
     assert Heat(page).output == output
     check(page, server, "a", request_, output, *cursor, at)
 
 
-def test_all_configurations_share_the_cursor(open_page, server):
+def test_all_configurations_share_the_cursor(visit, server):
     requests = {"a": ROPE, "b": {**ROPE, "base": 500000}, "c": {**ROPE, "dtype": "f64"}}
-    page = open_page(fragment("table", *requests.values(), cur="200,9"))
+    page = visit(fragment("table", *requests.values(), cur="200,9"))
     assert set(readout(page)) >= set(requests)
     for config, request in requests.items():
         check(page, server, config, request, "cos", 200, 9)
@@ -194,9 +194,9 @@ def test_the_data_table_holds_what_stands_about_the_cursor(open_page, server, re
     assert set(scopes) == {"row", "col"} and scopes.count("col") >= len(cols) and scopes.count("row") == len(rows)
 
 
-def test_pointing_moves_the_cursor(open_page, server):
+def test_pointing_moves_the_cursor(visit, server):
     request = {**ROPE, "len": 32}
-    page = open_page(fragment("table", request))
+    page = visit(fragment("table", request))
     heat = Heat(page)
     width, height, ratio = page.run("const c = arguments[0]; return [c.width, c.height, c.getBoundingClientRect().width / c.width]", heat.canvas)
     x, y = heat.x0 + (20 + 0.5) * heat.col_px - width / 2, heat.y0 + (30 + 0.5) * heat.row_px - height / 2  # from the middle
@@ -204,8 +204,8 @@ def test_pointing_moves_the_cursor(open_page, server):
     check(page, server, "a", request, "cos", 30, 20)
 
 
-def test_what_the_canvas_says_of_itself(open_page):
-    page = open_page(fragment("table", ROPE, LARGE))
+def test_what_the_canvas_says_of_itself(visit):
+    page = visit(fragment("table", ROPE, LARGE))
     for config, words in (("a", ("rope", "cos", "256", "32")), ("b", ("sinusoidal", "encoding", "5003", "512"))):
         label = attributes(page, Heat(page, config).canvas)["aria-label"].replace(",", "").replace("\u202f", "")
         assert all(word in label for word in words), label
