@@ -1,7 +1,7 @@
 /* The JSON of a configuration, to read and to edit. A text that does not parse stays as it is, with the reason beside it. */
 import { quote } from './controls.js';
 import { code, make } from '../dom.js';
-import { same } from './fields.js';
+import { isObject, same } from './fields.js';
 import { word } from '../words.js';
 
 export class Json {
@@ -63,8 +63,7 @@ function printConfig(config) {
 function readConfig(text) {
   try {
     const config = JSON.parse(text);
-    const isObject = config !== null && typeof config === 'object' && !Array.isArray(config);
-    return isObject ? { config } : { why: word('form.notObject') };
+    return isObject(config) ? { config } : { why: word('form.notObject') };
   } catch (error) {
     return { why: error.message, isQuoted: true };
   }

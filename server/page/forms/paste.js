@@ -6,6 +6,7 @@
  *                     { kind: 'hf_config', config }
  *                     { kind: 'unknown', why } */
 import { bodyOf } from '../asking/client.js';
+import { isObject } from './fields.js';
 import { SLOTS } from '../state.js';
 import { word } from '../words.js';
 
@@ -27,7 +28,6 @@ export function recognise(text) {
 }
 
 const unknown = (why) => ({ kind: 'unknown', why: word(`paste.why.${why}`) });
-const isObject = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
 
 function parse(text) {
   try { return JSON.parse(text); } catch { return undefined; }
