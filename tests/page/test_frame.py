@@ -22,6 +22,7 @@ def narrow(driver):
     """narrow(width): as a phone or a smaller window has it."""
     def resize(width, height=900):
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700})
+        driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(arguments[0])))")  # the page has seen it
 
     yield resize
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
