@@ -57,3 +57,5 @@ static inline vr neighbours(const real *table, const int32_t *index)
 #include "core/kernels/attend_picks.h"
 
 #include "core/kernels/train_rows.h"
+
+#include "core/kernels/train_attend.h"

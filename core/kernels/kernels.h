@@ -198,11 +198,8 @@ enum { PE_LINES_SLACK = 64 };
 
 /* Training (core/training/): a decoder of PE_TRAIN_WIDTH channels in heads of PE_TRAIN_HEAD. */
 enum { PE_TRAIN_WIDTH = 32, PE_TRAIN_HEAD = 8 };
-#define PE_TRAIN_EPS 1e-5 /* of layer norm */
-/* Numbers of scratch for n positions; so many numbers after the
- * last of bias may be read, with any contents. */
-#define PE_TRAIN_SCRATCH(n) ((6 * PE_TRAIN_HEAD + 8) * ((n) + PE_TRAIN_SLACK))
-enum { PE_TRAIN_SLACK = 64 };
+#define PE_TRAIN_EPS 1e-5                                     /* of layer norm */
+#define PE_TRAIN_SCRATCH(n) (10 * PE_TRAIN_HEAD * ((n) + 64)) /* numbers of scratch for n positions */
 
 /* Causal attention of one head over n positions, whose rows of q, k and v are stride apart:
  *
@@ -241,6 +238,12 @@ typedef void pe_train_norm_back_f32_fn(size_t n, const float *x, const float *mo
                                        const float *g, float *gx, float *ggain, float *gbias);
 typedef void pe_train_norm_back_f64_fn(size_t n, const double *x, const double *moments, const double *gain,
                                        const double *g, double *gx, double *ggain, double *gbias);
+
+/* out [n_rows, n]: the same row each time; sums [n] += all rows. n is a multiple of PE_TRAIN_HEAD. */
+typedef void pe_train_repeat_f32_fn(size_t n_rows, size_t n, const float *row, float *out);
+typedef void pe_train_repeat_f64_fn(size_t n_rows, size_t n, const double *row, double *out);
+typedef void pe_train_add_up_f32_fn(size_t n_rows, size_t n, const float *rows, float *sums);
+typedef void pe_train_add_up_f64_fn(size_t n_rows, size_t n, const double *rows, double *sums);
 
 /* The heads of row i, which stand one after the other, each multiplied by matrix i, which is stored by columns. */
 typedef void pe_train_turn_f32_fn(size_t n, size_t n_heads, const float *matrices, float *x, size_t stride);
@@ -303,6 +306,10 @@ typedef void pe_train_turn_f64_fn(size_t n, size_t n_heads, const double *matric
     K(train_norm_f64, pe_train_norm_f64_fn)                                                                            \
     K(train_norm_back_f32, pe_train_norm_back_f32_fn)                                                                  \
     K(train_norm_back_f64, pe_train_norm_back_f64_fn)                                                                  \
+    K(train_repeat_f32, pe_train_repeat_f32_fn)                                                                        \
+    K(train_repeat_f64, pe_train_repeat_f64_fn)                                                                        \
+    K(train_add_up_f32, pe_train_add_up_f32_fn)                                                                        \
+    K(train_add_up_f64, pe_train_add_up_f64_fn)                                                                        \
     K(train_turn_f32, pe_train_turn_f32_fn)                                                                            \
     K(train_turn_f64, pe_train_turn_f64_fn)                                                                            \
     K(middles_f16, pe_middles_fn)                                                                                      \

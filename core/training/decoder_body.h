@@ -22,8 +22,15 @@ struct kept {
     real *inner, *active; /* [R, F]: before and after GELU */
 };
 
+/* Weights as [in, out]: OpenBLAS multiplies by these twice as fast. */
+struct turned {
+    real *w_qkv, *w_o, *w_1, *w_2;
+};
+
 struct NAME(pe_decoder) {
     struct kept layers[PE_TRAIN_LAYERS];
+    struct turned turned[PE_TRAIN_LAYERS];
+    real *turned_out;
     real *out, *moments, *normed; /* [R, D], [R, 2], [R, D] */
     real *probs;                  /* [R, V] */
     real *gh, *grow, *gwide;      /* gradients: [R, D], [R, D], [R, F] */
@@ -71,15 +78,19 @@ static void share_out(struct share *share, struct NAME(pe_decoder) * d, size_t r
         if (for_gradients)
             share_layer(share, &d->layers[l], rows);
     }
+    for (size_t l = 0; l < PE_TRAIN_LAYERS; l++)
+        d->turned[l] = (struct turned){take(share, (size_t)D * 3 * D), take(share, (size_t)D * D),
+                                       take(share, (size_t)D * F), take(share, (size_t)F * D)};
+    d->turned_out = take(share, (size_t)D * V);
     d->out = take(share, rows * D);
     d->moments = take(share, rows * 2);
     d->normed = take(share, rows * D);
-    d->probs = take(share, rows * V + PE_TRAIN_SLACK);
+    d->probs = take(share, rows * V);
     d->gh = take(share, for_gradients ? rows * D : 0);
     d->grow = take(share, for_gradients ? rows * D : 0);
     d->gwide = take(share, for_gradients ? rows * F : 0);
-    d->bias = take(share, H * (len + PE_TRAIN_SLACK));
-    d->gbias = take(share, H * (len + PE_TRAIN_SLACK));
+    d->bias = take(share, H * len);
+    d->gbias = take(share, H * len);
     d->scratch = take(share, PE_TRAIN_SCRATCH(len));
 }
 
@@ -119,11 +130,23 @@ void NAME(pe_decoder_free)(struct NAME(pe_decoder) * decoder)
 
 /* ---- Linear layers: y = x·wᵀ + b ---- */
 
-static void linear(size_t rows, size_t n_in, size_t n_out, const real *x, const real *w, const real *b, real *y)
+/* Rows at a time: what a step writes is still in the cache for the next, and products of this size are those for which
+ * OpenBLAS lays nothing out. */
+enum { BLOCK = 128 };
+
+static size_t block_from(size_t first, size_t rows) { return rows - first < BLOCK ? rows - first : BLOCK; }
+
+static void turn_weights(size_t n_in, size_t n_out, const real *w, real *turned)
 {
-    for (size_t r = 0; r < rows; r++)
-        memcpy(y + r * n_out, b, n_out * sizeof *b);
-    NAME(pe_gemm_abt)(rows, n_out, n_in, 1, x, n_in, w, n_in, 1, y, n_out);
+    for (size_t o = 0; o < n_out; o++)
+        for (size_t i = 0; i < n_in; i++)
+            turned[i * n_out + o] = w[o * n_in + i];
+}
+
+static void linear(size_t rows, size_t n_in, size_t n_out, const real *x, const real *turned, const real *b, real *y)
+{
+    KERNEL(train_repeat)(rows, n_out, b, y);
+    NAME(pe_gemm_ab)(rows, n_out, n_in, x, n_in, turned, n_out, 1, y, n_out);
 }
 
 /* Adds to gw and gb; writes gx. */
@@ -132,9 +155,7 @@ static void linear_back(size_t rows, size_t n_in, size_t n_out, const real *x, c
 {
     NAME(pe_gemm_ab)(rows, n_in, n_out, gy, n_out, w, n_in, 0, gx, n_in);
     NAME(pe_gemm_atb)(n_out, n_in, rows, gy, n_out, x, n_in, 1, gw, n_in);
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < n_out; c++)
-            gb[c] += gy[r * n_out + c];
+    KERNEL(train_add_up)(rows, n_out, gy, gb);
 }
 
 static void add(size_t n, const real *x, real *to)
@@ -163,7 +184,7 @@ static const real *bias_of(const struct pass *pass, size_t head)
 {
     const struct pe_places *places = pass->places;
     const real *bias = places->buckets ? pass->d->bias : places->bias;
-    return bias ? bias + head * (places->n + PE_TRAIN_SLACK) + (places->n - pass->batch->n) : NULL;
+    return bias ? bias + head * places->n + (places->n - pass->batch->n) : NULL;
 }
 
 /* The learned table, spread over the distances. */
@@ -173,7 +194,7 @@ static void spread_buckets(const struct pass *pass)
     const real *table = pass->values + pass->at->extra;
     for (size_t h = 0; places->buckets && h < H; h++)
         for (size_t i = 0; i < places->n; i++)
-            pass->d->bias[h * (places->n + PE_TRAIN_SLACK) + i] = table[(size_t)places->buckets[i] * H + h];
+            pass->d->bias[h * places->n + i] = table[(size_t)places->buckets[i] * H + h];
 }
 
 static void collect_buckets(const struct pass *pass)
@@ -182,7 +203,7 @@ static void collect_buckets(const struct pass *pass)
     real *gtable = pass->gradients + pass->at->extra;
     for (size_t h = 0; places->buckets && h < H; h++)
         for (size_t i = 0; i < places->n; i++)
-            gtable[(size_t)places->buckets[i] * H + h] += pass->d->gbias[h * (places->n + PE_TRAIN_SLACK) + i];
+            gtable[(size_t)places->buckets[i] * H + h] += pass->d->gbias[h * places->n + i];
 }
 
 static void turn(const struct pass *pass, const real *matrices, real *qkv)
@@ -209,7 +230,7 @@ static void attend(const struct pass *pass, struct kept *kept)
 /* gqkv [R, 3·D] from g, the gradient of what was attended. */
 static void attend_back(const struct pass *pass, const struct kept *kept, const real *g, real *gqkv)
 {
-    size_t n = pass->batch->n, width = pass->places->n + PE_TRAIN_SLACK;
+    size_t n = pass->batch->n, width = pass->places->n;
     for (size_t s = 0; s < pass->batch->n_seq && !pe_is_cancelled(); s++)
         for (size_t h = 0; h < H; h++) {
             size_t at = s * n * 3 * D + h * W, out = s * n * D + h * W, row = h * pass->rows + s * n;
@@ -225,43 +246,92 @@ static void attend_back(const struct pass *pass, const struct kept *kept, const 
 
 /* ---- Layers ---- */
 
+/* Up to the projections of attention, for `rows` rows from `first` on. */
+static void project(const struct pass *pass, size_t l, size_t first, size_t rows)
+{
+    const struct pe_layer_at *at = &pass->at->layers[l];
+    const struct kept *kept = &pass->d->layers[l];
+    const real *v = pass->values;
+    real *normed = kept->normed_1 + first * D;
+    KERNEL(train_norm)
+    (rows, kept->in + first * D, v + at->norm_1, v + at->norm_1_bias, normed, kept->moments_1 + first * 2);
+    linear(rows, D, 3 * D, normed, pass->d->turned[l].w_qkv, v + at->b_qkv, kept->qkv + first * 3 * D);
+}
+
+/* From what was attended to the layer's output, which may stand where its input does. */
+static void mix(const struct pass *pass, size_t l, size_t first, size_t rows, real *out)
+{
+    const struct pe_layer_at *at = &pass->at->layers[l];
+    const struct kept *kept = &pass->d->layers[l];
+    const struct turned *turned = &pass->d->turned[l];
+    const real *v = pass->values;
+    real *between = kept->between + first * D, *normed = kept->normed_2 + first * D, *inner = kept->inner + first * F;
+    real *active = kept->active + first * F;
+    linear(rows, D, D, kept->attended + first * D, turned->w_o, v + at->b_o, between);
+    add(rows * D, kept->in + first * D, between);
+    KERNEL(train_norm)(rows, between, v + at->norm_2, v + at->norm_2_bias, normed, kept->moments_2 + first * 2);
+    linear(rows, D, F, normed, turned->w_1, v + at->b_1, inner);
+    KERNEL(train_gelu)(inner, rows * F, active);
+    linear(rows, F, D, active, turned->w_2, v + at->b_2, out + first * D);
+    add(rows * D, between, out + first * D);
+}
+
 static void layer_forward(const struct pass *pass, size_t l, real *out)
 {
     const struct pe_layer_at *at = &pass->at->layers[l];
-    struct kept *kept = &pass->d->layers[l];
+    const struct turned *turned = &pass->d->turned[l];
+    turn_weights(D, 3 * D, pass->values + at->w_qkv, turned->w_qkv);
+    turn_weights(D, D, pass->values + at->w_o, turned->w_o);
+    turn_weights(D, F, pass->values + at->w_1, turned->w_1);
+    turn_weights(F, D, pass->values + at->w_2, turned->w_2);
+    for (size_t first = 0; first < pass->rows; first += BLOCK)
+        project(pass, l, first, block_from(first, pass->rows));
+    attend(pass, &pass->d->layers[l]);
+    for (size_t first = 0; first < pass->rows; first += BLOCK)
+        mix(pass, l, first, block_from(first, pass->rows), out);
+}
+
+/* d->gh: the gradient of the layer's output becomes that of what goes around the second half; d->grow: that of what was
+ * attended. */
+static void mix_back(const struct pass *pass, size_t l, size_t first, size_t rows)
+{
+    const struct pe_layer_at *at = &pass->at->layers[l];
+    const struct kept *kept = &pass->d->layers[l];
     const real *v = pass->values;
-    size_t rows = pass->rows;
-    KERNEL(train_norm)(rows, kept->in, v + at->norm_1, v + at->norm_1_bias, kept->normed_1, kept->moments_1);
-    linear(rows, D, 3 * D, kept->normed_1, v + at->w_qkv, v + at->b_qkv, kept->qkv);
-    attend(pass, kept);
-    linear(rows, D, D, kept->attended, v + at->w_o, v + at->b_o, kept->between);
-    add(rows * D, kept->in, kept->between);
-    KERNEL(train_norm)(rows, kept->between, v + at->norm_2, v + at->norm_2_bias, kept->normed_2, kept->moments_2);
-    linear(rows, D, F, kept->normed_2, v + at->w_1, v + at->b_1, kept->inner);
-    KERNEL(train_gelu)(kept->inner, rows * F, kept->active);
-    real *between = kept->between; /* out may be kept->in, where layers share their room */
-    linear(rows, F, D, kept->active, v + at->w_2, v + at->b_2, out);
-    add(rows * D, between, out);
+    real *g = pass->gradients, *gh = pass->d->gh + first * D, *grow = pass->d->grow + first * D;
+    real *gwide = pass->d->gwide + first * F;
+    linear_back(rows, F, D, kept->active + first * F, v + at->w_2, gh, gwide, g + at->w_2, g + at->b_2);
+    KERNEL(train_gelu_back)(kept->inner + first * F, rows * F, gwide);
+    linear_back(rows, D, F, kept->normed_2 + first * D, v + at->w_1, gwide, grow, g + at->w_1, g + at->b_1);
+    KERNEL(train_norm_back)
+    (rows, kept->between + first * D, kept->moments_2 + first * 2, v + at->norm_2, grow, gh, g + at->norm_2,
+     g + at->norm_2_bias);
+    linear_back(rows, D, D, kept->attended + first * D, v + at->w_o, gh, grow, g + at->w_o, g + at->b_o);
+}
+
+/* gqkv: the gradients of the projections; d->gh becomes that of the layer's input. */
+static void project_back(const struct pass *pass, size_t l, const real *gqkv, size_t first, size_t rows)
+{
+    const struct pe_layer_at *at = &pass->at->layers[l];
+    const struct kept *kept = &pass->d->layers[l];
+    const real *v = pass->values;
+    real *g = pass->gradients, *grow = pass->d->grow + first * D;
+    linear_back(rows, D, 3 * D, kept->normed_1 + first * D, v + at->w_qkv, gqkv + first * 3 * D, grow, g + at->w_qkv,
+                g + at->b_qkv);
+    KERNEL(train_norm_back)
+    (rows, kept->in + first * D, kept->moments_1 + first * 2, v + at->norm_1, grow, pass->d->gh + first * D,
+     g + at->norm_1, g + at->norm_1_bias);
 }
 
 /* d->gh is the gradient of the layer's output, and becomes that of its input. */
 static void layer_backward(const struct pass *pass, size_t l)
 {
-    const struct pe_layer_at *at = &pass->at->layers[l];
-    const struct kept *kept = &pass->d->layers[l];
-    const real *v = pass->values;
-    real *g = pass->gradients, *gh = pass->d->gh, *grow = pass->d->grow, *gwide = pass->d->gwide;
-    size_t rows = pass->rows;
-    linear_back(rows, F, D, kept->active, v + at->w_2, gh, gwide, g + at->w_2, g + at->b_2);
-    KERNEL(train_gelu_back)(kept->inner, rows * F, gwide);
-    linear_back(rows, D, F, kept->normed_2, v + at->w_1, gwide, grow, g + at->w_1, g + at->b_1);
-    KERNEL(train_norm_back)
-    (rows, kept->between, kept->moments_2, v + at->norm_2, grow, gh, g + at->norm_2, g + at->norm_2_bias);
-    linear_back(rows, D, D, kept->attended, v + at->w_o, gh, grow, g + at->w_o, g + at->b_o);
-    attend_back(pass, kept, grow, gwide);
-    linear_back(rows, D, 3 * D, kept->normed_1, v + at->w_qkv, gwide, grow, g + at->w_qkv, g + at->b_qkv);
-    KERNEL(train_norm_back)
-    (rows, kept->in, kept->moments_1, v + at->norm_1, grow, gh, g + at->norm_1, g + at->norm_1_bias);
+    real *gqkv = pass->d->gwide;
+    for (size_t first = 0; first < pass->rows; first += BLOCK)
+        mix_back(pass, l, first, block_from(first, pass->rows));
+    attend_back(pass, &pass->d->layers[l], pass->d->grow, gqkv);
+    for (size_t first = 0; first < pass->rows; first += BLOCK)
+        project_back(pass, l, gqkv, first, block_from(first, pass->rows));
 }
 
 /* ---- Embeddings ---- */
@@ -346,7 +416,8 @@ void NAME(pe_decoder_forward)(struct NAME(pe_decoder) * d, const struct pe_param
     for (size_t l = 0; l < PE_TRAIN_LAYERS; l++)
         layer_forward(&pass, l, l + 1 < PE_TRAIN_LAYERS ? d->layers[l + 1].in : d->out);
     KERNEL(train_norm)(pass.rows, d->out, values + at->norm, values + at->norm_bias, d->normed, d->moments);
-    linear(pass.rows, D, V, d->normed, values + at->w_out, values + at->b_out, d->probs);
+    turn_weights(D, V, values + at->w_out, d->turned_out);
+    linear(pass.rows, D, V, d->normed, d->turned_out, values + at->b_out, d->probs);
     softmax_rows(&pass, losses);
 }
 
@@ -355,7 +426,7 @@ void NAME(pe_decoder_backward)(struct NAME(pe_decoder) * d, const struct pe_para
 {
     struct pass pass = {d, at, values, places, batch, batch->n_seq * batch->n, gradients};
     memset(gradients, 0, at->n * sizeof *gradients);
-    memset(d->gbias, 0, H * (places->n + PE_TRAIN_SLACK) * sizeof *d->gbias);
+    memset(d->gbias, 0, H * places->n * sizeof *d->gbias);
     memset(d->gh, 0, pass.rows * D * sizeof *d->gh);
     softmax_rows_back(&pass);
     linear_back(pass.rows, D, V, d->normed, values + at->w_out, d->probs, d->grow, gradients + at->w_out,

@@ -332,9 +332,9 @@ static enum pe_status add_bias(struct pe_places *places, struct task *task)
     if (status)
         return status;
     double *bias = filled(plan, PE_TRAIN_HEADS * n, sizeof *bias);
-    places->bias = room(places, PE_TRAIN_HEADS * (n + PE_TRAIN_SLACK));
+    places->bias = room(places, PE_TRAIN_HEADS * n);
     for (size_t h = 0; bias && places->bias && h < PE_TRAIN_HEADS; h++)
-        put(places, places->bias, h * (n + PE_TRAIN_SLACK), bias + h * n, n);
+        put(places, places->bias, h * n, bias + h * n, n);
     status = bias && places->bias ? PE_OK : pe_no_memory(task->err);
     free(bias);
     pe_plan_free(plan);
@@ -349,7 +349,7 @@ static enum pe_status add_buckets(struct pe_places *places, struct task *task)
     if (status)
         return status;
     places->buckets = filled(plan, places->n, sizeof *places->buckets);
-    places->bias = room(places, PE_TRAIN_HEADS * (places->n + PE_TRAIN_SLACK));
+    places->bias = room(places, PE_TRAIN_HEADS * places->n);
     pe_plan_free(plan);
     return places->buckets && places->bias ? PE_OK : pe_no_memory(task->err);
 }

@@ -14,7 +14,7 @@ struct pe_places {
     void *added;      /* [n, 32] */
     void *turns;      /* [n, 8, 8] by columns: column c is what channel c becomes */
     void *turns_back; /* the transposed matrices */
-    void *bias;       /* [4, n + PE_TRAIN_SLACK]: the last of n is distance 0 */
+    void *bias;       /* [4, n]: the last of n is distance 0 */
     int32_t *buckets; /* [n], in the same order: rows of the learned table */
 };
 

@@ -83,6 +83,15 @@ static double difference_at(struct setup *s, size_t i)
     return (above - below) / (2 * h);
 }
 
+/* A bias of keys moves all scores of a row alike, so its gradient is 0, but for rounding. */
+static bool has_no_gradient(const struct pe_parameters_at *at, size_t i)
+{
+    for (size_t l = 0; l < PE_TRAIN_LAYERS; l++)
+        if (i - (at->layers[l].b_qkv + PE_TRAIN_WIDTH) < PE_TRAIN_WIDTH)
+            return true;
+    return false;
+}
+
 /* Some of every tensor: every 61st parameter, and the ends. */
 static void check_gradients(const char *scheme)
 {
@@ -93,7 +102,7 @@ static void check_gradients(const char *scheme)
     size_t n = s.parameters.at.n, n_zero = 0;
     for (size_t i = 0; i < n; i += i % 4 ? 1 : 58) {
         double expected = difference_at(&s, i);
-        n_zero += s.gradients[i] == 0;
+        n_zero += s.gradients[i] == 0 && !has_no_gradient(&s.parameters.at, i);
         if (!(fabs(s.gradients[i] - expected) < 1e-8))
             fail_msg("%s, parameter %zu: gradient %.12g, central difference %.12g", scheme, i, s.gradients[i],
                      expected);
