@@ -20,6 +20,8 @@ spec = importlib.util.spec_from_file_location("http_conftest", HTTP / "conftest.
 http_conftest = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(http_conftest)
 POSENCD, ROOT, SANITIZED = http_conftest.POSENCD, http_conftest.ROOT, http_conftest.SANITIZED
+# The headless shell is the same engine without windows, tabs and profiles to keep; a page opens in two thirds of the time.
+BROWSER = shutil.which("chromium-headless-shell") or shutil.which("chromium")
 UI = ("--ui-dir", os.environ["UI_DIR"]) if "UI_DIR" in os.environ else ()
 
 
@@ -48,8 +50,7 @@ def server():
 def driver():
     from selenium import webdriver
     options = webdriver.ChromeOptions()
-    # The same engine without windows, tabs and profiles to keep; a page opens in two thirds of the time.
-    options.binary_location = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    options.binary_location = BROWSER
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1440,900", "--lang=en"):
         options.add_argument(flag)
     # A process of its own for each document would double the time of a test that opens a page.

@@ -10,6 +10,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from browser import Page, fragment, until
+from conftest import BROWSER
 from probes import Heat, readout
 
 ROPE = {"scheme": "rope", "head_dim": 64, "len": 128}
@@ -152,6 +153,7 @@ def test_docs_has_an_address_of_its_own(driver, server, open_page):
 def stranger(driver):
     """Another browser, whose profile nobody has used."""
     options = webdriver.ChromeOptions()
+    options.binary_location = BROWSER
     for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1440,900", "--lang=en"):
         options.add_argument(flag)
     other = webdriver.Chrome(options=options)
