@@ -479,7 +479,7 @@ static bool check_wish(const struct pe_scheme_info *info, enum pe_operation_id o
 
 static void parameters_at_their_ends_are_covered(void **state)
 {
-    enum { WISHES = 60 };
+    enum { WISHES = 120 };
     (void)state;
     for (size_t i = 0; i < NUMBERS; i++)
         rising[i] = (double)(3 * i);
