@@ -142,6 +142,7 @@ def server(session_server):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes minutes; run by `make test-slow` only")
+    config.addinivalue_line("markers", "waiting: of a file in ALONE, but waits for limits of seconds; such tests run side by side")
 
 
 # Files whose tests measure time, processor or memory, or load the machine on purpose: nothing else may run beside them. All others
@@ -154,8 +155,14 @@ ALONE = {"test_answer_cache", "test_cancel", "test_experiments_beside", "test_ex
 
 
 def pytest_addoption(parser):
-    parser.addoption("--part", choices=["all", "beside", "alone"], default="all",
-                     help="beside: the tests that may run side by side; alone: those that may not")
+    parser.addoption("--part", choices=["all", "beside", "waiting", "alone"], default="all",
+                     help="beside: the tests that may run side by side; alone: those that may not; waiting: those that may with each other")
+
+
+def part_of(item):
+    if item.path.stem not in ALONE:
+        return "beside"
+    return "waiting" if item.get_closest_marker("waiting") else "alone"
 
 
 def keep(config, items, is_kept):
@@ -166,7 +173,7 @@ def keep(config, items, is_kept):
 def pytest_collection_modifyitems(config, items):
     part = config.getoption("--part")
     if part != "all":
-        keep(config, items, lambda item: (item.path.stem in ALONE) == (part == "alone"))
+        keep(config, items, lambda item: part_of(item) == part)
     if config.getoption("-m"):
         return
     keep(config, items, lambda item: not item.get_closest_marker("slow"))

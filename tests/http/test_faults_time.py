@@ -14,6 +14,7 @@ NAMES = ["GET", "json", "stream", "stream of json", "large body", "multipart", "
 DAY = 86400
 
 
+@pytest.mark.waiting
 @pytest.mark.parametrize("jump", [400 * DAY, -3600])
 def test_a_wall_clock_that_jumps(jump):
     """No deadline, no connection and no answer depends on it; the log's lines and Date do."""

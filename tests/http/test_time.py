@@ -97,6 +97,7 @@ def test_slow_clients_of_four_kinds_are_sent_away_while_others_are_served():
             client.reset()
 
 
+@pytest.mark.waiting
 def test_a_body_has_a_time_for_all_of_it():
     with start_server("--body-timeout", "2", "--min-rate", "0") as server, Client(server) as client:
         client.send(b"POST /encode HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n")
@@ -107,6 +108,7 @@ def test_a_body_has_a_time_for_all_of_it():
         assert 1.9 < time.monotonic() - begun < 4
 
 
+@pytest.mark.waiting
 def test_a_reader_that_stops():
     with start_server("--send-timeout", "1") as server, Client(server, receive_buffer=4096) as client:
         client.send(post(HUGE))
@@ -134,6 +136,7 @@ def test_readers_that_pause_or_wait_for_us_are_not_slow():
             assert len(patient.answer()[2]) == 512 * 4
 
 
+@pytest.mark.waiting
 def test_the_first_line_gives_a_head_no_more_time():
     with start_server("--header-timeout", "2") as server, Client(server) as client:
         begun = time.monotonic()
@@ -319,6 +322,7 @@ def test_jumps_of_the_wall_clock_change_nothing(tmp_path):
         assert len(years) > 1, "the wall clock did jump"
 
 
+@pytest.mark.waiting
 def test_a_process_that_stood_still_blames_nobody():
     with start_server("--header-timeout", "2", "--body-timeout", "2") as server, Client(server) as client:
         client.send(post(SMALL)[:-10])

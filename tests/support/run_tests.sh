@@ -11,11 +11,12 @@ export KERNELS=${KERNELS-}
 passed=0 failed=0 skipped=0 unable=0
 failures=
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+logs=$(mktemp -d)
+trap 'rm -rf "$log" "$logs"' EXIT
 
-# The sum of the numbers before or after a text in the log, as in "[  PASSED  ] 3 test(s)." or "12 passed".
-sum() {
-    grep -oE "$1" "$log" | grep -oE '[0-9]+' | awk '{ n += $1 } END { print n + 0 }'
+# The sum of the numbers before or after a text in a log, as in "[  PASSED  ] 3 test(s)." or "12 passed".
+sum() { # pattern [log]
+    grep -oE "$1" "${2:-$log}" | grep -oE '[0-9]+' | awk '{ n += $1 } END { print n + 0 }'
 }
 
 # Runs a command into the log and onto the screen; its status is the command's.
@@ -42,14 +43,39 @@ run_lint() {
     add "$(sum '^[0-9]+ checks passed')" "$(sum ', [0-9]+ failed')" lint $status
 }
 
-run_cmocka() {
-    for program in $(find "$BUILD"/tests/core "$BUILD"/tests/api "$BUILD"/tests/server -type f -name 'test_*' 2>/dev/null | sort); do
-        [ -f "${program#"$BUILD"/}.c" ] || continue # its source is gone
+# These compare times; all other tests in C run side by side, as many as there are processors.
+measured_c='core/request/test_cost api/test_work server/loop/test_jobs'
+
+# Runs programs, so many at a time, and prints what each said as it ends. A program that left no status did not end by itself.
+run_programs() { # at_a_time program…
+    at_a_time=$1
+    shift
+    printf '%s\n' "$@" | xargs -P "$at_a_time" -I '{}' sh -c '
+        mkdir -p "$2/$1" && "$1" >"$2/$1/log" 2>&1
+        echo $? >"$2/$1/status"
+        echo "$1"' sh '{}' "$logs" | while read -r program; do
         echo "== $program"
-        run "$program"
-        status=$?
-        add "$(sum '\[  PASSED  \] [0-9]+')" "$(sum '\[  FAILED  \] [0-9]+ test')" "$program" $status
+        cat "$logs/$program/log"
     done
+    for program; do
+        said=$logs/$program/log
+        add "$(sum '\[  PASSED  \] [0-9]+' "$said")" "$(sum '\[  FAILED  \] [0-9]+ test' "$said")" "$program" \
+            "$(cat "$logs/$program/status" || echo 1)"
+    done
+}
+
+run_cmocka() {
+    beside= alone=
+    for program in $(find "$BUILD"/tests/core "$BUILD"/tests/api "$BUILD"/tests/server -type f -name 'test_*' 2>/dev/null | sort); do
+        name=${program#"$BUILD"/tests/}
+        [ -f "tests/$name.c" ] || continue # its source is gone
+        case " $measured_c " in
+        *" $name "*) alone="$alone $program" ;;
+        *) beside="$beside $program" ;;
+        esac
+    done
+    [ -z "$beside" ] || run_programs "$(nproc)" $beside
+    [ -z "$alone" ] || run_programs 1 $alone
 }
 
 run_replay() {
@@ -71,7 +97,8 @@ run_pytest() {
     skipped=$((skipped + $(sum '[0-9]+ skipped')))
 }
 
-# Tests that measure nothing run in parallel (pytest-xdist), the others alone, one after the other.
+# Tests that measure nothing run in parallel (pytest-xdist), and then those that wait for a server's limits of time, which leave the
+# processors idle; the others alone, one after the other.
 run_http() {
     echo "== tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
@@ -82,6 +109,7 @@ run_http() {
     fi
     # The tools' own tests go with the first part; they neither measure nor fuzz.
     run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
+    run_pytest --part=waiting -n 6 --reruns 1 tests/http
     # What measures on a machine that others share may be disturbed once: a defect fails twice. Reruns are counted in the summary.
     run_pytest --part=alone --reruns 1 tests/http
 }
