@@ -1,5 +1,5 @@
-"""The soak of tests/soak for 20 seconds, and a check that each of its laws can fail: with altered figures, and with
-servers that answer wrongly."""
+"""The soak of tests/soak for ten seconds (`make soak` takes minutes), and a check that each of its laws can fail: with
+altered figures, and with servers that answer wrongly."""
 import copy
 import importlib
 import json
@@ -29,15 +29,15 @@ def module(name):
 verdict, values, actors, wire = (module(name) for name in ("verdict", "values", "actors", "wire"))
 
 
-def test_twenty_seconds(tmp_path):
+def test_ten_seconds(tmp_path):
     """Clients of every kind against one server: nothing undeserved, nothing wrong, nothing left behind."""
     output = tmp_path / "soak.json"
-    command = [sys.executable, str(SOAK), "--program", POSENCD, "--seconds", "20", "--output", str(output)]
+    command = [sys.executable, str(SOAK), "--program", POSENCD, "--seconds", "10", "--output", str(output)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=ROOT)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-3000:]
     figures = json.loads(output.read_text())
     assert figures["violations"] == [] and figures["status"] == 0
-    assert sum(n for words in figures["words"].values() for n in words.values()) > (50 if SANITIZED else 200)
+    assert sum(n for words in figures["words"].values() for n in words.values()) > (25 if SANITIZED else 100)
 
 
 # ---- Laws on figures ---------------------------------------------------------------------------------------------------------
