@@ -21,7 +21,7 @@ http_conftest = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(http_conftest)
 POSENCD, ROOT, SANITIZED = http_conftest.POSENCD, http_conftest.ROOT, http_conftest.SANITIZED
 # The headless shell is the same engine without windows, tabs and profiles to keep; a page opens in two thirds of the time.
-# The program itself: Debian's script does not end with it when it is ended. Without a window's frame it needs a third less of the processor.
+# The program itself: Debian's script for it ends alone.
 SHELL = "/usr/lib/chromium/chromium-headless-shell"
 BROWSER = SHELL if os.path.exists(SHELL) else shutil.which("chromium")
 UI = ("--ui-dir", os.environ["UI_DIR"]) if "UI_DIR" in os.environ else ()
