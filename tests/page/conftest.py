@@ -86,6 +86,7 @@ def open_page(driver, server, console):
         return page
 
     driver.get("about:blank")
+    driver.execute_cdp_cmd("Page.resetNavigationHistory", {})  # a browser keeps fifty entries, of the tests before too
     driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": server.url, "storageTypes": "local_storage"})  # the last test's choices
     yield open_at
     driver.get("about:blank")
