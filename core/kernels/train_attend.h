@@ -4,10 +4,10 @@
  * Attention is causal, so a row has i + 1 keys: a general product would compute the other half too, and with 8
  * channels it would spend its time on laying out matrices. Forward, the lanes of a register are WIDTH queries, whose
  * keys come one after the other; backward they are WIDTH keys, whose queries do. So no sum goes across lanes but that
- * of the queries' gradients. Scores are not kept: the gradient computes them again from the logarithms of the sums, as
+ * of the queries' gradients. Scores are not kept: the gradient computes them again from the maxima and sums of rows, as
  * FlashAttention does (Dao et al. 2022, arXiv 2205.14135), so memory grows with the length and not with its square. */
 
-/* What is read or written beyond the ends of a head's n positions. */
+/* A head's n positions are padded to blocks; biases have a margin on both sides for what lies ahead or is padding. */
 enum { BLOCK = (int)WIDTH > (int)SIDE ? (int)WIDTH : (int)SIDE, MARGIN = 24 };
 _Static_assert((int)MARGIN >= (int)WIDTH + (int)SIDE, "a block fits the margin");
 
