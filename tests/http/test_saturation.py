@@ -170,6 +170,16 @@ def test_300_streams(body, n_read):
         assert_quick(server)
 
 
+def test_the_end_right_after_300_clients_have_left():
+    """Nothing else happens on their connections any more: the server looks at them by itself, long before --drain-seconds (30) are over."""
+    with start_server("--max-streams", "400", "--io-threads", "1") as server:
+        with streams(server, TABLE, 300):
+            time.sleep(1)
+        begun = time.monotonic()
+        server.stop()
+        assert time.monotonic() - begun < 10 and "cutting" not in server.stderr_text()
+
+
 def test_a_large_upload():
     n = 256 * 1024 * 1024
     part = b" " * (1 << 20)
