@@ -77,7 +77,7 @@ struct pe_experiment {
     struct pe_values *start, *results;
     const struct pe_value *started, *result_list;
     struct pe_named_tensor tensors[EVALUATIONS_MAX];
-    char names[EVALUATIONS_MAX][16];
+    char names[EVALUATIONS_MAX][32];
 };
 
 /* ---- Reading ---- */
