@@ -67,8 +67,11 @@ export function fileName(body, { output, scheme }, ending = fileBody(body, {}).f
 /* ---- texts ---- */
 
 /* { curl, python, json } of a view's request { path, body }. about: origin, token (true: one is needed), output and its
- * dtype and scheme where known, minus: the request that a difference subtracts. */
+ * dtype and scheme where known, minus: the request that a difference subtracts. A request whose answer is no tensor brings
+ * { curl(about), python(about) } as `texts`. */
 export function texts(request, about) {
+  const { curl, python: own } = request.texts ?? {};
+  if (curl) return { curl: curl(about), python: own(about), json: json(request.body) };
   return { curl: curlText(request, about), python: pythonText(request, about), json: json(request.body) };
 }
 
