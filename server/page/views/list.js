@@ -14,6 +14,8 @@ export const views = [
   view('scaling', () => import('./scaling.js')),
   view('bias', () => import('./bias.js')),
   view('distance', () => import('./distance.js')),
+  view('multimodal', () => import('./multimodal.js')),
+  view('trajectory', () => import('./trajectory.js')),
   view('docs', () => import('./docs.js'), { alone }),
   view('server', () => import('./server.js'), { alone }),
 ];
