@@ -16,6 +16,8 @@ export const views = [
   view('distance', () => import('./distance.js')),
   view('multimodal', () => import('./multimodal.js')),
   view('trajectory', () => import('./trajectory.js')),
+  view('weights', () => import('./weights.js'), { alone }),
+  view('experiment', () => import('./experiment.js')),
   view('docs', () => import('./docs.js'), { alone }),
   view('server', () => import('./server.js'), { alone }),
 ];
