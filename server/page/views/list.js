@@ -19,6 +19,7 @@ export const views = [
   view('extrapolate', () => import('./extrapolate.js')),
   view('trajectory', () => import('./trajectory.js')),
   view('weights', () => import('./weights.js'), { alone }),
+  view('diagnose', () => import('./diagnose.js')),
   view('experiment', () => import('./experiment.js')),
   view('docs', () => import('./docs.js'), { alone }),
   view('server', () => import('./server.js'), { alone }),
