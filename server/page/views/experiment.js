@@ -30,6 +30,9 @@ const FIXED = ['dim', 'head_dim', 'num_heads', 'rows', 'dtype', 'seed', 'std'];
 
 const HEADS = ['config', 'inside', 'outside', 'rise'].map((key) => `experiment.${key}`);
 
+const number = (what, value) => datum(value, what, short(value));
+const cell = (line, i) => ({ row: i });
+
 class Experiment {
   #asked = null;      /* the request that was asked last, as text */
   #result = '';       /* the last event as served */
@@ -38,7 +41,6 @@ class Experiment {
     this.page = page;
     this.loss = this.#chart('loss', 0);
     this.excess = this.#chart('excess', 1);
-    this.excess.figure.element.hidden = true;
     this.loss.figure.notices.element.id = 'experiment-notices';
     this.results = make('div', { class: 'figures' });
     root.append(this.#controls(), make('div', { class: 'figures' }, this.loss.figure.element, this.excess.figure.element), this.results);
@@ -67,7 +69,8 @@ class Experiment {
     };
     const buttons = make('div', { class: 'toolbar' }, this.begin, this.end, this.save);
     this.#running(false);
-    return make('form', { class: 'view-controls', novalidate: true, onsubmit }, this.task.element, Object.values(this.fields).map((one) => one.element), buttons, this.said);
+    const fields = Object.values(this.fields).map((one) => one.element);
+    return make('form', { class: 'view-controls', novalidate: true, onsubmit }, this.task.element, fields, buttons, this.said);
   }
 
   /* ---- the request ---- */
@@ -82,13 +85,15 @@ class Experiment {
     this.page.setOwn(own, key);
   }
 
+  get taskNow() { return this.own.task ?? TASKS[0]; }
+
   body() {
     const fields = Object.entries(FIELDS).map(([key, { field }]) => [field, this.value(key)]);
     const configs = this.page.configs().map(([, config]) => {
       const all = bodyFor(this.page.catalogue, PATH, config, { sequence: false });
       return Object.fromEntries(Object.entries(all).filter(([field]) => !FIXED.includes(field)));
     });
-    return { task: this.own.task ?? TASKS[0], ...Object.fromEntries(fields), configs };
+    return { task: this.taskNow, ...Object.fromEntries(fields), configs };
   }
 
   #isAsked() { return JSON.stringify(this.body()) === this.#asked; }
@@ -96,7 +101,7 @@ class Experiment {
   /* ---- when it trains: once opened, by a link, by its button; not while settings change ---- */
 
   update() {
-    this.task.show(TASKS.map((task) => [task, code(task)]), this.own.task ?? TASKS[0]);
+    this.task.show(TASKS.map((task) => [task, code(task)]), this.taskNow);
     for (const [key, { value, min, max, step }] of Object.entries(FIELDS)) {
       this.fields[key].show({ value: this.value(key) ?? value, min: key === 'eval' ? this.value('train') : min, max, step });
     }
@@ -109,7 +114,9 @@ class Experiment {
   /* Pictures of other settings are dimmed, and it is said how to get those of these. */
   #compare() {
     const same = this.#isAsked();
-    this.said.replaceChildren(same ? phrase(`experiment.task.${this.own.task ?? TASKS[0]}`, {}) : phrase('experiment.changed', { start: make('b', null, word('experiment.start')) }));
+    const left = FIXED.filter((field) => this.page.configs().some(([, config]) => field in config));
+    this.said.replaceChildren(same ? make('span', null, word(`experiment.task.${this.taskNow}`)) : phrase('experiment.changed', { start: make('b', null, word('experiment.start')) }),
+      ...left.length ? [' ', phrase('experiment.fixed', { fields: code(left.join(', ')) })] : []);
     const settled = ['ready', 'stale'].includes(this.loss.figure.state) && this.end.disabled;
     for (const { figure } of settled ? [this.loss, this.excess] : []) figure.state = same ? 'ready' : 'stale';
   }
@@ -135,6 +142,7 @@ class Experiment {
     this.#running(true);
     this.#complain(null, run);
     if (this.excess.figure.state === 'ready') this.excess.figure.state = 'stale';
+    this.excess.figure.element.hidden = false;
     const decoder = new TextDecoder();
     let rest = '';
     Object.assign(run, { lines: run.slots.map(() => ({ x: [], y: [] })), configs: [], done: null });
@@ -151,6 +159,7 @@ class Experiment {
     } catch (error) {
       if (!(error instanceof Refusal) || !this.#complain(error, run)) throw error;
     } finally {
+      this.excess.figure.element.hidden = !this.#result;   /* its place was kept while there was hope */
       this.#running(false);
     }
   }
@@ -199,12 +208,16 @@ class Experiment {
     const { body, slots, lines, now, done } = run;
     if (!now) return;
     const series = lines.map((line, i) => ({ id: `${slots[i]}:loss`, ...this.#line(run, { run: i, eval: null }), x: [...line.x], y: [...line.y] })).filter(({ x }) => x.length);
-    const floor = done && { axis: 'y', at: done.results[0].floor, label: word('experiment.floor') };
-    this.loss.draw(series, { xLabel: word('experiment.step'), yLabel: word('experiment.loss'), whole: true, xRange: [0, body.steps],
-      yRange: roomy(extent([...series.map((line) => line.y), floor ? [floor.at] : []])), marks: floor ? [floor] : [], cell: (line, i) => ({ row: i }) });
+    const floors = done ? [done.results[0].floor] : [];
+    this.loss.draw(series, {
+      xLabel: word('experiment.step'), yLabel: word('experiment.loss'), whole: true, xRange: [0, body.steps],
+      yRange: roomy(extent([...series.map((line) => line.y), floors])), marks: floors.map((at) => ({ axis: 'y', at, label: word('experiment.floor') })), cell,
+    });
     this.#call(this.loss, 'loss', run);
-    this.loss.figure.caption.replaceChildren(done ? phrase('experiment.trainedIn', { steps: String(body.steps), train: String(body.train_len), seconds: datum(done.seconds, 'seconds'), floor: datum(done.results[0].floor, 'floor', short(done.results[0].floor)) })
-      : phrase('experiment.running', { scheme: name(this.#nameOf(run, { run: now.run, eval: null }, true)), step: datum(now.step, 'step'), steps: String(body.steps), loss: datum(now.loss, 'loss', short(now.loss)) }));
+    const values = { steps: String(body.steps), train: String(body.train_len) };
+    const ended = () => phrase('experiment.trainedIn', { ...values, seconds: datum(done.seconds, 'seconds'), floor: number('floor', floors[0]) });
+    const running = () => phrase('experiment.running', { ...values, scheme: name(this.#nameOf(run, { run: now.run, eval: null }, true)), step: number('step', now.step), loss: number('loss', now.loss) });
+    this.loss.figure.caption.replaceChildren(done ? ended() : running());
     if (!done && this.loss.figure.state !== 'ready') this.loss.figure.drawn();
   }
 
@@ -214,9 +227,11 @@ class Experiment {
       const y = tensors[`excess.${k}`].data.map(Number);
       return { id: `${slots[result.run]}:excess${result.eval === null ? '' : `.${result.eval}`}`, ...this.#line(run, result), x: y.map((_, at) => at), y };
     });
-    this.excess.figure.element.hidden = false;
-    this.excess.draw(series, { xLabel: word('axis.position'), yLabel: word('experiment.excess'), whole: true, xRange: [0, body.eval_len],
-      marks: [{ axis: 'x', at: body.train_len, label: word('experiment.train') }], bands: [{ axis: 'x', from: body.train_len, to: body.eval_len }], cell: (line, i) => ({ row: i }) });
+    const { train_len: from, eval_len: to } = body;
+    this.excess.draw(series, {
+      xLabel: word('axis.position'), yLabel: word('experiment.excess'), whole: true, xRange: [0, to],
+      marks: [{ axis: 'x', at: from, label: word('experiment.train') }], bands: [{ axis: 'x', from, to }], cell,
+    });
     this.#call(this.excess, 'excess', run);
     this.results.replaceChildren(rowTable(word('experiment.results'), HEADS, results.map((one) => this.#row(run, one))));
     this.excess.figure.caption.replaceChildren(...this.#caption(run));
@@ -232,14 +247,14 @@ class Experiment {
   }
 
   #row(run, result) {
-    const number = (key) => datum(result[key], key, short(result[key]));
-    return rowOf([name(this.#nameOf(run, result)), ...['inside', 'outside', 'rise'].map(number)], { 'data-config': run.slots[result.run], 'data-eval': result.eval });
+    const numbers = ['inside', 'outside', 'rise'].map((key) => number(key, result[key]));
+    return rowOf([name(this.#nameOf(run, result)), ...numbers], { 'data-config': run.slots[result.run], 'data-eval': result.eval });
   }
 
   /* Who loses most beyond the trained length, and who least. */
   #caption(run) {
     const ordered = run.done.results.toSorted((one, other) => other.rise - one.rise);
-    const said = (result) => ({ scheme: name(this.#nameOf(run, result, true)), rise: datum(result.rise, 'rise', short(result.rise)), train: String(run.body.train_len) });
+    const said = (result) => ({ scheme: name(this.#nameOf(run, result, true)), rise: number('rise', result.rise), train: String(run.body.train_len) });
     if (ordered.length === 1) return [phrase('experiment.only', said(ordered[0]))];
     return [phrase('experiment.most', said(ordered[0])), ' ', phrase('experiment.least', said(ordered.at(-1)))];
   }

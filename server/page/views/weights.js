@@ -1,5 +1,6 @@
 /* Weights: the files of tensors that the server keeps for schemes with learned tables; upload, delete, open. */
 import { Refusal, ask } from '../ask.js';
+import { sending } from '../asking/sending.js';
 import { confirmed } from '../copying/save.js';
 import { action, code, english, make, name } from '../dom.js';
 import { Figure, datum } from '../figure.js';
@@ -14,20 +15,6 @@ const EXAMPLE = { scheme: 'learned', len: 64, weights: 'my-model' };
 
 /* A name that the server takes, from that of a file. */
 export const nameOfFile = (file) => file.replace(TENSORS, '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 128) || 'weights';
-
-/* fetch that tells how much was sent. */
-const sending = (onSent) => (url, { method, headers, body, signal }) => new Promise((resolve, reject) => {
-  const call = new XMLHttpRequest();
-  call.open(method, url);
-  for (const [key, value] of Object.entries(headers)) call.setRequestHeader(key, value);
-  call.responseType = 'arraybuffer';
-  call.upload.onprogress = ({ loaded, total }) => onSent(loaded, total);
-  const retry = () => call.getResponseHeader('Retry-After');
-  call.onload = () => resolve(new Response(call.response, { status: call.status, statusText: call.statusText, headers: retry() ? { 'Retry-After': retry() } : {} }));
-  call.onerror = call.onabort = () => reject(new TypeError('no answer'));
-  signal.addEventListener('abort', () => call.abort());
-  call.send(body);
-});
 
 /* The server stores safetensors: the arrays of other files go into one, a lone array under the name that most tables have. */
 async function asStored(file) {
@@ -150,7 +137,8 @@ class Weights {
       bytes.textContent = word('figure.bytes', { received: size(sent), total: size(total) });
     });
     const headers = this.replace.checked ? {} : { 'If-None-Match': '*' };
-    const stored = await this.#try(() => asStored(file).then((body) => ask({ path: pathOf(given), method: 'PUT', body, type: 'application/octet-stream', headers }, { signal: stop.signal, send })), stop.signal);
+    const put = async () => ask({ path: pathOf(given), method: 'PUT', body: await asStored(file), type: 'application/octet-stream', headers }, { signal: stop.signal, send });
+    const stored = await this.#try(put, stop.signal);
     this.#upload = null;
     if (stored) this.#stored(stored);
     else this.#ready();
@@ -180,8 +168,9 @@ class Weights {
       this.said.replaceChildren();
       return answer;
     } catch (error) {
+      const taken = error.status === 412 && signal && make('p', null, word('weights.taken'));
       if (signal?.aborted) this.#say('cancelled', { role: 'status' }, make('p', null, word('figure.cancelled')));
-      else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, make('p', english, error.message), error.status === 412 && signal ? make('p', null, word('weights.taken')) : null);
+      else if (error instanceof Refusal) this.#say('refused', { role: 'alert' }, taken, make('p', english, error.message));
       else this.#say('away', { role: 'alert' }, make('p', null, word('panel.away')));
       return null;
     }
