@@ -340,7 +340,7 @@ export class HeatMap {
     if (key === this.#explained) return;
     this.#explained = key;
     const outputs = this.outputs && !source.isDifference ? this.page.catalogue.outputsOf(source.body, source.path) : [];
-    this.toolbar.show({ axes, about, reduce, ownLead: !this.spec.at, outputs });
+    this.toolbar.show({ axes, about, reduce, isFixed: Boolean(source.reduce), ownLead: !this.spec.at, outputs });
     this.stage.edge(axes, this.stage.margins(about, this.spec.labels), this.spec.labels);
     const scheme = this.page.catalogue.scheme(about.scheme);
     const sentences = captionOf({ about, axes, reduce, range, scheme, difference, hasGaps: this.#grid !== null && this.stage.hasGaps, isEmpty: !this.#grid, key: this.spec.caption });

@@ -10,7 +10,7 @@ import { HeatMap, Scale } from '../heat/heatmap.js';
 import { picker } from '../heat/beside.js';
 import { SLOTS } from '../state.js';
 import { size } from '../states.js';
-import { label, language, live, phrase, word } from '../words.js';
+import { language, live, phrase, word } from '../words.js';
 import { choice } from './controls.js';
 import { PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, texts } from './diagnose_asking.js';
 import { fillTable, nameOf } from './parts.js';
@@ -102,13 +102,24 @@ class Diagnose {
     this.anew.hidden = !file && !hasNone;
     this.figure.element.hidden = hasNone;
     this.#showChoices();
-    if (hasNone) return this.#say(word('diagnose.noFile'));
+    if (hasNone) {
+      this.figure.state = 'empty';
+      return this.#say(word('diagnose.noFile'));
+    }
     const slot = this.#slot();
     const belief = slot ? beliefOf(page.catalogue, page.config(slot)) : {};
     const wish = JSON.stringify([this.#count, this.#holds, belief]);
     if (wish === this.#asked) return this.#draw();
     this.#asked = wish;
+    this.#complainTo(slot ?? 'none');
     this.figure.ask((get, stage) => this.#ask(get, stage, belief));
+  }
+
+  /* What is refused of a configuration its card marks. */
+  #complainTo(slot) {
+    if (slot === this.figure.slot) return;
+    this.page.refused(this.figure.slot, null);
+    this.figure.slot = slot;
   }
 
   async #ask(get, { over }, belief) {

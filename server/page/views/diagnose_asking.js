@@ -23,9 +23,9 @@ export async function opened(blob, title) {
 
 const isNamed = ({ tensors }) => tensors.some(({ name }) => name);
 
-/* What the file may hold, for a choice: names of its tensors in their order; '' are those that it has itself. */
+/* What the file may hold, for a choice where its own names do not say it: names in the order of its tensors; '' are its own. */
 export function mayHold(file) {
-  if (!file?.tensors) return [];
+  if (!file?.tensors || explained(file.tensors).length) return [];
   return [...isNamed(file) ? [''] : [], ...HELD[file.tensors.length - 1] ?? []];
 }
 
