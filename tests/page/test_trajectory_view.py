@@ -36,7 +36,7 @@ def test_the_path_runs_through_the_values_that_the_service_gives(open_page, serv
     values = array(server, PLAIN, "encoding")[:, [2, 5, 7]]
     assert page.state() == "ready" and canvas(page)["cols"] == "2,5,7" and canvas(page)["spin"] == "70"
     hidden = missing(page, values)
-    assert set(hidden) <= {8, 10}, hidden  # beside the number of the cursor
+    assert len(hidden) <= 2, hidden  # under the number of the cursor or the name of a column
     assert numbers(page, "value") == pytest.approx(list(values[9]), abs=1e-7)
     step = json.loads(post(server, "/analyze", **PLAIN, metrics=["step"], outputs=[], digits=17))["results"][0]["step"]
     assert (numbers(page, "mean"), numbers(page, "step")) == ([pytest.approx(step["mean"], rel=1e-12)], [pytest.approx(step["value"], rel=1e-12)])
@@ -87,8 +87,9 @@ def test_several_configurations_their_difference_and_those_that_have_no_path(ope
     other = {**PLAIN, "base": 50}
     page = open_page(fragment("trajectory", PLAIN, other, {"scheme": "alibi"}, {"scheme": "rope", "head_dim": 4, "len": 8}, on="b-a", cur="23,0", lang="zh"))
     a, b = (array(server, one, "encoding")[:, :3] for one in (PLAIN, other))
-    assert [page.state(slot) for slot in ("a", "b", "c", "d", "b-a")] == ["ready", "ready", "refused", "refused", "ready"]
-    assert not set(missing(page, a)) - {22} and not set(missing(page, b, "b")) - {22}
+    assert [page.state(slot) for slot in ("a", "b", "c", "d", "b-a")] == ["ready", "ready", "refused", "ready", "ready"]
+    assert canvas(page, "d")["cols"] == "0,1,0"  # it has but two
+    assert len(missing(page, a)) <= 2 and len(missing(page, b, "b")) <= 2  # under names
     assert {canvas(page, slot)["min"] for slot in "ab"} == {canvas(page)["min"]}
     assert numbers(page, "difference", "b-a")[0] >= abs(b - a).max() - 1e-12 and numbers(page, "value", "b-a") == pytest.approx(list((b - a)[23]), abs=1e-12)
     assert "sinusoidal" in page.notice("refused") and "trajectory." not in page.text("main")
