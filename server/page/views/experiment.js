@@ -126,7 +126,10 @@ class Experiment {
     this.#asked = JSON.stringify(body);
     const slots = this.page.configs().map(([slot]) => slot);
     const cause = this.page.cause();
-    this.loss.figure.ask((get, stage) => this.#job(get, stage, { body, slots, cause }));
+    const { figure } = this.loss;
+    const { waiting } = figure.notices;
+    figure.ask((get, stage) => this.#job(get, stage, { body, slots, cause }));
+    if (waiting) figure.again(cause);   /* its user does not wait for the countdown */
     this.#compare();
   }
 
