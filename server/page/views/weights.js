@@ -14,7 +14,7 @@ const HEADS = ['name', 'tensors', 'size', 'acts'].map((key) => `weights.${key}`)
 const EXAMPLE = { scheme: 'learned', len: 64, weights: 'my-model' };
 
 /* A name that the server takes, from that of a file. */
-export const nameOfFile = (file) => file.replace(TENSORS, '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 128) || 'weights';
+const nameOfFile = (file) => file.replace(TENSORS, '').replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[^A-Za-z0-9]+/, '').slice(0, 128) || 'weights';
 
 /* The server stores safetensors: the arrays of other files go into one, a lone array under the name that most tables have. */
 async function asStored(file) {
