@@ -63,6 +63,13 @@ def test_the_camera_turns_by_slider_drag_and_keys_and_is_in_the_address(open_pag
     stage.send_keys("]]]")
     page.settle()
     assert canvas(page)["at"] == "3" and "cur=3%2C0" in page.run("return location.hash")
+    data = canvas(page)
+    x, y = ([float(part) for part in data[axis].split(",")] for axis in "xy")
+    start = [px[0] + px[2] for px in (x, y)]  # of the values 0, 1, 0 at position 0
+    size = page.run("return [arguments[0].clientWidth / 2, arguments[0].clientHeight / 2]", stage)
+    ActionChains(page.driver).move_to_element_with_offset(stage, *(round(at - half) for at, half in zip(start, size))).click().perform()
+    page.settle()
+    assert canvas(page)["at"] == "0" and canvas(page)["spin"] == "220"
     page.run("const s = document.querySelector('[data-slider=z]'); s.value = 6; s.dispatchEvent(new Event('input', { bubbles: true }))")
     page.settle()
     assert canvas(page)["cols"] == "0,1,6"
@@ -78,7 +85,7 @@ def test_play_turns_until_it_is_stopped_or_less_motion_is_asked_for(open_page, d
     assert math.isfinite(float(canvas(page)["spin"]))
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
     try:
-        assert page.run("return document.querySelector('[data-action=play]').disabled")
+        until(lambda: page.run("return document.querySelector('[data-action=play]').disabled"), what="a player that is off")
     finally:
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 

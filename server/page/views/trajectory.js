@@ -33,7 +33,7 @@ class Trajectory extends ColumnCharts {
   }
 
   build(slot) {
-    const path = new Path(this.page, slot, { turn: (by) => this.#turn(by), step: (by) => this.#setRow(this.state.cur[0] + by), play: () => this.player.toggle() });
+    const path = new Path(this.page, slot, { turn: (by) => this.#turn(by), step: (by) => this.#setRow(this.state.cur[0] + by), choose: (row) => this.#setRow(row), play: () => this.player.toggle() });
     return { path, picture: null, element: path.element, close: () => path.close() };
   }
 
@@ -167,6 +167,7 @@ const ROOM = 300;         /* pixels of the page, before the figure has been laid
 const HEIGHT_MAX = 440;
 const SHARE = 0.58;       /* of half the canvas that half an edge of the cube takes */
 const DEGREES = 0.5;      /* that a drag of one pixel turns */
+const GRAB = 14;          /* pixels of the page within which a press chooses a dot */
 const TABLE_MAX = 32;
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, '[': -1, ']': 1, PageUp: -10, PageDown: 10, Home: -Infinity, End: Infinity };
 const CORNERS = [0, 1, 2, 3, 4, 5, 6, 7].map((bits) => [bits & 1, bits >> 1 & 1, bits >> 2]);
@@ -175,8 +176,9 @@ const EDGES = CORNERS.flatMap((from, i) => [1, 2, 4].filter((bit) => !(i & bit))
 class Path {
   #shown = null;          /* { points, dots, cols, range, spin, at } */
   #drag = null;
+  #places = [];           /* of the dots, in pixels of the bitmap */
 
-  /* Told of { turn(degrees), step(rows), to(row), play() }. */
+  /* Told of { turn(degrees), step(rows), choose(row), play() }. */
   constructor(page, slot, told) {
     Object.assign(this, { page, slot, told });
     this.figure = new Figure(page, { view: 'trajectory', slot, label: word('view.trajectory') });
@@ -228,6 +230,7 @@ class Path {
     const { cols, range, spin, at } = this.#shown;
     const pen = { ctx: this.canvas.getContext('2d'), dense, near: (z) => Math.min(1, Math.max(0, 0.5 - z / (1.6 * size))),
       place: ([x, y, z]) => camera.transformPoint({ x, y: z, z: y }), ...colours(this.slot), font: getComputedStyle(document.body).fontFamily };
+    this.#places = this.#shown.dots.map(([, values]) => pen.place(values));
     drawCube(pen, this.#shown);
     drawPath(pen, this.#shown);
     drawNames(pen, this.#shown);
@@ -246,16 +249,18 @@ class Path {
 
   #listen() {
     const { canvas } = this;
-    canvas.addEventListener('pointerdown', (event) => {
-      if (event.button) return;
-      canvas.setPointerCapture(event.pointerId);
-      this.#drag = event.clientX;
+    canvas.addEventListener('pointerdown', ({ button, pointerId, clientX }) => {
+      if (button) return;
+      canvas.setPointerCapture(pointerId);
+      this.#drag = { at: clientX, moved: false };
     });
     canvas.addEventListener('pointermove', ({ clientX }) => {
-      if (this.#drag === null || clientX === this.#drag) return;
-      this.told.turn((clientX - this.#drag) * DEGREES);
-      this.#drag = clientX;
+      const by = this.#drag ? clientX - this.#drag.at : 0;
+      if (!by) return;
+      this.told.turn(by * DEGREES);
+      this.#drag = { at: clientX, moved: true };
     });
+    canvas.addEventListener('pointerup', (event) => { if (this.#drag && !this.#drag.moved) this.#choose(event); });
     for (const end of ['pointerup', 'pointercancel']) canvas.addEventListener(end, () => { this.#drag = null; });
     canvas.addEventListener('keydown', (event) => {
       const act = { p: () => this.told.play(), t: () => { this.figure.table.open = !this.figure.table.open; },
@@ -266,6 +271,14 @@ class Path {
       if (act) act();
       else this.told.step(step);
     });
+  }
+
+  /* A press that does not turn chooses the dot there. */
+  #choose({ offsetX, offsetY }) {
+    const dense = devicePixelRatio || 1;
+    const away = this.#places.map(({ x, y }) => Math.hypot(x - offsetX * dense, y - offsetY * dense));
+    const nearest = Math.min(...away);
+    if (nearest <= GRAB * dense) this.told.choose(away.indexOf(nearest));
   }
 
   close() {
