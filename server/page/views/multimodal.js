@@ -101,7 +101,7 @@ class Multimodal extends Charts {
     const { chart, picture: { axes, scheme, segments, ends, shown } } = this.slots.get(slot);
     const tokens = axes[0].map((_, i) => i);
     const series = axes.map((ids, i) => ({
-      id: `${slot}:${axisOf(axes, i)}`, name: word(`multimodal.${axisOf(axes, i)}`), translate: 'yes', color: (theme) => colorOf(i, theme), dash: dashOf(i), width: WIDTHS[i] ?? 1,
+      id: `${slot}:${axisOf(axes, i)}`, name: word(`multimodal.${axisOf(axes, i)}`), translate: 'yes', color: (theme) => colorOf(i, theme), dash: dashOf(i), width: shown <= DOTS_MAX ? WIDTHS[i] : 1.5,
       x: tokens, y: ids, dots: shown <= DOTS_MAX ? ids.map((id, at) => [at, id]) : null,
     }));
     const bands = segments.flatMap(({ grid }, i) => grid ? [{ axis: 'x', from: (ends[i - 1] ?? 0) - 0.5, to: Math.min(ends[i], shown) - 0.5 }] : []);
