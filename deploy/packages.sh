@@ -14,6 +14,7 @@ test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-
     python3-pytest-rerunfailures python3-numpy python3-mpmath
     python3-hypothesis python3-jsonschema curl unzip pngcheck"
 browser_packages="chromium chromium-driver python3-selenium"
+browser_shell="chromium-headless-shell" # the same browser without a window's frame: the tests take a third less time
 libraries="libmicrohttpd libuv jansson libpng zlib nettle gnutls openblas"
 
 fail() {
@@ -50,15 +51,19 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 apt_install() { as_root $1 || { as_root apt-get update && as_root $1; }; }
 may_install() { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }
 
-# Tests that open the web page in a browser are skipped by name without these.
-install_browser() {
-    missing=$(missing_of $browser_packages | tr '\n' ' ')
+# Installs what is missing of the packages $1, for the tests of the web page; $2: what follows where that fails.
+install_for_page() {
+    missing=$(missing_of $1 | tr '\n' ' ')
     missing=${missing% }
     [ -n "$missing" ] || return 0
     command="apt-get install -y --no-install-recommends $missing"
     echo "posenc: installing the browser for the tests of the web page: $missing"
-    may_install && apt_install "$command" ||
-        echo "posenc: no browser could be installed, so the tests of the web page will be skipped; as root run: $command"
+    may_install && apt_install "$command" || echo "posenc: $missing could not be installed, so $2; as root run: $command"
+}
+
+install_browser() {
+    install_for_page "$browser_packages" "the tests of the web page will be skipped"
+    install_for_page "$browser_shell" "the tests of the web page will take longer"
 }
 
 install() {

@@ -132,7 +132,7 @@ void NAME(pe_decoder_free)(struct NAME(pe_decoder) * decoder)
 
 /* Rows at a time: what a step writes is still in the cache for the next, and products of this size are those for which
  * OpenBLAS lays nothing out. */
-enum { BLOCK = 128 };
+enum { BLOCK = 64 };
 
 static size_t block_from(size_t first, size_t rows) { return rows - first < BLOCK ? rows - first : BLOCK; }
 

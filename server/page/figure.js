@@ -24,6 +24,7 @@ export class Figure {
   #unwait = () => {};
   #unseen = true;          /* no picture yet */
   #complained = false;     /* a control is marked because of this figure */
+  #stopped = false;        /* refused by its view or cancelled: a picture that is still on its way stays away */
 
   /* Set by owners: the request of the picture as png, { path, body } or null; what fills the data table. */
   png = () => null;
@@ -91,6 +92,7 @@ export class Figure {
   }
 
   #load(quiet) {
+    this.#stopped = false;
     const state = this.#unseen ? 'loading' : 'stale';
     if (!quiet) this.state = state;
     this.#slow ??= setTimeout(() => {
@@ -110,6 +112,7 @@ export class Figure {
 
   /* A picture stands on the canvas. */
   drawn() {
+    if (this.#stopped) return;
     if (this.#unseen && !performance.getEntriesByName('posenc:first-picture').length) performance.mark('posenc:first-picture');
     this.#unseen = false;
     this.element.classList.remove('unseen');
@@ -158,6 +161,7 @@ export class Figure {
 
   /* This view cannot show this configuration; the text says which it can. */
   refuse(text) {
+    this.#stopped = true;
     this.#asker.abort();
     this.#leave();
     this.state = 'refused';
@@ -198,6 +202,7 @@ export class Figure {
   }
 
   cancel() {
+    this.#stopped = true;
     this.#asker.abort();
     this.#leave();
     this.#tries = 0;

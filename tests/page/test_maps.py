@@ -414,6 +414,14 @@ def test_bias_refuses_by_words_and_gives_random_weights_where_there_are_none(ope
     assert page.state("c") == "refused" and "slanted" in refusal(page, "c")
 
 
+def test_a_link_from_a_bias_to_a_scheme_without_one(open_page):
+    """The picture that stands when the link comes, or is still on its way, does not hide the refusal."""
+    page = open_page(fragment("bias", BIASES[0]))
+    page.hash(fragment("bias", {"scheme": "rope"}))
+    page.settle()
+    assert page.state("a") == "refused" and "alibi" in refusal(page, "a")
+
+
 def test_the_difference_of_two_biases(visit, server):
     a, b = {"scheme": "alibi", "len": 20}, {"scheme": "kerple", "len": 20}
     page = visit(fragment("bias", a, b, on="b-a", at=3))

@@ -109,7 +109,8 @@ run_http() {
     fi
     # The tools' own tests go with the first part; they neither measure nor fuzz.
     run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
-    run_pytest --part=waiting -n 6 --reruns 1 tests/http
+    # Only the files that have some: six processes that collect all tests take longer than these tests wait.
+    run_pytest --part=waiting -n 6 --reruns 1 $(grep -l pytest.mark.waiting tests/http/test_*.py)
     # What measures on a machine that others share may be disturbed once: a defect fails twice. Reruns are counted in the summary.
     run_pytest --part=alone --reruns 1 tests/http
 }

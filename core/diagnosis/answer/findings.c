@@ -78,19 +78,27 @@ static const struct pe_value *set_or_null(const struct pe_value *value)
     return value && value->kind != PE_NULL ? value : NULL;
 }
 
-/* What a field of the sequence is where the belief leaves it out. */
+static const struct pe_value *kept(struct pe_diagnosis *d, struct pe_value value)
+{
+    struct pe_value *room = pe_values_room(d->values, sizeof *room);
+    if (room)
+        *room = value;
+    return room;
+}
+
+/* What a field is where the belief leaves it out: the factor that its scaling gives, and the start of its sequence. */
 static const struct pe_value *usual(struct pe_diagnosis *d, const char *name)
 {
     const struct pe_tensor *t = &d->evidence.tensors[0];
+    const struct pe_model *model = d->belief.model;
     int64_t x = 0;
+    if (pe_same(name, "attention_factor") && model && model->columns)
+        return kept(d, (struct pe_value){.kind = PE_REAL, .real = model->columns[0].ah});
     if (!pe_same(name, "offset") && !pe_same(name, "q_offset"))
         return NULL;
     if (pe_same(name, "q_offset") && t->rank >= 2) /* of [num_heads, q_len, k_len] */
         x = (int64_t)t->shape[t->rank - 1] - (int64_t)t->shape[t->rank - 2];
-    struct pe_value *value = pe_values_room(d->values, sizeof *value);
-    if (value)
-        *value = (struct pe_value){.kind = PE_INTEGER, .integer = d->evidence.is_turned ? -x : x};
-    return value;
+    return kept(d, (struct pe_value){.kind = PE_INTEGER, .integer = d->evidence.is_turned ? -x : x});
 }
 
 /* The first field that the fault alone sets and whose value differs from the belief's. */
