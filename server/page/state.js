@@ -86,8 +86,12 @@ const OWN = {
   n: unchanged(real),
   train: unchanged(integer),
   eval: unchanged(integer),
+  task: oneOf('local', 'lag'),
+  steps: unchanged(integer),
+  seed: unchanged(integer),
   pairing: oneOf('paired', 'sin', 'cos', 'mismatched'),
   scale: oneOf('shared', 'own'),
+  spin: unchanged(real),
 };
 
 export function initial() {

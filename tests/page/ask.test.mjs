@@ -211,6 +211,25 @@ test('progress counts bytes of how many', async () => {
   assert.deepEqual(seen, [[0, 5], [2, 5], [5, 5]]);
 });
 
+test('an answer is heard piece by piece, headers and another way to send are the request\'s own', async () => {
+  const body = () => new ReadableStream({ start(out) { out.enqueue(new Uint8Array([1, 2])); out.enqueue(new Uint8Array([3])); out.close(); } });
+  const { client } = clientOf(() => new Response('{"detail":"full"}', { status: 422 }));
+  const pieces = [];
+  const sent = [];
+  const send = async (url, { method, headers }) => {
+    sent.push([method, url, headers]);
+    return new Response(body());
+  };
+  const request = { path: '/x', method: 'PUT', body: new Uint8Array(1), headers: { 'If-None-Match': '*' } };
+  const onPiece = (piece) => pieces.push([...piece]);
+  await client.ask(request, { as: 'bytes', onPiece, send });
+  assert.deepEqual(pieces, [[1, 2], [3]]);
+  assert.equal(sent[0][0], 'PUT');
+  assert.equal(sent[0][2]['If-None-Match'], '*');
+  await assert.rejects(client.ask(request, { as: 'bytes', onPiece }), { status: 422 });
+  assert.equal(pieces.length, 2);   /* a refusal is no answer */
+});
+
 test('busy returns to zero, whatever happens', async () => {
   let count = 0;
   const counter = { begin() { count += 1; }, end() { count -= 1; } };

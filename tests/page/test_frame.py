@@ -10,7 +10,7 @@ from selenium.webdriver.common.keys import Keys
 
 from browser import fragment, until
 
-VIEWS = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "docs", "server"]
+VIEWS = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "weights", "diagnose", "experiment", "docs", "server"]
 ALONE = {"gallery", "docs", "server"}  # no configurations beside them
 WIDTHS = [320, 390, 768, 1080, 1440]
 ROPE = {"scheme": "rope", "head_dim": 32, "len": 64}
@@ -153,13 +153,15 @@ def test_a_dropped_or_chosen_model_configuration(open_page, tmp_path, way):
     assert config_of(page)["hf_config"] == CONFIG and page.state() == "ready"
 
 
-def test_a_tensor_gets_the_line_that_diagnoses_it_and_nonsense_a_notice(open_page):
+def test_a_tensor_is_diagnosed_and_nonsense_gets_a_notice(open_page):
     page = open_page(fragment("table", ROPE))
-    page.run(DROP, "q k.npy", "x")
-    until(lambda: page.text("[data-notice=tensor]"), what="the notice")
-    assert "--data-binary @'q k.npy'" in page.text("[data-notice=tensor] pre")
     page.run(PASTE, "the dog chased another dog")
     until(lambda: page.text("[data-notice=paste]"), what="the notice")
+    assert config_of(page) == ROPE
+    page.run(DROP, "q k.npy", "x")
+    page.wait_state("refused", "none")
+    page.settle()
+    assert page.text("h1") == "Diagnose" and "--data-binary @'q k.npy'" in page.copied("curl")
     assert config_of(page) == ROPE
 
 

@@ -51,6 +51,7 @@ const READERS = {
 };
 
 export const bytesOf = (dtype) => READERS[dtype]?.[0];
+export const valuesOf = (dtype, buffer, at, count) => READERS[dtype][1](buffer, at, count);
 
 function widen(halves, bitsOf) {
   const bits = new Uint32Array(halves.length);

@@ -83,8 +83,8 @@ export class Client {
   }
 
   /* { method, url, body } for fetch. */
-  write({ path, body, method, type }) {
-    if (!isPlain(body)) return { method: method ?? (body ? 'POST' : 'GET'), url: path, body, type };
+  write({ path, body, method, type, headers }) {
+    if (!isPlain(body)) return { method: method ?? (body ? 'POST' : 'GET'), url: path, body, type, headers };
     const json = { url: path, body: JSON.stringify(body), type: 'application/json' };
     if (method && method !== 'GET') return { method, ...json };
     const url = this.address(path, body);
@@ -98,12 +98,13 @@ export class Client {
     return this.origin.length + url.length < ADDRESS_MAX ? url : null;
   }
 
-  /* Asks; request { path, body, method, type } or only a path. `as` names one of READERS. */
-  async ask(request, { as = 'json', signal, onProgress, cached, tokened = true } = {}) {
+  /* Asks; request { path, body, method, type, headers } or only a path. `as` names one of READERS; onPiece(bytes)
+   * is given what comes, as it comes, of an answer that is not shared; send stands in place of fetch. */
+  async ask(request, { as = 'json', signal, onProgress, cached, tokened = true, onPiece, send } = {}) {
     const { path, body, ...rest } = typeof request === 'string' ? { path: request } : request;
     const format = FORMATS[as];
     const full = isPlain(body) && format && !body.format ? { ...body, format } : body;
-    const call = { ...this.write({ path, body: full, ...rest }), token: tokened ? this.bearer() : '' };
+    const call = { ...this.write({ path, body: full, ...rest }), token: tokened ? this.bearer() : '', onPiece, send };
     const keep = cached ?? isPlain(body);
     this.busy.begin();
     try {
@@ -145,13 +146,13 @@ export class Client {
     }
   }
 
-  async #fetch({ method, url, body, type, token: bearer }, as, signal, onProgress) {
-    const headers = {};
+  async #fetch({ method, url, body, type, headers: more, token: bearer, onPiece, send = this.fetch }, as, signal, onProgress) {
+    const headers = { ...more };
     if (type) headers['Content-Type'] = type;
     if (bearer) headers.Authorization = `Bearer ${bearer}`;
     const { answer, buffer } = await reach(signal, async () => {
-      const got = await this.fetch(url, { method, headers, body, signal });
-      return { answer: got, buffer: await readBody(got, onProgress) };
+      const got = await send(url, { method, headers, body, signal });
+      return { answer: got, buffer: await readBody(got, onProgress, got.ok ? onPiece : undefined) };
     });
     if (answer.status >= 400) throw refusalOf(answer, buffer);
     if (method !== 'GET' && method !== 'POST') this.forget();   /* stored weights have changed */
@@ -172,19 +173,20 @@ async function reach(signal, fetching) {
 }
 
 /* The whole body; onProgress(received, total), total null where the answer is chunked. */
-async function readBody(answer, onProgress) {
+async function readBody(answer, onProgress, onPiece) {
   const length = answer.headers.get('Content-Length');
-  if (!onProgress || !answer.body) return answer.arrayBuffer();
+  if (!(onProgress || onPiece) || !answer.body) return answer.arrayBuffer();
   const total = length === null ? null : Number(length);
   const pieces = [];
   let received = 0;
-  onProgress(received, total);
+  onProgress?.(received, total);
   for (const reader = answer.body.getReader(); ;) {
     const { done, value } = await reader.read();
     if (done) break;
     pieces.push(value);
     received += value.byteLength;
-    onProgress(received, total);
+    onProgress?.(received, total);
+    onPiece?.(value);
   }
   return join(pieces, received);
 }

@@ -174,10 +174,10 @@ export class Copies {
 
   #showFiles() {
     if (!this.source) return;
-    const { slot, request: { path, body }, about } = this.source;
+    const { slot, request: { path, body, texts: own }, about } = this.source;
     const file = fileBody(body, about);
     const tensor = this.page.resolved.get(slot)?.tensors?.[about.output];
-    this.npy.show({ request: { path, body: file }, name: fileName(body, about, file.format), bytes: tensor && bytesOf(tensor) });
+    this.npy.show(own ? null : { request: { path, body: file }, name: fileName(body, about, file.format), bytes: tensor && bytesOf(tensor) });
     this.png.show(this.#picture(about));
   }
 

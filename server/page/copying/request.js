@@ -31,7 +31,7 @@ export function json(value, indent = '') {
 }
 
 /* JSON on one line, with spaces at which a narrow panel may break it. */
-function line(value) {
+export function line(value) {
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(line).join(', ')}]`;
   return `{${Object.entries(value).map(([key, one]) => `${JSON.stringify(key)}: ${line(one)}`).join(', ')}}`;
@@ -50,10 +50,13 @@ function laid(parts, open, close, indent, step = '    ', last = ',') {
 /* NumPy has no bf16: such an output is saved as safetensors, and Python widens its bits. */
 const isBrain = (body, dtype) => (dtype ?? body.dtype) === 'bf16';
 
+/* Some analyses are numbers alone: their file is the JSON answer. */
+const isPlain = ({ outputs }) => outputs?.length === 0;
+
 /* The body that answers exactly one tensor as a file. */
 export function fileBody(body, { output, dtype }) {
   const outputs = body.outputs ?? (output ? [output] : undefined);
-  const format = isBrain(body, dtype) ? 'safetensors' : 'npy';
+  const format = isPlain(body) ? 'json' : isBrain(body, dtype) ? 'safetensors' : 'npy';
   return outputs ? { ...body, outputs, format } : { ...body, format };
 }
 
@@ -67,8 +70,11 @@ export function fileName(body, { output, scheme }, ending = fileBody(body, {}).f
 /* ---- texts ---- */
 
 /* { curl, python, json } of a view's request { path, body }. about: origin, token (true: one is needed), output and its
- * dtype and scheme where known, minus: the request that a difference subtracts. */
+ * dtype and scheme where known, minus: the request that a difference subtracts. A request whose answer is no tensor brings
+ * { curl(about), python(about) } as `texts`. */
 export function texts(request, about) {
+  const { curl, python: own } = request.texts ?? {};
+  if (curl) return { curl: curl(about), python: own(about), json: json(request.body) };
   return { curl: curlText(request, about), python: pythonText(request, about), json: json(request.body) };
 }
 
@@ -95,7 +101,7 @@ function pythonText(request, about) {
   } else {
     parts.push(`x = ${asked(request)}`);
   }
-  return `${parts.join('\n')}\nprint(x.dtype, x.shape)`;
+  return `${parts.join('\n')}\nprint(${isPlain(request.body) ? 'x["results"]' : 'x.dtype, x.shape'})`;
 }
 
 /* A difference is one of f64 windows on the page, so here too. */
@@ -120,7 +126,7 @@ function askFunction({ path, body }, about) {
     `    call = urllib.request.Request(${JSON.stringify(about.origin + path)}, json.dumps(request).encode(), headers)`,
     '    try:',
     '        with urllib.request.urlopen(call) as answer:',
-    ...widen ? BRAIN : ['            return np.load(io.BytesIO(answer.read()))'],
+    ...widen ? BRAIN : [`            return ${isPlain(body) ? 'json.load(answer)' : 'np.load(io.BytesIO(answer.read()))'}`],
     '    except urllib.error.HTTPError as error:',
     '        raise SystemExit(error.read().decode())',
     '',

@@ -98,18 +98,22 @@ export class Saver {
 }
 
 /* True where the user wants a file of this size. */
-function confirmSize({ name, bytes }) {
-  const dialog = make('dialog', { class: 'confirm', 'aria-label': word('panel.large') },
+const confirmSize = ({ name, bytes }) => confirmed(word('panel.large'), [make('code', null, name), ' ',
+  make('strong', { translate: 'no', 'data-bytes': bytes }, size(bytes))], word('panel.saveAnyway'));
+
+/* Asks in a dialog; true where its user says `yes`. */
+export function confirmed(title, what, yes) {
+  const dialog = make('dialog', { class: 'confirm', 'aria-label': title },
     make('form', { method: 'dialog' },
-      make('h2', null, word('panel.large')),
-      make('p', null, make('code', null, name), ' ', make('strong', { translate: 'no', 'data-bytes': bytes }, size(bytes))),
+      make('h2', null, title),
+      make('p', null, what),
       make('div', { class: 'dialog-actions' },
         make('button', { value: '', 'data-action': 'cancel' }, word('figure.cancel')),
-        make('button', { value: 'save', class: 'primary', 'data-action': 'start' }, word('panel.saveAnyway')))));
+        make('button', { value: 'yes', class: 'primary', 'data-action': 'start' }, yes))));
   document.body.append(dialog);
   dialog.showModal();
   return new Promise((resolve) => dialog.addEventListener('close', () => {
     dialog.remove();
-    resolve(dialog.returnValue === 'save');
+    resolve(dialog.returnValue === 'yes');
   }));
 }

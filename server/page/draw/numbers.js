@@ -23,6 +23,13 @@ export function jsonText(value) {
   return Number.isInteger(value) ? `${value}.0` : String(value);
 }
 
+/* The same of a number that was an f32 or narrower: the fewest digits that give it back. */
+export function singleText(value) {
+  if (!value) return jsonText(value);
+  const digits = [1, 2, 3, 4, 5, 6, 7, 8].find((count) => Math.fround(Number(value.toPrecision(count))) === value);
+  return jsonText(digits ? Number(value.toPrecision(digits)) : Number(value.toPrecision(9)));
+}
+
 /* 1, 2 or 5 times a power of ten, at least `least`. */
 export function roundStep(least) {
   const power = 10 ** Math.floor(Math.log10(least));

@@ -1,6 +1,5 @@
 /* What becomes of a text or file that was pasted, dropped or chosen: paste.js recognises it, this changes the page. */
-import { shell } from '../copying/request.js';
-import { code, make, name } from '../dom.js';
+import { make, name } from '../dom.js';
 import { recognise } from './paste.js';
 import { phrase, word } from '../words.js';
 import { viewNamed } from '../views/list.js';
@@ -61,13 +60,13 @@ export class Taker {
     page.store.set(view === page.store.state.view ? patch : page.stateOf(view, patch));
   }
 
-  /* Files of tensors are read by the service; until a view shows its answer, here is the request. */
+  /* Files of tensors are the view's that says what made them. */
   tensor(file) {
+    const { page } = this;
     this.close();
-    const line = [`curl --data-binary @${shell(file.name)} \\`, `  -H 'Content-Type: application/octet-stream' ${location.origin}/diagnose`].join('\n');
-    this.page.notice('tensor', make('div', null,
-      make('p', null, phrase('paste.tensor', { file: name(file.name), path: code('POST /diagnose') })),
-      make('pre', { tabindex: 0, class: 'scroll', 'aria-label': word('paste.line') }, line)));
+    page.file = file;
+    page.store.set(page.store.state.view === 'diagnose' ? { emptied: false } : page.stateOf('diagnose', { emptied: false }));
+    document.dispatchEvent(new Event('posenc:file'));
   }
 
   refuse(key, from, why) {

@@ -24,16 +24,16 @@ export const axesOf = ({ axes }) => axes.length > 1 ? axes.slice(-2) : ['row', a
 const times = (one, other) => name(`${one} × ${other}`);
 const number = (value, what) => datum(value, what, short(value));
 
-/* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant; hasGaps: some
+/* about, axes, reduce, range [min, max]; difference: largest |Δ| of the window, null where none is meant (key: its text); hasGaps: some
  * cells are not finite; isEmpty: none is in view. */
-export function captionOf({ about, axes, reduce, range, scheme, difference, hasGaps, isEmpty }) {
+export function captionOf({ about, axes, reduce, range, scheme, difference, hasGaps, isEmpty, key = 'heat.captionDifference' }) {
   const { row, col } = axes;
   const parts = { output: code(about.name), scheme: scheme ? label(scheme) : name(about.scheme ?? ''), shape: name(shapeText(about.shape)),
     min: number(range[0], 'min'), max: number(range[1], 'max'), cells: times(row.step, col.step), pixels: times(row.px, col.px), red: code(reduce) };
   const zoomedOut = row.step > 1 || col.step > 1;
   const sentences = difference === null
     ? [phrase('heat.caption', parts)]
-    : [phrase('heat.captionDifference', { ...parts, difference: number(difference, 'difference'), most: number(range[1], 'max') })];
+    : [phrase(key, { ...parts, difference: number(difference, 'difference'), most: number(range[1], 'max') })];
   if (about.isPart) sentences.push(phrase('heat.captionPart', { part: times(about.rows, about.cols), a: name(shapeText(about.a.shape)), b: name(shapeText(about.b.shape)) }));
   sentences.push(phrase(isEmpty ? 'heat.captionEmpty' : zoomedOut ? 'heat.captionReduced' : 'heat.captionPixels', parts));
   if (hasGaps) sentences.push(phrase('heat.captionGaps', {}));

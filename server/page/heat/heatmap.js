@@ -8,7 +8,8 @@
  * outputs: the output can be chosen. after: async (get, stage, about) → nodes to end the caption with, called once for
  * each source when all else is there. companion: { isServed(map), fill(map, get) }, what is asked for with each cursor.
  * at: indices of leading axes; without it they are the state's, with a slider each. axes: names of the last axes.
- * square: cells as high as wide; by default where both axes are positions. labels: { rows, cols }, texts at the edges. */
+ * square: cells as high as wide; by default where both axes are positions. labels: { rows, cols }, texts at the edges.
+ * caption: key of a difference's text. */
 import { busy } from '../ask.js';
 import { extremes, limited, symmetric, widest } from '../draw/colors.js';
 import { cellAt, clampCell, fitBoth, lay, overlap } from '../draw/windows.js';
@@ -339,10 +340,10 @@ export class HeatMap {
     if (key === this.#explained) return;
     this.#explained = key;
     const outputs = this.outputs && !source.isDifference ? this.page.catalogue.outputsOf(source.body, source.path) : [];
-    this.toolbar.show({ axes, about, reduce, ownLead: !this.spec.at, outputs });
+    this.toolbar.show({ axes, about, reduce, isFixed: Boolean(source.reduce), ownLead: !this.spec.at, outputs });
     this.stage.edge(axes, this.stage.margins(about, this.spec.labels), this.spec.labels);
     const scheme = this.page.catalogue.scheme(about.scheme);
-    const sentences = captionOf({ about, axes, reduce, range, scheme, difference, hasGaps: this.#grid !== null && this.stage.hasGaps, isEmpty: !this.#grid });
+    const sentences = captionOf({ about, axes, reduce, range, scheme, difference, hasGaps: this.#grid !== null && this.stage.hasGaps, isEmpty: !this.#grid, key: this.spec.caption });
     this.figure.caption.replaceChildren(...sentences, ...this.#after.source === this.#source ? [' ', ...this.#after.nodes] : []);
     bind(this.canvas, 'aria-label', labelOf(about, this.slot));
     if (this.label) return;

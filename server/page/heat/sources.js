@@ -7,12 +7,13 @@
  *   extremes(get, about)              [min, max] of the whole tensor; null: none is finite, or too many to ask for
  *   texts(get, about, rows, cols)     [[text, …], …] of the cells in [first, stop), as the API's JSON writes them */
 import { extremes } from '../draw/colors.js';
-import { jsonText } from '../draw/numbers.js';
+import { jsonText, singleText } from '../draw/numbers.js';
 
 export const WHOLE_MAX = 2 ** 26;             /* extremes of larger tensors are those of the window */
 const SLICED = ['/encode', '/attention', '/rotate'];
 
-/* spec: { path, body, output, at, axes } or, for a difference, { of: [spec of b, spec of a] }. */
+/* spec: { path, body, output, at, axes } or, for a difference, { of: [spec of b, spec of a] }. given: the tensors, which are not
+ * asked for; asked: windows come in the dtype of the body; reduce: what stands for several cells, instead of the state's. */
 export function sourceOf(spec, catalogue) {
   if (spec.of) return new Difference(...spec.of.map((one) => sourceOf(one, catalogue)));
   return SLICED.includes(spec.path) ? new Sliced(spec, catalogue) : new Whole(spec, catalogue);
@@ -37,8 +38,8 @@ const plain = (values) => values instanceof BigInt64Array ? Float64Array.from(va
 const form = (value) => JSON.stringify(value)?.replace(/-?\d+(\.\d+)?(e[-+]?\d+)?/gi, '0');
 
 class Source {
-  constructor({ path, body, output = null, at = [], axes = null }, catalogue) {
-    Object.assign(this, { path, body, output, at, names: axes, catalogue });
+  constructor({ path, body, output = null, at = [], axes = null, given = null, asked = false, reduce }, catalogue) {
+    Object.assign(this, { path, body, output, at, names: axes, given, asked, catalogue, reduce });
     this.wholeKey = JSON.stringify([path, body, output]);
     this.key = JSON.stringify([path, body, output, at]);
   }
@@ -110,7 +111,7 @@ class Sliced extends Source {
 
   async window(get, about, row, col, reduce, dtype = 'f32') {
     const isReduced = row.step > 1 || col.step > 1;
-    const { tensors: [{ values, shape }] } = await get(this.request(about, row, col, { dtype, ...isReduced ? { reduce } : {} }), { as: 'raw' });
+    const { tensors: [{ values, shape }] } = await get(this.request(about, row, col, { ...this.asked ? {} : { dtype }, ...isReduced ? { reduce } : {} }), { as: 'raw' });
     const [rows, cols] = [1, 1, ...shape].slice(-2);
     return { values: plain(values), rows, cols };
   }
@@ -143,7 +144,8 @@ function inRows(texts, [first, stop]) {
 /* Of a source whose cells are doubles or integers, from a window. */
 async function textsOf(source, get, about, rows, cols, dtypes) {
   const { values } = await source.window(get, about, run(rows), run(cols));
-  return inRows(Array.from(values, dtypes.every((dtype) => dtype[0] === 'i') ? String : jsonText), cols);
+  const write = dtypes.every((dtype) => dtype[0] === 'i') ? String : dtypes.length > 1 || dtypes[0] === 'f64' ? jsonText : singleText;
+  return inRows(Array.from(values, write), cols);
 }
 
 /* An answer that comes whole, as those of /analyze: kept, and of a block the first cell is drawn. */
@@ -157,7 +159,7 @@ class Whole extends Source {
 
   async about(get) {
     const outputs = this.output ? { outputs: [this.output.replace(/\.\d+$/, '')] } : {};
-    const { tensors } = await get({ path: this.path, body: { ...this.body, ...outputs } }, { as: 'raw' });
+    const tensors = this.given ?? (await get({ path: this.path, body: { ...this.body, ...outputs } }, { as: 'raw' })).tensors;
     const tensor = tensors.find(({ name }) => name === this.output || name.startsWith(`${this.output}.`)) ?? tensors[0];
     const about = this.describe(tensor.name, tensor, this.body);
     const base = about.lead.reduce((at, index, i) => at * tensor.shape[i] + index, 0) * about.rows * about.cols;

@@ -28,13 +28,13 @@ export class Toolbar {
         button('one', word('heat.one'), () => moves.one()))]);
   }
 
-  /* axes of the picture; reduce: what a block shows; ownLead: the leading axes are chosen here; outputs: rows. */
-  show({ axes, about, reduce, ownLead, outputs }) {
+  /* axes of the picture; reduce: what a block shows, isFixed: it alone; ownLead: the leading axes are chosen here; outputs: rows. */
+  show({ axes, about, reduce, isFixed, ownLead, outputs }) {
     const zoomedOut = axes.row.step > 1 || axes.col.step > 1;
     this.#once('scale', [axes.row.px, axes.row.step, axes.col.px, axes.col.step, reduce], () => this.scale.replaceChildren(scaleText(axes, reduce, zoomedOut)));
     if (this.quiet) return;
     this.reduction.value = reduce;
-    this.reduction.hidden = !zoomedOut;
+    this.reduction.hidden = !zoomedOut || isFixed;
     const names = [...new Set(outputs.map((row) => row.name))];
     this.#once('outputs', names, () => {
       const clear = { at: [], win: [0, 0], cur: [0, 0] };

@@ -2,7 +2,7 @@
 import { Chart } from '../chart.js';
 import { make } from '../dom.js';
 import { word } from '../words.js';
-import { Slots } from './slots.js';
+import { Slots, appliesTo, wantedOf } from './slots.js';
 
 export class Charts {
   #asked = '';   /* what was asked last, as text */
@@ -28,6 +28,25 @@ export class Charts {
     const before = this.#asked;
     this.#asked = JSON.stringify(about);
     return this.#asked !== before;
+  }
+
+  /* A figure for each configuration, none for the difference; where something is new, job(get, slot, config) asks and draws.
+   * Where the metric does not apply the figure says to what it does. */
+  askEach(metric, job, about) {
+    const wanted = wantedOf(this.page).filter(([slot]) => slot !== 'b-a');
+    this.slots.sync(wanted.map(([slot]) => slot));
+    if (!this.isNew(wanted, about)) return;
+    for (const [slot, [config]] of wanted) {
+      this.slots.get(slot).chart.figure.ask((get) => job(get, slot, config).catch((error) => this.#inapplicable(slot, metric, error)));
+    }
+  }
+
+  #inapplicable(slot, metric, error) {
+    if (error.problem?.pointer !== '/metrics/0') throw error;
+    const one = this.slots.get(slot);
+    if (!one) return;
+    one.picture = null;
+    one.chart.figure.refuse(appliesTo(this.page.catalogue.metric(metric)));
   }
 
   /* [[slot, { chart, picture }]] of the figures that have a picture. */

@@ -1,5 +1,6 @@
-/* Controls of a view: a slider with its number, and a row of choices. They show a value and tell of another one. */
-import { make } from '../dom.js';
+/* Controls of a view: a slider with its number, a row of choices, a player. The first two show a value and tell of another one. */
+import { action, make } from '../dom.js';
+import { bind, live, word } from '../words.js';
 
 const STEPS = 1000;   /* of a logarithmic slider */
 let made = 0;
@@ -55,4 +56,53 @@ export function choice({ name, text, pick }) {
     for (const button of group.children) button.setAttribute('aria-pressed', button.dataset.value === value);
   }
   return { element, show };
+}
+
+/* Calls step() every `ms`, not before the last one's promise has ended; never where the system asks for less motion. */
+export class Player {
+  #timer = null;
+
+  constructor({ step, ms }) {
+    Object.assign(this, { step, ms, still: matchMedia('(prefers-reduced-motion: reduce)') });
+    this.button = action('play', word('rotate.play'), () => this.toggle());
+    this.note = make('span', { class: 'hint' }, word('rotate.calm'));
+    this.element = make('div', { class: 'toolbar' }, this.button, this.note);
+    this.still.addEventListener('change', this.#calm);
+    this.#calm();
+  }
+
+  toggle() {
+    if (this.#timer || this.still.matches) return this.stop();
+    this.#tick();
+    this.#show();
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#show();
+  }
+
+  #tick() {
+    this.#timer = setTimeout(async () => {
+      await this.step();
+      if (this.#timer) this.#tick();
+    }, this.ms);
+  }
+
+  #show() {
+    this.button.dataset.action = this.#timer ? 'stop' : 'play';
+    bind(this.button.firstChild, null, live(() => String(word(this.#timer ? 'figure.stop' : 'rotate.play'))));
+  }
+
+  #calm = () => {
+    this.button.disabled = this.still.matches;
+    this.note.hidden = !this.still.matches;
+    if (this.still.matches) this.stop();
+  };
+
+  close() {
+    this.stop();
+    this.still.removeEventListener('change', this.#calm);
+  }
 }

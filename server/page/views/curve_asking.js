@@ -1,7 +1,8 @@
 /* The numbers of `curves`: which positions are in view and where they are sampled, which columns one request brings; at
  * real positions where a scheme has them, else its rows. */
 import { Refusal } from '../ask.js';
-import { bodyFor } from './parts.js';
+import { Charts } from './charts.js';
+import { bodyFor, cannot } from './parts.js';
 
 export const COLUMNS_MAX = 12;
 const SAMPLES_A_STEP = 16;
@@ -77,6 +78,37 @@ export function columnsOf(text, width) {
 /* Outputs that are a row of numbers a position. */
 export const isCurve = (row) => row.axes?.length === 2 && ['dim', 'pair'].includes(row.axes[1]);
 export const curveOutputs = (page, config) => page.catalogue.outputsOf(config, '/encode').filter(isCurve);
+
+/* The base of views that show columns of an output. */
+export class ColumnCharts extends Charts {
+  outputs() {
+    const front = this.front();
+    return front ? curveOutputs(this.page, front) : [];
+  }
+
+  output(config) {
+    const rows = config ? curveOutputs(this.page, config) : [];
+    return (rows.find((row) => row.name === this.state.out) ?? rows[0])?.name ?? null;
+  }
+
+  /* The run of positions that an output's rows stand at; null where its rows are something else. */
+  run(config) {
+    const row = curveOutputs(this.page, config).find((one) => one.name === this.output(config));
+    return row && row.axes[0] !== 'position' ? null : runOf(config, this.page.catalogue.sequenceRows().map((one) => one.name));
+  }
+
+  /* Why one of the configurations cannot be shown; undefined: all can. */
+  whyNot(configs) {
+    const other = configs.map((config) => this.page.catalogue.schemeOf(config)).find((row, i) => row && !curveOutputs(this.page, configs[i]).length);
+    return other && cannot(this.page.catalogue, 'curves.cannot', other.name, (row) => row.outputs.some((one) => one.default && isCurve(one)));
+  }
+
+  request(slot) {
+    const config = this.page.config(slot);
+    const out = config && this.output(config);
+    return out ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [out] } } : null;
+  }
+}
 
 /* Configurations that turned out to have whole positions only, whatever their numbers: a drag asks no real ones again. */
 const wholeOnly = new Map();

@@ -6,17 +6,15 @@ import { short } from '../draw/numbers.js';
 import { datum } from '../figure.js';
 import { tool } from '../icons.js';
 import { phrase, word } from '../words.js';
-import { COLUMNS_MAX, askCurve, columnsOf, curveOutputs, isCurve, runOf, whole, windowOf, zoomBy } from './curve_asking.js';
+import { COLUMNS_MAX, ColumnCharts, askCurve, columnsOf, whole, windowOf, zoomBy } from './curve_asking.js';
 import { frontChooser } from '../heat/toolbar.js';
-import { bodyFor, cannot } from './parts.js';
 import { choice, sliderField } from './controls.js';
-import { Charts } from './charts.js';
 import { wantedOf } from './slots.js';
 
 const STEP_LEAST = 2;   /* pixels from one position to the next */
 const ROWS = 64;        /* until their number is known */
 
-class Curves extends Charts {
+class Curves extends ColumnCharts {
   #left = null;             /* left edge while it is dragged: between positions */
   #widths = new Map();      /* slot: columns of its output */
 
@@ -29,11 +27,6 @@ class Curves extends Charts {
 
   /* ---- state ---- */
 
-  outputs() {
-    const front = this.front();
-    return front ? curveOutputs(this.page, front) : [];
-  }
-
   columns() {
     const widths = [...this.#widths.values()];
     return columnsOf(this.state.own.cols, widths.length ? Math.max(...widths) : null);
@@ -43,12 +36,6 @@ class Curves extends Charts {
   active() {
     const columns = this.columns();
     return columns.includes(this.state.cur[1]) ? this.state.cur[1] : columns[0];
-  }
-
-  /* The run of positions that an output's rows stand at; null where its rows are something else. */
-  run(config) {
-    const row = curveOutputs(this.page, config).find((one) => one.name === this.output(config));
-    return row && row.axes[0] !== 'position' ? null : runOf(config, this.page.catalogue.sequenceRows().map((one) => one.name));
   }
 
   /* All that can be in view; what is no run of positions has its rows, once the server has told how many. */
@@ -152,11 +139,6 @@ class Curves extends Charts {
 
   /* ---- figures ---- */
 
-  output(config) {
-    const rows = config ? curveOutputs(this.page, config) : [];
-    return (rows.find((row) => row.name === this.state.out) ?? rows[0])?.name ?? null;
-  }
-
   update() {
     const wanted = wantedOf(this.page);
     this.slots.sync(wanted.map(([slot]) => slot));
@@ -213,8 +195,8 @@ class Curves extends Charts {
 
   #ask(slot, configs, view) {
     const { chart } = this.slots.get(slot);
-    const other = configs.map((config) => this.page.catalogue.schemeOf(config)).find((row, i) => row && !curveOutputs(this.page, configs[i]).length);
-    if (other) return chart.figure.refuse(cannot(this.page.catalogue, 'curves.cannot', other.name, (row) => row.outputs.some((one) => one.default && isCurve(one))));
+    const why = this.whyNot(configs);
+    if (why) return chart.figure.refuse(why);
     chart.figure.ask((get, stage) => askCurve(this.page, get, stage, {
       slot, configs, ...view, out: (config) => this.output(config), run: (config) => this.run(config),
       draw: (picture) => this.slots.has(slot) && this.#draw(slot, picture),
@@ -284,14 +266,6 @@ class Curves extends Charts {
     if (picture.largest) parts.push(' ', phrase('curves.largest', { value: datum(picture.largest.value, 'difference', short(picture.largest.value)), x: short(picture.largest.x, 6), col: String(picture.largest.col) }));
     else if (i >= 0) parts.push(' ', phrase(picture.run ? 'curves.at' : 'curves.atRow', { x: short(x, 8), col: String(column.col), value: datum(column.y[i], 'value', short(column.y[i], 6)) }));
     chart.figure.caption.replaceChildren(...parts);
-  }
-
-  /* ---- for the page ---- */
-
-  request(slot) {
-    const config = this.page.config(slot);
-    const out = config && this.output(config);
-    return out ? { path: '/encode', body: { ...bodyFor(this.page.catalogue, '/encode', config), outputs: [out] } } : null;
   }
 }
 

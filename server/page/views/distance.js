@@ -1,17 +1,15 @@
 /* Distance: the product of two rows against how far apart they are, and all products as a matrix. */
 import { code, make, name } from '../dom.js';
-import { dashOf } from '../draw/series.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
 import { datum } from '../figure.js';
 import { frontChooser } from '../heat/toolbar.js';
 import { HeatMap, Scale } from '../heat/heatmap.js';
-import { SLOTS } from '../state.js';
 import { phrase, word } from '../words.js';
 import { bodyFor } from './parts.js';
 import { choice, sliderField } from './controls.js';
 import { Charts } from './charts.js';
-import { Slots, appliesTo, wantedOf } from './slots.js';
+import { Slots, appliesTo, colorOfSlot, dashOfSlot, wantedOf } from './slots.js';
 
 const GRAM_MAX = 256;     /* rows of the matrix: more would only be more of the same */
 const OTHER_BASE = 500;   /* until one is chosen */
@@ -133,7 +131,7 @@ class Distance extends Charts {
     const drawn = this.#alike(slot);
     const ordered = [...drawn.filter(([other]) => other === slot), ...drawn.filter(([other]) => other !== slot)];
     const series = ordered.map(([other, { picture: { x, y, scheme } }]) => ({
-      id: `${other}:similarity`, name: `${other} ${scheme}`, color: () => slotColor(other), dash: dashOfSlot(other), width: other === slot ? 2.5 : 1, x, y,
+      id: `${other}:similarity`, name: `${other} ${scheme}`, color: () => colorOfSlot(other), dash: dashOfSlot(other), width: other === slot ? 2.5 : 1, x, y,
       dots: other === slot && x.length <= DOTS_MAX ? x.map((at) => [at, y[at]]) : null,
     }));
     const { chart, picture } = this.slots.get(slot);
@@ -170,10 +168,6 @@ class Distance extends Charts {
     this.maps.close();
   }
 }
-
-/* a is solid. */
-const dashOfSlot = (slot) => dashOf(Math.max(0, SLOTS.indexOf(slot)));
-const slotColor = (slot) => getComputedStyle(document.documentElement).getPropertyValue(`--${slot === 'b-a' ? 'link' : slot}`).trim();
 
 /* One answer as it is; of two the first less the second, as far as both go. */
 function pictureOf(answers) {

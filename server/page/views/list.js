@@ -14,6 +14,13 @@ export const views = [
   view('scaling', () => import('./scaling.js')),
   view('bias', () => import('./bias.js')),
   view('distance', () => import('./distance.js')),
+  view('multimodal', () => import('./multimodal.js')),
+  view('properties', () => import('./properties.js')),
+  view('extrapolate', () => import('./extrapolate.js')),
+  view('trajectory', () => import('./trajectory.js')),
+  view('weights', () => import('./weights.js'), { alone }),
+  view('diagnose', () => import('./diagnose.js')),
+  view('experiment', () => import('./experiment.js')),
   view('docs', () => import('./docs.js'), { alone }),
   view('server', () => import('./server.js'), { alone }),
 ];

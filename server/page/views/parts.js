@@ -21,9 +21,9 @@ export function cannot(catalogue, key, scheme, able, more) {
   return phrase(key, { scheme: code(scheme), schemes, ...more });
 }
 
-/* Into a figure's details: rows [[row number, title, [texts]]]. */
-export function fillTable(figure, title, names, rows) {
-  const body = rows.map(([i, text, cells]) => row(text, cells.map((one, col) => cell(one, { row: i, col }))));
+/* Into a figure's details: rows [[row number, title, [texts]]]; cols: their column numbers, if not 0, 1, 2... */
+export function fillTable(figure, title, names, rows, cols) {
+  const body = rows.map(([i, text, cells]) => row(text, cells.map((one, col) => cell(one, { row: i, col: cols?.[col] ?? col }))));
   const caption = make('caption', { class: 'visually-hidden' }, title);
   figure.showTable(scrolling(title, table(null, [make('td'), ...columns(names)], body, caption)));
 }

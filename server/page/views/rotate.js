@@ -1,8 +1,8 @@
 /* The view `rotate`: q at position m and k at position n as the hands of small clocks, one clock per pair of channels.
  * This file owns the two positions, their controls and the player; views/rotate_clocks.js the clocks of a configuration. */
-import { action, make } from '../dom.js';
-import { bind, live, word } from '../words.js';
-import { sliderField } from './controls.js';
+import { make } from '../dom.js';
+import { word } from '../words.js';
+import { Player, sliderField } from './controls.js';
 import { rotation, widthOf } from './rotate_asking.js';
 import { Clocks } from './rotate_clocks.js';
 import { Slots } from './slots.js';
@@ -30,13 +30,10 @@ function spanOf(position) {
 class Rotate {
   constructor(page, root) {
     this.page = page;
-    this.still = matchMedia('(prefers-reduced-motion: reduce)');
     this.#makeControls();
     this.figures = make('div', { class: 'figures' });
     this.clocks = new Slots(this.figures, (slot) => new Clocks(this, slot));
     root.append(this.controls, this.figures);
-    this.still.addEventListener('change', this.#calm);
-    this.#calm();
   }
 
   #makeControls() {
@@ -46,10 +43,8 @@ class Rotate {
       n: slider('n', (n) => this.move({ n }, 'own.n')),
       both: slider('both', (least) => this.#shiftTo(least)),
     };
-    this.play = action('play', word('rotate.play'), () => this.toggle());
-    this.note = make('span', { class: 'hint' }, word('rotate.calm'));
-    this.controls = make('div', { class: 'controls' }, Object.values(this.sliders).map(({ element }) => element),
-      make('div', { class: 'toolbar' }, this.play, this.note));
+    this.player = new Player({ step: () => this.#play(), ms: STEP_MS });
+    this.controls = make('div', { class: 'controls' }, Object.values(this.sliders).map(({ element }) => element), this.player.element);
   }
 
   /* ---- positions ---- */
@@ -89,42 +84,16 @@ class Rotate {
     return { path, body: { ...body, outputs: [this.page.store.state.out === 'k' ? 'k' : 'q'] } };
   }
 
-  /* ---- the player shifts both positions, one step a picture ---- */
+  /* The player shifts both positions, one step a picture; one that waits for its server is not overtaken. */
+  toggle() { this.player.toggle(); }
 
-  toggle() {
-    if (this.timer || this.still.matches) return this.stop();
-    this.#tick();
-    this.#showPlaying();
+  async #play() {
+    if (this.clocks.values().every((clocks) => clocks.isShown())) this.step(1, 1, 'rotate.play');
+    await Promise.all(this.clocks.values().map((clocks) => clocks.settled));
   }
-
-  stop() {
-    clearTimeout(this.timer);
-    this.timer = null;
-    this.#showPlaying();
-  }
-
-  #showPlaying() {
-    this.play.dataset.action = this.timer ? 'stop' : 'play';
-    bind(this.play.firstChild, null, live(() => String(word(this.timer ? 'figure.stop' : 'rotate.play'))));
-  }
-
-  #tick() {
-    this.timer = setTimeout(async () => {
-      if (this.clocks.values().every((clocks) => clocks.isShown())) this.step(1, 1, 'rotate.play');
-      await Promise.all(this.clocks.values().map((clocks) => clocks.settled));
-      if (this.timer) this.#tick();
-    }, STEP_MS);
-  }
-
-  #calm = () => {
-    this.play.disabled = this.still.matches;
-    this.note.hidden = !this.still.matches;
-    if (this.still.matches) this.stop();
-  };
 
   close() {
-    this.stop();
-    this.still.removeEventListener('change', this.#calm);
+    this.player.close();
     this.clocks.close();
   }
 }

@@ -8,7 +8,6 @@ import { live, phrase, word } from '../words.js';
 import { FACTOR, askScalings, lengthOf, ownRequest, ownScaling, scalingRow } from './scaling_asking.js';
 import { sliderField } from './controls.js';
 import { Charts } from './charts.js';
-import { appliesTo, wantedOf } from './slots.js';
 
 const TRAIN = 4096;          /* of a model that does not say */
 const LENGTH_MAX = 2 ** 24;
@@ -67,33 +66,21 @@ class Scaling extends Charts {
   /* ---- figures ---- */
 
   update() {
-    const wanted = wantedOf(this.page).filter(([slot]) => slot !== 'b-a');
-    this.slots.sync(wanted.map(([slot]) => slot));
-    if (!wanted.length) return;
+    this.askEach('wavelengths', (...all) => this.#job(...all), this.state.own);
     const front = this.page.front();
+    if (!front) return;
     const shown = this.lengths(front, this.page.config(front));
     for (const key of ['train', 'eval']) this.sliders[key].show({ value: shown[key], min: LENGTH_MIN, max: LENGTH_MAX });
     const usual = scalingRow(this.page, this.page.config(front))?.parameters.find((row) => row.name === 'factor')?.usual ?? [1, 64];
     this.factor.show({ value: shown.factor, min: usual[0], max: usual[1], disabled: !scalingRow(this.page, this.page.config(front)) });
     for (const { chart } of this.slots.values()) chart.setCursor(this.state.cur[1]);
-    this.#ask(wanted);
-  }
-
-  #ask(wanted) {
-    if (!this.isNew(wanted, this.state.own)) return;
-    for (const [slot, [config]] of wanted) this.slots.get(slot).chart.figure.ask((get) => this.#job(get, slot, config));
   }
 
   async #job(get, slot, config) {
     if (!this.page.catalogue.schemeOf(config)) await this.#learn(get, slot, config);
     const lengths = this.lengths(slot, config);
-    try {
-      const picture = await askScalings(this.page, get, slot, config, lengths);
-      if (this.slots.has(slot)) this.#draw(slot, { ...picture, lengths });
-    } catch (error) {
-      if (error.problem?.pointer !== '/metrics/0') throw error;
-      this.slots.get(slot)?.chart.figure.refuse(appliesTo(this.page.catalogue.metric('wavelengths')));
-    }
+    const picture = await askScalings(this.page, get, slot, config, lengths);
+    if (this.slots.has(slot)) this.#draw(slot, { ...picture, lengths });
   }
 
   /* What a config.json means only the server can tell. */

@@ -1,0 +1,282 @@
+/* The view `diagnose`: what made a tensor. A file that was chosen or dropped is sent as it is; what the server finds stands in
+ * words and as candidates, the best of which is drawn beside the file, with their difference. The configuration in front is
+ * what its user believes. The file stays in memory: no address holds it. */
+import { sending } from '../asking/sending.js';
+import { action, code, make, name } from '../dom.js';
+import { Figure, datum } from '../figure.js';
+import { Taker } from '../forms/taking.js';
+import { short } from '../draw/numbers.js';
+import { HeatMap, Scale } from '../heat/heatmap.js';
+import { picker } from '../heat/beside.js';
+import { SLOTS } from '../state.js';
+import { size } from '../states.js';
+import { language, live, phrase, word } from '../words.js';
+import { choice } from './controls.js';
+import { PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, texts } from './diagnose_asking.js';
+import { fillTable, nameOf } from './parts.js';
+import { Slots } from './slots.js';
+
+const EXAMPLE = { scheme: 'rope', head_dim: 64, layout: 'half', form: 'expanded', len: 64 };
+const MADE = { ...EXAMPLE, layout: 'interleaved' };   /* the file of the example */
+
+const example = () => ({ a: EXAMPLE });
+
+/* A text that the server gives in both languages. */
+const told = (row) => live(() => (language() === 'zh' && row.detail_zh) || row.detail);
+
+class Diagnose {
+  #file = null;        /* { title, blob, tensors } of #of */
+  #of;                 /* the file of the user that it is; null: the example */
+  #holds = null;       /* names chosen for its tensors */
+  #claim = null;       /* 'none' or 'front', once chosen */
+  #asked = '';
+  #request = null;
+  #answer = null;
+  #count = 0;
+
+  constructor(page, root) {
+    this.page = page;
+    this.scale = new Scale();
+    this.figure = new Figure(page, { view: 'diagnose', slot: 'none', label: word('diagnose.title') });
+    this.figure.onTable = () => this.#fillTable();
+    this.input = make('input', { type: 'file', 'data-drop': '', accept: '.npy,.npz,.safetensors', onchange: () => this.#take() });
+    this.about = make('p', { class: 'hint' });
+    this.holds = choice({ name: 'holds', text: word('diagnose.holds'), pick: (holds) => this.#set(() => { this.#holds = holds; }) });
+    this.belief = choice({ name: 'belief', text: word('diagnose.belief'), pick: (slot) => this.#believe(slot) });
+    this.anew = action('open', word('diagnose.anew'), () => this.#open(null));
+    this.output = make('span');
+    this.maps = new Slots(make('div', { class: 'figures aligned' }), (slot) => this.#build(slot));
+    this.note = make('p', { class: 'hint' });
+    root.append(
+      make('div', { class: 'toolbar diagnose-file' }, make('label', { class: 'button file' }, word('paste.file'), this.input), this.anew, this.holds.element, this.belief.element),
+      this.about, this.figure.element, make('div', { class: 'toolbar diagnose-beside' }, this.output, this.note), this.maps.place);
+    this.onFile = () => this.#open(page.file);
+    document.addEventListener('posenc:file', this.onFile);
+  }
+
+  /* ---- the file ---- */
+
+  async #take() {
+    const taker = new Taker(this.page, () => {});
+    for (const file of this.input.files) await taker.takeFile(file);
+    this.input.value = '';
+  }
+
+  #open(file) {
+    this.page.file = file;
+    if (!file && !this.page.isExample()) return this.page.reset();
+    this.update();
+  }
+
+  #set(change) {
+    change();
+    this.update();
+  }
+
+  #believe(slot) {
+    this.#claim = slot === 'none' ? slot : 'front';
+    if (slot !== 'none') this.page.store.set({ on: slot }, { undo: 'on' });
+    this.update();
+  }
+
+  /* The slot of what is believed; of a file without configurations nothing is. */
+  #slot() {
+    const { page } = this;
+    const isOpen = !(page.file && page.isExample());
+    return this.#claim === 'none' || (!this.#claim && !isOpen) ? null : page.front();
+  }
+
+  /* ---- asking ---- */
+
+  update() {
+    const { page } = this;
+    const file = page.file ?? null;
+    if (file !== this.#of || !this.#count) {
+      this.#of = file;
+      this.#count += 1;
+      this.#file = this.#holds = this.#claim = this.#request = null;
+      this.#forget();
+    }
+    const hasNone = !file && !page.isExample() && !this.begun;
+    if (!file && page.isExample()) this.begun = true;   /* who edits the example's configuration keeps its file */
+    this.anew.hidden = !file && !hasNone;
+    this.figure.element.hidden = hasNone;
+    this.#showChoices();
+    if (hasNone) {
+      this.figure.state = 'empty';
+      return this.#say(word('diagnose.noFile'));
+    }
+    const slot = this.#slot();
+    const belief = slot ? beliefOf(page.catalogue, page.config(slot)) : {};
+    const wish = JSON.stringify([this.#count, this.#holds, belief]);
+    if (wish === this.#asked) return this.#draw();
+    this.#asked = wish;
+    this.#complainTo(slot ?? 'none');
+    this.figure.ask((get, stage) => this.#ask(get, stage, belief));
+  }
+
+  /* What is refused of a configuration its card marks. */
+  #complainTo(slot) {
+    if (slot === this.figure.slot) return;
+    this.page.refused(this.figure.slot, null);
+    this.figure.slot = slot;
+  }
+
+  async #ask(get, { over }, belief) {
+    const of = this.#of;
+    const file = this.#file ?? await (of ? opened(of, of.name) : this.#example(get));
+    if (over() || of !== this.#of) return;
+    this.#file = file;
+    this.#showFile();
+    this.#showChoices();
+    this.#request = { belief, ...question(file, this.#holds, this.#isAsIs(), belief) };
+    this.page.panel?.update(this, this.page.store.state);
+    const answer = await get(this.#request, { as: 'json', send: sending((...bytes) => this.figure.notices.progress([bytes])), onProgress: null });
+    if (over()) return;
+    this.#answer = answer;
+    this.#show();
+    this.figure.drawn();
+  }
+
+  async #example(get) {
+    const bytes = await get({ path: '/encode', body: { ...MADE, outputs: ['cos', 'sin'], format: 'npz' } }, { as: 'bytes' });
+    return opened(new Blob([bytes]), 'example.npz');
+  }
+
+  /* Nothing of another file stands beside this one. */
+  #forget() {
+    this.#answer = null;
+    this.maps.sync([]);
+    for (const place of [this.figure.stage, this.figure.caption, this.note, this.output]) place.replaceChildren();
+    this.output.dataset.names = '';
+  }
+
+  /* ---- what is said of the file ---- */
+
+  #isAsIs() { return this.#holds === null || this.#holds === holdsItself(this.#file); }
+  #say(...nodes) { this.about.replaceChildren(...nodes.map((one) => one instanceof Node ? one : make('span', null, one))); }
+
+  #showFile() {
+    const { title, blob, tensors } = this.#file;
+    const held = tensors?.flatMap(({ name: own, dtype, shape }) => [' ', code([own, dtype, shape.join(' × ')].filter(Boolean).join(' '))]) ?? [];
+    const made = this.#of ? [] : [' ', phrase('diagnose.example', { found: code(MADE.layout), believed: code(EXAMPLE.layout), slot: name('a') })];
+    this.#say(name(`${title} (${size(blob.size)})`), ...held, ...made);
+  }
+
+  #showChoices() {
+    const holds = mayHold(this.#file);
+    this.holds.element.hidden = holds.length < 2 || !this.#of;
+    this.holds.show(holds.map((one) => [one, one ? name(one) : word('diagnose.named')]), this.#holds ?? (this.#file?.tensors && holdsItself(this.#file)));
+    this.belief.show([...this.page.configs().map(([slot]) => [slot, name(slot)]), ['none', word('diagnose.nothing')]], this.#slot() ?? 'none');
+  }
+
+  /* ---- the answer ---- */
+
+  #show() {
+    const { findings, candidates, belief, searched } = this.#answer;
+    this.figure.stage.replaceChildren(
+      make('ul', { class: 'findings' }, findings.map((row) => make('li', { 'data-finding': row.code }, told(row), ' ', code(row.code)))),
+      belief?.first_bad ? this.#first(belief.first_bad) : '',
+      make('ol', { class: 'cards candidates' }, candidates.map((row, i) => this.#candidate(row, i))));
+    this.figure.caption.replaceChildren(phrase('diagnose.caption', { n: datum(searched, 'searched') }));
+    this.#draw();
+  }
+
+  /* The first number that is not as believed, and a way to it. */
+  #first({ output, index, found, expected }) {
+    const text = phrase('diagnose.first', { where: code(`${output}[${index}]`), found: datum(found, 'found'), expected: datum(expected, 'expected') });
+    const show = () => this.page.store.set({ out: output, at: index.slice(0, -2), cur: [0, 0, ...index].slice(-2) }, { undo: 'cur' });
+    return make('p', { class: 'hint' }, text, ' ', make('button', { type: 'button', class: 'quiet', onclick: show }, word('diagnose.cell')));
+  }
+
+  #candidate(row, i) {
+    const { catalogue } = this.page;
+    const config = lean(catalogue, row);
+    const fact = (what, value) => make('p', { class: 'hint' }, phrase(`diagnose.${what}`, { value: datum(value, what, short(value)) }));
+    const paste = action('paste', word('diagnose.paste'), () => this.#paste(config));
+    paste.disabled = !this.#free();
+    return make('li', { class: 'card', 'data-candidate': i, 'data-scheme': row.config.scheme, 'data-verdict': row.verdict },
+      make('strong', { class: 'capital' }, nameOf(catalogue, row.config)), ' ', make('span', { class: 'hint' }, word(`diagnose.${row.verdict}`)),
+      make('pre', { tabindex: 0, class: 'scroll', 'aria-label': word('diagnose.config') }, JSON.stringify(config)),
+      fact('max_error', row.max_error), fact('equal', row.equal),
+      row.codes.length ? make('p', { class: 'hint' }, word('diagnose.codes'), ' ', ...spaced(row.codes)) : null,
+      row.transforms.length ? make('p', { class: 'hint' }, word('diagnose.transforms'), ' ', ...spaced(row.transforms.map((one) => JSON.stringify(one)))) : null,
+      row.presets.length ? make('p', { class: 'hint' }, word('diagnose.presets'), ' ', ...spaced(row.presets)) : null,
+      paste);
+  }
+
+  /* Candidates in numbers; where nothing fits, the best of each kind of difference too. */
+  #fillTable() {
+    const { belief, candidates, ruled_out: others } = this.#answer ?? {};
+    if (!candidates) return;
+    const kinds = ['max_error', 'max_ulp', 'equal'];
+    const rows = [...belief ? [[word('diagnose.belief'), belief]] : [], ...candidates.map((row, i) => [i, row]), ...others.map((row) => [code(row.code), row])];
+    fillTable(this.figure, word('diagnose.candidates'), kinds.map(name), rows.map(([text, row], i) => [i, text, kinds.map((kind) => String(row[kind] ?? ''))]));
+  }
+
+  /* ---- a candidate becomes a configuration ---- */
+
+  #configs() { return this.page.file && this.page.isExample() ? {} : this.page.configsBySlot(); }
+  #free() { return SLOTS.find((slot) => !this.#configs()[slot]); }
+
+  #paste(config) {
+    const slot = this.#free();
+    this.page.store.set(this.page.stateOf('table', { configs: { ...this.#configs(), [slot]: config }, emptied: false, on: slot }));
+  }
+
+  /* ---- the file, the best candidate, their difference ---- */
+
+  #build(slot) {
+    const scale = slot === 'b-a' ? new Scale() : this.scale;
+    return new HeatMap(this.page, { view: 'diagnose', slot, scale, label: word(`diagnose.map.${slot}`), quiet: slot !== 'file' });
+  }
+
+  #draw() {
+    if (!this.#answer || !this.#file) return;
+    const [best] = this.#answer.candidates;
+    const { tensors, mine, theirs } = this.#pictures(best);
+    const wanted = mine ? ['file', ...theirs ? ['candidate', 'b-a'] : []] : [];
+    this.maps.sync(wanted);
+    this.#showOutputs(tensors.map((one) => one.name), mine);
+    const changed = best?.transforms.length > 0;
+    this.note.replaceChildren(make('span', null, !mine ? word('diagnose.unread') : !theirs ? word('diagnose.alone') : changed ? word('diagnose.before') : ''));
+    if (mine) this.maps.get('file').show(mine);
+    if (!theirs) return;
+    this.maps.get('candidate').show(theirs);
+    this.maps.get('b-a').show({ of: [{ ...mine, caption: 'diagnose.difference' }, theirs] });
+  }
+
+  #pictures(best) {
+    const holds = this.#holds ?? (this.#file.tensors && holdsItself(this.#file));
+    const all = this.#file.tensors ? namedAs(this.#file, holds) : [];
+    const tensors = explained(all);
+    const tensor = tensors.find((one) => one.name === this.page.store.state.out) ?? tensors[0];
+    if (!tensor) return { tensors };
+    const asked = best && candidateSpec(this.page.catalogue, best, tensor, all);
+    const output = asked?.output ?? tensor.name;
+    const row = asked && this.page.catalogue.outputsOf(asked.body, asked.path).find((one) => one.name === output);
+    const axes = row?.axes ?? ['axis', 'axis'];
+    const mine = { path: `file ${this.#count} ${tensor.name}`, body: { scheme: this.#file.title }, output, axes, given: [{ ...tensor, name: output }] };
+    return { tensors, mine, theirs: asked && { ...asked, axes, asked: true, reduce: 'sample' } };
+  }
+
+  #showOutputs(names, mine) {
+    const key = names.join();
+    if (this.output.dataset.names !== key) this.output.replaceChildren(...names.length > 1 ? [picker(this.page, 'out', word('heat.output'), names, { at: [] })] : []);
+    this.output.dataset.names = key;
+    if (names.length > 1) this.output.firstChild.value = mine.given[0].name;
+  }
+
+  /* What was asked of the file. */
+  request() { return this.#request && { path: PATH, body: this.#request.belief, texts: texts(this.#file.title, this.#request) }; }
+
+  close() {
+    document.removeEventListener('posenc:file', this.onFile);
+    this.maps.close();
+    this.figure.close();
+  }
+}
+
+const spaced = (names) => names.flatMap((one) => [code(one), ' ']);
+
+export default { name: 'diagnose', path: '/encode', example, open: (page, root) => new Diagnose(page, root) };

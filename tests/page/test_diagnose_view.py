@@ -1,0 +1,153 @@
+"""The view `diagnose`: what it says of a file against /diagnose asked by ourselves; the files are made with NumPy alone."""
+import io
+import json
+import urllib.parse
+import urllib.request
+
+import numpy as np
+
+from browser import fragment, until
+from conftest import start_server
+from probes import Heat, attributes, post
+
+FREQUENCIES = 10000.0 ** (-np.arange(32) / 32)
+ANGLES = np.arange(2048)[:, None] * FREQUENCIES
+YARN = {"scheme": "rope", "head_dim": 64, "scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}}
+
+
+def table(angles, expand=lambda half: half):
+    return {"cos": expand(np.cos(angles)).astype("f4"), "sin": expand(np.sin(angles)).astype("f4")}
+
+
+def npz(tensors):
+    file = io.BytesIO()
+    np.savez(file, **tensors)
+    return file.getvalue()
+
+
+def yarn_angles():
+    """Peng et al. 2023, section 3.2: below 1 turn in the original length interpolated, beyond 32 kept."""
+    dims = [32 * np.log(4096 / (turns * 2 * np.pi)) / np.log(10000.0) for turns in (32, 1)]
+    low, high = np.floor(dims[0]), np.ceil(dims[1])
+    ramp = np.clip((np.arange(32) - low) / (high - low), 0, 1)
+    return np.arange(64)[:, None] * (FREQUENCIES / 4 * ramp + FREQUENCIES * (1 - ramp))
+
+
+def diagnose(server, data, **belief):
+    query = urllib.parse.urlencode({name: value if isinstance(value, str) else json.dumps(value) for name, value in belief.items()})
+    request = urllib.request.Request(f"{server.url}/diagnose?{query}", data, {"Content-Type": "application/octet-stream"})
+    with urllib.request.urlopen(request) as answer:
+        return json.load(answer)
+
+
+def choose(page, tmp_path, name, data, selector=".view input[type=file][data-drop]"):
+    path = tmp_path / name
+    path.write_bytes(data)
+    page.find(selector).send_keys(str(path))
+    page.settle()
+
+
+def findings(page):
+    return page.run("return [...document.querySelectorAll('[data-finding]')].map(one => [one.dataset.finding, one.textContent])")
+
+
+def agrees(page, answer):
+    """Findings and candidates are those of the answer."""
+    shown = findings(page)
+    assert [code for code, _ in shown] == [row["code"] for row in answer["findings"]]
+    assert all(row["detail"] in text for row, (_, text) in zip(answer["findings"], shown))
+    cards = page.run("return [...document.querySelectorAll('[data-candidate]')].map(one => [one.dataset.candidate, one.dataset.scheme, one.dataset.verdict, "
+                     "...[...one.querySelectorAll('data')].map(data => data.value)])")
+    wanted = [[i, row["config"]["scheme"], row["verdict"], row["max_error"], row["equal"]] for i, row in enumerate(answer["candidates"])]
+    assert [[int(i), scheme, verdict, float(error), float(equal)] for i, scheme, verdict, error, equal in cards] == wanted
+    assert float(page.attribute("figcaption data[data-what=searched]", "value")) == answer["searched"]
+
+
+def test_by_its_name_alone_it_shows_an_error_and_the_first_cell_that_has_it(open_page, server):
+    page = open_page("view=diagnose")
+    assert page.state("none") == page.state("file") == page.state("candidate") == page.state("b-a") == "ready"
+    tensors = table(ANGLES[:64], lambda half: np.repeat(half, 2, axis=1))
+    answer = diagnose(server, npz(tensors), scheme="rope", head_dim=64, layout="half", form="expanded")
+    agrees(page, answer)
+    heat = Heat(page, "file")
+    assert (heat.output, heat.rows, heat.cols) == ("cos", 64, 64)
+    heat.check(tensors["cos"])
+    assert page.attribute("figure[data-config='b-a'] figcaption [data-what=difference]", "value") == "0"
+    row, col = answer["belief"]["first_bad"]["index"]
+    page.run("[...document.querySelectorAll('.view button')].find(one => one.textContent === 'Go to this cell').click()")
+    page.settle()
+    for config in ("file", "candidate"):
+        shown = attributes(page, page.find(f"figure[data-config={config}] [data-readout] output"))
+        assert (shown["data-row"], shown["data-col"]) == (str(row), str(col))
+        assert np.float32(shown["data-value"]) == tensors["cos"][row, col]
+
+
+def test_three_errors_of_files_are_named(open_page, server, tmp_path):
+    page = open_page("view=table")   # chosen elsewhere, a file leads to the view
+    f32 = npz(table(ANGLES.astype("f4") * 0 + np.arange(2048, dtype="f4")[:, None] * FREQUENCIES.astype("f4")))
+    page.click("[data-action=paste]")
+    choose(page, tmp_path, "float.npz", f32, "dialog input[type=file][data-drop]")
+    assert page.text("h1") == "Diagnose"
+    agrees(page, diagnose(server, f32))
+    assert "angles_f32" in dict(findings(page))
+
+    halves = npz(table(ANGLES[:64], lambda half: np.concatenate([half, half], axis=1)))
+    page.hash(fragment("diagnose", {"scheme": "rope", "layout": "interleaved", "len": 8}))
+    page.settle()
+    choose(page, tmp_path, "halves.npz", halves)
+    agrees(page, diagnose(server, halves, scheme="rope", layout="interleaved"))
+    assert "layout_swapped" in dict(findings(page))
+
+    bare = npz(table(yarn_angles()))
+    page.hash(fragment("diagnose", {**YARN, "len": 64}))
+    page.settle()
+    choose(page, tmp_path, "yarn.npz", bare)
+    agrees(page, diagnose(server, bare, **YARN))
+    assert "attention_factor_missing" in dict(findings(page))
+
+
+def test_a_candidate_becomes_a_configuration_of_the_first_free_slot(open_page, server, tmp_path):
+    page = open_page(fragment("diagnose", {"scheme": "rope", "head_dim": 64, "len": 8}))
+    assert "no file" in page.text(".view") and not page.all("[data-finding]")   # a link has none
+    choose(page, tmp_path, "halves.npz", npz(table(ANGLES[:64] * 2)))
+    best = diagnose(server, npz(table(ANGLES[:64] * 2)), scheme="rope", head_dim=64)["candidates"][0]
+    page.click("[data-candidate='0'] [data-action=paste]")
+    page.settle()
+    assert page.text("h1") == "Table" and page.state("b") == "ready"
+    pasted = json.loads(page.run("return decodeURIComponent(/[&]b=([^&]*)/.exec(location.hash)[1])"))
+    resolved = json.loads(post(server, "/encode", **pasted, data=False))["config"]
+    assert resolved == json.loads(post(server, "/encode", **best["config"], **best["sequence"], data=False))["config"]
+    page.driver.back()
+    page.settle()
+    assert page.text("h1") == "Diagnose" and page.state("file") == "ready"   # the file is still there
+
+
+def test_what_it_holds_can_be_chosen_and_expected_configurations_left_out(open_page, server, tmp_path):
+    page = open_page(fragment("diagnose", {"scheme": "alibi", "num_heads": 4, "len": 8}))
+    slopes = 2.0 ** -(2 * np.arange(1, 5))
+    bias = (-np.abs(np.subtract.outer(np.arange(16), np.arange(16))) * slopes[:, None, None]).astype("f4")
+    choose(page, tmp_path, "other.npz", npz({"other": bias}))
+    assert page.state("none") == "refused" and "there is no tensor to explain" in page.text("figure [role=alert]")
+    page.click("[data-field=holds] [data-value=bias]")
+    page.settle()
+    agrees(page, diagnose(server, npz({"bias": bias}), scheme="alibi", num_heads=4))
+    page.click("[data-field=belief] [data-value=none]")
+    page.settle()
+    agrees(page, diagnose(server, npz({"bias": bias})))
+    lone = io.BytesIO()
+    np.save(lone, bias)
+    choose(page, tmp_path, "lone.npy", lone.getvalue())
+    assert page.attribute("[data-field=holds] [aria-pressed=true]", "data-value") == "bias"
+    assert attributes(page, page.find("figure[data-config=file] canvas"))["data-output"] == "bias"
+
+
+def test_a_file_over_the_limit_is_refused_in_the_servers_words(open_page, tmp_path):
+    with start_server("--max-body", "65536") as small:
+        page = open_page("view=diagnose", url=small.url)
+        choose(page, tmp_path, "large.npz", npz(table(ANGLES)))
+        until(lambda: page.state("none") == "refused", what="the refusal")
+        assert "at most 65536" in page.text("figure [role=alert]")
+        page.click("[data-action=open]")
+        page.settle()
+        assert page.state("none") == "ready" and dict(findings(page)).keys() == {"layout_swapped"}
+        page.driver.get("about:blank")
