@@ -1,6 +1,6 @@
 /* A line picture: a canvas with lines, a cross at the cursor above it, a legend, and, unless it is bare, the figure around
  * them. It draws what it is given; a view asks for the numbers. */
-import { cell, columns, copyText, make, mark, row, table } from './dom.js';
+import { cell, columns, copyText, freshId, make, mark, row, table } from './dom.js';
 import { Figure, paintMeasure } from './figure.js';
 import { extent, roomy } from './draw/axes.js';
 import { titleOf } from './heat/beside.js';
@@ -44,7 +44,7 @@ export class Chart {
   #frame(view, slot, label) {
     this.figure = new Figure(this.page, { view, slot, label });
     this.figure.stage.append(this.element);
-    this.figure.caption.id ||= `caption-${view}-${slot}`;
+    this.figure.caption.id ||= freshId('caption');
     this.canvas.setAttribute('aria-describedby', this.figure.caption.id);
     this.figure.onTable = async () => this.#fillTable();
   }

@@ -33,6 +33,10 @@ export const code = (text) => make('code', null, text);
 /* Attributes of what the server says in its own words: English in any language of the page. */
 export const english = { lang: 'en', translate: 'no' };
 
+/* An id that no other element has: a view may stand in a story several times. */
+let ids = 0;
+export const freshId = (what) => `${what}-${ids += 1}`;
+
 /* A button of the page: data-action is a promise to tests. */
 export function action(which, text, onclick, attributes) {
   return make('button', { type: 'button', 'data-action': which, onclick, ...attributes }, text);

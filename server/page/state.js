@@ -1,4 +1,5 @@
 /* The page's state and its address: parse and print are pure, Store keeps the state, its history and its undo steps. */
+import { storyNamed } from './stories/list.js';
 import { viewNamed } from './views/list.js';
 
 export const SLOTS = ['a', 'b', 'c', 'd'];
@@ -60,7 +61,7 @@ const printZoom = (value) => value === 'fit' ? value : `${printScale(value.row)}
 
 const PLACE = {
   view: { read: (text) => viewNamed(text)?.name, none: 'gallery' },
-  story: { read: matching(/^[a-z0-9-]+$/), none: null },
+  story: { read: (text) => storyNamed(text)?.name, none: null },
   sec: { read: integer, none: null },
 };
 const LOOK = {

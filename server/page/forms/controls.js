@@ -1,12 +1,10 @@
 /* Controls of a form: for each row of the catalogue one that shows a value in place and says what was chosen. */
-import { english, make, mark, name } from '../dom.js';
+import { english, freshId, make, mark, name } from '../dom.js';
 import { given, inside, isChooser, isInUse, shown } from './edits.js';
 import { isGiven, print, read, same, slider } from './fields.js';
 import { tool } from '../icons.js';
 import { label, language, rewrite, summary, word } from '../words.js';
 
-let count = 0;
-const freshId = () => `field-${++count}`;
 
 /* The row's label and, where that is another word, its name in a request. */
 function titled(row) {
@@ -19,7 +17,7 @@ function titled(row) {
  * write(value, isOwn). change(value, isReset) tells the owner; undefined takes the field out of the request. */
 export class Control {
   constructor(row, { field, slot, change }) {
-    Object.assign(this, { row, field, slot, change, id: freshId(), last: undefined, state: null });
+    Object.assign(this, { row, field, slot, change, id: freshId('field'), last: undefined, state: null });
     this.input = null;
     const body = this.makeInput();
     this.hint = make('p', { id: `${this.id}-hint`, class: 'hint', hidden: true });

@@ -3,6 +3,7 @@ import { action, make } from '../dom.js';
 import { icon, tool } from '../icons.js';
 import { print } from '../state.js';
 import { bind, label, language, rewrite, summary, word } from '../words.js';
+import { stories } from '../stories/list.js';
 import { views } from '../views/list.js';
 import { startOf } from '../views/starts.js';
 
@@ -66,7 +67,7 @@ export class Frame {
   }
 
   banner() {
-    this.links = views.map(({ name }) => make('a', { 'data-view': name }, word(`view.${name}`)));
+    this.links = views.filter(({ unlisted }) => !unlisted).map(({ name }) => make('a', { 'data-view': name }, word(`view.${name}`)));
     this.brand = make('a', { class: 'brand', translate: 'no' },
       make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
     return make('header', { class: 'banner' }, this.brand, make('nav', { 'aria-label': word('page.views') }, ...this.links),
@@ -103,9 +104,10 @@ export class Frame {
   /* ---- the state ---- */
 
   update(page) {
-    const { view, emptied } = page.store.state;
+    const { view, story, emptied } = page.store.state;
     const { alone } = views.find((row) => row.name === view);
-    if (view !== this.shown) this.showView(view);
+    const text = view === 'story' ? `story.${story ?? stories[0].name}` : `view.${view}`;
+    if (text !== this.text) this.showView(view, text);
     for (const link of this.links) link.href = page.href(link.dataset.view);
     this.brand.href = page.href('gallery');
     this.tools.undo.disabled = !page.store.canUndo;
@@ -117,8 +119,9 @@ export class Frame {
     this.showEmpty(page, emptied && !alone);
   }
 
-  showView(view) {
-    this.shown = view;
+  /* text: the key of its title. */
+  showView(view, text) {
+    Object.assign(this, { shown: view, text });
     this.main.dataset.open = view;
     for (const link of this.links) {
       if (link.dataset.view !== view) link.removeAttribute('aria-current');
@@ -126,15 +129,15 @@ export class Frame {
     }
     this.titles ??= this.keepTitles();
     this.titles();
-    document.querySelector('nav [aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    this.links.find((link) => link.ariaCurrent)?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }
 
   /* Title, lead and document.title follow view and language. */
   keepTitles() {
     const write = () => {
-      const title = String(word(`view.${this.shown}`));
+      const title = String(word(this.text));
       this.title.textContent = title;
-      this.lead.textContent = word(`view.${this.shown}.lead`);
+      this.lead.textContent = word(`${this.text}.lead`);
       document.title = this.shown === 'gallery' ? word('site.title') : `${title} · posenc`;
     };
     rewrite(this.title, write);

@@ -10,6 +10,7 @@
  * at: indices of leading axes; without it they are the state's, with a slider each. axes: names of the last axes.
  * square: cells as high as wide; by default where both axes are positions. labels: { rows, cols }, texts at the edges.
  * caption: key of a difference's text. */
+import { freshId } from '../dom.js';
 import { busy } from '../ask.js';
 import { extremes, limited, symmetric, widest } from '../draw/colors.js';
 import { cellAt, clampCell, fitBoth, lay, overlap } from '../draw/windows.js';
@@ -25,7 +26,6 @@ import { bind, word } from '../words.js';
 
 const ROOM_HEIGHT = { least: 300, shape: 0.72, screen: 0.64 };   /* of a picture: pixels, of its width, of the window */
 
-let lastId = 0;
 
 /* One range of colours for the heat maps that share it: the widest of theirs, so that equal colours are equal numbers. */
 export class Scale {
@@ -69,7 +69,7 @@ export class HeatMap {
     this.figure.extra.append(this.readout.element, this.bar.element);
     this.figure.png = () => this.#png();
     this.figure.onTable = (get) => this.#fillTable(get);
-    this.figure.caption.id = `heat-caption-${lastId += 1}`;
+    this.figure.caption.id = freshId('caption');
     this.canvas.setAttribute('aria-describedby', this.figure.caption.id);
     this.#listen();
   }

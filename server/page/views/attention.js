@@ -1,6 +1,6 @@
 /* The view `attention`: who looks at whom in a sentence, as a heat map for each configuration and beside them one without
  * positions, in which equal words cannot be told apart. */
-import { code, make, name } from '../dom.js';
+import { code, freshId, make, name } from '../dom.js';
 import { short } from '../draw/numbers.js';
 import { sentence, words } from '../forms/fields.js';
 import { datum } from '../figure.js';
@@ -171,8 +171,9 @@ class Sentence {
   #shown = '';
 
   constructor(page, onWrite) {
+    const how = freshId('hint');
     this.page = page;
-    this.field = make('input', { type: 'text', 'data-field': 'sentence', autocomplete: 'off', spellcheck: 'false', 'aria-describedby': 'attention-how' });
+    this.field = make('input', { type: 'text', 'data-field': 'sentence', autocomplete: 'off', spellcheck: 'false', 'aria-describedby': how });
     this.field.addEventListener('input', () => {
       const tokens = words(this.field.value.trim()).slice(0, TOKENS_MAX).map(String);
       if (tokens.length) onWrite(tokens);
@@ -180,7 +181,7 @@ class Sentence {
     this.tokens = make('div', { class: 'tokens', role: 'group', 'aria-label': word('attention.tokens'), translate: 'no' });
     this.element = make('div', { class: 'sentence' },
       make('label', { class: 'field' }, make('span', { class: 'control-name' }, word('attention.sentence')), this.field),
-      make('p', { class: 'hint', id: 'attention-how' }, word('attention.how')), this.tokens);
+      make('p', { class: 'hint', id: how }, word('attention.how')), this.tokens);
   }
 
   /* tokens: null where the configuration has its own queries and keys. */

@@ -1,14 +1,13 @@
 /* Controls of a view: a slider with its number, a row of choices, a player. The first two show a value and tell of another one. */
-import { action, make } from '../dom.js';
+import { action, freshId, make } from '../dom.js';
 import { bind, live, word } from '../words.js';
 
 const STEPS = 1000;   /* of a logarithmic slider */
-let made = 0;
 
 /* A labelled slider and number. move(value) is called as they change; show({ value, min, max, step, disabled }) sets them
  * without a call. spacing log: equal ways on the slider are equal factors. */
 export function sliderField({ name, text, spacing = 'linear', whole = true, config, move }) {
-  const id = `control-${name}-${made += 1}`;
+  const id = freshId('control');
   const own = { 'data-config': config };
   const slider = make('input', { type: 'range', 'data-slider': name, 'aria-label': text, ...own });
   const number = make('input', { type: 'number', id, 'data-field': name, step: whole ? 1 : 'any', ...own });

@@ -4,7 +4,7 @@ import { Refusal } from '../ask.js';
 import { Chart } from '../chart.js';
 import { downloadBlob } from '../copying/save.js';
 import { line, python, shell } from '../copying/request.js';
-import { action, code, make, name } from '../dom.js';
+import { action, code, freshId, make, name } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { dashOf } from '../draw/series.js';
 import { short } from '../draw/numbers.js';
@@ -41,7 +41,7 @@ class Experiment {
     this.page = page;
     this.loss = this.#chart('loss', 0);
     this.excess = this.#chart('excess', 1);
-    this.loss.figure.notices.element.id = 'experiment-notices';
+    this.loss.figure.notices.element.id = freshId('notices');
     this.results = make('div', { class: 'figures' });
     root.append(this.#controls(), make('div', { class: 'figures' }, this.loss.figure.element, this.excess.figure.element), this.results);
     this.onLink = () => this.#isAsked() || this.start();
@@ -58,7 +58,7 @@ class Experiment {
     this.task = choice({ name: 'task', text: word('experiment.task'), pick: (task) => this.page.setOwn({ task }, 'task') });
     this.fields = Object.fromEntries(Object.entries(FIELDS).map(([key, { spacing }]) => (
       [key, sliderField({ name: key, text: word(`experiment.${key}`), spacing, move: (value) => this.#set(key, value) })])));
-    for (const { number } of Object.values(this.fields)) number.setAttribute('aria-describedby', 'experiment-notices');
+    for (const { number } of Object.values(this.fields)) number.setAttribute('aria-describedby', this.loss.figure.notices.element.id);
     this.begin = action('start', word('experiment.start'), null, { type: 'submit', class: 'primary' });
     this.end = action('stop', word('figure.stop'), () => this.loss.figure.cancel());
     this.save = action('save', word('experiment.save'), () => downloadBlob(new Blob([this.#result], { type: 'application/json' }), 'experiment.json'));

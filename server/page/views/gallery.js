@@ -3,6 +3,8 @@ import { Asker, ask, token } from '../ask.js';
 import { action, code, make, name } from '../dom.js';
 import { datum, grouped } from '../figure.js';
 import { label, phrase, summary, word } from '../words.js';
+import { storyCard } from '../stories/card.js';
+import { stories } from '../stories/list.js';
 import { haystack, isExactly, matches, modelStart, PAIRS, pairPicture, pairStart, startOf } from './starts.js';
 
 const SENTENCE = ['The', 'dog', 'chased', 'another', 'dog'];
@@ -21,7 +23,7 @@ class Gallery {
     this.found = make('p', { class: 'hint', role: 'status' });
     this.start = make('section', { class: 'starts', 'aria-label': word('gallery.start') }, this.dragTile(), this.tiles());
     this.models = this.modelList();
-    this.parts = [this.pairList(), ...this.catalogue.families.map((family) => this.family(family)), this.models];
+    this.parts = [this.storyList(), this.pairList(), ...this.catalogue.families.map((family) => this.family(family)), this.models];
     root.append(make('div', { class: 'gallery' }, this.hero(), this.start, this.parts));
     this.drag(this.slider.value);
   }
@@ -45,8 +47,8 @@ class Gallery {
     return a;
   }
 
-  href({ view, configs, on = 'a', out = null }) {
-    return this.page.href(view, configs ? { configs, emptied: false, on, out } : {});
+  href({ view, configs, story, on = 'a', out = null }) {
+    return this.page.href(view, configs ? { configs, emptied: false, on, out } : { story });
   }
 
   /* An address carries language and theme where the one in front does. */
@@ -173,6 +175,18 @@ class Gallery {
     const body = { scheme: 'rope', tokens: SENTENCE, num_heads: 1, head_dim: 64, softmax_scale: 0.05, format: 'png' };
     this.fetched({ path: '/attention', body }).then((url) => { img.src = url; }, () => {});
     return img;
+  }
+
+  /* ---- stories ---- */
+
+  storyList() {
+    const cards = stories.map(({ name }) => {
+      const card = storyCard(name);
+      this.#links.push([card, { view: 'story', story: name }]);
+      card.href = this.href({ view: 'story', story: name });
+      return card;
+    });
+    return this.part(word('gallery.stories'), word('gallery.stories.lead'), this.cards(cards));
   }
 
   /* ---- pairs ---- */

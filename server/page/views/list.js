@@ -1,6 +1,6 @@
 /* The views of the page, in the order of its navigation: name, and how its module is loaded when it is opened; its texts are
  * `view.NAME` and `view.NAME.lead`. A new view is one row here and one file beside this. `alone`: no configurations stand
- * beside it. */
+ * beside it; `unlisted`: the navigation does not lead there. */
 
 const view = (name, load, more) => ({ name, load, ...more });
 const alone = true;
@@ -21,6 +21,7 @@ export const views = [
   view('weights', () => import('./weights.js'), { alone }),
   view('diagnose', () => import('./diagnose.js')),
   view('experiment', () => import('./experiment.js')),
+  view('story', () => import('./story.js'), { alone, unlisted: true }),
   view('docs', () => import('./docs.js'), { alone }),
   view('server', () => import('./server.js'), { alone }),
 ];

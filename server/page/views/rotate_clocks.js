@@ -1,7 +1,7 @@
 /* The clocks of one configuration: a figure that asks for the rotated q and k and their products, draws the hands and
  * lets them be dragged. */
 import { ask } from '../ask.js';
-import { code, copyText, make, mark, math, name } from '../dom.js';
+import { code, copyText, freshId, make, mark, math, name } from '../dom.js';
 import { arrange, clocksOf, drawClocks, handAt, pairsOf, pairsShown, pixelsOfUnit, turned } from '../draw/hands.js';
 import { short } from '../draw/numbers.js';
 import { Figure, datum, paintMeasure } from '../figure.js';
@@ -30,9 +30,9 @@ export class Clocks {
     this.figure = new Figure(this.page, { view: 'rotate', slot, label: this.title });
     this.figure.onTable = () => this.#fillTable();
     this.element = this.figure.element;
-    this.numbers = make('p', { class: 'products', id: `rotate-products-${slot}` });
+    this.numbers = make('p', { class: 'products', id: freshId('products') });
     this.element.querySelector('.figure-stage').before(this.numbers);
-    this.figure.caption.id = `rotate-caption-${slot}`;
+    this.figure.caption.id = freshId('caption');
     this.canvas = make('canvas', { tabindex: 0, role: 'application', 'data-hands': '', 'aria-label': this.title, class: 'hands',
       'aria-describedby': `${this.numbers.id} ${this.figure.caption.id}` });
     this.figure.stage.append(this.canvas);

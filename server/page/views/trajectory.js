@@ -1,6 +1,6 @@
 /* Trajectory: three columns of an encoding as the three coordinates of a path, around which a camera turns. */
 import { Refusal } from '../ask.js';
-import { code, copyText, make, mark, name } from '../dom.js';
+import { code, copyText, freshId, make, mark, name } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { short } from '../draw/numbers.js';
 import { Figure, datum, paintMeasure } from '../figure.js';
@@ -183,7 +183,7 @@ class Path {
     Object.assign(this, { page, slot, told });
     this.figure = new Figure(page, { view: 'trajectory', slot, label: word('view.trajectory') });
     this.element = this.figure.element;
-    this.figure.caption.id = `trajectory-caption-${slot}`;
+    this.figure.caption.id = freshId('caption');
     this.canvas = make('canvas', { class: 'hands', 'data-path': '', tabindex: 0, role: 'application', 'aria-label': word('view.trajectory'), 'aria-describedby': this.figure.caption.id });
     this.figure.stage.append(this.canvas);
     this.figure.onTable = () => this.#fillTable();

@@ -1,0 +1,83 @@
+/* A story as a page: table of contents, sections, paragraphs, live figures that are built when they come near. */
+import { busy } from '../ask.js';
+import { make } from '../dom.js';
+import { print } from '../state.js';
+import { word } from '../words.js';
+import { storyCard } from './card.js';
+import { stories } from './list.js';
+import { LiveFigure } from './live.js';
+import { prose } from './prose.js';
+
+const NEAR = '600px 0px';   /* so far outside of the window a figure is built already */
+
+export class Article {
+  #figures = [];
+
+  /* page: of the address; story: its name; sections: of its module. */
+  constructor(page, story, sections) {
+    Object.assign(this, { page, story });
+    this.links = sections.map(({ name }, i) => make('a', { 'data-sec': i + 1 }, prose('span', `${story}.${name}`)));
+    this.contents = make('nav', { 'data-toc': '', 'aria-label': word('story.contents') }, make('ol', null, this.links.map((link) => make('li', null, link))));
+    this.sections = sections.map((section, i) => this.section(section, i + 1));
+    this.element = make('article', { class: 'story', 'data-story': story }, this.contents,
+      make('div', { class: 'story-text' }, this.sections, this.others()));
+  }
+
+  section({ name, parts }, number) {
+    let paragraph = 0;
+    const children = parts.flatMap((part) => {
+      if (typeof part !== 'number') return this.figure(part);
+      return Array.from({ length: part }, () => prose('p', `${this.story}.${name}.${paragraph += 1}`));
+    });
+    return make('section', { 'data-sec': number, tabindex: -1 }, prose('h2', `${this.story}.${name}`), children);
+  }
+
+  figure(row) {
+    const one = new LiveFigure(this.page, this.story, row);
+    this.#figures.push(one);
+    return one.element;
+  }
+
+  /* Where to go from the end. */
+  others() {
+    this.cards = stories.filter(({ name }) => name !== this.story).map(({ name }) => storyCard(name));
+    return make('nav', { class: 'cards', 'aria-label': word('story.others') }, this.cards);
+  }
+
+  /* Now that it stands in the page; until it is known which figures are near, the page is not at rest. */
+  watch() {
+    busy.begin();
+    let first = true;
+    this.observer = new IntersectionObserver((entries) => {
+      for (const { isIntersecting, target } of entries) if (isIntersecting) this.near(target);
+      if (first) busy.end();
+      first = false;
+    }, { rootMargin: NEAR });
+    for (const { element } of this.#figures) this.observer.observe(element);
+  }
+
+  near(element) {
+    this.observer.unobserve(element);
+    this.#figures.find((one) => one.element === element).load();
+  }
+
+  /* The address, in links too. */
+  update({ sec, lang, theme }) {
+    const state = { ...this.page.stateOf('story', { story: this.story }), lang, theme };
+    this.links.forEach((link, i) => {
+      link.href = print({ ...state, sec: i + 1 });
+      if (i + 1 === sec) link.setAttribute('aria-current', 'true');
+      else link.removeAttribute('aria-current');
+    });
+    for (const card of this.cards) card.href = print({ ...state, story: card.dataset.story });
+    for (const one of this.#figures) one.show();
+  }
+
+  /* Figures above are built meanwhile and keep their places' height, so that the section stays where it is. */
+  goTo(sec) { this.sections[sec - 1]?.scrollIntoView(); }
+
+  close() {
+    this.observer?.disconnect();
+    for (const one of this.#figures) one.close();
+  }
+}

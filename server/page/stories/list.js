@@ -1,0 +1,14 @@
+/* The stories, in the order they are read: name, and how its module is loaded when it is opened. Texts: `story.NAME` and
+ * `story.NAME.lead` in text/LANG.json, all others in text/NAME.LANG.json. */
+
+const story = (name, load) => ({ name, load });
+
+export const stories = [
+  story('designing', () => import('./designing.js')),
+  story('introduction', () => import('./introduction.js')),
+  story('three-encodings', () => import('./three-encodings.js')),
+  story('sin-and-cos', () => import('./sin-and-cos.js')),
+  story('absolute-relative', () => import('./absolute-relative.js')),
+];
+
+export const storyNamed = (name) => stories.find((row) => row.name === name);

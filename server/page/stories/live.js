@@ -1,0 +1,114 @@
+/* A figure of a story: a view of the page within the text, with a state of its own instead of the address. It is built
+ * when it comes near, so that a story with twenty figures opens as fast as one with two. */
+import { busy } from '../ask.js';
+import { action, make } from '../dom.js';
+import { Page } from '../page.js';
+import { Store, parse, print } from '../state.js';
+import { viewNamed } from '../views/list.js';
+import { word } from '../words.js';
+import { prose } from './prose.js';
+import { Touches } from './touch.js';
+
+/* Store writes its state into the address of a window: this one keeps it to itself. */
+const still = (hash) => ({ location: { hash }, history: { pushState() {}, replaceState() {} }, addEventListener() {} });
+
+/* The page as a view within a story sees it. */
+class FigurePage extends Page {
+  constructor(main, hash) {
+    const { catalogue, announce, notice, help, paste } = main;
+    super({ store: new Store({ window: still(hash), known: main.store.known }), catalogue, announce, notice, help, paste });
+    this.main = main;
+    this.start = this.store.state;
+  }
+
+  /* Language and theme are those of the page. */
+  stateOf(view, patch) {
+    const { lang, theme } = this.main.store.state;
+    return { ...super.stateOf(view, patch), lang, theme };
+  }
+
+  go(view, patch) { this.main.store.set(this.stateOf(view, patch), { undo: false }); }
+  reset() { this.store.set(this.start); }
+  because() {}
+  cause() { return 'drag'; }   /* a refusal never takes the focus: the reader reads */
+
+  /* The address of what is seen. */
+  here() {
+    const { lang, theme } = this.main.store.state;
+    return print({ ...this.store.state, lang, theme });
+  }
+}
+
+export class LiveFigure {
+  #handle = null;
+  #closed = false;
+
+  /* story: its name; row: of figure() in parts.js. */
+  constructor(main, story, row) {
+    Object.assign(this, { story, row, name: row.name });
+    this.page = new FigurePage(main, hashOf(row));
+    this.place = make('div', { class: 'story-place' });
+    this.touches = new Touches(this.page, story, row.touch);
+    this.open = make('a', { class: 'button', 'data-action': 'open' }, word('story.open'));
+    this.reset = action('reset', word('story.reset'), () => this.page.reset());
+    this.element = make('figure', { id: `fig-${row.name}`, class: 'story-figure', 'data-bare': !row.controls }, this.versions(), this.touches.element, this.place,
+      make('figcaption', null, prose('p', `${story}.fig.${row.name}`), prose('p', `${story}.fig.${row.name}.try`, { class: 'story-try' }),
+        make('div', { class: 'toolbar' }, this.reset, this.open)));
+    this.page.store.subscribe((state, before) => this.update(state, before));
+    this.show();
+  }
+
+  versions() {
+    if (!this.row.versions) return null;
+    return make('ul', { class: 'story-versions plain' }, this.row.versions.map((name, i) => make('li', { 'data-config': 'abcd'[i], 'data-version': name },
+      make('b', { class: 'slot-mark', translate: 'no' }, 'abcd'[i]), ' ', word(['printed', 'defined'].includes(name) ? `story.${name}` : `${this.story}.${name}`))));
+  }
+
+  /* The view of this figure, now that it is near. */
+  async load() {
+    if (this.asked) return;
+    this.asked = true;
+    busy.begin();
+    try {
+      const { default: view } = await viewNamed(this.row.view).load();
+      if (!this.#closed) this.enter(view);
+    } catch (error) {
+      this.asked = false;
+      if (this.page.view) reportError(error);   /* it was loaded: a mistake of the view itself */
+      else this.place.replaceChildren(make('p', { class: 'notice', 'data-notice': 'view' }, word('page.partFailed')));
+    } finally {
+      busy.end();
+    }
+  }
+
+  enter(view) {
+    this.page.view = view;
+    const root = make('div', { class: `view-${view.name}` });
+    this.place.replaceChildren(root);
+    this.#handle = view.open(this.page, root);
+    this.update(this.page.store.state, this.page.store.state);
+  }
+
+  update(state, before) {
+    this.show();
+    this.#handle?.update?.(state, before);
+  }
+
+  /* What stands around the picture. */
+  show() {
+    this.open.href = this.page.here();
+    this.reset.disabled = print(this.page.store.state) === print(this.page.start);
+    this.touches.update();
+  }
+
+  close() {
+    this.#closed = true;
+    this.#handle?.close?.();
+  }
+}
+
+function hashOf({ view, configs, address }) {
+  const { state, bad } = parse(`#view=${view}&${address ?? ''}`);
+  if (bad.length) throw new Error(`the address of a figure: ${bad}`);
+  return print({ ...state, configs: configs ?? {} });
+}

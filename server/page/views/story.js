@@ -1,0 +1,66 @@
+/* A story: text to read from top to bottom, with figures that are views of this page. */
+import { busy } from '../ask.js';
+import { make } from '../dom.js';
+import { Article } from '../stories/article.js';
+import { stories, storyNamed } from '../stories/list.js';
+import { addWords, word } from '../words.js';
+
+class Story {
+  #article = null;
+  #name = null;
+
+  constructor(page, root) { Object.assign(this, { page, root }); }
+
+  async update(state, before) {
+    const name = state.story ?? stories[0].name;
+    if (name !== this.#name) return this.open(name);
+    this.#article?.update(state);
+    if (state.sec !== before.sec) this.#article?.goTo(state.sec);
+  }
+
+  /* Of several asked for in a row only the newest is shown. */
+  async open(name) {
+    this.#name = name;
+    this.#shut();
+    busy.begin();
+    try {
+      const [{ default: sections }] = await Promise.all([storyNamed(name).load(), addWords(name), styled()]);
+      if (name === this.#name) this.show(new Article(this.page, name, sections));
+    } catch {
+      this.#name = null;
+      this.root.replaceChildren(make('p', { class: 'notice', 'data-notice': 'view' }, word('page.partFailed')));
+    } finally {
+      busy.end();
+    }
+  }
+
+  show(article) {
+    const { state } = this.page.store;
+    this.#article = article;
+    this.root.replaceChildren(article.element);
+    article.update(state);
+    article.watch();
+    if (state.sec) article.goTo(state.sec);
+  }
+
+  #shut() {
+    this.#article?.close();
+    this.#article = null;
+  }
+
+  close() {
+    this.#name = null;
+    this.#shut();
+  }
+}
+
+/* The look of stories, which no other view needs. */
+let sheet = null;
+function styled() {
+  sheet ??= new Promise((loaded, failed) => {
+    document.head.append(make('link', { rel: 'stylesheet', href: new URL('../stories/story.css', import.meta.url).href, onload: loaded, onerror: failed }));
+  });
+  return sheet;
+}
+
+export default { name: 'story', open: (page, root) => new Story(page, root) };
