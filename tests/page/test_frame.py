@@ -151,6 +151,25 @@ def test_up_to_four_configurations(open_page):
     assert page.run("return document.querySelector('[data-action=add]').disabled")
 
 
+DIFFERING = ["table", "curves", "attention", "bias", "distance", "trajectory"]
+
+
+@pytest.mark.parametrize("view", [view for view in LISTED if view not in ALONE])
+def test_a_difference_is_shown_or_it_is_said_where(visit, view):
+    page = visit(fragment(view, ROPE, {**ROPE, "base": 500}, on="b-a", lang="en"))
+    links = page.run("return [...document.querySelectorAll('main [data-notice=difference] a')].map((a) => [a.dataset.view, a.textContent, a.getAttribute('href')])")
+    if view in DIFFERING:
+        assert links == [] and page.all("figure[data-config='b-a']")
+        return
+    assert [able for able, *_ in links] == DIFFERING and all(text for _, text, _ in links)
+    page.run("const n = document.querySelector('[data-field=len][data-config=b]'); n.value = 32; n.dispatchEvent(new Event('input', { bubbles: true }))")
+    page.settle()
+    page.click("main [data-notice=difference] a[data-view=table]")
+    page.settle()
+    assert page.text("h1") == "Table" and page.state("b-a") and page.field("len", "b").get_attribute("value") == "32"
+    assert not page.all("[data-notice=difference]")
+
+
 # ---- paste and drop -----------------------------------------------------------------------------------------------------
 
 PASTE = """const data = new DataTransfer(); data.setData('text/plain', arguments[0]);

@@ -270,7 +270,7 @@ class Curves extends ColumnCharts {
 }
 
 export default {
-  name: 'curves', difference: true, path: '/encode',
+  name: 'curves', path: '/encode',
   example: () => ({ a: { scheme: 'sinusoidal', dim: 64, len: 64 } }),
   open: (page, root) => new Curves(page, root),
 };
