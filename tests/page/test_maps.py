@@ -448,12 +448,6 @@ def test_what_is_shown_is_copied(visit, server):
         assert np.load(io.BytesIO(post(server, path, **{**request, "format": "npy"}))).size > 0
 
 
-@pytest.mark.parametrize("view", ["rotate", "attention", "bias"])
-def test_what_nobody_knows_is_refused_by_the_server(visit, view):
-    page = visit(fragment(view, {"scheme": "rop"}))
-    assert page.state() == "refused" and "rope" in refusal(page, "a")
-
-
 def test_files_of_models_are_read_by_the_server(visit, server):
     t5 = {"model_type": "t5", "d_model": 16, "d_kv": 8, "num_heads": 2, "relative_attention_num_buckets": 8, "num_layers": 1, "d_ff": 8, "vocab_size": 4}
     bloom = {"model_type": "bloom", "hidden_size": 16, "n_head": 4}
