@@ -9,7 +9,7 @@ import { Page } from './page.js';
 import { change, settle } from './frame/settings.js';
 import { Store, parse } from './state.js';
 import { askToken } from './asking/token.js';
-import { phrase, word } from './words.js';
+import { language, live, phrase, word } from './words.js';
 import { viewNamed, views } from './views/list.js';
 
 const home = { view: location.pathname === '/docs' ? 'docs' : undefined };
@@ -219,7 +219,7 @@ class Workbench {
     const lacks = on === 'b-a' && !alone && !difference && Boolean(this.page.config('a') && this.page.config('b'));
     if (lacks !== Boolean(this.able)) {
       this.able = lacks ? views.filter((row) => row.difference).map(({ name: able }) => make('a', { 'data-view': able }, word(`view.${able}`))) : null;
-      const list = () => make('span', null, this.able.flatMap((link, i) => [i ? ', ' : '', link]));
+      const list = () => make('span', null, this.able.flatMap((link, i) => [i ? live(() => language() === 'zh' ? '、' : ', ') : '', link]));
       this.page.notice('difference', lacks ? phrase('notice.difference', { difference: name('b − a'), views: list() }) : null);
     }
     for (const link of this.able ?? []) link.href = this.page.href(link.dataset.view);

@@ -75,8 +75,7 @@ export class Frame {
     this.nav = make('nav', { 'aria-label': word('page.views'), onscroll: () => this.fade(), onfocusin }, ...this.links);
     const banner = make('header', { class: 'banner' }, this.brand, this.nav, make('div', { class: 'toolbar tools' }, ...Object.values(this.tools)));
     const watch = new ResizeObserver(() => this.measure(banner));
-    watch.observe(banner);
-    watch.observe(this.nav);
+    for (const one of [banner, this.nav, ...this.links]) watch.observe(one);
     return banner;
   }
 
