@@ -204,6 +204,23 @@ def test_texts_of_an_archive_that_was_compressed_take_its_arrays_out(open_page, 
     copies_agree(page, server, tmp_path, ["layout_swapped"], ["curl", "unzip"])
 
 
+def test_blocks_of_a_file_are_those_of_the_server(open_page, tmp_path):
+    """Zoomed out, file, candidate and difference show the reduction that the address names."""
+    angles = np.arange(2048)[:, None] * 10000.0 ** (-np.arange(32) / 32)
+    sines = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(2048, 64).astype("f4")
+    page = open_page(fragment("diagnose", {"scheme": "sinusoidal", "dim": 64, "len": 8}, zoom="1/8x1/2", red="max"))
+    choose(page, tmp_path, "table.npy", npy(sines))
+    heat = Heat(page, "file")
+    heat.check(sines.reshape(256, 8, 32, 2).max(axis=(1, 3))[:heat.rows, :heat.cols])
+    assert (heat.row_step, heat.col_step) == (8, 2)
+    page.hash(fragment("diagnose", {"scheme": "sinusoidal", "dim": 64, "len": 8}, zoom="1/8x1/2", red="absmax"))
+    page.settle()
+    for config in ("file", "candidate", "b-a"):
+        assert Heat(page, config).reduce == "absmax"
+    heat = Heat(page, "file")
+    heat.check(np.abs(sines).reshape(256, 8, 32, 2).max(axis=(1, 3))[:heat.rows, :heat.cols])
+
+
 def test_a_file_over_the_limit_is_refused_in_the_servers_words(open_page, tmp_path):
     with start_server("--max-body", "65536") as small:
         page = open_page("view=diagnose", url=small.url)

@@ -12,7 +12,7 @@ import { SLOTS } from '../state.js';
 import { size } from '../states.js';
 import { language, live, phrase, word } from '../words.js';
 import { choice } from './controls.js';
-import { PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, texts } from './diagnose_asking.js';
+import { PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, reducer, texts } from './diagnose_asking.js';
 import { fillTable, nameOf } from './parts.js';
 import { Slots } from './slots.js';
 
@@ -255,8 +255,9 @@ class Diagnose {
     const output = asked?.output ?? tensor.name;
     const row = asked && this.page.catalogue.outputsOf(asked.body, asked.path).find((one) => one.name === output);
     const axes = row?.axes ?? ['axis', 'axis'];
-    const mine = { path: `file ${this.#count} ${tensor.name}`, body: { scheme: this.#file.title }, output, axes, given: [{ ...tensor, name: output }] };
-    return { tensors, mine, theirs: asked && { ...asked, axes, asked: true, reduce: 'sample' } };
+    const served = reducer(tensor);
+    const mine = { path: `file ${this.#count} ${tensor.name}`, body: { scheme: this.#file.title }, output, axes, given: [{ ...tensor, name: output }], served };
+    return { tensors, mine, theirs: asked && { ...asked, axes, asked: true, ...served ? {} : { reduce: 'sample' } } };
   }
 
   #showOutputs(names, mine) {

@@ -7,6 +7,7 @@ import { pack, readTensors } from './tensor_files.js';
 export const PATH = '/diagnose';
 const READ_MAX = 2 ** 26;    /* bytes of a file whose numbers are drawn */
 const QUERY_MAX = 3072;      /* a longer request goes into the file */
+const SENT_MAX = 2 ** 22;    /* bytes of a tensor that are sent for a picture of its blocks */
 const ROTATED_MAX = 2 ** 16; /* numbers of q that are sent to be rotated for a picture */
 
 /* What /diagnose explains, by how many tensors that takes. */
@@ -109,6 +110,17 @@ const formTexts = (path, belief, parts) => ({
 });
 
 /* ---- its answer ---- */
+
+/* What asks the server for blocks of the file's own numbers: as a table of learned rows. null: it cannot, or there are too many to send. */
+export function reducer({ dtype, buffer, values }) {
+  if (dtype[0] === 'i' || buffer.byteLength > SENT_MAX || !values.every(Number.isFinite)) return null;
+  const size = buffer.byteLength / values.length;
+  return ({ base, rows, cols, slice, reduce }) => {
+    const table = { name: 'table', dtype, shape: [rows, cols], buffer: buffer.slice(base * size, (base + rows * cols) * size) };
+    const request = { scheme: 'learned', len: rows, outputs: ['encoding'], slice, reduce, dtype: 'f64', format: 'raw' };
+    return { path: '/encode', body: pack([table], request), type: 'application/vnd.safetensors' };
+  };
+}
 
 /* A configuration as it is pasted: what equals its default is left out. */
 export function lean(catalogue, { config, sequence }) {
