@@ -203,4 +203,4 @@ class Sentence {
   }
 }
 
-export default { name: 'attention', difference: true, path: '/attention', example, open: (page, root) => new Attention(page, root) };
+export default { name: 'attention', path: '/attention', example, open: (page, root) => new Attention(page, root) };

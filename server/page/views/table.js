@@ -59,4 +59,4 @@ class Table {
   }
 }
 
-export default { name: 'table', difference: true, path: PATH, example, open: (page, root) => new Table(page, root) };
+export default { name: 'table', path: PATH, example, open: (page, root) => new Table(page, root) };
