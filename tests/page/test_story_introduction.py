@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from browser import until
+from conftest import ROOT
 from lines import Lines
 from probes import Heat, array, post
 
@@ -34,6 +35,7 @@ class Figure:
     def __init__(self, page, name):
         self.page, self.name, self.box = page, name, f"#fig-{name}"
         page.run("document.querySelector(arguments[0]).scrollIntoView()", self.box)
+        until(self.states, what=f"the view of {self.name}")
         self.until_ready()
 
     def until_ready(self):
@@ -267,6 +269,9 @@ def test_all_is_said(open_page, lang):
     page = open_page(f"{STORY}&lang={lang}&theme=dark")
     assert page.run(FIGURE_IDS) == [f"fig-{name}" for name in FIGURES] and page.run("return document.querySelectorAll('nav[data-toc] a').length") == 9
     assert "introduction." not in page.text("main") and "\\" not in page.text("main")
+    texts = json.loads((ROOT / f"server/page/text/introduction.{lang}.json").read_text())
+    shown = page.run("return document.querySelectorAll('.story-text > section > :is(h2, p), .story-figure > figcaption > p').length")
+    assert len(texts) == shown + 3  # names of controls: none is left over
 
 
 def test_no_phone_scrolls_sideways(open_page, driver):
@@ -276,6 +281,8 @@ def test_no_phone_scrolls_sideways(open_page, driver):
         for name in FIGURES:
             Figure(page, name)
         assert page.run("return document.documentElement.scrollWidth") <= 320
+        assert page.run("return [...document.querySelectorAll(':is(section, figcaption) > p:not([class=products]) math')].every((m) => m.getBoundingClientRect().right <= m.closest('p').getBoundingClientRect().right + 1)")
+        assert page.run("return document.querySelector('nav[data-toc]').getBoundingClientRect().bottom <= document.querySelector('section').getBoundingClientRect().top")
     finally:
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
