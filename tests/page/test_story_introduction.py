@@ -188,12 +188,14 @@ def test_the_table_near_and_far_and_a_learned_one(open_page, server):
     values = array(server, learned.open()["a"], "encoding", dtype="f32")
     learned.heat().check(values)
     grid = values.reshape(6, 8, 16)
-    assert (grid[:, :, :8] == grid[:1, :, :8]).all() and (grid[:, :, 8:] == grid[:, :1, 8:]).all() and learned.pressed("channels_first") == ["false"]
-    learned.press("channels_first", "true")
-    assert learned.pressed("channels_first") == ["true"] and learned.heat().at == [0] and learned.heat().rows == 6
-    learned.heat().check(np.moveaxis(grid, 2, 0)[0])
+    assert (grid[:, :, :8] == grid[:1, :, :8]).all() and (grid[:, :, 8:] == grid[:, :1, 8:]).all() and learned.readout() == (9, 0, pytest.approx(grid[1, 1, 0], rel=1e-7))
+    assert learned.pressed("grid") == ["6,8"]
+    learned.press("grid", "4,12")
+    wide = array(server, learned.open()["a"], "encoding", dtype="f32")
+    assert learned.pressed("grid") == ["4,12"] and learned.open()["a"]["grid"] == [4, 12] and (wide[:36, :8] == wide[12:, :8]).all() and (wide != values).any()
+    learned.heat().check(wide)
     learned.reset()
-    assert learned.heat().rows == 48
+    learned.heat().check(values)
 
 
 def turned(vector, angles):

@@ -33,7 +33,7 @@ export default [
   }), 1),
   section('learned', 1, figure('learned-2d', 'table', {
     configs: { a: { scheme: 'learned', grid: [6, 8], dim: 16, seed: 1, std: 1, channels_first: false } },
-    address: 'cur=1,3', controls: true, touch: [pick('channels_first', [false, true]), slide('seed', 0, 20)],
+    address: 'cur=9,0', touch: [pick('grid', [[6, 8], [4, 12], [12, 4]]), slide('seed', 0, 20)],
   }), 1),
   section('rotation', 2, figure('rope-turn', 'rotate', {
     configs: { a: { scheme: 'rope', head_dim: 16, direction: -1 }, b: { scheme: 'rope', head_dim: 16 } },
