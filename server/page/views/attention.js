@@ -87,17 +87,20 @@ class Attention {
     root.append(this.sentence.element, this.front.element, this.figures);
   }
 
+  /* A story that says what each map is has no twin beside them, and a sentence for each. */
+  get isPaired() { return this.page.story?.versions?.length > 1; }
+
   /* The configurations, the difference of two, and the twin without positions beside them. */
   update(state) {
     const wanted = wantedOf(this.page);
-    const slots = [...wanted.map(([slot]) => slot), ...wanted.length ? [TWIN] : []];
+    const slots = [...wanted.map(([slot]) => slot), ...wanted.length && !this.isPaired ? [TWIN] : []];
     if (this.leader !== slots[0]) this.maps.sync([]);   /* another map has the controls */
     this.leader = slots[0];
     if (!this.maps.has(TWIN)) this.#twinShown = '';
     this.maps.sync(slots);
     for (const [slot, [config, other]] of wanted) this.maps.get(slot).show(other ? { of: [config, other].map((one) => this.#spec(one)) } : this.#spec(config));
     const config = this.page.config(this.page.front());
-    if (config) this.sentence.show(hasContent(config) ? null : tokensOf(config), state.cur[0]);
+    if (config) this.sentence.show(this.isPaired || hasContent(config) ? null : tokensOf(config), state.cur[0]);
     this.front.update();
     this.#showTwin();
   }
@@ -142,7 +145,7 @@ class Attention {
     this.#showTwin();
     if (!tokens) return [];
     const groups = equalTokens(tokens);
-    if (!groups.length) return [phrase('attention.noneEqual', {})];
+    if (!groups.length) return this.isPaired ? [] : [phrase('attention.noneEqual', {})];
     const { tensors: [output] } = await get({ path, body: { ...body, outputs: ['output'], dtype: 'f64' } }, { as: 'raw' });
     const { difference, token } = largestDifference(output.values, output.shape, groups);
     const parts = { output: code('output'), token: name(token), difference: datum(difference, 'difference', short(difference)) };

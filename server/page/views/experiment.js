@@ -48,6 +48,7 @@ class Experiment {
     /* A link within a story is not one to its figure. */
     this.onLink = () => page.main || this.#isAsked() || this.start();
     window.addEventListener('hashchange', this.onLink);
+    for (const { figure } of page.main ? [this.loss, this.excess] : []) Object.assign(figure, { state: 'empty' }).element.hidden = true;   /* until it is started */
   }
 
   /* What the cursor is at stands in the address: the step, then the position. */
@@ -102,7 +103,7 @@ class Experiment {
 
   #isAsked() { return JSON.stringify(this.body()) === this.#asked; }
 
-  /* ---- when it trains: once opened, by a link, by its button; not while settings change ---- */
+  /* ---- when it trains: once opened, by a link, by its button; not while settings change; in a story by its button only ---- */
 
   update() {
     this.task.show(TASKS.map((task) => [task, code(task)]), this.taskNow);
@@ -111,13 +112,13 @@ class Experiment {
     }
     [this.loss, this.excess].forEach((chart, axis) => chart.setCursor(this.page.store.state.cur[axis]));
     if (!this.page.configs().length) return;
-    if (this.#asked === null) this.start();
+    if (this.#asked === null && !this.page.main) this.start();
     this.#compare();
   }
 
   /* Pictures of other settings are dimmed, and it is said how to get those of these. */
   #compare() {
-    const same = this.#isAsked();
+    const same = this.#asked === null || this.#isAsked();
     const left = FIXED.filter((field) => this.page.configs().some(([, config]) => field in config));
     this.said.replaceChildren(same ? make('span', null, word(`experiment.task.${this.taskNow}`)) : phrase('experiment.changed', { start: make('b', null, word('experiment.start')) }),
       ...left.length ? [' ', phrase('experiment.fixed', { fields: code(left.join(', ')) })] : []);
@@ -132,6 +133,7 @@ class Experiment {
     const cause = this.page.cause();
     const { figure } = this.loss;
     const { waiting } = figure.notices;
+    figure.element.hidden = false;
     figure.ask((get, stage) => this.#job(get, stage, { body, slots, cause }));
     if (waiting) figure.again(cause);   /* its user does not wait for the countdown */
     this.#compare();
