@@ -27,7 +27,7 @@ export default [
   }), 1, figure('binary-waves', 'table', {
     configs: { a: { scheme: 'binary', dim: 8, bits: 8, bit_order: 'lsb', len: 64 } }, address: 'cur=0,2', touch: [slide('len', 16, 256), pick('bit_order', ['msb', 'lsb'])],
   }), 1, figure('top-bit', 'curves', {
-    configs: { a: { scheme: 'binary', dim: 1, bits: 7, lens: [128, 128] }, b: { scheme: 'binary', dim: 1, bits: 8, lens: [256] } }, address: 'cols=0&cur=128,0', versions,
+    configs: { a: { scheme: 'binary', dim: 1, bits: 5, lens: [32, 32] }, b: { scheme: 'binary', dim: 1, bits: 6, lens: [64] } }, address: 'cols=0&cur=32,0', versions,
   }), 1, figure('binary-path', 'trajectory', {
     configs: { a: { scheme: 'binary', dim: 3, bits: 3, bit_order: 'lsb', lens: [8] } }, address: 'cur=3,0&spin=25', touch: [pick('lens', [[4], [8]])], controls: true,
   })),
@@ -44,7 +44,7 @@ export default [
   section('rotation', 2, figure('rotation', 'rotate', { configs: { a: { scheme: 'rope', head_dim: 16, direction: -1 }, b: { scheme: 'rope', head_dim: 16 } }, address: 'm=9&n=6', versions }),
     1, figure('ladder', 'curves', {
       configs: { a: { scheme: 'rope', head_dim: 8, inv_freq: [0.1, 0.01, 0.001, 0.0001], len: 64 }, b: { scheme: 'rope', head_dim: 8, len: 64 } },
-      address: 'out=cos&cols=0,1,2,3', versions, touch: [slide('len', 16, 8192, SPACING)],
+      address: 'out=cos&cols=0,1,2,3', versions, touch: [slide('len', 16, 160)],
     }), 1, figure('distance', 'distance', { configs: { a: { scheme: 'rope', head_dim: 64, len: 128 } }, address: 'cur=16,0', touch: [slide('base', 10, 1e6, SPACING)] }), 1),
   section('grid', 1, figure('grid-2d', 'table', {
     configs: { a: { scheme: 'rope', head_dim: 32, len: 64 }, b: { scheme: 'rope', head_dim: 32, grid: [8, 8] } }, address: 'out=cos&cur=8,0', versions: ['flat', 'axes'],
