@@ -25,14 +25,14 @@ export default [
   section('bits', 1, figure('binary-252', 'table', {
     configs: { a: { scheme: 'binary', dim: 8, bits: 8, len: 8, offset: 248 } }, address: 'cur=4,0', touch: [slide('offset', 0, 248), pick('dim', [8, 16, 32]), pick('bit_order', ['msb', 'lsb'])],
   }), 1, figure('binary-waves', 'table', {
-    configs: { a: { scheme: 'binary', dim: 8, bits: 8, bit_order: 'lsb', len: 64 } }, address: 'cur=0,2', touch: [slide('len', 16, 256), pick('bit_order', ['msb', 'lsb'])],
+    configs: { a: { scheme: 'binary', dim: 8, bits: 8, bit_order: 'lsb', len: 64 } }, address: 'cur=22,2', touch: [slide('len', 16, 256), pick('bit_order', ['msb', 'lsb'])],
   }), 1, figure('top-bit', 'curves', {
     configs: { a: { scheme: 'binary', dim: 1, bits: 5, lens: [32, 32] }, b: { scheme: 'binary', dim: 1, bits: 6, lens: [64] } }, address: 'cols=0&cur=32,0', versions,
   }), 1, figure('binary-path', 'trajectory', {
     configs: { a: { scheme: 'binary', dim: 3, bits: 3, bit_order: 'lsb', lens: [8] } }, address: 'cur=3,0&spin=25', touch: [pick('lens', [[4], [8]])], controls: true,
   })),
   section('waves', 1, figure('sine-waves', 'table', {
-    configs: { a: { scheme: 'binary', dim: 16, bits: 8, bit_order: 'lsb', len: 64 }, b: wave }, address: 'cur=0,6', touch: [slide('base', 10, 10000, { ...SPACING, slots: 'b' })],
+    configs: { a: { scheme: 'binary', dim: 16, bits: 8, bit_order: 'lsb', len: 64 }, b: wave }, address: 'cur=20,6', touch: [slide('base', 10, 10000, { ...SPACING, slots: 'b' })],
   }), 1, figure('sine-path', 'trajectory', { configs: { a: wave }, address: 'cols=0,1,6&spin=25', touch: [slide('base', 10, 10000, SPACING)], controls: true }), 1),
   section('shift', 2, figure('shift-matrix', 'table', {
     configs: { a: { ...wave, k: 3 } }, address: 'out=shift_matrix&cmap=coolwarm&lo=-1&hi=1', touch: [slide('k', 1, 32, { text: 'k' }), slide('base', 10, 10000, SPACING)],
