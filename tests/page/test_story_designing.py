@@ -317,6 +317,9 @@ def test_each_figure_opens_as_it_is_seen(story):
         assert page.run("return [...document.querySelectorAll('main [data-readout] output')].map((e) => e.textContent)") == texts, name
         opened = page.run("return [...document.querySelectorAll('main canvas[data-heat]')].map((e) => ({ ...e.dataset }))")
         assert [(one["output"], one["min"], one["max"]) for one in opened] == [(one["output"], one["min"], one["max"]) for one in maps], name
+        if name == "shift-matrix":
+            copied = json.loads(page.copied("json"))
+            assert (copied["metrics"], copied["k"], copied["outputs"]) == (["shift"], [3], ["shift_matrix"])
 
 
 def test_in_chinese_on_a_narrow_screen(open_page, driver):
