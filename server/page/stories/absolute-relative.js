@@ -17,7 +17,7 @@ const backwards = Array.from({ length: 24 }, (_, i) => -i);   /* turns i - j int
 const linear = { ...sentence, kernel: 'linear' };
 
 export default [
-  section('question', 2, figure('order', 'attention', { configs: { a: { scheme: 'sinusoidal', ...sentence } }, address: 'lo=0&hi=0.5', touch: [pick('scheme', ['sinusoidal', 'learned', 'rope', 'none'])] }), 1),
+  section('question', 2, figure('order', 'attention', { configs: { a: { scheme: 'sinusoidal', ...sentence } }, address: 'lo=0&hi=0.6', touch: [pick('scheme', ['sinusoidal', 'learned', 'rope', 'none'], { text: 'scheme' })] }), 1),
   section('rows', 2, figure('learned-end', 'table', {
     configs: { a: { scheme: 'learned', rows: 32, ...table, seed: 3, std: 1, out_of_range: 'zero' }, b: { scheme: 'sinusoidal', ...table } },
     address: `${SIGNED}&cur=31,0`, versions: ['stored', 'formula'],
@@ -47,7 +47,8 @@ export default [
   }), 2),
   section('rotation', 1, figure('rotation', 'rotate', { configs: { a: { scheme: 'rope', head_dim: 16 } }, controls: true, touch: [slide('base', 10, 100000, { spacing: 'log' })] }), 1),
   section('linear', 2, figure('linear-attention', 'attention', {
-    configs: { a: { scheme: 'rope', ...linear }, b: { scheme: 'xpos', ...linear } }, touch: [pick('scheme', ['xpos', 'sinusoidal', 'alibi', 't5', 'shaw'], { slots: 'b' })],
+    configs: { a: { scheme: 'rope', ...linear }, b: { scheme: 'xpos', ...linear } }, address: 'lo=0.06&hi=0.18',
+    touch: [pick('scheme', ['xpos', 'sinusoidal', 'alibi', 't5', 'shaw'], { slots: 'b', text: 'schemeOfB' })],
   }), 1),
   section('end', 2),
 ];
