@@ -14,10 +14,10 @@ const still = (hash) => ({ location: { hash }, history: { pushState() {}, replac
 
 /* The page as a view within a story sees it. */
 class FigurePage extends Page {
-  constructor(main, hash) {
+  constructor(main, row) {
     const { catalogue, announce, notice, help, paste } = main;
-    super({ store: new Store({ window: still(hash), known: main.store.known }), catalogue, announce, notice, help, paste });
-    this.main = main;
+    super({ store: new Store({ window: still(hashOf(row)), known: main.store.known }), catalogue, announce, notice, help, paste });
+    Object.assign(this, { main, story: row });   /* views that do something by themselves ask whether they stand in a story */
     this.start = this.store.state;
   }
 
@@ -46,7 +46,7 @@ export class LiveFigure {
   /* story: its name; row: of figure() in parts.js. */
   constructor(main, story, row) {
     Object.assign(this, { story, row, name: row.name });
-    this.page = new FigurePage(main, hashOf(row));
+    this.page = new FigurePage(main, row);
     this.place = make('div', { class: 'story-place' });
     this.touches = new Touches(this.page, story, row.touch);
     this.open = make('a', { class: 'button', 'data-action': 'open' }, word('story.open'));

@@ -98,10 +98,13 @@ class Attention {
     return Array.from(this.#terms.get(slot === 'b-a' ? 'a' : slot)?.names ?? [''], (_, term) => `${slot}.${term}`);
   }
 
+  /* A story that says what each map is has no twin beside them, and a sentence for each. */
+  get isPaired() { return this.page.story?.versions?.length > 1; }
+
   /* The configurations, the difference of two, and the twin without positions beside them. */
   update(state) {
     const wanted = wantedOf(this.page);
-    const slots = [...wanted.flatMap(([slot]) => this.#keys(slot)), ...wanted.length && !this.isTerms ? [TWIN] : []];
+    const slots = [...wanted.flatMap(([slot]) => this.#keys(slot)), ...wanted.length && !this.isTerms && !this.isPaired ? [TWIN] : []];
     if (this.leader !== slots[0]) this.maps.sync([]);   /* another map has the controls */
     this.leader = slots[0];
     if (!this.maps.has(TWIN)) this.#twinShown = '';
@@ -110,7 +113,7 @@ class Attention {
       this.#keys(slot).forEach((key, term) => this.maps.get(key).show(other ? { of: [config, other].map((one) => this.#spec(one, term)) } : this.#spec(config, term)));
     }
     const config = this.page.config(this.page.front());
-    if (config) this.sentence.show(hasContent(config) ? null : tokensOf(config), state.cur[0]);
+    if (config) this.sentence.show(this.isPaired || hasContent(config) ? null : tokensOf(config), state.cur[0]);
     this.front.update();
     this.#showHeads(state);
     this.#showTwin();
@@ -181,7 +184,7 @@ class Attention {
     this.#showTwin();
     if (!tokens) return [];
     const groups = equalTokens(tokens);
-    if (!groups.length) return [phrase('attention.noneEqual', {})];
+    if (!groups.length) return this.isPaired ? [] : [phrase('attention.noneEqual', {})];
     const { tensors: [output] } = await get({ path, body: { ...body, outputs: ['output'], dtype: 'f64' } }, { as: 'raw' });
     const { difference, token } = largestDifference(output.values, output.shape, groups);
     const parts = { output: code('output'), token: name(token), difference: datum(difference, 'difference', short(difference)) };
