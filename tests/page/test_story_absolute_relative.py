@@ -80,8 +80,9 @@ class Figure:
 
 
 @pytest.fixture
-def story(open_page):
-    return open_page(f"view=story&story={STORY}&lang=en")
+def story(visit):
+    """Each test leaves its figures as they were."""
+    return visit(f"view=story&story={STORY}&lang=en")
 
 
 def attention(server, output, **request):

@@ -17,7 +17,7 @@ const backwards = Array.from({ length: 24 }, (_, i) => -i);   /* turns i - j int
 const linear = { ...sentence, kernel: 'linear' };
 
 export default [
-  section('question', 2, figure('order', 'attention', { configs: { a: { scheme: 'sinusoidal', ...sentence } }, address: 'lo=0&hi=0.6', touch: [pick('scheme', ['sinusoidal', 'learned', 'rope', 'none'], { text: 'scheme' })] }), 1),
+  section('question', 2, figure('order', 'attention', { configs: { a: { scheme: 'sinusoidal', ...sentence } }, address: 'lo=0&hi=0.6', touch: [pick('scheme', ['sinusoidal', 'alibi', 'rope', 'none'], { text: 'scheme' })] }), 1),
   section('rows', 2, figure('learned-end', 'table', {
     configs: { a: { scheme: 'learned', rows: 32, ...table, seed: 3, std: 1, out_of_range: 'zero' }, b: { scheme: 'sinusoidal', ...table } },
     address: `${SIGNED}&cur=31,0`, versions: ['stored', 'formula'],
