@@ -139,9 +139,9 @@ class Attention {
   /* The names of the terms stand in the answer, in their order. */
   #learn(slot, { meta, name, shape }) {
     const names = name === 'terms' ? meta?.terms ?? this.#terms.get(slot)?.names : null;
-    this.#terms.set(slot, { names: names ?? [''], heads: names ? shape.at(-3) : 1 });
+    this.#terms.set(slot, { names: names ?? [name], heads: names ? shape.at(-3) : 1 });
     this.update(this.page.store.state);
-    for (const key of this.#keys(slot)) this.maps.get(key).figure.rename(this.maps.get(key).label);
+    for (const map of this.#keys(slot).map((key) => this.maps.get(key))) map?.figure.rename(map.label);
   }
 
   #newPlain(slot) {
