@@ -112,6 +112,7 @@ struct api_host {
     const char *commit;                                  /* for /version */
     const struct api_store *store;                       /* stored weights; NULL: none are stored */
     const struct api_page *page;                         /* NULL: none */
+    const struct api_page *clients;                      /* client libraries; NULL: none. Its build is not used. */
     void *self;                                          /* passed to the callbacks */
     bool (*is_ready)(void *self);                        /* for /readyz */
     char *(*metrics_print)(void *self, size_t *n_bytes); /* text of /metrics (freed with free); NULL: no memory */

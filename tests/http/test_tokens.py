@@ -25,7 +25,7 @@ def server():
         assert not [secret for secret in SECRETS if secret in said]
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/healthz", "/readyz", "/metrics", "/cmaps", "/limits", "/v2/health/live", "/v2/health/ready"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/healthz", "/readyz", "/metrics", "/cmaps", "/limits", "/clients/posenc.py", "/clients/posenc.js", "/v2/health/live", "/v2/health/ready"])
 def test_open_to_everybody(server, path):
     assert server.get(path).status == 200
     assert server.get(path, bearer("nonsense")).status == 200
