@@ -35,7 +35,7 @@ def test_open_to_everybody(server, path):
 def test_all_else_wants_a_token(server, path):
     answer = server.get(path)
     assert answer.status == 401 and answer.headers["WWW-Authenticate"] == 'Bearer realm="posenc"'
-    assert answer.headers["Content-Type"] == "application/problem+json" and "--token-file" in answer.json()["detail"]
+    assert answer.headers["Content-Type"] == f"application/{'' if path.startswith('/v2') else 'problem+'}json" and "--token-file" in answer.json()["detail"]
     answer = server.get(path, bearer(READER + "x"))
     assert answer.status == 401 and 'error="invalid_token"' in answer.headers["WWW-Authenticate"] and READER not in str(answer.body)
     for token in SECRETS:
