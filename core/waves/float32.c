@@ -9,8 +9,8 @@ const char *const pe_arith_words[] = {[PE_ARITH_EXACT] = "exact", [PE_ARITH_FLOA
 
 enum { GROUP = 4 * PE_WAVES_LANES }; /* columns at a time */
 
-/* The phases of a row: each is a wave whose frequency is the row's angle, at position 1. The kernel computes whole groups,
- * so what lies behind the last column is computed too: zeros, or the row before, never uninitialized memory. */
+/* The phases of a row: each is a wave whose frequency is the row's angle, at position 1. The kernel computes whole
+ * groups, so what lies behind the last column is computed too: zeros, or the row before, never uninitialized memory. */
 struct phases {
     _Alignas(64) double fh[GROUP], fl[GROUP], values[GROUP], bounds[GROUP];
     _Alignas(64) int64_t quarter[GROUP];
