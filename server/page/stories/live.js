@@ -85,6 +85,8 @@ export class LiveFigure {
     this.page.view = view;
     const root = make('div', { class: `view-${view.name}` });
     this.place.replaceChildren(root);
+    this.watching = new MutationObserver(() => this.mirror());
+    this.watching.observe(root, { subtree: true, childList: true, attributeFilter: ['data-state'] });
     this.#handle = view.open(this.page, root);
     this.update(this.page.store.state, this.page.store.state);
   }
@@ -92,6 +94,12 @@ export class LiveFigure {
   update(state, before) {
     this.show();
     this.#handle?.update?.(state, before);
+  }
+
+  /* The figure of the story is in the state of the view's figures: of the first that is not ready. */
+  mirror() {
+    const states = Array.from(this.place.querySelectorAll('[data-figure]'), (figure) => figure.dataset.state);
+    if (states.length) this.element.dataset.state = states.find((state) => state !== 'ready') ?? 'ready';
   }
 
   /* What stands around the picture. */
@@ -103,6 +111,7 @@ export class LiveFigure {
 
   close() {
     this.#closed = true;
+    this.watching?.disconnect();
     this.#handle?.close?.();
   }
 }
