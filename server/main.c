@@ -13,6 +13,7 @@
 #include "server/page.h"
 #include "server/page_folder.h"
 #include "server/process.h"
+#include "server/supervisor.h"
 #include "server/auth/tokens.h"
 #include "server/weights/weights.h"
 
@@ -34,6 +35,8 @@ extern char **environ;
 enum {
     EXIT_USAGE = 2,
     DRAIN_LOOK_MS = 20,
+    CLOSING_SECONDS = 1, /* longest time in which the last refusals are sent */
+    WATCHDOG_SIGNS = 4,  /* signs of life in the time after which the service manager would end the process */
     LOG_GRACE_MS = 1000,
     FDS_BESIDE_CONNECTIONS = 96, /* includes connections that are being turned away (accept.c) */
     FDS_OF_A_LOOP = 8,
@@ -41,8 +44,15 @@ enum {
     MAPPED_MIN = 1024 * 1024 /* heap blocks of this many bytes or more get their own mapping */
 };
 
-/* The stages of shutdown, in order. Each lasts for a given time, or until the last connection has ended. */
-enum stage { STAGE_SERVING, STAGE_DELAY, STAGE_DRAINING, STAGE_STOPPED };
+/* The stages of shutdown, in order. Each lasts for a given time, or until the last connection has ended. While answers
+ * are sent, the socket stays open: a balancer that cannot connect would call the server dead, and might cut them. */
+enum stage {
+    STAGE_SERVING,
+    STAGE_DELAY,    /* serves, but says that it is not ready */
+    STAGE_DRAINING, /* finishes what it has begun; the listening socket stays open, and what comes is refused */
+    STAGE_CLOSING,  /* nothing is left but refusals; the listening socket is closed */
+    STAGE_STOPPED
+};
 
 /* A thing that is reloaded while the server keeps serving. */
 struct rereading {
@@ -62,7 +72,8 @@ struct server {
         folder; /* reloaded after SIGHUP: secrets are tokens and certificate, folder the stored weights */
     struct loops *loops;
     struct jobs *jobs; /* the first loop: signals, timers and the jobs of this file */
-    struct jobs_timer *drain;
+    struct jobs_timer *drain, *watchdog;
+    struct supervisor supervisor;
     enum stage stage;
     uint64_t stage_ends_at;
 };
@@ -77,7 +88,7 @@ static void enter_stage(struct server *server, enum stage stage, uint64_t second
 
 static void stop(struct server *server)
 {
-    size_t n = loops_n_connections(server->loops);
+    size_t n = loops_n_early(server->loops);
     if (n > 0)
         log_warn("--drain-seconds are over; cutting %zu connections", n);
     enter_stage(server, STAGE_STOPPED, 0);
@@ -92,9 +103,21 @@ static void look_at_drain(void *self)
     if (server->stage == STAGE_DELAY && is_over) {
         enter_stage(server, STAGE_DRAINING, server->options.drain_seconds);
         loops_drain(server->loops);
-    } else if (server->stage == STAGE_DRAINING && (is_over || loops_n_connections(server->loops) == 0)) {
+    } else if (server->stage == STAGE_DRAINING && loops_n_early(server->loops) == 0) {
+        enter_stage(server, STAGE_CLOSING, CLOSING_SECONDS);
+        loops_close(server->loops);
+    } else if ((server->stage == STAGE_DRAINING && is_over) ||
+               (server->stage == STAGE_CLOSING && (is_over || loops_n_connections(server->loops) == 0))) {
         stop(server);
     }
+}
+
+/* If one of the loops stands still, the sign is left out, and the service manager restarts the process. */
+static void give_sign_of_life(void *self)
+{
+    struct server *server = self;
+    if (loops_have_turned(server->loops))
+        supervisor_say(&server->supervisor, "WATCHDOG=1");
 }
 
 static void on_end_signal(void *self, int signum)
@@ -106,6 +129,7 @@ static void on_end_signal(void *self, int signum)
         _exit(128 + signum);
     }
     log_info("signal %d: draining, %zu connections open", signum, loops_n_connections(server->loops));
+    supervisor_say(&server->supervisor, "STOPPING=1");
     enter_stage(server, STAGE_DELAY, server->options.drain_delay);
     jobs_timer_start(server->drain, 0, DRAIN_LOOK_MS);
 }
@@ -359,7 +383,8 @@ static bool set_up_loop(struct server *server)
         return false;
     server->jobs = loops_first(server->loops);
     server->drain = jobs_timer_new(server->jobs, look_at_drain, server);
-    return server->drain && jobs_on_signal(server->jobs, SIGTERM, on_end_signal, server) &&
+    server->watchdog = jobs_timer_new(server->jobs, give_sign_of_life, server);
+    return server->drain && server->watchdog && jobs_on_signal(server->jobs, SIGTERM, on_end_signal, server) &&
            jobs_on_signal(server->jobs, SIGINT, on_end_signal, server) &&
            jobs_on_signal(server->jobs, SIGHUP, on_hangup, server);
 }
@@ -389,6 +414,10 @@ static bool start_serving(struct server *server)
     if (!loops_serve(server->loops, &server->host, &server->door, fd))
         return false;
     log_listening(url);
+    supervisor_say(&server->supervisor, "READY=1");
+    uint64_t sign_ms = server->supervisor.watchdog_ms / WATCHDOG_SIGNS;
+    if (sign_ms)
+        jobs_timer_start(server->watchdog, sign_ms, sign_ms);
     return true;
 }
 
@@ -396,6 +425,7 @@ static int serve(struct server *server)
 {
     log_setup((enum log_format)server->options.log_format, (enum log_level)server->options.log_level, STDERR_FILENO);
     options_log(&server->options);
+    supervisor_init(&server->supervisor);
     if (*server->options.warning)
         log_warn("%s", server->options.warning);
     bool is_serving = set_up_process(server) && set_up_door(server) && set_up_loop(server) && start_serving(server);
@@ -411,6 +441,7 @@ static int serve(struct server *server)
     tls_drop(&server->door.tls);
     if (is_serving)
         log_info("ended");
+    supervisor_drop(&server->supervisor);
     log_flush_all(LOG_GRACE_MS);
     return is_serving ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -70,9 +70,9 @@ OPTION(SECONDS, send_timeout, .fallback = "30", .min = 1, .max = 86400, .unit = 
 OPTION(BYTES, min_rate, .fallback = "1KiB", .max = GIB, .unit = "BYTES",
        .text = "fewest bytes per second, over 10 s, of bodies and of answers that wait for their reader")
 OPTION(SECONDS, drain_seconds, .fallback = "30", .max = 86400, .unit = "SECONDS",
-       .text = "time running answers have to finish after SIGTERM")
+       .text = "time running answers have to finish after SIGTERM and --drain-delay; new requests get 503 meanwhile")
 OPTION(SECONDS, drain_delay, .fallback = "0", .max = 3600, .unit = "SECONDS",
-       .text = "time after SIGTERM in which new connections are still accepted")
+       .text = "time after SIGTERM in which requests are still served, each answer the last of its connection")
 OPTION(WORD, log_format, .fallback = "text", .words = format_words, .unit = "FORMAT",
        .text = "format of the log on standard error")
 OPTION(WORD, log_level, .fallback = "info", .words = level_words, .unit = "LEVEL",

@@ -153,7 +153,8 @@ YES = ["NoNewPrivileges", "DynamicUser", "ProtectHome", "PrivateTmp", "PrivateDe
        "RestrictRealtime", "RestrictSUIDSGID", "MemoryDenyWriteExecute", "LockPersonality", "RemoveIPC"]
 FIELDS = {"ProtectSystem": ["strict"], "CapabilityBoundingSet": [""], "AmbientCapabilities": [""], "SystemCallArchitectures": ["native"],
           "SystemCallFilter": ["@system-service", "~@privileged"], "RestrictAddressFamilies": ["AF_INET AF_INET6 AF_UNIX"],
-          "ProtectProc": ["invisible"], "ProcSubset": ["pid"], "DevicePolicy": ["closed"], "UMask": ["0077"], "LimitCORE": ["0"]}
+          "ProtectProc": ["invisible"], "ProcSubset": ["pid"], "DevicePolicy": ["closed"], "UMask": ["0077"], "LimitCORE": ["0"],
+          "Type": ["notify"], "WatchdogSec": ["10"], "Restart": ["on-failure"]}
 
 
 def unit_fields():
