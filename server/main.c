@@ -44,6 +44,9 @@ enum {
     MAPPED_MIN = 1024 * 1024 /* heap blocks of this many bytes or more get their own mapping */
 };
 
+#define MEMORY_MIN (UINT64_C(1) << 20)
+#define MEMORY_MAX (UINT64_C(2) << 30)
+
 /* The stages of shutdown, in order. Each lasts for a given time, or until the last connection has ended. While answers
  * are sent, the socket stays open: a balancer that cannot connect would call the server dead, and might cut them. */
 enum stage {
@@ -280,6 +283,18 @@ static unsigned default_io_threads(void)
     return n < 1 ? 1 : n > IO_THREADS_MAX ? IO_THREADS_MAX : n;
 }
 
+/* The other half is for stored weights, the cache, the program and its libraries. */
+static uint64_t default_memory(void)
+{
+    uint64_t allowed = process_memory_limit(""), half = allowed / 2;
+    if (half >= MEMORY_MAX)
+        return MEMORY_MAX;
+    half = half < MEMORY_MIN ? MEMORY_MIN : half;
+    log_info("--max-memory is %llu bytes: half of the %llu that the control group allows", (unsigned long long)half,
+             (unsigned long long)allowed);
+    return half;
+}
+
 /* api/ calls this before it reads, plans or draws, and refuses the request if it returns false. A request that exceeds
  * the total can never be served, so it is counted as a limit, not as a lack of memory, here and elsewhere. */
 static bool take_memory(uint64_t n_bytes)
@@ -309,6 +324,8 @@ static bool set_up_process(struct server *server)
     pe_on_wait(jobs_wait);
     if (options->io_threads == 0)
         options->io_threads = default_io_threads();
+    if (options->max_memory == 0)
+        options->max_memory = default_memory();
     tame_heap(options);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN); /* until the loop handles it: the folder is still being read */
