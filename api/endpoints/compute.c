@@ -255,11 +255,12 @@ bool api_may_be_kept(const struct api_call *call)
     return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0 || strcmp(call->method, "QUERY") == 0;
 }
 
+/* Vary stands only where Accept decided the format: many caches keep nothing that varies. */
 static struct api_reply *with_headers(struct api_reply *reply, const struct api_computation *c,
                                       const char *cache_control)
 {
     bool fine = api_reply_header(reply, "ETag", c->etag) && api_reply_header(reply, "Cache-Control", cache_control) &&
-                api_reply_header(reply, "Vary", "Accept");
+                (api_form_format(&c->form) || api_reply_header(reply, "Vary", "Accept"));
     return fine ? reply : api_reply_without_memory(reply);
 }
 
