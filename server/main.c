@@ -13,6 +13,7 @@
 #include "server/page.h"
 #include "server/page_folder.h"
 #include "server/process.h"
+#include "server/replaced.h"
 #include "server/supervisor.h"
 #include "server/auth/tokens.h"
 #include "server/weights/weights.h"
@@ -35,8 +36,9 @@ extern char **environ;
 enum {
     EXIT_USAGE = 2,
     DRAIN_LOOK_MS = 20,
-    CLOSING_SECONDS = 1, /* longest time in which the last refusals are sent */
-    WATCHDOG_SIGNS = 4,  /* signs of life in the time after which the service manager would end the process */
+    CLOSING_SECONDS = 1,    /* longest time in which the last refusals are sent */
+    SECRETS_LOOK_MS = 5000, /* how often the server looks whether files of secrets have been replaced */
+    WATCHDOG_SIGNS = 4,     /* signs of life in the time after which the service manager would end the process */
     LOG_GRACE_MS = 1000,
     FDS_BESIDE_CONNECTIONS = 96, /* includes connections that are being turned away (accept.c) */
     FDS_OF_A_LOOP = 8,
@@ -72,10 +74,13 @@ struct server {
     struct http_door door;
     const char *socket; /* path of the Unix socket that exists now; NULL: none */
     struct rereading secrets,
-        folder; /* reloaded after SIGHUP: secrets are tokens and certificate, folder the stored weights */
+        folder;               /* reloaded after SIGHUP: secrets are tokens and certificate, folder the stored weights */
+    struct rereading looking; /* whether one of these has been replaced */
+    struct replaced files[3]; /* token file, certificate, key; used by the job that looks */
+    bool is_replaced;         /* its result */
     struct loops *loops;
     struct jobs *jobs; /* the first loop: signals, timers and the jobs of this file */
-    struct jobs_timer *drain, *watchdog;
+    struct jobs_timer *drain, *watchdog, *look;
     struct supervisor supervisor;
     enum stage stage;
     uint64_t stage_ends_at;
@@ -181,6 +186,33 @@ static void reread(struct server *server, struct rereading *r, void (*read)(stru
     *r = (struct rereading){.server = server, .is_at_work = true};
     r->job = (struct job){.work = read, .done = reread_done};
     jobs_submit_aside(server->jobs, &r->job);
+}
+
+/* Kubernetes swaps the files of a Secret, and sends no signal. */
+static void look_at_files(struct job *job) /* runs on a separate thread */
+{
+    struct server *server = rereading_of(job)->server;
+    server->is_replaced = false;
+    for (size_t i = 0; i < sizeof server->files / sizeof *server->files; i++)
+        server->is_replaced |= replaced_look(&server->files[i]);
+}
+
+static void looked_at_files(struct job *job)
+{
+    struct server *server = rereading_of(job)->server;
+    server->looking.is_at_work = false;
+    if (server->is_replaced && server->stage != STAGE_STOPPED)
+        reread(server, &server->secrets, read_secrets);
+}
+
+static void look_for_secrets(void *self)
+{
+    struct server *server = self;
+    if (server->looking.is_at_work || server->stage == STAGE_STOPPED)
+        return;
+    server->looking = (struct rereading){.server = server, .is_at_work = true};
+    server->looking.job = (struct job){.work = look_at_files, .done = looked_at_files};
+    jobs_submit_aside(server->jobs, &server->looking.job);
 }
 
 static void on_hangup(void *self, int signum)
@@ -380,6 +412,9 @@ static bool set_up_door(struct server *server)
 {
     const struct options *options = &server->options;
     char error[TOKENS_ERROR_BYTES];
+    const char *const secrets[] = {options->token_file, options->tls_cert, options->tls_key};
+    for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++)
+        server->files[i] = replaced_now(secrets[i]); /* before they are read */
     bool fine = networks_parse(options->trusted_proxy, &server->door.proxies, error, sizeof error) &&
                 tls_read(&server->door.tls, options->tls_cert, options->tls_key, error, sizeof error);
     if (fine && *options->token_file) {
@@ -401,7 +436,9 @@ static bool set_up_loop(struct server *server)
     server->jobs = loops_first(server->loops);
     server->drain = jobs_timer_new(server->jobs, look_at_drain, server);
     server->watchdog = jobs_timer_new(server->jobs, give_sign_of_life, server);
-    return server->drain && server->watchdog && jobs_on_signal(server->jobs, SIGTERM, on_end_signal, server) &&
+    server->look = jobs_timer_new(server->jobs, look_for_secrets, server);
+    return server->drain && server->watchdog && server->look &&
+           jobs_on_signal(server->jobs, SIGTERM, on_end_signal, server) &&
            jobs_on_signal(server->jobs, SIGINT, on_end_signal, server) &&
            jobs_on_signal(server->jobs, SIGHUP, on_hangup, server);
 }
@@ -432,6 +469,8 @@ static bool start_serving(struct server *server)
         return false;
     log_listening(url);
     supervisor_say(&server->supervisor, "READY=1");
+    if (server->door.tokens || server->door.tls.cert)
+        jobs_timer_start(server->look, SECRETS_LOOK_MS, SECRETS_LOOK_MS);
     uint64_t sign_ms = server->supervisor.watchdog_ms / WATCHDOG_SIGNS;
     if (sign_ms)
         jobs_timer_start(server->watchdog, sign_ms, sign_ms);
