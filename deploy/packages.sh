@@ -4,7 +4,8 @@
 #   packages.sh install build   installs what building needs and is not there (Debian), else checks
 #   packages.sh install test    the same, and what the tests need; a sentence, no failure, where there is no browser to install
 #   packages.sh unpack DIR      puts programs that only tests start into DIR: promtool and Prometheus, which read
-#                               /metrics, nginx and HAProxy, which balance servers; a sentence, no failure, where it cannot
+#                               /metrics, nginx, HAProxy and Varnish, which balance servers and keep
+#                               answers; a sentence, no failure, where it cannot
 # Touches neither the network nor anything else when all is there.
 set -eu
 
@@ -109,6 +110,7 @@ unpack() {
     fetch "$1" promtool prometheus "/metrics is checked by our own rules only"
     fetch "$1" prometheus prometheus "no dashboard is asked"
     fetch "$1" nginx nginx "nothing is smuggled through it"
+    fetch "$1" varnishd varnish libvarnishapi3 libjemalloc2 "its cache is not tested"
     fetch "$1" haproxy haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1 "nothing is smuggled through it"
 }
 

@@ -75,13 +75,13 @@ sub vcl_backend_error {
     set beresp.status = 503;
     set beresp.http.Content-Type = "application/problem+json";
     set beresp.http.Retry-After = "1";
-    set beresp.body = {"{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"no server can take the request now; try again","error":"no server can take the request now; try again"}"};
+    set beresp.body = """{"type":"about:blank","title":"Service Unavailable","status":503,"detail":"no server can take the request now; try again","error":"no server can take the request now; try again"}""";
     return (deliver);
 }
 
 sub vcl_synth {
     set resp.http.Content-Type = "application/problem+json";
-    set resp.body = {"{"type":"about:blank","title":"Forbidden","status":403,"detail":"this path is served inside only","error":"this path is served inside only"}"};
+    set resp.body = """{"type":"about:blank","title":"Forbidden","status":403,"detail":"this path is served inside only","error":"this path is served inside only"}""";
     return (deliver);
 }
 

@@ -42,10 +42,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def find(program):
+def find(program, version="-v"):
     """Debian's packages start daemons when installed; deploy/packages.sh unpacks them into build/tools instead."""
     path = shutil.which(program, path=f"{TOOLS}:{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if not path or subprocess.run([path, "-v"], env=ENVIRONMENT, capture_output=True, timeout=20).returncode:
+    if not path or subprocess.run([path, version], env=ENVIRONMENT, capture_output=True, timeout=20).returncode:
         pytest.skip(f"{program} is not here, or does not run")
     return path
 
@@ -89,6 +89,14 @@ def nginx_balancer(folder, port, upstreams):
     return nginx_with(folder, conf)
 
 
+def varnish_balancer(folder, port, upstreams):
+    changes = [(rf'"127.0.0.1"; .port = "{8081 + i}"', f'"127.0.0.1"; .port = "{to}"') for i, to in enumerate(upstreams)]
+    (folder / "varnish.vcl").write_text(changed("varnish.vcl", *changes))
+    program = find("varnishd", "-V")
+    vmods = ["-p", f"vmod_path={TOOLS}/lib"] if program.startswith(str(TOOLS)) else []
+    return [program, "-F", "-j", "none", "-n", str(folder / "work"), "-a", f"127.0.0.1:{port}", "-f", str(folder / "varnish.vcl"), "-s", "malloc,512m", *vmods]
+
+
 def nginx_with(folder, conf):
     (folder / "posenc.conf").write_text(conf)
     (folder / "nginx.conf").write_text(NGINX.format(folder=folder))
@@ -114,7 +122,7 @@ def haproxy_with(folder, conf):
 
 
 COMMANDS = {"nginx": nginx_command, "haproxy": haproxy_command}
-BALANCERS = {"nginx": nginx_balancer, "haproxy": haproxy_balancer}
+BALANCERS = {"nginx": nginx_balancer, "haproxy": haproxy_balancer, "varnish": varnish_balancer}
 
 
 def start_proxy(name, upstream):
