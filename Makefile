@@ -94,7 +94,7 @@ FAULTS       := $(if $(SANITIZE),$(if $(findstring fuzzer,$(SANITIZE)),,$(BUILD)
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
-.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http page asan tsan test-slow slow bench bench-quick \
+.PHONY: all libraries tests programs run serve test check arm64 c-tests replay http page asan tsan test-slow slow scale bench bench-quick \
         bench-readme bench-one soak fuzz lint format docs image install help clean FORCE
 
 all: $(BUILD)/posencd $(LIB_CORE) ## the server build/posencd and the library build/libposenc.a (the default)
@@ -276,6 +276,9 @@ test-slow: all ## exhaustive checks that take minutes: every program of tests/sl
 	@$(MAKE) --no-print-directory -j$(JOBS) $(SLOW)
 	@$(RUN_TESTS) slow
 slow: test-slow
+
+scale: all ## several servers behind proxies, also for minutes: 16 GiB read by dask, and all of test_proxies.py
+	@POSENCD=$(abspath $(BUILD)/posencd) $(PYTHON) -m pytest -q -p no:cacheprovider -rP -m 'slow or not slow' tests/http/test_proxies.py tests/http/test_monitoring.py tests/http/test_zarr.py
 
 SOAK_MINUTES ?= 3
 SOAK_BUILD   ?=

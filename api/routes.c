@@ -57,6 +57,9 @@ static const struct api_route routes[] = {
      .summary = "small decoders trained with different encodings while the client reads: length extrapolation",
      .example = EXAMPLE_EXPERIMENT, .component = "Experiment", .answer = "ExperimentAnswer", .instead = "configs",
      .media_type = "application/x-ndjson", .is_live = true},
+    {"/zarr/{query}/{key}", GET, api_zarr, "compute",
+     .summary = "an answer of /encode as a Zarr store, for readers in parallel: a text about its arrays, or a chunk",
+     .name = "scheme=rope&len=8", .media_type = "*/*"},
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
      .entry = "Entry", .lists = beside_schemes},
     {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},
@@ -134,6 +137,7 @@ static struct api_route_info route_at(size_t i)
     info.lists = route->lists;
     info.is_open = route->is_open;
     info.is_page = route->is_page;
+    info.is_store = route->handle == api_zarr;
     info.is_live = route->is_live;
     info.keeps_files = route->methods & PUT;
     info.operation = route->operation;
@@ -148,6 +152,7 @@ static const struct api_routes described = {N_ROUTES, route_at};
  * cut, and its beginning is quoted in the message that no such name exists. */
 struct steps {
     char name[256], version[32], build[32], file[256];
+    char query[2], key[2]; /* of any length: zarr.c reads them from the path */
 };
 
 #define STEP(field, ends)                                                                                              \
@@ -159,7 +164,8 @@ static const struct step {
     const char *word;
     size_t offset, room;
     const char *ends; /* characters before which it ends */
-} all_steps[] = {STEP(name, "/"), STEP(version, "/"), STEP(build, "/"), STEP(file, "")};
+} all_steps[] = {STEP(name, "/"), STEP(version, "/"), STEP(build, "/"),
+                 STEP(file, ""),  STEP(query, "/"),   STEP(key, "")};
 
 static const struct step *step_at(const char *pattern)
 {
@@ -180,7 +186,7 @@ static const char *take_step(const char *pattern, const char **path, struct step
 
 static bool match(const char *pattern, const char *path, struct steps *steps)
 {
-    *steps = (struct steps){"", "", "", ""};
+    *steps = (struct steps){.name = ""};
     while (*pattern && *path) {
         if (*pattern == '{' && *path != '/')
             pattern = take_step(pattern, &path, steps);

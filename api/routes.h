@@ -10,6 +10,7 @@ struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_i
 struct api_reply *api_analyze(const struct api_asked *asked);     /* analyze.c */
 struct api_reply *api_diagnose(const struct api_asked *asked);    /* diagnose.c */
 struct api_reply *api_experiments(const struct api_asked *asked); /* experiments.c */
+struct api_reply *api_zarr(const struct api_asked *asked);        /* zarr.c */
 struct api_reply *api_schemes(const struct api_asked *asked);     /* catalogue.c */
 struct api_reply *api_scheme(const struct api_asked *asked);
 struct api_reply *api_presets(const struct api_asked *asked); /* presets.c */
@@ -46,6 +47,7 @@ struct api_route_info {
     bool is_open;             /* open to everybody, even if the server requires tokens */
     bool is_page;             /* its answer is a file of the web page */
     bool is_live;             /* its answer is computed while it is sent, as lines or as server-sent events */
+    bool is_store;            /* a request stands in its path, and its answers may be kept */
     bool is_protocol;         /* belongs to the Open Inference Protocol */
     enum pe_operation_id operation;
 };

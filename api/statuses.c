@@ -72,9 +72,9 @@ static unsigned places_of(const struct api_route_info *route, const char *method
 {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     bool changes = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
-    bool is_request = (route->computes && !route->is_live) || (route->is_protocol && route->example);
-    bool is_kept =
-        (route->computes && !route->is_live && strcmp(method, "POST") != 0) || (route->keeps_files && !changes);
+    bool is_request = (route->computes && !route->is_live) || (route->is_protocol && route->example) || route->is_store;
+    bool is_kept = (route->computes && !route->is_live && strcmp(method, "POST") != 0) ||
+                   (route->keeps_files && !changes) || route->is_store;
     return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
            (is_request ? API_AT_REQUESTS : 0) | (route->entry ? API_AT_TEXTS : 0) |

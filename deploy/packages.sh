@@ -3,16 +3,18 @@
 #   packages.sh check           stops with one sentence if a library to build with is missing
 #   packages.sh install build   installs what building needs and is not there (Debian), else checks
 #   packages.sh install test    the same, and what the tests need; a sentence, no failure, where there is no browser to install
-#   packages.sh unpack DIR      puts programs that only tests start into DIR: promtool, which checks /metrics, nginx and
-#                               HAProxy, through which requests are smuggled; a sentence, no failure, where it cannot
+#   packages.sh unpack DIR      puts programs that only tests start into DIR: promtool and Prometheus, which read
+#                               /metrics, nginx, HAProxy and Varnish, which balance servers and keep
+#                               answers; a sentence, no failure, where it cannot
 # Touches neither the network nor anything else when all is there.
 set -eu
 
 build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libpng-dev zlib1g-dev
     nettle-dev libgnutls28-dev libopenblas-dev"
 test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist
-    python3-pytest-rerunfailures python3-numpy python3-mpmath
-    python3-hypothesis python3-jsonschema curl unzip pngcheck"
+    python3-pytest-rerunfailures python3-numpy python3-mpmath python3-yaml
+    python3-hypothesis python3-jsonschema python3-zarr python3-dask python3-distributed python3-xarray
+    curl unzip pngcheck"
 browser_packages="chromium chromium-driver python3-selenium"
 browser_shell="chromium-headless-shell" # the same browser without a window's frame: the tests take a third less time
 libraries="libmicrohttpd libuv jansson libpng zlib nettle gnutls openblas"
@@ -106,7 +108,9 @@ fetch() {
 
 unpack() {
     fetch "$1" promtool prometheus "/metrics is checked by our own rules only"
+    fetch "$1" prometheus prometheus "no dashboard is asked"
     fetch "$1" nginx nginx "nothing is smuggled through it"
+    fetch "$1" varnishd varnish libvarnishapi3 libjemalloc2 "its cache is not tested"
     fetch "$1" haproxy haproxy liblua5.3-0 libopentracing-c-wrapper0 libopentracing1 "nothing is smuggled through it"
 }
 

@@ -9,8 +9,15 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* A question to one loop: does it still turn? */
+struct pulse {
+    struct jobs_call call; /* must be first */
+    atomic_bool is_asked;  /* and not answered */
+};
 
 enum { FDS_BESIDE_MAX = 1024 }; /* descriptors besides connections, including those of 64 loops (main.c) */
 
@@ -19,10 +26,11 @@ struct loops {
     struct accept *accept;
     struct answers *answers;
     struct flights *flights;
-    size_t n, n_started; /* threads besides the first */
-    struct jobs **jobs;  /* [n] */
-    struct http **https; /* [n] */
-    pthread_t *threads;  /* [n], the first is not used */
+    size_t n, n_started;  /* threads besides the first */
+    struct jobs **jobs;   /* [n] */
+    struct http **https;  /* [n] */
+    pthread_t *threads;   /* [n], the first is not used */
+    struct pulse *pulses; /* likewise */
 };
 
 static void flush_log(void *self)
@@ -52,7 +60,8 @@ struct loops *loops_new(const struct options *options)
     loops->jobs = calloc(loops->n, sizeof(struct jobs *));
     loops->https = calloc(loops->n, sizeof(struct http *));
     loops->threads = calloc(loops->n, sizeof(pthread_t));
-    if (loops->jobs && loops->https && loops->threads && make_jobs(loops))
+    loops->pulses = calloc(loops->n, sizeof(struct pulse));
+    if (loops->jobs && loops->https && loops->threads && loops->pulses && make_jobs(loops))
         return loops;
     log_error("no memory or no file descriptors for %zu I/O threads", loops->n);
     loops_free(loops);
@@ -126,12 +135,38 @@ void loops_run(struct loops *loops)
 
 size_t loops_n_connections(const struct loops *loops) { return accept_n_open(loops->accept); }
 
-/* Connections that accept_close hands out reach the loops before the call to drain does. */
+size_t loops_n_early(const struct loops *loops) { return accept_n_early(loops->accept); }
+
+/* Connections that are handed out here reach the loops before the call to drain does. */
 void loops_drain(struct loops *loops)
+{
+    accept_take_queue(loops->accept);
+    for (size_t i = 0; i < loops->n; i++)
+        http_drain(loops->https[i]);
+}
+
+void loops_close(struct loops *loops)
 {
     accept_close(loops->accept);
     for (size_t i = 0; i < loops->n; i++)
-        http_drain(loops->https[i]);
+        http_close(loops->https[i]);
+}
+
+static void answer_pulse(struct jobs_call *call) { atomic_store(&((struct pulse *)call)->is_asked, false); }
+
+bool loops_have_turned(struct loops *loops)
+{
+    bool all = true;
+    for (size_t i = 1; i < loops->n; i++) {
+        struct pulse *pulse = &loops->pulses[i];
+        if (atomic_exchange(&pulse->is_asked, true)) {
+            all = false;
+            continue;
+        }
+        pulse->call.fire = answer_pulse;
+        jobs_post(loops->jobs[i], &pulse->call);
+    }
+    return all;
 }
 
 void loops_stop(struct loops *loops) { jobs_stop(loops->jobs[0]); }
@@ -158,5 +193,6 @@ void loops_free(struct loops *loops)
     free(loops->jobs);
     free(loops->https);
     free(loops->threads);
+    free(loops->pulses);
     free(loops);
 }

@@ -18,11 +18,16 @@ bool loops_serve(struct loops *loops, const struct api_host *host, const struct 
 /* Runs the first loop; returns when loops_stop has been called and all threads have ended. */
 void loops_run(struct loops *loops);
 
-/* Call these on the first loop. Drain: no new connections, idle ones are closed, running requests continue. Stop: all
- * loops end. */
+/* Call these on the first loop, in this order. Drain: idle connections are closed, running requests continue, those of
+ * later connections are refused. Close: the listening socket is closed. Stop: all loops end. */
 size_t loops_n_connections(const struct loops *loops);
+size_t loops_n_early(const struct loops *loops); /* of these, the ones opened before draining began */
 void loops_drain(struct loops *loops);
+void loops_close(struct loops *loops);
 void loops_stop(struct loops *loops);
+
+/* Whether every loop has turned since the previous call. On the first loop. */
+bool loops_have_turned(struct loops *loops);
 
 /* Cuts off the connections that are still open, then waits for the workers. NULL is accepted. */
 void loops_free(struct loops *loops);

@@ -13,6 +13,8 @@
 #include "server/page.h"
 #include "server/page_folder.h"
 #include "server/process.h"
+#include "server/replaced.h"
+#include "server/supervisor.h"
 #include "server/auth/tokens.h"
 #include "server/weights/weights.h"
 
@@ -34,6 +36,9 @@ extern char **environ;
 enum {
     EXIT_USAGE = 2,
     DRAIN_LOOK_MS = 20,
+    CLOSING_SECONDS = 1,    /* longest time in which the last refusals are sent */
+    SECRETS_LOOK_MS = 5000, /* how often the server looks whether files of secrets have been replaced */
+    WATCHDOG_SIGNS = 4,     /* signs of life in the time after which the service manager would end the process */
     LOG_GRACE_MS = 1000,
     FDS_BESIDE_CONNECTIONS = 96, /* includes connections that are being turned away (accept.c) */
     FDS_OF_A_LOOP = 8,
@@ -41,8 +46,18 @@ enum {
     MAPPED_MIN = 1024 * 1024 /* heap blocks of this many bytes or more get their own mapping */
 };
 
-/* The stages of shutdown, in order. Each lasts for a given time, or until the last connection has ended. */
-enum stage { STAGE_SERVING, STAGE_DELAY, STAGE_DRAINING, STAGE_STOPPED };
+#define MEMORY_MIN (UINT64_C(1) << 20)
+#define MEMORY_MAX (UINT64_C(2) << 30)
+
+/* The stages of shutdown, in order. Each lasts for a given time, or until the last connection has ended. While answers
+ * are sent, the socket stays open: a balancer that cannot connect would call the server dead, and might cut them. */
+enum stage {
+    STAGE_SERVING,
+    STAGE_DELAY,    /* serves, but says that it is not ready */
+    STAGE_DRAINING, /* finishes what it has begun; the listening socket stays open, and what comes is refused */
+    STAGE_CLOSING,  /* nothing is left but refusals; the listening socket is closed */
+    STAGE_STOPPED
+};
 
 /* A thing that is reloaded while the server keeps serving. */
 struct rereading {
@@ -59,10 +74,14 @@ struct server {
     struct http_door door;
     const char *socket; /* path of the Unix socket that exists now; NULL: none */
     struct rereading secrets,
-        folder; /* reloaded after SIGHUP: secrets are tokens and certificate, folder the stored weights */
+        folder;               /* reloaded after SIGHUP: secrets are tokens and certificate, folder the stored weights */
+    struct rereading looking; /* whether one of these has been replaced */
+    struct replaced files[3]; /* token file, certificate, key; used by the job that looks */
+    bool is_replaced;         /* its result */
     struct loops *loops;
     struct jobs *jobs; /* the first loop: signals, timers and the jobs of this file */
-    struct jobs_timer *drain;
+    struct jobs_timer *drain, *watchdog, *look;
+    struct supervisor supervisor;
     enum stage stage;
     uint64_t stage_ends_at;
 };
@@ -77,7 +96,7 @@ static void enter_stage(struct server *server, enum stage stage, uint64_t second
 
 static void stop(struct server *server)
 {
-    size_t n = loops_n_connections(server->loops);
+    size_t n = loops_n_early(server->loops);
     if (n > 0)
         log_warn("--drain-seconds are over; cutting %zu connections", n);
     enter_stage(server, STAGE_STOPPED, 0);
@@ -92,9 +111,21 @@ static void look_at_drain(void *self)
     if (server->stage == STAGE_DELAY && is_over) {
         enter_stage(server, STAGE_DRAINING, server->options.drain_seconds);
         loops_drain(server->loops);
-    } else if (server->stage == STAGE_DRAINING && (is_over || loops_n_connections(server->loops) == 0)) {
+    } else if (server->stage == STAGE_DRAINING && loops_n_early(server->loops) == 0) {
+        enter_stage(server, STAGE_CLOSING, CLOSING_SECONDS);
+        loops_close(server->loops);
+    } else if ((server->stage == STAGE_DRAINING && is_over) ||
+               (server->stage == STAGE_CLOSING && (is_over || loops_n_connections(server->loops) == 0))) {
         stop(server);
     }
+}
+
+/* If one of the loops stands still, the sign is left out, and the service manager restarts the process. */
+static void give_sign_of_life(void *self)
+{
+    struct server *server = self;
+    if (loops_have_turned(server->loops))
+        supervisor_say(&server->supervisor, "WATCHDOG=1");
 }
 
 static void on_end_signal(void *self, int signum)
@@ -106,6 +137,7 @@ static void on_end_signal(void *self, int signum)
         _exit(128 + signum);
     }
     log_info("signal %d: draining, %zu connections open", signum, loops_n_connections(server->loops));
+    supervisor_say(&server->supervisor, "STOPPING=1");
     enter_stage(server, STAGE_DELAY, server->options.drain_delay);
     jobs_timer_start(server->drain, 0, DRAIN_LOOK_MS);
 }
@@ -154,6 +186,33 @@ static void reread(struct server *server, struct rereading *r, void (*read)(stru
     *r = (struct rereading){.server = server, .is_at_work = true};
     r->job = (struct job){.work = read, .done = reread_done};
     jobs_submit_aside(server->jobs, &r->job);
+}
+
+/* Kubernetes swaps the files of a Secret, and sends no signal. */
+static void look_at_files(struct job *job) /* runs on a separate thread */
+{
+    struct server *server = rereading_of(job)->server;
+    server->is_replaced = false;
+    for (size_t i = 0; i < sizeof server->files / sizeof *server->files; i++)
+        server->is_replaced |= replaced_look(&server->files[i]);
+}
+
+static void looked_at_files(struct job *job)
+{
+    struct server *server = rereading_of(job)->server;
+    server->looking.is_at_work = false;
+    if (server->is_replaced && server->stage != STAGE_STOPPED)
+        reread(server, &server->secrets, read_secrets);
+}
+
+static void look_for_secrets(void *self)
+{
+    struct server *server = self;
+    if (server->looking.is_at_work || server->stage == STAGE_STOPPED)
+        return;
+    server->looking = (struct rereading){.server = server, .is_at_work = true};
+    server->looking.job = (struct job){.work = look_at_files, .done = looked_at_files};
+    jobs_submit_aside(server->jobs, &server->looking.job);
 }
 
 static void on_hangup(void *self, int signum)
@@ -256,6 +315,18 @@ static unsigned default_io_threads(void)
     return n < 1 ? 1 : n > IO_THREADS_MAX ? IO_THREADS_MAX : n;
 }
 
+/* The other half is for stored weights, the cache, the program and its libraries. */
+static uint64_t default_memory(void)
+{
+    uint64_t allowed = process_memory_limit(""), half = allowed / 2;
+    if (half >= MEMORY_MAX)
+        return MEMORY_MAX;
+    half = half < MEMORY_MIN ? MEMORY_MIN : half;
+    log_info("--max-memory is %llu bytes: half of the %llu that the control group allows", (unsigned long long)half,
+             (unsigned long long)allowed);
+    return half;
+}
+
 /* api/ calls this before it reads, plans or draws, and refuses the request if it returns false. A request that exceeds
  * the total can never be served, so it is counted as a limit, not as a lack of memory, here and elsewhere. */
 static bool take_memory(uint64_t n_bytes)
@@ -285,6 +356,8 @@ static bool set_up_process(struct server *server)
     pe_on_wait(jobs_wait);
     if (options->io_threads == 0)
         options->io_threads = default_io_threads();
+    if (options->max_memory == 0)
+        options->max_memory = default_memory();
     tame_heap(options);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGHUP, SIG_IGN); /* until the loop handles it: the folder is still being read */
@@ -340,6 +413,9 @@ static bool set_up_door(struct server *server)
 {
     const struct options *options = &server->options;
     char error[TOKENS_ERROR_BYTES];
+    const char *const secrets[] = {options->token_file, options->tls_cert, options->tls_key};
+    for (size_t i = 0; i < sizeof secrets / sizeof *secrets; i++)
+        server->files[i] = replaced_now(secrets[i]); /* before they are read */
     bool fine = networks_parse(options->trusted_proxy, &server->door.proxies, error, sizeof error) &&
                 tls_read(&server->door.tls, options->tls_cert, options->tls_key, error, sizeof error);
     if (fine && *options->token_file) {
@@ -360,7 +436,10 @@ static bool set_up_loop(struct server *server)
         return false;
     server->jobs = loops_first(server->loops);
     server->drain = jobs_timer_new(server->jobs, look_at_drain, server);
-    return server->drain && jobs_on_signal(server->jobs, SIGTERM, on_end_signal, server) &&
+    server->watchdog = jobs_timer_new(server->jobs, give_sign_of_life, server);
+    server->look = jobs_timer_new(server->jobs, look_for_secrets, server);
+    return server->drain && server->watchdog && server->look &&
+           jobs_on_signal(server->jobs, SIGTERM, on_end_signal, server) &&
            jobs_on_signal(server->jobs, SIGINT, on_end_signal, server) &&
            jobs_on_signal(server->jobs, SIGHUP, on_hangup, server);
 }
@@ -390,6 +469,12 @@ static bool start_serving(struct server *server)
     if (!loops_serve(server->loops, &server->host, &server->door, fd))
         return false;
     log_listening(url);
+    supervisor_say(&server->supervisor, "READY=1");
+    if (server->door.tokens || server->door.tls.cert)
+        jobs_timer_start(server->look, SECRETS_LOOK_MS, SECRETS_LOOK_MS);
+    uint64_t sign_ms = server->supervisor.watchdog_ms / WATCHDOG_SIGNS;
+    if (sign_ms)
+        jobs_timer_start(server->watchdog, sign_ms, sign_ms);
     return true;
 }
 
@@ -397,6 +482,7 @@ static int serve(struct server *server)
 {
     log_setup((enum log_format)server->options.log_format, (enum log_level)server->options.log_level, STDERR_FILENO);
     options_log(&server->options);
+    supervisor_init(&server->supervisor);
     if (*server->options.warning)
         log_warn("%s", server->options.warning);
     bool is_serving = set_up_process(server) && set_up_door(server) && set_up_loop(server) && start_serving(server);
@@ -412,6 +498,7 @@ static int serve(struct server *server)
     tls_drop(&server->door.tls);
     if (is_serving)
         log_info("ended");
+    supervisor_drop(&server->supervisor);
     log_flush_all(LOG_GRACE_MS);
     return is_serving ? EXIT_SUCCESS : EXIT_FAILURE;
 }

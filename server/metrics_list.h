@@ -47,6 +47,7 @@ REJECTED(MEMORY, "memory")           /* no memory */
 REJECTED(AGE, "age")                 /* waited too long for a worker */
 REJECTED(STREAMS, "streams")         /* too many answers in progress */
 REJECTED(CONNECTIONS, "connections") /* too many connections */
+REJECTED(DRAINING, "draining")       /* the server is shutting down */
 REJECTED(LIMIT, "limit")             /* 413: body, answer or work over a limit */
 REJECTED(TOKEN, "token")             /* 401, 403: no token, a wrong token, or one without the right */
 REJECTED(QUOTA, "quota")             /* 429: a token's quota is used up */

@@ -28,6 +28,7 @@ struct option {
     size_t offset;        /* of the field in struct options */
     const char *fallback; /* NULL: "" */
     uint64_t min, max;
+    bool has_auto;            /* 0 is allowed below min: the server chooses */
     const char *const *words; /* TYPE_WORD: the field is an index into these */
     const char *unit;         /* placeholder for the value in --help */
     const char *text;
@@ -192,11 +193,11 @@ static bool set_number(const struct option *row, uint64_t *field, const char *te
     const char *rest = "";
     bool is_bytes = row->type == TYPE_BYTES;
     bool is_good = is_bytes ? options_bytes_parse(text, field) : number_parse(text, field, &rest) && !*rest;
-    if (is_good && *field >= row->min && *field <= row->max)
+    if (is_good && ((*field >= row->min && *field <= row->max) || (row->has_auto && *field == 0)))
         return true;
-    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not %s from %llu to %llu", flag_of(row).text, text,
+    snprintf(error, CONFIG_FILE_ERROR_BYTES, "--%s: \"%.60s\" is not %s from %llu to %llu%s", flag_of(row).text, text,
              is_bytes ? "a number of bytes (or with KiB, MiB, GiB)" : "an integer", (unsigned long long)row->min,
-             (unsigned long long)row->max);
+             (unsigned long long)row->max, row->has_auto ? ", or 0" : "");
     return false;
 }
 

@@ -53,8 +53,9 @@ OPTION(SECONDS, max_queue_age, .fallback = "60", .min = 1, .max = 86400, .unit =
        .text = "longest wait for a worker; after it a request gets 503 and is not computed")
 OPTION(COUNT, max_streams, .fallback = "256", .min = 1, .max = 1000000, .unit = "N",
        .text = "long answers in progress at a time; a further one gets 429")
-OPTION(BYTES, max_memory, .fallback = "2GiB", .min = MIB, .max = 1048576 * GIB, .unit = "BYTES",
-       .text = "memory of all requests in progress: bodies, plans, pictures, stream buffers; what exceeds it gets 503")
+OPTION(BYTES, max_memory, .fallback = "0", .min = MIB, .max = 1048576 * GIB, .has_auto = true, .unit = "BYTES",
+       .text = "memory of all requests in progress: bodies, plans, pictures, stream buffers; what exceeds it gets 503; "
+               "0: half of what the control group (container) allows, at most 2GiB")
 OPTION(BYTES, buffer_memory, .fallback = "128MiB", .min = MIB, .max = 1024 * GIB, .unit = "BYTES",
        .text = "memory for pieces of streamed answers; as much again for finished pictures")
 OPTION(BYTES, answer_cache, .fallback = "16MiB", .max = 1024 * GIB, .unit = "BYTES",
@@ -70,9 +71,9 @@ OPTION(SECONDS, send_timeout, .fallback = "30", .min = 1, .max = 86400, .unit = 
 OPTION(BYTES, min_rate, .fallback = "1KiB", .max = GIB, .unit = "BYTES",
        .text = "fewest bytes per second, over 10 s, of bodies and of answers that wait for their reader")
 OPTION(SECONDS, drain_seconds, .fallback = "30", .max = 86400, .unit = "SECONDS",
-       .text = "time running answers have to finish after SIGTERM")
+       .text = "time running answers have to finish after SIGTERM and --drain-delay; new requests get 503 meanwhile")
 OPTION(SECONDS, drain_delay, .fallback = "0", .max = 3600, .unit = "SECONDS",
-       .text = "time after SIGTERM in which new connections are still accepted")
+       .text = "time after SIGTERM in which requests are still served, each answer the last of its connection")
 OPTION(WORD, log_format, .fallback = "text", .words = format_words, .unit = "FORMAT",
        .text = "format of the log on standard error")
 OPTION(WORD, log_level, .fallback = "info", .words = level_words, .unit = "LEVEL",

@@ -108,6 +108,74 @@ unsigned process_n_cores(void)
     return n > 0 ? n : 1;
 }
 
+/* ---- The memory of control groups ------------------------------------------------------------------------------ */
+
+enum { GROUP_PATH_BYTES = 1024 };
+
+/* "max" and a missing file are no limit. Version 1 prints one near 2^63 if there is none. */
+static uint64_t read_limit(const char *folder, const char *group, const char *file)
+{
+    char path[2 * GROUP_PATH_BYTES];
+    unsigned long long n = 0;
+    snprintf(path, sizeof path, "%s%s/%s", folder, group, file);
+    FILE *opened = fopen(path, "re");
+    if (!opened)
+        return UINT64_MAX;
+    bool is_number = fscanf(opened, "%llu", &n) == 1;
+    fclose(opened);
+    return is_number ? n : UINT64_MAX;
+}
+
+/* The least limit of this group and all above it; group is cut meanwhile. Inside a container its own group is mounted
+ * as the root, where the path need not exist. */
+static uint64_t least_limit(const char *folder, char *group, const char *file)
+{
+    uint64_t least = UINT64_MAX;
+    for (;;) {
+        uint64_t limit = read_limit(folder, group, file);
+        least = limit < least ? limit : least;
+        char *slash = strrchr(group, '/');
+        if (!slash)
+            return least;
+        *slash = '\0';
+    }
+}
+
+/* Whether a list such as "cpu,memory" has the word memory. */
+static bool has_memory(const char *list)
+{
+    for (size_t n; *list; list += n + (list[n] == ',')) {
+        n = strcspn(list, ",");
+        if (n == 6 && strncmp(list, "memory", 6) == 0)
+            return true;
+    }
+    return false;
+}
+
+uint64_t process_memory_limit(const char *root)
+{
+    char folder[GROUP_PATH_BYTES], line[GROUP_PATH_BYTES];
+    uint64_t least = UINT64_MAX;
+    snprintf(folder, sizeof folder, "%s/proc/self/cgroup", root);
+    FILE *file = fopen(folder, "re");
+    while (file && fgets(line, sizeof line, file)) { /* hierarchy:controllers:/path */
+        line[strcspn(line, "\n")] = '\0';
+        char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+        if (!group)
+            continue;
+        *group++ = '\0';
+        bool is_second = strcmp(controllers, ":") == 0;
+        if (!is_second && !has_memory(controllers + 1))
+            continue;
+        snprintf(folder, sizeof folder, "%.900s/sys/fs/cgroup%s", root, is_second ? "" : "/memory");
+        uint64_t limit = least_limit(folder, group, is_second ? "memory.max" : "memory.limit_in_bytes");
+        least = limit < least ? limit : least;
+    }
+    if (file)
+        fclose(file);
+    return least;
+}
+
 uint64_t process_raise_fds(uint64_t n)
 {
     struct rlimit limit;

@@ -19,6 +19,11 @@ unsigned process_n_cores(void);
  * or unreadable. */
 unsigned process_quota_parse(const char *text);
 
+/* Bytes of memory that the control groups of this process allow (version 1 or 2; the least of the group and those above
+ * it); UINT64_MAX: no limit. root is put before the paths of the system's files: "", or in tests a folder with copies
+ * of them. */
+uint64_t process_memory_limit(const char *root);
+
 /* Raises the limit of open descriptors to n if it is lower; returns the resulting limit. */
 uint64_t process_raise_fds(uint64_t n);
 

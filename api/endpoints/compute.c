@@ -92,7 +92,7 @@ static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_
     return p->is_late || p->is_refused ? err->status = PE_CANCELLED : PE_OK;
 }
 
-static bool make_plan(struct api_computation *c, bool *later)
+bool api_compute_plan(struct api_computation *c, bool *later)
 {
     struct pe_error err;
     struct planning planning = {.computation = c};
@@ -240,7 +240,8 @@ static bool open_stream(struct api_computation *c, struct api_opening *opening)
                               .is_of_machine = pe_plan_scheme(c->work->plan)->is_of_machine,
                               .commit = c->host->commit,
                               .config = config.bytes,
-                              .config_bytes = config.n};
+                              .config_bytes = config.n,
+                              .route = c->key};
     if (fine)
         api_compute_name(c, &named);
     fine = fine && (c->is_unchanged || open_with_members(c, opening));
@@ -255,11 +256,12 @@ bool api_may_be_kept(const struct api_call *call)
     return strcmp(call->method, "GET") == 0 || strcmp(call->method, "HEAD") == 0 || strcmp(call->method, "QUERY") == 0;
 }
 
+/* Vary stands only where Accept decided the format: many caches keep nothing that varies. */
 static struct api_reply *with_headers(struct api_reply *reply, const struct api_computation *c,
                                       const char *cache_control)
 {
     bool fine = api_reply_header(reply, "ETag", c->etag) && api_reply_header(reply, "Cache-Control", cache_control) &&
-                api_reply_header(reply, "Vary", "Accept");
+                (c->key || api_form_format(&c->form) || api_reply_header(reply, "Vary", "Accept"));
     return fine ? reply : api_reply_without_memory(reply);
 }
 
@@ -309,6 +311,27 @@ static struct api_reply *answer_kept(struct api_computation *c, const struct api
     return with_headers(api_reply_set_scheme(api_reply_empty(304), scheme), c, cache_control);
 }
 
+struct api_reply *api_compute_text(struct api_computation *c, struct api_text *text)
+{
+    struct api_named named = {.request = &c->work->request,
+                              .form = &c->form,
+                              .format = c->format,
+                              .commit = c->host->commit,
+                              .config = text->bytes,
+                              .config_bytes = text->n,
+                              .route = c->key};
+    api_compute_name(c, &named);
+    const char *cache_control = api_cache_control(&c->work->request, c->call->access);
+    const char *scheme = pe_plan_scheme(c->work->plan)->name;
+    bool is_unchanged = !text->state && (c->is_unchanged || api_etag_is_among(c->call->if_none_match, c->etag));
+    if (is_unchanged)
+        api_text_drop(text);
+    struct api_reply *reply = is_unchanged ? api_reply_empty(304) : api_reply_text(200, api_json_type, text);
+    api_work_free(c->work);
+    reply = api_reply_set_scheme(reply, scheme);
+    return reply->status >= 400 ? reply : with_headers(reply, c, cache_control);
+}
+
 struct api_reply *api_compute_reply(struct api_computation *c, const struct api_opening *opening)
 {
     return c->is_kept ? answer_kept(c, opening) : api_reply_stream(c->work, opening->header, opening->header_value);
@@ -317,7 +340,7 @@ struct api_reply *api_compute_reply(struct api_computation *c, const struct api_
 bool api_compute(struct api_computation *c, struct api_opening *opening, bool *later)
 {
     *later = takes_long(c);
-    return !*later && make_plan(c, later) && check_size(c) && check_work(c) &&
+    return !*later && api_compute_plan(c, later) && check_size(c) && check_work(c) &&
            api_memory_for_answering(c->work, c->host, &(struct api_source){.plan = c->work->plan}, c->format,
                                     c->problem) &&
            open_stream(c, opening);

@@ -16,6 +16,7 @@ struct api_computation {
     size_t stored_bytes; /* bytes of the stored tensors that it uses */
     bool is_kept;        /* the method allows caching of the answer, so the answer has a validator */
     bool is_unchanged;   /* and the client's cached answer is still valid */
+    const char *key;     /* a key of a store, with its own tag and without Accept; NULL: none */
     char etag[API_ETAG_MAX];
     struct api_problem *problem;
 };
@@ -27,6 +28,11 @@ bool api_compute_format(struct api_computation *c); /* c->format, by the form or
 bool api_compute_size(const struct api_computation *c, const struct api_source *source); /* --max-answer */
 /* If the answer may be kept, sets its tag, and whether the client already has it; then it need not be computed. */
 void api_compute_name(struct api_computation *c, const struct api_named *named);
+/* Plans, without checking the size of the answer; *later as in api_compute. */
+bool api_compute_plan(struct api_computation *c, bool *later);
+/* The reply of a text in JSON about the plan, or the 304, with the headers of an answer that may be kept; takes work
+ * and text. */
+struct api_reply *api_compute_text(struct api_computation *c, struct api_text *text);
 /* The reply of work->stream, or the 304; takes work. opening is that of the stream. */
 struct api_reply *api_compute_reply(struct api_computation *c, const struct api_opening *opening);
 

@@ -436,9 +436,11 @@ static const char lang_parameter[] =
 /* Those in the path, and the language. build: of this program's page, as an example. */
 static void add_parameters(struct api_text *text, const struct api_route_info *route, const char *build)
 {
-    static const char *const names[] = {"name", "version", "build", "file"}, *const steps[] = {"{name}", "{version}",
-                                                                                               "{build}", "{file}"};
-    const char *const examples[] = {route->name, "1", build, route->name};
+    static const char *const names[] = {"name", "version", "build", "file", "query", "key"}, *const steps[] = {
+                                                                                                 "{name}",  "{version}",
+                                                                                                 "{build}", "{file}",
+                                                                                                 "{query}", "{key}"};
+    const char *const examples[] = {route->name, "1", build, route->name, route->name, ".zmetadata"};
     bool first = true;
     api_text_put(text, ",\"parameters\":[");
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {

@@ -48,6 +48,12 @@ void api_body_made(struct api_body *stream, size_t index, size_t n)
     add_segment(stream, (struct api_segment){.index = index, .count = n, .width = 1, .step = n, .period = n});
 }
 
+void api_body_filled(struct api_body *stream, size_t index, size_t n)
+{
+    add_segment(stream,
+                (struct api_segment){.index = index, .count = n, .width = 1, .step = API_PIECE_BYTES, .period = n});
+}
+
 /* Whole rows in multiples of API_ROWS_UNIT if they fit a piece, else whole rows, else a part of a row. */
 static size_t elements_step(const struct pe_output *output, size_t width)
 {

@@ -99,6 +99,8 @@ void api_body_text(struct api_body *stream, const char *text, size_t n);
 void api_body_output(struct api_body *stream, size_t index);
 /* n bytes in one piece, which print() writes; index is its number in the format's own count. */
 void api_body_made(struct api_body *stream, size_t index, size_t n);
+/* The same in pieces of usual size. */
+void api_body_filled(struct api_body *stream, size_t index, size_t n);
 /* Takes a finished text into the arena and adds it as a segment; on failure *problem has the reason. */
 bool api_body_take(struct api_opening *opening, struct api_text *text, struct api_problem *problem);
 

@@ -29,7 +29,7 @@ struct accept {
     size_t n_https, next;
     struct jobs_watch *watch;
     struct jobs_timer *retry;
-    atomic_size_t n_open;
+    atomic_size_t n_open, n_late;
     /* Refused connections, oldest first. If they were closed at once, with unread bytes, they would be reset, and the
      * client might never see the reason. */
     int lingering[LINGER_MAX];
@@ -51,6 +51,14 @@ struct accept *accept_new(struct jobs *jobs, int listen_fd, uint64_t max)
 }
 
 size_t accept_n_open(const struct accept *accept) { return atomic_load(&accept->n_open); }
+
+void accept_count_late(struct accept *accept, int change) { atomic_fetch_add(&accept->n_late, (size_t)change); }
+
+size_t accept_n_early(const struct accept *accept)
+{
+    size_t n_late = atomic_load(&accept->n_late), n_open = atomic_load(&accept->n_open);
+    return n_open > n_late ? n_open - n_late : 0;
+}
 
 /* ---- Over the limit -------------------------------------------------------------------------------------------- */
 
@@ -144,11 +152,15 @@ void accept_closed(struct accept *accept)
     atomic_fetch_sub(&accept->n_open, 1);
 }
 
+void accept_take_queue(struct accept *accept)
+{
+    for (int i = 0; accept->watch && i < LAST_MAX && take_one(accept); i++) {
+    }
+}
+
 void accept_close(struct accept *accept)
 {
-    for (int i = 0; accept->watch && i < LAST_MAX && take_one(accept);
-         i++) { /* connections already in the queue are served */
-    }
+    accept_take_queue(accept);
     jobs_watch_free(accept->watch);
     accept->watch = NULL;
     close_lingering(accept, accept->n_lingering);

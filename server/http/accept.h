@@ -21,7 +21,14 @@ bool accept_begin(struct accept *accept, struct http *const *https, size_t n);
 void accept_closed(struct accept *accept);
 size_t accept_n_open(const struct accept *accept); /* connections handed out and not ended; any thread */
 
-/* Hands out the connections in the socket's queue, which would be reset otherwise, and closes the socket. */
+/* Late connections are those that a loop takes after draining has begun. They only get refusals, so the end of the
+ * process does not wait for them: accept_n_early counts the others. Adds 1 or -1 to their number. Any thread. */
+void accept_count_late(struct accept *accept, int change);
+size_t accept_n_early(const struct accept *accept);
+
+/* Hands out the connections in the socket's queue: before draining begins, so that they are not late. */
+void accept_take_queue(struct accept *accept);
+/* Does the same, since they would be reset otherwise, and closes the socket. */
 void accept_close(struct accept *accept);
 void accept_free(struct accept *accept); /* call it after all connections have ended; NULL is accepted */
 

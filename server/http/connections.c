@@ -49,6 +49,9 @@ void *http_opened(void *self, int fd, void *session)
     connection->daemon = daemon;
     connection->fd = fd;
     connection->bulk_client = http->newcomer_client;
+    connection->is_late = http->is_draining;
+    if (connection->is_late)
+        accept_count_late(http->accept, 1);
     link_in(http, connection);
     http_phase(http, connection, HTTP_PHASE_NEW);
     tls_dress(&http->door->tls, session);
@@ -71,6 +74,8 @@ void http_closed(void *self, void *context)
     accept_closed(http->accept);
     if (!connection)
         return;
+    if (connection->is_late)
+        accept_count_late(http->accept, -1);
     http_guard_end(connection);
     unlink_from(http, connection);
     free(connection);

@@ -135,10 +135,8 @@ struct http *http_new(const struct options *options, const struct api_host *host
 
 /* ---- The end --------------------------------------------------------------------------------------------------- */
 
-static void drain(struct jobs_call *call)
+static void close_idle(struct http *http)
 {
-    struct http *http = (struct http *)(void *)((char *)call - offsetof(struct http, drain));
-    http->is_draining = true;
     newcomers_drain(http);
     for (struct http_connection *c = http->connections; c; c = c->next)
         if (c->phase == HTTP_PHASE_IDLE || c->phase == HTTP_PHASE_NEW)
@@ -147,10 +145,29 @@ static void drain(struct jobs_call *call)
         http->daemons[i].driven.wants_run = true;
 }
 
+/* Connections that have sent something by now are not late. */
+static void drain(struct jobs_call *call)
+{
+    struct http *http = (struct http *)(void *)((char *)call - offsetof(struct http, drain));
+    close_idle(http);
+    http->is_draining = true;
+}
+
+static void close_rest(struct jobs_call *call)
+{
+    close_idle((struct http *)(void *)((char *)call - offsetof(struct http, close)));
+}
+
 void http_drain(struct http *http)
 {
     http->drain.fire = drain;
     jobs_post(http->jobs, &http->drain);
+}
+
+void http_close(struct http *http)
+{
+    http->close.fire = close_rest;
+    jobs_post(http->jobs, &http->close);
 }
 
 static void stop_daemon(struct http_daemon *daemon)

@@ -31,10 +31,13 @@ void http_take(struct http *http, int fd, bool is_here);
 /* Sends the refusal to a connection over --max-connections; fd stays the caller's. On the loop's thread. */
 void http_refuse_connection(struct http *http, int fd);
 
-/* Shutdown in three steps. http_drain (any thread): idle connections are closed; running requests continue, and their
- * answers have "Connection: close". http_stop: all running requests are cut off. Then jobs_free, which waits for
- * workers, and last http_free. The last two accept NULL. */
+/* Shutdown. As soon as host->is_ready is false, answers have "Connection: close". http_drain (any thread): idle
+ * connections are closed; running requests continue; requests on later connections are refused with 503, but for the
+ * open paths (api_is_open). http_close (any thread), when the listening socket is closed: idle connections among the
+ * later ones are closed, too. http_stop: all running requests are cut off. Then jobs_free, which waits for workers, and
+ * last http_free. The last two accept NULL. */
 void http_drain(struct http *http);
+void http_close(struct http *http);
 void http_stop(struct http *http);
 void http_free(struct http *http);
 

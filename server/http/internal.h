@@ -39,6 +39,7 @@ struct http_connection {
     int fd;
     enum http_phase phase;
     struct http_guard guard; /* filters the bytes between the socket and the daemon */
+    bool is_late;            /* opened while the server drains: it gets refusals */
     bool is_known, is_proxy; /* whether its peer has been looked up, and whether the peer is a trusted proxy */
     uint64_t peer;           /* client number of the peer; behind a proxy each request has its own */
     uint64_t bulk_client;    /* the client for which memory has been reserved, if any */
@@ -71,7 +72,7 @@ struct http {
     uint64_t swept_at;                           /* ns */
     uint64_t newcomer_deadline, newcomer_client; /* of the connection that is just being passed to a daemon */
     struct jobs_timer *sweep, *watch;
-    struct jobs_call drain;
+    struct jobs_call drain, close;
     struct exchange *first_turn, *last_turn; /* fairness.c: streams that wait for the next turn of the loop */
     bool has_waiting;
     size_t n_served; /* streams served in this turn */
@@ -80,6 +81,13 @@ struct http {
     bool is_draining, is_stopping;
     uint64_t id_seed, n_ids; /* for request ids */
 };
+
+/* From the first signal on, each answer is the last of its connection. Otherwise, a proxy that keeps connections would
+ * send a request on one that closes at that moment. */
+static inline bool http_is_ending(const struct http *http)
+{
+    return http->is_draining || !http->host->is_ready(http->host->self);
+}
 
 /* ---- phases.c ---------------------------------------------------------------------------------------------- */
 

@@ -19,6 +19,7 @@ struct newcomer {
     struct newcomer *prev, *next;
     struct jobs_watch *watch; /* while no bytes have arrived */
     int fd;
+    bool is_late;      /* as a connection's; counted here until a daemon has it */
     uint64_t deadline; /* ns */
 };
 
@@ -26,6 +27,8 @@ struct newcomer {
 static void forget(struct newcomer *newcomer)
 {
     jobs_watch_free(newcomer->watch);
+    if (newcomer->is_late)
+        accept_count_late(newcomer->http->accept, -1);
     if (newcomer->prev)
         newcomer->prev->next = newcomer->next;
     else if (newcomer->http->newcomers == newcomer)
@@ -91,6 +94,9 @@ static void arrive(struct jobs_call *call)
         turn_away(newcomer);
         return;
     }
+    newcomer->is_late = http->is_draining;
+    if (newcomer->is_late)
+        accept_count_late(http->accept, 1);
     newcomer->next = http->newcomers;
     if (newcomer->next)
         newcomer->next->prev = newcomer;

@@ -52,6 +52,13 @@ void exchange_refuse_queue(struct exchange *x)
                (unsigned long long)x->http->options->max_queue);
 }
 
+void exchange_refuse_end(struct exchange *x)
+{
+    refuse_now(x, METRICS_REJECTED_DRAINING,
+               "this server is shutting down and finishes only the answers it has begun; send the request to another "
+               "server, or try again later");
+}
+
 void exchange_refuse_age(struct exchange *x)
 {
     refuse_now(x, METRICS_REJECTED_AGE,

@@ -149,7 +149,7 @@ def pytest_configure(config):
 # wait for sockets more than they compute, and run side by side.
 ALONE = {"test_answer_cache", "test_cancel", "test_experiments_beside", "test_experiments_finding", "test_fairness",
          "test_faults_network", "test_faults_signals", "test_faults_time", "test_io_threads", "test_limits",
-         "test_memory_of_reading", "test_metrics", "test_planning", "test_proxied_clients", "test_quotas", "test_saturation",
+         "test_memory_of_reading", "test_metrics", "test_monitoring", "test_planning", "test_proxied_clients", "test_proxies", "test_quotas", "test_saturation",
          "test_server_life", "test_shares", "test_single_flight", "test_soak", "test_streaming", "test_time", "test_timing",
          "test_turns", "test_unix_socket", "test_weights_many"}
 

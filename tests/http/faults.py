@@ -8,7 +8,6 @@ import json
 import mmap
 import pathlib
 import re
-import socket
 import tempfile
 
 import numpy as np
@@ -192,8 +191,3 @@ def is_right(server):
     """The next request, by value."""
     status, body = answer_on_new(server, probe())
     return status == 200 and body == probe_answer().tobytes()
-
-
-def refused_connection(server):
-    with socket.socket() as s:
-        return s.connect_ex((server.host, server.port)) != 0

@@ -1,7 +1,8 @@
-"""nginx and HAProxy in front of a posencd, configured by the files of deploy/, for test_smuggling.py.
+"""nginx and HAProxy in front of posencd, configured by the files of deploy/.
 
-The tests change only the ports, the certificate (none), the number of workers (one), and the number of connections to
-posencd: as few as possible, so that the bytes one client leaves behind reach the connection of the next request."""
+start_proxy is for test_smuggling.py: in front of one posencd, with other ports, no certificate, one worker, no cache, no checks, and
+as few connections to posencd as possible, so that the bytes one client leaves behind reach the connection of the next request.
+start_balancer is for test_proxies.py: in front of several, with other ports and no certificate; nothing else is changed."""
 import contextlib
 import os
 import pathlib
@@ -41,10 +42,10 @@ def free_port():
         return s.getsockname()[1]
 
 
-def find(program):
+def find(program, version="-v"):
     """Debian's packages start daemons when installed; deploy/packages.sh unpacks them into build/tools instead."""
     path = shutil.which(program, path=f"{TOOLS}:{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if not path or subprocess.run([path, "-v"], env=ENVIRONMENT, capture_output=True, timeout=20).returncode:
+    if not path or subprocess.run([path, version], env=ENVIRONMENT, capture_output=True, timeout=20).returncode:
         pytest.skip(f"{program} is not here, or does not run")
     return path
 
@@ -71,33 +72,75 @@ class Proxy:
         return "".join(p.read_text(errors="replace")[-3000:] for p in self.folder.glob("*.log"))
 
 
+ELSEWHERE = "127.0.0.1:808[123]"
+WITHOUT_CERTIFICATE = (r"^ *ssl_.*\n", "")
+
+
 def nginx_command(folder, port, upstream):
-    conf = changed("nginx.conf", (r"listen 443 ssl http2;", f"listen 127.0.0.1:{port};"), (r"^ *ssl_.*\n", ""),
-                   (r"server 127.0.0.1:8080;", f"server 127.0.0.1:{upstream};"), (r"keepalive 32;", "keepalive 1;"))
+    conf = changed("nginx.conf", (r"listen 443 ssl http2;", f"listen 127.0.0.1:{port};"), WITHOUT_CERTIFICATE,
+                   (r"(server 127.0.0.1:808[23].*\n *)", ""), (rf"server {ELSEWHERE}", f"server 127.0.0.1:{upstream}"), (r"keepalive 32;", "keepalive 1;"),
+                   (r"^proxy_cache_path.*\n", ""), (r"proxy_cache posenc_answers", "proxy_cache off"))
+    return nginx_with(folder, conf)
+
+
+def nginx_balancer(folder, port, upstreams):
+    conf = changed("nginx.conf", (r"listen 443 ssl http2;", f"listen 127.0.0.1:{port};"), WITHOUT_CERTIFICATE,
+                   ("/var/cache/nginx/posenc", f"{folder}/cache"), *((rf"127.0.0.1:{8081 + i}", f"127.0.0.1:{to}") for i, to in enumerate(upstreams)))
+    return nginx_with(folder, conf)
+
+
+def varnish_balancer(folder, port, upstreams):
+    changes = [(rf'"127.0.0.1"; .port = "{8081 + i}"', f'"127.0.0.1"; .port = "{to}"') for i, to in enumerate(upstreams)]
+    (folder / "varnish.vcl").write_text(changed("varnish.vcl", *changes))
+    program = find("varnishd", "-V")
+    vmods = ["-p", f"vmod_path={TOOLS}/lib"] if program.startswith(str(TOOLS)) else []
+    return [program, "-F", "-j", "none", "-n", str(folder / "work"), "-a", f"127.0.0.1:{port}", "-f", str(folder / "varnish.vcl"), "-s", "malloc,512m", *vmods]
+
+
+def nginx_with(folder, conf):
     (folder / "posenc.conf").write_text(conf)
     (folder / "nginx.conf").write_text(NGINX.format(folder=folder))
     return [find("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
 
 
 def haproxy_command(folder, port, upstream):
-    conf = changed("haproxy.cfg", (r"bind :443 ssl .*", f"bind 127.0.0.1:{port}"),
-                   (r"posencd1 127.0.0.1:8080 check inter 2s", f"posenc 127.0.0.1:{upstream}"), (r"http-reuse safe", "http-reuse always"),
+    conf = changed("haproxy.cfg", (r'"\$\{POSENC_BIND-127.0.0.1:8000\}"', f"127.0.0.1:{port}"), (r"^ *default-server check.*\n", ""),
+                   (r"posencd1 .*", f"posenc 127.0.0.1:{upstream}"), (r"^ *server posencd[23].*\n", ""), (r"http-reuse safe", "http-reuse always"),
                    (r"^global\n", "global\n    nbthread 1\n    log stdout format raw local0\n"),
                    (r"^    mode http\n", "    mode http\n    log global\n    log-format \"%s %ST %HM %HP\"\n"))
+    return haproxy_with(folder, conf)
+
+
+def haproxy_balancer(folder, port, upstreams):
+    changes = [(rf"127.0.0.1:{8081 + i}", f"127.0.0.1:{to}") for i, to in enumerate(upstreams)]
+    return haproxy_with(folder, changed("haproxy.cfg", (r"127.0.0.1:8000", f"127.0.0.1:{port}"), *changes))
+
+
+def haproxy_with(folder, conf):
     (folder / "haproxy.cfg").write_text(conf)
     return [find("haproxy"), "-db", "-f", str(folder / "haproxy.cfg")]
 
 
 COMMANDS = {"nginx": nginx_command, "haproxy": haproxy_command}
+BALANCERS = {"nginx": nginx_balancer, "haproxy": haproxy_balancer, "varnish": varnish_balancer}
+
+
+def start_proxy(name, upstream):
+    """The proxy on a free port before the posencd on port `upstream`; ended by its own process id."""
+    return start(name, COMMANDS[name], upstream)
+
+
+def start_balancer(name, upstreams):
+    """The same before three posencd, as deploy/ configures it."""
+    return start(name, BALANCERS[name], upstreams)
 
 
 @contextlib.contextmanager
-def start_proxy(name, upstream):
-    """The proxy on a free port before the posencd on port `upstream`; ended by its own process id."""
+def start(name, command_of, upstream):
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         proxy = Proxy(name, folder, free_port())
-        command = COMMANDS[name](proxy.folder, proxy.port, upstream)
+        command = command_of(proxy.folder, proxy.port, upstream)
         with open(proxy.folder / ("out.log" if name == "nginx" else "access.log"), "w") as out:
             process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=ENVIRONMENT)
         try:

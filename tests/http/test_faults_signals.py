@@ -9,7 +9,7 @@ import time
 import pytest
 
 from conftest import POSENCD, SANITIZED, start_server
-from faults import DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, is_right, put, refused_connection
+from faults import DROPPED, REQUESTS, WEIGHTS, answer_of, answer_on_new, is_right, put
 from test_server_life import Client, wait_until
 from weights_asking import TABLE, file
 
@@ -115,7 +115,7 @@ def test_the_second_sigterm_ends_a_drain_that_waits():
         client.send(REQUESTS["stream"] * 8)
         assert client.head()[0] == 200
         os.kill(server.pid, signal.SIGTERM)
-        assert wait_until(lambda: refused_connection(server))
+        assert wait_until(lambda: answer_on_new(server, REQUESTS["json"])[0] == 503)
         time.sleep(0.3)
         assert server.is_alive()  # it waits for the reader
         os.kill(server.pid, signal.SIGTERM)

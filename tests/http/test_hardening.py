@@ -153,7 +153,8 @@ YES = ["NoNewPrivileges", "DynamicUser", "ProtectHome", "PrivateTmp", "PrivateDe
        "RestrictRealtime", "RestrictSUIDSGID", "MemoryDenyWriteExecute", "LockPersonality", "RemoveIPC"]
 FIELDS = {"ProtectSystem": ["strict"], "CapabilityBoundingSet": [""], "AmbientCapabilities": [""], "SystemCallArchitectures": ["native"],
           "SystemCallFilter": ["@system-service", "~@privileged"], "RestrictAddressFamilies": ["AF_INET AF_INET6 AF_UNIX"],
-          "ProtectProc": ["invisible"], "ProcSubset": ["pid"], "DevicePolicy": ["closed"], "UMask": ["0077"], "LimitCORE": ["0"]}
+          "ProtectProc": ["invisible"], "ProcSubset": ["pid"], "DevicePolicy": ["closed"], "UMask": ["0077"], "LimitCORE": ["0"],
+          "Type": ["notify"], "WatchdogSec": ["10"], "Restart": ["on-failure"]}
 
 
 def unit_fields():
@@ -225,17 +226,17 @@ def without_comments(name):
 @pytest.mark.parametrize("file,line", [
     ("deploy/compose.yaml", "read_only: true"), ("deploy/compose.yaml", "cap_drop: [ALL]"), ("deploy/compose.yaml", 'user: "65534:65534"'),
     ("deploy/compose.yaml", 'security_opt: ["no-new-privileges:true"]'), ("deploy/compose.yaml", "noexec,nosuid,nodev"),
-    ("deploy/compose.yaml", "memory: "), ("deploy/compose.yaml", "pids_limit: "), ("deploy/compose.yaml", "127.0.0.1:8080:8080"),
-    ("deploy/kubernetes.yaml", "runAsNonRoot: true"), ("deploy/kubernetes.yaml", "runAsUser: 65534"),
-    ("deploy/kubernetes.yaml", "seccompProfile: {type: RuntimeDefault}"), ("deploy/kubernetes.yaml", "allowPrivilegeEscalation: false"),
-    ("deploy/kubernetes.yaml", "readOnlyRootFilesystem: true"), ("deploy/kubernetes.yaml", "capabilities: {drop: [ALL]}"),
-    ("deploy/kubernetes.yaml", "automountServiceAccountToken: false"), ("deploy/kubernetes.yaml", "limits: {cpu:"),
+    ("deploy/compose.yaml", "memory: "), ("deploy/compose.yaml", "pids_limit: "), ("deploy/compose.yaml", "127.0.0.1:8080:8000"),
+    ("deploy/kubernetes/base/deployment.yaml", "runAsNonRoot: true"), ("deploy/kubernetes/base/deployment.yaml", "runAsUser: 65534"),
+    ("deploy/kubernetes/base/deployment.yaml", "seccompProfile: {type: RuntimeDefault}"), ("deploy/kubernetes/base/deployment.yaml", "allowPrivilegeEscalation: false"),
+    ("deploy/kubernetes/base/deployment.yaml", "readOnlyRootFilesystem: true"), ("deploy/kubernetes/base/deployment.yaml", "capabilities: {drop: [ALL]}"),
+    ("deploy/kubernetes/base/deployment.yaml", "automountServiceAccountToken: false"), ("deploy/kubernetes/base/deployment.yaml", "limits: {cpu:"),
     ("Dockerfile", "USER 65534:65534"),
 ])
 def test_containers_are_given_nothing(file, line):
     assert line in without_comments(file), f"{file}: {line}"
 
 
-@pytest.mark.parametrize("file", ["deploy/compose.yaml", "deploy/kubernetes.yaml", "Dockerfile"])
+@pytest.mark.parametrize("file", ["deploy/compose.yaml", "deploy/kubernetes/base/deployment.yaml", "Dockerfile"])
 def test_containers_take_nothing_back(file):
     assert not re.search(r"privileged: *true|cap_add|hostNetwork|hostPath|docker\.sock|unconfined|USER (root|0)\b", without_comments(file))

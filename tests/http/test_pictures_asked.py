@@ -89,7 +89,7 @@ def test_not_modified(server, form):
     for value in (tag, f"W/{tag}", f'"a", {tag}', "*"):
         answer = server.get(path, {"If-None-Match": value})
         assert answer.status == 304 and answer.body == b"" and answer.headers["ETag"] == tag, value
-        assert answer.headers["Vary"] == "Accept" and answer.headers["Cache-Control"] == "public, max-age=86400"
+        assert "Vary" not in answer.headers and answer.headers["Cache-Control"] == "public, max-age=86400"
     assert server.get(path, {"If-None-Match": '"x"'}).status == 200
     refused_too = server.get("/encode?scheme=sinusoidal&len=9000&dim=2&format=png", {"If-None-Match": "*"})
     assert refused_too.status == 413, "* stands for an answer that there is"

@@ -87,6 +87,8 @@ def test_the_answers_printed_are_the_answers_given(server):
         if body and "-o" not in command and "-N" not in command:  # -N: minutes of events
             path = re.search(r"localhost:8080(\S*)", command)[1]
             answers.append(re.sub(r"\s+", "", server.post(path, json.loads(body[1])).body.decode()))
+        elif "/zarr/" in command:
+            answers.append(server.get(re.search(r"localhost:8080([^' ]*)", command)[1]).body.decode())
     for text in said:
         assert text in answers, text
 

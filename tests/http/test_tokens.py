@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import weights_asking
-from conftest import POSENCD, ROOT, SANITIZED, START_SECONDS, without_posenc
+from conftest import POSENCD, ROOT, SANITIZED, START_SECONDS, start_server, without_posenc
+from test_server_life import wait_until
 from token_files import HASHED, LINES, READER, WRITER, bearer, token_server
 
 SECRETS = [READER, WRITER, HASHED]
@@ -244,3 +245,38 @@ def test_the_example_is_a_token_file():
     lines = (ROOT / "deploy/tokens.example").read_text().splitlines()
     with token_server(lines) as server:
         assert server.get(ASKED, bearer("test")).status == 200 and server.get(ASKED).status == 401
+
+
+# ---- Another file in its place -----------------------------------------------------------------------------------------------
+
+
+def test_a_file_that_takes_its_place_is_read_without_a_signal(tmp_path):
+    """As Kubernetes changes a Secret: the path is a link to a link to a folder, which is swapped."""
+    def folder(name, *lines):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "tokens").write_text("".join(line + "\n" for line in lines))
+        (tmp_path / name / "tokens").chmod(0o440)
+
+    def swap(name):
+        (tmp_path / "..new").symlink_to(name)
+        (tmp_path / "..new").rename(tmp_path / "..data")
+
+    def status(token):
+        return server.get("/schemes", {"Authorization": f"Bearer {token}"}).status
+
+    folder("..1", f"alice {READER} read")
+    folder("..2", f"bob {WRITER} write")
+    swap("..1")
+    (tmp_path / "tokens").symlink_to("..data/tokens")
+    with start_server("--token-file", str(tmp_path / "tokens")) as server:
+        assert (status(READER), status(WRITER)) == (200, 401)
+        swap("..2")
+        assert wait_until(lambda: (status(READER), status(WRITER)) == (401, 200), 20)
+        (tmp_path / "..data/tokens").write_text(f"alice {READER} read\n")  # the same file: it might be half written
+        time.sleep(6)
+        assert (status(READER), status(WRITER)) == (401, 200)
+        folder("..3", "nonsense")
+        swap("..3")
+        assert wait_until(lambda: "line 1" in server.stderr_text(), 20)
+        assert status(WRITER) == 200
+        assert server.stop() == 0

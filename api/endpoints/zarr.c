@@ -1,0 +1,280 @@
+/* GET /zarr/{query}/{key}: an answer of /encode as a Zarr store, which many readers read in parallel. {query} is the
+ * query of GET /encode; {key} is a text that describes the arrays, or a chunk of one of them. A chunk is the answer to
+ * a request with a slice; an edge chunk is filled up, since all chunks of an array have one size. */
+#include "api/endpoints/compute.h"
+#include "api/endpoints/zarr_layout.h"
+#include "api/endpoints/zarr_texts.h"
+#include "api/inputs/weights_in.h"
+#include "api/requests/memory.h"
+#include "api/routes.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define CHUNK_USUAL (UINT64_C(4) << 20)
+#define CHUNK_MAX (UINT64_C(1) << 40)
+
+struct reading {
+    struct api_computation c;
+    struct api_call call; /* as received, with the store's query */
+    struct api_problem problem;
+    const char *key;
+    struct zarr_store store;
+    bool later;
+};
+
+/* ---- The path ---- */
+
+static const char prefix[] = "/zarr/";
+
+/* A path has been decoded once, a query has not: what it would decode is encoded again. */
+static char *add_encoded(char *dst, const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] == '%' || text[i] == '+') {
+            memcpy(dst, text[i] == '%' ? "%25" : "%2B", 3);
+            dst += 3;
+        } else {
+            *dst++ = text[i];
+        }
+    }
+    return dst;
+}
+
+static bool take_chunk(struct reading *r, const char *digits, size_t n)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < n && digits[i] >= '0' && digits[i] <= '9' && bytes <= CHUNK_MAX; i++)
+        bytes = bytes * 10 + (uint64_t)(digits[i] - '0');
+    bool is_number = n > 0 && strspn(digits, "0123456789") >= n;
+    if (r->store.chunk_bytes)
+        return api_fail(&r->problem, 400, "/chunk", "chunk is given twice");
+    r->store.chunk_bytes = bytes;
+    if (is_number && bytes >= 1 && bytes <= CHUNK_MAX)
+        return true;
+    return api_fail(&r->problem, 422, "/chunk", "chunk is the bytes of a chunk: an integer from 1 to %" PRIu64,
+                    CHUNK_MAX);
+}
+
+/* Splits the path; the query goes to the arena without its chunk. */
+static bool read_path(struct reading *r)
+{
+    const char *text = r->call.path + strlen(prefix), *end = strchr(text, '/');
+    char *query = api_arena_alloc(&r->c.work->request.arena, 3 * (size_t)(end - text) + 1), *at = query;
+    if (!query)
+        return api_fail_memory(&r->problem);
+    r->key = end + 1;
+    while (text < end) {
+        size_t n = strcspn(text, "&/");
+        bool is_chunk = n >= 6 && strncmp(text, "chunk=", 6) == 0;
+        if (is_chunk && !take_chunk(r, text + 6, n - 6))
+            return false;
+        if (!is_chunk) {
+            if (at > query)
+                *at++ = '&';
+            at = add_encoded(at, text, n);
+        }
+        text += n + (text[n] == '&');
+    }
+    *at = '\0';
+    r->call.query = query;
+    if (!r->store.chunk_bytes)
+        r->store.chunk_bytes = CHUNK_USUAL;
+    return true;
+}
+
+/* ---- The request ---- */
+
+static bool fail_form(struct reading *r, const char *pointer)
+{
+    return api_fail(&r->problem, 422, pointer,
+                    "%s does not belong to a Zarr store, which has its own form and is read in parts; GET /encode "
+                    "takes it",
+                    pointer + 1);
+}
+
+static bool check_form(struct reading *r)
+{
+    const struct api_form *form = &r->c.form;
+    if (api_form_format(form))
+        return fail_form(r, "/format");
+    if (form->digits != PE_UNSET_INT)
+        return fail_form(r, "/digits");
+    if (!form->data)
+        return fail_form(r, "/data");
+    if (form->n_slices)
+        return fail_form(r, "/slice");
+    if (form->reduce)
+        return fail_form(r, "/reduce");
+    return api_form_check(form, r->c.format, &r->problem);
+}
+
+static bool check_outputs(struct reading *r)
+{
+    for (size_t i = 0; i < pe_plan_n_outputs(r->c.work->plan); i++) {
+        const struct pe_output *output = pe_plan_output(r->c.work->plan, i);
+        struct zarr_grid grid = zarr_grid_of(output, r->store.chunk_bytes);
+        if (!zarr_dtype_2(output->dtype))
+            return api_fail(&r->problem, 406, "/dtype",
+                            "Zarr has no type for %s; take f16 or f32, or the format safetensors of /encode",
+                            pe_dtype_name(output->dtype));
+        if (grid.chunk_bytes > r->c.host->max_answer)
+            return api_fail(&r->problem, 413, "/chunk",
+                            "a chunk has %" PRIu64 " bytes; allowed: at most %" PRIu64
+                            " (the limit --max-answer of this server)",
+                            grid.chunk_bytes, r->c.host->max_answer);
+    }
+    return true;
+}
+
+static bool plan_store(struct reading *r)
+{
+    struct api_computation *c = &r->c;
+    size_t n_stored = 0;
+    if (!read_path(r) || !api_compute_read(c) ||
+        !api_weights_add(c->host->store, &c->work->request, &n_stored, c->problem) ||
+        !api_form_read(&c->work->request, &c->form, c->problem) || !check_form(r))
+        return false;
+    c->stored_bytes = n_stored;
+    if (!api_compute_plan(c, &r->later) || !check_outputs(r))
+        return false;
+    r->store.plan = c->work->plan;
+    return true;
+}
+
+/* ---- Chunks ---- */
+
+/* The elements beyond the array's end, at the end of the chunk. */
+struct padding {
+    uint64_t n_bytes;
+    size_t element_bytes;
+    char element[8];
+};
+
+static bool open_chunk(struct api_opening *opening, struct api_problem *problem)
+{
+    const struct padding *padding = opening->about;
+    opening->stream->own = api_arena_alloc(opening->arena, sizeof *padding);
+    if (!opening->stream->own)
+        return api_fail_memory(problem);
+    memcpy(opening->stream->own, padding, sizeof *padding);
+    api_body_output(opening->stream, 0);
+    api_body_filled(opening->stream, 1, (size_t)padding->n_bytes);
+    return true;
+}
+
+static size_t print_chunk(const struct api_body *stream, const struct api_segment *segment, uint64_t first, size_t n,
+                          char *dst)
+{
+    const struct padding *padding = stream->own;
+    if (segment->output)
+        return api_bytes_print(stream, segment, first, n, dst);
+    for (size_t i = 0; i < n; i += padding->element_bytes)
+        memcpy(dst + i, padding->element, padding->element_bytes);
+    return n;
+}
+
+static const struct api_format chunk_format = {
+    .name = "zarr",
+    .media_type = "application/octet-stream",
+    .open = open_chunk,
+    .width = api_bytes_width,
+    .print = print_chunk,
+};
+
+static bool fail_key(struct reading *r)
+{
+    return api_fail(&r->problem, 404, "",
+                    "this store has no key %.128s; its keys are .zgroup, .zattrs, .zmetadata and zarr.json, and of "
+                    "each output .zarray, .zattrs, zarr.json and its chunks",
+                    r->key);
+}
+
+/* Plans again, now only the chunk. */
+static bool open_part(struct reading *r, const struct pe_output *output, const char *key, struct api_opening *opening)
+{
+    struct api_computation *c = &r->c;
+    struct zarr_grid grid = zarr_grid_of(output, r->store.chunk_bytes);
+    uint64_t place[PE_RANK_MAX], n_missing;
+    if (!zarr_chunk_parse(&grid, key, place))
+        return fail_key(r);
+    struct padding padding = {.element_bytes = pe_dtype_size(output->dtype)};
+    zarr_fill_value(output->dtype, padding.element);
+    struct pe_slice slice = zarr_chunk_slice(&grid, place, &n_missing);
+    padding.n_bytes = n_missing * padding.element_bytes;
+    c->form.outputs[0] = api_arena_string(&c->work->request.arena, output->name, strlen(output->name));
+    if (!c->form.outputs[0])
+        return api_fail_memory(&r->problem);
+    c->form.n_outputs = 1;
+    c->form.slices = &slice;
+    c->form.n_slices = grid.rank > 0;
+    c->about = &padding;
+    pe_plan_free(c->work->plan);
+    c->work->plan = NULL;
+    bool fine = api_compute(c, opening, &r->later);
+    c->form.slices = NULL;
+    c->about = NULL;
+    return fine;
+}
+
+/* ---- The two kinds of keys ---- */
+
+/* The output whose name is the key's first part; its number, and the rest of the key. */
+static bool find_output(const struct reading *r, size_t *i, const char **rest)
+{
+    for (*i = 0; *i < pe_plan_n_outputs(r->store.plan); (*i)++) {
+        const char *name = pe_plan_output(r->store.plan, *i)->name;
+        size_t n = strlen(name);
+        *rest = r->key + n + 1;
+        if (strncmp(r->key, name, n) == 0 && r->key[n] == '/')
+            return true;
+    }
+    return false;
+}
+
+/* NULL: the problem is set, or the call has to be repeated. */
+static struct api_reply *answer_key(struct reading *r)
+{
+    struct api_text text;
+    struct api_opening opening;
+    const char *rest;
+    size_t i;
+    api_text_init(&text, API_TEXT_MAX);
+    if (zarr_text_of_store(&text, &r->store, r->key))
+        return api_compute_text(&r->c, &text);
+    bool is_found = find_output(r, &i, &rest);
+    if (is_found && zarr_text_of_output(&text, &r->store, i, rest))
+        return api_compute_text(&r->c, &text);
+    api_text_drop(&text);
+    if (!is_found)
+        fail_key(r);
+    else if (open_part(r, pe_plan_output(r->store.plan, i), rest, &opening))
+        return api_compute_reply(&r->c, &opening);
+    return NULL;
+}
+
+struct api_reply *api_zarr(const struct api_asked *asked)
+{
+    struct reading r = {.call = *asked->call};
+    struct api_problem *problem = &r.problem;
+    r.c = (struct api_computation){.host = asked->host,
+                                   .call = &r.call,
+                                   .work = api_work_new(PE_ENCODE),
+                                   .format = &chunk_format,
+                                   .is_kept = true,
+                                   .problem = problem};
+    if (!r.c.work)
+        api_fail_memory(problem);
+    else if (asked->call->query && *asked->call->query)
+        api_fail(problem, 400, "", "the query of a Zarr store stands in the path: /zarr/{query}/{key}");
+    else if (plan_store(&r)) {
+        r.c.key = r.key;
+        struct api_reply *reply = answer_key(&r);
+        if (reply)
+            return reply;
+    }
+    api_memory_refusal(r.c.work, problem);
+    r.later |= r.c.work && r.c.work->request.drawing.is_late;
+    api_work_free(r.c.work);
+    return r.later ? NULL : api_reply_problem(problem);
+}

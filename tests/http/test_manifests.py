@@ -1,0 +1,174 @@
+"""The manifests of deploy/: every field exists and has its type, limits follow from flags, and what belongs together agrees."""
+import json
+import pathlib
+import re
+
+import pytest
+import yaml
+
+import manifests
+from conftest import ROOT, SANITIZED, start_server
+
+DEPLOY = ROOT / "deploy"
+KUBERNETES = DEPLOY / "kubernetes"
+FOLDERS = ["base", "overlays/small", "overlays/team", "kserve"]
+MIB = 1 << 20
+UNITS = {"Ki": 1 << 10, "Mi": MIB, "Gi": 1 << 30, "KiB": 1 << 10, "MiB": MIB, "GiB": 1 << 30, "k": 1 << 10, "m": MIB, "g": 1 << 30, "M": MIB, "G": 1 << 30, "": 1}
+
+
+def n_bytes(text):
+    number, unit = re.fullmatch(r"(\d+)([A-Za-z]*)", str(text)).groups()
+    return int(number) * UNITS[unit]
+
+
+def flags(container):
+    return dict(arg.lstrip("-").split("=", 1) for arg in container["args"])
+
+
+def containers():
+    for folder in FOLDERS:
+        for one in manifests.build(KUBERNETES / folder):
+            spec = one["spec"]["template"]["spec"] if one["kind"] == "Deployment" else one["spec"] if one["kind"] == "ServingRuntime" else {}
+            for container in spec.get("containers", []):
+                yield folder, spec, container
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_field_is_one_of_the_api(folder):
+    objects = manifests.build(KUBERNETES / folder)
+    assert objects
+    for one in objects:
+        assert manifests.check(one) == [], one["kind"]
+        assert one["metadata"]["labels"]["app"] == "posenc" and re.fullmatch(r"[a-z0-9-]{1,63}", one["metadata"]["name"])
+    names = [(one["kind"], one["metadata"]["name"]) for one in objects]
+    assert len(set(names)) == len(names)
+
+
+def test_every_file_belongs_to_a_folder_that_is_built():
+    used = set()
+    for path in KUBERNETES.rglob("kustomization.yaml"):
+        text = yaml.safe_load(path.read_text())
+        used |= {(path.parent / name).resolve() for name in [*text.get("resources", []), *(patch["path"] for patch in text.get("patches", []))]}
+    found = {path.resolve() for path in KUBERNETES.rglob("*.yaml") if path.name != "kustomization.yaml"}
+    assert found <= used
+    built = {folder for name in FOLDERS for folder in yaml.safe_load((KUBERNETES / name / "kustomization.yaml").read_text()).get("components", [])}
+    assert {path.name for path in (KUBERNETES / "components").iterdir()} == {pathlib.PurePath(name).name for name in built}
+
+
+@pytest.mark.parametrize("change,said", [
+    (lambda one: one["spec"].update(replica=2), "/spec/replica: there is no such field"),
+    (lambda one: one["spec"].update(minReadySeconds="5"), "/spec/minReadySeconds: '5' is not of type integer"),
+    (lambda one: one["spec"].update(minReadySeconds=True), "not of type integer"),
+    (lambda one: one["spec"].pop("selector"), "selector is missing"),
+    (lambda one: one["spec"].update(paused=True), "has no type for this field yet"),
+    (lambda one: one["spec"]["template"]["spec"].update(containers={}), "is not a list"),
+    (lambda one: one.update(apiVersion="apps/v2"), "no table for apps/v2/Deployment"),
+])
+def test_the_check_can_fail(change, said):
+    one = manifests.build(KUBERNETES / "base")[0]
+    change(one)
+    assert any(said in fault for fault in manifests.check(one))
+
+
+def test_limits_follow_from_flags():
+    n = 0
+    for folder, _, container in containers():
+        own = flags(container)
+        need = n_bytes(own["max-memory"]) + n_bytes(own["max-weights"]) + 64 * MIB
+        assert n_bytes(container["resources"]["limits"]["memory"]) >= need, folder
+        n += 1
+    assert n == 4
+
+
+def test_compose_and_unit_too():
+    service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["posenc-1"]
+    own = service["environment"]
+    assert n_bytes(service["deploy"]["resources"]["limits"]["memory"]) >= n_bytes(own["POSENC_MAX_MEMORY"]) + n_bytes(own["POSENC_MAX_WEIGHTS"]) + 64 * MIB
+    limit = n_bytes(re.search(r"^MemoryMax=(\w+)", (DEPLOY / "posenc.service").read_text(), re.M)[1])
+    assert limit >= min(limit // 2, 2 << 30) + (1 << 30) + 64 * MIB  # the defaults of --max-memory and --max-weights
+
+
+def test_the_grace_is_long_enough():
+    for folder, spec, container in containers():
+        if "terminationGracePeriodSeconds" in spec:
+            own = flags(container)
+            assert spec["terminationGracePeriodSeconds"] >= int(own["drain-delay"]) + int(own["drain-seconds"]) + 5, folder
+    service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["posenc-1"]
+    assert int(service["stop_grace_period"].rstrip("s")) >= int(service["environment"]["POSENC_DRAIN_DELAY"]) + 30 + 5
+
+
+@pytest.mark.skipif(SANITIZED, reason="nothing of it depends on memory errors")
+def test_posencd_takes_the_flags(tmp_path):
+    """Those of the base and, with a token file and a folder that are here, of the others; the store is tested elsewhere."""
+    tokens = tmp_path / "tokens"
+    for _, _, container in containers():
+        own = {name: value for name, value in flags(container).items() if not name.startswith("store")}
+        if "token-file" in own:
+            secret = [one for one in manifests.build(KUBERNETES / "overlays/small") if one["kind"] == "Secret"][0]
+            tokens.write_text(secret["stringData"]["tokens"])
+            own["token-file"] = str(tokens)
+        if "weights-dir" in own:
+            own["weights-dir"] = str(tmp_path)
+        with start_server(*(f"--{name}={value}" for name, value in own.items())) as server:
+            assert server.get("/readyz").status == 200
+            server.process.kill()
+
+
+def test_what_points_somewhere_points_at_something():
+    for folder in FOLDERS[:3]:
+        objects = {one["kind"]: one for one in manifests.build(KUBERNETES / folder)}
+        deployment = objects["Deployment"]["spec"]["template"]
+        labels, pod = deployment["metadata"]["labels"], deployment["spec"]
+        assert objects["Service"]["spec"]["selector"] == labels
+        for kind in ("PodDisruptionBudget", "NetworkPolicy", "PodMonitor"):
+            if kind in objects:
+                spec = objects[kind]["spec"]
+                assert spec.get("selector", spec.get("podSelector"))["matchLabels"] == labels
+        ports = {port["name"] for port in pod["containers"][0]["ports"]}
+        assert {port["targetPort"] for port in objects["Service"]["spec"]["ports"]} <= ports
+        assert {mount["name"] for mount in pod["containers"][0]["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+        secrets = {one["metadata"]["name"] for one in manifests.build(KUBERNETES / folder) if one["kind"] == "Secret"}
+        assert {volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume} <= secrets
+        assert {source["secretRef"]["name"] for source in pod["containers"][0].get("envFrom", [])} <= secrets
+        assert "replicas" not in objects["Deployment"]["spec"], "the autoscaler's"
+
+
+def test_the_network_lets_out_what_is_needed():
+    policies = {folder: [one for one in manifests.build(KUBERNETES / folder) if one["kind"] == "NetworkPolicy"][0]["spec"] for folder in FOLDERS[:3]}
+    for folder, spec in policies.items():
+        assert spec["policyTypes"] == ["Ingress", "Egress"]
+        ports = {port["port"] for rule in spec["egress"] for port in rule["ports"]}
+        assert ports == ({53, 443} if folder == "overlays/team" else set())
+
+
+def test_ingress_has_every_route_but_metrics(server):
+    ingress = [one for one in manifests.build(KUBERNETES / "overlays/small") if one["kind"] == "Ingress"][0]
+    paths = {entry["path"]: entry["pathType"] for rule in ingress["spec"]["rules"] for entry in rule["http"]["paths"]}
+    assert "/metrics" not in paths and paths["/"] == "Exact"
+    for route in server.get("/openapi.json").json()["paths"]:
+        if route not in ("/metrics", "/"):
+            assert any(route == path or route.startswith(path + "/") for path in paths if path != "/"), route
+
+
+def test_rules_are_the_same_for_both():
+    rule = [one for one in manifests.build(KUBERNETES / "overlays/team") if one["kind"] == "PrometheusRule"][0]
+    assert rule["spec"]["groups"] == yaml.safe_load((DEPLOY / "prometheus/rules.yml").read_text())["groups"]
+
+
+def test_compose_names_files_and_addresses_that_are_there():
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    services = compose["services"]
+    for name, service in services.items():
+        for volume in service.get("volumes", []):
+            assert (DEPLOY / volume.split(":")[0]).is_file(), (name, volume)
+        for port in service.get("ports", []):
+            assert port.startswith("127.0.0.1:"), (name, port)
+    addresses = {name: service["networks"]["servers"]["ipv4_address"] for name, service in services.items() if isinstance(service["networks"], dict)}
+    proxy = services["haproxy"]["environment"]
+    assert [proxy[f"POSENC_{i}"] for i in (1, 2, 3)] == [addresses[f"posenc-{i}"] + ":8080" for i in (1, 2, 3)]
+    assert services["posenc-1"]["environment"]["POSENC_TRUSTED_PROXY"] == addresses["haproxy"]
+    for name in set(re.findall(r"POSENC_\w+", (DEPLOY / "haproxy.cfg").read_text())) - {"POSENC_CERT"}:
+        assert name in proxy
+    scraped = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text())["scrape_configs"][0]
+    assert scraped["job_name"] == "posenc" and scraped["static_configs"][0]["targets"] == [f"posenc-{i}:8080" for i in (1, 2, 3)]
+    assert json.loads((DEPLOY / "grafana/posenc.json").read_text())["title"] == "posenc"
