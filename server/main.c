@@ -14,8 +14,10 @@
 #include "server/page_folder.h"
 #include "server/process.h"
 #include "server/auth/tokens.h"
+#include "server/store/folder.h"
 #include "server/weights/weights.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -275,6 +277,30 @@ static bool set_up_page(struct server *server)
     return false;
 }
 
+/* NULL without a store; false: the log says why it cannot be used. */
+static bool open_store(const struct options *options, struct store **store)
+{
+    *store = *options->weights_dir ? folder_store_new(options->weights_dir) : NULL;
+    if (*store || !*options->weights_dir)
+        return true;
+    log_error("--weights-dir %s: %s", options->weights_dir, strerror(errno));
+    return false;
+}
+
+static bool set_up_weights(struct server *server)
+{
+    const struct options *options = &server->options;
+    char error[WEIGHTS_ERROR_BYTES];
+    struct weights_settings settings = {.bytes_max = options->max_weights,
+                                        .refresh_ms = options->weights_refresh * 1000};
+    if (!open_store(options, &settings.store))
+        return false;
+    server->weights = weights_new(&settings, error);
+    if (!server->weights)
+        log_error("%s", error);
+    return server->weights;
+}
+
 /* Called before any thread runs, and before any library that counts processors is initialised. */
 static bool set_up_process(struct server *server)
 {
@@ -299,12 +325,8 @@ static bool set_up_process(struct server *server)
     admission_setup(options->max_memory, options->max_streams);
     metrics_set(METRICS_WORKERS, (int64_t)options->workers);
     metrics_setup(PE_VERSION, POSENC_COMMIT, pe_isa_name(pe_isa()));
-    char error[WEIGHTS_ERROR_BYTES];
-    server->weights = weights_new(options->weights_dir, options->max_weights, error);
-    if (!server->weights) {
-        log_error("%s", error);
+    if (!set_up_weights(server))
         return false;
-    }
     server->host = (struct api_host){
         .max_body = options->max_body,
         .max_json = options->max_json,
@@ -386,7 +408,7 @@ static bool start_serving(struct server *server)
     }
     if (!server->door.tokens && http_is_beyond_loopback(fd))
         log_warn("listening beyond this machine without --token-file: whoever reaches %s may use it", url);
-    if (!loops_serve(server->loops, &server->host, &server->door, fd))
+    if (!weights_start(server->weights) || !loops_serve(server->loops, &server->host, &server->door, fd))
         return false;
     log_listening(url);
     return true;
@@ -403,6 +425,7 @@ static int serve(struct server *server)
         loops_run(server->loops);
     if (server->socket)
         http_unlisten(server->socket);
+    weights_stop(server->weights); /* a job may wait for the store, and loops_free waits for jobs */
     loops_free(server->loops);
     jobs_end_workers();
     disposal_finish(); /* before the stores that its objects refer to are freed: replies hold stored weights */

@@ -38,7 +38,11 @@ OPTION(TEXT, ui_dir, .unit = "DIR",
 OPTION(NETWORKS, trusted_proxy, .unit = "NETWORK",
        .text = "proxy whose X-Forwarded-For names the client, e.g. 10.0.0.0/8, or unix for all of --socket; repeatable")
 OPTION(TEXT, weights_dir, .unit = "DIR",
-       .text = "folder that keeps stored weights, each as NAME.safetensors; without it they are in memory only")
+       .text =
+           "folder that keeps stored weights, each as NAME.safetensors; several servers may share it; without it they "
+           "are in memory only")
+OPTION(SECONDS, weights_refresh, .fallback = "5", .max = 86400, .unit = "SECONDS",
+       .text = "how often --weights-dir is compared with what is in memory; 0: only at SIGHUP")
 OPTION(BYTES, max_weights, .fallback = "1GiB", .min = KIB, .max = 1048576 * GIB, .unit = "BYTES",
        .text = "total size of all stored weights")
 OPTION(COUNT, workers, .fallback = "0", .max = 1024, .unit = "N",
