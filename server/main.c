@@ -15,6 +15,7 @@
 #include "server/process.h"
 #include "server/auth/tokens.h"
 #include "server/store/folder.h"
+#include "server/store/s3.h"
 #include "server/weights/weights.h"
 
 #include <errno.h>
@@ -134,7 +135,7 @@ static void read_secrets(struct job *job) /* runs on a separate thread, as does 
 static void read_folder(struct job *job)
 {
     struct server *server = rereading_of(job)->server;
-    if (*server->options.weights_dir)
+    if (*server->options.weights_dir || *server->options.store)
         weights_reread(server->weights);
 }
 
@@ -162,7 +163,7 @@ static void on_hangup(void *self, int signum)
 {
     struct server *server = self;
     (void)signum;
-    if (!*server->options.weights_dir && !server->door.tokens && !server->door.tls.cert)
+    if (!*server->options.weights_dir && !*server->options.store && !server->door.tokens && !server->door.tls.cert)
         log_info("SIGHUP: nothing to read again");
     else if (server->stage != STAGE_STOPPED) {
         reread(server, &server->secrets, read_secrets);
@@ -277,9 +278,29 @@ static bool set_up_page(struct server *server)
     return false;
 }
 
+/* False: the log says why. */
+static bool open_bucket(const struct options *options, struct store **store)
+{
+    char error[S3_ERROR_BYTES];
+    struct s3_settings settings = {.place = options->store,
+                                   .endpoint = options->store_endpoint,
+                                   .credentials = options->store_credentials,
+                                   .cache = options->store_cache,
+                                   .cache_bytes = options->max_weights,
+                                   .files_max = WEIGHTS_FILES_MAX};
+    *store = s3_store_new(&settings, error);
+    if (!*store)
+        log_error("%s", error);
+    else
+        metrics_append(s3_print_metrics, *store);
+    return *store;
+}
+
 /* NULL without a store; false: the log says why it cannot be used. */
 static bool open_store(const struct options *options, struct store **store)
 {
+    if (*options->store)
+        return open_bucket(options, store);
     *store = *options->weights_dir ? folder_store_new(options->weights_dir) : NULL;
     if (*store || !*options->weights_dir)
         return true;
@@ -291,8 +312,9 @@ static bool set_up_weights(struct server *server)
 {
     const struct options *options = &server->options;
     char error[WEIGHTS_ERROR_BYTES];
-    struct weights_settings settings = {.bytes_max = options->max_weights,
-                                        .refresh_ms = options->weights_refresh * 1000};
+    struct weights_settings settings = {
+        .bytes_max = options->max_weights,
+        .refresh_ms = 1000 * (*options->store ? options->store_refresh : options->weights_refresh)};
     if (!open_store(options, &settings.store))
         return false;
     server->weights = weights_new(&settings, error);

@@ -3,9 +3,9 @@
 #include "server/store/folder.h"
 
 #include "api/api.h"
-#include "server/log.h"
 #include "server/loop/clock.h"
 #include "server/loop/jobs.h"
+#include "server/store/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,15 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define SUFFIX ".safetensors"
-#define DRAFT ".posenc-"
 #define LOCK ".posenc-lock"
 
-enum { FILE_NAME_BYTES = API_WEIGHT_NAME_MAX + sizeof SUFFIX, DRAFT_DIGITS = 16 };
+enum { FILE_NAME_BYTES = API_WEIGHT_NAME_MAX + sizeof SUFFIX };
 
 /* Another server holds the lock while it compares and renames: milliseconds, unless it was stopped in that moment. */
 #define LOCK_PATIENCE (5 * CLOCK_SECOND)
@@ -36,15 +34,6 @@ struct folder {
 static void print_file(char *file, const char *name) { snprintf(file, FILE_NAME_BYTES, "%s" SUFFIX, name); }
 
 static int open_folder(const struct folder *folder) { return open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
-
-/* Closes fd and keeps the errno of the earlier failure. */
-static void close_quietly(int fd)
-{
-    int kept = errno;
-    if (fd >= 0)
-        close(fd);
-    errno = kept;
-}
 
 static enum store_result fail(char *why)
 {
@@ -71,7 +60,7 @@ static int open_file(int dir, const char *name, struct stat *status)
     print_file(file, name);
     int fd = openat(dir, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, status) != 0) {
-        close_quietly(fd);
+        files_close(fd);
         return -1;
     }
     if (fd >= 0 && !S_ISREG(status->st_mode)) {
@@ -82,20 +71,6 @@ static int open_file(int dir, const char *name, struct stat *status)
     return fd;
 }
 
-/* Reads at most room bytes; *n: how many there were. */
-static bool read_all(int fd, char *bytes, size_t room, size_t *n)
-{
-    ssize_t got = 1;
-    *n = 0;
-    while (got > 0 && *n < room) {
-        got = read(fd, bytes + *n, room - *n);
-        *n += got > 0 ? (size_t)got : 0;
-        if (got < 0 && errno == EINTR)
-            got = 1;
-    }
-    return got >= 0;
-}
-
 static enum store_result read_open(int fd, const struct stat *status, struct store_reading *reading, char *why)
 {
     if (reading->n_max < (uint64_t)status->st_size)
@@ -104,7 +79,7 @@ static enum store_result read_open(int fd, const struct stat *status, struct sto
     char *bytes = store_bytes_new(n);
     if (!bytes)
         return STORE_NO_MEMORY;
-    if (read_all(fd, bytes, n + 1, &reading->n) && reading->n == n) { /* one byte too many: its end */
+    if (files_read(fd, bytes, n + 1, &reading->n) && reading->n == n) { /* one byte too many: its end */
         reading->bytes = bytes;
         store_digest(bytes, n, reading->digest);
         return STORE_DONE;
@@ -184,7 +159,7 @@ static bool list_add(struct store_list *list, int dir, const char *name)
                  errno); /* it is there, and reading it says why not */
     else
         print_version(entry->version, &status);
-    close_quietly(fd);
+    files_close(fd);
     list->n++;
     return true;
 }
@@ -218,8 +193,6 @@ static enum store_result folder_list(void *self, struct store_list *list, char *
 
 /* ---- Writing --------------------------------------------------------------------------------------------------- */
 
-static bool has_no_locks(void) { return errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS; }
-
 /* The file stays in the folder: if it were removed, two servers could hold locks of two files of that name. Network
  * file systems lock only what is open for writing, so the folder itself does not serve. A file system without locks is
  * used without. Returns the descriptor to close, -1: errno. */
@@ -227,49 +200,14 @@ static int lock(int dir)
 {
     uint64_t end = clock_now() + LOCK_PATIENCE;
     int fd = openat(dir, LOCK, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && !has_no_locks()) {
+    while (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0 && !files_have_no_locks()) {
         if ((errno != EWOULDBLOCK && errno != EINTR) || clock_now() > end) {
-            close_quietly(fd);
+            files_close(fd);
             return -1;
         }
         jobs_wait();
     }
     return fd;
-}
-
-static bool write_all(int fd, const char *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-        if (done < 0 && errno != EINTR)
-            return false;
-        bytes += done > 0 ? done : 0;
-        n -= done > 0 ? (size_t)done : 0;
-    }
-    return true;
-}
-
-/* A unique name, also among several servers on the same folder. */
-static void print_draft(char *draft, size_t room)
-{
-    uint64_t random = 0;
-    if (getrandom(&random, sizeof random, 0) != sizeof random)
-        random = (uint64_t)getpid();
-    snprintf(draft, room, DRAFT "%0*llx", DRAFT_DIGITS, (unsigned long long)random);
-}
-
-/* The file is locked while it is written, because clean takes an unlocked file for one that a crash has left. On a file
- * system without locks it removes nothing. The bytes reach the disk before the name does. */
-static bool write_draft(int dir, const char *draft, const struct store_writing *writing, struct stat *status)
-{
-    int fd = openat(dir, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return false;
-    bool done = flock(fd, LOCK_EX | LOCK_NB) == 0 || has_no_locks();
-    done = done && write_all(fd, writing->bytes, writing->n) && fsync(fd) == 0 && fstat(fd, status) == 0;
-    if (!done)
-        close_quietly(fd);
-    return done && close(fd) == 0;
 }
 
 /* Whether the guard allows to change the file as it is on the disk now; call it with the lock. */
@@ -308,11 +246,11 @@ static enum store_result rename_draft(int dir, const char *draft, const char *na
 
 static enum store_result write_in(int dir, const char *name, struct store_writing *writing, char *why)
 {
-    char draft[32];
+    char draft[FILES_DRAFT_BYTES];
     struct stat status;
-    print_draft(draft, sizeof draft);
-    bool is_written = write_draft(dir, draft, writing, &status);
-    enum store_result result = is_written ? rename_draft(dir, draft, name, writing, why) : fail(why);
+    if (!files_write_draft(dir, draft, writing->bytes, writing->n, &status))
+        return fail(why);
+    enum store_result result = rename_draft(dir, draft, name, writing, why);
     if (result == STORE_DONE) {
         print_version(writing->made, &status);
         fsync(dir); /* some file systems do not support this; the file itself is on disk */
@@ -359,40 +297,6 @@ static enum store_result folder_remove(void *self, const char *name, const struc
     return result;
 }
 
-/* ---- After a crash --------------------------------------------------------------------------------------------- */
-
-static bool is_draft(const char *file)
-{
-    const char *digits = file + strlen(DRAFT);
-    return strncmp(file, DRAFT, strlen(DRAFT)) == 0 && strlen(digits) == DRAFT_DIGITS &&
-           strspn(digits, "0123456789abcdef") == DRAFT_DIGITS;
-}
-
-static bool remove_draft(int dir, const char *draft)
-{
-    int fd = openat(dir, draft, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-    bool done = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(dir, draft, 0) == 0;
-    if (fd >= 0)
-        close(fd);
-    return done;
-}
-
-/* False: errno. */
-static bool clean(const struct folder *folder)
-{
-    DIR *entries = opendir(folder->path);
-    const struct dirent *entry;
-    size_t n_removed = 0;
-    if (!entries)
-        return false;
-    while ((entry = readdir(entries)))
-        n_removed += is_draft(entry->d_name) && remove_draft(dirfd(entries), entry->d_name);
-    closedir(entries);
-    if (n_removed > 0)
-        log_info("weights: %zu half-written files of a crash are removed from %s", n_removed, folder->path);
-    return true;
-}
-
 static void folder_free(void *self) { (void)self; }
 
 struct store *folder_store_new(const char *path)
@@ -410,7 +314,7 @@ struct store *folder_store_new(const char *path)
                                    .write = folder_write,
                                    .remove = folder_remove,
                                    .free = folder_free};
-    if (clean(folder))
+    if (files_clean(path))
         return &folder->store;
     int kept = errno;
     free(folder);

@@ -5,11 +5,11 @@
 
 #include "api/api.h"
 #include "server/store/store.h"
+#include "server/weights/weights.h"
 
 #include <stdatomic.h>
 
-/* The nearest name is found by comparing with every name: half a millisecond for this many. */
-enum { TABLE_FILES_MAX = 4096 };
+enum { TABLE_FILES_MAX = WEIGHTS_FILES_MAX };
 
 struct file {
     struct api_weights face; /* must be first: api/ holds its address */

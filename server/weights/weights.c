@@ -226,7 +226,8 @@ static enum api_found fetch(struct weights *w, const char *name, read_store *rea
         return API_FOUND_TOO_LARGE;
     case STORE_NO_MEMORY: pass_over(w, name, "", false, "no memory"); return API_FOUND_UNKNOWN;
     default:
-        if (!atomic_load(&w->is_stopping))
+        if (!atomic_load(&w->is_stopping) &&
+            (!w->store->may_be_away || *reading.found)) /* refresh logs the rest once */
             pass_over(w, name, why, false, why);
         return API_FOUND_UNKNOWN;
     }
