@@ -66,8 +66,8 @@ struct s3 {
     char place[1024];
     char base[1024]; /* endpoint/bucket/, "http://127.0.0.1:9000/weights/" */
     char bucket[128];
-    char prefix[PREFIX_BYTES]; /* "" or "team/a/" */
-    atomic_bool is_stopping;
+    char prefix[PREFIX_BYTES];                  /* "" or "team/a/" */
+    atomic_bool is_stopping, is_dirty;          /* is_dirty: the cache has an older index */
     atomic_uint_fast64_t away_until, listed_at; /* ns; listed_at 0: never */
     atomic_uint_fast64_t n_requests[N_OPERATIONS][N_OUTCOMES], took_ns[N_OPERATIONS], n_spoiled;
     pthread_mutex_t lock;                  /* protects the field below */
@@ -317,10 +317,12 @@ static enum store_result put_blob(struct s3 *s3, const struct store_writing *wri
 
 /* ---- The index ------------------------------------------------------------------------------------------------- */
 
+/* Not for each name that is read: the first list may have thousands. */
 static void save_index(struct s3 *s3)
 {
     size_t n;
-    char *text = s3->cache ? s3_index_print(s3->index, &n) : NULL;
+    bool is_wanted = atomic_exchange(&s3->is_dirty, false) && s3->cache;
+    char *text = is_wanted ? s3_index_print(s3->index, &n) : NULL;
     if (text)
         cache_write_index(s3->cache, text, n);
     free(text);
@@ -329,13 +331,13 @@ static void save_index(struct s3 *s3)
 static void remember(struct s3 *s3, const char *name, const struct said *said)
 {
     if (s3_index_put(s3->index, name, said->etag, said->sha256, said->n_bytes))
-        save_index(s3);
+        atomic_store(&s3->is_dirty, true);
 }
 
 static void forget(struct s3 *s3, const char *name)
 {
     if (s3_index_remove(s3->index, name))
-        save_index(s3);
+        atomic_store(&s3->is_dirty, true);
 }
 
 static bool is_used(void *self, const char *sha256)
@@ -447,7 +449,8 @@ static enum store_result s3_list(void *self, struct store_list *list, char *why)
     }
     store_list_sort(list);
     if (s3_index_keep_listed(s3->index, list))
-        save_index(s3);
+        atomic_store(&s3->is_dirty, true);
+    save_index(s3);
     atomic_store(&s3->listed_at, clock_now());
     return STORE_DONE;
 }
@@ -552,6 +555,7 @@ static enum store_result s3_write(void *self, const char *name, struct store_wri
         if (s3->cache)
             cache_write(s3->cache, writing->sha256, writing->bytes, writing->n);
         remember(s3, name, &said);
+        save_index(s3);
     }
     return result;
 }
@@ -579,6 +583,7 @@ static enum store_result s3_remove(void *self, const char *name, const struct st
         result = remove_once(s3, name, guard, why);
     if (result == STORE_DONE || result == STORE_ABSENT)
         forget(s3, name);
+    save_index(s3);
     return result == STORE_SAME ? STORE_FAILED : result;
 }
 
@@ -650,6 +655,7 @@ static void s3_stop(void *self)
 static void s3_free(void *self)
 {
     struct s3 *s3 = self;
+    save_index(s3);
     web_free(s3->web);
     credential_source_free(s3->credentials);
     cache_free(s3->cache);

@@ -185,6 +185,13 @@ static bool set_method(struct transfer *t)
     return curl_easy_setopt(t->easy, CURLOPT_CUSTOMREQUEST, request->method) == CURLE_OK;
 }
 
+static void set_authorities(CURL *easy)
+{
+    const char *file = getenv("AWS_CA_BUNDLE");
+    if (file && *file)
+        curl_easy_setopt(easy, CURLOPT_CAINFO, file);
+}
+
 static bool set_limits(struct transfer *t)
 {
     CURL *easy = t->easy;
@@ -199,6 +206,7 @@ static bool set_limits(struct transfer *t)
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, (long)request->is_sent_once);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+    set_authorities(easy);
     return curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK;
 }
 

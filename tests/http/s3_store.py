@@ -233,7 +233,7 @@ class S3Store:
         return f"http://127.0.0.1:{self.port}"
 
     def env(self, **more):
-        keys = {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key, "AWS_REGION": REGION}
+        keys = {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key, "AWS_REGION": REGION, "no_proxy": "127.0.0.1"}
         return {**keys, **({"AWS_SESSION_TOKEN": self.session_token} if self.session_token else {}), **more}
 
     def now(self):
