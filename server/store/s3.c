@@ -103,8 +103,9 @@ static bool pause_before(const struct s3 *s3, int n_tries)
     if (getrandom(&random, sizeof random, 0) != sizeof random)
         random = (uint32_t)clock_now();
     uint64_t end = clock_now() + random % (((uint32_t)FIRST_PAUSE_MS << n_tries) * 1000) * (CLOCK_MS / 1000);
+    jobs_wait_begin();
     while (clock_now() < end && !atomic_load(&s3->is_stopping))
-        jobs_wait();
+        jobs_wait_on();
     return !atomic_load(&s3->is_stopping);
 }
 

@@ -306,13 +306,12 @@ static void wait_a_little(struct web *web)
 
 static void wait_for(struct web *web, const struct transfer *t)
 {
+    jobs_wait_begin();
     pthread_mutex_lock(&web->lock);
     while (!t->is_done) {
         wait_a_little(web);
-        if (t->is_done)
-            break;
         pthread_mutex_unlock(&web->lock);
-        jobs_wait();
+        jobs_wait_on();
         pthread_mutex_lock(&web->lock);
     }
     pthread_mutex_unlock(&web->lock);

@@ -84,13 +84,12 @@ static void wait_for_change(struct weights *w, uint64_t ms)
 /* A worker that waits lets others have its turn. */
 static void begin(struct weights *w, struct busy *busy, const char *name)
 {
+    jobs_wait_begin();
     pthread_mutex_lock(&w->lock);
     while (is_busy(w, name)) {
         wait_for_change(w, WAIT_MS);
-        if (!is_busy(w, name))
-            break;
         pthread_mutex_unlock(&w->lock);
-        jobs_wait();
+        jobs_wait_on();
         pthread_mutex_lock(&w->lock);
     }
     *busy = (struct busy){.name = name, .next = w->busy};

@@ -302,6 +302,18 @@ def test_many_unknown_names_of_a_store_that_hangs(s3):
         assert statuses == [503] * 30 and slowest < 0.7 * SLOW, slowest
 
 
+def test_waiting_is_not_charged(s3, tmp_path):
+    """A token with a quota of work may wait for the store: that is not computing."""
+    (tmp_path / "tokens").write_text("team secretsecretsecret write work=0.2/s\n")
+    headers = {"Authorization": "Bearer secretsecretsecret"}
+    with on(s3, "--token-file", str(tmp_path / "tokens")) as a:
+        s3.fault(path="/names/", method="GET", delay=1)
+        before = figure(a, "posenc_worker_busy_seconds_total")
+        for i in range(3):
+            assert a.get(f"/weights/unknown{i}", headers).status == 404
+        assert figure(a, "posenc_worker_busy_seconds_total") - before < 0.5 * SLOW
+
+
 def test_a_store_that_fails_now_and_then(s3, two):
     """One failure in a request is repeated and not seen."""
     a, b = two
