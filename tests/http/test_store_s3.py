@@ -1,6 +1,7 @@
 """Stored weights in an S3-compatible store (s3_store.py): two servers on one bucket, guards, the cache, and every way in which a
 store fails."""
 import contextlib
+import http.client
 import os
 import pathlib
 import re
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 from conftest import POSENCD, SANITIZED, start_server, without_posenc
+from faults import faulty_server
 from s3_store import S3Store
 from weights_asking import OTHER, T5, TABLE, file, put, tag
 
@@ -492,3 +494,38 @@ def test_figures(s3):
         assert figure(a, "posenc_store_index_age_seconds") < REFRESH + 5 and figure(a, "posenc_store_names") == 1
     with start_server() as plain:
         assert "posenc_store_" not in plain.get("/metrics").body.decode()
+
+
+# ---- Memory -------------------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.skipif(SANITIZED, reason="preloads")
+@pytest.mark.parametrize("what", ["put", "get", "remove"])
+def test_each_allocation_fails_once(s3, what):
+    """It costs one request, in this process and in libcurl; nothing wrong is stored or served."""
+    flags = ("--store", "s3://weights/a", "--store-endpoint", s3.endpoint, "--store-refresh", "86400", "--io-threads", "1", "--answer-cache", "0")
+    old, new = file(table=TABLE), file(table=OTHER)
+    with on(s3, place="s3://weights/a") as helper, faulty_server(*flags, **s3.env()) as a:
+        put(helper, "x", old)
+        assert a.get("/weights/x").body == old
+        n_failed = 0
+        for n in range(0, 400, 5):
+            name = f"{what}{n}"
+            if what != "put":
+                put(helper, name, old)
+            with a.faults.allocations(n):
+                try:
+                    status = a.request({"put": "PUT", "get": "GET", "remove": "DELETE"}[what], "/weights/" + name, new if what == "put" else None).status
+                except (ConnectionError, http.client.HTTPException):
+                    status = 0
+            n_failed += status in (0, 503)
+            assert status in (0, 200, 201, 204, 503), (n, status)
+            time.sleep(0.0 if status not in (0, 503) else 1.05)  # after a failure it asks nothing for a second
+            assert helper.get("/weights/" + name).status in ((200, 404) if status in (0, 503) else (200,) if what != "remove" else (200, 404)), (n, status)
+            found = a.get("/weights/" + name)
+            assert found.status == 404 or found.body in (old, new), (n, found)
+            if status in (200, 201):
+                assert found.body == (new if what == "put" else old)
+            if a.faults.alloc_failed == 0:
+                break
+        assert n_failed > 3 and a.is_alive()
+        assert a.get("/weights/x").body == old
