@@ -51,7 +51,7 @@ static void note_failure(struct cache *cache)
 
 /* ---- Reading --------------------------------------------------------------------------------------------------- */
 
-/* NULL: errno, ENOENT if there is none. */
+/* NULL: there is none, or it cannot be read. */
 static char *read_file(struct cache *cache, const char *file, size_t n_max, size_t *n)
 {
     struct stat status;
@@ -83,17 +83,16 @@ char *cache_read(struct cache *cache, const char *sha256, size_t n)
     char file[FILE_NAME_BYTES], digest[STORE_DIGEST_BYTES] = "";
     size_t n_read;
     print_file(file, sha256);
-    errno = 0;
     char *bytes = read_file(cache, file, SIZE_MAX / 4, &n_read);
-    bool is_missing = !bytes && errno == ENOENT;
-    if (bytes && n_read == n)
+    bool is_read = bytes; /* what cannot be read now, without memory for example, is not wrong */
+    if (is_read && n_read == n)
         store_digest(bytes, n, digest);
     bool is_right = strcmp(digest, sha256) == 0;
     atomic_fetch_add(is_right ? &cache->n_hits : &cache->n_misses, 1);
     if (is_right)
         return bytes;
     free(bytes);
-    if (bytes || !is_missing) {
+    if (is_read) {
         pthread_mutex_lock(&cache->lock);
         cache->n_spoiled++;
         remove_blob(cache, file);
