@@ -214,8 +214,9 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 
 class S3Store:
-    def __init__(self, bucket=BUCKET, has_conditions=True, list_max=1000):
+    def __init__(self, bucket=BUCKET, has_conditions=True, list_max=1000, tls=None):
         self.bucket, self.has_conditions, self.list_max = bucket, has_conditions, list_max
+        self.tls = tls  # an ssl.SSLContext: https
         self.access_key, self.secret_key, self.session_token = ACCESS_KEY, SECRET_KEY, ""
         self.objects, self.seen, self.faults, self.ahead = {}, [], [], 0
         self.lock, self.released = threading.RLock(), threading.Event()
@@ -230,7 +231,7 @@ class S3Store:
 
     @property
     def endpoint(self):
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
 
     def env(self, **more):
         keys = {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key, "AWS_REGION": REGION, "no_proxy": "127.0.0.1"}
@@ -246,6 +247,8 @@ class S3Store:
         self.released.clear()
         self.server = Server(self, self.port)
         self.port = self.server.server_address[1]
+        if self.tls:
+            self.server.socket = self.tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def kill(self):

@@ -3,9 +3,10 @@ store fails."""
 import contextlib
 import http.client
 import os
-import pathlib
 import re
+import shutil
 import signal
+import ssl
 import subprocess
 import threading
 import time
@@ -152,31 +153,44 @@ def test_large_files(two):
     assert b.get("/weights/large").body == body
 
 
-def test_places_and_keys(s3):
+def test_places_and_keys(s3, tmp_path):
     """Without a prefix; with a session token; keys from a file that is read again."""
     s3.session_token = "a/b+c=="
     with on(s3, place="s3://weights/") as a:
         put(a, "t", file(table=TABLE))
         assert "names/t" in s3.objects
     s3.session_token = ""
-    with contextlib.ExitStack() as stack:
-        path = pathlib.Path(stack.enter_context(contextlib.closing(open("/dev/null"))).name)
-        import tempfile
-        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        path = folder / "credentials"
+    path = tmp_path / "credentials"
 
-        def write(secret):
-            (folder / "new").write_text(f"# keys\n[default]\naws_access_key_id = {s3.access_key}\naws_secret_access_key={secret}\n\n[other]\naws_access_key_id = x\n")
-            os.replace(folder / "new", path)
+    def write(secret):
+        (tmp_path / "new").write_text(f"# keys\n[default]\naws_access_key_id = {s3.access_key}\naws_secret_access_key={secret}\n\n[other]\naws_access_key_id = x\n")
+        os.replace(tmp_path / "new", path)
 
-        write(s3.secret_key)
-        a = stack.enter_context(on(s3, "--store-credentials", str(path), env={"AWS_REGION": "us-east-1"}))
+    write(s3.secret_key)
+    with on(s3, "--store-credentials", str(path), env={"AWS_REGION": "us-east-1", "no_proxy": "127.0.0.1"}) as a:
         put(a, "u", file(table=TABLE))
         s3.secret_key = "another"
         assert put(a, "v", file(table=TABLE), 503).headers["Retry-After"]
         write(s3.secret_key)
         put(a, "v", file(table=TABLE))
         assert "another" not in a.stderr_text() and "se+cr/et" not in a.stderr_text()
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
+def test_https(tmp_path):
+    """With a certificate that is trusted, and one that is not."""
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext",
+                    "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(cert)], check=True, capture_output=True)
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(cert, key)
+    with S3Store(tls=tls) as s3:
+        with on(s3, env=s3.env(AWS_CA_BUNDLE=str(cert))) as a:
+            put(a, "t", file(table=TABLE), 201, If_None_Match="*")
+            put(a, "large", file(x=np.zeros(3_000_000, "u1")))
+        with on(s3) as b:
+            assert b.get("/weights/t").status == 503
+            within(5, lambda: "certificate" in b.stderr_text())
 
 
 # ---- What is wrong from the start --------------------------------------------------------------------------------------------------
