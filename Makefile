@@ -34,7 +34,7 @@ pkg       = $(shell pkg-config $(1) $(2) 2>/dev/null || echo $(3))
 BLAS_INC := $(patsubst -I%,-isystem %,$(call pkg,--cflags,openblas,))
 LIB_BLAS := $(call pkg,--libs,openblas,-lopenblas) -lm
 LIB_WIRE := $(call pkg,--libs,jansson libpng zlib,-ljansson -lpng -lz)
-LIB_HTTP := $(call pkg,--libs,libmicrohttpd libuv nettle gnutls,-lmicrohttpd -luv -lnettle -lgnutls)
+LIB_HTTP := $(call pkg,--libs,libmicrohttpd libuv libcurl nettle gnutls,-lmicrohttpd -luv -lcurl-gnutls -lnettle -lgnutls)
 
 MACHINE      := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null || uname -m)))
 

@@ -69,17 +69,36 @@ enum api_stored {
     API_STORED_FULL,     /* over bytes_max */
     API_STORED_TOO_MANY, /* over files_max */
     API_STORED_NO_MEMORY,
-    API_STORED_FAILED, /* the disk refused it; the log says why */
-    API_STORED_ABSENT  /* remove: there is no file of that name */
+    API_STORED_FAILED,    /* the place refused it or does not answer; the log says why */
+    API_STORED_UNGUARDED, /* the place cannot hold conditions, so a change that has some is not made */
+    API_STORED_ABSENT     /* remove: there is no file of that name */
 };
 
-/* A caller that gets a file holds it until it calls release. Every callback may be called from any thread; put and
- * remove may wait for a disk. */
+/* A look-up. */
+struct api_wanted {
+    const char *name;
+    const char *sha256;  /* the digest that the file should have: a file in memory that has another is compared with the
+                            place first; NULL: any */
+    bool must_not_block; /* look in memory only */
+};
+
+enum api_found {
+    API_FOUND,          /* with another digest than the wanted one, if no file has that now */
+    API_FOUND_NOTHING,  /* there is no file of that name */
+    API_FOUND_LATER,    /* must_not_block, and the place has to be asked: call again from a worker */
+    API_FOUND_UNKNOWN,  /* the place does not answer, so whether there is one is not known; the log says why */
+    API_FOUND_TOO_LARGE /* there is one, but with it all files would be over bytes_max, or more than files_max */
+};
+
+/* A caller that gets a file holds it until it calls release. Every callback may be called from any thread; find (unless
+ * it must not block), put and remove may wait for a disk or a network. */
 struct api_store {
     void *self;
     uint64_t bytes_max; /* of all files together; --max-weights */
     size_t files_max;
-    const struct api_weights *(*find)(void *self, const char *name); /* NULL if there is none */
+    const char *place; /* the flag that says where files are kept, "--weights-dir"; NULL: in memory only */
+    /* Writes the file, held, to *weights if it returns API_FOUND. */
+    enum api_found (*find)(void *self, const struct api_wanted *wanted, const struct api_weights **weights);
     void (*release)(void *self, const struct api_weights *weights);
     /* A card is a file without its bytes. A reply that lists files holds only their cards, so that a slow reader does
      * not keep the bytes of a replaced file in memory. list writes the cards of all files, sorted by name, each held,

@@ -26,7 +26,10 @@ const struct api_status api_statuses[] = {
      AT(BODIES) | AT(REQUESTS) | AT(TEXTS) | AT(LIVE)},
     {429, "Too Many Requests", "the token's quota, --max-streams or --experiments is used up: Retry-After", AT(CLOSED)},
     {431, "Request Header Fields Too Large", "the head passes its limit", AT(ALL)},
-    {501, "Not Implemented", "a transfer coding other than chunked; a change of what is part of the program", AT(ALL)},
+    {501, "Not Implemented",
+     "a transfer coding other than chunked; a change of what is part of the program; a guard that the store of weights "
+     "cannot hold",
+     AT(ALL)},
     {503, "Service Unavailable",
      "a queue, memory or the connections are full, the time of X-Request-Timeout or timeout is over, or the server is "
      "ending: Retry-After",

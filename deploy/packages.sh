@@ -10,14 +10,14 @@
 set -eu
 
 build_packages="gcc libc6-dev make pkg-config libmicrohttpd-dev libuv1-dev libjansson-dev libpng-dev zlib1g-dev
-    nettle-dev libgnutls28-dev libopenblas-dev"
+    nettle-dev libgnutls28-dev libcurl4-gnutls-dev libopenblas-dev"
 test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-pytest python3-pytest-xdist
     python3-pytest-rerunfailures python3-numpy python3-mpmath python3-yaml
     python3-hypothesis python3-jsonschema python3-zarr python3-dask python3-distributed python3-xarray
     curl unzip pngcheck"
 browser_packages="chromium chromium-driver python3-selenium"
 browser_shell="chromium-headless-shell" # the same browser without a window's frame: the tests take a third less time
-libraries="libmicrohttpd libuv jansson libpng zlib nettle gnutls openblas"
+libraries="libmicrohttpd libuv libcurl jansson libpng zlib nettle gnutls openblas"
 
 fail() {
     echo "posenc: $*" >&2

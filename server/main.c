@@ -16,8 +16,11 @@
 #include "server/replaced.h"
 #include "server/supervisor.h"
 #include "server/auth/tokens.h"
+#include "server/store/folder.h"
+#include "server/store/s3.h"
 #include "server/weights/weights.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -164,7 +167,7 @@ static void read_secrets(struct job *job) /* runs on a separate thread, as does 
 static void read_folder(struct job *job)
 {
     struct server *server = rereading_of(job)->server;
-    if (*server->options.weights_dir)
+    if (*server->options.weights_dir || *server->options.store)
         weights_reread(server->weights);
 }
 
@@ -219,7 +222,7 @@ static void on_hangup(void *self, int signum)
 {
     struct server *server = self;
     (void)signum;
-    if (!*server->options.weights_dir && !server->door.tokens && !server->door.tls.cert)
+    if (!*server->options.weights_dir && !*server->options.store && !server->door.tokens && !server->door.tls.cert)
         log_info("SIGHUP: nothing to read again");
     else if (server->stage != STAGE_STOPPED) {
         reread(server, &server->secrets, read_secrets);
@@ -346,6 +349,51 @@ static bool set_up_page(struct server *server)
     return false;
 }
 
+/* False: the log says why. */
+static bool open_bucket(const struct options *options, struct store **store)
+{
+    char error[S3_ERROR_BYTES];
+    struct s3_settings settings = {.place = options->store,
+                                   .endpoint = options->store_endpoint,
+                                   .credentials = options->store_credentials,
+                                   .cache = options->store_cache,
+                                   .cache_bytes = options->max_weights,
+                                   .files_max = WEIGHTS_FILES_MAX};
+    *store = s3_store_new(&settings, error);
+    if (!*store)
+        log_error("%s", error);
+    else
+        metrics_append(s3_print_metrics, *store);
+    return *store;
+}
+
+/* NULL without a store; false: the log says why it cannot be used. */
+static bool open_store(const struct options *options, struct store **store)
+{
+    if (*options->store)
+        return open_bucket(options, store);
+    *store = *options->weights_dir ? folder_store_new(options->weights_dir) : NULL;
+    if (*store || !*options->weights_dir)
+        return true;
+    log_error("--weights-dir %s: %s", options->weights_dir, strerror(errno));
+    return false;
+}
+
+static bool set_up_weights(struct server *server)
+{
+    const struct options *options = &server->options;
+    char error[WEIGHTS_ERROR_BYTES];
+    struct weights_settings settings = {
+        .bytes_max = options->max_weights,
+        .refresh_ms = 1000 * (*options->store ? options->store_refresh : options->weights_refresh)};
+    if (!open_store(options, &settings.store))
+        return false;
+    server->weights = weights_new(&settings, error);
+    if (!server->weights)
+        log_error("%s", error);
+    return server->weights;
+}
+
 /* Called before any thread runs, and before any library that counts processors is initialised. */
 static bool set_up_process(struct server *server)
 {
@@ -372,12 +420,8 @@ static bool set_up_process(struct server *server)
     admission_setup(options->max_memory, options->max_streams);
     metrics_set(METRICS_WORKERS, (int64_t)options->workers);
     metrics_setup(PE_VERSION, POSENC_COMMIT, pe_isa_name(pe_isa()));
-    char error[WEIGHTS_ERROR_BYTES];
-    server->weights = weights_new(options->weights_dir, options->max_weights, error);
-    if (!server->weights) {
-        log_error("%s", error);
+    if (!set_up_weights(server))
         return false;
-    }
     server->host = (struct api_host){
         .max_body = options->max_body,
         .max_json = options->max_json,
@@ -466,7 +510,7 @@ static bool start_serving(struct server *server)
     }
     if (!server->door.tokens && http_is_beyond_loopback(fd))
         log_warn("listening beyond this machine without --token-file: whoever reaches %s may use it", url);
-    if (!loops_serve(server->loops, &server->host, &server->door, fd))
+    if (!weights_start(server->weights) || !loops_serve(server->loops, &server->host, &server->door, fd))
         return false;
     log_listening(url);
     supervisor_say(&server->supervisor, "READY=1");
@@ -490,6 +534,7 @@ static int serve(struct server *server)
         loops_run(server->loops);
     if (server->socket)
         http_unlisten(server->socket);
+    weights_stop(server->weights); /* a job may wait for the store, and loops_free waits for jobs */
     loops_free(server->loops);
     jobs_end_workers();
     disposal_finish(); /* before the stores that its objects refer to are freed: replies hold stored weights */

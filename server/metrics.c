@@ -9,6 +9,7 @@
 #include "server/log.h"
 #include "server/process.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -331,15 +332,18 @@ static void print_analyses(FILE *out)
     }
 }
 
+enum { APPENDED_MAX = 4 };
 static struct {
     void (*print)(void *self, FILE *out);
     void *self;
-} appended;
+} appended[APPENDED_MAX];
+static size_t n_appended;
 
 void metrics_append(void (*print)(void *self, FILE *out), void *self)
 {
-    appended.print = print;
-    appended.self = self;
+    assert(n_appended < APPENDED_MAX);
+    appended[n_appended].print = print;
+    appended[n_appended++].self = self;
 }
 
 char *metrics_print(size_t *n_bytes)
@@ -358,8 +362,8 @@ char *metrics_print(size_t *n_bytes)
     print_requests(out);
     print_analyses(out);
     pthread_mutex_unlock(&requests.lock);
-    if (appended.print)
-        appended.print(appended.self, out);
+    for (size_t i = 0; i < n_appended; i++)
+        appended[i].print(appended[i].self, out);
     if (fclose(out) != 0) {
         free(text);
         return NULL;

@@ -37,7 +37,7 @@ void metrics_analysis_step(const char *metric);
 /* Constants that describe the build; printed by metrics_print. */
 void metrics_setup(const char *version, const char *commit, const char *isa);
 
-/* Registers print to be called at the end of each text. Call before any other thread runs. */
+/* Registers one more print to be called at the end of each text. Call before any other thread runs. */
 void metrics_append(void (*print)(void *self, FILE *out), void *self);
 
 /* Produces the whole text (release with free). NULL: no memory. */

@@ -363,6 +363,23 @@ static bool set_from_file(void *self, const char *key, const char *value, char *
     return set(self, row, value, "file", error);
 }
 
+/* Options that are right on their own. */
+static bool check_together(const struct options *options, char *error)
+{
+    bool has_store = *options->store;
+    if (has_store && *options->weights_dir)
+        snprintf(error, OPTIONS_TEXT_BYTES,
+                 "--weights-dir and --store both say where weights are stored; give one of the two");
+    else if (!has_store && (*options->store_endpoint || *options->store_credentials || *options->store_cache))
+        snprintf(error, OPTIONS_TEXT_BYTES, "--%s is about --store, which is not given",
+                 *options->store_endpoint ? "store-endpoint"
+                 : *options->store_cache  ? "store-cache"
+                                          : "store-credentials");
+    else
+        return true;
+    return false;
+}
+
 enum options_action options_read(struct options *options, int argc, char *const *argv, char *const *environment,
                                  char *error)
 {
@@ -382,7 +399,7 @@ enum options_action options_read(struct options *options, int argc, char *const 
         return OPTIONS_ERROR;
     if (!set_all(options, &variables, "environment", error) || !set_all(options, &flags, "flag", error))
         return OPTIONS_ERROR;
-    return action;
+    return action == OPTIONS_RUN && !check_together(options, error) ? OPTIONS_ERROR : action;
 }
 
 void options_drop(struct options *options)

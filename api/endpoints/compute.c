@@ -30,6 +30,7 @@ bool api_compute_read(struct api_computation *c)
     request->max_json = c->host->max_json;
     request->body_is_ours =
         call->body_is_ours && !call->must_not_block; /* a call with must_not_block may be repeated */
+    request->must_not_block = call->must_not_block;
     if (!api_memory_for_reading(c->work, c->host, call, c->problem))
         return false;
     if (call->body_bytes && !api_input_read(request, call->content_type, call->body, call->body_bytes, c->problem))
@@ -360,7 +361,7 @@ struct api_reply *api_operate(const struct api_asked *asked, enum pe_operation_i
              api_compute(&c, &opening, &later))
         return api_compute_reply(&c, &opening);
     api_memory_refusal(c.work, &problem);
-    later |= c.work && c.work->request.drawing.is_late;
+    later |= c.work && (c.work->request.is_late || c.work->request.drawing.is_late);
     api_work_free(c.work);
     return later ? NULL : api_reply_problem(&problem);
 }

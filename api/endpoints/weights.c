@@ -83,9 +83,10 @@ static struct api_reply *absent(const struct api_store *store, const char *name)
 
 static struct api_reply *guarded(const struct api_store *store, const char *name)
 {
-    const struct api_weights *weights = store->find(store->self, name);
+    struct api_wanted wanted = {.name = name, .must_not_block = true};
+    const struct api_weights *weights = NULL;
     struct api_problem problem;
-    if (weights)
+    if (store->find(store->self, &wanted, &weights) == API_FOUND)
         api_fail(&problem, 412, "", "If-Match or If-None-Match does not hold: \"%s\" is stored, its ETag is \"%s\"",
                  name, weights->sha256);
     else
@@ -106,7 +107,14 @@ static struct api_reply *refused(const struct api_store *store, enum api_stored 
     else if (stored == API_STORED_TOO_MANY)
         api_fail(&problem, 413, "", "%zu files are stored, which is the maximum; delete one first", store->files_max);
     else if (stored == API_STORED_FAILED)
-        api_fail(&problem, 503, "", "the folder --weights-dir of this server could not be written; its log says why");
+        api_fail(&problem, 503, "",
+                 "the place of stored weights (%s of this server) could not be written; its log says why",
+                 store->place);
+    else if (stored == API_STORED_UNGUARDED)
+        api_fail(&problem, 501, "",
+                 "the place of stored weights (%s of this server) has no conditional writes, so If-Match and "
+                 "If-None-Match cannot be kept against other servers; without them the change is made",
+                 store->place);
     else
         api_fail_memory(&problem);
     return api_reply_problem(&problem);
@@ -143,13 +151,27 @@ static struct api_reply *send(const struct api_asked *asked, const struct api_we
     return api_range_add(reply, kind, &range, length) ? with_headers(reply, sha256) : api_reply_without_memory(reply);
 }
 
+/* NULL: ask again from a worker. */
+static struct api_reply *not_found(const struct api_store *store, enum api_found found, const char *name)
+{
+    struct api_problem problem;
+    if (found == API_FOUND_LATER)
+        return NULL;
+    if (found == API_FOUND_NOTHING)
+        return absent(store, name);
+    api_fail_unknown_weights(&problem, "", store, found, name);
+    return api_reply_problem(&problem);
+}
+
 static struct api_reply *get(const struct api_asked *asked)
 {
     const struct api_store *store = asked->host->store;
     const struct api_call *call = asked->call;
-    const struct api_weights *weights = store ? store->find(store->self, asked->name) : NULL;
-    if (!weights)
-        return absent(store, asked->name);
+    const struct api_weights *weights = NULL;
+    struct api_wanted wanted = {.name = asked->name, .must_not_block = call->must_not_block};
+    enum api_found found = store ? store->find(store->self, &wanted, &weights) : API_FOUND_NOTHING;
+    if (found != API_FOUND)
+        return not_found(store, found, asked->name);
     struct api_guard match = {.if_match = call->if_match}, none = {.if_none_match = call->if_none_match};
     bool has_failed = !api_guard_allows(&match, weights->sha256);
     bool is_known = !api_guard_allows(&none, weights->sha256);
@@ -211,11 +233,13 @@ static struct api_reply *delete_named(const struct api_asked *asked)
     if (asked->call->must_not_block)
         return NULL;
     struct api_guard guard = guard_of(asked->call);
-    switch (store->remove(store->self, asked->name, &guard)) {
+    enum api_stored stored = store->remove(store->self, asked->name, &guard);
+    switch (stored) {
     case API_STORED_ABSENT: return absent(store, asked->name);
     case API_STORED_GUARDED: return guarded(store, asked->name);
-    case API_STORED_FAILED: return refused(store, API_STORED_FAILED, 0);
-    default: return api_reply_empty(204);
+    case API_STORED_NEW:
+    case API_STORED_REPLACED: return api_reply_empty(204);
+    default: return refused(store, stored, 0);
     }
 }
 

@@ -7,7 +7,7 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
 {
     request->operation = operation;
     request->taking = NULL;
-    request->body_is_ours = false;
+    request->body_is_ours = request->must_not_block = request->is_late = false;
     request->max_json = 0;
     request->drawing = (struct api_drawing){.max = API_DRAWN_MAX, .max_at_once = UINT64_MAX};
     request->arena = (struct api_arena){0};

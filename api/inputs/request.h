@@ -33,6 +33,7 @@ struct api_request {
     const struct api_taking *taking; /* NULL: what the operation takes */
     bool body_is_ours;               /* tensors may be moved inside the body: api_call.body_is_ours */
     uint64_t max_json;               /* bytes of its JSON: api_host.max_json; 0: any number */
+    bool must_not_block, is_late;    /* api_call.must_not_block; is_late: it was refused only because of that */
     struct api_drawing drawing;      /* without a host, API_DRAWN_MAX numbers */
     struct api_arena arena;
     struct pe_field fields[API_FIELDS_MAX];

@@ -106,11 +106,24 @@ static bool fail_absent(const struct adding *a)
                     a->name);
 }
 
+static bool fail_found(const struct adding *a, enum api_found found)
+{
+    switch (found) {
+    case API_FOUND_LATER:
+        a->request->is_late = true;
+        return api_fail(a->problem, 503, a->pointer, "looking for \"%s\" takes longer than this thread has", a->name);
+    case API_FOUND_UNKNOWN:
+    case API_FOUND_TOO_LARGE: return api_fail_unknown_weights(a->problem, a->pointer, a->store, found, a->name);
+    default: return fail_absent(a);
+    }
+}
+
 static bool find_file(struct adding *a)
 {
-    a->weights = a->store ? a->store->find(a->store->self, a->name) : NULL;
-    if (!a->weights)
-        return fail_absent(a);
+    struct api_wanted wanted = {.name = a->name, .sha256 = a->sha256, .must_not_block = a->request->must_not_block};
+    enum api_found found = a->store ? a->store->find(a->store->self, &wanted, &a->weights) : API_FOUND_NOTHING;
+    if (found != API_FOUND)
+        return fail_found(a, found);
     if (!keep(a))
         return false;
     a->request->stored = a->weights;

@@ -212,6 +212,23 @@ void jobs_wait(void)
     nanosleep(&(struct timespec){.tv_nsec = WAIT_NS}, NULL);
 }
 
+void jobs_wait_begin(void)
+{
+    struct job *job = workers_job();
+    if (job)
+        note_work(job, clock_now());
+}
+
+void jobs_wait_on(void)
+{
+    struct job *job = workers_job();
+    if (job)
+        job->settled_at = clock_now();
+    jobs_wait();
+    if (job)
+        job->settled_at = clock_now();
+}
+
 /* ---- Jobs with a thread of their own --------------------------------------------------------------------------- */
 
 /* A tenth of the share of a thread that competes with it: little, yet enough to notice soon that it is to end. */

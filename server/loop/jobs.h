@@ -81,6 +81,10 @@ void jobs_breathe(void);
 bool jobs_have_room(void); /* would a job be started at once? Any thread */
 /* Call it in work() when the job must wait for another job: it gives up its turn, or sleeps briefly. Any thread. */
 void jobs_wait(void);
+/* The same in a wait for a network: computing time up to jobs_wait_begin is charged, and from there to the last
+ * jobs_wait_on it is not. */
+void jobs_wait_begin(void);
+void jobs_wait_on(void);
 
 /* Figures of all workers of the process. Any thread. */
 struct jobs_figures {

@@ -1,236 +1,400 @@
-/* Owns stored weights: a sorted table of reference-counted files, and the order of changes to it.
+/* Owns the order in which memory and store change: what a request looks up, puts and removes, and the comparison with
+ * the store at intervals.
  *
- * There are two locks. A thread that changes the store holds `change`, also during disk operations. `table` is held
- * only for the moments in which the table is read or modified, so that a look-up never waits for a disk. */
+ * A name is busy while a thread reads, writes or removes it in the store, and other threads that want to do so wait for
+ * it. So for each name, memory changes in the order in which this server has seen the store change. */
+#define _GNU_SOURCE /* pthread_setname_np */
 #include "server/weights/weights.h"
 
-#include "server/auth/digest.h"
 #include "server/log.h"
-#include "server/weights/weights_folder.h"
+#include "server/loop/clock.h"
+#include "server/loop/jobs.h"
+#include "server/weights/table.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
-/* The nearest name is found by comparing with every name: half a millisecond for this many. */
-enum { FILES_MAX = 4096, ALIGNMENT = 64 };
+enum { PASSED_MAX = 1024, ABSENT_MAX = 256, WAIT_MS = 2 };
 
-struct file {
-    struct api_weights face; /* must be first: api/ holds its address */
-    atomic_size_t n_holders; /* references to the bytes; all references to the bytes together count as one reference to
-                                the card */
-    atomic_size_t n_cards;
-    char name[API_WEIGHT_NAME_MAX + 1];
-    char *bytes;
-    struct api_tensors *tensors;
+/* A file of the store that was passed over, and of which version. Such a file is not read again while it stays the
+ * same, and is logged once. */
+struct passed {
+    char name[STORE_NAME_BYTES], version[STORE_VERSION_BYTES];
+    bool is_final; /* it is wrong; otherwise there was no room for it, or it could not be read */
+};
+
+/* A name that was not there. */
+struct absent {
+    char name[STORE_NAME_BYTES];
+    uint64_t at; /* ns; 0: this place is free */
+};
+
+struct busy {
+    const char *name;
+    struct busy *next;
 };
 
 struct weights {
-    struct api_store store;
-    char *folder; /* NULL: memory only */
-    pthread_mutex_t change, table;
-    struct file **files; /* sorted by name; modified only with both locks held */
-    size_t n_files;
-    uint64_t n_bytes;
+    struct api_store face;
+    struct table *table;
+    struct store *store; /* NULL: memory only */
+    uint64_t refresh_ms;
+
+    pthread_mutex_t lock; /* protects the fields of this paragraph */
+    pthread_cond_t change;
+    struct busy *busy;
+    struct passed *passed; /* [PASSED_MAX], NULL until one is needed */
+    size_t n_passed;       /* since the start or weights_reread; the first PASSED_MAX are kept, then the oldest go */
+    struct absent absent[ABSENT_MAX];
+    size_t n_absent;
+
+    pthread_mutex_t looking; /* held while memory and store are compared */
+    pthread_t thread;
+    bool has_thread;
+    atomic_bool is_stopping;
 };
 
-/* ---- One file -------------------------------------------------------------------------------------------------- */
+/* ---- Names that are busy --------------------------------------------------------------------------------------- */
 
-static void card_drop(struct file *file)
+/* With the lock. */
+static bool is_busy(const struct weights *w, const char *name)
 {
-    if (atomic_fetch_sub(&file->n_cards, 1) > 1)
+    const struct busy *busy = w->busy;
+    while (busy && strcmp(busy->name, name) != 0)
+        busy = busy->next;
+    return busy;
+}
+
+static void wait_for_change(struct weights *w, uint64_t ms)
+{
+    struct timespec end;
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    uint64_t ns = (uint64_t)end.tv_nsec + ms * CLOCK_MS;
+    end.tv_sec += (time_t)(ns / CLOCK_SECOND);
+    end.tv_nsec = (long)(ns % CLOCK_SECOND);
+    pthread_cond_timedwait(&w->change, &w->lock, &end);
+}
+
+/* A worker that waits lets others have its turn. */
+static void begin(struct weights *w, struct busy *busy, const char *name)
+{
+    jobs_wait_begin();
+    pthread_mutex_lock(&w->lock);
+    while (is_busy(w, name)) {
+        wait_for_change(w, WAIT_MS);
+        pthread_mutex_unlock(&w->lock);
+        jobs_wait_on();
+        pthread_mutex_lock(&w->lock);
+    }
+    *busy = (struct busy){.name = name, .next = w->busy};
+    w->busy = busy;
+    pthread_mutex_unlock(&w->lock);
+}
+
+static void end(struct weights *w, const struct busy *busy)
+{
+    pthread_mutex_lock(&w->lock);
+    struct busy **at = &w->busy;
+    while (*at != busy)
+        at = &(*at)->next;
+    *at = busy->next;
+    pthread_cond_broadcast(&w->change);
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- What was passed over, and what is not there --------------------------------------------------------------- */
+
+/* With the lock. NULL: not passed over. */
+static struct passed *passed_find(const struct weights *w, const char *name)
+{
+    size_t n = w->n_passed < PASSED_MAX ? w->n_passed : PASSED_MAX;
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(w->passed[i].name, name) == 0)
+            return &w->passed[i];
+    return NULL;
+}
+
+static bool was_passed(struct weights *w, const struct store_entry *entry)
+{
+    pthread_mutex_lock(&w->lock);
+    const struct passed *passed = passed_find(w, entry->name);
+    bool is_known = passed && passed->is_final && strcmp(passed->version, entry->version) == 0;
+    pthread_mutex_unlock(&w->lock);
+    return is_known;
+}
+
+/* Without memory for the list, it is logged every time. */
+static bool is_new(struct weights *w, const char *name, const char *version, bool is_final)
+{
+    pthread_mutex_lock(&w->lock);
+    if (!w->passed)
+        w->passed = calloc(PASSED_MAX, sizeof *w->passed);
+    struct passed *passed = w->passed ? passed_find(w, name) : NULL;
+    bool is_known = passed && strcmp(passed->version, version) == 0;
+    if (!passed && w->passed)
+        passed = &w->passed[w->n_passed++ % PASSED_MAX];
+    if (passed) {
+        snprintf(passed->name, sizeof passed->name, "%s", name);
+        snprintf(passed->version, sizeof passed->version, "%s", version);
+        passed->is_final = is_final;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return !is_known;
+}
+
+static void pass_over(struct weights *w, const char *name, const char *version, bool is_final, const char *why)
+{
+    if (is_new(w, name, version, is_final))
+        log_warn("weights %s of %s are passed over: %s", name, w->store->place, why);
+}
+
+static bool was_absent(struct weights *w, const char *name)
+{
+    uint64_t now = clock_now();
+    bool is_known = false;
+    pthread_mutex_lock(&w->lock);
+    for (size_t i = 0; i < ABSENT_MAX && !is_known; i++)
+        is_known =
+            w->absent[i].at && now - w->absent[i].at < w->store->absent_ns && strcmp(w->absent[i].name, name) == 0;
+    pthread_mutex_unlock(&w->lock);
+    return is_known;
+}
+
+static void note_absent(struct weights *w, const char *name)
+{
+    if (!w->store->absent_ns)
         return;
-    api_tensors_free(file->tensors);
-    free(file);
+    pthread_mutex_lock(&w->lock);
+    struct absent *absent = &w->absent[w->n_absent++ % ABSENT_MAX];
+    snprintf(absent->name, sizeof absent->name, "%s", name);
+    absent->at = clock_now();
+    pthread_mutex_unlock(&w->lock);
 }
 
-static void file_drop(struct file *file)
-{
-    if (!file || atomic_fetch_sub(&file->n_holders, 1) > 1)
-        return;
-    free(file->bytes);
-    card_drop(file);
-}
+/* ---- From the store to memory; the name is busy ---------------------------------------------------------------- */
 
-static void digest(const char *bytes, size_t n, char *text)
-{
-    uint8_t sum[DIGEST_BYTES];
-    digest_make(bytes, n, sum);
-    digest_print(sum, text);
-}
+typedef enum store_result read_store(void *self, const char *name, struct store_reading *reading, char *why);
 
-/* Allocates n bytes and one more: reading a file requests one byte too many, to detect its end. */
-static char *bytes_new(size_t n)
+/* Takes the bytes that were read. */
+static enum api_found keep(struct weights *w, const char *name, const struct store_reading *reading)
 {
-    return n < SIZE_MAX / 2 ? aligned_alloc(ALIGNMENT, (n + ALIGNMENT) / ALIGNMENT * ALIGNMENT) : NULL;
-}
-
-/* Takes bytes and tensors, also on failure. The file has one reference. */
-static struct file *file_new(const char *name, char *bytes, size_t n, struct api_tensors *tensors)
-{
-    struct file *file = bytes && tensors ? calloc(1, sizeof *file) : NULL;
+    char why[WEIGHTS_ERROR_BYTES] = "";
+    struct api_tensors *tensors = api_tensors_read(reading->bytes, reading->n, why, sizeof why);
+    struct file *file = file_new(name, reading->bytes, reading->n, tensors);
     if (!file) {
-        free(bytes);
-        api_tensors_free(tensors);
-        return NULL;
+        pass_over(w, name, reading->found, !tensors, *why ? why : "no memory");
+        return tensors ? API_FOUND_UNKNOWN : API_FOUND_NOTHING;
     }
-    snprintf(file->name, sizeof file->name, "%s", name);
-    file->bytes = bytes;
-    file->tensors = tensors;
-    file->face = (struct api_weights){.name = file->name, .bytes = bytes, .n_bytes = n, .tensors = tensors};
-    digest(bytes, n, file->face.sha256);
-    atomic_init(&file->n_holders, 1);
-    atomic_init(&file->n_cards, 1);
-    return file;
-}
-
-/* ---- The table ------------------------------------------------------------------------------------------------- */
-
-/* The index of name, or the index at which to insert it. */
-static size_t place_of(const struct weights *w, const char *name)
-{
-    size_t low = 0, high = w->n_files;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(w->files[middle]->name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
+    enum api_stored stored = table_reserve(w->table, name, reading->n);
+    if (stored <= API_STORED_REPLACED) {
+        table_put(w->table, file, reading->found);
+        return API_FOUND;
     }
-    return low;
-}
-
-/* Borrowed; NULL: not found. Call it with one of the locks held. */
-static struct file *look_up(const struct weights *w, const char *name)
-{
-    size_t i = place_of(w, name);
-    return i < w->n_files && strcmp(w->files[i]->name, name) == 0 ? w->files[i] : NULL;
-}
-
-/* Takes the caller's reference to file. A file of the same name loses the table's reference. Call it with `change` held
- * and room for one more file. */
-static void table_put(struct weights *w, struct file *file)
-{
-    pthread_mutex_lock(&w->table);
-    size_t i = place_of(w, file->name);
-    struct file *old = look_up(w, file->name);
-    if (!old) {
-        memmove(&w->files[i + 1], &w->files[i], (w->n_files - i) * sizeof *w->files);
-        w->n_files++;
-    }
-    w->files[i] = file;
-    w->n_bytes += file->face.n_bytes - (old ? old->face.n_bytes : 0);
-    pthread_mutex_unlock(&w->table);
-    file_drop(old);
-}
-
-static void table_remove(struct weights *w, struct file *file)
-{
-    pthread_mutex_lock(&w->table);
-    size_t i = place_of(w, file->name);
-    assert(w->files[i] == file);
-    w->n_files--;
-    memmove(&w->files[i], &w->files[i + 1], (w->n_files - i) * sizeof *w->files);
-    w->n_bytes -= file->face.n_bytes;
-    pthread_mutex_unlock(&w->table);
     file_drop(file);
+    pass_over(w, name, reading->found, false,
+              stored == API_STORED_FULL ? "with them all together would pass --max-weights" : "too many files");
+    return API_FOUND_TOO_LARGE;
 }
 
-/* May n bytes take the place of old (NULL: be added)? */
-static enum api_stored room_for(const struct weights *w, const struct file *old, uint64_t n)
+/* What the store has under this name is in memory afterwards. If it cannot be read, memory keeps what it has. */
+static enum api_found fetch(struct weights *w, const char *name, read_store *read)
 {
-    uint64_t others = w->n_bytes - (old ? old->face.n_bytes : 0);
-    if (n > w->store.bytes_max || others > w->store.bytes_max - n)
-        return API_STORED_FULL;
-    if (!old && w->n_files == FILES_MAX)
-        return API_STORED_TOO_MANY;
-    return old ? API_STORED_REPLACED : API_STORED_NEW;
+    char version[STORE_VERSION_BYTES], sha256[STORE_DIGEST_BYTES], why[STORE_WHY_BYTES] = "";
+    table_describe(w->table, name, version, sha256);
+    struct store_reading reading = {.version = version, .sha256 = sha256, .n_max = table_room(w->table, name)};
+    switch (read(w->store->self, name, &reading, why)) {
+    case STORE_DONE:
+        if (strcmp(reading.digest, sha256) != 0)
+            return keep(w, name, &reading);
+        free(reading.bytes);
+        table_revise(w->table, name, reading.found);
+        return API_FOUND;
+    case STORE_SAME: table_revise(w->table, name, reading.found); return API_FOUND;
+    case STORE_ABSENT:
+        table_remove(w->table, name);
+        note_absent(w, name);
+        return API_FOUND_NOTHING;
+    case STORE_TOO_LARGE:
+        pass_over(w, name, "", false, "with them all together would pass --max-weights");
+        return API_FOUND_TOO_LARGE;
+    case STORE_NO_MEMORY: pass_over(w, name, "", false, "no memory"); return API_FOUND_UNKNOWN;
+    default:
+        if (!atomic_load(&w->is_stopping) &&
+            (!w->store->may_be_away || *reading.found)) /* refresh logs the rest once */
+            pass_over(w, name, why, false, why);
+        return API_FOUND_UNKNOWN;
+    }
+}
+
+/* Reads the entries of a list that are not in memory in this version. */
+static void fetch_listed(struct weights *w, const struct store_list *list, uint64_t since, read_store *read)
+{
+    for (size_t i = 0; i < list->n && !atomic_load(&w->is_stopping); i++) {
+        const struct store_entry *entry = &list->entries[i];
+        struct busy busy;
+        if (!table_is_old(w->table, entry, since) || was_passed(w, entry))
+            continue;
+        begin(w, &busy, entry->name);
+        if (table_is_old(w->table, entry, since))
+            fetch(w, entry->name, read);
+        end(w, &busy);
+    }
+}
+
+/* Files that have disappeared are removed first, to free their memory. False: why. */
+static bool compare(struct weights *w, char *why)
+{
+    struct store_list list;
+    uint64_t since = table_now(w->table);
+    enum store_result result = w->store->list(w->store->self, &list, why);
+    if (result == STORE_NO_MEMORY)
+        snprintf(why, STORE_WHY_BYTES, "no memory");
+    if (result != STORE_DONE)
+        return false;
+    table_keep_listed(w->table, &list, since);
+    fetch_listed(w, &list, since, w->store->read);
+    store_list_drop(&list);
+    return true;
 }
 
 /* ---- What the language asks ------------------------------------------------------------------------------------ */
 
-static const struct api_weights *hold(struct file *file)
-{
-    if (!file)
-        return NULL;
-    atomic_fetch_add(&file->n_holders, 1);
-    return &file->face;
-}
-
-static const struct api_weights *find(void *self, const char *name)
-{
-    struct weights *w = self;
-    pthread_mutex_lock(&w->table);
-    const struct api_weights *found = hold(look_up(w, name));
-    pthread_mutex_unlock(&w->table);
-    return found;
-}
+static struct file *file_of(const struct api_weights *face) { return (struct file *)(uintptr_t)face; }
 
 static void release(void *self, const struct api_weights *face)
 {
     (void)self;
-    file_drop((struct file *)(uintptr_t)face);
+    file_drop(file_of(face));
 }
 
 static void hold_card(void *self, const struct api_weights *face)
 {
     (void)self;
-    atomic_fetch_add(&((struct file *)(uintptr_t)face)->n_cards, 1);
+    file_hold_card(file_of(face));
 }
 
 static void drop_card(void *self, const struct api_weights *face)
 {
     (void)self;
-    card_drop((struct file *)(uintptr_t)face);
+    file_drop_card(file_of(face));
 }
 
 static size_t list(void *self, const struct api_weights **cards)
 {
-    struct weights *w = self;
-    pthread_mutex_lock(&w->table);
-    size_t n = w->n_files;
-    for (size_t i = 0; i < n; i++) {
-        cards[i] = &w->files[i]->face;
-        hold_card(w, cards[i]);
-    }
-    pthread_mutex_unlock(&w->table);
-    return n;
+    const struct weights *w = self;
+    return table_cards(w->table, cards);
 }
 
 static bool nearest(void *self, const char *name, char *near)
 {
-    struct weights *w = self;
-    const char *names[FILES_MAX + 1];
-    pthread_mutex_lock(&w->table);
-    for (size_t i = 0; i < w->n_files; i++)
-        names[i] = w->files[i]->name;
-    names[w->n_files] = NULL;
-    const char *found = pe_nearest(name, names);
-    if (found)
-        strcpy(near, found); /* after unlocking, the table may free the name */
-    pthread_mutex_unlock(&w->table);
-    return found;
+    const struct weights *w = self;
+    return table_nearest(w->table, name, near);
 }
 
-/* Call it with `change` held. Nothing can fail once the file is on disk. */
-static enum api_stored keep(struct weights *w, struct file *file, const struct api_guard *guard)
+static bool is_wanted(const struct file *file, const struct api_wanted *wanted)
 {
-    struct file *old = look_up(w, file->name);
-    enum api_stored stored = room_for(w, old, file->face.n_bytes);
-    if (!api_guard_allows(guard, old ? old->face.sha256 : NULL))
-        return API_STORED_GUARDED;
-    if (stored > API_STORED_REPLACED)
-        return stored;
-    if (w->folder && !weights_folder_write(w->folder, file->name, file->bytes, file->face.n_bytes)) {
-        log_error("weights %s: could not be written to %s: %s", file->name, w->folder, strerror(errno));
+    return file && (!wanted->sha256 || strcasecmp(file->face.sha256, wanted->sha256) == 0);
+}
+
+static enum api_found find_there(struct weights *w, const struct api_wanted *wanted, const struct api_weights **face)
+{
+    struct busy busy;
+    begin(w, &busy, wanted->name);
+    struct file *file = table_find(w->table, wanted->name); /* another request may have fetched it meanwhile */
+    enum api_found found = is_wanted(file, wanted)                ? API_FOUND
+                           : !file && was_absent(w, wanted->name) ? API_FOUND_NOTHING
+                                                                  : fetch(w, wanted->name, w->store->read);
+    end(w, &busy);
+    file_drop(file);
+    if (found == API_FOUND_UNKNOWN || found == API_FOUND_TOO_LARGE)
+        return found;
+    file = table_find(w->table, wanted->name);
+    *face = file ? &file->face : NULL;
+    return file ? API_FOUND : API_FOUND_NOTHING;
+}
+
+static enum api_found find(void *self, const struct api_wanted *wanted, const struct api_weights **face)
+{
+    struct weights *w = self;
+    if (!api_weight_name_is_valid(wanted->name))
+        return API_FOUND_NOTHING; /* it might be a path */
+    struct file *file = table_find(w->table, wanted->name);
+    if (is_wanted(file, wanted) || (file && !w->store)) {
+        *face = &file->face;
+        return API_FOUND;
+    }
+    file_drop(file);
+    if (!w->store)
+        return API_FOUND_NOTHING;
+    return wanted->must_not_block ? API_FOUND_LATER : find_there(w, wanted, face);
+}
+
+/* ---- Changes; the name is busy --------------------------------------------------------------------------------- */
+
+static bool allows(const void *guard, const char *sha256) { return api_guard_allows(guard, sha256); }
+
+static struct store_guard store_guard_of(const struct api_guard *guard)
+{
+    return (struct store_guard){.is_guarded = guard->if_match || guard->if_none_match, .allows = allows, .self = guard};
+}
+
+static enum api_stored fail(struct weights *w, const char *name, enum store_result result, const char *what,
+                            const char *why)
+{
+    switch (result) {
+    case STORE_ABSENT: table_remove(w->table, name); return API_STORED_ABSENT;
+    case STORE_GUARDED: fetch(w, name, w->store->read); return API_STORED_GUARDED; /* memory may be out of date */
+    case STORE_NO_MEMORY: return API_STORED_NO_MEMORY;
+    case STORE_UNGUARDED: return API_STORED_UNGUARDED;
+    default:
+        log_error("weights %s: could not be %s %s: %s", name, what, w->store->place, why);
         return API_STORED_FAILED;
     }
-    hold(file); /* the table's reference */
-    table_put(w, file);
+}
+
+static enum api_stored put_there(struct weights *w, struct file *file, const struct api_guard *guard)
+{
+    char why[STORE_WHY_BYTES] = "";
+    enum api_stored stored = table_reserve(w->table, file->name, file->face.n_bytes);
+    if (stored > API_STORED_REPLACED)
+        return stored;
+    struct store_writing writing = {
+        .bytes = file->bytes, .n = file->face.n_bytes, .sha256 = file->face.sha256, .guard = store_guard_of(guard)};
+    enum store_result result = w->store->write(w->store->self, file->name, &writing, why);
+    if (result == STORE_DONE) { /* from here on nothing can fail */
+        file_hold(file);        /* the table's reference */
+        table_put(w->table, file, writing.made);
+        return writing.was_there ? API_STORED_REPLACED : API_STORED_NEW;
+    }
+    table_give_back(w->table, file->face.n_bytes);
+    return fail(w, file->name, result, "written to", why);
+}
+
+static bool is_allowed_here(struct weights *w, const char *name, const struct api_guard *guard, bool *is_there)
+{
+    struct file *old = table_find(w->table, name);
+    bool is_allowed = api_guard_allows(guard, old ? old->face.sha256 : NULL);
+    *is_there = old;
+    file_drop(old);
+    return is_allowed;
+}
+
+static enum api_stored put_here(struct weights *w, struct file *file, const struct api_guard *guard)
+{
+    bool is_there;
+    if (!is_allowed_here(w, file->name, guard, &is_there))
+        return API_STORED_GUARDED;
+    enum api_stored stored = table_reserve(w->table, file->name, file->face.n_bytes);
+    if (stored > API_STORED_REPLACED)
+        return stored;
+    file_hold(file);
+    table_put(w->table, file, "");
     return stored;
 }
 
@@ -238,19 +402,20 @@ static enum api_stored put(void *self, const char *name, const char *bytes, size
                            const struct api_guard *guard, const struct api_weights **face)
 {
     struct weights *w = self;
-    if (n > w->store.bytes_max) {
+    struct busy busy;
+    if (n > w->face.bytes_max) {
         api_tensors_free(tensors);
         return API_STORED_FULL;
     }
-    char *copy = bytes_new(n);
+    char *copy = store_bytes_new(n);
     if (copy)
         memcpy(copy, bytes, n);
     struct file *file = file_new(name, copy, n, tensors);
     if (!file)
         return API_STORED_NO_MEMORY;
-    pthread_mutex_lock(&w->change);
-    enum api_stored stored = keep(w, file, guard);
-    pthread_mutex_unlock(&w->change);
+    begin(w, &busy, file->name);
+    enum api_stored stored = w->store ? put_there(w, file, guard) : put_here(w, file, guard);
+    end(w, &busy);
     if (stored <= API_STORED_REPLACED)
         *face = &file->face;
     else
@@ -258,132 +423,195 @@ static enum api_stored put(void *self, const char *name, const char *bytes, size
     return stored;
 }
 
-static enum api_stored take_away(struct weights *w, struct file *file, const struct api_guard *guard)
+static enum api_stored remove_there(struct weights *w, const char *name, const struct api_guard *guard)
 {
-    if (!file)
+    char why[STORE_WHY_BYTES] = "";
+    struct store_guard there = store_guard_of(guard);
+    enum store_result result = w->store->remove(w->store->self, name, &there, why);
+    if (result != STORE_DONE)
+        return fail(w, name, result, "removed from", why);
+    table_remove(w->table, name);
+    return API_STORED_REPLACED;
+}
+
+static enum api_stored remove_here(struct weights *w, const char *name, const struct api_guard *guard)
+{
+    bool is_there, is_allowed = is_allowed_here(w, name, guard, &is_there);
+    if (!is_there)
         return API_STORED_ABSENT;
-    if (!api_guard_allows(guard, file->face.sha256))
+    if (!is_allowed)
         return API_STORED_GUARDED;
-    if (w->folder && !weights_folder_remove(w->folder, file->name)) {
-        log_error("weights %s: could not be removed from %s: %s", file->name, w->folder, strerror(errno));
-        return API_STORED_FAILED;
-    }
-    table_remove(w, file);
+    table_remove(w->table, name);
     return API_STORED_REPLACED;
 }
 
 static enum api_stored remove_file(void *self, const char *name, const struct api_guard *guard)
 {
     struct weights *w = self;
-    pthread_mutex_lock(&w->change);
-    enum api_stored stored = take_away(w, look_up(w, name), guard);
-    pthread_mutex_unlock(&w->change);
+    struct busy busy;
+    if (!api_weight_name_is_valid(name))
+        return API_STORED_ABSENT;
+    begin(w, &busy, name);
+    enum api_stored stored = w->store ? remove_there(w, name, guard) : remove_here(w, name, guard);
+    end(w, &busy);
     return stored;
 }
 
-/* ---- The folder ------------------------------------------------------------------------------------------------ */
+/* ---- At intervals ---------------------------------------------------------------------------------------------- */
 
-/* Creates the entry of a file on disk; NULL: the log gives the reason. */
-static struct file *file_load(const struct weights *w, const char *name, uint64_t n_bytes)
+static void log_figures(const struct weights *w)
 {
-    size_t n = (size_t)n_bytes;
-    char why[WEIGHTS_ERROR_BYTES] = "", *bytes = bytes_new(n);
-    if (!bytes)
-        snprintf(why, sizeof why, "no memory");
-    else if (!weights_folder_read(w->folder, name, bytes, &n))
-        snprintf(why, sizeof why, "%s", strerror(errno));
-    else if (n != n_bytes)
-        snprintf(why, sizeof why, "its size changes while it is read");
-    struct api_tensors *tensors = *why ? NULL : api_tensors_read(bytes, n, why, sizeof why);
-    struct file *file = file_new(name, bytes, n, tensors);
-    if (!file)
-        log_warn("weights %s of %s are passed over: %s", name, w->folder, *why ? why : "no memory");
-    return file;
+    size_t n_files;
+    uint64_t n_bytes;
+    table_figures(w->table, &n_files, &n_bytes);
+    log_info("weights: %zu files, %llu bytes, from %s", n_files, (unsigned long long)n_bytes, w->store->place);
 }
 
-static void load(struct weights *w, const char *name)
+static void forget_passed(struct weights *w)
 {
-    uint64_t n = 0;
-    struct file *old = look_up(w, name);
-    if (!weights_folder_size(w->folder, name, &n)) {
-        log_warn("weights %s of %s are passed over: %s", name, w->folder, strerror(errno));
-        return;
-    }
-    enum api_stored stored = room_for(w, old, n);
-    if (stored > API_STORED_REPLACED) {
-        log_warn("weights %s of %s are passed over: %s", name, w->folder,
-                 stored == API_STORED_FULL ? "with them all together would pass --max-weights" : "too many files");
-        return;
-    }
-    struct file *file = file_load(w, name, n);
-    if (file && old && strcmp(old->face.sha256, file->face.sha256) == 0)
-        file_drop(file);
-    else if (file)
-        table_put(w, file);
-}
-
-static int compare_names(const void *name, const void *listed) { return strcmp(name, *(char *const *)listed); }
-
-static bool is_listed(char *const *names, size_t n, const char *name)
-{
-    return n > 0 && bsearch(name, names, n, sizeof *names, compare_names); /* the folder's names are sorted */
-}
-
-/* Call it with `change` held. Files that have disappeared are removed first, to free their memory. */
-static bool read_folder(struct weights *w)
-{
-    char **names;
-    size_t n, n_drafts = weights_folder_clean(w->folder);
-    if (n_drafts > 0)
-        log_info("weights: %zu half-written files of a crash are removed from %s", n_drafts, w->folder);
-    if (!weights_folder_list(w->folder, &names, &n))
-        return false;
-    for (size_t i = w->n_files; i-- > 0;)
-        if (!is_listed(names, n, w->files[i]->name))
-            table_remove(w, w->files[i]);
-    for (size_t i = 0; i < n; i++)
-        load(w, names[i]);
-    weights_folder_list_free(names, n);
-    log_info("weights: %zu files, %llu bytes, from %s", w->n_files, (unsigned long long)w->n_bytes, w->folder);
-    return true;
+    pthread_mutex_lock(&w->lock);
+    w->n_passed = 0;
+    pthread_mutex_unlock(&w->lock);
 }
 
 void weights_reread(struct weights *w)
 {
-    if (!w->folder)
+    char why[STORE_WHY_BYTES] = "";
+    if (!w->store)
         return;
-    pthread_mutex_lock(&w->change);
-    if (!read_folder(w))
-        log_error("weights: %s cannot be read: %s; what was stored stays", w->folder, strerror(errno));
-    pthread_mutex_unlock(&w->change);
+    pthread_mutex_lock(&w->looking);
+    forget_passed(w);
+    if (compare(w, why))
+        log_figures(w);
+    else
+        log_error("weights: %s cannot be read: %s; what was stored stays", w->store->place, why);
+    pthread_mutex_unlock(&w->looking);
+}
+
+/* One line when the store stops answering, one when it answers again. */
+static void refresh(struct weights *w, bool *was_away, bool is_first)
+{
+    char why[STORE_WHY_BYTES] = "";
+    pthread_mutex_lock(&w->looking);
+    bool is_away = !compare(w, why);
+    pthread_mutex_unlock(&w->looking);
+    if (atomic_load(&w->is_stopping))
+        return;
+    if (is_away && !*was_away)
+        log_error("weights: %s cannot be read: %s; what is in memory is served", w->store->place, why);
+    else if (!is_away && (*was_away || is_first))
+        log_figures(w);
+    *was_away = is_away;
+}
+
+static void *refresh_at_intervals(void *self)
+{
+    struct weights *w = self;
+    bool was_away = false;
+    pthread_setname_np(pthread_self(), "weights");
+    if (w->store->may_be_away)
+        refresh(w, &was_away, true);
+    for (uint64_t next = clock_now() + w->refresh_ms * CLOCK_MS; w->refresh_ms && !atomic_load(&w->is_stopping);) {
+        uint64_t now = clock_now();
+        if (now >= next) {
+            refresh(w, &was_away, false);
+            next = clock_now() + w->refresh_ms * CLOCK_MS;
+            continue;
+        }
+        pthread_mutex_lock(&w->lock);
+        if (!atomic_load(&w->is_stopping))
+            wait_for_change(w, (next - now) / CLOCK_MS + 1);
+        pthread_mutex_unlock(&w->lock);
+    }
+    return NULL;
+}
+
+bool weights_start(struct weights *w)
+{
+    sigset_t all, before;
+    if (!w->store || (!w->refresh_ms && !w->store->may_be_away))
+        return true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    w->has_thread = pthread_create(&w->thread, NULL, refresh_at_intervals, w) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return w->has_thread;
+}
+
+void weights_stop(struct weights *w)
+{
+    if (!w)
+        return;
+    pthread_mutex_lock(&w->lock);
+    atomic_store(&w->is_stopping, true);
+    pthread_cond_broadcast(&w->change);
+    pthread_mutex_unlock(&w->lock);
+    if (w->store && w->store->stop)
+        w->store->stop(w->store->self);
+    if (w->has_thread)
+        pthread_join(w->thread, NULL);
+    w->has_thread = false;
 }
 
 /* ---- The whole ------------------------------------------------------------------------------------------------- */
 
-struct weights *weights_new(const char *folder, uint64_t bytes_max, char *error)
+/* What is there before the first request. */
+static bool read_first(struct weights *w, char *why)
 {
+    struct store_list list;
+    if (!w->store)
+        return true;
+    if (!w->store->may_be_away && !compare(w, why))
+        return false;
+    if (w->store->recall && w->store->recall(w->store->self, &list, why) == STORE_DONE) {
+        fetch_listed(w, &list, table_now(w->table), w->store->read_kept);
+        store_list_drop(&list);
+        forget_passed(w);
+    }
+    if (!w->store->may_be_away || w->store->recall)
+        log_figures(w);
+    return true;
+}
+
+static void set_up_locks(struct weights *w)
+{
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_mutex_init(&w->looking, NULL);
+    pthread_cond_init(&w->change, &steady);
+    pthread_condattr_destroy(&steady);
+}
+
+struct weights *weights_new(const struct weights_settings *settings, char *error)
+{
+    char why[STORE_WHY_BYTES] = "no memory";
     struct weights *w = calloc(1, sizeof *w);
     if (w) {
-        w->store = (struct api_store){.self = w,
-                                      .bytes_max = bytes_max,
-                                      .files_max = FILES_MAX,
-                                      .find = find,
-                                      .release = release,
-                                      .list = list,
-                                      .hold_card = hold_card,
-                                      .drop_card = drop_card,
-                                      .nearest = nearest,
-                                      .put = put,
-                                      .remove = remove_file};
-        pthread_mutex_init(&w->change, NULL);
-        pthread_mutex_init(&w->table, NULL);
-        w->files = calloc(FILES_MAX, sizeof(struct file *));
-        w->folder = *folder ? strdup(folder) : NULL;
+        set_up_locks(w);
+        w->store = settings->store;
+        w->refresh_ms = settings->refresh_ms;
+        w->face = (struct api_store){.self = w,
+                                     .bytes_max = settings->bytes_max,
+                                     .files_max = TABLE_FILES_MAX,
+                                     .place = w->store ? w->store->flag : NULL,
+                                     .find = find,
+                                     .release = release,
+                                     .list = list,
+                                     .hold_card = hold_card,
+                                     .drop_card = drop_card,
+                                     .nearest = nearest,
+                                     .put = put,
+                                     .remove = remove_file};
+        w->table = table_new(settings->bytes_max);
+    } else {
+        store_free(settings->store);
     }
-    errno = ENOMEM;
-    if (w && w->files && (!*folder || (w->folder && read_folder(w))))
+    if (w && w->table && read_first(w, why))
         return w;
-    snprintf(error, WEIGHTS_ERROR_BYTES, "--weights-dir %s: %s", folder, strerror(errno));
+    snprintf(error, WEIGHTS_ERROR_BYTES, "%s %.200s: %.200s", w && w->store ? w->store->flag : "--max-weights",
+             w && w->store ? w->store->place : "", why);
     weights_free(w);
     return NULL;
 }
@@ -392,13 +620,14 @@ void weights_free(struct weights *w)
 {
     if (!w)
         return;
-    for (size_t i = 0; i < w->n_files; i++)
-        file_drop(w->files[i]);
-    free(w->files);
-    free(w->folder);
-    pthread_mutex_destroy(&w->change);
-    pthread_mutex_destroy(&w->table);
+    weights_stop(w);
+    table_free(w->table);
+    store_free(w->store);
+    free(w->passed);
+    pthread_mutex_destroy(&w->lock);
+    pthread_mutex_destroy(&w->looking);
+    pthread_cond_destroy(&w->change);
     free(w);
 }
 
-const struct api_store *weights_store(const struct weights *w) { return &w->store; }
+const struct api_store *weights_store(const struct weights *w) { return &w->face; }

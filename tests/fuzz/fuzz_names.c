@@ -5,7 +5,7 @@
 #define _GNU_SOURCE /* O_PATH */
 #include "tests/fuzz/laws.h"
 #include "api/api.h"
-#include "server/weights/weights_folder.h"
+#include "server/store/folder.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -16,8 +16,14 @@ static char folder[64];
 enum { FDS_MORE = 16 }; /* libFuzzer may open descriptors for a symbolizer */
 
 static int dir = -1, next_fd = -1;
+static struct store *store;
 
-static void remove_folder(void) { rmdir(folder); }
+static void remove_folder(void)
+{
+    store_free(store);
+    unlinkat(dir, ".posenc-lock", 0);
+    rmdir(folder);
+}
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
@@ -27,7 +33,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     atexit(remove_folder);
     dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     next_fd = dup(dir);
-    REQUIRE(dir >= 0 && next_fd >= 0);
+    store = folder_store_new(folder);
+    REQUIRE(dir >= 0 && next_fd >= 0 && store);
     close(next_fd);
     return 0;
 }
@@ -53,12 +60,13 @@ static size_t name_length(const char *file)
 
 static void check_listed(const char *name)
 {
-    char bytes[8];
-    size_t n = sizeof bytes - 1;
-    uint64_t size = 0;
-    REQUIRE(weights_folder_size(folder, name, &size) && size == 2);
-    REQUIRE(weights_folder_read(folder, name, bytes, &n) && n == 2 && memcmp(bytes, "xy", 2) == 0);
-    REQUIRE(weights_folder_remove(folder, name));
+    char why[STORE_WHY_BYTES];
+    struct store_guard none = {.is_guarded = false};
+    struct store_reading reading = {.version = "", .sha256 = "", .n_max = 2};
+    REQUIRE(store->read(store->self, name, &reading, why) == STORE_DONE);
+    REQUIRE(reading.n == 2 && memcmp(reading.bytes, "xy", 2) == 0);
+    free(reading.bytes);
+    REQUIRE(store->remove(store->self, name, &none, why) == STORE_DONE);
 }
 
 /* A file of that name in the folder, listed or not. */
@@ -69,12 +77,14 @@ static void check_entry(const char *file)
         return; /* not a possible file name */
     REQUIRE(write(fd, "xy", 2) == 2);
     close(fd);
-    char **names, name[200];
-    size_t n, n_name = name_length(file);
+    char name[200], why[STORE_WHY_BYTES];
+    struct store_list list;
+    size_t n_name = name_length(file);
     snprintf(name, sizeof name, "%.*s", (int)n_name, file);
-    REQUIRE(weights_folder_list(folder, &names, &n) && n == (n_name > 0));
-    REQUIRE(n == 0 || strcmp(names[0], name) == 0);
-    weights_folder_list_free(names, n);
+    REQUIRE(store->list(store->self, &list, why) == STORE_DONE && list.n == (n_name > 0));
+    REQUIRE(list.n == 0 || strcmp(list.entries[0].name, name) == 0);
+    size_t n = list.n;
+    store_list_drop(&list);
     if (n)
         check_listed(name);
     REQUIRE(unlinkat(dir, file, 0) == (n ? -1 : 0));
@@ -82,7 +92,9 @@ static void check_entry(const char *file)
 
 static void check_draft(void)
 {
-    REQUIRE(weights_folder_clean(folder) == 0);
+    struct store *again = folder_store_new(folder); /* removes drafts */
+    REQUIRE(again);
+    store_free(again);
     int fd = dup(dir);
     REQUIRE(fd >= 0 && fd < next_fd + FDS_MORE); /* nothing is left open */
     close(fd);

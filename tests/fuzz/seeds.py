@@ -176,8 +176,23 @@ def talks():
     yield HTTP.format("POST /v2/models/rope/infer", "Inference-Header-Content-Length: 2\r\nContent-Length: 2\r\n", "{}")
 
 
+def stores():
+    digest = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+    def item(key):
+        return f"<Contents><Key>{key}</Key><ETag>&quot;0123&quot;</ETag><Size>3</Size></Contents>"
+    def listing(text, more):
+        return f'<?xml version="1.0"?><ListBucketResult xmlns="x"><IsTruncated>{more}</IsTruncated>{text}</ListBucketResult>'
+    yield listing(item("a/names/t5"), "false")
+    yield listing(item("a/names/t5") + item("a/names/b&amp;c") + item("z") + "<NextContinuationToken>k&lt;</NextContinuationToken>", "true")
+    yield listing("".join(item(f"a/names/n{i}") for i in range(9)), "true")
+    yield "<Error><Code>NoSuchBucket</Code></Error>"
+    yield f'{{"sha256":"{digest}","bytes":1104}}'
+    yield f"t5 {digest} 1104 0123\nu {digest} 0 \nt5 {digest} 7 4567\n"
+
+
 SEEDS = {"query": queries, "accept": accepts, "range": ranges, "headers": headers, "head": heads, "config": files, "tokens": token_files,
-         "names": names, "digits": digits, "print": prints, "plan": requests, "hf_config": configs, "http": talks}
+         "names": names, "digits": digits, "print": prints, "plan": requests, "hf_config": configs, "http": talks,
+         "store": stores}
 
 
 def strings_of(*patterns):
@@ -214,6 +229,9 @@ def dictionaries():
         w for w in strings_of("server/options.c", "server/options_list.h") if "-" not in w)
     yield "tokens", [" read", " write", " requests=", " work=", " streams=", "/s", "/m", "/h", "sha256:", "#", "\r\n",
                      "\n", "\t", "=", "==", "a b read\n", "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"[:58]]
+    yield "store", ["<Contents>", "</Contents>", "<Key>", "</Key>", "<ETag>", "</ETag>", "<IsTruncated>true</IsTruncated>", "<Code>", "</Code>",
+                    "<ListBucketResult", "<NextContinuationToken>", "</NextContinuationToken>", "a/names/", "&quot;", "&amp;", "&#34;",
+                    '{"sha256":"', '","bytes":', "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"[:58], " ", "\n"]
     yield "numbers", WORDS + ["e-", "E+", ".0", "00", "99999999", "[", "]", ",", '"NaN"', '"Infinity"', '"-Infinity"']
 
 

@@ -21,7 +21,7 @@ preloaded = pytest.mark.skipif(SANITIZED, reason="preloads")
 
 @pytest.fixture
 def folder(tmp_path):
-    with faulty_server("--weights-dir", str(tmp_path), "--io-threads", "1") as server:
+    with faulty_server("--weights-dir", str(tmp_path), "--weights-refresh", "0", "--io-threads", "1") as server:
         server.folder = tmp_path
         assert answer_on_new(server, put("t5", WEIGHTS))[0] == 201
         server.old = answer_on_new(server, REQUESTS["stored weights"])
@@ -32,7 +32,7 @@ def folder(tmp_path):
 
 
 def on_disk(server):
-    return {path.name: path.read_bytes() for path in server.folder.iterdir()}
+    return {path.name: path.read_bytes() for path in server.folder.iterdir() if path.name != ".posenc-lock"}
 
 
 def agree(server):
@@ -122,7 +122,7 @@ def test_a_disk_that_is_really_full(tmp_path):
             assert answer_on_new(server, put("t5", WEIGHTS))[0] == 201
             stored = [answer_on_new(server, put(f"big{i}", big))[0] for i in range(6)]
             assert stored[0] == 201 and stored[-1] == 503
-            assert not list(tmp_path.glob(".posenc-*")) and server.get("/weights/t5").body == WEIGHTS
+            assert [path.name for path in tmp_path.glob(".posenc-*")] == [".posenc-lock"] and server.get("/weights/t5").body == WEIGHTS
             assert len(server.get("/weights").json()["weights"]) == 1 + stored.count(201)
             assert server.request("DELETE", "/weights/big0").status == 204
             assert answer_on_new(server, put("big9", big))[0] == 201

@@ -214,7 +214,7 @@ def test_a_folder_outlives_the_server(tmp_path):
         put(server, "gone", file(table=OTHER))
         put(server, "kept", file(table=OTHER), 200)
         assert server.request("DELETE", "/weights/gone").status == 204
-        assert [p.name for p in tmp_path.iterdir()] == ["kept.safetensors"]
+        assert {p.name for p in tmp_path.iterdir()} == {"kept.safetensors", ".posenc-lock"}
         assert (tmp_path / "kept.safetensors").read_bytes() == file(table=OTHER)
     with start_server("--weights-dir", str(tmp_path)) as server:
         assert [entry["name"] for entry in server.get("/weights").json()["weights"]] == ["kept"]
@@ -298,7 +298,7 @@ def test_a_disk_that_is_full(tmp_path):
         assert "--weights-dir" in put(server, "a", big, 503).json()["detail"]
         put(server, "b", big, 503)
         assert stored_names(server) == ["a"] and server.get("/weights/a").body == file(table=TABLE)
-        assert [path.name for path in folder.iterdir()] == ["a.safetensors"]
+        assert {path.name for path in folder.iterdir()} == {"a.safetensors", ".posenc-lock"}
         put(server, "a", file(table=OTHER), 200)
 
 

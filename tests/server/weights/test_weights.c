@@ -1,7 +1,7 @@
 /* The store of weights without HTTP: holders, guards, ceilings, the folder, allocations that fail, changes at once. */
 #include "server/weights/weights.h"
 #include "server/log.h"
-#include "server/weights/weights_folder.h"
+#include "server/store/folder.h"
 #include "tests/support/alloc.h"
 
 #include <pthread.h>
@@ -32,10 +32,13 @@ static size_t file_of(char c, char bytes[FILE_BYTES])
     return 8 + (size_t)n + N;
 }
 
+/* folder "": in memory only. It is compared with memory by weights_reread only. */
 static struct weights *store_new(const char *folder, uint64_t bytes_max)
 {
     char error[WEIGHTS_ERROR_BYTES] = "";
-    struct weights *w = weights_new(folder, bytes_max, error);
+    struct weights_settings settings = {.store = *folder ? folder_store_new(folder) : NULL, .bytes_max = bytes_max};
+    assert_int_equal(*folder != 0, settings.store != NULL);
+    struct weights *w = weights_new(&settings, error);
     if (!w)
         fail_msg("%s", error);
     return w;
@@ -56,10 +59,29 @@ static enum api_stored put(const struct api_store *store, const char *name, char
     return stored;
 }
 
+static const struct api_weights *look(const struct api_store *store, const char *name)
+{
+    struct api_wanted wanted = {.name = name};
+    const struct api_weights *found = NULL;
+    enum api_found result = store->find(store->self, &wanted, &found);
+    assert_int_equal(result == API_FOUND, found != NULL);
+    return found;
+}
+
+static enum api_found find_at_once(const struct api_store *store, const char *name, const char *sha256)
+{
+    struct api_wanted wanted = {.name = name, .sha256 = sha256, .must_not_block = true};
+    const struct api_weights *weights = NULL;
+    enum api_found found = store->find(store->self, &wanted, &weights);
+    if (found == API_FOUND)
+        store->release(store->self, weights);
+    return found;
+}
+
 /* What is stored under name, as one letter; '-' if nothing is. */
 static char stored(const struct api_store *store, const char *name)
 {
-    const struct api_weights *found = store->find(store->self, name);
+    const struct api_weights *found = look(store, name);
     char c = found ? found->bytes[found->n_bytes - 1] : '-';
     if (found)
         store->release(store->self, found);
@@ -79,7 +101,7 @@ static void finds_what_was_put(void **state)
     assert_int_equal(stored(store, "a"), 'y');
     assert_int_equal(stored(store, "b"), 'z');
     assert_int_equal(stored(store, "c"), '-');
-    const struct api_weights *found = store->find(store->self, "a");
+    const struct api_weights *found = look(store, "a");
     assert_int_equal((uintptr_t)found->bytes % 64, 0);
     store->release(store->self, found);
     assert_int_equal(store->remove(store->self, "a", &no_guard), API_STORED_REPLACED);
@@ -97,7 +119,7 @@ static void cards_outlive_their_files(void **state)
     assert_int_equal(store->list(store->self, cards), 0);
     put(store, "b", 'x', &no_guard);
     put(store, "a", 'y', &no_guard);
-    const struct api_weights *held = store->find(store->self, "b");
+    const struct api_weights *held = look(store, "b");
     assert_int_equal(store->list(store->self, cards), 2);
     store->hold_card(store->self, cards[1]);
     put(store, "b", 'z', &no_guard);
@@ -142,10 +164,10 @@ static void held_files_outlive_the_name(void **state)
     struct weights *w = store_new("", BIG);
     const struct api_store *store = weights_store(w);
     put(store, "a", 'x', &no_guard);
-    const struct api_weights *old = store->find(store->self, "a");
+    const struct api_weights *old = look(store, "a");
     put(store, "a", 'y', &no_guard);
     assert_int_equal(old->bytes[old->n_bytes - 1], 'x');
-    const struct api_weights *now = store->find(store->self, "a");
+    const struct api_weights *now = look(store, "a");
     assert_ptr_not_equal(old, now);
     assert_string_not_equal(old->sha256, now->sha256);
     store->remove(store->self, "a", &no_guard);
@@ -233,15 +255,37 @@ static int folder_make(void **state)
     return mkdtemp(folder) ? 0 : -1;
 }
 
+/* What another program does in the folder. */
+static void write_there(const char *name, const char *bytes, size_t n)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s.safetensors", folder, name);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void remove_there(const char *name)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s.safetensors", folder, name);
+    assert_int_equal(unlink(path), 0);
+}
+
 static int folder_remove(void **state)
 {
     (void)state;
-    char **names;
-    size_t n;
-    assert_true(weights_folder_list(folder, &names, &n));
-    for (size_t i = 0; i < n; i++)
-        assert_true(weights_folder_remove(folder, names[i]));
-    weights_folder_list_free(names, n);
+    char path[256];
+    struct store *store = folder_store_new(folder);
+    struct store_list list;
+    assert_int_equal(store->list(store->self, &list, path), STORE_DONE);
+    for (size_t i = 0; i < list.n; i++)
+        remove_there(list.entries[i].name);
+    store_list_drop(&list);
+    store_free(store);
+    snprintf(path, sizeof path, "%s/.posenc-lock", folder);
+    unlink(path);
     return rmdir(folder); /* fails if a draft was left */
 }
 
@@ -269,16 +313,17 @@ static void rereading_finds_the_changes_of_others(void **state)
     put(store, "stays", 'x', &no_guard);
     put(store, "goes", 'x', &no_guard);
     put(store, "breaks", 'x', &no_guard);
-    const struct api_weights *same = store->find(store->self, "stays");
+    const struct api_weights *same = look(store, "stays");
     size_t n = file_of('y', bytes);
-    assert_true(weights_folder_write(folder, "comes", bytes, n));
-    assert_true(weights_folder_write(folder, "breaks", bytes, n - 1));
-    assert_true(weights_folder_remove(folder, "goes"));
+    write_there("comes", bytes, n);
+    write_there("breaks", bytes, n - 1);
+    remove_there("goes");
+    assert_int_equal(stored(store, "goes"), 'x'); /* in memory, until they are compared */
     weights_reread(w);
     assert_int_equal(stored(store, "comes"), 'y');
     assert_int_equal(stored(store, "goes"), '-');
     assert_int_equal(stored(store, "breaks"), 'x');
-    const struct api_weights *still = store->find(store->self, "stays");
+    const struct api_weights *still = look(store, "stays");
     assert_ptr_equal(same, still); /* what did not change keeps its place */
     store->release(store->self, same);
     store->release(store->self, still);
@@ -306,9 +351,149 @@ static void rereading_without_memory_forgets_nothing(void **state)
 static void a_folder_that_is_none(void **state)
 {
     (void)state;
-    char error[WEIGHTS_ERROR_BYTES] = "";
-    assert_null(weights_new("/nonexistent/folder", BIG, error));
-    assert_non_null(strstr(error, "--weights-dir /nonexistent/folder"));
+    assert_null(folder_store_new("/nonexistent/folder"));
+}
+
+/* ---- Two servers on one folder ---- */
+
+/* What one stores, replaces and removes, the other finds: a new name at once, the rest when it compares. */
+static void two_servers_share_a_folder(void **state)
+{
+    (void)state;
+    struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
+    const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
+    assert_int_equal(put(a, "t", 'x', &no_guard), API_STORED_NEW);
+    assert_int_equal(find_at_once(b, "t", NULL), API_FOUND_LATER);
+    assert_int_equal(stored(b, "t"), 'x');
+    assert_int_equal(put(b, "t", 'y', &no_guard), API_STORED_REPLACED);
+    assert_int_equal(stored(a, "t"), 'x');
+    weights_reread(w[0]);
+    assert_int_equal(stored(a, "t"), 'y');
+    assert_int_equal(b->remove(b->self, "t", &no_guard), API_STORED_REPLACED);
+    assert_int_equal(a->remove(a->self, "t", &no_guard), API_STORED_ABSENT);
+    assert_int_equal(stored(a, "t"), '-');
+    weights_free(w[0]);
+    weights_free(w[1]);
+}
+
+/* Guards are compared with the folder, not with what this server remembers of it. */
+static void guards_hold_between_servers(void **state)
+{
+    (void)state;
+    struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
+    const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
+    const struct api_guard none = {.if_none_match = "*"};
+    char tag[API_SHA256_CHARS + 3];
+    assert_int_equal(put(a, "t", 'x', &none), API_STORED_NEW);
+    assert_int_equal(put(b, "t", 'y', &none), API_STORED_GUARDED);
+    assert_int_equal(stored(b, "t"), 'x'); /* the refusal has read it */
+    const struct api_weights *first = look(a, "t");
+    snprintf(tag, sizeof tag, "\"%s\"", first->sha256);
+    const struct api_guard same = {.if_match = tag};
+    assert_int_equal(put(b, "t", 'y', &same), API_STORED_REPLACED);
+    assert_int_equal(put(a, "t", 'z', &same), API_STORED_GUARDED);
+    assert_int_equal(stored(a, "t"), 'y');
+    assert_int_equal(a->remove(a->self, "t", &same), API_STORED_GUARDED);
+    a->release(a->self, first);
+    weights_free(w[0]);
+    weights_free(w[1]);
+}
+
+/* A request that names a digest never gets another file than the folder has. */
+static void a_wanted_digest_looks_again(void **state)
+{
+    (void)state;
+    struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
+    const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
+    put(a, "t", 'x', &no_guard);
+    assert_int_equal(stored(b, "t"), 'x');
+    put(a, "t", 'y', &no_guard);
+    const struct api_weights *now = look(a, "t"), *found = NULL;
+    struct api_wanted wanted = {.name = "t", .sha256 = now->sha256, .must_not_block = true};
+    assert_int_equal(b->find(b->self, &wanted, &found), API_FOUND_LATER);
+    wanted.must_not_block = false;
+    assert_int_equal(b->find(b->self, &wanted, &found), API_FOUND);
+    assert_string_equal(found->sha256, now->sha256);
+    a->release(a->self, now);
+    b->release(b->self, found);
+    weights_free(w[0]);
+    weights_free(w[1]);
+}
+
+/* A file beyond the limit is not taken for one that is missing. */
+static void a_file_too_many_is_said_to_be_there(void **state)
+{
+    (void)state;
+    char bytes[FILE_BYTES];
+    struct weights *w[2] = {store_new(folder, BIG), store_new(folder, file_of('x', bytes))};
+    const struct api_store *a = weights_store(w[0]), *b = weights_store(w[1]);
+    put(a, "one", 'x', &no_guard);
+    put(a, "two", 'x', &no_guard);
+    assert_int_equal(stored(b, "one"), 'x');
+    struct api_wanted wanted = {.name = "two"};
+    const struct api_weights *found = NULL;
+    assert_int_equal(b->find(b->self, &wanted, &found), API_FOUND_TOO_LARGE);
+    wanted.name = "three";
+    assert_int_equal(b->find(b->self, &wanted, &found), API_FOUND_NOTHING);
+    wanted.name = "../one";
+    assert_int_equal(b->find(b->self, &wanted, &found), API_FOUND_NOTHING);
+    weights_free(w[0]);
+    weights_free(w[1]);
+}
+
+enum { RACERS = 8 };
+
+struct racer {
+    const struct api_store *store;
+    char c;
+    enum api_stored stored;
+};
+
+static void *race(void *self)
+{
+    static const struct api_guard none = {.if_none_match = "*"};
+    struct racer *racer = self;
+    racer->stored = put(racer->store, "race", racer->c, &none);
+    return NULL;
+}
+
+/* Of many writers at two servers, one makes the file, and both serve it. */
+static void only_one_of_two_servers_is_first(void **state)
+{
+    (void)state;
+    struct weights *w[2] = {store_new(folder, BIG), store_new(folder, BIG)};
+    pthread_t threads[RACERS];
+    struct racer racers[RACERS];
+    char winner = '-';
+    for (size_t i = 0; i < RACERS; i++) {
+        racers[i] = (struct racer){.store = weights_store(w[i % 2]), .c = (char)('a' + i)};
+        assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]), 0);
+    }
+    for (size_t i = 0; i < RACERS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(racers[i].stored == API_STORED_GUARDED || (racers[i].stored == API_STORED_NEW && winner == '-'));
+        winner = racers[i].stored == API_STORED_NEW ? racers[i].c : winner;
+    }
+    assert_int_equal(stored(weights_store(w[0]), "race"), winner);
+    assert_int_equal(stored(weights_store(w[1]), "race"), winner);
+    weights_free(w[0]);
+    weights_free(w[1]);
+}
+
+/* The thread that compares finds what others have stored; it ends at once when it is to. */
+static void it_refreshes_by_itself(void **state)
+{
+    (void)state;
+    char error[WEIGHTS_ERROR_BYTES];
+    struct weights_settings settings = {.store = folder_store_new(folder), .bytes_max = BIG, .refresh_ms = 5};
+    struct weights *w = weights_new(&settings, error), *other = store_new(folder, BIG);
+    assert_true(weights_start(w));
+    put(weights_store(other), "t", 'x', &no_guard);
+    for (int i = 0; i < 2000 && find_at_once(weights_store(w), "t", NULL) != API_FOUND; i++)
+        usleep(5000);
+    assert_int_equal(find_at_once(weights_store(w), "t", NULL), API_FOUND);
+    weights_free(w);
+    weights_free(other);
 }
 
 /* ---- At once ---- */
@@ -325,12 +510,12 @@ static void *change(void *self)
 }
 
 /* Every byte of a held file is of one writer. */
-static void *look(void *self)
+static void *look_often(void *self)
 {
     const struct api_store *store = self;
     bool fine = true;
     for (int i = 0; i < 3000; i++) {
-        const struct api_weights *w = store->find(store->self, "a");
+        const struct api_weights *w = look(store, "a");
         char c = w ? w->bytes[w->n_bytes - 1] : '\0';
         for (size_t j = 1; w && j <= FILE_BYTES / 2; j++)
             fine = fine && w->bytes[w->n_bytes - j] == c;
@@ -347,7 +532,7 @@ static void changes_and_readers_at_once(void **state)
     struct api_store *store = (struct api_store *)(uintptr_t)weights_store(w);
     pthread_t threads[4];
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, i < 2 ? change : look, store), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, i < 2 ? change : look_often, store), 0);
     for (size_t i = 0; i < 4; i++) {
         void *result;
         pthread_join(threads[i], &result);
@@ -391,6 +576,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(rereading_finds_the_changes_of_others, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(rereading_without_memory_forgets_nothing, folder_make, folder_remove),
         cmocka_unit_test(a_folder_that_is_none),
+        cmocka_unit_test_setup_teardown(two_servers_share_a_folder, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(guards_hold_between_servers, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(a_wanted_digest_looks_again, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(a_file_too_many_is_said_to_be_there, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(only_one_of_two_servers_is_first, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(it_refreshes_by_itself, folder_make, folder_remove),
         cmocka_unit_test(changes_and_readers_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,178 @@
+/* Owns the keys of the store. They appear in no log and no error. */
+#define _GNU_SOURCE /* explicit_bzero, O_CLOEXEC */
+#include "server/store/credentials.h"
+
+#include "server/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { FILE_BYTES_MAX = 16 * 1024 };
+
+struct credential_source {
+    pthread_mutex_t lock; /* protects all fields below */
+    struct credentials now;
+    struct stat status; /* of the file when it was read */
+    bool is_lost;       /* it cannot be read; logged */
+    char file[];        /* "": the environment */
+};
+
+void credentials_wipe(struct credentials *credentials)
+{
+    explicit_bzero(credentials->access_key, sizeof credentials->access_key);
+    explicit_bzero(credentials->secret_key, sizeof credentials->secret_key);
+    explicit_bzero(credentials->session_token, sizeof credentials->session_token);
+}
+
+/* ---- The environment ------------------------------------------------------------------------------------------- */
+
+static void take(char *dst, size_t room, const char *text)
+{
+    if (text && *text)
+        snprintf(dst, room, "%s", text);
+}
+
+static void read_environment(struct credentials *now)
+{
+    take(now->access_key, sizeof now->access_key, getenv("AWS_ACCESS_KEY_ID"));
+    take(now->secret_key, sizeof now->secret_key, getenv("AWS_SECRET_ACCESS_KEY"));
+    take(now->session_token, sizeof now->session_token, getenv("AWS_SESSION_TOKEN"));
+    take(now->region, sizeof now->region, getenv("AWS_DEFAULT_REGION"));
+    take(now->region, sizeof now->region, getenv("AWS_REGION"));
+}
+
+/* ---- The file -------------------------------------------------------------------------------------------------- */
+
+static char *trimmed(char *text)
+{
+    text += strspn(text, " \t\r");
+    size_t n = strlen(text);
+    while (n > 0 && strchr(" \t\r", text[n - 1]))
+        text[--n] = '\0';
+    return text;
+}
+
+static void read_line(struct credentials *now, char *line)
+{
+    char *value = strchr(line, '=');
+    if (!value)
+        return;
+    *value++ = '\0';
+    const char *name = trimmed(line);
+    value = trimmed(value);
+    if (strcasecmp(name, "aws_access_key_id") == 0)
+        take(now->access_key, sizeof now->access_key, value);
+    else if (strcasecmp(name, "aws_secret_access_key") == 0)
+        take(now->secret_key, sizeof now->secret_key, value);
+    else if (strcasecmp(name, "aws_session_token") == 0)
+        take(now->session_token, sizeof now->session_token, value);
+    else if (strcasecmp(name, "region") == 0 || strcasecmp(name, "aws_region") == 0)
+        take(now->region, sizeof now->region, value);
+}
+
+/* The first section counts. */
+static void read_lines(struct credentials *now, char *text)
+{
+    char *rest = text, *line;
+    unsigned n_sections = 0;
+    while ((line = strsep(&rest, "\n"))) {
+        n_sections += *trimmed(line) == '[';
+        if (n_sections > 1)
+            break;
+        read_line(now, line);
+    }
+}
+
+static bool read_file(struct credential_source *source)
+{
+    char text[FILE_BYTES_MAX + 1];
+    struct stat status;
+    int fd = open(source->file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    ssize_t n = fd < 0 || fstat(fd, &status) != 0 ? -1 : read(fd, text, FILE_BYTES_MAX);
+    int kept = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = kept;
+    if (n < 0)
+        return false;
+    text[n] = '\0';
+    struct credentials now = {.region = ""};
+    memcpy(now.region, source->now.region, sizeof now.region); /* the environment's, if the file has none */
+    read_lines(&now, text);
+    source->now = now;
+    source->status = status;
+    explicit_bzero(text, sizeof text);
+    credentials_wipe(&now);
+    return true;
+}
+
+static bool has_changed(const struct credential_source *source)
+{
+    struct stat now;
+    const struct stat *then = &source->status;
+    return stat(source->file, &now) != 0 || now.st_ino != then->st_ino || now.st_dev != then->st_dev ||
+           now.st_size != then->st_size || now.st_mtim.tv_sec != then->st_mtim.tv_sec ||
+           now.st_mtim.tv_nsec != then->st_mtim.tv_nsec;
+}
+
+static void read_again(struct credential_source *source)
+{
+    bool is_lost = !read_file(source);
+    if (is_lost && !source->is_lost)
+        log_warn("--store-credentials %s cannot be read: %s; the keys that it had are used", source->file,
+                 strerror(errno));
+    else if (!is_lost)
+        log_info("--store-credentials %s is read again", source->file);
+    source->is_lost = is_lost;
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------- */
+
+struct credential_source *credential_source_new(const char *file, char *error)
+{
+    size_t n = strlen(file) + 1;
+    struct credential_source *source = calloc(1, sizeof *source + n);
+    if (!source) {
+        snprintf(error, CREDENTIALS_ERROR_BYTES, "no memory");
+        return NULL;
+    }
+    pthread_mutex_init(&source->lock, NULL);
+    memcpy(source->file, file, n);
+    snprintf(source->now.region, sizeof source->now.region, "us-east-1");
+    read_environment(&source->now);
+    bool fine = !*file || read_file(source);
+    if (!fine)
+        snprintf(error, CREDENTIALS_ERROR_BYTES, "--store-credentials %.200s: %s", file, strerror(errno));
+    else if (*file && !*source->now.access_key)
+        snprintf(error, CREDENTIALS_ERROR_BYTES,
+                 "--store-credentials %.200s has no line aws_access_key_id = …, aws_secret_access_key = …", file);
+    if (fine && (!*file || *source->now.access_key))
+        return source;
+    credential_source_free(source);
+    return NULL;
+}
+
+void credential_source_free(struct credential_source *source)
+{
+    if (!source)
+        return;
+    credentials_wipe(&source->now);
+    pthread_mutex_destroy(&source->lock);
+    free(source);
+}
+
+void credentials_get(struct credential_source *source, struct credentials *credentials)
+{
+    pthread_mutex_lock(&source->lock);
+    if (*source->file && has_changed(source))
+        read_again(source);
+    *credentials = source->now;
+    pthread_mutex_unlock(&source->lock);
+}

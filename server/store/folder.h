@@ -1,0 +1,12 @@
+/* A folder as a store: NAME.safetensors, each replaced in one step. Several servers may use the folder at the same
+ * time, also over a network file system: a change holds a lock (.posenc-lock) while it compares and renames. */
+#ifndef SERVER_STORE_FOLDER_H
+#define SERVER_STORE_FOLDER_H
+
+#include "server/store/store.h"
+
+/* The store of a folder (path is copied). Removes unfinished files of writers that crashed. NULL: errno gives the
+ * reason. */
+struct store *folder_store_new(const char *path);
+
+#endif

@@ -1,0 +1,28 @@
+/* A bucket of an S3-compatible store, below a prefix: blobs/<sha256> are files, which never change; names/<name> says
+ * which of them a name stands for, {"sha256":"…","bytes":N}. Several servers may use it at the same time. */
+#ifndef SERVER_STORE_S3_H
+#define SERVER_STORE_S3_H
+
+#include "server/store/store.h"
+
+#include <stdio.h>
+
+enum { S3_ERROR_BYTES = 512 };
+
+struct s3_settings {
+    const char *place;       /* "s3://bucket/prefix" */
+    const char *endpoint;    /* "http://host:port"; "": AWS_ENDPOINT_URL_S3, else Amazon's of the region */
+    const char *cache;       /* folder; "": none */
+    const char *credentials; /* file; "": the environment */
+    uint64_t cache_bytes;
+    size_t files_max;
+};
+
+/* The texts of the settings are copied. Asks the store nothing. NULL: error[] of S3_ERROR_BYTES gives the reason. Call
+ * it before any other thread runs. */
+struct store *s3_store_new(const struct s3_settings *settings, char *error);
+
+/* Its figures as Prometheus text. */
+void s3_print_metrics(void *store, FILE *out);
+
+#endif

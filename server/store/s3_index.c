@@ -1,0 +1,208 @@
+/* Owns the index: a sorted array, of some thousand names at most. */
+#define _GNU_SOURCE /* open_memstream, strsep */
+#include "server/store/s3_index.h"
+
+#include "api/api.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct known {
+    struct store_entry entry; /* its version is the tag */
+    char sha256[STORE_DIGEST_BYTES];
+    uint64_t n_bytes;
+};
+
+struct s3_index {
+    pthread_mutex_t lock; /* protects all fields below */
+    struct known *known;  /* sorted by name */
+    size_t n, room;
+};
+
+/* ---- Places; with the lock ------------------------------------------------------------------------------------- */
+
+static size_t place_of(const struct s3_index *index, const char *name)
+{
+    size_t low = 0, high = index->n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(index->known[middle].entry.name, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static struct known *look_up(const struct s3_index *index, const char *name)
+{
+    size_t i = place_of(index, name);
+    return i < index->n && strcmp(index->known[i].entry.name, name) == 0 ? &index->known[i] : NULL;
+}
+
+/* NULL: no memory. */
+static struct known *insert(struct s3_index *index, const char *name)
+{
+    if (index->n == index->room) {
+        size_t room = index->room ? 2 * index->room : 16;
+        struct known *more = realloc(index->known, room * sizeof *more);
+        if (!more)
+            return NULL;
+        index->known = more;
+        index->room = room;
+    }
+    size_t i = place_of(index, name);
+    memmove(&index->known[i + 1], &index->known[i], (index->n - i) * sizeof *index->known);
+    index->n++;
+    index->known[i] = (struct known){.n_bytes = 0};
+    snprintf(index->known[i].entry.name, sizeof index->known[i].entry.name, "%s", name);
+    return &index->known[i];
+}
+
+static void take_out(struct s3_index *index, size_t i)
+{
+    index->n--;
+    memmove(&index->known[i], &index->known[i + 1], (index->n - i) * sizeof *index->known);
+}
+
+/* ---- Changing -------------------------------------------------------------------------------------------------- */
+
+bool s3_index_put(struct s3_index *index, const char *name, const char *etag, const char *sha256, uint64_t n_bytes)
+{
+    pthread_mutex_lock(&index->lock);
+    struct known *known = look_up(index, name);
+    bool is_same = known && strcmp(known->entry.version, etag) == 0 && strcmp(known->sha256, sha256) == 0;
+    if (!known)
+        known = insert(index, name);
+    if (known) {
+        snprintf(known->entry.version, sizeof known->entry.version, "%s", etag);
+        snprintf(known->sha256, sizeof known->sha256, "%s", sha256);
+        known->n_bytes = n_bytes;
+    }
+    pthread_mutex_unlock(&index->lock);
+    return !is_same && known;
+}
+
+bool s3_index_remove(struct s3_index *index, const char *name)
+{
+    pthread_mutex_lock(&index->lock);
+    bool is_there = look_up(index, name);
+    if (is_there)
+        take_out(index, place_of(index, name));
+    pthread_mutex_unlock(&index->lock);
+    return is_there;
+}
+
+bool s3_index_keep_listed(struct s3_index *index, const struct store_list *list)
+{
+    bool has_changed = false;
+    pthread_mutex_lock(&index->lock);
+    for (size_t i = index->n; i-- > 0;)
+        if (!store_list_find(list, index->known[i].entry.name)) {
+            take_out(index, i);
+            has_changed = true;
+        }
+    pthread_mutex_unlock(&index->lock);
+    return has_changed;
+}
+
+/* ---- Looking --------------------------------------------------------------------------------------------------- */
+
+size_t s3_index_n(struct s3_index *index)
+{
+    pthread_mutex_lock(&index->lock);
+    size_t n = index->n;
+    pthread_mutex_unlock(&index->lock);
+    return n;
+}
+
+bool s3_index_get(struct s3_index *index, const char *name, char *etag, char *sha256, uint64_t *n_bytes)
+{
+    pthread_mutex_lock(&index->lock);
+    const struct known *known = look_up(index, name);
+    if (known) {
+        memcpy(etag, known->entry.version, sizeof known->entry.version);
+        memcpy(sha256, known->sha256, sizeof known->sha256);
+        *n_bytes = known->n_bytes;
+    }
+    pthread_mutex_unlock(&index->lock);
+    return known;
+}
+
+bool s3_index_has_blob(struct s3_index *index, const char *sha256)
+{
+    bool is_there = false;
+    pthread_mutex_lock(&index->lock);
+    for (size_t i = 0; i < index->n && !is_there; i++)
+        is_there = strcmp(index->known[i].sha256, sha256) == 0;
+    pthread_mutex_unlock(&index->lock);
+    return is_there;
+}
+
+bool s3_index_list(struct s3_index *index, struct store_list *list)
+{
+    pthread_mutex_lock(&index->lock);
+    *list = (struct store_list){.entries = malloc((index->n + 1) * sizeof *list->entries)};
+    for (size_t i = 0; list->entries && i < index->n; i++)
+        list->entries[list->n++] = index->known[i].entry;
+    pthread_mutex_unlock(&index->lock);
+    return list->entries;
+}
+
+/* ---- As text --------------------------------------------------------------------------------------------------- */
+
+char *s3_index_print(struct s3_index *index, size_t *n)
+{
+    char *text = NULL;
+    FILE *out = open_memstream(&text, n);
+    if (!out)
+        return NULL;
+    pthread_mutex_lock(&index->lock);
+    for (size_t i = 0; i < index->n; i++) {
+        const struct known *known = &index->known[i];
+        fprintf(out, "%s %s %" PRIu64 " %s\n", known->entry.name, known->sha256, known->n_bytes, known->entry.version);
+    }
+    pthread_mutex_unlock(&index->lock);
+    if (fclose(out) == 0)
+        return text;
+    free(text);
+    return NULL;
+}
+
+static void parse_line(struct s3_index *index, char *line)
+{
+    const char *name = strsep(&line, " "), *sha256 = strsep(&line, " "), *bytes = strsep(&line, " ");
+    if (!bytes || !line || !api_weight_name_is_valid(name) || strlen(sha256) != STORE_DIGEST_BYTES - 1 ||
+        strspn(sha256, "0123456789abcdef") != STORE_DIGEST_BYTES - 1 || strspn(bytes, "0123456789") != strlen(bytes))
+        return;
+    s3_index_put(index, name, line, sha256, strtoull(bytes, NULL, 10));
+}
+
+void s3_index_parse(struct s3_index *index, char *text)
+{
+    char *line;
+    while ((line = strsep(&text, "\n")))
+        parse_line(index, line);
+}
+
+/* ---- The whole ------------------------------------------------------------------------------------------------- */
+
+struct s3_index *s3_index_new(void)
+{
+    struct s3_index *index = calloc(1, sizeof *index);
+    if (index)
+        pthread_mutex_init(&index->lock, NULL);
+    return index;
+}
+
+void s3_index_free(struct s3_index *index)
+{
+    if (!index)
+        return;
+    pthread_mutex_destroy(&index->lock);
+    free(index->known);
+    free(index);
+}

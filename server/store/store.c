@@ -1,0 +1,61 @@
+/* What folder and bucket have in common: lists, guards, digests. */
+#include "server/store/store.h"
+
+#include "server/auth/digest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+static int compare(const void *left, const void *right)
+{
+    return strcmp(((const struct store_entry *)left)->name, ((const struct store_entry *)right)->name);
+}
+
+void store_list_sort(struct store_list *list)
+{
+    if (list->n > 1)
+        qsort(list->entries, list->n, sizeof *list->entries, compare);
+}
+
+static int compare_name(const void *name, const void *entry)
+{
+    return strcmp(name, ((const struct store_entry *)entry)->name);
+}
+
+const struct store_entry *store_list_find(const struct store_list *list, const char *name)
+{
+    return list->n > 0 ? bsearch(name, list->entries, list->n, sizeof *list->entries, compare_name) : NULL;
+}
+
+void store_list_drop(struct store_list *list)
+{
+    free(list->entries);
+    *list = (struct store_list){0};
+}
+
+bool store_allows(const struct store_guard *guard, const char *sha256)
+{
+    return !guard->is_guarded || guard->allows(guard->self, sha256);
+}
+
+char *store_bytes_new(size_t n)
+{
+    return n < SIZE_MAX / 2 ? aligned_alloc(ALIGNMENT, (n + ALIGNMENT) / ALIGNMENT * ALIGNMENT) : NULL;
+}
+
+void store_digest(const char *bytes, size_t n, char *text)
+{
+    uint8_t sum[DIGEST_BYTES];
+    digest_make(bytes, n, sum);
+    digest_print(sum, text);
+}
+
+void store_free(struct store *store)
+{
+    if (!store)
+        return;
+    store->free(store->self);
+    free(store);
+}

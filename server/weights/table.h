@@ -1,0 +1,66 @@
+/* Stored weights in memory: reference-counted files in a table sorted by name. Any thread; no call waits for more than
+ * another look-up. */
+#ifndef SERVER_WEIGHTS_TABLE_H
+#define SERVER_WEIGHTS_TABLE_H
+
+#include "api/api.h"
+#include "server/store/store.h"
+#include "server/weights/weights.h"
+
+#include <stdatomic.h>
+
+enum { TABLE_FILES_MAX = WEIGHTS_FILES_MAX };
+
+struct file {
+    struct api_weights face; /* must be first: api/ holds its address */
+    atomic_size_t n_holders; /* references to the bytes; all references to the bytes together count as one reference to
+                                the card */
+    atomic_size_t n_cards;
+    char name[API_WEIGHT_NAME_MAX + 1];
+    char *bytes;
+    struct api_tensors *tensors;
+    /* Of the table, which alone reads and writes them: */
+    char version[STORE_VERSION_BYTES]; /* in the store; "": not in a store */
+    uint64_t changed_at;               /* the table's count of changes when it came */
+};
+
+/* Takes bytes and tensors, also on failure. The file has one reference. NULL: no memory, or an argument is NULL. */
+struct file *file_new(const char *name, char *bytes, size_t n, struct api_tensors *tensors);
+void file_hold(struct file *file);
+void file_drop(struct file *file); /* NULL is accepted */
+void file_hold_card(struct file *file);
+void file_drop_card(struct file *file);
+
+struct table;
+
+struct table *table_new(uint64_t bytes_max); /* NULL: no memory */
+void table_free(struct table *table);        /* NULL is accepted */
+
+struct file *table_find(struct table *table, const char *name); /* held; NULL: not found */
+/* The version and digest of a file, "" if there is none. */
+void table_describe(struct table *table, const char *name, char *version, char *sha256);
+bool table_nearest(struct table *table, const char *name, char *nearest);
+/* Writes the cards of all files, sorted by name, each held, TABLE_FILES_MAX at most. Returns their number. */
+size_t table_cards(struct table *table, const struct api_weights **cards);
+
+/* Reserves room for n bytes under name, in place of those that are there, until table_put or table_give_back. Says
+ * which of API_STORED_NEW, _REPLACED, _FULL or _TOO_MANY it is; room is reserved for the first two. */
+enum api_stored table_reserve(struct table *table, const char *name, uint64_t n);
+void table_give_back(struct table *table, uint64_t n);
+uint64_t table_room(struct table *table, const char *name); /* bytes that may be reserved under name now */
+
+/* Takes the caller's reference to file, for which room was reserved; a file of the same name loses the table's. */
+void table_put(struct table *table, struct file *file, const char *version);
+void table_remove(struct table *table, const char *name); /* nothing to do if there is none */
+/* The same contents have another version now. */
+void table_revise(struct table *table, const char *name, const char *version);
+
+/* Counts of changes: what happened after `since` was taken is newer than a list that was asked for then. */
+uint64_t table_now(struct table *table);
+/* Removes the files that are not in list and came before `since`. */
+void table_keep_listed(struct table *table, const struct store_list *list, uint64_t since);
+/* Whether the store's version of this name has to be read: it is another, and ours came before `since`. */
+bool table_is_old(struct table *table, const struct store_entry *entry, uint64_t since);
+void table_figures(struct table *table, size_t *n_files, uint64_t *n_bytes);
+
+#endif
