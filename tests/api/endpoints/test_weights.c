@@ -13,13 +13,20 @@ static size_t n_file;
 static struct api_weights one = {.name = "one", .bytes = file};
 static int n_holders, n_cards, n_changes;
 
-static const struct api_weights *find(void *self, const char *name)
+/* What is not in memory has to be asked for: "away" does not answer, "large" does not fit. */
+static enum api_found find(void *self, const struct api_wanted *wanted, const struct api_weights **weights)
 {
     (void)self;
-    if (strcmp(name, one.name) != 0)
-        return NULL;
+    bool is_one = strcmp(wanted->name, one.name) == 0;
+    if (wanted->must_not_block && (!is_one || (wanted->sha256 && strcmp(wanted->sha256, one.sha256) != 0)))
+        return API_FOUND_LATER;
+    if (!is_one)
+        return strcmp(wanted->name, "away") == 0    ? API_FOUND_UNKNOWN
+               : strcmp(wanted->name, "large") == 0 ? API_FOUND_TOO_LARGE
+                                                    : API_FOUND_NOTHING;
     n_holders++;
-    return &one;
+    *weights = &one;
+    return API_FOUND;
 }
 
 static void release(void *self, const struct api_weights *weights)
@@ -60,18 +67,22 @@ static bool nearest(void *self, const char *name, char *near)
 static enum api_stored put(void *self, const char *name, const char *bytes, size_t n, struct api_tensors *tensors,
                            const struct api_guard *guard, const struct api_weights **weights)
 {
-    (void)name, (void)bytes, (void)n;
+    (void)bytes, (void)n;
     api_tensors_free(tensors);
+    if (strcmp(name, "away") == 0)
+        return guard->if_match ? API_STORED_UNGUARDED : API_STORED_FAILED;
     if (!api_guard_allows(guard, one.sha256))
         return API_STORED_GUARDED;
     n_changes++;
-    *weights = find(self, one.name);
+    find(self, &(struct api_wanted){.name = one.name}, weights);
     return API_STORED_REPLACED;
 }
 
 static enum api_stored remove_file(void *self, const char *name, const struct api_guard *guard)
 {
     (void)self;
+    if (strcmp(name, "away") == 0)
+        return guard->if_match ? API_STORED_UNGUARDED : API_STORED_FAILED;
     if (strcmp(name, one.name) != 0)
         return API_STORED_ABSENT;
     n_changes++;
@@ -80,6 +91,7 @@ static enum api_stored remove_file(void *self, const char *name, const struct ap
 
 static const struct api_store store = {.bytes_max = 1 << 20,
                                        .files_max = 1,
+                                       .place = "--store",
                                        .find = find,
                                        .release = release,
                                        .list = list,
@@ -138,6 +150,15 @@ static const struct {
     {"PUT", "/weights/.one", NULL, NULL, NULL, NULL, 422},
     {"DELETE", "/weights/one", NULL, NULL, NULL, "", 204},
     {"DELETE", "/weights/two", NULL, NULL, NULL, "", 404},
+    {"GET", "/weights/away", NULL, NULL, NULL, "", 503},
+    {"GET", "/weights/large", NULL, NULL, NULL, "", 413},
+    {"POST", "/encode", NULL, NULL, NULL, "{" T5 ",\"weights\":\"away\"}", 503},
+    {"POST", "/encode", NULL, NULL, NULL, "{" T5 ",\"weights\":\"large\"}", 413},
+    {"POST", "/analyze", NULL, NULL, NULL, "{\"scheme\":\"t5\",\"num_heads\":2,\"weights\":\"away\"}", 503},
+    {"PUT", "/weights/away", NULL, NULL, NULL, NULL, 503},
+    {"PUT", "/weights/away", NULL, "*", NULL, NULL, 501},
+    {"DELETE", "/weights/away", NULL, NULL, NULL, "", 503},
+    {"DELETE", "/weights/away", NULL, "*", NULL, "", 501},
 };
 
 static struct api_reply *answer_call(size_t i)
@@ -209,6 +230,31 @@ static void the_hurried_ask_again(void **state)
     }
 }
 
+/* The loop answers what is in memory; whatever the store has to be asked for, a worker does. */
+static void the_loop_asks_no_store(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t call;
+        bool is_here;
+    } asked[] = {{0, true},   {2, true},   {3, true},   {4, false},  {6, false},  {10, true},
+                 {13, false}, {20, false}, {21, false}, {22, false}, {23, false}, {24, false}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        size_t c = asked[i].call;
+        struct api_call call = {.method = calls[c].method,
+                                .path = calls[c].path,
+                                .query = calls[c].query,
+                                .body = *calls[c].body ? calls[c].body : NULL,
+                                .body_bytes = strlen(calls[c].body),
+                                .must_not_block = true};
+        struct api_reply *reply = api_answer(&stored_host, &call);
+        if ((reply != NULL) != asked[i].is_here)
+            fail_msg("call %zu: %d", c, reply ? reply->status : 0);
+        api_reply_free(reply);
+        assert_int_equal(n_holders + n_cards, 0);
+    }
+}
+
 static void without_a_store(void **state)
 {
     (void)state;
@@ -227,9 +273,8 @@ int main(void)
     api_setup();
     make_file();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holds_end_with_replies),
-        cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(the_hurried_ask_again),
+        cmocka_unit_test(holds_end_with_replies), cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(the_hurried_ask_again),  cmocka_unit_test(the_loop_asks_no_store),
         cmocka_unit_test(without_a_store),
     };
     int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
