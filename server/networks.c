@@ -52,6 +52,16 @@ bool address_of_peer(int fd, struct address *address)
     return true;
 }
 
+void address_print(const struct address *address, char *dst)
+{
+    const uint8_t *ipv4 = address->bytes + sizeof mapped;
+    if (address->is_unix)
+        snprintf(dst, ADDRESS_TEXT_BYTES, "unix:%llu", (unsigned long long)address->user);
+    else if (!inet_ntop(is_mapped(address) ? AF_INET : AF_INET6, is_mapped(address) ? ipv4 : address->bytes, dst,
+                        ADDRESS_TEXT_BYTES))
+        *dst = '\0';
+}
+
 uint64_t address_number(const struct address *address)
 {
     enum { USER = 1, IPV4, IPV6 };

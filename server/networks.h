@@ -17,6 +17,9 @@ struct address {
 /* Parses "192.0.2.1", "2001:db8::1" or "::ffff:192.0.2.1": all n bytes of text must be the address. */
 bool address_parse(const char *text, size_t n, struct address *address);
 bool address_of_peer(int fd, struct address *address); /* false: the peer is gone */
+/* Writes the address as text, "192.0.2.1", "2001:db8::1", "unix:1000" (the user), to dst. */
+enum { ADDRESS_TEXT_BYTES = 48 };
+void address_print(const struct address *address, char *dst);
 /* A number that identifies the client: an IPv4 address, the 64 bits of an IPv6 address that a provider gives to one
  * customer, or a user of this machine. Never 0. */
 uint64_t address_number(const struct address *address);

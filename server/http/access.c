@@ -37,21 +37,23 @@ static void take_forwarded(void *self, const char *name, const char *value)
 }
 
 /* The client that a trusted proxy names; the proxy itself, if it names none that can be parsed. */
-static uint64_t forwarded_or_peer(const struct exchange *x)
+void exchange_find_origin(struct exchange *x)
 {
     struct forwarded forwarded = {.proxies = &x->http->door->proxies};
-    struct address client;
     http_know_peer(x->connection);
     if (x->connection->is_proxy)
         daemon_headers(x->mhd, take_forwarded, &forwarded);
-    return forwarded_client(&forwarded, &client) ? address_number(&client) : x->connection->peer;
+    x->origin = x->connection->address;
+    x->has_origin = forwarded_client(&forwarded, &x->origin) || x->connection->has_address;
 }
 
 uint64_t exchange_client(const struct exchange *x)
 {
     if (x->client)
         return x->client;
-    return x->account ? account_client(x->account) : forwarded_or_peer(x);
+    if (x->account)
+        return account_client(x->account);
+    return x->has_origin ? address_number(&x->origin) : 1;
 }
 
 static bool refuse_quota(struct exchange *x, const char *detail, uint64_t retry_s)

@@ -10,11 +10,11 @@ uint64_t http_peer(int fd)
 
 void http_know_peer(struct http_connection *connection)
 {
-    struct address address;
     if (connection->is_known)
         return;
-    bool is_there = address_of_peer(connection->fd, &address);
+    const struct address *address = &connection->address;
     connection->is_known = true;
-    connection->peer = is_there ? address_number(&address) : 1;
-    connection->is_proxy = is_there && networks_have(&connection->daemon->http->door->proxies, &address);
+    connection->has_address = address_of_peer(connection->fd, &connection->address);
+    connection->peer = connection->has_address ? address_number(address) : 1;
+    connection->is_proxy = connection->has_address && networks_have(&connection->daemon->http->door->proxies, address);
 }

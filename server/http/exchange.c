@@ -185,11 +185,15 @@ static void log_request(const struct exchange *x, int status, bool is_cancelled,
     const struct exchange_timing *timing = &x->timing;
     uint64_t now = timing->begun_at + figures->total_ns;
     uint64_t received_at = timing->received_at ? timing->received_at : now;
+    char client[ADDRESS_TEXT_BYTES] = "";
+    if (x->has_origin)
+        address_print(&x->origin, client);
     const struct log_field fields[] = {
         LOG_TEXT("id", x->id),
         LOG_TEXT("method", x->call.method ? x->call.method : "?"),
         LOG_TEXT("path", x->call.path ? x->call.path : x->receiving.target),
         LOG_TEXT("scheme", figures->scheme),
+        LOG_TEXT("client", client),
         LOG_TEXT("token", x->account ? account_name(x->account) : ""),
         LOG_COUNT("status", (uint64_t)status),
         LOG_COUNT("bytes", x->sending.n_sent),

@@ -100,7 +100,9 @@ struct exchange {
     struct exchange *next_spare; /* while it is not in use */
     char id[129], traceparent[129];
     struct account *account; /* the account of its token; NULL: none */
-    uint64_t client;         /* the client whose turn and whose share of the common resources it uses */
+    struct address origin;   /* of the client, or of the proxy if it names none */
+    bool has_origin;
+    uint64_t client; /* the client whose turn and whose share of the common resources it uses */
 
     /* The values passed between stages: receiving fills the call, answering makes the reply, and sending opens its
      * stream. */
@@ -166,6 +168,7 @@ void exchange_refuse_silent(struct http *http, int fd, const char *detail);
 
 /* ---- access.c ---------------------------------------------------------------------------------------------- */
 
+void exchange_find_origin(struct exchange *x);      /* sets x->origin; behind a trusted proxy, what that one names */
 void exchange_authenticate(struct exchange *x);     /* sets x->call.access and x->account from x->receiving.head */
 uint64_t exchange_client(const struct exchange *x); /* x->client, computed by the first call */
 bool exchange_admit(struct exchange *x);        /* within its quotas? False: x->reply names the quota that is used up */

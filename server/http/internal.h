@@ -41,7 +41,9 @@ struct http_connection {
     struct http_guard guard; /* filters the bytes between the socket and the daemon */
     bool is_late;            /* opened while the server drains: it gets refusals */
     bool is_known, is_proxy; /* whether its peer has been looked up, and whether the peer is a trusted proxy */
+    bool has_address;        /* and whether it has an address: not if it has left */
     uint64_t peer;           /* client number of the peer; behind a proxy each request has its own */
+    struct address address;  /* of the peer */
     uint64_t bulk_client;    /* the client for which memory has been reserved, if any */
     uint64_t deadline;       /* ns, of the phases before the answer */
     /* For a body that arrives or an answer that is sent: */

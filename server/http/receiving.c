@@ -104,6 +104,7 @@ static bool receive_head(struct exchange *x, const char *method, const char *ver
         return false;
     take_names(x);
     bool is_refused = strcmp(x->receiving.target, HTTP_GUARD_TARGET) == 0;
+    exchange_find_origin(x);
     exchange_authenticate(x);
     x->client = exchange_client(x);
     x->receiving.refusal = http_target_split(x->receiving.target, &x->call.path, &x->call.query);

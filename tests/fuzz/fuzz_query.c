@@ -1,5 +1,5 @@
-/* GET /encode?…: the input is the query, still encoded. Beside the laws of every answer: the order of its pairs does
- * not matter, and the answer to HEAD has the same headers. */
+/* GET /encode?… and /zarr/…/…: the input is the query, still encoded. Beside the laws of every answer: the order of its
+ * pairs does not matter, and the answer to HEAD has the same headers. */
 #include "tests/fuzz/answers.h"
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -23,6 +23,19 @@ static bool turn(const char *query, char *turned)
     return true;
 }
 
+/* The same text in the path of a Zarr store; what follows its first slash is the key. */
+static void ask_store(const struct api_host *host, const char *query)
+{
+    static const char before[] = "/zarr/", key[] = "/.zmetadata";
+    char *path = malloc(sizeof before + strlen(query) + sizeof key);
+    strcat(strcat(strcpy(path, before), query), strchr(query, '/') ? "" : key);
+    struct api_call call = {.method = "GET", .path = path, .must_not_block = true};
+    struct answer a;
+    if (ask(host, &call, &a))
+        answer_drop(&a);
+    free(path);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const struct api_host host = small_host();
@@ -38,6 +51,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         answer_drop(&a);
     }
+    if (is_one_of(4))
+        ask_store(&host, query);
     free(query);
     free(turned);
     return 0;

@@ -10,7 +10,7 @@ from proxies import start_proxy
 from test_fairness import N_MANY, place_of_the_one
 from test_limits import refusal
 from test_shares import UNHURRIED
-from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, Client, metric, post
+from test_server_life import HUGE, MEDIUM, MEDIUM_BYTES, Client, metric, post, wait_until
 from test_unix_socket import Connection, serving
 
 PROXY, DIRECT = "127.0.0.1", "127.0.0.2"
@@ -128,3 +128,13 @@ def test_through_the_proxies_of_deploy(name, stack):
     refusal(ask(proxy, "X-Forwarded-For: 192.0.2.100", source=DIRECT), 429, "6 answers", "four times")
     answer = ask(proxy, source="127.0.0.3")
     assert answer[0] == 200 and len(answer[2]) == MEDIUM_BYTES
+
+
+def test_the_log_names_the_client(stack):
+    """The address that a trusted proxy names, nobody else's word; with a token too."""
+    server = stack.enter_context(start_server("--trusted-proxy", PROXY, "--trusted-proxy", "10.0.0.0/8"))
+    for source, header, client in ((PROXY, A, "192.0.2.1"), (PROXY, "X-Forwarded-For: 203.0.113.1, 2001:db8::5, 10.1.2.3", "2001:db8::5"),
+                                   (PROXY, "X-Forwarded-For: unknown", PROXY), (PROXY, "X-Y: z", PROXY), (DIRECT, A, DIRECT)):
+        before = len(server.stderr_text())
+        ask(server, header, source=source)
+        assert wait_until(lambda: f" client={client} " in server.stderr_text()[before:]), server.stderr_text()[before:]

@@ -131,13 +131,31 @@ static void lists(void **state)
     assert_non_null(strstr(error, "256"));
 }
 
+static void printed(void **state)
+{
+    (void)state;
+    static const char *const texts[][2] = {
+        {"192.0.2.1", "192.0.2.1"},
+        {"::ffff:192.0.2.1", "192.0.2.1"},
+        {"2001:DB8:0::1", "2001:db8::1"},
+        {"::", "::"},
+        {"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"}};
+    char text[ADDRESS_TEXT_BYTES];
+    for (size_t i = 0; i < N_OF(texts); i++) {
+        struct address address = address_of(texts[i][0]);
+        address_print(&address, text);
+        assert_string_equal(text, texts[i][1]);
+    }
+    struct address user = {.is_unix = true, .user = 1000};
+    address_print(&user, text);
+    assert_string_equal(text, "unix:1000");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(prefixes),
-        cmocka_unit_test(lists),
+        cmocka_unit_test(printed),  cmocka_unit_test(addresses), cmocka_unit_test(numbers),
+        cmocka_unit_test(prefixes), cmocka_unit_test(lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

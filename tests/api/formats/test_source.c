@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-static const double curve[] = {0, 0.5, NAN, 1, -2.25}, matrix[] = {1, 2, 3, 4, 5, 6};
+static const double curve[] = {0, 0.5, (double)NAN, 1, -2.25}, matrix[] = {1, 2, 3, 4, 5, 6};
 
 static const struct pe_tensor tensors[] = {{.dtype = PE_F64, .rank = 1, .shape = {5}, .data = curve},
                                            {.dtype = PE_F64, .rank = 2, .shape = {2, 3}, .data = matrix},
