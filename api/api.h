@@ -241,8 +241,8 @@ bool api_is_open(const char *path);
  * detail is copied. */
 struct api_reply *api_refusal(int status, const char *detail);
 
-/* The media type of an answer to a request for this path (NULL: unknown). Errors under /v2 are application/json: KServe's
- * clients show their words only then. */
+/* The media type of an answer to a request for this path (NULL: unknown). Errors under /v2 are application/json:
+ * KServe's clients show their words only then. */
 const char *api_reply_media_type(const struct api_reply *reply, const char *path);
 
 /* Writes piece i to dst (room for piece_max bytes, aligned to 8) and returns its length ≥ 1. Any thread. */
