@@ -159,7 +159,7 @@ $(BUILD)/obj/server/main.o: CPPFLAGS += -DPOSENC_COMMIT='"$(COMMIT)"'
 
 $(LIB_CORE): $(call objects,$(CORE_C)) $(KERNEL_O)
 $(LIB_API): $(call objects,$(API_C))
-$(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o
+$(LIB_SERVER): $(call objects,$(SERVER_C)) $(BUILD)/obj/server/page.o $(BUILD)/obj/server/clients.o
 
 # A script of sh, gzip and od converts the web page to C; without assembler, it works with every compiler and machine.
 PAGE_FILES := $(sort $(foreach ending,html css js json svg,$(wildcard server/page/*.$(ending) server/page/*/*.$(ending))))
@@ -171,8 +171,18 @@ $(BUILD)/gen/server/page.list: FORCE
 $(BUILD)/gen/server/page.c: server/page/embed.sh $(PAGE_FILES) $(BUILD)/gen/server/page.list
 	@mkdir -p $(@D)
 	$(call say,EMBED,$@)
-	$(Q)server/page/embed.sh server/page $(PAGE_NAMES) >$@
-$(BUILD)/obj/server/page.o: $(BUILD)/gen/server/page.c $(BUILD)/flags | libraries
+	$(Q)server/page/embed.sh page_built_in server/page $(PAGE_NAMES) >$@
+
+# The client libraries, which contain a part of the page and the version.
+CLIENT_SOURCES := $(wildcard server/clients/*) server/page/asking/answers.js server/page/asking/client.js
+$(BUILD)/gen/server/clients.c: server/page/embed.sh $(CLIENT_SOURCES) core/posenc.h
+	@mkdir -p $(@D)/clients
+	$(call say,EMBED,$@)
+	$(Q)server/clients/assemble.sh $(@D)/clients $$(sed -n 's/^#define PE_VERSION "\(.*\)"/\1/p' core/posenc.h)
+	$(Q)server/page/embed.sh clients_built_in $(@D)/clients posenc.js posenc.py >$@
+
+EMBEDDED_O := $(BUILD)/obj/server/page.o $(BUILD)/obj/server/clients.o
+$(EMBEDDED_O): $(BUILD)/obj/server/%.o: $(BUILD)/gen/server/%.c $(BUILD)/flags | libraries
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(BASE) $(HARDEN) $(OPTIMISE) $(CFLAGS) -c $< -o $@
 

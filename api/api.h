@@ -131,6 +131,7 @@ struct api_host {
     const char *commit;                                  /* for /version */
     const struct api_store *store;                       /* stored weights; NULL: none are stored */
     const struct api_page *page;                         /* NULL: none */
+    const struct api_page *clients;                      /* client libraries; NULL: none. Its build is not used. */
     void *self;                                          /* passed to the callbacks */
     bool (*is_ready)(void *self);                        /* for /readyz */
     char *(*metrics_print)(void *self, size_t *n_bytes); /* text of /metrics (freed with free); NULL: no memory */
@@ -258,6 +259,10 @@ bool api_is_open(const char *path);
 /* Returns a refusal that the server itself decides on (408, 429, 431, 503 …), in the usual form of an error (RFC 9457).
  * detail is copied. */
 struct api_reply *api_refusal(int status, const char *detail);
+
+/* The media type of an answer to a request for this path (NULL: unknown). Errors under /v2 are application/json:
+ * KServe's clients show their words only then. */
+const char *api_reply_media_type(const struct api_reply *reply, const char *path);
 
 /* Writes piece i to dst (room for piece_max bytes, aligned to 8) and returns its length ≥ 1. Any thread. */
 size_t api_reply_piece(const struct api_reply *reply, uint64_t i, char *dst);

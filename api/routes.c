@@ -81,6 +81,9 @@ static const struct api_route routes[] = {
      .media_type = "text/html", .is_open = true, .is_page = true},
     {"/ui/{build}/{file}", GET, api_page_file, "operation", .summary = "a file of the web page", .media_type = "*/*",
      .name = "index.html", .is_open = true, .is_page = true},
+    {"/clients/{file}", GET, api_client_file, "operation",
+     .summary = "the client library posenc.py (Python, NumPy) or posenc.js (a module for pages and node)",
+     .media_type = "*/*", .name = "posenc.py", .is_open = true},
     {"/v2", GET, api_oip_server, "inference", .summary = "Open Inference Protocol v2: name, version, extensions"},
     {"/v2/health/live", GET, api_oip_live, "inference", .summary = "is the loop turning?", .is_open = true},
     {"/v2/health/ready", GET, api_oip_ready, "inference", .summary = "does it take work?", .is_open = true},
@@ -208,7 +211,7 @@ static bool allows(const struct api_route *route, const char *method)
 static bool fail_path(const char *path, struct api_problem *problem)
 {
     const char *patterns[N_ROUTES + 1];
-    char list[256] = "";
+    char list[384] = "";
     size_t used = 0, n_patterns = 0;
     for (size_t i = 0; i < N_ROUTES; i++) {
         const char *pattern = row_at(i)->pattern;

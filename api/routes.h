@@ -25,6 +25,7 @@ struct api_reply *api_metrics(const struct api_asked *asked);
 struct api_reply *api_version(const struct api_asked *asked);
 struct api_reply *api_front(const struct api_asked *asked); /* pages.c */
 struct api_reply *api_page_file(const struct api_asked *asked);
+struct api_reply *api_client_file(const struct api_asked *asked);
 
 /* The table of endpoints, for the OpenAPI document. */
 struct api_route_info {

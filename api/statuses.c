@@ -55,7 +55,8 @@ static void describe(struct api_text *text, const struct api_status *row)
                            "\"integer\"}}}");
     if (row->status >= 400)
         api_text_put(text, ",\"content\":{\"application/problem+json\":{\"schema\":{\"$ref\":"
-                           "\"#/components/schemas/Problem\"}}}");
+                           "\"#/components/schemas/Problem\"}},\"application/json\":{\"schema\":{\"$ref\":"
+                           "\"#/components/schemas/Problem\"}}}"); /* the second under /v2 */
     api_text_put(text, "}");
 }
 

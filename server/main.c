@@ -361,6 +361,7 @@ static bool set_up_process(struct server *server)
         .give_memory = admission_give,
         .cors_origins = options->cors_origin,
         .commit = POSENC_COMMIT,
+        .clients = &clients_built_in,
         .page = *options->ui_dir ? &server->page : &page_built_in,
         .store = weights_store(server->weights),
         .self = server,

@@ -6,4 +6,7 @@
 
 extern const struct api_page page_built_in;
 
+/* The client libraries of server/clients/, embedded in the same way. */
+extern const struct api_page clients_built_in;
+
 #endif

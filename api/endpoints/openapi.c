@@ -336,8 +336,10 @@ static void add_query(struct api_text *text, const struct api_route_info *route)
 static void add_other_responses(struct api_text *text, const struct api_route_info *route, const char *method)
 {
     api_statuses_refer(text, route, method);
-    api_text_put(text, ",\"default\":{\"description\":\"what was wrong, in words\",\"content\":{"
-                       "\"application/problem+json\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
+    api_text_format(text,
+                    ",\"default\":{\"description\":\"what was wrong, in words\",\"content\":{"
+                    "\"application/%sjson\":{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}",
+                    route->is_protocol ? "" : "problem+");
 }
 
 static void add_entries(struct api_text *text, const char *name, const char *entry, bool first)

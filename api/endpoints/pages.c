@@ -1,5 +1,5 @@
 /* GET /, GET /docs and GET /ui/{build}/{file}: the web page, files that the server supplies, with the headers for
- * browsers and caches. */
+ * browsers and caches. GET /clients/{file}: the client libraries, files of the same kind. */
 #include "api/endpoints/page_plain.h"
 #include "api/replies/caching.h"
 #include "api/requests/coding.h"
@@ -12,11 +12,9 @@ static const char html_type[] = "text/html; charset=utf-8";
 
 static const struct {
     const char *ending, *media_type;
-} media_types[] = {{".html", html_type},
-                   {".css", "text/css; charset=utf-8"},
-                   {".js", "text/javascript; charset=utf-8"},
-                   {".json", api_json_type},
-                   {".svg", "image/svg+xml"}};
+} media_types[] = {
+    {".html", html_type},     {".css", "text/css; charset=utf-8"},     {".js", "text/javascript; charset=utf-8"},
+    {".json", api_json_type}, {".py", "text/x-python; charset=utf-8"}, {".svg", "image/svg+xml"}};
 
 static const char *media_type_of(const char *name)
 {
@@ -144,4 +142,16 @@ struct api_reply *api_page_file(const struct api_asked *asked)
     api_fail(&problem, 404, "", "this program has no page of the build \"%.32s\"; it has %s: load / again",
              asked->build, page ? page->build : "none");
     return with_policy(api_reply_problem(&problem));
+}
+
+/* Of the same address after each release, so it is asked for again. */
+struct api_reply *api_client_file(const struct api_asked *asked)
+{
+    const struct api_page *clients = asked->host->clients;
+    const struct api_page_file *file = clients ? file_find(clients, asked->file) : NULL;
+    if (file)
+        return built_in(file, asked->call, always_asked);
+    struct api_problem problem;
+    api_fail(&problem, 404, "", "there is no client library \"%.128s\"; there are: posenc.py, posenc.js", asked->file);
+    return api_reply_problem(&problem);
 }

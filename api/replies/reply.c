@@ -122,6 +122,12 @@ struct api_reply *api_reply_empty(int status)
     return reply ? &reply->face : &no_memory.face;
 }
 
+const char *api_reply_media_type(const struct api_reply *reply, const char *path)
+{
+    bool is_protocol = path && strncmp(path, "/v2", 3) == 0 && (path[3] == '/' || !path[3]);
+    return is_protocol && reply->content_type == problem_type ? api_json_type : reply->content_type;
+}
+
 struct api_reply *api_reply_text(int status, const char *content_type, struct api_text *text)
 {
     if (!text->state)

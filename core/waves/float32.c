@@ -9,7 +9,8 @@ const char *const pe_arith_words[] = {[PE_ARITH_EXACT] = "exact", [PE_ARITH_FLOA
 
 enum { GROUP = 4 * PE_WAVES_LANES }; /* columns at a time */
 
-/* The phases of a row: each is a wave whose frequency is the row's angle, at position 1. */
+/* The phases of a row: each is a wave whose frequency is the row's angle, at position 1. The kernel computes whole
+ * groups, so what lies behind the last column is computed too: zeros, or the row before, never uninitialized memory. */
 struct phases {
     _Alignas(64) double fh[GROUP], fl[GROUP], values[GROUP], bounds[GROUP];
     _Alignas(64) int64_t quarter[GROUP];
@@ -20,8 +21,8 @@ static void set_phases(struct phases *s, const struct pe_wave *columns, size_t n
                        uint64_t row)
 {
     struct pe_dd turns = pe_quarter_turns(dd(1));
-    for (size_t j = 0; j < GROUP; j++) {
-        const struct pe_wave *wave = &columns[j < n ? j : 0]; /* the kernel processes whole groups */
+    for (size_t j = 0; j < n; j++) {
+        const struct pe_wave *wave = &columns[j];
         s->angles[j] = (float)pe_position_at(&axes[wave->axis], row) * (float)wave->fh;
         struct pe_dd f = dd_mul_d(turns, (double)s->angles[j]);
         s->fh[j] = f.hi;
@@ -50,7 +51,7 @@ static float finish(const struct pe_wave *wave, const struct phases *s, size_t j
 void pe_float32_fill(const struct pe_wave *columns, enum pe_dtype dtype, const struct pe_positions *axes, uint64_t row0,
                      size_t n_rows, size_t n_cols, void *dst, size_t stride)
 {
-    struct phases s;
+    struct phases s = {.angles = {0}};
     for (size_t i = 0; i < n_rows; i++)
         for (size_t at = 0; at < n_cols; at += GROUP) {
             size_t n = n_cols - at < GROUP ? n_cols - at : GROUP;

@@ -37,7 +37,8 @@ static bool add_timing(struct exchange *x, struct MHD_Response *response)
 static bool add_headers(struct exchange *x, struct MHD_Response *response)
 {
     const struct api_reply *reply = x->reply;
-    bool done = !reply->content_type || daemon_response_add(response, "Content-Type", reply->content_type);
+    const char *media_type = api_reply_media_type(reply, x->call.path);
+    bool done = !media_type || daemon_response_add(response, "Content-Type", media_type);
     for (size_t i = 0; i < reply->n_headers; i++)
         done = done && daemon_response_add(response, reply->headers[i].name, reply->headers[i].value);
     done = done && daemon_response_add(response, "X-Content-Type-Options", "nosniff");

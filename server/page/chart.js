@@ -198,7 +198,7 @@ export class Chart {
     if (this.listeners.onKey?.(event) || this.#command(event.key)) return event.preventDefault();
     const stops = this.#stops();
     const i = this.#cursor === null ? -1 : nearest(stops, this.#cursor);
-    const next = { ArrowLeft: i - 1, ArrowRight: i + 1, PageUp: i - 10, PageDown: i + 10, Home: 0, End: stops.length - 1 }[event.key];
+    const next = { ArrowLeft: i - 1, ArrowRight: i + 1, '[': i - 1, ']': i + 1, PageUp: i - 10, PageDown: i + 10, Home: 0, End: stops.length - 1 }[event.key];
     if (next === undefined || !stops.length) return;
     event.preventDefault();
     this.#moveCursor(stops[Math.min(Math.max(next, 0), stops.length - 1)], 'key');

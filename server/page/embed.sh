@@ -1,7 +1,7 @@
 #!/bin/sh
-# Writes the C source that holds the web page: embed.sh FOLDER FILE... >page.c
+# Writes the C source that holds files to hand out: embed.sh NAME FOLDER FILE... >page.c
 #
-# FILEs are names below FOLDER, e.g. index.html views/table.js. Each becomes a struct api_page_file, compressed; BUILD is
+# NAME is that of the struct api_page: page_built_in, or another one, whose files are taken as they are. FILEs are names below FOLDER, e.g. index.html views/table.js. Each becomes a struct api_page_file, compressed; BUILD is
 # a hash of all names and bytes. index.html says where the files are: /ui/BUILD in it becomes /ui/ and that hash.
 # Scripts, styles and texts lose what only their readers need, comments that begin a line and indentation, scripts also
 # the spaces beside signs: a quarter of their compressed bytes. Lines keep their numbers, names are kept. Needs gzip, od,
@@ -64,10 +64,10 @@ tight() {
 }
 
 contents() { # file
-    case $1 in
-    index.html) sed "s|/ui/BUILD|/ui/$build|g" "$folder/$1" ;;
-    *.js) bare "$1" | tight ;;
-    *.css | *.json) bare "$1" ;;
+    case $struct:$1 in
+    page_built_in:index.html) sed "s|/ui/BUILD|/ui/$build|g" "$folder/$1" ;;
+    page_built_in:*.js) bare "$1" | tight ;;
+    page_built_in:*.css | page_built_in:*.json) bare "$1" ;;
     *) cat "$folder/$1" ;;
     esac
 }
@@ -87,8 +87,8 @@ row() { # number file
         "$2" "$1" "$1" "$(contents "$2" | wc -c)" "$(contents "$2" | gzip -9n | hash 32)" "$1"
 }
 
-folder=$1
-shift
+struct=$1 folder=$2
+shift 2
 build=$(build_of "$@")
 
 echo '/* Made by server/page/embed.sh. */'
@@ -104,5 +104,5 @@ for file in "$@"; do
     row $i "$file"
     i=$((i + 1))
 done
-printf '};\n\nconst struct api_page page_built_in = {\n'
+printf '};\n\nconst struct api_page %s = {\n' "$struct"
 printf '    .build = "%s", .files = files, .n_files = sizeof files / sizeof *files};\n' "$build"

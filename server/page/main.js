@@ -3,14 +3,14 @@ import { Drop, listenForUndo } from './frame/anywhere.js';
 import { Away, Refusal, busy, get } from './ask.js';
 import { whenBack } from './asking/away.js';
 import * as catalogue from './catalogue.js';
-import { action, code, make } from './dom.js';
+import { action, code, make, name } from './dom.js';
 import { Frame } from './frame/frame.js';
 import { Page } from './page.js';
 import { change, settle } from './frame/settings.js';
 import { Store, parse } from './state.js';
 import { askToken } from './asking/token.js';
-import { phrase, word } from './words.js';
-import { viewNamed } from './views/list.js';
+import { language, live, phrase, word } from './words.js';
+import { viewNamed, views } from './views/list.js';
 
 const home = { view: location.pathname === '/docs' ? 'docs' : undefined };
 
@@ -199,6 +199,7 @@ class Workbench {
   refresh(state, before) {
     this.frame.update(this.page);
     this.showBad();
+    this.showLack(state);
     this.page.forms?.update(state, before);
     this.handle?.update?.(state, before);
     this.page.panel?.update(this.handle, state);
@@ -210,6 +211,18 @@ class Workbench {
     this.bad = bad;
     const keys = bad.flatMap((key, i) => i ? [', ', code(key)] : [code(key)]);
     this.page.notice('state', bad.length ? phrase('notice.state', { keys: make('span', null, ...keys) }) : null);
+  }
+
+  /* A view that shows no difference says which do. */
+  showLack({ view, on }) {
+    const { alone, difference } = viewNamed(view);
+    const lacks = on === 'b-a' && !alone && !difference && Boolean(this.page.config('a') && this.page.config('b'));
+    if (lacks !== Boolean(this.able)) {
+      this.able = lacks ? views.filter((row) => row.difference).map(({ name: able }) => make('a', { 'data-view': able }, word(`view.${able}`))) : null;
+      const list = () => make('span', null, this.able.flatMap((link, i) => [i ? live(() => language() === 'zh' ? '、' : ', ') : '', link]));
+      this.page.notice('difference', lacks ? phrase('notice.difference', { difference: name('b − a'), views: list() }) : null);
+    }
+    for (const link of this.able ?? []) link.href = this.page.href(link.dataset.view);
   }
 }
 

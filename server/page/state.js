@@ -180,6 +180,7 @@ const same = (one, other) => print(one) === print(other);
 /* A step brings back these; with them what belongs to the view, if it is still the one in front. */
 const SHARED = ['configs', 'emptied', 'on'];
 const OF_VIEW = ['out', 'at', 'red', 'cmap', 'lo', 'hi', 'own'];
+const CURSORS = ['cur', 'win', 'zoom'];   /* likewise, where the step was about them: else they stay */
 
 const pick = (state, keys) => Object.fromEntries(keys.map((key) => [key, state[key]]));
 
@@ -193,6 +194,7 @@ export class Store {
     this.listeners = new Set();
     this.undone = [];
     this.done = [];
+    this.moved = new WeakMap();   /* state of a step: which of CURSORS it moved */
     this.step = { key: null, time: 0 };
     this.held = null;   /* the press of a pointer that goes on */
     this.written = { hash: window.location.hash, time: 0, timer: null };
@@ -211,7 +213,7 @@ export class Store {
   set(patch, { undo } = {}) {
     const next = { ...this.state, ...patch };
     if (same(next, this.state)) return;
-    if (undo !== false) this.remember(undo);
+    if (undo !== false) this.remember(undo, CURSORS.filter((key) => key in patch));
     this.change(next);
   }
 
@@ -239,19 +241,23 @@ export class Store {
   travel(from, to) {
     const step = from.pop();
     if (!step) return;
+    const cursors = this.moved.get(step) ?? [];
     to.push(this.state);
+    this.moved.set(this.state, cursors);
     this.step.key = null;
-    const keys = step.view === this.state.view ? [...SHARED, ...OF_VIEW] : SHARED;
+    const keys = step.view === this.state.view ? [...SHARED, ...OF_VIEW, ...cursors] : SHARED;
     this.change({ ...this.state, ...pick(step, keys) });
   }
 
-  remember(key = null) {
+  remember(key = null, cursors = []) {
     const now = Date.now();
     const { step, held } = this;
     const merged = key !== null && key === step.key && (now - step.time < MERGE_MS || (held && held === step.held));
     this.step = { key, time: now, held };
     this.undone.length = 0;
     if (!merged) this.done.push(this.state);
+    const last = this.done.at(-1);
+    this.moved.set(last, [...new Set([...this.moved.get(last) ?? [], ...cursors])]);
   }
 
   change(next) {

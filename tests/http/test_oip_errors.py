@@ -18,7 +18,7 @@ def client(server):
 
 def refused(response, status, pointer="", *words):
     assert response.status == status, response
-    assert response.headers["Content-Type"] == "application/problem+json"
+    assert response.headers["Content-Type"] == "application/json"
     problem = response.json()
     assert problem["error"] == problem["detail"] and problem["status"] == status and problem.get("pointer", "") == pointer, problem
     for word in words:

@@ -205,7 +205,7 @@ def test_statuses_that_come_are_described(document):
 
 def test_tokens_and_their_statuses_are_described(document):
     for path, item in document["paths"].items():
-        is_open = path in ("/", "/docs", "/ui/{build}/{file}", "/healthz", "/readyz", "/metrics", "/cmaps", "/limits", "/v2/health/live", "/v2/health/ready")
+        is_open = path in ("/", "/docs", "/ui/{build}/{file}", "/healthz", "/readyz", "/metrics", "/cmaps", "/limits", "/clients/{file}", "/v2/health/live", "/v2/health/ready")
         for method, operation in operations(item):
             assert ("401" in operation["responses"]) == ("429" in operation["responses"]) == (not is_open), path
             assert ("403" in operation["responses"]) == (method in ("put", "delete"))

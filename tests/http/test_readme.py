@@ -1,6 +1,7 @@
 """The commands of the README and of the pages it links to work as printed: every curl in an ```sh block is run against a
 server, and so is the Python code."""
 import json
+import os
 import pathlib
 import re
 import shlex
@@ -71,7 +72,9 @@ def test_every_curl(server, folder, command):
 def test_the_python(server, folder, page):
     """Later blocks of a page continue the earlier ones."""
     (folder / "example.py").write_text(here("\n".join(blocks("python", [page])), server))
-    done = subprocess.run([sys.executable, "example.py"], cwd=folder, capture_output=True, text=True, timeout=60)
+    (folder / "posenc.py").write_bytes(server.get("/clients/posenc.py").body)
+    env = {**os.environ, "POSENC_URL": f"http://{server.host}:{server.port}"}
+    done = subprocess.run([sys.executable, "example.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
 
 

@@ -25,7 +25,7 @@ def server():
         assert not [secret for secret in SECRETS if secret in said]
 
 
-@pytest.mark.parametrize("path", ["/", "/docs", "/healthz", "/readyz", "/metrics", "/cmaps", "/limits", "/v2/health/live", "/v2/health/ready"])
+@pytest.mark.parametrize("path", ["/", "/docs", "/healthz", "/readyz", "/metrics", "/cmaps", "/limits", "/clients/posenc.py", "/clients/posenc.js", "/v2/health/live", "/v2/health/ready"])
 def test_open_to_everybody(server, path):
     assert server.get(path).status == 200
     assert server.get(path, bearer("nonsense")).status == 200
@@ -35,7 +35,7 @@ def test_open_to_everybody(server, path):
 def test_all_else_wants_a_token(server, path):
     answer = server.get(path)
     assert answer.status == 401 and answer.headers["WWW-Authenticate"] == 'Bearer realm="posenc"'
-    assert answer.headers["Content-Type"] == "application/problem+json" and "--token-file" in answer.json()["detail"]
+    assert answer.headers["Content-Type"] == f"application/{'' if path.startswith('/v2') else 'problem+'}json" and "--token-file" in answer.json()["detail"]
     answer = server.get(path, bearer(READER + "x"))
     assert answer.status == 401 and 'error="invalid_token"' in answer.headers["WWW-Authenticate"] and READER not in str(answer.body)
     for token in SECRETS:

@@ -10,7 +10,7 @@ import urllib.parse
 
 from passing import PassingHandler
 
-ASKED = ("/encode", "/attention", "/rotate", "/analyze")  # what `rules` is about; the page's files and /schemes pass
+ASKED = ("/encode", "/attention", "/rotate", "/analyze", "/diagnose", "/experiments")  # what `rules` is about; the page's files and /schemes pass
 
 
 class RoughProxy:

@@ -162,6 +162,20 @@ test('cursor, pan and zoom are no steps; nothing at all is no change', () => {
   assert.equal(window.log.length, 1);
 });
 
+test('a step that moved the cursor brings it back, another leaves it where it is', () => {
+  const { store } = open('#view=table&cur=1,1');
+  store.set({ out: 'cos', at: [2], cur: [7, 7], win: [4, 4] }, { undo: 'cur' });
+  store.set({ cur: [8, 8] }, { undo: false });
+  store.undo();
+  assert.deepEqual([store.state.out, store.state.cur, store.state.win], [null, [1, 1], [0, 0]]);
+  store.redo();
+  assert.deepEqual([store.state.out, store.state.cur, store.state.win], ['cos', [8, 8], [4, 4]]);
+  store.set({ configs: { a: { scheme: 'alibi' } } });
+  store.set({ cur: [9, 9] }, { undo: false });
+  store.undo();
+  assert.deepEqual([store.state.configs, store.state.cur], [{}, [9, 9]]);
+});
+
 test('undo in another view brings back configurations, not the view', () => {
   const { store } = open('#view=table');
   store.set({ configs: { a: { scheme: 'alibi' } }, out: 'bias' });

@@ -126,7 +126,9 @@ def test_dragging_pans_and_the_slider_too(open_page, server):
 def test_keys_zoom_and_move(open_page):
     page = open_page(fragment("curves", SINUSOIDAL, cols="0,8"))
     canvas = chart(page, "curves")
-    canvas.send_keys(Keys.ARROW_RIGHT * 5)
+    canvas.send_keys("]]]")
+    page.settle()
+    canvas.send_keys("[", Keys.ARROW_RIGHT * 3)
     until(lambda: key_of(page, "cur") == "5,0", what="the cursor five steps on")
     assert page.text("[data-readout]") and page.attribute('[data-readout] output', "data-row") == "5"
     until(lambda: "5" in (page.text("[data-live]") or ""), what="the value said")
@@ -142,6 +144,19 @@ def test_keys_zoom_and_move(open_page):
     assert Lines(page, "curves").x_range == before
     canvas.send_keys("t")
     until(lambda: len(page.all("figure details[data-table] td")) == 2 * 24, what="the data table")
+
+
+def test_a_page_is_a_window_of_the_curve(open_page):
+    page = open_page(fragment("curves", {**SINUSOIDAL, "len": 4096}, cols="0", zoom="4x1", cur="3,0"))
+    canvas, (first, last) = chart(page, "curves"), Lines(page, "curves").x_range
+    canvas.send_keys(Keys.PAGE_DOWN)
+    page.settle()
+    width = last - first
+    assert 0 < width < 2000 and Lines(page, "curves").x_range == pytest.approx([width, 2 * width], abs=1)
+    assert int(key_of(page, "cur").split(",")[0]) == pytest.approx(3 + width, abs=1)
+    canvas.send_keys(Keys.PAGE_UP)
+    page.settle()
+    assert Lines(page, "curves").x_range == pytest.approx([0, width]) and int(key_of(page, "cur").split(",")[0]) == pytest.approx(3, abs=1)
 
 
 def test_the_value_at_the_cursor_is_the_servers(visit, server):

@@ -1,6 +1,9 @@
 """The view `diagnose`: what it says of a file against /diagnose asked by ourselves; the files are made with NumPy alone."""
 import io
 import json
+import shutil
+import subprocess
+import sys
 import urllib.parse
 import urllib.request
 
@@ -139,6 +142,83 @@ def test_what_it_holds_can_be_chosen_and_expected_configurations_left_out(open_p
     choose(page, tmp_path, "lone.npy", lone.getvalue())
     assert page.attribute("[data-field=holds] [aria-pressed=true]", "data-value") == "bias"
     assert attributes(page, page.find("figure[data-config=file] canvas"))["data-output"] == "bias"
+
+
+DROP_FILES = """const data = new DataTransfer();
+for (const [name, bytes] of arguments[0]) data.items.add(new File([Uint8Array.from(bytes)], name));
+document.body.dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));"""
+ROPE = {"scheme": "rope", "layout": "half", "len": 8}
+
+
+def rotated():
+    """q and what the interleaved layout makes of it."""
+    q = np.random.default_rng(5).standard_normal((8, 64)).astype("f4")
+    z = (q[:, 0::2] + 1j * q[:, 1::2]) * np.exp(1j * ANGLES[:8])
+    return {"q": q, "q_out": np.stack([z.real, z.imag], axis=-1).reshape(8, 64).astype("f4")}
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def copies_agree(page, server, folder, codes, tools):
+    """The request's texts, run beside the files, find the same."""
+    page.settle()
+    if all(shutil.which(tool) for tool in tools):
+        answer = json.loads(subprocess.run(["sh", "-ec", page.copied("curl")], cwd=folder, capture_output=True, check=True).stdout)
+        assert [row["code"] for row in answer["findings"]] == codes
+    said = subprocess.run([sys.executable, "-c", page.copied("python")], cwd=folder, capture_output=True, text=True, check=True).stdout
+    assert all(f"'code': '{code}'" in said for code in codes)
+
+
+def test_arrays_that_come_together_are_one_question(open_page, server, tmp_path):
+    """Each is called as its file, as in the lines for curl; where that says nothing, what they hold can be chosen."""
+    page, tensors = open_page(fragment("diagnose", ROPE)), rotated()
+    answer = diagnose(server, npz(tensors), scheme="rope", layout="half")
+    assert [row["code"] for row in answer["findings"]] == ["layout_swapped"]
+    files = {f"{name}.npy": npy(array) for name, array in tensors.items()}
+    page.run(DROP_FILES, [[name, list(data)] for name, data in reversed(files.items())])
+    until(lambda: page.state("none") == "ready", what="the answer")
+    page.settle()
+    agrees(page, answer)
+    for name, data in files.items():
+        (tmp_path / name).write_bytes(data)
+        (tmp_path / f"my {name}").write_bytes(data)
+    assert "-F q=@q.npy" in page.copied("curl")
+    copies_agree(page, server, tmp_path, ["layout_swapped"], ["curl"])
+    page.find(".view input[type=file][data-drop]").send_keys("\n".join(str(tmp_path / f"my {name}") for name in files))
+    until(lambda: page.state("none") == "refused", what="the refusal of names that say nothing")
+    page.click("[data-field=holds] [data-value='q,q_out']")
+    page.settle()
+    agrees(page, answer)
+    copies_agree(page, server, tmp_path, ["layout_swapped"], ["curl"])
+
+
+def test_texts_of_an_archive_that_was_compressed_take_its_arrays_out(open_page, server, tmp_path):
+    page, file = open_page(fragment("diagnose", ROPE)), io.BytesIO()
+    np.savez_compressed(file, **rotated())
+    choose(page, tmp_path, "small.npz", file.getvalue())
+    assert [code for code, _ in findings(page)] == ["layout_swapped"]
+    copies_agree(page, server, tmp_path, ["layout_swapped"], ["curl", "unzip"])
+
+
+def test_blocks_of_a_file_are_those_of_the_server(open_page, tmp_path):
+    """Zoomed out, file, candidate and difference show the reduction that the address names."""
+    angles = np.arange(2048)[:, None] * 10000.0 ** (-np.arange(32) / 32)
+    sines = np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(2048, 64).astype("f4")
+    page = open_page(fragment("diagnose", {"scheme": "sinusoidal", "dim": 64, "len": 8}, zoom="1/8x1/2", red="max"))
+    choose(page, tmp_path, "table.npy", npy(sines))
+    heat = Heat(page, "file")
+    heat.check(sines.reshape(256, 8, 32, 2).max(axis=(1, 3))[:heat.rows, :heat.cols])
+    assert (heat.row_step, heat.col_step) == (8, 2)
+    page.hash(fragment("diagnose", {"scheme": "sinusoidal", "dim": 64, "len": 8}, zoom="1/8x1/2", red="absmax"))
+    page.settle()
+    for config in ("file", "candidate", "b-a"):
+        assert Heat(page, config).reduce == "absmax"
+    heat = Heat(page, "file")
+    heat.check(np.abs(sines).reshape(256, 8, 32, 2).max(axis=(1, 3))[:heat.rows, :heat.cols])
 
 
 def test_a_file_over_the_limit_is_refused_in_the_servers_words(open_page, tmp_path):

@@ -26,9 +26,24 @@ def training(server):
     return float(lines["posenc_experiments"])
 
 
+ASKED = """const plain = window.fetch; window.asked = [];
+window.fetch = (url, options) => { if (String(url).startsWith('/experiments')) asked.push([options.method, String(url), options.headers.Accept]); return plain(url, options); };"""
+
+
+def test_events_are_asked_for_by_get_until_the_address_is_too_long(open_page):
+    page = open_page("view=gallery&lang=en")
+    page.run(ASKED)
+    page.hash(fragment("experiment", {"scheme": "none"}, steps=1, train=16, eval=16, lang="en"))
+    until(lambda: page.state() == "ready", what="the picture")
+    page.hash(fragment("experiment", {"scheme": "alibi", "slopes": [0.1234567890123] * 300}, steps=1, train=16, eval=16, lang="en"))
+    until(lambda: page.state() == "refused", what="the answer to what is too long")
+    (get, url, accept), (post, path, again) = page.run("return asked")
+    assert (get, post, path, accept, again) == ("GET", "POST", "/experiments", "text/event-stream", "text/event-stream") and "train_len=16" in url
+
+
 def test_opened_by_name_it_stands_finished(open_page, server):
     page = open_page("view=experiment")
-    assert page.state("a") == "ready"
+    assert page.state("a") == "ready" and page.run("return [...document.querySelectorAll('figure[data-figure]')].map((one) => one.dataset.output)") == ["loss", "excess"]
     expected = events(server, EXAMPLE)
     done = expected[-1]
     assert results(page) == {slot: {key: one[key] for key in ("inside", "outside", "rise")} for slot, one in zip("ab", done["results"])}

@@ -453,6 +453,21 @@ def test_paste_and_drop(visit, kind, text, expected):
     page.settle()
 
 
+def test_values_of_a_wrong_kind_are_refused_and_can_be_chosen_anew(open_page):
+    page = open_page(fragment("table", ROPE))
+    page.hash(fragment("table", {**ROPE, "len": "long"}))   # a field for numbers shows none, and logs nothing
+    page.wait_state("refused")
+    page.settle()
+    assert page.field("len").get_attribute("value") == "" and page.attribute('[data-field="len"]', "aria-invalid") == "true"
+    page.hash(fragment("table", {"scheme": 5, "len": 16, "dim": 8}))
+    page.settle()
+    assert page.state() == "refused"
+    page.field("scheme").send_keys("sin")
+    until(lambda: request_of(page).get("scheme") == "sinusoidal", 5, "another scheme")
+    page.settle()
+    assert page.state() == "ready"
+
+
 def test_what_is_not_recognised_says_why_and_changes_nothing(open_page):
     page = open_page(fragment("table", ROPE))
     page.run(TRANSFER, "paste", '{"scheme":"rope", len:4}', "")

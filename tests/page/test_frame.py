@@ -10,8 +10,9 @@ from selenium.webdriver.common.keys import Keys
 
 from browser import fragment, until
 
-VIEWS = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "weights", "diagnose", "experiment", "docs", "server"]
-ALONE = {"gallery", "docs", "server"}  # no configurations beside them
+LISTED = ["gallery", "table", "curves", "rotate", "attention", "scaling", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "weights", "diagnose", "experiment", "docs", "server"]
+VIEWS = [*LISTED, "story"]  # cards and links lead to stories, not the navigation
+ALONE = {"gallery", "weights", "docs", "server", "story"}  # no configurations beside them
 WIDTHS = [320, 390, 768, 1080, 1440]
 ROPE = {"scheme": "rope", "head_dim": 32, "len": 64}
 CHINESE = re.compile(r"[\u3400-\u9fff]")
@@ -50,7 +51,7 @@ def test_skip_link_comes_first_and_leaves_the_address_alone(open_page):
 def test_navigation_links_keep_the_configurations(open_page):
     page = open_page(fragment("table", ROPE))
     links = page.run("return [...document.querySelectorAll('nav a[data-view]')].map(a => [a.dataset.view, a.getAttribute('href')])")
-    assert [view for view, _ in links] == VIEWS
+    assert [view for view, _ in links] == LISTED
     assert all(href.startswith(f"#view={view}&a=%7B") for view, href in links), links
     page.click("nav a[data-view=curves]")
     page.settle()
@@ -59,6 +60,53 @@ def test_navigation_links_keep_the_configurations(open_page):
     page.driver.back()
     page.settle()
     assert page.text("h1") == "Table"
+
+
+# Of each link: does its middle show, so that a pointer hits it?
+SEEN = """return [...document.querySelectorAll('nav a[data-view]')].map((link) => {
+  const { left, right, top, bottom } = link.getBoundingClientRect();
+  return left >= 0 && right <= innerWidth && link.contains(document.elementFromPoint((left + right) / 2, (top + bottom) / 2)); })"""
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_link_of_the_navigation_is_seen_or_scrolled_to(visit, narrow, lang):
+    for width in (320, 360, 768, 1080, 1280, 1440, 1920):
+        narrow(width)
+        page = visit(f"view=table&lang={lang}")
+        for view in ("server", "distance"):
+            page.hash(f"view={view}&lang={lang}")
+            page.settle()
+            assert page.run(SEEN)[LISTED.index(view)], f"{view} {width}"  # the current one
+        high = page.run("return document.querySelector('body > header').offsetHeight")
+        assert high < 120 and page.run("return document.documentElement.scrollWidth") <= width
+        if width >= 768:
+            assert all(page.run(SEEN)), width
+            continue
+        assert page.run("return getComputedStyle(document.querySelector('body > header')).position") == "static"  # a phone's screen is its own
+        ends = "const nav = document.querySelector('nav'); return [getComputedStyle(nav).maskImage, 'before' in nav.dataset, 'after' in nav.dataset]"
+        mask, *more = page.run(ends)
+        assert "40px" in mask and more == [True, True], width  # it is seen that there is more at both ends
+        for i, view in enumerate(LISTED):
+            page.run("document.querySelector(`nav a[data-view=${arguments[0]}]`).focus()", view)
+            assert page.run(SEEN)[i], f"{view} {width}"
+        page.run("document.querySelector('nav').scrollTo(1e4, 0); return new Promise((seen) => requestAnimationFrame(() => requestAnimationFrame(seen)))")
+        assert page.run(ends)[1:] == [True, False]
+
+
+def test_what_sticks_stands_below_the_banner(visit, narrow):
+    """Its height depends on the width; what gets the focus is not covered."""
+    for width in (1180, 1440, 1920):
+        narrow(width)
+        page = visit(fragment("table", ROPE, lang="en"))
+        page.run("scrollTo(0, 400)")
+        tops = page.run("return ['body > header', '.inspector'].map((one) => document.querySelector(one).getBoundingClientRect()).map(({ top, bottom }) => [top, bottom])")
+        assert tops[0][0] == 0 and tops[0][1] <= tops[1][0] <= tops[0][1] + 20, width
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_configurations_stand_beside_all_but_a_few_views(visit, view):
+    page = visit(f"view={view}&lang=en")
+    assert page.run("return document.querySelector('.side').checkVisibility()") == (view not in ALONE)
 
 
 def test_docs_has_an_address_of_its_own(open_page, server):
@@ -101,6 +149,25 @@ def test_up_to_four_configurations(open_page):
         page.settle()
         assert page.run("return [...document.querySelectorAll('figure[data-config]')].map(f => f.dataset.config).join('')") == slots
     assert page.run("return document.querySelector('[data-action=add]').disabled")
+
+
+DIFFERING = ["table", "curves", "attention", "bias", "distance", "trajectory"]
+
+
+@pytest.mark.parametrize("view", [view for view in LISTED if view not in ALONE])
+def test_a_difference_is_shown_or_it_is_said_where(visit, view):
+    page = visit(fragment(view, ROPE, {**ROPE, "base": 500}, on="b-a", lang="en"))
+    links = page.run("return [...document.querySelectorAll('main [data-notice=difference] a')].map((a) => [a.dataset.view, a.textContent, a.getAttribute('href')])")
+    if view in DIFFERING:
+        assert links == [] and page.all("figure[data-config='b-a']")
+        return
+    assert [able for able, *_ in links] == DIFFERING and all(text for _, text, _ in links)
+    page.run("const n = document.querySelector('[data-field=len][data-config=b]'); n.value = 32; n.dispatchEvent(new Event('input', { bubbles: true }))")
+    page.settle()
+    page.click("main [data-notice=difference] a[data-view=table]")
+    page.settle()
+    assert page.text("h1") == "Table" and page.state("b-a") and page.field("len", "b").get_attribute("value") == "32"
+    assert not page.all("[data-notice=difference]")
 
 
 # ---- paste and drop -----------------------------------------------------------------------------------------------------

@@ -326,6 +326,15 @@ def test_no_difference_at_all_has_the_colour_of_zero(visit):
     heat.check(np.zeros((128, 64)))
 
 
+def test_a_difference_of_blocks_says_what_it_is(visit, server):
+    """The largest of 16 cells minus the largest of 16 others is not the largest difference."""
+    page = visit(fragment("table", {**SINUSOIDAL, "len": 128}, {**SINUSOIDAL, "len": 128, "base": 100}, on="b-a", zoom="1/4x1/4", red="max", lang="en"))
+    assert page.attribute("figure[data-config='b-a'] canvas[data-heat]", "data-row-step") == "4"
+    said = page.text("figure[data-config='b-a'] figcaption")
+    assert "max of 4 × 4 cells of one minus that of the other" in said and "cells may differ by more" in said
+    assert "of one minus" not in page.text("figure[data-config=a] figcaption")
+
+
 def test_nothing_in_common_is_said(visit):
     page = visit(fragment("table", SINUSOIDAL, {"scheme": "alibi", "len": 16}, on="b-a"))
     assert page.state("b-a") == "refused" and "no output in common" in page.notice("refused")

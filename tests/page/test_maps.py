@@ -150,6 +150,14 @@ def test_keys_step_positions_and_are_spoken_of(open_page):
     canvas.send_keys("[")
     page.settle()
     assert (own(page, "m"), own(page, "n")) == ("11", "5")
+    for key, m in ((Keys.PAGE_DOWN, "21"), (Keys.PAGE_UP, "11"), (Keys.END, "64"), (Keys.HOME, "0")):
+        canvas.send_keys(key)
+        page.settle()
+        assert (own(page, "m"), own(page, "n")) == (m, "5")
+    page.hash(fragment("rotate", ROPE, m=11, n=5))
+    page.settle()
+    canvas.send_keys("[", "]")
+    page.settle()
     until(lambda: "11" in (page.text("[data-live]") or ""), what="a word about the product")
     canvas.send_keys("t")
     page.settle()
@@ -438,12 +446,6 @@ def test_what_is_shown_is_copied(visit, server):
         request = json.loads(page.text('pre[data-copy="json"]'))
         assert re.search(rf"{path}\b", page.text('pre[data-copy="curl"]'))
         assert np.load(io.BytesIO(post(server, path, **{**request, "format": "npy"}))).size > 0
-
-
-@pytest.mark.parametrize("view", ["rotate", "attention", "bias"])
-def test_what_nobody_knows_is_refused_by_the_server(visit, view):
-    page = visit(fragment(view, {"scheme": "rop"}))
-    assert page.state() == "refused" and "rope" in refusal(page, "a")
 
 
 def test_files_of_models_are_read_by_the_server(visit, server):

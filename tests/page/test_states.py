@@ -207,6 +207,23 @@ def test_countdown_goes_down_retry_and_stop(open_page, rough):
     page.wait_state("ready")
 
 
+PICTURES = ["table", "curves", "rotate", "attention", "scaling", "bias", "distance", "multimodal", "properties", "extrapolate", "trajectory", "diagnose", "experiment"]
+
+
+@pytest.mark.parametrize("view", PICTURES)
+def test_each_view_waits_for_a_busy_server_and_says_what_is_refused(open_page, rough, view):
+    config = "none" if view == "diagnose" else "a"
+    rough.refuse = (503, "30")
+    page = open_page(f"view={view}", rough.url, settle=False)
+    page.wait_state("busy", config)
+    rough.refuse = None
+    page.click(f"figure[data-config={config}] [data-action=retry]")
+    page.wait_state("ready", config)
+    page.hash(fragment(view, {"scheme": "rop", "len": 8}))
+    page.wait_state("refused", config)
+    assert "rope" in page.text(f"figure[data-config={config}] [role=alert]")
+
+
 # ---- away ---------------------------------------------------------------------------------------------------------------
 
 

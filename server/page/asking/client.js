@@ -104,7 +104,7 @@ export class Client {
     const { path, body, ...rest } = typeof request === 'string' ? { path: request } : request;
     const format = FORMATS[as];
     const full = isPlain(body) && format && !body.format ? { ...body, format } : body;
-    const call = { ...this.write({ path, body: full, ...rest }), token: tokened ? this.bearer() : '', onPiece, send };
+    const call = { ...this.write({ path, body: full, ...rest }), headers: rest.headers, token: tokened ? this.bearer() : '', onPiece, send };
     const keep = cached ?? isPlain(body);
     this.busy.begin();
     try {

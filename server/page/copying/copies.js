@@ -6,6 +6,7 @@ import { icon, tool } from '../icons.js';
 import { bytesOf, fileBody, fileName, texts } from './request.js';
 import { print } from '../state.js';
 import { Saver } from './save.js';
+import { viewNamed } from '../views/list.js';
 import { language, phrase, word } from '../words.js';
 
 const PAUSE_MS = 50;   /* while a slider moves, texts that nobody can read meanwhile are not written for each of its values */
@@ -140,7 +141,7 @@ export class Copies {
     const slot = this.page.front();
     const request = slot && this.#view?.request?.(slot);
     if (!request) return null;
-    const difference = state.on === 'b-a' && this.page.view?.difference;
+    const difference = state.on === 'b-a' && viewNamed(state.view).difference;
     const minus = difference ? this.#view.request('a') : null;
     const output = this.#output(slot, request, state);
     const resolved = this.page.resolved.get(slot);

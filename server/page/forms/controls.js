@@ -148,13 +148,15 @@ export class Typed extends Control {
   /* A field that its user has emptied stays empty and shows what holds instead as a placeholder: the next key begins a
    * new value. What is being typed is not rewritten unless the value has changed elsewhere. */
   write(value, isOwn) {
-    const text = print(this.row, value);
+    const text = this.textOf(value);
     this.input.placeholder = text;
     if (isOwn) this.emptied = false;
     if (this.emptied || this.isBeingTyped(value)) return;
     if (this.input.value !== text) this.input.value = text;
     this.seen = this.input.value;
   }
+
+  textOf(value) { return print(this.row, value); }
 
   isBeingTyped(value) {
     const isBroken = this.input.getAttribute('aria-invalid') === 'true';
@@ -181,6 +183,9 @@ class Numeric extends Typed {
     return make('div', { class: 'pair' }, this.slider, input);
   }
 
+  /* A field for numbers takes no other text; the server says what is wrong with it. */
+  textOf(value) { return typeof value === 'string' && !Number.isFinite(Number(value)) ? '' : super.textOf(value); }
+
   slide() {
     const value = this.stops.values[this.slider.value];
     this.emptied = false;
@@ -194,7 +199,7 @@ class Numeric extends Typed {
     super.write(value, isOwn);
     if (!this.slider || document.activeElement === this.slider && same(value, this.last)) return;
     this.slider.classList.toggle('unset', !isGiven(value));
-    this.slider.value = this.stops.nearest(isGiven(value) ? value : this.row.usual[0]);
+    this.slider.value = this.stops.nearest(Number.isFinite(value) ? value : this.row.usual[0]);
     this.slider.setAttribute('aria-valuetext', isGiven(value) ? String(value) : String(word('form.auto')));
   }
 }

@@ -5,6 +5,7 @@ import { phrase, word } from '../words.js';
 import { viewNamed } from '../views/list.js';
 
 const TENSOR = /\.(npy|npz|safetensors)$/i;
+const ARRAY = /\.npy$/i;
 const TEXT_MAX = 16 * 2 ** 20;
 
 /* The view that shows a request of this path best. */
@@ -16,8 +17,15 @@ export class Taker {
     Object.assign(this, { page, close });
   }
 
+  /* Arrays that come together are one question: each is called as its file. */
+  async takeFiles(files) {
+    const arrays = files.filter(({ name: own }) => ARRAY.test(own));
+    for (const file of files) if (arrays.length < 2 || !arrays.includes(file)) await this.takeFile(file);
+    if (arrays.length > 1) this.tensors(arrays);
+  }
+
   async takeFile(file) {
-    if (TENSOR.test(file.name)) this.tensor(file);
+    if (TENSOR.test(file.name)) this.tensors([file]);
     else if (file.size > TEXT_MAX) this.refuse('paste.tooLong', file.name);
     else this.take(await file.text(), file.name);
   }
@@ -61,10 +69,10 @@ export class Taker {
   }
 
   /* Files of tensors are the view's that says what made them. */
-  tensor(file) {
+  tensors(files) {
     const { page } = this;
     this.close();
-    page.file = file;
+    page.files = files;
     page.store.set(page.store.state.view === 'diagnose' ? { emptied: false } : page.stateOf('diagnose', { emptied: false }));
     document.dispatchEvent(new Event('posenc:file'));
   }

@@ -88,9 +88,7 @@ export class Drop {
 
   take(text) { if (text.trim()) this.hand((taker) => taker.take(text)); }
 
-  takeFiles(files) {
-    return this.hand(async (taker) => { for (const file of files) await taker.takeFile(file); });
-  }
+  takeFiles(files) { return this.hand((taker) => taker.takeFiles(files)); }
 
   async hand(job) {
     busy.begin();

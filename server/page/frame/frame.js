@@ -70,9 +70,36 @@ export class Frame {
     this.links = views.filter(({ unlisted }) => !unlisted).map(({ name }) => make('a', { 'data-view': name }, word(`view.${name}`)));
     this.brand = make('a', { class: 'brand', translate: 'no' },
       make('span', { class: 'brand-mark', 'aria-hidden': 'true' }), make('span', { class: 'brand-name' }, 'posenc'));
-    return make('header', { class: 'banner' }, this.brand, make('nav', { 'aria-label': word('page.views') }, ...this.links),
-      make('div', { class: 'toolbar tools' }, ...Object.values(this.tools)));
+    /* Not under a pointer: its click would miss what moves away. */
+    const onfocusin = ({ target }) => target.matches(':focus-visible') && this.bring(target);
+    this.nav = make('nav', { 'aria-label': word('page.views'), onscroll: () => this.fade(), onfocusin }, ...this.links);
+    const banner = make('header', { class: 'banner' }, this.brand, this.nav, make('div', { class: 'toolbar tools' }, ...Object.values(this.tools)));
+    const watch = new ResizeObserver(() => this.measure(banner));
+    for (const one of [banner, this.nav, ...this.links]) watch.observe(one);
+    return banner;
   }
+
+  /* What sticks below the banner must know its height: its links take two lines where they do not fit on one. */
+  measure(banner) {
+    const isSticky = getComputedStyle(banner).position === 'sticky';
+    document.documentElement.style.setProperty('--banner', `${isSticky ? banner.offsetHeight : 0}px`);
+    this.showCurrent();
+    this.fade();
+  }
+
+  /* At which ends more links are. */
+  fade() {
+    const { scrollLeft, scrollWidth, clientWidth } = this.nav;
+    this.nav.toggleAttribute('data-before', scrollLeft > 1);
+    this.nav.toggleAttribute('data-after', scrollLeft + clientWidth < scrollWidth - 1);
+  }
+
+  /* Along the row of links alone: the page stays where it is. */
+  bring(link) {
+    if (link) this.nav.scrollTo({ left: link.offsetLeft - this.nav.offsetLeft - (this.nav.clientWidth - link.offsetWidth) / 2, behavior: 'instant' });
+  }
+
+  showCurrent() { this.bring(this.links.find((one) => one.ariaCurrent)); }
 
   footer() {
     this.address = make('p', { class: 'address', translate: 'no' });
@@ -129,7 +156,7 @@ export class Frame {
     }
     this.titles ??= this.keepTitles();
     this.titles();
-    this.links.find((link) => link.ariaCurrent)?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+    this.showCurrent();
   }
 
   /* Title, lead and document.title follow view and language. */

@@ -35,7 +35,7 @@ export function captionOf({ about, axes, reduce, range, scheme, difference, hasG
     ? [phrase('heat.caption', parts)]
     : [phrase(key, { ...parts, difference: number(difference, 'difference'), most: number(range[1], 'max') })];
   if (about.isPart) sentences.push(phrase('heat.captionPart', { part: times(about.rows, about.cols), a: name(shapeText(about.a.shape)), b: name(shapeText(about.b.shape)) }));
-  sentences.push(phrase(isEmpty ? 'heat.captionEmpty' : zoomedOut ? 'heat.captionReduced' : 'heat.captionPixels', parts));
+  sentences.push(phrase(isEmpty ? 'heat.captionEmpty' : !zoomedOut ? 'heat.captionPixels' : difference === null ? 'heat.captionReduced' : 'heat.captionReducedDifference', parts));
   if (hasGaps) sentences.push(phrase('heat.captionGaps', {}));
   return sentences.flatMap((sentence, i) => i ? [' ', sentence] : [sentence]);
 }

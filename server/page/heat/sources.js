@@ -13,7 +13,8 @@ export const WHOLE_MAX = 2 ** 26;             /* extremes of larger tensors are 
 const SLICED = ['/encode', '/attention', '/rotate'];
 
 /* spec: { path, body, output, at, axes } or, for a difference, { of: [spec of b, spec of a] }. given: the tensors, which are not
- * asked for; asked: windows come in the dtype of the body; reduce: what stands for several cells, instead of the state's. */
+ * asked for; asked: windows come in the dtype of the body; reduce: what stands for several cells, instead of the state's;
+ * served: of given tensors, the request of their blocks from { base, rows, cols, slice, reduce }. */
 export function sourceOf(spec, catalogue) {
   if (spec.of) return new Difference(...spec.of.map((one) => sourceOf(one, catalogue)));
   return SLICED.includes(spec.path) ? new Sliced(spec, catalogue) : new Whole(spec, catalogue);
@@ -38,8 +39,8 @@ const plain = (values) => values instanceof BigInt64Array ? Float64Array.from(va
 const form = (value) => JSON.stringify(value)?.replace(/-?\d+(\.\d+)?(e[-+]?\d+)?/gi, '0');
 
 class Source {
-  constructor({ path, body, output = null, at = [], axes = null, given = null, asked = false, reduce }, catalogue) {
-    Object.assign(this, { path, body, output, at, names: axes, given, asked, catalogue, reduce });
+  constructor({ path, body, output = null, at = [], axes = null, given = null, asked = false, reduce, served }, catalogue) {
+    Object.assign(this, { path, body, output, at, names: axes, given, asked, catalogue, reduce, served });
     this.wholeKey = JSON.stringify([path, body, output]);
     this.key = JSON.stringify([path, body, output, at]);
   }
@@ -148,11 +149,12 @@ async function textsOf(source, get, about, rows, cols, dtypes) {
   return inRows(Array.from(values, write), cols);
 }
 
-/* An answer that comes whole, as those of /analyze: kept, and of a block the first cell is drawn. */
+/* An answer that comes whole, as those of /analyze: kept, and of a block the first cell is drawn, unless the server is
+ * asked for blocks. */
 class Whole extends Source {
   constructor(...all) {
     super(...all);
-    this.reduce = 'sample';
+    if (!this.served) this.reduce = 'sample';
   }
 
   guess() { return null; }
@@ -166,13 +168,20 @@ class Whole extends Source {
     return { ...about, base, values: plain(tensor.values) };
   }
 
-  async window(get, { base, cols, values }, row, col) {
+  async window(get, { base, rows, cols, values }, row, col, reduce) {
+    if (this.served && (row.step > 1 || col.step > 1)) return this.#reduced(get, base, rows, cols, row, col, reduce);
     const picked = new Float64Array(row.count * col.count);
     for (let i = 0, k = 0; i < row.count; i++) {
       const line = base + (row.first + i * row.step) * cols + col.first;
       for (let j = 0; j < col.count; j++, k++) picked[k] = values[line + j * col.step];
     }
     return { values: picked, rows: row.count, cols: col.count };
+  }
+
+  async #reduced(get, base, rows, cols, row, col, reduce) {
+    const slice = [row, col].map(({ first, step, count }, axis) => [first, Math.min([rows, cols][axis], first + count * step), step]);
+    const { tensors: [{ values, shape }] } = await get(this.served({ base, rows, cols, slice, reduce }), { as: 'raw' });
+    return { values, rows: shape[0], cols: shape[1] };
   }
 
   async extremes(get, { values }) { return extremes(values); }

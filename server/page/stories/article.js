@@ -73,10 +73,27 @@ export class Article {
     for (const one of this.#figures) one.show();
   }
 
-  /* Figures above are built meanwhile and keep their places' height, so that the section stays where it is. */
-  goTo(sec) { this.sections[sec - 1]?.scrollIntoView(); }
+  /* Figures above it are built when they come near and grow: the section is held in its place until the reader scrolls. */
+  goTo(sec) {
+    const section = this.sections[sec - 1];
+    this.letGo?.();
+    if (!section) return;
+    const hold = () => section.scrollIntoView();
+    hold();
+    const place = section.getBoundingClientRect().top;
+    const growing = new ResizeObserver(hold);
+    const onScroll = () => Math.abs(section.getBoundingClientRect().top - place) > 2 && this.letGo();
+    this.letGo = () => {
+      growing.disconnect();
+      window.removeEventListener('scroll', onScroll);
+      this.letGo = null;
+    };
+    growing.observe(section.parentElement);
+    window.addEventListener('scroll', onScroll, { passive: true });
+  }
 
   close() {
+    this.letGo?.();
     this.observer?.disconnect();
     for (const one of this.#figures) one.close();
   }

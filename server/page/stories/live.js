@@ -14,10 +14,10 @@ const still = (hash) => ({ location: { hash }, history: { pushState() {}, replac
 
 /* The page as a view within a story sees it. */
 class FigurePage extends Page {
-  constructor(main, hash) {
+  constructor(main, row) {
     const { catalogue, announce, notice, help, paste } = main;
-    super({ store: new Store({ window: still(hash), known: main.store.known }), catalogue, announce, notice, help, paste });
-    this.main = main;
+    super({ store: new Store({ window: still(hashOf(row)), known: main.store.known }), catalogue, announce, notice, help, paste });
+    Object.assign(this, { main, story: row });   /* views that do something by themselves ask whether they stand in a story */
     this.start = this.store.state;
   }
 
@@ -46,7 +46,7 @@ export class LiveFigure {
   /* story: its name; row: of figure() in parts.js. */
   constructor(main, story, row) {
     Object.assign(this, { story, row, name: row.name });
-    this.page = new FigurePage(main, hashOf(row));
+    this.page = new FigurePage(main, row);
     this.place = make('div', { class: 'story-place' });
     this.touches = new Touches(this.page, story, row.touch);
     this.open = make('a', { class: 'button', 'data-action': 'open' }, word('story.open'));
@@ -85,6 +85,8 @@ export class LiveFigure {
     this.page.view = view;
     const root = make('div', { class: `view-${view.name}` });
     this.place.replaceChildren(root);
+    this.watching = new MutationObserver(() => this.mirror());
+    this.watching.observe(root, { subtree: true, childList: true, attributeFilter: ['data-state'] });
     this.#handle = view.open(this.page, root);
     this.update(this.page.store.state, this.page.store.state);
   }
@@ -92,6 +94,12 @@ export class LiveFigure {
   update(state, before) {
     this.show();
     this.#handle?.update?.(state, before);
+  }
+
+  /* The figure of the story is in the state of the view's figures: of the first that is not ready. */
+  mirror() {
+    const states = Array.from(this.place.querySelectorAll('[data-figure]'), (figure) => figure.dataset.state);
+    if (states.length) this.element.dataset.state = states.find((state) => state !== 'ready') ?? 'ready';
   }
 
   /* What stands around the picture. */
@@ -103,6 +111,7 @@ export class LiveFigure {
 
   close() {
     this.#closed = true;
+    this.watching?.disconnect();
     this.#handle?.close?.();
   }
 }

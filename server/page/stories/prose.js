@@ -61,7 +61,8 @@ function atom(token, tokens) {
   if (token === '{') return row(tokens);
   if (token[0] === '\\') return command(token.slice(1), tokens);
   if (/^\d/.test(token)) return math('mn', null, token);
-  return math(/\p{L}/u.test(token) ? 'mi' : 'mo', null, token === '-' ? '−' : token);
+  if (/\p{L}/u.test(token)) return math('mi', null, token);
+  return math('mo', { stretchy: 'false' }, token === '-' ? '−' : token);   /* brackets as high as letters */
 }
 
 function command(name, tokens) {

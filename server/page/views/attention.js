@@ -1,12 +1,13 @@
 /* The view `attention`: who looks at whom in a sentence, as a heat map for each configuration and beside them one without
- * positions, in which equal words cannot be told apart. */
+ * positions, in which equal words cannot be told apart. With out=terms, what the scores are the sum of, a map a term. */
 import { code, freshId, make, name } from '../dom.js';
 import { short } from '../draw/numbers.js';
 import { sentence, words } from '../forms/fields.js';
 import { datum } from '../figure.js';
 import { HeatMap, Scale } from '../heat/heatmap.js';
 import { frontChooser } from '../heat/toolbar.js';
-import { language, phrase, word } from '../words.js';
+import { language, live, phrase, word } from '../words.js';
+import { sliderField } from './controls.js';
 import { bodyFor } from './parts.js';
 import { Slots, wantedOf } from './slots.js';
 
@@ -76,33 +77,74 @@ function widestSpan(values, places, { heads, rows, width }) {
 
 class Attention {
   #twinShown = '';
+  #terms = new Map();   /* slot: the names of its terms, and its heads */
 
   constructor(page, root) {
     first = null;
     Object.assign(this, { page, scale: new Scale() });
     this.sentence = new Sentence(page, (tokens) => this.#write(tokens));
     this.front = frontChooser(page);
+    this.head = sliderField({ name: 'head', text: word('axis.head'), move: (head) => page.store.set({ at: [0, head] }, { undo: 'at' }) });
     this.figures = make('div', { class: 'figures aligned' });
     this.maps = new Slots(this.figures, (slot) => this.#newMap(slot));
-    root.append(this.sentence.element, this.front.element, this.figures);
+    root.append(this.sentence.element, this.front.element, make('div', { class: 'view-controls' }, this.head.element), this.figures);
   }
+
+  get isTerms() { return this.page.store.state.out === 'terms'; }
+
+  /* The maps of a configuration; how many terms it has its first map learns. */
+  #keys(slot) {
+    if (!this.isTerms) return [slot];
+    return Array.from(this.#terms.get(slot === 'b-a' ? 'a' : slot)?.names ?? [''], (_, term) => `${slot}.${term}`);
+  }
+
+  /* A story that says what each map is has no twin beside them, and a sentence for each. */
+  get isPaired() { return this.page.story?.versions?.length > 1; }
 
   /* The configurations, the difference of two, and the twin without positions beside them. */
   update(state) {
     const wanted = wantedOf(this.page);
-    const slots = [...wanted.map(([slot]) => slot), ...wanted.length ? [TWIN] : []];
+    const slots = [...wanted.flatMap(([slot]) => this.#keys(slot)), ...wanted.length && !this.isTerms && !this.isPaired ? [TWIN] : []];
     if (this.leader !== slots[0]) this.maps.sync([]);   /* another map has the controls */
     this.leader = slots[0];
     if (!this.maps.has(TWIN)) this.#twinShown = '';
     this.maps.sync(slots);
-    for (const [slot, [config, other]] of wanted) this.maps.get(slot).show(other ? { of: [config, other].map((one) => this.#spec(one)) } : this.#spec(config));
+    for (const [slot, [config, other]] of wanted) {
+      this.#keys(slot).forEach((key, term) => this.maps.get(key).show(other ? { of: [config, other].map((one) => this.#spec(one, term)) } : this.#spec(config, term)));
+    }
     const config = this.page.config(this.page.front());
-    if (config) this.sentence.show(hasContent(config) ? null : tokensOf(config), state.cur[0]);
+    if (config) this.sentence.show(this.isPaired || hasContent(config) ? null : tokensOf(config), state.cur[0]);
     this.front.update();
+    this.#showHeads(state);
     this.#showTwin();
   }
 
-  #newMap(slot) {
+  #showHeads({ at }) {
+    const heads = Math.max(1, ...[...this.#terms.values()].map((one) => one.heads));
+    this.head.element.hidden = !this.isTerms || heads < 2;
+    this.head.show({ value: at[1] ?? 0, min: 0, max: heads - 1 });
+  }
+
+  #newMap(key) {
+    const [slot, term] = key.split('.');
+    return term ? this.#newTerm(key, slot, Number(term)) : this.#newPlain(slot);
+  }
+
+  #newTerm(key, slot, term) {
+    const label = live(() => `${slot.replace('-', ' − ')} ${this.#terms.get(slot === 'b-a' ? 'a' : slot)?.names[term] ?? ''}`);
+    return new HeatMap(this.page, { view: 'attention', slot, scale: this.scale, quiet: key !== this.leader, outputs: true, label,
+      after: term || slot === 'b-a' ? null : (get, stage, about) => this.#learn(slot, about) });
+  }
+
+  /* The names of the terms stand in the answer, in their order. */
+  #learn(slot, { meta, name, shape }) {
+    const names = name === 'terms' ? meta?.terms ?? this.#terms.get(slot)?.names : null;
+    this.#terms.set(slot, { names: names ?? [name], heads: names ? shape.at(-3) : 1 });
+    this.update(this.page.store.state);
+    for (const map of this.#keys(slot).map((key) => this.maps.get(key))) map?.figure.rename(map.label);
+  }
+
+  #newPlain(slot) {
     const isDifference = slot === 'b-a';
     const map = new HeatMap(this.page, { view: 'attention', slot, scale: isDifference ? new Scale() : this.scale, quiet: slot !== this.leader,
       outputs: true, label: slot === TWIN ? word('attention.none') : null, after: isDifference ? null : (get) => this.#compare(get, map.spec) });
@@ -111,9 +153,9 @@ class Attention {
 
   /* ---- what is shown ---- */
 
-  #spec(config) {
+  #spec(config, term) {
     const tokens = hasContent(config) ? null : tokensOf(config);
-    return this.#specOf(attentionBody(this.page.catalogue, config, tokens), tokens);
+    return { ...this.#specOf(attentionBody(this.page.catalogue, config, tokens), tokens), ...this.isTerms ? { at: [term ?? 0, ...this.page.store.state.at.slice(1)] } : {} };
   }
 
   #specOf(body, tokens) {
@@ -142,7 +184,7 @@ class Attention {
     this.#showTwin();
     if (!tokens) return [];
     const groups = equalTokens(tokens);
-    if (!groups.length) return [phrase('attention.noneEqual', {})];
+    if (!groups.length) return this.isPaired ? [] : [phrase('attention.noneEqual', {})];
     const { tensors: [output] } = await get({ path, body: { ...body, outputs: ['output'], dtype: 'f64' } }, { as: 'raw' });
     const { difference, token } = largestDifference(output.values, output.shape, groups);
     const parts = { output: code('output'), token: name(token), difference: datum(difference, 'difference', short(difference)) };
@@ -160,7 +202,7 @@ class Attention {
     const config = this.page.config(slot);
     if (!config) return null;
     const { path, body, output } = this.#spec(config);
-    return { path, body: { ...body, outputs: [this.maps.get(slot)?.about?.name ?? output ?? 'probs'] } };
+    return { path, body: { ...body, outputs: [this.maps.get(this.#keys(slot)[0])?.about?.name ?? output ?? 'probs'] } };
   }
 
   close() { this.maps.close(); }
@@ -203,4 +245,4 @@ class Sentence {
   }
 }
 
-export default { name: 'attention', difference: true, path: '/attention', example, open: (page, root) => new Attention(page, root) };
+export default { name: 'attention', path: '/attention', example, open: (page, root) => new Attention(page, root) };

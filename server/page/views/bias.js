@@ -174,4 +174,4 @@ class Bias {
   close() { this.parts.close(); }
 }
 
-export default { name: 'bias', difference: true, path: '/encode', example, open: (page, root) => new Bias(page, root) };
+export default { name: 'bias', path: '/encode', example, open: (page, root) => new Bias(page, root) };

@@ -49,7 +49,7 @@ export function choice({ name, text, pick }) {
     const key = JSON.stringify(rows.map(([one]) => one));
     if (key !== shown) {
       group.replaceChildren(...rows.map(([one, label]) => make('button',
-        { type: 'button', 'data-value': one, onclick: () => pick(one) }, label)));
+        { type: 'button', 'data-value': String(one), onclick: () => pick(one) }, label)));
       shown = key;
     }
     for (const button of group.children) button.setAttribute('aria-pressed', button.dataset.value === value);

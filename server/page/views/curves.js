@@ -173,10 +173,23 @@ class Curves extends ColumnCharts {
     this.update();
   }
 
+  /* The window and the cursor in it go on by one window: false where all is in view. */
+  #page(direction) {
+    const [first, last] = this.bounds();
+    const [from, to] = this.window();
+    if (last - first <= to - from) return false;
+    const start = Math.round(Math.min(Math.max(from + direction * (to - from), first), last - (to - from)));
+    const cur = Math.min(Math.max(this.state.cur[0] + start - Math.round(from), 0), last - first);
+    this.page.store.set({ win: [start - first, this.state.win[1]], cur: [cur, this.active()] }, { undo: false });
+    return true;
+  }
+
   /* Keys beside those that move along the curve. */
   #key(event, slot) {
     const columns = this.columns();
     const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+    const pages = { PageUp: -1, PageDown: 1 }[event.key];
+    if (pages) return this.#page(pages);
     if (step) this.#activate(columns[(columns.indexOf(this.active()) + step + columns.length) % columns.length]);
     else if (event.key === '+' || event.key === '=') this.#zoomBy(1, this.#cursorOf(slot));
     else if (event.key === '-') this.#zoomBy(-1, this.#cursorOf(slot));
@@ -270,7 +283,7 @@ class Curves extends ColumnCharts {
 }
 
 export default {
-  name: 'curves', difference: true, path: '/encode',
+  name: 'curves', path: '/encode',
   example: () => ({ a: { scheme: 'sinusoidal', dim: 64, len: 64 } }),
   open: (page, root) => new Curves(page, root),
 };

@@ -12,7 +12,7 @@ import { SLOTS } from '../state.js';
 import { size } from '../states.js';
 import { language, live, phrase, word } from '../words.js';
 import { choice } from './controls.js';
-import { PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, texts } from './diagnose_asking.js';
+import { PATH, beliefOf, candidateSpec, explained, holdsItself, lean, mayHold, namedAs, opened, question, reducer, texts } from './diagnose_asking.js';
 import { fillTable, nameOf } from './parts.js';
 import { Slots } from './slots.js';
 
@@ -25,8 +25,8 @@ const example = () => ({ a: EXAMPLE });
 const told = (row) => live(() => (language() === 'zh' && row.detail_zh) || row.detail);
 
 class Diagnose {
-  #file = null;        /* { title, blob, tensors } of #of */
-  #of;                 /* the file of the user that it is; null: the example */
+  #file = null;        /* { title, blob, tensors, files } of #of */
+  #of;                 /* the files of the user that it is; null: the example */
   #holds = null;       /* names chosen for its tensors */
   #claim = null;       /* 'none' or 'front', once chosen */
   #asked = '';
@@ -39,7 +39,7 @@ class Diagnose {
     this.scale = new Scale();
     this.figure = new Figure(page, { view: 'diagnose', slot: 'none', label: word('diagnose.title') });
     this.figure.onTable = () => this.#fillTable();
-    this.input = make('input', { type: 'file', 'data-drop': '', accept: '.npy,.npz,.safetensors', onchange: () => this.#take() });
+    this.input = make('input', { type: 'file', 'data-drop': '', multiple: true, accept: '.npy,.npz,.safetensors', onchange: () => this.#take() });
     this.about = make('p', { class: 'hint' });
     this.holds = choice({ name: 'holds', text: word('diagnose.holds'), pick: (holds) => this.#set(() => { this.#holds = holds; }) });
     this.belief = choice({ name: 'belief', text: word('diagnose.belief'), pick: (slot) => this.#believe(slot) });
@@ -50,21 +50,20 @@ class Diagnose {
     root.append(
       make('div', { class: 'toolbar diagnose-file' }, make('label', { class: 'button file' }, word('paste.file'), this.input), this.anew, this.holds.element, this.belief.element),
       this.about, this.figure.element, make('div', { class: 'toolbar diagnose-beside' }, this.output, this.note), this.maps.place);
-    this.onFile = () => this.#open(page.file);
+    this.onFile = () => this.#open(page.files);
     document.addEventListener('posenc:file', this.onFile);
   }
 
   /* ---- the file ---- */
 
   async #take() {
-    const taker = new Taker(this.page, () => {});
-    for (const file of this.input.files) await taker.takeFile(file);
+    await new Taker(this.page, () => {}).takeFiles([...this.input.files]);
     this.input.value = '';
   }
 
-  #open(file) {
-    this.page.file = file;
-    if (!file && !this.page.isExample()) return this.page.reset();
+  #open(files) {
+    this.page.files = files;
+    if (!files && !this.page.isExample()) return this.page.reset();
     this.update();
   }
 
@@ -82,7 +81,7 @@ class Diagnose {
   /* The slot of what is believed; of a file without configurations nothing is. */
   #slot() {
     const { page } = this;
-    const isOpen = !(page.file && page.isExample());
+    const isOpen = !(page.files && page.isExample());
     return this.#claim === 'none' || (!this.#claim && !isOpen) ? null : page.front();
   }
 
@@ -90,7 +89,7 @@ class Diagnose {
 
   update() {
     const { page } = this;
-    const file = page.file ?? null;
+    const file = page.files ?? null;
     if (file !== this.#of || !this.#count) {
       this.#of = file;
       this.#count += 1;
@@ -124,7 +123,7 @@ class Diagnose {
 
   async #ask(get, { over }, belief) {
     const of = this.#of;
-    const file = this.#file ?? await (of ? opened(of, of.name) : this.#example(get));
+    const file = this.#file ?? await (of ? opened(of) : this.#example(get));
     if (over() || of !== this.#of) return;
     this.#file = file;
     this.#showFile();
@@ -140,7 +139,7 @@ class Diagnose {
 
   async #example(get) {
     const bytes = await get({ path: '/encode', body: { ...MADE, outputs: ['cos', 'sin'], format: 'npz' } }, { as: 'bytes' });
-    return opened(new Blob([bytes]), 'example.npz');
+    return opened([new File([bytes], 'example.npz')]);
   }
 
   /* Nothing of another file stands beside this one. */
@@ -216,7 +215,7 @@ class Diagnose {
 
   /* ---- a candidate becomes a configuration ---- */
 
-  #configs() { return this.page.file && this.page.isExample() ? {} : this.page.configsBySlot(); }
+  #configs() { return this.page.files && this.page.isExample() ? {} : this.page.configsBySlot(); }
   #free() { return SLOTS.find((slot) => !this.#configs()[slot]); }
 
   #paste(config) {
@@ -256,8 +255,9 @@ class Diagnose {
     const output = asked?.output ?? tensor.name;
     const row = asked && this.page.catalogue.outputsOf(asked.body, asked.path).find((one) => one.name === output);
     const axes = row?.axes ?? ['axis', 'axis'];
-    const mine = { path: `file ${this.#count} ${tensor.name}`, body: { scheme: this.#file.title }, output, axes, given: [{ ...tensor, name: output }] };
-    return { tensors, mine, theirs: asked && { ...asked, axes, asked: true, reduce: 'sample' } };
+    const served = reducer(tensor);
+    const mine = { path: `file ${this.#count} ${tensor.name}`, body: { scheme: this.#file.title }, output, axes, given: [{ ...tensor, name: output }], served };
+    return { tensors, mine, theirs: asked && { ...asked, axes, asked: true, ...served ? {} : { reduce: 'sample' } } };
   }
 
   #showOutputs(names, mine) {
@@ -268,7 +268,7 @@ class Diagnose {
   }
 
   /* What was asked of the file. */
-  request() { return this.#request && { path: PATH, body: this.#request.belief, texts: texts(this.#file.title, this.#request) }; }
+  request() { return this.#request && { path: PATH, body: this.#request.belief, texts: texts(this.#request) }; }
 
   close() {
     document.removeEventListener('posenc:file', this.onFile);

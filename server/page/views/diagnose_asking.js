@@ -1,12 +1,13 @@
 /* What the view `diagnose` asks: a file of tensors with what is believed of it, and a candidate's tensor beside the file's. */
 import { queryOf } from '../asking/client.js';
-import { shell } from '../copying/request.js';
+import { line, python, quoted, shell } from '../copying/request.js';
 import { bodyFor } from './parts.js';
 import { pack, readTensors } from './tensor_files.js';
 
 export const PATH = '/diagnose';
 const READ_MAX = 2 ** 26;    /* bytes of a file whose numbers are drawn */
 const QUERY_MAX = 3072;      /* a longer request goes into the file */
+const SENT_MAX = 2 ** 22;    /* bytes of a tensor that are sent for a picture of its blocks */
 const ROTATED_MAX = 2 ** 16; /* numbers of q that are sent to be rotated for a picture */
 
 /* What /diagnose explains, by how many tensors that takes. */
@@ -15,11 +16,15 @@ const EXPLAINED = ['encoding', 'cos', 'sin', 'q_out', 'bias', 'buckets', 'positi
 
 /* ---- the file ---- */
 
-/* { title, blob, tensors }; tensors null: they are the server's to read. */
-export async function opened(blob, title) {
-  const tensors = blob.size > READ_MAX ? null : await readTensors(await blob.arrayBuffer()).catch(() => null);
-  return { title, blob, tensors };
+/* { title, blob, tensors, files }; tensors null: they are the server's to read. Of several files each is called as its file. */
+export async function opened(files) {
+  const blob = files.length > 1 ? new Blob(files) : files[0];
+  const tensors = blob.size > READ_MAX ? null : await Promise.all(files.map(held)).catch(() => null);
+  return { title: files.map((file) => file.name).join(', '), blob, files, tensors: tensors && tensors.flat().map((one, i) => files.length > 1 ? { ...one, name: stem(files[i]) } : one) };
 }
+
+const held = async (file) => readTensors(await file.arrayBuffer());
+const stem = ({ name }) => name.replace(/\.\w+$/, '');
 
 const isNamed = ({ tensors }) => tensors.some(({ name }) => name);
 
@@ -53,26 +58,69 @@ export function beliefOf(catalogue, config) {
   return belief;
 }
 
-/* { path, body, type } to ask. isAsIs: the file's own names stand. */
+/* { path, body, type } to ask, and `parts` of the same in another way where a command cannot make that body. isAsIs: the file's own names stand. */
 export function question(file, holds, isAsIs, belief) {
   const query = queryOf(belief);
-  const isLong = query.length > QUERY_MAX;
-  const isTaken = isAsIs && !isLong && !file.tensors?.some((one) => one.isCompressed);
-  if (!file.tensors || isTaken) return { path: query ? `${PATH}?${query}` : PATH, body: file.blob, type: 'application/octet-stream' };
-  return { path: PATH, body: pack(namedAs(file, holds), belief), type: 'application/vnd.safetensors' };
+  const names = file.tensors ? namedAs(file, holds).map(({ name }) => name) : file.files.map(stem);
+  if (file.files.length > 1) return { path: PATH, body: formOf(file.files, names, belief), parts: names.map((name, i) => ({ name, file: file.files[i].name })) };
+  const isTaken = isAsIs && query.length <= QUERY_MAX && !file.tensors?.some((one) => one.isCompressed);
+  const { title } = file;
+  if (!file.tensors || isTaken) return { path: query ? `${PATH}?${query}` : PATH, body: file.blob, type: BYTES, title };
+  const members = file.tensors.map((one, i) => ({ name: names[i], file: title, member: one.name === null ? null : `${one.name}.npy` }));
+  return { path: PATH, body: pack(namedAs(file, holds), belief), type: 'application/vnd.safetensors', title, parts: /\.safetensors$/i.test(title) ? null : members };
+}
+
+function formOf(files, names, belief) {
+  const form = new FormData();
+  form.append('request', JSON.stringify(belief));
+  files.forEach((file, i) => form.append(names[i], file));
+  return form;
 }
 
 /* The same as a command and as a program. */
-export const texts = (title, { path }) => ({
-  curl: ({ origin, token }) => `curl --data-binary @${shell(title)} \\\n  -H 'Content-Type: application/octet-stream'${token ? ' -H "Authorization: Bearer $TOKEN"' : ''} \\\n  ${shell(origin + path)}`,
+export const texts = ({ path, title, belief, parts }) => parts ? formTexts(path, belief, parts) : {
+  curl: ({ origin, token }) => command([`curl --data-binary @${shell(title)}`, `-H 'Content-Type: ${BYTES}'`, ...bearer(token), shell(origin + path)]),
   python: ({ origin, token }) => [
     `import json${token ? ', os' : ''}, urllib.request`, '',
-    `headers = {"Content-Type": "application/octet-stream"${token ? ', "Authorization": "Bearer " + os.environ["TOKEN"]' : ''}}`,
-    `call = urllib.request.Request(${JSON.stringify(origin + path)}, open(${JSON.stringify(title)}, "rb").read(), headers)`,
-    'x = json.load(urllib.request.urlopen(call))', 'print(x["findings"])'].join('\n'),
+    `headers = {"Content-Type": "${BYTES}"${token ? BEARER : ''}}`,
+    `call = urllib.request.Request(${JSON.stringify(origin + path)}, open(${JSON.stringify(title)}, "rb").read(), headers)`, ...ANSWER].join('\n'),
+};
+
+const BYTES = 'application/octet-stream';
+const BEARER = ', "Authorization": "Bearer " + os.environ["TOKEN"]';
+const ANSWER = ['x = json.load(urllib.request.urlopen(call))', 'print(x["findings"])'];
+const bearer = (token) => token ? ['-H "Authorization: Bearer $TOKEN"'] : [];
+const command = (words) => words.join(' \\\n  ');
+
+/* One part for each array; those of an archive are taken out of it first. */
+const formTexts = (path, belief, parts) => ({
+  curl: ({ origin, token }) => {
+    const members = parts.flatMap(({ member }) => member ?? []);
+    const call = command(['curl', `-F request=${quoted(line(belief))}`, ...parts.map(({ name, file, member }) => `-F ${shell(`${name}=@${member ?? file}`)}`), ...bearer(token), shell(origin + path)]);
+    return members.length ? `unzip -oq ${shell(parts[0].file)} ${members.map(shell).join(' ')}\n${call}` : call;
+  },
+  python: ({ origin, token }) => [
+    `import json${token ? ', os' : ''}, urllib.request, uuid${parts.some(({ member }) => member) ? ', zipfile' : ''}`, '',
+    `parts = {"request": json.dumps(${python(belief)}).encode()}`,
+    ...parts.map(({ name, file, member }) => `parts[${JSON.stringify(name)}] = ${member ? `zipfile.ZipFile(${JSON.stringify(file)}).read(${JSON.stringify(member)})` : `open(${JSON.stringify(file)}, "rb").read()`}`),
+    'edge = uuid.uuid4().hex',
+    'body = b"".join(f"--{edge}\\r\\nContent-Disposition: form-data; name=\\"{name}\\"\\r\\n\\r\\n".encode() + data + b"\\r\\n" for name, data in parts.items())',
+    `headers = {"Content-Type": f"multipart/form-data; boundary={edge}"${token ? BEARER : ''}}`,
+    `call = urllib.request.Request(${JSON.stringify(origin + path)}, body + f"--{edge}--\\r\\n".encode(), headers)`, ...ANSWER].join('\n'),
 });
 
 /* ---- its answer ---- */
+
+/* What asks the server for blocks of the file's own numbers: as a table of learned rows. null: it cannot, or there are too many to send. */
+export function reducer({ dtype, buffer, values }) {
+  if (dtype[0] === 'i' || buffer.byteLength > SENT_MAX || !values.every(Number.isFinite)) return null;
+  const size = buffer.byteLength / values.length;
+  return ({ base, rows, cols, slice, reduce }) => {
+    const table = { name: 'table', dtype, shape: [rows, cols], buffer: buffer.slice(base * size, (base + rows * cols) * size) };
+    const request = { scheme: 'learned', len: rows, outputs: ['encoding'], slice, reduce, dtype: 'f64', format: 'raw' };
+    return { path: '/encode', body: pack([table], request), type: 'application/vnd.safetensors' };
+  };
+}
 
 /* A configuration as it is pasted: what equals its default is left out. */
 export function lean(catalogue, { config, sequence }) {

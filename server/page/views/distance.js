@@ -187,7 +187,7 @@ function captionOf(slot, { scheme, y, result }, m) {
 }
 
 export default {
-  name: 'distance', difference: true, path: '/analyze',
+  name: 'distance', path: '/analyze',
   example: () => ({ a: { scheme: 'sinusoidal', dim: 128, len: 64 } }),
   open: (page, root) => new Distance(page, root),
 };

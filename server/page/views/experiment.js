@@ -4,7 +4,7 @@ import { Refusal } from '../ask.js';
 import { Chart } from '../chart.js';
 import { downloadBlob } from '../copying/save.js';
 import { line, python, shell } from '../copying/request.js';
-import { action, code, freshId, make, name } from '../dom.js';
+import { action, code, freshId, make, mark, name } from '../dom.js';
 import { extent, roomy } from '../draw/axes.js';
 import { dashOf } from '../draw/series.js';
 import { short } from '../draw/numbers.js';
@@ -15,6 +15,7 @@ import { bodyFor, rowOf, rowTable } from './parts.js';
 import { colorOfSlot, dashOfSlot } from './slots.js';
 
 const PATH = '/experiments';
+const EVENTS = { Accept: 'text/event-stream' };   /* read by fetch: an EventSource sends no token and cannot say why it was refused */
 
 /* Key of the address: its field of the request, the value of the example, and the range of its slider. */
 const FIELDS = {
@@ -44,14 +45,18 @@ class Experiment {
     this.loss.figure.notices.element.id = freshId('notices');
     this.results = make('div', { class: 'figures' });
     root.append(this.#controls(), make('div', { class: 'figures' }, this.loss.figure.element, this.excess.figure.element), this.results);
-    this.onLink = () => this.#isAsked() || this.start();
+    /* A link within a story is not one to its figure. */
+    this.onLink = () => page.main || this.#isAsked() || this.start();
     window.addEventListener('hashchange', this.onLink);
+    for (const { figure } of page.main ? [this.loss, this.excess] : []) Object.assign(figure, { state: 'empty' }).element.hidden = true;   /* until it is started */
   }
 
   /* What the cursor is at stands in the address: the step, then the position. */
   #chart(title, axis) {
     const onCursor = (x) => this.page.store.set({ cur: this.page.store.state.cur.with(axis, x) }, { undo: false });
-    return new Chart(this.page, { view: 'experiment', slot: 'a', label: word(`experiment.${title}.title`), onCursor });
+    const chart = new Chart(this.page, { view: 'experiment', slot: 'a', label: word(`experiment.${title}.title`), onCursor });
+    mark(chart.figure.element, { output: title });   /* both are of all configurations */
+    return chart;
   }
 
   #controls() {
@@ -98,7 +103,7 @@ class Experiment {
 
   #isAsked() { return JSON.stringify(this.body()) === this.#asked; }
 
-  /* ---- when it trains: once opened, by a link, by its button; not while settings change ---- */
+  /* ---- when it trains: once opened, by a link, by its button; not while settings change; in a story by its button only ---- */
 
   update() {
     this.task.show(TASKS.map((task) => [task, code(task)]), this.taskNow);
@@ -107,13 +112,13 @@ class Experiment {
     }
     [this.loss, this.excess].forEach((chart, axis) => chart.setCursor(this.page.store.state.cur[axis]));
     if (!this.page.configs().length) return;
-    if (this.#asked === null) this.start();
+    if (this.#asked === null && !this.page.main) this.start();
     this.#compare();
   }
 
   /* Pictures of other settings are dimmed, and it is said how to get those of these. */
   #compare() {
-    const same = this.#isAsked();
+    const same = this.#asked === null || this.#isAsked();
     const left = FIXED.filter((field) => this.page.configs().some(([, config]) => field in config));
     this.said.replaceChildren(same ? make('span', null, word(`experiment.task.${this.taskNow}`)) : phrase('experiment.changed', { start: make('b', null, word('experiment.start')) }),
       ...left.length ? [' ', phrase('experiment.fixed', { fields: code(left.join(', ')) })] : []);
@@ -128,6 +133,7 @@ class Experiment {
     const cause = this.page.cause();
     const { figure } = this.loss;
     const { waiting } = figure.notices;
+    figure.element.hidden = false;
     figure.ask((get, stage) => this.#job(get, stage, { body, slots, cause }));
     if (waiting) figure.again(cause);   /* its user does not wait for the countdown */
     this.#compare();
@@ -147,16 +153,17 @@ class Experiment {
     if (this.excess.figure.state === 'ready') this.excess.figure.state = 'stale';
     this.excess.figure.element.hidden = false;
     const decoder = new TextDecoder();
+    const data = 'data: ';
     let rest = '';
     Object.assign(run, { lines: run.slots.map(() => ({ x: [], y: [] })), configs: [], done: null });
     const onPiece = (piece) => {
       const lines = (rest + decoder.decode(piece, { stream: true })).split('\n');
       rest = lines.pop();
-      for (const line of lines) this.#take(run, line);
+      for (const line of lines) if (line.startsWith(data)) this.#take(run, line.slice(data.length));
       if (!stage.signal.aborted && lines.length) this.#drawLoss(run);
     };
     try {
-      await get({ path: PATH, body: run.body, method: 'POST' }, { as: 'text', cached: false, onPiece });
+      await get({ path: PATH, body: run.body, headers: EVENTS }, { as: 'text', cached: false, onPiece });
       if (run.failed) this.loss.figure.refuse(run.failed.detail);
       else if (run.done) this.#drawDone(run);
     } catch (error) {
@@ -167,7 +174,7 @@ class Experiment {
     }
   }
 
-  /* One event. */
+  /* The data of one event. */
   #take(run, line) {
     const event = JSON.parse(line);
     if (event.event === 'start') {

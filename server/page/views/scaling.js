@@ -132,6 +132,7 @@ class Scaling extends Charts {
     const first = result.witness && phrase('scaling.witness', { pair: datum(result.witness.pair, 'pair'), turns: datum(result.witness.turns, 'turns', short(result.witness.turns)) });
     chart.figure.caption.replaceChildren(phrase('scaling.caption', values), ' ', ...first ? [first] : []);
     const heads = ['type', 'full', 'kept', 'longest', 'attention'].map((key) => word(`scaling.${key}`));
+    rules.hidden = lines.length < 2;   /* of one line the caption says all */
     rules.replaceChildren(table(null, columns(heads), lines.map(rowOf)));
   }
 

@@ -24,11 +24,10 @@ class Story {
     this.#shut();
     busy.begin();
     try {
-      const [{ default: sections }] = await Promise.all([storyNamed(name).load(), addWords(name), styled()]);
-      if (name === this.#name) this.show(new Article(this.page, name, sections));
-    } catch {
-      this.#name = null;
-      this.root.replaceChildren(make('p', { class: 'notice', 'data-notice': 'view' }, word('page.partFailed')));
+      const parts = await Promise.all([storyNamed(name).load(), addWords(name), styled()]).catch(() => null);
+      if (name !== this.#name) return;
+      if (parts) this.show(new Article(this.page, name, parts[0].default));
+      else this.#failed();
     } finally {
       busy.end();
     }
@@ -41,6 +40,11 @@ class Story {
     article.update(state);
     article.watch();
     if (state.sec) article.goTo(state.sec);
+  }
+
+  #failed() {
+    this.#name = null;
+    this.root.replaceChildren(make('p', { class: 'notice', 'data-notice': 'view' }, word('page.partFailed')));
   }
 
   #shut() {

@@ -3,10 +3,12 @@
 import { make } from '../dom.js';
 import { HeatMap, Scale } from '../heat/heatmap.js';
 import { frontChooser } from '../heat/toolbar.js';
+import { bodyFor } from './parts.js';
 import { Slots, wantedOf } from './slots.js';
 import { Strips } from './table_strips.js';
 
 const PATH = '/encode';
+const SHIFT = 'shift_matrix';   /* an output of /analyze: what turns each row into the one `k` further on */
 
 const example = () => ({ a: { scheme: 'sinusoidal', len: 128, dim: 64 } });
 
@@ -43,14 +45,19 @@ class Table {
     this.strips.update(slots.map((slot) => [slot, this.maps.get(slot)]));
   }
 
-  #spec(config) { return { path: PATH, body: this.page.catalogue.requestFor(PATH, config) }; }
+  #spec(config) {
+    const { catalogue, store } = this.page;
+    if (store.state.out !== SHIFT) return { path: PATH, body: catalogue.requestFor(PATH, config) };
+    const body = { ...bodyFor(catalogue, '/analyze', config), metrics: ['shift'], k: [config.k ?? 1], outputs: [SHIFT] };
+    return { path: '/analyze', body, output: SHIFT, axes: ['dim', 'dim'], square: true };
+  }
 
   request(slot) {
     const config = this.page.config(slot);
     if (!config) return null;
-    const { body } = this.#spec(config);
-    const name = this.maps.get(slot)?.about?.name;
-    return { path: PATH, body: name ? { ...body, outputs: [name] } : body };
+    const { path, body, output } = this.#spec(config);
+    const name = output ?? this.maps.get(slot)?.about?.name;
+    return { path, body: name ? { ...body, outputs: [name] } : body };
   }
 
   close() {
@@ -59,4 +66,4 @@ class Table {
   }
 }
 
-export default { name: 'table', difference: true, path: PATH, example, open: (page, root) => new Table(page, root) };
+export default { name: 'table', path: PATH, example, open: (page, root) => new Table(page, root) };

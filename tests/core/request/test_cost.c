@@ -496,6 +496,24 @@ static void parameters_at_their_ends_are_covered(void **state)
         }
 }
 
+/* Many rows of a single pair: work that is done for whole groups of columns shows here. */
+static void a_narrow_head_is_covered(void **state)
+{
+    static const char *const ariths[] = {"exact", "float32"};
+    static const uint64_t n_queries[4] = {1, 8, 1, 2}, n_keys[4] = {1, 8, 512, 2};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct wish w = {.n = 0};
+        add_word(&w, "scheme", "rope");
+        add_integer(&w, "head_dim", 2);
+        add_word(&w, "arith", ariths[i]);
+        add(&w, "q", array_of(PE_F32, floats, 4, n_queries));
+        add(&w, "k", array_of(PE_F32, floats, 4, n_keys));
+        struct pe_request request = {.operation = PE_ROTATE, .fields = w.fields, .n_fields = w.n};
+        assert_true(check(&request, ariths[i]));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -506,6 +524,7 @@ int main(void)
         cmocka_unit_test(every_preset_is_covered),
         cmocka_unit_test(a_config_counts_like_its_numbers),
         cmocka_unit_test(parameters_at_their_ends_are_covered),
+        cmocka_unit_test(a_narrow_head_is_covered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,88 @@
+/* ---- the service ---- */
+
+const DTYPES = { F64: Float64Array, F32: Float32Array, I64: BigInt64Array, I32: Int32Array, I16: Int16Array, I8: Int8Array, U8: Uint8Array };
+const pause = (seconds) => new Promise((over) => setTimeout(over, 1000 * seconds));
+
+/* Where this file came from: its service. */
+const here = () => /^https?:/.test(import.meta.url) ? import.meta.url.replace(/\/clients\/[^/]*$/, '') : 'http://localhost:8080';
+
+/* { dtype, shape, data } with a typed array, or a typed array alone: a tensor of one axis. */
+const isTensor = (value) => ArrayBuffer.isView(value) || ArrayBuffer.isView(value?.data);
+
+/* A safetensors file of these tensors, with the request in it. */
+function packed(tensors, fields) {
+  const head = { __metadata__: { request: JSON.stringify(fields) } };
+  const pieces = [];
+  let at = 0;
+  for (const [name, value] of Object.entries(tensors)) {
+    const { data, shape = [data.length] } = ArrayBuffer.isView(value) ? { data: value } : value;
+    const [dtype] = Object.entries(DTYPES).find(([, type]) => data instanceof type) ?? [];
+    if (!dtype) throw new TypeError(`${name}: a ${data.constructor.name} cannot be sent`);
+    head[name] = { dtype, shape, data_offsets: [at, at + data.byteLength] };
+    at += data.byteLength;
+    pieces.push(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
+  }
+  const text = new TextEncoder().encode(JSON.stringify(head));
+  const size = new Uint8Array(8);
+  new DataView(size.buffer).setBigUint64(0, BigInt(text.length), true);
+  return new Blob([size, text, ...pieces]);
+}
+
+/* url: of the service, else the one that this file came from; token: sent to it only; retries: how often a busy or restarting
+ * service (429, 503) is asked again, after as long as it says; fetch: another one, with certificates of one's own. */
+export class Posenc {
+  #client;
+
+  constructor(url = here(), { token = '', retries = 5, fetch = (...all) => globalThis.fetch(...all) } = {}) {
+    Object.assign(this, { url: url.replace(/\/$/, ''), retries });
+    this.#client = new Client({ fetch: (path, options) => fetch(this.url + path, options), origin: this.url, bearer: () => token, busy: { begin() {}, end() {} } });
+  }
+
+  /* { name: { dtype, shape, data } }; options: { signal, onProgress(received, total) }. */
+  encode(request, options) { return this.#tensors('/encode', request, options); }
+  rotate(request, options) { return this.#tensors('/rotate', request, options); }
+  attention(request, options) { return this.#tensors('/attention', request, options); }
+
+  /* Objects, as the service's JSON. */
+  analyze(request, options) { return this.#ask('/analyze', request, 'json', options); }
+  diagnose(request, options) { return this.#ask('/diagnose', request, 'json', options); }
+  schemes(name) { return this.#again(() => this.#client.ask(name ? `/schemes/${encodeURIComponent(name)}` : '/schemes')); }
+  presets(name) { return this.#again(() => this.#client.ask(name ? `/presets/${encodeURIComponent(name)}` : '/presets')); }
+
+  /* The first tensor of an /encode as png: bytes. */
+  picture(request, options) { return this.#ask('/encode', { ...request, format: 'png' }, 'bytes', options); }
+
+  /* Throws an Error in words unless the tensors are what the request gives, to the last rounding. */
+  async check(request, options) {
+    const diagnosis = await this.diagnose(request, options);
+    if (diagnosis.explained && diagnosis.findings.every(({ code }) => code === 'as_believed')) return diagnosis;
+    throw Object.assign(new Error(diagnosis.findings.map(({ detail }) => detail).join('\n')), { name: 'Mismatch', diagnosis });
+  }
+
+  async #tensors(path, request, options) {
+    const { tensors } = await this.#ask(path, request, 'raw', options);
+    return Object.fromEntries(tensors.map(({ name, dtype, shape, values }) => [name, { dtype, shape, data: values }]));
+  }
+
+  #ask(path, request, as, options) {
+    const all = Object.entries(request);
+    const tensors = Object.fromEntries(all.filter(([, value]) => isTensor(value)));
+    const fields = Object.fromEntries(all.filter(([, value]) => !isTensor(value) && value !== undefined));
+    if (!Object.keys(tensors).length) return this.#again(() => this.#client.ask({ path, body: fields }, { as, cached: false, ...options }));
+    const body = packed(tensors, as === 'raw' ? { ...fields, format: 'raw' } : fields);
+    return this.#again(() => this.#client.ask({ path, body, method: 'POST', type: 'application/vnd.safetensors' }, { as, ...options }));
+  }
+
+  async #again(asking) {
+    for (let left = this.retries; ; left -= 1) {
+      try {
+        return await asking();
+      } catch (error) {
+        if (!(error instanceof Refusal) || ![429, 503].includes(error.status) || left <= 0) throw error;
+        await pause(error.retryAfter);
+      }
+    }
+  }
+}
+
+export default Posenc;

@@ -1,0 +1,514 @@
+"""posenc: the numbers of Transformer positional encodings, from a posenc service, as NumPy arrays.
+
+    import posenc                                    # POSENC_URL says where the service is (http://localhost:8080)
+
+    cos, sin = posenc.encode(scheme="rope", len=2048, head_dim=128)
+    table = posenc.encode(preset="llama-3.1", len=131072, file="table.safetensors")      # on disk, however large
+    turned = posenc.rotate(q=q, k=k, preset="qwen2.5-vl", segments=[...]).q
+    maps = posenc.attention(scheme="alibi", tokens=["The", "dog"], num_heads=8, head_dim=64)
+
+    posenc.check(my_cos, name="cos", preset="llama-3.1")     # in a port's test: raises Mismatch, which says what differs
+
+Requests are those of the service (its /docs): each field is a keyword. Arrays are NumPy's, PyTorch's or JAX's. Another
+service, a token or a certificate: posenc.Client(url, token=...), which has the same functions.
+
+Needs Python 3.8 and NumPy. Answers are read without a copy; without PyTorch, bf16 arrives as f32, which holds every value.
+"""
+import http.client
+import json
+import os
+import ssl
+import struct
+import sys
+import tempfile
+import threading
+import time
+import urllib.parse
+
+import numpy as np
+
+__version__ = "VERSION"
+__all__ = ["Client", "Tensors", "Diagnosis", "Refused", "Away", "Mismatch", "encode", "rotate", "attention", "analyze", "diagnose", "check", "schemes", "presets"]
+
+SAFETENSORS = "application/vnd.safetensors"
+DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
+NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name != "BF16"}
+PIECE = 1 << 20  # bytes read or sent at a time
+SHOWN = 64 << 20  # answers from this size on show their progress on a terminal
+
+
+# ---- what can go wrong ----
+
+
+class Refused(Exception):
+    """The service refused a request; str() is its sentence. status, pointer (to the field), problem (all of it)."""
+
+    def __init__(self, status, problem):
+        super().__init__(problem.get("detail") or problem.get("title") or f"HTTP status {status}")
+        self.status, self.problem, self.pointer = status, problem, problem.get("pointer")
+
+
+class Away(ConnectionError):
+    """The service cannot be reached, or its answer broke off."""
+
+
+class Mismatch(AssertionError):
+    """A tensor is not what was believed; str() says what differs. diagnosis: the service's whole answer."""
+
+    def __init__(self, diagnosis):
+        super().__init__(str(diagnosis))
+        self.diagnosis = diagnosis
+
+
+# ---- answers ----
+
+
+class Tensors:
+    """The tensors of an answer: answer["cos"], answer.cos, or `cos, sin = answer`, in the service's order. config is the
+    request with every parameter resolved; scheme, hf_config and meta (all that came beside the tensors) as they were sent."""
+
+    def __init__(self, arrays, meta, picture=None):
+        self._arrays, self.meta, self._picture = arrays, meta, picture
+        self.config, self.scheme, self.hf_config = meta.get("config", {}), meta.get("scheme"), meta.get("hf_config")
+
+    def __getitem__(self, name):
+        return self._arrays[name]
+
+    def __iter__(self):  # unpacking gives arrays, as NumPy's functions do; keys() gives names
+        return iter(self._arrays.values())
+
+    def __len__(self):
+        return len(self._arrays)
+
+    def __contains__(self, name):
+        return name in self._arrays
+
+    def keys(self):
+        return self._arrays.keys()
+
+    def values(self):
+        return self._arrays.values()
+
+    def items(self):
+        return self._arrays.items()
+
+    def __getattr__(self, name):
+        try:
+            return self.__dict__["_arrays"][name]
+        except KeyError:
+            raise AttributeError(f"no tensor {name!r}; there are: {', '.join(self.__dict__.get('_arrays', ()))}") from None
+
+    def torch(self):
+        """The same as PyTorch tensors, bf16 as bfloat16; memory is shared where PyTorch can."""
+        import torch
+
+        def shared(array):
+            array = array if array.flags.writeable else array.copy()
+            return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16) if array.dtype == np.uint16 else torch.from_numpy(array)
+
+        return {name: shared(self._raw.get(name, array)) for name, array in self._arrays.items()}
+
+    _raw = {}  # bf16 as its bits, for torch()
+
+    def __repr__(self):
+        return "\n".join([f"{self.scheme}: {_brief(self.config)}"] + [f"  {name}: {array.dtype} {list(array.shape)}" for name, array in self.items()])
+
+    def _repr_png_(self):
+        """A notebook's picture of the first tensor, drawn by the service."""
+        return self._picture() if self._picture else None
+
+
+class Diagnosis(dict):
+    """The answer of /diagnose; str() is its findings in words, fits whether the tensor is what was believed."""
+
+    @property
+    def fits(self):
+        return bool(self.get("explained")) and all(one["code"] == "as_believed" for one in self["findings"])
+
+    def __str__(self):
+        lines = [one["detail"] for one in self["findings"]]
+        bad = (self.get("belief") or {}).get("first_bad")
+        if bad and not self.fits:
+            lines.append(f"first difference: {bad['output']}{bad['index']} is {bad['found']}, expected {bad['expected']}")
+        if self["candidates"] and not self.fits:
+            best = self["candidates"][0]
+            lines.append(f"it is what this gives: {json.dumps({**best['config'], **best.get('sequence', {})})}")
+        return "\n".join(lines)
+
+
+def _brief(config, most=100):
+    text = ", ".join(f"{name} {json.dumps(value)}" for name, value in config.items() if name != "scheme")
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+# ---- tensors as bytes ----
+
+
+def _array(value):
+    """Whatever can be an array, as one of NumPy; bf16 (PyTorch's, ml_dtypes') as (bits, 'BF16')."""
+    if hasattr(value, "detach"):  # PyTorch
+        value = value.detach().cpu().contiguous()
+        if str(value.dtype) == "torch.bfloat16":
+            import torch
+
+            return value.view(torch.int16).numpy().view(np.uint16), "BF16"
+        value = value.numpy()
+    array = np.ascontiguousarray(value)
+    if array.dtype.name == "bfloat16":
+        return array.view(np.uint16), "BF16"
+    array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    if array.dtype not in NAMES:
+        raise TypeError(f"arrays of {array.dtype} cannot be sent; there are: {', '.join(str(dtype) for dtype in NAMES)}, bfloat16")
+    return array, NAMES[array.dtype]
+
+
+def _packed(arrays, metadata):
+    """A safetensors file as a list of pieces and their size."""
+    head, at, pieces = {"__metadata__": metadata}, 0, []
+    for name, value in arrays.items():
+        array, dtype = _array(value)
+        head[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+        pieces.append(memoryview(array).cast("B") if array.nbytes else b"")
+    text = json.dumps(head).encode()
+    text += b" " * (-len(text) % 8)
+    return [struct.pack("<Q", len(text)) + text, *pieces], 8 + len(text) + at
+
+
+def _unpacked(buffer):
+    """{name: array}, {name: bits of bf16} and the metadata of a safetensors file in memory or mapped."""
+    view = memoryview(buffer)
+    size = struct.unpack("<Q", view[:8])[0]
+    head = json.loads(bytes(view[8 : 8 + size]))
+    metadata = head.pop("__metadata__", {})
+    arrays, raw = {}, {}
+    for name, row in sorted(head.items(), key=lambda item: item[1]["data_offsets"]):
+        begin, end = (8 + size + offset for offset in row["data_offsets"])
+        array = np.frombuffer(view[begin:end], DTYPES[row["dtype"]]).reshape(row["shape"])
+        if row["dtype"] == "BF16":
+            raw[name] = array
+            array = (array.astype("<u4") << 16).view("<f4")
+        arrays[name] = array
+    return arrays, raw, metadata
+
+
+def _is_tensor(value):
+    return isinstance(value, (np.ndarray, np.generic)) or hasattr(value, "__array__") or hasattr(value, "detach")
+
+
+def _divided(request):
+    """The fields of a request as JSON, and its arrays. What is not given stays away; names that Python keeps for itself may
+    end in an underscore."""
+    fields, arrays = {}, {}
+    for name, value in request.items():
+        name = name[:-1] if name.endswith("_") else name
+        if value is None:
+            continue
+        if isinstance(value, np.generic) and value.ndim == 0:
+            fields[name] = value.item()
+        elif _is_tensor(value):
+            arrays[name] = value
+        else:
+            fields[name] = value
+    return fields, arrays
+
+
+# ---- the service ----
+
+
+class _Progress:
+    """How much of an answer is there, on a terminal's last line."""
+
+    def __init__(self, total, wanted):
+        self.total, self.begun, self.said = total, time.monotonic(), 0.0
+        self.shown = wanted if wanted is not None else sys.stderr.isatty() and (total or 0) >= SHOWN
+
+    def at(self, received, last=False):
+        now = time.monotonic()
+        if not self.shown or (now - self.said < 0.1 and not last):
+            return
+        self.said = now
+        rate = received / max(now - self.begun, 1e-3)
+        whole = f" of {self.total / 1e6:.1f}" if self.total else ""
+        bar = "█" * int(24 * received / self.total) if self.total else ""
+        sys.stderr.write(f"\r{bar:24} {received / 1e6:.1f}{whole} MB, {rate / 1e6:.0f} MB/s" + ("\n" if last else ""))
+        sys.stderr.flush()
+
+
+class Client:
+    """A posenc service. Safe to share between threads: each has a connection of its own.
+
+    url      POSENC_URL or http://localhost:8080; a path before the service's is kept
+    token    POSENC_TOKEN; sent to this service only
+    context  an ssl.SSLContext, for certificates of one's own
+    timeout  seconds without a byte; retries: how often a busy or restarting service (429, 503) is asked again, after as
+             long as it says, patience at most seconds in all; progress: True, False, None (on a terminal, if it is large)
+    """
+
+    def __init__(self, url=None, token=None, *, context=None, timeout=60.0, retries=5, patience=60.0, progress=None):
+        url = url or os.environ.get("POSENC_URL") or "http://localhost:8080"
+        parts = urllib.parse.urlsplit(url if "://" in url else f"http://{url}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"{url!r} is no address of a service; for instance http://localhost:8080")
+        self.url, self.token = url, token if token is not None else os.environ.get("POSENC_TOKEN")
+        self.context, self.timeout, self.retries, self.patience, self.progress = context, timeout, retries, patience, progress
+        self._parts, self._own = parts, threading.local()
+
+    # ---- what the service computes ----
+
+    def encode(self, *, file=None, **request):
+        """A scheme's tensors: tables, cos and sin, bias maps. file: written there as safetensors and mapped into memory."""
+        return self._tensors("/encode", request, file)
+
+    def rotate(self, *, file=None, **request):
+        """q, k or both, turned by their positions."""
+        return self._tensors("/rotate", request, file)
+
+    def attention(self, *, file=None, **request):
+        """Attention maps of q and k, of embeddings x, or of tokens."""
+        return self._tensors("/attention", request, file)
+
+    def analyze(self, *configs, **request):
+        """Properties of configurations, each a dict: analyze({"scheme": "rope", "len": 64}, metrics=["wavelengths"])."""
+        fields, arrays = _divided({"configs": list(configs) or None, **request})
+        return self._json("/analyze", fields, arrays)
+
+    def diagnose(self, tensor=None, *, name="encoding", **request):
+        """What made these tensors (cos and sin, q and q_out, encoding, bias …), beside what they are believed to be."""
+        fields, arrays = _divided({**({} if tensor is None else {name: tensor}), **request})
+        return Diagnosis(self._json("/diagnose", fields, arrays))
+
+    def check(self, tensor=None, *, name="encoding", **request):
+        """Raises Mismatch unless the tensor is what the request gives, to the last rounding: check(cos=c, sin=s,
+        preset="llama-3.1"). Returns the diagnosis."""
+        diagnosis = self.diagnose(tensor, name=name, **request)
+        if not diagnosis.fits:
+            raise Mismatch(diagnosis)
+        return diagnosis
+
+    def schemes(self, name=None):
+        """What there is to ask for: every scheme, or one, with its parameters."""
+        return self._json(f"/schemes/{_quoted(name)}" if name else "/schemes")
+
+    def presets(self, name=None):
+        """Public models by name."""
+        return self._json(f"/presets/{_quoted(name)}" if name else "/presets")
+
+    # ---- requests ----
+
+    def _json(self, path, fields=None, arrays=None):
+        body, size, kind = self._body(fields, arrays) if fields is not None else (None, 0, None)
+        with self._ask("POST" if body else "GET", path, body, size, kind, "application/json") as answer:
+            return json.loads(answer.read())
+
+    def _tensors(self, path, request, file):
+        fields, arrays = _divided(request)
+        if fields.get("format", "safetensors") != "safetensors":
+            raise ValueError("format: arrays come as safetensors; other formats by curl")
+        fields["format"] = "safetensors"
+        body, size, kind = self._body(fields, arrays)
+        with self._ask("POST", path, body, size, kind) as answer:
+            buffer = self._received(answer, file)
+        tensors, raw, metadata = _unpacked(buffer)
+        meta = {key: json.loads(value) if key in ("config", "hf_config") else value for key, value in metadata.items()}
+        found = Tensors(tensors, meta, lambda: self._picture(path, fields, arrays))
+        found._raw = raw
+        return found
+
+    def _picture(self, path, fields, arrays):
+        """png of a request: what is too large for a picture has one anyway, in words of repr()."""
+        body, size, kind = self._body({**fields, "format": "png"}, arrays)
+        try:
+            with self._ask("POST", path, body, size, kind) as answer:
+                return answer.read()
+        except (Refused, Away):
+            return None
+
+    @staticmethod
+    def _body(fields, arrays):
+        """Pieces of a body, its size, its content type: JSON, or safetensors where there are arrays."""
+        if arrays:
+            return (*_packed(arrays, {"request": json.dumps(fields)}), SAFETENSORS)
+        text = json.dumps(fields).encode()
+        return [text], len(text), "application/json"
+
+    def _received(self, answer, file):
+        """The body in memory, or in a file that is mapped; the file stands there whole or not at all."""
+        total = answer.length
+        progress = _Progress(total, self.progress)
+        if file is None:
+            buffer = np.empty(total, np.uint8) if total is not None else None
+            if buffer is None:
+                return answer.read()
+            view, at = memoryview(buffer), 0
+            while at < total:
+                got = answer.readinto(view[at : at + PIECE])
+                if not got:
+                    raise Away(f"the answer broke off after {at} of {total} bytes")
+                progress.at(at := at + got)
+            progress.at(at, last=True)
+            return buffer
+        folder = os.path.dirname(os.path.abspath(file))
+        handle, part = tempfile.mkstemp(dir=folder, prefix=os.path.basename(file) + ".")
+        try:
+            with os.fdopen(handle, "wb") as sink:
+                at = 0
+                while piece := answer.read(PIECE):
+                    sink.write(piece)
+                    progress.at(at := at + len(piece))
+                if total is not None and at < total:
+                    raise Away(f"the answer broke off after {at} of {total} bytes")
+                progress.at(at, last=True)
+            os.replace(part, file)
+        except BaseException:
+            os.unlink(part)
+            raise
+        return np.memmap(file, np.uint8, "r")
+
+    def _ask(self, method, path, body=None, size=0, kind=None, accept=None):
+        """The answer to a request, open; the service is asked again while it is busy. All that is asked here is pure: whatever
+        got no answer may be asked again."""
+        headers = {"User-Agent": f"posenc.py/{__version__}"}
+        if accept:
+            headers["Accept"] = accept
+        if body is not None:
+            headers.update({"Content-Type": kind, "Content-Length": str(size)})
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        until = time.monotonic() + self.patience
+        for left in range(self.retries, -1, -1):
+            try:
+                answer = self._once(method, path, body, headers)
+            except Away:
+                answer, wait = None, 0.5
+                if not left or time.monotonic() + wait > until:
+                    raise
+            else:
+                wait = _seconds(answer.headers.get("Retry-After"))
+                if answer.status not in (429, 503) or not left or time.monotonic() + wait > until:
+                    return self._checked(answer)
+                answer.read()
+            time.sleep(wait)
+        raise AssertionError("the last try has returned or raised")
+
+    def _once(self, method, path, body, headers):
+        """An answer of whatever status. A kept connection may have been closed meanwhile: that is asked again at once."""
+        while True:
+            connection, fresh = self._connection()
+            try:
+                connection.request(method, self._parts.path.rstrip("/") + path, body=_pieces(body), headers=headers, encode_chunked=False)
+                return connection.getresponse()
+            except (OSError, http.client.HTTPException) as error:
+                answer = self._early(connection)
+                if answer is not None:
+                    return answer
+                connection.close()
+                self._own.connection = None
+                if isinstance(error, ssl.SSLCertVerificationError):
+                    raise Refused(0, {"detail": f"{self.url}: {error.verify_message}"}) from error
+                if fresh:
+                    raise Away(f"{self.url} gives no answer: {error}") from error
+
+    @staticmethod
+    def _early(connection):
+        """A refusal that came while the body was still being sent."""
+        try:
+            answer = connection.getresponse()
+        except (OSError, http.client.HTTPException, AttributeError):
+            return None
+        return answer if answer.status >= 400 else None
+
+    def _connection(self):
+        """This thread's connection, and whether it is new."""
+        connection = getattr(self._own, "connection", None)
+        if connection is not None and connection.sock is not None:
+            return connection, False
+        parts = self._parts
+        if parts.scheme == "https":
+            context = self.context or ssl.create_default_context()
+            connection = http.client.HTTPSConnection(parts.hostname, parts.port, timeout=self.timeout, context=context)
+        else:
+            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=self.timeout)
+        self._own.connection = connection
+        return connection, True
+
+    @staticmethod
+    def _checked(answer):
+        if answer.status < 400:
+            return answer
+        text = answer.read()
+        try:
+            problem = json.loads(text)
+        except ValueError:
+            problem = {"detail": f"HTTP status {answer.status}: {text[:200].decode(errors='replace')}"}
+        raise Refused(answer.status, problem if isinstance(problem, dict) else {})
+
+
+def _pieces(body):
+    """Pieces as http.client sends them: at most PIECE bytes at a time."""
+    if body is None:
+        return None
+    if len(body) == 1 and isinstance(body[0], bytes):
+        return body[0]
+    return (piece[at : at + PIECE] for piece in body for at in range(0, len(piece), PIECE))
+
+
+def _seconds(text):
+    """Of Retry-After, which the service gives in seconds."""
+    try:
+        return min(max(float(text), 0.05), 3600)
+    except (TypeError, ValueError):
+        return 1.0
+
+
+_quoted = urllib.parse.quote
+
+
+# ---- the usual service ----
+
+_usual = None
+_making = threading.Lock()
+
+
+def _client():
+    global _usual
+    with _making:
+        _usual = _usual or Client()
+        return _usual
+
+
+def encode(**request):
+    return _client().encode(**request)
+
+
+def rotate(**request):
+    return _client().rotate(**request)
+
+
+def attention(**request):
+    return _client().attention(**request)
+
+
+def analyze(*configs, **request):
+    return _client().analyze(*configs, **request)
+
+
+def diagnose(tensor=None, **request):
+    return _client().diagnose(tensor, **request)
+
+
+def check(tensor=None, **request):
+    return _client().check(tensor, **request)
+
+
+def schemes(name=None):
+    return _client().schemes(name)
+
+
+def presets(name=None):
+    return _client().presets(name)
+
+
+for _function in (encode, rotate, attention, analyze, diagnose, check, schemes, presets):
+    _function.__doc__ = getattr(Client, _function.__name__).__doc__
+del _function

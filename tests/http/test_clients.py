@@ -1,0 +1,311 @@
+"""The client libraries that the server hands out: how they are delivered, and posenc.py and posenc.js at work, against NumPy in
+float64, over TLS with a token, and against servers that are busy, break off or go away."""
+import gzip
+import importlib.util
+import json
+import pathlib
+import shutil
+import socketserver
+import ssl
+import subprocess
+import threading
+
+import numpy as np
+import pytest
+
+import safetensors_reader
+from conftest import ROOT, start_server
+from token_files import LINES, READER, token_server
+
+NODE = shutil.which("node")
+TYPES = {"posenc.py": "text/x-python; charset=utf-8", "posenc.js": "text/javascript; charset=utf-8"}
+
+
+@pytest.fixture(scope="module")
+def folder(session_server, tmp_path_factory):
+    """As `curl -O` leaves them; node takes a module by its ending."""
+    folder = tmp_path_factory.mktemp("clients")
+    for name in TYPES:
+        (folder / name).write_bytes(session_server.get(f"/clients/{name}").body)
+    shutil.copy(folder / "posenc.js", folder / "posenc.mjs")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def posenc(folder):
+    spec = importlib.util.spec_from_file_location("posenc_handed_out", folder / "posenc.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def client(posenc, server):
+    return posenc.Client(f"http://{server.host}:{server.port}", retries=0)
+
+
+def rotary(n, width, base=10000.0):
+    return np.outer(np.arange(n), base ** (-np.arange(0, width, 2) / width))
+
+
+# ---- Delivery --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_delivery(server, name):
+    answer, packed = server.get(f"/clients/{name}"), server.get(f"/clients/{name}", {"Accept-Encoding": "gzip"})
+    assert answer.status == 200 and answer.headers["Content-Type"] == TYPES[name] and answer.headers["Cache-Control"] == "no-cache"
+    assert answer.headers["Content-Encoding"] is None and packed.headers["Content-Encoding"] == "gzip" and gzip.decompress(packed.body) == answer.body
+    assert answer.headers["Vary"] == "Accept-Encoding" and answer.headers["ETag"] != packed.headers["ETag"]
+    assert server.get(f"/clients/{name}", {"If-None-Match": answer.headers["ETag"]}).status == 304
+    assert server.request("HEAD", f"/clients/{name}").headers["Content-Length"] == str(len(answer.body))
+    version = json.loads(server.get("/version").body)["version"]
+    assert f'"{version}"'.encode() in answer.body.replace(b"'", b'"') and b'"VERSION"' not in answer.body
+
+
+def test_names_that_are_not_there(server):
+    for name in ("posenc.rb", "../posenc.py", "posenc.py/", "POSENC.PY"):
+        answer = server.get(f"/clients/{name}")
+        assert answer.status == 404 and answer.headers["Content-Type"] == "application/problem+json", name
+    assert "posenc.py, posenc.js" in server.get("/clients/x").json()["detail"]
+    assert server.post("/clients/posenc.py", {}).status == 405
+
+
+def test_open_without_a_token_and_to_other_pages():
+    with token_server(LINES, "--cors-origin", "https://vis.example.org") as server:
+        answer = server.get("/clients/posenc.js", {"Origin": "https://vis.example.org"})
+        assert answer.status == 200 and answer.headers["Access-Control-Allow-Origin"] == "https://vis.example.org"
+
+
+# ---- posenc.py -------------------------------------------------------------------------------------------------------------
+
+
+def test_encode(client):
+    answer = client.encode(scheme="rope", len=33, head_dim=8)
+    cos, sin = answer
+    assert cos is answer["cos"] is answer.cos and list(answer.keys()) == ["cos", "sin"] and "sin" in answer and len(answer) == 2
+    angles = rotary(33, 8)
+    assert cos.dtype == np.float32 and np.array_equal(cos, np.cos(angles).astype("f4")) and np.array_equal(sin, np.sin(angles).astype("f4"))
+    assert answer.config["base"] == 10000.0 and answer.scheme == "rope" and "cos: float32 [33, 4]" in repr(answer)
+    with pytest.raises(AttributeError, match="cos, sin"):
+        answer.tan
+    assert client.encode(scheme="rope", len=2, head_dim=4, dtype="f64").cos.dtype == np.float64
+    half = client.encode(scheme="rope", len=9, head_dim=8, dtype="bf16").cos
+    assert half.dtype == np.float32 and np.abs(half - np.cos(rotary(9, 8))).max() <= 2.0**-9 and not (half.view("u4") & 0xFFFF).any()
+    assert client.encode(scheme="rope", positions=np.array([7, 3]), head_dim=4).cos[0, 0] == np.float32(np.cos(7))
+    assert client.encode(scheme="alibi", num_heads=np.int64(2), len=3, causal=None).bias.shape == (2, 3, 3)
+
+
+def test_rotate_keeps_norms_and_shapes(client):
+    rng = np.random.default_rng(1)
+    for dtype in ("f8", "f4", "f2"):
+        q = rng.standard_normal((2, 3, 17, 16)).astype(dtype)
+        turned = client.rotate(q=q, scheme="rope").q
+        assert turned.shape == q.shape and turned.dtype == q.dtype
+        assert np.allclose(np.linalg.norm(turned.astype("f8"), axis=-1), np.linalg.norm(q.astype("f8"), axis=-1), rtol=4 * np.finfo(dtype).eps)
+    strange = np.asfortranarray(q.astype(">f4"))[:, ::2]
+    assert np.array_equal(client.rotate(q=strange, scheme="rope").q, client.rotate(q=np.ascontiguousarray(strange, "<f4"), scheme="rope").q)
+    with pytest.raises(TypeError, match="complex128"):
+        client.rotate(q=q.astype("c16"), scheme="rope")
+
+
+def test_attention_analyze_and_catalogue(client):
+    assert np.allclose(client.attention(scheme="alibi", tokens=["a", "b", "a"], num_heads=2, head_dim=8).probs.sum(-1), 1)
+    answer = client.analyze({"scheme": "rope", "head_dim": 64, "len": 8}, metrics=["wavelengths"])
+    assert answer["configs"][0]["scheme"] == "rope"
+    assert client.schemes("rope")["name"] == "rope" and client.presets("llama-3.1")["config"]["scheme"] == "rope" and len(client.presets()["presets"]) > 100
+
+
+def test_a_file_is_mapped_whole_or_not_there(client, posenc, tmp_path):
+    path = tmp_path / "table.safetensors"
+    table = client.encode(scheme="sinusoidal", dim=256, len=30000, file=str(path)).encoding
+    assert table.shape == (30000, 256) and path.stat().st_size > table.nbytes and path.name in pathlib.Path("/proc/self/maps").read_text()
+    assert table[29999, 0] == np.float32(np.sin(29999)) and not table.flags.writeable
+    with pytest.raises(posenc.Refused):
+        client.encode(scheme="sinusoidal", dim=3, len=1, base=-1, file=str(tmp_path / "other"))
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+
+
+def test_check_says_in_one_line_what_a_port_does_wrong(client, posenc):
+    angles = rotary(16, 64, 500000.0)
+    first, second = np.random.default_rng(2).standard_normal((2, 1, 2, 16, 32))
+    q = np.concatenate([first, second], -1)
+    halves = np.concatenate([first * np.cos(angles) - second * np.sin(angles), second * np.cos(angles) + first * np.sin(angles)], -1)
+    believed = {"scheme": "rope", "base": 500000.0, "layout": "half"}
+    assert client.check(q=q, q_out=halves, **believed).fits
+    pairs = q.copy()
+    pairs[..., 0::2], pairs[..., 1::2] = (q[..., 0::2] * np.cos(angles) - q[..., 1::2] * np.sin(angles), q[..., 1::2] * np.cos(angles) + q[..., 0::2] * np.sin(angles))
+    with pytest.raises(posenc.Mismatch, match="layout interleaved; the configuration says half") as caught:
+        client.check(q=q, q_out=pairs, **believed)
+    assert isinstance(caught.value, AssertionError) and caught.value.diagnosis["findings"][0]["code"] == "layout_swapped"
+    assert "first difference: q_out" in str(caught.value) and '"layout": "interleaved"' in str(caught.value)
+    with pytest.raises(posenc.Mismatch):
+        client.check(np.random.default_rng(3).standard_normal((16, 8)), scheme="sinusoidal")
+    assert client.check(np.hstack([np.sin(rotary(8, 4)), np.cos(rotary(8, 4))]), scheme="sinusoidal", layout="half").fits
+
+
+def test_refusals_carry_their_words_and_pointer(client, posenc):
+    with pytest.raises(posenc.Refused, match='nearest: "rope"') as caught:
+        client.encode(scheme="rop", len=2)
+    assert (caught.value.status, caught.value.pointer) == (422, "/scheme")
+    with pytest.raises(ValueError, match="safetensors"):
+        client.encode(scheme="rope", len=2, format="npz")
+    with pytest.raises(posenc.Refused):
+        client.presets("no such/preset")
+    with pytest.raises(ValueError, match="no address"):
+        posenc.Client("ftp://example.org")
+
+
+def test_a_notebook_sees_a_picture(client):
+    assert client.encode(scheme="rope", len=32)._repr_png_()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_many_threads_share_a_client(client):
+    found = {}
+
+    def ask(i):
+        for j in range(20):
+            found[i, j] = client.encode(scheme="rope", len=1, offset=100 * i + j, head_dim=2, dtype="f64").cos[0, 0]
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 160 and all(abs(value - np.cos(float(100 * i + j))) < 1e-15 for (i, j), value in found.items())
+
+
+class Rough(socketserver.ThreadingTCPServer):
+    """Answers the connections one after the other with these bytes, then closes them."""
+
+    allow_reuse_address, daemon_threads = True, True
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), 0
+        super().__init__(("127.0.0.1", 0), Rough.Talk)
+        threading.Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
+
+    class Talk(socketserver.StreamRequestHandler):
+        def handle(self):
+            head = b"".join(iter(self.rfile.readline, b"\r\n"))
+            size = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length")), 0)
+            self.rfile.read(size)
+            self.server.asked += 1
+            self.wfile.write(self.server.answers.pop(0) if len(self.server.answers) > 1 else self.server.answers[0])
+
+
+def bare(status, body=b"{}", *headers, length=None):
+    return b"\r\n".join([b"HTTP/1.1 %d X" % status, b"Content-Length: %d" % (len(body) if length is None else length), *headers, b"", body])
+
+
+GOOD = bare(200, safetensors_reader.dumps({"cos": np.ones((2, 2), "f4")}))
+
+
+@pytest.mark.parametrize("answers, expected", [
+    ([bare(503, b'{"detail":"draining"}', b"Retry-After: 0"), bare(429, b"{}", b"Retry-After: 0"), GOOD], 3),
+    ([b"", GOOD], 2), ([bare(503, b"{}", b"Retry-After: soon", b"Connection: close"), GOOD], 2)], ids=["busy", "closed", "words"])
+def test_asks_again_while_the_service_is_busy(posenc, answers, expected):
+    with Rough(*answers) as rough:
+        client = posenc.Client(f"http://127.0.0.1:{rough.server_address[1]}", patience=20)
+        assert client.encode(scheme="rope", len=2).cos.shape == (2, 2)
+        assert rough.asked == expected
+        rough.shutdown()
+
+
+def test_gives_up_in_words(posenc, tmp_path):
+    with Rough(bare(503, b'{"detail":"the queue is full"}', b"Retry-After: 0")) as rough:
+        client = posenc.Client(f"http://127.0.0.1:{rough.server_address[1]}", retries=2)
+        with pytest.raises(posenc.Refused, match="the queue is full"):
+            client.encode(scheme="rope", len=2)
+        assert rough.asked == 3
+        rough.shutdown()
+    with Rough(bare(200, GOOD.split(b"\r\n\r\n", 1)[1][:-4], length=len(GOOD.split(b"\r\n\r\n", 1)[1]))) as rough:
+        client = posenc.Client(f"http://127.0.0.1:{rough.server_address[1]}", retries=0)
+        with pytest.raises(posenc.Away, match="broke off after"):
+            client.encode(scheme="rope", len=2)
+        with pytest.raises((posenc.Away, OSError)):
+            client.encode(scheme="rope", len=2, file=str(tmp_path / "x"))
+        assert list(tmp_path.iterdir()) == []
+        port = rough.server_address[1]
+        rough.shutdown()
+    with pytest.raises(posenc.Away, match="gives no answer"):
+        posenc.Client(f"http://127.0.0.1:{port}", retries=1, patience=5).schemes()
+
+
+# ---- TLS with a token, in both languages -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory):
+    if not shutil.which("openssl"):
+        pytest.skip("openssl is not installed")
+    files = tmp_path_factory.mktemp("tls")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", str(files / "key"), "-out", str(files / "crt")], check=True, capture_output=True)
+    with token_server(LINES, "--tls-cert", str(files / "crt"), "--tls-key", str(files / "key")) as server:
+        server.certificate, server.url = files / "crt", f"https://{server.host}:{server.port}"
+        yield server
+
+
+def test_python_over_tls_with_a_token(posenc, secure):
+    context = ssl.create_default_context(cafile=str(secure.certificate))
+    client = posenc.Client(secure.url, READER, context=context)
+    assert client.encode(scheme="rope", len=5, head_dim=4).sin[4, 0] == np.float32(np.sin(4.0))
+    with pytest.raises(posenc.Refused) as caught:
+        posenc.Client(secure.url, context=context, retries=0).schemes()
+    assert caught.value.status == 401
+    with pytest.raises(posenc.Refused, match="certificate"):
+        posenc.Client(secure.url, READER, retries=0).schemes()
+
+
+SCRIPT = """
+import assert from 'node:assert/strict';
+import Posenc, { Refusal, version } from './posenc.mjs';
+const [url, token] = process.argv.slice(2);
+const posenc = new Posenc(url, { token });
+assert.match(version, /^\\d/);
+const { cos, sin } = await posenc.encode({ scheme: 'rope', len: 3, head_dim: 4 });
+assert.deepEqual([cos.dtype, cos.shape, sin.data[2]], ['f32', [3, 2], Math.fround(Math.sin(1))]);
+const { positions } = await posenc.encode({ preset: 'qwen2.5-vl', segments: [{ type: 'text', len: 2 }], outputs: ['positions'] });
+assert.deepEqual([...positions.data].map(Number), [0, 1, 0, 1, 0, 1]);
+const q = { shape: [1, 1, 2, 4], data: Float64Array.from([1, 2, 3, 4, 5, 6, 7, 8]) };
+const turned = await posenc.rotate({ scheme: 'rope', layout: 'interleaved', q });
+assert.deepEqual([turned.q.dtype, turned.q.shape], ['f64', [1, 1, 2, 4]]);
+assert.ok(Math.abs(turned.q.data[4] - (5 * Math.cos(1) - 6 * Math.sin(1))) < 1e-14);
+assert.ok((await posenc.check({ scheme: 'rope', layout: 'interleaved', q, q_out: turned.q })).explained);
+await assert.rejects(posenc.check({ scheme: 'rope', layout: 'half', q, q_out: turned.q }), (error) => error.name === 'Mismatch' && /interleaved/.test(error.message));
+await assert.rejects(posenc.encode({ scheme: 'rop' }), (error) => error instanceof Refusal && error.status === 422 && error.problem.pointer === '/scheme');
+assert.equal((await posenc.schemes('rope')).name, 'rope');
+assert.deepEqual([...(await posenc.picture({ scheme: 'rope', len: 8 })).slice(1, 4)], [80, 78, 71]);
+assert.equal((await posenc.analyze({ configs: [{ scheme: 'rope', len: 8 }], metrics: ['wavelengths'] })).results.length, 1);
+let told = 0;
+await posenc.encode({ scheme: 'rope', len: 5000 }, { onProgress: (received) => { told = received; } });
+assert.equal(told, 5000 * 32 * 8);
+if (token) await assert.rejects(new Posenc(url).schemes(), (error) => error.status === 401);
+console.log('all fine');
+"""
+
+
+@pytest.mark.skipif(not NODE, reason="node is not installed")
+@pytest.mark.parametrize("kind", ["plain", "secure"])
+def test_the_module_in_node(folder, kind, request):
+    (folder / "use.mjs").write_text(SCRIPT)
+    server = request.getfixturevalue({"plain": "server", "secure": "secure"}[kind])
+    arguments = [server.url, READER] if kind == "secure" else [f"http://{server.host}:{server.port}", ""]
+    env = {"NODE_EXTRA_CA_CERTS": str(server.certificate)} if kind == "secure" else {}
+    done = subprocess.run([NODE, "use.mjs", *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "all fine\n"), done.stderr
+
+
+@pytest.mark.skipif(not NODE, reason="node is not installed")
+def test_the_module_asks_again(folder):
+    with Rough(bare(503, b"{}", b"Retry-After: 1"), bare(200, b'{"schemes":[]}', b"Content-Type: application/json")) as rough:
+        code = f"import Posenc from './posenc.mjs'; console.log(JSON.stringify(await new Posenc('http://127.0.0.1:{rough.server_address[1]}/').schemes()));"
+        done = subprocess.run([NODE, "--input-type=module", "-e", code], cwd=folder, env={}, capture_output=True, text=True, timeout=30)
+        assert (done.stdout, rough.asked) == ('{"schemes":[]}\n', 2), done.stderr
+        rough.shutdown()
+
+
+def test_sources_stay_sources():
+    """What is handed out is made of these files and the page's own."""
+    assert {path.name for path in pathlib.Path(ROOT / "server/clients").iterdir()} == {"README.md", "assemble.sh", "posenc.py", "posenc.js"}
