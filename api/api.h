@@ -41,7 +41,7 @@ bool api_weight_name_is_valid(const char *name);
 /* The contents of a safetensors file, read once: names, shapes and places of tensors. Borrows nothing from the file. */
 struct api_tensors;
 /* Reads them (freed with api_tensors_free). NULL if the file is wrong; then why (room for n_why bytes) states the
- * reason. Any thread. */
+ * reason. NULL with why "": no memory. Any thread. */
 struct api_tensors *api_tensors_read(const char *bytes, size_t n, char *why, size_t n_why);
 void api_tensors_free(struct api_tensors *tensors); /* NULL is accepted */
 

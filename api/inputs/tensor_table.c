@@ -121,7 +121,7 @@ struct api_tensors *api_tensors_read(const char *bytes, size_t n, char *why, siz
     struct api_problem problem;
     struct api_tensors *tensors = api_tensors_parse(bytes, n, &problem);
     if (!tensors)
-        snprintf(why, n_why, "%s", problem.error.detail);
+        snprintf(why, n_why, "%s", problem.status == 503 ? "" : problem.error.detail);
     return tensors;
 }
 

@@ -188,8 +188,9 @@ static enum api_found keep(struct weights *w, const char *name, const struct sto
     struct api_tensors *tensors = api_tensors_read(reading->bytes, reading->n, why, sizeof why);
     struct file *file = file_new(name, reading->bytes, reading->n, tensors);
     if (!file) {
-        pass_over(w, name, reading->found, !tensors, *why ? why : "no memory");
-        return tensors ? API_FOUND_UNKNOWN : API_FOUND_NOTHING;
+        bool is_wrong = *why;
+        pass_over(w, name, reading->found, is_wrong, is_wrong ? why : "no memory");
+        return is_wrong ? API_FOUND_NOTHING : API_FOUND_UNKNOWN;
     }
     enum api_stored stored = table_reserve(w->table, name, reading->n);
     if (stored <= API_STORED_REPLACED) {

@@ -348,6 +348,33 @@ static void rereading_without_memory_forgets_nothing(void **state)
     weights_free(w);
 }
 
+/* Without memory to read a file, it is not known what it is; it is neither missing nor wrong, and is read the next
+ * time. */
+static void without_memory_nothing_is_called_missing(void **state)
+{
+    (void)state;
+    char bytes[FILE_BYTES];
+    struct weights *w = store_new(folder, BIG);
+    const struct api_store *store = weights_store(w);
+    size_t n = file_of('y', bytes);
+    for (long at = 0; at < 40; at++) {
+        struct api_wanted wanted = {.name = "t"};
+        const struct api_weights *found = NULL;
+        write_there("t", bytes, n);
+        alloc_fail_at(at);
+        enum api_found result = store->find(store->self, &wanted, &found);
+        alloc_fail_at(-1);
+        assert_true(result == API_FOUND || result == API_FOUND_UNKNOWN);
+        if (found)
+            store->release(store->self, found);
+        assert_int_equal(stored(store, "t"), 'y');
+        remove_there("t");
+        weights_reread(w);
+        assert_int_equal(stored(store, "t"), '-');
+    }
+    weights_free(w);
+}
+
 static void a_folder_that_is_none(void **state)
 {
     (void)state;
@@ -575,6 +602,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_folder_has_what_is_stored, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(rereading_finds_the_changes_of_others, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(rereading_without_memory_forgets_nothing, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(without_memory_nothing_is_called_missing, folder_make, folder_remove),
         cmocka_unit_test(a_folder_that_is_none),
         cmocka_unit_test_setup_teardown(two_servers_share_a_folder, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(guards_hold_between_servers, folder_make, folder_remove),
