@@ -113,7 +113,7 @@ def test_a_stream_outlives_the_end_of_its_server(pair):
 def test_a_server_that_stands_still_costs_nothing(pair):
     """HAProxy's checks find it; the requests that it holds are sent elsewhere after 15 s."""
     proxy, three = pair
-    plain = [request for request in REQUESTS if request[1].startswith("/encode")]
+    plain = [request for request in SMALL if request[1].startswith("/encode")]
     with Load(proxy.port, plain, seconds=40) as load:
         time.sleep(1)
         os.kill(three[0].server.pid, signal.SIGSTOP)
