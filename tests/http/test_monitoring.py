@@ -18,6 +18,7 @@ from replicas import Load, replicas
 from test_proxies import FLAGS, REQUESTS
 
 DEPLOY = ROOT / "deploy"
+pytestmark = pytest.mark.waiting
 WORDS = {"sum", "by", "rate", "changes", "count", "absent", "or", "and", "histogram_quantile", "le", "status", "route", "reason", "stage"}
 
 

@@ -14,7 +14,7 @@ from proxies import start_balancer
 from replicas import DRAIN_DELAY, Load, replicas
 from test_server_life import wait_until
 
-pytestmark = pytest.mark.skipif(SANITIZED, reason="the same bytes on the wire, but slower than the proxies' limits of time")
+pytestmark = [pytest.mark.waiting, pytest.mark.skipif(SANITIZED, reason="the same bytes on the wire, but slower than the proxies' limits of time")]
 
 LONG = ("POST", "/encode", b'{"scheme":"rope","len":3000}')
 MIDDLE = ("POST", "/encode", b'{"scheme":"sinusoidal","dim":64,"len":500,"format":"npy"}')
