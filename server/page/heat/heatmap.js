@@ -45,6 +45,7 @@ export class Scale {
 
 export class HeatMap {
   #source = null;      /* what is to be shown */
+  #rests = false;      /* its owner asks with its figure meanwhile */
   #picture = null;     /* what is */
   #axes = null;        /* of the cells on the canvas */
   #grid = null;
@@ -112,8 +113,12 @@ export class HeatMap {
     const next = sourceOf(spec.of ? { of: spec.of.map(given) } : given(spec), this.page.catalogue);
     this.spec = spec.of?.[0] ?? spec;
     if (next.key !== this.#source?.key) this.#source = next;
+    this.#rests = false;
     this.refresh();
   }
+
+  /* Asks no more until the next show(): its owner has another question for its figure. */
+  rest() { this.#rests = true; }
 
   /* Another scale, for instance one of its own. */
   shareScale(scale) {
@@ -126,7 +131,7 @@ export class HeatMap {
 
   /* Brings the picture up to date in the next frame: at once with what is kept, then with what has to be asked for. */
   refresh() {
-    if (!this.#source) return;
+    if (!this.#source || this.#rests) return;
     this.#due = true;
     this.#nextFrame();
   }
@@ -137,7 +142,7 @@ export class HeatMap {
       busy.begin();
       const run = () => {
         this.#frame = null;
-        if (this.#source) this.#follow();
+        if (this.#source && !this.#rests) this.#follow();
         drawn();
         busy.end();
       };

@@ -56,8 +56,10 @@ class Part {
     if (this.shapeOf === JSON.stringify(this.body)) this.#showHeads();
   }
 
-  /* Only the server can read a model's config.json. */
+  /* Only the server can read a model's config.json. What is still under way for the configuration before must not ask again. */
   #learn(config) {
+    this.body = null;
+    this.map.rest();
     this.map.figure.ask(async (get) => {
       const meta = await get({ path: '/encode', body: { ...config, len: 1, data: false } }, { as: 'json' });
       this.page.catalogue.learn(config, meta.config);
@@ -70,6 +72,7 @@ class Part {
 
   #refuse(scheme) {
     this.body = null;
+    this.map.rest();
     this.map.figure.refuse(cannot(this.page.catalogue, 'bias.cannot', scheme, hasBias));
     for (const figure of [this.heads.figure, this.heads.chart.figure]) figure.element.remove();
     this.#dropTable();
@@ -77,6 +80,7 @@ class Part {
 
   /* The enlarged head stands: the others follow. */
   async #rest() {
+    if (!this.body) return;
     const { shape } = this.map.about;
     Object.assign(this, { shape, shapeOf: JSON.stringify(this.body) });
     this.view.showPages();
@@ -90,6 +94,7 @@ class Part {
     }
     this.map.figure.rename(this.title);
     await this.heads.show(this.body, this.shape);
+    if (!this.body) return;
     this.own.refresh();
     this.#showTable();
   }
