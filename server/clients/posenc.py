@@ -316,7 +316,7 @@ class Client:
         return found
 
     def _picture(self, path, fields, arrays):
-        """png of a request: what is too large for a picture has one anyway, in words of repr()."""
+        """The request as png; None where the service draws none, for instance of a table with too many rows."""
         body, size, kind = self._body({**fields, "format": "png"}, arrays)
         try:
             with self._ask("POST", path, body, size, kind) as answer:

@@ -1,7 +1,6 @@
 /* A story as a page: table of contents, sections, paragraphs, live figures that are built when they come near. */
 import { busy } from '../ask.js';
 import { make } from '../dom.js';
-import { print } from '../state.js';
 import { word } from '../words.js';
 import { storyCard } from './card.js';
 import { stories } from './list.js';
@@ -62,14 +61,14 @@ export class Article {
   }
 
   /* The address, in links too. */
-  update({ sec, lang, theme }) {
-    const state = { ...this.page.stateOf('story', { story: this.story }), lang, theme };
+  update({ sec }) {
+    const href = (story, number = null) => this.page.href('story', { story, sec: number });
     this.links.forEach((link, i) => {
-      link.href = print({ ...state, sec: i + 1 });
+      link.href = href(this.story, i + 1);
       if (i + 1 === sec) link.setAttribute('aria-current', 'true');
       else link.removeAttribute('aria-current');
     });
-    for (const card of this.cards) card.href = print({ ...state, story: card.dataset.story });
+    for (const card of this.cards) card.href = href(card.dataset.story);
     for (const one of this.#figures) one.show();
   }
 

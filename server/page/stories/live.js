@@ -22,10 +22,12 @@ class FigurePage extends Page {
   }
 
   /* Language and theme are those of the page. */
-  stateOf(view, patch) {
+  look() {
     const { lang, theme } = this.main.store.state;
-    return { ...super.stateOf(view, patch), lang, theme };
+    return { lang, theme };
   }
+
+  stateOf(view, patch) { return { ...super.stateOf(view, patch), ...this.look() }; }
 
   go(view, patch) { this.main.store.set(this.stateOf(view, patch), { undo: false }); }
   reset() { this.store.set(this.start); }
@@ -33,10 +35,7 @@ class FigurePage extends Page {
   cause() { return 'drag'; }   /* a refusal never takes the focus: the reader reads */
 
   /* The address of what is seen. */
-  here() {
-    const { lang, theme } = this.main.store.state;
-    return print({ ...this.store.state, lang, theme });
-  }
+  here() { return print(this.store.state, this.look()); }
 }
 
 export class LiveFigure {
@@ -45,7 +44,7 @@ export class LiveFigure {
 
   /* story: its name; row: of figure() in parts.js. */
   constructor(main, story, row) {
-    Object.assign(this, { story, row, name: row.name });
+    Object.assign(this, { story, row });
     this.page = new FigurePage(main, row);
     this.place = make('div', { class: 'story-place' });
     this.touches = new Touches(this.page, story, row.touch);
