@@ -284,7 +284,7 @@ def test_a_token_is_asked_for_and_stays_in_the_tab(open_page, keep):
 
 
 MOVE = """
-const [name, milliseconds, done] = arguments;
+const [name, milliseconds, lastShare, done] = arguments;
 const slider = document.querySelector(`[data-slider="${name}"]`);
 const drawn = [], begin = performance.now();
 addEventListener('posenc:drawn', () => drawn.push(performance.now() - begin));
@@ -293,10 +293,11 @@ const low = Number(slider.min), high = Number(slider.max), step = Number(slider.
 let moves = 0;
 const timer = setInterval(() => {
   moves += 1;
-  const share = 0.2 + 0.6 * Math.abs((moves % 120) / 60 - 1);
+  const isLast = performance.now() - begin >= milliseconds;
+  const share = isLast ? lastShare : 0.2 + 0.6 * Math.abs((moves % 120) / 60 - 1);
   slider.value = low + Math.round((high - low) * share / step) * step;
   slider.dispatchEvent(new Event('input', { bubbles: true }));
-  if (performance.now() - begin < milliseconds) return;
+  if (!isLast) return;
   clearInterval(timer);
   slider.dispatchEvent(new Event('change', { bubbles: true }));
   done([moves, drawn, performance.now() - begin]);
@@ -314,9 +315,9 @@ const timer = setInterval(() => {
 def test_a_slider_moved_60_times_a_second(open_page, rough, view, config, field, pictures):
     page = open_page(fragment(view, config), rough.url)
     rough.delay = 0.1
-    for _ in range(3):  # a machine with other work may need more than one try
+    for last_share in (0.85, 0.9, 0.95):  # a machine with other work may need more than one try; the page asks no value twice
         rough.clear()
-        moves, drawn, took = page.driver.execute_async_script(MOVE, field, 2000)
+        moves, drawn, took = page.driver.execute_async_script(MOVE, field, 2000, last_share)
         asked = rough.take("asked")
         assert len(asked) <= 15 * took / 1000 + 1, f"{len(asked)} requests in {took} ms"
         slack = max(1, took * 60 / 1000 / moves)  # such a machine moves the slider less often, and draws less often
