@@ -14,6 +14,8 @@ service, a token or a certificate: posenc.Client(url, token=...), which has the 
 
 Needs Python 3.8 and NumPy. Answers are read without a copy; without PyTorch, bf16 arrives as f32, which holds every value.
 """
+import base64
+import html
 import http.client
 import json
 import os
@@ -21,6 +23,7 @@ import ssl
 import struct
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import urllib.parse
@@ -35,6 +38,8 @@ DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8",
 NAMES = {np.dtype(code): name for name, code in DTYPES.items() if name != "BF16"}
 PIECE = 1 << 20  # bytes read or sent at a time
 SHOWN = 64 << 20  # answers from this size on show their progress on a terminal
+RESENT = 16 << 20  # arrays up to this size are sent again for a notebook's picture
+SIDE = 1024  # longer sides of a picture become this long; a pixel is then the mean of several elements, or one of them if the tensor is large
 
 
 # ---- what can go wrong ----
@@ -111,11 +116,20 @@ class Tensors:
     _raw = {}  # bf16 as its bits, for torch()
 
     def __repr__(self):
-        return "\n".join([f"{self.scheme}: {_brief(self.config)}"] + [f"  {name}: {array.dtype} {list(array.shape)}" for name, array in self.items()])
+        return "\n".join([str(self.scheme), *_config_lines(self.config)] + [f"  {name}: {array.dtype} {list(array.shape)}" for name, array in self.items()])
 
     def _repr_png_(self):
-        """A notebook's picture of the first tensor, drawn by the service."""
-        return self._picture() if self._picture else None
+        """A notebook's picture of the first tensor, drawn by the service once."""
+        if callable(self._picture):
+            self._picture = self._picture()
+        return self._picture
+
+    def _repr_html_(self):
+        """A notebook's view: the picture, the tensors, the configuration, and what was read of a config.json."""
+        picture = self._repr_png_()
+        image = f'<img alt="heat map" src="data:image/png;base64,{base64.b64encode(picture).decode()}">' if picture else ""
+        tensors = [(name, f"{array.dtype} {list(array.shape)}, {array.nbytes:,} bytes") for name, array in self.items()]
+        return image + _html(self.scheme or "tensors", tensors) + _html("config", _rows(self.config)) + _html("hf_config", _rows(self.hf_config))
 
 
 class Diagnosis(dict):
@@ -130,15 +144,56 @@ class Diagnosis(dict):
         bad = (self.get("belief") or {}).get("first_bad")
         if bad and not self.fits:
             lines.append(f"first difference: {bad['output']}{bad['index']} is {bad['found']}, expected {bad['expected']}")
-        if self["candidates"] and not self.fits:
-            best = self["candidates"][0]
-            lines.append(f"it is what this gives: {json.dumps({**best['config'], **best.get('sequence', {})})}")
+        if self.best and not self.fits:
+            near = "nearly " if self.best["verdict"] == "near" else ""
+            then = f", then {json.dumps(self.best['transforms'])}" if self.best.get("transforms") else ""
+            lines.append(f"it is {near}what this gives: {json.dumps(self.config)}{then}")
         return "\n".join(lines)
 
+    @property
+    def best(self):
+        """The candidate that explains the tensor best; {} if none does."""
+        return next((one for one in self["candidates"][:1] if one["verdict"] != "none"), {})
 
-def _brief(config, most=100):
-    text = ", ".join(f"{name} {json.dumps(value)}" for name, value in config.items() if name != "scheme")
+    @property
+    def config(self):
+        """What gives the tensor, with its sequence, as a request to encode or rotate."""
+        return {**self.best.get("config", {}), **self.best.get("sequence", {})}
+
+    def _repr_html_(self):
+        """A notebook's view: the findings, and the configuration that explains the tensor best."""
+        found = [(one["code"], one["detail"]) for one in self["findings"]]
+        then = [("transforms", _brief(self.best["transforms"]))] if self.best.get("transforms") else []
+        return _html("explained" if self.get("explained") else "not explained", found) + _html(self.best.get("verdict"), _rows(self.config) + then)
+
+
+# ---- answers to look at ----
+
+
+def _brief(value, most=80):
+    text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _rows(config, before=""):
+    """Names and values in words; members of an object as scaling.factor."""
+    rows = []
+    for name, value in (config or {}).items():
+        rows += _rows(value, f"{before}{name}.") if value and isinstance(value, dict) else [(before + name, _brief(value))]
+    return rows
+
+
+def _config_lines(config):
+    """All but the scheme, in lines that end between two parameters."""
+    text = ", ".join(f"{name} {value}".replace(" ", "\xa0") for name, value in _rows(config) if name != "scheme")
+    lines = textwrap.wrap(text, 100, initial_indent="  ", subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\xa0", " ") for line in lines]
+
+
+def _html(title, rows):
+    """A table of names and values under its title; nothing without rows."""
+    cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in rows)
+    return f"<table><caption>{html.escape(str(title))}</caption>{cells}</table>" if rows else ""
 
 
 # ---- tensors as bytes ----
@@ -311,13 +366,14 @@ class Client:
             buffer = self._received(answer, file)
         tensors, raw, metadata = _unpacked(buffer)
         meta = {key: json.loads(value) if key in ("config", "hf_config") else value for key, value in metadata.items()}
-        found = Tensors(tensors, meta, lambda: self._picture(path, fields, arrays))
+        small = sum(_array(array)[0].nbytes for array in arrays.values()) <= RESENT
+        found = Tensors(tensors, meta, (lambda: self._picture(path, fields, arrays, found)) if small else None)
         found._raw = raw
         return found
 
-    def _picture(self, path, fields, arrays):
-        """The request as png; None where the service draws none, for instance of a table with too many rows."""
-        body, size, kind = self._body({**fields, "format": "png"}, arrays)
+    def _picture(self, path, fields, arrays, found):
+        """The request as png; None where the service draws none."""
+        body, size, kind = self._body({**fields, **_smaller(fields, found), "format": "png"}, arrays)
         try:
             with self._ask("POST", path, body, size, kind) as answer:
                 return answer.read()
@@ -451,6 +507,16 @@ def _pieces(body):
     if len(body) == 1 and isinstance(body[0], bytes):
         return body[0]
     return (piece[at : at + PIECE] for piece in body for at in range(0, len(piece), PIECE))
+
+
+def _smaller(fields, found):
+    """What a request for a picture has in addition: the first tensor alone, a long one in steps."""
+    name, array = next(iter(found.items()))
+    steps = [1] * (array.ndim - 2) + [-(-n // SIDE) for n in array.shape[-2:]]
+    chosen = {"outputs": [name]} if "outputs" in fields else {}
+    if max(steps, default=1) < 2 or "slice" in fields:
+        return chosen
+    return {**chosen, "slice": [[None, None, step] for step in steps], "reduce": "mean" if array.nbytes < SHOWN else "sample"}
 
 
 def _seconds(text):

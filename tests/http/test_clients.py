@@ -1,9 +1,12 @@
 """The client libraries that the server hands out: how they are delivered, and posenc.py and posenc.js at work, against NumPy in
 float64, over TLS with a token, and against servers that are busy, break off or go away."""
+import base64
 import gzip
+import html
 import importlib.util
 import json
 import pathlib
+import re
 import shutil
 import socketserver
 import ssl
@@ -13,6 +16,7 @@ import threading
 import numpy as np
 import pytest
 
+import png_reader
 import safetensors_reader
 from conftest import ROOT, start_server
 from token_files import LINES, READER, token_server
@@ -156,8 +160,78 @@ def test_refusals_carry_their_words_and_pointer(client, posenc):
         posenc.Client("ftp://example.org")
 
 
-def test_a_notebook_sees_a_picture(client):
-    assert client.encode(scheme="rope", len=32)._repr_png_()[:8] == b"\x89PNG\r\n\x1a\n"
+# What a notebook shows: text, HTML and a picture, each when it asks for it.
+
+
+def shown(answer):
+    """The picture in an answer's HTML, and its tables as {caption: {name: value}}."""
+    text = answer._repr_html_()
+    pictures = [base64.b64decode(data) for data in re.findall(r'src="data:image/png;base64,([^"]*)"', text)]
+    tables = {title: dict(re.findall(r"<tr><th>(.*?)</th><td>(.*?)</td></tr>", rows)) for title, rows in re.findall(r"<table><caption>(.*?)</caption>(.*?)</table>", text)}
+    return pictures, {title: {name: html.unescape(value) for name, value in rows.items()} for title, rows in tables.items()}
+
+
+def test_a_notebook_sees_a_picture_and_the_configuration(client):
+    answer = client.encode(preset="qwen2.5-yarn-128k", len=32)
+    pictures, tables = shown(answer)
+    assert pictures == [answer._repr_png_()] and len(png_reader.Picture(pictures[0]).pixels) % 32 == 0
+    assert tables["rope"] == {"cos": "float32 [32, 64], 8,192 bytes", "sin": "float32 [32, 64], 8,192 bytes"}
+    assert tables["config"]["layout"] == '"half"' and tables["config"]["scaling.factor"] == "4.0" and "hf_config" not in tables
+    assert tables["config"].keys() - {"scheme"} == {name for name in re.findall(r"(?:^|, |\n)\s*([a-z_.]+) ", repr(answer)) if name != "rope"}
+
+
+def test_text_of_an_answer(client):
+    assert repr(client.encode(scheme="rope", len=33, head_dim=8)) == """\
+rope
+  head_dim 8, rotary_dim 8, rotary_offset 0, base 10000.0, layout "interleaved", direction 1,
+  scaling.type "default", attention_factor 1.0, form "pairs", arith "exact"
+  cos: float32 [33, 4]
+  sin: float32 [33, 4]"""
+    long = repr(client.encode(preset="minicpm4", len=2))
+    assert max(map(len, long.splitlines())) < 120 and "…" in long  # LongRoPE's lists
+
+
+def test_a_notebook_sees_what_was_read_of_a_config(client):
+    tables = shown(client.encode(hf_config={"model_type": "chatglm", "kv_channels": 128, "rope_ratio": 500, "<b>": 1}, len=3))[1]
+    assert tables["hf_config"]["model_type"] == '"chatglm"' and tables["hf_config"]["ignored"] == '["<b>"]'
+    assert "<b>" not in client.encode(hf_config={"model_type": "chatglm", "kv_channels": 128, "<b>": 1}, len=3)._repr_html_()
+
+
+@pytest.mark.parametrize("request_", [
+    {"preset": "llama-3.1", "len": 20000}, {"scheme": "alibi", "len": 1500, "causal": True, "num_heads": 1}, {"scheme": "rope", "len": 9000, "outputs": ["cos", "inv_freq"]},
+    {"scheme": "rope", "len": 9000, "form": "matrix"}, {"scheme": "rope", "len": 9000, "dtype": "bf16", "slice": [[0, 9], [0, 4]]}, {"scheme": "sinusoidal", "dim": 1024, "len": 20000}],
+    ids=["table", "map", "outputs", "four axes", "slice", "large"])
+def test_long_tensors_are_drawn_in_steps(client, request_):
+    answer = client.encode(**request_)
+    height, width = png_reader.Picture(answer._repr_png_()).pixels.shape
+    assert height <= 1024 and width <= 1024
+
+
+def test_a_picture_is_asked_once_and_not_for_large_arrays(client, posenc, monkeypatch):
+    asked, ask = [], posenc.Client._ask
+    monkeypatch.setattr(posenc.Client, "_ask", lambda self, *arguments: asked.append(arguments[1]) or ask(self, *arguments))
+    turned = client.rotate(q=np.ones((1, 1, 5000, 8), "f4"), scheme="rope")
+    assert turned._repr_png_() == turned._repr_png_() and turned._repr_html_() == turned._repr_html_() and asked == ["/rotate"] * 2
+    monkeypatch.setattr(posenc, "RESENT", 1000)
+    turned = client.rotate(q=np.ones((1, 1, 5000, 8), "f4"), scheme="rope")
+    assert turned._repr_png_() is None and "<img" not in turned._repr_html_() and "config" in shown(turned)[1] and len(asked) == 3
+
+
+def test_a_notebook_sees_a_service_that_is_gone(posenc):
+    with Rough(GOOD) as rough:
+        answer = posenc.Client(f"http://127.0.0.1:{rough.server_address[1]}", retries=0).encode(scheme="rope", len=2)
+        rough.shutdown()
+    assert answer._repr_png_() is None and shown(answer) == ([], {"tensors": {"cos": "float32 [2, 2], 16 bytes"}})
+
+
+def test_a_notebook_sees_the_findings_of_a_diagnosis(client):
+    table = client.encode(scheme="sinusoidal", dim=16, len=9, layout="half").encoding
+    tables = shown(client.diagnose(table, scheme="sinusoidal", layout="interleaved"))[1]
+    assert "half" in tables["explained"]["layout_swapped"] and tables["exact"]["layout"] == '"half"' and tables["exact"]["scheme"] == '"sinusoidal"'
+    scaled = client.diagnose(2 * table, scheme="sinusoidal", layout="half")
+    assert shown(scaled)[1]["exact"]["transforms"] in str(scaled) and "2" in shown(scaled)[1]["exact"]["transforms"] and scaled.config["len"] == 9
+    noise = client.diagnose(np.random.default_rng(3).standard_normal((16, 8)), scheme="sinusoidal")
+    assert list(shown(noise)[1]) == ["not explained"] and noise.config == {} and "gives:" not in str(noise)
 
 
 def test_many_threads_share_a_client(client):
