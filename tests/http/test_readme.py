@@ -95,6 +95,38 @@ def test_the_guide_leads_to_every_story_and_to_views():
         assert words[f"view.{view}"] == title, view
 
 
+def test_the_numbers_of_the_guide(server):
+    """Those that stand in its sentences."""
+    text = re.sub(r"\s+", " ", GUIDE.read_text())
+    limits = server.get("/limits").json()
+    assert f"请求体 {limits['max_body'] >> 20} MiB，响应 {limits['max_answer'] >> 30} GiB，位置 2^{limits['position'].bit_length() - 1}" in text
+    assert f"图片边长 {limits['picture_side']} 像素，一次最多比较 {limits['configs']} 个配置" in text
+    command = next(command for command in CURLS if "precision" in command and "32767" in command)
+    found = server.post("/analyze", json.loads(re.search(r"-d '([^']*)'", command)[1])).json()["results"][0]["precision"]["recipes"]
+    assert f"最大误差为 {found['bf16_inv_freq']['worst']:.2f}；" in text and f"最大误差为 {found['f32_bf16']['worst']:.4f}。" in text
+    narrow, exact = (np.frombuffer(server.post("/encode", {"preset": "qwen2.5", "len": 131072, "outputs": ["cos"], "arith": arith, "format": "raw"}).body, "f4")
+                     for arith in ("float32", "exact"))
+    assert f"`cos` 最多差 {np.abs(narrow - exact).max():.4f}" in text
+    slopes = server.post("/encode", {"preset": "baichuan-13b", "len": 1, "outputs": ["slopes"]}).json()["tensors"]["slopes"]["data"]
+    sequences = [2.0 ** (-8 * np.arange(1, 33) / 32), 2.0 ** (-8 * np.arange(1, 65) / 64)]
+    assert np.array_equal(np.array(slopes, "f4"), np.concatenate([sequences[0], sequences[1][:16:2]]).astype("f4"))
+
+
+def test_the_table_of_models_in_the_guide(server):
+    """Each row against the presets that it names."""
+    rows = {cells[1].strip(): cells for cells in (line.split("|") for line in GUIDE.read_text().splitlines()) if len(cells) == 7}
+    for row, presets in {"Qwen2.5、Qwen3": ["qwen2.5", "qwen3"], "GLM-4（`glm`、`glm4`、`chatglm`）": ["glm-4-9b", "glm-4-9b-chat"], "ERNIE 4.5": ["ernie-4.5"],
+                         "DeepSeek-V3": ["deepseek-v3"], "InternLM3": ["internlm3-8b"], "Qwen2.5-VL": ["qwen2.5-vl"]}.items():
+        layout, channels, base = (cell.strip() for cell in rows[row][2:5])
+        for preset in presets:
+            config = server.post("/encode", {"preset": preset, "len": 1, "data": False}).json()["config"]
+            width, rotary, offset = config["head_dim"], config["rotary_dim"], config["rotary_offset"]
+            assert layout == f"`{config['layout']}`"
+            assert channels == (f"全部 {width} 个" if rotary == width else f"{width} 个中的{'最后' if offset else '前'} {rotary} 个") and offset in (0, width - rotary)
+            plain = {"10^6": 1e6, "5·10^7": 5e7}.get(base) or float(re.match(r"\d+", base)[0])
+            assert config["base"] == plain * (500 if preset == "glm-4-9b-chat" else 1)
+
+
 def test_the_answers_printed_are_the_answers_given(server):
     """Each ```json block that is whole must come back for some curl above it, white space apart."""
     said = [re.sub(r"\s+", "", b) for b in blocks("json") if "…" not in b]
