@@ -336,7 +336,7 @@ lint: all $(TOOLS) ## layers, calls, format, generated text, folder guides, shel
 format: ## settle the look
 	@clang-format -i $(FORMATTED)
 
-docs: all $(TOOLS) ## renew the generated parts of README.md, core/schemes/SCHEMES.md and server/RUNNING.md
+docs: all $(TOOLS) ## renew the generated parts of SCHEMES.md, MODELS.md, USING.md and RUNNING.md
 	@BUILD=$(BUILD) tests/lint/generated.sh write
 
 # ---- Running -----------------------------------------------------------------------------------------------------------

@@ -111,14 +111,17 @@ static bool convert_list(struct reader *r, const json_t *list, struct pe_value *
     return true;
 }
 
-/* Members that are null are skipped: null means absent. */
+/* A model's config.json says by null that a class's default does not hold; everywhere else null means absent. */
+static bool keeps_null(const struct reader *r) { return strncmp(r->pointer, "/hf_config", strlen("/hf_config")) == 0; }
+
+/* Members that are null are skipped, but for keeps_null(). */
 static bool convert_members(struct reader *r, const json_t *object, struct pe_field *fields, size_t *n)
 {
     *n = 0;
     /* The iterator's calls take a mutable object, which they do not change. */
     json_t *mutable = (json_t *)(uintptr_t)object;
     for (void *at = json_object_iter(mutable); at; at = json_object_iter_next(mutable, at)) {
-        if (json_is_null(json_object_iter_value(at)))
+        if (json_is_null(json_object_iter_value(at)) && !keeps_null(r))
             continue;
         fields[*n].name = json_object_iter_key(at);
         if (!convert_at(r, fields[*n].name, json_object_iter_value(at), &fields[*n].value))

@@ -122,8 +122,9 @@ static enum pe_status read_model(struct pe_inheritance *in, const struct pe_requ
         return pe_fail(err, "/layer_type", "layer_type is not used here: it needs preset or hf_config");
     if (preset)
         return read_preset(in, preset, layer_type, model, err);
+    struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
     if (hf)
-        status = pe_hf_config_read(hf, layer_type, &in->model, err);
+        status = pe_hf_config_read(hf, &asked, &in->model, err);
     if (hf && !status)
         *model = (struct model){in->model.fields, in->model.n};
     return status;

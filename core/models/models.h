@@ -7,6 +7,15 @@
 
 enum { PE_MODEL_FIELDS_MAX = 32 };
 
+/* The fields that a model's class has where its config.json has none, unpacked from a row's text. */
+enum { PE_HF_FIELDS_MAX = 24 };
+struct pe_hf_defaults {
+    struct pe_field fields[PE_HF_FIELDS_MAX], inner[PE_HF_FIELDS_MAX]; /* inner: of the one object among them */
+    size_t n, n_inner, n_numbers;
+    double numbers[PE_HF_FIELDS_MAX]; /* storage of lists */
+    char text[640];                   /* storage of names and words */
+};
+
 /* Fields read out of a config, with the storage that some of them point to. Strings and lists are borrowed from the
  * config. */
 struct pe_model_fields {
@@ -14,16 +23,27 @@ struct pe_model_fields {
     size_t n;
     struct pe_field scaling[PE_MODEL_FIELDS_MAX]; /* of the object `scaling` */
     double numbers[PE_MODEL_FIELDS_MAX];          /* storage of computed lists */
+    struct pe_hf_defaults defaults;               /* storage of those */
 };
 
-/* Reads the object of a model's config.json (also one with a nested text_config) for layers of layer_type (NULL:
- * like "full_attention"). Pointers of errors begin with "/hf_config" or are "/layer_type". */
-enum pe_status pe_hf_config_read(const struct pe_value *config, const char *layer_type, struct pe_model_fields *out,
-                                 struct pe_error *err);
+/* What the request says beside the config. */
+struct pe_hf_asked {
+    const char *layer_type;        /* NULL: not given; layers of the default type */
+    const char *scheme;            /* NULL: not given; else what a config of unknown model_type is read as */
+    bool has_layout, has_channels; /* the request says them, which such a config does not */
+};
 
-/* The same, leaving marks of what was read (core/models/hf_marks.h; NULL: none). */
+struct pe_hf_asked pe_hf_asked_of(const struct pe_field *fields, size_t n); /* of a request's fields */
+
+/* Reads the object of a model's config.json (also one with a nested text_config). Pointers of errors begin with
+ * "/hf_config" or are "/layer_type" or "/layout". A model_type without a row is refused, unless the request says the
+ * scheme. */
+enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_hf_asked *asked,
+                                 struct pe_model_fields *out, struct pe_error *err);
+
+/* The same, leaving marks of what was read (core/models/hf/marks.h; NULL: none). */
 struct pe_hf_marks;
-enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const char *layer_type,
+enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const struct pe_hf_asked *asked,
                                         struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err);
 
 /* The names of the scheme's input in checkpoints, in the form of struct pe_weight_name; NULL: the request can use

@@ -26,7 +26,7 @@ REFUSED = [
     ("/layer_type", ["full_attention"], dict(preset="llama-2", layer_type="foo", len=1)),
     ("/row_offset", ["2^40"], dict(scheme="learned", dim=2, len=2, offset=2 ** 40 - 6, row_offset=2 ** 40 - 6, seed=0)),
     ("/mrope_section", ["channels"], dict(scheme="rope", len=1, channels="pixtral", mrope_section=[16, 8, 8])),
-    ("/hf_config/text_config/rope_parameters/mrope_section", ["ernie"],
+    ("/hf_config/text_config/model_type", ["ernie", "height"],
      dict(len=1, hf_config={"model_type": "ernie4_5_vl_moe", "text_config": {
          "model_type": "ernie4_5_vl_moe_text", "hidden_size": 2560, "num_attention_heads": 20,
          "rope_parameters": {"rope_type": "default", "rope_theta": 500000.0, "mrope_section": [22, 22, 20]}}})),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The generated parts of documents, between their markers: the scheme table from the registry, the table of metrics
+# The generated parts of documents, between their markers: the scheme table from the registry, the tables of model_types and metrics
 # from their rows, the options from --help.
 #   BUILD=build generated.sh check|write
 set -eu
@@ -9,6 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 "$BUILD"/tests/tools/scheme_table >"$folder/schemes"
+"$BUILD"/tests/tools/type_table >"$folder/types"
 "$BUILD"/tests/tools/metric_table >"$folder/metrics"
 {
     echo '```text'
@@ -16,5 +17,6 @@ trap 'rm -rf "$folder"' EXIT
     echo '```'
 } >"$folder/options"
 "$PYTHON" tests/lint/splice.py "$1" core/schemes/SCHEMES.md schemes="$folder/schemes"
+"$PYTHON" tests/lint/splice.py "$1" core/models/MODELS.md types="$folder/types"
 "$PYTHON" tests/lint/splice.py "$1" api/USING.md metrics="$folder/metrics"
 "$PYTHON" tests/lint/splice.py "$1" server/RUNNING.md options="$folder/options"

@@ -1,6 +1,6 @@
 /* Biases of windows of patches from a config: Swin's stages, which differ in heads and perhaps in window, and BEiT.
  * The window becomes the field grid. */
-#include "core/models/hf.h"
+#include "core/models/hf/hf.h"
 #include "core/params.h"
 
 #include <string.h>
@@ -114,9 +114,7 @@ enum pe_status pe_hf_beit(struct pe_hf_reader *r)
     if (!status && !own && !shared && table)
         return pe_hf_patches(r);
     if (!status && !own && !shared)
-        return pe_fail(r->err, r->config.at,
-                       "none of use_relative_position_bias, use_shared_relative_position_bias and "
-                       "use_absolute_position_embeddings is true: the model has no positions");
+        return pe_hf_nothing(r);
     pe_hf_put_word(r->out, "scheme", "beit");
     if (!status)
         status = pe_hf_put_heads(r, NULL);

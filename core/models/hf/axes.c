@@ -1,6 +1,6 @@
 /* The axis of each pair of channels, and how positions of a multimodal sequence are counted: channels,
  * mrope_section, position_style and its numbers. */
-#include "core/models/hf.h"
+#include "core/models/hf/hf.h"
 #include "core/params.h"
 
 #include <string.h>
@@ -58,8 +58,6 @@ static enum pe_status put_mrope(struct pe_hf_reader *r, const struct pe_field *s
     pe_hf_put_word(r->out, "channels", interleaved ? "mrope_interleaved" : "mrope");
     if (section)
         pe_hf_put(r->out, "mrope_section", section->value);
-    else if (r->model->section)
-        pe_hf_put_list(r->out, "mrope_section", r->model->section, 3);
     return put_style(r);
 }
 
@@ -75,14 +73,39 @@ static enum pe_status fail_sections(const struct pe_hf_reader *r)
                    r->model_type);
 }
 
+/* Rows and columns of patches: each has half of the channels. Qwen's towers merge patches two by two, and count in
+ * that order. */
+static enum pe_status put_two_axes(struct pe_hf_reader *r)
+{
+    int64_t merge = 0, head_dim = 0;
+    enum pe_status status = pe_hf_integer(&r->config, "spatial_merge_size", &merge, r->err);
+    for (size_t i = 0; i < r->out->n; i++)
+        if (strcmp(r->out->fields[i].name, "head_dim") == 0)
+            head_dim = r->out->fields[i].value.integer;
+    r->out->numbers[0] = (double)(head_dim / 2);
+    r->out->numbers[1] = (double)(head_dim - head_dim / 2);
+    pe_hf_put_list(r->out, "axes_dim", r->out->numbers, 2);
+    if (!status && merge > 1) {
+        pe_hf_put_word(r->out, "order", "merge");
+        pe_hf_put_integer(r->out, "spatial_merge_size", merge);
+    }
+    return status;
+}
+
 enum pe_status pe_hf_axes(struct pe_hf_reader *r)
 {
-    const struct pe_field *section = pe_hf_find(&r->rope, "mrope_section");
-    if (section && !r->model->types)
-        return fail_sections(r);
     const char *channels = r->model->channels;
+    const struct pe_field *section = pe_hf_find(&r->rope, "mrope_section");
+    if (section && r->is_told)
+        return r->says_channels ? PE_OK : fail_sections(r);
+    if (section && !channels) /* the code of this type does not read it */
+        section = NULL;
+    if (!section)
+        section = pe_hf_find(&r->config, "mrope_section");
     if (section || (channels && strncmp(channels, "mrope", 5) == 0))
         return put_mrope(r, section);
+    if (channels && strcmp(channels, "two_axes") == 0)
+        return put_two_axes(r);
     if (channels)
         pe_hf_put_word(r->out, "channels", channels);
     if (channels && strcmp(channels, "dinov3") == 0)

@@ -4,7 +4,7 @@
 
 #include "core/posenc.h"
 
-enum { PE_HF_OBJECTS_MAX = 8, PE_HF_DEFAULTS_MAX = 8 };
+enum { PE_HF_OBJECTS_MAX = 8, PE_HF_DEFAULTS_MAX = 24 };
 
 /* An object of the config that was looked into. */
 struct pe_hf_seen {
@@ -22,7 +22,8 @@ struct pe_hf_marks {
     struct pe_field defaults[PE_HF_DEFAULTS_MAX]; /* values taken for missing fields */
     size_t n_defaults;
     const char *model_type;
-    bool has_row; /* for the model_type */
+    bool is_told;   /* the request says what a model_type without a row is */
+    bool is_unread; /* the row has not been confirmed */
     bool no_memory;
 };
 

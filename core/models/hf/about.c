@@ -1,8 +1,8 @@
 /* Which names of a config.json were read, and which values were taken for missing ones: the config is read once more
  * with marks, so that planning itself need not keep them. */
-#include "core/models/hf_marks.h"
+#include "core/models/hf/marks.h"
 
-#include "core/models/hf.h"
+#include "core/models/hf/hf.h"
 #include "core/params.h"
 #include "core/values.h"
 
@@ -19,6 +19,7 @@ static bool was_read(const struct pe_hf_marks *marks, const struct pe_field *fie
 }
 
 struct pe_hf_about {
+    struct pe_model_fields *fields; /* the report borrows of its defaults */
     struct pe_values *values;
     const struct pe_value *value;
 };
@@ -46,27 +47,20 @@ static void put_ignored(struct pe_node *list, const struct pe_hf_marks *marks)
     size_t n = 0;
     for (size_t i = 0; i < marks->n_seen; i++)
         for (size_t f = 0; f < marks->seen[i].object->object.n && n < IGNORED_MAX; f++)
-            if (!was_read(marks, &marks->seen[i].object->object.fields[f]))
+            if (marks->seen[i].object->object.fields[f].value.kind != PE_NULL &&
+                !was_read(marks, &marks->seen[i].object->object.fields[f]))
                 n += put_name(list, marks->seen[i].at, marks->seen[i].object->object.fields[f].name);
-}
-
-/* A copy: the marks do not live as long as the report. */
-static void put_number(struct pe_node *node, const struct pe_field *field)
-{
-    if (field->value.kind == PE_INTEGER)
-        pe_put_integer(node, field->name, field->value.integer);
-    else
-        pe_put_real(node, field->name, field->value.real);
 }
 
 static void put_report(struct pe_node *root, const struct pe_hf_marks *marks)
 {
     pe_put_string(root, "model_type", marks->model_type ? marks->model_type : "");
-    pe_put_string(root, "certainty", pe_certainty_name(marks->has_row ? PE_CLASS_DEFAULT : PE_UNVERIFIED));
+    pe_put_string(root, "certainty",
+                  marks->is_told ? "as told" : pe_certainty_name(marks->is_unread ? PE_UNVERIFIED : PE_CLASS_DEFAULT));
     put_ignored(pe_put_list(root, "ignored"), marks);
     struct pe_node *defaults = pe_put_object(root, "defaults");
     for (size_t i = 0; i < marks->n_defaults; i++)
-        put_number(defaults, &marks->defaults[i]);
+        pe_put_value(defaults, marks->defaults[i].name, &marks->defaults[i].value);
 }
 
 static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_marks *marks, struct pe_error *err)
@@ -79,34 +73,32 @@ static enum pe_status put_all(struct pe_hf_about *about, const struct pe_hf_mark
     return about->value ? PE_OK : pe_no_memory(err);
 }
 
-static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_value *hf, const char *layer_type,
+static enum pe_status read_marked(struct pe_hf_about *about, const struct pe_value *hf, const struct pe_hf_asked *asked,
                                   struct pe_error *err)
 {
     struct pe_hf_marks *marks = calloc(1, sizeof *marks);
-    struct pe_model_fields *fields = malloc(sizeof *fields);
+    about->fields = malloc(sizeof *about->fields);
     enum pe_status status =
-        marks && fields ? pe_hf_config_read_marked(hf, layer_type, fields, marks, err) : pe_no_memory(err);
+        marks && about->fields ? pe_hf_config_read_marked(hf, asked, about->fields, marks, err) : pe_no_memory(err);
     if (!status)
         status = put_all(about, marks, err);
     if (marks)
         free(marks->read);
     free(marks);
-    free(fields);
     return status;
 }
 
 enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_about **out, struct pe_error *err)
 {
     const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
-    const struct pe_value *layer_type = pe_field_find(request->fields, request->n_fields, "layer_type");
     *out = NULL;
     if (!hf)
         return PE_OK;
     struct pe_hf_about *about = calloc(1, sizeof *about);
     if (!about)
         return pe_no_memory(err);
-    const char *layer = layer_type && layer_type->kind == PE_STRING ? layer_type->string : NULL;
-    enum pe_status status = read_marked(about, hf, layer, err);
+    struct pe_hf_asked asked = pe_hf_asked_of(request->fields, request->n_fields);
+    enum pe_status status = read_marked(about, hf, &asked, err);
     if (status)
         pe_hf_about_free(about);
     else
@@ -116,8 +108,10 @@ enum pe_status pe_hf_about_new(const struct pe_request *request, struct pe_hf_ab
 
 void pe_hf_about_free(struct pe_hf_about *about)
 {
-    if (about)
-        pe_values_free(about->values);
+    if (!about)
+        return;
+    pe_values_free(about->values);
+    free(about->fields);
     free(about);
 }
 

@@ -1,8 +1,9 @@
 /* Marks of what is read of a config.json. */
-#include "core/models/hf_marks.h"
+#include "core/models/hf/marks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void pe_hf_mark_read(struct pe_hf_marks *marks, const struct pe_field *field)
 {
@@ -36,5 +37,8 @@ void pe_hf_mark_default(struct pe_hf_marks *marks, const char *name, struct pe_v
 {
     if (!marks || marks->n_defaults == PE_HF_DEFAULTS_MAX)
         return;
+    for (size_t i = 0; i < marks->n_defaults; i++)
+        if (strcmp(marks->defaults[i].name, name) == 0)
+            return;
     marks->defaults[marks->n_defaults++] = (struct pe_field){name, value};
 }

@@ -1,7 +1,7 @@
 /* The field `scaling` from a config's rope_parameters or rope_scaling. Its fields are passed on unchanged, so that
  * the scheme checks them. Fields that move to the request's own fields are left out, and lengths that some models
  * keep outside the object are added if the type needs them (transformers, modeling_rope_utils.py). */
-#include "core/models/hf.h"
+#include "core/models/hf/hf.h"
 #include "core/params.h"
 
 #include <string.h>
@@ -82,15 +82,28 @@ static const struct pe_field *length_of(const struct pe_hf_reader *r, const char
 
 static void add_lengths(struct pe_hf_reader *r, const struct need *need, size_t *n)
 {
-    const struct pe_field *length = length_of(r, PE_HF_LENGTH);
-    const struct pe_field *original = length_of(r, "original_max_position_embeddings");
     bool has_factor = pe_hf_find(&r->rope, "factor") != NULL;
-    if (!original && need->original_is_length)
+    bool needs_length = need->length || (need->length_for_factor && !has_factor);
+    const struct pe_field *original = need->original ? length_of(r, "original_max_position_embeddings") : NULL;
+    bool is_length = !original && need->original_is_length;
+    const struct pe_field *length = needs_length || is_length ? length_of(r, PE_HF_LENGTH) : NULL;
+    if (is_length)
         original = length;
-    if (length && (need->length || (need->length_for_factor && !has_factor)))
+    if (length && needs_length)
         add(r, n, "max_position_embeddings", length->value);
-    if (original && need->original)
+    if (original)
         add(r, n, "original_max_position_embeddings", original->value);
+}
+
+/* Hunyuan's "dynamic" with alpha: the base grows once, as for the static NTK of that factor. */
+static enum pe_status put_alpha(struct pe_hf_reader *r)
+{
+    const struct pe_field *alpha = pe_hf_find(&r->rope, "alpha");
+    size_t n = 0;
+    add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = "ntk"});
+    add(r, &n, "factor", alpha->value);
+    pe_hf_put(r->out, "scaling", (struct pe_value){.kind = PE_OBJECT, .object = {r->out->scaling, n}});
+    return PE_OK;
 }
 
 enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
@@ -105,6 +118,8 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
             return pe_fail(r->err, r->rope.at, "a factor but no rope_type; write \"rope_type\": \"linear\" or so");
         return PE_OK;
     }
+    if (pe_is_among("dynamic|xdrope", type) && pe_hf_says(&r->rope, "alpha"))
+        return put_alpha(r);
     if (r->rope.object->object.n > SCALING_FIELDS_MAX)
         return pe_fail(r->err, r->rope.at, "%zu fields; allowed: at most %d", r->rope.object->object.n,
                        SCALING_FIELDS_MAX);
@@ -112,6 +127,8 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
     size_t n = 0;
     add(r, &n, "type", (struct pe_value){.kind = PE_STRING, .string = type});
     pass_fields(r, proportional, &n);
+    if (r->model->unscaled_yarn && strcmp(type, "yarn") == 0 && !pe_hf_says(&r->rope, "attention_factor"))
+        add(r, &n, "attention_factor", (struct pe_value){.kind = PE_REAL, .real = 1});
     const struct pe_field *share = pe_hf_find(&r->config, "partial_rotary_factor");
     if (proportional && share && !pe_hf_find(&r->rope, "partial_rotary_factor"))
         add(r, &n, share->name, share->value);

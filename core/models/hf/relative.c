@@ -1,6 +1,6 @@
 /* Reads attention terms that depend on distance and content from a config: Shaw's tables (BERT, NEZHA), DeBERTa,
  * Transformer-XL and its family. Fields have the schemes' names, and the schemes check their values. */
-#include "core/models/hf.h"
+#include "core/models/hf/hf.h"
 
 #include <string.h>
 
@@ -119,23 +119,19 @@ static enum pe_status put_family(struct pe_hf_reader *r, const char *scheme, con
     return status;
 }
 
-/* The defaults of transformers' class. */
-struct memory {
-    int64_t mem_len, clamp_len;
-    bool same_length;
-};
-
-static enum pe_status put_memory(struct pe_hf_reader *r, struct memory m)
+static enum pe_status put_memory(struct pe_hf_reader *r)
 {
-    enum pe_status status = pe_hf_integer(&r->config, "mem_len", &m.mem_len, r->err);
+    int64_t mem_len = 0, clamp_len = -1;
+    bool same_length = false;
+    enum pe_status status = pe_hf_integer(&r->config, "mem_len", &mem_len, r->err);
     if (!status)
-        status = pe_hf_signed(&r->config, "clamp_len", &m.clamp_len, r->err);
+        status = pe_hf_signed(&r->config, "clamp_len", &clamp_len, r->err);
     if (!status)
-        status = pe_hf_flag(&r->config, "same_length", &m.same_length, r->err);
-    if (m.mem_len > 0)
-        pe_hf_put_integer(r->out, "mem_len", m.mem_len);
-    pe_hf_put_integer(r->out, "clamp_len", m.clamp_len > 0 ? m.clamp_len : -1);
-    if (m.same_length)
+        status = pe_hf_flag(&r->config, "same_length", &same_length, r->err);
+    if (mem_len > 0)
+        pe_hf_put_integer(r->out, "mem_len", mem_len);
+    pe_hf_put_integer(r->out, "clamp_len", clamp_len > 0 ? clamp_len : -1);
+    if (same_length)
         pe_hf_put_flag(r->out, "same_length", true);
     return status;
 }
@@ -144,7 +140,7 @@ enum pe_status pe_hf_transfo_xl(struct pe_hf_reader *r)
 {
     enum pe_status status = put_family(r, "transformer_xl", "d_head");
     pe_hf_put_flag(r->out, "causal", true);
-    return status ? status : put_memory(r, (struct memory){.mem_len = 1600, .clamp_len = 1000, .same_length = true});
+    return status ? status : put_memory(r);
 }
 
 enum pe_status pe_hf_xlnet(struct pe_hf_reader *r)
@@ -157,15 +153,38 @@ enum pe_status pe_hf_xlnet(struct pe_hf_reader *r)
         status = put_family(r, "xlnet", "d_head");
     if (!status && strcmp(type, "uni") == 0)
         pe_hf_put_flag(r->out, "causal", true);
-    return status ? status : put_memory(r, (struct memory){.clamp_len = -1});
+    return status ? status : put_memory(r);
+}
+
+/* Keys only, the distance clamped on either side. */
+static enum pe_status put_relative_key(struct pe_hf_reader *r)
+{
+    int64_t left = 0, right = 0;
+    pe_hf_put_word(r->out, "scheme", "shaw");
+    enum pe_status status = pe_hf_put_heads(r, NULL);
+    if (!status)
+        status = pe_hf_needed(&r->config, "left_max_position_embeddings", "left distance", &left, r->err);
+    if (!status)
+        status = pe_hf_needed(&r->config, "right_max_position_embeddings", "right distance", &right, r->err);
+    pe_hf_put_word(r->out, "direction", "key_minus_query");
+    pe_hf_put_integer(r->out, "p_min", -left);
+    pe_hf_put_integer(r->out, "p_max", right);
+    return status;
 }
 
 enum pe_status pe_hf_conformer(struct pe_hf_reader *r)
 {
     const char *type = "relative";
     enum pe_status status = pe_hf_word(&r->config, "position_embeddings_type", &type, r->err);
+    if (!status && r->model->fields && strstr(r->model->fields, "position_embeddings_type") &&
+        !pe_hf_find(&r->config, "position_embeddings_type")) /* null */
+        return pe_hf_nothing(r);
+    if (!status && strcmp(type, "relative_key") == 0)
+        return put_relative_key(r);
     if (!status && strcmp(type, "relative") != 0)
         return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "position_embeddings_type"),
-                           "relative; rotary is scheme \"rope\" with layout half", r->err);
+                           "relative, relative_key; rotary turns the input before the projections of q and k, which no "
+                           "scheme here does",
+                           r->err);
     return status ? status : put_family(r, "conformer", NULL);
 }

@@ -1,5 +1,5 @@
 /* Biases from a config: ALiBi, and buckets of distances (T5 and its relatives). */
-#include "core/models/hf.h"
+#include "core/models/hf/hf.h"
 #include "core/params.h"
 
 #include <math.h>
@@ -19,16 +19,17 @@ enum pe_status pe_hf_alibi(struct pe_hf_reader *r)
     return status;
 }
 
+/* The models were trained with their config's bias_max, though transformers' class always takes 8. */
 enum pe_status pe_hf_mpt(struct pe_hf_reader *r)
 {
     struct pe_hf_place attention;
-    bool alibi = false, rope = false;
+    bool rope = false, alibi = true;
     double bias_max = 8;
     enum pe_status status = pe_hf_object(&r->config, "attn_config", &attention, r->err);
     if (!status)
-        status = pe_hf_flag(&attention, "alibi", &alibi, r->err);
-    if (!status)
         status = pe_hf_flag(&attention, "rope", &rope, r->err);
+    if (!status)
+        status = pe_hf_flag(&attention, "alibi", &alibi, r->err);
     if (!status)
         status = pe_hf_number(&attention, "alibi_bias_max", &bias_max, r->err);
     if (status)
@@ -37,7 +38,8 @@ enum pe_status pe_hf_mpt(struct pe_hf_reader *r)
         return pe_hf_wrong(&attention, pe_hf_find(&attention, "rope"),
                            "false: MPT with RoPE is not read; use scheme \"rope\"", r->err);
     if (!alibi)
-        return pe_hf_learned(r);
+        return pe_hf_wrong(&attention, pe_hf_find(&attention, "alibi"),
+                           "true: transformers' code has ALiBi even so, the vendor's code a learned table", r->err);
     pe_hf_put_number(r->out, "bias_max", bias_max);
     return pe_hf_alibi(r);
 }
@@ -55,17 +57,16 @@ enum pe_status pe_hf_falcon(struct pe_hf_reader *r)
 
 /* ---- Buckets ---- */
 
-/* The names of a table's two numbers in a family of configs, and the class defaults. */
+/* The names of a table's two numbers in a family of configs. */
 struct bucketing {
     const char *types, *layers; /* NULL: all */
     const char *buckets, *distance;
-    int64_t n_buckets, max_distance;
 };
 static const struct bucketing bucketings[] = {
-    {"wavlm", NULL, "num_buckets", "max_bucket_distance", 320, 800},
-    {"layoutlmv2|layoutlmv3", "rel_pos_x|rel_pos_y", "rel_2d_pos_bins", "max_rel_2d_pos", 64, 256},
-    {"layoutlmv2|layoutlmv3", NULL, "rel_pos_bins", "max_rel_pos", 32, 128},
-    {NULL, NULL, "relative_attention_num_buckets", "relative_attention_max_distance", 32, 128},
+    {"wavlm", NULL, "num_buckets", "max_bucket_distance"},
+    {"layoutlmv2|layoutlmv3", "rel_pos_x|rel_pos_y", "rel_2d_pos_bins", "max_rel_2d_pos"},
+    {"layoutlmv2|layoutlmv3", NULL, "rel_pos_bins", "max_rel_pos"},
+    {NULL, NULL, "relative_attention_num_buckets", "relative_attention_max_distance"},
 };
 
 static const struct bucketing *bucketing_of(const struct pe_hf_reader *r)
@@ -80,7 +81,7 @@ static const struct bucketing *bucketing_of(const struct pe_hf_reader *r)
 static enum pe_status put_buckets(struct pe_hf_reader *r, const char *head_dim_names, bool bidirectional)
 {
     const struct bucketing *row = bucketing_of(r);
-    int64_t buckets = row->n_buckets, distance = row->max_distance;
+    int64_t buckets = 32, distance = 128; /* the published numbers */
     pe_hf_put_word(r->out, "scheme", "t5");
     enum pe_status status = pe_hf_put_heads(r, head_dim_names);
     if (!status)

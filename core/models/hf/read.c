@@ -1,6 +1,6 @@
 /* Looks up values in a config, under any of a key's names, with the right type or an error that points to the key.
  * Also appends to the resulting fields. */
-#include "core/models/hf.h"
+#include "core/models/hf/hf.h"
 #include "core/params.h"
 
 #include <math.h>
@@ -10,26 +10,94 @@
 /* A limit for numbers that the rules here multiply or add; no model comes near it. */
 static const double integer_max = 1099511627776.0; /* 2^40 */
 
-static const struct pe_field *find_one(const struct pe_value *object, const char *name, size_t n)
+enum { NAME_MAX_BYTES = 48 };
+
+static const struct pe_field *find_one(const struct pe_field *fields, size_t n_fields, const char *name, size_t n)
 {
-    for (size_t i = 0; i < object->object.n; i++) {
-        const struct pe_field *field = &object->object.fields[i];
-        if (strncmp(field->name, name, n) == 0 && field->name[n] == '\0')
+    for (size_t i = 0; i < n_fields; i++)
+        if (strncmp(fields[i].name, name, n) == 0 && fields[i].name[n] == '\0')
+            return &fields[i];
+    return NULL;
+}
+
+/* Names between bars, one a call; false past the last. */
+static bool next_name(const char **names, const char **name, size_t *n)
+{
+    if (!*names)
+        return false;
+    *name = *names;
+    *n = strcspn(*names, "|");
+    *names = (*name)[*n] ? *name + *n + 1 : NULL;
+    return true;
+}
+
+static bool is_ignored(const struct pe_hf_place *place, const char *name, size_t n)
+{
+    char one[NAME_MAX_BYTES];
+    snprintf(one, sizeof one, "%.*s", (int)n, name);
+    return place->ignores && pe_is_among(place->ignores, one);
+}
+
+/* The object's own field; NULL if it has none of names, or null. */
+static const struct pe_field *find_own(const struct pe_hf_place *place, const char *names, bool *is_null)
+{
+    const char *name;
+    size_t n;
+    while (place->object && next_name(&names, &name, &n)) {
+        if (is_ignored(place, name, n))
+            continue;
+        const struct pe_field *field = find_one(place->object->object.fields, place->object->object.n, name, n);
+        if (field && field->value.kind != PE_NULL)
             return field;
+        *is_null |= field != NULL;
+    }
+    return NULL;
+}
+
+static const struct pe_field *find_default(const struct pe_hf_place *place, const char *names)
+{
+    const char *name;
+    size_t n;
+    while (place->defaults && next_name(&names, &name, &n)) {
+        const struct pe_field *field = find_one(place->defaults->fields, place->defaults->n, name, n);
+        if (field) {
+            pe_hf_mark_default(place->marks, field->name, field->value);
+            return field;
+        }
     }
     return NULL;
 }
 
 const struct pe_field *pe_hf_find(const struct pe_hf_place *place, const char *names)
 {
-    const struct pe_field *found = NULL;
-    while (place->object && names && !found) {
-        size_t n = strcspn(names, "|");
-        found = find_one(place->object, names, n);
-        names = names[n] ? names + n + 1 : NULL;
-    }
+    bool is_null = false;
+    const struct pe_field *found = find_own(place, names, &is_null);
+    if (!found && !is_null)
+        return find_default(place, names);
     pe_hf_mark_read(place->marks, found);
     return found;
+}
+
+bool pe_hf_says(const struct pe_hf_place *place, const char *names)
+{
+    bool is_null = false;
+    return find_own(place, names, &is_null) != NULL;
+}
+
+bool pe_hf_holds(const struct pe_hf_place *place, const char *condition)
+{
+    char name[NAME_MAX_BYTES];
+    size_t n = strcspn(condition, "=|"), n_word = strcspn(condition, "|");
+    snprintf(name, sizeof name, "%.*s", (int)n, condition);
+    const struct pe_field *field = pe_hf_find(place, name);
+    if (n == n_word)
+        return field != NULL;
+    const char *is = !field                            ? ""
+                     : field->value.kind == PE_STRING  ? field->value.string
+                     : field->value.kind != PE_BOOLEAN ? ""
+                     : field->value.boolean            ? "true"
+                                                       : "false";
+    return strlen(is) == n_word - n - 1 && strncmp(is, condition + n + 1, n_word - n - 1) == 0;
 }
 
 static void show(const struct pe_value *v, char *out, size_t room)
@@ -208,7 +276,7 @@ void pe_hf_put_list(struct pe_model_fields *out, const char *name, const double 
 
 enum pe_status pe_hf_put_heads(struct pe_hf_reader *r, const char *head_dim_names)
 {
-    int64_t heads = 0, head_dim = r->model->head_dim;
+    int64_t heads = 0, head_dim = 0;
     enum pe_status status = pe_hf_needed(&r->config, PE_HF_HEADS, "num_heads", &heads, r->err);
     if (!status && head_dim_names && pe_hf_find(&r->config, head_dim_names))
         status = pe_hf_needed(&r->config, head_dim_names, "head_dim", &head_dim, r->err);

@@ -1,12 +1,30 @@
 /* Positions that are added to the input: learned tables of positions or of patches, sinusoids. */
-#include "core/models/hf.h"
+#include "core/models/hf/hf.h"
+#include "core/params.h"
+
+#include <string.h>
+
+/* A number, or a list of two that are equal. */
+static enum pe_status read_side(const struct pe_hf_reader *r, const char *name, int64_t *out)
+{
+    const struct pe_field *field = pe_hf_find(&r->config, name);
+    if (!field || field->value.kind != PE_ARRAY)
+        return pe_hf_needed(&r->config, name, name, out, r->err);
+    struct pe_reals list = {.array = field->value.array};
+    bool is_pair = list.array.rank == 1 && list.array.shape[0] == 2;
+    double side = is_pair ? pe_real_at(&list, 0) : 0;
+    if (!is_pair || !(side >= 1 && side <= PE_HF_SIDE_MAX) || side != pe_real_at(&list, 1))
+        return pe_hf_wrong(&r->config, field, "a number, or two that are equal", r->err);
+    *out = (int64_t)side;
+    return PE_OK;
+}
 
 enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side)
 {
     int64_t image = 0, patch = 1;
-    enum pe_status status = pe_hf_needed(&r->config, "image_size", "image_size", &image, r->err);
+    enum pe_status status = read_side(r, "image_size", &image);
     if (!status)
-        status = pe_hf_needed(&r->config, "patch_size", "patch_size", &patch, r->err);
+        status = read_side(r, "patch_size", &patch);
     if (status)
         return status;
     *side = image / patch;
@@ -20,7 +38,9 @@ enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side)
 static enum pe_status put_dim(struct pe_hf_reader *r)
 {
     int64_t dim = 0;
-    enum pe_status status = pe_hf_needed(&r->config, "embedding_size|" PE_HF_WIDTH, "dim", &dim, r->err);
+    bool own = pe_hf_find(&r->config, "embedding_size|input_embedding_size") != NULL;
+    const char *names = own ? "embedding_size|input_embedding_size" : PE_HF_WIDTH;
+    enum pe_status status = pe_hf_needed(&r->config, names, "dim", &dim, r->err);
     if (!status)
         pe_hf_put_integer(r->out, "dim", dim);
     return status;
@@ -55,9 +75,17 @@ enum pe_status pe_hf_patches(struct pe_hf_reader *r)
         return status;
     r->out->numbers[0] = r->out->numbers[1] = (double)side;
     pe_hf_put_integer(r->out, "rows", prefix + side * side);
-    pe_hf_put_word(r->out, "interpolate", "bicubic");
+    pe_hf_put_word(r->out, "interpolate", r->model->style ? r->model->style : "bicubic");
     pe_hf_put_list(r->out, "table_grid", r->out->numbers, 2);
     pe_hf_put_integer(r->out, "num_prefix", prefix);
+    return PE_OK;
+}
+
+/* The formula of DETR and its kin. */
+static enum pe_status put_detr(struct pe_hf_reader *r)
+{
+    pe_hf_put_word(r->out, "style", "detr");
+    pe_hf_put_flag(r->out, "normalize", true);
     return PE_OK;
 }
 
@@ -70,11 +98,26 @@ enum pe_status pe_hf_sinusoidal(struct pe_hf_reader *r)
         status = pe_hf_flag(&r->config, "scale_embedding", &scaled, r->err);
     if (status)
         return status;
-    pe_hf_put_word(r->out, "layout", "half");
+    if (r->model->style && strcmp(r->model->style, "detr") == 0)
+        return put_detr(r);
+    if (!r->is_told)
+        pe_hf_put_word(r->out, "layout", r->model->layout ? r->model->layout : "half");
     pe_hf_put_number(r->out, "freq_shift", r->model->freq_shift);
     if (r->model->odd)
         pe_hf_put_word(r->out, "odd", r->model->odd);
+    if (r->model->style)
+        pe_hf_put_flag(r->out, "flip_sin_to_cos", true);
     if (scaled)
         pe_hf_put_word(r->out, "x_scale", "sqrt_dim");
     return PE_OK;
+}
+
+enum pe_status pe_hf_nothing(struct pe_hf_reader *r)
+{
+    int64_t dim = 0;
+    pe_hf_put_word(r->out, "scheme", "none");
+    enum pe_status status = pe_hf_integer(&r->config, PE_HF_WIDTH, &dim, r->err);
+    if (!status && dim > 0)
+        pe_hf_put_integer(r->out, "dim", dim);
+    return status;
 }

@@ -1,0 +1,286 @@
+/* Reads positions from a model's config.json: finds the object of the language model and the kind of positions of
+ * its model_type. A model_type without a row is refused, unless the request says the scheme. */
+#include "core/models/hf/hf.h"
+#include "core/params.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Where to read ---- */
+
+enum { NESTING_MAX = 4 };
+
+/* How models that hold several call the language model's object. */
+static const char usual_inner[] = "thinker_config|text_config|llm_config|language_config";
+
+static const struct pe_value nothing = {.kind = PE_OBJECT, .object = {NULL, 0}};
+
+/* A class makes what its config leaves out: the object of its language model too. */
+static bool make_inner(const struct pe_hf_reader *r, struct pe_hf_place *inner)
+{
+    bool makes = r->model && r->model->kind == PE_HF_NESTED;
+    *inner = r->config;
+    if (!makes || !r->model->flat)
+        inner->object = &nothing;
+    return makes;
+}
+
+/* The type of the inner object: what it says, else what the outer class has there. */
+static enum pe_status enter(struct pe_hf_reader *r)
+{
+    const char *type = NULL;
+    const struct pe_hf_model *outer = r->model;
+    bool is_flat = r->config.object == r->around.object;
+    if (!is_flat && pe_hf_word(&r->config, "model_type", &type, r->err))
+        return r->err->status;
+    if (outer && outer->made && r->config.object == &nothing)
+        type = outer->made;
+    if (outer && outer->inner_is) {
+        r->model_type = type ? type : outer->inner_type;
+        r->model = pe_hf_model_find(outer->inner_type);
+        return PE_OK;
+    }
+    if (!type && outer && outer->inner_type)
+        type = outer->inner_type;
+    if (!type)
+        return PE_OK; /* as the outer one */
+    r->model_type = type;
+    r->model = pe_hf_model_find(type);
+    return PE_OK;
+}
+
+/* Multimodal configs keep the language model in an object of its own. Here r->model may be NULL. */
+static enum pe_status descend(struct pe_hf_reader *r)
+{
+    enum pe_status status = pe_hf_word(&r->config, "model_type", &r->model_type, r->err);
+    r->model = pe_hf_model_find(r->model_type);
+    for (int depth = 0; !status && depth < NESTING_MAX; depth++) {
+        struct pe_hf_place inner;
+        const char *names = r->model && r->model->inner ? r->model->inner : usual_inner;
+        status = pe_hf_object(&r->config, names, &inner, r->err);
+        if (status || (!inner.object && !make_inner(r, &inner)))
+            return status;
+        r->around = r->config;
+        r->config = inner;
+        status = enter(r);
+    }
+    return status;
+}
+
+/* ---- Types without a row ---- */
+
+#define HOW_TO_TELL                                                                                                    \
+    "to say yourself what it is, write beside hf_config the scheme, as in \"scheme\":\"rope\",\"layout\":\"half\""
+
+static enum pe_status unknown_type(const struct pe_hf_reader *r)
+{
+    char pointer[PE_POINTER_MAX], nearest[192];
+    pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
+    pe_hf_nearest_types(r->model_type, nearest, sizeof nearest);
+    if (!*r->model_type)
+        return pe_fail(r->err, pointer, "model_type is missing, which says what the other fields mean; " HOW_TO_TELL);
+    return pe_fail(r->err, pointer, "model_type \"%.64s\" is not known here%s%s; " HOW_TO_TELL, r->model_type,
+                   *nearest ? "; nearest: " : "", nearest);
+}
+
+static enum pe_status other_positions(const struct pe_hf_reader *r)
+{
+    char pointer[PE_POINTER_MAX];
+    pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
+    return pe_fail(r->err, pointer, "model_type \"%.64s\" has positions that no scheme here gives: %s", r->model_type,
+                   r->model->style);
+}
+
+/* What a request can say of a type that has no row. */
+static const struct pe_hf_model told[] = {
+    {.types = "rope", .kind = PE_HF_ROPE},
+    {.types = "learned", .kind = PE_HF_LEARNED},
+    {.types = "sinusoidal", .kind = PE_HF_SINUSOIDAL},
+    {.types = "alibi", .kind = PE_HF_ALIBI},
+    {.types = "t5", .kind = PE_HF_BUCKETS},
+    {.types = "none", .kind = PE_HF_NONE},
+};
+
+static const struct pe_hf_model *told_row(const char *scheme)
+{
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        if (strcmp(told[i].types, scheme) == 0)
+            return &told[i];
+    return NULL;
+}
+
+static enum pe_status read_as_told(struct pe_hf_reader *r, const struct pe_hf_asked *asked)
+{
+    static const char flags[] = "rope_interleave|rotary_emb_interleaved|rope_interleaved";
+    r->is_told = true;
+    r->says_channels = asked->has_channels;
+    r->model = told_row(asked->scheme);
+    if (!r->model)
+        return pe_fail(r->err, "/scheme",
+                       "scheme is \"%.40s\" beside a config of unknown model_type; such a config is read as one of: "
+                       "rope, learned, sinusoidal, alibi, t5, none",
+                       asked->scheme);
+    bool has_layout = asked->has_layout || pe_hf_says(&r->config, flags);
+    if (!has_layout && (r->model->kind == PE_HF_ROPE || r->model->kind == PE_HF_SINUSOIDAL))
+        return pe_fail(r->err, "/layout",
+                       "layout is missing: model_type \"%.64s\" is not known here, so say \"half\" or \"interleaved\"",
+                       r->model_type);
+    return PE_OK;
+}
+
+/* Of a model of several parts: that which the layer_type names. */
+static enum pe_status choose_part(struct pe_hf_reader *r)
+{
+    const char *parts = r->model->layers;
+    char first[64], name[128];
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(parts, "|"), parts);
+    const char *part = r->layer_type ? r->layer_type : first;
+    if (!pe_is_among(parts, part))
+        return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; model_type \"%.64s\" has the parts %s", part,
+                       r->model_type, parts);
+    snprintf(name, sizeof name, "%.*s/%.40s", (int)strcspn(r->model->types, "|"), r->model->types, part);
+    r->model = pe_hf_model_find(name);
+    r->layer_type = NULL;
+    return r->model ? PE_OK : pe_fail(r->err, "/layer_type", "%s has no row", name);
+}
+
+static enum pe_status find_model(struct pe_hf_reader *r, const struct pe_hf_asked *asked)
+{
+    if (r->model && r->model->kind == PE_HF_PARTS && choose_part(r))
+        return r->err->status;
+    bool is_other = r->model && r->model->kind == PE_HF_OTHER;
+    bool has_row = r->model && !is_other && r->model->kind != PE_HF_NESTED;
+    if (!has_row && asked->scheme)
+        return read_as_told(r, asked);
+    if (!has_row)
+        return is_other ? other_positions(r) : unknown_type(r);
+    r->config.defaults = &r->out->defaults;
+    r->config.ignores = r->model->ignores;
+    if (!pe_hf_defaults_set(&r->out->defaults, r->model->fields))
+        return pe_fail(r->err, r->config.at, "the row of model_type \"%.64s\" cannot be read", r->model_type);
+    return PE_OK;
+}
+
+/* ---- Which kind ---- */
+
+static enum pe_status (*const kinds[])(struct pe_hf_reader *) = {
+    [PE_HF_ROPE] = pe_hf_rope,
+    [PE_HF_LEARNED] = pe_hf_learned,
+    [PE_HF_PATCHES] = pe_hf_patches,
+    [PE_HF_SINUSOIDAL] = pe_hf_sinusoidal,
+    [PE_HF_ALIBI] = pe_hf_alibi,
+    [PE_HF_MPT] = pe_hf_mpt,
+    [PE_HF_FALCON] = pe_hf_falcon,
+    [PE_HF_T5] = pe_hf_t5,
+    [PE_HF_BUCKETS] = pe_hf_buckets,
+    [PE_HF_LAYOUTLM] = pe_hf_layoutlm,
+    [PE_HF_NEZHA] = pe_hf_nezha,
+    [PE_HF_DEBERTA] = pe_hf_deberta,
+    [PE_HF_TRANSFO_XL] = pe_hf_transfo_xl,
+    [PE_HF_XLNET] = pe_hf_xlnet,
+    [PE_HF_CONFORMER] = pe_hf_conformer,
+    [PE_HF_SWIN] = pe_hf_swin,
+    [PE_HF_BEIT] = pe_hf_beit,
+    [PE_HF_NONE] = pe_hf_nothing,
+};
+
+/* In BERT's family a word chooses the kind: Jina's ALiBi, ESM's RoPE, or distances with a table for keys. */
+static enum pe_status read_table_or_other(struct pe_hf_reader *r)
+{
+    const char *type = "absolute";
+    enum pe_status status = pe_hf_word(&r->config, "position_embedding_type", &type, r->err);
+    if (status || strcmp(type, "absolute") == 0)
+        return status ? status : pe_hf_learned(r);
+    if (pe_is_among("rotary|rope", type))
+        return pe_hf_rope(r);
+    if (strcmp(type, "alibi") == 0)
+        return pe_hf_alibi(r);
+    if (pe_is_among("relative_key|relative_key_query", type))
+        return pe_hf_relative_key(r, type);
+    return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "position_embedding_type"),
+                       "absolute, rotary, alibi, relative_key, relative_key_query", r->err);
+}
+
+static enum pe_status read_kind(struct pe_hf_reader *r)
+{
+    return r->model->kind == PE_HF_LEARNED ? read_table_or_other(r) : kinds[r->model->kind](r);
+}
+
+static void note_model(struct pe_hf_marks *marks, const struct pe_hf_reader *r)
+{
+    if (!marks)
+        return;
+    marks->model_type = r->model_type;
+    marks->is_told = r->is_told;
+    marks->is_unread = r->model->unread;
+}
+
+/* Fields that change positions in a way that is not read here. */
+static enum pe_status check_refused(const struct pe_hf_reader *r)
+{
+    const char *condition = r->model->refuses, *needs = r->model->needs;
+    if (needs && !pe_hf_says(&r->config, needs))
+        return pe_fail(r->err, r->config.at, "%.*s is missing, and versions of transformers differ in its default",
+                       (int)strcspn(needs, "|"), needs);
+    while (condition && !pe_hf_holds(&r->config, condition)) {
+        const char *bar = strchr(condition, '|');
+        condition = bar ? bar + 1 : NULL;
+    }
+    if (!condition)
+        return PE_OK;
+    char pointer[PE_POINTER_MAX], name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(condition, "=|"), condition);
+    pe_pointer_join(pointer, sizeof pointer, r->config.at, name);
+    return pe_fail(r->err, pointer, "%s changes the positions of model_type \"%.64s\" in a way that is not read here",
+                   name, r->model_type);
+}
+
+static enum pe_status read_layers(struct pe_hf_reader *r)
+{
+    bool has_positions = true;
+    if (check_refused(r))
+        return r->err->status;
+    enum pe_status status = pe_hf_layer_check(r, &has_positions);
+    if (status)
+        return status;
+    return has_positions ? read_kind(r) : pe_hf_nothing(r);
+}
+
+enum pe_status pe_hf_config_read(const struct pe_value *config, const struct pe_hf_asked *asked,
+                                 struct pe_model_fields *out, struct pe_error *err)
+{
+    return pe_hf_config_read_marked(config, asked, out, NULL, err);
+}
+
+enum pe_status pe_hf_config_read_marked(const struct pe_value *config, const struct pe_hf_asked *asked,
+                                        struct pe_model_fields *out, struct pe_hf_marks *marks, struct pe_error *err)
+{
+    struct pe_hf_reader r = {.layer_type = asked->layer_type, .model_type = "", .out = out, .err = err};
+    r.config = (struct pe_hf_place){.object = config, .at = "/hf_config", .marks = marks};
+    r.around = r.config;
+    out->n = 0;
+    if (config->kind != PE_OBJECT)
+        return pe_fail(err, "/hf_config", "hf_config is not an object; allowed: a model's config.json as an object");
+    pe_hf_mark_seen(marks, config, r.config.at);
+    enum pe_status status = descend(&r);
+    if (!status)
+        status = find_model(&r, asked);
+    if (status)
+        return status;
+    note_model(marks, &r);
+    return read_layers(&r);
+}
+
+static const char *word_of(const struct pe_field *fields, size_t n, const char *name)
+{
+    const struct pe_value *value = pe_field_find(fields, n, name);
+    return value && value->kind == PE_STRING ? value->string : NULL;
+}
+
+struct pe_hf_asked pe_hf_asked_of(const struct pe_field *fields, size_t n)
+{
+    return (struct pe_hf_asked){.layer_type = word_of(fields, n, "layer_type"),
+                                .scheme = word_of(fields, n, "scheme"),
+                                .has_layout = word_of(fields, n, "layout") != NULL,
+                                .has_channels = word_of(fields, n, "channels") != NULL};
+}

@@ -1,0 +1,74 @@
+/* Layer types: which a model has, and which of them have no positions. */
+#include "core/models/hf/hf.h"
+#include "core/params.h"
+
+#include <string.h>
+
+static const char full[] = "full_attention";
+
+/* Layers that are no attention, in whatever model a config lists them. */
+static const char never[] = "linear_attention|mamba|mamba2|recurrent|conv|moe|mlp|sparse|dense";
+
+const char *pe_hf_layer_type(const struct pe_hf_reader *r) { return r->layer_type ? r->layer_type : full; }
+
+/* Without a layer_type: the model has layers of its own names, of which the first is meant. */
+static bool is_own_default(const struct pe_hf_reader *r) { return !r->layer_type && r->model->layers; }
+
+static bool is_listed(const struct pe_hf_reader *r, const char *word)
+{
+    const struct pe_field *types = pe_hf_find(&r->config, "layer_types|layers_block_type");
+    const struct pe_value *list = types ? &types->value : NULL;
+    for (size_t i = 0; list && list->kind == PE_LIST && i < list->list.n; i++)
+        if (list->list.items[i].kind == PE_STRING && strcmp(list->list.items[i].string, word) == 0)
+            return true;
+    return false;
+}
+
+/* Models that are not rotary have one layer type, unless their row names several. */
+static enum pe_status check_named(const struct pe_hf_reader *r)
+{
+    const char *layers = r->model->layers;
+    bool usual = !layers && strcmp(r->layer_type, full) == 0;
+    if (usual || pe_is_among(layers, r->layer_type))
+        return PE_OK;
+    if (layers)
+        return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; model_type \"%.64s\" has %s", r->layer_type,
+                       r->model_type, layers);
+    return pe_fail(r->err, "/layer_type",
+                   "layer_type is \"%.40s\"; layers of model_type \"%.64s\" do not differ: leave it out", r->layer_type,
+                   r->model_type);
+}
+
+static bool has_none(const struct pe_hf_reader *r, const char *type)
+{
+    return pe_is_among(r->model->none, type) && (!r->model->none_if_window || pe_hf_find(&r->config, "sliding_window"));
+}
+
+/* Unless the request names such a layer type, its answer would surprise. */
+static enum pe_status check_default(const struct pe_hf_reader *r)
+{
+    if (r->layer_type || !has_none(r, full))
+        return PE_OK;
+    return pe_fail(r->err, "/layer_type",
+                   "layers of type \"%s\" (the default) have no positions in this model; give a layer_type: \"%s\" for "
+                   "them (scheme none), \"sliding_attention\" or what layer_types of the config names for the others",
+                   full, full);
+}
+
+enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions)
+{
+    const char *type = pe_hf_layer_type(r);
+    *has_positions = !has_none(r, type) && !(pe_is_among(never, type) && is_listed(r, type));
+    if (is_own_default(r))
+        return PE_OK;
+    if (r->layer_type && r->model->kind != PE_HF_ROPE && r->model->kind != PE_HF_NONE)
+        return check_named(r);
+    bool known = pe_is_among("full_attention|sliding_attention", type) || is_listed(r, type) ||
+                 pe_is_among(r->model->layers, type) || pe_is_among(r->model->none, type);
+    if (!known)
+        return pe_fail(r->err, "/layer_type",
+                       "layer_type is \"%.40s\"; allowed: \"full_attention\", \"sliding_attention\"%s%s or one of the "
+                       "config's layer_types",
+                       type, r->model->none ? ", " : "", r->model->none ? r->model->none : "");
+    return check_default(r);
+}

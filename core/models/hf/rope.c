@@ -1,0 +1,213 @@
+/* Rotary positions from a config: which part of a head is rotated, the base, the layout; then scaling and axes. Where
+ * layers differ (Gemma 3, ModernBERT, rope_parameters keyed by layer type) the layer type chooses. */
+#include "core/models/hf/hf.h"
+#include "core/params.h"
+
+#include <string.h>
+
+static const char base_names[] = "rope_theta|rotary_emb_base|global_rope_theta|rotary_base|rotary_embedding_base|theta";
+static const char local_base_names[] = "rope_local_base_freq|local_rope_theta";
+static const char share_names[] = "partial_rotary_factor|rotary_pct|rotary_percent|rotary_emb_fraction";
+
+static const char *local_names(const struct pe_hf_reader *r)
+{
+    return r->model->local_base ? r->model->local_base : local_base_names;
+}
+static bool is_full(const struct pe_hf_reader *r) { return strcmp(pe_hf_layer_type(r), "full_attention") == 0; }
+static bool is_sliding(const struct pe_hf_reader *r) { return strstr(pe_hf_layer_type(r), "sliding") != NULL; }
+
+/* ---- Where the rope object is ---- */
+
+/* rope_parameters of one object per layer type: null, or no object, is a layer type without positions. */
+static enum pe_status choose_layer(struct pe_hf_reader *r, bool *has_positions)
+{
+    struct pe_hf_place chosen = {.object = NULL};
+    const char *key = pe_hf_layer_type(r);
+    if (!r->layer_type && r->model->layers)
+        key = r->model->layers; /* the first */
+    if (pe_hf_says(&r->rope, "main|compress"))
+        key = is_sliding(r) ? "main" : "compress"; /* DeepSeek V4 */
+    *has_positions = pe_hf_says(&r->rope, key);
+    if (!*has_positions && !r->layer_type)
+        return pe_fail(
+            r->err, "/layer_type",
+            "layers of type \"full_attention\" (the default) have no positions in this model; name a layer_type");
+    if (!*has_positions)
+        return PE_OK;
+    enum pe_status status = pe_hf_object(&r->rope, key, &chosen, r->err);
+    r->rope = chosen;
+    return status;
+}
+
+static bool is_per_layer(const struct pe_value *rope)
+{
+    for (size_t i = 0; i < rope->object.n; i++)
+        if (rope->object.fields[i].value.kind == PE_OBJECT)
+            return true;
+    return false;
+}
+
+/* Gemma 3's rope_scaling applies to its full-attention layers only. */
+static enum pe_status find_rope(struct pe_hf_reader *r, bool *has_positions)
+{
+    enum pe_status status = pe_hf_object(&r->config, "rope_parameters|rope_scaling", &r->rope, r->err);
+    if (status || !r->rope.object)
+        return status;
+    if (is_per_layer(r->rope.object))
+        return choose_layer(r, has_positions);
+    if (is_sliding(r) && (r->model->local_unscaled || pe_hf_find(&r->config, local_names(r))))
+        r->rope.object = NULL;
+    return PE_OK;
+}
+
+/* ---- Widths ---- */
+
+/* What a request says beside a config of unknown type need not be in the config. */
+static enum pe_status read_head_dim(struct pe_hf_reader *r, int64_t *head_dim)
+{
+    const char *names = r->model->head_dim ? r->model->head_dim : "head_dim|kv_channels|attention_head_dim";
+    /* Gemma 4's full layers have wider heads. */
+    if (is_full(r) && pe_hf_find(&r->config, "global_head_dim"))
+        names = "global_head_dim";
+    if (pe_hf_find(&r->config, names))
+        return pe_hf_needed(&r->config, names, "head_dim", head_dim, r->err);
+    if (r->is_told && !(pe_hf_says(&r->config, PE_HF_WIDTH) && pe_hf_says(&r->config, PE_HF_HEADS)))
+        return PE_OK;
+    enum pe_status status = pe_hf_divide_width(r, head_dim);
+    *head_dim *= r->model->wider ? r->model->wider : 1;
+    return status;
+}
+
+/* DeepSeek's latent attention: a head has first channels without positions, then rotated channels. */
+static enum pe_status put_latent_widths(struct pe_hf_reader *r)
+{
+    int64_t rotary = 0, rest = 0, head_dim = 0;
+    enum pe_status status = pe_hf_needed(&r->config, "qk_rope_head_dim", "qk_rope_head_dim", &rotary, r->err);
+    if (!status && r->model->rotary_last)
+        status = read_head_dim(r, &head_dim);
+    else if (!status)
+        status = pe_hf_needed(&r->config, "qk_nope_head_dim", "qk_nope_head_dim", &rest, r->err);
+    if (status)
+        return status;
+    if (r->model->rotary_last && head_dim < rotary)
+        return pe_fail(r->err, r->config.at, "head_dim is %lld; allowed: at least qk_rope_head_dim, %lld",
+                       (long long)head_dim, (long long)rotary);
+    rest = r->model->rotary_last ? head_dim - rotary : rest;
+    pe_hf_put_integer(r->out, "head_dim", rest + rotary);
+    pe_hf_put_integer(r->out, "rotary_dim", rotary);
+    pe_hf_put_integer(r->out, "rotary_offset", rest);
+    return PE_OK;
+}
+
+static enum pe_status put_head_dim(struct pe_hf_reader *r)
+{
+    int64_t head_dim = 0;
+    enum pe_status status = read_head_dim(r, &head_dim);
+    if (!status && head_dim > 0)
+        pe_hf_put_integer(r->out, "head_dim", head_dim);
+    return status;
+}
+
+/* Llama's code takes the whole head, whatever share a config has. */
+static bool reads_share(const struct pe_hf_reader *r)
+{
+    bool has_default = r->model->fields &&
+                       (strstr(r->model->fields, "partial_rotary_factor=") || strstr(r->model->fields, "rotary_pct=") ||
+                        strstr(r->model->fields, "rotary_emb_fraction="));
+    return r->is_told || r->model->reads_share || has_default;
+}
+
+/* The share of p-RoPE (type proportional) does not set rotary_dim: it stays in scaling. */
+static enum pe_status put_share(struct pe_hf_reader *r)
+{
+    const char *type = "";
+    double share = 1;
+    enum pe_status status = pe_hf_word(&r->rope, "rope_type|type", &type, r->err);
+    bool is_default = *type == '\0' || pe_is_among("default|mrope", type);
+    bool is_read = !is_default || reads_share(r);
+    if (!status && is_read && pe_hf_says(&r->rope, "partial_rotary_factor"))
+        status = pe_hf_number(&r->rope, "partial_rotary_factor", &share, r->err);
+    else if (!status && is_sliding(r) && pe_hf_find(&r->config, "local_partial_rotary_factor"))
+        status = pe_hf_number(&r->config, "local_partial_rotary_factor", &share, r->err);
+    else if (!status && is_read)
+        status = pe_hf_number(&r->config, share_names, &share, r->err);
+    if (!status && share != 1 && strcmp(type, "proportional") != 0)
+        pe_hf_put_number(r->out, "partial_rotary_factor", share);
+    return status;
+}
+
+static enum pe_status put_widths(struct pe_hf_reader *r)
+{
+    if (pe_hf_find(&r->config, "qk_rope_head_dim"))
+        return put_latent_widths(r);
+    int64_t rotary = 0;
+    enum pe_status status = put_head_dim(r);
+    if (!status && !pe_hf_find(&r->config, "rotary_dim"))
+        return put_share(r);
+    if (!status)
+        status = pe_hf_needed(&r->config, "rotary_dim", "rotary_dim", &rotary, r->err);
+    if (!status)
+        pe_hf_put_integer(r->out, "rotary_dim", rotary);
+    return status;
+}
+
+/* ---- Base and layout ---- */
+
+static enum pe_status read_base(struct pe_hf_reader *r, double *base)
+{
+    bool local = is_sliding(r) && pe_hf_find(&r->config, local_names(r));
+    if (pe_hf_says(&r->rope, "rope_theta"))
+        return pe_hf_number(&r->rope, "rope_theta", base, r->err);
+    struct pe_hf_place attention = {.object = NULL};
+    if (pe_hf_says(&r->config, "attn_config") && pe_hf_object(&r->config, "attn_config", &attention, r->err))
+        return r->err->status;
+    if (pe_hf_says(&attention, "rope_theta")) /* DBRX */
+        return pe_hf_number(&attention, "rope_theta", base, r->err);
+    const char *names = local ? local_names(r) : r->model->base ? r->model->base : base_names;
+    if (pe_hf_find(&r->config, names))
+        return pe_hf_number(&r->config, names, base, r->err);
+    pe_hf_mark_default(r->config.marks, "rope_theta", (struct pe_value){.kind = PE_REAL, .real = *base});
+    return PE_OK;
+}
+
+static enum pe_status put_base(struct pe_hf_reader *r)
+{
+    double base = 10000, ratio = 1; /* ChatGLM's rope_ratio multiplies 10000 */
+    enum pe_status status = read_base(r, &base);
+    if (!status)
+        status = pe_hf_number(&r->config, "rope_ratio", &ratio, r->err);
+    if (!status)
+        pe_hf_put_number(r->out, "base", base * ratio);
+    return status;
+}
+
+/* Of a type that has no row the request says the layout, unless the config does. */
+static enum pe_status put_layout(struct pe_hf_reader *r)
+{
+    static const char flags[] = "rope_interleave|rotary_emb_interleaved|rope_interleaved";
+    bool latent = pe_hf_find(&r->config, "qk_rope_head_dim") != NULL;
+    const char *layout = r->model->layout ? r->model->layout : latent ? "interleaved" : "half";
+    bool interleaved = strcmp(layout, "interleaved") == 0;
+    if (r->is_told && !pe_hf_says(&r->config, flags))
+        return PE_OK;
+    enum pe_status status = pe_hf_flag(&r->config, flags, &interleaved, r->err);
+    if (!status)
+        pe_hf_put_word(r->out, "layout", interleaved ? "interleaved" : "half");
+    if (!status && r->model->clockwise)
+        pe_hf_put_integer(r->out, "direction", -1);
+    return status;
+}
+
+enum pe_status pe_hf_rope(struct pe_hf_reader *r)
+{
+    static enum pe_status (*const steps[])(struct pe_hf_reader *) = {put_widths, put_base, put_layout, pe_hf_scaling,
+                                                                     pe_hf_axes};
+    bool has_positions = !r->model->rope_if || pe_hf_holds(&r->config, r->model->rope_if);
+    enum pe_status status = has_positions ? find_rope(r, &has_positions) : PE_OK;
+    if (!status && !has_positions)
+        return pe_hf_nothing(r);
+    pe_hf_put_word(r->out, "scheme", "rope");
+    for (size_t i = 0; !status && i < sizeof steps / sizeof *steps; i++)
+        status = steps[i](r);
+    return status;
+}

@@ -1,0 +1,84 @@
+/* The rows of all model_types: found by name, and by likeness. */
+#include "core/models/hf/hf.h"
+#include "core/params.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct pe_hf_table *const tables[] = {
+    &pe_hf_types_llama_kin, &pe_hf_types_rotary, &pe_hf_types_multimodal, &pe_hf_types_tables,  &pe_hf_types_patches,
+    &pe_hf_types_sinusoids, &pe_hf_types_biases, &pe_hf_types_none,       &pe_hf_types_refused, &pe_hf_types_nested};
+
+const struct pe_hf_model *pe_hf_model_at(size_t i)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++) {
+        if (i < tables[t]->n)
+            return &tables[t]->rows[i];
+        i -= tables[t]->n;
+    }
+    return NULL;
+}
+
+const struct pe_hf_model *pe_hf_model_find(const char *model_type)
+{
+    for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+        for (size_t i = 0; i < tables[t]->n; i++)
+            if (pe_is_among(tables[t]->rows[i].types, model_type))
+                return &tables[t]->rows[i];
+    return NULL;
+}
+
+/* ---- The nearest names ---- */
+
+enum { TYPES_MAX = 1200, TYPES_BYTES = 32768, NEAREST = 3 };
+
+struct names {
+    char text[TYPES_BYTES]; /* words with their ends */
+    const char *list[TYPES_MAX + 1];
+    size_t used, n;
+};
+
+static void add_types(struct names *names, const char *types)
+{
+    size_t n = strlen(types);
+    if (names->used + n >= TYPES_BYTES)
+        return;
+    char *word = memcpy(names->text + names->used, types, n + 1);
+    names->used += n + 1;
+    for (char *bar = word; bar && names->n < TYPES_MAX; word = bar + 1) {
+        bar = strchr(word, '|');
+        if (bar)
+            *bar = '\0';
+        names->list[names->n++] = word;
+        if (!bar)
+            break;
+    }
+    names->list[names->n] = NULL;
+}
+
+static void drop(struct names *names, const char *name)
+{
+    size_t i = 0;
+    while (names->list[i] != name)
+        i++;
+    memmove(&names->list[i], &names->list[i + 1], (names->n - i) * sizeof *names->list);
+    names->n--;
+}
+
+void pe_hf_nearest_types(const char *model_type, char *out, size_t room)
+{
+    struct names names = {.n = 0};
+    size_t used = 0;
+    const struct pe_hf_model *row;
+    for (size_t i = 0; (row = pe_hf_model_at(i)); i++)
+        if (!strchr(row->types, '/')) /* a part */
+            add_types(&names, row->types);
+    *out = '\0';
+    for (int i = 0; i < NEAREST && used < room; i++) {
+        const char *nearest = *model_type ? pe_nearest(model_type, names.list) : NULL;
+        if (!nearest)
+            return;
+        used += (size_t)snprintf(out + used, room - used, "%s\"%s\"", i ? ", " : "", nearest);
+        drop(&names, nearest);
+    }
+}

@@ -1,0 +1,412 @@
+/* Rotary positions with a layout, a width, a share or layers of their own. A row holds what the class does where the
+ * config.json has no value (core/models/hf/hf.h). Sources: transformers' models/. */
+#include "core/models/hf/hf.h"
+
+#define INTERLEAVED .layout = "interleaved"
+
+static const struct pe_hf_model rows[] = {
+    {.types = "afmoe",
+     .fields = "hidden_size=2048 num_attention_heads=16 head_dim=128 max_position_embeddings=16384 rope_theta=10000 "
+               "sliding_window=1024",
+     .none = "full_attention",
+     .source = "afmoe/modular_afmoe.py: AfmoeAttention.forward (rotates only if is_local_attention)"},
+    {.types = "bamba",
+     .fields = "hidden_size=4096 num_attention_heads=32 partial_rotary_factor=0.5 rope_theta=10000 "
+               "max_position_embeddings=262144",
+     .ignores = "partial_rotary_factor",
+     .none = "mamba",
+     .reads_share = true,
+     .source = "bamba/configuration_bamba.py: BambaConfig.__init__"},
+    {.types = "blt_local_encoder|blt_local_decoder",
+     .fields = "hidden_size=1024 num_attention_heads=16 rope_theta=500000 max_position_embeddings=24576",
+     INTERLEAVED,
+     .source =
+         "blt/modular_blt.py: BltRotaryEmbedding, BltSelfAttention(MllamaTextSelfAttention), rotate_half from cohere2"},
+    {.types = "blt_global_transformer",
+     .fields = "hidden_size=2048 num_attention_heads=16 rope_theta=500000 max_position_embeddings=4096",
+     INTERLEAVED,
+     .source = "blt/modular_blt.py: BltRotaryEmbedding, rotate_half from cohere2; configuration_blt.py: "
+               "BltGlobalTransformerConfig"},
+    {.types = "blt_patcher",
+     .fields = "hidden_size=768 num_attention_heads=12 rope_theta=10000 max_position_embeddings=8192",
+     INTERLEAVED,
+     .source =
+         "blt/modular_blt.py: BltRotaryEmbedding, rotate_half from cohere2; configuration_blt.py: BltPatcherConfig"},
+    {.types = "codegen",
+     .fields = "n_embd=4096 n_head=16 rotary_dim=64 n_positions=2048",
+     .ignores = "rope_theta|rope_scaling|head_dim",
+     INTERLEAVED,
+     .source = "codegen/modeling_codegen.py: create_sinusoidal_positions, rotate_every_two, apply_rotary_pos_emb"},
+    {.types = "cohere2_moe",
+     .fields = "hidden_size=8192 num_attention_heads=64 head_dim=128 rope_theta=10000 max_position_embeddings=8192 "
+               "sliding_window=4096",
+     .refuses = "mlp_layer_types|first_k_dense_replace",
+     .none = "full_attention",
+     INTERLEAVED,
+     .rope_if = "sliding_window",
+     .source = "cohere2_moe/modular_cohere2_moe.py: Cohere2MoeAttention (force_rope)"},
+    {.types = "csm",
+     .fields = "hidden_size=2048 num_attention_heads=32 rope_theta=500000 max_position_embeddings=2048",
+     .needs = "rope_scaling|rope_parameters",
+     .source = "csm/modular_csm.py: CsmAttention(LlamaAttention), CsmRotaryEmbedding(LlamaRotaryEmbedding); "
+               "configuration_csm.py: CsmConfig"},
+    {.types = "dbrx",
+     .fields = "d_model=2048 n_heads=16 max_seq_len=2048",
+     .ignores = "rope_scaling|head_dim",
+     .source = "dbrx/modular_dbrx.py: DbrxAttention, DbrxRotaryEmbedding(LlamaRotaryEmbedding); configuration_dbrx.py: "
+               "DbrxConfig, DbrxAttentionConfig"},
+    {.types = "deepseek_v4",
+     .fields =
+         "head_dim=512 qk_rope_head_dim=64 rope_theta=10000 compress_rope_theta=160000 max_position_embeddings=1048576",
+     .ignores = "qk_nope_head_dim",
+     .layers = "compressed_sparse_attention|heavily_compressed_attention|sliding_attention",
+     INTERLEAVED,
+     .base = "compress_rope_theta",
+     .local_base = "rope_theta",
+     .reads_share = true,
+     .rotary_last = true,
+     .local_unscaled = true,
+     .unscaled_yarn = true,
+     .source = "deepseek_v4/configuration_deepseek_v4.py: DeepseekV4Config.__post_init__"},
+    {.types = "cohere",
+     .fields = "hidden_size=8192 num_attention_heads=64 rope_theta=500000 max_position_embeddings=8192",
+     INTERLEAVED,
+     .source = "cohere/modular_cohere.py: CohereRotaryEmbedding, rotate_half, CohereAttention(LlamaAttention); "
+               "configuration_cohere.py: CohereConfig"},
+    {.types = "cohere2",
+     .fields =
+         "hidden_size=8192 num_attention_heads=64 rope_theta=10000 max_position_embeddings=8192 sliding_window=4096",
+     .none = "full_attention",
+     INTERLEAVED,
+     .rope_if = "sliding_window",
+     .source = "cohere2/modular_cohere2.py: Cohere2Config, Cohere2RotaryEmbedding, Cohere2Attention"},
+    {.types = "axk1",
+     .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=64 hidden_size=7168 rope_theta=10000 "
+               "rope_interleave=true max_position_embeddings=32768",
+     INTERLEAVED,
+     .source = "axk1/modular_axk1.py: AXK1Config(DeepseekV3Config), AXK1Attention(DeepseekV3Attention)"},
+    {.types = "axk2",
+     .fields = "qk_rope_head_dim=32 qk_nope_head_dim=64 num_attention_heads=32 hidden_size=2048 rope_theta=10000 "
+               "max_position_embeddings=131072",
+     .ignores = "head_dim|rope_interleave",
+     INTERLEAVED,
+     .source = "axk2/modular_axk2.py: AXK2Config(DeepseekV32Config), AXK2Attention, apply_rotary_pos_emb_interleave, "
+               "AXK2Indexer(DeepseekV32Indexer)"},
+    {.types = "deepseek_v32",
+     .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=128 hidden_size=7168 rope_theta=10000 "
+               "max_position_embeddings=163840",
+     .ignores = "head_dim|rope_interleave",
+     INTERLEAVED,
+     .source = "deepseek_v32/modular_deepseek_v32.py: DeepseekV32Config, DeepseekV32Attention, DeepseekV32Indexer"},
+    {.types = "deepseek_v3",
+     .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=128 hidden_size=7168 rope_theta=10000 "
+               "rope_interleave=true max_position_embeddings=4096",
+     .ignores = "head_dim",
+     INTERLEAVED,
+     .source = "deepseek_v3/configuration_deepseek_v3.py: DeepseekV3Config; modular_deepseek_v3.py: "
+               "apply_rotary_pos_emb_interleave, DeepseekV3Attention"},
+    {.types = "deepseek_v2",
+     .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=32 hidden_size=4096 rope_theta=10000 "
+               "max_position_embeddings=2048",
+     .ignores = "rope_interleave",
+     INTERLEAVED,
+     .source = "deepseek_v2/modular_deepseek_v2.py: DeepseekV2Config, apply_rotary_emb, DeepseekV2RotaryEmbedding"},
+    {.types = "diffusion_gemma_text",
+     .fields = "hidden_size=2304 num_attention_heads=8 head_dim=256 global_head_dim=512 max_position_embeddings=131072 "
+               "rope_theta=1000000 rope_local_base_freq=10000 rope_parameters.rope_type=proportional "
+               "rope_parameters.partial_rotary_factor=0.25",
+     .ignores = "rope_theta|rope_scaling",
+     .source = "diffusion_gemma/modular_diffusion_gemma.py: DiffusionGemmaTextConfig(Gemma4TextConfig), "
+               "DiffusionGemmaTextRotaryEmbedding(Gemma4TextRotaryEmbedding)"},
+    {.types = "deepseek_ocr2_text",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
+     .ignores = "qk_rope_head_dim|head_dim",
+     .source = "deepseek_ocr2/configuration_deepseek_ocr2.py: DeepseekOcr2TextConfig"},
+    {.types = "chameleon",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=4096",
+     .ignores = "head_dim",
+     .source = "chameleon/configuration_chameleon.py: ChameleonConfig; attention as Llama"},
+    {.types = "helium",
+     .fields = "hidden_size=2560 num_attention_heads=20 head_dim=128 rope_theta=100000 max_position_embeddings=4096",
+     INTERLEAVED,
+     .source = "helium/modular_helium.py: rotate_half, apply_rotary_pos_emb (repeat_interleave); "
+               "configuration_helium.py: HeliumConfig"},
+    {.types = "gptj",
+     .fields = "n_embd=4096 n_head=16 rotary_dim=64 n_positions=2048",
+     .ignores = "rope_theta|rope_scaling|rope_parameters",
+     INTERLEAVED,
+     .source = "gptj/modeling_gptj.py: create_sinusoidal_positions, rotate_every_two, apply_rotary_pos_emb, "
+               "GPTJAttention; configuration_gptj.py: GPTJConfig"},
+    {.types = "exaone4",
+     .fields =
+         "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 sliding_window=4096",
+     .none = "full_attention",
+     .none_if_window = true,
+     .source = "exaone4/modular_exaone4.py: Exaone4Attention.forward, Exaone4Config"},
+    {.types = "exaone_moe",
+     .fields =
+         "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 sliding_window=4096",
+     .none = "full_attention",
+     .none_if_window = true,
+     .source = "exaone_moe/modular_exaone_moe.py: inherits exaone4"},
+    {.types = "gemma4_text",
+     .fields = "hidden_size=2304 num_attention_heads=8 head_dim=256 global_head_dim=512 max_position_embeddings=131072 "
+               "rope_theta=1000000 rope_local_base_freq=10000 rope_parameters.rope_type=proportional "
+               "rope_parameters.partial_rotary_factor=0.25",
+     .ignores = "rope_theta|rope_scaling",
+     .reads_share = true,
+     .source = "configuration_gemma4.py: Gemma4TextConfig"},
+    {.types = "ernie4_5",
+     .fields = "hidden_size=1024 num_attention_heads=16 head_dim=128 rope_theta=500000 max_position_embeddings=131072",
+     INTERLEAVED,
+     .source = "ernie4_5/modular_ernie4_5.py: apply_rotary_pos_emb (glm rotate_half, repeat_interleave); "
+               "configuration_ernie4_5.py: Ernie4_5Config"},
+    {.types = "ernie4_5_moe",
+     .fields = "hidden_size=2560 num_attention_heads=20 rope_theta=500000 max_position_embeddings=131072",
+     INTERLEAVED,
+     .source = "configuration_ernie4_5_moe.py: Ernie4_5_MoeConfig; modular inherits ernie4_5"},
+    {.types = "glm",
+     .fields = "hidden_size=4096 num_attention_heads=32 head_dim=128 partial_rotary_factor=0.5 rope_theta=10000 "
+               "max_position_embeddings=131072",
+     INTERLEAVED,
+     .source = "configuration_glm.py: GlmConfig; glm/modular_glm.py: rotate_half, apply_rotary_pos_emb (imported as "
+               "'glm style' by ernie4_5/helium)"},
+    {.types = "glm4",
+     .fields = "hidden_size=4096 num_attention_heads=32 head_dim=128 partial_rotary_factor=0.5 rope_theta=10000 "
+               "max_position_embeddings=131072",
+     INTERLEAVED,
+     .source = "configuration_glm4.py: Glm4Config; modular inherits glm"},
+    {.types = "glm4_moe_lite",
+     .fields = "hidden_size=2048 num_attention_heads=20 qk_rope_head_dim=64 qk_nope_head_dim=192 rope_theta=10000 "
+               "max_position_embeddings=202752 rope_interleave=true",
+     INTERLEAVED,
+     .source = "glm4_moe_lite/modular_glm4_moe_lite.py: Glm4MoeLiteAttention (DeepseekV3Attention), Glm4MoeLiteConfig"},
+    {.types = "granitemoehybrid",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
+     .none = "mamba",
+     .rope_if = "position_embedding_type=rope",
+     .source = "configuration_granitemoehybrid.py: GraniteMoeHybridConfig (position_embedding_type default None)"},
+    {.types = "granite_swa",
+     .fields = "hidden_size=2560 num_attention_heads=20 rope_theta=10000 max_position_embeddings=8192",
+     .refuses = "layer_rope_theta",
+     .source = "granite_swa/modular_granite_swa.py: GraniteSWAConfig, GraniteSWAModel.forward"},
+    {.types = "granitemoe_swa",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
+     .refuses = "layer_rope_theta",
+     .source = "granitemoe_swa/modular_granitemoe_swa.py: GraniteMoeSWAConfig"},
+    {.types = "jais2",
+     .fields = "hidden_size=3328 num_attention_heads=26 max_position_embeddings=8192",
+     .needs = "rope_theta|rope_parameters|rope_scaling",
+     .source = "jais2/modular_jais2.py: Jais2Config (LlamaConfig)"},
+    {.types = "gemma4_unified_text",
+     .fields = "hidden_size=2304 num_attention_heads=8 head_dim=256 global_head_dim=512 max_position_embeddings=262144 "
+               "rope_theta=1000000 rope_local_base_freq=10000 rope_parameters.rope_type=proportional "
+               "rope_parameters.partial_rotary_factor=0.25",
+     .ignores = "rope_theta|rope_scaling",
+     .source = "configuration_gemma4_unified.py: Gemma4UnifiedTextConfig"},
+    {.types = "glm_moe_dsa",
+     .fields = "hidden_size=6144 num_attention_heads=64 qk_rope_head_dim=64 qk_nope_head_dim=192 rope_theta=10000 "
+               "max_position_embeddings=202752",
+     .ignores = "rope_interleave|head_dim",
+     INTERLEAVED,
+     .source = "glm_moe_dsa/modular_glm_moe_dsa.py: GlmMoeDsaAttention (apply_rotary_pos_emb_interleave)"},
+    {.types = "idefics",
+     .fields = "hidden_size=4096 num_attention_heads=32",
+     .ignores = "rope_theta|rope_scaling|head_dim|max_position_embeddings",
+     .source =
+         "idefics/modeling_idefics.py: IdeficsEmbedding, IdeficsAttention; configuration_idefics.py: IdeficsConfig"},
+    {.types = "minimax",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=1000000 max_position_embeddings=131072",
+     .ignores = "rotary_dim",
+     .none = "linear_attention",
+     .source = "minimax/modeling_minimax.py: MiniMaxRotaryEmbedding, apply_rotary_pos_emb; modular_minimax.py: "
+               "MiniMaxConfig, MiniMaxDecoderLayer"},
+    {.types = "lfm2",
+     .fields = "hidden_size=2560 num_attention_heads=32 rope_theta=1000000 max_position_embeddings=128000",
+     .none = "conv",
+     .source = "lfm2/modular_lfm2.py: Lfm2RotaryEmbedding(Llama), Lfm2Attention; configuration_lfm2.py: Lfm2Config"},
+    {.types = "phimoe",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=1000000 max_position_embeddings=131072",
+     .yarn_is_longrope = true,
+     .source = "phimoe/modular_phimoe.py: PhimoeRotaryEmbedding; configuration_phimoe.py: PhimoeConfig"},
+    {.types = "nanochat",
+     .fields = "hidden_size=768 num_attention_heads=6 rope_theta=10000 max_position_embeddings=2048",
+     .clockwise = true,
+     .source = "nanochat/modular_nanochat.py: rotate_half, NanoChatAttention, NanoChatRotaryEmbedding(Llama)"},
+    {.types = "olmo3",
+     .fields =
+         "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 sliding_window=4096",
+     .local_unscaled = true,
+     .source = "olmo3/modular_olmo3.py: Olmo3RotaryEmbedding(Gemma2), Olmo3Model; modeling_olmo3.py: Olmo3Model"},
+    {.types = "llama4_text",
+     .fields = "hidden_size=5120 num_attention_heads=40 head_dim=128 rope_theta=500000 max_position_embeddings=131072",
+     .layers = "chunked_attention|sliding_attention",
+     .none = "full_attention|nope",
+     INTERLEAVED,
+     .source = "llama4/configuration_llama4.py: Llama4TextConfig; modeling_llama4.py: Llama4TextRotaryEmbedding, "
+               "apply_rotary_emb (complex view)"},
+    {.types = "moonshine",
+     .fields = "hidden_size=288 encoder_num_attention_heads=8 rope_theta=10000 partial_rotary_factor=0.9 "
+               "max_position_embeddings=512",
+     INTERLEAVED,
+     .source = "moonshine/modular_moonshine.py: MoonshineConfig, MoonshineAttention(GlmAttention), "
+               "MoonshineRotaryEmbedding(Glm)"},
+    {.types = "moonshine_streaming",
+     .fields = "hidden_size=320 num_attention_heads=8 rope_theta=10000 partial_rotary_factor=0.8 "
+               "max_position_embeddings=4096",
+     INTERLEAVED,
+     .source = "moonshine_streaming/modular_moonshine_streaming.py: MoonshineStreamingDecoder(MoonshineDecoder)"},
+    {.types = "laguna",
+     .fields = "hidden_size=2048 num_attention_heads=48 head_dim=128 rope_theta=500000 partial_rotary_factor=0.5 "
+               "rope_local_base_freq=10000 local_partial_rotary_factor=1 max_position_embeddings=131072",
+     .ignores = "rope_theta|rope_scaling",
+     .reads_share = true,
+     .source = "laguna/modular_laguna.py: LagunaConfig, LagunaRotaryEmbedding(Gemma3), LagunaAttention"},
+    {.types = "muse_glimmer_text",
+     .fields = "hidden_size=6656 num_attention_heads=32 head_dim=128 rope_theta=10000 max_position_embeddings=131072",
+     .refuses = "layer_rope_theta",
+     .none = "full_attention",
+     .source = "muse_glimmer/modular_muse_glimmer.py: MuseGlimmerTextConfig, MuseGlimmerTextAttention, "
+               "MuseGlimmerTextRotaryEmbedding(Gemma2)"},
+    {.types = "longcat_flash",
+     .fields = "hidden_size=6144 num_attention_heads=64 qk_nope_head_dim=128 qk_rope_head_dim=64 head_dim=64 "
+               "rope_theta=10000000 max_position_embeddings=131072",
+     INTERLEAVED,
+     .source = "longcat_flash/modular_longcat_flash.py: LongcatFlashMLA, LongcatFlashRotaryEmbedding(DeepseekV3)"},
+    {.types = "mimo_v2_flash",
+     .fields = "hidden_size=4096 num_attention_heads=64 head_dim=192 rope_theta=5000000 partial_rotary_factor=0.334 "
+               "rope_local_base_freq=10000 max_position_embeddings=131072",
+     .ignores = "rope_theta|rope_scaling|rope_local_base_freq",
+     .reads_share = true,
+     .source = "mimo_v2_flash/modular_mimo_v2_flash.py: MiMoV2FlashConfig, MiMoV2FlashRotaryEmbedding(Gemma3), "
+               "MiMoV2FlashAttention"},
+    {.types = "mistral4",
+     .fields = "hidden_size=4096 num_attention_heads=32 qk_nope_head_dim=64 qk_rope_head_dim=64 rope_theta=10000 "
+               "max_position_embeddings=1048576 rope_interleave=true rope_parameters.type=yarn "
+               "rope_parameters.factor=128 rope_parameters.original_max_position_embeddings=8192 "
+               "rope_parameters.beta_fast=32 rope_parameters.beta_slow=1 rope_parameters.mscale=1 "
+               "rope_parameters.mscale_all_dim=1 rope_parameters.llama_4_scaling_beta=0.1",
+     INTERLEAVED,
+     .source = "mistral4/configuration_mistral4.py: Mistral4Config; modular_mistral4.py: MLA, rotary of Llama"},
+    {.types = "mellum",
+     .fields = "hidden_size=2304 num_attention_heads=32 head_dim=128 rope_theta=500000 rope_local_base_freq=10000 "
+               "max_position_embeddings=131072",
+     .ignores = "rope_theta|rope_scaling",
+     .source = "mellum/configuration_mellum.py: MellumConfig; modular_mellum.py: MellumRotaryEmbedding(Laguna), "
+               "MellumAttention(Qwen3Moe)"},
+    {.types = "olmo_hybrid",
+     .fields = "hidden_size=3840 num_attention_heads=30 max_position_embeddings=65536",
+     .none = "linear_attention",
+     .source = "olmo_hybrid/configuration_olmo_hybrid.py: OlmoHybridConfig; modular_olmo_hybrid.py: OlmoHybridModel"},
+    {.types = "openai_privacy_filter",
+     .fields = "hidden_size=640 num_attention_heads=14 head_dim=64 rope_theta=150000 max_position_embeddings=131072 "
+               "rope_parameters.rope_type=yarn rope_parameters.factor=32 rope_parameters.beta_fast=32 "
+               "rope_parameters.beta_slow=1 rope_parameters.truncate=false "
+               "rope_parameters.original_max_position_embeddings=4096",
+     INTERLEAVED,
+     .source = "openai_privacy_filter/modular_openai_privacy_filter.py: _apply_rotary_emb, "
+               "OpenAIPrivacyFilterConfig(GptOssConfig)"},
+    {.types = "minicpm3",
+     .fields = "hidden_size=2560 num_attention_heads=40 qk_nope_head_dim=64 qk_rope_head_dim=32 rope_theta=10000 "
+               "max_position_embeddings=32768",
+     .layout = "half",
+     .source = "minicpm3/modular_minicpm3.py: MiniCPM3Config(LlamaConfig), MiniCPM3Attention, "
+               "MiniCPM3RotaryEmbedding(Llama)"},
+    {.types = "modernbert",
+     .fields = "hidden_size=768 num_attention_heads=12 global_rope_theta=160000 local_rope_theta=10000 "
+               "max_position_embeddings=8192",
+     .ignores = "head_dim",
+     .source = "modernbert/configuration_modernbert.py: ModernBertConfig.convert_rope_params_to_dict"},
+    {.types = "phi4_multimodal",
+     .fields = "hidden_size=3072 num_attention_heads=32 rope_theta=10000 partial_rotary_factor=1.0 "
+               "max_position_embeddings=131072 original_max_position_embeddings=4096",
+     .yarn_is_longrope = true,
+     .source = "phi4_multimodal/configuration_phi4_multimodal.py: Phi4MultimodalConfig.convert_rope_params_to_dict; "
+               "modular: Phi4MultimodalModel(Phi3Model)"},
+    {.types = "pe_audio_encoder|pe_audio_video_encoder",
+     .fields = "hidden_size=1792 num_attention_heads=14 head_dim=128 rope_theta=20000 max_position_embeddings=10000",
+     INTERLEAVED,
+     .source = "pe_audio_video/modular_pe_audio_video.py: stack_freqs, apply_rotary_pos_emb"},
+    {.types = "pe_video_encoder",
+     .fields = "hidden_size=1792 num_attention_heads=14 head_dim=128 rope_theta=20000 max_position_embeddings=10000",
+     INTERLEAVED,
+     .source = "pe_video/configuration_pe_video.py: PeVideoEncoderConfig; layout from "
+               "pe_audio_video/modular_pe_audio_video.py (its kin)"},
+    {.types = "lfm2_moe",
+     .fields = "hidden_size=2048 num_attention_heads=32 rope_theta=1000000 max_position_embeddings=128000",
+     .none = "conv",
+     .source = "lfm2_moe/configuration_lfm2_moe.py: Lfm2MoeConfig; modular: Lfm2 kin"},
+    {.types = "phi3",
+     .fields = "hidden_size=3072 num_attention_heads=32 rope_theta=10000 partial_rotary_factor=1.0 "
+               "max_position_embeddings=4096 original_max_position_embeddings=4096",
+     .yarn_is_longrope = true,
+     .source =
+         "phi3/configuration_phi3.py: Phi3Config.convert_rope_params_to_dict; modeling_phi3.py: Phi3RotaryEmbedding"},
+    {.types = "qwen3_next",
+     .fields = "hidden_size=2048 num_attention_heads=16 head_dim=256 partial_rotary_factor=0.25 rope_theta=10000 "
+               "max_position_embeddings=32768",
+     .none = "linear_attention",
+     .source = "configuration_qwen3_next.py: Qwen3NextConfig"},
+    {.types = "zaya",
+     .fields = "hidden_size=2048 num_attention_heads=8 head_dim=128 rope_theta=5000000 rope_local_base_freq=10000 "
+               "partial_rotary_factor=0.5 max_position_embeddings=131072",
+     .ignores = "rope_theta|rope_scaling|rope_local_base_freq",
+     .layers = "hybrid|hybrid_sliding",
+     .reads_share = true,
+     .source = "modular_zaya.py: ZayaConfig, ZayaAttention; inherits laguna"},
+    {.types = "youtu",
+     .fields = "hidden_size=2048 num_attention_heads=16 qk_rope_head_dim=64 qk_nope_head_dim=128 rope_interleave=true "
+               "rope_theta=10000 max_position_embeddings=131072",
+     INTERLEAVED,
+     .source = "modular_youtu.py: YoutuAttention(DeepseekV3Attention), YoutuConfig(DeepseekV3Config)"},
+    {.types = "smollm3",
+     .fields = "hidden_size=2048 num_attention_heads=16 rope_theta=2000000 max_position_embeddings=32768",
+     .none = "nope|sliding_attention",
+     .source = "configuration_smollm3.py: SmolLM3Config"},
+    {.types = "zamba2",
+     .fields =
+         "hidden_size=2560 num_attention_heads=32 use_mem_rope=false rope_theta=10000 max_position_embeddings=4096",
+     .ignores = "head_dim",
+     .refuses = "use_long_context=true",
+     .none = "mamba",
+     .head_dim = "attention_head_dim",
+     .rope_if = "use_mem_rope=true",
+     .wider = 2,
+     .source = "configuration_zamba2.py ; Zamba2RotaryEmbedding"},
+    {.types = "qwen2_5_omni_dit",
+     .fields = "hidden_size=1024 num_attention_heads=16 head_dim=64 rope_theta=10000 max_position_embeddings=32768",
+     INTERLEAVED,
+     .source = "Qwen2_5OmniDiTRotaryEmbedding, rotate_half_codec, DiTAttention; Qwen2_5OmniDiTConfig"},
+    {.types = "recurrent_gemma",
+     .fields = "hidden_size=2560 num_attention_heads=10 partial_rotary_factor=0.5 rope_theta=10000",
+     .ignores = "head_dim|rope_scaling",
+     .none = "recurrent",
+     .source = "configuration_recurrent_gemma.py"},
+    {.types = "roformer",
+     .fields = "hidden_size=768 num_attention_heads=12 max_position_embeddings=1536",
+     .ignores = "rope_theta|rope_scaling|embedding_size",
+     INTERLEAVED,
+     .source = "configuration_roformer.py; RoFormerSinusoidalPositionalEmbedding, apply_rotary_position_embeddings"},
+    {.types = "exaone4_5_text",
+     .fields =
+         "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048 sliding_window=4096",
+     .ignores = "partial_rotary_factor",
+     .none = "full_attention",
+     .none_if_window = true,
+     .source = "exaone4/modular_exaone4.py: Exaone4Attention"},
+    {.types = "chatglm",
+     .fields = "kv_channels=128 partial_rotary_factor=0.5 rope_theta=10000",
+     INTERLEAVED,
+     .source = "the vendor's modeling_chatglm.py: apply_rotary_pos_emb"},
+    {.types = "phi3_v|phi4mm",
+     .fields = "hidden_size=3072 num_attention_heads=32 rope_theta=10000 max_position_embeddings=4096",
+     .yarn_is_longrope = true,
+     .source = "phi3/modeling_phi3.py: apply_rotary_pos_emb; the vendor's modeling_phi3_v.py, modeling_phi4mm.py"},
+    {.types = "kimi_k2",
+     .fields = "qk_rope_head_dim=64 qk_nope_head_dim=128 num_attention_heads=64 hidden_size=7168 rope_theta=50000 "
+               "rope_interleave=true max_position_embeddings=131072",
+     INTERLEAVED,
+     .source = "the vendor's modeling_deepseek.py: apply_rotary_pos_emb"},
+};
+
+const struct pe_hf_table pe_hf_types_rotary = {rows, sizeof rows / sizeof *rows};
