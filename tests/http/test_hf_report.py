@@ -21,21 +21,27 @@ def test_names_that_are_not_read(server):
 
 
 @pytest.mark.parametrize("config, defaults", [
-    ({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 2}, {"rope_theta": 10000.0}),
+    ({"model_type": "llama", "hidden_size": 64, "num_attention_heads": 2}, {"rope_theta": 10000}),
+    ({"model_type": "llama"}, {"hidden_size": 4096, "num_attention_heads": 32, "rope_theta": 10000}),
     ({"model_type": "qwen3", "hidden_size": 64, "num_attention_heads": 2, "rope_theta": 1e6}, {"head_dim": 128}),
-    ({"model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 2, "rotary_emb_base": 10000}, {"partial_rotary_factor": 0.25}),
+    ({"model_type": "gpt_neox", "hidden_size": 64, "num_attention_heads": 2, "rotary_emb_base": 10000}, {"rotary_pct": 0.25}),
+    ({"model_type": "bert", "hidden_size": 64, "position_embedding_type": "relative_key", "num_attention_heads": 2}, {"max_position_embeddings": 512}),
 ])
 def test_values_taken_for_missing_ones(server, config, defaults):
     assert report(server, config)["defaults"] == defaults
 
 
+def test_null_is_not_missing(server):
+    """EXAONE 4 has layers without positions only beside a window, and a window by default."""
+    config = {"model_type": "exaone4", "hidden_size": 64, "num_attention_heads": 2}
+    assert server.ask(len=2, data=False, hf_config={**config, "sliding_window": None}, layer_type="full_attention").json()["scheme"] == "rope"
+    assert server.ask(len=2, data=False, hf_config=config, layer_type="full_attention").json()["scheme"] == "none"
+    assert "sliding_window" not in report(server, {**config, "sliding_window": None})["ignored"]
+
+
 def test_nested_objects(server):
     said = report(server, {"model_type": "qwen2_vl", "vision_config": {"depth": 32}, "text_config": {**LLAMA, "model_type": "qwen2_vl_text"}})
     assert said["model_type"] == "qwen2_vl_text" and set(said["ignored"]) == {"vision_config.depth", "text_config.architectures", "text_config.vocab_size"}
-
-
-def test_a_type_without_a_row_is_not_certain(server):
-    assert report(server, {"hidden_size": 64, "num_attention_heads": 2, "rope_theta": 100.0}) == {"model_type": "", "certainty": "unverified", "ignored": [], "defaults": {}}
 
 
 def test_only_where_a_config_was_sent(server):
