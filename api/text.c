@@ -289,5 +289,6 @@ void api_text_value(struct api_text *text, const struct pe_value *value)
     case PE_LIST: add_list(text, value->list.items, value->list.n); break;
     case PE_OBJECT: add_object(text, value->object.fields, value->object.n); break;
     case PE_ARRAY: add_array(text, &value->array); break;
+    case PE_PRESET: api_text_string(text, value->preset->name); break;
     }
 }

@@ -21,6 +21,7 @@ static void show_value(const struct pe_value *v, char *out, size_t room)
     case PE_LIST: snprintf(out, room, "a list of %zu", v->list.n); break;
     case PE_OBJECT: snprintf(out, room, "an object"); break;
     case PE_ARRAY: snprintf(out, room, "an array of rank %u", v->array.rank); break;
+    case PE_PRESET: snprintf(out, room, "the preset \"%.40s\"", v->preset->name); break;
     }
 }
 

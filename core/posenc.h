@@ -106,9 +106,10 @@ void pe_seed_fill(int64_t seed, const char *name, double std, uint64_t first, si
 
 /* ---- Values: a request without its JSON ------------------------------------------------------------------------ */
 
-enum pe_kind { PE_NULL, PE_BOOLEAN, PE_INTEGER, PE_REAL, PE_STRING, PE_LIST, PE_OBJECT, PE_ARRAY };
+enum pe_kind { PE_NULL, PE_BOOLEAN, PE_INTEGER, PE_REAL, PE_STRING, PE_LIST, PE_OBJECT, PE_ARRAY, PE_PRESET };
 
 struct pe_field;
+struct pe_preset;
 
 struct pe_value {
     enum pe_kind kind;
@@ -127,6 +128,7 @@ struct pe_value {
             size_t n;
         } object;
         struct pe_tensor array; /* any list (of lists …) of numbers, and any tensor sent */
+        const struct pe_preset *preset; /* only of the field `preset`: one that is not built in (pe_preset_find) */
     };
 };
 
@@ -301,9 +303,11 @@ bool pe_scheme_can(const struct pe_scheme_info *scheme, enum pe_operation_id id)
 enum pe_certainty {
     PE_SEEN_CHECKPOINT, /* read in the checkpoint's config or the vendor's code */
     PE_CLASS_DEFAULT,   /* read as the class default of a library */
-    PE_UNVERIFIED       /* from memory; confirm before relying on it */
+    PE_UNVERIFIED,      /* from memory; confirm before relying on it */
+    PE_UNSTATED         /* a preset that is not built in */
 };
-const char *pe_certainty_name(enum pe_certainty certainty); /* "checkpoint", "class default", "unverified" */
+/* "checkpoint", "class default", "unverified"; NULL: unstated */
+const char *pe_certainty_name(enum pe_certainty certainty);
 
 /* A model whose layers differ has one of these for each layer type, the default first. */
 struct pe_preset_layer {
@@ -317,7 +321,7 @@ struct pe_preset_layer {
 struct pe_preset {
     const char *name;    /* "llama-3.1" */
     const char *aliases; /* names of single checkpoints, "llama-3.1-8b|llama-3.1-70b", or NULL */
-    const char *source;  /* where the numbers were read */
+    const char *source;  /* where the numbers were read; NULL: unstated */
     enum pe_certainty certainty;
     const char *label, *label_zh; /* the model as people write it, "Llama 3.1"; label_zh NULL: the same in Chinese */
     struct pe_text note; /* other facts for porting (layout of other weights, layers without position, …), or NULLs */
@@ -328,6 +332,7 @@ struct pe_preset {
 size_t pe_n_presets(void);
 const struct pe_preset *pe_preset_at(size_t i);
 const struct pe_preset *pe_preset_find(const char *name); /* by name or alias; NULL if none */
+const char *pe_preset_nearest(const char *name);          /* for "nearest: …"; NULL: none is near */
 
 /* ---- Plans ----------------------------------------------------------------------------------------------------- */
 
@@ -399,6 +404,17 @@ enum { PE_WEIGHT_NAMES_MAX = 40 };
 /* Writes *n of them to names (room for PE_WEIGHT_NAMES_MAX), and the scheme; fails if the request names no scheme. */
 enum pe_status pe_request_weights(const struct pe_request *request, const struct pe_scheme_info **scheme,
                                   struct pe_weight_name *names, size_t *n, struct pe_error *err);
+
+/* Makes *config (free with pe_config_free): the configuration of a request that has no sequence and no tensors, as a
+ * preset keeps it. That is what the request itself says, in its words, and what it inherits from the preset or
+ * hf_config that it names; defaults are left out. It is checked by planning it with one position, or with its grid;
+ * fields that only some requests use (softmax_scale of attention, rules of segments, combine) are checked one by
+ * one. */
+struct pe_config;
+enum pe_status pe_config_new(const struct pe_request *request, struct pe_config **config, struct pe_error *err);
+void pe_config_free(struct pe_config *config); /* NULL is accepted */
+/* {"scheme":…, …}. Borrowed until pe_config_free; its parts are borrowed from the request too. */
+const struct pe_value *pe_config_value(const struct pe_config *config);
 
 /* What was read of a request's hf_config: {"model_type","certainty","ignored":[names not read],"defaults":{name: value
  * taken for a missing one}}. Makes *about (free with pe_hf_about_free); NULL: the request has no hf_config. Of a

@@ -5,8 +5,10 @@ static void add_source(struct api_text *text, const struct pe_preset *preset)
 {
     api_text_put(text, "\"name\":");
     api_text_string(text, preset->name);
-    api_text_member(text, "source", preset->source);
-    api_text_member(text, "certainty", pe_certainty_name(preset->certainty));
+    if (preset->source)
+        api_text_member(text, "source", preset->source);
+    if (pe_certainty_name(preset->certainty))
+        api_text_member(text, "certainty", pe_certainty_name(preset->certainty));
 }
 
 void api_preset_about(struct api_text *text, const struct pe_preset *preset)

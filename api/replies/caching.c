@@ -68,6 +68,17 @@ static void add_tensor(struct hash *h, const struct pe_tensor *t)
 }
 
 static void add_value(struct hash *h, const struct pe_value *v);
+static void add_field(struct hash *h, const struct pe_field *field);
+
+/* A preset that is not built in may change while it keeps its name. */
+static void add_preset(struct hash *h, const struct pe_preset *preset)
+{
+    add_string(h, preset->name);
+    add_string(h, preset->source ? preset->source : "");
+    add_string(h, preset->note.en ? preset->note.en : "");
+    for (size_t i = 0; i < preset->layers->n_fields; i++)
+        add_field(h, &preset->layers->fields[i]);
+}
 
 static void add_field(struct hash *h, const struct pe_field *field)
 {
@@ -93,6 +104,7 @@ static void add_value(struct hash *h, const struct pe_value *v)
         for (size_t i = 0; i < v->object.n; i++)
             add_field(h, &v->object.fields[i]);
         break;
+    case PE_PRESET: add_preset(h, v->preset); break;
     }
 }
 

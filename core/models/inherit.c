@@ -55,12 +55,7 @@ static enum pe_status word_of(const struct pe_request *request, const char *name
 
 static enum pe_status unknown_preset(const char *name, struct pe_error *err)
 {
-    const char *names[256];
-    size_t n = 0;
-    for (; n < pe_n_presets() && n < 255; n++)
-        names[n] = pe_preset_at(n)->name;
-    names[n] = NULL;
-    const char *nearest = pe_nearest(name, names);
+    const char *nearest = pe_preset_nearest(name);
     if (nearest)
         return pe_fail(err, "/preset", "unknown preset \"%.64s\"; nearest: \"%s\"; GET /presets lists them", name,
                        nearest);
@@ -93,13 +88,13 @@ struct model {
     size_t n;
 };
 
-static enum pe_status read_preset(struct pe_inheritance *in, const char *name, const char *layer_type,
+static enum pe_status read_preset(struct pe_inheritance *in, const struct pe_value *named, const char *layer_type,
                                   struct model *model, struct pe_error *err)
 {
     const struct pe_preset_layer *layer;
-    in->preset = pe_preset_find(name);
+    in->preset = named->kind == PE_PRESET ? named->preset : pe_preset_find(named->string);
     if (!in->preset)
-        return unknown_preset(name, err);
+        return unknown_preset(named->string, err);
     enum pe_status status = find_layer(in->preset, layer_type, &layer, err);
     if (!status)
         *model = (struct model){layer->fields, layer->n_fields};
@@ -109,9 +104,10 @@ static enum pe_status read_preset(struct pe_inheritance *in, const char *name, c
 static enum pe_status read_model(struct pe_inheritance *in, const struct pe_request *request, struct model *model,
                                  struct pe_error *err)
 {
-    const char *preset, *layer_type;
+    const char *word, *layer_type;
     const struct pe_value *hf = pe_field_find(request->fields, request->n_fields, "hf_config");
-    enum pe_status status = word_of(request, "preset", &preset, err);
+    const struct pe_value *preset = pe_field_find(request->fields, request->n_fields, "preset");
+    enum pe_status status = preset && preset->kind == PE_PRESET ? PE_OK : word_of(request, "preset", &word, err);
     if (!status)
         status = word_of(request, "layer_type", &layer_type, err);
     if (status)
@@ -237,7 +233,7 @@ static bool is_used(const struct pe_inheritance *in, const struct model *model, 
 }
 
 static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *request, const struct model *model,
-                            struct pe_error *err)
+                            bool whole, struct pe_error *err)
 {
     for (size_t i = 0; i < request->n_fields; i++)
         if (!is_model_name(request->fields[i].name))
@@ -248,13 +244,14 @@ static enum pe_status merge(struct pe_inheritance *in, const struct pe_request *
                        PE_FIELDS_MAX - model->n);
     for (size_t i = 0; i < model->n; i++) {
         const char *name = model->fields[i].name;
-        if (!is_model_name(name) && !is_overridden(in, name) && is_used(in, model, name))
+        if (!is_model_name(name) && !is_overridden(in, name) && (whole || is_used(in, model, name)))
             in->fields[in->n++] = model->fields[i];
     }
     return PE_OK;
 }
 
-enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
+static enum pe_status inherit(struct pe_inheritance *in, const struct pe_request *request, bool whole,
+                              struct pe_error *err)
 {
     struct model model = {NULL, 0};
     in->n = in->n_own = 0; /* the rest, 30 KiB, is not cleared, because it is written before use */
@@ -265,5 +262,15 @@ enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *re
     enum pe_status status = read_model(in, request, &model, err);
     if (!status)
         status = choose_scheme(in, request, &model, err);
-    return status ? status : merge(in, request, &model, err);
+    return status ? status : merge(in, request, &model, whole, err);
+}
+
+enum pe_status pe_inherit(struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
+{
+    return inherit(in, request, false, err);
+}
+
+enum pe_status pe_inherit_whole(struct pe_inheritance *in, const struct pe_request *request, struct pe_error *err)
+{
+    return inherit(in, request, true, err);
 }

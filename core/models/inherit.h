@@ -21,4 +21,7 @@ struct pe_inheritance {
 /* Finds the scheme and merges the fields. A scheme is required, from the request or from the model it names. */
 enum pe_status pe_inherit(struct pe_inheritance *out, const struct pe_request *request, struct pe_error *err);
 
+/* The same, also with the fields that this request does not use and another one may: rules of segments, a window. */
+enum pe_status pe_inherit_whole(struct pe_inheritance *out, const struct pe_request *request, struct pe_error *err);
+
 #endif

@@ -10,7 +10,7 @@ static const struct pe_preset_table *const tables[] = {
     &pe_presets_multimodal, &pe_presets_absolute, &pe_presets_bias, &pe_presets_relative,
 };
 
-enum { N_TABLES = sizeof tables / sizeof *tables };
+enum { N_TABLES = sizeof tables / sizeof *tables, NAMES_MAX = 256 };
 
 size_t pe_n_presets(void)
 {
@@ -40,9 +40,20 @@ const struct pe_preset *pe_preset_find(const char *name)
     return NULL;
 }
 
+const char *pe_preset_nearest(const char *name)
+{
+    const char *names[NAMES_MAX];
+    size_t n = 0;
+    for (; n < pe_n_presets() && n + 1 < NAMES_MAX; n++)
+        names[n] = pe_preset_at(n)->name;
+    names[n] = NULL;
+    return pe_nearest(name, names);
+}
+
 const char *pe_certainty_name(enum pe_certainty certainty)
 {
     static const char *const names[] = {
-        [PE_SEEN_CHECKPOINT] = "checkpoint", [PE_CLASS_DEFAULT] = "class default", [PE_UNVERIFIED] = "unverified"};
+        [PE_SEEN_CHECKPOINT] = "checkpoint", [PE_CLASS_DEFAULT] = "class default", [PE_UNVERIFIED] = "unverified",
+        [PE_UNSTATED] = NULL};
     return names[certainty];
 }

@@ -111,6 +111,7 @@ static void show(const struct pe_value *v, char *out, size_t room)
     case PE_LIST:
     case PE_ARRAY: snprintf(out, room, "a list"); break;
     case PE_OBJECT: snprintf(out, room, "an object"); break;
+    case PE_PRESET: snprintf(out, room, "a preset"); break; /* never in a config */
     }
 }
 
