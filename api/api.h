@@ -31,7 +31,7 @@ struct api_page {
     void *self;
 };
 
-/* ---- Stored weights: files that requests name. api/ reads them, server/ stores them. ----------------------------- */
+/* ---- Stored files that requests name: weights and presets. api/ reads them, server/ stores them. ----------------- */
 
 enum { API_WEIGHT_NAME_MAX = 128, API_SHA256_CHARS = 64 };
 
@@ -45,13 +45,32 @@ struct api_tensors;
 struct api_tensors *api_tensors_read(const char *bytes, size_t n, char *why, size_t n_why);
 void api_tensors_free(struct api_tensors *tensors); /* NULL is accepted */
 
+/* A kind of stored files. read parses the bytes of a file into what api/ needs of it (freed with free), and borrows
+ * nothing from them. NULL if the file is wrong; then why (room for n_why bytes) states the reason. NULL with why "": no
+ * memory. Any thread. */
+struct api_contents {
+    const char *what; /* "weights", in messages */
+    void *(*read)(const char *bytes, size_t n, char *why, size_t n_why);
+    void (*free)(void *contents); /* NULL is accepted */
+};
+extern const struct api_contents api_contents_weights, api_contents_presets;
+
+/* Stored presets, and the bytes of all together. In memory, each is some ten times as large. */
+enum { API_PRESETS_MAX = 1024, API_PRESETS_BYTES_MAX = 4 << 20 };
+
+struct api_kept_preset; /* a stored preset; api/inputs/preset_file.h */
+
 /* One stored file. It does not change, and lives until its last holder releases it. */
 struct api_weights {
     const char *name;
     const char *bytes; /* aligned to 64 */
     size_t n_bytes;
     char sha256[API_SHA256_CHARS + 1]; /* of bytes, in lower case */
-    const struct api_tensors *tensors;
+    union {                            /* what its kind has read of it */
+        const void *contents;
+        const struct api_tensors *tensors;
+        const struct api_kept_preset *preset;
+    };
 };
 
 /* The conditions under which a request may change a stored file: its headers, NULL where absent. */
@@ -94,7 +113,9 @@ enum api_found {
  * it must not block), put and remove may wait for a disk or a network. */
 struct api_store {
     void *self;
-    uint64_t bytes_max; /* of all files together; --max-weights */
+    const struct api_contents *contents;
+    uint64_t bytes_max; /* of all files together */
+    const char *limit;  /* the flag that sets it, "--max-weights"; NULL: none does */
     size_t files_max;
     const char *place; /* the flag that says where files are kept, "--weights-dir"; NULL: in memory only */
     /* Writes the file, held, to *weights if it returns API_FOUND. */
@@ -107,13 +128,15 @@ struct api_store {
     void (*hold_card)(void *self, const struct api_weights *card);
     void (*drop_card)(void *self, const struct api_weights *card);
     bool (*nearest)(void *self, const char *name, char *nearest); /* writes a name; false: none is near */
-    /* Stores a copy of bytes; takes tensors. On success *weights is the new file, held. */
-    enum api_stored (*put)(void *self, const char *name, const char *bytes, size_t n, struct api_tensors *tensors,
+    /* Stores a copy of bytes; takes contents. On success *weights is the new file, held. */
+    enum api_stored (*put)(void *self, const char *name, const char *bytes, size_t n, void *contents,
                            const struct api_guard *guard, const struct api_weights **weights);
     enum api_stored (*remove)(void *self, const char *name, const struct api_guard *guard); /* never API_STORED_NEW */
 };
 
 /* ---- The host ---------------------------------------------------------------------------------------------------- */
+
+enum { API_TIME_BYTES = 32 }; /* "2026-03-01T12:00:00Z" */
 
 /* Limits, settings and callbacks that the server gives to api/. One per process, owned by the server; its fields never
  * change. Callbacks may be called from any thread. */
@@ -130,6 +153,8 @@ struct api_host {
     const char *cors_origins;                            /* separated by spaces or commas, or "*"; NULL or "": none */
     const char *commit;                                  /* for /version */
     const struct api_store *store;                       /* stored weights; NULL: none are stored */
+    const struct api_store *presets;                     /* stored presets; NULL: none are stored */
+    void (*print_time)(char text[API_TIME_BYTES]);       /* the time of day (RFC 3339); needed if presets are stored */
     const struct api_page *page;                         /* NULL: none */
     const struct api_page *clients;                      /* client libraries; NULL: none. Its build is not used. */
     void *self;                                          /* passed to the callbacks */
@@ -152,7 +177,7 @@ enum api_access {
     API_ACCESS_NONE,  /* a token is needed, and the request has none */
     API_ACCESS_WRONG, /* the request has an unknown token */
     API_ACCESS_READ,
-    API_ACCESS_WRITE /* may also change stored weights */
+    API_ACCESS_WRITE /* may also change stored weights and presets */
 };
 
 /* The texts of a request that an answer may depend on: a text added here automatically becomes part of the cache keys
@@ -184,6 +209,7 @@ enum api_text_id { API_TEXTS(API_TEXT_ID) API_N_TEXTS };
 /* One request as received. All pointers are borrowed until the reply is freed; NULL means the header is absent. */
 struct api_call {
     enum api_access access;
+    const char *client; /* the name of its token; it lasts as long as the host; NULL: none */
     union { /* the same pointers, by name and by number */
         struct {
             API_TEXTS(API_TEXT_FIELD)

@@ -43,6 +43,9 @@ enum { API_SAFETENSORS_HEADER_MAX = API_SKELETON_MAX };
 /* Tensors of one stored file: more than the longest header can name, so whole checkpoints can be stored. */
 enum { API_STORED_TENSORS_MAX = 1 << 15 };
 
+/* Bytes of one stored preset: the longest lists that known models need have some kilobytes. */
+enum { API_PRESET_BYTES_MAX = 64 << 10 };
+
 /* Bytes of stored tensors that a call with must_not_block may plan with: planning reads a table, and some schemes
  * project it. */
 enum { API_HURRIED_WEIGHTS_MAX = 64 * 1024 };

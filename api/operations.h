@@ -27,6 +27,7 @@ struct api_route {
     const char *entry;        /* its answer has texts in the language that lang chooses, in entries of this schema of
                                  the OpenAPI document; NULL: it has none */
     const char *const *lists; /* lists of such entries beside the one under the path's name, NULL-terminated */
+    bool may_change;          /* its answer may be another one later, though its group's are constant */
     bool is_open;             /* open to everybody, even if the server requires tokens */
     bool is_page;             /* its answer is a file of the web page */
     bool is_live;             /* its answer is computed while it is sent, as lines or as server-sent events */

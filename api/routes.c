@@ -63,8 +63,10 @@ static const struct api_route routes[] = {
     {"/schemes", GET, api_schemes, "catalogue", .summary = "every scheme with its parameters, inputs and outputs",
      .entry = "Entry", .lists = beside_schemes},
     {"/schemes/{name}", GET, api_scheme, "catalogue", .summary = "one scheme", .name = "rope", .entry = "Entry"},
-    {"/presets", GET, api_presets, "catalogue", .summary = "public models by name", .entry = "Preset"},
-    {"/presets/{name}", GET, api_preset, "catalogue", .summary = "one model", .name = "llama-3.1", .entry = "Preset"},
+    {"/presets", GET, api_presets, "catalogue", .summary = "public models by name, and the presets that are stored here",
+     .entry = "Preset", .may_change = true},
+    {"/presets/{name}", GET | PUT | DELETE, api_preset, "catalogue", .summary = "one preset: a model or a stored one",
+     .name = "llama-3.1", .entry = "Preset", .may_change = true},
     {"/cmaps", GET, api_cmaps, "catalogue", .summary = "the colours of pictures, from the lowest value to the highest",
      .is_open = true},
     {"/weights", GET, api_weights_list, "weights", .summary = "every stored file of weights with its tensors"},
@@ -139,7 +141,8 @@ static struct api_route_info route_at(size_t i)
     info.is_page = route->is_page;
     info.is_store = route->handle == api_zarr;
     info.is_live = route->is_live;
-    info.keeps_files = route->methods & PUT;
+    info.keeps_files = (route->methods & PUT) && !route->entry;
+    info.keeps_entries = (route->methods & PUT) && route->entry;
     info.operation = route->operation;
     return info;
 }
@@ -325,7 +328,7 @@ static bool check_head(const struct api_host *host, const struct api_call *call,
 /* The catalogue is constant; an endpoint that computes states itself whether its answer is repeatable. */
 static bool is_constant(const struct api_reply *reply, const struct api_route *route)
 {
-    return reply && route && reply->status == 200 && strcmp(route->group, "catalogue") == 0;
+    return reply && route && reply->status == 200 && strcmp(route->group, "catalogue") == 0 && !route->may_change;
 }
 
 static struct api_reply *finish(struct api_reply *reply, const struct api_route *route, const struct api_host *host,

@@ -41,6 +41,7 @@ struct api_route_info {
     const char *answer;     /* and its JSON answer is of this one */
     const char *instead;    /* the field that may stand instead of a scheme; NULL: none, "": it needs no scheme */
     bool keeps_files;       /* its PUT stores a file of tensors, its GET returns it */
+    bool keeps_entries;     /* its PUT stores an entry, which its GET returns */
     const char *entry; /* its answer consists of entries of this schema, with texts in the language that the query's
                           lang chooses; NULL: it has no such texts */
     const char *const *lists; /* its further lists of entries, NULL-terminated; NULL: none */

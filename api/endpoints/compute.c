@@ -2,6 +2,7 @@
  * order. Every refusal happens here; the pieces of the reply cannot fail. */
 #include "api/endpoints/compute.h"
 #include "api/inputs/input.h"
+#include "api/inputs/preset_in.h"
 #include "api/requests/memory.h"
 #include "api/requests/negotiate.h"
 #include "api/requests/query.h"
@@ -31,9 +32,12 @@ bool api_compute_read(struct api_computation *c)
     request->body_is_ours =
         call->body_is_ours && !call->must_not_block; /* a call with must_not_block may be repeated */
     request->must_not_block = call->must_not_block;
+    request->presets = c->host->presets;
     if (!api_memory_for_reading(c->work, c->host, call, c->problem))
         return false;
     if (call->body_bytes && !api_input_read(request, call->content_type, call->body, call->body_bytes, c->problem))
+        return false;
+    if (!api_preset_take(request, c->problem))
         return false;
     return !has_query || api_query_read(request, call->query, c->problem);
 }

@@ -55,7 +55,7 @@ static struct api_reply *reply_of(struct api_study *study, struct pe_diagnosis *
 {
     const struct api_host *host = study->c.host;
     struct api_text text;
-    bool is_repeatable = !study->c.work->request.stored;
+    bool is_repeatable = api_request_is_lasting(&study->c.work->request);
     api_text_init(&text, API_TEXT_MAX);
     api_text_value(&text, pe_diagnosis_answer(diagnosis));
     if (host->hypotheses_searched)

@@ -1,11 +1,22 @@
-/* GET /presets and /presets/{name}: public models by name, as requests that a client can send with POST, with notes in
- * two languages. */
+/* GET /presets, and GET, PUT, DELETE /presets/{name}: public models by name, as requests that a client can send with
+ * POST, with notes in two languages; and those that clients have stored. */
+#include "api/endpoints/kept.h"
 #include "api/formats/preset_about.h"
+#include "api/inputs/json_in.h"
+#include "api/inputs/kept_file.h"
+#include "api/inputs/preset_file.h"
+#include "api/inputs/preset_in.h"
 #include "api/replies/language.h"
+#include "api/requests/form.h"
 #include "api/requests/lang.h"
+#include "api/requests/memory.h"
 #include "api/routes.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- Presets of the program ---- */
 
 static void add_config(struct api_text *text, const struct pe_preset_layer *layer)
 {
@@ -40,38 +51,88 @@ static void add_preset(struct api_text *text, const struct pe_preset *preset, en
     api_text_put(text, "}");
 }
 
-static void print_presets(struct api_text *text, const void *about)
+static void add_presets(struct api_text *text, enum pe_lang lang)
 {
-    enum pe_lang lang = *(const enum pe_lang *)about;
-    api_text_put(text, "{\"presets\":[");
     for (size_t i = 0; i < pe_n_presets(); i++) {
         api_text_add(text, ",", i > 0);
         add_preset(text, pe_preset_at(i), lang);
     }
+}
+
+/* ---- The list ---- */
+
+static void print_presets(struct api_text *text, const void *about)
+{
+    api_text_put(text, "{\"presets\":[");
+    add_presets(text, *(const enum pe_lang *)about);
     api_text_put(text, "]}");
+}
+
+static struct api_reply *list_of_program(enum pe_lang lang)
+{
+    static struct api_document documents[PE_N_LANGS] = {
+        [PE_EN] = {.print = print_presets}, [PE_ZH] = {.print = print_presets}};
+    return api_reply_document(&documents[lang], &lang);
+}
+
+/* A release may bring a preset of the same name: the program's wins. */
+static void add_kept(struct api_text *text, const struct api_weights *card)
+{
+    if (pe_preset_find(card->name))
+        return;
+    api_text_put(text, ",{");
+    api_preset_kept(text, card->name, card->preset);
+    api_text_put(text, "}");
+}
+
+static struct api_reply *list_of_all(const struct api_store *store, const struct api_weights *const *cards, size_t n,
+                                     enum pe_lang lang)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, "{\"presets\":[");
+    add_presets(&text, lang);
+    for (size_t i = 0; i < n; i++) {
+        add_kept(&text, cards[i]);
+        store->drop_card(store->self, cards[i]);
+    }
+    api_text_put(&text, "]}");
+    return api_reply_text(200, api_json_type, &text);
+}
+
+/* NULL: ask again from a worker. */
+static struct api_reply *list(const struct api_asked *asked, enum pe_lang lang)
+{
+    const struct api_store *store = asked->host->presets;
+    const struct api_weights **cards = store ? malloc(store->files_max * sizeof *cards) : NULL;
+    size_t n = cards ? store->list(store->self, cards) : 0;
+    bool is_late = n > 0 && asked->call->must_not_block;
+    struct api_reply *reply = NULL;
+    if (is_late)
+        for (size_t i = 0; i < n; i++)
+            store->drop_card(store->self, cards[i]);
+    else
+        reply = n > 0 ? list_of_all(store, cards, n, lang) : list_of_program(lang);
+    free(cards);
+    return reply;
 }
 
 struct api_reply *api_presets(const struct api_asked *asked)
 {
-    static struct api_document documents[PE_N_LANGS] = {
-        [PE_EN] = {.print = print_presets}, [PE_ZH] = {.print = print_presets}};
     struct api_problem problem;
     enum pe_lang lang;
     if (!api_lang_of_query(asked->call, &lang, &problem))
         return api_reply_problem(&problem);
-    return api_reply_set_language(api_reply_document(&documents[lang], &lang), lang);
+    struct api_reply *reply = list(asked, lang);
+    return reply ? api_kept_headers(api_reply_set_language(reply, lang), NULL) : NULL;
 }
 
-enum { NAMES_MAX = 256 };
+/* ---- Refusals ---- */
 
-static struct api_reply *unknown_preset(const char *name)
+static struct api_reply *absent(const struct api_store *store, const char *name)
 {
-    const char *names[NAMES_MAX];
-    size_t n = 0;
-    for (; n < pe_n_presets() && n + 1 < NAMES_MAX; n++)
-        names[n] = pe_preset_at(n)->name;
-    names[n] = NULL;
-    const char *nearest = pe_nearest(name, names);
+    char buffer[API_WEIGHT_NAME_MAX + 1];
+    const char *nearest = api_preset_nearest(store, name, buffer);
     struct api_problem problem;
     if (nearest)
         api_fail(&problem, 404, "", "unknown preset \"%.64s\"; nearest: \"%s\"", name, nearest);
@@ -80,17 +141,281 @@ static struct api_reply *unknown_preset(const char *name)
     return api_reply_problem(&problem);
 }
 
-struct api_reply *api_preset(const struct api_asked *asked)
+static struct api_reply *no_store(void) { return api_refusal(503, "this server stores no presets"); }
+
+static bool check_name(const char *name, struct api_problem *problem)
+{
+    const struct pe_preset *preset = pe_preset_find(name);
+    if (preset)
+        return api_fail(problem, 422, "", "\"%s\" is a preset of the program%s%s%s, which is not changed; take another name",
+                        name, strcmp(preset->name, name) != 0 ? " (" : "",
+                        strcmp(preset->name, name) != 0 ? preset->name : "",
+                        strcmp(preset->name, name) != 0 ? ")" : "");
+    return api_weight_name_is_valid(name) || api_fail_kept_name(problem, "", &api_contents_presets, name);
+}
+
+/* ---- GET ---- */
+
+static struct api_reply *send(int status, const struct api_weights *file)
+{
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_text_put(&text, "{");
+    api_preset_kept(&text, file->name, file->preset);
+    api_text_put(&text, "}");
+    return api_kept_headers(api_reply_text(status, api_json_type, &text), file->sha256);
+}
+
+static struct api_reply *get_found(const struct api_asked *asked, const struct api_weights *file)
+{
+    const struct api_call *call = asked->call;
+    struct api_guard match = {.if_match = call->if_match}, none = {.if_none_match = call->if_none_match};
+    if (!api_guard_allows(&match, file->sha256))
+        return api_kept_guarded(asked->host->presets, asked->name);
+    return api_guard_allows(&none, file->sha256) ? send(200, file)
+                                                 : api_kept_headers(api_reply_empty(304), file->sha256);
+}
+
+static struct api_reply *get_kept(const struct api_asked *asked)
+{
+    const struct api_store *store = asked->host->presets;
+    const struct api_weights *file = NULL;
+    struct api_wanted wanted = {.name = asked->name, .must_not_block = asked->call->must_not_block};
+    struct api_problem problem;
+    enum api_found found = store ? store->find(store->self, &wanted, &file) : API_FOUND_NOTHING;
+    if (found == API_FOUND_LATER)
+        return NULL;
+    if (found == API_FOUND_NOTHING)
+        return absent(store, asked->name);
+    if (found != API_FOUND) {
+        api_fail_kept_unknown(&problem, "", store, found, asked->name);
+        return api_reply_problem(&problem);
+    }
+    struct api_reply *reply = get_found(asked, file);
+    store->release(store->self, file);
+    return reply;
+}
+
+static struct api_reply *get(const struct api_asked *asked)
 {
     const struct pe_preset *preset = pe_preset_find(asked->name);
     struct api_problem problem;
     struct api_text text;
     enum pe_lang lang;
-    if (!preset)
-        return unknown_preset(asked->name);
     if (!api_lang_of_query(asked->call, &lang, &problem))
         return api_reply_problem(&problem);
+    if (!preset)
+        return get_kept(asked);
     api_text_init(&text, API_TEXT_MAX);
     add_preset(&text, preset, lang);
-    return api_reply_set_language(api_reply_text(200, api_json_type, &text), lang);
+    struct api_reply *reply = api_reply_text(200, api_json_type, &text);
+    reply->is_repeatable = reply->status == 200;
+    return api_reply_set_language(reply, lang);
+}
+
+/* ---- PUT ---- */
+
+struct putting {
+    const struct api_asked *asked;
+    struct api_work *work;
+    struct api_preset_members members;
+    bool is_refused; /* by the host's memory; the problem is set */
+    struct api_problem problem;
+};
+
+/* What GET answers may be sent back: the members that the server sets itself are not read. */
+static bool check_members(struct putting *p)
+{
+    static const char *const names[] = {"config", "source", "note", "name", "stored_by", "stored_at", NULL};
+    const struct api_request *request = &p->work->request;
+    for (size_t i = 0; i < request->n_fields; i++) {
+        const char *name = request->fields[i].name, *nearest = pe_nearest(name, names);
+        char pointer[PE_POINTER_MAX] = "";
+        if (nearest && strcmp(nearest, name) == 0)
+            continue;
+        api_pointer_push(pointer, name, strlen(name));
+        return api_fail(&p->problem, 422, pointer, "unknown member \"%.64s\" of a preset; %s%s%s", name,
+                        nearest ? "nearest: \"" : "there are: ", nearest ? nearest : "config, source, note",
+                        nearest ? "\"" : "");
+    }
+    return true;
+}
+
+static bool take_word(struct putting *p, const char *name, const char **word)
+{
+    const struct pe_value *value = api_request_find(&p->work->request, name);
+    char pointer[32];
+    snprintf(pointer, sizeof pointer, "/%s", name);
+    *word = value && value->kind == PE_STRING ? value->string : NULL;
+    return !value || *word || api_fail(&p->problem, 422, pointer, "%s is not a string", name);
+}
+
+/* The members of config become the fields of the request. */
+static bool take_config(struct putting *p)
+{
+    struct api_request *request = &p->work->request;
+    const struct pe_value *found = api_request_find(request, "config");
+    if (!found || found->kind != PE_OBJECT)
+        return api_fail(&p->problem, 422, "/config",
+                        "config must be an object, a request without its sequence: {\"config\":{\"scheme\":\"rope\"}}");
+    struct pe_value config = *found;
+    request->n_fields = 0;
+    for (size_t i = 0; i < config.object.n; i++)
+        if (!api_request_add(request, config.object.fields[i].name, &config.object.fields[i].value, &p->problem))
+            return false;
+    return true;
+}
+
+static bool read_body(struct putting *p)
+{
+    const struct api_call *call = p->asked->call;
+    struct api_request *request = &p->work->request;
+    const char *name = NULL;
+    if (!call->body_bytes)
+        return api_fail(&p->problem, 400, "", "the body is empty; send a preset: {\"config\":{\"scheme\":\"rope\"}}");
+    if (call->body_bytes > API_PRESET_BYTES_MAX)
+        return api_fail(&p->problem, 413, "", "the preset has %zu bytes; allowed: at most %d", call->body_bytes,
+                        API_PRESET_BYTES_MAX);
+    request->presets = p->asked->host->presets;
+    if (!api_memory_for_reading(p->work, p->asked->host, call, &p->problem) ||
+        !api_json_read_plain(request, call->body, call->body_bytes, "", &p->problem) || !check_members(p) ||
+        !take_word(p, "source", &p->members.source) || !take_word(p, "note", &p->members.note) ||
+        !take_word(p, "name", &name))
+        return false;
+    if (name && strcmp(name, p->asked->name) != 0)
+        return api_fail(&p->problem, 422, "/name", "name is \"%.64s\", but the path names \"%s\"; leave name out", name,
+                        p->asked->name);
+    return take_config(p);
+}
+
+static enum pe_status admit(void *caller, const struct pe_cost *cost, struct pe_error *err)
+{
+    struct putting *p = caller;
+    p->is_refused = !api_memory_for_planning(p->work, p->asked->host, cost->bytes, &p->problem);
+    return p->is_refused ? err->status = PE_CANCELLED : PE_OK;
+}
+
+static bool fail_config(struct putting *p, const struct pe_error *err)
+{
+    const char *name = err->pointer + (*err->pointer == '/');
+    for (const char *const *row = api_form_names(); *row; row++)
+        if (strcmp(*row, name) == 0)
+            return api_fail(&p->problem, 422, err->pointer, "%s is about one request, not about a preset; leave it out",
+                            name);
+    return api_fail_core(&p->problem, err);
+}
+
+static bool resolve(struct putting *p, struct pe_config **config)
+{
+    const struct api_request *request = &p->work->request;
+    struct pe_error err;
+    struct pe_request core = {.operation = PE_ENCODE,
+                              .fields = request->fields,
+                              .n_fields = request->n_fields,
+                              .caller_fields = api_form_names(),
+                              .admit = admit,
+                              .caller = p};
+    if (!api_preset_take(&p->work->request, &p->problem))
+        return false;
+    api_memory_settle(p->work);
+    if (pe_config_new(&core, config, &err) == PE_OK)
+        return true;
+    return !p->is_refused && fail_config(p, &err);
+}
+
+/* Errors about a field name its place in the body. */
+static void point_into_config(struct api_problem *problem)
+{
+    char inner[PE_POINTER_MAX];
+    if (problem->status != 422 && problem->status != 413)
+        return;
+    snprintf(inner, sizeof inner, "%s", problem->error.pointer);
+    snprintf(problem->error.pointer, PE_POINTER_MAX, "/config%.*s", PE_POINTER_MAX - 8, inner);
+}
+
+/* The file's text; what has been resolved is not needed any more then. */
+static bool print_file(struct putting *p, struct api_text *text)
+{
+    struct pe_config *config = NULL;
+    char now[API_TIME_BYTES];
+    if (!resolve(p, &config)) {
+        point_into_config(&p->problem);
+        return false;
+    }
+    p->asked->host->print_time(now);
+    p->members.config = pe_config_value(config);
+    p->members.stored_by = p->asked->call->client;
+    p->members.stored_at = now;
+    api_text_put(text, "{");
+    api_preset_members(text, &p->members);
+    api_text_put(text, "}\n");
+    pe_config_free(config);
+    if (text->state == API_TEXT_FULL)
+        return api_fail(&p->problem, 413, "", "as it would be stored, the preset has more than %d bytes",
+                        API_PRESET_BYTES_MAX);
+    return !text->state || api_fail_text(&p->problem, text);
+}
+
+static struct api_reply *store_text(struct putting *p, const struct api_text *text)
+{
+    const struct api_store *store = p->asked->host->presets;
+    const struct api_weights *file = NULL;
+    struct api_guard guard = api_kept_guard(p->asked->call);
+    char why[256];
+    void *contents = api_contents_presets.read(text->bytes, text->n, why, sizeof why);
+    if (!contents) {
+        if (*why)
+            api_fail(&p->problem, 422, "/config", "%s", why);
+        else
+            api_fail_memory(&p->problem);
+        return api_reply_problem(&p->problem);
+    }
+    enum api_stored stored = store->put(store->self, p->asked->name, text->bytes, text->n, contents, &guard, &file);
+    if (stored == API_STORED_GUARDED)
+        return api_kept_guarded(store, p->asked->name);
+    if (!file)
+        return api_kept_refused(store, stored, text->n);
+    struct api_reply *reply = send(stored == API_STORED_NEW ? 201 : 200, file);
+    store->release(store->self, file);
+    return reply;
+}
+
+static struct api_reply *put(const struct api_asked *asked)
+{
+    struct putting p = {.asked = asked, .work = api_work_new(PE_ENCODE)};
+    struct api_text text;
+    struct api_reply *reply = NULL;
+    api_text_init(&text, API_PRESET_BYTES_MAX);
+    if (!p.work)
+        api_fail_memory(&p.problem);
+    else if (read_body(&p) && print_file(&p, &text))
+        reply = store_text(&p, &text);
+    if (!reply) {
+        api_memory_refusal(p.work, &p.problem);
+        reply = api_reply_problem(&p.problem);
+    }
+    api_text_drop(&text);
+    api_work_free(p.work);
+    return reply;
+}
+
+/* ---- One preset ---- */
+
+static struct api_reply *change(const struct api_asked *asked, bool is_put)
+{
+    struct api_problem problem;
+    if (!asked->host->presets)
+        return no_store();
+    if (!check_name(asked->name, &problem))
+        return api_reply_problem(&problem);
+    if (asked->call->must_not_block)
+        return NULL; /* it may wait for a disk */
+    return is_put ? put(asked) : api_kept_remove(asked, asked->host->presets, absent);
+}
+
+struct api_reply *api_preset(const struct api_asked *asked)
+{
+    const char *method = asked->call->method;
+    bool is_put = strcmp(method, "PUT") == 0;
+    return is_put || strcmp(method, "DELETE") == 0 ? change(asked, is_put) : get(asked);
 }

@@ -13,6 +13,8 @@ void api_request_init(struct api_request *request, enum pe_operation_id operatio
     request->arena = (struct api_arena){0};
     request->n_fields = 0;
     request->stored = NULL;
+    request->presets = NULL;
+    request->has_kept_preset = false;
 }
 
 void api_request_drop(struct api_request *request)

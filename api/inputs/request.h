@@ -9,6 +9,7 @@
 #include <string.h>
 
 struct api_weights;
+struct api_store;
 
 /* What an endpoint takes, where that is not what the row of its operation says. */
 struct api_taking {
@@ -39,7 +40,15 @@ struct api_request {
     struct pe_field fields[API_FIELDS_MAX];
     size_t n_fields;
     const struct api_weights *stored; /* the file that its field `weights` named, held by the arena; NULL: none */
+    const struct api_store *presets;  /* api_host.presets */
+    bool has_kept_preset;             /* it names a stored preset: api_preset_take */
 };
+
+/* Whether the same request means the same as long as this process runs: it names nothing that a client may change. */
+static inline bool api_request_is_lasting(const struct api_request *request)
+{
+    return !request->stored && !request->has_kept_preset;
+}
 
 void api_request_init(struct api_request *request, enum pe_operation_id operation);
 void api_request_drop(struct api_request *request);

@@ -127,6 +127,16 @@ struct api_tensors *api_tensors_read(const char *bytes, size_t n, char *why, siz
 
 void api_tensors_free(struct api_tensors *tensors) { free(tensors); }
 
+static void *read_contents(const char *bytes, size_t n, char *why, size_t n_why)
+{
+    return api_tensors_read(bytes, n, why, n_why);
+}
+
+static void free_contents(void *contents) { api_tensors_free(contents); }
+
+const struct api_contents api_contents_weights = {
+    .what = "weights", .read = read_contents, .free = free_contents};
+
 size_t api_tensors_count(const struct api_tensors *tensors) { return tensors->n; }
 
 const char *api_tensors_name(const struct api_tensors *tensors, size_t i) { return tensors->places[i].name; }

@@ -21,9 +21,4 @@ size_t api_tensors_ending(const struct api_tensors *tensors, const char *ending,
 /* All as members of a JSON object, "name":{"dtype":…,"shape":…}. Text that the window skips costs nothing. */
 void api_tensors_print(const struct api_tensors *tensors, struct api_window *window);
 
-bool api_fail_weight_name(struct api_problem *problem, const char *pointer, const char *name);
-/* For API_FOUND_UNKNOWN and API_FOUND_TOO_LARGE. */
-bool api_fail_unknown_weights(struct api_problem *problem, const char *pointer, const struct api_store *store,
-                              enum api_found found, const char *name);
-
 #endif

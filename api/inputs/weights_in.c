@@ -1,5 +1,6 @@
 /* Stored weights in a request: chooses the file, its tensors, and their names in the request. */
 #include "api/inputs/weights_in.h"
+#include "api/inputs/kept_file.h"
 #include "api/inputs/tensor_table.h"
 
 #include <stdio.h>
@@ -68,7 +69,7 @@ static bool read_field(struct adding *a, const struct pe_value *value)
             return false;
     if (!a->name)
         return fail_form(a->problem, "/weights");
-    return api_weight_name_is_valid(a->name) || api_fail_weight_name(a->problem, a->pointer, a->name);
+    return api_weight_name_is_valid(a->name) || api_fail_kept_name(a->problem, a->pointer, &api_contents_weights, a->name);
 }
 
 /* ---- The file ---- */
@@ -113,7 +114,7 @@ static bool fail_found(const struct adding *a, enum api_found found)
         a->request->is_late = true;
         return api_fail(a->problem, 503, a->pointer, "looking for \"%s\" takes longer than this thread has", a->name);
     case API_FOUND_UNKNOWN:
-    case API_FOUND_TOO_LARGE: return api_fail_unknown_weights(a->problem, a->pointer, a->store, found, a->name);
+    case API_FOUND_TOO_LARGE: return api_fail_kept_unknown(a->problem, a->pointer, a->store, found, a->name);
     default: return fail_absent(a);
     }
 }

@@ -1,4 +1,5 @@
 /* POST /v2/models/{name}/infer: the body becomes a posenc request, and its outputs determine the operation. */
+#include "api/inputs/preset_in.h"
 #include "api/requests/memory.h"
 #include "api/oip/oip.h"
 #include "api/operations.h"
@@ -135,21 +136,6 @@ static bool name_outputs(struct inference *inference, enum pe_operation_id opera
 
 /* ---- From bytes to a plan ---- */
 
-static bool read(struct inference *inference)
-{
-    struct api_computation *c = &inference->computation;
-    struct api_request *request = &c->work->request;
-    struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
-    request->max_json = c->host->max_json;
-    request->body_is_ours =
-        c->call->body_is_ours && !c->call->must_not_block; /* a call with must_not_block may be repeated */
-    size_t n_json;
-    return api_oip_json_bytes(c->call, &n_json, &inference->problem) &&
-           api_memory_for_json(c->work, c->host, c->call, n_json, &inference->problem) &&
-           api_oip_read(request, c->call, n_json, &inference->request, &inference->problem) &&
-           api_request_add(request, "scheme", &scheme, &inference->problem) && choose_operation(inference, request);
-}
-
 static bool is_under(const char *pointer, const char *name, size_t *n)
 {
     char place[PE_POINTER_MAX] = "";
@@ -177,6 +163,29 @@ static bool relocate(struct inference *inference)
         }
     snprintf(pointer, PE_POINTER_MAX, "/parameters%.140s", inner);
     return false;
+}
+
+static bool take_preset(struct inference *inference)
+{
+    return api_preset_take(&inference->computation.work->request, &inference->problem) || relocate(inference);
+}
+
+static bool read(struct inference *inference)
+{
+    struct api_computation *c = &inference->computation;
+    struct api_request *request = &c->work->request;
+    struct pe_value scheme = {.kind = PE_STRING, .string = inference->model.scheme->name};
+    request->max_json = c->host->max_json;
+    request->body_is_ours =
+        c->call->body_is_ours && !c->call->must_not_block; /* a call with must_not_block may be repeated */
+    request->must_not_block = c->call->must_not_block;
+    request->presets = c->host->presets;
+    size_t n_json;
+    return api_oip_json_bytes(c->call, &n_json, &inference->problem) &&
+           api_memory_for_json(c->work, c->host, c->call, n_json, &inference->problem) &&
+           api_oip_read(request, c->call, n_json, &inference->request, &inference->problem) &&
+           take_preset(inference) && api_request_add(request, "scheme", &scheme, &inference->problem) &&
+           choose_operation(inference, request);
 }
 
 static bool plan(struct inference *inference, struct api_opening *opening, bool *later)
@@ -222,7 +231,7 @@ static struct api_reply *infer(struct inference *inference)
     else if (read(inference) && plan(inference, &opening, &later))
         return answer(inference, &opening);
     api_memory_refusal(work, &inference->problem);
-    later |= work && work->request.drawing.is_late;
+    later |= work && (work->request.is_late || work->request.drawing.is_late);
     api_work_free(work);
     return later ? NULL : api_reply_problem(&inference->problem);
 }

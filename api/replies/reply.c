@@ -221,7 +221,7 @@ struct api_reply *api_reply_stream(struct api_work *work, const char *header, co
     reply->face.memory = work->n_taken;
     reply->face.n_finished = format->is_picture ? stream->length : 0;
     reply->face.is_quick = !stream->format->is_text && is_quick;
-    reply->face.is_repeatable = !work->request.stored;
+    reply->face.is_repeatable = api_request_is_lasting(&work->request);
     reply->face.computes = !stream->format->is_text || !is_quick;
     reply->face.scheme = work->plan ? pe_plan_scheme(work->plan)->name : "";
     reply->face.format = stream->format->name;

@@ -1,5 +1,7 @@
-/* Entries: own fields first, then the request's, then tensors of stored weights. */
+/* Entries: own fields first, with the stored preset that they name, then the request's, then tensors of stored weights.
+ */
 #include "api/requests/entries.h"
+#include "api/inputs/preset_in.h"
 #include "api/inputs/weights_in.h"
 #include "api/requests/form.h"
 #include "api/requests/lang.h"
@@ -75,6 +77,7 @@ static struct api_request *request_new(struct api_request *whole)
     api_request_init(request, whole->operation);
     request->arena.may_grow = may_grow;
     request->arena.lender = whole;
+    request->presets = whole->presets;
     return api_arena_own(&whole->arena, request, drop) ? request : NULL;
 }
 
@@ -143,7 +146,7 @@ static bool add_common(const struct reading *r, struct api_request *request, boo
     return true;
 }
 
-/* ---- Stored weights ---- */
+/* ---- Stored presets and weights ---- */
 
 /* Errors about a field of its own name the entry too. */
 static void prefix_pointer(struct api_problem *problem, const char *prefix)
@@ -152,6 +155,16 @@ static void prefix_pointer(struct api_problem *problem, const char *prefix)
     snprintf(inner, sizeof inner, "%s", problem->error.pointer);
     snprintf(problem->error.pointer, PE_POINTER_MAX, "%s%.*s", prefix, (int)(PE_POINTER_MAX - 1 - strlen(prefix)),
              inner);
+}
+
+static bool take_preset(const struct reading *r, struct api_request *request, const char *pointer)
+{
+    if (!api_preset_take(request, r->problem)) {
+        prefix_pointer(r->problem, pointer);
+        return false;
+    }
+    r->whole->has_kept_preset |= request->has_kept_preset;
+    return true;
 }
 
 static bool add_weights(const struct reading *r, struct api_request *request, struct pe_entry *entry)
@@ -174,7 +187,7 @@ static bool add_weights(const struct reading *r, struct api_request *request, st
 
 static bool add_fields(const struct reading *r, struct api_request *request, size_t i, struct pe_entry *entry)
 {
-    if (r->list && !add_own(r, request, &r->list->list.items[i]))
+    if (r->list && (!add_own(r, request, &r->list->list.items[i]) || !take_preset(r, request, entry->pointer)))
         return false;
     entry->n_own = request->n_fields;
     if (!add_common(r, request, false) || !add_common(r, request, true))

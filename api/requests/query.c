@@ -2,6 +2,7 @@
 #include "api/requests/query.h"
 #include "api/requests/form.h"
 #include "api/inputs/json_in.h"
+#include "api/inputs/preset_in.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -201,7 +202,10 @@ static const char *word_of(const struct api_request *request, const char *name)
 static const struct pe_scheme_info *scheme_of(const struct api_request *request)
 {
     const char *scheme = word_of(request, "scheme"), *name = word_of(request, "preset");
-    const struct pe_preset *preset = name ? pe_preset_find(name) : NULL;
+    const struct pe_value *named = api_request_find(request, "preset");
+    const struct pe_preset *preset = name                                 ? pe_preset_find(name)
+                                     : named && named->kind == PE_PRESET ? named->preset
+                                                                         : NULL;
     if (scheme || !preset)
         return scheme ? pe_scheme_find(scheme) : NULL;
     for (size_t i = 0; i < preset->layers->n_fields; i++)
@@ -270,7 +274,8 @@ bool api_query_read(struct api_request *request, const char *query, struct api_p
     char *buffer = api_arena_alloc(&request->arena, strlen(query) + 2);
     if (!buffer)
         return api_fail_memory(problem);
-    return read_pairs(request, query, buffer, true, problem) && read_pairs(request, query, buffer, false, problem);
+    return read_pairs(request, query, buffer, true, problem) && api_preset_take(request, problem) &&
+           read_pairs(request, query, buffer, false, problem);
 }
 
 /* ---- One name ---- */

@@ -26,6 +26,7 @@ void exchange_authenticate(struct exchange *x)
     if (!tokens)
         return;
     x->call.access = tokens_find(tokens, value, &x->account);
+    x->call.client = x->account ? account_name(x->account) : NULL;
     if (value)
         daemon_headers(x->mhd, wipe, NULL);
 }
