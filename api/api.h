@@ -210,7 +210,7 @@ enum api_text_id { API_TEXTS(API_TEXT_ID) API_N_TEXTS };
 struct api_call {
     enum api_access access;
     const char *client; /* the name of its token; it lasts as long as the host; NULL: none */
-    union { /* the same pointers, by name and by number */
+    union {             /* the same pointers, by name and by number */
         struct {
             API_TEXTS(API_TEXT_FIELD)
         };

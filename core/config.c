@@ -126,8 +126,8 @@ static enum pe_status add_operands(struct trial *t, struct pe_error *err)
     t->operand = fits ? calloc((size_t)(heads * head_dim), sizeof *t->operand) : NULL;
     if (!t->operand)
         return pe_no_memory(err);
-    struct pe_value zeros = {
-        .kind = PE_ARRAY, .array = {.dtype = PE_F32, .rank = 3, .shape = {heads, 1, head_dim}, .data = t->operand}};
+    struct pe_value zeros = {.kind = PE_ARRAY,
+                             .array = {.dtype = PE_F32, .rank = 3, .shape = {heads, 1, head_dim}, .data = t->operand}};
     add(t, "q", zeros);
     add(t, "k", zeros);
     return PE_OK;

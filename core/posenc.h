@@ -127,7 +127,7 @@ struct pe_value {
             const struct pe_field *fields;
             size_t n;
         } object;
-        struct pe_tensor array; /* any list (of lists …) of numbers, and any tensor sent */
+        struct pe_tensor array;         /* any list (of lists …) of numbers, and any tensor sent */
         const struct pe_preset *preset; /* only of the field `preset`: one that is not built in (pe_preset_find) */
     };
 };

@@ -73,7 +73,8 @@ struct server {
     struct options options;
     struct api_host host;
     struct api_page page; /* with --ui-dir */
-    struct weights *weights;
+    struct weights *weights, *presets;
+    struct store *bucket; /* the store of weights with --store, which is also that of presets */
     struct http_door door;
     const char *socket; /* path of the Unix socket that exists now; NULL: none */
     struct rereading secrets,
@@ -167,8 +168,10 @@ static void read_secrets(struct job *job) /* runs on a separate thread, as does 
 static void read_folder(struct job *job)
 {
     struct server *server = rereading_of(job)->server;
-    if (*server->options.weights_dir || *server->options.store)
+    if (*server->options.weights_dir || *server->options.store) {
         weights_reread(server->weights);
+        weights_reread(server->presets);
+    }
 }
 
 static void reread(struct server *server, struct rereading *r, void (*read)(struct job *job));
@@ -368,30 +371,69 @@ static bool open_bucket(const struct options *options, struct store **store)
 }
 
 /* NULL without a store; false: the log says why it cannot be used. */
-static bool open_store(const struct options *options, struct store **store)
+static bool open_folder(const struct options *options, const char *suffix, struct store **store)
 {
-    if (*options->store)
-        return open_bucket(options, store);
-    *store = *options->weights_dir ? folder_store_new(options->weights_dir) : NULL;
+    *store = *options->weights_dir ? folder_store_new(options->weights_dir, suffix) : NULL;
     if (*store || !*options->weights_dir)
         return true;
     log_error("--weights-dir %s: %s", options->weights_dir, strerror(errno));
     return false;
 }
 
+static uint64_t refresh_ms(const struct options *options)
+{
+    return 1000 * (*options->store ? options->store_refresh : options->weights_refresh);
+}
+
 static bool set_up_weights(struct server *server)
 {
     const struct options *options = &server->options;
     char error[WEIGHTS_ERROR_BYTES];
-    struct weights_settings settings = {
-        .bytes_max = options->max_weights,
-        .refresh_ms = 1000 * (*options->store ? options->store_refresh : options->weights_refresh)};
-    if (!open_store(options, &settings.store))
+    struct weights_settings settings = {.contents = &api_contents_weights,
+                                        .bytes_max = options->max_weights,
+                                        .limit = "--max-weights",
+                                        .files_max = WEIGHTS_FILES_MAX,
+                                        .refresh_ms = refresh_ms(options)};
+    if (!(*options->store ? open_bucket(options, &settings.store)
+                          : open_folder(options, ".safetensors", &settings.store)))
         return false;
+    server->bucket = *options->store ? settings.store : NULL;
     server->weights = weights_new(&settings, error);
     if (!server->weights)
         log_error("%s", error);
     return server->weights;
+}
+
+/* In the same place as the weights, under names of their own. */
+static bool set_up_presets(struct server *server)
+{
+    const struct options *options = &server->options;
+    char error[WEIGHTS_ERROR_BYTES] = "stored presets: no memory";
+    struct s3_beside beside = {.names = "presets",
+                               .cache = options->store_cache,
+                               .cache_bytes = API_PRESETS_BYTES_MAX,
+                               .files_max = API_PRESETS_MAX};
+    struct weights_settings settings = {.contents = &api_contents_presets,
+                                        .bytes_max = API_PRESETS_BYTES_MAX,
+                                        .files_max = API_PRESETS_MAX,
+                                        .refresh_ms = refresh_ms(options)};
+    if (server->bucket)
+        settings.store = s3_store_beside(server->bucket, &beside);
+    else if (!open_folder(options, ".preset.json", &settings.store))
+        return false;
+    if (settings.store || !server->bucket)
+        server->presets = weights_new(&settings, error);
+    if (!server->presets)
+        log_error("%s", error);
+    return server->presets;
+}
+
+static void print_time(char text[API_TIME_BYTES])
+{
+    time_t now = time(NULL);
+    struct tm parts;
+    gmtime_r(&now, &parts);
+    strftime(text, API_TIME_BYTES, "%Y-%m-%dT%H:%M:%SZ", &parts);
 }
 
 /* Called before any thread runs, and before any library that counts processors is initialised. */
@@ -420,7 +462,7 @@ static bool set_up_process(struct server *server)
     admission_setup(options->max_memory, options->max_streams);
     metrics_set(METRICS_WORKERS, (int64_t)options->workers);
     metrics_setup(PE_VERSION, POSENC_COMMIT, pe_isa_name(pe_isa()));
-    if (!set_up_weights(server))
+    if (!set_up_weights(server) || !set_up_presets(server))
         return false;
     server->host = (struct api_host){
         .max_body = options->max_body,
@@ -437,6 +479,8 @@ static bool set_up_process(struct server *server)
         .clients = &clients_built_in,
         .page = *options->ui_dir ? &server->page : &page_built_in,
         .store = weights_store(server->weights),
+        .presets = weights_store(server->presets),
+        .print_time = print_time,
         .self = server,
         .is_ready = is_ready,
         .metrics_print = print_metrics,
@@ -510,7 +554,8 @@ static bool start_serving(struct server *server)
     }
     if (!server->door.tokens && http_is_beyond_loopback(fd))
         log_warn("listening beyond this machine without --token-file: whoever reaches %s may use it", url);
-    if (!weights_start(server->weights) || !loops_serve(server->loops, &server->host, &server->door, fd))
+    if (!weights_start(server->weights) || !weights_start(server->presets) ||
+        !loops_serve(server->loops, &server->host, &server->door, fd))
         return false;
     log_listening(url);
     supervisor_say(&server->supervisor, "READY=1");
@@ -534,10 +579,12 @@ static int serve(struct server *server)
         loops_run(server->loops);
     if (server->socket)
         http_unlisten(server->socket);
+    weights_stop(server->presets);
     weights_stop(server->weights); /* a job may wait for the store, and loops_free waits for jobs */
     loops_free(server->loops);
     jobs_end_workers();
     disposal_finish(); /* before the stores that its objects refer to are freed: replies hold stored weights */
+    weights_free(server->presets); /* its store uses that of the weights */
     weights_free(server->weights);
     tokens_free(server->door.tokens);
     tls_drop(&server->door.tls);

@@ -1,4 +1,5 @@
-/* What endpoints of stored files share: their digests as entity tags (RFC 9110 §8.8.3, §13), guarded changes, refusals. */
+/* What endpoints of stored files share: their digests as entity tags (RFC 9110 §8.8.3, §13), guarded changes, refusals.
+ */
 #include "api/endpoints/kept.h"
 #include "api/inputs/kept_file.h"
 
@@ -94,9 +95,8 @@ struct api_reply *api_kept_refused(const struct api_store *store, enum api_store
     else if (stored == API_STORED_TOO_MANY)
         api_fail(&problem, 413, "", "%zu files are stored, which is the maximum; delete one first", store->files_max);
     else if (stored == API_STORED_FAILED)
-        api_fail(&problem, 503, "",
-                 "the place of stored %s (%s of this server) could not be written; its log says why", what,
-                 store->place);
+        api_fail(&problem, 503, "", "the place of stored %s (%s of this server) could not be written; its log says why",
+                 what, store->place);
     else if (stored == API_STORED_UNGUARDED)
         api_fail(&problem, 501, "",
                  "the place of stored %s (%s of this server) has no conditional writes, so If-Match and "

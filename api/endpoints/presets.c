@@ -147,10 +147,10 @@ static bool check_name(const char *name, struct api_problem *problem)
 {
     const struct pe_preset *preset = pe_preset_find(name);
     if (preset)
-        return api_fail(problem, 422, "", "\"%s\" is a preset of the program%s%s%s, which is not changed; take another name",
-                        name, strcmp(preset->name, name) != 0 ? " (" : "",
-                        strcmp(preset->name, name) != 0 ? preset->name : "",
-                        strcmp(preset->name, name) != 0 ? ")" : "");
+        return api_fail(
+            problem, 422, "", "\"%s\" is a preset of the program%s%s%s, which is not changed; take another name", name,
+            strcmp(preset->name, name) != 0 ? " (" : "", strcmp(preset->name, name) != 0 ? preset->name : "",
+            strcmp(preset->name, name) != 0 ? ")" : "");
     return api_weight_name_is_valid(name) || api_fail_kept_name(problem, "", &api_contents_presets, name);
 }
 

@@ -51,7 +51,8 @@ static struct api_reply *send(const struct api_asked *asked, const struct api_we
     }
     struct api_reply *reply =
         api_reply_weights(store, weights, (size_t)range.first, (size_t)(range.last - range.first + 1));
-    return api_range_add(reply, kind, &range, length) ? api_kept_headers(reply, sha256) : api_reply_without_memory(reply);
+    return api_range_add(reply, kind, &range, length) ? api_kept_headers(reply, sha256)
+                                                      : api_reply_without_memory(reply);
 }
 
 /* NULL: ask again from a worker. */
@@ -107,7 +108,7 @@ static struct api_reply *put(const struct api_asked *asked, struct api_tensors *
     if (weights)
         return stored_reply(store, stored, weights);
     return stored == API_STORED_GUARDED ? api_kept_guarded(store, asked->name)
-                                         : api_kept_refused(store, stored, call->body_bytes);
+                                        : api_kept_refused(store, stored, call->body_bytes);
 }
 
 static struct api_reply *put_named(const struct api_asked *asked)

@@ -14,7 +14,7 @@ bool api_weight_name_is_valid(const char *name)
 }
 
 bool api_fail_kept_name(struct api_problem *problem, const char *pointer, const struct api_contents *contents,
-                          const char *name)
+                        const char *name)
 {
     return api_fail(problem, 422, pointer,
                     "\"%.140s\" cannot be a name of stored %s; allowed: 1 to %d letters, digits, '.', '_', '-', "
@@ -31,7 +31,7 @@ void api_kept_limit(const struct api_store *store, char *text, size_t room)
 }
 
 bool api_fail_kept_unknown(struct api_problem *problem, const char *pointer, const struct api_store *store,
-                              enum api_found found, const char *name)
+                           enum api_found found, const char *name)
 {
     const char *what = store->contents->what;
     char limit[API_LIMIT_BYTES];

@@ -137,8 +137,7 @@ static void *kept_read(const char *bytes, size_t n, char *why, size_t n_why)
     return kept;
 }
 
-const struct api_contents api_contents_presets = {
-    .what = "presets", .read = kept_read, .free = kept_free};
+const struct api_contents api_contents_presets = {.what = "presets", .read = kept_read, .free = kept_free};
 
 /* ---- Names ---- */
 

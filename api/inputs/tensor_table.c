@@ -134,8 +134,7 @@ static void *read_contents(const char *bytes, size_t n, char *why, size_t n_why)
 
 static void free_contents(void *contents) { api_tensors_free(contents); }
 
-const struct api_contents api_contents_weights = {
-    .what = "weights", .read = read_contents, .free = free_contents};
+const struct api_contents api_contents_weights = {.what = "weights", .read = read_contents, .free = free_contents};
 
 size_t api_tensors_count(const struct api_tensors *tensors) { return tensors->n; }
 

@@ -69,7 +69,8 @@ static bool read_field(struct adding *a, const struct pe_value *value)
             return false;
     if (!a->name)
         return fail_form(a->problem, "/weights");
-    return api_weight_name_is_valid(a->name) || api_fail_kept_name(a->problem, a->pointer, &api_contents_weights, a->name);
+    return api_weight_name_is_valid(a->name) ||
+           api_fail_kept_name(a->problem, a->pointer, &api_contents_weights, a->name);
 }
 
 /* ---- The file ---- */

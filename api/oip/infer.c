@@ -183,9 +183,8 @@ static bool read(struct inference *inference)
     size_t n_json;
     return api_oip_json_bytes(c->call, &n_json, &inference->problem) &&
            api_memory_for_json(c->work, c->host, c->call, n_json, &inference->problem) &&
-           api_oip_read(request, c->call, n_json, &inference->request, &inference->problem) &&
-           take_preset(inference) && api_request_add(request, "scheme", &scheme, &inference->problem) &&
-           choose_operation(inference, request);
+           api_oip_read(request, c->call, n_json, &inference->request, &inference->problem) && take_preset(inference) &&
+           api_request_add(request, "scheme", &scheme, &inference->problem) && choose_operation(inference, request);
 }
 
 static bool plan(struct inference *inference, struct api_opening *opening, bool *later)

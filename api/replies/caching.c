@@ -220,7 +220,8 @@ bool api_etag_is_among(const char *list, const char *etag)
 
 const char *api_cache_control(const struct api_request *request, enum api_access access)
 {
-    bool is_public = access == API_ACCESS_OPEN && !api_request_find(request, "tokens") && api_request_is_lasting(request);
+    bool is_public =
+        access == API_ACCESS_OPEN && !api_request_find(request, "tokens") && api_request_is_lasting(request);
     return !is_public ? "private, no-cache" : "public, max-age=86400";
 }
 

@@ -52,8 +52,9 @@ const char *pe_preset_nearest(const char *name)
 
 const char *pe_certainty_name(enum pe_certainty certainty)
 {
-    static const char *const names[] = {
-        [PE_SEEN_CHECKPOINT] = "checkpoint", [PE_CLASS_DEFAULT] = "class default", [PE_UNVERIFIED] = "unverified",
-        [PE_UNSTATED] = NULL};
+    static const char *const names[] = {[PE_SEEN_CHECKPOINT] = "checkpoint",
+                                        [PE_CLASS_DEFAULT] = "class default",
+                                        [PE_UNVERIFIED] = "unverified",
+                                        [PE_UNSTATED] = NULL};
     return names[certainty];
 }

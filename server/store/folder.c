@@ -1,4 +1,4 @@
-/* Owns the files of a folder: NAME.safetensors, written under a temporary name and then renamed. */
+/* Owns the files of a folder: NAME and a suffix, written under a temporary name and then renamed. */
 #define _GNU_SOURCE /* O_CLOEXEC, flock */
 #include "server/store/folder.h"
 
@@ -18,22 +18,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SUFFIX ".safetensors"
 #define LOCK ".posenc-lock"
 
-enum { FILE_NAME_BYTES = API_WEIGHT_NAME_MAX + sizeof SUFFIX };
+enum { FILE_NAME_BYTES = API_WEIGHT_NAME_MAX + FOLDER_SUFFIX_BYTES };
 
 /* Another server holds the lock while it compares and renames: milliseconds, unless it was stopped in that moment. */
 #define LOCK_PATIENCE (5 * CLOCK_SECOND)
 
 struct folder {
     struct store store; /* must be first: store_free frees it */
+    char suffix[FOLDER_SUFFIX_BYTES];
     char path[];
 };
 
-static void print_file(char *file, const char *name) { snprintf(file, FILE_NAME_BYTES, "%s" SUFFIX, name); }
+/* The folder, open. */
+struct opened {
+    int fd;
+    const char *suffix;
+};
 
-static int open_folder(const struct folder *folder) { return open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); }
+static void print_file(char *file, const struct opened *dir, const char *name)
+{
+    snprintf(file, FILE_NAME_BYTES, "%s%s", name, dir->suffix);
+}
+
+static struct opened open_folder(const struct folder *folder)
+{
+    return (struct opened){open(folder->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), folder->suffix};
+}
 
 static enum store_result fail(char *why)
 {
@@ -54,11 +66,11 @@ static void print_version(char *version, const struct stat *status)
 
 /* Network file systems compare with the server when a file is opened, so the status is that of now. O_NONBLOCK: a pipe
  * in the folder must not block the server. Links are followed, because mounted configuration uses them. */
-static int open_file(int dir, const char *name, struct stat *status)
+static int open_file(const struct opened *dir, const char *name, struct stat *status)
 {
     char file[FILE_NAME_BYTES];
-    print_file(file, name);
-    int fd = openat(dir, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    print_file(file, dir, name);
+    int fd = openat(dir->fd, file, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && fstat(fd, status) != 0) {
         files_close(fd);
         return -1;
@@ -93,15 +105,15 @@ static enum store_result read_open(int fd, const struct stat *status, struct sto
 }
 
 /* A link that leads nowhere is not a missing file: whoever swaps its target has not finished. */
-static bool is_missing(int dir, const char *name)
+static bool is_missing(const struct opened *dir, const char *name)
 {
     char file[FILE_NAME_BYTES];
     struct stat status;
-    print_file(file, name);
-    return fstatat(dir, file, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
+    print_file(file, dir, name);
+    return fstatat(dir->fd, file, &status, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT;
 }
 
-static enum store_result read_in(int dir, const char *name, struct store_reading *reading, char *why)
+static enum store_result read_in(const struct opened *dir, const char *name, struct store_reading *reading, char *why)
 {
     struct stat status;
     int fd = open_file(dir, name, &status);
@@ -120,29 +132,29 @@ static enum store_result read_in(int dir, const char *name, struct store_reading
 
 static enum store_result folder_read(void *self, const char *name, struct store_reading *reading, char *why)
 {
-    int dir = open_folder(self);
-    if (dir < 0)
+    struct opened dir = open_folder(self);
+    if (dir.fd < 0)
         return fail(why);
-    enum store_result result = read_in(dir, name, reading, why);
-    close(dir);
+    enum store_result result = read_in(&dir, name, reading, why);
+    close(dir.fd);
     return result;
 }
 
 /* ---- Listing --------------------------------------------------------------------------------------------------- */
 
-/* Extracts the name of the weights from the file's name. False: not one of our files; unfinished files, which begin
+/* Extracts the name of what is stored from the file's name. False: not one of our files; unfinished files, which begin
  * with a dot, are not either. */
-static bool name_of(const char *file, char *name)
+static bool name_of(const char *file, const char *suffix, char *name)
 {
-    size_t n = strlen(file), n_suffix = strlen(SUFFIX);
-    if (n <= n_suffix || n - n_suffix > API_WEIGHT_NAME_MAX || strcmp(file + n - n_suffix, SUFFIX) != 0)
+    size_t n = strlen(file), n_suffix = strlen(suffix);
+    if (n <= n_suffix || n - n_suffix > API_WEIGHT_NAME_MAX || strcmp(file + n - n_suffix, suffix) != 0)
         return false;
     memcpy(name, file, n - n_suffix);
     name[n - n_suffix] = '\0';
     return api_weight_name_is_valid(name);
 }
 
-static bool list_add(struct store_list *list, int dir, const char *name)
+static bool list_add(struct store_list *list, const struct opened *dir, const char *name)
 {
     if ((list->n & (list->n - 1)) == 0) { /* room doubles at each power of two */
         struct store_entry *more = realloc(list->entries, (list->n ? 2 * list->n : 1) * sizeof *more);
@@ -165,12 +177,12 @@ static bool list_add(struct store_list *list, int dir, const char *name)
 }
 
 /* With an incomplete list, the other files would look deleted. */
-static bool list_all(DIR *entries, int dir, struct store_list *list)
+static bool list_all(DIR *entries, const struct opened *dir, struct store_list *list)
 {
     const struct dirent *entry;
     char name[STORE_NAME_BYTES];
     while (errno = 0, (entry = readdir(entries)))
-        if (name_of(entry->d_name, name) && !list_add(list, dir, name))
+        if (name_of(entry->d_name, dir->suffix, name) && !list_add(list, dir, name))
             return errno = ENOMEM, false;
     return errno == 0;
 }
@@ -182,7 +194,7 @@ static enum store_result folder_list(void *self, struct store_list *list, char *
     *list = (struct store_list){0};
     if (!entries)
         return fail(why);
-    bool done = list_all(entries, dirfd(entries), list);
+    bool done = list_all(entries, &(struct opened){dirfd(entries), folder->suffix}, list);
     enum store_result result = done ? STORE_DONE : fail(why);
     closedir(entries);
     if (!done)
@@ -212,13 +224,14 @@ static int lock(int dir)
 }
 
 /* Whether the guard allows to change the file as it is on the disk now; call it with the lock. */
-static enum store_result check(int dir, const char *name, const struct store_guard *guard, bool *is_there, char *why)
+static enum store_result check(const struct opened *dir, const char *name, const struct store_guard *guard,
+                               bool *is_there, char *why)
 {
     struct store_reading reading = {.version = "", .sha256 = "", .n_max = UINT64_MAX};
     struct stat status;
     char file[FILE_NAME_BYTES];
-    print_file(file, name);
-    *is_there = fstatat(dir, file, &status, AT_SYMLINK_NOFOLLOW) == 0;
+    print_file(file, dir, name);
+    *is_there = fstatat(dir->fd, file, &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (!*is_there && errno != ENOENT)
         return fail(why);
     if (!guard->is_guarded)
@@ -230,83 +243,85 @@ static enum store_result check(int dir, const char *name, const struct store_gua
     return result;
 }
 
-static enum store_result rename_draft(int dir, const char *draft, const char *name, struct store_writing *writing,
-                                      char *why)
+static enum store_result rename_draft(const struct opened *dir, const char *draft, const char *name,
+                                      struct store_writing *writing, char *why)
 {
     char file[FILE_NAME_BYTES];
-    print_file(file, name);
-    int locked = lock(dir);
+    print_file(file, dir, name);
+    int locked = lock(dir->fd);
     if (locked < 0)
         return fail(why);
     enum store_result result = check(dir, name, &writing->guard, &writing->was_there, why);
-    if (result == STORE_DONE && renameat(dir, draft, dir, file) != 0)
+    if (result == STORE_DONE && renameat(dir->fd, draft, dir->fd, file) != 0)
         result = fail(why);
     close(locked);
     return result;
 }
 
-static enum store_result write_in(int dir, const char *name, struct store_writing *writing, char *why)
+static enum store_result write_in(const struct opened *dir, const char *name, struct store_writing *writing, char *why)
 {
     char draft[FILES_DRAFT_BYTES];
     struct stat status;
-    if (!files_write_draft(dir, draft, writing->bytes, writing->n, &status))
+    if (!files_write_draft(dir->fd, draft, writing->bytes, writing->n, &status))
         return fail(why);
     enum store_result result = rename_draft(dir, draft, name, writing, why);
     if (result == STORE_DONE) {
         print_version(writing->made, &status);
-        fsync(dir); /* some file systems do not support this; the file itself is on disk */
+        fsync(dir->fd); /* some file systems do not support this; the file itself is on disk */
     } else {
-        unlinkat(dir, draft, 0);
+        unlinkat(dir->fd, draft, 0);
     }
     return result;
 }
 
 static enum store_result folder_write(void *self, const char *name, struct store_writing *writing, char *why)
 {
-    int dir = open_folder(self);
-    if (dir < 0)
+    struct opened dir = open_folder(self);
+    if (dir.fd < 0)
         return fail(why);
-    enum store_result result = write_in(dir, name, writing, why);
-    close(dir);
+    enum store_result result = write_in(&dir, name, writing, why);
+    close(dir.fd);
     return result;
 }
 
-static enum store_result remove_in(int dir, const char *name, const struct store_guard *guard, char *why)
+static enum store_result remove_in(const struct opened *dir, const char *name, const struct store_guard *guard,
+                                   char *why)
 {
     char file[FILE_NAME_BYTES];
     bool is_there;
-    print_file(file, name);
-    int locked = lock(dir);
+    print_file(file, dir, name);
+    int locked = lock(dir->fd);
     if (locked < 0)
         return fail(why);
     enum store_result result = check(dir, name, guard, &is_there, why);
-    if (result == STORE_DONE && unlinkat(dir, file, 0) != 0)
+    if (result == STORE_DONE && unlinkat(dir->fd, file, 0) != 0)
         result = errno == ENOENT ? STORE_ABSENT : fail(why);
     close(locked);
     if (result == STORE_DONE)
-        fsync(dir);
+        fsync(dir->fd);
     return result;
 }
 
 static enum store_result folder_remove(void *self, const char *name, const struct store_guard *guard, char *why)
 {
-    int dir = open_folder(self);
-    if (dir < 0)
+    struct opened dir = open_folder(self);
+    if (dir.fd < 0)
         return fail(why);
-    enum store_result result = remove_in(dir, name, guard, why);
-    close(dir);
+    enum store_result result = remove_in(&dir, name, guard, why);
+    close(dir.fd);
     return result;
 }
 
 static void folder_free(void *self) { (void)self; }
 
-struct store *folder_store_new(const char *path)
+struct store *folder_store_new(const char *path, const char *suffix)
 {
     size_t n = strlen(path) + 1;
     struct folder *folder = malloc(sizeof *folder + n);
     if (!folder)
         return NULL;
     memcpy(folder->path, path, n);
+    snprintf(folder->suffix, sizeof folder->suffix, "%s", suffix);
     folder->store = (struct store){.self = folder,
                                    .flag = "--weights-dir",
                                    .place = folder->path,

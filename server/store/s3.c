@@ -14,11 +14,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum {
@@ -58,18 +60,23 @@ static const char *const outcome_words[N_OUTCOMES] = {"done", "absent", "guarded
 
 struct s3 {
     struct store store; /* must be first: store_free frees it */
+    struct s3 *first;   /* of this bucket: itself, or the one beside which it was opened */
+    const char *names;  /* what its names are under, "names" */
+    /* Of the first; the others use them too. */
     struct web *web;
     struct credential_source *credentials;
+    atomic_uint_fast64_t away_until; /* ns */
+    atomic_uint_fast64_t n_requests[N_OPERATIONS][N_OUTCOMES], took_ns[N_OPERATIONS], n_spoiled;
+    /* Of each. */
     struct cache *cache; /* NULL: none */
     struct s3_index *index;
     size_t files_max;
     char place[1024];
     char base[1024]; /* endpoint/bucket/, "http://127.0.0.1:9000/weights/" */
     char bucket[128];
-    char prefix[PREFIX_BYTES];                  /* "" or "team/a/" */
-    atomic_bool is_stopping, is_dirty;          /* is_dirty: the cache has an older index */
-    atomic_uint_fast64_t away_until, listed_at; /* ns; listed_at 0: never */
-    atomic_uint_fast64_t n_requests[N_OPERATIONS][N_OUTCOMES], took_ns[N_OPERATIONS], n_spoiled;
+    char prefix[PREFIX_BYTES];             /* "" or "team/a/" */
+    atomic_bool is_stopping, is_dirty;     /* is_dirty: the cache has an older index */
+    atomic_uint_fast64_t listed_at;        /* ns; 0: never */
     pthread_mutex_t lock;                  /* protects the field below */
     char last_spoiled[STORE_DIGEST_BYTES]; /* a blob that the store has with other bytes */
 };
@@ -111,16 +118,17 @@ static bool pause_before(const struct s3 *s3, int n_tries)
 
 static void ask_once(struct s3 *s3, enum operation operation, struct web_request *request)
 {
+    struct s3 *first = s3->first;
     uint64_t begun_at = clock_now();
     struct credentials credentials;
-    credentials_get(s3->credentials, &credentials);
+    credentials_get(first->credentials, &credentials);
     request->credentials = &credentials;
     request->method = methods[operation];
-    web_ask(s3->web, request);
+    web_ask(first->web, request);
     credentials_wipe(&credentials);
     request->credentials = NULL;
-    atomic_fetch_add(&s3->took_ns[operation], clock_now() - begun_at);
-    atomic_fetch_add(&s3->n_requests[operation][outcome_of(request)], 1);
+    atomic_fetch_add(&first->took_ns[operation], clock_now() - begun_at);
+    atomic_fetch_add(&first->n_requests[operation][outcome_of(request)], 1);
 }
 
 /* Repeats what may succeed the next time, within the request's time. request->bytes is freed by the caller. False: one
@@ -143,7 +151,7 @@ static bool ask(struct s3 *s3, enum operation operation, struct web_request *req
         request->timeout_ms = request->timeout_ms ? (end - now) / CLOCK_MS : 0;
         free(request->bytes);
     }
-    atomic_store(&s3->away_until, is_passing(request->status) ? clock_now() + AWAY_NS : 0);
+    atomic_store(&s3->first->away_until, is_passing(request->status) ? clock_now() + AWAY_NS : 0);
     return is_sure;
 }
 
@@ -155,7 +163,7 @@ static void print_url(const struct s3 *s3, char *url, const char *kind, const ch
 
 static bool is_away(const struct s3 *s3, char *why)
 {
-    if (clock_now() >= atomic_load(&s3->away_until))
+    if (clock_now() >= atomic_load(&s3->first->away_until))
         return false;
     snprintf(why, STORE_WHY_BYTES, "it did not answer a moment ago");
     return true;
@@ -222,7 +230,7 @@ static enum store_result take_name(const struct s3 *s3, const struct web_request
 static enum store_result get_name(struct s3 *s3, const char *name, struct said *said, char *why)
 {
     char url[URL_BYTES];
-    print_url(s3, url, "names", name);
+    print_url(s3, url, s3->names, name);
     struct web_request request = {.url = url, .sha256 = EMPTY_SHA256, .n_max = NAME_BYTES_MAX, .timeout_ms = NAME_MS};
     ask(s3, GET, &request);
     enum store_result result = take_name(s3, &request, said, why);
@@ -234,7 +242,7 @@ static enum store_result get_name(struct s3 *s3, const char *name, struct said *
 
 static void note_spoiled(struct s3 *s3, const char *sha256)
 {
-    atomic_fetch_add(&s3->n_spoiled, 1);
+    atomic_fetch_add(&s3->first->n_spoiled, 1);
     pthread_mutex_lock(&s3->lock);
     snprintf(s3->last_spoiled, sizeof s3->last_spoiled, "%s", sha256);
     pthread_mutex_unlock(&s3->lock);
@@ -414,7 +422,7 @@ static void escape(char *dst, size_t room, const char *text)
 static enum store_result list_part(struct s3 *s3, struct store_list *list, char next[ANSWERS_TOKEN_BYTES], char *why)
 {
     char url[URL_BYTES], prefix[PREFIX_BYTES + 16], escaped[2000] = "", token[3 * ANSWERS_TOKEN_BYTES] = "";
-    snprintf(prefix, sizeof prefix, "%snames/", s3->prefix);
+    snprintf(prefix, sizeof prefix, "%s%s/", s3->prefix, s3->names);
     escape(escaped, sizeof escaped, prefix);
     escape(token, sizeof token, next);
     size_t n_base = strlen(s3->base) - 1; /* without its last slash: the bucket itself */
@@ -490,7 +498,7 @@ static enum store_result change_name(struct s3 *s3, enum operation operation, co
                                      bool is_guarded, struct web_request *request, bool *is_sure, char *why)
 {
     char url[URL_BYTES], condition[WEB_TEXT_BYTES + 32];
-    print_url(s3, url, "names", name);
+    print_url(s3, url, s3->names, name);
     print_condition(condition, said);
     request->url = url;
     request->n_max = ERROR_BYTES_MAX;
@@ -649,8 +657,8 @@ static void s3_stop(void *self)
 {
     struct s3 *s3 = self;
     atomic_store(&s3->is_stopping, true);
-    if (s3->web)
-        web_stop(s3->web);
+    if (s3->first->web)
+        web_stop(s3->first->web);
 }
 
 static void s3_free(void *self)
@@ -740,15 +748,9 @@ static bool set_up(struct s3 *s3, const struct s3_settings *settings, char *erro
     return s3->web;
 }
 
-struct store *s3_store_new(const struct s3_settings *settings, char *error)
+/* has_cache: what was read is kept. */
+static void fill_in(struct s3 *s3, bool has_cache)
 {
-    struct s3 *s3 = calloc(1, sizeof *s3);
-    if (!s3) {
-        snprintf(error, S3_ERROR_BYTES, "--store: no memory");
-        return NULL;
-    }
-    pthread_mutex_init(&s3->lock, NULL);
-    s3->files_max = settings->files_max;
     s3->store = (struct store){.self = s3,
                                .flag = "--store",
                                .place = s3->place,
@@ -758,11 +760,62 @@ struct store *s3_store_new(const struct s3_settings *settings, char *error)
                                .read = s3_read,
                                .write = s3_write,
                                .remove = s3_remove,
-                               .recall = *settings->cache ? s3_recall : NULL,
-                               .read_kept = *settings->cache ? s3_read_kept : NULL,
+                               .recall = has_cache ? s3_recall : NULL,
+                               .read_kept = has_cache ? s3_read_kept : NULL,
                                .stop = s3_stop,
                                .free = s3_free};
+}
+
+struct store *s3_store_new(const struct s3_settings *settings, char *error)
+{
+    struct s3 *s3 = calloc(1, sizeof *s3);
+    if (!s3) {
+        snprintf(error, S3_ERROR_BYTES, "--store: no memory");
+        return NULL;
+    }
+    pthread_mutex_init(&s3->lock, NULL);
+    s3->first = s3;
+    s3->names = "names";
+    s3->files_max = settings->files_max;
+    fill_in(s3, *settings->cache);
     if (set_up(s3, settings, error))
+        return &s3->store;
+    store_free(&s3->store);
+    return NULL;
+}
+
+/* ---- Beside another -------------------------------------------------------------------------------------------- */
+
+/* A folder in that of the first. Without it, nothing is kept. */
+static void open_cache_beside(struct s3 *s3, const struct s3_beside *beside)
+{
+    char folder[PATH_MAX];
+    if (!*beside->cache || snprintf(folder, sizeof folder, "%s/%s", beside->cache, s3->names) >= (int)sizeof folder)
+        return;
+    if (mkdir(folder, 0777) == 0 || errno == EEXIST)
+        s3->cache = cache_new(folder, beside->cache_bytes, is_used, s3);
+    if (!s3->cache)
+        log_warn("--store-cache %s: %s; these are not kept", folder, strerror(errno));
+}
+
+struct store *s3_store_beside(struct store *store, const struct s3_beside *beside)
+{
+    struct s3 *first = store->self, *s3 = calloc(1, sizeof *s3);
+    if (!s3)
+        return NULL;
+    pthread_mutex_init(&s3->lock, NULL);
+    s3->first = first;
+    s3->names = beside->names;
+    s3->files_max = beside->files_max;
+    memcpy(s3->place, first->place, sizeof s3->place);
+    memcpy(s3->base, first->base, sizeof s3->base);
+    memcpy(s3->bucket, first->bucket, sizeof s3->bucket);
+    memcpy(s3->prefix, first->prefix, sizeof s3->prefix);
+    s3->index = s3_index_new();
+    if (s3->index)
+        open_cache_beside(s3, beside);
+    fill_in(s3, s3->cache);
+    if (s3->index)
         return &s3->store;
     store_free(&s3->store);
     return NULL;

@@ -1,5 +1,6 @@
 /* A bucket of an S3-compatible store, below a prefix: blobs/<sha256> are files, which never change; names/<name> says
- * which of them a name stands for, {"sha256":"…","bytes":N}. Several servers may use it at the same time. */
+ * which of them a name stands for, {"sha256":"…","bytes":N}; and likewise presets/<name>. Several servers may use it at
+ * the same time. */
 #ifndef SERVER_STORE_S3_H
 #define SERVER_STORE_S3_H
 
@@ -21,6 +22,16 @@ struct s3_settings {
 /* The texts of the settings are copied. Asks the store nothing. NULL: error[] of S3_ERROR_BYTES gives the reason. Call
  * it before any other thread runs. */
 struct store *s3_store_new(const struct s3_settings *settings, char *error);
+
+/* The same bucket again, with other names: <names>/<name> says which blob a name stands for. It shares connections and
+ * figures with store, which must be freed later. NULL: no memory. Call it before any other thread runs. */
+struct s3_beside {
+    const char *names; /* "presets", a constant string */
+    const char *cache; /* the folder of store; its own is in there. "": none */
+    uint64_t cache_bytes;
+    size_t files_max;
+};
+struct store *s3_store_beside(struct store *store, const struct s3_beside *beside);
 
 /* Its figures as Prometheus text. */
 void s3_print_metrics(void *store, FILE *out);

@@ -10,7 +10,7 @@
 struct table {
     pthread_mutex_t lock; /* protects all fields below, and the last two of the files */
     struct file **files;  /* sorted by name */
-    size_t n_files;
+    size_t n_files, files_max;
     uint64_t n_bytes, n_reserved, bytes_max;
     size_t n_files_reserved;
     uint64_t n_changes;
@@ -22,7 +22,7 @@ void file_drop_card(struct file *file)
 {
     if (atomic_fetch_sub(&file->n_cards, 1) > 1)
         return;
-    api_tensors_free(file->tensors);
+    file->kind->free(file->contents);
     free(file);
 }
 
@@ -38,18 +38,19 @@ void file_hold(struct file *file) { atomic_fetch_add(&file->n_holders, 1); }
 
 void file_hold_card(struct file *file) { atomic_fetch_add(&file->n_cards, 1); }
 
-struct file *file_new(const char *name, char *bytes, size_t n, struct api_tensors *tensors)
+struct file *file_new(const char *name, char *bytes, size_t n, const struct api_contents *kind, void *contents)
 {
-    struct file *file = bytes && tensors ? calloc(1, sizeof *file) : NULL;
+    struct file *file = bytes && contents ? calloc(1, sizeof *file) : NULL;
     if (!file) {
         free(bytes);
-        api_tensors_free(tensors);
+        kind->free(contents);
         return NULL;
     }
     snprintf(file->name, sizeof file->name, "%s", name);
     file->bytes = bytes;
-    file->tensors = tensors;
-    file->face = (struct api_weights){.name = file->name, .bytes = bytes, .n_bytes = n, .tensors = tensors};
+    file->kind = kind;
+    file->contents = contents;
+    file->face = (struct api_weights){.name = file->name, .bytes = bytes, .n_bytes = n, .contents = contents};
     store_digest(bytes, n, file->face.sha256);
     atomic_init(&file->n_holders, 1);
     atomic_init(&file->n_cards, 1);
@@ -169,7 +170,7 @@ enum api_stored table_reserve(struct table *table, const char *name, uint64_t n)
     enum api_stored stored = old ? API_STORED_REPLACED : API_STORED_NEW;
     if (n > room_for(table, old))
         stored = API_STORED_FULL;
-    else if (!old && table->n_files + table->n_files_reserved >= TABLE_FILES_MAX)
+    else if (!old && table->n_files + table->n_files_reserved >= table->files_max)
         stored = API_STORED_TOO_MANY;
     if (stored <= API_STORED_REPLACED) {
         table->n_reserved += n;
@@ -260,10 +261,10 @@ bool table_is_old(struct table *table, const struct store_entry *entry, uint64_t
 
 /* ---- The whole ------------------------------------------------------------------------------------------------- */
 
-struct table *table_new(uint64_t bytes_max)
+struct table *table_new(uint64_t bytes_max, size_t files_max)
 {
     struct table *table = calloc(1, sizeof *table);
-    struct file **files = calloc(TABLE_FILES_MAX, sizeof(struct file *));
+    struct file **files = calloc(files_max, sizeof(struct file *));
     if (!table || !files) {
         free(table);
         free(files);
@@ -271,6 +272,7 @@ struct table *table_new(uint64_t bytes_max)
     }
     table->files = files;
     table->bytes_max = bytes_max;
+    table->files_max = files_max;
     pthread_mutex_init(&table->lock, NULL);
     return table;
 }

@@ -1,4 +1,4 @@
-/* Stored weights in memory: reference-counted files in a table sorted by name. Any thread; no call waits for more than
+/* Stored files in memory: reference-counted files in a table sorted by name. Any thread; no call waits for more than
  * another look-up. */
 #ifndef SERVER_WEIGHTS_TABLE_H
 #define SERVER_WEIGHTS_TABLE_H
@@ -18,14 +18,15 @@ struct file {
     atomic_size_t n_cards;
     char name[API_WEIGHT_NAME_MAX + 1];
     char *bytes;
-    struct api_tensors *tensors;
+    const struct api_contents *kind;
+    void *contents;
     /* Of the table, which alone reads and writes them: */
     char version[STORE_VERSION_BYTES]; /* in the store; "": not in a store */
     uint64_t changed_at;               /* the table's count of changes when it came */
 };
 
-/* Takes bytes and tensors, also on failure. The file has one reference. NULL: no memory, or an argument is NULL. */
-struct file *file_new(const char *name, char *bytes, size_t n, struct api_tensors *tensors);
+/* Takes bytes and contents, also on failure. The file has one reference. NULL: no memory, or one of the two is NULL. */
+struct file *file_new(const char *name, char *bytes, size_t n, const struct api_contents *kind, void *contents);
 void file_hold(struct file *file);
 void file_drop(struct file *file); /* NULL is accepted */
 void file_hold_card(struct file *file);
@@ -33,8 +34,8 @@ void file_drop_card(struct file *file);
 
 struct table;
 
-struct table *table_new(uint64_t bytes_max); /* NULL: no memory */
-void table_free(struct table *table);        /* NULL is accepted */
+struct table *table_new(uint64_t bytes_max, size_t files_max); /* NULL: no memory */
+void table_free(struct table *table);                          /* NULL is accepted */
 
 struct file *table_find(struct table *table, const char *name); /* held; NULL: not found */
 /* The version and digest of a file, "" if there is none. */

@@ -45,6 +45,7 @@ struct weights {
     struct table *table;
     struct store *store; /* NULL: memory only */
     uint64_t refresh_ms;
+    char too_large[96]; /* why a file is passed over */
 
     pthread_mutex_t lock; /* protects the fields of this paragraph */
     pthread_cond_t change;
@@ -151,7 +152,7 @@ static bool is_new(struct weights *w, const char *name, const char *version, boo
 static void pass_over(struct weights *w, const char *name, const char *version, bool is_final, const char *why)
 {
     if (is_new(w, name, version, is_final))
-        log_warn("weights %s of %s are passed over: %s", name, w->store->place, why);
+        log_warn("%s %s of %s are passed over: %s", w->face.contents->what, name, w->store->place, why);
 }
 
 static bool was_absent(struct weights *w, const char *name)
@@ -185,8 +186,8 @@ typedef enum store_result read_store(void *self, const char *name, struct store_
 static enum api_found keep(struct weights *w, const char *name, const struct store_reading *reading)
 {
     char why[WEIGHTS_ERROR_BYTES] = "";
-    struct api_tensors *tensors = api_tensors_read(reading->bytes, reading->n, why, sizeof why);
-    struct file *file = file_new(name, reading->bytes, reading->n, tensors);
+    void *contents = w->face.contents->read(reading->bytes, reading->n, why, sizeof why);
+    struct file *file = file_new(name, reading->bytes, reading->n, w->face.contents, contents);
     if (!file) {
         bool is_wrong = *why;
         pass_over(w, name, reading->found, is_wrong, is_wrong ? why : "no memory");
@@ -198,8 +199,7 @@ static enum api_found keep(struct weights *w, const char *name, const struct sto
         return API_FOUND;
     }
     file_drop(file);
-    pass_over(w, name, reading->found, false,
-              stored == API_STORED_FULL ? "with them all together would pass --max-weights" : "too many files");
+    pass_over(w, name, reading->found, false, stored == API_STORED_FULL ? w->too_large : "too many files");
     return API_FOUND_TOO_LARGE;
 }
 
@@ -221,9 +221,7 @@ static enum api_found fetch(struct weights *w, const char *name, read_store *rea
         table_remove(w->table, name);
         note_absent(w, name);
         return API_FOUND_NOTHING;
-    case STORE_TOO_LARGE:
-        pass_over(w, name, "", false, "with them all together would pass --max-weights");
-        return API_FOUND_TOO_LARGE;
+    case STORE_TOO_LARGE: pass_over(w, name, "", false, w->too_large); return API_FOUND_TOO_LARGE;
     case STORE_NO_MEMORY: pass_over(w, name, "", false, "no memory"); return API_FOUND_UNKNOWN;
     default:
         if (!atomic_load(&w->is_stopping) &&
@@ -354,7 +352,7 @@ static enum api_stored fail(struct weights *w, const char *name, enum store_resu
     case STORE_NO_MEMORY: return API_STORED_NO_MEMORY;
     case STORE_UNGUARDED: return API_STORED_UNGUARDED;
     default:
-        log_error("weights %s: could not be %s %s: %s", name, what, w->store->place, why);
+        log_error("%s %s: could not be %s %s: %s", w->face.contents->what, name, what, w->store->place, why);
         return API_STORED_FAILED;
     }
 }
@@ -399,19 +397,19 @@ static enum api_stored put_here(struct weights *w, struct file *file, const stru
     return stored;
 }
 
-static enum api_stored put(void *self, const char *name, const char *bytes, size_t n, struct api_tensors *tensors,
+static enum api_stored put(void *self, const char *name, const char *bytes, size_t n, void *contents,
                            const struct api_guard *guard, const struct api_weights **face)
 {
     struct weights *w = self;
     struct busy busy;
     if (n > w->face.bytes_max) {
-        api_tensors_free(tensors);
+        w->face.contents->free(contents);
         return API_STORED_FULL;
     }
     char *copy = store_bytes_new(n);
     if (copy)
         memcpy(copy, bytes, n);
-    struct file *file = file_new(name, copy, n, tensors);
+    struct file *file = file_new(name, copy, n, w->face.contents, contents);
     if (!file)
         return API_STORED_NO_MEMORY;
     begin(w, &busy, file->name);
@@ -465,7 +463,8 @@ static void log_figures(const struct weights *w)
     size_t n_files;
     uint64_t n_bytes;
     table_figures(w->table, &n_files, &n_bytes);
-    log_info("weights: %zu files, %llu bytes, from %s", n_files, (unsigned long long)n_bytes, w->store->place);
+    log_info("%s: %zu files, %llu bytes, from %s", w->face.contents->what, n_files, (unsigned long long)n_bytes,
+             w->store->place);
 }
 
 static void forget_passed(struct weights *w)
@@ -485,7 +484,7 @@ void weights_reread(struct weights *w)
     if (compare(w, why))
         log_figures(w);
     else
-        log_error("weights: %s cannot be read: %s; what was stored stays", w->store->place, why);
+        log_error("%s: %s cannot be read: %s; what was stored stays", w->face.contents->what, w->store->place, why);
     pthread_mutex_unlock(&w->looking);
 }
 
@@ -499,7 +498,8 @@ static void refresh(struct weights *w, bool *was_away, bool is_first)
     if (atomic_load(&w->is_stopping))
         return;
     if (is_away && !*was_away)
-        log_error("weights: %s cannot be read: %s; what is in memory is served", w->store->place, why);
+        log_error("%s: %s cannot be read: %s; what is in memory is served", w->face.contents->what, w->store->place,
+                  why);
     else if (!is_away && (*was_away || is_first))
         log_figures(w);
     *was_away = is_away;
@@ -509,7 +509,7 @@ static void *refresh_at_intervals(void *self)
 {
     struct weights *w = self;
     bool was_away = false;
-    pthread_setname_np(pthread_self(), "weights");
+    pthread_setname_np(pthread_self(), w->face.contents->what);
     if (w->store->may_be_away)
         refresh(w, &was_away, true);
     for (uint64_t next = clock_now() + w->refresh_ms * CLOCK_MS; w->refresh_ms && !atomic_load(&w->is_stopping);) {
@@ -594,8 +594,10 @@ struct weights *weights_new(const struct weights_settings *settings, char *error
         w->store = settings->store;
         w->refresh_ms = settings->refresh_ms;
         w->face = (struct api_store){.self = w,
+                                     .contents = settings->contents,
                                      .bytes_max = settings->bytes_max,
-                                     .files_max = TABLE_FILES_MAX,
+                                     .limit = settings->limit,
+                                     .files_max = settings->files_max,
                                      .place = w->store ? w->store->flag : NULL,
                                      .find = find,
                                      .release = release,
@@ -605,13 +607,18 @@ struct weights *weights_new(const struct weights_settings *settings, char *error
                                      .nearest = nearest,
                                      .put = put,
                                      .remove = remove_file};
-        w->table = table_new(settings->bytes_max);
+        w->table = table_new(settings->bytes_max, settings->files_max);
+        if (settings->limit)
+            snprintf(w->too_large, sizeof w->too_large, "with them all together would pass %s", settings->limit);
+        else
+            snprintf(w->too_large, sizeof w->too_large, "with them all together would have more than %llu bytes",
+                     (unsigned long long)settings->bytes_max);
     } else {
         store_free(settings->store);
     }
     if (w && w->table && read_first(w, why))
         return w;
-    snprintf(error, WEIGHTS_ERROR_BYTES, "%s %.200s: %.200s", w && w->store ? w->store->flag : "--max-weights",
+    snprintf(error, WEIGHTS_ERROR_BYTES, "%s %.200s: %.200s", w && w->store ? w->store->flag : settings->contents->what,
              w && w->store ? w->store->place : "", why);
     weights_free(w);
     return NULL;

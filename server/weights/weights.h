@@ -1,6 +1,6 @@
-/* The store of weights: files in memory, found by name, and also in a folder or a bucket that other servers may change
- * (server/store/). api/ reaches it through struct api_store (api/api.h) and parses the contents of the files; here they
- * are plain bytes. */
+/* Stored weights, and likewise stored presets: files in memory, found by name, and also in a folder or a bucket that
+ * other servers may change (server/store/). api/ reaches them through struct api_store (api/api.h) and parses the
+ * contents of the files; here they are plain bytes. */
 #ifndef SERVER_KEPT_WEIGHTS_H
 #define SERVER_KEPT_WEIGHTS_H
 
@@ -13,8 +13,11 @@ struct weights;
 enum { WEIGHTS_ERROR_BYTES = 512, WEIGHTS_FILES_MAX = 4096 };
 
 struct weights_settings {
-    struct store *store; /* taken, also on failure; NULL: memory only */
-    uint64_t bytes_max;  /* of all files together */
+    const struct api_contents *contents; /* what the files are */
+    struct store *store;                 /* taken, also on failure; NULL: memory only */
+    uint64_t bytes_max;                  /* of all files together */
+    const char *limit;                   /* the flag that sets it; NULL: none does */
+    size_t files_max;                    /* at most WEIGHTS_FILES_MAX */
     uint64_t refresh_ms; /* how often the store is compared with the memory; 0: only by weights_reread */
 };
 
