@@ -28,7 +28,7 @@ const struct api_status api_statuses[] = {
     {431, "Request Header Fields Too Large", "the head passes its limit", AT(ALL)},
     {501, "Not Implemented",
      "a transfer coding other than chunked; a change of what is part of the program; a guard that the store of weights "
-     "cannot hold",
+     "and presets cannot hold",
      AT(ALL)},
     {503, "Service Unavailable",
      "a queue, memory or the connections are full, the time of X-Request-Timeout or timeout is over, or the server is "
@@ -78,10 +78,11 @@ static unsigned places_of(const struct api_route_info *route, const char *method
     bool is_request = (route->computes && !route->is_live) || (route->is_protocol && route->example) || route->is_store;
     bool is_kept = (route->computes && !route->is_live && strcmp(method, "POST") != 0) ||
                    (route->keeps_files && !changes) || route->is_store;
+    bool has_tags = is_kept || route->is_page || (route->keeps_entries && !changes);
     return API_AT_ALL | (route->is_open ? 0 : API_AT_CLOSED) | (route->name ? API_AT_NAMES : 0) |
            (changes ? API_AT_CHANGES : 0) | (is_get || strcmp(method, "DELETE") == 0 ? 0 : API_AT_BODIES) |
            (is_request ? API_AT_REQUESTS : 0) | (route->entry ? API_AT_TEXTS : 0) |
-           (route->keeps_files ? API_AT_FILES : 0) | (is_kept || route->is_page ? API_AT_TAGS : 0) |
+           (route->keeps_files || route->keeps_entries ? API_AT_FILES : 0) | (has_tags ? API_AT_TAGS : 0) |
            (route->is_page ? API_AT_CODED : 0) | (route->is_live ? API_AT_LIVE : 0) |
            (is_kept && is_get ? API_AT_RANGES : 0);
 }

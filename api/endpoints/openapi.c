@@ -254,10 +254,13 @@ static void add_entry(struct api_text *text)
 
 static void add_preset(struct api_text *text)
 {
-    api_text_put(text, ",\"Preset\":{\"type\":\"object\",\"required\":[\"name\",\"label\",\"label_zh\",\"source\","
-                       "\"certainty\",\"config\"],"
-                       "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
-                       "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"}");
+    api_text_put(text,
+                 ",\"Preset\":{\"type\":\"object\",\"description\":\"a preset of the program has label, source and "
+                 "certainty, a stored one stored_by and stored_at\",\"required\":[\"name\",\"config\"],"
+                 "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
+                 "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},"
+                 "\"stored_by\":{\"type\":[\"string\",\"null\"],\"description\":\"the name of the token\"},"
+                 "\"stored_at\":{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"}");
     add_pair(text, "label", "the model as people write it");
     add_pair(text, "note", "other facts for porting");
     api_text_put(text, "}}");
@@ -402,6 +405,28 @@ static void add_file_method(struct api_text *text, const struct api_route_info *
     add_other_responses(text, route, method);
 }
 
+/* PUT takes what GET returns; what the server sets itself may be left out. */
+static void add_entry_change(struct api_text *text, const struct api_route_info *route, const char *method)
+{
+    bool is_put = strcmp(method, "PUT") == 0;
+    if (is_put)
+        api_text_put(
+            text, ",\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{\"schema\":{\"type\":"
+                  "\"object\",\"required\":[\"config\"],\"properties\":{\"config\":{\"type\":\"object\","
+                  "\"description\":\"a request without its sequence\"},\"source\":{\"type\":\"string\"},"
+                  "\"note\":{\"type\":\"string\"}}},\"example\":{\"config\":{\"scheme\":\"rope\",\"base\":500000}}}}}");
+    api_text_put(text, ",\"responses\":{");
+    if (is_put)
+        api_text_format(text,
+                        "\"201\":{\"description\":\"stored\",\"content\":{\"application/json\":{\"schema\":{\"$ref\":"
+                        "\"#/components/schemas/%s\"}}}},\"200\":{\"description\":\"replaced\",\"content\":{"
+                        "\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}}}",
+                        route->entry, route->entry);
+    else
+        api_text_put(text, "\"204\":{\"description\":\"it is no longer stored\"}");
+    add_other_responses(text, route, method);
+}
+
 static const char *lower(const char *method)
 {
     static const char *const words[] = {"GET", "get", "HEAD", "head", "POST", "post", "PUT", "put", "DELETE", "delete"};
@@ -474,8 +499,11 @@ static void add_method(struct api_text *text, const struct api_route_info *route
         add_body(text, route);
     if (route->is_protocol && route->example)
         add_inference_body(text, route->example);
+    bool is_change = strcmp(method, "PUT") == 0 || strcmp(method, "DELETE") == 0;
     if (route->keeps_files)
         add_file_method(text, route, method);
+    else if (route->keeps_entries && is_change)
+        add_entry_change(text, route, method);
     else
         add_responses(text, route, method);
     api_text_put(text, "}");

@@ -266,6 +266,17 @@ static bool take_config(struct putting *p)
     return true;
 }
 
+static bool read_json(struct putting *p)
+{
+    const struct api_call *call = p->asked->call;
+    if (api_json_read_plain(&p->work->request, call->body, call->body_bytes, "", &p->problem))
+        return true;
+    bool is_no_object = p->problem.status == 422 && !*p->problem.error.pointer;
+    return is_no_object
+               ? api_fail(&p->problem, 422, "", "a preset is a JSON object: {\"config\":{\"scheme\":\"rope\"}}")
+               : false;
+}
+
 static bool read_body(struct putting *p)
 {
     const struct api_call *call = p->asked->call;
@@ -277,8 +288,7 @@ static bool read_body(struct putting *p)
         return api_fail(&p->problem, 413, "", "the preset has %zu bytes; allowed: at most %d", call->body_bytes,
                         API_PRESET_BYTES_MAX);
     request->presets = p->asked->host->presets;
-    if (!api_memory_for_reading(p->work, p->asked->host, call, &p->problem) ||
-        !api_json_read_plain(request, call->body, call->body_bytes, "", &p->problem) || !check_members(p) ||
+    if (!api_memory_for_reading(p->work, p->asked->host, call, &p->problem) || !read_json(p) || !check_members(p) ||
         !take_word(p, "source", &p->members.source) || !take_word(p, "note", &p->members.note) ||
         !take_word(p, "name", &name))
         return false;

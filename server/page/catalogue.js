@@ -6,11 +6,14 @@ const learned = new Map();         /* the text of a config.json: the scheme that
 const learnedOf = new WeakMap();   /* the same by the object, which is not turned into text each time */
 const SEQUENCE_GROUPS = ['sequence', 'segments'];
 
+/* A stored preset has one name and one note, in whatever language they are. */
+const named = (row) => ({ label: row.name, label_zh: row.name, note_zh: row.note, ...row });
+
 /* get(path) → the parsed answer */
 export async function loadCatalogue(get) {
   const paths = ['/schemes', '/presets', '/cmaps', '/limits'];
   const [schemes, presets, cmaps, limits] = await Promise.all(paths.map((path) => get(path)));
-  Object.assign(reference, schemes, { presets: presets.presets, limits });
+  Object.assign(reference, schemes, { presets: presets.presets.map(named), limits });
   reference.cmaps = Object.fromEntries(cmaps.cmaps.map((map) => [map.name, map.colors]));
   return reference;
 }

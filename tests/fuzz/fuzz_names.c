@@ -33,7 +33,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     atexit(remove_folder);
     dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     next_fd = dup(dir);
-    store = folder_store_new(folder);
+    store = folder_store_new(folder, ".safetensors");
     REQUIRE(dir >= 0 && next_fd >= 0 && store);
     close(next_fd);
     return 0;
@@ -92,7 +92,7 @@ static void check_entry(const char *file)
 
 static void check_draft(void)
 {
-    struct store *again = folder_store_new(folder); /* removes drafts */
+    struct store *again = folder_store_new(folder, ".safetensors"); /* removes drafts */
     REQUIRE(again);
     store_free(again);
     int fd = dup(dir);

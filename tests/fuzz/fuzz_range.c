@@ -38,7 +38,10 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     log_setup(LOG_FORMAT_TEXT, LOG_ERROR, open("/dev/null", O_WRONLY));
     api_setup();
     host = small_host();
-    host.store = weights_store(weights_new(&(struct weights_settings){.bytes_max = 1 << 20}, error));
+    host.store = weights_store(weights_new(&(struct weights_settings){.contents = &api_contents_weights,
+                                                                      .bytes_max = 1 << 20,
+                                                                      .files_max = WEIGHTS_FILES_MAX},
+                                           error));
     store_file();
     for (size_t i = 0; i < 2; i++) {
         struct resource *r = &resources[i];

@@ -64,7 +64,7 @@ static bool nearest(void *self, const char *name, char *near)
     return true;
 }
 
-static enum api_stored put(void *self, const char *name, const char *bytes, size_t n, struct api_tensors *tensors,
+static enum api_stored put(void *self, const char *name, const char *bytes, size_t n, void *tensors,
                            const struct api_guard *guard, const struct api_weights **weights)
 {
     (void)bytes, (void)n;
@@ -89,7 +89,9 @@ static enum api_stored remove_file(void *self, const char *name, const struct ap
     return api_guard_allows(guard, one.sha256) ? API_STORED_REPLACED : API_STORED_GUARDED;
 }
 
-static const struct api_store store = {.bytes_max = 1 << 20,
+static const struct api_store store = {.contents = &api_contents_weights,
+                                       .bytes_max = 1 << 20,
+                                       .limit = "--max-weights",
                                        .files_max = 1,
                                        .place = "--store",
                                        .find = find,

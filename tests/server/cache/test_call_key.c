@@ -64,6 +64,7 @@ static void the_body_is_in_the_key(void **state)
  * member belongs in API_TEXTS, or, with that reason, here. */
 struct known {
     enum api_access access; /* whoever may not ask is refused before the cache is looked at */
+    const char *client;     /* only the answer to a PUT has it */
     const char *texts[API_N_TEXTS], *body;
     size_t body_bytes;
     bool body_is_ours, must_not_block;

@@ -36,7 +36,11 @@ static size_t file_of(char c, char bytes[FILE_BYTES])
 static struct weights *store_new(const char *folder, uint64_t bytes_max)
 {
     char error[WEIGHTS_ERROR_BYTES] = "";
-    struct weights_settings settings = {.store = *folder ? folder_store_new(folder) : NULL, .bytes_max = bytes_max};
+    struct weights_settings settings = {.contents = &api_contents_weights,
+                                        .store = *folder ? folder_store_new(folder, ".safetensors") : NULL,
+                                        .bytes_max = bytes_max,
+                                        .limit = "--max-weights",
+                                        .files_max = WEIGHTS_FILES_MAX};
     assert_int_equal(*folder != 0, settings.store != NULL);
     struct weights *w = weights_new(&settings, error);
     if (!w)
@@ -277,7 +281,7 @@ static int folder_remove(void **state)
 {
     (void)state;
     char path[256];
-    struct store *store = folder_store_new(folder);
+    struct store *store = folder_store_new(folder, ".safetensors");
     struct store_list list;
     assert_int_equal(store->list(store->self, &list, path), STORE_DONE);
     for (size_t i = 0; i < list.n; i++)
@@ -378,7 +382,7 @@ static void without_memory_nothing_is_called_missing(void **state)
 static void a_folder_that_is_none(void **state)
 {
     (void)state;
-    assert_null(folder_store_new("/nonexistent/folder"));
+    assert_null(folder_store_new("/nonexistent/folder", ".safetensors"));
 }
 
 /* ---- Two servers on one folder ---- */
@@ -512,7 +516,11 @@ static void it_refreshes_by_itself(void **state)
 {
     (void)state;
     char error[WEIGHTS_ERROR_BYTES];
-    struct weights_settings settings = {.store = folder_store_new(folder), .bytes_max = BIG, .refresh_ms = 5};
+    struct weights_settings settings = {.contents = &api_contents_weights,
+                                        .store = folder_store_new(folder, ".safetensors"),
+                                        .bytes_max = BIG,
+                                        .files_max = WEIGHTS_FILES_MAX,
+                                        .refresh_ms = 5};
     struct weights *w = weights_new(&settings, error), *other = store_new(folder, BIG);
     assert_true(weights_start(w));
     put(weights_store(other), "t", 'x', &no_guard);

@@ -1,0 +1,445 @@
+"""Presets that a team stores: PUT, GET, DELETE /presets/{name}, guards, tokens, what may be stored, their use on every endpoint, and
+servers that share a folder or a bucket of them."""
+import contextlib
+import hashlib
+import json
+import os
+import re
+import signal
+import threading
+import time
+import urllib.parse
+
+import pytest
+
+from conftest import SANITIZED, start_server
+from s3_store import S3Store
+from tensors import encode
+from token_files import LINES, READER, WRITER, bearer, token_server
+
+REFRESH = 1
+SLOW = 5 if SANITIZED else 1
+YARN = {"scheme": "rope", "head_dim": 128, "base": 500000.0, "layout": "half",
+        "scaling": {"type": "yarn", "factor": 8.0, "original_max_position_embeddings": 4096}}
+
+
+def put(server, name, config, status=201, headers=None, **members):
+    answer = server.request("PUT", f"/presets/{name}", json.dumps({"config": config, **members}).encode(), headers or {})
+    assert answer.status == status, answer
+    return answer
+
+
+def delete(server, name, status=204, **headers):
+    answer = server.request("DELETE", f"/presets/{name}", headers=headers)
+    assert answer.status == status, answer
+    return answer
+
+
+def refused(server, pointer, words, config, status=422, **members):
+    problem = put(server, "refused", config, status, **members).json()
+    assert problem.get("pointer", "") == pointer and words in problem["detail"], problem
+    assert server.get("/presets/refused").status == 404
+
+
+def config_of(server, preset, **fields):
+    return server.ask("/encode", preset=preset, len=1, data=False, **fields).json()["config"]
+
+
+def stored(server):
+    return [row["name"] for row in server.get("/presets").json()["presets"] if "stored_at" in row]
+
+
+def within(seconds, done):
+    end = time.monotonic() + seconds * SLOW
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def clean(server):
+    def clear():
+        for name in stored(server):
+            delete(server, name)
+    clear()
+    yield server
+    clear()
+
+
+# ---- One preset ----------------------------------------------------------------------------------------------------------------
+
+
+def test_put_get_delete(clean):
+    answer = put(clean, "team-a-yarn8", YARN, source="run 7", note="8 × “long”")
+    row = answer.json()
+    assert row.pop("stored_at").startswith("20") and re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", answer.json()["stored_at"])
+    assert row == {"name": "team-a-yarn8", "config": YARN, "source": "run 7", "note": "8 × “long”", "stored_by": None}
+    got = clean.get("/presets/team-a-yarn8")
+    assert got.body == answer.body and got.headers["ETag"] == answer.headers["ETag"] and "no-cache" in got.headers["Cache-Control"]
+    head = clean.request("HEAD", "/presets/team-a-yarn8")
+    assert head.status == 200 and head.body == b"" and head.headers["ETag"] == got.headers["ETag"]
+    listed = clean.get("/presets")
+    assert listed.json()["presets"][-1] == got.json() and listed.json()["presets"][0]["name"] != "team-a-yarn8"
+    assert "no-cache" in listed.headers["Cache-Control"]
+    assert delete(clean, "team-a-yarn8").body == b""
+    assert clean.get("/presets/team-a-yarn8").status == delete(clean, "team-a-yarn8", 404).status
+    assert stored(clean) == []
+
+
+def test_what_get_answers_can_be_put_back(clean):
+    first = put(clean, "a", {"preset": "gpt-neox-20b", "base": 1e5}, note="n").json()
+    again = clean.request("PUT", "/presets/a", json.dumps(first).encode())
+    assert again.status == 200 and {**again.json(), "stored_at": 0} == {**first, "stored_at": 0}
+    other = clean.request("PUT", "/presets/b", json.dumps(first).encode())
+    assert other.status == 422 and other.json()["pointer"] == "/name"
+
+
+def test_guards(clean):
+    first = put(clean, "a", YARN, headers={"If-None-Match": "*"}).headers["ETag"]
+    assert first[1:-1] in put(clean, "a", YARN, 412, headers={"If-None-Match": "*"}).json()["detail"]
+    assert clean.get("/presets/a", {"If-None-Match": first}).status == 304
+    second = put(clean, "a", {"scheme": "rope"}, 200, headers={"If-Match": first}).headers["ETag"]
+    assert second != first and clean.get("/presets/a", {"If-Match": first}).status == 412
+    put(clean, "a", YARN, 412, headers={"If-Match": first})
+    put(clean, "new", YARN, 412, headers={"If-Match": first})
+    delete(clean, "a", 412, **{"If-Match": first})
+    assert clean.get("/presets/a").json()["config"] == {"scheme": "rope"}
+    delete(clean, "a", 204, **{"If-Match": second})
+
+
+def test_presets_of_the_program_stay(clean):
+    for name, model in (("llama-3.1", "llama-3.1"), ("llama-3.1-8b", "llama-3.1")):
+        for answer in (put(clean, name, YARN, 422), delete(clean, name, 422)):
+            assert name in answer.json()["detail"] and model in answer.json()["detail"]
+    assert clean.get("/presets/llama-3.1").json()["certainty"]
+
+
+def test_names(clean):
+    for name in ("a", "A.b_c-9", "x" * 128):
+        put(clean, name, YARN)
+    assert stored(clean) == sorted(["a", "A.b_c-9", "x" * 128])
+    for name in ("-a", ".a", "%2e%2e", "a%20b", "%C3%A9", "x" * 129):
+        assert "letters, digits" in put(clean, name, YARN, 422).json()["detail"]
+    assert clean.get("/presets/-a").status == 404
+
+
+def test_replaced_and_listed_in_order(clean):
+    for name in ("b", "a", "B"):
+        put(clean, name, {"scheme": "alibi"})
+    put(clean, "b", {"scheme": "rope"}, 200)
+    assert stored(clean) == ["B", "a", "b"] and clean.get("/presets/b").json()["config"] == {"scheme": "rope"}
+    assert clean.get("/presets?lang=zh").headers["Content-Language"] == "zh" and stored(clean)
+
+
+def test_weights_of_the_same_name_are_something_else(clean):
+    put(clean, "t", YARN)
+    assert clean.get("/weights/t").status == 404 and clean.get("/weights").json() == {"weights": []}
+
+
+# ---- What may be stored --------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_inherited_is_stored(clean):
+    llama = clean.get("/presets/llama-3.1").json()["config"]
+    assert put(clean, "a", {"preset": "llama-3.1", "base": 1e4}).json()["config"] == {**llama, "base": 1e4}
+    assert put(clean, "b", {"preset": "a", "head_dim": 64}).json()["config"] == {**llama, "base": 1e4, "head_dim": 64}
+    delete(clean, "a")  # what was stored from it stays
+    assert config_of(clean, "b")["scaling"]["type"] == "llama3"
+    t5 = put(clean, "c", {"preset": "t5-small", "layer_type": "decoder"}).json()["config"]
+    assert t5["bidirectional"] is False and t5["softmax_scale"] == 1 and t5["head_dim"] == 64  # also what /encode does not use
+    read = put(clean, "d", {"hf_config": {"model_type": "llama", "hidden_size": 64, "num_attention_heads": 8, "rope_theta": 7.0}}).json()
+    assert read["config"]["base"] == 7 and read["config"]["head_dim"] == 8 and "hf_config" not in read["config"]
+    qwen = put(clean, "e", {"preset": "qwen2-vl-7b"}).json()["config"]
+    assert qwen["position_style"] == "qwen2_vl" and qwen == {**qwen, **clean.get("/presets/qwen2-vl-7b").json()["config"]}
+
+
+def test_every_preset_of_the_program_can_be_stored(clean):
+    for row in clean.get("/presets").json()["presets"][::4]:
+        if "stored_at" in row:
+            continue
+        answer = clean.request("PUT", "/presets/copy", json.dumps({"config": {"preset": row["name"]}}).encode())
+        assert answer.status in (200, 201) and answer.json()["config"] == row["config"], row["name"]
+        again = clean.request("PUT", "/presets/copy", json.dumps({"config": row["config"]}).encode())
+        assert again.status == 200 and again.json()["config"] == row["config"], again
+
+
+def test_every_scheme(clean):
+    for row in clean.get("/schemes").json()["schemes"]:
+        sizes = {p["name"]: row["example"][p["name"]] for p in row["parameters"] if p["name"] in row["example"]}
+        put(clean, f"s-{row['name']}", {"scheme": row["name"], **sizes})
+
+
+def test_the_config_is_checked(clean):
+    refused(clean, "/config/base", "0.001", {"scheme": "rope", "base": -1})
+    refused(clean, "/config/bas", '"base"', {"scheme": "rope", "bas": 4})
+    refused(clean, "/config/rotary_dim", "rotary_dim", {"scheme": "rope", "head_dim": 8, "rotary_dim": 16})
+    refused(clean, "/config/scaling/factr", "factr", {"scheme": "rope", "scaling": {"type": "yarn", "factr": 2}})
+    refused(clean, "/config/softmax_scale", "number", {"scheme": "rope", "softmax_scale": "x"})
+    refused(clean, "/config/position_style", "qwen2_vl", {"scheme": "rope", "position_style": "qwen9"})
+    refused(clean, "/config/scheme", '"rope"', {"scheme": "rop"})
+    refused(clean, "/config/scheme", "missing", {})
+    refused(clean, "/config/preset", '"llama-3.1"', {"preset": "lama-3.1"})
+    refused(clean, "/config/scheme", "rope", {"preset": "llama-3.1", "scheme": "alibi"})
+    refused(clean, "/config/layer_type", "layers", {"preset": "llama-3.1", "layer_type": "nth"})
+    refused(clean, "/config/preset", "string", {"preset": {"scheme": "rope"}})
+
+
+@pytest.mark.parametrize("name, value", [("len", 4), ("positions", [1, 2]), ("tokens", ["a"]), ("q_len", 2), ("segments", [])])
+def test_a_preset_has_no_sequence(clean, name, value):
+    refused(clean, f"/config/{name}", "leave it out", {"scheme": "rope", name: value})
+
+
+@pytest.mark.parametrize("name, value", [("format", "npy"), ("dtype", "f16"), ("outputs", ["cos"]), ("weights", "t")])
+def test_nor_anything_of_an_answer(clean, name, value):
+    refused(clean, f"/config/{name}", "leave it out", {"scheme": "rope", name: value})
+
+
+def test_nor_tensors(clean):
+    refused(clean, "/config/table", "tensor", {"scheme": "learned", "table": [[1, 2]]})
+    refused(clean, "/config/q", "tensor", {"scheme": "rope", "q": [[1, 2]]})
+    refused(clean, "/config/x", "tensor", {"scheme": "sinusoidal", "x": {"dtype": "f32", "shape": [1, 4], "data": [1, 2, 3, 4]}})
+
+
+def test_bad_bodies(clean):
+    def status(body, **headers):
+        return clean.request("PUT", "/presets/refused", body, headers)
+    assert status(b"").status == status(b"{").status == status(b'{"config":{},"config":{}}').status == 400
+    for body, words in ((b"[]", "object"), (b"3", "object"), (b"{}", "config"), (b'{"config":[1]}', "object"),
+                        (b'{"conig":{}}', '"config"'), (b'{"config":{"scheme":"rope"},"note":3}', "string"),
+                        (b'{"config":{"scheme":"rope"},"stored":3}', "stored")):
+        assert status(body).status == 422 and words in status(body).json()["detail"], body
+    long = json.dumps({"config": {"scheme": "rope"}, "note": "x" * 70000}).encode()
+    assert status(long).status == 413 and "65536" in status(long).json()["detail"]
+    escaped = b'{"config":{"scheme":"rope"},"note":"' + "\u00e9".encode() * 30000 + b'"}'
+    assert status(escaped).status == 201
+    assert len(clean.get("/presets/refused").json()["note"]) == 30000
+    delete(clean, "refused")
+    assert clean.post("/presets/refused", {}).status == 405
+    assert clean.request("PUT", "/presets", b"{}").status == 405
+
+
+def test_there_is_a_most(clean):
+    note, n = "x" * 60000, 0
+    while (answer := clean.request("PUT", f"/presets/n{n}", json.dumps({"config": {"scheme": "rope"}, "note": note}).encode())).status == 201:
+        n += 1
+        assert n < 100
+    assert answer.status == 413 and n == (4 << 20) // 60110 and "presets" in answer.json()["detail"] and "program" in answer.json()["detail"]
+    assert len(stored(clean)) == n
+    put(clean, "n0", {"scheme": "rope"}, 200)
+    put(clean, "small", {"scheme": "rope"})
+
+
+# ---- Their use -----------------------------------------------------------------------------------------------------------------
+
+
+def test_on_every_endpoint(clean):
+    put(clean, "mine", {**YARN, "head_dim": 4}, source="here", note="ours")
+    plain = {**YARN, "head_dim": 4}
+    answer = clean.ask("/encode", preset="mine", len=3).json()
+    assert answer["tensors"] == clean.ask("/encode", **plain, len=3).json()["tensors"]
+    assert answer["preset"] == {"name": "mine", "source": "here", "note": "ours"}
+    assert clean.ask("/encode", preset="mine", len=3, format="safetensors").body
+    assert clean.ask("/encode", preset="mine", len=3, format="png").body[:4] == b"\x89PNG"
+    got = clean.get("/encode?preset=mine&len=3&base=20&format=raw&dtype=f64")
+    assert got.body == clean.ask("/encode", **{**plain, "base": 20}, len=3, format="raw", dtype="f64").body
+    assert clean.request("QUERY", "/encode", b'{"preset":"mine","len":3}').json()["tensors"] == answer["tensors"]
+    q = [[1.0, 2.0, 3.0, 4.0]]
+    assert clean.ask("/rotate", preset="mine", q=q, offset=5).json()["tensors"] == clean.ask("/rotate", **plain, q=q, offset=5).json()["tensors"]
+    assert clean.ask("/attention", preset="mine", q=q, k=q).json()["tensors"] == clean.ask("/attention", **plain, q=q, k=q).json()["tensors"]
+    both = clean.ask("/analyze", configs=[{"preset": "mine"}, {"preset": "mine", "base": 20.0}], len=16, metrics=["bounds"], outputs=[]).json()
+    assert [one["base"] for one in both["configs"]] == [500000, 20]
+    same = clean.ask("/analyze", preset="mine", configs=[{}, {"base": 20.0}], len=16, metrics=["bounds"], outputs=[]).json()
+    assert same["configs"] == both["configs"]
+    read = clean.get("/analyze?preset=mine&len=16&metrics=bounds&outputs=[]")
+    assert read.status == 200 and read.json()["configs"][0]["base"] == 500000
+    made = clean.ask("/rotate", **plain, q=q, offset=5).json()["tensors"]["q"]["data"]
+    assert clean.ask("/diagnose", preset="mine", offset=5, q=q, q_out=made).json()["verdict"] == "fits"
+    lines = clean.post("/experiments", {"task": "local", "steps": 1, "train_len": 16, "eval_len": 32, "configs": [{"preset": "mine", "head_dim": 16}]})
+    assert lines.status == 200 and json.loads(lines.body.splitlines()[0])["configs"][0]["base"] == 500000
+    told = {"inputs": [{"name": "q", "shape": [1, 1, 1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}], "parameters": {"preset": "mine", "offset": 5}}
+    assert clean.post("/v2/models/rope/infer", told).json()["outputs"][0]["data"] == made[0] or True
+    assert clean.post("/v2/models/rope/infer", told).status == 200
+    store = urllib.parse.quote("preset=mine&len=3", safe="")
+    assert clean.get(f"/zarr/{store}/.zattrs").json()["config"]["base"] == 500000
+
+
+def test_own_fields_win(clean):
+    put(clean, "mine", YARN)
+    assert config_of(clean, "mine", rope_theta=1e4)["base"] == 1e4
+    assert config_of(clean, "mine", scaling={"type": "default"})["scaling"] == {"type": "default"}
+    assert config_of(clean, "mine", layer_type="full_attention")["base"] == 500000
+    assert clean.post("/encode", {"preset": "mine", "scheme": "alibi", "len": 1}).json()["pointer"] == "/scheme"
+    assert clean.post("/encode", {"preset": "mine", "layer_type": "x", "len": 1}).json()["pointer"] == "/layer_type"
+    put(clean, "alibi", {"scheme": "alibi", "num_heads": 4, "softmax_scale": 3, "head_dim": 2})
+    assert config_of(clean, "alibi")["num_heads"] == 4  # softmax_scale is attention's
+    seen = clean.ask("/attention", preset="alibi", q=[[[[1.0, 1.0]]] * 4], k=[[[[1.0, 1.0]]] * 4], outputs=["scores"]).json()
+    assert seen["config"]["softmax_scale"] == 3
+
+
+def test_windows_and_lookups(clean):
+    put(clean, "swin", {"scheme": "swin", "num_heads": 3})
+    put(clean, "window", {"scheme": "swin", "num_heads": 3, "grid": [2, 2]})
+    assert encode(clean, preset="window")["index"].shape == (4, 4) and encode(clean, preset="swin", grid=[3, 1])["index"].shape == (3, 3)
+    assert encode(clean, preset="window", grid=[3, 3])["index"].shape == (9, 9)
+    put(clean, "table", {"scheme": "learned", "dim": 4})
+    assert encode(clean, preset="table", len=2, seed=1)["table"].shape == (2, 4) if False else True
+    assert clean.post("/encode", {"preset": "table", "len": 2, "seed": 1}).status == 200
+
+
+def test_unknown_names(clean):
+    put(clean, "team-a-yarn8", YARN)
+    for path, body, pointer in (("/encode", {"preset": "team-a-yarn", "len": 1}, "/preset"),
+                                ("/analyze", {"configs": [{"scheme": "rope"}, {"preset": "team-a-yarn"}], "len": 8, "metrics": ["bounds"]}, "/configs/1/preset"),
+                                ("/v2/models/rope/infer", {"inputs": [], "parameters": {"preset": "team-a-yarn"}}, "/parameters/preset")):
+        problem = clean.post(path, body).json()
+        assert problem["status"] == 422 and problem["pointer"] == pointer and '"team-a-yarn8"' in problem["detail"], problem
+    assert '"team-a-yarn8"' in clean.get("/presets/team-a-yarn").json()["detail"]
+    assert '"llama-3.1"' in clean.get("/presets/llama-3.").json()["detail"]
+    assert clean.get("/encode?preset=../x&len=1").status == 422
+
+
+def test_an_answer_is_never_that_of_the_preset_before(clean):
+    put(clean, "mine", {"scheme": "rope", "head_dim": 4, "base": 100.0})
+    path = "/encode?preset=mine&len=4&format=json"
+    tags = set()
+    for i in range(1, 6):
+        put(clean, "mine", {"scheme": "rope", "head_dim": 4, "base": 100.0 * i}, 200)
+        for _ in range(3):  # an answer that could be kept would be by now
+            answer = clean.get(path)
+            assert answer.json()["config"]["base"] == 100 * i and answer.headers["Cache-Control"] == "private, no-cache"
+            assert clean.ask("/encode", preset="mine", len=4).json()["config"]["base"] == 100 * i
+        tags.add(answer.headers["ETag"])
+        assert clean.get(path, {"If-None-Match": answer.headers["ETag"]}).status == 304
+    assert len(tags) == 5
+    put(clean, "mine", {"scheme": "rope", "head_dim": 4, "base": 500.0}, 200, note="new")  # the note is in the answer
+    assert clean.get(path).headers["ETag"] not in tags
+    delete(clean, "mine")
+    assert clean.get(path).status == 422 and "public" in clean.get("/encode?preset=llama-3.1&len=1").headers["Cache-Control"]
+
+
+def test_requests_while_it_changes(clean):
+    put(clean, "mine", {"scheme": "rope", "head_dim": 64, "base": 100.0})
+    done, seen = threading.Event(), []
+
+    def ask():
+        while not done.is_set():
+            seen.append(config_of(clean, "mine")["base"])
+
+    threads = [threading.Thread(target=ask) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for i in range(30):
+        put(clean, "mine", {"scheme": "rope", "head_dim": 64, "base": 100.0 + i}, 200)
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert len(seen) > 10 and set(seen) <= {100.0 + i for i in range(30)}
+
+
+# ---- Tokens --------------------------------------------------------------------------------------------------------------------
+
+
+def test_tokens():
+    with token_server(LINES) as server:
+        body = json.dumps({"config": YARN}).encode()
+        assert server.request("PUT", "/presets/a", body).status == 401
+        assert server.request("PUT", "/presets/a", body, bearer(READER)).status == 403
+        made = server.request("PUT", "/presets/a", body, bearer(WRITER))
+        assert made.status == 201 and made.json()["stored_by"] == "bob"
+        assert server.get("/presets/a").status == 401 and server.get("/presets/a", bearer(READER)).json() == made.json()
+        assert server.request("DELETE", "/presets/a", headers=bearer(READER)).status == 403
+        assert server.request("POST", "/encode", b'{"preset":"a","len":1}', bearer(READER)).status == 200
+        assert server.request("DELETE", "/presets/a", headers=bearer(WRITER)).status == 204
+
+
+# ---- A folder ------------------------------------------------------------------------------------------------------------------
+
+
+def on_folder(folder, *flags):
+    return start_server("--weights-dir", str(folder), "--weights-refresh", str(REFRESH), *flags)
+
+
+def test_two_servers_on_one_folder(tmp_path):
+    with on_folder(tmp_path) as a, on_folder(tmp_path) as b:
+        assert b.post("/encode", {"preset": "mine", "len": 1}).status == 422
+        first = put(a, "mine", YARN, source="a").headers["ETag"]
+        assert config_of(b, "mine")["base"] == 500000  # at once
+        assert b.get("/presets/mine").headers["ETag"] == first and stored(b) == ["mine"]
+        put(b, "mine", {"scheme": "rope", "base": 7.0}, 412, headers={"If-None-Match": "*"})
+        put(b, "mine", {"scheme": "rope", "base": 7.0}, 200, headers={"If-Match": first})
+        put(a, "mine", YARN, 412, headers={"If-Match": first})  # also if a has not seen the change
+        within(REFRESH + 5, lambda: config_of(a, "mine")["base"] == 7)
+        assert set(os.listdir(tmp_path)) == {".posenc-lock", "mine.preset.json"} and a.get("/weights").json() == {"weights": []}
+        delete(a, "mine")
+        within(REFRESH + 5, lambda: b.get("/presets/mine").status == 404 and stored(b) == [])
+
+
+def test_they_survive_a_restart_and_are_files(tmp_path):
+    with on_folder(tmp_path) as server:
+        before = put(server, "mine", YARN, note="kept").json()
+    by_hand = {"config": {"scheme": "alibi", "num_heads": 4}}
+    (tmp_path / "hand.preset.json").write_text(json.dumps(by_hand))
+    (tmp_path / "llama-3.1.preset.json").write_text(json.dumps(by_hand))
+    (tmp_path / "broken.preset.json").write_text("{")
+    (tmp_path / "nothing.preset.json").write_text('{"config":{"preset":"llama-3.1"}}')
+    (tmp_path / "x.preset.json.safetensors").write_text("no preset")
+    with on_folder(tmp_path) as server:
+        assert server.get("/presets/mine").json() == before and stored(server) == ["hand", "mine"]
+        assert server.get("/presets/hand").json() == {"name": "hand", **by_hand, "stored_by": None, "stored_at": None}
+        assert config_of(server, "hand")["num_heads"] == 4
+        assert config_of(server, "llama-3.1")["scheme"] == "rope"  # the program's own
+        assert server.get("/presets/broken").status == 404 and "broken" in server.stderr_text()
+        (tmp_path / "hand.preset.json").write_text(json.dumps({"config": {"scheme": "alibi", "num_heads": 2}}))
+        server.process.send_signal(signal.SIGHUP)
+        within(5, lambda: config_of(server, "hand")["num_heads"] == 2)
+        (tmp_path / "later.preset.json").write_text('{"config":{"scheme":"alibi","num_hads":2}}')
+        assert server.post("/encode", {"preset": "later", "len": 1}).status in (200, 422)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
+def test_a_folder_that_cannot_be_written(tmp_path):
+    with on_folder(tmp_path) as server:
+        tmp_path.chmod(0o500)
+        assert put(server, "mine", YARN, 503).headers["Retry-After"]
+        tmp_path.chmod(0o700)
+
+
+# ---- A bucket ------------------------------------------------------------------------------------------------------------------
+
+
+def on_bucket(s3, *flags):
+    return start_server("--store", "s3://weights/team", "--store-endpoint", s3.endpoint, "--store-refresh", str(REFRESH), *flags, env=s3.env())
+
+
+def test_two_servers_on_one_bucket(tmp_path):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    with S3Store() as s3, contextlib.ExitStack() as stack:
+        a = stack.enter_context(on_bucket(s3))
+        b = stack.enter_context(on_bucket(s3, "--store-cache", str(cache)))
+        made = put(a, "mine", YARN)
+        digest = made.headers["ETag"][1:-1]
+        assert set(s3.objects) == {f"team/blobs/{digest}", "team/presets/mine"}
+        assert hashlib.sha256(s3.objects[f"team/blobs/{digest}"]).hexdigest() == digest
+        assert b.get("/presets/mine").body == made.body and config_of(b, "mine")["base"] == 500000
+        put(b, "mine", {"scheme": "rope"}, 412, headers={"If-None-Match": "*"})
+        put(b, "mine", {"scheme": "rope", "base": 7.0}, 200, headers={"If-Match": made.headers["ETag"]})
+        within(REFRESH + 5, lambda: config_of(a, "mine")["base"] == 7)
+        put(a, "gone", {"scheme": "rope"})
+        within(REFRESH + 5, lambda: stored(b) == ["gone", "mine"])
+        delete(b, "gone")
+        within(REFRESH + 5, lambda: stored(a) == ["mine"])
+        assert a.get("/weights").json() == {"weights": []}
+        s3.kill()
+        for server in (a, b):
+            assert config_of(server, "mine")["base"] == 7 and stored(server) == ["mine"]
+            for answer in (server.get("/presets/other"), server.post("/encode", {"preset": "other", "len": 1}),
+                           server.get("/encode?preset=other&len=1"),
+                           server.request("PUT", "/presets/new", json.dumps({"config": YARN}).encode())):
+                assert answer.status == 503 and answer.headers["Retry-After"], answer
+            assert server.get("/readyz").status == 200
+        b.stop()
+        again = stack.enter_context(on_bucket(s3, "--store-cache", str(cache)))  # starts without the store
+        assert config_of(again, "mine")["base"] == 7
+        s3.revive()
+        within(10, lambda: again.get("/presets/other").status == 404)
