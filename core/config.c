@@ -95,22 +95,6 @@ static void add(struct trial *t, const char *name, struct pe_value value)
     t->fields[t->request.n_fields++] = (struct pe_field){name, value};
 }
 
-static void add_len(struct trial *t)
-{
-    if (!value_of(t, "grid"))
-        add(t, "len", (struct pe_value){.kind = PE_INTEGER, .integer = 1});
-}
-
-/* Instead of len, which was added last. */
-static void add_grid(struct trial *t)
-{
-    t->grid[0] = t->grid[1] = 2;
-    t->request.n_fields--;
-    add(t, "grid",
-        (struct pe_value){
-            .kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {2}, .data = t->grid}});
-}
-
 static uint64_t size_of(const struct trial *t, const char *name, uint64_t usual)
 {
     const struct pe_value *v = value_of(t, name);
@@ -142,21 +126,51 @@ static enum pe_status try(const struct trial *t, struct pe_error *err)
     return status;
 }
 
+/* Whether it is about what the configuration itself says. */
+static bool is_own_error(const struct trial *t, const struct pe_error *err)
+{
+    const char *name = err->pointer + (*err->pointer == '/');
+    return *name && !pe_is_among("len|grid|seed|q|k", name) && !is_tensor(t->config->model.scheme, name);
+}
+
+/* One more try after others have failed; *err becomes the most telling of their errors. */
+static enum pe_status try_again(const struct trial *t, struct pe_error *err)
+{
+    struct pe_error before = *err;
+    enum pe_status status = try(t, err);
+    if (status == PE_INVALID && is_own_error(t, &before))
+        *err = before;
+    return status;
+}
+
+/* Without and with weights. */
+static enum pe_status try_seed(struct trial *t, struct pe_error *err)
+{
+    enum pe_status status = try_again(t, err);
+    if (status != PE_INVALID || !t->config->model.scheme->info.inputs || value_of(t, "seed"))
+        return status;
+    add(t, "seed", (struct pe_value){.kind = PE_INTEGER, .integer = 0});
+    status = try_again(t, err);
+    t->request.n_fields--;
+    return status;
+}
+
 /* Swin's windows need a grid, and lookups need weights: for those that the configuration does not have, ours serve. */
 static enum pe_status try_all(struct trial *t, struct pe_error *err)
 {
-    const struct pe_scheme *scheme = t->config->model.scheme;
-    enum pe_status status = try(t, err);
-    if (status == PE_INVALID && !value_of(t, "grid") && t->request.operation == PE_ENCODE &&
-        pe_is_among("/len|/grid", err->pointer)) {
-        add_grid(t);
-        status = try(t, err);
-    }
-    if (status == PE_INVALID && scheme->info.inputs && !value_of(t, "seed")) {
-        add(t, "seed", (struct pe_value){.kind = PE_INTEGER, .integer = 0});
-        status = try(t, err);
-    }
-    return status;
+    *err = (struct pe_error){.status = PE_OK};
+    if (t->request.operation == PE_ATTEND || value_of(t, "grid"))
+        return try_seed(t, err);
+    add(t, "len", (struct pe_value){.kind = PE_INTEGER, .integer = 1});
+    enum pe_status status = try_seed(t, err);
+    if (status != PE_INVALID || !t->config->model.scheme->has_axes)
+        return status;
+    t->request.n_fields--;
+    t->grid[0] = t->grid[1] = 2;
+    add(t, "grid",
+        (struct pe_value){
+            .kind = PE_ARRAY, .from_text = true, .array = {.dtype = PE_F64, .rank = 1, .shape = {2}, .data = t->grid}});
+    return try_seed(t, err);
 }
 
 static enum pe_status plan_it(struct trial *t, const struct pe_request *request, struct pe_error *err)
@@ -172,8 +186,6 @@ static enum pe_status plan_it(struct trial *t, const struct pe_request *request,
             t->fields[t->request.n_fields++] = request->fields[i];
     if (t->request.operation == PE_ATTEND)
         status = add_operands(t, err);
-    else
-        add_len(t);
     return status ? status : try_all(t, err);
 }
 

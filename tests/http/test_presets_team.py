@@ -253,12 +253,12 @@ def test_on_every_endpoint(clean):
     read = clean.get("/analyze?preset=mine&len=16&metrics=bounds&outputs=[]")
     assert read.status == 200 and read.json()["configs"][0]["base"] == 500000
     made = clean.ask("/rotate", **plain, q=q, offset=5).json()["tensors"]["q"]["data"]
-    assert clean.ask("/diagnose", preset="mine", offset=5, q=q, q_out=made).json()["verdict"] == "fits"
+    told = clean.ask("/diagnose", preset="mine", offset=5, q=q, q_out=made).json()
+    assert told["belief"]["first_bad"] is None, told
     lines = clean.post("/experiments", {"task": "local", "steps": 1, "train_len": 16, "eval_len": 32, "configs": [{"preset": "mine", "head_dim": 16}]})
     assert lines.status == 200 and json.loads(lines.body.splitlines()[0])["configs"][0]["base"] == 500000
     told = {"inputs": [{"name": "q", "shape": [1, 1, 1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}], "parameters": {"preset": "mine", "offset": 5}}
-    assert clean.post("/v2/models/rope/infer", told).json()["outputs"][0]["data"] == made[0] or True
-    assert clean.post("/v2/models/rope/infer", told).status == 200
+    assert clean.post("/v2/models/rope/infer", told).json()["outputs"][0]["data"] == made[0]
     store = urllib.parse.quote("preset=mine&len=3", safe="")
     assert clean.get(f"/zarr/{store}/.zattrs").json()["config"]["base"] == 500000
 
@@ -277,13 +277,13 @@ def test_own_fields_win(clean):
 
 
 def test_windows_and_lookups(clean):
-    put(clean, "swin", {"scheme": "swin", "num_heads": 3})
+    put(clean, "windows", {"scheme": "swin", "num_heads": 3})
     put(clean, "window", {"scheme": "swin", "num_heads": 3, "grid": [2, 2]})
-    assert encode(clean, preset="window")["index"].shape == (4, 4) and encode(clean, preset="swin", grid=[3, 1])["index"].shape == (3, 3)
+    assert encode(clean, preset="window")["index"].shape == (4, 4) and encode(clean, preset="windows", grid=[3, 1])["index"].shape == (3, 3)
     assert encode(clean, preset="window", grid=[3, 3])["index"].shape == (9, 9)
     put(clean, "table", {"scheme": "learned", "dim": 4})
-    assert encode(clean, preset="table", len=2, seed=1)["table"].shape == (2, 4) if False else True
     assert clean.post("/encode", {"preset": "table", "len": 2, "seed": 1}).status == 200
+    assert "seed" in clean.post("/encode", {"preset": "table", "len": 2}).json()["detail"]
 
 
 def test_unknown_names(clean):
@@ -294,7 +294,7 @@ def test_unknown_names(clean):
         problem = clean.post(path, body).json()
         assert problem["status"] == 422 and problem["pointer"] == pointer and '"team-a-yarn8"' in problem["detail"], problem
     assert '"team-a-yarn8"' in clean.get("/presets/team-a-yarn").json()["detail"]
-    assert '"llama-3.1"' in clean.get("/presets/llama-3.").json()["detail"]
+    assert '"llama-3' in clean.get("/presets/llama-3.").json()["detail"]
     assert clean.get("/encode?preset=../x&len=1").status == 422
 
 
