@@ -416,6 +416,7 @@ static bool set_up_presets(struct server *server)
     struct weights_settings settings = {.contents = &api_contents_presets,
                                         .bytes_max = API_PRESETS_BYTES_MAX,
                                         .files_max = API_PRESETS_MAX,
+                                        .is_beside = true,
                                         .refresh_ms = refresh_ms(options)};
     if (server->bucket)
         settings.store = s3_store_beside(server->bucket, &beside);

@@ -260,7 +260,7 @@ static void add_preset(struct api_text *text)
                  "\"properties\":{\"name\":{\"type\":\"string\"},\"source\":{\"type\":\"string\"},"
                  "\"certainty\":{\"type\":\"string\"},\"config\":{\"type\":\"object\"},"
                  "\"stored_by\":{\"type\":[\"string\",\"null\"],\"description\":\"the name of the token\"},"
-                 "\"stored_at\":{\"type\":[\"string\",\"null\"],\"format\":\"date-time\"}");
+                 "\"stored_at\":{\"type\":[\"string\",\"null\"]}");
     add_pair(text, "label", "the model as people write it");
     add_pair(text, "note", "other facts for porting");
     api_text_put(text, "}}");

@@ -7,13 +7,13 @@
 #include "api/inputs/preset_file.h"
 #include "api/inputs/preset_in.h"
 #include "api/replies/language.h"
+#include "api/replies/weights_list.h"
 #include "api/requests/form.h"
 #include "api/requests/lang.h"
 #include "api/requests/memory.h"
 #include "api/routes.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- Presets of the program ---- */
@@ -75,46 +75,16 @@ static struct api_reply *list_of_program(enum pe_lang lang)
     return api_reply_document(&documents[lang], &lang);
 }
 
-/* A release may bring a preset of the same name: the program's wins. */
-static void add_kept(struct api_text *text, const struct api_weights *card)
+/* Those of the program stand in one text, which is shared. */
+static struct api_reply *list_of_all(const struct api_store *store, enum pe_lang lang)
 {
-    if (pe_preset_find(card->name))
-        return;
-    api_text_put(text, ",{");
-    api_preset_kept(text, card->name, card->preset);
-    api_text_put(text, "}");
-}
-
-static struct api_reply *list_of_all(const struct api_store *store, const struct api_weights *const *cards, size_t n,
-                                     enum pe_lang lang)
-{
-    struct api_text text;
-    api_text_init(&text, API_TEXT_MAX);
-    api_text_put(&text, "{\"presets\":[");
-    add_presets(&text, lang);
-    for (size_t i = 0; i < n; i++) {
-        add_kept(&text, cards[i]);
-        store->drop_card(store->self, cards[i]);
-    }
-    api_text_put(&text, "]}");
-    return api_reply_text(200, api_json_type, &text);
-}
-
-/* NULL: ask again from a worker. */
-static struct api_reply *list(const struct api_asked *asked, enum pe_lang lang)
-{
-    const struct api_store *store = asked->host->presets;
-    const struct api_weights **cards = store ? malloc(store->files_max * sizeof *cards) : NULL;
-    size_t n = cards ? store->list(store->self, cards) : 0;
-    bool is_late = n > 0 && asked->call->must_not_block;
-    struct api_reply *reply = NULL;
-    if (is_late)
-        for (size_t i = 0; i < n; i++)
-            store->drop_card(store->self, cards[i]);
-    else
-        reply = n > 0 ? list_of_all(store, cards, n, lang) : list_of_program(lang);
-    free(cards);
-    return reply;
+    enum { END = sizeof "]}" - 1 };
+    struct api_reply *known = list_of_program(lang);
+    if (known->status != 200)
+        return known;
+    struct api_listing *listing = api_listing_presets(store, known->body, (size_t)known->length - END);
+    api_reply_free(known);
+    return api_reply_listing(200, listing);
 }
 
 struct api_reply *api_presets(const struct api_asked *asked)
@@ -123,8 +93,10 @@ struct api_reply *api_presets(const struct api_asked *asked)
     enum pe_lang lang;
     if (!api_lang_of_query(asked->call, &lang, &problem))
         return api_reply_problem(&problem);
-    struct api_reply *reply = list(asked, lang);
-    return reply ? api_kept_headers(api_reply_set_language(reply, lang), NULL) : NULL;
+    if (asked->host->presets && asked->call->must_not_block)
+        return NULL; /* it looks at a thousand files */
+    struct api_reply *reply = asked->host->presets ? list_of_all(asked->host->presets, lang) : list_of_program(lang);
+    return api_kept_headers(api_reply_set_language(reply, lang), NULL);
 }
 
 /* ---- Refusals ---- */

@@ -38,17 +38,10 @@ void api_preset_members(struct api_text *text, const struct api_preset_members *
 
 void api_preset_kept(struct api_text *text, const char *name, const struct api_kept_preset *kept)
 {
-    const struct pe_preset_layer *layer = kept->preset.layers;
-    struct pe_value config = {.kind = PE_OBJECT, .object = {layer->fields, layer->n_fields}};
-    struct api_preset_members members = {.config = &config,
-                                         .source = kept->preset.source,
-                                         .note = kept->preset.note.en,
-                                         .stored_by = kept->stored_by,
-                                         .stored_at = kept->stored_at};
     api_text_put(text, "\"name\":");
     api_text_string(text, name);
     api_text_put(text, ",");
-    api_preset_members(text, &members);
+    api_text_put(text, kept->members);
 }
 
 /* ---- Reading ---- */
@@ -99,10 +92,27 @@ static bool read_file(struct api_request *file, const char *bytes, size_t n, str
     return api_json_read_plain(file, bytes, n, "", problem) && check_config(api_request_find(file, "config"), problem);
 }
 
+/* In the form of our own files, whatever the order and the spaces of this one. NULL: no memory. */
+static const char *print_members(struct api_request *file)
+{
+    struct api_preset_members members = {.config = api_request_find(file, "config"),
+                                         .source = word_of(file, "source"),
+                                         .note = word_of(file, "note"),
+                                         .stored_by = word_of(file, "stored_by"),
+                                         .stored_at = word_of(file, "stored_at")};
+    struct api_text text;
+    api_text_init(&text, API_TEXT_MAX);
+    api_preset_members(&text, &members);
+    const char *kept = text.state ? NULL : api_arena_string(&file->arena, text.bytes, text.n);
+    api_text_drop(&text);
+    return kept;
+}
+
 /* Takes the arena of file. */
 static struct kept *kept_new(struct api_request *file)
 {
-    struct kept *kept = calloc(1, sizeof *kept);
+    const char *members = print_members(file);
+    struct kept *kept = members ? calloc(1, sizeof *kept) : NULL;
     if (!kept)
         return NULL;
     const struct pe_value *config = api_request_find(file, "config");
@@ -112,8 +122,7 @@ static struct kept *kept_new(struct api_request *file)
                                            .note = {.en = word_of(file, "note")},
                                            .layers = &kept->layer,
                                            .n_layers = 1};
-    kept->face.stored_by = word_of(file, "stored_by");
-    kept->face.stored_at = word_of(file, "stored_at");
+    kept->face.members = members;
     kept->arena = file->arena;
     file->arena = (struct api_arena){0};
     return kept;

@@ -10,8 +10,7 @@ struct api_text;
 /* One that has been read. */
 struct api_kept_preset {
     struct pe_preset preset; /* without its name */
-    const char *stored_by;   /* the name of a token; NULL: unknown */
-    const char *stored_at;   /* RFC 3339; NULL: unknown */
+    const char *members;     /* as api_preset_members writes them */
 };
 
 /* The members that a file has. config is an object; the texts may be NULL. */

@@ -1,5 +1,6 @@
-/* Lists of stored weights, printed a part at a time. */
+/* Lists of stored files, printed a part at a time. */
 #include "api/replies/weights_list.h"
+#include "api/inputs/preset_file.h"
 #include "api/inputs/tensor_table.h"
 #include "api/json/window.h"
 
@@ -13,7 +14,10 @@ struct listed {
 
 struct api_listing {
     const struct api_store *store;
-    const char *begin, *end;
+    void (*print)(struct api_window *window, const struct api_weights *card);
+    const char *begin, *end; /* of the text, what stands around the files */
+    size_t n_begin;
+    bool has_more; /* begin has entries of its own */
     uint64_t n_bytes;
     size_t n;
     struct listed files[];
@@ -29,6 +33,21 @@ static void print_file(struct api_window *window, const struct api_weights *card
     api_window_add(window, head, (size_t)n);
     api_tensors_print(card->tensors, window);
     api_window_put(window, "}}");
+}
+
+static void print_preset(struct api_window *window, const struct api_weights *card)
+{
+    api_window_put(window, "{\"name\":\"");
+    api_window_put(window, card->name);
+    api_window_put(window, "\",");
+    api_window_put(window, card->preset->members);
+    api_window_put(window, "}");
+}
+
+static void print_entry(const struct api_listing *listing, size_t i, struct api_window *window)
+{
+    api_window_put(window, i > 0 || listing->has_more ? "," : "");
+    listing->print(window, listing->files[i].card);
 }
 
 /* The file whose text contains the byte `first`, or ends just before it. */
@@ -52,11 +71,9 @@ void api_listing_print(const struct api_listing *listing, uint64_t first, size_t
     if (i > 0)
         window.at = listing->files[i - 1].end;
     else
-        api_window_put(&window, listing->begin);
-    for (; i < listing->n && !api_window_is_full(&window); i++) {
-        api_window_put(&window, i > 0 ? "," : "");
-        print_file(&window, listing->files[i].card);
-    }
+        api_window_add(&window, listing->begin, listing->n_begin);
+    for (; i < listing->n && !api_window_is_full(&window); i++)
+        print_entry(listing, i, &window);
     if (!api_window_is_full(&window))
         api_window_put(&window, listing->end);
 }
@@ -68,26 +85,26 @@ uint64_t api_listing_bytes(const struct api_listing *listing) { return listing->
 static void measure(struct api_listing *listing)
 {
     struct api_window window = api_window_of_length();
-    api_window_put(&window, listing->begin);
+    api_window_add(&window, listing->begin, listing->n_begin);
     for (size_t i = 0; i < listing->n; i++) {
-        api_window_put(&window, i > 0 ? "," : "");
-        print_file(&window, listing->files[i].card);
+        print_entry(listing, i, &window);
         listing->files[i].end = window.at;
     }
     api_window_put(&window, listing->end);
     listing->n_bytes = window.at;
 }
 
-/* Takes the cards. */
-static struct api_listing *listing_new(const struct api_store *store, const struct api_weights *const *cards, size_t n,
-                                       const char *begin, const char *end)
+/* Takes the cards; about has everything but the files. */
+static struct api_listing *listing_new(const struct api_listing *about, const struct api_weights *const *cards,
+                                       size_t n)
 {
     struct api_listing *listing = malloc(sizeof *listing + n * sizeof *listing->files);
     for (size_t i = 0; i < n && !listing; i++)
-        store->drop_card(store->self, cards[i]);
+        about->store->drop_card(about->store->self, cards[i]);
     if (!listing)
         return NULL;
-    *listing = (struct api_listing){.store = store, .begin = begin, .end = end, .n = n};
+    *listing = *about;
+    listing->n = n;
     for (size_t i = 0; i < n; i++)
         listing->files[i].card = cards[i];
     measure(listing);
@@ -96,19 +113,48 @@ static struct api_listing *listing_new(const struct api_store *store, const stru
 
 struct api_listing *api_listing_all(const struct api_store *store)
 {
+    static const char begin[] = "{\"weights\":[";
+    const struct api_listing about = {
+        .store = store, .print = print_file, .begin = begin, .n_begin = sizeof begin - 1, .end = "]}"};
     const struct api_weights **cards = malloc((store ? store->files_max : 1) * sizeof *cards);
     if (!cards)
         return NULL;
     size_t n = store ? store->list(store->self, cards) : 0;
-    struct api_listing *listing = listing_new(store, cards, n, "{\"weights\":[", "]}");
+    struct api_listing *listing = listing_new(&about, cards, n);
     free(cards);
     return listing;
 }
 
 struct api_listing *api_listing_one(const struct api_store *store, const struct api_weights *weights)
 {
+    const struct api_listing about = {.store = store, .print = print_file, .begin = "", .end = ""};
     store->hold_card(store->self, weights);
-    return listing_new(store, &weights, 1, "", "");
+    return listing_new(&about, &weights, 1);
+}
+
+/* A release may bring a preset of the same name: the program's wins. Returns the number of the others. */
+static size_t drop_hidden(const struct api_store *store, const struct api_weights **cards, size_t n)
+{
+    size_t n_left = 0;
+    for (size_t i = 0; i < n; i++)
+        if (pe_preset_find(cards[i]->name))
+            store->drop_card(store->self, cards[i]);
+        else
+            cards[n_left++] = cards[i];
+    return n_left;
+}
+
+struct api_listing *api_listing_presets(const struct api_store *store, const char *begin, size_t n_begin)
+{
+    const struct api_listing about = {
+        .store = store, .print = print_preset, .begin = begin, .n_begin = n_begin, .has_more = true, .end = "]}"};
+    const struct api_weights **cards = malloc(store->files_max * sizeof *cards);
+    if (!cards)
+        return NULL;
+    size_t n = drop_hidden(store, cards, store->list(store->self, cards));
+    struct api_listing *listing = listing_new(&about, cards, n);
+    free(cards);
+    return listing;
 }
 
 void api_listing_free(struct api_listing *listing)

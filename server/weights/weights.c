@@ -45,6 +45,7 @@ struct weights {
     struct table *table;
     struct store *store; /* NULL: memory only */
     uint64_t refresh_ms;
+    bool is_beside;
     char too_large[96]; /* why a file is passed over */
 
     pthread_mutex_t lock; /* protects the fields of this paragraph */
@@ -497,10 +498,10 @@ static void refresh(struct weights *w, bool *was_away, bool is_first)
     pthread_mutex_unlock(&w->looking);
     if (atomic_load(&w->is_stopping))
         return;
-    if (is_away && !*was_away)
+    if (is_away && !*was_away && !w->is_beside)
         log_error("%s: %s cannot be read: %s; what is in memory is served", w->face.contents->what, w->store->place,
                   why);
-    else if (!is_away && (*was_away || is_first))
+    else if (!is_away && (is_first || (*was_away && !w->is_beside)))
         log_figures(w);
     *was_away = is_away;
 }
@@ -593,6 +594,7 @@ struct weights *weights_new(const struct weights_settings *settings, char *error
         set_up_locks(w);
         w->store = settings->store;
         w->refresh_ms = settings->refresh_ms;
+        w->is_beside = settings->is_beside;
         w->face = (struct api_store){.self = w,
                                      .contents = settings->contents,
                                      .bytes_max = settings->bytes_max,

@@ -255,7 +255,7 @@ def test_on_every_endpoint(clean):
     made = clean.ask("/rotate", **plain, q=q, offset=5).json()["tensors"]["q"]["data"]
     told = clean.ask("/diagnose", preset="mine", offset=5, q=q, q_out=made).json()
     assert told["belief"]["first_bad"] is None, told
-    lines = clean.post("/experiments", {"task": "local", "steps": 1, "train_len": 16, "eval_len": 32, "configs": [{"preset": "mine", "head_dim": 16}]})
+    lines = clean.post("/experiments", {"task": "local", "steps": 1, "train_len": 16, "eval_len": 32, "configs": [{"preset": "mine", "head_dim": 8}]})
     assert lines.status == 200 and json.loads(lines.body.splitlines()[0])["configs"][0]["base"] == 500000
     told = {"inputs": [{"name": "q", "shape": [1, 1, 1, 4], "datatype": "FP32", "data": [1, 2, 3, 4]}], "parameters": {"preset": "mine", "offset": 5}}
     assert clean.post("/v2/models/rope/infer", told).json()["outputs"][0]["data"] == made[0]
