@@ -56,7 +56,7 @@ struct api_contents {
 extern const struct api_contents api_contents_weights, api_contents_presets;
 
 /* Stored presets, and the bytes of all together. In memory, each is some ten times as large. */
-enum { API_PRESETS_MAX = 1024, API_PRESETS_BYTES_MAX = 4 << 20 };
+enum { API_PRESETS_MAX = 1024, API_PRESETS_BYTES_MAX = 2 << 20 };
 
 struct api_kept_preset; /* a stored preset; api/inputs/preset_file.h */
 

@@ -19,8 +19,8 @@ static bool is_of_model(const char *name) { return pe_is_among("scheme|preset|hf
 /* A grid may be a model's window (Swin). A request with its own sequence drops it, as that of a built-in preset. */
 static bool is_of_sequence(const char *name)
 {
-    return pe_param_find(pe_sequence_params(), name) && !pe_param_find(pe_sequence_rules(), name) &&
-           !pe_same(name, "grid");
+    return pe_same(name, "key_mask") || (pe_param_find(pe_sequence_params(), name) &&
+                                         !pe_param_find(pe_sequence_rules(), name) && !pe_same(name, "grid"));
 }
 
 static bool is_tensor(const struct pe_scheme *scheme, const char *name)

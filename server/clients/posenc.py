@@ -346,7 +346,7 @@ class Client:
         return self._json(f"/schemes/{_quoted(name)}" if name else "/schemes")
 
     def presets(self, name=None):
-        """Public models by name."""
+        """Public models by name, and the presets that a team has stored."""
         return self._json(f"/presets/{_quoted(name)}" if name else "/presets")
 
     # ---- requests ----

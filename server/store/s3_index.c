@@ -24,28 +24,24 @@ struct s3_index {
 
 /* ---- Places; with the lock ------------------------------------------------------------------------------------- */
 
-static size_t place_of(const struct s3_index *index, const char *name)
+static const char *name_at(const void *known, size_t i) { return ((const struct known *)known)[i].entry.name; }
+
+static size_t place_of(const struct s3_index *index, const char *name, bool *is_there)
 {
-    size_t low = 0, high = index->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(index->known[middle].entry.name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return store_place(index->known, index->n, name_at, name, is_there);
 }
 
 static struct known *look_up(const struct s3_index *index, const char *name)
 {
-    size_t i = place_of(index, name);
-    return i < index->n && strcmp(index->known[i].entry.name, name) == 0 ? &index->known[i] : NULL;
+    bool is_there;
+    size_t i = place_of(index, name, &is_there);
+    return is_there ? &index->known[i] : NULL;
 }
 
 /* NULL: no memory. */
 static struct known *insert(struct s3_index *index, const char *name)
 {
+    bool is_there;
     if (index->n == index->room) {
         size_t room = index->room ? 2 * index->room : 16;
         struct known *more = realloc(index->known, room * sizeof *more);
@@ -54,7 +50,7 @@ static struct known *insert(struct s3_index *index, const char *name)
         index->known = more;
         index->room = room;
     }
-    size_t i = place_of(index, name);
+    size_t i = place_of(index, name, &is_there);
     memmove(&index->known[i + 1], &index->known[i], (index->n - i) * sizeof *index->known);
     index->n++;
     index->known[i] = (struct known){.n_bytes = 0};
@@ -89,9 +85,10 @@ bool s3_index_put(struct s3_index *index, const char *name, const char *etag, co
 bool s3_index_remove(struct s3_index *index, const char *name)
 {
     pthread_mutex_lock(&index->lock);
-    bool is_there = look_up(index, name);
+    bool is_there;
+    size_t i = place_of(index, name, &is_there);
     if (is_there)
-        take_out(index, place_of(index, name));
+        take_out(index, i);
     pthread_mutex_unlock(&index->lock);
     return is_there;
 }

@@ -35,6 +35,21 @@ void store_list_drop(struct store_list *list)
     *list = (struct store_list){0};
 }
 
+size_t store_place(const void *table, size_t n, const char *(*name_at)(const void *table, size_t i), const char *name,
+                   bool *is_there)
+{
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(name_at(table, middle), name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    *is_there = low < n && strcmp(name_at(table, low), name) == 0;
+    return low;
+}
+
 bool store_allows(const struct store_guard *guard, const char *sha256)
 {
     return !guard->is_guarded || guard->allows(guard->self, sha256);

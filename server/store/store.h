@@ -92,6 +92,11 @@ struct store {
 };
 void store_free(struct store *store); /* and what it points to; NULL is accepted */
 
+/* The index in a table sorted by name of the row of that name, or at which to insert it: name_at gives the names of n
+ * rows. */
+size_t store_place(const void *table, size_t n, const char *(*name_at)(const void *table, size_t i), const char *name,
+                   bool *is_there);
+
 bool store_allows(const struct store_guard *guard, const char *sha256);
 /* Memory for the bytes of a file and one more, aligned to 64 (freed with free). NULL: no memory. */
 char *store_bytes_new(size_t n);

@@ -59,25 +59,19 @@ struct file *file_new(const char *name, char *bytes, size_t n, const struct api_
 
 /* ---- Places; all with the lock --------------------------------------------------------------------------------- */
 
-/* The index of name, or the index at which to insert it. */
-static size_t place_of(const struct table *table, const char *name)
+static const char *name_at(const void *files, size_t i) { return ((struct file *const *)files)[i]->name; }
+
+static size_t place_of(const struct table *table, const char *name, bool *is_there)
 {
-    size_t low = 0, high = table->n_files;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(table->files[middle]->name, name) < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return store_place(table->files, table->n_files, name_at, name, is_there);
 }
 
 /* Borrowed; NULL: not found. */
 static struct file *look_up(const struct table *table, const char *name)
 {
-    size_t i = place_of(table, name);
-    return i < table->n_files && strcmp(table->files[i]->name, name) == 0 ? table->files[i] : NULL;
+    bool is_there;
+    size_t i = place_of(table, name, &is_there);
+    return is_there ? table->files[i] : NULL;
 }
 
 /* Returns the table's reference. */
@@ -198,8 +192,9 @@ void table_put(struct table *table, struct file *file, const char *version)
 {
     pthread_mutex_lock(&table->lock);
     give_back(table, file->face.n_bytes);
-    size_t i = place_of(table, file->name);
-    struct file *old = look_up(table, file->name);
+    bool is_there;
+    size_t i = place_of(table, file->name, &is_there);
+    struct file *old = is_there ? table->files[i] : NULL;
     if (!old) {
         memmove(&table->files[i + 1], &table->files[i], (table->n_files - i) * sizeof *table->files);
         table->n_files++;
@@ -215,7 +210,9 @@ void table_put(struct table *table, struct file *file, const char *version)
 void table_remove(struct table *table, const char *name)
 {
     pthread_mutex_lock(&table->lock);
-    struct file *old = look_up(table, name) ? take_out(table, place_of(table, name)) : NULL;
+    bool is_there;
+    size_t i = place_of(table, name, &is_there);
+    struct file *old = is_there ? take_out(table, i) : NULL;
     pthread_mutex_unlock(&table->lock);
     file_drop(old);
 }

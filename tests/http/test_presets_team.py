@@ -223,7 +223,7 @@ def test_there_is_a_most(clean):
     while (answer := clean.request("PUT", f"/presets/n{n}", json.dumps({"config": {"scheme": "rope"}, "note": note}).encode())).status == 201:
         n += 1
         assert n < 100
-    assert answer.status == 413 and n == (4 << 20) // 60110 and "presets" in answer.json()["detail"] and "program" in answer.json()["detail"]
+    assert answer.status == 413 and n == (2 << 20) // 60110 and "presets" in answer.json()["detail"] and "program" in answer.json()["detail"]
     assert len(stored(clean)) == n
     put(clean, "n0", {"scheme": "rope"}, 200)
     put(clean, "small", {"scheme": "rope"})

@@ -82,6 +82,25 @@ static void lists_are_read(void **state)
     store_list_drop(&list);
 }
 
+static const char *word_at(const void *words, size_t i) { return ((const char *const *)words)[i]; }
+
+static void a_name_has_its_place(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"A", "b", "ba", "c"};
+    static const struct {
+        const char *name;
+        size_t n, place;
+        bool is_there;
+    } cases[] = {{"A", 4, 0, true},  {"c", 4, 3, true},  {"ba", 4, 2, true}, {"", 4, 0, false},
+                 {"a", 4, 1, false}, {"d", 4, 4, false}, {"c", 3, 3, false}, {"x", 0, 0, false}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bool is_there;
+        assert_int_equal(store_place(words, cases[i].n, word_at, cases[i].name, &is_there), cases[i].place);
+        assert_int_equal(is_there, cases[i].is_there);
+    }
+}
+
 static void what_is_no_list_is_refused(void **state)
 {
     (void)state;
@@ -297,6 +316,7 @@ int main(void)
     log_setup(LOG_FORMAT_TEXT, LOG_ERROR, STDERR_FILENO);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_read),
+        cmocka_unit_test(a_name_has_its_place),
         cmocka_unit_test(what_is_no_list_is_refused),
         cmocka_unit_test(codes_are_words),
         cmocka_unit_test(names_say_digest_and_size),

@@ -594,6 +594,44 @@ static void names(void **state)
     assert_false(api_weight_name_is_valid(longest));
 }
 
+/* Two kinds in one folder: neither sees the other's files, and each has ceilings of its own. */
+static void presets_are_kept_apart(void **state)
+{
+    (void)state;
+    static const char text[] = "{\"config\":{\"scheme\":\"rope\"}}";
+    char error[WEIGHTS_ERROR_BYTES] = "", why[256];
+    struct weights_settings settings = {.contents = &api_contents_presets,
+                                        .store = folder_store_new(folder, ".preset.json"),
+                                        .bytes_max = 100,
+                                        .files_max = 2,
+                                        .is_beside = true};
+    struct weights *w = store_new(folder, BIG), *p = weights_new(&settings, error);
+    assert_non_null(p);
+    const struct api_store *weights = weights_store(w), *presets = weights_store(p);
+    assert_int_equal(put(weights, "a", 'x', &no_guard), API_STORED_NEW);
+    for (int i = 0; i < 3; i++) {
+        const struct api_weights *made = NULL;
+        void *contents = api_contents_presets.read(text, sizeof text - 1, why, sizeof why);
+        assert_int_equal(presets->put(presets->self, (char[]){(char)('a' + i), '\0'}, text, sizeof text - 1, contents,
+                                      &no_guard, &made),
+                         i < 2 ? API_STORED_NEW : API_STORED_TOO_MANY);
+        if (made)
+            presets->release(presets->self, made);
+    }
+    weights_reread(w);
+    weights_reread(p);
+    assert_int_equal(stored(weights, "a"), 'x');
+    assert_null(look(weights, "b"));
+    const struct api_weights *kept = look(presets, "b");
+    assert_non_null(kept);
+    assert_int_equal(kept->n_bytes, sizeof text - 1);
+    presets->release(presets->self, kept);
+    assert_int_equal(presets->remove(presets->self, "a", &no_guard), API_STORED_REPLACED);
+    assert_int_equal(presets->remove(presets->self, "b", &no_guard), API_STORED_REPLACED);
+    weights_free(p);
+    weights_free(w);
+}
+
 int main(void)
 {
     api_setup();
@@ -618,6 +656,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_too_many_is_said_to_be_there, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(only_one_of_two_servers_is_first, folder_make, folder_remove),
         cmocka_unit_test_setup_teardown(it_refreshes_by_itself, folder_make, folder_remove),
+        cmocka_unit_test_setup_teardown(presets_are_kept_apart, folder_make, folder_remove),
         cmocka_unit_test(changes_and_readers_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,114 @@
+/* Files of stored presets: what is read of them, what is refused, allocations that fail. */
+#include "api/inputs/preset_file.h"
+#include "api/limits.h"
+#include "api/text.h"
+#include "tests/support/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char whole[] = "{\"stored_at\":\"2026-03-01T12:00:00Z\",\"note\":\"n \\\"x\\\"\", \"config\":"
+                            "{\"scheme\":\"rope\",\"base\":7,\"scaling\":{\"type\":\"linear\",\"factor\":2}},\n"
+                            "\"source\":\"s\",\"stored_by\":\"bob\",\"later\":[1]}";
+
+static struct api_kept_preset *read_text(const char *text, char why[256])
+{
+    return api_contents_presets.read(text, strlen(text), why, 256);
+}
+
+static void it_is_a_preset(void **state)
+{
+    (void)state;
+    char why[256];
+    struct api_kept_preset *kept = read_text(whole, why);
+    assert_non_null(kept);
+    assert_string_equal(kept->preset.source, "s");
+    assert_string_equal(kept->preset.note.en, "n \"x\"");
+    assert_int_equal(kept->preset.n_layers, 1);
+    assert_int_equal(kept->preset.layers->n_fields, 3);
+    assert_string_equal(kept->preset.layers->fields[1].name, "base");
+    struct api_text text;
+    api_text_init(&text, 4096);
+    api_preset_kept(&text, "mine", kept);
+    api_text_add(&text, "", 1);
+    assert_string_equal(text.bytes,
+                        "\"name\":\"mine\",\"config\":{\"scheme\":\"rope\",\"base\":7,\"scaling\":{\"type\":"
+                        "\"linear\",\"factor\":2}},\"source\":\"s\",\"note\":\"n \\\"x\\\"\","
+                        "\"stored_by\":\"bob\",\"stored_at\":\"2026-03-01T12:00:00Z\"");
+    api_text_drop(&text);
+    api_contents_presets.free(kept);
+    api_contents_presets.free(NULL);
+}
+
+static void only_the_config_is_needed(void **state)
+{
+    (void)state;
+    char why[256];
+    struct api_kept_preset *kept = read_text("{\"config\":{\"scheme\":\"alibi\"}}", why);
+    assert_non_null(kept);
+    assert_null(kept->preset.source);
+    assert_string_equal(kept->members, "\"config\":{\"scheme\":\"alibi\"},\"stored_by\":null,\"stored_at\":null");
+    api_contents_presets.free(kept);
+}
+
+static void what_is_wrong_is_said(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *word;
+    } wrong[] = {
+        {"", "JSON"},
+        {"{", "JSON"},
+        {"[]", "object"},
+        {"{}", "config"},
+        {"{\"config\":3}", "config"},
+        {"{\"config\":{}}", "scheme"},
+        {"{\"config\":{\"scheme\":\"rop\"}}", "scheme"},
+        {"{\"config\":{\"scheme\":\"rope\",\"preset\":\"llama-3.1\"}}", "preset"},
+        {"{\"config\":{\"scheme\":\"rope\",\"hf_config\":{}}}", "hf_config"},
+    };
+    char why[256];
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_null(read_text(wrong[i].text, why));
+        if (!strstr(why, wrong[i].word))
+            fail_msg("%s: %s", wrong[i].text, why);
+    }
+    char *large = malloc(API_PRESET_BYTES_MAX + 2);
+    assert_non_null(large);
+    memset(large, ' ', API_PRESET_BYTES_MAX + 1);
+    assert_null(api_contents_presets.read(large, API_PRESET_BYTES_MAX + 1, why, sizeof why));
+    assert_non_null(strstr(why, "65536"));
+    free(large);
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    struct api_kept_preset *kept = NULL;
+    char why[256];
+    for (long at = 0; !kept && at < 200; at++) {
+        alloc_fail_at(at);
+        kept = read_text(whole, why);
+        alloc_fail_at(-1);
+        assert_string_equal(why, "");
+    }
+    assert_non_null(kept);
+    api_contents_presets.free(kept);
+}
+
+int main(void)
+{
+    api_setup();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_is_a_preset),
+        cmocka_unit_test(only_the_config_is_needed),
+        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(every_allocation_may_fail),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

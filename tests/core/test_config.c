@@ -1,0 +1,171 @@
+/* Configurations without a sequence, as a preset keeps them, and presets that are not built in. */
+#include "core/params.h"
+#include "tests/support/alloc.h"
+#include "tests/support/request.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* JSON with ' for ". */
+static void parse(struct test_request *r, const char *json)
+{
+    char *text = strdup(json);
+    assert_non_null(text);
+    test_quotes(text);
+    test_request_parse(r, text);
+    free(text);
+}
+
+static void says(const char *json, const char *expected)
+{
+    struct test_request r;
+    struct pe_config *config = NULL;
+    struct pe_error err = {0};
+    parse(&r, json);
+    if (pe_config_new(&r.request, &config, &err))
+        fail_msg("%s: %s: %s", json, err.pointer, err.detail);
+    const struct pe_value *value = pe_config_value(config);
+    test_fields_equal(json, value->object.fields, value->object.n, expected);
+    assert_string_equal(value->object.fields[0].name, "scheme");
+    pe_config_free(config);
+    test_request_drop(&r);
+}
+
+static void refuses(const char *json, const char *pointer, const char *word)
+{
+    struct test_request r;
+    struct pe_config *config = NULL;
+    struct pe_error err = {0};
+    parse(&r, json);
+    assert_int_equal(pe_config_new(&r.request, &config, &err), PE_INVALID);
+    assert_null(config);
+    if (strcmp(err.pointer, pointer) != 0 || !strstr(err.detail, word))
+        fail_msg("%s: %s: %s", json, err.pointer, err.detail);
+    test_request_drop(&r);
+}
+
+static void its_own_words(void **state)
+{
+    (void)state;
+    says("{'scheme':'rope'}", "{'scheme':'rope'}");
+    says("{'rope_theta':7,'scheme':'rope'}", "{'scheme':'rope','rope_theta':7}");
+    says("{'scheme':'learned','dim':4}", "{'scheme':'learned','dim':4}");
+    says("{'scheme':'swin','num_heads':3}", "{'scheme':'swin','num_heads':3}");
+    says("{'scheme':'swin','grid':[2,2]}", "{'scheme':'swin','grid':[2,2]}");
+    says("{'scheme':'cope','head_dim':4,'npos_max':3}", "{'scheme':'cope','head_dim':4,'npos_max':3}");
+}
+
+static void what_only_some_requests_use(void **state)
+{
+    (void)state;
+    says("{'scheme':'alibi','softmax_scale':2}", "{'scheme':'alibi','softmax_scale':2}");
+    says("{'scheme':'rope','position_style':'qwen2_vl'}", "{'scheme':'rope','position_style':'qwen2_vl'}");
+    says("{'scheme':'sinusoidal','combine':'multiply'}", "{'scheme':'sinusoidal','combine':'multiply'}");
+    refuses("{'scheme':'rope','combine':'multiply'}", "/combine", "combine");
+    refuses("{'scheme':'alibi','softmax_scale':'x'}", "/softmax_scale", "number");
+    refuses("{'scheme':'rope','position_style':'qwen9'}", "/position_style", "qwen2_vl");
+}
+
+static void what_it_inherits(void **state)
+{
+    (void)state;
+    says("{'preset':'t5-small'}", "{'scheme':'t5','num_heads':8,'head_dim':64,'num_buckets':32,'max_distance':128,"
+                                  "'bidirectional':true,'softmax_scale':1}");
+    says("{'preset':'gpt-neox-20b','base':3}",
+         "{'scheme':'rope','base':3,'head_dim':96,'rotary_dim':24,'layout':'half'}");
+    says("{'hf_config':{'model_type':'llama','head_dim':8,'rope_theta':7}}",
+         "{'scheme':'rope','head_dim':8,'base':7,'layout':'half'}");
+}
+
+static void all_presets(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < pe_n_presets(); i++) {
+        const struct pe_preset *preset = pe_preset_at(i);
+        struct pe_field field = {"preset", {.kind = PE_STRING, .string = preset->name}};
+        struct pe_request request = {.fields = &field, .n_fields = 1};
+        struct pe_config *config = NULL;
+        struct pe_error err = {0};
+        if (pe_config_new(&request, &config, &err))
+            fail_msg("%s: %s: %s", preset->name, err.pointer, err.detail);
+        assert_int_equal(pe_config_value(config)->object.n, preset->layers->n_fields);
+        pe_config_free(config);
+    }
+}
+
+static void what_no_preset_has(void **state)
+{
+    (void)state;
+    refuses("{'scheme':'rope','len':4}", "/len", "leave it out");
+    refuses("{'scheme':'rope','positions':[1,2]}", "/positions", "leave it out");
+    refuses("{'scheme':'learned','table':[1,2]}", "/table", "tensor");
+    refuses("{'scheme':'alibi','key_mask':[1]}", "/key_mask", "leave it out");
+    refuses("{'scheme':'rope','bas':4}", "/bas", "base");
+    refuses("{'scheme':'rope','head_dim':8,'rotary_dim':16}", "/rotary_dim", "rotary_dim");
+    refuses("{'scheme':'learned','dim':-4}", "/dim", "dim");
+    refuses("{'preset':'lama-3.1'}", "/preset", "llama-3.1");
+    refuses("{'base':4}", "/scheme", "missing");
+}
+
+static void every_allocation_may_fail(void **state)
+{
+    (void)state;
+    struct test_request r;
+    struct pe_config *config = NULL;
+    struct pe_error err = {0};
+    enum pe_status status = PE_NO_MEMORY;
+    parse(&r, "{'scheme':'learned','dim':4,'softmax_scale':1}");
+    for (long at = 0; status != PE_OK && at < 200; at++) {
+        alloc_fail_at(at);
+        status = pe_config_new(&r.request, &config, &err);
+        alloc_fail_at(-1);
+        assert_true(status == PE_OK || status == PE_NO_MEMORY);
+    }
+    assert_int_equal(status, PE_OK);
+    pe_config_free(config);
+    test_request_drop(&r);
+}
+
+/* ---- A preset of the caller ---- */
+
+static void a_preset_of_the_caller(void **state)
+{
+    (void)state;
+    const struct pe_field kept[] = {{"scheme", {.kind = PE_STRING, .string = "rope"}},
+                                    {"base", {.kind = PE_REAL, .real = 7}},
+                                    {"softmax_scale", {.kind = PE_REAL, .real = 2}},
+                                    {"head_dim", {.kind = PE_INTEGER, .integer = 8}}};
+    const struct pe_preset_layer layer = {.fields = kept, .n_fields = 4};
+    const struct pe_preset preset = {.name = "mine", .certainty = PE_UNSTATED, .layers = &layer, .n_layers = 1};
+    struct pe_field fields[] = {{"preset", {.kind = PE_PRESET, .preset = &preset}},
+                                {"len", {.kind = PE_INTEGER, .integer = 2}},
+                                {"head_dim", {.kind = PE_INTEGER, .integer = 4}}};
+    struct pe_request request = {.operation = PE_ENCODE, .fields = fields, .n_fields = 3};
+    struct pe_plan *plan = NULL;
+    struct pe_error err = {0};
+    if (pe_plan_new(&request, &plan, &err))
+        fail_msg("%s: %s", err.pointer, err.detail);
+    assert_ptr_equal(pe_plan_preset(plan), &preset);
+    assert_null(pe_certainty_name(pe_plan_preset(plan)->certainty));
+    const struct pe_value *config = pe_plan_config(plan);
+    assert_true(pe_field_find(config->object.fields, config->object.n, "base")->real == 7);
+    assert_int_equal(pe_field_find(config->object.fields, config->object.n, "head_dim")->integer, 4);
+    pe_plan_free(plan);
+    fields[0].name = "base"; /* nowhere else */
+    assert_int_equal(pe_plan_new(&request, &plan, &err), PE_INVALID);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(its_own_words),          cmocka_unit_test(what_only_some_requests_use),
+        cmocka_unit_test(what_it_inherits),       cmocka_unit_test(all_presets),
+        cmocka_unit_test(what_no_preset_has),     cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(a_preset_of_the_caller),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
