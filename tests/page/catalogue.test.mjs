@@ -55,7 +55,7 @@ const answers = {
       name: 'model', aliases: ['model-7b'], config: { scheme: 'turning', base: 5, form: 'concat' },
       layers: [{ layer_type: 'full', config: { scheme: 'turning', base: 5, form: 'concat' } },
         { layer_type: 'local', config: { scheme: 'turning', base: 3 } }],
-    }],
+    }, { name: 'ours', config: { scheme: 'waves' }, note: 'stored', stored_by: null, stored_at: '2026-03-01T12:00:00Z' }],
   },
   '/cmaps': { cmaps: [{ name: 'gray', colors: ['#000000', '#ffffff'] }] },
   '/limits': { max_body: 9 },
@@ -70,6 +70,12 @@ test('the answers are kept by name', () => {
   assert.deepEqual(catalogue().cmaps, { gray: ['#000000', '#ffffff'] });
   assert.equal(catalogue().limits.max_body, 9);
   assert.equal(scheme('nobody'), undefined);
+});
+
+test('a stored preset is called by its name in both languages', () => {
+  const { label, label_zh, note_zh } = preset('ours');
+  assert.deepEqual([label, label_zh, note_zh], ['ours', 'ours', 'stored']);
+  assert.equal(schemeOf({ preset: 'ours' }).name, 'waves');
 });
 
 test('the scheme is named, inherited from a preset, or learned from an answer', () => {

@@ -5,6 +5,7 @@ import urllib.parse
 import pytest
 
 from browser import until
+from conftest import start_server
 from token_files import LINES, READER, bearer, token_server
 
 
@@ -280,3 +281,17 @@ def test_with_a_token_pictures_are_fetched(open_page):
         assert READER not in picture
         page.open()  # private again: the token lived in memory
         assert guarded.get("/schemes", bearer(READER)).status == 200
+
+
+def test_a_stored_preset_is_among_the_models(open_page):
+    with start_server() as own:
+        body = {"config": {"scheme": "rope", "head_dim": 32, "base": 7.0}, "note": "ours"}
+        assert own.request("PUT", "/presets/team-a-rope", json.dumps(body).encode()).status == 201
+        gallery = open_page(url=own.url)
+        search(gallery, "team-a")
+        assert visible(gallery, "preset") == ["team-a-rope"]
+        gallery.click('a[data-preset="team-a-rope"]')
+        gallery.settle()
+        assert state_of(gallery.driver.current_url)["a"]["preset"] == "team-a-rope"
+        states = gallery.run("return [...document.querySelectorAll('figure[data-figure]')].map(f => f.dataset.state)")
+        assert states and set(states) == {"ready"}
