@@ -246,7 +246,7 @@ static void note_spoiled(struct s3 *s3, const char *sha256)
     pthread_mutex_lock(&s3->lock);
     snprintf(s3->last_spoiled, sizeof s3->last_spoiled, "%s", sha256);
     pthread_mutex_unlock(&s3->lock);
-    log_warn("weights: blob %s of %s has another digest, and is refused", sha256, s3->place);
+    log_warn("store: blob %s of %s has another digest, and is refused", sha256, s3->place);
 }
 
 static bool is_spoiled(struct s3 *s3, const char *sha256)
