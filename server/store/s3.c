@@ -65,7 +65,7 @@ struct s3 {
     /* Of the first; the others use them too. */
     struct web *web;
     struct credential_source *credentials;
-    atomic_uint_fast64_t away_until; /* ns */
+    atomic_uint_fast64_t away_until; /* ns; 0: it answered */
     atomic_uint_fast64_t n_requests[N_OPERATIONS][N_OUTCOMES], took_ns[N_OPERATIONS], n_spoiled;
     /* Of each. */
     struct cache *cache; /* NULL: none */
@@ -628,7 +628,7 @@ void s3_print_metrics(void *store, FILE *out)
     uint64_t listed_at = atomic_load(&s3->listed_at), now = clock_now();
     print_requests(s3, out);
     print_one(out, "posenc_store_reachable", "gauge", "Whether the last request to --store was answered.",
-              now >= atomic_load(&s3->away_until) && listed_at ? 1 : 0);
+              atomic_load(&s3->first->away_until) == 0 && listed_at ? 1 : 0);
     if (listed_at)
         print_one(out, "posenc_store_index_age_seconds", "gauge", "Time since the names of --store were last listed.",
                   (double)(now - listed_at) / (double)CLOCK_SECOND);

@@ -244,6 +244,18 @@ def test_a_store_that_is_not_there_at_start(s3):
         within(REFRESH + 5, lambda: figure(a, "posenc_store_reachable") == 1)
 
 
+def test_a_store_that_is_away_is_not_called_reachable_between_two_requests(s3):
+    """Otherwise an alert that waits minutes would never fire."""
+    with start_server("--store", "s3://weights/a", "--store-endpoint", s3.endpoint, "--store-refresh", "4", env=s3.env()) as a:
+        within(10, lambda: figure(a, "posenc_store_reachable") == 1)
+        s3.kill()
+        within(10, lambda: figure(a, "posenc_store_reachable") == 0)
+        end = time.monotonic() + 6
+        while time.monotonic() < end:
+            assert figure(a, "posenc_store_reachable") == 0
+            time.sleep(0.1)
+
+
 @pytest.mark.parametrize("what, word", [("bucket", "the bucket nowhere is not there"), ("key", "the keys"), ("clock", "ahead of ours"),
                                         ("secret", "SignatureDoesNotMatch")])
 def test_what_a_store_refuses(s3, what, word):
