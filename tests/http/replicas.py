@@ -16,7 +16,10 @@ DRAIN_DELAY = 3  # more than a balancer's two checks
 
 class Replica:
     def __init__(self, folder, flags, env=None):
-        self.folder, self.flags, self.env, self.port, self.n_started = folder, flags, env, free_port(), 0
+        self.folder, self.env, self.port, self.n_started = folder, env, free_port(), 0
+        own = pathlib.Path(folder, str(self.port))
+        own.mkdir()
+        self.flags = [flag.replace("{folder}", str(own)) for flag in flags]
         self.start()
 
     def start(self):
@@ -42,6 +45,7 @@ class Replica:
 
 @contextlib.contextmanager
 def replicas(*flags, n=3, env=None):
+    """{folder} in a flag is each server's own folder, which it finds again when it is restarted."""
     with tempfile.TemporaryDirectory() as folder:
         started = []
         try:
