@@ -2,12 +2,16 @@
 import json
 import pathlib
 import re
+import subprocess
+import urllib.parse
 
 import pytest
 import yaml
 
 import manifests
-from conftest import ROOT, SANITIZED, start_server
+from conftest import POSENCD, ROOT, SANITIZED, start_server
+from s3_store import S3Store
+from weights_asking import TABLE, file, put
 
 DEPLOY = ROOT / "deploy"
 KUBERNETES = DEPLOY / "kubernetes"
@@ -97,21 +101,62 @@ def test_the_grace_is_long_enough():
     assert int(service["stop_grace_period"].rstrip("s")) >= int(service["environment"]["POSENC_DRAIN_DELAY"]) + 30 + 5
 
 
+def environment(folder, container):
+    """What a container of this folder finds in its environment."""
+    secrets = {one["metadata"]["name"]: one["stringData"] for one in manifests.build(KUBERNETES / folder) if one["kind"] == "Secret"}
+    env = {entry["name"]: entry["value"] for entry in container.get("env", [])}
+    for source in container.get("envFrom", []):
+        env |= secrets[source["secretRef"]["name"]]
+    return env
+
+
 @pytest.mark.skipif(SANITIZED, reason="nothing of it depends on memory errors")
 def test_posencd_takes_the_flags(tmp_path):
-    """Those of the base and, with a token file and a folder that are here, of the others; the store is tested elsewhere."""
-    tokens = tmp_path / "tokens"
-    for _, _, container in containers():
-        own = {name: value for name, value in flags(container).items() if not name.startswith("store")}
+    """With a token file, folders and a store that are here; the keys and all else of the store are those of the manifests."""
+    n_stores = 0
+    for folder, _, container in containers():
+        own, env = flags(container), environment(folder, container)
         if "token-file" in own:
-            secret = [one for one in manifests.build(KUBERNETES / "overlays/small") if one["kind"] == "Secret"][0]
-            tokens.write_text(secret["stringData"]["tokens"])
-            own["token-file"] = str(tokens)
-        if "weights-dir" in own:
-            own["weights-dir"] = str(tmp_path)
-        with start_server(*(f"--{name}={value}" for name, value in own.items())) as server:
-            assert server.get("/readyz").status == 200
-            server.process.kill()
+            secret = [one for one in manifests.build(KUBERNETES / folder) if one["kind"] == "Secret" and "tokens" in one["stringData"]][0]
+            own["token-file"] = str(tmp_path / "tokens")
+            (tmp_path / "tokens").write_text(secret["stringData"]["tokens"])
+            token = secret["stringData"]["tokens"].split()[1]
+        for name in {"weights-dir", "store-cache"} & set(own):
+            own[name] = str(tmp_path / name)
+            (tmp_path / name).mkdir(exist_ok=True)
+        bucket, _, prefix = own.get("store", "").removeprefix("s3://").partition("/")
+        with S3Store(bucket) as s3:
+            if "store" in own:
+                n_stores += 1
+                own["store-endpoint"] = s3.endpoint
+                s3.access_key, s3.secret_key = env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]
+                env["no_proxy"] = "127.0.0.1"
+            with start_server(*(f"--{name}={value}" for name, value in own.items()), env=env) as server:
+                assert server.get("/readyz").status == 200
+                if "store" in own:
+                    put(server, "t", file(table=TABLE), Authorization=f"Bearer {token}")
+                    assert f"{prefix}/names/t" in s3.objects and len(list((tmp_path / "store-cache").rglob("*"))) > 0
+                server.process.kill()
+    assert n_stores == 1
+
+
+def test_the_store_of_a_pod_is_complete():
+    """The cache is a volume that is mounted, may be written and has room for all weights; the endpoint's port is open; nothing is built in."""
+    known = {line.split()[0].lstrip("-") for line in subprocess.run([POSENCD, "--help"], capture_output=True, text=True, timeout=20).stdout.splitlines()
+             if line.strip().startswith("--store")}
+    assert known >= {"store", "store-endpoint", "store-credentials", "store-cache", "store-refresh"}
+    found = [(folder, spec, container) for folder, spec, container in containers() if "store" in flags(container)]
+    assert [folder for folder, _, _ in found] == ["overlays/team"]
+    for folder, spec, container in found:
+        own = flags(container)
+        assert {name for name in own if name.startswith("store")} <= known and "weights-dir" not in own
+        mount = [mount for mount in container["volumeMounts"] if own["store-cache"] == mount["mountPath"]][0]
+        volume = [volume for volume in spec["volumes"] if volume["name"] == mount["name"]][0]
+        assert not mount.get("readOnly") and n_bytes(volume["emptyDir"]["sizeLimit"]) >= n_bytes(own["max-weights"])
+        assert own["store-endpoint"].startswith("https://"), "keys and weights go through other networks"
+        assert {"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} == set(environment(folder, container))
+        policy = [one for one in manifests.build(KUBERNETES / folder) if one["kind"] == "NetworkPolicy"][0]["spec"]
+        assert (urllib.parse.urlsplit(own["store-endpoint"]).port or 443) in {port["port"] for rule in policy["egress"] for port in rule["ports"]}
 
 
 def test_what_points_somewhere_points_at_something():
