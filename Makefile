@@ -277,8 +277,11 @@ test-slow: all ## exhaustive checks that take minutes: every program of tests/sl
 	@$(RUN_TESTS) slow
 slow: test-slow
 
-scale: all ## several servers behind proxies, also for minutes: 16 GiB read by dask, and all of test_proxies.py
-	@POSENCD=$(abspath $(BUILD)/posencd) $(PYTHON) -m pytest -q -p no:cacheprovider -rP -m 'slow or not slow' tests/http/test_proxies.py tests/http/test_monitoring.py tests/http/test_zarr.py
+scale: all ## several servers behind proxies, also for minutes: 16 GiB read by dask, all of test_proxies.py, and the container image
+	@deploy/packages.sh install scale
+	@deploy/packages.sh unpack build/tools
+	@POSENCD=$(abspath $(BUILD)/posencd) $(PYTHON) -m pytest -q -p no:cacheprovider -rsP --durations=10 -m 'slow or not slow' \
+	    tests/http/test_proxies.py tests/http/test_monitoring.py tests/http/test_zarr.py tests/deploy
 
 SOAK_MINUTES ?= 3
 SOAK_BUILD   ?=

@@ -3,6 +3,7 @@
 #   packages.sh check           stops with one sentence if a library to build with is missing
 #   packages.sh install build   installs what building needs and is not there (Debian), else checks
 #   packages.sh install test    the same, and what the tests need; a sentence, no failure, where there is no browser to install
+#   packages.sh install scale   what builds and runs the container image where Docker is not; a sentence, no failure, where it cannot
 #   packages.sh unpack DIR      puts programs that only tests start into DIR: promtool and Prometheus, which read
 #                               /metrics, nginx, HAProxy and Varnish, which balance servers and keep
 #                               answers; a sentence, no failure, where it cannot
@@ -15,6 +16,7 @@ test_packages="$build_packages clang clang-format libcmocka-dev python3 python3-
     python3-pytest-rerunfailures python3-numpy python3-mpmath python3-yaml
     python3-hypothesis python3-jsonschema python3-zarr python3-dask python3-distributed python3-xarray
     curl unzip pngcheck"
+container_packages="podman runc debootstrap catatonit netavark" # start nothing when installed
 browser_packages="chromium chromium-driver python3-selenium"
 browser_shell="chromium-headless-shell" # the same browser without a window's frame: the tests take a third less time
 libraries="libmicrohttpd libuv libcurl jansson libpng zlib nettle gnutls openblas"
@@ -53,19 +55,24 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 apt_install() { as_root $1 || { as_root apt-get update && as_root $1; }; }
 may_install() { [ "$(id -u)" = 0 ] || command -v sudo >/dev/null; }
 
-# Installs what is missing of the packages $1, for the tests of the web page; $2: what follows where that fails.
-install_for_page() {
+# Installs what is missing of the packages $1, which are $3; $2: what follows where that fails.
+install_if_possible() {
     missing=$(missing_of $1 | tr '\n' ' ')
     missing=${missing% }
     [ -n "$missing" ] || return 0
     command="apt-get install -y --no-install-recommends $missing"
-    echo "posenc: installing the browser for the tests of the web page: $missing"
+    echo "posenc: installing $3: $missing"
     may_install && apt_install "$command" || echo "posenc: $missing could not be installed, so $2; as root run: $command"
 }
 
 install_browser() {
-    install_for_page "$browser_packages" "the tests of the web page will be skipped"
-    install_for_page "$browser_shell" "the tests of the web page will take longer"
+    install_if_possible "$browser_packages" "the tests of the web page will be skipped" "the browser for the tests of the web page"
+    install_if_possible "$browser_shell" "the tests of the web page will take longer" "the browser for the tests of the web page"
+}
+
+install_containers() {
+    docker info >/dev/null 2>&1 || ! command -v apt-get >/dev/null ||
+        install_if_possible "$container_packages" "no container image will be built" "what runs the container image"
 }
 
 install() {
@@ -119,8 +126,12 @@ check) check ;;
 unpack) unpack "${2-build/tools}" ;;
 install)
     export DEBIAN_FRONTEND=noninteractive
+    if [ "${2-}" = scale ]; then
+        install_containers
+        exit
+    fi
     install "${2-}"
     [ "${2-}" != test ] || ! command -v apt-get >/dev/null || install_browser
     ;;
-*) fail "usage: packages.sh check | install build | install test | unpack DIR" ;;
+*) fail "usage: packages.sh check | install build | install test | install scale | unpack DIR" ;;
 esac

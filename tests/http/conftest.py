@@ -159,6 +159,17 @@ def pytest_addoption(parser):
                      help="beside: the tests that may run side by side; alone: those that may not; waiting: those that may with each other")
 
 
+EVENTS = []  # (proxy, event, requests, failed, seconds of the longest): what test_proxies.py has seen
+
+
+def pytest_terminal_summary(terminalreporter):
+    if EVENTS:
+        terminalreporter.section("events behind proxies")
+        terminalreporter.line(f"{'proxy':8} {'event':36} {'requests':>8} {'failed':>6} {'longest':>9}")
+        for proxy, event, n, n_failed, longest in sorted(EVENTS):
+            terminalreporter.line(f"{proxy:8} {event:36} {n:8} {n_failed:6} {longest:7.1f} s")
+
+
 def part_of(item):
     if item.path.stem not in ALONE:
         return "beside"
