@@ -1,0 +1,108 @@
+/* Owns the conditions of a change: If-Match or If-None-Match of the PUT, which fails if another server came first. */
+#include "server/store/s3_names.h"
+
+#include "server/store/answers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAME_MS = 2000, /* for a request of a few hundred bytes, with its repetitions */
+    NAME_BYTES_MAX = 64 << 10
+};
+
+static enum store_result take_name(const struct bucket *bucket, const struct web_request *request, struct s3_said *said,
+                                   char *why)
+{
+    if (request->status == 404 && !bucket_is_missing(request))
+        return STORE_ABSENT;
+    if (request->status != 200)
+        return bucket_fail(bucket, request, why);
+    snprintf(said->etag, sizeof said->etag, "%s", request->etag);
+    if (request->bytes && strlen(request->bytes) == request->n &&
+        answers_name(request->bytes, said->sha256, &said->n_bytes))
+        return STORE_DONE;
+    snprintf(why, STORE_WHY_BYTES, "its name says no {\"sha256\":…,\"bytes\":…}");
+    return STORE_FAILED;
+}
+
+enum store_result s3_names_get(const struct s3_names *names, const char *name, struct s3_said *said, char *why)
+{
+    char url[BUCKET_URL_BYTES];
+    bucket_print_url(names->bucket, url, names->kind, name);
+    struct web_request request = {
+        .url = url, .sha256 = BUCKET_EMPTY_SHA256, .n_max = NAME_BYTES_MAX, .timeout_ms = NAME_MS};
+    bucket_ask(names->bucket, BUCKET_GET, &request);
+    enum store_result result = take_name(names->bucket, &request, said, why);
+    free(request.bytes);
+    return result;
+}
+
+/* STORE_SAME: another server came in between, look again. */
+static enum store_result take_change(const struct bucket *bucket, const struct web_request *request, bool had_condition,
+                                     char *why)
+{
+    if (request->status / 100 == 2)
+        return STORE_DONE;
+    if (request->status == 501)
+        return had_condition ? STORE_UNGUARDED : bucket_fail(bucket, request, why);
+    bool is_guarded = request->status == 412 || request->status == 409 ||
+                      (request->status == 404 && had_condition && !bucket_is_missing(request));
+    if (!is_guarded)
+        return bucket_fail(bucket, request, why);
+    snprintf(why, STORE_WHY_BYTES, "others change it at the same time");
+    return STORE_SAME;
+}
+
+/* The condition that names/<name> is still what `said` says; NULL: nothing. Ceph takes a tag only without its quotes,
+ * and others take both. */
+static void print_condition(char line[WEB_TEXT_BYTES + 32], const struct s3_said *said)
+{
+    if (said)
+        snprintf(line, WEB_TEXT_BYTES + 32, "If-Match: %s", said->etag);
+    else
+        snprintf(line, WEB_TEXT_BYTES + 32, "If-None-Match: *");
+}
+
+/* One change of names/<name>, `operation` PUT or REMOVE; said: what it says, NULL if there is none. *is_sure: as of
+ * ask. */
+static enum store_result change_name(const struct s3_names *names, enum bucket_operation operation, const char *name,
+                                     const struct s3_said *said, bool is_guarded, struct web_request *request,
+                                     bool *is_sure, char *why)
+{
+    char url[BUCKET_URL_BYTES], condition[WEB_TEXT_BYTES + 32];
+    bucket_print_url(names->bucket, url, names->kind, name);
+    print_condition(condition, said);
+    request->url = url;
+    request->n_max = BUCKET_ERROR_BYTES;
+    request->timeout_ms = NAME_MS;
+    request->headers[0] = is_guarded ? condition : NULL;
+    request->is_sent_once = is_guarded; /* the second time, the condition would not hold because of the first */
+    *is_sure = bucket_ask(names->bucket, operation, request);
+    enum store_result result = take_change(names->bucket, request, is_guarded, why);
+    free(request->bytes);
+    request->bytes = NULL;
+    return result;
+}
+
+enum store_result s3_names_put(const struct s3_names *names, const char *name, const struct s3_said *said,
+                               struct store_writing *writing, bool *is_sure, char *why)
+{
+    char text[ANSWERS_NAME_BYTES], sha256[STORE_DIGEST_BYTES];
+    size_t n = answers_print_name(text, writing->sha256, writing->n);
+    store_digest(text, n, sha256);
+    struct web_request request = {.sha256 = sha256, .body = text, .n_body = n};
+    enum store_result result =
+        change_name(names, BUCKET_PUT, name, said, writing->guard.is_guarded, &request, is_sure, why);
+    if (result == STORE_DONE)
+        snprintf(writing->made, sizeof writing->made, "%s", request.etag);
+    return result;
+}
+
+enum store_result s3_names_remove(const struct s3_names *names, const char *name, const struct s3_said *said,
+                                  bool is_guarded, char *why)
+{
+    struct web_request request = {.sha256 = BUCKET_EMPTY_SHA256};
+    bool is_sure;
+    return change_name(names, BUCKET_REMOVE, name, said, is_guarded, &request, &is_sure, why);
+}

@@ -1,0 +1,29 @@
+/* What names/<name> of a bucket says: which blob the name stands for. Changed under the condition that it still says
+ * what was read. */
+#ifndef SERVER_STORE_S3_NAMES_H
+#define SERVER_STORE_S3_NAMES_H
+
+#include "server/store/bucket.h"
+
+/* Names below kind/, of a bucket. */
+struct s3_names {
+    struct bucket *bucket;
+    const char *kind; /* "names", a constant string */
+};
+
+struct s3_said {
+    char etag[STORE_VERSION_BYTES], sha256[STORE_DIGEST_BYTES];
+    uint64_t n_bytes;
+};
+
+/* STORE_ABSENT: there is none; STORE_FAILED: why[STORE_WHY_BYTES] gives the reason. */
+enum store_result s3_names_get(const struct s3_names *names, const char *name, struct s3_said *said, char *why);
+
+/* Writes or removes. said: what was read before, NULL if there was none; a guarded change holds only if it says that
+ * still. STORE_SAME: another server came in between; *is_sure as of bucket_ask. */
+enum store_result s3_names_put(const struct s3_names *names, const char *name, const struct s3_said *said,
+                               struct store_writing *writing, bool *is_sure, char *why);
+enum store_result s3_names_remove(const struct s3_names *names, const char *name, const struct s3_said *said,
+                                  bool is_guarded, char *why);
+
+#endif
