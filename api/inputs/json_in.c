@@ -111,8 +111,14 @@ static bool convert_list(struct reader *r, const json_t *list, struct pe_value *
     return true;
 }
 
-/* A model's config.json says by null that a class's default does not hold; everywhere else null means absent. */
-static bool keeps_null(const struct reader *r) { return strncmp(r->pointer, "/hf_config", strlen("/hf_config")) == 0; }
+/* A model's config.json says by null that a class's default does not hold, also in a list of configs; everywhere else
+ * null means absent. */
+static bool keeps_null(const struct reader *r)
+{
+    static const char name[] = "/hf_config";
+    const char *at = strstr(r->pointer, name);
+    return at && (at[strlen(name)] == '\0' || at[strlen(name)] == '/');
+}
 
 /* Members that are null are skipped, but for keeps_null(). */
 static bool convert_members(struct reader *r, const json_t *object, struct pe_field *fields, size_t *n)

@@ -39,6 +39,14 @@ def test_null_is_not_missing(server):
     assert "sliding_window" not in report(server, {**config, "sliding_window": None})["ignored"]
 
 
+def test_null_is_not_missing_in_a_list_of_configs(server):
+    """As in /encode, where the width is missing then."""
+    config = {"model_type": "llama", "hidden_size": None, "num_attention_heads": 4}
+    for path, fields in (("/encode", {"hf_config": config}), ("/analyze", {"configs": [{"hf_config": config}]})):
+        answer = server.post(path, {"len": 2, **fields})
+        assert answer.status == 422 and "width is missing" in answer.json()["detail"], answer
+
+
 def test_nested_objects(server):
     said = report(server, {"model_type": "qwen2_vl", "vision_config": {"depth": 32}, "text_config": {**LLAMA, "model_type": "qwen2_vl_text"}})
     assert said["model_type"] == "qwen2_vl_text" and set(said["ignored"]) == {"vision_config.depth", "text_config.architectures", "text_config.vocab_size"}
