@@ -31,6 +31,25 @@ def test_values_taken_for_missing_ones(server, config, defaults):
     assert report(server, config)["defaults"] == defaults
 
 
+def test_other_types_fields_are_ignored(server):
+    others = {"rotary_dim": 32, "rope_interleave": True, "rope_ratio": 8, "kv_channels": 64, "mrope_section": [16, 24, 24]}
+    assert set(report(server, {**LLAMA, **others})["ignored"]) == {"architectures", "vocab_size", *others}
+    config = {"model_type": "llama", "rope_scaling": {"rope_type": "default", "mrope_section": [16, 24, 24]}}
+    assert report(server, config)["ignored"] == ["rope_scaling.mrope_section"]
+
+
+def test_the_rate_of_a_missing_tower(server):
+    video = {"segments": [{"type": "text", "len": 2}, {"type": "video", "grid": [2, 4, 4]}], "data": False}
+    for config in ({}, {"vision_config": {}}):
+        answer = server.ask(**video, hf_config={"model_type": "qwen2_5_vl", **config}).json()
+        assert answer["config"]["tokens_per_second"] == 4 and answer["hf_config"]["defaults"]["tokens_per_second"] == 4
+
+
+def test_a_default_that_an_object_replaces(server):
+    config = {"model_type": "gemma3_text", "rope_parameters": {name: {"rope_theta": 10000} for name in ("full_attention", "sliding_attention")}}
+    assert report(server, config, layer_type="sliding_attention")["defaults"] == {"head_dim": 256}
+
+
 def test_null_is_not_missing(server):
     """EXAONE 4 has layers without positions only beside a window, and a window by default."""
     config = {"model_type": "exaone4", "hidden_size": 64, "num_attention_heads": 2}

@@ -104,3 +104,31 @@ def test_fields_that_are_not_read_here_are_refused(server):
     refused(server, "/hf_config/use_long_context", "not read", len=2, hf_config={"model_type": "zamba2", "use_mem_rope": True, "use_long_context": True})
     assert read(server, {"model_type": "zamba2"})["scheme"] == "none"
     assert read(server, {"model_type": "zamba2", "use_mem_rope": True})["config"]["head_dim"] == 160
+
+
+def test_a_part_is_no_type_of_a_config(server):
+    for part in ("whisper/encoder", "voxtral/text", "seamless_m4t/text_encoder"):
+        refused(server, "/hf_config/model_type", "not known here", len=2, hf_config={"model_type": part})
+    refused(server, "/hf_config/text_config/model_type", "not known here", len=2, hf_config={"model_type": "llava", "text_config": {"model_type": "voxtral/text"}})
+
+
+def test_a_shell_needs_the_type_of_what_it_holds(server):
+    for config in ({}, {"decoder": None}, {"decoder": {}}):
+        refused(server, ("/hf_config/model_type", "/hf_config/decoder/model_type"), "holds another model", "decoder", len=2, hf_config={"model_type": "encoder-decoder", **config})
+
+
+def test_a_model_of_its_own_reads_no_inner_object(server):
+    answer = read(server, {"model_type": "qwen3", "head_dim": 32, "text_config": {"model_type": "gpt2"}})
+    assert answer["config"]["head_dim"] == 32 and "text_config" in answer["hf_config"]["ignored"]
+
+
+def test_objects_of_unknown_layers_are_refused(server):
+    rope = {"rope_type": "linear", "factor": 4, "rope_theta": 10000}
+    for config in ({**rope, "note": {}}, {"global": rope, "local": rope}):
+        for fields in ({}, {"layer_type": "full_attention"}):
+            refused(server, "/hf_config/rope_parameters", "layer types", len=2, hf_config={"model_type": "llama", "rope_parameters": config}, **fields)
+
+
+def test_lists_of_words_are_spelled(server):
+    refused(server, "/layer_type", "encoder, decoder", len=2, hf_config={"model_type": "t5"}, layer_type="middle")
+    refused(server, "/layer_type", "nope, sliding_attention", len=2, hf_config={"model_type": "smollm3"}, layer_type="middle")

@@ -102,6 +102,10 @@ static char *read_value(struct test_request *r, char *p, struct pe_value *v)
         *v = (struct pe_value){.kind = PE_BOOLEAN, .boolean = *p == 't'};
         return p + (*p == 't' ? 4 : 5);
     }
+    if (strncmp(p, "null", 4) == 0) {
+        *v = (struct pe_value){.kind = PE_NULL};
+        return p + 4;
+    }
     return read_number(p, v);
 }
 

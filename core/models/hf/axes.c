@@ -9,7 +9,7 @@
 struct counted {
     const char *styles, *name;
     bool of_vision;    /* in vision_config, else beside text_config */
-    double in_silence; /* transformers' default if the object exists without it; 0: the scheme's default */
+    double in_silence; /* transformers' default where the config has none; 0: the scheme's default */
 };
 static const struct counted counted[] = {
     {"qwen2_vl|qwen2_5_vl|qwen2_5_omni|qwen3_vl|qwen3_omni", "spatial_merge_size", true, 0},
@@ -29,8 +29,11 @@ static enum pe_status put_counted(struct pe_hf_reader *r, const struct counted *
         pe_hf_put(r->out, row->name, field->value);
     else if (field)
         return r->err->status;
-    else if (place.object && row->in_silence != 0)
-        pe_hf_put_number(r->out, row->name, row->in_silence);
+    else if ((place.object || r->is_nested) && row->in_silence != 0) {
+        struct pe_value value = {.kind = PE_REAL, .real = row->in_silence};
+        pe_hf_put(r->out, row->name, value);
+        pe_hf_mark_default(r->config.marks, row->name, value);
+    }
     return PE_OK;
 }
 
@@ -95,11 +98,9 @@ static enum pe_status put_two_axes(struct pe_hf_reader *r)
 enum pe_status pe_hf_axes(struct pe_hf_reader *r)
 {
     const char *channels = r->model->channels;
-    const struct pe_field *section = pe_hf_find(&r->rope, "mrope_section");
+    const struct pe_field *section = channels || r->is_told ? pe_hf_find(&r->rope, "mrope_section") : NULL;
     if (section && r->is_told)
         return r->says_channels ? PE_OK : fail_sections(r);
-    if (section && !channels) /* the code of this type does not read it */
-        section = NULL;
     if (!section)
         section = pe_hf_find(&r->config, "mrope_section");
     if (section || (channels && strncmp(channels, "mrope", 5) == 0))

@@ -64,8 +64,8 @@ struct bucketing {
 };
 static const struct bucketing bucketings[] = {
     {"wavlm", NULL, "num_buckets", "max_bucket_distance"},
-    {"layoutlmv2|layoutlmv3", "rel_pos_x|rel_pos_y", "rel_2d_pos_bins", "max_rel_2d_pos"},
-    {"layoutlmv2|layoutlmv3", NULL, "rel_pos_bins", "max_rel_pos"},
+    {"layoutlmv2|layoutxlm|layoutlmv3", "rel_pos_x|rel_pos_y", "rel_2d_pos_bins", "max_rel_2d_pos"},
+    {"layoutlmv2|layoutxlm|layoutlmv3", NULL, "rel_pos_bins", "max_rel_pos"},
     {NULL, NULL, "relative_attention_num_buckets", "relative_attention_max_distance"},
 };
 

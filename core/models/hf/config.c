@@ -33,11 +33,14 @@ static enum pe_status enter(struct pe_hf_reader *r)
     bool is_flat = r->config.object == r->around.object;
     if (!is_flat && pe_hf_word(&r->config, "model_type", &type, r->err))
         return r->err->status;
-    if (outer && outer->made && r->config.object == &nothing)
-        type = outer->made;
+    if (outer && outer->made && r->config.object == &nothing) {
+        r->model_type = outer->made;
+        r->model = pe_hf_row_find(outer->made);
+        return PE_OK;
+    }
     if (outer && outer->inner_is) {
         r->model_type = type ? type : outer->inner_type;
-        r->model = pe_hf_model_find(outer->inner_type);
+        r->model = pe_hf_row_find(outer->inner_type);
         return PE_OK;
     }
     if (!type && outer && outer->inner_type)
@@ -49,12 +52,15 @@ static enum pe_status enter(struct pe_hf_reader *r)
     return PE_OK;
 }
 
+/* A type that is known for a model of its own reads no other model's object. */
+static bool holds_another(const struct pe_hf_reader *r) { return !r->model || r->model->kind == PE_HF_NESTED; }
+
 /* Multimodal configs keep the language model in an object of its own. Here r->model may be NULL. */
 static enum pe_status descend(struct pe_hf_reader *r)
 {
     enum pe_status status = pe_hf_word(&r->config, "model_type", &r->model_type, r->err);
     r->model = pe_hf_model_find(r->model_type);
-    for (int depth = 0; !status && depth < NESTING_MAX; depth++) {
+    for (int depth = 0; !status && depth < NESTING_MAX && holds_another(r); depth++) {
         struct pe_hf_place inner;
         const char *names = r->model && r->model->inner ? r->model->inner : usual_inner;
         status = pe_hf_object(&r->config, names, &inner, r->err);
@@ -62,6 +68,7 @@ static enum pe_status descend(struct pe_hf_reader *r)
             return status;
         r->around = r->config;
         r->config = inner;
+        r->is_nested = true;
         status = enter(r);
     }
     return status;
@@ -77,6 +84,12 @@ static enum pe_status unknown_type(const struct pe_hf_reader *r)
     char pointer[PE_POINTER_MAX], nearest[192];
     pe_pointer_join(pointer, sizeof pointer, r->config.at, "model_type");
     pe_hf_nearest_types(r->model_type, nearest, sizeof nearest);
+    if (r->model)
+        return pe_fail(
+            r->err, pointer,
+            "model_type \"%.64s\" holds another model: its object %s needs a known model_type of its own, at "
+            "most %d objects deep",
+            r->model_type, r->model->inner, NESTING_MAX);
     if (!*r->model_type)
         return pe_fail(r->err, pointer, "model_type is missing, which says what the other fields mean; " HOW_TO_TELL);
     return pe_fail(r->err, pointer, "model_type \"%.64s\" is not known here%s%s; " HOW_TO_TELL, r->model_type,
@@ -132,14 +145,15 @@ static enum pe_status read_as_told(struct pe_hf_reader *r, const struct pe_hf_as
 static enum pe_status choose_part(struct pe_hf_reader *r)
 {
     const char *parts = r->model->layers;
-    char first[64], name[128];
+    char first[64], name[128], spelled[96];
+    pe_hf_spell(parts, spelled, sizeof spelled);
     snprintf(first, sizeof first, "%.*s", (int)strcspn(parts, "|"), parts);
     const char *part = r->layer_type ? r->layer_type : first;
     if (!pe_is_among(parts, part))
         return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; model_type \"%.64s\" has the parts %s", part,
-                       r->model_type, parts);
+                       r->model_type, spelled);
     snprintf(name, sizeof name, "%.*s/%.40s", (int)strcspn(r->model->types, "|"), r->model->types, part);
-    r->model = pe_hf_model_find(name);
+    r->model = pe_hf_row_find(name);
     r->layer_type = NULL;
     return r->model ? PE_OK : pe_fail(r->err, "/layer_type", "%s has no row", name);
 }
@@ -155,7 +169,7 @@ static enum pe_status find_model(struct pe_hf_reader *r, const struct pe_hf_aske
     if (!has_row)
         return is_other ? other_positions(r) : unknown_type(r);
     r->config.defaults = &r->out->defaults;
-    r->config.ignores = r->model->ignores;
+    r->config.row = r->model;
     if (!pe_hf_defaults_set(&r->out->defaults, r->model->fields))
         return pe_fail(r->err, r->config.at, "the row of model_type \"%.64s\" cannot be read", r->model_type);
     return PE_OK;

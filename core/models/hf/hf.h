@@ -37,6 +37,8 @@ struct pe_hf_model {
     const char *fields;  /* the class's defaults of the fields read here: "hidden_size=4096 rope_theta=1e6"; numbers,
                           * words, true, false, [lists]; "rope_parameters.factor=32" stands in an object */
     const char *ignores; /* fields that this code does not read, though others do: "a|b" */
+    const char *reads;   /* fields that only some types' code reads, and this one too, though it has no value for them:
+                          * "a|b" (core/models/hf/read.c lists them) */
     const char *refuses; /* fields whose effect is not read here: "a|b=true" is refused with any value, or with that */
     const char
         *needs; /* fields of which the config must say one, because versions of transformers differ in the default */
@@ -75,6 +77,9 @@ struct pe_hf_model {
 /* The row of that model_type; NULL if there is none. */
 const struct pe_hf_model *pe_hf_model_find(const char *model_type);
 
+/* The same, also of a part: "t/x". No config says such a name. */
+const struct pe_hf_model *pe_hf_row_find(const char *name);
+
 /* All rows, for tables and searches: the i-th, NULL past the last. */
 const struct pe_hf_model *pe_hf_model_at(size_t i);
 
@@ -99,7 +104,7 @@ struct pe_hf_place {
     char at[PE_POINTER_MAX];
     struct pe_hf_marks *marks;             /* NULL: nobody wants to know what is read */
     const struct pe_hf_defaults *defaults; /* of the class; NULL: none */
-    const char *ignores;                   /* of the row */
+    const struct pe_hf_model *row;         /* whose code reads the object; NULL: every name is read */
 };
 
 struct pe_hf_reader {
@@ -111,6 +116,7 @@ struct pe_hf_reader {
     const char *layer_type;          /* NULL: not given */
     bool is_told;                    /* the request says the scheme, because the model_type has no row … */
     bool says_channels;              /* … and the axis of each pair of channels */
+    bool is_nested;                  /* the model is inside another one */
     struct pe_model_fields *out;
     struct pe_error *err;
 };
@@ -139,6 +145,9 @@ enum pe_status pe_hf_word(const struct pe_hf_place *place, const char *names, co
 enum pe_status pe_hf_object(const struct pe_hf_place *place, const char *names, struct pe_hf_place *inner,
                             struct pe_error *err);
 
+/* "a|b|c" as "a, b, c". */
+void pe_hf_spell(const char *names, char *out, size_t room);
+
 /* Reads a required integer of at least 1; `what` states its purpose in the error text. */
 enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, const char *what, int64_t *out,
                             struct pe_error *err);
@@ -154,7 +163,7 @@ enum { PE_HF_SIDE_MAX = 65536 }; /* patches along a side */
     "attention_heads"
 #define PE_HF_LENGTH                                                                                                   \
     "max_position_embeddings|n_positions|max_seq_len|max_sequence_length|seq_length|n_ctx|max_target_positions|"       \
-    "block_size|max_encoder_position_embeddings|max_decoder_position_embeddings"
+    "block_size|max_encoder_position_embeddings|max_decoder_position_embeddings|num_hash_buckets"
 
 /* ---- Appending to the output; there is room for all that the rules here write ---- */
 
@@ -176,7 +185,8 @@ enum pe_status pe_hf_axes(struct pe_hf_reader *r);    /* axes.c: channels, mrope
 
 /* layers.c: is this a layer type of the model, and does it have positions? */
 enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions);
-const char *pe_hf_layer_type(const struct pe_hf_reader *r); /* as asked, or the default */
+const char *pe_hf_layer_type(const struct pe_hf_reader *r);          /* as asked, or the default */
+bool pe_hf_is_layer(const struct pe_hf_reader *r, const char *name); /* may an object of a layer type have this name? */
 
 /* tables.c */
 enum pe_status pe_hf_side(const struct pe_hf_reader *r, int64_t *side); /* patches along one side of the image */

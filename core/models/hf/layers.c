@@ -24,16 +24,27 @@ static bool is_listed(const struct pe_hf_reader *r, const char *word)
     return false;
 }
 
+bool pe_hf_is_layer(const struct pe_hf_reader *r, const char *name)
+{
+    struct pe_hf_reader unmarked = *r;
+    unmarked.config.marks = NULL;
+    return pe_is_among("full_attention|sliding_attention|chunked_attention|main|compress", name) ||
+           pe_is_among(r->model->layers, name) || pe_is_among(r->model->none, name) || is_listed(&unmarked, name);
+}
+
 /* Models that are not rotary have one layer type, unless their row names several. */
 static enum pe_status check_named(const struct pe_hf_reader *r)
 {
     const char *layers = r->model->layers;
+    char spelled[96];
     bool usual = !layers && strcmp(r->layer_type, full) == 0;
     if (usual || pe_is_among(layers, r->layer_type))
         return PE_OK;
-    if (layers)
+    if (layers) {
+        pe_hf_spell(layers, spelled, sizeof spelled);
         return pe_fail(r->err, "/layer_type", "layer_type is \"%.40s\"; model_type \"%.64s\" has %s", r->layer_type,
-                       r->model_type, layers);
+                       r->model_type, spelled);
+    }
     return pe_fail(r->err, "/layer_type",
                    "layer_type is \"%.40s\"; layers of model_type \"%.64s\" do not differ: leave it out", r->layer_type,
                    r->model_type);
@@ -58,6 +69,8 @@ static enum pe_status check_default(const struct pe_hf_reader *r)
 enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positions)
 {
     const char *type = pe_hf_layer_type(r);
+    char none[96];
+    pe_hf_spell(r->model->none ? r->model->none : "", none, sizeof none);
     *has_positions = !has_none(r, type) && !(pe_is_among(never, type) && is_listed(r, type));
     if (is_own_default(r))
         return PE_OK;
@@ -69,6 +82,6 @@ enum pe_status pe_hf_layer_check(const struct pe_hf_reader *r, bool *has_positio
         return pe_fail(r->err, "/layer_type",
                        "layer_type is \"%.40s\"; allowed: \"full_attention\", \"sliding_attention\"%s%s or one of the "
                        "config's layer_types",
-                       type, r->model->none ? ", " : "", r->model->none ? r->model->none : "");
+                       type, *none ? ", " : "", none);
     return check_default(r);
 }

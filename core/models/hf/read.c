@@ -31,11 +31,31 @@ static bool next_name(const char **names, const char **name, size_t *n)
     return true;
 }
 
-static bool is_ignored(const struct pe_hf_place *place, const char *name, size_t n)
+/* Fields that only some types' rotary code reads: those whose row has a value for them, or names them in `reads`. */
+static const char seldom[] =
+    "rotary_dim|kv_channels|attention_head_dim|global_head_dim|qk_rope_head_dim|qk_nope_head_dim|rope_interleave|"
+    "rope_interleaved|rotary_emb_interleaved|rotary_emb_base|rotary_base|rotary_embedding_base|global_rope_theta|theta|"
+    "rope_local_base_freq|local_rope_theta|local_partial_rotary_factor|rope_ratio|attn_config|mrope_section|rope_pct";
+
+/* Has the text of a row's fields "one=…"? */
+static bool has_value(const char *fields, const char *one)
+{
+    size_t n = strlen(one);
+    for (const char *at = fields ? strstr(fields, one) : NULL; at; at = strstr(at + 1, one))
+        if ((at == fields || at[-1] == ' ') && at[n] == '=')
+            return true;
+    return false;
+}
+
+static bool is_unread(const struct pe_hf_place *place, const char *name, size_t n)
 {
     char one[NAME_MAX_BYTES];
+    const struct pe_hf_model *row = place->row;
     snprintf(one, sizeof one, "%.*s", (int)n, name);
-    return place->ignores && pe_is_among(place->ignores, one);
+    if (!row || pe_is_among(row->ignores, one))
+        return row != NULL;
+    bool is_rotary = row->kind == PE_HF_ROPE || row->kind == PE_HF_FALCON;
+    return is_rotary && pe_is_among(seldom, one) && !has_value(row->fields, one) && !pe_is_among(row->reads, one);
 }
 
 /* The object's own field; NULL if it has none of names, or null. */
@@ -44,7 +64,7 @@ static const struct pe_field *find_own(const struct pe_hf_place *place, const ch
     const char *name;
     size_t n;
     while (place->object && next_name(&names, &name, &n)) {
-        if (is_ignored(place, name, n))
+        if (is_unread(place, name, n))
             continue;
         const struct pe_field *field = find_one(place->object->object.fields, place->object->object.n, name, n);
         if (field && field->value.kind != PE_NULL)
@@ -202,8 +222,7 @@ enum pe_status pe_hf_object(const struct pe_hf_place *place, const char *names, 
     return PE_OK;
 }
 
-/* "a|b|c" as "a, b, c" */
-static void spell(const char *names, char *out, size_t room)
+void pe_hf_spell(const char *names, char *out, size_t room)
 {
     size_t used = 0;
     for (; *names && used + 3 < room; names++) {
@@ -219,7 +238,7 @@ enum pe_status pe_hf_needed(const struct pe_hf_place *place, const char *names, 
 {
     const struct pe_field *field = pe_hf_find(place, names);
     char spelled[160];
-    spell(names, spelled, sizeof spelled);
+    pe_hf_spell(names, spelled, sizeof spelled);
     if (!field)
         return pe_fail(err, place->at, "%s is missing; looked for %s", what, spelled);
     enum pe_status status = pe_hf_integer(place, names, out, err);

@@ -7,7 +7,7 @@
 
 static const char base_names[] = "rope_theta|rotary_emb_base|global_rope_theta|rotary_base|rotary_embedding_base|theta";
 static const char local_base_names[] = "rope_local_base_freq|local_rope_theta";
-static const char share_names[] = "partial_rotary_factor|rotary_pct|rotary_percent|rotary_emb_fraction";
+static const char share_names[] = "partial_rotary_factor|rotary_pct|rotary_percent|rotary_emb_fraction|rope_pct";
 
 static const char *local_names(const struct pe_hf_reader *r)
 {
@@ -18,7 +18,15 @@ static bool is_sliding(const struct pe_hf_reader *r) { return strstr(pe_hf_layer
 
 /* ---- Where the rope object is ---- */
 
-/* rope_parameters of one object per layer type: null, or no object, is a layer type without positions. */
+static bool has_member(const struct pe_value *object, const char *name)
+{
+    for (size_t i = 0; i < object->object.n; i++)
+        if (strcmp(object->object.fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* rope_parameters of one object per layer type: null is a layer type without positions. */
 static enum pe_status choose_layer(struct pe_hf_reader *r, bool *has_positions)
 {
     struct pe_hf_place chosen = {.object = NULL};
@@ -27,11 +35,14 @@ static enum pe_status choose_layer(struct pe_hf_reader *r, bool *has_positions)
         key = r->model->layers; /* the first */
     if (pe_hf_says(&r->rope, "main|compress"))
         key = is_sliding(r) ? "main" : "compress"; /* DeepSeek V4 */
+    if (!has_member(r->rope.object, key))
+        return pe_fail(r->err, r->rope.at, "no object for layers of type \"%.40s\", though there is one for others",
+                       key);
     *has_positions = pe_hf_says(&r->rope, key);
     if (!*has_positions && !r->layer_type)
-        return pe_fail(
-            r->err, "/layer_type",
-            "layers of type \"full_attention\" (the default) have no positions in this model; name a layer_type");
+        return pe_fail(r->err, "/layer_type",
+                       "layers of type \"%.40s\" (the default) have no positions in this model; name a layer_type",
+                       key);
     if (!*has_positions)
         return PE_OK;
     enum pe_status status = pe_hf_object(&r->rope, key, &chosen, r->err);
@@ -39,22 +50,45 @@ static enum pe_status choose_layer(struct pe_hf_reader *r, bool *has_positions)
     return status;
 }
 
-static bool is_per_layer(const struct pe_value *rope)
+static bool is_per_layer(const struct pe_hf_reader *r)
+{
+    const struct pe_value *rope = r->rope.object;
+    for (size_t i = 0; i < rope->object.n; i++)
+        if (pe_hf_is_layer(r, rope->object.fields[i].name))
+            return true;
+    return false;
+}
+
+/* An object that is of no layer type, so that nobody knows what it says. */
+static const struct pe_field *stray_object(const struct pe_value *rope)
 {
     for (size_t i = 0; i < rope->object.n; i++)
         if (rope->object.fields[i].value.kind == PE_OBJECT)
-            return true;
-    return false;
+            return &rope->object.fields[i];
+    return NULL;
+}
+
+/* Where a config has both, rope_scaling counts, unless it is empty. */
+static const char *rope_names(const struct pe_hf_reader *r)
+{
+    struct pe_hf_place unmarked = r->config;
+    unmarked.marks = NULL;
+    const struct pe_field *old = pe_hf_find(&unmarked, "rope_scaling");
+    bool is_empty = old && old->value.kind == PE_OBJECT && old->value.object.n == 0;
+    return is_empty ? "rope_parameters|rope_scaling" : "rope_scaling|rope_parameters";
 }
 
 /* Gemma 3's rope_scaling applies to its full-attention layers only. */
 static enum pe_status find_rope(struct pe_hf_reader *r, bool *has_positions)
 {
-    enum pe_status status = pe_hf_object(&r->config, "rope_parameters|rope_scaling", &r->rope, r->err);
+    enum pe_status status = pe_hf_object(&r->config, rope_names(r), &r->rope, r->err);
     if (status || !r->rope.object)
         return status;
-    if (is_per_layer(r->rope.object))
+    if (is_per_layer(r))
         return choose_layer(r, has_positions);
+    const struct pe_field *stray = stray_object(r->rope.object);
+    if (stray)
+        return pe_hf_wrong(&r->rope, stray, "objects only under the names of this model's layer types", r->err);
     if (is_sliding(r) && (r->model->local_unscaled || pe_hf_find(&r->config, local_names(r))))
         r->rope.object = NULL;
     return PE_OK;
@@ -155,9 +189,9 @@ static enum pe_status put_widths(struct pe_hf_reader *r)
 
 static enum pe_status read_base(struct pe_hf_reader *r, double *base)
 {
-    bool local = is_sliding(r) && pe_hf_find(&r->config, local_names(r));
     if (pe_hf_says(&r->rope, "rope_theta"))
         return pe_hf_number(&r->rope, "rope_theta", base, r->err);
+    bool local = is_sliding(r) && pe_hf_find(&r->config, local_names(r));
     struct pe_hf_place attention = {.object = NULL};
     if (pe_hf_says(&r->config, "attn_config") && pe_hf_object(&r->config, "attn_config", &attention, r->err))
         return r->err->status;

@@ -46,21 +46,34 @@ static enum pe_status put_dim(struct pe_hf_reader *r)
     return status;
 }
 
+/* RoBERTa and its family count positions from the row after the padding's. */
+static enum pe_status put_row_offset(struct pe_hf_reader *r)
+{
+    int64_t offset = r->model->row_offset;
+    enum pe_status status = PE_OK;
+    if (offset < 0 && !pe_hf_find(&r->config, "pad_token_id"))
+        return pe_fail(r->err, r->config.at,
+                       "pad_token_id is missing; needed: the row before that of the first position");
+    if (offset < 0) {
+        status = pe_hf_integer(&r->config, "pad_token_id", &offset, r->err);
+        offset++;
+    }
+    if (!status && offset)
+        pe_hf_put_integer(r->out, "row_offset", offset);
+    return status;
+}
+
 enum pe_status pe_hf_learned(struct pe_hf_reader *r)
 {
-    int64_t rows = 0, offset = r->model->row_offset, padding = 1;
+    int64_t rows = 0;
     pe_hf_put_word(r->out, "scheme", "learned");
     enum pe_status status = put_dim(r);
     if (!status)
         status = pe_hf_needed(&r->config, PE_HF_LENGTH, "number of rows", &rows, r->err);
-    if (!status)
-        status = pe_hf_integer(&r->config, "pad_token_id", &padding, r->err);
     if (status)
         return status;
     pe_hf_put_integer(r->out, "rows", rows + r->model->extra_rows);
-    if (offset)
-        pe_hf_put_integer(r->out, "row_offset", offset < 0 ? padding + 1 : offset);
-    return PE_OK;
+    return put_row_offset(r);
 }
 
 /* A row per patch of the training image, after rows such as the class token's. */

@@ -21,9 +21,14 @@ const struct pe_hf_model *pe_hf_model_at(size_t i)
 
 const struct pe_hf_model *pe_hf_model_find(const char *model_type)
 {
+    return strchr(model_type, '/') ? NULL : pe_hf_row_find(model_type);
+}
+
+const struct pe_hf_model *pe_hf_row_find(const char *name)
+{
     for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
         for (size_t i = 0; i < tables[t]->n; i++)
-            if (pe_is_among(tables[t]->rows[i].types, model_type))
+            if (pe_is_among(tables[t]->rows[i].types, name))
                 return &tables[t]->rows[i];
     return NULL;
 }

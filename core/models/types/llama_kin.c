@@ -26,8 +26,6 @@ static const struct pe_hf_model rows[] = {
     LLAMA("dots1", "hidden_size=4608 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
           "dots1/modular_dots1.py: Dots1Config, Dots1Attention(Qwen3Attention), "
           "Dots1RotaryEmbedding(Qwen3RotaryEmbedding)"),
-    LLAMA("cohere_compass_vision", "hidden_size=1152 num_heads=16 patch_size=16 spatial_merge_size=2",
-          "cohere_compass/modular_cohere_compass.py: CohereCompassVisionConfig(Qwen3VLVisionConfig)"),
     LLAMA("aria_text", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
           "aria/configuration_aria.py: AriaTextConfig (from LlamaConfig); modeling inherits Llama"),
     LLAMA("deepseek_ocr2_encoder",
@@ -133,11 +131,12 @@ static const struct pe_hf_model rows[] = {
     LLAMA("gpt_neox_japanese",
           "hidden_size=2560 num_attention_heads=32 rotary_pct=1.0 rotary_emb_base=10000 max_position_embeddings=2048",
           "configuration_gpt_neox_japanese.py: GPTNeoXJapaneseConfig.convert_rope_params_to_dict; inherits gpt_neox"),
-    LLAMA("minimax_m2",
-          "hidden_size=3072 num_attention_heads=48 head_dim=128 rope_theta=5000000 partial_rotary_factor=1 "
-          "max_position_embeddings=196608",
-          "minimax_m2/modeling_minimax_m2.py: MiniMaxM2RotaryEmbedding, apply_rotary_pos_emb; "
-          "configuration_minimax_m2.py: MiniMaxM2Config"),
+    {.types = "minimax_m2",
+     .fields = "hidden_size=3072 num_attention_heads=48 head_dim=128 rope_theta=5000000 partial_rotary_factor=1 "
+               "max_position_embeddings=196608",
+     .reads = "rotary_dim",
+     .source = "minimax_m2/modeling_minimax_m2.py: MiniMaxM2RotaryEmbedding, apply_rotary_pos_emb; "
+               "configuration_minimax_m2.py: MiniMaxM2Config"},
     LLAMA("moshi", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=3750",
           "moshi/configuration_moshi.py: MoshiConfig; modeling_moshi.py: MoshiAttention (use_rope)"),
     LLAMA("mimi", "hidden_size=512 num_attention_heads=8 rope_theta=10000 max_position_embeddings=8000",
@@ -160,8 +159,10 @@ static const struct pe_hf_model rows[] = {
           "hidden_size=768 num_attention_heads=12 max_position_embeddings=8192 global_rope_theta=160000 "
           "local_rope_theta=10000",
           "modernbert_decoder/configuration_modernbert_decoder.py: ModernBertDecoderConfig (an intermediate version)"),
-    LLAMA("nomic_bert", "hidden_size=768 num_attention_heads=12 rope_theta=10000 max_position_embeddings=2048",
-          "nomic_bert/configuration_nomic_bert.py: NomicBertConfig; modular_nomic_bert.py (older version)"),
+    {.types = "nomic_bert",
+     .fields = "hidden_size=768 num_attention_heads=12 rope_theta=10000 max_position_embeddings=2048",
+     .reads = "rotary_emb_base|rotary_emb_interleaved",
+     .source = "nomic_bert/configuration_nomic_bert.py: NomicBertConfig; modular_nomic_bert.py (older version)"},
     LLAMA("lasr_encoder", "hidden_size=512 num_attention_heads=8 rope_theta=10000 max_position_embeddings=10000",
           "lasr/modular_lasr.py: LasrEncoderConfig(ParakeetEncoderConfig), LasrEncoderRotaryEmbedding(Llama), "
           "LasrEncoderAttention"),
@@ -175,10 +176,8 @@ static const struct pe_hf_model rows[] = {
           "hidden_size=6144 num_attention_heads=48 rope_theta=10000 partial_rotary_factor=0.5 "
           "max_position_embeddings=4096",
           "nemotron/configuration_nemotron.py: NemotronConfig"),
-    {.types = "llama",
-     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
-     .reads_share = true,
-     .source = "llama/modeling_llama.py: LlamaRotaryEmbedding, apply_rotary_pos_emb"},
+    LLAMA("llama", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
+          "llama/modeling_llama.py: LlamaRotaryEmbedding, apply_rotary_pos_emb"),
     LLAMA("mistral", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=131072",
           "mistral (parent of ministral, ministral3, read)"),
     LLAMA("mixtral", "hidden_size=4096 num_attention_heads=32 rope_theta=1000000 max_position_embeddings=131072",
@@ -212,10 +211,6 @@ static const struct pe_hf_model rows[] = {
     LLAMA("qwen3_omni_moe_talker_code_predictor",
           "hidden_size=1024 num_attention_heads=16 head_dim=128 rope_theta=10000 max_position_embeddings=32768",
           "configuration_qwen3_omni_moe.py; qwen3's rotary"),
-    LLAMA("qwen3_asr_text",
-          "hidden_size=4096 num_attention_heads=32 rope_theta=1000000 max_position_embeddings=128000 "
-          "mrope_section=[24,20,20]",
-          "configuration_qwen3_asr.py"),
     LLAMA("seed_oss",
           "hidden_size=4096 num_attention_heads=80 head_dim=128 rope_theta=10000 max_position_embeddings=524288",
           "configuration_seed_oss.py: SeedOssConfig; llama's rotary"),
@@ -260,7 +255,10 @@ static const struct pe_hf_model rows[] = {
           "lighton_ocr/configuration_lighton_ocr.py: LightOnOcrConfig"),
     LLAMA("internlm2|internlm3|minicpm", "rope_theta=10000",
           "the vendors' modeling_internlm2.py, modeling_internlm3.py, modeling_minicpm.py: rotate_half"),
-    LLAMA("stablelm_epoch", "partial_rotary_factor=0.25 rope_theta=10000", "the vendor's modeling_stablelm_epoch.py"),
+    {.types = "stablelm_epoch",
+     .fields = "rope_pct=0.25 rope_theta=10000",
+     .reads_share = true,
+     .source = "the vendor's modeling_stablelm_epoch.py"},
 };
 
 const struct pe_hf_table pe_hf_types_llama_kin = {rows, sizeof rows / sizeof *rows};

@@ -53,6 +53,7 @@ static const struct pe_hf_model rows[] = {
     {.types = "dbrx",
      .fields = "d_model=2048 n_heads=16 max_seq_len=2048",
      .ignores = "rope_scaling|head_dim",
+     .reads = "attn_config",
      .source = "dbrx/modular_dbrx.py: DbrxAttention, DbrxRotaryEmbedding(LlamaRotaryEmbedding); configuration_dbrx.py: "
                "DbrxConfig, DbrxAttentionConfig"},
     {.types = "deepseek_v4",
@@ -367,6 +368,7 @@ static const struct pe_hf_model rows[] = {
      .fields =
          "hidden_size=2560 num_attention_heads=32 use_mem_rope=false rope_theta=10000 max_position_embeddings=4096",
      .ignores = "head_dim",
+     .reads = "attention_head_dim",
      .refuses = "use_long_context=true",
      .none = "mamba",
      .head_dim = "attention_head_dim",
@@ -396,10 +398,12 @@ static const struct pe_hf_model rows[] = {
      .source = "exaone4/modular_exaone4.py: Exaone4Attention"},
     {.types = "chatglm",
      .fields = "kv_channels=128 partial_rotary_factor=0.5 rope_theta=10000",
+     .reads = "rope_ratio",
      INTERLEAVED,
      .source = "the vendor's modeling_chatglm.py: apply_rotary_pos_emb"},
     {.types = "phi3_v|phi4mm",
      .fields = "hidden_size=3072 num_attention_heads=32 rope_theta=10000 max_position_embeddings=4096",
+     .reads_share = true,
      .yarn_is_longrope = true,
      .source = "phi3/modeling_phi3.py: apply_rotary_pos_emb; the vendor's modeling_phi3_v.py, modeling_phi4mm.py"},
     {.types = "kimi_k2",

@@ -221,7 +221,7 @@ static const struct accepted accepted[] = {
     {COHERE_2, "full_attention", "{'scheme':'none','dim':4096}"},
     {"{'model_type':'qwen3_next','rope_theta':1e7}", "linear_attention", "{'scheme':'none','dim':2048}"},
     {"{'model_type':'gemma3_text','layer_types':['full_attention','sliding_attention'],'rope_parameters':{"
-     "'sliding_attention':{'rope_theta':1e4,'rope_type':'default'}}}",
+     "'full_attention':null,'sliding_attention':{'rope_theta':1e4,'rope_type':'default'}}}",
      "full_attention", "{'scheme':'none','dim':2304}"},
     {"{'model_type':'mamba','hidden_size':2560}", NULL, "{'scheme':'none','dim':2560}"},
     /* Tables */
@@ -465,13 +465,16 @@ static const struct refused refused[] = {
     {COHERE_2, NULL, "/layer_type", "no positions"},
     {GEMMA_3_V5, "chunked_attention", "/layer_type", "chunked_attention"},
     {"{'model_type':'gemma3_text','layer_types':['full_attention','sliding_attention'],'rope_parameters':{"
-     "'sliding_attention':{'rope_theta':1e4,'rope_type':'default'}}}",
+     "'full_attention':null,'sliding_attention':{'rope_theta':1e4,'rope_type':'default'}}}",
      NULL, "/layer_type", "no positions"},
+    {"{'model_type':'gemma3_text','layer_types':['full_attention','sliding_attention'],'rope_parameters':{"
+     "'sliding_attention':{'rope_theta':1e4,'rope_type':'default'}}}",
+     NULL, "/hf_config/rope_parameters", "no object for layers of type \"full_attention\""},
     {"{'model_type':'llama','head_dim':64}", "first", "/layer_type", "sliding_attention"},
     {"{'model_type':'bert','hidden_size':768,'max_position_embeddings':512}", "sliding_attention", "/layer_type",
      "do not differ"},
-    {T5_SMALL, "full_attention", "/layer_type", "encoder|decoder"},
-    {SWIN_TINY, "stage5", "/layer_type", "stage1|stage2|stage3|stage4"},
+    {T5_SMALL, "full_attention", "/layer_type", "encoder, decoder"},
+    {SWIN_TINY, "stage5", "/layer_type", "stage1, stage2, stage3, stage4"},
 };
 
 static void refusals_name_what_was_looked_for(void **unused)
