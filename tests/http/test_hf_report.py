@@ -71,6 +71,10 @@ def test_nested_objects(server):
     assert said["model_type"] == "qwen2_vl_text" and set(said["ignored"]) == {"vision_config.depth", "text_config.architectures", "text_config.vocab_size"}
 
 
+def test_certainty_of_rows_from_memory(server):
+    assert report(server, {"model_type": "encodec"})["certainty"] == "unverified"
+
+
 def test_only_where_a_config_was_sent(server):
     assert "hf_config" not in server.ask(scheme="rope", len=2).json()
     assert "hf_config" not in server.ask(preset="llama-3.1", len=2).json()

@@ -19,7 +19,7 @@ static const struct pe_hf_model rows[] = {
      .fields = "image_size=224 patch_size=4 embed_dim=96 num_heads=[3,6,12,24] window_size=7",
      .layers = "stage1|stage2|stage3|stage4",
      .style = "swin",
-     .source = "donut/configuration_donut_swin.py: DonutSwinConfig; modeling_donut_swin.py copies swin (not re-read)"},
+     .source = "donut/configuration_donut_swin.py: DonutSwinConfig; modeling_donut_swin.py copies swin"},
     {.types = "falcon",
      .kind = PE_HF_FALCON,
      .fields = "hidden_size=4544 num_attention_heads=71 alibi=false rope_theta=10000 max_position_embeddings=2048",
@@ -58,7 +58,8 @@ static const struct pe_hf_model rows[] = {
      .fields = "num_heads=8 d_model=512 d_kv=64 relative_attention_num_buckets=32 relative_attention_max_distance=128 "
                "is_encoder_decoder=true",
      .layers = "encoder|decoder",
-     .source = "longt5/configuration_longt5.py: LongT5Config; modeling_longt5.py (by memory)"},
+     .unread = true,
+     .source = "longt5/configuration_longt5.py: LongT5Config; T5's buckets"},
     {.types = "maskformer-swin",
      .kind = PE_HF_SWIN,
      .fields = "image_size=224 patch_size=4 embed_dim=96 num_heads=[3,6,12,24] window_size=7",
@@ -67,7 +68,9 @@ static const struct pe_hf_model rows[] = {
      .source = "maskformer: MaskFormerSwinSelfAttention (swin's)"},
     {.types = "pop2piano",
      .kind = PE_HF_T5,
-     .fields = "d_model=512 num_heads=8 d_kv=64 relative_attention_num_buckets=32 relative_attention_max_distance=128",
+     .fields = "d_model=512 num_heads=8 d_kv=64 relative_attention_num_buckets=32 relative_attention_max_distance=128 "
+               "is_encoder_decoder=true",
+     .layers = "encoder|decoder",
      .source = "pop2piano/configuration_pop2piano.py: Pop2PianoConfig"},
     {.types = "wav2vec2-bert",
      .kind = PE_HF_CONFORMER,
@@ -85,7 +88,8 @@ static const struct pe_hf_model rows[] = {
      .fields = "num_heads=12 d_model=768 d_kv=64 relative_attention_num_buckets=32 relative_attention_max_distance=128 "
                "is_encoder_decoder=true",
      .layers = "encoder|decoder",
-     .source = "switch_transformers"},
+     .unread = true,
+     .source = "switch_transformers; T5's buckets"},
     {.types = "sew-d",
      .kind = PE_HF_DEBERTA,
      .fields =

@@ -7,9 +7,15 @@
         .types = types_, .kind = PE_HF_NONE, .fields = fields_, .source = source_                                      \
     }
 
+/* The same, from memory or by likeness. */
+#define NONE_UNREAD(types_, fields_, source_)                                                                          \
+    {                                                                                                                  \
+        .types = types_, .kind = PE_HF_NONE, .fields = fields_, .unread = true, .source = source_                      \
+    }
+
 static const struct pe_hf_model rows[] = {
     NONE("chameleon_vqgan", "", "chameleon/configuration_chameleon.py"),
-    NONE("bit|convnext|convnextv2|dinov3_convnext|dac|align_vision_model", "", "bit"),
+    NONE_UNREAD("bit|convnext|convnextv2|dinov3_convnext|dac|align_vision_model", "", "convolutional networks"),
     NONE("cvt", "", "cvt/configuration_cvt.py"),
     NONE("gemma4_unified_audio", "", "configuration_gemma4_unified.py"),
     NONE("emu3_vqgan", "hidden_size=1024", "configuration_emu3.py"),
@@ -21,37 +27,39 @@ static const struct pe_hf_model rows[] = {
     NONE("idefics_perciever", "", "configuration_idefics.py"),
     NONE("inkling_vision", "", "configuration_inkling.py"),
     NONE("flava_multimodal_model", "hidden_size=768", "configuration_flava.py"),
-    NONE("gemma3n_vision", "hidden_size=2048", "knowledge of configuration_gemma3n.py"),
-    NONE("encodec", "hidden_size=128", "knowledge of modeling_encodec.py"),
-    NONE("falcon_mamba", "hidden_size=4096", "knowledge of modeling_falcon_mamba.py (as mamba)"),
-    NONE("efficientnet|hgnet_v2|focalnet|glpn", "", "knowledge"),
+    NONE_UNREAD("gemma3n_vision", "hidden_size=2048", "gemma3n/configuration_gemma3n.py"),
+    NONE_UNREAD("encodec", "hidden_size=128", "encodec/modeling_encodec.py"),
+    NONE_UNREAD("falcon_mamba", "hidden_size=4096", "falcon_mamba/modeling_falcon_mamba.py: as mamba"),
+    NONE_UNREAD("efficientnet|hgnet_v2|focalnet|glpn", "", "convolutions, modulations"),
     NONE("fastspeech2_conformer_hifigan|hifigan", "", "configuration_fastspeech2_conformer.py"),
     NONE("moshi_depth", "hidden_size=1024", "moshi/modeling_moshi.py"),
     NONE("nemotron_h", "hidden_size=4096", "nemotron_h/modular_nemotron_h.py"),
     NONE("moonshine_streaming_encoder", "hidden_size=320", "moonshine_streaming/modular_moonshine_streaming.py"),
     NONE("pp_ocrv5_server_rec", "hidden_size=120", "pp_ocrv5_server_rec/modular_pp_ocrv5_server_rec.py"),
-    NONE("mamba|mamba2", "", "mamba"),
-    NONE("mobilenet_v1|mobilenet_v2|poolformer|pp_lcnet|pp_lcnet_v3|pp_lcnet_v4|pp_ocrv5_mobile_det|pp_ocrv5_server_"
-         "det|pp_ocrv6_medium_det|pp_ocrv6_small_det",
-         "", "convolutional networks"),
-    NONE("pp_ocrv5_mobile_rec|pp_ocrv6_small_rec|pp_ocrv6_tiny_rec", "hidden_size=120",
-         "by analogy with pp_ocrv5_server_rec/modular_pp_ocrv5_server_rec.py"),
+    NONE("mamba|mamba2", "", "mamba/modeling_mamba.py"),
+    NONE_UNREAD(
+        "mobilenet_v1|mobilenet_v2|poolformer|pp_lcnet|pp_lcnet_v3|pp_lcnet_v4|pp_ocrv5_mobile_det|pp_ocrv5_server_"
+        "det|pp_ocrv6_medium_det|pp_ocrv6_small_det",
+        "", "convolutional networks"),
+    NONE_UNREAD("pp_ocrv5_mobile_rec|pp_ocrv6_small_rec|pp_ocrv6_tiny_rec", "hidden_size=120",
+                "as pp_ocrv5_server_rec/modular_pp_ocrv5_server_rec.py"),
     NONE("mobilevit|mobilevitv2", "", "mobilevit (transformer blocks on unfolded patches)"),
     NONE("qwen2_5_omni_bigvgan", "", "configuration_qwen2_5_omni.py"),
     NONE("rwkv|rwkv7", "", "configuration_rwkv7.py"),
     NONE("zamba", "", "zamba/modeling_zamba.py"),
     NONE("vibevoice_acoustic_tokenizer|vibevoice_acoustic_tokenizer_encoder|vibevoice_acoustic_tokenizer_decoder", "",
-         "seen as AutoModel parts of modular_vibevoice_asr.py"),
+         "vibevoice_asr/modular_vibevoice_asr.py, which holds them as parts"),
     NONE("speecht5_hifigan|univnet", "", "configuration_speecht5.py"),
     NONE("sam3_mask_decoder|sam3_lite_text_mask_decoder", "", "configuration_sam3.py"),
-    NONE("slanet|textnet|uvdoc|uvdoc_backbone|superpoint|regnet|resnet|rt_detr_resnet|swiftformer", "", "<folder>"),
+    NONE_UNREAD("slanet|textnet|uvdoc|uvdoc_backbone|superpoint|regnet|resnet|rt_detr_resnet|swiftformer", "",
+                "convolutional networks"),
     {.types = "timesfm",
      .kind = PE_HF_NONE,
      .fields = "hidden_size=1280",
      .refuses = "use_positional_embedding=true",
      .source = "configuration_timesfm.py"},
-    NONE("segformer", "", "segformer"),
-    NONE("xlstm", "", "xlstm"),
+    NONE("segformer", "", "segformer/modeling_segformer.py"),
+    NONE("xlstm", "", "xlstm/modeling_xlstm.py"),
     NONE("sapiens2_head", "", "modular_sapiens2.py"),
 };
 
