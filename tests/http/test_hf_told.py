@@ -132,3 +132,14 @@ def test_objects_of_unknown_layers_are_refused(server):
 def test_lists_of_words_are_spelled(server):
     refused(server, "/layer_type", "encoder, decoder", len=2, hf_config={"model_type": "t5"}, layer_type="middle")
     refused(server, "/layer_type", "nope, sliding_attention", len=2, hf_config={"model_type": "smollm3"}, layer_type="middle")
+
+
+def test_a_word_for_another_kind_of_positions_where_no_code_reads_it(server):
+    refused(server, "/hf_config/position_embedding_type", "absolute", len=2, hf_config={"model_type": "gpt2", "position_embedding_type": "rotary"})
+    assert read(server, {"model_type": "esm", "position_embedding_type": "rotary", "pad_token_id": 1})["scheme"] == "rope"
+
+
+def test_hunyuans_alpha_is_hunyuans(server):
+    scaling = {"rope_scaling": {"type": "dynamic", "alpha": 1000.0, "factor": 1.0}}
+    assert read(server, {"model_type": "hunyuan_v1_dense", **scaling})["config"]["scaling"]["type"] == "ntk"
+    refused(server, "/scaling/alpha", "alpha", len=2, hf_config={"model_type": "llama", **scaling})

@@ -205,6 +205,9 @@ static enum pe_status read_table_or_other(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_word(&r->config, "position_embedding_type", &type, r->err);
     if (status || strcmp(type, "absolute") == 0)
         return status ? status : pe_hf_learned(r);
+    if (!r->is_told && !(r->model->fields && strstr(r->model->fields, "position_embedding_type=")))
+        return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "position_embedding_type"),
+                           "absolute, or none at all: not every version of this type's code reads it", r->err);
     if (pe_is_among("rotary|rope", type))
         return pe_hf_rope(r);
     if (strcmp(type, "alibi") == 0)

@@ -49,7 +49,7 @@ struct pe_hf_model {
     const char *layers;             /* layer types if not the usual ones, "a|b", the default first */
     const char *none;               /* layer types without positions, "a|b" */
     const char *style;              /* position_style of M-RoPE, form of ALiBi, how a table is resized, "flip" of
-                                     * sinusoids with the cosines first, or as its kind states */
+                                     * sinusoids with the cosines first, "alpha" of Hunyuan's scaling, or as its kind states */
     int64_t extra_rows;             /* tables: rows beyond the positions */
     int64_t row_offset;             /* tables: row of position 0; -1: pad_token_id + 1 */
     double freq_shift;              /* sinusoidal */

@@ -118,7 +118,8 @@ enum pe_status pe_hf_scaling(struct pe_hf_reader *r)
             return pe_fail(r->err, r->rope.at, "a factor but no rope_type; write \"rope_type\": \"linear\" or so");
         return PE_OK;
     }
-    if (pe_is_among("dynamic|xdrope", type) && pe_hf_says(&r->rope, "alpha"))
+    bool takes_alpha = r->model->style && strcmp(r->model->style, "alpha") == 0;
+    if (takes_alpha && pe_is_among("dynamic|xdrope", type) && pe_hf_says(&r->rope, "alpha"))
         return put_alpha(r);
     if (r->rope.object->object.n > SCALING_FIELDS_MAX)
         return pe_fail(r->err, r->rope.at, "%zu fields; allowed: at most %d", r->rope.object->object.n,

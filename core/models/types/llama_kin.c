@@ -63,15 +63,15 @@ static const struct pe_hf_model rows[] = {
           "hidden_size=2048 num_attention_heads=8 head_dim=256 rope_theta=1000000 rope_local_base_freq=10000 "
           "max_position_embeddings=32768 sliding_window=512",
           "configuration_gemma3n.py: Gemma3nTextConfig"),
-    LLAMA("hunyuan_v1_dense", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
-          "hunyuan_v1_dense/modular_hunyuan_v1_dense.py: HunYuanDenseV1RotaryEmbedding; "
-          "configuration_hunyuan_v1_dense.py: HunYuanDenseV1Config"),
+    {.types = "hunyuan_v1_dense|hunyuan_v1_moe",
+     .fields = "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
+     .style = "alpha",
+     .source = "hunyuan_v1_dense/modular_hunyuan_v1_dense.py: HunYuanDenseV1RotaryEmbedding; "
+               "configuration_hunyuan_v1_dense.py, configuration_hunyuan_v1_moe.py"},
     LLAMA("glm4_moe",
           "hidden_size=4096 num_attention_heads=96 partial_rotary_factor=0.5 rope_theta=10000 "
           "max_position_embeddings=131072",
           "modeling_glm4_moe.py: Glm4MoeRotaryEmbedding, rotate_half, apply_rotary_pos_emb; configuration_glm4_moe.py"),
-    LLAMA("hunyuan_v1_moe", "hidden_size=4096 num_attention_heads=32 rope_theta=10000 max_position_embeddings=2048",
-          "configuration_hunyuan_v1_moe.py: HunYuanMoEV1Config; modular inherits hunyuan_v1_dense"),
     LLAMA("gemma", "hidden_size=3072 num_attention_heads=16 head_dim=256 rope_theta=10000 max_position_embeddings=8192",
           "configuration_gemma.py: GemmaConfig; inherits llama"),
     LLAMA("gemma2", "hidden_size=2304 num_attention_heads=8 head_dim=256 rope_theta=10000 max_position_embeddings=8192",
