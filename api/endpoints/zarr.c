@@ -274,7 +274,7 @@ struct api_reply *api_zarr(const struct api_asked *asked)
             return reply;
     }
     api_memory_refusal(r.c.work, problem);
-    r.later |= r.c.work && r.c.work->request.drawing.is_late;
+    r.later |= r.c.work && (r.c.work->request.is_late || r.c.work->request.drawing.is_late);
     api_work_free(r.c.work);
     return r.later ? NULL : api_reply_problem(problem);
 }

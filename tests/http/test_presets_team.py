@@ -374,6 +374,25 @@ def test_two_servers_on_one_folder(tmp_path):
         within(REFRESH + 5, lambda: b.get("/presets/mine").status == 404 and stored(b) == [])
 
 
+def test_what_a_server_has_not_seen_yet(tmp_path):
+    """On every endpoint: the first request for a name has to look into the folder, which an I/O thread leaves to a worker."""
+    asked = {
+        "encode": lambda server, name: server.get(f"/encode?preset={name}&len=2"),
+        "zarr": lambda server, name: server.get(f"/zarr/preset={name}&len=2/.zattrs"),
+        "zarr-chunk": lambda server, name: server.get(f"/zarr/preset={name}&len=2/cos/0.0"),
+        "analyze": lambda server, name: server.post("/analyze", {"preset": name, "len": 8, "metrics": ["bounds"], "outputs": []}),
+        "diagnose": lambda server, name: server.post("/diagnose", {"preset": name, "q": [[1, 2, 3, 4]], "q_out": [[1, 2, 3, 4]]}),
+        "rotate": lambda server, name: server.post("/rotate", {"preset": name, "q": [[1, 2, 3, 4]]}),
+        "infer": lambda server, name: server.post("/v2/models/rope/infer", {"inputs": [], "parameters": {"preset": name, "len": 2}}),
+    }
+    with start_server("--weights-dir", str(tmp_path), "--weights-refresh", "3600") as server:
+        for name, ask in asked.items():
+            (tmp_path / f"{name}.preset.json").write_text('{"config":{"scheme":"rope","head_dim":4}}')
+            assert ask(server, name).status == 200, name
+            problem = ask(server, "x" + name)
+            assert problem.status == 422 and problem.json()["pointer"].endswith("/preset"), problem
+
+
 def test_they_survive_a_restart_and_are_files(tmp_path):
     with on_folder(tmp_path) as server:
         before = put(server, "mine", YARN, note="kept").json()

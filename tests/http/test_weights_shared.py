@@ -149,3 +149,13 @@ def test_a_refresh_of_nothing_is_none(tmp_path):
         assert server.get("/weights/t").status == 200  # who asks for it gets it
         os.kill(server.pid, signal.SIGHUP)
         within(5, lambda: len(server.get("/weights").json()["weights"]) == 1)
+
+
+def test_a_zarr_store_of_weights_that_are_not_read_yet(tmp_path):
+    """A reader that gets 503 for a chunk may take it for one that is not there."""
+    with start_server("--weights-dir", str(tmp_path), "--weights-refresh", "3600") as server:
+        for name, key in (("a", ".zattrs"), ("b", "bias/.zarray"), ("c", "bias/0.0.0")):
+            (tmp_path / f"{name}.safetensors").write_bytes(file(table=TABLE))
+            assert server.get(f"/zarr/scheme=t5&num_heads=2&len=9&weights={name}/{key}").status == 200, name
+        problem = server.get("/zarr/scheme=t5&num_heads=2&len=9&weights=never/.zattrs")
+        assert problem.status == 422 and problem.json()["pointer"] == "/weights"
