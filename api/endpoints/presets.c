@@ -222,6 +222,17 @@ static bool take_word(struct putting *p, const char *name, const char **word)
     return !value || *word || api_fail(&p->problem, 422, pointer, "%s is not a string", name);
 }
 
+/* Errors about a field name its place in the body. False, as what has failed. */
+static bool point_into_config(struct api_problem *problem)
+{
+    char inner[PE_POINTER_MAX];
+    if (problem->status != 422 && problem->status != 413)
+        return false;
+    snprintf(inner, sizeof inner, "%s", problem->error.pointer);
+    snprintf(problem->error.pointer, PE_POINTER_MAX, "/config%.*s", PE_POINTER_MAX - 8, inner);
+    return false;
+}
+
 /* The members of config become the fields of the request. */
 static bool take_config(struct putting *p)
 {
@@ -234,7 +245,7 @@ static bool take_config(struct putting *p)
     request->n_fields = 0;
     for (size_t i = 0; i < config.object.n; i++)
         if (!api_request_add(request, config.object.fields[i].name, &config.object.fields[i].value, &p->problem))
-            return false;
+            return point_into_config(&p->problem);
     return true;
 }
 
@@ -305,25 +316,13 @@ static bool resolve(struct putting *p, struct pe_config **config)
     return !p->is_refused && fail_config(p, &err);
 }
 
-/* Errors about a field name its place in the body. */
-static void point_into_config(struct api_problem *problem)
-{
-    char inner[PE_POINTER_MAX];
-    if (problem->status != 422 && problem->status != 413)
-        return;
-    snprintf(inner, sizeof inner, "%s", problem->error.pointer);
-    snprintf(problem->error.pointer, PE_POINTER_MAX, "/config%.*s", PE_POINTER_MAX - 8, inner);
-}
-
 /* The file's text; what has been resolved is not needed any more then. */
 static bool print_file(struct putting *p, struct api_text *text)
 {
     struct pe_config *config = NULL;
     char now[API_TIME_BYTES];
-    if (!resolve(p, &config)) {
-        point_into_config(&p->problem);
-        return false;
-    }
+    if (!resolve(p, &config))
+        return point_into_config(&p->problem);
     p->asked->host->print_time(now);
     p->members.config = pe_config_value(config);
     p->members.stored_by = p->asked->call->client;

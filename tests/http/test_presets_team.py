@@ -182,6 +182,7 @@ def test_the_config_is_checked(clean):
     refused(clean, "/config/scheme", "rope", {"preset": "llama-3.1", "scheme": "alibi"})
     refused(clean, "/config/layer_type", "layers", {"preset": "llama-3.1", "layer_type": "nth"})
     refused(clean, "/config/preset", "string", {"preset": {"scheme": "rope"}})
+    refused(clean, "/config/a255", "256 names", {"scheme": "rope", **{f"a{i}": 1 for i in range(256)}})
 
 
 @pytest.mark.parametrize("name, value", [("len", 4), ("positions", [1, 2]), ("tokens", ["a"]), ("q_len", 2), ("segments", [])])
