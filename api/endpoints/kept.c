@@ -66,16 +66,23 @@ struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256)
 
 /* ---- Refusals ---- */
 
-struct api_reply *api_kept_guarded(const struct api_store *store, const char *name)
+/* A file that is stored but not found is broken, or there is no room for it. */
+struct api_reply *api_kept_guarded(const struct api_asked *asked, const struct api_store *store)
 {
+    const char *name = asked->name, *what = store->contents->what;
     struct api_wanted wanted = {.name = name, .must_not_block = true};
     const struct api_weights *weights = NULL;
     struct api_problem problem;
     if (store->find(store->self, &wanted, &weights) == API_FOUND)
         api_fail(&problem, 412, "", "If-Match or If-None-Match does not hold: \"%s\" is stored, its ETag is \"%s\"",
                  name, weights->sha256);
+    else if (asked->call->if_match)
+        api_fail(&problem, 412, "", "If-Match does not hold: no %s \"%s\" are stored", what, name);
     else
-        api_fail(&problem, 412, "", "If-Match does not hold: no %s \"%s\" are stored", store->contents->what, name);
+        api_fail(&problem, 412, "",
+                 "If-None-Match does not hold: \"%s\" is among the stored %s, but this server cannot read it; its log "
+                 "says why",
+                 name, what);
     if (weights)
         store->release(store->self, weights);
     return api_reply_problem(&problem);
@@ -115,7 +122,7 @@ struct api_reply *api_kept_remove(const struct api_asked *asked, const struct ap
     enum api_stored stored = store->remove(store->self, asked->name, &guard);
     switch (stored) {
     case API_STORED_ABSENT: return absent(store, asked->name);
-    case API_STORED_GUARDED: return api_kept_guarded(store, asked->name);
+    case API_STORED_GUARDED: return api_kept_guarded(asked, store);
     case API_STORED_NEW:
     case API_STORED_REPLACED: return api_reply_empty(204);
     default: return api_kept_refused(store, stored, 0);

@@ -10,8 +10,8 @@ struct api_guard api_kept_guard(const struct api_call *call);
  * file. */
 struct api_reply *api_kept_headers(struct api_reply *reply, const char *sha256);
 
-/* The 412 of a change whose condition did not hold. */
-struct api_reply *api_kept_guarded(const struct api_store *store, const char *name);
+/* The 412 of a call whose condition did not hold. */
+struct api_reply *api_kept_guarded(const struct api_asked *asked, const struct api_store *store);
 /* Any other refusal of a change, of n bytes. */
 struct api_reply *api_kept_refused(const struct api_store *store, enum api_stored stored, size_t n);
 

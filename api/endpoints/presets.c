@@ -143,7 +143,7 @@ static struct api_reply *get_found(const struct api_asked *asked, const struct a
     const struct api_call *call = asked->call;
     struct api_guard match = {.if_match = call->if_match}, none = {.if_none_match = call->if_none_match};
     if (!api_guard_allows(&match, file->sha256))
-        return api_kept_guarded(asked->host->presets, asked->name);
+        return api_kept_guarded(asked, asked->host->presets);
     return api_guard_allows(&none, file->sha256) ? send(200, file)
                                                  : api_kept_headers(api_reply_empty(304), file->sha256);
 }
@@ -353,7 +353,7 @@ static struct api_reply *store_text(struct putting *p, const struct api_text *te
     }
     enum api_stored stored = store->put(store->self, p->asked->name, text->bytes, text->n, contents, &guard, &file);
     if (stored == API_STORED_GUARDED)
-        return api_kept_guarded(store, p->asked->name);
+        return api_kept_guarded(p->asked, store);
     if (!file)
         return api_kept_refused(store, stored, text->n);
     struct api_reply *reply = send(stored == API_STORED_NEW ? 201 : 200, file);

@@ -82,7 +82,7 @@ static struct api_reply *get(const struct api_asked *asked)
     if (!has_failed && !is_known)
         return send(asked, weights);
     struct api_reply *reply =
-        has_failed ? api_kept_guarded(store, asked->name) : api_kept_headers(api_reply_empty(304), weights->sha256);
+        has_failed ? api_kept_guarded(asked, store) : api_kept_headers(api_reply_empty(304), weights->sha256);
     store->release(store->self, weights);
     return reply;
 }
@@ -107,7 +107,7 @@ static struct api_reply *put(const struct api_asked *asked, struct api_tensors *
         store->put(store->self, asked->name, call->body, call->body_bytes, tensors, &guard, &weights);
     if (weights)
         return stored_reply(store, stored, weights);
-    return stored == API_STORED_GUARDED ? api_kept_guarded(store, asked->name)
+    return stored == API_STORED_GUARDED ? api_kept_guarded(asked, store)
                                         : api_kept_refused(store, stored, call->body_bytes);
 }
 

@@ -409,6 +409,8 @@ def test_they_survive_a_restart_and_are_files(tmp_path):
         assert config_of(server, "hand")["num_heads"] == 4
         assert config_of(server, "llama-3.1")["scheme"] == "rope"  # the program's own
         assert server.get("/presets/broken").status == 404 and "broken" in server.stderr_text()
+        guarded = put(server, "broken", YARN, 412, headers={"If-None-Match": "*"}).json()["detail"]
+        assert guarded.startswith("If-None-Match") and "cannot read it" in guarded
         (tmp_path / "hand.preset.json").write_text(json.dumps({"config": {"scheme": "alibi", "num_heads": 2}}))
         server.process.send_signal(signal.SIGHUP)
         within(5, lambda: config_of(server, "hand")["num_heads"] == 2)
