@@ -138,7 +138,7 @@ enum store_result bucket_fail(const struct bucket *bucket, const struct web_requ
     answers_code(request->bytes, code);
     print_hint(bucket, request, code, hint, sizeof hint);
     snprintf(why, STORE_WHY_BYTES, "status %d%s%s%s", request->status, *code ? " " : "", code, hint);
-    return STORE_FAILED;
+    return is_passing(request->status) ? STORE_FAILED : STORE_REFUSED;
 }
 
 bool bucket_is_missing(const struct web_request *request)

@@ -44,7 +44,8 @@ bool bucket_ask(struct bucket *bucket, enum bucket_operation operation, struct w
 /* For a second after a request without an answer: then why[STORE_WHY_BYTES] says so. */
 bool bucket_is_away(const struct bucket *bucket, char *why);
 
-/* STORE_FAILED, with the reason, for a request that was neither done nor answered as its caller expects. */
+/* STORE_REFUSED or STORE_FAILED, with the reason, for a request that was neither done nor answered as its caller
+ * expects. */
 enum store_result bucket_fail(const struct bucket *bucket, const struct web_request *request, char *why);
 
 /* Is what is missing the bucket itself? */

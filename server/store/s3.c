@@ -245,7 +245,7 @@ static enum store_result list_part(struct s3 *s3, struct store_list *list, char 
         result = bucket_fail(s3->names.bucket, &request, why);
     else if (!request.bytes || !answers_list(request.bytes, prefix, s3->files_max, list, next)) {
         snprintf(why, STORE_WHY_BYTES, "its list cannot be read, or has more than %zu names", s3->files_max);
-        result = STORE_FAILED;
+        result = STORE_REFUSED;
     }
     free(request.bytes);
     return result;

@@ -25,7 +25,8 @@ enum store_result {
     STORE_TOO_LARGE, /* read: the file has more than n_max bytes */
     STORE_NO_MEMORY,
     STORE_UNGUARDED, /* the store cannot make a change depend on what is there */
-    STORE_FAILED     /* it does not answer, or refuses; why[] has the reason. Whether a file exists is not known. */
+    STORE_REFUSED,   /* it answers, but not with what was asked for; why[] has the reason */
+    STORE_FAILED     /* it does not answer, why[] has the reason; here and above it is unknown whether a file exists */
 };
 
 /* The condition of a change. allows(self, sha256) says whether a file of this digest (NULL: none) may be replaced or
@@ -77,8 +78,8 @@ struct store {
     const char *place;  /* for the log: the folder, or s3://bucket/prefix */
     bool may_be_away;   /* the server starts and serves also while it does not answer */
     uint64_t absent_ns; /* for so long after a name was not there it need not be looked for again */
-    /* why has room for STORE_WHY_BYTES, and is set if the result is STORE_FAILED. *list is dropped by the caller if the
-     * result is STORE_DONE. */
+    /* why has room for STORE_WHY_BYTES, and is set if the result is STORE_REFUSED or STORE_FAILED. *list is dropped by
+     * the caller if the result is STORE_DONE. */
     enum store_result (*list)(void *self, struct store_list *list, char *why);
     enum store_result (*read)(void *self, const char *name, struct store_reading *reading, char *why);
     enum store_result (*write)(void *self, const char *name, struct store_writing *writing, char *why);

@@ -156,6 +156,13 @@ static void pass_over(struct weights *w, const char *name, const char *version, 
         log_warn("%s %s of %s are passed over: %s", w->face.contents->what, name, w->store->place, why);
 }
 
+/* Clients may ask for any name, so this is not logged for each. */
+static void note_refused(struct weights *w, const char *why)
+{
+    if (is_new(w, "", why, false))
+        log_error("%s: names in %s cannot be read: %s", w->face.contents->what, w->store->place, why);
+}
+
 static bool was_absent(struct weights *w, const char *name)
 {
     uint64_t now = clock_now();
@@ -224,6 +231,7 @@ static enum api_found fetch(struct weights *w, const char *name, read_store *rea
         return API_FOUND_NOTHING;
     case STORE_TOO_LARGE: pass_over(w, name, "", false, w->too_large); return API_FOUND_TOO_LARGE;
     case STORE_NO_MEMORY: pass_over(w, name, "", false, "no memory"); return API_FOUND_UNKNOWN;
+    case STORE_REFUSED: note_refused(w, why); return API_FOUND_UNKNOWN;
     default:
         if (!atomic_load(&w->is_stopping) &&
             (!w->store->may_be_away || *reading.found)) /* refresh logs the rest once */
@@ -247,8 +255,8 @@ static void fetch_listed(struct weights *w, const struct store_list *list, uint6
     }
 }
 
-/* Files that have disappeared are removed first, to free their memory. False: why. */
-static bool compare(struct weights *w, char *why)
+/* Files that have disappeared are removed first, to free their memory. If it is not STORE_DONE: why. */
+static enum store_result compare(struct weights *w, char *why)
 {
     struct store_list list;
     uint64_t since = table_now(w->table);
@@ -256,11 +264,11 @@ static bool compare(struct weights *w, char *why)
     if (result == STORE_NO_MEMORY)
         snprintf(why, STORE_WHY_BYTES, "no memory");
     if (result != STORE_DONE)
-        return false;
+        return result;
     table_keep_listed(w->table, &list, since);
     fetch_listed(w, &list, since, w->store->read);
     store_list_drop(&list);
-    return true;
+    return result;
 }
 
 /* ---- What the language asks ------------------------------------------------------------------------------------ */
@@ -482,26 +490,28 @@ void weights_reread(struct weights *w)
         return;
     pthread_mutex_lock(&w->looking);
     forget_passed(w);
-    if (compare(w, why))
+    if (compare(w, why) == STORE_DONE)
         log_figures(w);
     else
         log_error("%s: %s cannot be read: %s; what was stored stays", w->face.contents->what, w->store->place, why);
     pthread_mutex_unlock(&w->looking);
 }
 
-/* One line when the store stops answering, one when it answers again. */
+/* One line when the store stops answering, one when it answers again. Of several that use one store, one says so; what
+ * the store refuses, each says for itself. */
 static void refresh(struct weights *w, bool *was_away, bool is_first)
 {
     char why[STORE_WHY_BYTES] = "";
     pthread_mutex_lock(&w->looking);
-    bool is_away = !compare(w, why);
+    enum store_result result = compare(w, why);
     pthread_mutex_unlock(&w->looking);
     if (atomic_load(&w->is_stopping))
         return;
-    if (is_away && !*was_away && !w->is_beside)
+    bool is_away = result != STORE_DONE && (!w->is_beside || result == STORE_REFUSED);
+    if (is_away && !*was_away)
         log_error("%s: %s cannot be read: %s; what is in memory is served", w->face.contents->what, w->store->place,
                   why);
-    else if (!is_away && (is_first || (*was_away && !w->is_beside)))
+    else if (result == STORE_DONE && (is_first || *was_away))
         log_figures(w);
     *was_away = is_away;
 }
@@ -563,7 +573,7 @@ static bool read_first(struct weights *w, char *why)
     struct store_list list;
     if (!w->store)
         return true;
-    if (!w->store->may_be_away && !compare(w, why))
+    if (!w->store->may_be_away && compare(w, why) != STORE_DONE)
         return false;
     if (w->store->recall && w->store->recall(w->store->self, &list, why) == STORE_DONE) {
         fetch_listed(w, &list, table_now(w->table), w->store->read_kept);

@@ -18,7 +18,7 @@ struct weights_settings {
     uint64_t bytes_max;                  /* of all files together */
     const char *limit;                   /* the flag that sets it; NULL: none does */
     size_t files_max;                    /* at most WEIGHTS_FILES_MAX */
-    bool is_beside;                      /* the log says by other weights_new of the same store whether it answers */
+    bool is_beside;                      /* other weights_new of the same store log whether it answers */
     uint64_t refresh_ms; /* how often the store is compared with the memory; 0: only by weights_reread */
 };
 

@@ -465,3 +465,20 @@ def test_two_servers_on_one_bucket(tmp_path):
         assert config_of(again, "mine")["base"] == 7
         s3.revive()
         within(10, lambda: again.get("/presets/other").status == 404)
+
+
+def test_a_bucket_that_refuses_only_presets():
+    """The weights beside them are served, so no other line of the log would say why."""
+    with S3Store() as s3:
+        s3.fault(status=403, code="AccessDenied", path="/team/presets/")
+        with on_bucket(s3) as server:
+            for name in "xyz":
+                assert server.get(f"/presets/{name}").status == 503 and server.get(f"/weights/{name}").status == 404
+            assert server.stderr_text().count("AccessDenied") == 1 and "presets: names in s3://weights/team/" in server.stderr_text()
+            s3.heal()
+            s3.objects = {**s3.objects, **{f"team/presets/n{i}": b"" for i in range(1025)}}
+            within(REFRESH + 5, lambda: "more than 1024 names" in server.stderr_text())
+            put(server, "mine", YARN)
+            s3.objects = {key: text for key, text in s3.objects.items() if text}
+            within(REFRESH + 5, lambda: "presets: 1 files" in server.stderr_text())
+            assert server.stderr_text().count("more than 1024 names") == 1
