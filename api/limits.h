@@ -46,6 +46,10 @@ enum { API_STORED_TENSORS_MAX = 1 << 15 };
 /* Bytes of one stored preset: the longest lists that known models need have some kilobytes. */
 enum { API_PRESET_BYTES_MAX = 64 << 10 };
 
+/* Bytes of memory for each byte of a stored preset, and for each preset: lists of numbers need about ten for each. A
+ * file that others have written may have lists of empty lists, which need a hundred. */
+enum { API_PRESET_MEMORY = 16, API_PRESET_MEMORY_EACH = 16 << 10 };
+
 /* Bytes of stored tensors that a call with must_not_block may plan with: planning reads a table, and some schemes
  * project it. */
 enum { API_HURRIED_WEIGHTS_MAX = 64 * 1024 };

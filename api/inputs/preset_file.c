@@ -85,11 +85,20 @@ static bool check_config(const struct pe_value *config, struct api_problem *prob
            api_fail(problem, 422, "/config", "its config has more than %d names", API_FIELDS_MAX / 2);
 }
 
+static bool check_memory(const struct api_request *file, size_t n, struct api_problem *problem)
+{
+    size_t allowed = API_PRESET_MEMORY * n + API_PRESET_MEMORY_EACH;
+    return file->arena.n_bytes <= allowed ||
+           api_fail(problem, 413, "", "its lists and objects need %zu bytes of memory; allowed for its size: %zu",
+                    file->arena.n_bytes, allowed);
+}
+
 static bool read_file(struct api_request *file, const char *bytes, size_t n, struct api_problem *problem)
 {
     if (n > API_PRESET_BYTES_MAX)
         return api_fail(problem, 413, "", "it has more than %d bytes", API_PRESET_BYTES_MAX);
-    return api_json_read_plain(file, bytes, n, "", problem) && check_config(api_request_find(file, "config"), problem);
+    return api_json_read_plain(file, bytes, n, "", problem) &&
+           check_config(api_request_find(file, "config"), problem) && check_memory(file, n, problem);
 }
 
 /* In the form of our own files, whatever the order and the spaces of this one. NULL: no memory. */

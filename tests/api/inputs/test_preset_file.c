@@ -86,6 +86,38 @@ static void what_is_wrong_is_said(void **state)
     free(large);
 }
 
+/* A preset counts by the bytes of its file, so its memory must not be many times as much. */
+static char *list_of(const char *member, const char *item, size_t *n)
+{
+    char *text = malloc(API_PRESET_BYTES_MAX), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, "{\"config\":{\"scheme\":\"rope\",\"%s\":[%s", member, item);
+    while (at - text < API_PRESET_BYTES_MAX - 100)
+        at += sprintf(at, ",%s", item);
+    at += sprintf(at, "]}}");
+    *n = (size_t)(at - text);
+    return text;
+}
+
+static void its_memory_is_in_proportion(void **state)
+{
+    (void)state;
+    char why[256];
+    size_t n;
+    for (int i = 0; i < 2; i++) {
+        char *text = list_of("short_factor", i ? "1.25" : "1", &n);
+        void *kept = api_contents_presets.read(text, n, why, sizeof why);
+        if (!kept)
+            fail_msg("%s", why);
+        api_contents_presets.free(kept);
+        free(text);
+    }
+    char *text = list_of("x", "[[]]", &n);
+    assert_null(api_contents_presets.read(text, n, why, sizeof why));
+    assert_non_null(strstr(why, "memory"));
+    free(text);
+}
+
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
@@ -108,6 +140,7 @@ int main(void)
         cmocka_unit_test(it_is_a_preset),
         cmocka_unit_test(only_the_config_is_needed),
         cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(its_memory_is_in_proportion),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
