@@ -56,9 +56,8 @@ static const struct pe_hf_model rows[] = {
             "configuration_git.py: GitVisionConfig"),
     PATCHES("idefics_vision", "embed_dim=768 image_size=224 patch_size=14", 1,
             "configuration_idefics.py: IdeficsVisionConfig (hidden_size is an alias of embed_dim)"),
-    PATCHES(
-        "groupvit_vision_model", "hidden_size=384 image_size=224 patch_size=16", 0,
-        "configuration_groupvit.py: GroupViTVisionConfig; modeling_groupvit.py: GroupViTVisionEmbeddings (knowledge)"),
+    PATCHES("groupvit_vision_model", "hidden_size=384 image_size=224 patch_size=16", 0,
+            "configuration_groupvit.py: GroupViTVisionConfig; modeling_groupvit.py: GroupViTVisionEmbeddings"),
     PATCHES("ijepa", "hidden_size=768 image_size=224 patch_size=16", 0,
             "ijepa/modular_ijepa.py: IJepaEmbeddings; configuration_ijepa.py: IJepaConfig"),
     PATCHES("flava_image_model", "hidden_size=768 image_size=224 patch_size=16", 1,

@@ -142,7 +142,7 @@ static const struct pe_hf_model rows[] = {
     {.types = "videoprism_text_model",
      .kind = PE_HF_SINUSOIDAL,
      .fields = "hidden_size=768 max_position_embeddings=64",
-     .source = "modular_videoprism.py: VideoPrismTextEmbeddings (a later version, read); codegen's "
+     .source = "modular_videoprism.py: VideoPrismTextEmbeddings; codegen's "
                "create_sinusoidal_positions"},
     {.types = "whisper",
      .kind = PE_HF_PARTS,

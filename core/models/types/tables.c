@@ -143,7 +143,7 @@ static const struct pe_hf_model rows[] = {
      .source =
          "luke/modeling_luke.py: LukeEmbeddings (RoBERTa's indexing); LukeEntityEmbeddings has a table of its own"},
     TABLE("mra", "hidden_size=768 max_position_embeddings=512 position_embedding_type=absolute", 2, 2,
-          "mra/modeling_mra.py: MRAEmbeddings (only its end seen; +2 by memory, copy of Yoso's/Nystromformer's)"),
+          "mra/modeling_mra.py: MRAEmbeddings, as Nystromformer's"),
     TABLE("opt", "hidden_size=768 max_position_embeddings=2048", 2, 2,
           "opt/configuration_opt.py: OPTConfig (first version); modeling: OPTLearnedPositionalEmbedding"),
     TABLE("mvp", "d_model=1024 max_position_embeddings=1024", 2, 2,
