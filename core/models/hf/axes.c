@@ -80,11 +80,10 @@ static enum pe_status fail_sections(const struct pe_hf_reader *r)
  * that order. */
 static enum pe_status put_two_axes(struct pe_hf_reader *r)
 {
-    int64_t merge = 0, head_dim = 0;
+    int64_t merge = 0;
     enum pe_status status = pe_hf_integer(&r->config, "spatial_merge_size", &merge, r->err);
-    for (size_t i = 0; i < r->out->n; i++)
-        if (strcmp(r->out->fields[i].name, "head_dim") == 0)
-            head_dim = r->out->fields[i].value.integer;
+    const struct pe_value *put = pe_field_find(r->out->fields, r->out->n, "head_dim");
+    int64_t head_dim = put ? put->integer : 0;
     r->out->numbers[0] = (double)(head_dim / 2);
     r->out->numbers[1] = (double)(head_dim - head_dim / 2);
     pe_hf_put_list(r->out, "axes_dim", r->out->numbers, 2);

@@ -124,7 +124,6 @@ static const struct pe_hf_model *told_row(const char *scheme)
 
 static enum pe_status read_as_told(struct pe_hf_reader *r, const struct pe_hf_asked *asked)
 {
-    static const char flags[] = "rope_interleave|rotary_emb_interleaved|rope_interleaved";
     r->is_told = true;
     r->says_channels = asked->has_channels;
     r->model = told_row(asked->scheme);
@@ -133,7 +132,7 @@ static enum pe_status read_as_told(struct pe_hf_reader *r, const struct pe_hf_as
                        "scheme is \"%.40s\" beside a config of unknown model_type; such a config is read as one of: "
                        "rope, learned, sinusoidal, alibi, t5, none",
                        asked->scheme);
-    bool has_layout = asked->has_layout || pe_hf_says(&r->config, flags);
+    bool has_layout = asked->has_layout || pe_hf_says(&r->config, PE_HF_LAYOUT_FLAGS);
     if (!has_layout && (r->model->kind == PE_HF_ROPE || r->model->kind == PE_HF_SINUSOIDAL))
         return pe_fail(r->err, "/layout",
                        "layout is missing: model_type \"%.64s\" is not known here, so say \"half\" or \"interleaved\"",
@@ -205,7 +204,7 @@ static enum pe_status read_table_or_other(struct pe_hf_reader *r)
     enum pe_status status = pe_hf_word(&r->config, "position_embedding_type", &type, r->err);
     if (status || strcmp(type, "absolute") == 0)
         return status ? status : pe_hf_learned(r);
-    if (!r->is_told && !(r->model->fields && strstr(r->model->fields, "position_embedding_type=")))
+    if (!r->is_told && !pe_hf_has_default(r->model, "position_embedding_type"))
         return pe_hf_wrong(&r->config, pe_hf_find(&r->config, "position_embedding_type"),
                            "absolute, or none at all: not every version of this type's code reads it", r->err);
     if (pe_is_among("rotary|rope", type))

@@ -126,6 +126,8 @@ struct pe_hf_reader {
 
 const struct pe_field *pe_hf_find(const struct pe_hf_place *place, const char *names); /* NULL if none */
 bool pe_hf_says(const struct pe_hf_place *place, const char *names); /* does the object itself have one, not null? */
+/* Has the row a value of the class for name? */
+bool pe_hf_has_default(const struct pe_hf_model *row, const char *name);
 /* Does the object, or the class, have "name=true", "name=word", or "name" with any value but null? */
 bool pe_hf_holds(const struct pe_hf_place *place, const char *condition);
 
@@ -157,6 +159,7 @@ enum pe_status pe_hf_divide_width(const struct pe_hf_reader *r, int64_t *head_di
 
 enum { PE_HF_SIDE_MAX = 65536 }; /* patches along a side */
 
+#define PE_HF_LAYOUT_FLAGS "rope_interleave|rotary_emb_interleaved|rope_interleaved" /* true: pairs of neighbours */
 #define PE_HF_WIDTH "hidden_size|d_model|n_embd|dim|embed_dim|width|emb_dim"
 #define PE_HF_HEADS                                                                                                    \
     "num_attention_heads|n_head|n_heads|num_heads|encoder_attention_heads|encoder_num_attention_heads|speech_encoder_" \

@@ -37,12 +37,11 @@ static const char seldom[] =
     "rope_interleaved|rotary_emb_interleaved|rotary_emb_base|rotary_base|rotary_embedding_base|global_rope_theta|theta|"
     "rope_local_base_freq|local_rope_theta|local_partial_rotary_factor|rope_ratio|attn_config|mrope_section|rope_pct";
 
-/* Has the text of a row's fields "one=…"? */
-static bool has_value(const char *fields, const char *one)
+bool pe_hf_has_default(const struct pe_hf_model *row, const char *name)
 {
-    size_t n = strlen(one);
-    for (const char *at = fields ? strstr(fields, one) : NULL; at; at = strstr(at + 1, one))
-        if ((at == fields || at[-1] == ' ') && at[n] == '=')
+    size_t n = strlen(name);
+    for (const char *at = row->fields ? strstr(row->fields, name) : NULL; at; at = strstr(at + 1, name))
+        if ((at == row->fields || at[-1] == ' ') && at[n] == '=')
             return true;
     return false;
 }
@@ -55,7 +54,7 @@ static bool is_unread(const struct pe_hf_place *place, const char *name, size_t 
     if (!row || pe_is_among(row->ignores, one))
         return row != NULL;
     bool is_rotary = row->kind == PE_HF_ROPE || row->kind == PE_HF_FALCON;
-    return is_rotary && pe_is_among(seldom, one) && !has_value(row->fields, one) && !pe_is_among(row->reads, one);
+    return is_rotary && pe_is_among(seldom, one) && !pe_hf_has_default(row, one) && !pe_is_among(row->reads, one);
 }
 
 /* The object's own field; NULL if it has none of names, or null. */

@@ -176,7 +176,7 @@ enum pe_status pe_hf_conformer(struct pe_hf_reader *r)
 {
     const char *type = "relative";
     enum pe_status status = pe_hf_word(&r->config, "position_embeddings_type", &type, r->err);
-    if (!status && r->model->fields && strstr(r->model->fields, "position_embeddings_type") &&
+    if (!status && pe_hf_has_default(r->model, "position_embeddings_type") &&
         !pe_hf_find(&r->config, "position_embeddings_type")) /* null */
         return pe_hf_nothing(r);
     if (!status && strcmp(type, "relative_key") == 0)

@@ -18,14 +18,6 @@ static bool is_sliding(const struct pe_hf_reader *r) { return strstr(pe_hf_layer
 
 /* ---- Where the rope object is ---- */
 
-static bool has_member(const struct pe_value *object, const char *name)
-{
-    for (size_t i = 0; i < object->object.n; i++)
-        if (strcmp(object->object.fields[i].name, name) == 0)
-            return true;
-    return false;
-}
-
 /* rope_parameters of one object per layer type: null is a layer type without positions. */
 static enum pe_status choose_layer(struct pe_hf_reader *r, bool *has_positions)
 {
@@ -35,7 +27,7 @@ static enum pe_status choose_layer(struct pe_hf_reader *r, bool *has_positions)
         key = r->model->layers; /* the first */
     if (pe_hf_says(&r->rope, "main|compress"))
         key = is_sliding(r) ? "main" : "compress"; /* DeepSeek V4 */
-    if (!has_member(r->rope.object, key))
+    if (!pe_field_find(r->rope.object->object.fields, r->rope.object->object.n, key))
         return pe_fail(r->err, r->rope.at, "no object for layers of type \"%.40s\", though there is one for others",
                        key);
     *has_positions = pe_hf_says(&r->rope, key);
@@ -145,9 +137,8 @@ static enum pe_status put_head_dim(struct pe_hf_reader *r)
 /* Llama's code takes the whole head, whatever share a config has. */
 static bool reads_share(const struct pe_hf_reader *r)
 {
-    bool has_default = r->model->fields &&
-                       (strstr(r->model->fields, "partial_rotary_factor=") || strstr(r->model->fields, "rotary_pct=") ||
-                        strstr(r->model->fields, "rotary_emb_fraction="));
+    bool has_default = pe_hf_has_default(r->model, "partial_rotary_factor") ||
+                       pe_hf_has_default(r->model, "rotary_pct") || pe_hf_has_default(r->model, "rotary_emb_fraction");
     return r->is_told || r->model->reads_share || has_default;
 }
 
@@ -218,13 +209,12 @@ static enum pe_status put_base(struct pe_hf_reader *r)
 /* Of a type that has no row the request says the layout, unless the config does. */
 static enum pe_status put_layout(struct pe_hf_reader *r)
 {
-    static const char flags[] = "rope_interleave|rotary_emb_interleaved|rope_interleaved";
     bool latent = pe_hf_find(&r->config, "qk_rope_head_dim") != NULL;
     const char *layout = r->model->layout ? r->model->layout : latent ? "interleaved" : "half";
     bool interleaved = strcmp(layout, "interleaved") == 0;
-    if (r->is_told && !pe_hf_says(&r->config, flags))
+    if (r->is_told && !pe_hf_says(&r->config, PE_HF_LAYOUT_FLAGS))
         return PE_OK;
-    enum pe_status status = pe_hf_flag(&r->config, flags, &interleaved, r->err);
+    enum pe_status status = pe_hf_flag(&r->config, PE_HF_LAYOUT_FLAGS, &interleaved, r->err);
     if (!status)
         pe_hf_put_word(r->out, "layout", interleaved ? "interleaved" : "half");
     if (!status && r->model->clockwise)
