@@ -9,7 +9,7 @@ endif
 BUILD    ?= build
 SANITIZE ?=
 WERROR   ?= -Werror
-CFLAGS   ?= -g
+CFLAGS   ?= -g1
 JOBS     ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX   ?= /usr/local
 PYTHON   ?= /usr/bin/python3

@@ -14,7 +14,10 @@ import sys
 import tempfile
 import time
 
-import pytest
+# NumPy's threads wait for each other by spinning, and several processes of tests share the processors.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import pytest  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -103,7 +106,7 @@ class Server:
 
 def without_posenc(env):
     """The environment, without options that the user of the tests may have set, and with the kernels under test."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("POSENC_")}
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(("POSENC_", "OPENBLAS_"))}
     kernels = {"POSENC_KERNELS": KERNELS} if KERNELS else {}
     return {**clean, **kernels, **(env or {})}
 
@@ -142,21 +145,22 @@ def server(session_server):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes minutes; run by `make test-slow` only")
-    config.addinivalue_line("markers", "waiting: of a file in ALONE, but waits for limits of seconds; such tests run side by side")
+    config.addinivalue_line("markers", "waiting: of a file in ALONE, but waits for limits of seconds; such tests run with those of PATIENT")
 
 
-# Files whose tests measure time, processor or memory, or load the machine on purpose: nothing else may run beside them. All others
-# wait for sockets more than they compute, and run side by side.
-ALONE = {"test_answer_cache", "test_cancel", "test_experiments_beside", "test_experiments_finding", "test_fairness",
-         "test_faults_network", "test_faults_signals", "test_faults_time", "test_io_threads", "test_limits",
-         "test_memory_of_reading", "test_metrics", "test_monitoring", "test_planning", "test_proxied_clients", "test_proxies", "test_quotas", "test_saturation",
-         "test_server_life", "test_shares", "test_single_flight", "test_soak", "test_streaming", "test_time", "test_timing",
+# Files whose tests measure time, processor or memory, or load the machine on purpose: nothing else may run beside them.
+ALONE = {"test_cancel", "test_experiments_beside", "test_experiments_finding", "test_fairness", "test_faults_signals", "test_faults_time",
+         "test_monitoring", "test_planning", "test_proxies", "test_saturation", "test_soak", "test_streaming", "test_time", "test_timing",
          "test_turns", "test_unix_socket", "test_weights_many"}
+# Files whose tests judge servers of their own by wide limits: a few such neighbours do not disturb them.
+PATIENT = {"test_answer_cache", "test_faults_network", "test_io_threads", "test_limits", "test_memory_of_reading", "test_metrics",
+           "test_proxied_clients", "test_quotas", "test_server_life", "test_shares", "test_single_flight"}
+# All others wait for sockets more than they compute, and run side by side.
 
 
 def pytest_addoption(parser):
     parser.addoption("--part", choices=["all", "beside", "waiting", "alone"], default="all",
-                     help="beside: the tests that may run side by side; alone: those that may not; waiting: those that may with each other")
+                     help="beside: the tests that may run side by side; alone: those that may not; waiting: those that bear each other")
 
 
 EVENTS = []  # (proxy, event, requests, failed, seconds of the longest): what test_proxies.py has seen
@@ -171,9 +175,18 @@ def pytest_terminal_summary(terminalreporter):
 
 
 def part_of(item):
-    if item.path.stem not in ALONE:
-        return "beside"
-    return "waiting" if item.get_closest_marker("waiting") else "alone"
+    if item.path.stem in ALONE:
+        return "waiting" if item.get_closest_marker("waiting") else "alone"
+    return "waiting" if item.path.stem in PATIENT else "beside"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Files without a test of the part are not even read: reading all takes seconds in each process."""
+    part, stem = config.getoption("--part"), collection_path.stem
+    if part == "all" or collection_path.suffix != ".py":
+        return None
+    ignored = stem in ALONE | PATIENT if part == "beside" else stem not in ALONE | (PATIENT if part == "waiting" else set())
+    return ignored or None
 
 
 def keep(config, items, is_kept):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from analysis_asking import check
 
-laws = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+laws = settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 lengths = st.integers(2, 14)
 even = st.integers(1, 6).map(lambda c: 2 * c)

@@ -1,13 +1,13 @@
 """How often /diagnose names what was done to a tensor: every code over random configurations and dtypes, and pairs of faults of
 different kinds. A case counts when the findings name the faults that were made (or others that give the same tensor: `names` of
 wrong_tensors.py) and the first candidate, posted to /encode or /rotate, gives the tensor back. The table is always printed."""
-import os
+import pytest
 
 import diagnosing
 from wrong_tensors import CODES, KIND_OF, draw, draw_pair, families
 
-SEEDS = int(os.environ.get("DIAGNOSE_SEEDS", 6))  # of each code; more for a closer look
-PAIRS = int(os.environ.get("DIAGNOSE_PAIRS", 80))
+SEEDS = [range(2), pytest.param(range(2, 6), marks=pytest.mark.slow)]  # of each code
+PAIRS = [range(24), pytest.param(range(24, 80), marks=pytest.mark.slow)]
 
 
 def verdict_on(server, case):
@@ -37,25 +37,27 @@ def show(capsys, title, rows):
             print(f"  {name:26} {right:3} of {total:3}  {first or ''}"[:220])
 
 
-def test_single_faults(server, capsys):
+@pytest.mark.parametrize("seeds", SEEDS, ids=str)
+def test_single_faults(server, capsys, seeds):
     rows = []
     for code in CODES:
-        cases = [(seed, draw(code, seed, families(code)[seed % len(families(code))])) for seed in range(SEEDS)]
+        cases = [(seed, draw(code, seed, families(code)[seed % len(families(code))])) for seed in seeds]
         wrong = [(seed, reason) for seed, case in cases if (reason := verdict_on(server, case))]
-        rows.append((code, SEEDS - len(wrong), SEEDS, wrong[0] if wrong else None))
+        rows.append((code, len(seeds) - len(wrong), len(seeds), wrong[0] if wrong else None))
     show(capsys, "single faults named and reproduced", rows)
     assert all(right == total for _, right, total, _ in rows), [row for row in rows if row[1] < row[2]]
 
 
-def test_pairs_of_faults(server, capsys):
+@pytest.mark.parametrize("seeds", PAIRS, ids=str)
+def test_pairs_of_faults(server, capsys, seeds):
     counts, wrong = {}, []
-    for seed in range(PAIRS):
+    for seed in seeds:
         case = draw_pair(seed)
         reason = verdict_on(server, case)
         wrong += [(seed, case.codes, reason)] if reason else []
         for code in case.codes:
             right, total = counts.get(KIND_OF[code], (0, 0))
             counts[KIND_OF[code]] = (right + (not reason), total + 1)
-    show(capsys, f"pairs named and reproduced, by kind: {PAIRS - len(wrong)} of {PAIRS}",
+    show(capsys, f"pairs named and reproduced, by kind: {len(seeds) - len(wrong)} of {len(seeds)}",
          [(kind, *count, next((w for w in wrong if kind in map(KIND_OF.get, w[1])), None)) for kind, count in counts.items()])
-    assert len(wrong) <= 0.05 * PAIRS, wrong
+    assert len(wrong) <= 0.05 * len(seeds), wrong

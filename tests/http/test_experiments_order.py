@@ -14,7 +14,7 @@ MARGIN = 0.15
 
 
 @pytest.mark.skipif(SANITIZED, reason="takes minutes under a sanitizer")
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
 def test_order(server, seed):
     configs = [{"scheme": scheme} for scheme in SCHEMES]
     lines = server.ask("/experiments", task="local", steps=300, train_len=32, eval_len=96, seed=seed, configs=configs).body.splitlines()

@@ -51,38 +51,38 @@ def as_json(scheme, members):
 BIG = np.zeros((1, 36 * MIB // 4 // 64, 64), ">f4")  # 36 MiB, to be copied as it is read
 WORDS = b"\0\0\0\0" * (MIB // 4)
 
-REQUESTS = {
-    "numbers": ("/encode", as_json(b"sinusoidal", b'"positions":[' + NUMBERS + b"]"), {}),
-    "numbers, inference": ("/v2/models/sinusoidal/infer", b'{"inputs":[{"name":"positions","datatype":"FP64","shape":[4],"data":[' + NUMBERS + b"]}]}", {}),
-    "numbers, inference with a header": ("/v2/models/sinusoidal/infer", *inference(
+REQUESTS = {  # built by the test that sends it: some take seconds and half a gigabyte
+    "numbers": lambda: ("/encode", as_json(b"sinusoidal", b'"positions":[' + NUMBERS + b"]"), {}),
+    "numbers, inference": lambda: ("/v2/models/sinusoidal/infer", b'{"inputs":[{"name":"positions","datatype":"FP64","shape":[4],"data":[' + NUMBERS + b"]}]}", {}),
+    "numbers, inference with a header": lambda: ("/v2/models/sinusoidal/infer", *inference(
         b'{"inputs":[{"name":"positions","datatype":"FP64","shape":[4],"data":[' + NUMBERS + b"]}]}", b"\0" * 8)),
-    "numbers that fit": ("/encode", as_json(b"sinusoidal", b'"dim":2,"format":"raw","positions":[' + SOME_NUMBERS + b"]"), {}),
-    "numbers of another dtype": ("/rotate", as_json(b"rope", b'"q":{"dtype":"f64","shape":[1,20480,64],"data":[' + SOME_NUMBERS[:-2] + b"]}"), {}),
-    "numbers of another dtype, inference": ("/v2/models/rope/infer", b'{"inputs":[{"name":"q","datatype":"FP64","shape":[1,1,20480,64],"data":['
+    "numbers that fit": lambda: ("/encode", as_json(b"sinusoidal", b'"dim":2,"format":"raw","positions":[' + SOME_NUMBERS + b"]"), {}),
+    "numbers of another dtype": lambda: ("/rotate", as_json(b"rope", b'"q":{"dtype":"f64","shape":[1,20480,64],"data":[' + SOME_NUMBERS[:-2] + b"]}"), {}),
+    "numbers of another dtype, inference": lambda: ("/v2/models/rope/infer", b'{"inputs":[{"name":"q","datatype":"FP64","shape":[1,1,20480,64],"data":['
                                             + SOME_NUMBERS[:-2] + b'],"parameters":{}}]}', {}),
-    "words": ("/attention", as_json(b"none", b'"tokens":[' + b'"",' * 349000 + b'""]'), {}),
-    "words, inference": ("/v2/models/none/infer", *inference(
+    "words": lambda: ("/attention", as_json(b"none", b'"tokens":[' + b'"",' * 349000 + b'""]'), {}),
+    "words, inference": lambda: ("/v2/models/none/infer", *inference(
         {"inputs": [{"name": "tokens", "datatype": "BYTES", "shape": [len(WORDS) // 4], "parameters": {"binary_data_size": len(WORDS)}}]}, WORDS)),
-    "words beside numbers, inference": ("/v2/models/none/infer", *inference(
+    "words beside numbers, inference": lambda: ("/v2/models/none/infer", *inference(
         b'{"inputs":[{"name":"tokens","datatype":"BYTES","shape":[1],"parameters":{"binary_data_size":%d}},{"name":"key_mask","shape":[1],"datatype":'
         b'"FP64","data":[' % len(WORDS) + b"0," * (6 * MIB) + b"0]}]}", WORDS)),
-    "empty lists": ("/encode", as_json(b"sinusoidal", b'"a":[' + b"[]," * 20000 + b"[]]"), {}),
-    "objects": ("/encode", as_json(b"sinusoidal", b'"a":[' + b'{"":1},' * 149000 + b"{}]"), {}),
-    "objects, inference": ("/v2/models/rope/infer", b'{"inputs":[' + b'{"":1},' * 149000 + b"{}]}", {}),
-    "truths, inference": ("/v2/models/alibi/infer", b'{"inputs":[{"name":"key_mask","datatype":"BOOL","shape":[1],"data":[' + b"true," * 209000 + b"true]}]}", {}),
-    "segments": ("/encode", as_json(b"rope", b'"segments":[' + b'{"len":1},' * 60000 + b'{"len":1}]'), {}),
-    "parameters that are JSON": ("/v2/models/rope/infer", json.dumps({"inputs": [], "parameters": {"a": "[" + "0," * 520000 + "0]"}}).encode(), {}),
-    "a config that repeats a list": ("/encode", as_json(b"alibi", b'"num_heads":1,"len":%d,"data":false,"key_mask":[' % 1310720 + SOME_NUMBERS[:-2] + b"]"), {}),
-    "a tensor with its bytes swapped": ("/rotate?scheme=rope&format=raw", npy(BIG), {"Content-Type": "application/x-npy"}),
-    "a tensor by columns": ("/rotate?scheme=rope&format=raw", npy(BIG.astype("f4"), True), {"Content-Type": "application/x-npy"}),
-    "an archive of small files": ("/rotate?scheme=rope", npz({f"t{i}": npy(np.zeros(1, "f4")) for i in range(60000)}), {"Content-Type": "application/zip"}),
-    "a safetensors head": ("/rotate?scheme=rope", stored(18000), {"Content-Type": "application/vnd.safetensors"}),
-    "many parts": ("/rotate", *multipart(request='{"scheme":"rope"}', **{f"t{i}": npy(np.zeros(MIB // 8, ">f8")) for i in range(40)})),
-    "stored weights": ("PUT /weights/w", stored(18000), {}),
-    "numbers beside bytes, inference": ("/v2/models/rope/infer", json.dumps(
+    "empty lists": lambda: ("/encode", as_json(b"sinusoidal", b'"a":[' + b"[]," * 20000 + b"[]]"), {}),
+    "objects": lambda: ("/encode", as_json(b"sinusoidal", b'"a":[' + b'{"":1},' * 149000 + b"{}]"), {}),
+    "objects, inference": lambda: ("/v2/models/rope/infer", b'{"inputs":[' + b'{"":1},' * 149000 + b"{}]}", {}),
+    "truths, inference": lambda: ("/v2/models/alibi/infer", b'{"inputs":[{"name":"key_mask","datatype":"BOOL","shape":[1],"data":[' + b"true," * 209000 + b"true]}]}", {}),
+    "segments": lambda: ("/encode", as_json(b"rope", b'"segments":[' + b'{"len":1},' * 60000 + b'{"len":1}]'), {}),
+    "parameters that are JSON": lambda: ("/v2/models/rope/infer", json.dumps({"inputs": [], "parameters": {"a": "[" + "0," * 520000 + "0]"}}).encode(), {}),
+    "a config that repeats a list": lambda: ("/encode", as_json(b"alibi", b'"num_heads":1,"len":%d,"data":false,"key_mask":[' % 1310720 + SOME_NUMBERS[:-2] + b"]"), {}),
+    "a tensor with its bytes swapped": lambda: ("/rotate?scheme=rope&format=raw", npy(BIG), {"Content-Type": "application/x-npy"}),
+    "a tensor by columns": lambda: ("/rotate?scheme=rope&format=raw", npy(BIG.astype("f4"), True), {"Content-Type": "application/x-npy"}),
+    "an archive of small files": lambda: ("/rotate?scheme=rope", npz({f"t{i}": npy(np.zeros(1, "f4")) for i in range(60000)}), {"Content-Type": "application/zip"}),
+    "a safetensors head": lambda: ("/rotate?scheme=rope", stored(18000), {"Content-Type": "application/vnd.safetensors"}),
+    "many parts": lambda: ("/rotate", *multipart(request='{"scheme":"rope"}', **{f"t{i}": npy(np.zeros(MIB // 8, ">f8")) for i in range(40)})),
+    "stored weights": lambda: ("PUT /weights/w", stored(18000), {}),
+    "numbers beside bytes, inference": lambda: ("/v2/models/rope/infer", json.dumps(
         {"inputs": [], "parameters": {"len": 20000, "head_dim": 200}, "outputs": [{"name": "cos"}, {"name": "sin", "parameters": {"binary_data": True}}]}).encode(), {}),
-    "an index with a body": ("/v2/repository/index", b'{"ready":true' + b" " * (40 * MIB) + b"}", {}),
-    "the description": ("GET /openapi.json", b"", {}), "the catalogue": ("GET /schemes", b"", {}),
+    "an index with a body": lambda: ("/v2/repository/index", b'{"ready":true' + b" " * (40 * MIB) + b"}", {}),
+    "the description": lambda: ("GET /openapi.json", b"", {}), "the catalogue": lambda: ("GET /schemes", b"", {}),
 }
 
 
@@ -110,7 +110,7 @@ def peak_over_idle(server, send):
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_reading_keeps_to_max_memory(name):
-    path, body, headers = REQUESTS[name]
+    path, body, headers = REQUESTS[name]()
     method, _, path = path.rpartition(" ")
     with start_server("--max-memory", "64MiB", "--workers", "2", "--io-threads", "1") as server:
         for _ in range(3):

@@ -164,7 +164,8 @@ SLOW_ROWS = {"scheme": "xpos", "head_dim": 64, "len": 10_000_000, "format": "raw
 TEXT = {"scheme": "sinusoidal", "dim": 512, "len": 4194304}
 
 
-@pytest.mark.parametrize("body,n_read", [(TABLE, 300), (TABLE, 30), (SLOW_ROWS, 300), (TEXT, 300)], ids=["a table", "a table, most readers asleep", "slow rows", "JSON"])
+@pytest.mark.parametrize("body,n_read", [pytest.param(TABLE, 300, id="a table"), pytest.param(TABLE, 30, id="a table, most readers asleep"),
+                                         pytest.param(SLOW_ROWS, 300, id="slow rows", marks=pytest.mark.slow), pytest.param(TEXT, 300, id="JSON")])
 def test_300_streams(body, n_read):
     with start_server("--max-streams", "400", "--io-threads", "1") as server, streams(server, body, n_read):
         assert_quick(server)

@@ -120,6 +120,7 @@ def test_a_reader_that_stops():
         assert wait_until(lambda: is_quiet(server))
 
 
+@pytest.mark.waiting
 def test_readers_that_pause_or_wait_for_us_are_not_slow():
     """One reads a megabyte and pauses for less than --send-timeout; another's answer takes long to make."""
     with start_server("--send-timeout", "3", "--connection-timeout", "3") as server:

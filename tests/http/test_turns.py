@@ -107,7 +107,7 @@ def small(i):
     return fields(**SMALL, offset=1000 + i)
 
 
-@pytest.fixture(scope="module", params=["1", "2"])
+@pytest.fixture(scope="module", params=["1", pytest.param("2", marks=pytest.mark.slow)])
 def server(request):
     with start_server("--workers", request.param, "--max-body", "1GiB", "--max-memory", "8GiB", "--max-work", str(10**16)) as server:
         server.n_workers = int(request.param)
@@ -186,7 +186,7 @@ def test_a_client_that_leaves_frees_its_turn(server, kind):
     assert time.monotonic() - begun < 0.6
 
 
-@pytest.mark.parametrize("workers", ["1", "2", "6"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.slow), "2", pytest.param("6", marks=pytest.mark.slow)])
 def test_more_readers_of_one_attention_than_desks(workers):
     """Equal requests share one plan, which has working memory for four threads."""
     asked = fields("/attention", scheme="cope", tokens=WORDS[:400], num_heads=64, head_dim=64, seed=1, format="raw", outputs=["probs"])

@@ -267,8 +267,8 @@ KEYS = "return [...document.body.innerText.matchAll(/\\b[a-z]+\\.[a-z]+[A-Z.][\\
 
 @pytest.mark.parametrize("lang", ["en", "zh"])
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_view_speaks_one_language_and_names_every_control(open_page, view, lang):
-    page = open_page(f"view={view}&lang={lang}")
+def test_a_view_speaks_one_language_and_names_every_control(visit, view, lang):
+    page = visit(f"view={view}&lang={lang}")
     assert page.run("return document.documentElement.lang") == {"en": "en", "zh": "zh-CN"}[lang]
     page.run("for (const part of document.querySelectorAll('main details')) part.open = true")
     page.settle()

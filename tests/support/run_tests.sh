@@ -8,6 +8,9 @@ set -u
 BUILD=${BUILD:-build}
 PYTHON=${PYTHON:-/usr/bin/python3}
 export KERNELS=${KERNELS-}
+# Tests are compiled once, not by each process that collects them.
+export PYTHONPYCACHEPREFIX=$PWD/build/pycache
+unset PYTHONDONTWRITEBYTECODE
 passed=0 failed=0 skipped=0 unable=0
 failures=
 log=$(mktemp)
@@ -97,8 +100,8 @@ run_pytest() {
     skipped=$((skipped + $(sum '[0-9]+ skipped')))
 }
 
-# Tests that measure nothing run in parallel (pytest-xdist), and then those that wait for a server's limits of time, which leave the
-# processors idle; the others alone, one after the other.
+# Tests that measure nothing run in parallel (pytest-xdist), and then those that wait for a server's limits of time or judge by wide
+# ones; the others alone, one after the other.
 run_http() {
     echo "== tests over a socket"
     POSENCD=$(cd "$BUILD" && pwd)/posencd
@@ -108,9 +111,10 @@ run_http() {
         return
     fi
     # The tools' own tests go with the first part; they neither measure nor fuzz.
+    # Collected once before, so that not every process compiles all of them.
+    "$PYTHON" -m pytest -q -p no:cacheprovider --part=beside --collect-only tests/http tests/bench tests/fuzz >"$log" || cat "$log"
     run_pytest --part=beside -n "${HTTP_JOBS:-4}" --dist loadfile tests/http tests/bench tests/fuzz
-    # Only the files that have some: six processes that collect all tests take longer than these tests wait.
-    run_pytest --part=waiting -n 6 --reruns 1 $(grep -l pytest.mark.waiting tests/http/test_*.py)
+    run_pytest --part=waiting -n 6 --reruns 1 tests/http
     # What measures on a machine that others share may be disturbed once: a defect fails twice. Reruns are counted in the summary.
     run_pytest --part=alone --reruns 1 tests/http
 }
@@ -137,8 +141,8 @@ run_page() {
     else
         # As with http: what measures runs alone. A browser may be disturbed once: a key pressed while the machine does
         # something else is lost now and then, one time in some thousand tests.
-        measured='tests/page/test_speed.py tests/page/test_states.py'
-        run_pytest -n "${PAGE_JOBS:-2}" --reruns 1 $(printf -- '--ignore=%s ' $measured) tests/page
+        measured='tests/page/test_speed.py tests/page/test_pace.py'
+        run_pytest -n "${PAGE_JOBS:-3}" --reruns 1 $(printf -- '--ignore=%s ' $measured) tests/page
         run_pytest --reruns 1 $measured
     fi
     unable=$((unable + skipped - before)) skipped=$before
